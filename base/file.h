@@ -1,0 +1,26 @@
+#pragma once
+
+// Small files, whole. Errors name the path and what the system said. Thread-safe.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace paceline {
+
+// The whole file. NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (larger than `limit_bytes`), or
+// UNAVAILABLE.
+absl::StatusOr<std::string> read_file(const std::string& path, std::size_t limit_bytes);
+
+// Writes a temporary file beside `path`, syncs it, renames it over `path`, and syncs the folder: after a
+// crash at any moment `path` holds the old content or the new one. On an error the temporary file is removed.
+absl::Status write_file_atomically(const std::string& path, std::string_view content);
+
+// An errno as a status: ENOENT -> NOT_FOUND, EACCES/EPERM -> PERMISSION_DENIED, ENOSPC/EDQUOT/EMFILE/ENOMEM
+// -> RESOURCE_EXHAUSTED, EEXIST -> ALREADY_EXISTS, others UNAVAILABLE. The message is `what: strerror`.
+absl::Status errno_status(int error, std::string_view what);
+
+}  // namespace paceline

@@ -1,0 +1,21 @@
+#include "base/ids.h"
+
+#include "base/check.h"
+
+namespace paceline {
+
+const char* role_name(Role role) {
+  switch (role) {
+    case Role::kChief:
+      return "chief";
+    case Role::kWorker:
+      return "worker";
+    case Role::kServer:
+      return "ps";
+    case Role::kEvaluator:
+      return "evaluator";
+  }
+  PL_CHECK(false, "a role outside the enumeration");
+}
+
+}  // namespace paceline

@@ -1,0 +1,139 @@
+#include "base/log.h"
+
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+namespace paceline {
+
+namespace {
+spdlog::level::level_enum level_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+void append_unicode_escape(std::string& out, unsigned value) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  out += "\\u00";
+  out += kDigits[(value >> 4) & 15];
+  out += kDigits[value & 15];
+}
+
+// The length of the UTF-8 character at the beginning; 0: there is none.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  const std::size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (length == 0 || first > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return 0;
+  }
+  // Overlong forms, surrogates, and what is beyond Unicode.
+  if (length > 2) {
+    const unsigned second = byte(1);
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
+      return 0;
+    }
+  }
+  return length;
+}
+
+void append_quoted(std::string& out, std::string_view text) {
+  out += '"';
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const char c = text.front();
+    if (length == 0) {
+      out += "\xef\xbf\xbd";
+    } else if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      append_unicode_escape(out, static_cast<unsigned char>(c));
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  out += '"';
+}
+
+}  // namespace
+
+std::string text_line(std::string_view message, LogFields fields) {
+  std::string line(message);
+  for (const auto& [name, value] : fields) {
+    line += ' ';
+    line += name;
+    line += '=';
+    append_quoted(line, value);
+  }
+  return line;
+}
+
+std::string json_members(std::string_view message, LogFields fields) {
+  std::string line = "\"message\":";
+  append_quoted(line, message);
+  for (const auto& [name, value] : fields) {
+    line += ',';
+    append_quoted(line, name);
+    line += ':';
+    append_quoted(line, value);
+  }
+  return line;
+}
+
+Logger::Logger(std::shared_ptr<spdlog::logger> logger, LogFormat format)
+    : logger_(std::move(logger)), format_(format) {}
+
+Logger Logger::to_stderr(std::string name, LogLevel level, LogFormat format) {
+  auto logger =
+      std::make_shared<spdlog::logger>(std::move(name), std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  const char* const pattern = format == LogFormat::kText
+                                  ? "%Y-%m-%dT%H:%M:%S.%eZ %-7l %n: %v"
+                                  : R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","logger":"%n",%v})";
+  logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern, spdlog::pattern_time_type::utc));
+  logger->set_level(level_of(level));
+  logger->flush_on(spdlog::level::trace);
+  return {std::move(logger), format};
+}
+
+Logger Logger::none() {
+  auto logger = std::make_shared<spdlog::logger>("none", std::make_shared<spdlog::sinks::null_sink_mt>());
+  logger->set_level(spdlog::level::off);
+  return {std::move(logger), LogFormat::kText};
+}
+
+void Logger::write(LogLevel level, std::string_view message, LogFields fields) const {
+  if (!logger_->should_log(level_of(level))) return;
+  logger_->log(level_of(level),
+               format_ == LogFormat::kText ? text_line(message, fields) : json_members(message, fields));
+}
+
+void Logger::debug(std::string_view message, LogFields fields) const {
+  write(LogLevel::kDebug, message, fields);
+}
+void Logger::info(std::string_view message, LogFields fields) const {
+  write(LogLevel::kInfo, message, fields);
+}
+void Logger::warning(std::string_view message, LogFields fields) const {
+  write(LogLevel::kWarning, message, fields);
+}
+void Logger::error(std::string_view message, LogFields fields) const {
+  write(LogLevel::kError, message, fields);
+}
+
+}  // namespace paceline

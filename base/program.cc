@@ -1,0 +1,106 @@
+#include "base/program.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <new>
+#include <stop_token>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/text.h"
+
+namespace paceline {
+
+namespace {
+
+const char* program_name = "paceline";
+int exit_code = 1;
+
+[[noreturn]] void end_at_once() {
+  const std::string line = str_cat(program_name, ": ", exception_text(std::current_exception()), "\n");
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+  ::_exit(exit_code);
+}
+
+absl::Status reserve_descriptors(std::size_t count) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return absl::OkStatus();
+  const rlim_t before = limit.rlim_cur;
+  if (limit.rlim_max >= count) {
+    limit.rlim_cur = count;
+    if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(str_cat("this needs ", count,
+                                              " file descriptors, and the limit of this process is ", before,
+                                              "; raise it (ulimit -n ", count, ") or use fewer members"));
+}
+
+absl::Status try_threads(int count) {
+  return without_exceptions([count] {
+    std::mutex mutex;
+    std::condition_variable_any never;
+    std::vector<std::jthread> threads;  // at their end they are asked to stop, also where one is missing
+    for (int i = 0; i < count; ++i) {
+      threads.emplace_back([&](const std::stop_token& stop) {
+        std::unique_lock lock(mutex);
+        never.wait(lock, stop, [] { return false; });
+      });
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+std::string exception_text(const std::exception_ptr& exception) {
+  if (!exception) return "it ended without a reason; please report this";
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::bad_alloc&) {
+    return "the system gives no more memory; raise its limit (ulimit -v, or the container's) or use fewer "
+           "members";
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      return "the system starts no more threads; raise the limits of processes (ulimit -u, or the "
+             "container's pids) "
+             "and of address space (ulimit -v), or use fewer members";
+    }
+    return str_cat("the system refused: ", error.what());
+  } catch (const std::exception& error) {
+    return str_cat("unexpected: ", error.what(), "; please report this");
+  } catch (...) {
+    return "an exception without words; please report this";
+  }
+}
+
+int run_main(const char* program, int failure_code, const std::function<int()>& body) {
+  program_name = program;
+  exit_code = failure_code;
+  std::set_terminate(end_at_once);
+  try {
+    return body();
+  } catch (...) {
+    std::fprintf(stderr, "%s: %s\n", program, exception_text(std::current_exception()).c_str());
+    return failure_code;
+  }
+}
+
+absl::Status without_exceptions(const std::function<absl::Status()>& body) {
+  try {
+    return body();
+  } catch (...) {
+    return absl::ResourceExhaustedError(exception_text(std::current_exception()));
+  }
+}
+
+absl::Status reserve_resources(int threads, std::size_t descriptors) {
+  if (const absl::Status status = reserve_descriptors(descriptors); !status.ok()) return status;
+  return try_threads(threads);
+}
+
+}  // namespace paceline

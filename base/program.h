@@ -1,0 +1,31 @@
+#pragma once
+
+// What every program of ours owes its user where the system gives no more: a line that says what is missing
+// and what to do, and an exit code, never an abort.
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace paceline {
+
+// An exception of the standard library or of another one, in words for people: what failed, what to do.
+std::string exception_text(const std::exception_ptr& exception);
+
+// Runs `body` and returns its value. An exception that leaves it becomes the line `program: what` on stderr
+// and the value `failure_code`; one that leaves another thread ends the process the same way, at once. Once
+// in a process, from main().
+int run_main(const char* program, int failure_code, const std::function<int()>& body);
+
+// `body`, with its exceptions as RESOURCE_EXHAUSTED: where threads are started or libraries are called that
+// throw.
+absl::Status without_exceptions(const std::function<absl::Status()>& body);
+
+// RESOURCE_EXHAUSTED, with its cause, where the system would not let this process start `threads` more
+// threads or open `descriptors` files in all. Raises the soft limit of descriptors as far as that needs.
+absl::Status reserve_resources(int threads, std::size_t descriptors);
+
+}  // namespace paceline

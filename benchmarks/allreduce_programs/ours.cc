@@ -1,0 +1,141 @@
+// bench_allreduce RANKS shm|tcp|heap ALGORITHM SOCKETS SIZE...: ranks as processes. `shm` uses registered
+// memory, `heap` shared memory with data that is not registered; ALGORITHM is auto, ring, recursive-doubling,
+// halving-doubling or direct. bench_allreduce copy: bytes per second that one core copies.
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <string>
+
+#include "base/check.h"
+#include "measure.h"
+#include "runtime/collective/fabric.h"
+#include "tests/support/address_bytes.h"
+
+namespace {
+
+using namespace paceline;
+using namespace paceline::collective;
+using testing::kAddressBytes;
+using testing::pack;
+using testing::unpack;
+
+Algorithm parse_algorithm(const std::string& name) {
+  if (name == "ring") return Algorithm::kRing;
+  if (name == "recursive-doubling") return Algorithm::kRecursiveDoubling;
+  if (name == "halving-doubling") return Algorithm::kHalvingDoubling;
+  if (name == "direct") return Algorithm::kDirect;
+  return Algorithm::kAuto;
+}
+
+void die(const absl::Status& status) {
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  ::_exit(1);
+}
+
+struct Options {
+  int ranks;
+  std::string transport;
+  Algorithm algorithm;
+  int sockets;
+  std::vector<std::size_t> sizes;
+};
+
+void rank_main(const Options& options, int rank, int parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  SystemClock clock;
+  FabricOptions fabric_options;
+  fabric_options.sockets_per_peer = options.sockets;
+  auto fabric = Fabric::create(fabric_options, clock);
+  if (!fabric.ok()) die(fabric.status());
+  const std::vector<std::byte> mine = pack((*fabric)->address());
+  PL_CHECK(::write(parent, mine.data(), mine.size()) == static_cast<ssize_t>(mine.size()),
+           "the parent reads");
+  Group group;
+  group.generation = Generation{1};
+  group.rank = rank;
+  group.transport = options.transport == "tcp" ? TransportKind::kTcp : TransportKind::kSharedMemory;
+  for (int r = 0; r < options.ranks; ++r) {
+    std::byte bytes[kAddressBytes];
+    PL_CHECK(::recv(parent, bytes, sizeof(bytes), MSG_WAITALL) == static_cast<ssize_t>(sizeof(bytes)),
+             "the parent writes");
+    group.members.push_back({"", unpack(bytes)});
+  }
+  const auto deadline = [&] { return Deadline::after(clock.now(), std::chrono::seconds(60)); };
+  auto communicator = (*fabric)->connect(group, deadline());
+  if (!communicator.ok()) die(communicator.status());
+  measure::run(
+      options.sizes, rank == 0,
+      [&](std::size_t bytes) {
+        if (options.transport == "heap")
+          return static_cast<float*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
+        auto memory = (*fabric)->arena().allocate(bytes);
+        if (!memory.ok()) die(memory.status());
+        return reinterpret_cast<float*>(memory->data());
+      },
+      [&](float* data, std::size_t count) {
+        const absl::Status status =
+            (*communicator)
+                ->all_reduce(data, count, DType::kF32, ReduceOp::kSum, deadline(), options.algorithm);
+        if (!status.ok()) die(status);
+      },
+      [&] { (void)(*communicator)->barrier(deadline()); });
+  (void)(*communicator)->barrier(deadline());
+}
+
+int copy_rate() {
+  constexpr std::size_t kBytes = std::size_t{256} << 20;
+  std::vector<char> from(kBytes, 1), to(kBytes, 2);
+  long long best = 1LL << 62;
+  for (int i = 0; i < 5; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::memcpy(to.data(), from.data(), kBytes);
+    asm volatile("" : : "r"(to.data()) : "memory");
+    const auto took =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
+            .count();
+    best = took < best ? took : best;
+  }
+  std::printf("%.0f\n", static_cast<double>(kBytes) * 1e9 / static_cast<double>(best));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "copy") return copy_rate();
+  if (argc < 6) {
+    std::fprintf(stderr, "bench_allreduce RANKS shm|tcp|heap ALGORITHM SOCKETS SIZE...\n");
+    return 2;
+  }
+  const Options options{std::atoi(argv[1]), argv[2], parse_algorithm(argv[3]), std::atoi(argv[4]),
+                        measure::parse_sizes(5, argc, argv)};
+  std::vector<int> children;
+  for (int r = 0; r < options.ranks; ++r) {
+    int pair[2];
+    PL_CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "a socket pair");
+    if (::fork() == 0) {
+      ::close(pair[0]);
+      rank_main(options, r, pair[1]);
+      return 0;
+    }
+    ::close(pair[1]);
+    children.push_back(pair[0]);
+  }
+  std::vector<std::byte> all;
+  for (int child : children) {
+    std::byte bytes[kAddressBytes];
+    if (::recv(child, bytes, sizeof(bytes), MSG_WAITALL) != static_cast<ssize_t>(sizeof(bytes))) return 1;
+    all.insert(all.end(), bytes, bytes + sizeof(bytes));
+  }
+  for (int child : children) {
+    if (::write(child, all.data(), all.size()) != static_cast<ssize_t>(all.size())) return 1;
+  }
+  int failed = 0, status = 0;
+  while (::wait(&status) > 0) failed |= status;
+  return failed != 0 ? 1 : 0;
+}

@@ -1,0 +1,65 @@
+// paceline explain FILE: the planner's decisions for a job, from nothing to running, without doing any of it.
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "base/processors.h"
+#include "cli/commands/job_file.h"
+#include "cli/session.h"
+#include "controller/api/print.h"
+#include "controller/api/training_spec.h"
+#include "controller/plan/explain.h"
+
+namespace paceline::cli {
+
+namespace {
+
+// What is trained on what, ahead of the planner's decisions.
+void print_outline(const JobFile& file) {
+  const api::Training& training = file.job.spec.training;
+  const std::int64_t members = std::max<std::int64_t>(1, api::member_count(file.job));
+  const std::int64_t share = training.global_batch_size / members;
+  std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": " << members
+            << (members == 1 ? " member" : " members that train together")
+            << "\n  each step: " << with_commas(training.global_batch_size) << " samples, "
+            << with_commas(share) << (training.global_batch_size % members == 0 ? "" : " or one more")
+            << " for each member\n";
+  for (const std::string& input : training.data.train.inputs) {
+    std::cout << "  training data: " << api::resolve_path(file.base_folder, input) << "\n";
+  }
+  for (const std::string& missing : missing_data_files(file)) {
+    std::cout << "  not on this machine, so `run` would refuse the job: " << missing << "\n";
+  }
+  std::cout << "\n";
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Session& session) {
+  auto* command = app.add_subcommand("explain", "Say what `run` would do and why, without doing it");
+  auto file = std::make_shared<std::string>();
+  auto with_job = std::make_shared<bool>(false);
+  command->add_option("FILE", *file, "TrainingJob file, YAML or JSON; - is standard input")
+      ->type_name("")
+      ->required();
+  command->add_flag("--job", *with_job, "Print the job with all defaults filled in, too");
+  command->footer("Example:\n  paceline explain examples/digits-allreduce.yaml");
+  command->callback([&session, file, with_job] {
+    auto job = load_job_file(*file, std::cerr);
+    if (!job.ok()) return session.fail(job.status());
+    make_local(*job, std::cerr);
+    if (*with_job) std::cout << api::print_yaml(job->job) << "---\n";
+    plan::Observed observed;
+    observed.job = job->job;
+    observed.job_uid = job->job.metadata.name;
+    observed.now = session.clock.wall_now();
+    observed.limits.cores = usable_processors();
+    observed.limits.worker_program = {"paceline-worker"};
+    observed.limits.base_folder = job->base_folder;
+    print_outline(*job);
+    std::cout << plan::explain_job(observed);
+  });
+}
+
+}  // namespace paceline::cli

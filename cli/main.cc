@@ -1,0 +1,92 @@
+// The paceline program: constructs, wires, and hands over to one command.
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/program.h"
+#include "cli/session.h"
+
+namespace {
+
+constexpr const char* kFooter = R"(Exit codes:
+  0 done   1 the run failed   2 bad command line or job file   3 no such run, member or file   4 this machine refused   130 stopped
+
+Examples:
+  paceline run examples/digits-allreduce.yaml      train on this machine
+  paceline top                                     watch the newest run from another terminal
+  paceline logs digits-allreduce worker-1 -f       follow one member's log
+
+`paceline COMMAND --help` shows a command's own options and examples.)";
+
+// What is wrong with the command line, in our words where the library's would mislead.
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const std::vector<std::string> words = app.remaining();
+  if (chosen.empty() && !words.empty() && words[0].rfind('-', 0) != 0) {
+    std::string commands;
+    for (const CLI::App* command : app.get_subcommands({})) {
+      commands += (commands.empty() ? "" : ", ") + command->get_name();
+    }
+    return "no command \"" + words[0] + "\"; the commands are " + commands;
+  }
+  const std::string command = chosen.empty() ? "" : " " + chosen[0]->get_name();
+  return std::string(error.what()) + "; see `paceline" + command + " --help`";
+}
+
+std::string program_folder() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::string(".") : self.parent_path().string();
+}
+
+using namespace paceline;
+
+int run(int argc, char** argv) {
+  SystemClock clock;
+  cli::Session session{.clock = clock,
+                       .out_terminal = cli::detect_terminal(1),
+                       .error_terminal = cli::detect_terminal(2),
+                       .program_folder = program_folder()};
+
+  CLI::App app("Paceline trains models: one TrainingJob, by several processes on this machine.", "paceline");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.set_version_flag("--version", PACELINE_VERSION);
+  app.add_option("--state-dir", session.state_dir_option,
+                 "Folder that keeps runs (default: $XDG_STATE_HOME/paceline, else ~/.local/state/paceline)")
+      ->type_name("FOLDER");
+  app.footer(kFooter);
+  cli::add_run(app, session);
+  cli::add_validate(app, session);
+  cli::add_explain(app, session);
+  cli::add_get(app, session);
+  cli::add_describe(app, session);
+  cli::add_logs(app, session);
+  cli::add_top(app, session);
+  cli::add_delete(app, session);
+  cli::add_plot(app, session);
+  cli::add_completion(app, session);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Help and version are "errors" of the library with exit code 0; everything else is a bad command line.
+    if (error.get_exit_code() == 0) return app.exit(error);
+    if (error.get_name() == "RequiredError" && app.get_subcommands().empty() && app.remaining().empty()) {
+      std::cerr << app.help();
+      return cli::kExitUsage;
+    }
+    session.fail(cli::kExitUsage, usage_message(app, error));
+  }
+  return session.exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_main("paceline", cli::kExitSystem, [&] { return run(argc, argv); });
+}

@@ -1,0 +1,85 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/run/output.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class JsonOutput final : public RunOutput {
+ public:
+  explicit JsonOutput(std::ostream& out) : out_(out) {}
+
+  void started(const RunState& s) override {
+    line({{"type", "started"},
+          {"run", s.name},
+          {"job", s.job},
+          {"namespace", s.ns},
+          {"folder", s.folder},
+          {"created", s.created}});
+  }
+  void progress(const RunState& s) override {
+    if (s.elapsed_seconds < next_line_seconds_ || s.step == last_step_) return;
+    next_line_seconds_ = s.elapsed_seconds + kSecondsBetweenLines;
+    last_step_ = s.step;
+    Json json = Json::parse(to_json(s, -1));
+    Json event = {{"type", "progress"}};
+    for (const char* key :
+         {"phase", "step", "totalSteps", "epoch", "loss", "accuracy", "testLoss", "samplesPerSecond",
+          "goodput", "etaSeconds", "elapsedSeconds", "samples", "bytesExchanged", "members"}) {
+      if (json.contains(key)) event[key] = json[key];
+    }
+    line(event);
+  }
+  void view(const coordinator::ViewRecord& v) override {
+    line({{"type", "view"},
+          {"generation", v.generation.value},
+          {"members", v.members},
+          {"firstStep", v.first_step}});
+  }
+  void evaluation(const RunState& s, const coordinator::EvaluationRecord& e) override {
+    line({{"type", "evaluation"},
+          {"step", e.step},
+          {"loss", e.loss},
+          {"accuracy", e.accuracy},
+          {"samples", e.samples},
+          {"elapsedSeconds", s.elapsed_seconds},
+          {"targetReached", e.target_reached}});
+  }
+  void checkpoint(const coordinator::CheckpointRecord& c) override {
+    Json event = {{"type", "checkpoint"},
+                  {"step", c.step},
+                  {"path", c.path},
+                  {"bytes", c.bytes},
+                  {"stallSeconds", std::chrono::duration<double>(c.stall).count()}};
+    if (!c.error.empty()) event["error"] = c.error;
+    line(event);
+  }
+  void note(std::string_view message) override {
+    line({{"type", "note"}, {"message", std::string(message)}});
+  }
+  void finished(const RunState& s) override {
+    Json event = {{"type", "finished"}};
+    event.update(Json::parse(to_json(s, -1)));
+    line(event);
+  }
+
+ private:
+  static constexpr double kSecondsBetweenLines = 0.5;
+  void line(const Json& json) {
+    out_ << json.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+  }
+  std::ostream& out_;
+  double next_line_seconds_ = 0;
+  std::int64_t last_step_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<RunOutput> make_json_output(std::ostream& out) {
+  return std::make_unique<JsonOutput>(out);
+}
+
+}  // namespace paceline::cli

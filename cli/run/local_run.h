@@ -1,0 +1,62 @@
+#pragma once
+
+// One job on this machine: constructs and wires LocalCluster, the job's coordinator and the reconcile loop,
+// all in this process, and hands what happens to the command's thread.
+//
+// Threads: make(), take_events() and wake_fd() belong to the command's thread; report(), stop() and status()
+// may be called from any. Destruction stops whatever still runs, in bounded time.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "controller/api/types.h"
+#include "controller/coordinator/report.h"
+
+namespace paceline::cli {
+
+struct LocalRunOptions {
+  api::TrainingJob job;
+  std::string job_uid;
+  std::string base_folder;  // relative paths of the job are relative to it
+  std::string run_folder;
+  std::string program_folder;  // where paceline lies: paceline-worker and paceline-pod are beside it, or in
+                               // ../libexec/paceline
+  std::string log_level = "info";
+  bool resume = false;
+};
+
+using RunEvent =
+    std::variant<coordinator::ViewRecord, coordinator::EvaluationRecord, coordinator::CheckpointRecord,
+                 std::vector<coordinator::StepRecord>, coordinator::MemberSteps>;
+
+class LocalRun {
+ public:
+  // Starts the job. NOT_FOUND where a companion program is missing, else what the system refused. One of
+  // another version finds that out itself (PACELINE_VERSION), and the run fails with its message.
+  static absl::StatusOr<std::unique_ptr<LocalRun>> start(LocalRunOptions options, const Clock& clock);
+  virtual ~LocalRun() = default;
+
+  virtual coordinator::Report report() const = 0;
+  virtual api::Status status() const = 0;  // as the controller last wrote it
+  virtual std::vector<RunEvent> take_events() = 0;
+  // An eventfd that becomes readable when there are events, when the status changed, or when the run has
+  // ended.
+  virtual int wake_fd() const = 0;
+  // The first call asks the members to end in order; the second one kills them. Returns at once.
+  virtual void stop() = 0;
+  // The job has ended and none of its processes is left.
+  virtual bool ended() const = 0;
+};
+
+// How many events may wait for the command's thread: step records are dropped first, views, evaluations and
+// checkpoints only when as many again of those wait.
+inline constexpr std::size_t kMaxWaitingStepEvents = 4096;
+inline constexpr std::size_t kMaxWaitingEvents = 2 * kMaxWaitingStepEvents;
+
+}  // namespace paceline::cli

@@ -1,0 +1,382 @@
+// paceline run FILE: owns a run from its folder to its summary.
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/program.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "cli/commands/job_file.h"
+#include "cli/run/local_run.h"
+#include "cli/run/metrics_file.h"
+#include "cli/run/output.h"
+#include "cli/run/patient_output.h"
+#include "cli/run/run_state_builder.h"
+#include "cli/session.h"
+#include "controller/api/source_text.h"
+#include "controller/api/training_spec.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kFrameInterval = 100ms;
+constexpr Duration kStateInterval = 500ms;
+constexpr int kStoppedReaderMs = 1000;  // who stopped the run does not wait for whoever reads its output
+constexpr int kOwnThreads = 16;         // of gRPC and of our own, and some to spare
+constexpr std::size_t kOwnDescriptors = 22, kDescriptorsPerMember = 3;
+
+struct RunOptions {
+  std::string file, name, output = "auto", log_level = "info";
+  std::optional<std::string> resume;
+};
+
+// Ctrl-C and SIGTERM as a file descriptor. Blocked before any thread starts, so that every thread inherits
+// it; pods get a clean mask.
+UniqueFd interrupts() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // a reader that goes away must not kill the training
+  return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+std::unique_ptr<RunOutput> make_output(const std::string& kind, std::ostream& out) {
+  if (kind == "json") return make_json_output(out);
+  if (kind == "plain" || !detect_terminal(1).interactive) return make_plain_output(out);
+  return make_live_output(out, 1);
+}
+
+class RunCommand {
+ public:
+  RunCommand(Session& session, const RunOptions& options) : session_(session), options_(options) {}
+
+  void run() {
+    const absl::Status status = without_exceptions([this] {
+      run_to_the_end();
+      return absl::OkStatus();
+    });
+    if (status.ok()) return;
+    local_.reset();
+    if (run_ != nullptr) fail_run("OutOfResources", std::string(status.message()));
+    session_.fail(status);
+  }
+
+ private:
+  void run_to_the_end() {
+    const UniqueFd interrupted = interrupts();
+    if (const absl::Status status = prepare(); !status.ok()) {
+      if (run_ != nullptr && !options_.resume) run_->discard();
+      return session_.fail(status);
+    }
+    output_ = make_output(options_.output, stdout_.stream());
+    output_->started(state_);
+    if (options_.resume) note_checkpoint();
+    auto started = LocalRun::start({.job = job_.job,
+                                    .job_uid = state_.name,
+                                    .base_folder = job_.base_folder,
+                                    .run_folder = run_->folder(),
+                                    .program_folder = session_.program_folder,
+                                    .log_level = options_.log_level,
+                                    .resume = options_.resume.has_value()},
+                                   session_.clock);
+    if (!started.ok()) {
+      fail_run("StartFailed", std::string(started.status().message()));
+      return session_.fail(started.status());
+    }
+    local_ = *std::move(started);
+    loop(interrupted);
+    finish(interrupted);
+  }
+
+  // Reads the job, then makes or takes over the run's folder.
+  absl::Status prepare() {
+    if (options_.resume && !options_.name.empty()) {
+      return absl::InvalidArgumentError("--resume continues a run under its own name: leave --name out");
+    }
+    PL_ASSIGN_OR_RETURN(job_, load_job_file(options_.file, std::cerr));
+    make_local(job_, std::cerr);
+    PL_ASSIGN_OR_RETURN(const RunStore store, session_.store());
+    for (const std::string& path : {job_.path, job_.base_folder, store.state_folder()}) {
+      if (!api::is_utf8(path)) return absl::InvalidArgumentError(str_cat(path, ": paths must be UTF-8"));
+    }
+    if (const auto missing = missing_data_files(job_); !missing.empty()) {
+      return absl::NotFoundError(str_cat("spec.training.data: no file ", absl::StrJoin(missing, ", "),
+                                         "; relative paths are relative to the job's folder, ",
+                                         job_.base_folder));
+    }
+    const auto members = static_cast<std::size_t>(api::member_count(job_.job));
+    PL_RETURN_IF_ERROR(reserve_resources(kOwnThreads, kOwnDescriptors + kDescriptorsPerMember * members));
+    if (options_.resume) {
+      std::string name = *options_.resume;
+      if (name.empty()) {
+        PL_ASSIGN_OR_RETURN(const RunState latest, store.latest_of(job_.job.metadata.name));
+        name = latest.name;
+      }
+      PL_ASSIGN_OR_RETURN(const RunState earlier, store.get(name));
+      PL_ASSIGN_OR_RETURN(run_, store.reopen(name));
+      PL_RETURN_IF_ERROR(check_resume(earlier));
+    } else {
+      PL_ASSIGN_OR_RETURN(run_, store.create(options_.name.empty() ? job_.job.metadata.name : options_.name));
+    }
+    state_.name = run_->name();
+    state_.job = job_.job.metadata.name;
+    state_.ns = job_.job.metadata.ns;
+    state_.job_file = job_.path;
+    state_.folder = run_->folder();
+    state_.owner_pid = ::getpid();
+    state_.created = format_wall_time(session_.clock.wall_now());
+    state_.target = target_text(job_.job.spec.training);
+    PL_RETURN_IF_ERROR(write_file_atomically(run_->path("job.yaml"), job_.text));
+    PL_RETURN_IF_ERROR(run_->write_state(state_, true));
+    PL_ASSIGN_OR_RETURN(metrics_, MetricsFile::open(run_->path("metrics.jsonl")));
+    return absl::OkStatus();
+  }
+
+  // Nothing of a run is touched that this job does not belong to, or whose results would be trained over.
+  absl::Status check_resume(const RunState& earlier) const {
+    if (!earlier.job.empty() && earlier.job != job_.job.metadata.name) {
+      return absl::FailedPreconditionError(str_cat(
+          "run \"", earlier.name, "\" is of job \"", earlier.job, "\", and ", options_.file, " is job \"",
+          job_.job.metadata.name, "\": resume it with its own file, ", earlier.job_file));
+    }
+    if (earlier.phase == "Succeeded" && newest_checkpoint().empty()) {
+      return absl::FailedPreconditionError(str_cat("run \"", earlier.name,
+                                                   "\" has succeeded and has no checkpoint to go on from; "
+                                                   "`paceline run ",
+                                                   options_.file, "` without --resume makes a new run"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Where a resumed run begins: its members will say the same in their logs.
+  void note_checkpoint() {
+    const std::string newest = newest_checkpoint();
+    output_->note(newest.empty()
+                      ? str_cat("run ", state_.name, " has no checkpoint: it begins anew at step 0")
+                      : str_cat("run ", state_.name, " goes on from its newest checkpoint, ", newest));
+  }
+
+  // The newest checkpoint's path; empty where there is none.
+  std::string newest_checkpoint() const {
+    const auto spec = api::make_training_spec(job_.job, {.base_folder = job_.base_folder,
+                                                         .checkpoint_directory = run_->path("checkpoints"),
+                                                         .model_directory = run_->path("model"),
+                                                         .resume = false});
+    if (!spec.ok()) return "";
+    std::string newest;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(spec->checkpoint().directory(), error), end;
+         entry != end && !error; entry.increment(error)) {
+      const std::string name = entry->path().filename().string();  // step-N, N in at least nine digits
+      if (name.rfind("step-", 0) != 0 || !std::filesystem::exists(entry->path() / "manifest.json", error))
+        continue;
+      if (std::pair(name.size(), name) > std::pair(newest.size(), newest)) newest = name;
+    }
+    return newest.empty() ? "" : str_cat(spec->checkpoint().directory(), "/", newest);
+  }
+
+  void loop(const UniqueFd& interrupted) {
+    TimePoint next_frame = session_.clock.now(), next_state = next_frame;
+    while (true) {
+      const bool ended = local_->ended();  // before the events, so that none of them is missed
+      take_events();
+      refresh();
+      tell_failure();
+      const TimePoint now = session_.clock.now();
+      if (now >= next_frame || ended) {
+        stdout_.write_some();
+        if (!stdout_.waiting())
+          output_->progress(state_);  // else the reader is behind, and gets the newest later
+        next_frame = now + kFrameInterval;
+      }
+      if (now >= next_state) {
+        metrics_->flush();
+        note_once(run_->write_state(state_, false));
+        note_once(metrics_->status());
+        next_state = now + kStateInterval;
+      }
+      if (ended) return;
+      pollfd waits[2] = {{interrupted.get(), POLLIN, 0}, {local_->wake_fd(), POLLIN, 0}};
+      const auto wait =
+          std::chrono::duration_cast<std::chrono::milliseconds>(next_frame - session_.clock.now()) + 1ms;
+      ::poll(waits, 2, static_cast<int>(std::max<std::int64_t>(1, wait.count())));
+      if (waits[0].revents != 0) interrupt(interrupted);
+      if (waits[1].revents != 0) rest_until(next_frame, interrupted);
+    }
+  }
+
+  // Members report many times a second; looking at each report at once would only take processors from them.
+  void rest_until(TimePoint next_frame, const UniqueFd& interrupted) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(next_frame - session_.clock.now()).count();
+    if (left <= 0 || local_->ended()) return;
+    pollfd wait{interrupted.get(), POLLIN, 0};
+    if (::poll(&wait, 1, static_cast<int>(std::min<std::int64_t>(left, 20))) > 0) interrupt(interrupted);
+  }
+
+  void interrupt(const UniqueFd& interrupted) {
+    signalfd_siginfo info;
+    while (::read(interrupted.get(), &info, sizeof(info)) == sizeof(info)) {
+      ++interrupts_;
+      if (interrupts_ <= 2) local_->stop();
+      if (interrupts_ == 1) output_->note("stopping in order; ctrl-C again stops at once");
+    }
+  }
+
+  void take_events() {
+    for (const RunEvent& event : local_->take_events()) {
+      if (const auto* view = std::get_if<coordinator::ViewRecord>(&event)) output_->view(*view);
+      if (const auto* steps = std::get_if<std::vector<coordinator::StepRecord>>(&event)) note_steps(*steps);
+      if (const auto* steps = std::get_if<coordinator::MemberSteps>(&event)) metrics_->member_steps(*steps);
+      if (const auto* checkpoint = std::get_if<coordinator::CheckpointRecord>(&event))
+        output_->checkpoint(*checkpoint);
+      if (const auto* evaluation = std::get_if<coordinator::EvaluationRecord>(&event)) {
+        refresh();
+        metrics_->evaluation(*evaluation);
+        output_->evaluation(state_, *evaluation);
+      }
+    }
+  }
+
+  void note_steps(const std::vector<coordinator::StepRecord>& steps) {
+    if (steps.empty()) return;
+    if (!first_step_) first_step_ = steps.front();
+    last_step_ = steps.back();
+    metrics_->steps(steps);
+  }
+
+  void refresh() {
+    apply_report(local_->report(), state_);
+    apply_status(local_->status(), state_);
+  }
+
+  // At once: the other members may take a while to end.
+  void tell_failure() {
+    if (failure_told_ || interrupts_ > 0 || state_.phase != "Failed") return;
+    failure_told_ = true;
+    output_->note(str_cat("failed: ", state_.message.substr(0, state_.message.find('\n'))));
+  }
+
+  void finish(const UniqueFd& interrupted) {
+    if (interrupts_ > 0 && !failure_told_ && state_.phase != "Succeeded") {
+      state_.phase = "Stopped";
+      state_.reason = "Stopped";
+      state_.message = str_cat("stopped by its user at step ", state_.step);
+    }
+    if (!is_finished(state_)) {
+      state_.phase = "Failed";
+      state_.reason = "Lost";
+      state_.message = "the controller ended without a result";
+    }
+    // Now the mean over the whole run, where the live view shows the last seconds.
+    if (first_step_) {
+      const auto rate = mean_rate(*first_step_, last_step_, job_.job.spec.training.global_batch_size);
+      if (rate) state_.samples_per_second = *rate;
+    }
+    state_.finished = format_wall_time(session_.clock.wall_now());
+    metrics_->flush();
+    const absl::Status written = run_->write_last_state(state_);
+    output_->finished(state_);
+    output_.reset();
+    stdout_.drain(interrupted.get(), interrupts_ > 0 ? kStoppedReaderMs : -1);
+    if (!written.ok()) session_.fail(written);
+    if (state_.phase == "Failed") {
+      const std::string again = how_to_resume();
+      session_.fail(kExitFailed, str_cat("run \"", state_.name, "\" failed: ", state_.message,
+                                         again.empty() ? "" : "\n", again));
+    } else if (state_.phase == "Stopped") {
+      const std::string again = how_to_resume();
+      session_.fail(
+          kExitInterrupted,
+          str_cat("run \"", state_.name, "\" was ", state_.message, "; ",
+                  again.empty() ? "it has no checkpoint to go on from: spec.checkpoint in the job makes them"
+                                : again));
+    }
+  }
+
+  // Empty where there is no checkpoint.
+  std::string how_to_resume() const {
+    if (newest_checkpoint().empty()) return "";
+    return str_cat("go on from its newest checkpoint with `paceline run ", options_.file, " --resume ",
+                   state_.name, "`");
+  }
+
+  void fail_run(const std::string& reason, const std::string& message) {
+    state_.phase = "Failed";
+    state_.reason = reason;
+    state_.message = message;
+    state_.finished = format_wall_time(session_.clock.wall_now());
+    (void)run_->write_last_state(state_);
+  }
+
+  // A full disk must not end a training; its user hears of it once.
+  void note_once(const absl::Status& status) {
+    if (status.ok() || noted_) return;
+    noted_ = true;
+    output_->note(std::string(status.message()));
+  }
+
+  Session& session_;
+  PatientOutput stdout_{STDOUT_FILENO};
+  const RunOptions& options_;
+  JobFile job_;
+  RunState state_;
+  std::unique_ptr<OwnedRun> run_;
+  std::unique_ptr<MetricsFile> metrics_;
+  std::unique_ptr<LocalRun> local_;
+  std::unique_ptr<RunOutput> output_;
+  std::optional<coordinator::StepRecord> first_step_;  // the first that was heard of
+  coordinator::StepRecord last_step_;
+  int interrupts_ = 0;
+  bool noted_ = false;
+  bool failure_told_ = false;
+};
+
+}  // namespace
+
+void add_run(CLI::App& app, Session& session) {
+  auto* command = app.add_subcommand("run", "Train a TrainingJob with processes of this machine");
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("FILE", options->file, "TrainingJob file, YAML or JSON; - is standard input")
+      ->type_name("")
+      ->required();
+  command
+      ->add_option("--name", options->name,
+                   "Name of the run (default: the job's; -2, -3, ... where it is taken)")
+      ->type_name("NAME");
+  command
+      ->add_option(
+          "--resume", options->resume,
+          "Continue a run from its newest checkpoint, in its folder (default: the newest run of this job)")
+      ->type_name("[RUN]")
+      ->expected(0, 1);
+  command
+      ->add_option("--output", options->output,
+                   "auto is a live view on a terminal, else lines (default: auto)")
+      ->check(CLI::IsMember({"auto", "plain", "json"}));
+  command->add_option("--log-level", options->log_level, "How much the members log (default: info)")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  command->footer(
+      "Ctrl-C stops in order, a second one at once.\n\nExamples:\n  paceline run "
+      "examples/fashion-allreduce.yaml\n"
+      "  paceline run job.yaml --output json | jq .loss\n  paceline run job.yaml --resume");
+  command->callback([&session, options] { RunCommand(session, *options).run(); });
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,92 @@
+#include "cli/run/run_state_builder.h"
+
+#include "base/text.h"
+
+namespace paceline::cli {
+
+namespace {
+
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+double millis(Duration d) {
+  return std::chrono::duration<double, std::milli>(d).count();
+}
+
+MemberState member_state(const coordinator::MemberReport& m) {
+  MemberState out;
+  out.pod = m.pod;
+  out.name = str_cat(role_name(m.role), "-", m.index);
+  out.pid = m.pid;
+  out.phase = m.left                               ? "left"
+              : !m.attached && m.member_id.empty() ? "pending"
+              : !m.attached                        ? "gone"
+                                                   : coordinator::phase_name(m.phase);
+  out.step = m.step;
+  out.input_ms = millis(m.mean_times.input);
+  out.compute_ms = millis(m.mean_times.compute);
+  out.wait_ms = millis(m.mean_times.wait);
+  out.transfer_ms = millis(m.mean_times.transfer);
+  out.update_ms = millis(m.mean_times.update);
+  out.step_ms = millis(m.mean_times.step);
+  out.bytes_sent = m.bytes_sent;
+  return out;
+}
+
+}  // namespace
+
+std::string target_text(const api::Training& training) {
+  if (!training.target) return "";
+  if (training.target->accuracy) return str_cat("accuracy >= ", *training.target->accuracy);
+  return str_cat("loss <= ", training.target->loss.value_or(0));
+}
+
+void apply_report(const coordinator::Report& report, RunState& state) {
+  state.generation = report.generation.value;
+  state.step = report.step;
+  state.total_steps = report.total_steps;
+  state.samples = report.samples;
+  if (report.train_samples > 0)
+    state.epoch = static_cast<double>(report.samples) / static_cast<double>(report.train_samples);
+  state.parameters = report.parameter_count;
+  state.weights_checked_step = report.weights_checked_step;
+  if (report.last_step) state.loss = report.last_step->loss;
+  if (report.last_evaluation) {
+    state.accuracy = report.last_evaluation->accuracy;
+    state.test_loss = report.last_evaluation->loss;
+    if (report.last_evaluation->target_reached && !state.target_reached) {
+      state.target_reached = true;
+      state.target_seconds = seconds(report.elapsed);
+    }
+  }
+  if (report.last_checkpoint && report.last_checkpoint->error.empty())
+    state.checkpoint = report.last_checkpoint->path;
+  if (!report.checkpoint_path.empty()) state.checkpoint = report.checkpoint_path;
+  if (!report.model_path.empty()) state.model = report.model_path;
+  state.samples_per_second = report.samples_per_second;
+  state.goodput = report.goodput;
+  state.eta_seconds.reset();
+  if (report.eta) state.eta_seconds = seconds(*report.eta);
+  state.elapsed_seconds = seconds(report.elapsed);
+  if (report.first_step_after) state.first_step_seconds = seconds(*report.first_step_after);
+  state.bytes_exchanged = report.bytes_sent;
+  state.members.clear();
+  for (const auto& member : report.members) state.members.push_back(member_state(member));
+}
+
+void apply_status(const api::Status& status, RunState& state) {
+  state.phase = api::name(status.phase);
+  state.reason = status.reason;
+  // To the controller every job that has not succeeded has failed; to its user this one did as it was told.
+  if (status.phase == api::Phase::kFailed && status.reason == "Stopped") state.phase = "Stopped";
+  state.message = status.message;
+}
+
+std::optional<double> mean_rate(const coordinator::StepRecord& first, const coordinator::StepRecord& last,
+                                std::int64_t global_batch_size) {
+  const double time = seconds(last.since_start - first.since_start);
+  if (time <= 0 || last.step <= first.step) return std::nullopt;
+  return static_cast<double>((last.step - first.step) * global_batch_size) / time;
+}
+
+}  // namespace paceline::cli

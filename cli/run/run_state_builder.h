@@ -1,0 +1,29 @@
+#pragma once
+
+// From what the coordinator and the controller know to what people see. Pure.
+
+#include <cstdint>
+#include <optional>
+
+#include "cli/state/run_state.h"
+#include "controller/api/types.h"
+#include "controller/coordinator/report.h"
+
+namespace paceline::cli {
+
+// "accuracy >= 0.9", "loss <= 1.5", or empty.
+std::string target_text(const api::Training& training);
+
+// Brings `state` up to date with `report`; phase, reason and message are the controller's and stay as they
+// are.
+void apply_report(const coordinator::Report& report, RunState& state);
+
+// Phase, reason, message from the job's status.
+void apply_status(const api::Status& status, RunState& state);
+
+// Samples per second between two step records of rank 0, on its own clock (heartbeats come too seldom to
+// measure a short run by). Nothing where no time or no step lies between them.
+std::optional<double> mean_rate(const coordinator::StepRecord& first, const coordinator::StepRecord& last,
+                                std::int64_t global_batch_size);
+
+}  // namespace paceline::cli

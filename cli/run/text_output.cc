@@ -1,0 +1,115 @@
+#include <utility>
+
+#include "base/text.h"
+#include "cli/run/output.h"
+#include "cli/view/dashboard.h"
+
+namespace paceline::cli {
+
+namespace {
+
+std::string view_text(const coordinator::ViewRecord& view) {
+  std::string names;
+  for (const std::string& member : view.members) {
+    if (names.size() > 200) {
+      names += ", ...";
+      break;
+    }
+    names += (names.empty() ? "" : ", ") + member;
+  }
+  return str_cat("view ", view.generation.value, ": ", view.members.size(),
+                 view.members.size() == 1 ? " member (" : " members (", names, ")",
+                 view.first_step > 0 ? str_cat(", from step ", view.first_step) : "");
+}
+
+std::string evaluation_text(const coordinator::EvaluationRecord& e, const RunState& state) {
+  std::string text = str_cat("step ", e.step, ": test loss ", loss_text(e.loss), ", accuracy ",
+                             fixed(e.accuracy * 100, 2), " %");
+  if (e.target_reached) text += str_cat("; the target ", state.target, " is reached");
+  return text;
+}
+
+std::string checkpoint_text(const coordinator::CheckpointRecord& c) {
+  return c.error.empty() ? str_cat("step ", c.step, ": checkpoint ", c.path)
+                         : str_cat("step ", c.step, ": checkpoint failed: ", c.error);
+}
+
+class PlainOutput : public RunOutput {
+ public:
+  explicit PlainOutput(std::ostream& out) : out_(out) {}
+
+  void started(const RunState& state) override { line(str_cat("run ", state.name, " in ", state.folder)); }
+  void progress(const RunState& state) override {
+    const bool due = state.step > 0 && state.elapsed_seconds >= next_line_seconds_;
+    if (!due || state.step == last_step_) return;
+    next_line_seconds_ = state.elapsed_seconds + kSecondsBetweenLines;
+    last_step_ = state.step;
+    line(render_progress_line(state));
+  }
+  void view(const coordinator::ViewRecord& record) override { line(view_text(record)); }
+  void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
+    line(evaluation_text(record, state));
+  }
+  void checkpoint(const coordinator::CheckpointRecord& record) override { line(checkpoint_text(record)); }
+  void note(std::string_view message) override { line(std::string(message)); }
+  void finished(const RunState& state) override {
+    for (const std::string& text : render_summary(state, Terminal{})) line(text);
+  }
+
+ private:
+  static constexpr double kSecondsBetweenLines = 2;
+  void line(const std::string& text) { out_ << text << std::endl; }
+  std::ostream& out_;
+  double next_line_seconds_ = 0;
+  std::int64_t last_step_ = -1;
+};
+
+class LiveOutput : public RunOutput {
+ public:
+  LiveOutput(std::ostream& out, int fd) : out_(out), fd_(fd), terminal_(detect_terminal(fd)) {
+    out_ << "\x1b[?25l";
+  }
+  ~LiveOutput() override {
+    out_ << "\x1b[?25h" << std::flush;
+  }  // the cursor comes back, however the run ends
+
+  void started(const RunState&) override {}
+  void progress(const RunState& state) override {
+    const Terminal now = detect_terminal(fd_);
+    terminal_.columns = now.columns;
+    terminal_.rows = now.rows;
+    out_ << frame_.draw(render_dashboard(state, terminal_)) << std::flush;
+  }
+  void view(const coordinator::ViewRecord& record) override { above(view_text(record)); }
+  void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
+    above(evaluation_text(record, state));
+  }
+  void checkpoint(const coordinator::CheckpointRecord& record) override {
+    if (!record.error.empty()) above(checkpoint_text(record));
+  }
+  void note(std::string_view message) override { above(std::string(message)); }
+  void finished(const RunState& state) override {
+    progress(state);
+    out_ << "\n";
+    for (const std::string& text : render_summary(state, terminal_)) out_ << text << "\n";
+    out_ << std::flush;
+  }
+
+ private:
+  void above(const std::string& text) { out_ << frame_.print_above({text}) << std::flush; }
+  std::ostream& out_;
+  const int fd_;
+  Terminal terminal_;
+  Frame frame_;
+};
+
+}  // namespace
+
+std::unique_ptr<RunOutput> make_live_output(std::ostream& out, int fd) {
+  return std::make_unique<LiveOutput>(out, fd);
+}
+std::unique_ptr<RunOutput> make_plain_output(std::ostream& out) {
+  return std::make_unique<PlainOutput>(out);
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,58 @@
+#pragma once
+
+// What every command of `paceline` works with. One thread.
+
+#include <iostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "cli/state/run_store.h"
+#include "cli/view/terminal.h"
+
+namespace CLI {
+class App;
+}
+
+namespace paceline::cli {
+
+// docs/cli.md lists them for users.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailed = 1,         // the run failed
+  kExitUsage = 2,          // bad command line or bad job file
+  kExitNotFound = 3,       // no such run, member or file
+  kExitSystem = 4,         // this machine refused: permissions, disk, processes
+  kExitInterrupted = 130,  // ctrl-C
+};
+
+// The help text of a RUN that RunStore::choose chooses.
+inline constexpr const char* kRunHelp = "Name of a run (default: the newest that goes on, else the newest)";
+
+struct Session {
+  const Clock& clock;
+  Terminal out_terminal, error_terminal;
+  std::string program_folder;    // where the paceline binary lies: its companions are looked for beside it
+  std::string state_dir_option;  // --state-dir
+  int exit_code = kExitOk;
+
+  // Prints `paceline: message` to stderr, and sets the exit code that fits the status' code.
+  void fail(const absl::Status& status);
+  void fail(int code, std::string_view message);
+
+  absl::StatusOr<RunStore> store() const;
+};
+
+// One function per command: adds it to the application, with its help text and examples.
+void add_run(CLI::App& app, Session& session);
+void add_validate(CLI::App& app, Session& session);
+void add_explain(CLI::App& app, Session& session);
+void add_get(CLI::App& app, Session& session);
+void add_describe(CLI::App& app, Session& session);
+void add_logs(CLI::App& app, Session& session);
+void add_top(CLI::App& app, Session& session);
+void add_delete(CLI::App& app, Session& session);
+void add_plot(CLI::App& app, Session& session);
+void add_completion(CLI::App& app, Session& session);
+
+}  // namespace paceline::cli

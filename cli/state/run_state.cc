@@ -1,0 +1,128 @@
+#include "cli/state/run_state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Each field once, with its key: both directions walk this list.
+template <typename Visitor, typename State>
+void visit(Visitor&& v, State& s) {
+  v("name", s.name);
+  v("job", s.job);
+  v("namespace", s.ns);
+  v("jobFile", s.job_file);
+  v("phase", s.phase);
+  v("reason", s.reason);
+  v("message", s.message);
+  v("ownerPid", s.owner_pid);
+  v("generation", s.generation);
+  v("step", s.step);
+  v("totalSteps", s.total_steps);
+  v("epoch", s.epoch);
+  v("loss", s.loss);
+  v("accuracy", s.accuracy);
+  v("testLoss", s.test_loss);
+  v("target", s.target);
+  v("targetReached", s.target_reached);
+  v("samplesPerSecond", s.samples_per_second);
+  v("goodput", s.goodput);
+  v("etaSeconds", s.eta_seconds);
+  v("elapsedSeconds", s.elapsed_seconds);
+  v("firstStepSeconds", s.first_step_seconds);
+  v("targetSeconds", s.target_seconds);
+  v("samples", s.samples);
+  v("parameters", s.parameters);
+  v("bytesExchanged", s.bytes_exchanged);
+  v("weightsCheckedStep", s.weights_checked_step);
+  v("checkpoint", s.checkpoint);
+  v("model", s.model);
+  v("folder", s.folder);
+  v("created", s.created);
+  v("finished", s.finished);
+}
+
+template <typename Visitor, typename State>
+void visit_member(Visitor&& v, State& m) {
+  v("pod", m.pod);
+  v("name", m.name);
+  v("pid", m.pid);
+  v("phase", m.phase);
+  v("step", m.step);
+  v("inputMs", m.input_ms);
+  v("computeMs", m.compute_ms);
+  v("waitMs", m.wait_ms);
+  v("transferMs", m.transfer_ms);
+  v("updateMs", m.update_ms);
+  v("stepMs", m.step_ms);
+  v("bytesSent", m.bytes_sent);
+}
+
+struct Write {
+  Json& json;
+  template <typename T>
+  void operator()(const char* key, const T& value) const {
+    json[key] = value;
+  }
+  template <typename T>
+  void operator()(const char* key, const std::optional<T>& value) const {
+    if (value) json[key] = *value;
+  }
+};
+
+struct Read {
+  const Json& json;
+  template <typename T>
+  void operator()(const char* key, T& value) const {
+    if (const auto it = json.find(key); it != json.end() && !it->is_null()) it->get_to(value);
+  }
+  template <typename T>
+  void operator()(const char* key, std::optional<T>& value) const {
+    if (const auto it = json.find(key); it != json.end() && !it->is_null()) value = it->get<T>();
+  }
+};
+
+}  // namespace
+
+bool is_finished(const RunState& state) {
+  return state.phase == "Succeeded" || state.phase == "Failed" || state.phase == "Stopped";
+}
+
+std::string to_json(const RunState& state, int indent) {
+  Json json = Json::object();
+  visit(Write{json}, state);
+  json["members"] = Json::array();
+  for (const MemberState& member : state.members) {
+    Json one = Json::object();
+    visit_member(Write{one}, member);
+    json["members"].push_back(std::move(one));
+  }
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::StatusOr<RunState> parse_run_state(std::string_view text) {
+  // Bad JSON and wrong types reach us as exceptions of the library.
+  try {
+    const Json json = Json::parse(text);
+    if (!json.is_object()) return absl::InvalidArgumentError("a run's status must be a JSON object");
+    RunState state;
+    visit(Read{json}, state);
+    if (const auto members = json.find("members"); members != json.end()) {
+      for (const Json& one : *members) {
+        if (!one.is_object())
+          return absl::InvalidArgumentError("each of a run's members must be a JSON object");
+        visit_member(Read{one}, state.members.emplace_back());
+      }
+    }
+    return state;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(str_cat("not a run's status: ", error.what()));
+  }
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,68 @@
+#pragma once
+
+// What is known about one local run: what the live view draws, what `get`, `describe` and `top` print, and
+// what the run's folder keeps as status.json. A value; pure.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace paceline::cli {
+
+// One member of the job. Times are means over the steps of the last heartbeat, in milliseconds of the
+// member's own clock.
+struct MemberState {
+  std::string pod;   // "fashion-allreduce-worker-0-0"
+  std::string name;  // "worker-0"
+  std::int64_t pid = 0;
+  std::string phase;  // "Starting", "Training", "Evaluating", ..., or how it ended
+  std::int64_t step = 0;
+  double input_ms = 0, compute_ms = 0, wait_ms = 0, transfer_ms = 0, update_ms = 0, step_ms = 0;
+  std::uint64_t bytes_sent = 0;
+};
+
+struct RunState {
+  std::string name;  // of the run: its folder's name
+  std::string job;   // of the TrainingJob
+  std::string ns = "default";
+  std::string job_file;           // as given on the command line, absolute
+  std::string phase = "Pending";  // Pending, Starting, Running, Succeeded, Failed, Stopped
+  std::string reason;             // CamelCase
+  std::string message;            // the whole error where it failed
+  std::int64_t owner_pid = 0;     // of the `paceline run` that owns it
+
+  std::uint64_t generation = 0;
+  std::int64_t step = 0, total_steps = 0;
+  double epoch = 0;
+  std::optional<double> loss, accuracy, test_loss;
+  std::string target;  // "accuracy >= 0.9", or empty
+  bool target_reached = false;
+  double samples_per_second = 0;  // over a sliding window; the mean once finished
+  double goodput = 0;             // 0..1: time in steps that counted / time since the first step
+  std::optional<double> eta_seconds;
+  double elapsed_seconds = 0;                                // since the start of the run
+  std::optional<double> first_step_seconds, target_seconds;  // since the start of the run
+  std::int64_t samples = 0;
+  std::uint64_t parameters = 0;
+  std::uint64_t bytes_exchanged = 0;      // sent, all members
+  std::int64_t weights_checked_step = 0;  // the newest whose weights were seen equal on all ranks; 0: none
+
+  std::string checkpoint, model;  // paths, empty: none
+  std::string folder;             // the run's
+  std::string created, finished;  // RFC 3339
+  std::vector<MemberState> members;
+};
+
+bool is_finished(const RunState& state);
+
+// JSON, keys in camelCase as in docs/cli.md.
+std::string to_json(const RunState& state, int indent = 2);
+// INVALID_ARGUMENT when `text` is not what to_json writes; unknown keys are skipped, missing ones keep their
+// defaults.
+absl::StatusOr<RunState> parse_run_state(std::string_view text);
+
+}  // namespace paceline::cli

@@ -1,0 +1,261 @@
+#include "cli/state/run_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "controller/api/parse.h"
+#include "controller/api/scalars.h"
+#include "controller/api/source_text.h"
+
+namespace paceline::cli {
+
+namespace {
+
+constexpr std::size_t kMaxStatusBytes = 16 << 20;
+
+constexpr const char* kReserve = "reserve";  // room for the last status.json
+constexpr std::size_t kReserveBytes = 64 << 10;
+
+bool valid_name(const std::string& name) {
+  if (name.empty() || name.size() > 100 || name[0] == '.' || name.find('/') != std::string::npos)
+    return false;
+  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  return api::is_utf8(name) && std::none_of(name.begin(), name.end(), control);
+}
+
+absl::Status make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  // Not by errno_status: NOT_FOUND is kept for runs.
+  if (error) return absl::FailedPreconditionError(str_cat("create the folder ", path, ": ", error.message()));
+  return absl::OkStatus();
+}
+
+// Written, not only asked for: not every file system can promise room.
+absl::Status write_reserve(const std::string& folder) {
+  return write_file_atomically(folder + "/" + kReserve, std::string(kReserveBytes, '\n'));
+}
+
+// The whole file; of an open file description, so that it goes with the process that holds it (Linux).
+struct flock lock_of(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+absl::StatusOr<UniqueFd> open_lock(const std::string& folder) {
+  UniqueFd fd(::open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd.valid()) return errno_status(errno, str_cat("open ", folder, "/lock"));
+  struct flock lock = lock_of(F_WRLCK);
+  if (::fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
+    if (errno != EAGAIN && errno != EACCES) return errno_status(errno, str_cat("lock ", folder, "/lock"));
+    return absl::FailedPreconditionError(str_cat("another `paceline run` owns ", folder));
+  }
+  return fd;
+}
+
+// Asks without taking: two who ask at once don't see each other.
+bool is_owned(const std::string& folder) {
+  UniqueFd fd(::open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return false;
+  struct flock lock = lock_of(F_RDLCK);
+  return ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+// A power cut may leave status.json empty; job.yaml was synced.
+RunState state_without_status(const std::string& name, const std::string& folder) {
+  RunState state;
+  state.name = name;
+  state.folder = folder;
+  const std::string path = folder + "/job.yaml";
+  if (const auto text = read_file(path, api::kMaxFileBytes); text.ok()) {
+    if (const api::Parsed parsed = api::parse_training_job(*text, path); parsed.job) {
+      state.job = parsed.job->metadata.name;
+      state.ns = parsed.job->metadata.ns;
+    }
+  }
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 || ::stat(folder.c_str(), &info) == 0) {
+    const auto since_epoch =
+        std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec);
+    state.created = format_wall_time(WallTime(since_epoch));
+  }
+  return state;
+}
+
+}  // namespace
+
+absl::Status OwnedRun::write_state(const RunState& state, bool durable) const {
+  const std::string target = path("status.json"), text = to_json(state) + "\n";
+  if (durable) return write_file_atomically(target, text);
+  const std::string temporary = target + ".tmp";
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd.valid()) return errno_status(errno, str_cat("create ", temporary));
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t n = ::write(fd.get(), rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      const int error = errno;
+      ::unlink(temporary.c_str());
+      return errno_status(error, str_cat("write ", temporary));
+    }
+    rest.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (::rename(temporary.c_str(), target.c_str()) != 0)
+    return errno_status(errno, str_cat("rename ", temporary));
+  return absl::OkStatus();
+}
+
+absl::Status OwnedRun::write_last_state(const RunState& state) const {
+  ::unlink(path(kReserve).c_str());
+  return write_state(state, true);
+}
+
+void OwnedRun::discard() const {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::create(const std::string& name) const {
+  if (!valid_name(name))
+    return absl::InvalidArgumentError(str_cat(api::quote(name), " can't be a run's name"));
+  PL_RETURN_IF_ERROR(make_folder(runs()));
+  for (int i = 1; i <= kMaxRunsPerName; ++i) {
+    const std::string candidate = i == 1 ? name : str_cat(name, "-", i);
+    const std::string folder = runs() + "/" + candidate;
+    if (::mkdir(folder.c_str(), 0755) != 0) {
+      if (errno == EEXIST) continue;
+      return errno_status(errno, str_cat("create the folder ", folder));
+    }
+    auto lock = open_lock(folder);
+    const absl::Status status = lock.ok() ? write_reserve(folder) : lock.status();
+    std::unique_ptr<OwnedRun> run(new OwnedRun(candidate, folder, lock.ok() ? *std::move(lock) : UniqueFd()));
+    if (status.ok()) return run;
+    run->discard();
+    return status;
+  }
+  return absl::ResourceExhaustedError(
+      str_cat(kMaxRunsPerName, " runs are named ", name, "-...; remove old ones with `paceline delete`"));
+}
+
+absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::reopen(const std::string& name) const {
+  PL_RETURN_IF_ERROR(get(name).status());
+  const std::string folder = runs() + "/" + name;
+  PL_ASSIGN_OR_RETURN(UniqueFd lock, open_lock(folder));
+  PL_RETURN_IF_ERROR(write_reserve(folder));
+  return std::unique_ptr<OwnedRun>(new OwnedRun(name, folder, std::move(lock)));
+}
+
+absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
+  const std::string folder = runs() + "/" + name;
+  const auto look = [&]() -> absl::StatusOr<RunState> {
+    PL_ASSIGN_OR_RETURN(const std::string text, read_file(folder + "/status.json", kMaxStatusBytes));
+    PL_ASSIGN_OR_RETURN(RunState state, parse_run_state(text));
+    state.name = name;
+    state.folder = folder;
+    return state;
+  };
+  absl::StatusOr<RunState> state = look();
+  if (state.ok() ? is_finished(*state) : !absl::IsInvalidArgument(state.status())) return state;
+  if (is_owned(folder)) return state;
+  // The owner may have ended between our two looks: only what it wrote before it let the lock go counts.
+  state = look();
+  if (state.ok() ? is_finished(*state) : !absl::IsInvalidArgument(state.status())) return state;
+  std::string owner;
+  if (state.ok()) {
+    owner = str_cat(" (pid ", state->owner_pid, ")");
+  } else {
+    std::error_code error;
+    if (!std::filesystem::exists(folder + "/lock", error)) return state;  // nobody's run
+    state = state_without_status(name, folder);
+  }
+  state->phase = "Failed";
+  state->reason = "OwnerLost";
+  state->message = str_cat(
+      "the `paceline run` that owned this run", owner, " ended without a word; continue with `paceline run ",
+      state->job_file.empty() ? folder + "/job.yaml" : state->job_file, " --resume ", name, "`");
+  return state;
+}
+
+absl::StatusOr<std::vector<RunState>> RunStore::list() const {
+  std::vector<RunState> states;
+  std::error_code error;
+  std::filesystem::directory_iterator entries(runs(), error), end;
+  if (error == std::errc::no_such_file_or_directory) return states;
+  if (error) return errno_status(error.value(), str_cat("list ", runs()));
+  for (; entries != end; entries.increment(error)) {
+    if (auto state = read(entries->path().filename().string()); state.ok())
+      states.push_back(*std::move(state));
+    if (error) break;
+  }
+  std::sort(states.begin(), states.end(), [](const RunState& a, const RunState& b) {
+    return a.created != b.created ? a.created > b.created : a.name < b.name;
+  });
+  return states;
+}
+
+absl::StatusOr<RunState> RunStore::get(const std::string& name) const {
+  if (valid_name(name)) {
+    auto state = read(name);
+    if (state.ok() || state.status().code() != absl::StatusCode::kNotFound) return state;
+  }
+  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list());
+  std::vector<std::string> names;
+  for (const RunState& state : all) {
+    if (names.size() < 5) names.push_back(state.name);
+  }
+  const std::string hint = names.empty() ? "there are no runs yet; start one with `paceline run job.yaml`"
+                                         : str_cat("the newest runs are: ", absl::StrJoin(names, ", "));
+  return absl::NotFoundError(str_cat("no run named \"", name, "\" in ", folder_, "; ", hint));
+}
+
+absl::StatusOr<RunState> RunStore::choose(const std::string& name) const {
+  if (!name.empty()) return get(name);
+  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list());
+  for (const RunState& run : all) {
+    if (!is_finished(run)) return run;
+  }
+  if (!all.empty()) return all.front();
+  return absl::NotFoundError(str_cat("no runs in ", folder_, "; start one with `paceline run job.yaml`"));
+}
+
+absl::StatusOr<RunState> RunStore::latest_of(const std::string& job) const {
+  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list());
+  for (const RunState& state : all) {
+    if (state.job == job) return state;
+  }
+  return absl::NotFoundError(str_cat("job \"", job, "\" has no run in ", folder_, " to resume"));
+}
+
+absl::Status RunStore::remove(const std::string& name) const {
+  PL_RETURN_IF_ERROR(get(name).status());
+  const std::string folder = runs() + "/" + name;
+  PL_ASSIGN_OR_RETURN(const UniqueFd lock, open_lock(folder));
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  return error ? errno_status(error.value(), str_cat("remove ", folder)) : absl::OkStatus();
+}
+
+absl::StatusOr<std::string> state_folder(const std::string& option, const char* xdg_state_home,
+                                         const char* home) {
+  if (!option.empty()) return std::filesystem::absolute(option).lexically_normal().string();
+  if (xdg_state_home != nullptr && xdg_state_home[0] == '/') return str_cat(xdg_state_home, "/paceline");
+  if (home != nullptr && home[0] == '/') return str_cat(home, "/.local/state/paceline");
+  return absl::FailedPreconditionError(
+      "neither XDG_STATE_HOME nor HOME is set; say where runs are kept with --state-dir FOLDER");
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,87 @@
+#pragma once
+
+// The state folder: one sub-folder per local run.
+//
+//   <state>/runs/<run>/lock            locked by the `paceline run` that owns the run, for as long as
+//   it lives
+//                      job.yaml        the TrainingJob as it was given
+//                      status.json     RunState; replaced atomically
+//                      metrics.jsonl   docs/metrics.md
+//                      events.jsonl    what happened, one object a line
+//                      logs/ pods/ checkpoints/ model/
+//
+// A run whose lock is free while its status says that it goes on, or can't be read, has lost its owner
+// (kill -9, power); list() and get() report it as Failed with the reason OwnerLost. Any number of processes
+// may use one state folder at once. Errors are absl::Status with the path.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+#include "cli/state/run_state.h"
+
+namespace paceline::cli {
+
+// A run that this process owns. Thread-safe.
+class OwnedRun {
+ public:
+  const std::string& name() const { return name_; }
+  const std::string& folder() const { return folder_; }
+  std::string path(std::string_view file) const { return folder_ + "/" + std::string(file); }
+
+  // Replaces status.json. `durable`: also survives a crash of the machine (slower; for the last one).
+  absl::Status write_state(const RunState& state, bool durable) const;
+  // The last, durable one: also on a full disk, because room was kept for it.
+  absl::Status write_last_state(const RunState& state) const;
+  // Removes the run's folder: one that could not begin leaves nothing.
+  void discard() const;
+
+ private:
+  friend class RunStore;
+  OwnedRun(std::string name, std::string folder, UniqueFd lock)
+      : name_(std::move(name)), folder_(std::move(folder)), lock_(std::move(lock)) {}
+  std::string name_, folder_;
+  UniqueFd lock_;
+};
+
+class RunStore {
+ public:
+  explicit RunStore(std::string state_folder) : folder_(std::move(state_folder)) {}
+
+  // A new run named `name`, or `name`-2, -3, ... where that is taken (at most kMaxRunsPerName).
+  // INVALID_ARGUMENT: a name that is no file's, or not printable UTF-8.
+  absl::StatusOr<std::unique_ptr<OwnedRun>> create(const std::string& name) const;
+  // Takes over a run that nobody owns, to resume it. NOT_FOUND, FAILED_PRECONDITION (somebody owns it).
+  absl::StatusOr<std::unique_ptr<OwnedRun>> reopen(const std::string& name) const;
+
+  // All runs, newest first. Folders that are no run's (no status, or one that can't be read and no lock) are
+  // skipped.
+  absl::StatusOr<std::vector<RunState>> list() const;
+  // NOT_FOUND names the runs that there are.
+  absl::StatusOr<RunState> get(const std::string& name) const;
+  // The run of that name; where it is empty, the newest that goes on, else the newest. NOT_FOUND.
+  absl::StatusOr<RunState> choose(const std::string& name) const;
+  // The newest run of the job `job`. NOT_FOUND.
+  absl::StatusOr<RunState> latest_of(const std::string& job) const;
+  // Removes a finished run's folder. FAILED_PRECONDITION while it is owned.
+  absl::Status remove(const std::string& name) const;
+
+  const std::string& state_folder() const { return folder_; }
+
+  static constexpr int kMaxRunsPerName = 10000;
+
+ private:
+  std::string runs() const { return folder_ + "/runs"; }
+  absl::StatusOr<RunState> read(const std::string& name) const;
+  std::string folder_;
+};
+
+// --state-dir, else $XDG_STATE_HOME/paceline, else $HOME/.local/state/paceline. FAILED_PRECONDITION where
+// none is set.
+absl::StatusOr<std::string> state_folder(const std::string& option, const char* xdg_state_home,
+                                         const char* home);
+
+}  // namespace paceline::cli

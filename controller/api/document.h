@@ -1,0 +1,44 @@
+#pragma once
+
+// YAML or JSON text as a tree whose every node knows its place. The only file that knows yaml-cpp. Pure;
+// internal to controller/api.
+//
+// Bounded by the limits of parse.h. Nodes are numbered; an alias is the number of its anchor's node, so that
+// sharing costs nothing here, and what walking it would cost is counted against kMaxNodes.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/api/diagnostic.h"
+
+namespace paceline::api {
+
+struct Position {
+  int line = 1, column = 1;  // from 1; columns in bytes
+  auto operator<=>(const Position&) const = default;
+};
+
+enum class NodeKind : std::uint8_t { kNull, kScalar, kList, kMap };
+
+struct Node {
+  NodeKind kind = NodeKind::kNull;
+  Position at;
+  std::string text;                   // kScalar
+  bool quoted = false;                // kScalar: text by its quotes or tag, whatever it looks like
+  std::vector<std::size_t> children;  // kList: items; kMap: key, value, key, value; keys are scalars
+};
+
+struct Document {
+  std::vector<Node> nodes;
+  std::size_t root = 0;
+};
+
+// True: `document` is the text's only document; `diagnostics` has an entry for each key that stands twice in
+// a map (both are in the map). False: the last of `diagnostics` says why the text is refused, and `document`
+// means nothing.
+bool read_document(std::string_view text, Document& document, std::vector<Diagnostic>& diagnostics);
+
+}  // namespace paceline::api

@@ -1,0 +1,165 @@
+// Both jobs are flattened to path -> value by the table of fields, so that no field can be forgotten; what
+// may differ is listed here.
+
+#include "controller/api/edit.h"
+
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "controller/api/fields.h"
+
+namespace paceline::api {
+
+namespace {
+
+using Values = std::map<std::string, std::string>;
+
+class Flattener final : public FieldVisitor {
+ public:
+  Values take() { return std::move(values_); }
+
+  bool begin(const Field& field, bool present) override {
+    if (!present || !field.applies) return false;
+    note(field, "a map");
+    parents_.push_back(path_of(field.name));
+    return true;
+  }
+  void end() override { parents_.pop_back(); }
+  std::size_t begin_list(const Field& field, std::size_t size, CountRange) override {
+    note(field, str_cat(size, " items"));
+    parents_.push_back(path_of(field.name));
+    return size;
+  }
+  bool begin_item(std::size_t index) override {
+    parents_.push_back(str_cat(parents_.back(), "[", index, "]"));
+    return true;
+  }
+  void constant(const Field&, std::string_view) override {}
+  void text(const Field& field, TextKind, std::string& value) override { note(field, quote_whole(value)); }
+  void flag(const Field& field, bool& value) override { note(field, value ? "true" : "false"); }
+  void bytes(const Field& field, IntegerRange, std::int64_t& value) override { note(field, str_cat(value)); }
+  void cores(const Field& field, double& value) override { note(field, format_number(value)); }
+  void integers(const Field& field, IntegerRange, CountRange, std::vector<std::int64_t>& value) override {
+    std::string text;
+    for (const std::int64_t item : value) text += str_cat(text.empty() ? "[" : ", ", item);
+    note(field, text + "]");
+  }
+  void texts(const Field& field, TextKind, CountRange, std::vector<std::string>& value) override {
+    std::string text;
+    for (const std::string& item : value) text += str_cat(text.empty() ? "[" : ", ", quote_whole(item));
+    note(field, text + "]");
+  }
+  void labels(const Field& field, bool, std::map<std::string, std::string>& value) override {
+    map(field, value);
+  }
+  void parameters(const Field& field, std::map<std::string, std::string>& value) override {
+    map(field, value);
+  }
+  void reserved(const char*, const char*) override {}
+  void ignored(const char*) override {}
+
+ protected:
+  std::optional<std::int64_t> on_integer(const Field& field, IntegerRange,
+                                         std::optional<std::int64_t> value) override {
+    if (value) note(field, str_cat(*value));
+    return value;
+  }
+  std::optional<double> on_number(const Field& field, NumberRange, std::optional<double> value) override {
+    if (value) note(field, format_number(*value));
+    return value;
+  }
+  std::size_t on_choice(const Field& field, std::span<const Choice> choices, std::size_t value) override {
+    note(field, choices[value].name);
+    return value;
+  }
+
+ private:
+  static std::string quote_whole(std::string_view text) { return str_cat("\"", text, "\""); }
+  std::string path_of(std::string_view name) const {
+    return parents_.empty() ? std::string(name) : str_cat(parents_.back(), ".", name);
+  }
+  void note(const Field& field, std::string value) {
+    if (field.applies) values_.insert_or_assign(path_of(field.name), std::move(value));
+  }
+  void map(const Field& field, const std::map<std::string, std::string>& value) {
+    std::string text;
+    for (const auto& [key, item] : value)
+      text += str_cat(text.empty() ? "{" : ", ", quote_whole(key), ": ", quote_whole(item));
+    note(field, text + "}");
+  }
+
+  Values values_;
+  std::vector<std::string> parents_;
+};
+
+Values flatten(const TrainingJob& job) {
+  TrainingJob copy = job;
+  Flattener flattener;
+  visit(flattener, copy);
+  return flattener.take();
+}
+
+bool is_free(const std::string& path) {
+  if (path.starts_with("spec.runPolicy.schedulingPolicy.")) return path.ends_with(".minAvailable");
+  return path.starts_with("spec.runPolicy.") && path != "spec.runPolicy.managedBy";
+}
+
+bool is_free_while_suspended(const std::string& path) {
+  return path == "spec.runPolicy.schedulingPolicy.queue" ||
+         (path.starts_with("spec.replicaSpecs.") && path.find(".template") != std::string::npos);
+}
+
+// The empty text: accepted.
+std::string replicas_problem(const TrainingJob& old_job, const TrainingJob& new_job) {
+  const ReplicaSpec& old_spec = *old_job.spec.replica_specs.worker;
+  const std::int64_t now = new_job.spec.replica_specs.worker->replicas;
+  const std::int64_t min = old_spec.min_replicas.value_or(old_spec.replicas);
+  const std::int64_t max = old_spec.max_replicas.value_or(old_spec.replicas);
+  if (now >= min && now <= max) return "";
+  return str_cat("may not be edited from ", old_spec.replicas, " to ", now, "; allowed: ",
+                 min == max ? str_cat(min, ", since the job has no other minReplicas or maxReplicas")
+                            : str_cat(min, " to ", max, " (minReplicas, maxReplicas)"));
+}
+
+std::string value_in(const Values& values, const std::string& path) {
+  const auto found = values.find(path);
+  return found == values.end() ? "absent" : found->second;
+}
+
+// Whether a map or list above this path differs already: then all that is in it would only repeat that.
+bool is_below(const std::string& path, const std::string& above) {
+  return !above.empty() && path.size() > above.size() && path.starts_with(above) &&
+         (path[above.size()] == '.' || path[above.size()] == '[');
+}
+
+}  // namespace
+
+std::vector<EditError> edit_errors(const TrainingJob& old_job, const TrainingJob& new_job) {
+  const Values before = flatten(old_job), after = flatten(new_job);
+  const bool suspended = old_job.spec.run_policy.suspend || new_job.spec.run_policy.suspend;
+  std::set<std::string> paths;
+  for (const Values* values : {&before, &after}) {
+    for (const auto& [path, value] : *values) paths.insert(path);
+  }
+  std::vector<EditError> errors;
+  for (const std::string& path : paths) {
+    const bool named = path.starts_with("spec.") || path == "metadata.name" || path == "metadata.namespace";
+    const std::string old_value = value_in(before, path), new_value = value_in(after, path);
+    if (!named || old_value == new_value || is_free(path)) continue;
+    if (suspended && is_free_while_suspended(path)) continue;
+    if (!errors.empty() && is_below(path, errors.back().path)) continue;
+    if (path == "spec.replicaSpecs.worker.replicas" && old_job.spec.replica_specs.worker &&
+        new_job.spec.replica_specs.worker) {
+      const std::string problem = replicas_problem(old_job, new_job);
+      if (!problem.empty()) errors.push_back({path, problem});
+      continue;
+    }
+    errors.push_back({path, str_cat("may not be edited from ", quote(old_value), " to ", quote(new_value),
+                                    is_free_while_suspended(path) ? " while the job is not suspended"
+                                                                  : "; make a new job")});
+  }
+  return errors;
+}
+
+}  // namespace paceline::api

@@ -1,0 +1,255 @@
+// The table of fields but for spec.training (fields_training.cc), and how ranges are said and checked.
+
+#include "controller/api/fields.h"
+
+#include "base/text.h"
+
+namespace paceline::api {
+
+namespace {
+
+constexpr IntegerRange kPositive{.min = 1, .max = 1'000'000'000'000};
+constexpr NumberRange kNotNegative{.min = 0, .max = 1e12};
+
+void visit(FieldVisitor& v, Metadata& m) {
+  v.text({.name = "name",
+          .meaning = "The job's name; pods and the run's folder are named after it",
+          .required = true},
+         TextKind::kJobName, m.name);
+  v.text({.name = "namespace", .meaning = "The namespace that the job belongs to"}, TextKind::kNamespace,
+         m.ns);
+  v.labels({.name = "labels", .meaning = "Labels, as of any Kubernetes object"}, true, m.labels);
+  v.labels({.name = "annotations", .meaning = "Annotations, as of any Kubernetes object"}, false,
+           m.annotations);
+  for (const char* name : {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
+    v.ignored(name);
+}
+
+void visit(FieldVisitor& v, Strategy& s) {
+  v.choice({.name = "type", .meaning = "How gradients meet"}, s.type);
+  v.choice({.name = "synchronization", .meaning = "Every step waits for every member"}, s.synchronization);
+  v.reserved("backupWorkers", "leave it out: every gradient counts");
+  v.object({.name = "allReduce", .meaning = "How the all-reduce moves bytes"}, [&] {
+    AllReduce& a = s.all_reduce;
+    v.choice(
+        {.name = "transport", .meaning = "Auto: shared memory where all members are on one host, else TCP"},
+        a.transport);
+    v.choice({.name = "algorithm",
+              .meaning = "Auto: by size and number of members, from a measured table; Ring, "
+                         "RecursiveDoubling and HalvingDoubling need transport: TCP"},
+             a.algorithm);
+    v.flag({.name = "overlap",
+            .meaning = "Exchange a bucket of gradients while back-propagation goes on; false: after it"},
+           a.overlap);
+    v.bytes({.name = "bucketBytes", .meaning = "Gradients are exchanged in buckets of about this size"},
+            {.min = 1 << 10, .max = 1 << 30}, a.bucket_bytes);
+    v.integer({.name = "socketsPerPeer", .meaning = "TCP connections to each neighbour"},
+              {.min = 1, .max = 16}, a.sockets_per_peer);
+    v.number(
+        {.name = "timeoutSeconds", .meaning = "A member that waits longer for a peer fails and names it"},
+        {.min = 0.1, .max = 86'400}, a.timeout_seconds);
+  });
+}
+
+void visit(FieldVisitor& v, EnvVar& e) {
+  v.text({.name = "name",
+          .meaning = "The variable's name; PACELINE_* are set by Paceline itself",
+          .required = true},
+         TextKind::kEnvName, e.name);
+  v.text({.name = "value", .meaning = "Its value; numbers go in quotes"}, TextKind::kAny, e.value);
+  v.reserved("valueFrom", "give a value");
+}
+
+void visit(FieldVisitor& v, Container& c) {
+  v.text({.name = "name", .meaning = "The container's name"}, TextKind::kContainerName, c.name);
+  v.text({.name = "image", .meaning = "The container's image; used on Kubernetes only"}, TextKind::kImage,
+         c.image);
+  v.texts({.name = "command",
+           .meaning = "The program to run instead of the built-in trainer, for custom models and data"},
+          TextKind::kAny, {.min = 1, .max = 1024}, c.command);
+  v.texts({.name = "args", .meaning = "Arguments of the command"}, TextKind::kAny, {.min = 0, .max = 1024},
+          c.args);
+  const std::size_t variables =
+      v.begin_list({.name = "env", .meaning = "Environment variables"}, c.env.size(), {.max = 1024});
+  c.env.resize(variables);
+  for (std::size_t i = 0; i < variables; ++i) {
+    if (!v.begin_item(i)) continue;
+    visit(v, c.env[i]);
+    v.end();
+  }
+  v.end();
+  if (v.begin({.name = "resources", .meaning = "What the container may use"}, c.cpu_limit > 0)) {
+    if (v.begin({.name = "limits", .meaning = "Upper limits"}, c.cpu_limit > 0)) {
+      v.cores(
+          {.name = "cpu",
+           .meaning = "Processor cores that one member may use (\"2\", \"500m\"); absent: shared out evenly"},
+          c.cpu_limit);
+      v.reserved("memory", "leave it out");
+      v.end();
+    }
+    v.reserved("requests", "use limits");
+    v.end();
+  }
+}
+
+void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic) {
+  v.integer({.name = "replicas", .meaning = "How many members of this role"}, replicas, r.replicas);
+  v.integer({.name = "minReplicas",
+             .meaning = "The smallest number that replicas may be edited to; absent: replicas",
+             .applies = elastic,
+             .only_with = "the role worker"},
+            replicas, r.min_replicas);
+  v.integer({.name = "maxReplicas",
+             .meaning = "The largest number that replicas may be edited to; absent: replicas",
+             .applies = elastic,
+             .only_with = "the role worker"},
+            replicas, r.max_replicas);
+  v.reserved("standby", "leave it out");
+  v.choice(
+      {.name = "restartPolicy",
+       .meaning = "What follows when a member of this role is lost. Never: the job has failed; OnFailure, "
+                  "Always: all members start again from the newest checkpoint; ExitCode: likewise, but "
+                  "exit codes 1 to 127 end the job"},
+      r.restart_policy);
+  const bool present = r.container.has_value();
+  if (!v.begin({.name = "template", .meaning = "What a member runs; absent: the built-in trainer"}, present))
+    return;
+  v.reserved("metadata", "labels of pods come from the job");
+  if (v.begin({.name = "spec", .meaning = "The pod's specification", .required = true}, present)) {
+    const std::size_t containers =
+        v.begin_list({.name = "containers", .meaning = "Exactly one container", .required = true},
+                     present ? 1 : 0, {.min = 1, .max = 1});
+    if (containers > 0 && v.begin_item(0)) {
+      if (!r.container) r.container.emplace();
+      visit(v, *r.container);
+      v.end();
+    }
+    v.end();
+    v.end();
+  }
+  v.end();
+}
+
+void visit(FieldVisitor& v, ReplicaSpecs& r) {
+  v.optional_object({.name = "chief",
+                     .meaning = "Rank 0: trains like a worker, and writes what one member must write",
+                     .any_case = true},
+                    r.chief, [&](ReplicaSpec& spec) { visit(v, spec, {.min = 0, .max = 1}, false); });
+  v.optional_object({.name = "worker",
+                     .meaning = "Those who train; without a chief, worker 0 is rank 0",
+                     .any_case = true,
+                     .same_as = "chief"},
+                    r.worker, [&](ReplicaSpec& spec) { visit(v, spec, {.min = 0, .max = 256}, true); });
+  v.reserved("ps", "use chief and worker");
+  v.reserved("evaluator", "the members evaluate");
+}
+
+void visit(FieldVisitor& v, RunPolicy& p) {
+  constexpr IntegerRange kSeconds{.min = 1, .max = 1LL << 31};
+  v.flag({.name = "suspend",
+          .meaning = "true: the job has no pods; false: it goes on, from the newest checkpoint"},
+         p.suspend);
+  v.integer({.name = "activeDeadlineSeconds",
+             .meaning = "A job that runs longer since its start or resumption fails; absent: no limit"},
+            kSeconds, p.active_deadline_seconds);
+  v.integer({.name = "ttlSecondsAfterFinished",
+             .meaning = "A job that has ended is deleted after so long; absent: it stays"},
+            {.min = 0, .max = kSeconds.max}, p.ttl_seconds_after_finished);
+  v.choice({.name = "cleanPodPolicy",
+            .meaning = "Which pods are deleted when the job has ended: those that still run, all, or none"},
+           p.clean_pod_policy);
+  v.integer({.name = "backoffLimit",
+             .meaning = "How often the members are started again before the job has failed; what is not the "
+                        "job's fault (eviction, preemption, a lost node) is not counted"},
+            {.min = 0, .max = 1'000'000}, p.backoff_limit);
+  v.text({.name = "managedBy",
+          .meaning = "Who sees to the job: paceline.dev/controller, or absent; with another value Paceline "
+                     "leaves the job alone"},
+         TextKind::kManager, p.managed_by);
+  v.object({.name = "schedulingPolicy", .meaning = "For whoever admits and schedules the pods"}, [&] {
+    SchedulingPolicy& s = p.scheduling_policy;
+    v.text({.name = "queue", .meaning = "The name of the queue that the job waits in; shown, not acted on"},
+           TextKind::kObjectName, s.queue);
+    v.text({.name = "priorityClass", .meaning = "The pods' PriorityClass"}, TextKind::kObjectName,
+           s.priority_class);
+    v.integer({.name = "minAvailable",
+               .meaning = "How many pods must fit before any is of use: the number of members, since they "
+                          "train together or not at all"},
+              {.min = 1, .max = 512}, s.min_available);
+    v.reserved("minResources", "leave it out: resources are the template's");
+    v.reserved("scheduleTimeoutSeconds", "use activeDeadlineSeconds");
+  });
+}
+
+void visit(FieldVisitor& v, Spec& s) {
+  v.object({.name = "strategy", .meaning = "How members train together"}, [&] { visit(v, s.strategy); });
+  v.object({.name = "replicaSpecs",
+            .meaning = "The members, by role; names of roles in any case",
+            .required = true},
+           [&] { visit(v, s.replica_specs); });
+  v.object({.name = "training",
+            .meaning = "The native trainer's part",
+            .required = true,
+            .if_missing = "a map; jobs without training are not supported by this version of Paceline"},
+           [&] { visit(v, s.training); });
+  v.object({.name = "checkpoint", .meaning = "Saving the state of the training"}, [&] {
+    Checkpoint& c = s.checkpoint;
+    v.text(
+        {.name = "location", .meaning = "A folder: a path or file:///path; absent: in the run's own folder"},
+        TextKind::kPath, c.location);
+    v.integer({.name = "everySteps", .meaning = "Every so many steps; 0: not by steps"},
+              {.min = 0, .max = kPositive.max}, c.every_steps);
+    v.number({.name = "everySeconds", .meaning = "Every so many seconds; 0: not by time"}, kNotNegative,
+             c.every_seconds);
+    v.integer({.name = "keep", .meaning = "How many checkpoints are kept, the newest ones"},
+              {.min = 1, .max = 1000}, c.keep);
+  });
+  v.reserved("stragglers", "leave it out");
+  v.object({.name = "runPolicy", .meaning = "Limits of the whole run"}, [&] { visit(v, s.run_policy); });
+}
+
+}  // namespace
+
+void visit(FieldVisitor& v, TrainingJob& job) {
+  v.constant({.name = "apiVersion", .meaning = "The version of this format", .required = true}, kApiVersion);
+  v.constant({.name = "kind", .meaning = "The kind of object", .required = true}, kKind);
+  v.object({.name = "metadata", .meaning = "Name and labels", .required = true},
+           [&] { visit(v, job.metadata); });
+  v.object({.name = "spec", .meaning = "What is to be done", .required = true}, [&] { visit(v, job.spec); });
+  v.ignored("status");
+}
+
+std::string describe(IntegerRange range) {
+  const std::string_view odd = range.odd ? ", odd" : "";
+  if (range.max == std::numeric_limits<std::int64_t>::max()) return str_cat(">= ", range.min, odd);
+  return str_cat(range.min, " to ", range.max, odd);
+}
+
+std::string describe(NumberRange range) {
+  return str_cat(range.above_min ? "> " : ">= ", format_number(range.min), ", ",
+                 range.below_max ? "< " : "<= ", format_number(range.max));
+}
+
+std::string describe(CountRange count) {
+  if (count.min == count.max) return str_cat("exactly ", count.min, count.min == 1 ? " item" : " items");
+  return str_cat(count.min, " to ", count.max, " items");
+}
+
+std::string describe(std::span<const Choice> choices) {
+  std::string text;
+  for (const Choice& choice : choices) {
+    if (!choice.reserved) text += str_cat(text.empty() ? "" : ", ", choice.name);
+  }
+  return text;
+}
+
+bool contains(IntegerRange range, std::int64_t value) {
+  return value >= range.min && value <= range.max && (!range.odd || value % 2 != 0);
+}
+
+bool contains(NumberRange range, double value) {
+  if (range.above_min ? value <= range.min : value < range.min) return false;
+  return range.below_max ? value < range.max : value <= range.max;
+}
+
+}  // namespace paceline::api

@@ -1,0 +1,308 @@
+// The fields under spec.training; the rest of the table is fields.cc.
+
+#include "controller/api/fields.h"
+
+namespace paceline::api {
+
+namespace {
+
+constexpr IntegerRange kPositive{.min = 1, .max = 1'000'000'000'000};
+constexpr IntegerRange kWidth{.min = 1, .max = 1 << 20};
+constexpr NumberRange kNotNegative{.min = 0, .max = 1e12};
+constexpr NumberRange kAboveZero{.min = 0, .max = 1e12, .above_min = true};
+constexpr NumberRange kBeta{.min = 0, .max = 1, .below_max = true};
+constexpr CountRange kFiles{.min = 1, .max = 4096, .lone_item = true};
+
+void visit(FieldVisitor& v, Model& m) {
+  v.choice(
+      {.name = "type",
+       .meaning =
+           "mlp: fully connected layers; cnn: convolutions, then fully connected layers; gpt: a decoder-only "
+           "transformer; custom: the command's own",
+       .required = true},
+      m.type);
+  const bool cnn = m.type == ModelType::kCnn, gpt = m.type == ModelType::kGpt,
+             custom = m.type == ModelType::kCustom;
+  const bool classifier = cnn || m.type == ModelType::kMlp;
+  v.integers(
+      {.name = "channels",
+       .meaning =
+           "Output channels of each convolution; each is followed by the activation and 2x2 max pooling",
+       .required = true,
+       .applies = cnn,
+       .only_with = "type: cnn"},
+      kWidth, {.min = 1, .max = 16}, m.channels);
+  v.integer({.name = "kernelSize",
+             .meaning = "Height and width of the convolutions' kernels",
+             .applies = cnn,
+             .only_with = "type: cnn"},
+            {.min = 1, .max = 15, .odd = true}, m.kernel_size);
+  v.integers({.name = "hidden",
+              .meaning = "Widths of the hidden fully connected layers",
+              .applies = classifier,
+              .only_with = "type: mlp, cnn"},
+             kWidth, {.min = 0, .max = 64}, m.hidden);
+  v.choice({.name = "activation",
+            .meaning = "What follows each layer but the last",
+            .applies = classifier,
+            .only_with = "type: mlp, cnn"},
+           m.activation);
+  v.integer({.name = "classes",
+             .meaning = "Number of classes, the width of the output",
+             .required = true,
+             .applies = classifier,
+             .only_with = "type: mlp, cnn"},
+            {.min = 2, .max = 1 << 20}, m.classes);
+  v.integer({.name = "layers",
+             .meaning = "Number of blocks",
+             .required = true,
+             .applies = gpt,
+             .only_with = "type: gpt"},
+            {.min = 1, .max = 1024}, m.layers);
+  v.integer({.name = "heads",
+             .meaning = "Attention heads of a block; they divide the width",
+             .required = true,
+             .applies = gpt,
+             .only_with = "type: gpt"},
+            {.min = 1, .max = 1024}, m.heads);
+  v.integer({.name = "width",
+             .meaning = "Length of a token's vector",
+             .required = true,
+             .applies = gpt,
+             .only_with = "type: gpt"},
+            kWidth, m.width);
+  v.integer({.name = "blockSize",
+             .meaning = "Tokens of one sample",
+             .required = true,
+             .applies = gpt,
+             .only_with = "type: gpt"},
+            {.min = 1, .max = 1 << 20}, m.block_size);
+  v.integer({.name = "vocabularySize",
+             .meaning = "Number of different tokens; text has 256",
+             .applies = gpt,
+             .only_with = "type: gpt"},
+            {.min = 2, .max = 1 << 24}, m.vocabulary_size);
+  v.text({.name = "name",
+          .meaning = "The name under which the command registers its model",
+          .required = true,
+          .applies = custom,
+          .only_with = "type: custom"},
+         TextKind::kCustomName, m.name);
+  v.parameters({.name = "parameters",
+                .meaning = "Any scalars, handed to the model as they are written",
+                .applies = custom,
+                .only_with = "type: custom"},
+               m.parameters);
+}
+
+void visit(FieldVisitor& v, DataFiles& files, DataFormat format) {
+  const bool labelled = format == DataFormat::kIdx || format == DataFormat::kNpy;
+  v.texts(
+      {.name = "inputs",
+       .meaning = "Files with the samples: one path or a list; relative paths are relative to the job's file",
+       .required = true},
+      TextKind::kPath, kFiles, files.inputs);
+  v.texts({.name = "labels",
+           .meaning = "Files with the labels, one for each file of inputs",
+           .required = true,
+           .applies = labelled,
+           .only_with = "format: idx, npy"},
+          TextKind::kPath, kFiles, files.labels);
+}
+
+void visit(FieldVisitor& v, Data& d) {
+  v.choice(
+      {.name = "format",
+       .meaning =
+           "What the files hold: IDX (plain or gzip), CIFAR-10 binary, raw token numbers, text (a token is a "
+           "byte), NumPy arrays, CSV (plain or gzip), or the command's own data set",
+       .required = true},
+      d.format);
+  const bool custom = d.format == DataFormat::kCustom, csv = d.format == DataFormat::kCsv;
+  const bool sequence = d.format == DataFormat::kTokens || d.format == DataFormat::kText;
+  const bool shaped = !sequence && !custom && d.format != DataFormat::kCifar10;
+  v.object({.name = "train",
+            .meaning = "The training set",
+            .required = true,
+            .applies = !custom,
+            .only_with = "a format other than custom"},
+           [&] { visit(v, d.train, d.format); });
+  v.optional_object({.name = "test",
+                     .meaning = "The held-out set; else see testFraction",
+                     .applies = !custom,
+                     .only_with = "a format other than custom",
+                     .same_as = "train"},
+                    d.test, [&](DataFiles& files) { visit(v, files, d.format); });
+  v.number({.name = "testFraction",
+            .meaning = "The share of the training set that is held out instead of a test set; 0: none"},
+           {.min = 0, .max = 1, .below_max = true}, d.test_fraction);
+  v.choice({.name = "tokenType",
+            .meaning = "The type of a token in the files, little-endian",
+            .applies = d.format == DataFormat::kTokens,
+            .only_with = "format: tokens"},
+           d.token_type);
+  v.integer({.name = "labelColumn",
+             .meaning = "The column that holds the class, from 0; -1 is the last",
+             .applies = csv,
+             .only_with = "format: csv"},
+            {.min = -1, .max = 1 << 20}, d.label_column);
+  v.flag({.name = "header",
+          .meaning = "The first line holds the columns' names",
+          .applies = csv,
+          .only_with = "format: csv"},
+         d.header);
+  v.integers(
+      {.name = "shape",
+       .meaning = "Shape of one sample, e.g. [1, 8, 8] (channels, height, width); empty: as the files say",
+       .applies = shaped,
+       .only_with = "format: idx, npy, csv"},
+      kWidth, {.min = 0, .max = 8}, d.shape);
+  if (v.begin({.name = "normalize",
+               .meaning = "Inputs become (x * scale - mean) / deviation",
+               .applies = !sequence,
+               .only_with = "a format other than tokens and text"},
+              !sequence)) {
+    v.number({.name = "scale", .meaning = "E.g. 0.00392156862745098 (1/255) for bytes"}, kAboveZero,
+             d.normalize.scale);
+    v.number({.name = "mean", .meaning = "After scaling"}, {.min = -1e12, .max = 1e12}, d.normalize.mean);
+    v.number({.name = "deviation", .meaning = "After scaling"}, kAboveZero, d.normalize.deviation);
+    v.end();
+  }
+  if (v.begin({.name = "augment",
+               .meaning = "Random changes of training images",
+               .applies = !sequence,
+               .only_with = "a format other than tokens and text"},
+              !sequence)) {
+    v.flag({.name = "flip", .meaning = "Flip half of the images left to right"}, d.augment.flip);
+    v.integer(
+        {.name = "crop", .meaning = "Pad by so many pixels of zeros and cut the image's size out at random"},
+        {.min = 0, .max = 64}, d.augment.crop);
+    v.end();
+  }
+  v.integer({.name = "prefetch", .meaning = "Batches prepared ahead by another thread; 0: none"},
+            {.min = 0, .max = 64}, d.prefetch);
+  if (v.begin({.name = "custom",
+               .meaning = "The command's own data set",
+               .required = true,
+               .applies = custom,
+               .only_with = "format: custom"},
+              custom)) {
+    v.text({.name = "name",
+            .meaning = "The name under which the command registers its data set",
+            .required = true},
+           TextKind::kCustomName, d.custom.name);
+    v.parameters({.name = "parameters", .meaning = "Any scalars, handed to the data set as they are written"},
+                 d.custom.parameters);
+    v.end();
+  }
+}
+
+void visit(FieldVisitor& v, Schedule& s) {
+  v.choice({.name = "type", .meaning = "How the rate changes after the warm-up"}, s.type);
+  v.integer({.name = "warmupSteps", .meaning = "The rate rises linearly from 0 for so many steps"},
+            {.min = 0, .max = kPositive.max}, s.warmup_steps);
+  const bool steps = s.type == ScheduleType::kStep;
+  v.integer({.name = "stepEvery",
+             .meaning = "Every so many steps the rate is multiplied by stepFactor",
+             .required = true,
+             .applies = steps,
+             .only_with = "type: Step"},
+            kPositive, s.step_every);
+  v.number({.name = "stepFactor", .meaning = "See stepEvery", .applies = steps, .only_with = "type: Step"},
+           {.min = 0, .max = 1, .above_min = true}, s.step_factor);
+  v.number({.name = "finalFraction",
+            .meaning = "The rate's last value, as a fraction of the first",
+            .applies = s.type == ScheduleType::kCosine,
+            .only_with = "type: Cosine"},
+           {.min = 0, .max = 1}, s.final_fraction);
+  v.flag({.name = "scaleByWorkers",
+          .meaning = "Linear scaling (Goyal 2017): the rate times the number of members"},
+         s.scale_by_workers);
+}
+
+void visit(FieldVisitor& v, Optimizer& o) {
+  v.choice({.name = "type", .meaning = "The update rule"}, o.type);
+  const bool sgd = o.type == OptimizerType::kSgd;
+  v.number({.name = "learningRate", .meaning = "The rate after the warm-up", .required = true}, kAboveZero,
+           o.learning_rate);
+  v.number({.name = "momentum", .meaning = "0: none", .applies = sgd, .only_with = "type: SGD"}, kBeta,
+           o.momentum);
+  v.flag({.name = "nesterov", .meaning = "Nesterov's momentum", .applies = sgd, .only_with = "type: SGD"},
+         o.nesterov);
+  v.number({.name = "beta1",
+            .meaning = "Decay of the gradients' mean",
+            .applies = !sgd,
+            .only_with = "type: Adam, AdamW"},
+           kBeta, o.beta1);
+  v.number({.name = "beta2",
+            .meaning = "Decay of the squared gradients' mean",
+            .applies = !sgd,
+            .only_with = "type: Adam, AdamW"},
+           kBeta, o.beta2);
+  v.number({.name = "epsilon",
+            .meaning = "Added to the denominator",
+            .applies = !sgd,
+            .only_with = "type: Adam, AdamW"},
+           kAboveZero, o.epsilon);
+  v.number({.name = "weightDecay", .meaning = "SGD, Adam: added to the gradient; AdamW: decoupled"},
+           kNotNegative, o.weight_decay);
+  v.number({.name = "clipNorm", .meaning = "The gradient's global norm is cut to this; 0: never"},
+           kNotNegative, o.clip_norm);
+  v.object({.name = "schedule", .meaning = "How the rate changes over the steps"},
+           [&] { visit(v, o.schedule); });
+}
+
+}  // namespace
+
+bool may_have_held_out_data(const Data& data) {
+  return data.format == DataFormat::kCustom || data.test.has_value() || data.test_fraction > 0;
+}
+
+void visit(FieldVisitor& v, Training& t) {
+  v.object({.name = "model", .meaning = "What is trained", .required = true}, [&] { visit(v, t.model); });
+  v.object({.name = "data", .meaning = "What it is trained on", .required = true}, [&] { visit(v, t.data); });
+  v.object({.name = "optimizer", .meaning = "How gradients change the weights", .required = true},
+           [&] { visit(v, t.optimizer); });
+  v.integer({.name = "globalBatchSize",
+             .meaning = "Samples of one step, over all members; each member takes its share",
+             .required = true},
+            {.min = 1, .max = 1 << 24}, t.global_batch_size);
+  v.integer({.name = "microBatchSize",
+             .meaning = "Samples of one forward and backward pass in one member (gradient accumulation); 0: "
+                        "its whole share"},
+            {.min = 0, .max = 1 << 24}, t.micro_batch_size);
+  v.integer({.name = "steps",
+             .meaning = "Length of the training in steps; exactly one of steps and epochs is given"},
+            kPositive, t.steps);
+  v.number({.name = "epochs",
+            .meaning = "Length of the training in passes over the training set; may be a fraction"},
+           {.min = 0, .max = 1e6, .above_min = true}, t.epochs);
+  v.optional_object(
+      {.name = "target",
+       .meaning = "Ends the job early when an evaluation reaches it; exactly one of its fields is given"},
+      t.target, [&](Target& target) {
+        v.number(
+            {.name = "accuracy", .meaning = "At least this share of the held-out set is classified rightly"},
+            {.min = 0, .max = 1, .above_min = true}, target.accuracy);
+        v.number({.name = "loss", .meaning = "At most this mean loss on the held-out set"}, kAboveZero,
+                 target.loss);
+      });
+  if (v.begin({.name = "evaluation",
+               .meaning = "Measuring loss and accuracy on the held-out set; always done at the end too"},
+              may_have_held_out_data(t.data))) {
+    v.integer({.name = "everySteps", .meaning = "Every so many steps"}, kPositive, t.evaluation.every_steps);
+    v.number({.name = "everyEpochs",
+              .meaning = "Every so many epochs; 1 where neither this nor everySteps is given"},
+             {.min = 0, .max = 1e6, .above_min = true}, t.evaluation.every_epochs);
+    v.integer({.name = "batchSize", .meaning = "Samples of one pass in one member"},
+              {.min = 1, .max = 1 << 24}, t.evaluation.batch_size);
+    v.end();
+  }
+  v.choice({.name = "precision", .meaning = "BF16: computed in bfloat16, with weights kept in float32"},
+           t.precision);
+  v.integer(
+      {.name = "seed", .meaning = "Weights, order of samples and augmentation follow from it, to the bit"},
+      {.min = 0}, t.seed);
+}
+
+}  // namespace paceline::api

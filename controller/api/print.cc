@@ -1,0 +1,161 @@
+#include "controller/api/print.h"
+
+#include <vector>
+
+#include "base/text.h"
+#include "controller/api/fields.h"
+#include "controller/api/source_text.h"
+
+namespace paceline::api {
+
+namespace {
+
+// A text as a YAML scalar: bare where no reader could take it for anything else, in double quotes otherwise.
+std::string scalar(std::string_view text) {
+  bool bare = !text.empty() && plain_scalar_type(text).empty();
+  for (const char c : text) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/';
+    bare = bare && (letter || (c >= '0' && c <= '9') || c == '-' || c == '.');
+  }
+  // Words that YAML 1.1 reads as something else, and what only looks like a number there, begin with these.
+  const bool safe_start =
+      bare && (text.front() == '/' || (text.size() > 5 && text.front() >= 'a' && text.front() <= 'z'));
+  if (safe_start) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += str_cat("\\x", absl::Hex(byte, absl::kZeroPad2));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+constexpr std::size_t kIndent = 2;
+constexpr std::size_t kMaxLineOfItems = 80;  // bytes
+
+class Printer final : public FieldVisitor {
+ public:
+  std::string take() { return std::move(out_); }
+
+  // A map's own line is written with its first field, so that empty maps leave no trace.
+  bool begin(const Field& field, bool present) override {
+    if (!present || !field.applies) return false;
+    open_.push_back({.header = str_cat(field.name, ":"), .indent = inner_indent()});
+    return true;
+  }
+  void end() override { open_.pop_back(); }
+  std::size_t begin_list(const Field& field, std::size_t size, CountRange) override {
+    begin(field, true);
+    return size;
+  }
+  bool begin_item(std::size_t) override {
+    open_.push_back({.header = "-", .indent = inner_indent()});
+    return true;
+  }
+
+  void constant(const Field& field, std::string_view value) override { line(field, value); }
+  void text(const Field& field, TextKind, std::string& value) override {
+    if (!value.empty()) line(field, scalar(value));
+  }
+  void flag(const Field& field, bool& value) override { line(field, value ? "true" : "false"); }
+  void bytes(const Field& field, IntegerRange, std::int64_t& value) override { line(field, str_cat(value)); }
+  void cores(const Field& field, double& value) override {
+    line(field, str_cat("\"", format_number(value), "\""));
+  }
+  void integers(const Field& field, IntegerRange, CountRange, std::vector<std::int64_t>& value) override {
+    std::vector<std::string> items;
+    for (const std::int64_t item : value) items.push_back(str_cat(item));
+    list(field, items);
+  }
+  void texts(const Field& field, TextKind, CountRange, std::vector<std::string>& value) override {
+    std::vector<std::string> items;
+    for (const std::string& item : value) items.push_back(scalar(item));
+    list(field, items);
+  }
+  void labels(const Field& field, bool, std::map<std::string, std::string>& value) override {
+    map(field, value);
+  }
+  void parameters(const Field& field, std::map<std::string, std::string>& value) override {
+    map(field, value);
+  }
+  void reserved(const char*, const char*) override {}
+  void ignored(const char*) override {}
+
+ protected:
+  std::optional<std::int64_t> on_integer(const Field& field, IntegerRange,
+                                         std::optional<std::int64_t> value) override {
+    if (value) line(field, str_cat(*value));
+    return value;
+  }
+  std::optional<double> on_number(const Field& field, NumberRange, std::optional<double> value) override {
+    if (value) line(field, format_number(*value));
+    return value;
+  }
+  std::size_t on_choice(const Field& field, std::span<const Choice> choices, std::size_t value) override {
+    line(field, choices[value].name);
+    return value;
+  }
+
+ private:
+  struct Open {
+    std::string header;
+    std::size_t indent = 0;
+    bool written = false;
+  };
+
+  void line(const Field& field, std::string_view value) {
+    if (!field.applies) return;
+    bool after_dash = false;
+    for (Open& open : open_) {
+      if (open.written) continue;
+      if (!after_dash) out_ += std::string(open.indent, ' ');
+      out_ += open.header;
+      after_dash = open.header == "-";
+      out_ += after_dash ? " " : "\n";
+      open.written = true;
+    }
+    if (!after_dash) out_ += std::string(inner_indent(), ' ');
+    out_ += str_cat(field.name, value.empty() ? ":" : ": ", value, "\n");
+  }
+  // Short lists and maps on the field's own line, long ones with a line for each item.
+  void items(const Field& field, const std::vector<std::string>& items, const char* dash,
+             const char* brackets) {
+    std::string text;
+    for (const std::string& item : items) text += str_cat(text.empty() ? "" : ", ", item);
+    if (items.empty() || !field.applies) return;
+    if (text.size() <= kMaxLineOfItems) {
+      line(field, str_cat(std::string(1, brackets[0]), text, std::string(1, brackets[1])));
+      return;
+    }
+    line(field, "");
+    for (const std::string& item : items)
+      out_ += str_cat(std::string(inner_indent() + kIndent, ' '), dash, item, "\n");
+  }
+  void list(const Field& field, const std::vector<std::string>& values) { items(field, values, "- ", "[]"); }
+  void map(const Field& field, const std::map<std::string, std::string>& values) {
+    std::vector<std::string> pairs;
+    for (const auto& [key, value] : values) pairs.push_back(str_cat(scalar(key), ": ", scalar(value)));
+    items(field, pairs, "", "{}");
+  }
+  std::size_t inner_indent() const { return open_.empty() ? 0 : open_.back().indent + kIndent; }
+
+  std::string out_;
+  std::vector<Open> open_;
+};
+
+}  // namespace
+
+std::string print_yaml(const TrainingJob& job) {
+  TrainingJob copy = job;
+  Printer printer;
+  visit(printer, copy);
+  return printer.take();
+}
+
+}  // namespace paceline::api

@@ -1,0 +1,29 @@
+#pragma once
+
+// Reads a file that is no TrainingJob as one is read: bytes, syntax, fields one by one, and then what must go
+// together. All errors at once, with line, column, what is allowed, and the likely meant name. Pure.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "controller/api/diagnostic.h"
+#include "controller/api/fields.h"
+
+namespace paceline::api {
+
+struct FieldsOf {
+  const char* what;                          // "configuration", for people
+  std::function<void(FieldVisitor&)> visit;  // the fields of the outermost map
+  // Called when the fields have no errors: path and problem of what does not go together; an empty problem:
+  // nothing.
+  std::function<std::pair<std::string, std::string>()> check;
+};
+
+// `file_name` only names the file in diagnostics.
+std::vector<Diagnostic> read_fields(std::string_view text, std::string_view file_name,
+                                    const FieldsOf& fields);
+
+}  // namespace paceline::api

@@ -1,0 +1,256 @@
+#include "controller/api/rules.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+#include <string>
+
+#include "base/text.h"
+#include "controller/api/fields.h"
+#include "controller/api/scalars.h"
+#include "controller/api/training_spec.h"
+
+namespace paceline::api {
+
+namespace {
+
+constexpr char kTraining[] = "spec.training";
+constexpr char kModel[] = "spec.training.model";
+constexpr char kData[] = "spec.training.data";
+constexpr char kReplicas[] = "spec.replicaSpecs";
+
+std::string under(std::string_view parent, std::string_view name) {
+  return str_cat(parent, ".", name);
+}
+
+bool all_clean(const Findings& f, std::initializer_list<std::string> paths) {
+  return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return f.clean(path); });
+}
+
+void error(Findings& f, const std::string& path, std::string problem, std::string found,
+           std::string allowed) {
+  Diagnostic& d = f.add(path, std::move(problem));
+  d.found = std::move(found);
+  d.allowed = std::move(allowed);
+}
+
+void warn(Findings& f, const std::string& path, std::string problem) {
+  f.add(path, std::move(problem)).severity = Severity::kWarning;
+}
+
+void check_members(const TrainingJob& job, Findings& f) {
+  if (!f.clean(kReplicas) || !f.has(kReplicas)) return;
+  if (member_count(job) == 0)
+    error(f, kReplicas, "nobody trains", "no replicas", "at least one chief or worker");
+}
+
+// The choice of an algorithm is about links; members that share memory have one way, which beats them all.
+void check_algorithm(const TrainingJob& job, Findings& f) {
+  const AllReduce& a = job.spec.strategy.all_reduce;
+  const std::string path = "spec.strategy.allReduce.algorithm";
+  if (!all_clean(f, {path, "spec.strategy.allReduce.transport"})) return;
+  if (a.transport == Transport::kTcp || a.algorithm == Algorithm::kAuto || a.algorithm == Algorithm::kDirect)
+    return;
+  error(f, path, "has no effect where members share memory", name(a.algorithm),
+        "with transport: TCP; else Auto or Direct");
+}
+
+void check_container(const std::string& path, const Container& c, Findings& f) {
+  if (c.command.empty() && !c.args.empty())
+    error(f, under(path, "args"), "arguments without a command", "", "a command");
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < c.env.size(); ++i) {
+    const std::string at = str_cat(path, ".env[", i, "].name");
+    if (!c.env[i].name.empty() && !names.insert(c.env[i].name).second) {
+      error(f, at, "the variable is set twice", quote(c.env[i].name), "each name once");
+    }
+  }
+}
+
+void check_role(const char* role, const std::optional<ReplicaSpec>& spec, const TrainingJob& job,
+                Findings& f) {
+  if (!spec) return;
+  const std::string container = str_cat(kReplicas, ".", role, ".template.spec.containers[0]");
+  if (spec->container) check_container(container, *spec->container, f);
+  const Training& t = job.spec.training;
+  const bool custom = t.model.type == ModelType::kCustom || t.data.format == DataFormat::kCustom;
+  const bool has_command = spec->container && !spec->container->command.empty();
+  if (!custom || has_command || spec->replicas == 0) return;
+  if (!all_clean(f, {str_cat(kReplicas, ".", role), under(kModel, "type"), under(kData, "format")})) return;
+  error(f, str_cat(kReplicas, ".", role), "a custom model or data set needs a command", "",
+        "template.spec.containers[0].command: the program that registers it");
+}
+
+void check_batches(const TrainingJob& job, Findings& f) {
+  const Training& t = job.spec.training;
+  const std::string batch = under(kTraining, "globalBatchSize"), micro = under(kTraining, "microBatchSize");
+  const std::int64_t members = member_count(job);
+  if (members == 0 || !f.has(batch) || !all_clean(f, {batch, kReplicas})) return;
+  const std::int64_t share = (t.global_batch_size + members - 1) / members;
+  if (t.global_batch_size < members) {
+    error(f, batch, "smaller than the number of members", str_cat(t.global_batch_size),
+          str_cat(">= ", members));
+    return;
+  }
+  if (t.global_batch_size % members != 0) {
+    warn(f, batch,
+         str_cat(t.global_batch_size, " samples do not divide by ", members, " members: some get ", share,
+                 ", others ", share - 1));
+  }
+  if (f.clean(micro) && t.micro_batch_size > share) {
+    error(f, micro, "larger than a member's share of the batch", str_cat(t.micro_batch_size),
+          str_cat("0 to ", share));
+  }
+}
+
+void check_length(const TrainingJob& job, Findings& f) {
+  const Training& t = job.spec.training;
+  const std::string steps = under(kTraining, "steps"), epochs = under(kTraining, "epochs");
+  if (!f.has(kTraining)) return;
+  if (f.has(steps) && f.has(epochs)) {
+    error(f, epochs, "both steps and epochs are given", "", "exactly one of them");
+  } else if (!f.has(steps) && !f.has(epochs)) {
+    error(f, kTraining, "neither steps nor epochs is given", "", "exactly one of them");
+  }
+  const std::string warmup = under(kTraining, "optimizer.schedule.warmupSteps");
+  if (t.steps && all_clean(f, {steps, warmup}) && t.optimizer.schedule.warmup_steps > *t.steps) {
+    error(f, warmup, "longer than the training", str_cat(t.optimizer.schedule.warmup_steps),
+          str_cat("at most ", *t.steps));
+  }
+}
+
+void check_evaluation(const TrainingJob& job, Findings& f) {
+  const Training& t = job.spec.training;
+  const std::string target = under(kTraining, "target"), evaluation = under(kTraining, "evaluation");
+  if (t.target && f.clean(target) && t.target->accuracy.has_value() == t.target->loss.has_value()) {
+    error(f, target,
+          t.target->loss ? "both accuracy and loss are given" : "neither accuracy nor loss is given", "",
+          "exactly one of them");
+  }
+  if (t.evaluation.every_steps && t.evaluation.every_epochs) {
+    error(f, under(evaluation, "everyEpochs"), "both everySteps and everyEpochs are given", "",
+          "at most one of them");
+  }
+  if (!f.clean(kData) || !f.has(kData)) return;
+  if (t.data.test && t.data.test_fraction > 0) {
+    error(f, under(kData, "testFraction"), "both test and testFraction are given", "", "at most one of them");
+  }
+  if (may_have_held_out_data(t.data)) return;
+  for (const std::string& path : {target, evaluation}) {
+    if (f.has(path))
+      error(f, path, "there is no held-out data to evaluate on", "",
+            "only with data.test or data.testFraction");
+  }
+}
+
+// Height and width of an image sample where the job's file tells them; 0 where only the data does.
+std::int64_t known_image_side(const Data& d) {
+  if (d.format == DataFormat::kCifar10) return 32;
+  return d.shape.size() == 3 ? std::min(d.shape[1], d.shape[2]) : 0;
+}
+
+void check_cnn(const Model& m, const Data& d, Findings& f) {
+  if (m.type != ModelType::kCnn) return;
+  if (!d.shape.empty() && d.shape.size() != 3) {
+    error(f, under(kData, "shape"), "a cnn needs images", str_cat(d.shape.size(), " dimensions"),
+          "[channels, height, width]");
+  } else if (d.format == DataFormat::kCsv && d.shape.empty()) {
+    error(f, kData, "a cnn needs images, and csv has only rows", "", "shape: [channels, height, width]");
+  }
+  const std::int64_t side = known_image_side(d);
+  if (side > 0 && f.clean(under(kModel, "channels")) && (side >> m.channels.size()) == 0) {
+    error(f, under(kModel, "channels"), "too many convolutions: each halves the image",
+          str_cat(m.channels.size()), str_cat("images of ", side, " pixels leave nothing after the last"));
+  }
+}
+
+void check_model(const TrainingJob& job, Findings& f) {
+  const Model& m = job.spec.training.model;
+  const Data& d = job.spec.training.data;
+  const std::string type = under(kModel, "type"), format = under(kData, "format");
+  if (m.type == ModelType::kGpt && all_clean(f, {type, under(kModel, "heads"), under(kModel, "width")}) &&
+      f.has(under(kModel, "heads")) && m.width % m.heads != 0) {
+    error(f, under(kModel, "heads"), "does not divide the width", str_cat(m.heads),
+          str_cat("a divisor of ", m.width));
+  }
+  if (!f.has(type) || !f.has(format) || !all_clean(f, {type, format})) return;
+  const bool sequence = d.format == DataFormat::kTokens || d.format == DataFormat::kText;
+  const bool free = m.type == ModelType::kCustom || d.format == DataFormat::kCustom;
+  if (!free && sequence != (m.type == ModelType::kGpt)) {
+    error(f, format, str_cat("a ", name(m.type), " cannot be trained on this"), quote(name(d.format)),
+          m.type == ModelType::kGpt ? "tokens, text, custom" : "idx, cifar10, npy, csv, custom");
+    return;
+  }
+  const std::string vocabulary = under(kModel, "vocabularySize"), classes = under(kModel, "classes");
+  if (m.type == ModelType::kGpt && d.format == DataFormat::kText && f.clean(vocabulary) &&
+      m.vocabulary_size < 256) {
+    error(f, vocabulary, "text has 256 different tokens", str_cat(m.vocabulary_size), ">= 256");
+  }
+  const bool classifier = m.type == ModelType::kMlp || m.type == ModelType::kCnn;
+  if (classifier && d.format == DataFormat::kCifar10 && f.has(classes) && f.clean(classes) &&
+      m.classes < 10) {
+    error(f, classes, "CIFAR-10 has 10 classes", str_cat(m.classes), ">= 10");
+  }
+  check_cnn(m, d, f);
+}
+
+void check_files(const std::string& path, const DataFiles& files, DataFormat format, Findings& f) {
+  const bool labelled = format == DataFormat::kIdx || format == DataFormat::kNpy;
+  if (!labelled || !f.clean(path) || files.inputs.size() == files.labels.size()) return;
+  error(f, under(path, "labels"), "not one file of labels for each file of inputs",
+        str_cat(files.labels.size()),
+        str_cat(files.inputs.size(), files.inputs.size() == 1 ? " file" : " files"));
+}
+
+void check_data(const TrainingJob& job, Findings& f) {
+  const Data& d = job.spec.training.data;
+  if (!f.clean(under(kData, "format"))) return;
+  const std::string train = under(kData, "train"), test = under(kData, "test");
+  if (f.has(train)) check_files(train, d.train, d.format, f);
+  if (!d.test) return;
+  check_files(test, *d.test, d.format, f);
+  const auto trained_on = [&](const std::string& file) {
+    return std::find(d.train.inputs.begin(), d.train.inputs.end(), file) != d.train.inputs.end();
+  };
+  const auto shared = std::find_if(d.test->inputs.begin(), d.test->inputs.end(), trained_on);
+  if (shared != d.test->inputs.end()) {
+    warn(f, under(test, "inputs"), str_cat("the training set holds this file too: ", quote(*shared)));
+  }
+}
+
+void check_optimizer(const TrainingJob& job, Findings& f) {
+  const Optimizer& o = job.spec.training.optimizer;
+  const std::string optimizer = under(kTraining, "optimizer");
+  if (f.clean(optimizer) && o.nesterov && o.momentum == 0) {
+    error(f, under(optimizer, "nesterov"), "needs momentum", "momentum 0",
+          "momentum > 0, or nesterov: false");
+  }
+}
+
+void check_checkpoint(const TrainingJob& job, Findings& f) {
+  const std::string location = "spec.checkpoint.location";
+  if (!f.has(location) || !f.clean(location)) return;
+  const auto path = location_path(job.spec.checkpoint.location);
+  if (!path.ok())
+    error(f, location, "not a place that checkpoints can go to", quote(job.spec.checkpoint.location),
+          "a path, or file:///path");
+}
+
+}  // namespace
+
+void check_rules(const TrainingJob& job, Findings& findings) {
+  check_members(job, findings);
+  check_algorithm(job, findings);
+  check_model(job, findings);
+  check_data(job, findings);
+  check_optimizer(job, findings);
+  check_batches(job, findings);
+  check_length(job, findings);
+  check_evaluation(job, findings);
+  check_checkpoint(job, findings);
+  check_policies(job, findings);
+  check_role("chief", job.spec.replica_specs.chief, job, findings);
+  check_role("worker", job.spec.replica_specs.worker, job, findings);
+}
+
+}  // namespace paceline::api

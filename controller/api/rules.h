@@ -1,0 +1,16 @@
+#pragma once
+
+// The rules over several fields of a job. A rule that reads a field which has an error already is silent.
+// Internal to controller/api.
+
+#include "controller/api/findings.h"
+#include "controller/api/types.h"
+
+namespace paceline::api {
+
+void check_rules(const TrainingJob& job, Findings& findings);
+
+// The rules of replica counts and spec.runPolicy: a part of check_rules.
+void check_policies(const TrainingJob& job, Findings& findings);
+
+}  // namespace paceline::api

@@ -1,0 +1,92 @@
+#include "controller/api/source_text.h"
+
+#include "base/text.h"
+#include "controller/api/parse.h"
+
+namespace paceline::api {
+
+namespace {
+
+Diagnostic problem_at(int line, std::size_t column, std::string problem, std::string found,
+                      std::string allowed) {
+  Diagnostic d;
+  d.line = line;
+  d.column = static_cast<int>(column);
+  d.problem = std::move(problem);
+  d.found = std::move(found);
+  d.allowed = std::move(allowed);
+  return d;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_length(text, i);
+    if (length == 0) return false;
+    i += length;
+  }
+  return true;
+}
+
+std::string_view skip_byte_order_mark(std::string_view text) {
+  return text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text;
+}
+
+std::size_t utf8_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(at);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || at + length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, UTF-16 surrogates, and what lies above U+10FFFF.
+  const unsigned char second = byte(at + 1);
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
+    return 0;
+  }
+  return length;
+}
+
+std::optional<Diagnostic> check_source_text(std::string_view text) {
+  if (text.size() > kMaxFileBytes) {
+    return problem_at(1, 1, "the file is too large", str_cat(text.size(), " bytes"),
+                      str_cat("at most ", kMaxFileBytes, " bytes (1 MiB)"));
+  }
+  int line = 1;
+  std::size_t line_start = 0, flow_marks = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const std::size_t column = i - line_start + 1;
+    if (column > kMaxLineBytes) {
+      return problem_at(line, 1, "the line is too long", "",
+                        str_cat("at most ", kMaxLineBytes, " bytes in a line"));
+    }
+    const std::size_t length = utf8_length(text, i);
+    if (length == 0)
+      return problem_at(line, column, "not UTF-8 text", str_cat("byte 0x", absl::Hex(byte, absl::kZeroPad2)),
+                        "UTF-8");
+    const bool c1 = byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if ((byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f || c1) {
+      const auto shown = static_cast<unsigned char>(c1 ? text[i + 1] : text[i]);
+      return problem_at(line, column, byte == 0 ? "a NUL byte" : "a control character",
+                        str_cat("0x", absl::Hex(shown, absl::kZeroPad2)), "printable text");
+    }
+    flow_marks += byte == '[' || byte == '{' || byte == ',' ? 1 : 0;
+    if (flow_marks > kMaxFlowMarks) {
+      return problem_at(line, column, "too many '[', '{' and ','", "",
+                        str_cat("at most ", kMaxFlowMarks, " in a file"));
+    }
+    if (byte == '\n') {
+      ++line;
+      line_start = i + 1;
+    }
+    i += length;
+  }
+  return std::nullopt;
+}
+
+}  // namespace paceline::api

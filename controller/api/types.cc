@@ -1,0 +1,102 @@
+#include "controller/api/types.h"
+
+#include "base/text.h"
+#include "controller/api/choices.h"
+
+namespace paceline::api {
+
+std::int64_t member_count(const TrainingJob& job) {
+  const ReplicaSpecs& roles = job.spec.replica_specs;
+  return (roles.chief ? roles.chief->replicas : 0) + (roles.worker ? roles.worker->replicas : 0);
+}
+
+bool in_ring(Role role) {
+  return role == Role::kChief || role == Role::kWorker;
+}
+
+const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role) {
+  const ReplicaSpecs& roles = job.spec.replica_specs;
+  switch (role) {
+    case Role::kChief:
+      return roles.chief;
+    case Role::kWorker:
+      return roles.worker;
+    case Role::kServer:
+      return roles.ps;
+    case Role::kEvaluator:
+      break;
+  }
+  return roles.evaluator;
+}
+
+bool is_charged(RestartCause cause) {
+  return cause < RestartCause::kEvicted;
+}
+
+std::string job_key(const TrainingJob& job) {
+  return str_cat(job.metadata.ns, "/", job.metadata.name);
+}
+
+namespace {
+
+constexpr const char* kPhaseNames[] = {"Pending", "Starting",   "Running",  "Succeeded",
+                                       "Failed",  "Restarting", "Suspended"};
+constexpr const char* kCauseNames[] = {"Exited",    "Killed",         "OOMKilled",        "NotStarted",
+                                       "Silent",    "Diverged",       "DeadlineExceeded", "Evicted",
+                                       "Preempted", "NodeLost",       "NodeShutdown",     "RefusedByNode",
+                                       "Deleted",   "ControllerLost", "Resized"};
+
+template <typename Enum>
+const char* find(Enum value) {
+  return choices_of<Enum>()[static_cast<std::size_t>(value)].name;
+}
+
+}  // namespace
+
+const char* name(Phase value) {
+  return kPhaseNames[static_cast<std::size_t>(value)];
+}
+const char* name(RestartCause value) {
+  return kCauseNames[static_cast<std::size_t>(value)];
+}
+const char* name(StrategyType value) {
+  return find(value);
+}
+const char* name(Synchronization value) {
+  return find(value);
+}
+const char* name(Transport value) {
+  return find(value);
+}
+const char* name(Algorithm value) {
+  return find(value);
+}
+const char* name(RestartPolicy value) {
+  return find(value);
+}
+const char* name(CleanPodPolicy value) {
+  return find(value);
+}
+const char* name(ModelType value) {
+  return find(value);
+}
+const char* name(Activation value) {
+  return find(value);
+}
+const char* name(DataFormat value) {
+  return find(value);
+}
+const char* name(TokenType value) {
+  return find(value);
+}
+const char* name(OptimizerType value) {
+  return find(value);
+}
+const char* name(ScheduleType value) {
+  return find(value);
+}
+const char* name(Precision value) {
+  return find(value);
+}
+
+}  // namespace paceline::api

@@ -1,0 +1,380 @@
+#pragma once
+
+// A TrainingJob as plain values: what the user asked for (spec) and what the controller says about it
+// (status).
+//
+// parse.h makes one from YAML or JSON, print.h writes one back, training_spec.h turns one into what members
+// receive. The member initialisers here ARE the defaults; each field's meaning and range stand in fields.cc,
+// and docs/trainingjob.md is made from both. Values; no threads, no errors. A job that parse.h returned
+// without errors keeps every rule of docs/trainingjob.md.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+
+namespace paceline::api {
+
+inline constexpr std::string_view kApiVersion = "paceline.dev/v1alpha1";
+inline constexpr std::string_view kKind = "TrainingJob";
+inline constexpr std::string_view kManager = "paceline.dev/controller";  // spec.runPolicy.managedBy: this one
+
+struct Metadata {
+  std::string name;
+  std::string ns = "default";  // metadata.namespace
+  std::map<std::string, std::string> labels, annotations;
+};
+
+// ---- spec.strategy
+
+enum class StrategyType : std::uint8_t { kAllReduce };
+enum class Synchronization : std::uint8_t { kSynchronous };
+enum class Transport : std::uint8_t { kAuto, kSharedMemory, kTcp };
+enum class Algorithm : std::uint8_t { kAuto, kRing, kRecursiveDoubling, kHalvingDoubling, kDirect };
+
+struct AllReduce {
+  Transport transport = Transport::kAuto;
+  Algorithm algorithm = Algorithm::kAuto;
+  bool overlap = true;
+  std::int64_t bucket_bytes = 1 << 20;
+  std::int64_t sockets_per_peer = 2;
+  double timeout_seconds = 30;
+};
+
+struct Strategy {
+  StrategyType type = StrategyType::kAllReduce;
+  Synchronization synchronization = Synchronization::kSynchronous;
+  AllReduce all_reduce;
+};
+
+// ---- spec.replicaSpecs
+
+enum class RestartPolicy : std::uint8_t { kNever, kAlways, kOnFailure, kExitCode };
+
+struct EnvVar {
+  std::string name, value;
+};
+
+struct Container {
+  std::string name = "trainer";
+  std::string image;                       // Kubernetes only
+  std::vector<std::string> command, args;  // both empty: the built-in trainer
+  std::vector<EnvVar> env;
+  double cpu_limit = 0;  // resources.limits.cpu, in cores; 0: none
+};
+
+struct ReplicaSpec {
+  std::int64_t replicas = 1;
+  RestartPolicy restart_policy = RestartPolicy::kNever;
+  std::optional<Container> container;                      // template.spec.containers[0]
+  std::optional<std::int64_t> min_replicas, max_replicas;  // worker only; absent: as replicas
+};
+
+struct ReplicaSpecs {
+  std::optional<ReplicaSpec> chief, worker, ps, evaluator;
+};
+
+// ---- spec.training
+
+enum class ModelType : std::uint8_t { kMlp, kCnn, kGpt, kCustom };
+enum class Activation : std::uint8_t { kRelu, kGelu, kTanh };
+
+// `type` says which fields count; the others keep their initial values.
+struct Model {
+  ModelType type = ModelType::kMlp;
+  std::vector<std::int64_t> channels;             // cnn
+  std::int64_t kernel_size = 3;                   // cnn
+  std::vector<std::int64_t> hidden;               // mlp, cnn
+  Activation activation = Activation::kRelu;      // mlp, cnn
+  std::int64_t classes = 0;                       // mlp, cnn
+  std::int64_t layers = 0, heads = 0, width = 0;  // gpt
+  std::int64_t block_size = 0;                    // gpt
+  std::int64_t vocabulary_size = 256;             // gpt
+  std::string name;                               // custom
+  std::map<std::string, std::string> parameters;  // custom: the scalars as written
+};
+
+enum class DataFormat : std::uint8_t { kIdx, kCifar10, kTokens, kText, kNpy, kCsv, kCustom };
+enum class TokenType : std::uint8_t { kUint16, kUint32 };
+
+struct DataFiles {
+  std::vector<std::string> inputs, labels;  // as written: relative paths are relative to the job's file
+};
+
+// x -> (x * scale - mean) / deviation
+struct Normalization {
+  double scale = 1, mean = 0, deviation = 1;
+};
+
+struct Augmentation {
+  bool flip = false;
+  std::int64_t crop = 0;
+};
+
+struct CustomData {
+  std::string name;
+  std::map<std::string, std::string> parameters;
+};
+
+struct Data {
+  DataFormat format = DataFormat::kIdx;
+  DataFiles train;
+  std::optional<DataFiles> test;
+  double test_fraction = 0;                   // 0: none is held out
+  TokenType token_type = TokenType::kUint16;  // tokens
+  std::int64_t label_column = -1;             // csv
+  bool header = false;                        // csv
+  std::vector<std::int64_t> shape;            // empty: as the files say
+  Normalization normalize;
+  Augmentation augment;
+  std::int64_t prefetch = 2;
+  CustomData custom;  // custom
+};
+
+enum class OptimizerType : std::uint8_t { kSgd, kAdam, kAdamW };
+enum class ScheduleType : std::uint8_t { kConstant, kStep, kCosine };
+
+struct Schedule {
+  ScheduleType type = ScheduleType::kConstant;
+  std::int64_t warmup_steps = 0;
+  std::int64_t step_every = 0;  // Step
+  double step_factor = 0.1;     // Step
+  double final_fraction = 0;    // Cosine
+  bool scale_by_workers = false;
+};
+
+struct Optimizer {
+  OptimizerType type = OptimizerType::kSgd;
+  double learning_rate = 0;
+  double momentum = 0;                                // SGD
+  bool nesterov = false;                              // SGD
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam, AdamW
+  double weight_decay = 0;
+  double clip_norm = 0;
+  Schedule schedule;
+};
+
+// Exactly one of the two.
+struct Target {
+  std::optional<double> accuracy, loss;
+};
+
+// At most one of every_steps, every_epochs; neither: once per epoch where there is held-out data.
+struct Evaluation {
+  std::optional<std::int64_t> every_steps;
+  std::optional<double> every_epochs;
+  std::int64_t batch_size = 500;
+};
+
+enum class Precision : std::uint8_t { kFp32, kBf16 };
+
+struct Training {
+  Model model;
+  Data data;
+  Optimizer optimizer;
+  std::int64_t global_batch_size = 0;
+  std::int64_t micro_batch_size = 0;  // 0: a member's whole share
+  std::optional<std::int64_t> steps;  // exactly one of steps, epochs
+  std::optional<double> epochs;
+  std::optional<Target> target;
+  Evaluation evaluation;
+  Precision precision = Precision::kFp32;
+  std::int64_t seed = 1;
+};
+
+struct Checkpoint {
+  std::string location;  // a path or file:// URL, as written; empty: the run's own folder
+  std::int64_t every_steps = 0;
+  double every_seconds = 0;
+  std::int64_t keep = 3;
+};
+
+enum class CleanPodPolicy : std::uint8_t { kRunning, kAll, kNone };
+
+struct SchedulingPolicy {
+  std::string queue, priority_class;          // empty: none
+  std::optional<std::int64_t> min_available;  // all members, or absent
+};
+
+struct RunPolicy {
+  bool suspend = false;
+  std::optional<std::int64_t> active_deadline_seconds, ttl_seconds_after_finished;
+  CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
+  std::int64_t backoff_limit = 6;
+  std::string managed_by;  // empty: by this controller
+  SchedulingPolicy scheduling_policy;
+};
+
+struct Spec {
+  Strategy strategy;
+  ReplicaSpecs replica_specs;
+  Training training;
+  Checkpoint checkpoint;
+  RunPolicy run_policy;
+};
+
+// ---- status: written by the controller, never read from a file
+
+enum class Phase : std::uint8_t {
+  kPending,
+  kStarting,
+  kRunning,
+  kSucceeded,
+  kFailed,
+  kRestarting,
+  kSuspended
+};
+
+// As metav1.Condition: type and reason in CamelCase, message a sentence.
+struct Condition {
+  std::string type;
+  bool status = false;
+  std::string reason, message;
+  WallTime last_transition{};
+  SpecGeneration observed_generation;
+  bool operator==(const Condition&) const = default;
+};
+
+// Pods of one role, of every attempt that still has some.
+struct ReplicaStatus {
+  Role role = Role::kWorker;
+  std::int64_t active = 0;                 // not ended
+  std::int64_t ready = 0;                  // running, in the present attempt
+  std::int64_t succeeded = 0, failed = 0;  // of the present attempt
+  bool operator==(const ReplicaStatus&) const = default;
+};
+
+// Why a pod was started again. Those from kEvicted on are not the job's fault.
+enum class RestartCause : std::uint8_t {
+  kExited,            // by itself, with an exit code
+  kKilled,            // by a signal
+  kOutOfMemory,       // beyond its memory limit
+  kNotStarted,        // its command could not be started
+  kSilent,            // frozen, unreachable, or it never joined
+  kDiverged,          // other weights than its peers
+  kDeadlineExceeded,  // the pod's own activeDeadlineSeconds
+  kEvicted,           // by the kubelet or through the API: a node drained, short of memory or disk
+  kPreempted,         // by pods of higher priority
+  kNodeLost,          // its node does not answer any more, or is gone
+  kNodeShutdown,      // its node shuts down
+  kRefusedByNode,     // the scheduler chose a node that had no room after all
+  kDeleted,           // somebody deleted the pod
+  kControllerLost,    // it lost the coordinator for too long
+  kResized,           // replicas was edited
+};
+
+struct RestartCount {
+  Role role = Role::kWorker;  // of the pod that was the cause
+  RestartCause cause = RestartCause::kExited;
+  std::int64_t count = 0;
+  bool operator==(const RestartCount&) const = default;
+};
+
+// How often a server or an evaluator was replaced.
+struct Replacement {
+  Role role = Role::kServer;
+  std::int64_t index = 0, count = 0;
+  bool operator==(const Replacement&) const = default;
+};
+
+// What must survive the controller: counters only grow, and numbers of attempts are never used twice.
+struct Restarts {
+  std::int64_t attempt = 0;  // of the members: the number at the end of their pods' names
+  std::int64_t size = 0;     // members of this attempt; 0: it has not begun
+  std::int64_t full_attempt =
+      0;                      // the attempt in which all pods began together: 0, or since the last resumption
+  std::int64_t in_a_row = 0;  // restarts since members last trained for long
+  std::int64_t total = 0;     // the sum of by_cause
+  std::vector<RestartCount> by_cause;     // sorted by role and cause
+  std::vector<Replacement> replacements;  // sorted by role and index
+  std::optional<WallTime> not_before;     // the attempt begins at this time or later (back-off)
+  bool operator==(const Restarts&) const = default;
+};
+
+struct ViewStatus {
+  Generation generation;  // 0: none yet
+  std::int64_t size = 0;
+  bool operator==(const ViewStatus&) const = default;
+};
+
+struct Progress {
+  Step step = 0;         // steps applied so far
+  Step total_steps = 0;  // 0: not known yet
+  double epoch = 0;
+  std::optional<double> loss;                      // of the last step
+  std::optional<double> test_loss, test_accuracy;  // of the last evaluation
+  double samples_per_second = 0;
+  double goodput = 0;  // share of the time that went into steps that count, 0 to 1
+  std::optional<double> eta_seconds;
+  bool operator==(const Progress&) const = default;
+};
+
+struct MemberStatus {
+  Role role = Role::kWorker;
+  std::int64_t index = 0;
+  std::int64_t rank = -1;  // in the view; -1: not in it
+  std::string pod, host;
+  std::int64_t pid = 0;  // local runs; 0: unknown
+  std::string phase;     // e.g. Training: its own word
+  Step step = 0;
+  double compute_fraction = 0, wait_fraction = 0;  // of the last heartbeats' step time
+  bool operator==(const MemberStatus&) const = default;
+};
+
+struct Status {
+  Phase phase = Phase::kPending;
+  std::string reason, message;  // why the phase is what it is
+  std::vector<Condition> conditions;
+  SpecGeneration observed_generation;           // the spec that this status is about
+  std::vector<ReplicaStatus> replica_statuses;  // by role, of those that the job has
+  Restarts restarts;
+  ViewStatus view;
+  Progress progress;
+  std::vector<MemberStatus> members;
+  std::string last_checkpoint, model;  // paths; empty: none
+  std::optional<WallTime> start_time, completion_time;
+  bool operator==(const Status&) const = default;
+};
+
+struct TrainingJob {
+  Metadata metadata;
+  Spec spec;
+  Status status;
+};
+
+// How many members train: the chief, if there is one, and the workers.
+std::int64_t member_count(const TrainingJob& job);
+
+// Chiefs and workers form the ring; servers and evaluators stand beside it.
+bool in_ring(Role role);
+const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role);
+
+// Whether a restart for this cause counts against backoffLimit.
+bool is_charged(RestartCause cause);
+
+// "namespace/name"
+std::string job_key(const TrainingJob& job);
+
+// The names as they stand in YAML: "Running", "AllReduce", "mlp", ...
+const char* name(Phase value);
+const char* name(RestartCause value);
+const char* name(StrategyType value);
+const char* name(Synchronization value);
+const char* name(Transport value);
+const char* name(Algorithm value);
+const char* name(RestartPolicy value);
+const char* name(CleanPodPolicy value);
+const char* name(ModelType value);
+const char* name(Activation value);
+const char* name(DataFormat value);
+const char* name(TokenType value);
+const char* name(OptimizerType value);
+const char* name(ScheduleType value);
+const char* name(Precision value);
+
+}  // namespace paceline::api

@@ -1,0 +1,86 @@
+#include "controller/bin/config.h"
+
+#include <utility>
+
+#include "controller/api/choices.h"
+#include "controller/api/read_fields.h"
+#include "controller/lease/election_core.h"
+
+namespace paceline::api {
+
+inline constexpr Choice kLogFormats[] = {{"text"}, {"json"}};
+inline constexpr Choice kLogLevels[] = {{"debug"}, {"info"}, {"warning"}, {"error"}};
+template <>
+inline std::span<const Choice> choices_of<LogFormat>() {
+  return kLogFormats;
+}
+template <>
+inline std::span<const Choice> choices_of<LogLevel>() {
+  return kLogLevels;
+}
+
+}  // namespace paceline::api
+
+namespace paceline::controller {
+
+namespace {
+
+constexpr std::int64_t kMostWorkers = 256, kLongestSeconds = 3600;
+
+void visit(api::FieldVisitor& v, LeaderElection& e) {
+  v.flag({.name = "enabled"}, e.enabled);
+  v.text({.name = "namespace"}, api::TextKind::kNamespace, e.ns);
+  v.text({.name = "name"}, api::TextKind::kObjectName, e.name);
+  v.integer({.name = "leaseDurationSeconds"}, {1, kLongestSeconds}, e.lease_duration_seconds);
+  v.integer({.name = "renewDeadlineSeconds"}, {1, kLongestSeconds}, e.renew_deadline_seconds);
+  v.integer({.name = "retryPeriodSeconds"}, {1, kLongestSeconds}, e.retry_period_seconds);
+}
+
+void visit(api::FieldVisitor& v, Config& c) {
+  v.constant({.name = "apiVersion", .required = true}, "config.paceline.dev/v1alpha1");
+  v.constant({.name = "kind", .required = true}, "ControllerConfiguration");
+  v.text({.name = "namespace"}, api::TextKind::kNamespace, c.ns);
+  v.integer({.name = "workers"}, {1, kMostWorkers}, c.workers);
+  v.object({.name = "trainer"}, [&] { v.text({.name = "image"}, api::TextKind::kImage, c.trainer_image); });
+  v.object({.name = "log"}, [&] {
+    v.choice({.name = "format"}, c.log_format);
+    v.choice({.name = "level"}, c.log_level);
+  });
+  v.object({.name = "health"}, [&] { v.text({.name = "address"}, api::TextKind::kPath, c.health_address); });
+  v.object({.name = "coordinator"}, [&] {
+    v.text({.name = "listen"}, api::TextKind::kPath, c.coordinator_listen);
+    v.text({.name = "address"}, api::TextKind::kPath, c.coordinator_address);
+    v.choice({.name = "memberLogLevel"}, c.member_log_level);
+  });
+  v.object({.name = "leaderElection"}, [&] { visit(v, c.leader_election); });
+}
+
+}  // namespace
+
+const char* log_level_name(LogLevel level) {
+  return api::kLogLevels[static_cast<std::size_t>(level)].name;
+}
+
+std::string config_error(const Config& config) {
+  const LeaderElection& e = config.leader_election;
+  if (!e.enabled) return "";
+  return lease::config_error({.identity = "any",
+                              .lease_duration = std::chrono::seconds(e.lease_duration_seconds),
+                              .renew_deadline = std::chrono::seconds(e.renew_deadline_seconds),
+                              .retry_period = std::chrono::seconds(e.retry_period_seconds)});
+}
+
+ParsedConfig parse_config(std::string_view text, std::string_view file_name) {
+  ParsedConfig parsed{.config = Config{}};
+  Config& config = *parsed.config;
+  parsed.diagnostics = api::read_fields(text, file_name,
+                                        {.what = "configuration",
+                                         .visit = [&](api::FieldVisitor& visitor) { visit(visitor, config); },
+                                         .check = [&]() -> std::pair<std::string, std::string> {
+                                           return {"leaderElection", config_error(config)};
+                                         }});
+  if (api::has_errors(parsed.diagnostics)) parsed.config.reset();
+  return parsed;
+}
+
+}  // namespace paceline::controller

@@ -1,0 +1,51 @@
+#pragma once
+
+// The controller's configuration file: apiVersion config.paceline.dev/v1alpha1, kind ControllerConfiguration.
+// YAML or JSON, read as job files are: every error at once, each with line, column and what is allowed. Every
+// field stands in docs/kubernetes.md.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "controller/api/diagnostic.h"
+
+namespace paceline::controller {
+
+struct LeaderElection {
+  bool enabled = true;
+  std::string ns;  // of the lease; empty: the controller's own
+  std::string name = "paceline-controller";
+  std::int64_t lease_duration_seconds = 15, renew_deadline_seconds = 10, retry_period_seconds = 2;
+};
+
+struct Config {
+  std::string ns;  // whose jobs; empty: all namespaces'
+  std::int64_t workers = 8;
+  std::string trainer_image;  // of trainer containers that name none
+  LogFormat log_format = LogFormat::kJson;
+  LogLevel log_level = LogLevel::kInfo;
+  LogLevel member_log_level = LogLevel::kInfo;
+  std::string health_address = "0.0.0.0:8080";
+  std::string coordinator_listen = "0.0.0.0:7070";
+  std::string coordinator_address;  // for pods; empty: as it listens
+  LeaderElection leader_election;
+};
+
+struct ParsedConfig {
+  std::optional<Config> config;  // present when there are no errors
+  std::vector<api::Diagnostic> diagnostics;
+};
+
+// `file_name` only names the file in diagnostics. Pure.
+ParsedConfig parse_config(std::string_view text, std::string_view file_name);
+
+// Empty, or what does not go together (also after flags have changed it).
+std::string config_error(const Config& config);
+
+const char* log_level_name(LogLevel level);  // "debug", "info", "warning", "error"
+
+}  // namespace paceline::controller

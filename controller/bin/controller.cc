@@ -1,0 +1,214 @@
+#include "controller/bin/controller.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/status.h"
+#include "controller/bin/counting_transport.h"
+#include "controller/cluster/kube/api_client.h"
+#include "controller/cluster/kube/kube_cluster.h"
+#include "controller/cluster/kube/kube_job_store.h"
+#include "controller/lease/kube_lease.h"
+#include "controller/lease/leader_elector.h"
+#include "controller/queue/work_queue.h"
+#include "controller/reconcile/coordinators.h"
+#include "controller/reconcile/reconciler.h"
+#include "controller/web/controller_metrics.h"
+#include "controller/web/http_server.h"
+
+namespace paceline::controller {
+
+namespace {
+
+constexpr Duration kWarmLook = std::chrono::milliseconds(200);  // a stop is seen within this time
+constexpr Duration kStatusInterval = std::chrono::seconds(10);  // of progress alone
+constexpr int kCreateThreads = 32;
+constexpr double kRetriesPerSecond = 50;
+
+class ControllerImpl final : public Controller {
+ public:
+  ControllerImpl(ControllerOptions options, kube::Transport& transport, const Clock& clock, Logger log)
+      : options_(std::move(options)),
+        clock_(clock),
+        log_(std::move(log)),
+        transport_(transport, metrics_),
+        api_(transport_, clock, options_.seed, stop_.get_token()),
+        queue_(clock, {.per_second = kRetriesPerSecond}, &metrics_),
+        cluster_(api_, clock, log_,
+                 {.ns = options_.config.ns,
+                  .image = options_.config.trainer_image,
+                  .instance = options_.identity,
+                  .seed = options_.seed + 1}),
+        jobs_(api_, clock, log_, [this](const std::string& key) { queue_.add(key); },
+              {.ns = options_.config.ns, .seed = options_.seed + 2}),
+        lease_(
+            api_,
+            options_.config.leader_election.ns.empty() ? options_.own_ns : options_.config.leader_election.ns,
+            options_.config.leader_election.name) {}
+
+  ~ControllerImpl() override {
+    warmer_ = {};
+    elector_.reset();
+    stop_.request_stop();
+    const std::lock_guard lock(leading_mutex_);
+    reconciler_.reset();
+    coordinators_.reset();
+    web_.reset();
+  }
+
+  absl::Status listen() {
+    if (std::string error = config_error(options_.config); !error.empty()) {
+      return absl::InvalidArgumentError(str_cat("leader election: ", error));
+    }
+    std::map<std::string, web::HttpServer::Handler> handlers;
+    handlers["/healthz"] = [] { return web::HttpAnswer{200, "ok\n"}; };
+    handlers["/readyz"] = [this] {
+      return ready() ? web::HttpAnswer{200, "ok\n"}
+                     : web::HttpAnswer{
+                           503, "the caches are not warm yet: the API server is not reached, or refuses\n"};
+    };
+    handlers["/metrics"] = [this] {
+      return web::HttpAnswer{200, metrics_text(), "text/plain; version=0.0.4; charset=utf-8"};
+    };
+    PL_ASSIGN_OR_RETURN(web_,
+                        web::HttpServer::start(options_.config.health_address, std::move(handlers), clock_));
+    warmer_ = std::jthread([this](const std::stop_token& stop) { warm_up(stop); });
+    return absl::OkStatus();
+  }
+
+  int health_port() const override { return web_->port(); }
+  bool leads() const override { return leading_.load(); }
+
+  absl::Status shut_down() override {
+    warmer_ = {};
+    bool drained = true;
+    {
+      const std::lock_guard lock(leading_mutex_);
+      ended_ = true;
+      if (reconciler_) drained = reconciler_->drain(kDrainTimeout);
+      if (!drained) return absl::DeadlineExceededError("jobs are still being worked on");
+      reconciler_.reset();
+      coordinators_.reset();
+    }
+    leading_.store(false);
+    return elector_ ? elector_->release() : absl::OkStatus();
+  }
+
+ private:
+  bool ready() const { return jobs_.synced() && cluster_.synced(); }
+
+  void warm_up(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (jobs_.wait_synced(kWarmLook).ok() && cluster_.wait_synced(kWarmLook).ok()) break;
+    }
+    if (stop.stop_requested()) return;
+    log_.info("the caches are warm", {{"reason", "Warm"}});
+    const LeaderElection& e = options_.config.leader_election;
+    if (!e.enabled) return begin();
+    elector_ = std::make_unique<lease::LeaderElector>(
+        lease::ElectionConfig{.identity = options_.identity,
+                              .lease_duration = std::chrono::seconds(e.lease_duration_seconds),
+                              .renew_deadline = std::chrono::seconds(e.renew_deadline_seconds),
+                              .retry_period = std::chrono::seconds(e.retry_period_seconds)},
+        lease_, clock_, options_.seed + 3, kube::real_pause,
+        lease::ElectionCallbacks{.on_leading = [this] { begin(); },
+                                 .on_lost = [this](const std::string& reason) { lose(reason); },
+                                 .on_holder =
+                                     [this](const std::string& who) {
+                                       log_.info(
+                                           str_cat("the lease is held by ", who.empty() ? "nobody" : who),
+                                           {{"reason", "Lease"}});
+                                     }});
+    elector_->start();
+  }
+
+  void lose(const std::string& reason) {
+    leading_.store(false);
+    if (options_.on_lost) options_.on_lost(reason);
+  }
+
+  // From the election's thread, once.
+  void begin() {
+    const std::lock_guard lock(leading_mutex_);
+    if (ended_) return;
+    log_.info("this replica leads", {{"reason", "Leading"}});
+    reconcile::CoordinatorsOptions settings;
+    settings.server.listen = options_.config.coordinator_listen;
+    settings.advertised = options_.config.coordinator_address;
+    settings.log_level = log_level_name(options_.config.member_log_level);
+    auto coordinators = reconcile::Coordinators::start(std::move(settings), cluster_, clock_, log_,
+                                                       [this](const std::string& key) { queue_.add(key); });
+    if (!coordinators.ok())
+      return lose(str_cat("it can't act as the leader: ", coordinators.status().message()));
+    coordinators_ = *std::move(coordinators);
+    plan::Limits limits;
+    limits.create_failures = 0;  // a quota may have room later
+    limits.worker_program = {"paceline-worker"};
+    reconciler_ = std::make_unique<reconcile::Reconciler>(
+        cluster_, jobs_, *coordinators_, clock_, queue_, std::move(limits), log_,
+        reconcile::ReconcilerOptions{.workers = static_cast<int>(options_.config.workers),
+                                     .create_threads = kCreateThreads,
+                                     .progress_interval = kStatusInterval,
+                                     .on_pass = [this](std::string_view result, Duration time) {
+                                       metrics_.reconciled(result, time);
+                                     }});
+    for (const std::string& key : jobs_.keys()) queue_.add(key);
+    reconciler_->start();
+    leading_.store(true);
+  }
+
+  std::string metrics_text() {
+    metrics_.leading(leading_.load());
+    metrics_.queue_depth(queue_.size());
+    std::unique_lock lock(leading_mutex_, std::try_to_lock);
+    if (lock.owns_lock() && reconciler_) {
+      const auto counts = reconciler_->phases();
+      for (int i = 0; i <= static_cast<int>(kLastPhase); ++i) {
+        const auto phase = static_cast<api::Phase>(i);
+        const auto found = counts.find(phase);
+        metrics_.jobs(api::name(phase), found == counts.end() ? 0 : found->second);
+      }
+    }
+    return metrics_.text();
+  }
+
+  static constexpr api::Phase kLastPhase = api::Phase::kFailed;
+
+  const ControllerOptions options_;
+  const Clock& clock_;
+  const Logger log_;
+  std::stop_source stop_;
+  web::ControllerMetrics metrics_;
+  CountingTransport transport_;
+  kube::ApiClient api_;
+  queue::WorkQueue queue_;
+  kube::KubeCluster cluster_;
+  kube::KubeJobStore jobs_;
+  lease::KubeLease lease_;
+
+  std::atomic<bool> leading_{false};
+  std::mutex leading_mutex_;  // guards the next three
+  bool ended_ = false;
+  std::unique_ptr<reconcile::Coordinators> coordinators_;
+  std::unique_ptr<reconcile::Reconciler> reconciler_;
+
+  std::unique_ptr<web::HttpServer> web_;
+  std::unique_ptr<lease::LeaderElector> elector_;  // made by the warmer's thread; main's after that has ended
+  std::jthread warmer_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Controller>> Controller::start(ControllerOptions options,
+                                                              kube::Transport& transport, const Clock& clock,
+                                                              Logger log) {
+  auto controller = std::make_unique<ControllerImpl>(std::move(options), transport, clock, std::move(log));
+  PL_RETURN_IF_ERROR(controller->listen());
+  return controller;
+}
+
+}  // namespace paceline::controller

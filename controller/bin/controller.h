@@ -1,0 +1,48 @@
+#pragma once
+
+// The whole controller, wired: API client -> informers -> lease -> queue -> reconciler -> web. It takes part
+// in the election when its caches are warm, and begins to act when it leads.
+//
+// Thread-safe. Owned by main().
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "controller/bin/config.h"
+#include "controller/cluster/kube/transport.h"
+
+namespace paceline::controller {
+
+struct ControllerOptions {
+  Config config;
+  std::string own_ns;    // of the lease, where the configuration names none
+  std::string identity;  // of this process, unique for all time
+  std::uint64_t seed = 1;
+  // The lease is lost: the process has to end at once. From a thread of the election.
+  std::function<void(const std::string& reason)> on_lost;
+};
+
+inline constexpr Duration kDrainTimeout = std::chrono::seconds(10);
+
+class Controller {
+ public:
+  // Errors: an address that can't be listened on, or settings that don't go together. Nothing is asked of the
+  // API server yet; while it can't be reached, the controller is not ready, and goes on trying. The
+  // references must outlive it.
+  static absl::StatusOr<std::unique_ptr<Controller>> start(ControllerOptions options,
+                                                           kube::Transport& transport, const Clock& clock,
+                                                           Logger log);
+  virtual ~Controller() = default;
+
+  virtual int health_port() const = 0;
+  virtual bool leads() const = 0;
+  // No key is taken any more, those under way are finished within kDrainTimeout, members' streams are ended,
+  // the lease is given back. DEADLINE_EXCEEDED: something was still under way. Once.
+  virtual absl::Status shut_down() = 0;
+};
+
+}  // namespace paceline::controller

@@ -1,0 +1,188 @@
+// paceline-controller: reads flags and configuration, finds the API server, and runs the controller until a
+// signal, or until the lease is lost.
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "base/file.h"
+#include "base/hex.h"
+#include "base/program.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "controller/bin/config.h"
+#include "controller/bin/controller.h"
+#include "controller/cluster/kube/credentials.h"
+#include "controller/cluster/kube/curl_transport.h"
+
+namespace {
+
+using namespace paceline;
+using controller::Config;
+
+constexpr int kExitEnded = 0, kExitFailed = 1, kExitConfiguration = 2, kExitLeaseLost = 3, kExitHurried = 4;
+constexpr std::size_t kMaxConfigBytes = 1 << 20;
+
+constexpr const char* kFooter = R"(Flags win over the configuration file. docs/kubernetes.md has every field.
+
+Exit codes:
+  0 ended in order after SIGTERM or SIGINT
+  1 it could not start: no credentials, or an address that can't be listened on
+  2 bad flags or configuration file
+  3 the lease is lost: another replica leads now; start it again
+  4 ended before all work under way was finished: 10 s had passed, or a second signal came)";
+
+struct Flags {
+  std::string config, kubeconfig, ns, log_format, log_level, health_address, coordinator_address;
+  std::optional<bool> leader_elect;
+  std::optional<int> workers;
+};
+
+int fail(int code, const std::string& message) {
+  std::fprintf(stderr, "paceline-controller: %s\n", message.c_str());
+  return code;
+}
+
+void declare(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version", "paceline-controller " PACELINE_VERSION);
+  app.footer(kFooter);
+  app.add_option("--config", flags.config, "a ControllerConfiguration, YAML or JSON");
+  app.add_option("--kubeconfig", flags.kubeconfig,
+                 "this file instead of $KUBECONFIG, ~/.kube/config, or the pod's service account");
+  app.add_option("--namespace", flags.ns, "only the jobs of this namespace");
+  app.add_option("--leader-elect", flags.leader_elect,
+                 "take part in an election (true), or act at once (false)");
+  app.add_option("--workers", flags.workers, "jobs that are worked on at the same time")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--log-format", flags.log_format, "json or text")->check(CLI::IsMember({"json", "text"}));
+  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  app.add_option("--health-address", flags.health_address, "IP:PORT of /healthz, /readyz and /metrics");
+  app.add_option("--coordinator-address", flags.coordinator_address,
+                 "HOST:PORT at which pods reach this controller's coordinators");
+}
+
+// False: `code` says how the process ends.
+bool read_config(const Flags& flags, Config& config, int& code) {
+  if (!flags.config.empty()) {
+    const absl::StatusOr<std::string> text = read_file(flags.config, kMaxConfigBytes);
+    if (!text.ok()) {
+      code = fail(kExitConfiguration, std::string(text.status().message()));
+      return false;
+    }
+    const controller::ParsedConfig parsed = controller::parse_config(*text, flags.config);
+    if (!parsed.config) {
+      std::fputs(api::render_diagnostics(parsed.diagnostics, *text).c_str(), stderr);
+      code = kExitConfiguration;
+      return false;
+    }
+    config = *parsed.config;
+  }
+  if (!flags.ns.empty()) config.ns = flags.ns;
+  if (flags.leader_elect) config.leader_election.enabled = *flags.leader_elect;
+  if (flags.workers) config.workers = *flags.workers;
+  if (!flags.log_format.empty())
+    config.log_format = flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
+  for (const LogLevel level : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
+    if (flags.log_level == controller::log_level_name(level)) config.log_level = level;
+  }
+  if (!flags.health_address.empty()) config.health_address = flags.health_address;
+  if (!flags.coordinator_address.empty()) config.coordinator_address = flags.coordinator_address;
+  return true;
+}
+
+std::optional<std::string> variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// The pod's name, so that people know whom, and something that no earlier process had.
+std::string identity() {
+  char host[256] = "controller";
+  (void)::gethostname(host, sizeof(host) - 1);
+  constexpr std::size_t kUniqueBytes = 8;
+  return str_cat(variable("POD_NAME").value_or(host), "_", hex(random_bytes(kUniqueBytes)));
+}
+
+int run(const Config& config, const Flags& flags, const sigset_t& signals) {
+  const SystemClock clock;
+  const Logger log = Logger::to_stderr("paceline-controller", config.log_level, config.log_format);
+  const auto access =
+      kube::find_access({.kubeconfig = flags.kubeconfig, .context = "", .variable = variable}, clock, log);
+  if (!access.ok()) return fail(kExitFailed, std::string(access.status().message()));
+  const auto transport = kube::open_curl_transport(access->endpoint, access->credentials, log);
+  if (!transport.ok()) return fail(kExitFailed, std::string(transport.status().message()));
+  log.info(str_cat("the API server is ", access->endpoint.server, ", as ", access->source),
+           {{"reason", "Start"}});
+
+  std::uint64_t seed = 0;
+  fill_random(std::as_writable_bytes(std::span(&seed, 1)));
+  auto started = controller::Controller::start(
+      {.config = config,
+       .own_ns = access->ns.empty() ? "default" : access->ns,
+       .identity = identity(),
+       .seed = seed,
+       .on_lost =
+           [&log](const std::string& reason) {
+             log.error(str_cat("ends at once: ", reason), {{"reason", "LeaseLost"}});
+             std::_Exit(kExitLeaseLost);
+           }},
+      **transport, clock, log);
+  if (!started.ok()) return fail(kExitFailed, std::string(started.status().message()));
+
+  int signal = 0;
+  (void)::sigwait(&signals, &signal);
+  log.info("asked to end: no new work is taken", {{"reason", "Stop"}});
+  std::thread([signals, log] {
+    int again = 0;
+    (void)::sigwait(&signals, &again);
+    log.warning("asked to end a second time: at once", {{"reason", "Stop"}});
+    std::_Exit(kExitHurried);
+  }).detach();
+  const absl::Status ended = (*started)->shut_down();
+  if (ended.code() == absl::StatusCode::kDeadlineExceeded) {
+    log.warning(std::string(ended.message()), {{"reason", "Stop"}});
+    std::_Exit(kExitHurried);
+  }
+  if (!ended.ok()) log.warning(std::string(ended.message()), {{"reason", "Stop"}});
+  log.info("ended in order", {{"reason", "Stop"}});
+  started->reset();
+  std::_Exit(kExitEnded);  // the thread that waits for a second signal has nothing to give back
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App app("Runs TrainingJobs of a Kubernetes cluster.", "paceline-controller");
+  Flags flags;
+  declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? kExitEnded : kExitConfiguration;
+  }
+  Config config;
+  int code = kExitFailed;
+  if (!read_config(flags, config, code)) return code;
+  if (std::string error = controller::config_error(config); !error.empty())
+    return fail(kExitConfiguration, error);
+  sigset_t signals;  // blocked before any thread is made
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return run(config, flags, signals);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_main("paceline-controller", kExitFailed, [&] { return run_program(argc, argv); });
+}

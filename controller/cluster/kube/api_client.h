@@ -1,0 +1,97 @@
+#pragma once
+
+// The API server's verbs, over any Transport. Answers that are no 2xx become statuses (api_error.h); garbage
+// instead of JSON is DATA_LOSS; both name the request.
+//
+// A request that the server refuses for its load (429, or 5xx with Retry-After) is repeated when it says,
+// with jitter, at most kMaxTries times and while that fits into kCallLimit; then it is the caller's error,
+// with retry_after() of api_error.h. Nothing else is repeated, and nothing is held back unasked.
+//
+// Thread-safe: any number of calls at once. Every wait ends with CANCELLED when `stop` is requested.
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "base/rng.h"
+#include "controller/cluster/kube/json.h"
+#include "controller/cluster/kube/pause.h"
+#include "controller/cluster/kube/resources.h"
+#include "controller/cluster/kube/transport.h"
+
+namespace paceline::kube {
+
+inline constexpr int kMaxTries = 6;
+inline constexpr Duration kCallLimit = std::chrono::seconds(30);
+inline constexpr std::size_t kMaxListBytes = 64u << 20;  // of one page
+inline constexpr char kFieldManager[] = "paceline-controller";
+
+// What to list or to watch.
+struct Scope {
+  Resource resource;
+  std::string ns;  // empty: all namespaces
+  std::string label_selector;
+};
+
+struct Page {
+  Json::array_t items;  // without apiVersion and kind, as the server sends them
+  std::string resource_version;
+  std::string continue_token;  // empty: the last page
+};
+
+struct DeleteOptions {
+  std::string uid;                // empty: any; another one's is ABORTED
+  std::optional<Duration> grace;  // rounded up to seconds; zero doesn't wait for the kubelet
+  std::string propagation = "Background";
+};
+
+class ApiClient {
+ public:
+  // The references must outlive it.
+  ApiClient(Transport& transport, const Clock& clock, std::uint64_t seed, std::stop_token stop = {},
+            Pause pause = real_pause);
+
+  absl::StatusOr<Json> get(const Resource& resource, std::string_view ns, std::string_view name);
+  absl::StatusOr<Json> create(const Resource& resource, std::string_view ns, const Json& object);
+  // The object as it ends, or a Status.
+  absl::StatusOr<Json> remove(const Resource& resource, std::string_view ns, std::string_view name,
+                              const DeleteOptions& options);
+  // Server-side apply as kFieldManager, by force: what we say is ours. With metadata.uid in `object`, another
+  // object of that name is ABORTED instead of changed.
+  absl::StatusOr<Json> apply(const Resource& resource, std::string_view ns, std::string_view name,
+                             std::string_view subresource, const Json& object);
+  // JSON merge patch. With metadata.resourceVersion in `patch`, an object that has changed since is ABORTED.
+  absl::StatusOr<Json> merge_patch(const Resource& resource, std::string_view ns, std::string_view name,
+                                   std::string_view subresource, const Json& patch);
+  // The last lines of a container's log, at most `limit_bytes` of them; the first container's where
+  // `container` is empty.
+  absl::StatusOr<std::string> log(std::string_view ns, std::string_view pod, std::string_view container,
+                                  int lines, std::size_t limit_bytes);
+
+  // One page. OUT_OF_RANGE: the continue token is too old; RESOURCE_EXHAUSTED: more than kMaxListBytes.
+  absl::StatusOr<Page> list(const Scope& scope, int limit, std::string_view continue_token,
+                            std::stop_token stop);
+  // Bytes of a watch stream (watch_decoder.h) with bookmarks, until the server ends it (OK), `on_bytes`
+  // returns false (OK), or an error. Never repeated here.
+  absl::Status watch(const Scope& scope, std::string_view resource_version, Duration timeout,
+                     const std::function<bool(std::string_view)>& on_bytes, std::stop_token stop);
+
+ private:
+  using Exchange = std::function<absl::StatusOr<Response>(const Request&)>;
+  absl::StatusOr<Response> send(const Request& request, const Exchange& exchange, std::stop_token stop);
+  absl::StatusOr<Json> send_json(Request request);
+  Duration jittered(Duration wait);
+
+  Transport& transport_;
+  const Clock& clock_;
+  const std::stop_token stop_;
+  const Pause pause_;
+  Guarded<Rng> rng_;
+};
+
+}  // namespace paceline::kube

@@ -1,0 +1,111 @@
+#include "controller/cluster/kube/api_error.h"
+
+#include <charconv>
+
+#include "absl/strings/cord.h"
+#include "base/status.h"
+
+namespace paceline::kube {
+
+namespace {
+
+constexpr char kRetryAfter[] = "paceline.dev/retry-after-milliseconds";
+
+absl::StatusCode code_of(int status, std::string_view reason) {
+  switch (status) {
+    case 401:
+      return absl::StatusCode::kUnauthenticated;
+    case 403:
+      return absl::StatusCode::kPermissionDenied;
+    case 404:
+      return absl::StatusCode::kNotFound;
+    case 409:
+      return reason == "AlreadyExists" ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kAborted;
+    case 410:
+      return absl::StatusCode::kOutOfRange;
+    case 400:
+    case 413:
+    case 422:
+      return absl::StatusCode::kInvalidArgument;
+    case 405:
+    case 406:
+    case 415:
+      return absl::StatusCode::kUnimplemented;
+    case 429:
+      return absl::StatusCode::kUnavailable;
+    default:
+      return status >= 500 && status < 600 ? absl::StatusCode::kUnavailable : absl::StatusCode::kUnknown;
+  }
+}
+
+absl::Status make(int status, std::string_view reason, std::string_view words, std::optional<Duration> retry,
+                  std::string_view context) {
+  std::string message = context.empty() ? "" : str_cat(context, ": ");
+  message += std::to_string(status);
+  if (!reason.empty()) message += str_cat(" ", harmless(reason, 64));
+  if (!words.empty()) message += str_cat(": ", harmless(words, kMaxErrorBytes));
+  absl::Status result(code_of(status, reason), message);
+  if (retry) {
+    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(*retry).count();
+    result.SetPayload(kRetryAfter, absl::Cord(std::to_string(milliseconds)));
+  }
+  return result;
+}
+
+std::optional<Duration> retry_in(const Json& status) {
+  const std::int64_t seconds = integer_at(status, {"details", "retryAfterSeconds"});
+  if (seconds <= 0 || seconds > 24 * 3600) return std::nullopt;
+  return std::chrono::seconds(seconds);
+}
+
+}  // namespace
+
+absl::Status error_of(const Response& response, std::string_view context) {
+  const auto parsed = parse_json(response.body);
+  if (!parsed.ok() || text_at(*parsed, {"kind"}) != "Status") {
+    return make(response.status, "", response.body, response.retry_after, context);
+  }
+  const auto retry = response.retry_after ? response.retry_after : retry_in(*parsed);
+  return make(response.status, text_at(*parsed, {"reason"}), text_at(*parsed, {"message"}), retry, context);
+}
+
+absl::Status error_of(const Json& status_object) {
+  const std::int64_t code = integer_at(status_object, {"code"});
+  if (code < 300 || code > 599) {
+    return absl::UnknownError(
+        str_cat("an error without a code: ", harmless(dump(status_object), kMaxErrorBytes)));
+  }
+  return make(static_cast<int>(code), text_at(status_object, {"reason"}), text_at(status_object, {"message"}),
+              retry_in(status_object), {});
+}
+
+std::optional<Duration> retry_after(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRetryAfter);
+  if (!payload) return std::nullopt;
+  const std::string text(*payload);
+  std::int64_t milliseconds = 0;
+  std::from_chars(text.data(), text.data() + text.size(), milliseconds);
+  return std::chrono::milliseconds(milliseconds);
+}
+
+const char* method_name(Method method) {
+  switch (method) {
+    case Method::kGet:
+      return "GET";
+    case Method::kPost:
+      return "POST";
+    case Method::kPut:
+      return "PUT";
+    case Method::kPatch:
+      return "PATCH";
+    case Method::kDelete:
+      return "DELETE";
+  }
+  return "?";
+}
+
+std::string describe(const Request& request) {
+  return str_cat(method_name(request.method), " ", request.path.substr(0, request.path.find('?')));
+}
+
+}  // namespace paceline::kube

@@ -1,0 +1,36 @@
+#pragma once
+
+// What an answer that is no 2xx means: a status whose code callers branch on, with the API server's own
+// words. Pure.
+//
+//   401 UNAUTHENTICATED    403 PERMISSION_DENIED     404 NOT_FOUND             410 OUT_OF_RANGE (expired)
+//   400, 413, 422 INVALID_ARGUMENT     409 ALREADY_EXISTS where its reason is AlreadyExists, else ABORTED
+//   405, 406, 415 UNIMPLEMENTED        429, 5xx UNAVAILABLE        anything else UNKNOWN
+
+#include <optional>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "controller/cluster/kube/json.h"
+#include "controller/cluster/kube/transport.h"
+
+namespace paceline::kube {
+
+inline constexpr std::size_t kMaxErrorBytes = 1024;  // of the API server's words
+
+// "CONTEXT: 404 NotFound: WORDS". REQUIRES: response.status is no 2xx.
+absl::Status error_of(const Response& response, std::string_view context = {});
+
+// Of a Status object, as in an ERROR event of a watch; UNKNOWN where it is none.
+absl::Status error_of(const Json& status_object);
+
+// How long the server asked us to stay away.
+std::optional<Duration> retry_after(const absl::Status& status);
+
+const char* method_name(Method method);
+
+// "GET /api/v1/pods", without the query.
+std::string describe(const Request& request);
+
+}  // namespace paceline::kube

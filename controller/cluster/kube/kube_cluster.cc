@@ -1,0 +1,245 @@
+#include "controller/cluster/kube/kube_cluster.h"
+
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+#include "base/status.h"
+#include "controller/cluster/kube/resources.h"
+#include "controller/cluster/kube/times.h"
+
+namespace paceline::kube {
+
+namespace {
+
+constexpr std::size_t kMaxNoteBytes = 1000;  // the API server takes 1024
+constexpr Duration kShortestGrace = std::chrono::seconds(1);
+
+std::string key_of(const std::string& ns, const std::string& name) {
+  return str_cat(ns, "/", name);
+}
+
+absl::Status not_ours(std::string_view kind, const std::string& key, const std::string& owner) {
+  return absl::FailedPreconditionError(str_cat(
+      kind, " ", key, " exists, but ", owner.empty() ? "belongs to no TrainingJob" : "is another job's",
+      "; delete it, or give the job another name"));
+}
+
+// Quotas come as 403, told apart from missing rights only by their words.
+absl::Status quota_or(const absl::Status& status) {
+  const bool quota =
+      absl::IsPermissionDenied(status) &&
+      std::string_view(status.message().data(), status.message().size()).find("exceeded quota") !=
+          std::string_view::npos;
+  return quota ? absl::ResourceExhaustedError(status.message()) : status;
+}
+
+}  // namespace
+
+std::optional<KubeCluster::Child> KubeCluster::child_of(const Json& object) {
+  const std::string& name = text_at(object, {"metadata", "name"});
+  const std::string& job = text_at(object, {"metadata", "labels", kJobNameLabel});
+  if (name.empty() || job.empty()) return std::nullopt;
+  const std::string& ns = text_at(object, {"metadata", "namespace"});
+  return Child{key_of(ns, name), key_of(ns, job), text_at(object, {"metadata", "resourceVersion"}),
+               owner_uid(object)};
+}
+
+KubeCluster::KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClusterOptions options)
+    : api_(api),
+      clock_(clock),
+      options_(std::move(options)),
+      pod_store_(slim_pod),
+      service_store_(child_of),
+      pods_(
+          api, {kPods, options_.ns, kJobNameLabel}, pod_store_, clock, log, options_.seed,
+          [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause),
+      services_(
+          api, {kServices, options_.ns, kJobNameLabel}, service_store_, clock, log, options_.seed + 1,
+          [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause) {
+  pods_.start();
+  services_.start();
+}
+
+KubeCluster::~KubeCluster() {
+  feed_.set_receiver({});
+}
+
+absl::Status KubeCluster::wait_synced(Duration timeout) {
+  const Deadline deadline = Deadline::after(clock_.now(), timeout);
+  PL_RETURN_IF_ERROR(pods_.wait_synced(timeout));
+  return services_.wait_synced(deadline.remaining(clock_.now()));
+}
+
+absl::StatusOr<cluster::Pod> KubeCluster::create_pod(const cluster::PodSpec& spec) {
+  PL_ASSIGN_OR_RETURN(const Json manifest, pod_manifest(spec, options_.image));
+  absl::StatusOr<Json> created = api_.create(kPods, spec.ns, manifest);
+  if (absl::IsAlreadyExists(created.status())) {
+    PL_ASSIGN_OR_RETURN(const Json there, api_.get(kPods, spec.ns, spec.name));
+    if (owner_uid(there) != spec.job_uid)
+      return not_ours("pod", key_of(spec.ns, spec.name), owner_uid(there));
+    pod_store_.offer(there);
+    return created.status();
+  }
+  if (!created.ok()) return quota_or(created.status());
+  const std::optional<SlimPod> slim = slim_pod(*created);
+  if (!slim) {
+    return absl::DataLossError(str_cat("creating pod ", key_of(spec.ns, spec.name),
+                                       ": the API server answered with something else"));
+  }
+  pod_store_.offer(*created);
+  feed_.tell(slim->job_key);
+  cluster::Pod pod = to_cluster_pod(*slim);
+  pod.spec = spec;
+  return pod;
+}
+
+absl::Status KubeCluster::delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
+                                     Duration grace) {
+  DeleteOptions options;
+  options.uid = uid;
+  options.grace = std::max(grace, kShortestGrace);
+  const absl::StatusOr<Json> removed = api_.remove(kPods, ns, name, options);
+  if (removed.ok()) pod_store_.offer(*removed);
+  if (!absl::IsAborted(removed.status())) return removed.status();
+  return absl::NotFoundError(str_cat("pod ", key_of(ns, name), " with uid ", uid, " does not exist"));
+}
+
+absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods(const std::string& ns,
+                                                                 const std::string& job) {
+  if (!pods_.synced()) return absl::UnavailableError("the list of pods has not come yet");
+  std::vector<cluster::Pod> pods;
+  for (const auto& pod : pod_store_.of_job(key_of(ns, job))) pods.push_back(to_cluster_pod(*pod));
+  return pods;
+}
+
+// ---- what a job has once
+
+bool KubeCluster::lacks_its_secret(const std::string& job_key) {
+  return std::ranges::any_of(pod_store_.of_job(job_key), [](const auto& pod) {
+    return pod->phase == cluster::PodPhase::kPending && pod->reason == "CreateContainerConfigError";
+  });
+}
+
+absl::StatusOr<std::string> KubeCluster::ensure_job(const cluster::JobObjects& job) {
+  const std::string key = key_of(job.ns, job.job);
+  if (!services_.synced()) return absl::UnavailableError("the list of services has not come yet");
+  const auto service = service_store_.find(key_of(job.ns, service_name(job.job)));
+  std::string token;
+  {
+    auto known = known_.lock();
+    const auto found = known->find(key);
+    if (found != known->end() && found->second.uid == job.job_uid) token = found->second.token;
+  }
+  const Owner owner{job.ns, job.job, job.job_uid};
+  if (service == nullptr || service->owner != job.job_uid) PL_RETURN_IF_ERROR(ensure_service(owner));
+  if (!token.empty() && !lacks_its_secret(key)) return token;
+  if (token.empty() && job.token.empty()) return std::string();  // a job whose members need none
+  PL_ASSIGN_OR_RETURN(token, ensure_secret(owner, token.empty() ? job.token : token));
+  auto known = known_.lock();
+  if (known->size() >= kMaxRememberedJobs) known->clear();
+  (*known)[key] = {job.job_uid, token};
+  return token;
+}
+
+absl::Status KubeCluster::ensure_service(const Owner& owner) {
+  const absl::StatusOr<Json> created = api_.create(kServices, owner.ns, service_manifest(owner));
+  if (created.ok()) {
+    service_store_.offer(*created);
+    return absl::OkStatus();
+  }
+  if (!absl::IsAlreadyExists(created.status())) return quota_or(created.status());
+  const std::string name = service_name(owner.job);
+  PL_ASSIGN_OR_RETURN(const Json there, api_.get(kServices, owner.ns, name));
+  if (owner_uid(there) != owner.uid) return not_ours("service", key_of(owner.ns, name), owner_uid(there));
+  service_store_.offer(there);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> KubeCluster::ensure_secret(const Owner& owner, const std::string& token) {
+  const absl::Status created = api_.create(kSecrets, owner.ns, secret_manifest(owner, token)).status();
+  if (created.ok()) return token;
+  if (!absl::IsAlreadyExists(created)) return quota_or(created);
+  const std::string name = secret_name(owner.job);
+  PL_ASSIGN_OR_RETURN(const Json there, api_.get(kSecrets, owner.ns, name));
+  if (owner_uid(there) != owner.uid) return not_ours("secret", key_of(owner.ns, name), owner_uid(there));
+  std::string decoded;
+  if (!absl::Base64Unescape(text_at(there, {"data", kTokenKey}), &decoded) || decoded.empty()) {
+    return absl::FailedPreconditionError(str_cat("secret ", key_of(owner.ns, name), " has no readable \"",
+                                                 kTokenKey, "\"; delete it, it will be made again"));
+  }
+  return decoded;
+}
+
+// ---- events
+
+std::string KubeCluster::uid_of(const std::string& job_key) {
+  {
+    auto known = known_.lock();
+    const auto found = known->find(job_key);
+    if (found != known->end()) return found->second.uid;
+  }
+  const auto pods = pod_store_.of_job(job_key);
+  return pods.empty() ? "" : pods.back()->job_uid;
+}
+
+absl::Status KubeCluster::record_event(const cluster::Event& event) {
+  const auto salt = static_cast<std::uint64_t>(clock_.wall_now().time_since_epoch().count());
+  EventSeries::Action action = events_.lock()->take(event, clock_.now(), salt);
+  if (std::holds_alternative<EventSeries::Nothing>(action)) return absl::OkStatus();
+  if (std::holds_alternative<EventSeries::Drop>(action)) {
+    return absl::ResourceExhaustedError(str_cat("job ", event.ns, "/", event.job, " has more than ",
+                                                kEventBurst, " different events at once"));
+  }
+  if (const auto* count = std::get_if<EventSeries::Count>(&action)) {
+    const Json patch = {
+        {"series", {{"count", count->count}, {"lastObservedTime", format_micro_time(clock_.wall_now())}}}};
+    const absl::Status status = api_.merge_patch(kEvents, event.ns, count->name, "", patch).status();
+    if (!absl::IsNotFound(status)) return status;
+    // The API server keeps events for an hour.
+    events_.lock()->forget(event);
+    action = events_.lock()->take(event, clock_.now(), salt);
+  }
+  const auto* create = std::get_if<EventSeries::Create>(&action);
+  if (create == nullptr) return absl::OkStatus();
+  const absl::Status status = write_event(event, create->name);
+  if (!status.ok()) events_.lock()->forget(event);
+  return status;
+}
+
+absl::Status KubeCluster::write_event(const cluster::Event& event, const std::string& name) {
+  Json regarding = {{"apiVersion", kTrainingJobs.api_version},
+                    {"kind", kTrainingJobs.kind},
+                    {"namespace", event.ns},
+                    {"name", event.job}};
+  if (const std::string uid = uid_of(key_of(event.ns, event.job)); !uid.empty()) regarding["uid"] = uid;
+  const Json object = {
+      {"apiVersion", kEvents.api_version},
+      {"kind", kEvents.kind},
+      {"metadata", {{"name", name}, {"namespace", event.ns}}},
+      {"eventTime", format_micro_time(clock_.wall_now())},
+      {"reportingController", "paceline.dev/controller"},
+      {"reportingInstance", options_.instance.empty() ? "paceline-controller" : options_.instance},
+      {"action", "Reconcile"},
+      {"type", event.warning ? "Warning" : "Normal"},
+      {"reason", harmless(event.reason, 120)},
+      {"note", harmless(event.message, kMaxNoteBytes)},
+      {"regarding", std::move(regarding)}};
+  return api_.create(kEvents, event.ns, object).status();
+}
+
+// ---- the rest
+
+void KubeCluster::watch(OnChange on_change) {
+  const bool receives = static_cast<bool>(on_change);
+  feed_.set_receiver(std::move(on_change));
+  if (!receives) return;
+  for (const std::string& key : pod_store_.job_keys()) feed_.tell(key);
+}
+
+absl::StatusOr<std::string> KubeCluster::tail_log(const cluster::Pod& pod, int lines) {
+  const auto slim = pod_store_.find(key_of(pod.spec.ns, pod.spec.name));
+  return api_.log(pod.spec.ns, pod.spec.name, slim == nullptr ? "" : slim->trainer, std::max(lines, 1),
+                  kTailLimitBytes);
+}
+
+}  // namespace paceline::kube

@@ -1,0 +1,89 @@
+#pragma once
+
+// A Kubernetes cluster: Cluster over the API server's REST interface. Pods, and the jobs' Services, are kept
+// by informers; what is written is seen at once by who wrote it. Names are deterministic, so whatever the
+// copy's age, nothing is made twice.
+//
+// list_pods() and what depends on it are UNAVAILABLE until the first lists are complete (wait_synced()).
+// create_pod(): RESOURCE_EXHAUSTED where a quota is used up; FAILED_PRECONDITION where a pod of that name is
+// not the job's; other errors as api_error.h says. delete_pod(): a grace below one second is one second: less
+// would free the name while the processes may run.
+//
+// Thread-safe. Threads: one for each of the two informers, one that calls the watcher.
+
+#include <map>
+#include <string>
+
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "base/log.h"
+#include "controller/cluster/cluster.h"
+#include "controller/cluster/kube/api_client.h"
+#include "controller/cluster/kube/change_feed.h"
+#include "controller/cluster/kube/event_series.h"
+#include "controller/cluster/kube/informer.h"
+#include "controller/cluster/kube/manifest.h"
+#include "controller/cluster/kube/object_store.h"
+#include "controller/cluster/kube/pod.h"
+
+namespace paceline::kube {
+
+inline constexpr std::size_t kTailLimitBytes = 1 << 20;  // tail_log() asks for no more than this
+inline constexpr std::size_t kMaxRememberedJobs = 100'000;
+
+struct KubeClusterOptions {
+  std::string ns;        // empty: all namespaces
+  std::string image;     // of trainer containers that name none
+  std::string instance;  // of the controller, in its events: its pod's name
+  std::uint64_t seed = 1;
+  ReflectorLimits limits;
+  Pause pause = real_pause;
+};
+
+class KubeCluster final : public cluster::Cluster {
+ public:
+  // The references must outlive it. The informers start at once.
+  KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClusterOptions options);
+  ~KubeCluster() override;
+
+  bool synced() const { return pods_.synced() && services_.synced(); }
+  absl::Status wait_synced(Duration timeout);
+
+  absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override;
+  absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
+                          Duration grace) override;
+  absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns, const std::string& job) override;
+  absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override;
+  absl::Status record_event(const cluster::Event& event) override;
+  void watch(OnChange on_change) override;
+  absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int lines) override;
+
+ private:
+  // A Service of a job: whether it is there, and whose it is.
+  struct Child {
+    std::string key, job_key, resource_version, owner;
+    bool operator==(const Child&) const = default;
+  };
+  // What was ensured of a job.
+  struct Known {
+    std::string uid, token;
+  };
+  static std::optional<Child> child_of(const Json& object);
+  absl::Status ensure_service(const Owner& owner);
+  absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
+  bool lacks_its_secret(const std::string& job_key);
+  std::string uid_of(const std::string& job_key);
+  absl::Status write_event(const cluster::Event& event, const std::string& name);
+
+  ApiClient& api_;
+  const Clock& clock_;
+  const KubeClusterOptions options_;
+  ChangeFeed feed_;
+  ObjectStore<SlimPod> pod_store_;
+  ObjectStore<Child> service_store_;
+  Guarded<std::map<std::string, Known>> known_;  // by job key
+  Guarded<EventSeries> events_;
+  Informer pods_, services_;  // last: they call into the above
+};
+
+}  // namespace paceline::kube

@@ -1,0 +1,212 @@
+#include "controller/cluster/kube/kube_job_store.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/status.h"
+#include "controller/api/parse.h"
+#include "controller/cluster/kube/resources.h"
+#include "controller/cluster/kube/status_json.h"
+
+namespace paceline::kube {
+
+namespace {
+
+constexpr std::size_t kMaxErrors = 20;             // shown in a status
+constexpr std::size_t kRememberedSpecs = 100'000;  // more are parsed again
+constexpr std::string_view kLastApplied =
+    "kubectl.kubernetes.io/last-applied-configuration";  // a copy of it all
+
+std::map<std::string, std::string> texts_of(const Json& json) {
+  std::map<std::string, std::string> texts;
+  if (!json.is_object()) return texts;
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_string() && key != kLastApplied) texts[key] = value.get<std::string>();
+  }
+  return texts;
+}
+
+std::optional<Role> role_of(std::string name) {
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    if (name == role_name(role)) return role;
+  }
+  return std::nullopt;
+}
+
+std::string errors_of(const std::vector<api::Diagnostic>& diagnostics) {
+  std::string text;
+  std::size_t count = 0;
+  for (const api::Diagnostic& each : diagnostics) {
+    if (each.severity != api::Severity::kError || ++count > kMaxErrors) continue;
+    text += str_cat(text.empty() ? "" : "; ", api::message(each));
+  }
+  if (count > kMaxErrors) text += str_cat("; and ", count - kMaxErrors, " more");
+  return harmless(text, kMaxSpecErrorBytes);
+}
+
+}  // namespace
+
+bool KubeJobStore::SlimJob::operator==(const SlimJob& other) const {
+  return uid == other.uid && resource_version == other.resource_version && generation == other.generation &&
+         deleted == other.deleted && status == other.status;
+}
+
+KubeJobStore::KubeJobStore(ApiClient& api, const Clock& clock, Logger log, Informer::OnChange on_change,
+                           KubeJobStoreOptions options)
+    : api_(api),
+      clock_(clock),
+      store_([this](const Json& object) { return decode(object); }),
+      informer_(api, {kTrainingJobs, options.ns, ""}, store_, clock, std::move(log), options.seed,
+                std::move(on_change), options.limits, options.pause) {
+  informer_.start();
+}
+
+// ---- objects to jobs
+
+std::shared_ptr<const KubeJobStore::Spec> KubeJobStore::read_spec(const Json& object,
+                                                                  const api::Metadata& metadata) {
+  const auto spec = std::make_shared<Spec>();
+  Json named = {{"name", metadata.name}, {"namespace", metadata.ns}};
+  if (!metadata.labels.empty()) named["labels"] = metadata.labels;
+  if (!metadata.annotations.empty()) named["annotations"] = metadata.annotations;
+  // What the API server adds (managedFields, uid, ...) is no field of a user's file. Lines are broken because
+  // the parser bounds them.
+  const Json text = {{"apiVersion", api::kApiVersion},
+                     {"kind", api::kKind},
+                     {"metadata", std::move(named)},
+                     {"spec", at(object, {"spec"})}};
+  api::Parsed parsed =
+      api::parse_training_job(text.dump(1, ' ', false, Json::error_handler_t::replace), metadata.name);
+  if (!parsed.job) {
+    spec->errors = errors_of(parsed.diagnostics);
+    return spec;
+  }
+  spec->job = std::move(parsed.job);
+  const Json& replicas = at(object, {"spec", "replicaSpecs"});
+  if (!replicas.is_object()) return spec;
+  for (const auto& [name, replica] : replicas.items()) {
+    const std::optional<Role> role = role_of(name);
+    const Json& pod = at(replica, {"template"});
+    if (role && pod.is_object()) spec->pod_templates[*role] = dump(pod);
+  }
+  return spec;
+}
+
+std::optional<KubeJobStore::SlimJob> KubeJobStore::decode(const Json& object) {
+  const Json& metadata = at(object, {"metadata"});
+  SlimJob job;
+  job.metadata.name = text_at(metadata, {"name"});
+  job.metadata.ns = text_at(metadata, {"namespace"});
+  job.uid = text_at(metadata, {"uid"});
+  if (job.metadata.name.empty() || job.uid.empty()) return std::nullopt;
+  job.key = job.job_key = str_cat(job.metadata.ns, "/", job.metadata.name);
+  job.resource_version = text_at(metadata, {"resourceVersion"});
+  job.generation = {integer_at(metadata, {"generation"})};
+  job.deleted = !text_at(metadata, {"deletionTimestamp"}).empty();
+  job.metadata.labels = texts_of(at(metadata, {"labels"}));
+  job.metadata.annotations = texts_of(at(metadata, {"annotations"}));
+  job.status = status_from_json(at(object, {"status"}));
+  {
+    auto specs = specs_.lock();
+    const auto found = specs->find(job.uid);
+    if (found != specs->end() && found->second.generation == job.generation)
+      job.spec = found->second.spec.lock();
+  }
+  if (job.spec != nullptr) return job;
+  job.spec = read_spec(object, job.metadata);
+  auto specs = specs_.lock();
+  if (specs->size() >= kRememberedSpecs) {
+    std::erase_if(*specs, [](const auto& each) { return each.second.spec.expired(); });
+    if (specs->size() >= kRememberedSpecs) specs->clear();
+  }
+  (*specs)[job.uid] = {job.generation, job.spec};
+  return job;
+}
+
+absl::StatusOr<reconcile::StoredJob> KubeJobStore::get(const std::string& key) {
+  if (!informer_.synced()) return absl::UnavailableError("the list of TrainingJobs has not come yet");
+  const auto job = store_.find(key);
+  if (job == nullptr) return absl::NotFoundError(str_cat("job ", key, " does not exist"));
+  if (!job->spec->job) {
+    PL_RETURN_IF_ERROR(refuse(*job));
+    return absl::NotFoundError(str_cat("job ", key, " can't be run: ", job->spec->errors));
+  }
+  reconcile::StoredJob stored;
+  stored.job = *job->spec->job;
+  stored.job.metadata = job->metadata;
+  stored.job.status = job->status;
+  stored.uid = job->uid;
+  stored.deleted = job->deleted;
+  stored.generation = job->generation;
+  stored.pod_templates = job->spec->pod_templates;
+  return stored;
+}
+
+// ---- statuses
+
+absl::Status KubeJobStore::refuse(const SlimJob& job) {
+  if (job.deleted || job.status.phase == api::Phase::kSucceeded) return absl::OkStatus();
+  if (job.status.phase == api::Phase::kFailed && job.status.observed_generation == job.generation) {
+    return absl::OkStatus();
+  }
+  api::Status status = job.status;
+  status.phase = api::Phase::kFailed;
+  status.reason = "InvalidSpec";
+  status.message = job.spec->errors;
+  status.observed_generation = job.generation;
+  const WallTime now = clock_.wall_now();
+  if (!status.completion_time) status.completion_time = now;
+  std::erase_if(status.conditions, [](const api::Condition& each) { return each.type == "Failed"; });
+  for (api::Condition& condition : status.conditions) {
+    if (condition.type == "Created" || !condition.status) continue;
+    condition.status = false;
+    condition.last_transition = now;
+  }
+  status.conditions.push_back({"Failed", true, status.reason, status.message, now});
+  return write(job, status);
+}
+
+absl::Status KubeJobStore::write_status(const std::string& key, const api::Status& status) {
+  const auto job = store_.find(key);
+  if (job == nullptr) return absl::NotFoundError(str_cat("job ", key, " does not exist"));
+  return write(*job, status);
+}
+
+absl::Status KubeJobStore::write(const SlimJob& job, const api::Status& status) {
+  const Json json = status_to_json(status);
+  if (json == status_to_json(job.status)) return absl::OkStatus();
+  // A server that drops a field is not told of it for ever: what it has is what we wrote.
+  const std::string mark = str_cat(job.resource_version, " ", dump(json));
+  {
+    auto written = written_.lock();
+    const auto found = written->find(job.uid);
+    if (found != written->end() && found->second == mark) return absl::OkStatus();
+  }
+  const Json object = {
+      {"apiVersion", kTrainingJobs.api_version},
+      {"kind", kTrainingJobs.kind},
+      {"metadata", {{"name", job.metadata.name}, {"namespace", job.metadata.ns}, {"uid", job.uid}}},
+      {"status", json}};
+  const absl::StatusOr<Json> applied =
+      api_.apply(kTrainingJobs, job.metadata.ns, job.metadata.name, "status", object);
+  if (absl::IsAborted(applied.status())) {
+    return absl::NotFoundError(str_cat("job ", job.key, " with uid ", job.uid, " does not exist"));
+  }
+  PL_RETURN_IF_ERROR(applied.status());
+  store_.offer(*applied);
+  auto written = written_.lock();
+  if (written->size() >= kRememberedSpecs) written->clear();
+  (*written)[job.uid] = str_cat(text_at(*applied, {"metadata", "resourceVersion"}), " ", dump(json));
+  return absl::OkStatus();
+}
+
+absl::Status KubeJobStore::remove(const std::string& key, const std::string& uid) {
+  const std::size_t slash = key.find('/');
+  const absl::Status status =
+      api_.remove(kTrainingJobs, key.substr(0, slash), key.substr(slash + 1), {.uid = uid}).status();
+  if (!absl::IsAborted(status)) return status;
+  return absl::NotFoundError(str_cat("job ", key, " with uid ", uid, " does not exist"));
+}
+
+}  // namespace paceline::kube

@@ -1,0 +1,87 @@
+#pragma once
+
+// TrainingJobs on Kubernetes: kept by an informer, parsed by controller/api once per generation, their status
+// written by server-side apply to the status sub-resource, and only when it changed. What was written is read
+// back at once.
+//
+// An object that the parser refuses gets phase Failed, reason InvalidSpec and the errors, and is NOT_FOUND to
+// get(): there is nothing to run, until somebody edits it. Its pods, if it had some, are left as they are.
+//
+// Thread-safe. get() is UNAVAILABLE until the first list is complete. write_status() writes to the very
+// object that was read: NOT_FOUND where another one of that name has taken its place.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "base/log.h"
+#include "controller/cluster/kube/api_client.h"
+#include "controller/cluster/kube/informer.h"
+#include "controller/cluster/kube/object_store.h"
+#include "controller/reconcile/job_store.h"
+
+namespace paceline::kube {
+
+inline constexpr std::size_t kMaxSpecErrorBytes = 2000;  // in a refused job's status
+
+struct KubeJobStoreOptions {
+  std::string ns;  // empty: all namespaces
+  std::uint64_t seed = 11;
+  ReflectorLimits limits;
+  Pause pause = real_pause;
+};
+
+class KubeJobStore final : public reconcile::JobStore {
+ public:
+  // The references must outlive it. The informer starts at once; `on_change` runs in its thread.
+  KubeJobStore(ApiClient& api, const Clock& clock, Logger log, Informer::OnChange on_change,
+               KubeJobStoreOptions options = {});
+
+  bool synced() const { return informer_.synced(); }
+  absl::Status wait_synced(Duration timeout) { return informer_.wait_synced(timeout); }
+  // Of all jobs, those that are refused among them.
+  std::vector<std::string> keys() { return store_.job_keys(); }
+
+  absl::StatusOr<reconcile::StoredJob> get(const std::string& key) override;
+  absl::Status write_status(const std::string& key, const api::Status& status) override;
+  // Its children go with it.
+  absl::Status remove(const std::string& key, const std::string& uid) override;
+
+ private:
+  // What a spec says, shared by all versions of an object that have it.
+  struct Spec {
+    std::optional<api::TrainingJob> job;  // without: refused
+    std::map<Role, std::string> pod_templates;
+    std::string errors;
+  };
+  struct SlimJob {
+    std::string key, job_key, uid, resource_version;
+    SpecGeneration generation;
+    bool deleted = false;
+    api::Metadata metadata;
+    std::shared_ptr<const Spec> spec;
+    api::Status status;
+    bool operator==(const SlimJob& other) const;
+  };
+  struct Cached {
+    SpecGeneration generation;
+    std::weak_ptr<const Spec> spec;
+  };
+  std::optional<SlimJob> decode(const Json& object);
+  static std::shared_ptr<const Spec> read_spec(const Json& object, const api::Metadata& metadata);
+  absl::Status refuse(const SlimJob& job);
+  absl::Status write(const SlimJob& job, const api::Status& status);
+
+  ApiClient& api_;
+  const Clock& clock_;
+  Guarded<std::map<std::string, Cached>> specs_;  // by uid
+  Guarded<std::map<std::string, std::string>>
+      written_;  // by uid: resource version and status of the last write
+  ObjectStore<SlimJob> store_;
+  Informer informer_;  // last: it calls into the above
+};
+
+}  // namespace paceline::kube

@@ -1,0 +1,183 @@
+#include "controller/cluster/kube/manifest.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "controller/cluster/kube/pod.h"
+#include "controller/cluster/kube/resources.h"
+
+namespace paceline::kube {
+
+namespace {
+
+constexpr std::size_t kMaxPodNameBytes = 253;  // its host name is another, shorter one
+
+Json metadata_of(const Owner& owner, const std::string& name) {
+  Json metadata = {{"name", name}, {"namespace", owner.ns}, {"labels", {{kJobNameLabel, owner.job}}}};
+  if (owner.uid.empty()) return metadata;
+  metadata["ownerReferences"] = Json::array({{{"apiVersion", kTrainingJobs.api_version},
+                                              {"kind", kTrainingJobs.kind},
+                                              {"name", owner.job},
+                                              {"uid", owner.uid},
+                                              {"controller", true},
+                                              {"blockOwnerDeletion", true}}});
+  return metadata;
+}
+
+absl::Status wrong(const cluster::PodSpec& spec, std::string_view what) {
+  return absl::InvalidArgumentError(str_cat("pod ", spec.ns, "/", harmless(spec.name, 80), ": ", what));
+}
+
+absl::Status check_names(const cluster::PodSpec& spec) {
+  const std::pair<std::string, std::size_t> kNames[] = {
+      {spec.ns, 63}, {spec.job, 63}, {host_name(spec), 63}, {spec.name, kMaxPodNameBytes}};
+  for (const auto& [name, limit] : kNames) {
+    if (is_dns_label(name, limit)) continue;
+    return wrong(
+        spec, str_cat("\"", harmless(name, 80), "\" is no name: lower-case letters, digits and '-', at most ",
+                      limit, "; shorten the job's"));
+  }
+  return absl::OkStatus();
+}
+
+// The template as an object whose parts have the types that we rely on.
+absl::StatusOr<Json> read_template(const cluster::PodSpec& spec) {
+  if (spec.pod_template.empty()) return Json::object();
+  absl::StatusOr<Json> pod = parse_json(spec.pod_template);
+  if (!pod.ok()) return wrong(spec, str_cat("its template: ", std::string(pod.status().message())));
+  if (!pod->is_object()) return wrong(spec, "its template must be an object");
+  for (const char* part : {"metadata", "spec"}) {
+    const Json& value = at(*pod, {part});
+    if (!value.is_null() && !value.is_object())
+      return wrong(spec, str_cat("template.", part, " must be an object"));
+  }
+  const Json& containers = at(*pod, {"spec", "containers"});
+  if (!containers.is_null() && !containers.is_array()) {
+    return wrong(spec, "template.spec.containers must be a list");
+  }
+  for (const Json& container : list_at(*pod, {"spec", "containers"})) {
+    const Json& env = at(container, {"env"});
+    if (container.is_object() && (env.is_array() || env.is_null())) continue;
+    return wrong(spec, "template.spec.containers: each must be an object, and its env a list");
+  }
+  return pod;
+}
+
+Json field_variable(const std::string& name, const char* path) {
+  return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
+}
+
+// Ours come first, so that the template's may refer to them by $(NAME); what the template sets itself stays,
+// but for the names that are ours alone.
+Json environment(const cluster::PodSpec& spec, Json::array_t theirs) {
+  std::erase_if(theirs, [](const Json& each) { return text_at(each, {"name"}).starts_with("PACELINE_"); });
+  Json::array_t all;
+  for (const auto& [name, value] : spec.env) {
+    const bool taken = std::ranges::any_of(
+        theirs, [&](const Json& each) { return text_at(each, {"name"}) == std::string_view(name); });
+    if (taken || name == kTokenVariable) continue;
+    all.push_back({{"name", name}, {"value", value}});
+  }
+  all.push_back(field_variable("PACELINE_POD_UID", "metadata.uid"));
+  if (spec.env.contains(kTokenVariable)) {
+    const Json key = {{"name", secret_name(spec.job)}, {"key", kTokenKey}};
+    all.push_back({{"name", kTokenVariable}, {"valueFrom", {{"secretKeyRef", key}}}});
+  }
+  std::ranges::move(theirs, std::back_inserter(all));
+  return all;
+}
+
+void add_to_trainer(const cluster::PodSpec& spec, std::string_view image, Json& container) {
+  if (text_at(container, {"name"}).empty()) container["name"] = kTrainerContainer;
+  if (text_at(container, {"image"}).empty() && !image.empty()) container["image"] = image;
+  if (!spec.command.empty()) {
+    container["command"] = spec.command;
+    container.erase("args");  // they are in it
+  }
+  container["env"] = environment(spec, list_at(container, {"env"}));
+  if (!container.contains("terminationMessagePolicy")) {
+    container["terminationMessagePolicy"] = "FallbackToLogsOnError";
+  }
+}
+
+}  // namespace
+
+std::string host_name(const cluster::PodSpec& spec) {
+  return str_cat(spec.job, "-", role_name(spec.role), "-", spec.index);
+}
+
+std::string service_name(std::string_view job) {
+  return std::string(job);
+}
+
+std::string secret_name(std::string_view job) {
+  return str_cat(job, "-token");
+}
+
+absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view image) {
+  PL_RETURN_IF_ERROR(check_names(spec));
+  if (spec.command.empty() && spec.pod_template.empty())
+    return wrong(spec, "it has neither command nor template");
+  PL_ASSIGN_OR_RETURN(const Json given, read_template(spec));
+
+  Json metadata = metadata_of({spec.ns, spec.job, spec.job_uid}, spec.name);
+  metadata["labels"][kRoleLabel] = role_name(spec.role);
+  metadata["labels"][kIndexLabel] = std::to_string(spec.index);
+  metadata["labels"][kAttemptLabel] = std::to_string(spec.attempt);
+  for (const char* part : {"labels", "annotations"}) {
+    const Json& theirs = at(given, {"metadata", part});
+    if (!theirs.is_object()) continue;
+    for (const auto& [key, value] : theirs.items()) {
+      if (!metadata[part].contains(key)) metadata[part][key] = value;
+    }
+  }
+  const Json& finalizers = at(given, {"metadata", "finalizers"});
+  if (!finalizers.is_null()) metadata["finalizers"] = finalizers;
+
+  Json pod_spec = at(given, {"spec"}).is_object() ? at(given, {"spec"}) : Json::object();
+  if (list_at(pod_spec, {"containers"}).empty()) pod_spec["containers"] = Json::array({Json::object()});
+  const std::string trainer = trainer_name(pod_spec);
+  for (Json& container : pod_spec["containers"]) {
+    if (text_at(container, {"name"}) != trainer) continue;
+    add_to_trainer(spec, image, container);
+    break;
+  }
+  pod_spec["restartPolicy"] = "Never";
+  pod_spec["hostname"] = host_name(spec);
+  pod_spec["subdomain"] = service_name(spec.job);
+  return Json{{"apiVersion", kPods.api_version},
+              {"kind", kPods.kind},
+              {"metadata", std::move(metadata)},
+              {"spec", std::move(pod_spec)}};
+}
+
+Json service_manifest(const Owner& owner) {
+  return {{"apiVersion", kServices.api_version},
+          {"kind", kServices.kind},
+          {"metadata", metadata_of(owner, service_name(owner.job))},
+          {"spec",
+           {{"clusterIP", "None"},
+            {"publishNotReadyAddresses", true},
+            {"selector", {{kJobNameLabel, owner.job}}}}}};
+}
+
+Json secret_manifest(const Owner& owner, std::string_view token) {
+  return {{"apiVersion", kSecrets.api_version},
+          {"kind", kSecrets.kind},
+          {"metadata", metadata_of(owner, secret_name(owner.job))},
+          {"type", "Opaque"},
+          {"immutable", true},
+          {"stringData", {{kTokenKey, token}}}};
+}
+
+std::string owner_uid(const Json& object) {
+  for (const Json& owner : list_at(object, {"metadata", "ownerReferences"})) {
+    if (flag_at(owner, {"controller"}) && text_at(owner, {"kind"}) == kTrainingJobs.kind) {
+      return text_at(owner, {"uid"});
+    }
+  }
+  return "";
+}
+
+}  // namespace paceline::kube

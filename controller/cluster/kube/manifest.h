@@ -1,0 +1,38 @@
+#pragma once
+
+// What we create for a job: its pods, its headless Service, the Secret with its token. Every addition to a
+// user's pod template stands in docs/kubernetes.md. Pure.
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "controller/cluster/cluster.h"
+#include "controller/cluster/kube/json.h"
+
+namespace paceline::kube {
+
+inline constexpr char kTokenKey[] = "token";                // in the job's Secret
+inline constexpr char kTokenVariable[] = "PACELINE_TOKEN";  // in PodSpec::env; never in a Pod object
+
+// The job whose children they are. Without a uid they are made without an owner.
+struct Owner {
+  std::string ns, job, uid;
+};
+
+// Names of a job's children. One that would be no DNS label makes pod_manifest() fail.
+std::string host_name(const cluster::PodSpec& spec);  // <job>-<role>-<index>, whatever the attempt
+std::string service_name(std::string_view job);       // the job's
+std::string secret_name(std::string_view job);        // <job>-token
+
+// A Pod from the spec's template (spec.pod_template, JSON; empty: one container `trainer`). `image` is for a
+// trainer container without one. INVALID_ARGUMENT says what of the template or the names can't be.
+absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view image);
+
+Json service_manifest(const Owner& owner);
+Json secret_manifest(const Owner& owner, std::string_view token);
+
+// The uid of the TrainingJob that controls an object; empty where there is none.
+std::string owner_uid(const Json& object);
+
+}  // namespace paceline::kube

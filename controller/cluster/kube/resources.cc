@@ -1,0 +1,57 @@
+#include "controller/cluster/kube/resources.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace paceline::kube {
+
+namespace {
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+         c == '~' || c == '.';
+}
+
+std::string encoded(std::string_view text) {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  const bool dots = text == "." || text == "..";  // would be steps of the path
+  std::string result;
+  for (const char c : text) {
+    if (is_plain(c) && !dots) {
+      result += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      result += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string path_of(const Resource& resource, std::string_view ns, std::string_view name,
+                    std::string_view subresource, const Query& query) {
+  const bool core = resource.api_version.find('/') == std::string_view::npos;
+  std::string path = str_cat(core ? "/api/" : "/apis/", resource.api_version);
+  if (!ns.empty()) path += str_cat("/namespaces/", encoded(ns));
+  path += str_cat("/", resource.plural);
+  if (!name.empty()) path += str_cat("/", encoded(name));
+  if (!subresource.empty()) path += str_cat("/", subresource);
+  char separator = '?';
+  for (const auto& [key, value] : query) {
+    if (value.empty()) continue;
+    path += separator;
+    path += str_cat(key, "=", encoded(value));
+    separator = '&';
+  }
+  return path;
+}
+
+bool is_dns_label(std::string_view name, std::size_t max_bytes) {
+  const auto may = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  return !name.empty() && name.size() <= max_bytes && std::ranges::all_of(name, may) && name.front() != '-' &&
+         name.back() != '-';
+}
+
+}  // namespace paceline::kube

@@ -1,0 +1,42 @@
+#pragma once
+
+// The kinds of objects that we use, and where the API server has them. Pure.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace paceline::kube {
+
+struct Resource {
+  std::string_view api_version;  // "v1", "apps/v1"
+  std::string_view plural;
+  std::string_view kind;
+};
+
+inline constexpr Resource kPods{"v1", "pods", "Pod"};
+inline constexpr Resource kServices{"v1", "services", "Service"};
+inline constexpr Resource kSecrets{"v1", "secrets", "Secret"};
+inline constexpr Resource kEvents{"events.k8s.io/v1", "events", "Event"};
+inline constexpr Resource kLeases{"coordination.k8s.io/v1", "leases", "Lease"};
+inline constexpr Resource kTrainingJobs{"paceline.dev/v1alpha1", "trainingjobs", "TrainingJob"};
+
+// What is added to objects, and found again by.
+inline constexpr const char* kJobNameLabel = "paceline.dev/job-name";
+inline constexpr const char* kRoleLabel = "paceline.dev/role";
+inline constexpr const char* kIndexLabel = "paceline.dev/index";
+inline constexpr const char* kAttemptLabel = "paceline.dev/attempt";
+
+using Query = std::vector<std::pair<std::string_view, std::string>>;  // in this order; empty values left out
+
+// /api/v1/namespaces/NS/pods[/NAME[/SUBRESOURCE]][?key=value&...]; all namespaces where `ns` is empty.
+// Everything is percent-encoded: no name can leave its place.
+std::string path_of(const Resource& resource, std::string_view ns, std::string_view name = {},
+                    std::string_view subresource = {}, const Query& query = {});
+
+// RFC 1123: lower-case letters, digits, '-', not at the ends, at most 63 of them.
+bool is_dns_label(std::string_view name, std::size_t max_bytes = 63);
+
+}  // namespace paceline::kube

@@ -1,0 +1,305 @@
+#include "controller/coordinator/core.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "controller/coordinator/core_impl.h"
+
+namespace paceline::coordinator {
+
+namespace {
+
+Phase from_wire(v1::MemberPhase phase) {
+  return v1::MemberPhase_IsValid(phase) ? static_cast<Phase>(phase) : Phase::kStarting;
+}
+
+StepTimes mean(StepTimes sum, std::int64_t steps) {
+  const auto by = [steps](Duration d) { return d / steps; };
+  return {by(sum.input),  by(sum.compute),    by(sum.wait), by(sum.transfer),
+          by(sum.update), by(sum.checkpoint), by(sum.step)};
+}
+
+}  // namespace
+
+CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
+    : config_(std::move(config)), progress_(now), last_now_(now), form_since_(now), state_since_(now) {
+  for (const Role role : {Role::kChief, Role::kWorker}) {
+    for (const ExpectedRole& expected : config_.roles) {
+      for (int i = 0; expected.role == role && i < expected.count; ++i) {
+        slots_.emplace_back();
+        slots_.back().role = role;
+        slots_.back().index = i;
+      }
+    }
+  }
+  reason_ = str_cat("waiting for ", slots_.size(), " members to attach");
+}
+
+Effects CoordinatorCore::Impl::step(const Input& input, TimePoint now) {
+  effects_ = {};
+  effects_.report_changed = !std::holds_alternative<Tick>(input);
+  now_ = std::max(now, last_now_);
+  forgive_own_absence();
+  std::visit([this](const auto& in) { on(in); }, input);
+  settle();
+  if (state_ != state_before_) {
+    state_before_ = state_;
+    state_since_ = now_;
+  }
+  return std::exchange(effects_, {});
+}
+
+void CoordinatorCore::Impl::on(const Attached& in) {
+  if (slot_of(in.stream) != nullptr) return;
+  const std::string error = hello_error(in.hello, config_);
+  if (!error.empty()) return refuse(in.stream, error);
+  Slot& slot = *slot_of(in.hello.role(), in.hello.index());
+  if (is_final(state_) || stopping_) {
+    return refuse(in.stream, str_cat("the job has ended: ", reason_), state_ == JobState::kFinished);
+  }
+  const bool same = slot.hello && slot.hello->member_id() == in.hello.member_id();
+  if (slot.left) return refuse(in.stream, str_cat(slot.name(), " has left already"));
+  if (same && slot.attached()) {
+    evict(slot.stream, str_cat(slot.name(), " has attached again by another stream"), false, true);
+  } else if (!same && slot.attached()) {
+    return refuse(in.stream, str_cat(slot.name(), " is attached already, as ", slot.hello->member_id()));
+  } else if (!same && slot.hello && state_ != JobState::kForming) {
+    return refuse(in.stream, str_cat(slot.name(), " is a member of view ", generation_.value, " as ",
+                                     slot.hello->member_id()));
+  }
+  bind(slot, in);
+}
+
+void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
+  const bool again = slot.hello && slot.hello->member_id() == in.hello.member_id();
+  if (!again) slot.vacate();
+  slot.hello = in.hello;
+  slot.stream = in.stream;
+  slot.last_heard = now_;
+  slot.held = Slot::Held::kUntold;
+  slot.evidence.reset();
+  slot.exit_code.reset();
+  slot.signal.reset();
+  v1::CoordinatorMessage message;
+  v1::Welcome& welcome = *message.mutable_welcome();
+  welcome.set_job(config_.job);
+  *welcome.mutable_training() = config_.training;
+  welcome.set_heartbeat_interval_ms(static_cast<std::uint32_t>(
+      std::max<std::int64_t>(1, config_.heartbeat_interval / std::chrono::milliseconds(1))));
+  welcome.set_link_key(config_.link_key);
+  welcome.set_reattach_limit_ms(static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+      config_.reattach_limit / std::chrono::milliseconds(1), 0, std::numeric_limits<std::uint32_t>::max())));
+  effects_.send.push_back({slot.stream, std::move(message)});
+  say(str_cat(slot.name(), again ? " attached again as " : " attached as ", in.hello.member_id()));
+  if (slot.rank >= 0) send_view(slot);
+  if (slot.rank >= 0 && state_ == JobState::kDraining) send_drain(slot);
+}
+
+void CoordinatorCore::Impl::on(const Received& in) {
+  Slot* slot = slot_of(in.stream);
+  if (slot == nullptr) return;  // evicted, or has left: what was still under way
+  slot->gaps.add(now_ - slot->last_heard);
+  slot->last_heard = now_;
+  switch (in.message.kind_case()) {
+    case v1::MemberMessage::kHello:
+      return break_protocol(*slot, "a second Hello");
+    case v1::MemberMessage::kHeartbeat:
+      return on_heartbeat(*slot, in.message.heartbeat());
+    case v1::MemberMessage::kPeerFault:
+      return on_peer_fault(*slot, in.message.peer_fault());
+    case v1::MemberMessage::kLeaving:
+      return on_leaving(*slot, in.message.leaving());
+    case v1::MemberMessage::kCheckpoint:
+      return progress_.checkpoint(in.message.checkpoint(), effects_);
+    case v1::MemberMessage::KIND_NOT_SET:
+      return break_protocol(*slot, "a message without content");
+  }
+}
+
+void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat) {
+  // A member goes on in the view of an earlier coordinator: it may name that until we have one of our own.
+  const bool forming = state_ == JobState::kForming && generation_.value == 0;
+  const Generation newest{forming ? std::min<std::uint64_t>(slot.hello->held_generation(), kMaxCount)
+                                  : generation_.value};
+  const std::string error = heartbeat_error(heartbeat, newest);
+  if (!error.empty()) return break_protocol(slot, error);
+  slot.phase = from_wire(heartbeat.phase());
+  if (state_ == JobState::kDraining && slot.phase == Phase::kWaiting) slot.drained = true;
+  if (forming && newest.value > 0) {
+    const bool trains = heartbeat.generation() == newest.value && slot.phase >= Phase::kTraining;
+    slot.held = trains ? Slot::Held::kTrains : Slot::Held::kWaits;
+  }
+  if (slot.rank < 0 || heartbeat.generation() != generation_.value) return;  // alive, but not yet in the view
+  slot.step = sane_step(heartbeat.step());
+  slot.bytes_sent = heartbeat.bytes_sent();
+  slot.bytes_received = heartbeat.bytes_received();
+  if (heartbeat.steps() > 0) slot.mean_times = mean(from_wire(heartbeat.times()), heartbeat.steps());
+  if (slot.rank == 0) progress_.rank_zero(heartbeat, now_, effects_);
+  if (heartbeat.step_times_size() > 0) {
+    MemberSteps steps{slot.role, slot.index, slot.rank, {}, {}};
+    for (const std::int64_t step : heartbeat.step_time_steps()) steps.steps.push_back(sane_step(step));
+    for (const v1::StepTimes& times : heartbeat.step_times()) steps.times.push_back(from_wire(times));
+    effects_.member_steps.push_back(std::move(steps));
+  }
+  check_weights(slot, heartbeat);
+}
+
+void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat& heartbeat) {
+  const Step step = heartbeat.weights_hash_step();
+  std::vector<int> wrong = progress_.weights(slot.rank, view_.members_size(), step, heartbeat.weights_hash());
+  if (wrong.empty()) return;
+  if (diverged_.empty()) diverged_since_ = now_;
+  diverged_ = std::move(wrong);
+  diverged_text_ =
+      str_cat("its weights after ", step, " steps differ from those of ",
+              view_.members_size() == 2 ? "the other rank (with two ranks nobody can tell which is wrong)"
+                                        : "most ranks");
+}
+
+void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault) {
+  const auto accused = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {
+    return s.hello && s.hello->member_id() == fault.peer_member_id();
+  });
+  const auto ignored = [&](const char* why) {
+    say(str_cat("a fault report of ", slot.name(), " is ignored: ", why));
+  };
+  if (state_ != JobState::kRunning) return ignored("no view is running");
+  if (fault.generation() != generation_.value) return ignored("it is about another generation");
+  if (accused == slots_.end() || &*accused == &slot) return ignored("it names no other member");
+  if (accused->left && !accused->evidence) return ignored("that member has finished");
+  const auto same = [&](const Accusation& a) { return a.accuser == number(slot); };
+  if (std::any_of(accusations_.begin(), accusations_.end(), same))
+    return ignored("it has reported one already");
+  accusations_.push_back({number(slot), number(*accused), cut(fault.reason(), kMaxNameBytes)});
+  say(str_cat(slot.name(), " lost its link to ", accused->name(), " at step ", fault.step(), ": ",
+              accusations_.back().reason));
+}
+
+void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
+  const std::string why = cut(leaving.reason());
+  slot.step = std::max(slot.step, sane_step(leaving.step()));
+  if (slot.rank == 0) progress_.reached(slot.step);
+  effects_.close.push_back(slot.stream);
+  slot.stream = {};
+  slot.left = slot.drained = true;
+  const bool finished = leaving.outcome() == v1::Leaving::FINISHED;
+  say(str_cat(slot.name(), " leaves: ", finished ? "finished" : why));
+  if (!blames()) return;
+  if (finished && slot.rank < 0) return lose(slot, FaultKind::kFailed, now_, "it left before the first view");
+  if (finished) {
+    slot.phase = Phase::kFinished;
+    if (slot.rank != 0) return;
+    model_path_ = cut(leaving.model_path());
+    checkpoint_path_ = cut(leaving.checkpoint_path());
+    finish_by_ = now_ + config_.stop_timeout;
+    reason_ = str_cat(slot.name(), " has finished; waiting for the others to leave");
+    return;
+  }
+  const auto mine = [&](const Accusation& a) { return a.accuser == number(slot); };
+  const bool accusing = std::any_of(accusations_.begin(), accusations_.end(), mine);
+  const bool stopped = leaving.outcome() == v1::Leaving::STOPPED;
+  const bool follows = stopped && leaving.follows();  // the one that was asked to will say so, or is dead
+  lose(slot, FaultKind::kFailed, now_, stopped ? str_cat("it was stopped: ", why) : why, accusing || follows);
+}
+
+void CoordinatorCore::Impl::on(const StreamEnded& in) {
+  Slot* slot = slot_of(in.stream);
+  if (slot == nullptr) return;
+  slot->stream = {};
+  say(str_cat(slot->name(), "'s stream ended without a goodbye", in.reason.empty() ? "" : ": ",
+              cut(in.reason)));
+  if (blames()) {
+    lose(
+        *slot, FaultKind::kDead, now_,
+        str_cat("its control stream ended without a goodbye", in.reason.empty() ? "" : ": ", cut(in.reason)));
+  }
+}
+
+void CoordinatorCore::Impl::on(const PodFact& in) {
+  Slot* slot = slot_of(static_cast<int>(in.role), in.index);
+  if (slot == nullptr) return say(str_cat("pod ", in.pod, " is nobody's"));
+  const bool earlier =
+      slot->hello ? slot->hello->pod() != in.pod : !in.pod.empty() && slot->last_pod == in.pod;
+  if (earlier) return say(str_cat("pod ", in.pod, " is of an earlier member"));
+  const std::string exit = describe_exit(in.exit_code, in.signal);
+  slot->exit_code = in.exit_code;
+  slot->signal = in.signal;
+  say(str_cat(slot->name(), "'s pod ", in.pod, " ended", exit.empty() ? "" : ": ", exit));
+  if (verdict_ && verdict_->role == in.role && verdict_->index == in.index && !verdict_->exit_code &&
+      !verdict_->signal && verdict_->pod == in.pod && is_final(state_) &&
+      verdict_->kind == FaultKind::kDead) {
+    verdict_->exit_code = in.exit_code;
+    verdict_->signal = in.signal;
+    verdict_->message = verdict_message(*verdict_);
+    reason_ = verdict_->message;
+  }
+  if (!blames() || slot->left) return;
+  std::string text = str_cat("its process ended ", slot->hello ? "without a goodbye" : "before it attached");
+  if (!in.reason.empty()) text += str_cat(": ", cut(in.reason));
+  lose(*slot, FaultKind::kDead, now_, std::move(text));
+}
+
+void CoordinatorCore::Impl::on(const Stop& in) {
+  if (is_final(state_) || stopping_) return;
+  stopping_ = true;
+  stop_reason_ = cut(in.reason);
+  stop_by_ = now_ + config_.stop_timeout;
+  state_ = JobState::kDraining;
+  reason_ = str_cat("stopping: ", stop_reason_);
+  say(reason_);
+  for (const Slot& slot : slots_) {
+    if (slot.attached()) evict(slot.stream, stop_reason_, false, false);
+  }
+}
+
+Slot* CoordinatorCore::Impl::slot_of(StreamId stream) {
+  const auto it = std::find_if(slots_.begin(), slots_.end(),
+                               [&](const Slot& s) { return s.attached() && s.stream == stream; });
+  return it == slots_.end() ? nullptr : &*it;
+}
+
+Slot* CoordinatorCore::Impl::slot_of(int role, std::int64_t index) {
+  const auto it = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {
+    return static_cast<int>(s.role) == role && s.index == index;
+  });
+  return it == slots_.end() ? nullptr : &*it;
+}
+
+void CoordinatorCore::Impl::evict(StreamId stream, const std::string& reason, bool finished, bool close) {
+  v1::CoordinatorMessage message;
+  message.mutable_evict()->set_reason(reason);
+  message.mutable_evict()->set_job_finished(finished);
+  message.mutable_evict()->set_discard(verdict_ && verdict_->kind == FaultKind::kDiverged);
+  effects_.send.push_back({stream, std::move(message)});
+  if (close) effects_.close.push_back(stream);
+}
+
+void CoordinatorCore::Impl::break_protocol(Slot& slot, const std::string& what) {
+  const std::string text = str_cat("it broke the protocol: ", what);
+  say(str_cat(slot.name(), " is evicted: ", text));
+  evict(slot.stream, text, false, true);
+  slot.stream = {};
+  if (blames()) lose(slot, FaultKind::kFailed, now_, text);
+}
+
+CoordinatorCore::CoordinatorCore(CoreConfig config, TimePoint now) {
+  PL_CHECK(validate(config).ok(), "the caller has validated the configuration");
+  impl_ = std::make_unique<Impl>(std::move(config), now);
+}
+CoordinatorCore::~CoordinatorCore() = default;
+CoordinatorCore::CoordinatorCore(CoordinatorCore&&) noexcept = default;
+CoordinatorCore& CoordinatorCore::operator=(CoordinatorCore&&) noexcept = default;
+
+Effects CoordinatorCore::step(const Input& input, TimePoint now) {
+  return impl_->step(input, now);
+}
+Report CoordinatorCore::report(TimePoint now) const {
+  return impl_->report(now);
+}
+JobState CoordinatorCore::state() const {
+  return impl_->state();
+}
+
+}  // namespace paceline::coordinator

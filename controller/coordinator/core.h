@@ -1,0 +1,150 @@
+#pragma once
+
+// Membership of one job as a pure state machine: step(input, now) -> effects (after etcd's raft and torchft's
+// lighthouse).
+//
+//   Forming -> Running(g) -> Draining(g) -> Forming(g+1)          a member was lost and the policy says: go
+//   on
+//                         -> Finished | Failed                     rank 0 left FINISHED | a verdict and the
+//                         policy says: fail
+//   any -> Draining -> Stopped                                     Stop
+//   Forming -> Running(g)                                          all members train in the same view g of an
+//                                                                  earlier coordinator: they go on in it
+//
+// One thread at a time; no clock, no randomness, no I/O. A `now` before an earlier one counts as that one.
+// Anything the world may send is answered, at worst by an Evict with its reason; nothing that it sends makes
+// the core crash or grow without bound.
+//
+// Blame: what is seen of a member is evidence, kept with the moment since when it holds (a silent member:
+// since it was last heard). `grace` after the first evidence the verdict names one culprit: the earliest hard
+// evidence (verdict.h). Peers' reports are never blame by themselves: they only make the core look, and count
+// when nothing better turns up.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "controller/coordinator/report.h"
+#include "proto/paceline/v1/coordinator.pb.h"
+
+namespace paceline::coordinator {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr int kMaxMembers = 1024;
+inline constexpr int kMaxRecordsPerHeartbeat = 256;
+inline constexpr int kMaxEvaluationsPerHeartbeat = 64;
+inline constexpr std::size_t kMaxNameBytes = 256;    // ids, pods, hosts, addresses: longer ones are refused
+inline constexpr std::size_t kMaxTextBytes = 16384;  // reasons: longer ones are cut
+inline constexpr int kMaxAddresses = 16;
+
+// A stream of the shell, unique for the life of a job's core.
+struct StreamId {
+  std::uint64_t value = 0;
+  auto operator<=>(const StreamId&) const = default;
+};
+
+struct ExpectedRole {
+  Role role = Role::kWorker;  // kChief (at most one) or kWorker
+  int count = 0;
+};
+
+// What to do when a member is lost after a view was formed.
+enum class LossAction : std::uint8_t { kFailJob, kFormNextView };
+struct LossDecision {
+  LossAction action = LossAction::kFailJob;
+  std::string reason;
+};
+using LossPolicy = std::function<LossDecision(const Verdict&)>;  // pure
+// restartPolicy Never: "member X is lost and the job does not replace members".
+LossDecision fail_on_loss(const Verdict& verdict);
+
+struct CoreConfig {
+  std::string job;  // namespace/name
+  v1::TrainingSpec training;
+  std::string link_key;  // 32 bytes
+  std::vector<ExpectedRole> roles;
+  Duration heartbeat_interval = std::chrono::milliseconds(200);
+  Duration heartbeat_timeout = std::chrono::milliseconds(1500);  // more where all are late: core_silence.h
+  Duration grace = std::chrono::milliseconds(300);
+  Duration form_timeout = std::chrono::seconds(60);
+  Duration stop_timeout =
+      std::chrono::seconds(5);  // also: how long others may take to leave after rank 0 finished
+  Duration reattach_limit{};    // how long members go on without a coordinator; zero: as they like
+  LossPolicy on_member_lost = fail_on_loss;
+};
+// OK, or INVALID_ARGUMENT and what is wrong.
+absl::Status validate(const CoreConfig& config);
+
+// A pod ended, says the cluster. Role and index say which member it was to be.
+struct PodFact {
+  Role role = Role::kWorker;
+  int index = 0;
+  std::string pod;
+  std::optional<int> exit_code, signal;
+  std::string reason;  // e.g. "StartError: no such file"; may be empty
+};
+
+struct Attached {
+  StreamId stream;
+  v1::Hello hello;
+};  // the first message of a stream
+struct Received {
+  StreamId stream;
+  v1::MemberMessage message;
+};  // every later one
+struct StreamEnded {
+  StreamId stream;
+  std::string reason;
+};
+struct Tick {};
+struct Stop {
+  std::string reason;
+};
+using Input = std::variant<Attached, Received, StreamEnded, PodFact, Tick, Stop>;
+
+struct Send {
+  StreamId stream;
+  v1::CoordinatorMessage message;
+};
+
+// What the shell must do, in this order: send, close, tell observers. A batch is carried out before the next
+// one.
+struct Effects {
+  std::vector<Send> send;
+  std::vector<StreamId> close;  // after what is sent to them
+  std::optional<ViewRecord> view;
+  std::vector<StepRecord> steps;
+  std::vector<MemberSteps> member_steps;
+  std::vector<EvaluationRecord> evaluations;
+  std::vector<CheckpointRecord> checkpoints;
+  std::optional<Verdict> verdict;
+  std::vector<std::string> reasons;  // every decision in one line
+  bool report_changed = false;
+};
+
+class CoordinatorCore {
+ public:
+  // REQUIRES: validate(config) is OK. The job's time begins now.
+  CoordinatorCore(CoreConfig config, TimePoint now);
+  ~CoordinatorCore();
+  CoordinatorCore(CoordinatorCore&&) noexcept;
+  CoordinatorCore& operator=(CoordinatorCore&&) noexcept;
+
+  Effects step(const Input& input, TimePoint now);
+  Report report(TimePoint now) const;
+  JobState state() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace paceline::coordinator

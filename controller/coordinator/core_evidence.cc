@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <utility>
+
+#include "controller/coordinator/core_impl.h"
+
+// From what is seen of members to a verdict, and what follows from it (core.h, "Blame").
+
+namespace paceline::coordinator {
+
+LossDecision fail_on_loss(const Verdict& verdict) {
+  return {LossAction::kFailJob,
+          str_cat(role_name(verdict.role), "-", verdict.index, " is lost and lost members are not replaced")};
+}
+
+void CoordinatorCore::Impl::lose(Slot& slot, FaultKind kind, TimePoint since, std::string text,
+                                 bool accusing) {
+  if (slot.evidence && !slot.evidence->accusing) return;  // what was seen first stays
+  slot.evidence = Evidence{number(slot), kind, since, std::move(text), accusing};
+}
+
+// Silence is only evidence where the core was there to listen: after a pause of its own process (a stopped
+// terminal, a swapped out machine) everybody is heard anew.
+void CoordinatorCore::Impl::forgive_own_absence() {
+  if (now_ - last_now_ > config_.heartbeat_timeout / 2) {
+    for (Slot& slot : slots_) slot.last_heard = std::max(slot.last_heard, now_);
+    say(str_cat("the coordinator was away for ", format_duration(now_ - last_now_)));
+  }
+  last_now_ = now_;
+}
+
+Duration CoordinatorCore::Impl::patience_with(const Slot& slot) const {
+  if (state_ == JobState::kForming || !slot.gaps.tells()) return kMostPatience * config_.heartbeat_timeout;
+  std::vector<Duration> largest;
+  for (const Slot& other : slots_) {
+    if (other.attached() && &other != &slot)
+      largest.push_back(std::max(other.gaps.largest(), now_ - other.last_heard));
+  }
+  if (largest.empty()) largest.push_back(slot.gaps.largest());
+  return silence_limit(config_.heartbeat_timeout, std::move(largest));
+}
+
+void CoordinatorCore::Impl::find_frozen() {
+  for (Slot& slot : slots_) {
+    if (!slot.attached() || now_ - slot.last_heard <= config_.heartbeat_timeout) continue;
+    const Duration patience = patience_with(slot);
+    if (now_ - slot.last_heard <= patience) continue;
+    lose(slot, FaultKind::kFrozen, slot.last_heard, str_cat("no heartbeat for ", format_duration(patience)));
+  }
+  if (state_ != JobState::kDraining || now_ - drain_since_ <= config_.stop_timeout) return;
+  for (Slot& slot : slots_) {
+    if (slot.attached() && slot.rank >= 0 && !slot.drained) {
+      lose(slot, FaultKind::kFrozen, now_,
+           str_cat("it did not end view ", generation_.value, " when told to"));
+    }
+  }
+}
+
+void CoordinatorCore::Impl::find_missing() {
+  if (state_ != JobState::kForming || now_ - form_since_ < config_.form_timeout) return;
+  std::string names;
+  for (const Slot& slot : slots_) {
+    if (!slot.attached()) names += str_cat(names.empty() ? "" : ", ", slot.name());
+  }
+  for (Slot& slot : slots_) {
+    if (slot.attached()) continue;
+    lose(slot, FaultKind::kMissing, form_since_,
+         str_cat("did not attach within ", format_duration(config_.form_timeout), "; missing: ", names));
+  }
+}
+
+std::vector<Evidence> CoordinatorCore::Impl::all_evidence() const {
+  std::vector<Evidence> all;
+  for (const Slot& slot : slots_) {
+    if (slot.evidence) {
+      all.push_back(*slot.evidence);
+    } else if (std::find(diverged_.begin(), diverged_.end(), slot.rank) != diverged_.end()) {
+      all.push_back({number(slot), FaultKind::kDiverged, diverged_since_, diverged_text_, false});
+    }
+  }
+  return all;
+}
+
+void CoordinatorCore::Impl::decide() {
+  find_frozen();
+  find_missing();
+  const std::vector<Evidence> evidence = all_evidence();
+  if (evidence.empty() && accusations_.empty()) {
+    suspicious_since_.reset();
+    return;
+  }
+  if (!suspicious_since_) suspicious_since_ = now_;
+  const Duration waited = now_ - *suspicious_since_;
+  const Judgement judgement = *judge(evidence, accusations_);
+  // Who is frozen or missing was so for long: no better evidence can be under way.
+  const bool ripe = judgement.kind == FaultKind::kFrozen || judgement.kind == FaultKind::kMissing;
+  if (!ripe && waited < config_.grace) return;
+  if (!has_hard(evidence)) {
+    const auto quiet = [&](const Slot& s) {
+      return s.attached() && 2 * (now_ - s.last_heard) > 5 * config_.heartbeat_interval &&
+             waited < config_.grace + patience_with(s);
+    };
+    if (std::any_of(slots_.begin(), slots_.end(), quiet))
+      return;  // it may be the frozen one that the reports are about
+  }
+  carry_out(make_verdict(judgement));
+}
+
+Verdict CoordinatorCore::Impl::make_verdict(const Judgement& judgement) const {
+  const Slot& slot = slots_[static_cast<std::size_t>(judgement.culprit)];
+  Verdict verdict;
+  verdict.kind = judgement.kind;
+  verdict.role = slot.role;
+  verdict.index = slot.index;
+  verdict.rank = slot.rank;
+  if (slot.hello) {
+    verdict.member_id = slot.hello->member_id();
+    verdict.pod = slot.hello->pod();
+    verdict.host = slot.hello->host();
+    verdict.pid = slot.hello->pid();
+  }
+  verdict.generation = generation_;
+  verdict.step = slot.step;
+  verdict.exit_code = slot.exit_code;
+  verdict.signal = slot.signal;
+  verdict.evidence = judgement.text;
+  for (const int victim : judgement.victims) {
+    const Slot& other = slots_[static_cast<std::size_t>(victim)];
+    std::string what = other.evidence ? other.evidence->text : "reported a lost link";
+    for (const Accusation& a : accusations_) {
+      if (a.accuser == victim)
+        what = str_cat("lost its link to ", slots_[static_cast<std::size_t>(a.accused)].name());
+    }
+    verdict.victims.push_back(str_cat(other.name(), ": ", what));
+  }
+  verdict.message = verdict_message(verdict);
+  return verdict;
+}
+
+void CoordinatorCore::Impl::carry_out(Verdict verdict) {
+  const LossDecision decision = config_.on_member_lost(verdict);
+  verdict_ = std::move(verdict);
+  effects_.verdict = verdict_;
+  verdict_at_ = now_;
+  effects_.report_changed = true;
+  say(verdict_->message);
+  say(decision.reason);
+  if (decision.action == LossAction::kFailJob) return end(JobState::kFailed, verdict_->message, false);
+  for (Slot& slot : slots_) {
+    const bool culprit = slot.role == verdict_->role && slot.index == verdict_->index;
+    if (!culprit && !slot.evidence) continue;
+    if (slot.attached()) evict(slot.stream, culprit ? verdict_->message : slot.evidence->text, false, true);
+    slot.vacate();
+  }
+  drain_for_next_view(verdict_->message);
+}
+
+}  // namespace paceline::coordinator

@@ -1,0 +1,139 @@
+#pragma once
+
+// The inside of CoordinatorCore, for its own files only: core.cc (inputs and their order), core_evidence.cc
+// (blame), core_states.cc (views and endings), core_report.cc.
+//
+// A slot is the place of one expected member (role and index); it is empty, held by an attached member, or by
+// one that has left or was lost. Every input first changes slots, then settle() draws the conclusions that
+// the moment allows: verdict, next state, next view.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "controller/coordinator/core.h"
+#include "controller/coordinator/core_hello.h"
+#include "controller/coordinator/core_progress.h"
+#include "controller/coordinator/core_silence.h"
+#include "controller/coordinator/core_verdict.h"
+
+namespace paceline::coordinator {
+
+struct Slot {
+  Role role = Role::kWorker;
+  int index = 0;
+  std::optional<v1::Hello> hello;  // of the member that holds it
+  std::string last_pod;            // of the member that held it before, whose end may still be told
+  StreamId stream;                 // 0: none
+  TimePoint last_heard{};
+  Gaps gaps;
+  bool left = false;     // said goodbye
+  int rank = -1;         // in the current view
+  bool drained = false;  // waits for the next view
+  // In Forming, of a member that holds an earlier coordinator's view: what its first heartbeat tells.
+  enum class Held : std::uint8_t { kUntold, kTrains, kWaits } held = Held::kUntold;
+  Phase phase = Phase::kStarting;
+  Step step = 0;
+  StepTimes mean_times;
+  std::uint64_t bytes_sent = 0, bytes_received = 0;
+  std::optional<Evidence> evidence;
+  std::optional<int> exit_code, signal;
+
+  bool attached() const { return stream.value != 0; }
+  std::string name() const { return str_cat(role_name(role), "-", index); }
+  void vacate() {
+    Slot empty{.role = role, .index = index, .last_pod = hello ? hello->pod() : last_pod};
+    *this = std::move(empty);
+  }
+};
+
+class CoordinatorCore::Impl {
+ public:
+  Impl(CoreConfig config, TimePoint now);
+  Effects step(const Input& input, TimePoint now);
+  Report report(TimePoint now) const;
+  JobState state() const { return state_; }
+
+ private:
+  // --- inputs ---
+  void on(const Attached& in);
+  void on(const Received& in);
+  void on(const StreamEnded& in);
+  void on(const PodFact& in);
+  void on(const Tick&) {}
+  void on(const Stop& in);
+  void on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat);
+  void on_peer_fault(Slot& slot, const v1::PeerFault& fault);
+  void on_leaving(Slot& slot, const v1::Leaving& leaving);
+  void check_weights(const Slot& slot, const v1::Heartbeat& heartbeat);
+  void bind(Slot& slot, const Attached& in);
+
+  // --- evidence and verdict ---
+  void lose(Slot& slot, FaultKind kind, TimePoint since, std::string text, bool accusing = false);
+  void forgive_own_absence();
+  Duration patience_with(const Slot& slot) const;
+  void find_frozen();
+  void find_missing();
+  std::vector<Evidence> all_evidence() const;
+  void decide();
+  Verdict make_verdict(const Judgement& judgement) const;
+  void carry_out(Verdict verdict);
+
+  // --- states ---
+  void settle();
+  void settle_end();
+  void form_if_complete();
+  // Whether all members hold the same view of an earlier coordinator; its generation, else 0.
+  std::uint64_t common_view() const;
+  void make_view(std::int64_t first_step);
+  void drain_for_next_view(const std::string& why);
+  void end(JobState state, std::string reason, bool finished);
+
+  // --- helpers ---
+  bool blames() const { return !is_final(state_) && !stopping_ && !finish_by_; }
+  Slot* slot_of(StreamId stream);
+  Slot* slot_of(int role, std::int64_t index);
+  int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
+  void say(std::string reason) { effects_.reasons.push_back(std::move(reason)); }
+  void evict(StreamId stream, const std::string& reason, bool finished, bool close);
+  void refuse(StreamId stream, const std::string& reason, bool finished = false) {
+    say(str_cat("stream ", stream.value, " is refused: ", reason));
+    evict(stream, reason, finished, true);
+  }
+  void send_view(const Slot& to);
+  void send_drain(const Slot& to);
+  void break_protocol(Slot& slot, const std::string& what);
+
+  CoreConfig config_;
+  std::vector<Slot> slots_;  // never resized: chief, workers by index
+  JobState state_ = JobState::kForming;
+  std::string reason_;
+  Generation generation_;  // newest given out
+  v1::View view_;
+  JobProgress progress_;
+  TimePoint now_{}, last_now_;
+  TimePoint form_since_;     // Forming since
+  TimePoint drain_since_{};  // Draining since
+  bool stopping_ = false;
+  std::string stop_reason_;
+  std::optional<TimePoint> stop_by_, finish_by_;
+  std::string model_path_, checkpoint_path_;
+
+  std::optional<TimePoint> suspicious_since_;  // the first evidence of the window was seen
+  std::vector<Accusation> accusations_;        // one per accuser
+  std::vector<int> diverged_;                  // ranks
+  TimePoint diverged_since_{};
+  std::string diverged_text_;
+  std::optional<Verdict> verdict_;
+  std::string drain_reason_;
+  TimePoint verdict_at_{}, state_since_{};
+  JobState state_before_ = JobState::kForming;
+
+  Effects effects_;  // of the step under way
+};
+
+}  // namespace paceline::coordinator

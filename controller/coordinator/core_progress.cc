@@ -1,0 +1,141 @@
+#include "controller/coordinator/core_progress.h"
+
+#include <algorithm>
+
+#include "controller/coordinator/core_hello.h"
+
+namespace paceline::coordinator {
+
+namespace {
+
+// One step, evaluation or stall is never taken to be longer than a day, a run never longer than ten years.
+Duration sane_duration(std::int64_t ns) {
+  return Duration(std::clamp<std::int64_t>(ns, 0, Duration(std::chrono::hours(24)).count()));
+}
+Duration sane_age(std::int64_t ns) {
+  return Duration(std::clamp<std::int64_t>(ns, 0, Duration(std::chrono::hours(87600)).count()));
+}
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+Step sane_step(std::int64_t step) {
+  return std::clamp<std::int64_t>(step, 0, kMaxCount);
+}
+
+StepTimes from_wire(const v1::StepTimes& times) {
+  return {sane_duration(times.input_ns()),  sane_duration(times.compute_ns()),
+          sane_duration(times.wait_ns()),   sane_duration(times.transfer_ns()),
+          sane_duration(times.update_ns()), sane_duration(times.checkpoint_ns()),
+          sane_duration(times.step_ns())};
+}
+
+void JobProgress::rank_zero(const v1::Heartbeat& heartbeat, TimePoint now, Effects& effects) {
+  step_ = sane_step(heartbeat.step());
+  samples_ = sane_step(heartbeat.samples());
+  if (heartbeat.total_steps() > 0) total_steps_ = sane_step(heartbeat.total_steps());
+  if (heartbeat.train_samples() > 0) train_samples_ = sane_step(heartbeat.train_samples());
+  if (heartbeat.parameter_count() > 0) parameters_ = heartbeat.parameter_count();
+  if (heartbeat.steps() > 0) {
+    const StepTimes times = from_wire(heartbeat.times());
+    useful_ =
+        std::min<Duration>(useful_ + std::max(times.step - times.checkpoint, Duration::zero()), now - began_);
+    if (!first_step_) first_step_ = now;
+  }
+  add_rate_point(now);
+  add_records(heartbeat, effects);
+}
+
+void JobProgress::add_records(const v1::Heartbeat& heartbeat, Effects& effects) {
+  for (const v1::StepRecord& r : heartbeat.records()) {
+    const StepRecord record{sane_step(r.step()), r.loss(), r.learning_rate(), sane_age(r.since_start_ns())};
+    if (last_step_ && record.step <= last_step_->step) continue;  // sent again after a re-attach
+    effects.steps.push_back(record);
+    last_step_ = record;
+  }
+  for (const v1::EvaluationRecord& r : heartbeat.evaluations()) {
+    const EvaluationRecord record{
+        sane_step(r.step()),          r.loss(),          r.accuracy(), sane_step(r.samples()),
+        sane_age(r.since_start_ns()), r.target_reached()};
+    if (last_evaluation_ && record.step <= last_evaluation_->step) continue;
+    effects.evaluations.push_back(record);
+    last_evaluation_ = record;
+  }
+}
+
+void JobProgress::add_rate_point(TimePoint now) {
+  if (!points_.empty() && (points_.back().step > step_ || points_.back().samples > samples_)) points_.clear();
+  points_.push_back({now, step_, samples_});
+  while (points_.size() > kMaxRatePoints || (points_.size() > 2 && now - points_[1].at >= kRateWindow))
+    points_.pop_front();
+}
+
+void JobProgress::checkpoint(const v1::CheckpointResult& result, Effects& effects) {
+  const CheckpointRecord record{sane_step(result.step()), cut(result.path()), cut(result.error()),
+                                sane_duration(result.stall_ns()), result.bytes()};
+  effects.checkpoints.push_back(record);
+  if (record.error.empty()) last_checkpoint_ = record;
+}
+
+std::vector<int> JobProgress::weights(int rank, int world_size, Step step, std::uint64_t hash) {
+  if (step <= 0) return {};
+  if (hashes_.size() >= kMaxHashedSteps && !hashes_.contains(step)) {
+    if (step < hashes_.begin()->first) return {};  // too old to compare
+    hashes_.erase(hashes_.begin());
+  }
+  auto& by_rank = hashes_[step];
+  by_rank[rank] = hash;
+  std::map<std::uint64_t, int> votes;
+  for (const auto& [_, h] : by_rank) ++votes[h];
+  if (votes.size() == 1) {
+    if (static_cast<int>(by_rank.size()) == world_size) checked_step_ = std::max(checked_step_, step);
+    return {};
+  }
+  std::uint64_t right = by_rank.begin()->second;
+  for (const auto& [h, count] : votes) {
+    if (count > votes[right]) right = h;
+  }
+  std::vector<int> wrong;
+  for (const auto& [r, h] : by_rank) {
+    if (h != right) wrong.push_back(r);
+  }
+  return wrong;
+}
+
+void JobProgress::new_view() {
+  points_.clear();
+  hashes_.clear();
+}
+
+void JobProgress::fill(Report& report, TimePoint now) const {
+  const TimePoint until = ended_.value_or(now);
+  report.step = step_;
+  report.total_steps = total_steps_;
+  report.samples = samples_;
+  report.train_samples = train_samples_;
+  report.parameter_count = parameters_;
+  report.last_step = last_step_;
+  report.last_evaluation = last_evaluation_;
+  report.last_checkpoint = last_checkpoint_;
+  report.weights_checked_step = checked_step_;
+  report.elapsed = until - began_;
+  if (first_step_) report.first_step_after = *first_step_ - began_;
+  if (report.elapsed > Duration::zero())
+    report.goodput = std::min(1.0, seconds(useful_) / seconds(report.elapsed));
+  if (points_.size() < 2) return;
+  const RatePoint &first = points_.front(), &last = points_.back();
+  const double window = seconds(last.at - first.at);
+  if (window <= 0) return;
+  report.samples_per_second = static_cast<double>(last.samples - first.samples) / window;
+  const double steps_per_second = static_cast<double>(last.step - first.step) / window;
+  if (steps_per_second > 0 && total_steps_ >= step_ && total_steps_ > 0) {
+    const double left =
+        std::min(static_cast<double>(total_steps_ - step_) / steps_per_second, 3e8);  // ten years
+    report.eta = Duration(static_cast<std::int64_t>(left * 1e9));
+  }
+}
+
+}  // namespace paceline::coordinator

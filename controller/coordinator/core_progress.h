@@ -1,0 +1,70 @@
+#pragma once
+
+// What heartbeats say about the job's progress: records, rates, goodput, and whether all ranks hold the same
+// weights. Pure; every figure from the wire is brought into a sane range first.
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "controller/coordinator/core.h"
+
+namespace paceline::coordinator {
+
+inline constexpr Duration kRateWindow = std::chrono::seconds(5);
+inline constexpr std::size_t kMaxRatePoints = 64;
+inline constexpr std::size_t kMaxHashedSteps = 128;
+inline constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
+
+StepTimes from_wire(const v1::StepTimes& times);
+Step sane_step(std::int64_t step);  // into [0, 2^53]
+
+class JobProgress {
+ public:
+  explicit JobProgress(TimePoint began) : began_(began) {}
+
+  // A heartbeat of rank 0 in the current view: its new records go to `effects`.
+  void rank_zero(const v1::Heartbeat& heartbeat, TimePoint now, Effects& effects);
+  void checkpoint(const v1::CheckpointResult& result, Effects& effects);
+  // What rank 0 says as it leaves: its last heartbeat may have been refused or lost.
+  void reached(Step step) { step_ = std::max(step_, step); }
+
+  // A rank's hash after `step` steps. The ranks that are wrong (the minority; of a draw those that differ
+  // from the lowest rank), or empty.
+  std::vector<int> weights(int rank, int world_size, Step step, std::uint64_t hash);
+
+  // A new view: the rates and the hashes begin anew.
+  void new_view();
+  void end(TimePoint now) {
+    if (!ended_) ended_ = now;
+  }
+  void fill(Report& report, TimePoint now) const;
+
+ private:
+  struct RatePoint {
+    TimePoint at;
+    Step step = 0;
+    std::int64_t samples = 0;
+  };
+  void add_records(const v1::Heartbeat& heartbeat, Effects& effects);
+  void add_rate_point(TimePoint now);
+
+  TimePoint began_;
+  std::optional<TimePoint> ended_, first_step_;
+  Step step_ = 0, total_steps_ = 0;
+  std::int64_t samples_ = 0, train_samples_ = 0;
+  std::uint64_t parameters_ = 0;
+  Duration useful_{};
+  std::deque<RatePoint> points_;
+  std::optional<StepRecord> last_step_;
+  std::optional<EvaluationRecord> last_evaluation_;
+  std::optional<CheckpointRecord> last_checkpoint_;
+  std::map<Step, std::map<int, std::uint64_t>> hashes_;  // newest kMaxHashedSteps steps; by rank
+  Step checked_step_ = 0;
+};
+
+}  // namespace paceline::coordinator

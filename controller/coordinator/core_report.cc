@@ -1,0 +1,46 @@
+#include <algorithm>
+#include <utility>
+
+#include "controller/coordinator/core_impl.h"
+
+namespace paceline::coordinator {
+
+Report CoordinatorCore::Impl::report(TimePoint now) const {
+  Report report;
+  report.job = config_.job;
+  report.state = state_;
+  report.reason = reason_;
+  report.in_state = std::max(now - state_since_, Duration::zero());
+  report.generation = generation_;
+  report.world_size = view_.members_size();
+  for (const Slot& slot : slots_) {
+    MemberReport member;
+    member.role = slot.role;
+    member.index = slot.index;
+    member.attached = slot.attached();
+    member.left = slot.left;
+    if (slot.hello) {
+      member.member_id = slot.hello->member_id();
+      member.pod = slot.hello->pod();
+      member.host = slot.hello->host();
+      member.pid = slot.hello->pid();
+      member.silent = std::max(now - slot.last_heard, Duration::zero());
+    }
+    member.rank = slot.rank;
+    member.phase = slot.phase;
+    member.step = slot.step;
+    member.mean_times = slot.mean_times;
+    member.bytes_sent = slot.bytes_sent;
+    member.bytes_received = slot.bytes_received;
+    report.bytes_sent += slot.bytes_sent;
+    report.members.push_back(std::move(member));
+  }
+  progress_.fill(report, now);
+  report.model_path = model_path_;
+  report.checkpoint_path = checkpoint_path_;
+  report.verdict = verdict_;
+  if (verdict_) report.verdict_age = std::max(now - verdict_at_, Duration::zero());
+  return report;
+}
+
+}  // namespace paceline::coordinator

@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <utility>
+
+#include "controller/coordinator/core_impl.h"
+
+// The job's states: what each moment allows, the next view, the end of one, the end of all.
+
+namespace paceline::coordinator {
+
+void CoordinatorCore::Impl::settle() {
+  if (is_final(state_)) return;
+  if (blames()) decide();
+  if (is_final(state_)) return;
+  settle_end();
+  if (state_ == JobState::kDraining && !stopping_ &&
+      std::all_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.rank < 0 || s.drained; })) {
+    state_ = JobState::kForming;
+    form_since_ = now_;
+    for (Slot& slot : slots_) slot.rank = -1;
+    reason_ = "waiting for members of the next view";
+    say(reason_);
+  }
+  form_if_complete();
+}
+
+void CoordinatorCore::Impl::settle_end() {
+  const bool someone = std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.attached(); });
+  if (stopping_ && (!someone || now_ >= *stop_by_))
+    return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
+  if (!stopping_ && finish_by_ && (!someone || now_ >= *finish_by_))
+    end(JobState::kFinished, "finished", true);
+}
+
+std::uint64_t CoordinatorCore::Impl::common_view() const {
+  const std::uint64_t held = slots_.front().hello->held_generation();
+  const bool all = std::all_of(slots_.begin(), slots_.end(),
+                               [&](const Slot& s) { return s.hello->held_generation() == held; });
+  return all && generation_.value == 0 && held <= kMaxCount ? held : 0;
+}
+
+void CoordinatorCore::Impl::form_if_complete() {
+  if (state_ != JobState::kForming || suspicious_since_) return;
+  if (!std::all_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.attached(); })) return;
+  const std::uint64_t common = common_view();
+  const auto all_say = [&](Slot::Held held) {
+    return std::all_of(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.held == held; });
+  };
+  const auto one_says = [&](Slot::Held held) {
+    return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.held == held; });
+  };
+  const bool adopts = common > 0 && all_say(Slot::Held::kTrains);
+  // Do they still train in it? Their heartbeats will tell.
+  if (common > 0 && !adopts && !one_says(Slot::Held::kWaits)) return;
+  std::uint64_t newest = generation_.value;
+  std::int64_t first_step = 0;
+  for (const Slot& slot : slots_) {  // members may know generations of a coordinator before this one
+    newest = std::max(newest, std::min<std::uint64_t>(slot.hello->held_generation(), kMaxCount));
+    first_step = std::max({first_step, sane_step(slot.hello->held_step()), slot.step});
+  }
+  generation_.value = adopts ? common : newest + 1;
+  make_view(first_step);
+  if (!adopts) {
+    for (const Slot& slot : slots_) send_view(slot);
+  }
+  progress_.new_view();
+  state_ = JobState::kRunning;
+  reason_ = str_cat("view ", generation_.value, " of ", slots_.size(), " members");
+  say(str_cat(reason_,
+              adopts ? " goes on: all are attached again, and train in it" : " is formed: all are attached"));
+  effects_.report_changed = true;
+}
+
+void CoordinatorCore::Impl::make_view(std::int64_t first_step) {
+  view_ = {};
+  view_.set_generation(generation_.value);
+  view_.set_first_step(first_step);
+  ViewRecord record{generation_, {}, first_step};
+  for (Slot& slot : slots_) {
+    slot.rank = number(slot);
+    slot.drained = false;
+    v1::ViewMember& member = *view_.add_members();
+    member.set_member_id(slot.hello->member_id());
+    member.set_role(slot.hello->role());
+    member.set_index(slot.hello->index());
+    member.set_pod(slot.hello->pod());
+    member.set_host_id(slot.hello->host_id());
+    *member.mutable_address() = slot.hello->address();
+    member.set_share(1.0 / static_cast<double>(slots_.size()));
+    record.members.push_back(slot.name());
+  }
+  effects_.view = std::move(record);
+}
+
+void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {
+  suspicious_since_.reset();
+  accusations_.clear();
+  diverged_.clear();
+  if (state_ == JobState::kForming) return;
+  if (state_ == JobState::kRunning) drain_since_ = now_;
+  state_ = JobState::kDraining;
+  reason_ = drain_reason_ = str_cat("view ", generation_.value, " ends: ", why);
+  say(reason_);
+  for (const Slot& slot : slots_) {
+    if (slot.attached() && slot.rank >= 0) send_drain(slot);
+  }
+}
+
+void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finished) {
+  state_ = state;
+  reason_ = std::move(reason);
+  effects_.report_changed = true;
+  say(str_cat("the job is ", job_state_name(state_), ": ", reason_));
+  progress_.end(now_);
+  for (Slot& slot : slots_) {
+    if (!slot.attached()) continue;
+    evict(slot.stream, reason_, finished, true);
+    slot.stream = {};
+  }
+}
+
+void CoordinatorCore::Impl::send_view(const Slot& to) {
+  v1::CoordinatorMessage message;
+  *message.mutable_view() = view_;
+  effects_.send.push_back({to.stream, std::move(message)});
+}
+
+void CoordinatorCore::Impl::send_drain(const Slot& to) {
+  v1::CoordinatorMessage message;
+  message.mutable_drain()->set_generation(generation_.value);
+  message.mutable_drain()->set_reason(drain_reason_);
+  effects_.send.push_back({to.stream, std::move(message)});
+}
+
+}  // namespace paceline::coordinator

@@ -1,0 +1,153 @@
+#include "controller/coordinator/core_verdict.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+
+namespace paceline::coordinator {
+
+namespace {
+
+bool is_hard(const Evidence& evidence) {
+  return !evidence.accusing;
+}
+
+// Among members that all are alive and talk to the coordinator, the one that most peers have lost; where that
+// is a draw, one that blames nobody itself, then the last. One accuser that has left is worth less than its
+// own failure.
+Judgement judge_soft(std::span<const Evidence> evidence, std::span<const Accusation> accusations) {
+  std::map<int, std::set<int>> accusers;
+  std::set<int> accusing;
+  for (const Accusation& a : accusations) {
+    accusers[a.accused].insert(a.accuser);
+    accusing.insert(a.accuser);
+  }
+  int culprit = -1;
+  std::size_t most = 0;
+  for (const auto& [accused, by] : accusers) {
+    const bool more = by.size() > most;
+    const bool better = by.size() == most && accusing.count(accused) <= accusing.count(culprit);
+    if (more || better) {
+      culprit = accused;
+      most = by.size();
+    }
+  }
+  if (most <= 1 && !evidence.empty()) {
+    const auto first = std::min_element(evidence.begin(), evidence.end(),
+                                        [](const auto& a, const auto& b) { return a.since < b.since; });
+    return {first->slot, first->kind, first->text, {}};
+  }
+  const auto said = std::find_if(accusations.begin(), accusations.end(),
+                                 [culprit](const Accusation& a) { return a.accused == culprit; });
+  return {culprit,
+          FaultKind::kUnreachable,
+          str_cat(most, most == 1 ? " peer" : " peers",
+                  " lost the link to it, though it still talks to the coordinator: ", said->reason),
+          {}};
+}
+
+const char* signal_name(int signal) {
+  switch (signal) {
+    case 1:
+      return "SIGHUP";
+    case 2:
+      return "SIGINT";
+    case 3:
+      return "SIGQUIT";
+    case 4:
+      return "SIGILL";
+    case 6:
+      return "SIGABRT";
+    case 7:
+      return "SIGBUS";
+    case 8:
+      return "SIGFPE";
+    case 9:
+      return "SIGKILL";
+    case 11:
+      return "SIGSEGV";
+    case 13:
+      return "SIGPIPE";
+    case 15:
+      return "SIGTERM";
+    default:
+      return "";
+  }
+}
+
+const char* what_happened(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kMissing:
+      return "never attached";
+    case FaultKind::kDead:
+      return "died";
+    case FaultKind::kFrozen:
+      return "is frozen";
+    case FaultKind::kFailed:
+      return "failed";
+    case FaultKind::kUnreachable:
+      return "can't be reached by its peers";
+    case FaultKind::kDiverged:
+      return "has diverged";
+  }
+  return "is lost";
+}
+
+}  // namespace
+
+bool has_hard(std::span<const Evidence> evidence) {
+  return std::any_of(evidence.begin(), evidence.end(), is_hard);
+}
+
+std::optional<Judgement> judge(std::span<const Evidence> evidence, std::span<const Accusation> accusations) {
+  if (evidence.empty() && accusations.empty()) return std::nullopt;
+  Judgement result;
+  const Evidence* root = nullptr;
+  for (const Evidence& e : evidence) {
+    if (is_hard(e) && (root == nullptr || std::pair(e.since, e.slot) < std::pair(root->since, root->slot)))
+      root = &e;
+  }
+  if (root != nullptr) {
+    result = {root->slot, root->kind, root->text, {}};
+  } else {
+    result = judge_soft(evidence, accusations);
+  }
+  std::set<int> victims;
+  for (const Evidence& e : evidence) victims.insert(e.slot);
+  for (const Accusation& a : accusations) victims.insert(a.accuser);
+  victims.erase(result.culprit);
+  result.victims.assign(victims.begin(), victims.end());
+  return result;
+}
+
+std::string describe_exit(std::optional<int> exit_code, std::optional<int> signal) {
+  if (signal.has_value()) {
+    const std::string name = signal_name(*signal);
+    return str_cat("killed by signal ", *signal, name.empty() ? "" : str_cat(" (", name, ")"));
+  }
+  if (exit_code.has_value()) return str_cat("exited with code ", *exit_code);
+  return "";
+}
+
+std::string verdict_message(const Verdict& verdict) {
+  std::string who;
+  const auto add = [&who](const std::string& part) { who += (who.empty() ? "" : ", ") + part; };
+  if (verdict.rank >= 0) add(str_cat("rank ", verdict.rank));
+  if (verdict.pid != 0) add(str_cat("pid ", verdict.pid));
+  if (!verdict.host.empty()) add(str_cat("on ", verdict.host));
+  std::string message = str_cat(role_name(verdict.role), "-", verdict.index);
+  if (!who.empty()) message += str_cat(" (", who, ")");
+  message += str_cat(" ", what_happened(verdict.kind));
+  if (verdict.rank >= 0) message += str_cat(" at step ", verdict.step);
+  const std::string exit = describe_exit(verdict.exit_code, verdict.signal);
+  std::string why = exit;
+  if (verdict.kind != FaultKind::kDead || exit.empty()) {
+    why = verdict.evidence;
+    if (!exit.empty()) why += str_cat(" (", exit, ")");
+  }
+  return str_cat(message, ": ", why);
+}
+
+}  // namespace paceline::coordinator

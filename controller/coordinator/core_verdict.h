@@ -1,0 +1,53 @@
+#pragma once
+
+// From evidence to one culprit. Pure.
+//
+// Hard evidence is about the member itself: it is dead, frozen, failed on its own account, or its weights
+// differ. Soft evidence is what one member says about another: accusations, and a failure whose cause, the
+// member says, is a peer. Any hard evidence outweighs all soft evidence, and of hard evidence the earliest
+// onset is the root cause.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "controller/coordinator/report.h"
+
+namespace paceline::coordinator {
+
+// Of one member. Slots number the expected members: chief first, then workers by index.
+struct Evidence {
+  int slot = 0;
+  FaultKind kind = FaultKind::kDead;
+  TimePoint since;  // when it began to be so: of a silent member, when it was last heard
+  std::string text;
+  bool accusing = false;  // failed after having reported a peer
+};
+
+struct Accusation {
+  int accuser = 0, accused = 0;  // slots
+  std::string reason;
+};
+
+struct Judgement {
+  int culprit = 0;  // slot
+  FaultKind kind = FaultKind::kDead;
+  std::string text;
+  std::vector<int> victims;  // other slots with evidence, and accusers; ascending
+};
+
+// Nothing when there is neither evidence nor accusation.
+std::optional<Judgement> judge(std::span<const Evidence> evidence, std::span<const Accusation> accusations);
+
+// True when some of it is hard.
+bool has_hard(std::span<const Evidence> evidence);
+
+// Verdict::message: "worker-2 (rank 3, pid 4711 on host-a) died at step 120: killed by signal 9 (SIGKILL)".
+std::string verdict_message(const Verdict& verdict);
+
+// "killed by signal 9 (SIGKILL)", "exited with code 2".
+std::string describe_exit(std::optional<int> exit_code, std::optional<int> signal);
+
+}  // namespace paceline::coordinator

@@ -1,0 +1,85 @@
+#pragma once
+
+// One job's core behind its mutex, with what is attached to it. Knows nothing of gRPC.
+//
+// Effects are queued under the mutex and carried out without it, in the core's order: what members are sent
+// by whoever finds that queue unattended, what the observer hears likewise, so that no member waits for an
+// observer. When a slow observer lets kMaxOutbox batches pile up, records are dropped and counted, and the
+// rest joins the last batch.
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "controller/coordinator/core.h"
+#include "controller/coordinator/server.h"
+
+namespace paceline::coordinator {
+
+inline constexpr std::size_t kMaxOutbox = 1024;
+
+// A member's stream, as the job sees it. Thread-safe.
+class Outlet {
+ public:
+  virtual ~Outlet() = default;
+  virtual void send(v1::CoordinatorMessage message) = 0;
+  // After what was sent. Idempotent.
+  virtual void finish(absl::Status status) = 0;
+};
+
+class Job {
+ public:
+  Job(JobConfig config, const Clock& clock);
+
+  const std::string& name() const { return name_; }
+  const std::string& token() const { return token_; }
+
+  void attach(StreamId stream, std::shared_ptr<Outlet> outlet, const v1::Hello& hello);
+  // Everything but Attached.
+  void feed(const Input& input);
+  Report report() const;
+  // Evicts everybody, after what the core decided before; waits until no observer call is under way.
+  // Idempotent.
+  void close();
+
+ private:
+  struct Outgoing {
+    std::shared_ptr<Outlet> outlet;
+    std::optional<v1::CoordinatorMessage> message;  // none: finish
+  };
+
+  void take(Effects effects);  // under mutex_
+  void keep(Effects effects);  // likewise: for the observer
+  void send_waiting();
+  void tell_waiting();
+  void deliver() {
+    send_waiting();
+    tell_waiting();
+  }
+  void tell(const Effects& effects);
+
+  const std::string name_, token_;
+  RunObserver* const observer_;
+  const Clock& clock_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  CoordinatorCore core_;
+  std::map<StreamId, std::shared_ptr<Outlet>> outlets_;
+  std::deque<Outgoing> outgoing_;  // empty within moments: an outlet takes what it is given at once
+  std::deque<Effects> untold_;
+  bool sending_ = false, telling_ = false;
+  std::condition_variable quiet_;  // neither, and nothing is outgoing
+  bool closed_ = false;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace paceline::coordinator

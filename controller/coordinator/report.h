@@ -1,0 +1,139 @@
+#pragma once
+
+// What a job's coordinator knows, as plain values: the planner's and the people's view. No protobuf, no
+// threads, no errors.
+//
+// Steps are counted as "applied so far": 12 means that 12 updates are in the weights. Times are on the
+// coordinator's monotonic clock unless a field says that a member measured them.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+
+namespace paceline::coordinator {
+
+enum class JobState : std::uint8_t { kForming, kRunning, kDraining, kFinished, kFailed, kStopped };
+const char* job_state_name(JobState state);
+constexpr bool is_final(JobState state) {
+  return state >= JobState::kFinished;
+}
+
+enum class Phase : std::uint8_t { kStarting, kWaiting, kTraining, kEvaluating, kCheckpointing, kFinished };
+const char* phase_name(Phase phase);
+
+// Measured by the member on its own clock. Parts add up to `step` but for a small rest.
+struct StepTimes {
+  Duration input{}, compute{}, wait{}, transfer{}, update{}, checkpoint{}, step{};
+};
+
+struct MemberReport {
+  Role role = Role::kWorker;
+  int index = 0;
+  bool attached = false;             // its stream is open now
+  bool left = false;                 // it said goodbye
+  std::string member_id, pod, host;  // empty before it attached
+  std::int64_t pid = 0;
+  int rank = -1;  // in the current view
+  Phase phase = Phase::kStarting;
+  Step step = 0;
+  Duration silent{};     // since it was last heard
+  StepTimes mean_times;  // per step, over the last heartbeat that had steps
+  std::uint64_t bytes_sent = 0, bytes_received = 0;
+};
+
+enum class FaultKind : std::uint8_t {
+  kMissing,      // never attached
+  kDead,         // its process ended, or its stream did without a goodbye
+  kFrozen,       // its stream is open but silent
+  kFailed,       // it said that it failed, or broke the protocol
+  kUnreachable,  // it talks to the coordinator, but peers lost their link to it
+  kDiverged,     // its weights differ from the others'
+};
+const char* fault_kind_name(FaultKind kind);
+
+// Why a job can't go on, or why a view ends: exactly one culprit, the first root cause.
+struct Verdict {
+  FaultKind kind = FaultKind::kDead;
+  Role role = Role::kWorker;
+  int index = 0;
+  int rank = -1;
+  std::string member_id, pod, host;
+  std::int64_t pid = 0;
+  Generation generation;
+  Step step = 0;                         // the culprit's last known
+  std::optional<int> exit_code, signal;  // where the cluster told
+  std::string evidence;                  // what was seen, in words; a failed member's own error
+  std::vector<std::string> victims;  // "worker-2: lost its link to worker-1": others hit in the same window
+  std::string message;               // the whole in one sentence, for people
+};
+
+struct StepRecord {
+  Step step = 0;
+  double loss = 0, learning_rate = 0;
+  Duration since_start{};  // rank 0's clock, from its start of training
+};
+
+struct EvaluationRecord {
+  Step step = 0;
+  double loss = 0, accuracy = 0;
+  std::int64_t samples = 0;
+  Duration since_start{};
+  bool target_reached = false;
+};
+
+struct CheckpointRecord {
+  Step step = 0;
+  std::string path, error;  // error: empty when it was written
+  Duration stall{};         // how long training waited for it
+  std::uint64_t bytes = 0;
+};
+
+// Times of single steps of one member (thinned by the member when they are many).
+struct MemberSteps {
+  Role role = Role::kWorker;
+  int index = 0, rank = -1;
+  std::vector<Step> steps;
+  std::vector<StepTimes> times;  // same length
+};
+
+struct ViewRecord {
+  Generation generation;
+  std::vector<std::string> members;  // "chief-0", "worker-0", ... in rank order
+  Step first_step = 0;
+};
+
+struct Report {
+  std::string job;
+  JobState state = JobState::kForming;
+  std::string reason;   // why it is in this state, in words
+  Duration in_state{};  // since it came into it
+  Generation generation;
+  int world_size = 0;                 // of the current view; 0: none yet
+  std::vector<MemberReport> members;  // all expected, chief first
+
+  Step step = 0, total_steps = 0;  // total 0: not known yet
+  std::int64_t samples = 0;        // applied so far, over all members
+  std::int64_t train_samples = 0;  // of an epoch
+  std::uint64_t parameter_count = 0;
+  std::optional<StepRecord> last_step;
+  std::optional<EvaluationRecord> last_evaluation;
+  std::optional<CheckpointRecord> last_checkpoint;
+  double samples_per_second = 0;  // over the last seconds
+  std::optional<Duration> eta;
+  Duration elapsed{};  // since the job's coordinator began; stands still when the job has ended
+  std::optional<Duration> first_step_after;  // from that moment to the first applied step being heard of
+  double goodput = 0;                        // time in applied steps / elapsed, 0..1
+  std::uint64_t bytes_sent = 0;              // by all members' exchanges
+  std::int64_t weights_checked_step = 0;  // newest step whose weights were seen equal on all ranks; 0: none
+  std::uint64_t dropped_records = 0;      // records and reasons given up: an observer was too slow
+
+  std::string model_path, checkpoint_path;  // of a finished job
+  std::optional<Verdict> verdict;
+  Duration verdict_age{};
+};
+
+}  // namespace paceline::coordinator

@@ -1,0 +1,267 @@
+#include "controller/coordinator/server.h"
+
+#include <grpc/support/time.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "controller/coordinator/job.h"
+#include "controller/coordinator/session.h"
+#include "proto/paceline/v1/coordinator.grpc.pb.h"
+
+namespace paceline::coordinator {
+
+namespace {
+
+constexpr std::size_t kMinTokenBytes = 16;
+constexpr std::size_t kQuotaBytes = std::size_t{64} << 20;
+constexpr int kKeepaliveMs = 5'000;
+constexpr int kKeepaliveTimeoutMs = 5'000;
+constexpr int kMinPingIntervalMs = 1'000;
+constexpr int kShutdownMs = 500;
+
+// Takes the same time wherever the first difference is.
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference |=
+        static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
+  }
+  return difference == 0;
+}
+
+std::string bearer_token(const grpc::CallbackServerContext& context) {
+  constexpr std::string_view kPrefix = "Bearer ";
+  const auto it = context.client_metadata().find("authorization");
+  if (it == context.client_metadata().end()) return "";
+  const std::string value(it->second.data(), it->second.size());
+  return value.compare(0, kPrefix.size(), kPrefix) == 0 ? value.substr(kPrefix.size()) : "";
+}
+
+// gRPC says nothing of why it could not begin.
+absl::Status room_for_descriptors() {
+  constexpr int kDescriptors = 8;
+  std::vector<UniqueFd> room;
+  for (int i = 0; i < kDescriptors; ++i) {
+    room.emplace_back(::eventfd(0, EFD_CLOEXEC));
+    if (!room.back().valid()) return errno_status(errno, "raise the limit of file descriptors (ulimit -n)");
+  }
+  return absl::OkStatus();
+}
+
+// Ends a stream before it began.
+class Refusal final : public grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage> {
+ public:
+  explicit Refusal(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+class ServerImpl final : public Server, public SessionOwner, public v1::Coordinator::CallbackService {
+ public:
+  ServerImpl(const ServerOptions& options, const Clock& clock) : options_(options), clock_(clock) {}
+  ~ServerImpl() override { shutdown(); }
+
+  absl::Status listen();
+  const std::string& address() const override { return address_; }
+  absl::StatusOr<std::unique_ptr<JobHandle>> add_job(JobConfig config) override;
+  void remove_job(const std::shared_ptr<Job>& job);
+  void shutdown() override;
+  void session_done(StreamId stream) override;
+
+  grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage>* Attach(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  void tick(const std::stop_token& stop);
+  std::shared_ptr<Job> job_of(const std::string& token);
+
+  const ServerOptions options_;
+  const Clock& clock_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::shared_ptr<Job>> jobs_;
+  std::map<StreamId, std::shared_ptr<Session>> sessions_;
+  std::uint64_t streams_ = 0;
+  bool down_ = false;
+
+  std::condition_variable_any wake_;
+  std::jthread ticker_;
+};
+
+class Handle final : public JobHandle {
+ public:
+  Handle(ServerImpl& server, std::shared_ptr<Job> job) : server_(server), job_(std::move(job)) {}
+  ~Handle() override { close(); }
+  Report report() const override { return job_->report(); }
+  void pod_ended(const PodFact& fact) override { job_->feed(fact); }
+  void stop(std::string reason) override { job_->feed(Stop{std::move(reason)}); }
+  void close() override {
+    server_.remove_job(job_);
+    job_->close();
+  }
+
+ private:
+  ServerImpl& server_;
+  const std::shared_ptr<Job> job_;
+};
+
+absl::Status ServerImpl::listen() {
+  grpc::ServerBuilder builder;
+  grpc::ResourceQuota quota("coordinator");
+  quota.Resize(kQuotaBytes);
+  builder.SetResourceQuota(quota);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
+  PL_RETURN_IF_ERROR(with_context(room_for_descriptors(), str_cat("cannot listen on ", options_.listen)));
+  int port = 0;
+  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return absl::UnavailableError(
+        str_cat("cannot listen on ", options_.listen, ": is the address taken, or not this machine's?"));
+  }
+  address_ = options_.listen;
+  if (options_.listen.rfind("unix", 0) != 0) {
+    address_ = str_cat(options_.listen.substr(0, options_.listen.rfind(':') + 1), port);
+  }
+  ticker_ = std::jthread([this](std::stop_token stop) { tick(stop); });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<JobHandle>> ServerImpl::add_job(JobConfig config) {
+  PL_RETURN_IF_ERROR(with_context(validate(config.core), str_cat("job ", config.core.job)));
+  if (config.token.size() < kMinTokenBytes) {
+    return absl::InvalidArgumentError(
+        str_cat("job ", config.core.job, ": a token needs at least ", kMinTokenBytes, " characters"));
+  }
+  auto job = std::make_shared<Job>(std::move(config), clock_);
+  std::lock_guard lock(mutex_);
+  for (const auto& other : jobs_) {
+    if (other->name() == job->name() || equal_in_constant_time(other->token(), job->token())) {
+      return absl::AlreadyExistsError(str_cat("job ", job->name(), " or its token is there already"));
+    }
+  }
+  jobs_.push_back(job);
+  return std::make_unique<Handle>(*this, std::move(job));
+}
+
+void ServerImpl::remove_job(const std::shared_ptr<Job>& job) {
+  std::lock_guard lock(mutex_);
+  std::erase(jobs_, job);
+}
+
+std::shared_ptr<Job> ServerImpl::job_of(const std::string& token) {
+  std::shared_ptr<Job> found;
+  for (const auto& job : jobs_) {
+    if (equal_in_constant_time(job->token(), token)) found = job;
+  }
+  return found;
+}
+
+grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage>* ServerImpl::Attach(
+    grpc::CallbackServerContext* context) {
+  const std::string token = bearer_token(*context);
+  std::shared_ptr<Session> session;
+  {
+    std::lock_guard lock(mutex_);
+    if (down_) return new Refusal(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the coordinator shuts down"));
+    const std::shared_ptr<Job> job = job_of(token);
+    if (job == nullptr && !options_.refuse_strangers)
+      return new Refusal(grpc::Status(grpc::StatusCode::UNAVAILABLE, "no job here has this token yet"));
+    if (job == nullptr)
+      return new Refusal(grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no job here has this token"));
+    if (sessions_.size() >= kMaxSessions) {
+      return new Refusal(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                      str_cat(kMaxSessions, " streams are open already")));
+    }
+    const StreamId stream{++streams_};
+    session = std::make_shared<Session>(stream, job, *this, clock_.now());
+    sessions_[stream] = session;
+  }
+  session->begin(session);
+  return session.get();
+}
+
+void ServerImpl::session_done(StreamId stream) {
+  std::shared_ptr<Session> last;  // let go of without the lock
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = sessions_.find(stream);
+    if (it == sessions_.end()) return;
+    last = std::move(it->second);
+    sessions_.erase(it);
+    wake_.notify_all();
+  }
+}
+
+void ServerImpl::tick(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    std::vector<std::shared_ptr<Job>> jobs;
+    std::vector<std::shared_ptr<Session>> sessions;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, stop, options_.tick, [] { return false; });
+      jobs = jobs_;
+      for (const auto& [_, session] : sessions_) sessions.push_back(session);
+    }
+    for (const auto& job : jobs) job->feed(Tick{});
+    for (const auto& session : sessions) session->expect_hello(clock_.now(), options_.hello_timeout);
+  }
+}
+
+void ServerImpl::shutdown() {
+  std::vector<std::shared_ptr<Session>> sessions;
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(down_, true)) return;
+    for (const auto& [_, session] : sessions_) sessions.push_back(session);
+  }
+  if (ticker_.joinable()) {
+    ticker_.request_stop();
+    ticker_.join();
+  }
+  for (const auto& session : sessions) session->finish(absl::UnavailableError("the coordinator shuts down"));
+  sessions.clear();
+  if (server_ == nullptr) return;
+  server_->Shutdown(
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kShutdownMs, GPR_TIMESPAN)));
+  {
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, std::chrono::milliseconds(kShutdownMs), [this] { return sessions_.empty(); });
+  }
+  server_.reset();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& options, const Clock& clock) {
+  if (options.tick <= Duration::zero() || options.hello_timeout <= Duration::zero()) {
+    return absl::InvalidArgumentError("the tick and the time for a Hello must be positive");
+  }
+  auto server = std::make_unique<ServerImpl>(options, clock);
+  PL_RETURN_IF_ERROR(server->listen());
+  return server;
+}
+
+}  // namespace paceline::coordinator

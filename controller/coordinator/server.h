@@ -1,0 +1,73 @@
+#pragma once
+
+// The gRPC shell around CoordinatorCore: one server, several jobs, one Attach stream per member
+// (docs/protocol.md, Control).
+//
+// Threads: everything here may be called from any thread. gRPC's own few threads read streams, one timer
+// thread ticks all jobs; each job's core runs under that job's mutex, and sends and observer calls happen
+// outside of it, in order. Bounds: kMaxSessions streams, kMaxQueuedMessages per stream, 4 MiB per message, a
+// stream has `hello_timeout` to say Hello. Errors on a stream: UNAUTHENTICATED (no job has this token),
+// RESOURCE_EXHAUSTED (too many streams), DEADLINE_EXCEEDED (no Hello), INVALID_ARGUMENT (the first message
+// isn't a Hello); everything later is an Evict with its reason.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "controller/coordinator/core.h"
+#include "controller/coordinator/observer.h"
+#include "controller/coordinator/report.h"
+
+namespace paceline::coordinator {
+
+inline constexpr std::size_t kMaxSessions = 2048;
+inline constexpr std::size_t kMaxQueuedMessages = 64;
+inline constexpr int kMaxMessageBytes = 4 << 20;
+
+struct ServerOptions {
+  std::string listen =
+      "127.0.0.1:0";  // host:port (0: the system's choice), unix:/path, or unix-abstract:name
+  Duration tick = std::chrono::milliseconds(50);
+  Duration hello_timeout = std::chrono::seconds(5);
+  // A token of no job: UNAUTHENTICATED, or, where jobs may become known later, UNAVAILABLE: try again.
+  bool refuse_strangers = true;
+};
+
+struct JobConfig {
+  CoreConfig core;
+  std::string token;  // the job's bearer token; at least 16 characters; unique among the server's jobs
+  RunObserver* observer = nullptr;  // may be null; outlives the handle
+};
+
+// One job's place in the server. Closing it (or destroying it) evicts whoever is still attached.
+class JobHandle {
+ public:
+  virtual ~JobHandle() = default;
+  virtual Report report() const = 0;
+  // What the cluster says about a pod that ended. May come before or after its stream's end, and more than
+  // once.
+  virtual void pod_ended(const PodFact& fact) = 0;
+  // Asks the members to stop; the state becomes kStopped when they have left or `CoreConfig::stop_timeout`
+  // has passed.
+  virtual void stop(std::string reason) = 0;
+  // No observer call is under way or begins after this returns. Not from an observer.
+  virtual void close() = 0;
+};
+
+class Server {
+ public:
+  // Listens at once. INVALID_ARGUMENT or UNAVAILABLE: the address, with the system's reason.
+  static absl::StatusOr<std::unique_ptr<Server>> start(const ServerOptions& options, const Clock& clock);
+  virtual ~Server() = default;  // shutdown(); handles must be gone
+
+  virtual const std::string& address() const = 0;  // what PACELINE_COORDINATOR says: "127.0.0.1:40123"
+  // INVALID_ARGUMENT (what is wrong in the config), ALREADY_EXISTS (job or token).
+  virtual absl::StatusOr<std::unique_ptr<JobHandle>> add_job(JobConfig config) = 0;
+  // Ends all streams; returns within about a second.
+  virtual void shutdown() = 0;
+};
+
+}  // namespace paceline::coordinator

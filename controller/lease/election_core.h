@@ -1,0 +1,95 @@
+#pragma once
+
+// Leader election over a Lease, as client-go's tools/leaderelection does it, without clock, randomness or
+// I/O. Ask next(), do what it says, tell the outcome by on_read() or on_write(), ask again. One thread at a
+// time; `now` is the local monotonic clock.
+//
+// Other replicas' clocks are never compared with ours: a lease is held for as long as its duration after the
+// moment at which *we* saw it change. A leader gives up `renew_deadline` after the moment at which it *began*
+// the last renewal that worked. So there is one leader at most, as long as
+//   renew_deadline * (1 + x) < lease_duration * (1 - x)
+// for clocks whose speeds differ from true time by the part x: 20 % with the defaults. Writes carry the
+// version that was read: of two replicas that want the same lease one is refused.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/clock.h"
+#include "controller/lease/lease_record.h"
+
+namespace paceline::lease {
+
+struct ElectionConfig {
+  std::string identity;  // of this process, unique for all time
+  Duration lease_duration = std::chrono::seconds(15);
+  Duration renew_deadline = std::chrono::seconds(10);
+  Duration retry_period = std::chrono::seconds(2);
+};
+inline constexpr double kJitterFactor = 1.2;  // of those who wait for the lease: 1 to 2.2 times the period
+
+// Empty, or what is wrong: durations must be positive, whole seconds, and each well below the one before it.
+std::string config_error(const ElectionConfig& config);
+
+struct Seen {
+  LeaseRecord record;
+  std::string version;  // for a write that must find it unchanged
+};
+
+class ElectionCore {
+ public:
+  struct Read {};
+  struct Write {
+    LeaseRecord record;
+    std::string version;  // empty: create it
+  };
+  struct Wait {
+    Duration time{};
+  };
+  struct Lost {
+    std::string reason;
+  };
+  using Action = std::variant<Read, Write, Wait, Lost>;
+
+  // REQUIRES: config_error(config) is empty.
+  explicit ElectionCore(ElectionConfig config) : config_(std::move(config)) {}
+
+  // `random` in [0, 1). After Lost there is nothing but Lost.
+  Action next(TimePoint now, WallTime wall, double random);
+
+  // Nothing: there is no lease.
+  void on_read(std::optional<Seen> seen, TimePoint now);
+  // What stands there after our write.
+  void on_written(Seen seen, TimePoint now);
+  // Somebody was faster.
+  void on_conflict();
+  // Neither read nor written, or not known.
+  void on_error(std::string error);
+
+  // May this replica act as the leader at this moment?
+  bool leads(TimePoint now) const { return leads_until_ && now < *leads_until_; }
+  // The moment at which a leader must have given up; nothing: it is none.
+  std::optional<TimePoint> leads_until() const { return leads_until_; }
+  // Who holds the lease, as far as seen; empty: nobody.
+  const std::string& holder() const { return holder_; }
+  // What to write on exit, so that the next one needs not wait. Nothing where we don't hold it.
+  std::optional<Write> release(TimePoint now, WallTime wall) const;
+
+ private:
+  bool free(TimePoint now) const;
+  Write make_write(WallTime wall) const;
+  void see(std::optional<Seen> seen, TimePoint now);
+
+  ElectionConfig config_;
+  bool must_read_ = true;
+  bool pause_ = false;  // the last try is over: wait before the next
+  std::optional<Seen> seen_;
+  std::optional<TimePoint> changed_at_;  // when we saw `seen_` change
+  std::string holder_, error_;
+  TimePoint write_began_{};
+  std::optional<TimePoint> leads_until_;
+  bool lost_ = false;
+};
+
+}  // namespace paceline::lease

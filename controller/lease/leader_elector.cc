@@ -1,0 +1,129 @@
+#include "controller/lease/leader_elector.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/status.h"
+
+namespace paceline::lease {
+
+namespace {
+
+constexpr Duration kWatchPeriod = std::chrono::milliseconds(100);
+
+}  // namespace
+
+LeaderElector::LeaderElector(ElectionConfig config, LeaseStore& store, const Clock& clock, std::uint64_t seed,
+                             Pause pause, ElectionCallbacks callbacks)
+    : store_(store),
+      clock_(clock),
+      pause_(std::move(pause)),
+      callbacks_(std::move(callbacks)),
+      rng_(seed, 0),
+      shared_(std::move(config)) {}
+
+LeaderElector::~LeaderElector() {
+  runner_.request_stop();
+  watcher_.request_stop();
+  if (runner_.joinable()) runner_.join();
+  if (watcher_.joinable()) watcher_.join();
+}
+
+void LeaderElector::start() {
+  runner_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
+
+bool LeaderElector::leads() const {
+  auto shared = shared_.lock();
+  return !shared->over && shared->core.leads(clock_.now());
+}
+
+void LeaderElector::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    ElectionCore::Action action;
+    {
+      auto shared = shared_.lock();
+      if (shared->over) return;
+      action = shared->core.next(clock_.now(), clock_.wall_now(), static_cast<double>(rng_.uniform()));
+    }
+    if (const auto* lost = std::get_if<ElectionCore::Lost>(&action)) return lose(lost->reason);
+    if (const auto* wait = std::get_if<ElectionCore::Wait>(&action)) {
+      (void)pause_(wait->time, stop);
+      continue;
+    }
+    if (std::holds_alternative<ElectionCore::Read>(action)) {
+      auto seen = store_.read();
+      if (seen.ok()) shared_.lock()->core.on_read(*std::move(seen), clock_.now());
+      after(seen.status());
+    } else {
+      auto seen = store_.write(std::get<ElectionCore::Write>(action));
+      if (seen.ok()) shared_.lock()->core.on_written(*std::move(seen), clock_.now());
+      after(seen.status());
+    }
+  }
+}
+
+void LeaderElector::after(absl::Status status) {
+  if (status.ok()) return tell();
+  auto shared = shared_.lock();
+  if (absl::IsAborted(status) || absl::IsAlreadyExists(status)) return shared->core.on_conflict();
+  shared->core.on_error(std::string(status.message()));
+}
+
+void LeaderElector::tell() {
+  bool begins = false;
+  std::optional<std::string> holder;
+  {
+    auto shared = shared_.lock();
+    if (shared->over) return;
+    begins = shared->core.leads(clock_.now()) && !std::exchange(shared->leading, true);
+    if (shared->core.holder() != shared->told_holder) holder = shared->told_holder = shared->core.holder();
+  }
+  if (holder && callbacks_.on_holder) callbacks_.on_holder(*holder);
+  if (begins && callbacks_.on_leading) callbacks_.on_leading();
+}
+
+// The core alone would notice only after a call that hangs.
+void LeaderElector::watch(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    bool late = false;
+    {
+      auto shared = shared_.lock();
+      if (shared->over) return;
+      const auto until = shared->core.leads_until();
+      late = shared->leading && until && clock_.now() >= *until;
+    }
+    if (late) return lose("the lease was not renewed in time: the API server does not answer");
+    std::unique_lock lock(watch_mutex_);
+    (void)wake_.wait_for(lock, stop, kWatchPeriod, [] { return false; });
+  }
+}
+
+void LeaderElector::lose(const std::string& reason) {
+  {
+    auto shared = shared_.lock();
+    if (std::exchange(shared->over, true)) return;
+  }
+  if (callbacks_.on_lost) callbacks_.on_lost(reason);
+}
+
+absl::Status LeaderElector::release() {
+  std::optional<ElectionCore::Write> write;
+  {
+    auto shared = shared_.lock();
+    shared->over = true;
+  }
+  runner_.request_stop();
+  watcher_.request_stop();
+  if (runner_.joinable()) runner_.join();
+  if (watcher_.joinable()) watcher_.join();
+  {
+    auto shared = shared_.lock();
+    write = shared->core.release(clock_.now(), clock_.wall_now());
+  }
+  if (!write) return absl::OkStatus();
+  return with_context(store_.write(*write).status(), "giving back the lease");
+}
+
+}  // namespace paceline::lease

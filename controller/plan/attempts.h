@@ -1,0 +1,26 @@
+#pragma once
+
+// Which pods belong to the present attempt, and which are left of earlier ones. Pure.
+
+#include <optional>
+
+#include "controller/plan/observed.h"
+
+namespace paceline::plan {
+
+// The number at the end of the name of the pod that a slot shall have now.
+std::int64_t wanted_attempt(const api::TrainingJob& job, Role role, int index);
+
+// Higher numbers than the status knows: the job is an old copy. Nothing: there are none.
+std::optional<std::int64_t> attempt_from_the_future(const Observed& observed);
+
+// What the present attempt looks like: without earlier pods, and without an earlier coordinator's report (in
+// its place one that says that nobody has joined). Nothing: `observed` is that already.
+std::optional<Observed> present(const Observed& observed);
+
+// A pod of an earlier attempt may still run. What a lost node runs doesn't count: nobody can know, and its
+// members are refused by the present coordinator.
+bool lives(const cluster::Pod& pod);
+bool earlier_lives(const Observed& observed, Role role);
+
+}  // namespace paceline::plan

@@ -1,0 +1,211 @@
+#include "controller/plan/blame.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/text.h"
+#include "controller/plan/pods.h"
+
+namespace paceline::plan {
+
+namespace {
+
+constexpr std::size_t kMostVictims = 8;  // named one by one
+
+std::string signal_text(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return str_cat("was killed by signal ", signal,
+                 name != nullptr ? str_cat(" (SIG", name, ")") : std::string());
+}
+
+// The step that a member was last heard at; nothing where the coordinator doesn't know it.
+std::optional<Step> last_step(const Observed& observed, Role role, int index) {
+  if (!observed.report) return std::nullopt;
+  for (const ReportedMember& member : observed.report->members) {
+    if (member.role == role && member.index == index && !member.id.value.empty()) return member.step;
+  }
+  return std::nullopt;
+}
+
+const char* reason_of(const cluster::Pod& pod) {
+  if (pod.reason == "StartError") return "MemberNotStarted";
+  return pod.signal ? "MemberKilled" : "MemberExited";
+}
+
+const char* reason_of(CulpritKind kind) {
+  switch (kind) {
+    case CulpritKind::kMissing:
+      return "MemberMissing";
+    case CulpritKind::kDead:
+      return "MemberDied";
+    case CulpritKind::kFrozen:
+      return "MemberFrozen";
+    case CulpritKind::kFailed:
+      return "MemberFailed";
+    case CulpritKind::kUnreachable:
+      return "MemberUnreachable";
+    case CulpritKind::kDiverged:
+      return "MemberDiverged";
+  }
+  return "MemberFailed";
+}
+
+const char* verb_of(CulpritKind kind) {
+  switch (kind) {
+    case CulpritKind::kMissing:
+      return "never joined";
+    case CulpritKind::kDead:
+      return "died";
+    case CulpritKind::kFrozen:
+      return "stopped answering";
+    case CulpritKind::kFailed:
+      return "failed";
+    case CulpritKind::kUnreachable:
+      return "can't be reached by its peers";
+    case CulpritKind::kDiverged:
+      return "has other weights than its peers";
+  }
+  return "failed";
+}
+
+bool failed_by_itself(const cluster::Pod& pod) {
+  return pod.phase == cluster::PodPhase::kFailed && !pod.deleting;
+}
+
+// Whether a is the better culprit of the two.
+bool earlier(const cluster::Pod* a, const cluster::Pod* b) {
+  const auto order = [](const cluster::Pod* pod) {
+    return std::tuple(pod->exit_code == kExitEvicted, pod->finished.value_or(WallTime::max()),
+                      pod->spec.name);
+  };
+  return order(a) < order(b);
+}
+
+// A signal that came within kSameMoment explains an exit with code 1.
+const cluster::Pod* root_of(const std::vector<const cluster::Pod*>& failed) {
+  const cluster::Pod* root = *std::ranges::min_element(failed, earlier);
+  if (root->exit_code != 1 || !root->finished) return root;
+  for (const cluster::Pod* pod : failed) {
+    if (pod->signal && pod->finished && *pod->finished - *root->finished <= kSameMoment) return pod;
+  }
+  return root;
+}
+
+std::vector<std::string> victims_among(const std::vector<const cluster::Pod*>& failed,
+                                       const cluster::Pod* root) {
+  std::vector<std::string> victims;
+  for (const cluster::Pod* pod : failed) {
+    if (pod == root) continue;
+    if (victims.size() == kMostVictims) {
+      victims.push_back("...");
+      break;
+    }
+    victims.push_back(str_cat(slot_name(pod->spec.role, pod->spec.index), " ", describe_end(*pod)));
+  }
+  return victims;
+}
+
+std::string at_step(std::optional<Step> step) {
+  return step ? str_cat(" at step ", *step) : std::string();
+}
+
+// What happened to the culprit's process; empty where nobody knows.
+std::string end_of_culprit(const Culprit& culprit, const cluster::Pod* pod) {
+  if (pod != nullptr && pod->ended()) return describe_end(*pod);
+  if (culprit.signal) return signal_text(*culprit.signal);
+  if (culprit.exit_code) return str_cat("exited with code ", *culprit.exit_code);
+  return "";
+}
+
+// Who failed by the same (a file that nobody has, a loss that all see) is no victim, and doesn't say it
+// again.
+void name_victims(const Culprit& culprit, Blame& blame) {
+  const std::string by_the_same = str_cat(": ", culprit.evidence);
+  std::string same;
+  for (const std::string& victim : culprit.victims) {
+    if (culprit.evidence.empty() || !victim.ends_with(by_the_same)) {
+      blame.victims.push_back(victim);
+      continue;
+    }
+    same += str_cat(same.empty() ? "; the same happened to " : ", ",
+                    victim.substr(0, victim.size() - by_the_same.size()));
+  }
+  blame.message += same;
+}
+
+}  // namespace
+
+std::string describe(Role role, int index, const std::string& pod, std::int64_t pid) {
+  std::string inside;
+  if (!pod.empty()) inside = str_cat("pod ", pod);
+  if (pid > 0) inside += str_cat(inside.empty() ? "" : ", ", "pid ", pid);
+  return inside.empty() ? slot_name(role, index) : str_cat(slot_name(role, index), " (", inside, ")");
+}
+
+std::string describe_end(const cluster::Pod& pod) {
+  if (pod.reason == "StartError") return str_cat("could not be started: ", pod.message);
+  // The cluster's own words, where they say more than that it ended.
+  const bool plain = pod.reason.empty() || pod.reason == "Error" || pod.reason == "Completed";
+  const std::string words = str_cat(pod.reason, pod.message.empty() ? "" : str_cat(": ", pod.message));
+  if (pod.signal) return str_cat(signal_text(*pod.signal), plain ? "" : str_cat(" (", words, ")"));
+  if (pod.exit_code)
+    return str_cat("exited with code ", *pod.exit_code, plain ? "" : str_cat(" (", words, ")"));
+  if (pod.ended()) return str_cat("ended: ", words);
+  return pod.deleting ? str_cat("is being deleted", plain ? "" : str_cat(": ", words)) : std::string();
+}
+
+Blame blame_by_verdict(const Observed& observed) {
+  const Culprit& culprit = *observed.report->culprit;
+  const cluster::Pod* pod = find_pod(observed, culprit.role, culprit.index);
+  const std::int64_t pid = culprit.pid > 0 ? culprit.pid : pod != nullptr ? pod->pid : 0;
+  const std::string& name = culprit.pod.empty() && pod != nullptr ? pod->spec.name : culprit.pod;
+  const std::string end = end_of_culprit(culprit, pod);
+  const bool end_says_it = culprit.kind == CulpritKind::kDead && !end.empty();
+
+  Blame blame;
+  blame.reason = reason_of(culprit.kind);
+  if (end_says_it) blame.reason = pod != nullptr && pod->ended() ? reason_of(*pod) : blame.reason;
+  blame.message = str_cat(describe(culprit.role, culprit.index, name, pid), " ",
+                          end_says_it ? end : verb_of(culprit.kind));
+  if (culprit.kind != CulpritKind::kMissing) blame.message += at_step(culprit.step);
+  if (!culprit.evidence.empty()) blame.message += str_cat(": ", culprit.evidence);
+  if (!end_says_it && !end.empty()) blame.message += str_cat("; its process ", end);
+  if (pod != nullptr) blame.pod = *pod;
+  blame.role = culprit.role;
+  blame.index = culprit.index;
+  blame.kind = culprit.kind;
+  blame.exit_code = culprit.exit_code;
+  blame.signal = culprit.signal;
+  name_victims(culprit, blame);
+  return blame;
+}
+
+Blame blame_pod(const Observed& observed, const cluster::Pod& pod) {
+  const cluster::PodSpec& spec = pod.spec;
+  Blame blame;
+  blame.reason = reason_of(pod);
+  blame.message = str_cat(describe(spec.role, spec.index, spec.name, pod.pid), " ", describe_end(pod),
+                          at_step(last_step(observed, spec.role, spec.index)));
+  blame.pod = pod;
+  blame.role = spec.role;
+  blame.index = spec.index;
+  blame.exit_code = pod.exit_code;
+  blame.signal = pod.signal;
+  return blame;
+}
+
+std::optional<Blame> blame_by_pods(const Observed& observed) {
+  std::vector<const cluster::Pod*> failed;
+  for (const cluster::Pod& pod : observed.pods) {
+    if (failed_by_itself(pod) && api::in_ring(pod.spec.role)) failed.push_back(&pod);
+  }
+  if (failed.empty()) return std::nullopt;
+  const cluster::Pod* root = root_of(failed);
+  Blame blame = blame_pod(observed, *root);
+  blame.victims = victims_among(failed, root);
+  return blame;
+}
+
+}  // namespace paceline::plan

@@ -1,0 +1,121 @@
+#pragma once
+
+// Everything that a plan may depend on, as plain values. Whoever observes (controller/reconcile) fills it in.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "controller/api/types.h"
+#include "controller/cluster/cluster.h"
+
+namespace paceline::plan {
+
+// ---- what the job's coordinator says
+
+enum class ReportPhase : std::uint8_t { kForming, kRunning, kDraining, kFinished, kFailed, kStopped };
+const char* report_phase_name(ReportPhase phase);
+
+struct ReportedMember {
+  MemberId id;
+  Role role = Role::kWorker;
+  int index = 0;
+  std::int64_t rank = -1;  // in the present view; -1: not in it
+  std::string pod, host;
+  std::int64_t pid = 0;
+  std::string phase;  // its own word: Training, Waiting, ...
+  Step step = 0;      // steps applied so far
+  Duration last_heard{};
+  double compute_fraction = 0, wait_fraction = 0;
+};
+
+enum class CulpritKind : std::uint8_t {
+  kMissing,      // never joined
+  kDead,         // its stream ended without a word
+  kFrozen,       // its heartbeats stopped
+  kFailed,       // it said that it failed
+  kUnreachable,  // its peers lost their links to it
+  kDiverged,     // its weights differ from the others'
+};
+
+// The one member that made the job fail, by the coordinator's verdict; never its victims.
+struct Culprit {
+  MemberId member;
+  Role role = Role::kWorker;
+  int index = 0;
+  std::string pod, host;
+  std::int64_t pid = 0;
+  Step step = 0;  // the last known
+  CulpritKind kind = CulpritKind::kDead;
+  std::optional<int> exit_code, signal;  // as far as the coordinator knew
+  std::string evidence;                  // what was seen, in words; a failed member's own error
+  std::vector<std::string> victims;      // "worker-2: lost its link to worker-1"
+  Duration age{};                        // since the verdict
+};
+
+struct JobReport {
+  std::int64_t attempt = 0;  // status.restarts.attempt when this coordinator began
+  ReportPhase phase = ReportPhase::kForming;
+  Duration in_phase{};    // since the phase began
+  Generation generation;  // of the present or last view
+  std::vector<ReportedMember> members;
+  std::optional<Culprit> culprit;
+  std::string reason;  // kFailed without a culprit: why
+  api::Progress progress;
+  std::string model_path, checkpoint_path;  // results; empty: none
+};
+
+// ---- the rest of the world
+
+enum class Stop : std::uint8_t { kNo, kOrderly, kNow };
+
+// What the cluster and its operator allow.
+struct Limits {
+  int cores = 1;                            // to share out among the job's pods
+  std::vector<std::string> worker_program;  // the runtime's own worker: command and first arguments
+  std::string base_folder;                  // relative paths of commands start here; empty: left as they are
+  int first_batch = 4;                      // pods created at first; each later batch may double their number
+  int largest_batch = 64;
+  int create_failures = 5;  // in a row, then the job fails; 0: never, it is tried again and again
+  Duration stop_grace = std::chrono::seconds(10);
+  Duration failure_grace = std::chrono::seconds(1);    // for the pods that are left when a job has failed
+  Duration finish_grace = std::chrono::seconds(10);    // for pods that stay although the job has finished
+  Duration attach_timeout = std::chrono::seconds(60);  // a running pod that does not join by then has failed
+  Duration verdict_grace = std::chrono::milliseconds(700);  // a pod failed: wait so long for the verdict
+  Duration report_grace = std::chrono::seconds(2);  // all pods ended well: so long for the last report
+  Duration first_back_off =
+      std::chrono::seconds(1);  // before the second restart in a row; the first is at once
+  Duration longest_back_off = std::chrono::minutes(5);  // it doubles up to this
+  Duration healthy_after =
+      std::chrono::minutes(10);  // of training: the next restart is again the first in a row
+  int disruptions = 1000;        // restarts that are not the job's fault, then the job has failed
+  Duration refresh = std::chrono::seconds(1);  // of a running job's status
+};
+
+// The last attempts to create a pod were refused by the cluster.
+struct CreateFailure {
+  int count = 0;  // in a row
+  std::string pod, error;
+};
+
+struct Observed {
+  api::TrainingJob job;
+  std::string job_uid;
+  SpecGeneration generation;  // metadata.generation
+  bool deleted = false;       // the job itself is being deleted
+  std::vector<cluster::Pod> pods;
+  std::optional<JobReport> report;  // nothing: there is no coordinator
+  std::map<std::string, std::string>
+      coordinator_env;  // how pods reach it: PACELINE_COORDINATOR, PACELINE_TOKEN, ...
+  std::optional<CreateFailure> create_failure;
+  // Times of objects (a job's start, a pod's end) are wall times because they outlive controllers.
+  WallTime now{};
+  Limits limits;
+  Stop stop = Stop::kNo;
+};
+
+}  // namespace paceline::plan

@@ -1,0 +1,63 @@
+#include "controller/plan/plan.h"
+
+#include "base/text.h"
+#include "controller/plan/attempts.h"
+#include "controller/plan/rules.h"
+
+namespace paceline::plan {
+
+bool is_terminal(api::Phase phase) {
+  return phase == api::Phase::kSucceeded || phase == api::Phase::kFailed;
+}
+
+const char* report_phase_name(ReportPhase phase) {
+  switch (phase) {
+    case ReportPhase::kForming:
+      return "Forming";
+    case ReportPhase::kRunning:
+      return "Running";
+    case ReportPhase::kDraining:
+      return "Draining";
+    case ReportPhase::kFinished:
+      return "Finished";
+    case ReportPhase::kFailed:
+      return "Failed";
+    case ReportPhase::kStopped:
+      return "Stopped";
+  }
+  return "Unknown";
+}
+
+Plan plan(const Observed& whole) {
+  Plan plan;
+  plan.status = whole.job.status;
+  const std::string& manager = whole.job.spec.run_policy.managed_by;
+  if (!manager.empty() && manager != api::kManager) {
+    plan.status_reason = str_cat("it is managed by ", manager);
+    return plan;
+  }
+  if (const auto later = attempt_from_the_future(whole)) {
+    plan.status.restarts.attempt = *later;
+    plan.status_reason = "the job is an old copy: its pods are of a later attempt";
+    requeue(whole.limits.refresh, plan);
+    return plan;
+  }
+  const std::optional<Observed> narrowed = present(whole);
+  const Observed& observed = narrowed ? *narrowed : whole;
+  if (plan.status.conditions.empty())
+    set_condition(observed, "Created", true, "Accepted", "the job is accepted", plan.status);
+  const bool ended = rule_stop(observed, plan) || rule_finished(observed, plan) ||
+                     rule_suspend(observed, plan) || rule_deadline(observed, plan) ||
+                     rule_resize(observed, plan) || rule_failure(observed, plan);
+  if (!ended) {
+    rule_create_pods(observed, whole, plan);
+    rule_beside(observed, plan);
+    rule_success(observed, plan);
+  }
+  rule_leftovers(whole, plan);
+  rule_trouble(observed, plan);
+  rule_status(observed, whole, plan);
+  return plan;
+}
+
+}  // namespace paceline::plan

@@ -1,0 +1,74 @@
+#pragma once
+
+// plan(): what to do for a job, given what is. Pure and total: the same Observed gives the same Plan, and
+// every action carries its reason, which logs, events and `paceline explain` show.
+//
+// Rules, in order (one file each); the first that lets the members end keeps the later ones from running:
+//   stop (the job is deleted, or its user stops it) -> finished (clean-up, ttl) -> suspend -> deadline ->
+//   resize -> failure (end, or restart) -> create pods -> beside (servers, evaluators) -> success;
+// then always: leftovers (pods of earlier attempts) -> trouble (why pods don't run) -> status.
+// A job that is managed by somebody else (runPolicy.managedBy) gets an empty plan.
+//
+// A restart is an attempt: all members of the ring leave, and when none of them lives any more, pods with the
+// next attempt's names take their places and resume from the newest checkpoint. The attempt's number and the
+// restart's cause are written to the status before its first pod is created, so nothing is counted twice
+// or forgotten when the controller dies in between.
+//
+// Never: two live pods for one role and index; a pod of a job that is suspended, stopped, deleted or
+// finished; a counter that goes back. A plan made from a stale pod list does no harm: names are
+// deterministic, so a second creation is refused by the cluster, and deletions name the uid. REQUIRES of the
+// observer: job and pods are at least as new as what it wrote itself. Cost: O(pods + members).
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "controller/api/types.h"
+#include "controller/cluster/cluster.h"
+#include "controller/plan/observed.h"
+
+namespace paceline::plan {
+
+struct CreatePod {
+  cluster::PodSpec spec;
+  std::string reason;
+  bool operator==(const CreatePod&) const = default;
+};
+struct DeletePod {
+  std::string ns, name, uid;
+  Duration grace{};
+  std::string reason;
+  bool operator==(const DeletePod&) const = default;
+};
+struct RecordEvent {
+  cluster::Event event;
+  std::string reason;
+  bool operator==(const RecordEvent&) const = default;
+};
+// The job itself, ttlSecondsAfterFinished after its end.
+struct DeleteJob {
+  std::string ns, name, uid;
+  std::string reason;
+  bool operator==(const DeleteJob&) const = default;
+};
+using Action = std::variant<CreatePod, DeletePod, RecordEvent, DeleteJob>;
+
+struct Plan {
+  std::vector<Action> actions;  // in this order
+  api::Status status;           // to be written if it differs from the observed one
+  std::string status_reason;    // why the phase is what it is
+  // Set when this plan lets the job fail or start again: the pod whose last log lines belong into the error.
+  std::optional<cluster::Pod> blamed;
+  // Look again after this long even if nothing changes; zero: at once; nothing: only when something changes.
+  std::optional<Duration> requeue_after;
+  bool done = false;  // the job has ended and nothing of it is left running
+};
+
+Plan plan(const Observed& observed);
+
+// True for Succeeded and Failed.
+bool is_terminal(api::Phase phase);
+
+}  // namespace paceline::plan

@@ -1,0 +1,98 @@
+#include "controller/plan/pods.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "controller/plan/attempts.h"
+
+namespace paceline::plan {
+
+namespace {
+
+constexpr double kMostThreads = 4096;
+
+std::vector<std::string> command_of(const Limits& limits, const api::Container* container) {
+  std::vector<std::string> command;
+  if (container == nullptr || container->command.empty()) {
+    command = limits.worker_program;
+  } else {
+    command = container->command;
+    const bool relative = command[0].find('/') != std::string::npos && command[0][0] != '/';
+    if (relative && !limits.base_folder.empty()) command[0] = str_cat(limits.base_folder, "/", command[0]);
+  }
+  if (container != nullptr) command.insert(command.end(), container->args.begin(), container->args.end());
+  return command;
+}
+
+int threads_of(const Observed& observed, const api::Container* container) {
+  if (container != nullptr && container->cpu_limit > 0) {
+    return static_cast<int>(std::min(std::ceil(container->cpu_limit), kMostThreads));
+  }
+  const auto pods = std::max<std::int64_t>(1, api::member_count(observed.job));
+  return std::max(1, static_cast<int>(observed.limits.cores / pods));
+}
+
+}  // namespace
+
+std::vector<Slot> desired_slots(const api::TrainingJob& job) {
+  std::vector<Slot> slots;
+  const auto add = [&](Role role, const std::optional<api::ReplicaSpec>& replica) {
+    if (!replica) return;
+    for (int i = 0; i < replica->replicas; ++i) slots.push_back({role, i, &*replica});
+  };
+  add(Role::kChief, job.spec.replica_specs.chief);
+  add(Role::kWorker, job.spec.replica_specs.worker);
+  add(Role::kServer, job.spec.replica_specs.ps);
+  add(Role::kEvaluator, job.spec.replica_specs.evaluator);
+  return slots;
+}
+
+Slot leader_slot(const api::TrainingJob& job) {
+  const std::vector<Slot> slots = desired_slots(job);
+  PL_CHECK(!slots.empty(), "validation refuses jobs without a chief or a worker");
+  return slots.front();
+}
+
+std::string pod_name(const api::TrainingJob& job, Role role, int index, int attempt) {
+  return str_cat(job.metadata.name, "-", role_name(role), "-", index, "-", attempt);
+}
+
+std::string slot_name(Role role, int index) {
+  return str_cat(role_name(role), "-", index);
+}
+
+cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
+  const api::TrainingJob& job = observed.job;
+  const api::Container* container = slot.replica->container ? &*slot.replica->container : nullptr;
+  cluster::PodSpec spec;
+  spec.ns = job.metadata.ns;
+  spec.attempt = static_cast<int>(wanted_attempt(job, slot.role, slot.index));
+  spec.name = pod_name(job, slot.role, slot.index, spec.attempt);
+  spec.job = job.metadata.name;
+  spec.job_uid = observed.job_uid;
+  spec.role = slot.role;
+  spec.index = slot.index;
+  spec.command = command_of(observed.limits, container);
+  spec.threads = threads_of(observed, container);
+  spec.env = observed.coordinator_env;
+  spec.env["PACELINE_JOB"] = api::job_key(job);
+  spec.env["PACELINE_ROLE"] = role_name(slot.role);
+  spec.env["PACELINE_INDEX"] = std::to_string(slot.index);
+  spec.env["PACELINE_POD"] = spec.name;
+  spec.env["PACELINE_THREADS"] = std::to_string(spec.threads);
+  if (container != nullptr) {
+    for (const api::EnvVar& variable : container->env) spec.env.emplace(variable.name, variable.value);
+  }
+  return spec;
+}
+
+const cluster::Pod* find_pod(const Observed& observed, Role role, int index) {
+  const auto found = std::ranges::find_if(observed.pods, [&](const cluster::Pod& pod) {
+    return pod.spec.role == role && pod.spec.index == index;
+  });
+  return found == observed.pods.end() ? nullptr : &*found;
+}
+
+}  // namespace paceline::plan

@@ -1,0 +1,37 @@
+#pragma once
+
+// Which pods a job wants, and how each looks. Pure.
+
+#include <string>
+#include <vector>
+
+#include "controller/plan/observed.h"
+
+namespace paceline::plan {
+
+// One place for a pod. Chief first, then workers by index: the ring; then servers and evaluators.
+struct Slot {
+  Role role = Role::kWorker;
+  int index = 0;
+  const api::ReplicaSpec* replica = nullptr;  // of the job that the slot was made from
+};
+std::vector<Slot> desired_slots(const api::TrainingJob& job);
+
+// The member whose success is the job's: the chief, or worker 0.
+Slot leader_slot(const api::TrainingJob& job);
+
+// <job>-<role>-<index>-<attempt>
+std::string pod_name(const api::TrainingJob& job, Role role, int index, int attempt);
+
+// "worker-3", as in logs and member lists
+std::string slot_name(Role role, int index);
+
+// Command, environment and threads. The template's own command, args and env pass through; PACELINE_* are
+// ours. Cores are shared out evenly among the job's pods, at least one thread each, unless the template
+// limits its processor time.
+cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot);
+
+// The pod in a slot; null where there is none.
+const cluster::Pod* find_pod(const Observed& observed, Role role, int index);
+
+}  // namespace paceline::plan

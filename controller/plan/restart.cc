@@ -1,0 +1,112 @@
+#include "controller/plan/restart.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/text.h"
+#include "controller/plan/cause.h"
+#include "controller/plan/pods.h"
+#include "controller/plan/rules.h"
+
+namespace paceline::plan {
+
+namespace {
+
+// Restarts of the ring that count, or that don't count, against backoffLimit.
+std::int64_t counted(const api::Restarts& restarts, bool charged) {
+  std::int64_t sum = 0;
+  for (const api::RestartCount& each : restarts.by_cause) {
+    const bool resized = each.cause == api::RestartCause::kResized;
+    if (api::in_ring(each.role) && !resized && api::is_charged(each.cause) == charged) sum += each.count;
+  }
+  return sum;
+}
+
+bool trained_for_long(const Observed& observed) {
+  for (const api::Condition& condition : observed.job.status.conditions) {
+    if (condition.type == "Running" && condition.status)
+      return observed.now - condition.last_transition >= observed.limits.healthy_after;
+  }
+  return false;
+}
+
+Duration back_off(const Limits& limits, std::int64_t in_a_row) {
+  if (in_a_row <= 1) return Duration::zero();
+  Duration wait = limits.first_back_off;
+  for (std::int64_t i = 2; i < in_a_row && wait < limits.longest_back_off; ++i) wait *= 2;
+  return std::min(wait, limits.longest_back_off);
+}
+
+}  // namespace
+
+void count_restart(api::Restarts& restarts, Role role, api::RestartCause cause) {
+  ++restarts.total;
+  const auto order = [](const api::RestartCount& each) { return std::tuple(each.role, each.cause); };
+  const auto place = std::ranges::lower_bound(restarts.by_cause, std::tuple(role, cause), {}, order);
+  if (place != restarts.by_cause.end() && place->role == role && place->cause == cause) {
+    ++place->count;
+  } else {
+    restarts.by_cause.insert(place, {role, cause, 1});
+  }
+}
+
+void skip_to_next_attempt(api::Restarts& restarts) {
+  ++restarts.attempt;
+  restarts.full_attempt = restarts.attempt;
+  restarts.size = 0;
+  restarts.in_a_row = 0;
+  restarts.not_before.reset();
+}
+
+void begin_attempt(const Observed& observed, Role role, api::RestartCause cause, const std::string& reason,
+                   const std::string& message, Duration grace, Plan& plan) {
+  api::Restarts& restarts = plan.status.restarts;
+  const bool resized = cause == api::RestartCause::kResized;
+  restarts.in_a_row = resized || trained_for_long(observed) ? (resized ? 0 : 1) : restarts.in_a_row + 1;
+  count_restart(restarts, role, cause);
+  ++restarts.attempt;
+  restarts.size = 0;
+  restarts.not_before.reset();
+  const Duration wait = back_off(observed.limits, restarts.in_a_row);
+  if (wait > Duration::zero()) restarts.not_before = observed.now + wait;
+  const std::string when = wait > Duration::zero() ? str_cat(" in ", format_duration(wait)) : "";
+  enter_phase(observed, api::Phase::kRestarting, reason,
+              str_cat(message, "; all members start again", when, " (attempt ", restarts.attempt, ")"), plan);
+  for (const cluster::Pod& pod : observed.pods) {
+    if (!api::in_ring(pod.spec.role) || pod.ended() || pod.deleting) continue;
+    plan.actions.push_back(
+        DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace, str_cat("restart: ", message)});
+  }
+  requeue(wait, plan);
+}
+
+bool restart_by_policy(const Observed& observed, Blame& blame, Plan& plan) {
+  const auto& replica = api::replica_spec(observed.job, blame.role);
+  if (!replica || replica->restart_policy == api::RestartPolicy::kNever) return false;
+  const api::RestartCause cause = cause_of(blame);
+  if (!may_restart(replica->restart_policy, blame)) {
+    blame.message += "; exit codes 1 to 127 are permanent (restartPolicy: ExitCode)";
+    return false;
+  }
+  const bool charged = api::is_charged(cause);
+  const std::int64_t count = counted(plan.status.restarts, charged);
+  if (charged && count >= observed.job.spec.run_policy.backoff_limit) {
+    blame.reason = "BackoffLimitExceeded";
+    blame.message +=
+        str_cat("; the members were started again ", count, " times already (spec.runPolicy.backoffLimit)");
+    return false;
+  }
+  if (!charged && count >= observed.limits.disruptions) {
+    blame.reason = "DisruptionLimitExceeded";
+    blame.message +=
+        str_cat("; the members were started again ", count,
+                " times for reasons that are not the job's fault, which is this cluster's limit");
+    return false;
+  }
+  begin_attempt(observed, blame.role, cause, api::name(cause), blame.message, observed.limits.failure_grace,
+                plan);
+  plan.blamed = blame.pod;
+  return true;
+}
+
+}  // namespace paceline::plan

@@ -1,0 +1,27 @@
+#pragma once
+
+// Attempts begin and are counted here. Pure.
+
+#include <string>
+
+#include "controller/plan/blame.h"
+#include "controller/plan/plan.h"
+
+namespace paceline::plan {
+
+// By the lost member's restart policy, the budget and the job's size: true: the next attempt begins. False:
+// the job is to fail, and `blame` says why the member was not started again; unchanged where the policy is
+// Never.
+bool restart_by_policy(const Observed& observed, Blame& blame, Plan& plan);
+
+// The members leave, with this grace, and the next attempt's come when they have. `role` and `cause` are
+// counted.
+void begin_attempt(const Observed& observed, Role role, api::RestartCause cause, const std::string& reason,
+                   const std::string& message, Duration grace, Plan& plan);
+
+// Numbers that were used are never used again: what follows a suspension, for all pods.
+void skip_to_next_attempt(api::Restarts& restarts);
+
+void count_restart(api::Restarts& restarts, Role role, api::RestartCause cause);
+
+}  // namespace paceline::plan

@@ -1,0 +1,59 @@
+// Servers and evaluators stand beside the ring: none of them lets the job fail or succeed. One that ends is
+// replaced by its own restart policy, at most backoffLimit times where that was its fault; they go when the
+// leader has decided the job (rule_success).
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/text.h"
+#include "controller/plan/attempts.h"
+#include "controller/plan/cause.h"
+#include "controller/plan/pods.h"
+#include "controller/plan/restart.h"
+#include "controller/plan/rules.h"
+
+namespace paceline::plan {
+
+namespace {
+
+std::int64_t& replacements(api::Restarts& restarts, const cluster::PodSpec& spec) {
+  const auto order = [](const api::Replacement& each) { return std::tuple(each.role, each.index); };
+  const auto place = std::ranges::lower_bound(restarts.replacements,
+                                              std::tuple(spec.role, std::int64_t{spec.index}), {}, order);
+  if (place != restarts.replacements.end() && place->role == spec.role && place->index == spec.index)
+    return place->count;
+  return restarts.replacements.insert(place, {spec.role, spec.index, 0})->count;
+}
+
+bool is_replaced(const Observed& observed, const cluster::Pod& pod, const Blame& blame, std::int64_t before) {
+  const auto& replica = api::replica_spec(observed.job, pod.spec.role);
+  if (!replica || pod.spec.index >= replica->replicas) return false;
+  const bool well = pod.phase == cluster::PodPhase::kSucceeded;
+  if (well) return replica->restart_policy == api::RestartPolicy::kAlways;
+  const bool charged = api::is_charged(cause_of(blame));
+  const std::int64_t most =
+      charged ? observed.job.spec.run_policy.backoff_limit : observed.limits.disruptions;
+  return before < most && may_restart(replica->restart_policy, blame);
+}
+
+}  // namespace
+
+void rule_beside(const Observed& observed, Plan& plan) {
+  if (training_finished(observed)) return;
+  for (const cluster::Pod& pod : observed.pods) {
+    if (api::in_ring(pod.spec.role) || !pod.ended() || pod.deleting) continue;
+    const Blame blame = blame_pod(observed, pod);
+    const Slot slot{pod.spec.role, pod.spec.index};
+    const std::int64_t before =
+        wanted_attempt(observed.job, slot.role, slot.index) - observed.job.status.restarts.full_attempt;
+    if (!is_replaced(observed, pod, blame, before)) continue;
+    ++replacements(plan.status.restarts, pod.spec);
+    const api::RestartCause cause = cause_of(blame);
+    count_restart(plan.status.restarts, pod.spec.role, cause);
+    record_event(observed, true, api::name(cause), blame.message,
+                 str_cat(slot_name(slot.role, slot.index), " is replaced"), plan);
+    requeue(Duration::zero(), plan);
+  }
+}
+
+}  // namespace paceline::plan

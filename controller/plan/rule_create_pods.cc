@@ -1,0 +1,43 @@
+// Creates what is missing, in batches that may double (a command that fails at once fails few times): at
+// first Limits::first_batch, then as many as there are. Names are deterministic, so what a stale list hides
+// is refused by the cluster. A member's place stays empty while one of an earlier attempt still lives, and
+// until a restart's back-off has passed.
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "controller/plan/attempts.h"
+#include "controller/plan/pods.h"
+#include "controller/plan/rules.h"
+
+namespace paceline::plan {
+
+void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan) {
+  if (training_finished(observed)) return;
+  const auto& not_before = observed.job.status.restarts.not_before;
+  if (not_before && *not_before > observed.now) return requeue(*not_before - observed.now, plan);
+  const std::vector<Slot> slots = desired_slots(observed.job);
+  std::vector<Slot> missing;
+  for (const Slot& slot : slots) {
+    if (find_pod(observed, slot.role, slot.index) != nullptr) continue;
+    if (!earlier_lives(whole, slot.role)) missing.push_back(slot);
+  }
+  plan.status.restarts.size = api::member_count(observed.job);
+  if (missing.empty()) return;
+  const auto here = slots.size() - missing.size();
+  const auto batch = std::clamp(
+      here, static_cast<std::size_t>(std::max(1, observed.limits.first_batch)),
+      static_cast<std::size_t>(std::max(observed.limits.first_batch, observed.limits.largest_batch)));
+  for (std::size_t i = 0; i < std::min(batch, missing.size()); ++i) {
+    const Slot& slot = missing[i];
+    plan.actions.push_back(
+        CreatePod{pod_spec(observed, slot),
+                  str_cat(slot_name(slot.role, slot.index), " of ", slots.size(), " pods is missing")});
+  }
+  if (missing.size() > batch) requeue(Duration::zero(), plan);
+  if (!plan.status.start_time) plan.status.start_time = observed.now;
+  enter_phase(observed, api::Phase::kStarting, "CreatingPods", str_cat("creating ", slots.size(), " pods"),
+              plan);
+}
+
+}  // namespace paceline::plan

@@ -1,0 +1,168 @@
+// One member lost: the ring starts again, or the job is lost, by restartPolicy and backoffLimit (restart.h).
+// The message names the culprit, not its victims (blame.h). What a pod's end alone says may be a victim's
+// view: while there is a coordinator that has not spoken, its verdict is waited for, Limits::verdict_grace
+// long; likewise for the exit status of a member that it declares dead.
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "controller/plan/attempts.h"
+#include "controller/plan/cause.h"
+#include "controller/plan/pods.h"
+#include "controller/plan/restart.h"
+#include "controller/plan/rules.h"
+
+namespace paceline::plan {
+
+namespace {
+
+void end_by(const Observed& observed, const Blame& blame, Plan& plan) {
+  std::string message = blame.message;
+  for (std::size_t i = 0; i < blame.victims.size(); ++i) {
+    message += str_cat(i == 0 ? "; as a consequence " : ", ", blame.victims[i]);
+  }
+  end_job(observed, api::Phase::kFailed, blame.reason, message, plan);
+  plan.blamed = blame.pod;
+  clean_pods(observed, observed.limits.failure_grace, str_cat("the job has failed: ", blame.message), plan);
+}
+
+// A lost member: another attempt, or the end.
+void fail_by(const Observed& observed, Blame blame, Plan& plan) {
+  if (restart_by_policy(observed, blame, plan)) return;
+  end_by(observed, blame, plan);
+}
+
+void fail(const Observed& observed, const std::string& reason, const std::string& message, Plan& plan) {
+  Blame blame;
+  blame.reason = reason;
+  blame.message = message;
+  end_by(observed, blame, plan);
+}
+
+// How long ago the first pod failed.
+Duration since_first_failure(const Observed& observed) {
+  Duration longest{};
+  for (const cluster::Pod& pod : observed.pods) {
+    if (pod.phase == cluster::PodPhase::kFailed && !pod.deleting && pod.finished &&
+        api::in_ring(pod.spec.role)) {
+      longest = std::max(longest, observed.now - *pod.finished);
+    }
+  }
+  return longest;
+}
+
+bool by_verdict(const Observed& observed, Plan& plan) {
+  const Culprit& culprit = *observed.report->culprit;
+  const cluster::Pod* pod = find_pod(observed, culprit.role, culprit.index);
+  const bool has_end = culprit.signal || culprit.exit_code || pod == nullptr || pod->ended();
+  const bool will_end = culprit.kind == CulpritKind::kDead || culprit.kind == CulpritKind::kFailed;
+  if (will_end && !has_end && culprit.age < observed.limits.verdict_grace) {
+    requeue(observed.limits.verdict_grace - culprit.age, plan);
+    return true;
+  }
+  fail_by(observed, blame_by_verdict(observed), plan);
+  return true;
+}
+
+bool by_pods(const Observed& observed, Plan& plan) {
+  const std::optional<Blame> blame = blame_by_pods(observed);
+  if (!blame) return false;
+  const bool may_explain = observed.report && !(blame->pod && blame->pod->reason == "StartError");
+  const Duration since = since_first_failure(observed);
+  if (may_explain && observed.report->phase != ReportPhase::kFailed &&
+      since < observed.limits.verdict_grace) {
+    requeue(observed.limits.verdict_grace - since, plan);
+    return true;
+  }
+  fail_by(observed, *blame, plan);
+  return true;
+}
+
+bool by_report(const Observed& observed, Plan& plan) {
+  if (!observed.report) return false;
+  const JobReport& report = *observed.report;
+  if (report.phase != ReportPhase::kFailed && report.phase != ReportPhase::kStopped) return false;
+  const std::string said = report.reason.empty() ? "it gave no reason" : report.reason;
+  fail(observed, report.phase == ReportPhase::kFailed ? "TrainingFailed" : "Stopped",
+       str_cat("the coordinator ended the job at step ", report.progress.step, ": ", said), plan);
+  return true;
+}
+
+bool by_creation(const Observed& observed, Plan& plan) {
+  const int most = observed.limits.create_failures;
+  if (!observed.create_failure || most == 0 || observed.create_failure->count < most) return false;
+  const CreateFailure& failure = *observed.create_failure;
+  fail(observed, "PodNotCreated",
+       str_cat("pod ", failure.pod, " could not be created, ", failure.count,
+               " times in a row: ", failure.error),
+       plan);
+  return true;
+}
+
+// A running pod that never joined.
+bool by_absence(const Observed& observed, Plan& plan) {
+  if (!observed.report || observed.report->phase != ReportPhase::kForming ||
+      observed.report->generation.value > 0)
+    return false;
+  for (const cluster::Pod& pod : observed.pods) {
+    if (pod.phase != cluster::PodPhase::kRunning || pod.deleting || !pod.started ||
+        !api::in_ring(pod.spec.role))
+      continue;
+    const bool joined = std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
+      return member.role == pod.spec.role && member.index == pod.spec.index && !member.id.value.empty();
+    });
+    if (joined) continue;
+    const Duration left = *pod.started + observed.limits.attach_timeout - observed.now;
+    if (left > Duration::zero()) {
+      requeue(left, plan);
+      continue;
+    }
+    const std::string who = describe(pod.spec.role, pod.spec.index, pod.spec.name, pod.pid);
+    Blame blame = blame_pod(observed, pod);
+    blame.reason = "MemberMissing";
+    blame.kind = CulpritKind::kMissing;
+    blame.message =
+        str_cat(who, " runs, but did not join within ", format_duration(observed.limits.attach_timeout),
+                "; its command must attach to PACELINE_COORDINATOR");
+    fail_by(observed, blame, plan);
+    return true;
+  }
+  return false;
+}
+
+// Somebody deletes a member's pod, or has deleted it, while the ring trains: nobody needs to wait for its end
+// to know that the ring must start again. Where the policy is Never, what becomes of it decides.
+bool by_deletion(const Observed& observed, Plan& plan) {
+  if (plan.status.phase != api::Phase::kRunning) return false;
+  for (const Slot& slot : desired_slots(observed.job)) {
+    const auto& replica = api::replica_spec(observed.job, slot.role);
+    if (!api::in_ring(slot.role) || replica->restart_policy == api::RestartPolicy::kNever) continue;
+    const cluster::Pod* found = find_pod(observed, slot.role, slot.index);
+    if (found != nullptr && (!found->deleting || found->ended())) continue;
+    cluster::Pod pod;
+    pod.spec.role = slot.role;
+    pod.spec.index = slot.index;
+    pod.spec.name =
+        pod_name(observed.job, slot.role, slot.index, wanted_attempt(observed.job, slot.role, slot.index));
+    pod.deleting = true;
+    if (found != nullptr) pod = *found;
+    Blame blame = blame_pod(observed, pod);
+    if (found == nullptr)
+      blame.message = str_cat(describe(slot.role, slot.index, pod.spec.name, 0), " was deleted");
+    if (!restart_by_policy(observed, blame, plan)) end_by(observed, blame, plan);
+    plan.blamed.reset();  // its log goes with it
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool rule_failure(const Observed& observed, Plan& plan) {
+  if (training_finished(observed)) return false;
+  if (observed.report && observed.report->culprit) return by_verdict(observed, plan);
+  return by_pods(observed, plan) || by_deletion(observed, plan) || by_report(observed, plan) ||
+         by_creation(observed, plan) || by_absence(observed, plan);
+}
+
+}  // namespace paceline::plan

@@ -1,0 +1,18 @@
+// Replicas were edited: the ring starts again in its new size, from the newest checkpoint.
+
+#include "base/text.h"
+#include "controller/plan/restart.h"
+#include "controller/plan/rules.h"
+
+namespace paceline::plan {
+
+bool rule_resize(const Observed& observed, Plan& plan) {
+  const std::int64_t size = plan.status.restarts.size, wanted = api::member_count(observed.job);
+  if (size == 0 || size == wanted || training_finished(observed)) return false;
+  begin_attempt(observed, Role::kWorker, api::RestartCause::kResized, "Resized",
+                str_cat("the job had ", size, " members and shall have ", wanted), observed.limits.stop_grace,
+                plan);
+  return true;
+}
+
+}  // namespace paceline::plan

@@ -1,0 +1,125 @@
+// Copies what is known into the status: members, view, progress, results; a job whose members train is
+// Running.
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/text.h"
+#include "controller/plan/attempts.h"
+#include "controller/plan/pods.h"
+#include "controller/plan/rules.h"
+
+namespace paceline::plan {
+
+namespace {
+
+const ReportedMember* find_member(const Observed& observed, Role role, int index) {
+  if (!observed.report) return nullptr;
+  const auto& members = observed.report->members;
+  const auto found = std::ranges::find_if(
+      members, [&](const ReportedMember& member) { return member.role == role && member.index == index; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+api::MemberStatus member_status(const Observed& observed, const cluster::Pod& pod) {
+  api::MemberStatus status;
+  status.role = pod.spec.role;
+  status.index = pod.spec.index;
+  status.pod = pod.spec.name;
+  status.host = pod.host;
+  status.pid = pod.pid;
+  status.phase = pod.deleting ? "Deleting" : cluster::pod_phase_name(pod.phase);
+  const ReportedMember* member = find_member(observed, pod.spec.role, pod.spec.index);
+  if (member == nullptr) return status;
+  status.rank = member->rank;
+  status.step = member->step;
+  status.compute_fraction = member->compute_fraction;
+  status.wait_fraction = member->wait_fraction;
+  if (!pod.ended() && !pod.deleting && !member->phase.empty()) status.phase = member->phase;
+  return status;
+}
+
+// A pod that is gone keeps its last word; of a job that has ended it was deleted, if it had not ended itself.
+void copy_members(const Observed& observed, api::Status& status) {
+  for (api::MemberStatus& member : status.members) {
+    const bool here = std::ranges::any_of(
+        observed.pods, [&](const cluster::Pod& pod) { return pod.spec.name == member.pod; });
+    const bool ended = member.phase == "Succeeded" || member.phase == "Failed";
+    if (!here && !ended && is_terminal(status.phase)) member.phase = "Deleted";
+  }
+  const auto order = [](const api::MemberStatus& member) { return std::tuple(member.role, member.index); };
+  for (const cluster::Pod& pod : observed.pods) {
+    const api::MemberStatus now = member_status(observed, pod);
+    const auto place = std::ranges::lower_bound(status.members, order(now), {}, order);
+    if (place != status.members.end() && order(*place) == order(now)) {
+      *place = now;
+    } else {
+      status.members.insert(place, now);
+    }
+  }
+}
+
+void copy_report(const JobReport& report, api::Status& status) {
+  status.view.generation = std::max(status.view.generation, report.generation);
+  const auto in_view =
+      std::ranges::count_if(report.members, [](const ReportedMember& member) { return member.rank >= 0; });
+  if (in_view > 0) status.view.size = in_view;
+  const bool resumed = report.attempt > 0 && report.phase == ReportPhase::kRunning;  // from an earlier step
+  if (report.progress.step >= status.progress.step || resumed) status.progress = report.progress;
+  if (!report.model_path.empty()) status.model = report.model_path;
+  if (!report.checkpoint_path.empty()) status.last_checkpoint = report.checkpoint_path;
+}
+
+void note_running(const Observed& observed, Plan& plan) {
+  if (observed.report) {
+    if (observed.report->phase != ReportPhase::kRunning) return;
+    enter_phase(observed, api::Phase::kRunning, "MembersTrain",
+                str_cat("view ", observed.report->generation.value, " with ", plan.status.view.size,
+                        " members trains"),
+                plan);
+    return;
+  }
+  const auto running = std::ranges::count_if(observed.pods, [](const cluster::Pod& pod) {
+    return pod.phase == cluster::PodPhase::kRunning && api::in_ring(pod.spec.role);
+  });
+  if (running < api::member_count(observed.job)) return;
+  enter_phase(observed, api::Phase::kRunning, "PodsRun", str_cat("all ", running, " pods run"), plan);
+}
+
+void count_replicas(const Observed& whole, api::Status& status) {
+  status.replica_statuses.clear();
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    if (!api::replica_spec(whole.job, role)) continue;
+    api::ReplicaStatus counts{.role = role};
+    for (const cluster::Pod& pod : whole.pods) {
+      if (pod.spec.role != role) continue;
+      const bool now = pod.spec.attempt == wanted_attempt(whole.job, role, pod.spec.index);
+      counts.active += pod.ended() ? 0 : 1;
+      counts.ready += now && pod.phase == cluster::PodPhase::kRunning && !pod.deleting ? 1 : 0;
+      counts.succeeded += now && pod.phase == cluster::PodPhase::kSucceeded ? 1 : 0;
+      counts.failed += now && pod.phase == cluster::PodPhase::kFailed ? 1 : 0;
+    }
+    status.replica_statuses.push_back(counts);
+  }
+}
+
+}  // namespace
+
+void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
+  plan.status.observed_generation = observed.generation;
+  count_replicas(whole, plan.status);
+  copy_members(observed, plan.status);
+  // Of a job that has ended too: what members say as they leave comes after the decision to stop.
+  if (observed.report) copy_report(*observed.report, plan.status);
+  const bool same_attempt = plan.status.restarts.attempt == observed.job.status.restarts.attempt;
+  if (!is_terminal(plan.status.phase) && same_attempt) note_running(observed, plan);
+  const api::RunPolicy& policy = observed.job.spec.run_policy;
+  const bool any_left = std::ranges::any_of(whole.pods, [](const cluster::Pod& pod) { return !pod.ended(); });
+  const bool may_stay = policy.clean_pod_policy == api::CleanPodPolicy::kNone && !whole.deleted;
+  plan.done = is_terminal(plan.status.phase) && (!any_left || may_stay);
+  if (plan.done && !policy.ttl_seconds_after_finished) plan.requeue_after.reset();
+  if (!is_terminal(plan.status.phase) && observed.report) requeue(observed.limits.refresh, plan);
+  if (plan.status_reason.empty()) plan.status_reason = plan.status.message;
+}
+
+}  // namespace paceline::plan

@@ -1,0 +1,77 @@
+// The leader (the chief, or worker 0) decides the job's success; the others then end by themselves within
+// Limits::finish_grace, or are made to. A failure after that costs a warning, not the job: the model is
+// there.
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "controller/plan/pods.h"
+#include "controller/plan/rules.h"
+
+namespace paceline::plan {
+
+namespace {
+
+// Since when training is over: by the report, or by the leader's end.
+Duration since_finish(const Observed& observed) {
+  if (observed.report) return observed.report->in_phase;
+  const Slot leader = leader_slot(observed.job);
+  const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
+  return pod != nullptr && pod->finished ? observed.now - *pod->finished : Duration::zero();
+}
+
+std::string success_message(const Observed& observed) {
+  if (!observed.report) return "the leader's process ended well";
+  const api::Progress& progress = observed.report->progress;
+  std::string message = str_cat("training finished after ", progress.step, " steps");
+  if (progress.test_accuracy) message += str_cat(", test accuracy ", *progress.test_accuracy);
+  for (const cluster::Pod& pod : observed.pods) {
+    if (pod.phase == cluster::PodPhase::kFailed && !pod.deleting && api::in_ring(pod.spec.role)) {
+      message += str_cat("; afterwards ", slot_name(pod.spec.role, pod.spec.index), " ", describe_end(pod));
+    }
+  }
+  return message;
+}
+
+// All processes ended with code 0, but the coordinator does not say that training finished: its last words
+// may be under way.
+void ended_without_finishing(const Observed& observed, Plan& plan) {
+  const std::vector<Slot> slots = desired_slots(observed.job);
+  WallTime last{};
+  for (const Slot& slot : slots) {
+    if (!api::in_ring(slot.role)) continue;
+    const cluster::Pod* pod = find_pod(observed, slot.role, slot.index);
+    if (pod == nullptr || pod->phase != cluster::PodPhase::kSucceeded) return;
+    last = std::max(last, pod->finished.value_or(observed.now));
+  }
+  const Duration left = last + observed.limits.report_grace - observed.now;
+  if (left > Duration::zero()) return requeue(left, plan);
+  end_job(observed, api::Phase::kFailed, "NotFinished",
+          str_cat("all pods exited with code 0, but training stood at step ", observed.report->progress.step,
+                  " and did not finish; does the pods' command train this job?"),
+          plan);
+  plan.blamed = *find_pod(observed, slots.front().role, slots.front().index);
+}
+
+}  // namespace
+
+void rule_success(const Observed& observed, Plan& plan) {
+  if (!training_finished(observed)) {
+    if (observed.report) ended_without_finishing(observed, plan);
+    return;
+  }
+  const auto end = [&] {
+    end_job(observed, api::Phase::kSucceeded, "TrainingFinished", success_message(observed), plan);
+    clean_pods(observed, observed.limits.stop_grace, "the job has succeeded", plan);
+  };
+  const bool running = std::ranges::any_of(
+      observed.pods, [](const cluster::Pod& pod) { return !pod.ended() && api::in_ring(pod.spec.role); });
+  if (!running) return end();
+  const Duration left = observed.limits.finish_grace - since_finish(observed);
+  if (left > Duration::zero()) return requeue(left, plan);
+  if (observed.job.spec.run_policy.clean_pod_policy == api::CleanPodPolicy::kNone) return end();
+  delete_running_pods(observed, observed.limits.failure_grace, "training is over, but this pod did not end",
+                      plan);
+}
+
+}  // namespace paceline::plan

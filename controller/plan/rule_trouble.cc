@@ -1,0 +1,63 @@
+// Why pods don't run yet, in the API server's or the kubelet's words: refused (quota, admission),
+// unschedulable, an image that can't be pulled, a Secret that is missing. Shown in the status' reason and
+// message and in condition Running.
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "controller/plan/pods.h"
+#include "controller/plan/rules.h"
+
+namespace paceline::plan {
+
+namespace {
+
+constexpr std::string_view kOnTheWay[] = {"", "Pending", "Scheduled", "ContainerCreating", "PodInitializing"};
+
+struct Trouble {
+  std::string reason, message;
+};
+
+std::optional<Trouble> trouble_of(const Observed& observed) {
+  if (observed.create_failure && observed.create_failure->count > 0) {
+    const CreateFailure& failure = *observed.create_failure;
+    return Trouble{"PodNotCreated", str_cat("pod ", failure.pod, " could not be created: ", failure.error)};
+  }
+  for (const cluster::Pod& pod : observed.pods) {
+    if (pod.phase != cluster::PodPhase::kPending || pod.deleting) continue;
+    if (std::ranges::find(kOnTheWay, pod.reason) != std::end(kOnTheWay)) continue;
+    return Trouble{
+        pod.reason,
+        str_cat(slot_name(pod.spec.role, pod.spec.index), " (pod ", pod.spec.name, ") ",
+                pod.message.empty() ? "does not start" : str_cat("does not start: ", pod.message))};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void rule_trouble(const Observed& observed, Plan& plan) {
+  api::Status& status = plan.status;
+  if (status.phase != api::Phase::kStarting && status.phase != api::Phase::kRestarting) return;
+  if (const auto trouble = trouble_of(observed)) {
+    const bool news = status.reason != trouble->reason;
+    status.reason = trouble->reason;
+    status.message = trouble->message;
+    set_condition(observed, "Running", false, trouble->reason, trouble->message, status);
+    if (!news) return;
+    record_event(observed, true, trouble->reason, trouble->message, "a pod does not start", plan);
+    return;
+  }
+  const auto running = std::ranges::find(status.conditions, "Running", &api::Condition::type);
+  const bool was_in_trouble = running != status.conditions.end() && !running->status &&
+                              running->reason == status.reason && running->message == status.message &&
+                              std::ranges::none_of(status.conditions, [&](const api::Condition& each) {
+                                return each.status && each.message == status.message;
+                              });
+  if (!was_in_trouble) return;
+  status.reason = "CreatingPods";
+  status.message = "all pods are on their way";
+  set_condition(observed, "Running", false, status.reason, status.message, status);
+}
+
+}  // namespace paceline::plan

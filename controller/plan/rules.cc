@@ -1,0 +1,101 @@
+#include "controller/plan/rules.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "controller/plan/pods.h"
+
+namespace paceline::plan {
+
+namespace {
+
+constexpr const char* kExclusive[] = {"Running", "Restarting", "Suspended", "Succeeded", "Failed"};
+
+bool may_enter(api::Phase from, api::Phase to) {
+  using api::Phase;
+  if (is_terminal(from) || to == Phase::kPending) return false;
+  if (from == to) return to == Phase::kRestarting;  // once more, for another reason
+  if (to == Phase::kStarting) return from == Phase::kPending || from == Phase::kSuspended;
+  return to != Phase::kRunning || from != Phase::kSuspended;
+}
+
+}  // namespace
+
+void set_condition(const Observed& observed, const std::string& type, bool value, const std::string& reason,
+                   const std::string& message, api::Status& status) {
+  auto found = std::ranges::find(status.conditions, type, &api::Condition::type);
+  if (found == status.conditions.end())
+    found = status.conditions.insert(found, api::Condition{type, !value, "", "", observed.now, {}});
+  if (found->status != value) found->last_transition = observed.now;
+  found->status = value;
+  found->reason = reason;
+  found->message = message;
+  found->observed_generation = observed.generation;
+}
+
+bool training_finished(const Observed& observed) {
+  if (observed.report) return observed.report->phase == ReportPhase::kFinished;
+  const Slot leader = leader_slot(observed.job);
+  const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
+  return pod != nullptr && pod->phase == cluster::PodPhase::kSucceeded;
+}
+
+void delete_running_pods(const Observed& observed, Duration grace, const std::string& reason, Plan& plan) {
+  for (const cluster::Pod& pod : observed.pods) {
+    if (pod.ended() || (pod.deleting && grace > Duration::zero())) continue;
+    plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace, reason});
+  }
+}
+
+void clean_pods(const Observed& observed, Duration grace, const std::string& reason, Plan& plan) {
+  const api::CleanPodPolicy policy = observed.job.spec.run_policy.clean_pod_policy;
+  if (policy == api::CleanPodPolicy::kNone) return;
+  delete_running_pods(observed, grace, reason, plan);
+  if (policy != api::CleanPodPolicy::kAll) return;
+  for (const cluster::Pod& pod : observed.pods) {
+    if (!pod.ended() || pod.deleting) continue;
+    plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace, reason});
+  }
+}
+
+void enter_phase(const Observed& observed, api::Phase phase, const std::string& reason,
+                 const std::string& message, Plan& plan) {
+  api::Status& status = plan.status;
+  if (!may_enter(status.phase, phase)) return;
+  const bool bad = phase == api::Phase::kFailed || phase == api::Phase::kRestarting;
+  for (const char* type : kExclusive) {
+    const auto known = std::ranges::find(status.conditions, type, &api::Condition::type);
+    if (type != std::string_view(api::name(phase)) && known != status.conditions.end() && known->status)
+      set_condition(observed, type, false, reason, message, status);
+  }
+  status.phase = phase;
+  status.reason = reason;
+  status.message = message;
+  if (phase != api::Phase::kStarting)
+    set_condition(observed, api::name(phase), true, reason, message, status);
+  const std::string why = str_cat("the job's phase is now ", api::name(phase));
+  record_event(observed, bad, reason, message, why, plan);
+  plan.status_reason = message;
+}
+
+void end_job(const Observed& observed, api::Phase phase, const std::string& reason,
+             const std::string& message, Plan& plan) {
+  if (is_terminal(plan.status.phase)) return;
+  enter_phase(observed, phase, reason, message, plan);
+  plan.status.completion_time = observed.now;
+}
+
+void record_event(const Observed& observed, bool warning, const std::string& reason,
+                  const std::string& message, const std::string& why, Plan& plan) {
+  RecordEvent record;
+  record.event = {observed.job.metadata.ns, observed.job.metadata.name, warning, reason, message};
+  record.reason = why;
+  plan.actions.emplace_back(std::move(record));
+}
+
+void requeue(Duration wait, Plan& plan) {
+  wait = std::max(wait, Duration::zero());
+  if (!plan.requeue_after || wait < *plan.requeue_after) plan.requeue_after = wait;
+}
+
+}  // namespace paceline::plan

@@ -1,0 +1,63 @@
+#pragma once
+
+// The planner's rules. Each looks at what is observed and adds to the plan; plan.cc says in which order they
+// run and which of them ends the story. Pure.
+
+#include <string>
+
+#include "controller/plan/blame.h"
+#include "controller/plan/plan.h"
+
+namespace paceline::plan {
+
+// True: the job is not to run (any more); later rules must not create pods or end it otherwise.
+bool rule_stop(const Observed& observed, Plan& plan);
+bool rule_finished(const Observed& observed, Plan& plan);
+bool rule_suspend(const Observed& observed, Plan& plan);
+bool rule_deadline(const Observed& observed, Plan& plan);
+bool rule_resize(const Observed& observed, Plan& plan);
+bool rule_failure(const Observed& observed, Plan& plan);
+
+// The rules see the present attempt only; `whole` has what is left of earlier ones too.
+void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan);
+void rule_beside(const Observed& observed, Plan& plan);
+void rule_success(const Observed& observed, Plan& plan);
+// These run always, last.
+void rule_leftovers(const Observed& whole, Plan& plan);
+void rule_trouble(const Observed& observed, Plan& plan);
+void rule_status(const Observed& observed, const Observed& whole, Plan& plan);
+
+// ---- what several rules do
+
+// Whether training is over and well: the coordinator says so, or, without one, the leader's process ended
+// well.
+bool training_finished(const Observed& observed);
+
+// Every pod that still runs and is not being deleted yet (or every one that runs, where the grace is zero) is
+// deleted.
+void delete_running_pods(const Observed& observed, Duration grace, const std::string& reason, Plan& plan);
+
+// Ends the job: the status' phase, reason and message, conditions, completion time, and an event.
+void end_job(const Observed& observed, api::Phase phase, const std::string& reason,
+             const std::string& message, Plan& plan);
+
+// What is left of a job that has ended goes as cleanPodPolicy says.
+void clean_pods(const Observed& observed, Duration grace, const std::string& reason, Plan& plan);
+
+// "Created", "Running", ...: the time of its last transition stays where the value does.
+void set_condition(const Observed& observed, const std::string& type, bool value, const std::string& reason,
+                   const std::string& message, api::Status& status);
+
+// Moves the phase on, with its condition and an event: from Pending over Starting to Running, between these
+// and Restarting or Suspended, and from each of them to an end, which is for good. Of Running, Restarting,
+// Suspended, Succeeded and Failed at most one condition is true.
+void enter_phase(const Observed& observed, api::Phase phase, const std::string& reason,
+                 const std::string& message, Plan& plan);
+
+void record_event(const Observed& observed, bool warning, const std::string& reason,
+                  const std::string& message, const std::string& why, Plan& plan);
+
+// Look again after `wait`, or earlier where somebody else wants that.
+void requeue(Duration wait, Plan& plan);
+
+}  // namespace paceline::plan

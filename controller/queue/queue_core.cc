@@ -1,0 +1,68 @@
+#include "controller/queue/queue_core.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace paceline::queue {
+
+QueueCore::QueueCore(RateLimits limits, TimePoint now)
+    : back_off_(limits.back_off), bucket_(limits.per_second, limits.burst, now) {}
+
+bool QueueCore::add(const std::string& key, TimePoint now) {
+  if (dirty_.contains(key)) return true;
+  if (dirty_.size() >= kMaxKeys) return false;
+  dirty_.emplace(key, now);
+  ++adds_;
+  if (!processing_.contains(key)) order_.push_back(key);
+  return true;
+}
+
+bool QueueCore::add_at(const std::string& key, TimePoint at, TimePoint now) {
+  if (at <= now) return add(key, now);
+  if (delayed_.size() >= kMaxKeys && !delayed_.contains(key)) return false;
+  delayed_.add(key, at);
+  return true;
+}
+
+bool QueueCore::add_rate_limited(const std::string& key, TimePoint now) {
+  if (delayed_.size() >= kMaxKeys && !delayed_.contains(key)) return false;
+  const Duration wait = std::max(back_off_.next(key), bucket_.reserve(now));
+  return add_at(key, now + wait, now);
+}
+
+std::optional<std::string> QueueCore::take(TimePoint now) {
+  while (dirty_.size() < kMaxKeys) {
+    std::optional<std::string> due = delayed_.take(now);
+    if (!due) break;
+    add(*due, now);
+  }
+  if (order_.empty()) return std::nullopt;
+  std::string key = std::move(order_.front());
+  order_.pop_front();
+  const auto since = dirty_.find(key);
+  processing_[key] = {now - since->second, now};
+  dirty_.erase(since);
+  return key;
+}
+
+TimePoint QueueCore::done(const std::string& key) {
+  const auto work = processing_.find(key);
+  PL_CHECK(work != processing_.end(), "done() is for a key that take() handed out");
+  const TimePoint taken = work->second.taken;
+  processing_.erase(work);
+  if (dirty_.contains(key)) order_.push_back(key);
+  return taken;
+}
+
+bool QueueCore::invariant_holds() const {
+  for (const std::string& key : order_) {
+    if (!dirty_.contains(key) || processing_.contains(key)) return false;
+  }
+  return std::ranges::all_of(dirty_, [&](const auto& entry) {
+    const std::string& key = entry.first;
+    return processing_.contains(key) || std::ranges::count(order_, key) == 1;
+  });
+}
+
+}  // namespace paceline::queue

@@ -1,0 +1,228 @@
+#include "controller/reconcile/coordinators.h"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <atomic>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hex.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "controller/api/training_spec.h"
+#include "controller/plan/plan.h"
+#include "controller/reconcile/report_adapter.h"
+
+namespace paceline::reconcile {
+
+namespace {
+
+constexpr std::size_t kTokenBytes = 32;
+
+// The same for every controller that knows the token: members of one attempt may have been welcomed by
+// several.
+std::string link_key_of(const std::string& token, const std::string& uid) {
+  const std::string text = str_cat("paceline link key ", uid);
+  std::string key(EVP_MAX_MD_SIZE, '\0');
+  unsigned length = 0;
+  const auto* const done = ::HMAC(::EVP_sha256(), token.data(), static_cast<int>(token.size()),
+                                  reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+                                  reinterpret_cast<unsigned char*>(key.data()), &length);
+  PL_CHECK(done != nullptr && length == 32, "HMAC-SHA256 gives 32 bytes");
+  key.resize(length);
+  return key;
+}
+
+}  // namespace
+
+std::vector<coordinator::ExpectedRole> expected_roles(const api::TrainingJob& job) {
+  std::vector<coordinator::ExpectedRole> roles;
+  const auto& specs = job.spec.replica_specs;
+  if (specs.chief && specs.chief->replicas > 0)
+    roles.push_back({Role::kChief, static_cast<int>(specs.chief->replicas)});
+  if (specs.worker && specs.worker->replicas > 0)
+    roles.push_back({Role::kWorker, static_cast<int>(specs.worker->replicas)});
+  return roles;
+}
+
+coordinator::PodFact pod_fact(const cluster::Pod& pod) {
+  return {.role = pod.spec.role,
+          .index = pod.spec.index,
+          .pod = pod.spec.name,
+          .exit_code = pod.exit_code,
+          .signal = pod.signal,
+          .reason = pod.message.empty() ? pod.reason : str_cat(pod.reason, ": ", pod.message)};
+}
+
+// One job's coordinator. Its observer calls end with close().
+class Coordinators::Entry final : public coordinator::RunObserver {
+ public:
+  Entry(std::string key, const StoredJob& job, std::string token, const Logger& log, const Notify& notify)
+      : key_(std::move(key)),
+        uid_(job.uid),
+        token_(std::move(token)),
+        attempt_(job.job.status.restarts.attempt),
+        log_(log),
+        notify_(notify) {}
+  ~Entry() override { close(); }
+
+  std::int64_t attempt() const { return attempt_; }
+  bool is_of(const StoredJob& job) const {
+    return uid_ == job.uid && attempt_ == job.job.status.restarts.attempt;
+  }
+  const std::string& token() const { return token_; }
+  void close() {
+    if (handle_) handle_->close();
+  }
+  void begin(std::unique_ptr<coordinator::JobHandle> handle) {
+    handle_ = std::move(handle);
+    begun_.store(true);
+  }
+  coordinator::JobHandle& handle() { return *handle_; }
+  void pods_seen(const std::vector<cluster::Pod>& pods) {
+    for (const cluster::Pod& pod : pods) {
+      const bool mine = pod.spec.attempt == attempt_ && api::in_ring(pod.spec.role);
+      if (!mine || !pod.ended() || !told_pods_.lock()->insert(pod.uid).second) continue;
+      handle_->pod_ended(pod_fact(pod));
+    }
+  }
+
+  void on_verdict(const coordinator::Verdict& verdict) override {
+    log_.warning(verdict.message, {{"job", key_}, {"reason", coordinator::fault_kind_name(verdict.kind)}});
+    look();
+  }
+  void on_view(const coordinator::ViewRecord& view) override {
+    log_.info(str_cat("view ", view.generation.value, " of ", view.members.size(), " members"),
+              {{"job", key_}, {"reason", "View"}});
+    look();
+  }
+  void on_report_changed() override {
+    if (!begun_.load()) return;
+    const coordinator::JobState state = handle_->report().state;
+    if (last_state_.exchange(state) != state) look();  // heartbeats alone are no reason to reconcile
+  }
+
+ private:
+  void look() {
+    if (notify_) notify_(key_);
+  }
+
+  const std::string key_, uid_, token_;
+  const std::int64_t attempt_;
+  const Logger& log_;
+  const Notify& notify_;
+  std::unique_ptr<coordinator::JobHandle> handle_;
+  std::atomic<bool> begun_{false};
+  std::atomic<coordinator::JobState> last_state_{coordinator::JobState::kForming};
+  Guarded<std::set<std::string>> told_pods_;  // by uid
+};
+
+Coordinators::Coordinators(CoordinatorsOptions options, cluster::Cluster& cluster, Logger log, Notify notify)
+    : options_(std::move(options)), cluster_(cluster), log_(std::move(log)), notify_(std::move(notify)) {}
+
+absl::StatusOr<std::unique_ptr<Coordinators>> Coordinators::start(CoordinatorsOptions options,
+                                                                  cluster::Cluster& cluster,
+                                                                  const Clock& clock, Logger log,
+                                                                  Notify notify) {
+  // A controller that has just begun does not know all jobs yet, and their members must not despair.
+  options.server.refuse_strangers = false;
+  std::unique_ptr<Coordinators> self(
+      new Coordinators(std::move(options), cluster, std::move(log), std::move(notify)));
+  PL_ASSIGN_OR_RETURN(self->server_, coordinator::Server::start(self->options_.server, clock));
+  return self;
+}
+
+Coordinators::~Coordinators() {
+  std::map<std::string, std::shared_ptr<Entry>> entries;
+  entries.swap(*entries_.lock());
+  // The streams break without a word: members wait for the next controller.
+  if (server_) server_->shutdown();
+  entries.clear();
+}
+
+std::size_t Coordinators::size() {
+  return entries_.lock()->size();
+}
+
+std::shared_ptr<Coordinators::Entry> Coordinators::find(const std::string& key) {
+  auto entries = entries_.lock();
+  const auto found = entries->find(key);
+  return found == entries->end() ? nullptr : found->second;
+}
+
+absl::Status Coordinators::job_seen(const std::string& key, const StoredJob& job) {
+  std::shared_ptr<Entry> known = find(key);
+  if (known && known->is_of(job)) return absl::OkStatus();
+  if (known) job_over(key);
+  known.reset();
+  if (job.deleted || plan::is_terminal(job.job.status.phase)) return absl::OkStatus();
+  PL_ASSIGN_OR_RETURN(std::shared_ptr<Entry> made, make(key, job));
+  (*entries_.lock())[key] = std::move(made);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const std::string& key,
+                                                                        const StoredJob& job) {
+  const api::Metadata& metadata = job.job.metadata;
+  PL_ASSIGN_OR_RETURN(const std::string token,
+                      cluster_.ensure_job({.ns = metadata.ns,
+                                           .job = metadata.name,
+                                           .job_uid = job.uid,
+                                           .token = hex(random_bytes(kTokenBytes))}));
+  coordinator::JobConfig config;
+  const api::RunPaths paths{.base_folder = options_.folder,
+                            .checkpoint_directory = options_.folder + "/checkpoints",
+                            .model_directory = options_.folder + "/model",
+                            .resume = true};
+  PL_ASSIGN_OR_RETURN(config.core.training, api::make_training_spec(job.job, paths));
+  config.core.job = key;
+  config.core.link_key = link_key_of(token, job.uid);
+  config.core.roles = expected_roles(job.job);
+  config.core.reattach_limit = options_.reattach_limit;
+  config.token = token;
+  auto entry = std::make_shared<Entry>(key, job, token, log_, notify_);
+  config.observer = entry.get();
+  PL_ASSIGN_OR_RETURN(std::unique_ptr<coordinator::JobHandle> handle, server_->add_job(std::move(config)));
+  entry->begin(std::move(handle));
+  return entry;
+}
+
+void Coordinators::job_over(const std::string& key) {
+  std::shared_ptr<Entry> entry;
+  {
+    auto entries = entries_.lock();
+    const auto found = entries->find(key);
+    if (found == entries->end()) return;
+    entry = std::move(found->second);
+    entries->erase(found);
+  }
+  entry->close();
+}
+
+std::optional<plan::JobReport> Coordinators::report(const std::string& key) {
+  const std::shared_ptr<Entry> entry = find(key);
+  if (!entry) return std::nullopt;
+  plan::JobReport report = to_plan(entry->handle().report());
+  report.attempt = entry->attempt();
+  return report;
+}
+
+void Coordinators::pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) {
+  if (const std::shared_ptr<Entry> entry = find(key)) entry->pods_seen(pods);
+}
+
+void Coordinators::stop(const std::string& key, const std::string& reason) {
+  if (const std::shared_ptr<Entry> entry = find(key)) entry->handle().stop(reason);
+}
+
+std::map<std::string, std::string> Coordinators::pod_environment(const std::string& key) {
+  const std::shared_ptr<Entry> entry = find(key);
+  if (!entry) return {};
+  return {{"PACELINE_COORDINATOR", options_.advertised.empty() ? server_->address() : options_.advertised},
+          {"PACELINE_TOKEN", entry->token()},
+          {"PACELINE_LOG_LEVEL", options_.log_level}};
+}
+
+}  // namespace paceline::reconcile

@@ -1,0 +1,75 @@
+#pragma once
+
+// The coordinators of all jobs that this controller runs, in one gRPC server: what the reconciler asks of
+// them (report_source.h), and who it wakes when one has news.
+//
+// A job's token is the one that the cluster keeps for it (Cluster::ensure_job), and the key of its data links
+// follows from that: so members that a controller before this one has started are known again.
+//
+// Thread-safe. `notify` comes from the server's threads, without locks. Bounds: one coordinator per job that
+// was seen and is not over; streams and messages as coordinator/server.h says.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "base/log.h"
+#include "controller/cluster/cluster.h"
+#include "controller/coordinator/server.h"
+#include "controller/reconcile/report_source.h"
+
+namespace paceline::reconcile {
+
+// What a job's coordinator waits for: the chief and the workers.
+std::vector<coordinator::ExpectedRole> expected_roles(const api::TrainingJob& job);
+// What the cluster says about a pod that ended.
+coordinator::PodFact pod_fact(const cluster::Pod& pod);
+
+struct CoordinatorsOptions {
+  coordinator::ServerOptions server;
+  std::string advertised;            // PACELINE_COORDINATOR of the pods; empty: the server's own address
+  std::string log_level = "info";    // of members
+  std::string folder = "/paceline";  // in pods: relative paths start here, models and checkpoints go here
+  Duration reattach_limit = std::chrono::minutes(10);  // members outlive a controller that is replaced
+};
+
+class Coordinators final : public ReportSource {
+ public:
+  using Notify = std::function<void(const std::string& key)>;
+
+  // Listens at once; errors as coordinator::Server::start(). The references must outlive it.
+  static absl::StatusOr<std::unique_ptr<Coordinators>> start(CoordinatorsOptions options,
+                                                             cluster::Cluster& cluster, const Clock& clock,
+                                                             Logger log, Notify notify);
+  ~Coordinators() override;
+
+  const std::string& address() const { return server_->address(); }
+  std::size_t size();
+
+  absl::Status job_seen(const std::string& key, const StoredJob& job) override;
+  void job_over(const std::string& key) override;
+  std::optional<plan::JobReport> report(const std::string& key) override;
+  void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) override;
+  void stop(const std::string& key, const std::string& reason) override;
+  std::map<std::string, std::string> pod_environment(const std::string& key) override;
+
+ private:
+  class Entry;
+  Coordinators(CoordinatorsOptions options, cluster::Cluster& cluster, Logger log, Notify notify);
+  std::shared_ptr<Entry> find(const std::string& key);
+  absl::StatusOr<std::shared_ptr<Entry>> make(const std::string& key, const StoredJob& job);
+
+  const CoordinatorsOptions options_;
+  cluster::Cluster& cluster_;
+  const Logger log_;
+  const Notify notify_;
+  std::unique_ptr<coordinator::Server> server_;
+  Guarded<std::map<std::string, std::shared_ptr<Entry>>> entries_;
+};
+
+}  // namespace paceline::reconcile

@@ -1,0 +1,48 @@
+#pragma once
+
+// Where jobs are kept: the API server, a run's folder, or memory. Thread-safe.
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/guarded.h"
+#include "controller/api/types.h"
+
+namespace paceline::reconcile {
+
+struct StoredJob {
+  api::TrainingJob job;
+  std::string uid;
+  bool deleted = false;                       // asked to be deleted; its pods must go first
+  SpecGeneration generation;                  // metadata.generation
+  std::map<Role, std::string> pod_templates;  // JSON, as the user wrote them; Kubernetes only
+};
+
+class JobStore {
+ public:
+  virtual ~JobStore() = default;
+  // By key "namespace/name"; NOT_FOUND where there is none. At least as new as what write_status() of this
+  // store wrote.
+  virtual absl::StatusOr<StoredJob> get(const std::string& key) = 0;
+  virtual absl::Status write_status(const std::string& key, const api::Status& status) = 0;
+  // Asks for the job to be deleted; NOT_FOUND where there is none of this uid.
+  virtual absl::Status remove(const std::string& key, const std::string& uid) = 0;
+};
+
+class MemoryJobStore final : public JobStore {
+ public:
+  // ALREADY_EXISTS for a second one of the same key.
+  absl::Status add(StoredJob job);
+  // Marks it as deleted; NOT_FOUND where there is none.
+  absl::Status mark_deleted(const std::string& key);
+  absl::StatusOr<StoredJob> get(const std::string& key) override;
+  absl::Status write_status(const std::string& key, const api::Status& status) override;
+  absl::Status remove(const std::string& key, const std::string& uid) override;
+
+ private:
+  Guarded<std::map<std::string, StoredJob>> jobs_;
+};
+
+}  // namespace paceline::reconcile

@@ -1,0 +1,330 @@
+// Order within one pass: the status that ends a job is made complete (last log lines) before its pods are
+// deleted, because their logs may go with them; it is written after the actions, so that a pass that fails
+// half-way is simply repeated: every action may be done twice. A pod that the cluster refuses is no half
+// pass: the status says so (plan/rule_trouble.cc), and the creation is tried again. Events are recorded last
+// of the actions that a repeated pass would repeat, and only when the others worked.
+
+#include "controller/reconcile/reconciler.h"
+
+#include "base/status.h"
+
+namespace paceline::reconcile {
+
+namespace {
+
+constexpr Duration kIdle = std::chrono::hours(1);  // get() is woken by any key; this only bounds one call
+
+// Of what a command printed, what fits into an error: no escape sequences, no endless lines.
+std::string shown(const std::string& log) {
+  constexpr std::size_t kMaxLineBytes = 400;
+  std::string text;
+  std::size_t line = 0;
+  for (const char c : log) {
+    const auto byte = static_cast<unsigned char>(c);
+    line = c == '\n' ? 0 : line + 1;
+    if (line > kMaxLineBytes + 1) continue;
+    if (line > kMaxLineBytes) {
+      text += "...";
+    } else {
+      text += c != '\n' && c != '\t' && (byte < 0x20 || byte == 0x7f) ? '?' : c;
+    }
+  }
+  return text;
+}
+
+cluster::JobObjects objects_of(const std::string& ns, const std::string& job, const std::string& uid,
+                               const std::map<std::string, std::string>& env) {
+  const auto token = env.find("PACELINE_TOKEN");
+  return {ns, job, uid, token == env.end() ? std::string() : token->second};
+}
+
+bool is_event(const plan::Action& action) {
+  return std::holds_alternative<plan::RecordEvent>(action);
+}
+
+// Equal but for what changes with every heartbeat.
+bool same_but_for_progress(const api::Status& a, const api::Status& b) {
+  api::Status rest = a;
+  rest.progress = b.progress;
+  if (rest.members.size() != b.members.size()) return false;
+  for (std::size_t i = 0; i < rest.members.size(); ++i) {
+    rest.members[i].step = b.members[i].step;
+    rest.members[i].compute_fraction = b.members[i].compute_fraction;
+    rest.members[i].wait_fraction = b.members[i].wait_fraction;
+  }
+  return rest == b;
+}
+
+}  // namespace
+
+Reconciler::Reconciler(cluster::Cluster& cluster, JobStore& jobs, ReportSource& reports, const Clock& clock,
+                       queue::WorkQueue& queue, plan::Limits limits, Logger log, ReconcilerOptions options)
+    : cluster_(cluster),
+      jobs_(jobs),
+      reports_(reports),
+      clock_(clock),
+      queue_(queue),
+      limits_(std::move(limits)),
+      log_(std::move(log)),
+      options_(std::move(options)),
+      parallel_(options_.create_threads) {
+  cluster_.watch([this](const std::string& key) { notify(key); });
+}
+
+Reconciler::~Reconciler() {
+  cluster_.watch({});
+  queue_.shut_down();
+  shared_.lock()->ended = true;
+  workers_.clear();  // joins
+}
+
+void Reconciler::start() {
+  shared_.lock()->working = options_.workers;
+  for (int i = 0; i < options_.workers; ++i) {
+    workers_.emplace_back([this] {
+      work();
+      --shared_.lock()->working;
+    });
+  }
+}
+
+bool Reconciler::drain(Duration timeout) {
+  queue_.shut_down();
+  bool drained = false;
+  (void)shared_.lock_when([](const Shared& s) { return s.working == 0; }, timeout, &drained);
+  return drained;
+}
+
+std::map<api::Phase, std::int64_t> Reconciler::phases() {
+  std::map<api::Phase, std::int64_t> counts;
+  auto shared = shared_.lock();
+  for (const auto& [key, memory] : shared->jobs) ++counts[memory.phase];
+  return counts;
+}
+
+void Reconciler::forget(const std::string& key) {
+  shared_.lock()->jobs.erase(key);
+  reports_.job_over(key);
+}
+
+void Reconciler::notify(const std::string& key) {
+  queue_.add(key);
+}
+
+void Reconciler::stop(const std::string& key) {
+  bool first;
+  {
+    auto shared = shared_.lock();
+    plan::Stop& stop = shared->jobs[key].stop;
+    first = stop == plan::Stop::kNo;
+    stop = first ? plan::Stop::kOrderly : plan::Stop::kNow;
+  }
+  if (first) reports_.stop(key, "the user stops the job");
+  queue_.add(key);
+}
+
+absl::StatusOr<api::Status> Reconciler::wait(const std::string& key, Duration timeout) {
+  const auto ended = [&](const Shared& shared) {
+    const auto found = shared.jobs.find(key);
+    return shared.ended || (found != shared.jobs.end() && found->second.final_status.has_value());
+  };
+  bool in_time = false;
+  auto shared = shared_.lock_when(ended, timeout, &in_time);
+  const auto found = shared->jobs.find(key);
+  if (found != shared->jobs.end() && found->second.final_status) return *found->second.final_status;
+  if (in_time) return absl::CancelledError(str_cat("job ", key, ": the controller ends"));
+  return absl::DeadlineExceededError(
+      str_cat("job ", key, " has not ended within ", format_duration(timeout)));
+}
+
+void Reconciler::work() {
+  while (!queue_.is_shut_down()) {
+    const std::optional<std::string> key = queue_.get(kIdle);
+    if (!key) continue;
+    const TimePoint begun = clock_.now();
+    const absl::StatusOr<plan::Plan> plan = reconcile_once(*key);
+    const bool gone = absl::IsNotFound(plan.status());
+    if (options_.on_pass) {
+      const bool well = plan.ok() || gone;
+      options_.on_pass(!well                              ? "error"
+                       : plan.ok() && plan->requeue_after ? "requeue_after"
+                                                          : "success",
+                       clock_.now() - begun);
+    }
+    if (plan.ok()) {
+      queue_.forget(*key);
+      if (plan->requeue_after) queue_.add_after(*key, *plan->requeue_after);
+    } else if (gone) {
+      forget(*key);
+      queue_.forget(*key);
+    } else {
+      log_.warning(str_cat(plan.status().message(), "; it is tried again"),
+                   {{"job", *key}, {"reason", "ReconcileError"}});
+      queue_.add_rate_limited(*key);
+    }
+    queue_.done(*key);
+  }
+}
+
+absl::StatusOr<plan::Plan> Reconciler::reconcile_once(const std::string& key) {
+  PL_ASSIGN_OR_RETURN(StoredJob stored, jobs_.get(key));
+  absl::StatusOr<plan::Plan> plan = pass(key, std::move(stored));
+  // What else is missing (a program, a folder) is no sign that the job is gone.
+  if (absl::IsNotFound(plan.status())) return absl::UnavailableError(plan.status().message());
+  return plan;
+}
+
+absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob stored) {
+  PL_ASSIGN_OR_RETURN(const plan::Observed observed, observe(key, std::move(stored)));
+  plan::Plan plan = plan::plan(observed);
+  if (!plan::is_terminal(plan.status.phase) && !observed.deleted && !observed.pods.empty()) {
+    ensure(key, observed);
+  }
+  if (plan.blamed) {
+    const absl::StatusOr<std::string> tail = cluster_.tail_log(*plan.blamed, kBlamedLogLines);
+    if (tail.ok() && !tail->empty()) {
+      plan.status.message += str_cat("\nlast lines of ", plan.blamed->log_path, ":\n", shown(*tail));
+    }
+  }
+  absl::Status refused;
+  const bool suspended = plan.status.phase == api::Phase::kSuspended;
+  if (suspended && observed.job.status.phase != plan.status.phase) reports_.stop(key, "the job is suspended");
+  PL_RETURN_IF_ERROR(execute(key, plan, refused));
+  const absl::Status written = write_status(key, observed.job.status, plan);
+  // Also where the store is out of order: who waits for the end must hear of it.
+  if (plan.done) shared_.lock()->jobs[key].final_status = plan.status;
+  shared_.lock()->jobs[key].phase = plan.status.phase;
+  PL_RETURN_IF_ERROR(written);
+  if (plan.done) reports_.job_over(key);
+  PL_RETURN_IF_ERROR(refused);
+  return plan;
+}
+
+absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, StoredJob stored) {
+  plan::Observed observed;
+  const api::Metadata& metadata = stored.job.metadata;
+  PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods(metadata.ns, metadata.name));
+  PL_RETURN_IF_ERROR(reports_.job_seen(key, stored));
+  reports_.pods_seen(key, observed.pods);
+  observed.report = reports_.report(key);
+  observed.coordinator_env = reports_.pod_environment(key);
+  observed.job = std::move(stored.job);
+  observed.job_uid = std::move(stored.uid);
+  observed.deleted = stored.deleted;
+  observed.generation = stored.generation;
+  observed.now = clock_.wall_now();
+  observed.limits = limits_;
+  auto shared = shared_.lock();
+  Memory& memory = shared->jobs[key];
+  memory.pod_templates = std::move(stored.pod_templates);
+  observed.stop = memory.stop;
+  observed.create_failure = memory.create_failure;
+  return observed;
+}
+
+absl::Status Reconciler::execute(const std::string& key, const plan::Plan& plan, absl::Status& refused) {
+  absl::Status first_error;
+  for (const bool events : {false, true}) {
+    if (events && !first_error.ok()) break;
+    std::vector<const plan::CreatePod*> creations;  // last: a deletion makes room
+    for (const plan::Action& action : plan.actions) {
+      if (is_event(action) != events) continue;
+      if (const auto* creation = std::get_if<plan::CreatePod>(&action)) {
+        creations.push_back(creation);
+      } else {
+        first_error.Update(perform(key, action));
+      }
+    }
+    if (first_error.ok()) refused.Update(create_all(key, creations));
+  }
+  return first_error;
+}
+
+absl::Status Reconciler::perform(const std::string& key, const plan::Action& action) {
+  if (const auto* record = std::get_if<plan::RecordEvent>(&action)) {
+    log_.info(record->event.message, {{"job", key}, {"reason", record->event.reason}});
+    // An event that is lost is no reason to hold up the job.
+    if (const absl::Status status = cluster_.record_event(record->event); !status.ok()) {
+      log_.warning(str_cat("an event is lost: ", status.message()),
+                   {{"job", key}, {"reason", record->event.reason}});
+    }
+    return absl::OkStatus();
+  }
+  if (const auto* removal = std::get_if<plan::DeleteJob>(&action)) {
+    log_.info(str_cat("job ", key, ": deleting the job: ", removal->reason));
+    const absl::Status status = jobs_.remove(key, removal->uid);
+    return absl::IsNotFound(status) ? absl::OkStatus() : with_context(status, "deleting the job");
+  }
+  const auto& deletion = std::get<plan::DeletePod>(action);
+  log_.debug(str_cat("deleting pod ", deletion.name), {{"job", key}, {"reason", deletion.reason}});
+  const absl::Status status = cluster_.delete_pod(deletion.ns, deletion.name, deletion.uid, deletion.grace);
+  return absl::IsNotFound(status) ? absl::OkStatus()
+                                  : with_context(status, str_cat("deleting pod ", deletion.name));
+}
+
+void Reconciler::ensure(const std::string& key, const plan::Observed& observed) {
+  const api::Metadata& metadata = observed.job.metadata;
+  const absl::Status status =
+      cluster_.ensure_job(objects_of(metadata.ns, metadata.name, observed.job_uid, observed.coordinator_env))
+          .status();
+  if (!status.ok()) {
+    log_.warning(str_cat(status.message(), "; it is tried again"), {{"job", key}, {"reason", "EnsureError"}});
+  }
+}
+
+absl::Status Reconciler::create(const std::string& key, const plan::CreatePod& action) {
+  log_.debug(str_cat("creating pod ", action.spec.name), {{"job", key}, {"reason", action.reason}});
+  cluster::PodSpec spec = action.spec;
+  {
+    auto shared = shared_.lock();
+    const auto& templates = shared->jobs[key].pod_templates;
+    if (const auto found = templates.find(spec.role); found != templates.end())
+      spec.pod_template = found->second;
+  }
+  absl::Status status = cluster_.ensure_job(objects_of(spec.ns, spec.job, spec.job_uid, spec.env)).status();
+  if (status.ok()) status = cluster_.create_pod(spec).status();
+  return absl::IsAlreadyExists(status) ? absl::OkStatus() : status;
+}
+
+absl::Status Reconciler::create_all(const std::string& key,
+                                    const std::vector<const plan::CreatePod*>& creations) {
+  if (creations.empty()) return absl::OkStatus();
+  Guarded<std::map<std::size_t, absl::Status>> failures;  // of those that were asked for at the same time
+  slow_start(parallel_, creations.size(), static_cast<std::size_t>(limits_.largest_batch),
+             [&](std::size_t i) {
+               absl::Status status = create(key, *creations[i]);
+               if (status.ok()) return true;
+               failures.lock()->emplace(i, std::move(status));
+               return false;
+             });
+  auto failed = failures.lock();
+  auto shared = shared_.lock();
+  std::optional<plan::CreateFailure>& failure = shared->jobs[key].create_failure;
+  if (failed->empty()) {
+    failure.reset();
+    return absl::OkStatus();
+  }
+  const auto& [first, status] = *failed->begin();
+  failure = plan::CreateFailure{(failure ? failure->count : 0) + 1, creations[first]->spec.name,
+                                std::string(status.message())};
+  return status;
+}
+
+absl::Status Reconciler::write_status(const std::string& key, const api::Status& before, plan::Plan& plan) {
+  if (plan.status == before) return absl::OkStatus();
+  const TimePoint now = clock_.now();
+  if (!plan.done && same_but_for_progress(before, plan.status)) {
+    auto shared = shared_.lock();
+    const std::optional<TimePoint>& written = shared->jobs[key].progress_written;
+    if (written && now - *written < options_.progress_interval) {
+      const Duration left = options_.progress_interval - (now - *written);
+      if (!plan.requeue_after || left < *plan.requeue_after) plan.requeue_after = left;
+      return absl::OkStatus();
+    }
+  }
+  PL_RETURN_IF_ERROR(with_context(jobs_.write_status(key, plan.status), "writing the status"));
+  shared_.lock()->jobs[key].progress_written = now;
+  return absl::OkStatus();
+}
+
+}  // namespace paceline::reconcile

@@ -1,0 +1,118 @@
+#pragma once
+
+// The loop: observe -> plan -> execute, for every job whose key is in the queue. Level-triggered: a key means
+// "look", never what happened. Several workers; the queue hands a key to one of them at a time. Pods are
+// created several at a time, with slow start (parallel.h).
+//
+// Woken by the cluster's watch, by notify(), and by a plan's requeue_after. A failed action is retried with
+// the queue's back-off; a pod that exists already, or that is gone already, counts as success. The status is
+// written last, only when it changed, and where nothing but progress changed, at most once per
+// kProgressInterval.
+//
+// Thread-safe. The constructor's references must outlive it. It takes the cluster's watch for itself.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "base/log.h"
+#include "controller/cluster/cluster.h"
+#include "controller/plan/plan.h"
+#include "controller/queue/work_queue.h"
+#include "controller/reconcile/job_store.h"
+#include "controller/reconcile/parallel.h"
+#include "controller/reconcile/report_source.h"
+
+namespace paceline::reconcile {
+
+inline constexpr Duration kProgressInterval = std::chrono::seconds(1);
+inline constexpr int kBlamedLogLines = 10;  // of the blamed pod's log, appended to the status' message
+
+struct ReconcilerOptions {
+  int workers = 1;
+  int create_threads = 0;  // beside the workers themselves, for all jobs together
+  Duration progress_interval = kProgressInterval;
+  // After every pass: "success", "requeue_after" or "error".
+  std::function<void(std::string_view result, Duration time)> on_pass;
+};
+
+class Reconciler {
+ public:
+  Reconciler(cluster::Cluster& cluster, JobStore& jobs, ReportSource& reports, const Clock& clock,
+             queue::WorkQueue& queue, plan::Limits limits, Logger log, ReconcilerOptions options = {});
+  // Ends the workers after the passes under way. Pods are left as they are.
+  ~Reconciler();
+  Reconciler(const Reconciler&) = delete;
+  Reconciler& operator=(const Reconciler&) = delete;
+
+  // Starts the workers. Once.
+  void start();
+  // No key is taken any more; waits for the passes under way. False: some are not done after `timeout`.
+  bool drain(Duration timeout);
+  // Of the jobs that were seen and are not gone: how many are in each phase.
+  std::map<api::Phase, std::int64_t> phases();
+  // Something about this job changed: look at it.
+  void notify(const std::string& key);
+  // The first call asks the job's pods to end in order; the second kills them. Returns at once.
+  void stop(const std::string& key);
+  // Waits until the job has ended and none of its pods runs any more, and returns its last status.
+  // DEADLINE_EXCEEDED after `timeout`, CANCELLED when the reconciler ends first.
+  absl::StatusOr<api::Status> wait(const std::string& key, Duration timeout);
+
+  // One pass over one job in the caller's thread: for tests, instead of start(). NOT_FOUND: the store has no
+  // such job, and nothing else.
+  absl::StatusOr<plan::Plan> reconcile_once(const std::string& key);
+
+ private:
+  // What is remembered about a job between passes; the cluster and the store have the rest.
+  struct Memory {
+    plan::Stop stop = plan::Stop::kNo;
+    std::optional<plan::CreateFailure> create_failure;
+    std::optional<TimePoint> progress_written;
+    std::map<Role, std::string> pod_templates;
+    std::optional<api::Status> final_status;
+    api::Phase phase = api::Phase::kPending;
+  };
+  struct Shared {
+    std::map<std::string, Memory> jobs;
+    bool ended = false;
+    int working = 0;
+  };
+
+  void work();
+  absl::StatusOr<plan::Plan> pass(const std::string& key, StoredJob stored);
+  absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored);
+  // `refused`: why a pod could not be created.
+  absl::Status execute(const std::string& key, const plan::Plan& plan, absl::Status& refused);
+  absl::Status perform(const std::string& key, const plan::Action& action);
+  absl::Status create_all(const std::string& key, const std::vector<const plan::CreatePod*>& creations);
+  absl::Status create(const std::string& key, const plan::CreatePod& action);
+  // What is missing beside the pods comes back.
+  void ensure(const std::string& key, const plan::Observed& observed);
+  void forget(const std::string& key);
+  absl::Status write_status(const std::string& key, const api::Status& before, plan::Plan& plan);
+
+  cluster::Cluster& cluster_;
+  JobStore& jobs_;
+  ReportSource& reports_;
+  const Clock& clock_;
+  queue::WorkQueue& queue_;
+  const plan::Limits limits_;
+  const Logger log_;
+  const ReconcilerOptions options_;
+
+  Guarded<Shared> shared_;
+  Parallel parallel_;
+  std::vector<std::jthread> workers_;
+};
+
+}  // namespace paceline::reconcile

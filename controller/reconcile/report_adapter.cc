@@ -1,0 +1,119 @@
+#include "controller/reconcile/report_adapter.h"
+
+#include "base/text.h"
+
+namespace paceline::reconcile {
+
+namespace {
+
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+
+plan::ReportPhase phase_of(coordinator::JobState state) {
+  switch (state) {
+    case coordinator::JobState::kForming:
+      return plan::ReportPhase::kForming;
+    case coordinator::JobState::kRunning:
+      return plan::ReportPhase::kRunning;
+    case coordinator::JobState::kDraining:
+      return plan::ReportPhase::kDraining;
+    case coordinator::JobState::kStopped:
+      return plan::ReportPhase::kStopped;
+    case coordinator::JobState::kFinished:
+      return plan::ReportPhase::kFinished;
+    case coordinator::JobState::kFailed:
+      return plan::ReportPhase::kFailed;
+  }
+  return plan::ReportPhase::kForming;
+}
+
+plan::CulpritKind kind_of(coordinator::FaultKind kind) {
+  switch (kind) {
+    case coordinator::FaultKind::kMissing:
+      return plan::CulpritKind::kMissing;
+    case coordinator::FaultKind::kDead:
+      return plan::CulpritKind::kDead;
+    case coordinator::FaultKind::kFrozen:
+      return plan::CulpritKind::kFrozen;
+    case coordinator::FaultKind::kFailed:
+      return plan::CulpritKind::kFailed;
+    case coordinator::FaultKind::kUnreachable:
+      return plan::CulpritKind::kUnreachable;
+    case coordinator::FaultKind::kDiverged:
+      return plan::CulpritKind::kDiverged;
+  }
+  return plan::CulpritKind::kDead;
+}
+
+plan::ReportedMember member_of(const coordinator::MemberReport& m) {
+  plan::ReportedMember out;
+  out.id = MemberId{m.member_id};
+  out.role = m.role;
+  out.index = m.index;
+  out.rank = m.rank;
+  out.pod = m.pod;
+  out.host = m.host;
+  out.pid = m.pid;
+  out.phase = coordinator::phase_name(m.phase);
+  out.step = m.step;
+  out.last_heard = m.silent;
+  const double step = seconds(m.mean_times.step);
+  if (step > 0) {
+    out.compute_fraction = seconds(m.mean_times.compute) / step;
+    out.wait_fraction = seconds(m.mean_times.wait) / step;
+  }
+  return out;
+}
+
+api::Progress progress_of(const coordinator::Report& report) {
+  api::Progress out;
+  out.step = report.step;
+  out.total_steps = report.total_steps;
+  if (report.train_samples > 0)
+    out.epoch = static_cast<double>(report.samples) / static_cast<double>(report.train_samples);
+  if (report.last_step) out.loss = report.last_step->loss;
+  if (report.last_evaluation) {
+    out.test_loss = report.last_evaluation->loss;
+    out.test_accuracy = report.last_evaluation->accuracy;
+  }
+  out.samples_per_second = report.samples_per_second;
+  out.goodput = report.goodput;
+  if (report.eta) out.eta_seconds = seconds(*report.eta);
+  return out;
+}
+
+}  // namespace
+
+plan::JobReport to_plan(const coordinator::Report& report) {
+  plan::JobReport out;
+  out.phase = phase_of(report.state);
+  out.in_phase = report.in_state;
+  out.generation = report.generation;
+  out.reason = report.reason;
+  for (const auto& member : report.members) {
+    if (!member.member_id.empty()) out.members.push_back(member_of(member));  // those that have attached
+  }
+  if (report.verdict) {
+    const coordinator::Verdict& v = *report.verdict;
+    out.culprit = plan::Culprit{.member = MemberId{v.member_id},
+                                .role = v.role,
+                                .index = v.index,
+                                .pod = v.pod,
+                                .host = v.host,
+                                .pid = v.pid,
+                                .step = v.step,
+                                .kind = kind_of(v.kind),
+                                .exit_code = v.exit_code,
+                                .signal = v.signal,
+                                .evidence = v.evidence,
+                                .victims = v.victims,
+                                .age = report.verdict_age};
+  }
+  out.progress = progress_of(report);
+  out.model_path = report.model_path;
+  out.checkpoint_path = report.checkpoint_path;
+  return out;
+}
+
+}  // namespace paceline::reconcile

@@ -1,0 +1,39 @@
+#pragma once
+
+// What the reconciler needs of the coordinators. Whoever wires the program adapts controller/coordinator to
+// it, and calls Reconciler::notify(key) when a report changed in phase, view or verdict (not for every
+// heartbeat). Thread-safe.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "controller/plan/observed.h"
+#include "controller/reconcile/job_store.h"
+
+namespace paceline::reconcile {
+
+class ReportSource {
+ public:
+  virtual ~ReportSource() = default;
+  // The job as it is stored, before everything else that is asked of it in a pass. Where its attempt
+  // (status.restarts.attempt) is higher than the last, the last one's coordinator ends, and a new one that
+  // resumes from the newest checkpoint takes its place.
+  virtual absl::Status job_seen(const std::string& /*key*/, const StoredJob& /*job*/) {
+    return absl::OkStatus();
+  }
+  // It has ended and nothing of it is left, or it is gone from the store.
+  virtual void job_over(const std::string& /*key*/) {}
+  // Nothing: the job has no coordinator. Must not block.
+  virtual std::optional<plan::JobReport> report(const std::string& key) = 0;
+  // What the cluster says about the job's pods, before every report(): the coordinator blames better with it.
+  virtual void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) = 0;
+  // The user wants the job to end in order, or suspends it; its pods get SIGTERM next.
+  virtual void stop(const std::string& key, const std::string& reason) = 0;
+  // How the job's pods reach its coordinator: PACELINE_COORDINATOR, PACELINE_TOKEN, PACELINE_LOG_LEVEL.
+  virtual std::map<std::string, std::string> pod_environment(const std::string& key) = 0;
+};
+
+}  // namespace paceline::reconcile

@@ -1,0 +1,149 @@
+#include "runtime/bin/run_member.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/log.h"
+#include "base/processors.h"
+#include "base/program.h"
+#include "base/status.h"
+#include "runtime/bin/stop_signals.h"
+#include "runtime/collective/fabric.h"
+#include "runtime/member/environment.h"
+#include "runtime/member/membership.h"
+#include "runtime/tensor/cpu/cpu_device.h"
+#include "runtime/trainer/open_workload.h"
+#include "runtime/trainer/trainer.h"
+
+namespace paceline {
+
+namespace {
+
+using trainer::Ending;
+
+constexpr Duration kAttachLimit = std::chrono::seconds(60);  // the coordinator may still be starting
+
+constexpr char kHelp[] =
+    "A member of a Paceline job: it attaches to the job's coordinator and trains what it is told.\n"
+    "\n"
+    "Members are started by `paceline run` or by the operator, with PACELINE_COORDINATOR, PACELINE_JOB,\n"
+    "PACELINE_ROLE, PACELINE_INDEX, PACELINE_POD, PACELINE_POD_UID and PACELINE_TOKEN in their environment;\n"
+    "PACELINE_THREADS and PACELINE_LOG_LEVEL are optional (docs/protocol.md).\n"
+    "\n"
+    "Exit codes: 0 finished, 1 training failed, 2 bad configuration, 3 evicted, stopped, or no "
+    "coordinator.\n";
+
+// An exit code where the arguments say all.
+int answer_arguments(int argc, char** argv) {
+  if (argc <= 1) return -1;
+  const std::string_view argument = argv[1];
+  if (argc == 2 && (argument == "--help" || argument == "-h")) {
+    std::fputs(kHelp, stdout);
+    return kExitFinished;
+  }
+  if (argc == 2 && argument == "--version") {
+    std::fputs("paceline " PACELINE_VERSION "\n", stdout);
+    return kExitFinished;
+  }
+  std::fprintf(stderr, "unknown argument '%s'; a member takes none but --help and --version\n", argv[1]);
+  return kExitConfiguration;
+}
+
+// Whether this program was built with the Paceline that starts it; says so where it was not.
+bool built_with(const std::map<std::string, std::string>& variables, const char* program) {
+  const auto version = variables.find("PACELINE_VERSION");
+  if (version == variables.end() || version->second == PACELINE_VERSION) return true;
+  std::fprintf(
+      stderr,
+      "%s is built with Paceline " PACELINE_VERSION
+      ", the command that starts it is %s: they must be of one version; build this program anew with the "
+      "Paceline that runs it\n",
+      program, version->second.c_str());
+  return false;
+}
+
+int exit_code(const trainer::Outcome& outcome) {
+  switch (outcome.ending) {
+    case Ending::kFinished:
+      return kExitFinished;
+    case Ending::kFailed:
+      return outcome.configuration ? kExitConfiguration : kExitFailed;
+    case Ending::kNone:
+    case Ending::kStopped:
+    case Ending::kEnded:
+      return kExitEnded;
+  }
+  return kExitFailed;
+}
+
+// No coordinator, or a wrong token: nobody can be told.
+int give_up(const Logger& logger, const absl::Status& status) {
+  logger.error(std::string(status.message()));
+  const bool wrong = status.code() == absl::StatusCode::kInvalidArgument ||
+                     status.code() == absl::StatusCode::kUnauthenticated;
+  return wrong ? kExitConfiguration : kExitEnded;
+}
+
+int train(const member::Environment& environment, const Logger& logger, trainer::Registry registry,
+          trainer::StopRequest& stop) {
+  const SystemClock clock;
+  auto fabric = collective::Fabric::create({}, clock);
+  if (!fabric.ok()) {
+    logger.error(std::string(fabric.status().message()));
+    return kExitFailed;
+  }
+  const collective::Address& address = (*fabric)->address();
+  member::Presence presence;
+  presence.host_id = address.host_id;
+  presence.local_socket = address.local_socket;
+  presence.tcp = address.tcp;
+  member::MembershipOptions options;
+  options.logger = logger;
+  auto membership = member::Membership::attach(environment, presence, options, clock,
+                                               Deadline::after(clock.now(), kAttachLimit));
+  if (!membership.ok()) return give_up(logger, membership.status());
+
+  int threads = environment.threads;
+  if (threads <= 0) threads = usable_processors();
+  logger.info(
+      str_cat("computes for ", environment.job, " with ", threads, threads == 1 ? " thread" : " threads"));
+  trainer::Trainer trainer(
+      {**membership, **fabric, clock, logger, stop,
+       trainer::make_open_workload(std::move(registry), tensor::make_cpu_device({threads}), threads)});
+  return exit_code(trainer.run());
+}
+
+}  // namespace
+
+namespace {
+
+int run_answered(int argc, char** argv, trainer::Registry registry) {
+  const int answered = answer_arguments(argc, argv);
+  if (answered >= 0) return answered;
+  const auto variables = member::process_environment();
+  if (!built_with(variables, argc > 0 ? argv[0] : "this program")) return kExitConfiguration;
+  const auto environment = member::parse_environment(variables);
+  if (!environment.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(environment.status().message()).c_str());
+    return kExitConfiguration;
+  }
+  const Logger logger = Logger::to_stderr(environment->name(), environment->log_level);
+  trainer::StopRequest stop;
+  const auto signals = StopSignals::watch(stop, logger);
+  if (!signals.ok()) {
+    logger.error(std::string(signals.status().message()));
+    return kExitFailed;
+  }
+  return train(*environment, logger, std::move(registry), stop);
+}
+
+}  // namespace
+
+int run_member(int argc, char** argv, trainer::Registry registry) {
+  return run_main("member", kExitFailed, [&] { return run_answered(argc, argv, std::move(registry)); });
+}
+
+}  // namespace paceline

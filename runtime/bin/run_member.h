@@ -1,0 +1,30 @@
+#pragma once
+
+// The main() of a member, for paceline-worker and for a user's own program (docs/custom-model.md):
+//
+//   int main(int argc, char** argv) {
+//     paceline::trainer::Registry registry;
+//     registry.add_model("two-moons", make_moons_model);
+//     registry.add_dataset("two-moons", make_moons_data);
+//     return paceline::run_member(argc, argv, std::move(registry));
+//   }
+//
+// Everything about the job comes from the environment and from the coordinator; --help and --version are the
+// only arguments. SIGTERM and SIGINT ask all members to stop after the same step; the process ends within
+// about five seconds even where a peer does not answer, at once at a second signal.
+
+#include "runtime/trainer/registry.h"
+
+namespace paceline {
+
+enum MemberExit : int {
+  kExitFinished = 0,       // trained to the end
+  kExitFailed = 1,         // training failed; the coordinator knows why
+  kExitConfiguration = 2,  // environment, data or model aren't as they must be
+  kExitEnded = 3,          // evicted, stopped, or the coordinator is gone
+};
+
+// Call once, before any other thread is started. Logs to stderr.
+int run_member(int argc, char** argv, trainer::Registry registry);
+
+}  // namespace paceline

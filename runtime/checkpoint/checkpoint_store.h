@@ -1,0 +1,100 @@
+#pragma once
+
+// Checkpoints of one job in one folder, and the final model. The layout is described in docs/checkpoints.md.
+//
+//   <folder>/step-000000123/state.safetensors     weights and optimizer state
+//                          /manifest.json         written last
+//
+// A checkpoint is written into a hidden temporary folder, synced and renamed, so that a crash at any moment
+// leaves the checkpoints before it intact; load_latest() verifies sizes and checksums and falls back to the
+// next older one. One writer per folder at a time (rank 0); any number of readers. Not thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/checkpoint/file_store.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/safetensors.h"
+
+namespace paceline::checkpoint {
+
+// What is saved: the caller's memory, unchanged until save() returns.
+struct Snapshot {
+  Progress progress;
+  std::vector<TensorView> tensors;  // e.g. "weights", "optimizer/momentum"
+};
+
+struct LoadedCheckpoint {
+  std::string name;  // "step-000000123"
+  Progress progress;
+  std::vector<TensorView> tensors;  // into `bytes`
+  std::vector<std::byte> bytes;
+  std::vector<std::string>
+      refused;  // newer ones that were passed over, and why: "step-000000124: state.safetensors: ..."
+
+  // Null where there is none of that name.
+  const TensorView* find(std::string_view name) const;
+  // Copies tensor `name` into `out`. DATA_LOSS, with both shapes or sizes, where it is missing or of another
+  // dtype or size.
+  absl::Status copy_to(std::string_view name, DType dtype, std::span<std::byte> out) const;
+};
+
+class CheckpointStore {
+ public:
+  // `keep` >= 1: how many of the newest complete ones stay after a save.
+  CheckpointStore(std::string folder, std::int64_t keep);
+  // `files` outlives the store.
+  CheckpointStore(FileStore& files, std::string folder, std::int64_t keep);
+  ~CheckpointStore();
+
+  // Saves, then removes the oldest beyond `keep` and what crashed writers left. Once this returned OK the
+  // checkpoint survives a crash of the machine. Saving a step again replaces it. Checkpoints of later steps
+  // (damaged ones that load_latest() passed over) neither count nor go. On an error the checkpoints before
+  // are as they were.
+  absl::Status save(const Snapshot& snapshot);
+
+  // Whether a save could begin: makes the folder, and one in it that goes again.
+  absl::Status check_writable();
+
+  // The newest complete checkpoint. NOT_FOUND: none was ever completed. DATA_LOSS: all that were are
+  // damaged; says how.
+  absl::StatusOr<LoadedCheckpoint> load_latest() const;
+
+  // The name of the newest one, complete or not; empty: there is none.
+  absl::StatusOr<std::string> newest() const;
+
+ private:
+  absl::Status write_folder(const std::string& folder, const Snapshot& snapshot);
+  absl::StatusOr<LoadedCheckpoint> load(const std::string& name) const;
+  void remove_old(std::int64_t saved_step) const;
+
+  std::unique_ptr<FileStore> own_files_;
+  FileStore& files_;
+  const std::string folder_;
+  const std::int64_t keep_;
+};
+
+// Writes a safetensors file atomically: after a crash `path` holds the old content or the new one. Folders
+// above it are made.
+absl::Status write_safetensors(FileStore& files, const std::string& path, std::span<const TensorView> tensors,
+                               const Metadata& metadata);
+
+// The final model: one tensor per parameter, F32 or BF16. The same, on this machine's files.
+absl::Status write_model(const std::string& path, std::span<const TensorView> tensors,
+                         const Metadata& metadata);
+
+// A whole safetensors file: the tensors point into `bytes`.
+struct LoadedTensors {
+  std::vector<TensorView> tensors;
+  Metadata metadata;
+  std::vector<std::byte> bytes;
+};
+absl::StatusOr<LoadedTensors> read_safetensors(const FileStore& files, const std::string& path);
+absl::StatusOr<LoadedTensors> read_model(const std::string& path);
+
+}  // namespace paceline::checkpoint

@@ -1,0 +1,120 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <new>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "runtime/checkpoint/file_store.h"
+
+namespace paceline::checkpoint {
+
+namespace {
+
+class DirectoryStore final : public FileStore {
+ public:
+  absl::Status make_folder(const std::string& path) override {
+    std::filesystem::path folder;
+    for (const auto& part : std::filesystem::path(path)) {
+      const std::string parent = folder.empty() ? "." : folder.string();
+      folder /= part;
+      const int error = ::mkdir(folder.c_str(), 0755) == 0 ? 0 : errno;
+      if (error == 0) {
+        PL_RETURN_IF_ERROR(sync_folder(parent));
+      } else if (std::error_code ignored; !std::filesystem::is_directory(folder, ignored)) {
+        return errno_status(error, str_cat("create folder ", folder.string()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status write_file(const std::string& path,
+                          std::span<const std::span<const std::byte>> pieces) override {
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!fd.valid()) return errno_status(errno, str_cat("create ", path));
+    for (std::span<const std::byte> piece : pieces) {
+      while (!piece.empty()) {
+        const ssize_t written = ::write(fd.get(), piece.data(), piece.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return errno_status(errno, str_cat("write ", path));
+        piece = piece.subspan(static_cast<std::size_t>(written));
+      }
+    }
+    if (::fsync(fd.get()) != 0) return errno_status(errno, str_cat("sync ", path));
+    return absl::OkStatus();
+  }
+
+  absl::Status sync_folder(const std::string& path) override {
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd.valid()) return errno_status(errno, str_cat("open folder ", path));
+    // EINVAL: a file system (some network ones) that has no such operation.
+    if (::fsync(fd.get()) != 0 && errno != EINVAL) return errno_status(errno, str_cat("sync folder ", path));
+    return absl::OkStatus();
+  }
+
+  absl::Status rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    return errno_status(errno, str_cat("rename ", from, " to ", to));
+  }
+
+  absl::Status remove(const std::string& path) override {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    return error ? errno_status(error.value(), str_cat("remove ", path)) : absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<std::string>> list(const std::string& path) const override {
+    std::error_code error;
+    std::vector<std::string> names;
+    for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+      names.push_back(it->path().filename().string());
+    }
+    if (error) return errno_status(error.value(), str_cat("list ", path));
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  absl::StatusOr<std::vector<std::byte>> read_file(const std::string& path,
+                                                   std::uint64_t limit) const override {
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) return errno_status(errno, str_cat("open ", path));
+    struct stat info {};
+    if (::fstat(fd.get(), &info) != 0) return errno_status(errno, str_cat("stat ", path));
+    if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(str_cat(path, " is not a regular file"));
+    const auto size = static_cast<std::uint64_t>(info.st_size);
+    if (size > limit) {
+      return absl::ResourceExhaustedError(str_cat(path, " has ", size, " bytes; allowed: ", limit));
+    }
+    std::vector<std::byte> content;
+    try {
+      content.resize(size);
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError(str_cat("no memory for the ", size, " bytes of ", path));
+    }
+    std::size_t at = 0;
+    while (at < content.size()) {
+      const ssize_t got = ::read(fd.get(), content.data() + at, content.size() - at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return errno_status(errno, str_cat("read ", path));
+      if (got == 0) break;  // it shrank: what is left is judged by its length
+      at += static_cast<std::size_t>(got);
+    }
+    content.resize(at);
+    return content;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<FileStore> make_directory_store() {
+  return std::make_unique<DirectoryStore>();
+}
+
+}  // namespace paceline::checkpoint

@@ -1,0 +1,252 @@
+#include "runtime/collective/fabric.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/file.h"
+#include "base/hex.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "runtime/collective/arguments.h"
+#include "runtime/collective/shared_communicator.h"
+#include "runtime/collective/stream_communicator.h"
+#include "runtime/transport/mapping.h"
+#include "runtime/transport/meeting.h"
+#include "runtime/transport/peer_watch.h"
+
+namespace paceline::collective {
+
+namespace {
+
+using transport::Mapping;
+using transport::MeetingPlan;
+using transport::MeetingPoint;
+using transport::MetPeer;
+
+// A look at a socket is a system call and takes longer than one at memory; parking costs the sender a wake-up
+// as well: measured.
+constexpr int kTurnsPerCall = 8;
+
+absl::Status check_group(const Group& group, const Address& mine) {
+  const int world = static_cast<int>(group.members.size());
+  if (world < 1 || world > transport::kMaxLocalRanks) {
+    return absl::InvalidArgumentError(
+        str_cat("a group of ", world, " members; 1 to ", transport::kMaxLocalRanks));
+  }
+  if (group.rank < 0 || group.rank >= world) {
+    return absl::InvalidArgumentError(str_cat("rank ", group.rank, " of ", world, " members"));
+  }
+  if (group.generation.value == 0) return absl::InvalidArgumentError("a group of generation 0");
+  if (group.sockets_per_peer < 0 || group.sockets_per_peer > 16) {
+    return absl::InvalidArgumentError(
+        str_cat("sockets_per_peer ", group.sockets_per_peer, "; 1 to 16, or 0"));
+  }
+  const Address& listed = group.members[static_cast<std::size_t>(group.rank)].address;
+  if (listed.local_socket != mine.local_socket) {
+    return absl::InvalidArgumentError(
+        str_cat("rank ", group.rank, " of the group has another process's address"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> shares_memory(const Group& group) {
+  if (group.transport == TransportKind::kTcp) return false;
+  const std::string& host = group.members[0].address.host_id;
+  for (std::size_t r = 0; r < group.members.size(); ++r) {
+    if (group.members[r].address.host_id == host) continue;
+    if (group.transport == TransportKind::kAuto) return false;
+    return absl::InvalidArgumentError(
+        str_cat(name_rank(static_cast<int>(r), group.members[r].member_id),
+                " is on another host than rank 0; transport SharedMemory needs one host"));
+  }
+  return true;
+}
+
+MeetingPlan plan_for(const Group& group, bool local, int channels) {
+  MeetingPlan plan;
+  plan.generation = group.generation;
+  plan.rank = group.rank;
+  plan.world = static_cast<int>(group.members.size());
+  plan.key = group.key;
+  plan.local = local;
+  plan.channels = channels;
+  for (int r = 0; r < plan.world; ++r) {
+    if (r == plan.rank) continue;
+    const GroupMember& member = group.members[static_cast<std::size_t>(r)];
+    plan.peers.push_back(
+        {r, member.member_id,
+         local ? std::vector<std::string>{member.address.local_socket} : member.address.tcp});
+  }
+  return plan;
+}
+
+// What a shared-memory communicator reads and writes besides the arena of its own process.
+struct SharedMappings {
+  Mapping page;
+  std::vector<Mapping> arenas;  // by rank; empty for this rank
+};
+
+class FabricOfSockets final : public Fabric {
+ public:
+  FabricOfSockets(const FabricOptions& options, const Clock& clock, Address address,
+                  std::unique_ptr<transport::Arena> arena, std::unique_ptr<MeetingPoint> meeting)
+      : options_(options),
+        clock_(clock),
+        address_(std::move(address)),
+        arena_(std::move(arena)),
+        meeting_(std::move(meeting)) {}
+
+  const Address& address() const override { return address_; }
+  transport::Arena& arena() override { return *arena_; }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> connect(const Group& group, Deadline deadline) override {
+    PL_RETURN_IF_ERROR(check_group(group, address_));
+    PL_ASSIGN_OR_RETURN(const bool shared, shares_memory(group));
+    return shared ? connect_shared(group, deadline) : connect_tcp(group, deadline);
+  }
+  void cancel_connects() override { meeting_->cancel(); }
+
+ private:
+  absl::StatusOr<std::unique_ptr<Communicator>> connect_shared(const Group& group, Deadline deadline);
+  absl::StatusOr<std::unique_ptr<Communicator>> connect_tcp(const Group& group, Deadline deadline);
+  absl::StatusOr<std::vector<MetPeer>> meet(const MeetingPlan& plan, Deadline deadline) {
+    const std::lock_guard one_view_at_a_time(meet_mutex_);
+    return meeting_->meet(plan, deadline);
+  }
+
+  const FabricOptions options_;
+  const Clock& clock_;
+  const Address address_;
+  const std::unique_ptr<transport::Arena> arena_;
+  const std::unique_ptr<MeetingPoint> meeting_;
+  std::mutex meet_mutex_;
+};
+
+std::vector<std::string> names_of(const Group& group) {
+  std::vector<std::string> names;
+  for (const GroupMember& member : group.members) names.push_back(member.member_id);
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_shared(const Group& group,
+                                                                              Deadline deadline) {
+  const int world = static_cast<int>(group.members.size());
+  MeetingPlan plan = plan_for(group, /*local=*/true, /*channels=*/1);
+  plan.descriptors_for_all = {arena_->fd()};
+  auto mappings = std::make_shared<SharedMappings>();
+  UniqueFd page;
+  if (group.rank == 0) {
+    PL_ASSIGN_OR_RETURN(
+        page, transport::make_shared_memory("paceline-group", transport::SharedGroup::bytes_needed(world)));
+    PL_ASSIGN_OR_RETURN(mappings->page, Mapping::of(page, Mapping::Access::kReadWrite));
+    transport::SharedGroup::format(mappings->page.memory(), world);
+    plan.descriptors_for_higher = {page.get()};
+  }
+  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet(plan, deadline));
+
+  mappings->arenas.resize(static_cast<std::size_t>(world));
+  std::vector<PeerMemory> peers(static_cast<std::size_t>(world));
+  std::vector<transport::PeerWatch::Peer> watched;
+  for (MetPeer& peer : met) {
+    const auto index = static_cast<std::size_t>(peer.rank);
+    const std::size_t expected = peer.rank == 0 ? 2 : 1;
+    if (peer.descriptors.size() != expected) {
+      return absl::FailedPreconditionError(str_cat(name_rank(peer.rank, group.members[index].member_id),
+                                                   " passed ", peer.descriptors.size(), " descriptors, not ",
+                                                   expected));
+    }
+    PL_ASSIGN_OR_RETURN(mappings->arenas[index], Mapping::of(peer.descriptors[0], Mapping::Access::kRead));
+    peers[index] = {mappings->arenas[index].memory().data(), mappings->arenas[index].memory().size()};
+    if (peer.rank == 0) {
+      PL_ASSIGN_OR_RETURN(mappings->page, Mapping::of(peer.descriptors[1], Mapping::Access::kReadWrite));
+    }
+    watched.push_back({peer.rank, std::move(peer.channels[0])});
+  }
+  PL_ASSIGN_OR_RETURN(transport::SharedGroup shared,
+                      transport::SharedGroup::attach(mappings->page.memory(), world, group.rank,
+                                                     transport::SpinPolicy::for_members(world)));
+  SharedWiring wiring{shared,           group.generation, names_of(group),
+                      std::move(peers), arena_.get(),     std::move(mappings)};
+  auto communicator = std::make_unique<SharedCommunicator>(std::move(wiring), clock_);
+  PL_RETURN_IF_ERROR(communicator->watch(std::move(watched)));
+  return communicator;
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_tcp(const Group& group,
+                                                                           Deadline deadline) {
+  const int world = static_cast<int>(group.members.size());
+  const int data_links = group.sockets_per_peer > 0 ? group.sockets_per_peer : options_.sockets_per_peer;
+  MeetingPlan plan = plan_for(group, /*local=*/false, 1 + data_links);
+  const std::vector<int> partners = partners_of(group.rank, world);
+  std::erase_if(plan.peers, [&](const transport::MeetingPeer& peer) {
+    return !std::binary_search(partners.begin(), partners.end(), peer.rank);
+  });
+  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet(plan, deadline));
+
+  StreamWiring wiring;
+  wiring.rank = group.rank;
+  wiring.world = world;
+  wiring.generation = group.generation;
+  wiring.names = names_of(group);
+  std::vector<transport::PeerWatch::Peer> controls;
+  std::vector<std::vector<UniqueFd>> sockets(static_cast<std::size_t>(world));
+  for (MetPeer& peer : met) {
+    controls.push_back({peer.rank, std::move(peer.channels[0])});
+    auto& data = sockets[static_cast<std::size_t>(peer.rank)];
+    for (std::size_t c = 1; c < peer.channels.size(); ++c) data.push_back(std::move(peer.channels[c]));
+  }
+  PL_ASSIGN_OR_RETURN(wiring.streams, transport::make_socket_streams(std::move(sockets)));
+  const auto& host = group.members[static_cast<std::size_t>(group.rank)].address.host_id;
+  const auto neighbours =
+      std::count_if(group.members.begin(), group.members.end(),
+                    [&](const GroupMember& member) { return member.address.host_id == host; });
+  wiring.spin_turns = transport::SpinPolicy::for_members(static_cast<int>(neighbours)).turns / kTurnsPerCall;
+  auto communicator = std::make_unique<StreamCommunicator>(std::move(wiring), clock_);
+  PL_RETURN_IF_ERROR(communicator->watch(std::move(controls)));
+  return communicator;
+}
+
+std::string random_name() {
+  return str_cat("paceline-", hex(random_bytes(16)));
+}
+
+std::string host_and_port(const std::string& host, std::uint16_t port) {
+  return host.find(':') == std::string::npos ? str_cat(host, ":", port) : str_cat("[", host, "]:", port);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Fabric>> Fabric::create(const FabricOptions& options, const Clock& clock) {
+  if (options.sockets_per_peer < 1 || options.sockets_per_peer > 16) {
+    return absl::InvalidArgumentError(str_cat("sockets_per_peer ", options.sockets_per_peer, "; 1 to 16"));
+  }
+  PL_ASSIGN_OR_RETURN(auto arena, transport::Arena::create(options.arena_bytes));
+  PL_ASSIGN_OR_RETURN(transport::TcpListener tcp, transport::listen_tcp(options.tcp_bind));
+  Address address;
+  address.host_id = local_host_id();
+  address.local_socket = random_name();
+  address.tcp = {
+      host_and_port(options.tcp_advertise.empty() ? options.tcp_bind : options.tcp_advertise, tcp.port)};
+  PL_ASSIGN_OR_RETURN(UniqueFd local, transport::listen_local(address.local_socket));
+  PL_ASSIGN_OR_RETURN(auto meeting, MeetingPoint::make(std::move(tcp.fd), std::move(local), clock));
+  return std::make_unique<FabricOfSockets>(options, clock, std::move(address), std::move(arena),
+                                           std::move(meeting));
+}
+
+std::string local_host_id() {
+  // Processes can share memory when they run under one kernel and see one abstract socket namespace (that of
+  // the network).
+  std::string id = "?";
+  if (auto boot = read_file("/proc/sys/kernel/random/boot_id", 256); boot.ok()) {
+    id = *boot;
+    id.erase(std::remove(id.begin(), id.end(), '\n'), id.end());
+  }
+  struct stat network {};
+  if (::stat("/proc/self/ns/net", &network) == 0) id = str_cat(id, "/net:", network.st_ino);
+  return id;
+}
+
+}  // namespace paceline::collective

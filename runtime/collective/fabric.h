@@ -1,0 +1,74 @@
+#pragma once
+
+// A process's presence on the data network: it listens for peers, owns the registered memory, and makes one
+// Communicator per view. Thread-safe except where Arena says otherwise; outlives the communicators that it
+// made. connect() links those peers that the schedules of the view need.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "runtime/collective/communicator.h"
+#include "runtime/transport/memory.h"
+
+namespace paceline::collective {
+
+enum class TransportKind : std::uint8_t { kAuto = 0, kSharedMemory, kTcp };
+
+struct FabricOptions {
+  std::size_t arena_bytes = std::size_t{16} << 30;  // address space, not memory
+  std::string tcp_bind = "127.0.0.1";               // address to listen on; the port is the system's choice
+  std::string tcp_advertise;                        // what peers are told; empty: tcp_bind
+  int sockets_per_peer = 2;
+};
+
+// Where a member's data links are reached; travels in Hello and View.
+struct Address {
+  std::string host_id;       // equal for processes that can share memory
+  std::string local_socket;  // abstract UNIX socket name
+  std::vector<std::string> tcp;
+};
+
+struct GroupMember {
+  std::string member_id;  // for errors: "worker-2 (pid 4711)" is better than "rank 3"
+  Address address;
+};
+
+// The membership part of a view. Members in rank order.
+struct Group {
+  Generation generation;
+  int rank = 0;
+  std::vector<GroupMember> members;
+  std::array<std::uint8_t, 32> key{};  // both ends of a link prove that they know it (docs/protocol.md)
+  TransportKind transport = TransportKind::kAuto;  // Auto: shared memory on one host_id, else TCP
+  int sockets_per_peer = 0;  // between hosts; 0: as the fabric's options say. All members must say the same
+};
+
+class Fabric {
+ public:
+  static absl::StatusOr<std::unique_ptr<Fabric>> create(const FabricOptions& options, const Clock& clock);
+  virtual ~Fabric() = default;
+
+  virtual const Address& address() const = 0;
+  virtual transport::Arena& arena() = 0;
+
+  // Connects to the other members of `group`, all of which must call it with the same generation.
+  // INVALID_ARGUMENT, UNAVAILABLE, DEADLINE_EXCEEDED (names the missing member), PERMISSION_DENIED (a peer
+  // with another key).
+  virtual absl::StatusOr<std::unique_ptr<Communicator>> connect(const Group& group, Deadline deadline) = 0;
+  // For good: connect() under way and every later one ends with CANCELLED, at once. Communicators stay.
+  virtual void cancel_connects() = 0;
+};
+
+// An identifier that is equal for processes of this machine that can share memory: boot id and namespaces.
+std::string local_host_id();
+
+// Ranks as threads of one process, for tests and simulations: element r is rank r's communicator.
+std::vector<std::unique_ptr<Communicator>> make_in_process_group(int world_size, Generation generation,
+                                                                 const Clock& clock);
+
+}  // namespace paceline::collective

@@ -1,0 +1,49 @@
+#pragma once
+
+// The file formats, as bytes in, arrays out; the arrays point into the bytes. Pure. Every length is compared
+// with the bytes that are there before it is used. Errors are INVALID_ARGUMENT with the byte (or line and
+// column), what was found and what is allowed; the caller adds the file's name.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/data/array_dataset.h"
+
+namespace paceline::data {
+
+inline constexpr int kMaxArrayRank = 8;
+inline constexpr std::size_t kMaxCsvColumns = 1 << 20;
+
+// An array in a file: `data` holds product(dims) elements of `type`.
+struct FileArray {
+  ElementType type = ElementType::kU8;
+  std::vector<std::int64_t> dims;  // at least one; the first is the number of rows
+  std::span<const std::byte> data;
+};
+
+// IDX (http://yann.lecun.com/exdb/mnist): 0, 0, type, rank, then rank big-endian u32 sizes, then the
+// elements. Type: 8 (unsigned bytes).
+absl::StatusOr<FileArray> parse_idx(std::span<const std::byte> file);
+
+// NumPy's .npy, versions 1 to 3 (numpy.lib.format): little-endian f4, f8, i4, i8, and u1; C order.
+absl::StatusOr<FileArray> parse_npy(std::span<const std::byte> file);
+
+// CIFAR-10's binary version: records of 1 label byte (0 to 9) and 3 * 32 * 32 bytes, planes red, green, blue.
+inline constexpr std::int64_t kCifarRecordBytes = 1 + 3 * 32 * 32;
+absl::StatusOr<std::int64_t> count_cifar_records(std::span<const std::byte> file);
+
+// Numbers with commas between them, one sample a line; spaces around numbers, CRLF and empty lines are
+// allowed, quotes are not. Column `label_column` (negative: from the end, -1 is the last) holds the class, a
+// whole number >= 0. All lines have the same number of columns.
+struct CsvTable {
+  std::int64_t features = 0;  // columns without the label
+  std::vector<float> values;  // rows * features
+  std::vector<std::int32_t> labels;
+};
+absl::StatusOr<CsvTable> parse_csv(std::string_view text, std::int64_t label_column, bool header);
+
+}  // namespace paceline::data

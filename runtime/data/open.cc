@@ -1,0 +1,210 @@
+#include "runtime/data/open.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/data/array_files.h"
+#include "runtime/data/split.h"
+#include "runtime/data/token_dataset.h"
+
+namespace paceline::data {
+
+namespace {
+
+using v1::DataSpec;
+
+constexpr std::size_t kMaxFiles = 4096;
+constexpr int kMaxThreads = 16;
+
+using FileList = std::vector<std::shared_ptr<const InputFile>>;
+
+struct SetFiles {
+  FileList inputs;
+  FileList labels;
+};
+
+struct JobFiles {
+  SetFiles train;
+  SetFiles test;
+};
+
+// Opens every file of the job, `threads` at a time, the training inputs, which are the largest, first.
+absl::StatusOr<JobFiles> open_files(const DataSpec& spec, int threads) {
+  struct Task {
+    const std::string* path;
+    FileList* list;
+    absl::StatusOr<std::shared_ptr<const InputFile>> file = nullptr;
+  };
+  JobFiles files;
+  std::vector<Task> tasks;
+  for (const auto& path : spec.train().inputs()) tasks.push_back({&path, &files.train.inputs});
+  for (const auto& path : spec.test().inputs()) tasks.push_back({&path, &files.test.inputs});
+  for (const auto& path : spec.train().labels()) tasks.push_back({&path, &files.train.labels});
+  for (const auto& path : spec.test().labels()) tasks.push_back({&path, &files.test.labels});
+  if (tasks.size() > kMaxFiles) {
+    return absl::InvalidArgumentError(str_cat(tasks.size(), " data files; allowed: at most ", kMaxFiles));
+  }
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size(); i = next++)
+      tasks[i].file = InputFile::open(*tasks[i].path);
+  };
+  {
+    std::vector<std::jthread> helpers;
+    const std::size_t wanted =
+        std::min<std::size_t>(static_cast<std::size_t>(std::clamp(threads, 1, kMaxThreads)), tasks.size());
+    for (std::size_t i = 1; i < wanted; ++i) helpers.emplace_back(work);
+    work();
+  }
+  for (Task& task : tasks) {
+    if (!task.file.ok()) return task.file.status();
+    task.list->push_back(*std::move(task.file));
+  }
+  return files;
+}
+
+absl::StatusOr<Affine> affine_of(const DataSpec& spec) {
+  if (!spec.has_normalization()) return Affine{};
+  const auto& n = spec.normalization();
+  if (!(n.deviation() > 0) || !std::isfinite(n.deviation())) {
+    return absl::InvalidArgumentError(str_cat("normalize.deviation ", n.deviation(), "; allowed: above 0"));
+  }
+  if (n.scale() == 0 || !std::isfinite(n.scale()) || !std::isfinite(n.mean())) {
+    return absl::InvalidArgumentError(str_cat("normalize.scale ", n.scale(), ", mean ", n.mean(),
+                                              "; allowed: finite numbers, a scale other than 0"));
+  }
+  return Affine{static_cast<float>(n.scale() / n.deviation()), static_cast<float>(-n.mean() / n.deviation())};
+}
+
+absl::Status override_shape(const DataSpec& spec, ArrayRows& rows) {
+  if (spec.shape().empty()) return absl::OkStatus();
+  SampleShape found;
+  found.dims = rows.dims;
+  const std::int64_t elements = found.elements();
+  std::vector<std::int64_t> wanted(spec.shape().begin(), spec.shape().end());
+  std::int64_t left = elements;
+  for (const std::int64_t d : wanted) left = d > 0 && left % d == 0 ? left / d : 0;
+  if (left != 1) {
+    return absl::InvalidArgumentError(str_cat("shape ", dims_text(wanted),
+                                              " doesn't fit: a sample of the files has shape ",
+                                              dims_text(rows.dims), ", ", elements, " numbers"));
+  }
+  rows.dims = std::move(wanted);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ImageAugmentation> augmentation_of(const DataSpec& spec,
+                                                  const std::vector<std::int64_t>& dims) {
+  const ImageAugmentation wanted{spec.augmentation().flip(), spec.augmentation().crop()};
+  if (wanted.crop == 0 && !wanted.flip) return wanted;
+  if (dims.size() != 3) {
+    return absl::InvalidArgumentError(str_cat("augment: samples of shape ", dims_text(dims),
+                                              " are not images; give shape: [channels, height, width]"));
+  }
+  const std::int64_t limit = std::min(dims[1], dims[2]) - 1;
+  if (wanted.crop < 0 || wanted.crop > limit) {
+    return absl::InvalidArgumentError(str_cat("augment.crop ", wanted.crop, "; allowed: 0 to ", limit));
+  }
+  return wanted;
+}
+
+absl::StatusOr<LabelledRows> read_rows(const DataSpec& spec, const SetFiles& files) {
+  switch (spec.format()) {
+    case DataSpec::IDX:
+      return read_idx(files.inputs, files.labels);
+    case DataSpec::NPY:
+      return read_npy(files.inputs, files.labels);
+    case DataSpec::CIFAR10:
+      return read_cifar10(files.inputs);
+    default:
+      return read_csv(files.inputs, spec.label_column(), spec.header());
+  }
+}
+
+absl::StatusOr<std::shared_ptr<const Dataset>> open_arrays(const DataSpec& spec, const SetFiles& files,
+                                                           bool training) {
+  PL_ASSIGN_OR_RETURN(const Affine affine, affine_of(spec));
+  PL_ASSIGN_OR_RETURN(LabelledRows data, read_rows(spec, files));
+  PL_RETURN_IF_ERROR(override_shape(spec, data.rows));
+  PL_ASSIGN_OR_RETURN(const ImageAugmentation augmentation, augmentation_of(spec, data.rows.dims));
+  return make_array_dataset(std::move(data.rows), std::move(data.labels), affine,
+                            training ? augmentation : ImageAugmentation{});
+}
+
+absl::StatusOr<std::shared_ptr<const Dataset>> open_set(const DataSpec& spec, const OpenOptions& options,
+                                                        const SetFiles& files, bool training) {
+  const bool has_label_files = spec.format() == DataSpec::IDX || spec.format() == DataSpec::NPY;
+  if (!has_label_files && !files.labels.empty()) {
+    return absl::InvalidArgumentError("labels: this format keeps them in its input files; leave them out");
+  }
+  const bool text = spec.format() == DataSpec::TEXT;
+  if (!text && spec.format() != DataSpec::TOKENS) return open_arrays(spec, files, training);
+  if (options.block_size <= 0) {
+    return absl::InvalidArgumentError("text and tokens need a model with a blockSize (type: gpt)");
+  }
+  const TokenWidth width = text                                    ? TokenWidth::kByte
+                           : spec.token_type() == DataSpec::UINT32 ? TokenWidth::kUint32
+                                                                   : TokenWidth::kUint16;
+  return make_token_dataset(files.inputs, width, options.block_size, options.vocabulary_size);
+}
+
+absl::StatusOr<Datasets> open_custom(const DataSpec& spec, const OpenOptions& options) {
+  const auto found = options.custom.find(spec.custom().name());
+  if (found == options.custom.end()) {
+    std::string known;
+    for (const auto& [name, factory] : options.custom) known += str_cat(known.empty() ? "" : ", ", name);
+    return absl::InvalidArgumentError(
+        str_cat("data.custom.name '", spec.custom().name(),
+                "' isn't known to this program; known: ", known.empty() ? "none" : known));
+  }
+  const std::map<std::string, std::string> parameters(spec.custom().parameters().begin(),
+                                                      spec.custom().parameters().end());
+  PL_ASSIGN_OR_RETURN(Datasets sets, found->second(parameters, options.seed));
+  if (sets.train == nullptr || sets.train->size() == 0) {
+    return absl::InvalidArgumentError(
+        str_cat("the custom data set '", spec.custom().name(), "' has no training samples"));
+  }
+  return sets;
+}
+
+absl::StatusOr<Datasets> open_files_of(const DataSpec& spec, const OpenOptions& options) {
+  if (spec.train().inputs().empty())
+    return absl::InvalidArgumentError("data.train.inputs: no files are given");
+  PL_ASSIGN_OR_RETURN(const JobFiles files, open_files(spec, options.threads));
+  Datasets sets;
+  PL_ASSIGN_OR_RETURN(sets.train, open_set(spec, options, files.train, true));
+  if (!files.test.inputs.empty()) {
+    PL_ASSIGN_OR_RETURN(sets.test, open_set(spec, options, files.test, false));
+    if (sets.test->shape().dims != sets.train->shape().dims) {
+      return absl::InvalidArgumentError(str_cat("test samples have shape ",
+                                                dims_text(sets.test->shape().dims), ", training samples ",
+                                                dims_text(sets.train->shape().dims)));
+    }
+  }
+  return sets;
+}
+
+}  // namespace
+
+absl::StatusOr<Datasets> open_datasets(const v1::DataSpec& spec, const OpenOptions& options) {
+  Datasets sets;
+  if (spec.format() == DataSpec::CUSTOM) {
+    PL_ASSIGN_OR_RETURN(sets, open_custom(spec, options));
+  } else if (spec.format() >= DataSpec::IDX && spec.format() <= DataSpec::CSV) {
+    PL_ASSIGN_OR_RETURN(sets, open_files_of(spec, options));
+  } else {
+    return absl::InvalidArgumentError(
+        str_cat("data.format ", static_cast<int>(spec.format()), " isn't known"));
+  }
+  if (sets.test == nullptr && spec.test_fraction() != 0) {
+    return split_dataset(std::move(sets.train), spec.test_fraction(), options.seed);
+  }
+  return sets;
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,108 @@
+#pragma once
+
+// Prepares the next batches while the current one is trained on. Batches come in the order of the steps, and
+// their content is the same whether they are prepared ahead or in the caller: a batch is a pure function of
+// its step.
+//
+// One consumer thread calls next(); stop() may be called by any thread. The data set is shared and immutable.
+// The queue is bounded by `depth`; nothing is allocated after construction (but what `plan` and the data set
+// do themselves).
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "runtime/data/dataset.h"
+
+namespace paceline::data {
+
+// Batches smaller than this are prepared by the caller itself: waking a thread costs more than converting
+// them (a hand-over is 5 to 20 us, and 64 KiB are converted in about 15).
+inline constexpr std::int64_t kInlineBatchBytes = 64 * 1024;
+inline constexpr int kMaxPrefetchDepth = 64;
+
+struct Batch {
+  std::int64_t step = 0;
+  std::span<const std::int64_t> indices;  // the rows' samples
+  std::span<const float> inputs;          // rows * elements, or empty for tokens
+  std::span<const std::int32_t> tokens;   // rows * block_size, or empty for floats
+  std::span<const std::int32_t> labels;   // rows * shape.labels
+  std::int64_t rows() const { return static_cast<std::int64_t>(indices.size()); }
+};
+
+struct PrefetcherOptions {
+  std::int64_t first_step = 0;
+  std::int64_t end_step = 0;  // one past the last step
+  std::int64_t max_rows = 0;  // > 0: no step has more rows
+  int depth = 2;              // batches ahead; 0: prepared by the caller; at most kMaxPrefetchDepth
+  std::int64_t inline_below_bytes = kInlineBatchBytes;
+};
+
+class Prefetcher {
+ public:
+  // Puts the samples of `step` into `indices` (cleared, with capacity for max_rows) and returns the
+  // augmentation seed, 0 for none. Called in the order of the steps, by one thread at a time.
+  using Plan = std::function<std::uint64_t(std::int64_t step, std::vector<std::int64_t>& indices)>;
+
+  Prefetcher(std::shared_ptr<const Dataset> dataset, Plan plan, const Clock& clock,
+             const PrefetcherOptions& options);
+  ~Prefetcher();  // stops and joins
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  // The batch of the next step; its memory is valid until the next call. OUT_OF_RANGE after the last step,
+  // CANCELLED after stop(), DEADLINE_EXCEEDED after `timeout` (the call may be repeated), or the data set's
+  // error, which is final.
+  absl::StatusOr<Batch> next(Duration timeout);
+
+  // Wakes a waiting next(); the thread ends after the batch that it is at.
+  void stop();
+
+  // How long the last next() waited for input: the wait for the queue, or the preparation itself where it is
+  // done inline.
+  Duration last_wait() const { return last_wait_; }
+  bool prepares_inline() const { return inline_; }
+
+ private:
+  struct Slot {
+    std::vector<std::int64_t> indices;
+    std::vector<float> inputs;
+    std::vector<std::int32_t> tokens;
+    std::vector<std::int32_t> labels;
+    absl::Status status;
+  };
+  // Slots are used in turn: slot step % count. Those in [released, produced) belong to the consumer, the
+  // others to the thread.
+  struct Progress {
+    std::int64_t produced;
+    std::int64_t released;
+    bool stopped = false;
+  };
+
+  void prepare(std::int64_t step);
+  void run();
+  absl::Status wait_for(std::int64_t step, Duration timeout);
+  Slot& slot_of(std::int64_t step) { return slots_[static_cast<std::size_t>(step) % slots_.size()]; }
+
+  const std::shared_ptr<const Dataset> dataset_;
+  const Plan plan_;
+  const Clock& clock_;
+  const PrefetcherOptions options_;
+  const bool inline_;
+  std::vector<Slot> slots_;
+  // The consumer's.
+  std::int64_t next_step_;
+  Duration last_wait_{};
+
+  Guarded<Progress> progress_;
+  std::jthread thread_;  // last: it uses the others
+};
+
+}  // namespace paceline::data

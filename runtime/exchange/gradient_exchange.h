@@ -1,0 +1,45 @@
+#pragma once
+
+// How gradients meet: one interface for every strategy (all-reduce here; parameter servers, local steps, ...
+// join it later).
+//
+// Use, once per step, by the training thread:
+//   begin_step(step)
+//   range_ready(begin, end)      as back-propagation finishes parts of the flat gradient, last layers first
+//   finish(deadline)             returns when all ranges hold the sum over all members
+// The gradient vector lives in registered memory that the caller allocated and gave at construction. Between
+// begin_step and finish a range belongs to the caller until it is declared ready, and to the exchange
+// afterwards. Threads: all calls from one thread; close() from any. The exchange may have threads of its own.
+// Errors: the communicator's; after the first, every call returns it.
+// Guarantee: the sum's bits do not depend on arrival order or on how ranges were declared ready.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/ids.h"
+
+namespace paceline::exchange {
+
+struct ExchangeTimes {
+  Duration wait{};               // the training thread was blocked and a peer was not ready
+  Duration transfer{};           // the training thread was blocked while bytes moved
+  std::uint64_t bytes_sent = 0;  // of this step
+  std::uint64_t bytes_received = 0;
+};
+
+class GradientExchange {
+ public:
+  virtual ~GradientExchange() = default;
+  virtual absl::Status begin_step(Step step) = 0;
+  // Elements [begin, end) of the flat gradient are final. Ranges of a step are disjoint and cover it by the
+  // time of finish().
+  virtual absl::Status range_ready(std::size_t begin, std::size_t end) = 0;
+  virtual absl::Status finish(Deadline deadline) = 0;
+  // Of the last finished step.
+  virtual ExchangeTimes last_times() const = 0;
+  virtual void close(absl::Status reason) = 0;
+};
+
+}  // namespace paceline::exchange

@@ -1,0 +1,131 @@
+#include "runtime/member/environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace paceline::member {
+
+namespace {
+
+constexpr int kMaxIndex = 1023;
+constexpr int kMaxThreads = 4096;
+constexpr int kMaxStarts = 1'000'000;
+constexpr std::size_t kMaxValueBytes = 256;
+
+class Parser {
+ public:
+  explicit Parser(const std::map<std::string, std::string>& variables) : variables_(variables) {}
+
+  std::string text(const std::string& name, std::string_view allowed) {
+    const std::string* value = find(name);
+    if (value == nullptr || value->empty()) {
+      wrong(str_cat(name, " is not set; it must be ", allowed));
+      return "";
+    }
+    if (value->size() > kMaxValueBytes) {
+      wrong(str_cat(name, " has ", value->size(), " bytes; at most ", kMaxValueBytes, " are allowed"));
+      return "";
+    }
+    return *value;
+  }
+
+  int integer(const std::string& name, int least, int most, std::optional<int> fallback) {
+    const std::string* value = find(name);
+    if ((value == nullptr || value->empty()) && fallback) return *fallback;
+    int result = 0;
+    const char* end = value == nullptr ? nullptr : value->data() + value->size();
+    if (value != nullptr) {
+      const auto [at, error] = std::from_chars(value->data(), end, result);
+      if (error == std::errc() && at == end && !value->empty() && result >= least && result <= most)
+        return result;
+    }
+    wrong(str_cat(name, value == nullptr ? " is not set" : str_cat(" is \"", value->substr(0, 64), "\""),
+                  "; it must be a whole number from ", least, " to ", most));
+    return least;
+  }
+
+  // One of `names`, in any case: its place.
+  std::size_t choice(const std::string& name, const std::vector<std::string_view>& names,
+                     std::optional<std::size_t> fallback) {
+    const std::string* value = find(name);
+    if ((value == nullptr || value->empty()) && fallback) return *fallback;
+    std::string lower = value == nullptr ? "" : *value, all;
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (lower == names[i]) return i;
+      all += str_cat(all.empty() ? "" : ", ", names[i]);
+    }
+    wrong(str_cat(name, value == nullptr ? " is not set" : str_cat(" is \"", value->substr(0, 64), "\""),
+                  "; it must be one of ", all));
+    return 0;
+  }
+
+  void wrong(std::string what) { errors_ += str_cat(errors_.empty() ? "" : "; ", what); }
+  const std::string& errors() const { return errors_; }
+
+ private:
+  const std::string* find(const std::string& name) const {
+    const auto it = variables_.find(name);
+    return it == variables_.end() ? nullptr : &it->second;
+  }
+
+  const std::map<std::string, std::string>& variables_;
+  std::string errors_;
+};
+
+}  // namespace
+
+std::string Environment::member_id() const {
+  return str_cat(pod_uid, "-", start);
+}
+std::string Environment::name() const {
+  return str_cat(role_name(role), "-", index);
+}
+
+absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::string>& variables) {
+  Parser parser(variables);
+  Environment result;
+  result.coordinator =
+      parser.text("PACELINE_COORDINATOR", "the coordinator's address, host:port or unix:/path");
+  result.job = parser.text("PACELINE_JOB", "the job's namespace/name");
+  if (!result.job.empty() && std::count(result.job.begin(), result.job.end(), '/') != 1) {
+    parser.wrong(str_cat("PACELINE_JOB is \"", result.job, "\"; it must be namespace/name"));
+  }
+  result.role =
+      parser.choice("PACELINE_ROLE", {"chief", "worker"}, std::nullopt) == 0 ? Role::kChief : Role::kWorker;
+  result.index = parser.integer("PACELINE_INDEX", 0, kMaxIndex, std::nullopt);
+  result.pod = parser.text("PACELINE_POD", "the pod's name");
+  result.pod_uid = parser.text("PACELINE_POD_UID", "the pod's uid");
+  result.start = parser.integer("PACELINE_START", 1, kMaxStarts, 1);
+  result.token = parser.text("PACELINE_TOKEN", "the job's token");
+  result.threads = parser.integer("PACELINE_THREADS", 0, kMaxThreads, 0);
+  constexpr LogLevel kLevels[] = {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError};
+  result.log_level = kLevels[parser.choice("PACELINE_LOG_LEVEL", {"debug", "info", "warning", "error"}, 1)];
+  if (!parser.errors().empty()) {
+    return absl::InvalidArgumentError(
+        str_cat(parser.errors(), " (the controller sets these; a member is not started by hand)"));
+  }
+  return result;
+}
+
+std::map<std::string, std::string> process_environment() {
+  std::map<std::string, std::string> result;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (text.substr(0, 9) == "PACELINE_" && equals != std::string_view::npos) {
+      result.emplace(text.substr(0, equals), text.substr(equals + 1));
+    }
+  }
+  return result;
+}
+
+}  // namespace paceline::member

@@ -1,0 +1,37 @@
+#pragma once
+
+// What a pod's environment says about the member in it (docs/protocol.md, Control). Pure.
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "base/log.h"
+
+namespace paceline::member {
+
+struct Environment {
+  std::string coordinator;    // PACELINE_COORDINATOR: host:port, unix:/path or unix-abstract:name
+  std::string job;            // PACELINE_JOB: namespace/name
+  Role role = Role::kWorker;  // PACELINE_ROLE: chief, worker (any case)
+  int index = 0;              // PACELINE_INDEX: 0..1023
+  std::string pod;            // PACELINE_POD
+  std::string pod_uid;        // PACELINE_POD_UID
+  int start = 1;              // PACELINE_START: how often this pod's process was started; 1 when not set
+  std::string token;          // PACELINE_TOKEN; never logged
+  int threads = 0;            // PACELINE_THREADS; 0 when not set: all processors
+  LogLevel log_level = LogLevel::kInfo;  // PACELINE_LOG_LEVEL: debug, info, warning, error
+
+  std::string member_id() const;  // pod uid and start
+  std::string name() const;       // "worker-2", for people
+};
+
+// INVALID_ARGUMENT, all that is wrong at once: each variable's name, what was found (never a token), what is
+// allowed.
+absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::string>& variables);
+
+// This process's variables that begin with PACELINE_.
+std::map<std::string, std::string> process_environment();
+
+}  // namespace paceline::member

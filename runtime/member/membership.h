@@ -1,0 +1,93 @@
+#pragma once
+
+// The member's side of Attach (docs/protocol.md, Control): attach, views, heartbeats from a thread of its
+// own, faults, leaving.
+//
+// Threads: the training thread owns it and calls wait_view() and leave(); report_peer_fault(), status(),
+// draining() may be called from any thread. The cancel hook runs on the membership's thread, without locks
+// held. When the coordinator goes away, training goes on: the membership re-attaches with back-off and jitter
+// for `reattach_limit`, and only then ends. Ends, as status() tells; whichever is first stays:
+//   ABORTED            evicted; the message is the coordinator's reason
+//   DATA_LOSS          evicted because the members' weights differ: what this one holds must not be saved
+//   CANCELLED          evicted because the job is finished: exit code 0
+//   UNAUTHENTICATED    the token was refused
+//   UNAVAILABLE        the coordinator is gone for longer than the limit
+// wait_view() and leave() return it too.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "proto/paceline/v1/coordinator.pb.h"
+#include "runtime/member/environment.h"
+#include "runtime/member/progress.h"
+
+namespace paceline::member {
+
+// What Hello says beside the environment.
+struct Presence {
+  std::string host_id;  // collective::Address
+  std::string local_socket;
+  std::vector<std::string> tcp;
+  Generation held_generation;  // of the state that it holds; 0: none
+  Step held_step = 0;
+};
+
+struct MembershipOptions {
+  // After that without a coordinator: UNAVAILABLE. A limit in the coordinator's Welcome counts instead.
+  Duration reattach_limit = std::chrono::seconds(2);
+  Duration first_backoff =
+      std::chrono::milliseconds(20);  // doubled up to last_backoff, times a random factor in [0.5, 1)
+  Duration last_backoff = std::chrono::milliseconds(500);
+  Logger logger = Logger::none();
+};
+
+class Membership {
+ public:
+  using CancelHook = std::function<void(const absl::Status&)>;
+
+  // Connects, says Hello, and waits for Welcome; retries until `deadline` while nobody listens. `clock`
+  // outlives it and paces the heartbeats. The codes above, or DEADLINE_EXCEEDED with the last reason.
+  static absl::StatusOr<std::unique_ptr<Membership>> attach(const Environment& environment,
+                                                            const Presence& presence,
+                                                            const MembershipOptions& options,
+                                                            const Clock& clock, Deadline deadline);
+  virtual ~Membership() = default;  // ends the stream without a goodbye if leave() wasn't called
+
+  virtual const v1::Welcome& welcome() const = 0;
+  virtual const std::string& member_id() const = 0;
+
+  // The first view newer than `after`. DEADLINE_EXCEEDED, or why the membership ended.
+  virtual absl::StatusOr<v1::View> wait_view(Generation after, Deadline deadline) = 0;
+  // The newest generation that is to be drained: finish the step under way, then wait_view(). 0: none. One
+  // atomic read.
+  virtual Generation draining() const = 0;
+
+  virtual Progress& progress() = 0;  // the training thread's board
+
+  // "I lost my link to that peer": sent at once. Then wait for the coordinator's word: wait_view() returns a
+  // new view, or the eviction.
+  virtual void report_peer_fault(Generation generation, Step step, std::string_view peer_member_id,
+                                 std::string_view reason) = 0;
+  virtual void report_checkpoint(v1::CheckpointResult result) = 0;
+
+  // OK while the membership lasts.
+  virtual absl::Status status() const = 0;
+  // Called once, when the membership ends by itself (not by leave()): close the communicator there. At once,
+  // from this thread, if it has ended. A later hook replaces an earlier one; after this returns the earlier
+  // one isn't running.
+  virtual void on_cancel(CancelHook hook) = 0;
+
+  // Sends what the board still holds and the goodbye, and waits until the coordinator has taken both, or
+  // `deadline`. No hook is called afterwards. OK, DEADLINE_EXCEEDED, or why the membership had ended before.
+  virtual absl::Status leave(const v1::Leaving& leaving, Deadline deadline) = 0;
+};
+
+}  // namespace paceline::member

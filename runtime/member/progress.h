@@ -1,0 +1,119 @@
+#pragma once
+
+// The board between the training thread, which writes what it does, and the heartbeat thread, which reports
+// it.
+//
+// Threads: the methods under "training thread" belong to one thread, collect() to another one. Neither ever
+// waits for the other: current values are under a sequence lock of atomics, step records go through a
+// single-producer ring. Writing costs well under a microsecond. Bounds: the ring holds kRingSteps steps
+// between two heartbeats; when it is full the single step's record is dropped and counted, its times still
+// being in the sums. A heartbeat carries at most kMaxPerHeartbeat steps, evenly thinned, the newest always
+// among them. Steps are counted as "applied so far" everywhere.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/ids.h"
+#include "proto/paceline/v1/coordinator.pb.h"
+#include "runtime/member/step_clock.h"
+
+namespace paceline::member {
+
+struct AppliedStep {
+  Step step = 0;             // steps applied, this one included
+  std::int64_t samples = 0;  // applied so far, over all members
+  StepTimes times;
+  std::uint64_t bytes_sent = 0;  // by this member's exchange so far
+  std::uint64_t bytes_received = 0;
+  bool has_loss = false;  // rank 0: a StepRecord is made of the rest
+  double loss = 0, learning_rate = 0;
+  std::int64_t since_start_ns = 0;
+};
+
+struct Evaluation {
+  Step step = 0;
+  double loss = 0, accuracy = 0;
+  std::int64_t samples = 0;
+  std::int64_t since_start_ns = 0;
+  bool target_reached = false;
+};
+
+class Progress {
+ public:
+  static constexpr std::size_t kRingSteps = 4096;
+  static constexpr std::size_t kRingEvaluations = 64;
+  static constexpr int kMaxPerHeartbeat = 256;
+
+  Progress() = default;
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // --- training thread ---
+  void set_generation(Generation generation);
+  void set_phase(v1::MemberPhase phase);
+  void set_plan(std::int64_t total_steps, std::int64_t train_samples, std::uint64_t parameter_count);
+  void set_resumed(Step step, std::int64_t samples);  // where training begins
+  void step_applied(const AppliedStep& step);
+  void set_weights_hash(Step step, std::uint64_t hash);  // of the weights after `step` steps
+  // The same, unless the hash of a rounder step (one with more factors of two) still waits for its heartbeat:
+  // so that members whose heartbeats come at different moments tell of the same steps.
+  void offer_weights_hash(Step step, std::uint64_t hash);
+  // False when the ring is full (64 evaluations within one heartbeat): it is dropped and counted.
+  bool evaluated(const Evaluation& evaluation);
+
+  // --- heartbeat thread ---
+  // Everything since the last call; `out` is overwritten.
+  void collect(v1::Heartbeat* out);
+  std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+
+ private:
+  enum Word : std::size_t {
+    kGeneration,
+    kPhase,
+    kStep,
+    kSamples,
+    kTotalSteps,
+    kTrainSamples,
+    kParameters,
+    kHash,
+    kHashStep,
+    kSent,
+    kReceived,
+    kSteps,
+    kInput,
+    kCompute,
+    kWait,
+    kTransfer,
+    kUpdate,
+    kCheckpoint,
+    kWhole,
+    kWords
+  };
+  using Values = std::array<std::uint64_t, kWords>;
+  Values read() const;
+  template <typename Change>
+  void write(Change change);
+  void collect_steps(v1::Heartbeat* out);
+  void collect_evaluations(v1::Heartbeat* out);
+
+  // Sequence lock: odd while the training thread writes.
+  std::atomic<std::uint64_t> sequence_{0};
+  std::array<std::atomic<std::uint64_t>, kWords> words_{};
+  Values written_{};  // training thread's own copy
+
+  // Slots [tail, head) are the reader's, the rest the writer's.
+  std::array<AppliedStep, kRingSteps> steps_{};
+  alignas(64) std::atomic<std::uint64_t> steps_head_{0};
+  alignas(64) std::atomic<std::uint64_t> steps_tail_{0};
+  std::array<Evaluation, kRingEvaluations> evaluations_{};
+  alignas(64) std::atomic<std::uint64_t> evaluations_head_{0};
+  alignas(64) std::atomic<std::uint64_t> evaluations_tail_{0};
+  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> told_hash_step_{0};  // by the last heartbeat
+
+  Values collected_{};  // heartbeat thread: what the last call saw
+};
+
+}  // namespace paceline::member

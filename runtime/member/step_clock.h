@@ -1,0 +1,96 @@
+#pragma once
+
+// Where a step's time goes: every nanosecond between begin() and end() belongs to the part that is current
+// then, or to none ("other"). One thread; about two reads of the clock for each scope. Scopes nest: the inner
+// one's time isn't the outer one's.
+//
+//   steps.begin();
+//   { auto s = steps.part(StepPart::kInput); batch = next(); }
+//   { auto s = steps.part(StepPart::kWait); exchange.finish(d); steps.move(StepPart::kWait,
+//   StepPart::kTransfer, exchange.last_times().transfer); } StepTimes times = steps.end();
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace paceline::member {
+
+enum class StepPart : std::uint8_t { kInput, kCompute, kWait, kTransfer, kUpdate, kCheckpoint, kOther };
+inline constexpr std::size_t kStepParts = 7;
+
+// Nanoseconds. `step` is the whole step: the parts and what belongs to none of them.
+struct StepTimes {
+  std::int64_t input = 0, compute = 0, wait = 0, transfer = 0, update = 0, checkpoint = 0, step = 0;
+  std::int64_t parts() const { return input + compute + wait + transfer + update + checkpoint; }
+};
+
+class StepClock {
+ public:
+  explicit StepClock(const Clock& clock) : clock_(&clock) {}
+
+  class Scope {
+   public:
+    Scope(Scope&& other) noexcept : clock_(std::exchange(other.clock_, nullptr)), before_(other.before_) {}
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    Scope& operator=(Scope&&) = delete;
+    ~Scope() {
+      if (clock_ != nullptr) clock_->enter(before_);
+    }
+
+   private:
+    friend class StepClock;
+    Scope(StepClock* clock, StepPart before) : clock_(clock), before_(before) {}
+    StepClock* clock_;
+    StepPart before_;
+  };
+
+  // A step starts now; what was counted since an unfinished begin() is forgotten.
+  void begin() {
+    spent_.fill(0);
+    current_ = StepPart::kOther;
+    since_ = clock_->now();
+  }
+
+  [[nodiscard]] Scope part(StepPart part) {
+    const StepPart before = current_;
+    enter(part);
+    return Scope(this, before);
+  }
+
+  // Time up to now that was counted as `from` was really `to`: at most what `from` has.
+  void move(StepPart from, StepPart to, Duration time) {
+    enter(current_);
+    std::int64_t& source = spent_[static_cast<std::size_t>(from)];
+    const std::int64_t moved = std::clamp<std::int64_t>(time.count(), 0, source);
+    source -= moved;
+    spent_[static_cast<std::size_t>(to)] += moved;
+  }
+
+  StepTimes end() {
+    enter(StepPart::kOther);
+    const auto of = [this](StepPart part) { return spent_[static_cast<std::size_t>(part)]; };
+    StepTimes times{of(StepPart::kInput),    of(StepPart::kCompute), of(StepPart::kWait),
+                    of(StepPart::kTransfer), of(StepPart::kUpdate),  of(StepPart::kCheckpoint)};
+    times.step = times.parts() + of(StepPart::kOther);
+    return times;
+  }
+
+ private:
+  void enter(StepPart part) {
+    const TimePoint now = clock_->now();
+    spent_[static_cast<std::size_t>(current_)] += (now - since_).count();
+    since_ = now;
+    current_ = part;
+  }
+
+  const Clock* clock_;
+  std::array<std::int64_t, kStepParts> spent_{};
+  StepPart current_ = StepPart::kOther;
+  TimePoint since_{};
+};
+
+}  // namespace paceline::member

@@ -1,0 +1,84 @@
+#pragma once
+
+// Turns the averaged gradient into new weights: SGD, Adam and AdamW over one flat fp32 vector, as PyTorch
+// defines them.
+//
+// With g the gradient (scaled down first when its global norm exceeds clip_norm), w the weights, t the step
+// from 1, and the decay 0 for parameters that are not to decay:
+//   SGD     g += decay*w;  b = momentum*b + g;  w -= rate * (nesterov ? g + momentum*b : b)
+//   Adam    g += decay*w;  m = beta1*m + (1-beta1)*g;  v = beta2*v + (1-beta2)*g*g
+//           w -= rate/(1-beta1^t) * m / (sqrt(v)/sqrt(1-beta2^t) + epsilon)
+//   AdamW   w *= 1 - rate*decay; then as Adam without its decay          (Loshchilov and Hutter 2019)
+//
+// One pass over memory, two when the gradient is clipped. Deterministic: the same machine gives the same bits
+// from run to run, and machines of the same SIMD level (cpu/kernels/kernels.h) the same as each other, so
+// replicas that hold equal gradients stay equal. Owns its state, not the weights. One thread at a time.
+// Allocates only in create().
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/paceline/v1/training.pb.h"
+#include "runtime/tensor/program.h"
+
+namespace paceline::optimizer {
+
+// One vector of state for checkpoints: "momentum" (SGD with momentum), "exp_avg" and "exp_avg_sq" (Adam,
+// AdamW). As long as the weights, laid out as they are; zeros before the first step. Write into it to
+// restore.
+struct StateVector {
+  std::string_view name;
+  std::span<float> values;
+};
+
+struct StepReport {
+  std::optional<double> gradient_norm;  // before clipping; only where clip_norm is set
+  bool clipped = false;
+};
+
+class Optimizer {
+ public:
+  // InvalidArgument names the field that is out of range: learning_rate > 0; momentum, beta1, beta2 in [0,
+  // 1); nesterov needs momentum > 0; epsilon > 0 (Adam, AdamW); weight_decay, clip_norm >= 0; all finite.
+  static absl::StatusOr<Optimizer> create(const v1::OptimizerSpec& spec,
+                                          const tensor::ParameterLayout& layout);
+
+  // One step with this learning rate (see schedule.h). `gradient` is the mean over the step's samples,
+  // reduced over all members. InvalidArgument, with weights and state untouched, when clip_norm is set and
+  // the gradient's norm is not finite. REQUIRES: both have layout.elements elements.
+  absl::StatusOr<StepReport> step(std::span<float> weights, std::span<const float> gradient,
+                                  double learning_rate);
+
+  // Steps done so far: part of the state (Adam's bias correction needs it).
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
+  std::vector<StateVector> state();
+
+ private:
+  // Neighbouring parameters of equal decay are one range; padding belongs to the range before it (it is zero
+  // and stays zero).
+  struct Range {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    bool decay = false;
+  };
+
+  Optimizer(const v1::OptimizerSpec& spec, const tensor::ParameterLayout& layout);
+  static std::vector<Range> ranges_of(const tensor::ParameterLayout& layout);
+  void step_sgd(const Range& range, float* weights, const float* gradient, float clip, double rate);
+  void step_adam(const Range& range, float* weights, const float* gradient, float clip, double rate);
+
+  v1::OptimizerSpec spec_;
+  std::size_t elements_;
+  std::vector<Range> ranges_;
+  std::int64_t steps_ = 0;
+  std::vector<float> first_;   // momentum or exp_avg
+  std::vector<float> second_;  // exp_avg_sq
+};
+
+}  // namespace paceline::optimizer

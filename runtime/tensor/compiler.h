@@ -1,0 +1,34 @@
+#pragma once
+
+// From a graph to a Program: reverse mode, memory plan, and the device's operators, all before the first
+// step.
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "runtime/tensor/graph.h"
+#include "runtime/tensor/program.h"
+
+namespace paceline::tensor {
+
+class Device;  // device.h
+
+enum class Precision : std::uint8_t {
+  kF32,
+  kBF16
+};  // kBF16: operands of matrix products and convolutions are rounded to bfloat16
+enum class Mode : std::uint8_t { kTraining, kInference };
+
+struct CompileOptions {
+  std::int64_t max_rows = 1;
+  Precision precision = Precision::kF32;
+  Mode mode = Mode::kTraining;  // an inference program has no backward()
+};
+
+// `device` outlives the program. Errors: the graph's own; INVALID_ARGUMENT without a loss or with max_rows <
+// 1; UNIMPLEMENTED where the device lacks an operator; RESOURCE_EXHAUSTED where memory is short.
+absl::StatusOr<std::unique_ptr<Program>> compile(const GraphBuilder& graph, Device& device,
+                                                 const CompileOptions& options);
+
+}  // namespace paceline::tensor

@@ -1,0 +1,110 @@
+#pragma once
+
+// Optimizer steps and what they need: each one pass over memory.
+
+#include "runtime/tensor/cpu/kernels/body/vector.h"
+#include "runtime/tensor/cpu/kernels/kernels.h"
+
+namespace paceline::tensor::cpu {
+namespace {
+
+// Squares of floats are exact in double, so fused and unfused sums are equal and every level gives the same
+// bits.
+double squared_norm(const float* x, std::size_t n) {
+  D even = zero_d(), odd = zero_d();
+  std::size_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const D a = widen(load(x + i)), b = widen(load(x + i + kLanes));
+    even = fma(a, a, even);
+    odd = fma(b, b, odd);
+  }
+  if (i + kLanes <= n) {
+    const D a = widen(load(x + i));
+    even = fma(a, a, even);
+    i += kLanes;
+  }
+  if (i < n) {
+    const D b = widen(load(x + i, n - i));
+    odd = fma(b, b, odd);
+  }
+  double sums[2 * kLanes];
+  store(sums, even);
+  store(sums + kLanes, odd);
+  for (std::size_t width = kLanes; width >= 1; width /= 2) {
+    for (std::size_t k = 0; k < width; ++k) sums[k] += sums[k + width];
+  }
+  return sums[0];
+}
+
+struct SgdConstants {
+  F clip, minus_rate, momentum, decay;
+};
+
+// Weights and momentum (when there is one) after the step.
+inline F sgd_momentum(const SgdConstants& c, F& b, F w, F g, bool nesterov) {
+  g = fma(c.decay, w, g * c.clip);
+  b = fma(c.momentum, b, g);
+  return fma(c.minus_rate, nesterov ? fma(c.momentum, b, g) : b, w);
+}
+
+void sgd(const SgdStep& step, float* weights, float* momentum, const float* gradient, std::size_t n) {
+  const SgdConstants c{set(step.clip), set(-step.learning_rate), set(step.momentum), set(step.weight_decay)};
+  if (momentum == nullptr) {
+    auto next = [&](F w, F g) { return fma(c.minus_rate, fma(c.decay, w, g * c.clip), w); };
+    each_vector(
+        n, [&](std::size_t i) { store(weights + i, next(load(weights + i), load(gradient + i))); },
+        [&](std::size_t i, std::size_t m) {
+          store(weights + i, next(load(weights + i, m), load(gradient + i, m)), m);
+        });
+    return;
+  }
+  each_vector(
+      n,
+      [&](std::size_t i) {
+        F b = load(momentum + i);
+        store(weights + i, sgd_momentum(c, b, load(weights + i), load(gradient + i), step.nesterov));
+        store(momentum + i, b);
+      },
+      [&](std::size_t i, std::size_t m) {
+        F b = load(momentum + i, m);
+        store(weights + i, sgd_momentum(c, b, load(weights + i, m), load(gradient + i, m), step.nesterov), m);
+        store(momentum + i, b, m);
+      });
+}
+
+struct AdamConstants {
+  F clip, minus_step, beta1, one_minus_beta1, beta2, one_minus_beta2, root, epsilon, decay, shrink;
+};
+
+inline F adam_weights(const AdamConstants& c, F& m, F& v, F w, F g) {
+  w = w * c.shrink;
+  g = fma(c.decay, w, g * c.clip);
+  m = fma(c.beta1, m, c.one_minus_beta1 * g);
+  v = fma(c.beta2, v, c.one_minus_beta2 * (g * g));
+  return fma(c.minus_step, m / fma(sqrt(v), c.root, c.epsilon), w);
+}
+
+void adam(const AdamStep& step, float* weights, float* first, float* second, const float* gradient,
+          std::size_t n) {
+  const AdamConstants c{
+      set(step.clip),         set(-step.step_size),      set(step.beta1),           set(step.one_minus_beta1),
+      set(step.beta2),        set(step.one_minus_beta2), set(step.root_correction), set(step.epsilon),
+      set(step.weight_decay), set(step.shrink)};
+  each_vector(
+      n,
+      [&](std::size_t i) {
+        F m = load(first + i), v = load(second + i);
+        store(weights + i, adam_weights(c, m, v, load(weights + i), load(gradient + i)));
+        store(first + i, m);
+        store(second + i, v);
+      },
+      [&](std::size_t i, std::size_t k) {
+        F m = load(first + i, k), v = load(second + i, k);
+        store(weights + i, adam_weights(c, m, v, load(weights + i, k), load(gradient + i, k)), k);
+        store(first + i, m, k);
+        store(second + i, v, k);
+      });
+}
+
+}  // namespace
+}  // namespace paceline::tensor::cpu

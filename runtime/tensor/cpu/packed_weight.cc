@@ -1,0 +1,43 @@
+#include "runtime/tensor/cpu/packed_weight.h"
+
+#include <utility>
+
+#include "runtime/tensor/cpu/elementwise.h"
+
+namespace paceline::tensor::cpu {
+
+PackedWeight::PackedWeight(const DnnlContext& context, const Layout& plain, const Layout& form,
+                           ColumnOrder order, bool rounded)
+    : elements_(plain.get_size() / sizeof(float)),
+      order_(std::move(order)),
+      rounded_(rounded),
+      copies_(order_ != nullptr || rounded || form != plain) {
+  if (!copies_) return;
+  Scratch scratch;
+  change_ = LayoutChange(context, plain, form, scratch);
+  form_ = AlignedBuffer(form.get_size());
+  scratch_ = AlignedBuffer(scratch.bytes());
+  if (order_ != nullptr || rounded_) staged_ = AlignedBuffer(elements_ * sizeof(float));
+}
+
+void PackedWeight::bind(const void* weight) {
+  weight_ = static_cast<const float*>(weight);
+  version_ = 0;
+  if (!copies_) return;
+  change_.bind(staged_.data() != nullptr ? staged_.data() : weight, form_.data(), scratch_.data());
+}
+
+void PackedWeight::refresh(std::uint64_t version) {
+  if (!copies_ || version == version_) return;
+  version_ = version;
+  const float* current = weight_;
+  auto* staged = reinterpret_cast<float*>(staged_.data());
+  if (order_ != nullptr) {
+    gather_columns(current, *order_, elements_ / order_->size(), staged);
+    current = staged;
+  }
+  if (rounded_) round_to_bf16(current, staged, elements_);
+  change_.run();
+}
+
+}  // namespace paceline::tensor::cpu

@@ -1,0 +1,10 @@
+#include "runtime/tensor/cpu/pool_loops.h"
+
+namespace paceline::tensor::cpu {
+
+const PoolLoops& avx512_pool_loops() {
+  static constexpr PoolLoops kLoops{pool_any, tiles_any};
+  return kLoops;
+}
+
+}  // namespace paceline::tensor::cpu

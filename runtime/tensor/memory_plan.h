@@ -1,0 +1,29 @@
+#pragma once
+
+// Where tensors lie in one arena, so that those that are never needed at the same time share memory. Pure.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace paceline::tensor {
+
+// Memory that is needed from operation `first` to operation `last`, both included.
+struct Lifetime {
+  std::size_t bytes = 0;
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+struct MemoryPlan {
+  std::vector<std::size_t> offsets;  // multiples of kArenaAlignment, one for each lifetime
+  std::size_t bytes = 0;             // of the arena
+};
+
+inline constexpr std::size_t kArenaAlignment = 64;
+
+// Greedy by size (Pisarchyk, Lee 2020): the largest first, each into the smallest gap that holds it between
+// those whose lives overlap its own. O(n^2) in the number of lifetimes.
+MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
+
+}  // namespace paceline::tensor

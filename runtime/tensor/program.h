@@ -1,0 +1,96 @@
+#pragma once
+
+// A compiled model: a static graph with planned memory, for one device and one largest batch. The trainer
+// sees nothing else of a model.
+//
+// Weights and gradients are one flat fp32 vector each, owned by the caller (gradients in registered memory),
+// laid out by `parameters()`. Nothing is allocated after compilation. One thread at a time; the device may
+// use threads of its own. The loss of a sample is the mean over its label positions; `forward` returns sums
+// over samples, so that members may hold different numbers of them.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace paceline::tensor {
+
+struct Parameter {
+  std::string name;  // "conv1.weight"
+  std::vector<std::int64_t> dims;
+  std::size_t offset = 0;  // first element in the flat vector
+  std::size_t count = 0;
+  bool decay = true;  // weight decay applies (matrices, not biases and norms)
+};
+
+// Parameters in the order of the forward pass, without holes but for alignment padding (zeros, never
+// trained).
+struct ParameterLayout {
+  std::vector<Parameter> parameters;
+  std::size_t elements = 0;          // of the flat vector, padding included
+  std::size_t trained_elements = 0;  // without padding
+};
+
+// The input memory of a program: fill it, then call forward.
+struct BatchMemory {
+  std::span<float> inputs;  // rows * elements per sample; empty for token models
+  std::span<std::int32_t> tokens;
+  std::span<std::int32_t> labels;  // rows * labels per sample
+};
+
+struct ForwardResult {
+  double loss_sum = 0;       // over the samples
+  std::int64_t correct = 0;  // label positions whose highest score is the label
+  std::int64_t label_count = 0;
+};
+
+// Hears of every operation that a program runs, for measurements.
+class OperationObserver {
+ public:
+  virtual ~OperationObserver() = default;
+  virtual void begin() = 0;
+  // `operation` is what ran ("linear backward data"), `name` the layer ("fc1"). Both live as long as the
+  // program.
+  virtual void end(std::string_view operation, std::string_view name) = 0;
+};
+
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual const ParameterLayout& parameters() const = 0;
+  virtual std::int64_t max_rows() const = 0;
+
+  // Both vectors have parameters().elements elements and outlive the program or the next bind. `gradients`
+  // may be empty for a program that only evaluates.
+  virtual void bind(std::span<float> weights, std::span<float> gradients) = 0;
+  // Fills the weights with the model's initial values, from `seed` alone.
+  virtual void initialize(std::uint64_t seed, std::span<float> weights) const = 0;
+  // Tells the program that the bound weights changed (bf16 copies and packed forms are made anew at the next
+  // forward).
+  virtual void weights_changed() = 0;
+
+  virtual BatchMemory batch() = 0;
+  // Samples [0, rows) of the batch memory. REQUIRES: 0 < rows <= max_rows().
+  virtual ForwardResult forward(std::int64_t rows) = 0;
+  // Gradients of `scale` * loss_sum of the last forward, added to (`accumulate`) or written over the bound
+  // gradients. `on_ready(begin, end)` is called as soon as those elements are final, from the last layers to
+  // the first; the ranges are disjoint and cover [0, parameters().elements). It may be null.
+  using OnReady = std::function<void(std::size_t begin, std::size_t end)>;
+  // REQUIRES: one forward before each backward.
+  virtual void backward(float scale, bool accumulate, const OnReady& on_ready) = 0;
+
+  // Operators are made for exact row counts, at the first forward of each; the last eight counts are kept.
+  // This makes them ahead. RESOURCE_EXHAUSTED where memory is short. Not between a forward and its backward.
+  virtual absl::Status reserve(std::int64_t rows) {
+    return rows > 0 && rows <= max_rows() ? absl::OkStatus()
+                                          : absl::InvalidArgumentError("rows are not in [1, max_rows()]");
+  }
+  // Null: nobody. The observer outlives the program or the next call.
+  virtual void observe(OperationObserver* observer) { static_cast<void>(observer); }
+};
+
+}  // namespace paceline::tensor

@@ -1,0 +1,80 @@
+#include "runtime/trainer/open_workload.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/model/build.h"
+#include "runtime/tensor/compiler.h"
+
+namespace paceline::trainer {
+
+namespace {
+
+// What programs are compiled from; shared by them, because the device outlives its programs.
+struct Source {
+  std::unique_ptr<model::Model> model;
+  data::SampleShape shape;
+  std::shared_ptr<tensor::Device> device;
+  tensor::Precision precision = tensor::Precision::kF32;
+};
+
+absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& source, Purpose purpose,
+                                                             std::int64_t max_rows) {
+  tensor::GraphBuilder graph;
+  PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
+  tensor::CompileOptions options;
+  options.max_rows = max_rows;
+  options.precision = source.precision;
+  options.mode = purpose == Purpose::kTraining ? tensor::Mode::kTraining : tensor::Mode::kInference;
+  return tensor::compile(graph, *source.device, options);
+}
+
+absl::StatusOr<data::Datasets> open_data(const v1::TrainingSpec& spec, const Registry& registry,
+                                         int threads) {
+  data::OpenOptions options;
+  options.seed = spec.seed();
+  options.threads = threads;
+  options.custom = registry.datasets;
+  if (spec.model().has_gpt()) {
+    options.block_size = spec.model().gpt().block_size();
+    options.vocabulary_size = spec.model().gpt().vocabulary_size();
+  }
+  PL_ASSIGN_OR_RETURN(data::Datasets data, data::open_datasets(spec.data(), options));
+  if (data.test != nullptr) {
+    const data::SampleShape &train = data.train->shape(), &test = data.test->shape();
+    if (test.kind != train.kind || test.elements() != train.elements() || test.labels != train.labels) {
+      return absl::InvalidArgumentError(str_cat("a held-out sample has ", test.elements(), " elements and ",
+                                                test.labels, " labels, a training sample ", train.elements(),
+                                                " and ", train.labels,
+                                                "; data.train and data.test must have one shape"));
+    }
+  }
+  return data;
+}
+
+}  // namespace
+
+OpenWorkload make_open_workload(Registry registry, std::shared_ptr<tensor::Device> device, int threads) {
+  return [registry = std::move(registry), device = std::move(device),
+          threads](const v1::TrainingSpec& spec) -> absl::StatusOr<Workload> {
+    Workload workload;
+    PL_ASSIGN_OR_RETURN(workload.data, open_data(spec, registry, threads));
+    auto source = std::make_shared<Source>();
+    PL_ASSIGN_OR_RETURN(source->model, model::make_model(spec.model(), registry.models));
+    source->shape = workload.data.train->shape();
+    if (workload.data.test != nullptr) {  // it may have classes that training never sees
+      const data::SampleShape& test = workload.data.test->shape();
+      source->shape.classes = std::max(source->shape.classes, test.classes);
+      source->shape.smallest_label = std::min(source->shape.smallest_label, test.smallest_label);
+    }
+    source->device = device;
+    if (spec.precision() == v1::PRECISION_BF16) source->precision = tensor::Precision::kBF16;
+    workload.compile = [source](Purpose purpose, std::int64_t max_rows) {
+      return compile_for(*source, purpose, max_rows);
+    };
+    return workload;
+  };
+}
+
+}  // namespace paceline::trainer

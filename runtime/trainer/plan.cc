@@ -1,0 +1,93 @@
+#include "runtime/trainer/plan.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "absl/strings/str_format.h"
+#include "base/crc32c.h"
+#include "base/status.h"
+#include "runtime/data/ledger.h"
+
+namespace paceline::trainer {
+
+namespace {
+
+absl::Status invalid(const std::string& what) {
+  return absl::InvalidArgumentError(what);
+}
+
+Step evaluation_interval(const v1::TrainingSpec& spec, std::int64_t train_samples) {
+  if (spec.evaluation().every_steps() > 0) return spec.evaluation().every_steps();
+  if (!(spec.evaluation().every_epochs() > 0)) return 0;
+  const double steps = spec.evaluation().every_epochs() * static_cast<double>(train_samples) /
+                       static_cast<double>(spec.global_batch_size());
+  return std::max<Step>(1, std::llround(std::min(steps, 1e15)));
+}
+
+absl::StatusOr<Target> target_of(const v1::TargetSpec& spec) {
+  if (spec.metric() == "accuracy") return Target{TargetMetric::kAccuracy, spec.value()};
+  if (spec.metric() == "loss") return Target{TargetMetric::kLoss, spec.value()};
+  return invalid(str_cat("target: '", spec.metric(), "'; allowed: accuracy, loss"));
+}
+
+}  // namespace
+
+absl::StatusOr<StepPlan> make_plan(const v1::TrainingSpec& spec, std::int64_t train_samples,
+                                   std::int64_t test_samples) {
+  if (train_samples < 1) return invalid("data.train has no samples");
+  if (spec.global_batch_size() < 1) {
+    return invalid(str_cat("globalBatchSize ", spec.global_batch_size(), "; allowed: at least 1"));
+  }
+  StepPlan plan;
+  plan.total_steps = spec.steps();
+  if (spec.epochs() > 0) {
+    const data::Ledger ledger({spec.seed(), train_samples, spec.global_batch_size()});
+    plan.total_steps = ledger.steps_for_epochs(spec.epochs());
+  }
+  if (plan.total_steps < 1) return invalid("the job has neither steps nor epochs above 0");
+  plan.evaluates = test_samples > 0;
+  plan.evaluate_every = evaluation_interval(spec, train_samples);
+  if (spec.has_target()) {
+    if (!plan.evaluates) {
+      return invalid(spec.data().format() == v1::DataSpec::CUSTOM
+                         ? str_cat("target needs held-out samples, and the custom data set '",
+                                   spec.data().custom().name(),
+                                   "' returns no test set: return one, or give data.testFraction above 0")
+                         : "target needs held-out samples: give data.test, or data.testFraction above 0");
+    }
+    PL_ASSIGN_OR_RETURN(plan.target, target_of(spec.target()));
+  }
+  plan.saves = !spec.checkpoint().directory().empty();
+  plan.checkpoint_every = spec.checkpoint().every_steps();
+  plan.checkpoint_time = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::min(spec.checkpoint().every_seconds(), 1e9)));
+  return plan;
+}
+
+std::int64_t pass_rows(const v1::TrainingSpec& spec, std::int64_t rows) {
+  return spec.micro_batch_size() > 0 ? std::min(spec.micro_batch_size(), rows) : rows;
+}
+
+std::string spec_hash(const v1::TrainingSpec& spec) {
+  v1::TrainingSpec essence;
+  *essence.mutable_model() = spec.model();
+  essence.mutable_optimizer()->set_type(spec.optimizer().type());
+  essence.set_global_batch_size(spec.global_batch_size());
+  essence.set_seed(spec.seed());
+  essence.set_precision(spec.precision());
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);  // maps in the order of their keys
+    essence.SerializeToCodedStream(&coded);
+  }
+  const auto data = std::as_bytes(std::span(bytes));
+  return absl::StrFormat("%08x%08x", crc32c(data), crc32c(data, 0x5bd1e995u));
+}
+
+}  // namespace paceline::trainer

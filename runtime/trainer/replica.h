@@ -1,0 +1,74 @@
+#pragma once
+
+// A member's copy of what is trained: weights, optimizer and the number of steps applied. It outlives views.
+//
+// Weights and optimizer state are this member's own memory; the gradient lies in the arena that it is given,
+// with kControls floats behind it that travel in the same exchange. One thread at a time.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "proto/paceline/v1/training.pb.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/collective/communicator.h"
+#include "runtime/optimizer/optimizer.h"
+#include "runtime/tensor/program.h"
+#include "runtime/trainer/controls.h"
+#include "runtime/transport/memory.h"
+
+namespace paceline::trainer {
+
+class Replica {
+ public:
+  // Initial weights from the spec's seed, as `program` makes them. INVALID_ARGUMENT (optimizer), or
+  // RESOURCE_EXHAUSTED (no memory for the gradient).
+  static absl::StatusOr<std::unique_ptr<Replica>> create(const v1::TrainingSpec& spec,
+                                                         const tensor::Program& program,
+                                                         transport::Arena& arena);
+
+  const tensor::ParameterLayout& layout() const { return layout_; }
+  std::span<float> weights() { return weights_; }
+  std::span<float> gradient() { return exchanged_.first(layout_.elements); }
+  std::span<float> controls() { return exchanged_.subspan(layout_.elements); }
+  std::span<float> exchanged() { return exchanged_; }  // gradient and controls
+  Step step() const { return step_; }
+
+  // One update with the summed gradient. INVALID_ARGUMENT, nothing changed: the gradient isn't finite.
+  absl::Status update(double learning_rate);
+  std::uint64_t hash() const;
+
+  // Makes all members hold rank 0's state, where they differ; cheap where they don't. The communicator's
+  // errors; FAILED_PRECONDITION: the models have different numbers of parameters.
+  absl::Status align(collective::Communicator& communicator, Deadline deadline);
+
+  // What a checkpoint of this state holds; valid until the state changes.
+  checkpoint::Snapshot snapshot();
+  // DATA_LOSS: a tensor is missing or of another size; INVALID_ARGUMENT: made by another job.
+  absl::Status restore(const checkpoint::LoadedCheckpoint& loaded);
+  // model.safetensors of `folder`, written atomically; its path.
+  absl::StatusOr<std::string> write_model(const std::string& folder);
+
+ private:
+  Replica(const v1::TrainingSpec& spec, tensor::ParameterLayout layout, optimizer::Optimizer optimizer,
+          std::span<float> exchanged);
+  absl::Status broadcast(collective::Communicator& communicator, Deadline deadline);
+  std::vector<checkpoint::TensorView> tensors();
+
+  const std::string spec_hash_;
+  const std::int64_t global_batch_;
+  const std::uint64_t seed_;
+  const tensor::ParameterLayout layout_;
+  optimizer::Optimizer optimizer_;
+  std::vector<float> weights_;
+  std::span<float> exchanged_;
+  Step step_ = 0;
+};
+
+}  // namespace paceline::trainer

@@ -1,0 +1,155 @@
+#include "runtime/trainer/step_machine.h"
+
+#include "base/check.h"
+
+namespace paceline::trainer {
+
+const char* todo_name(Todo todo) {
+  switch (todo) {
+    case Todo::kPrepare:
+      return "Prepare";
+    case Todo::kWaitForView:
+      return "WaitForView";
+    case Todo::kAlign:
+      return "Align";
+    case Todo::kStep:
+      return "Step";
+    case Todo::kEvaluate:
+      return "Evaluate";
+    case Todo::kCheckpoint:
+      return "Checkpoint";
+    case Todo::kWriteModel:
+      return "WriteModel";
+    case Todo::kReportFault:
+      return "ReportFault";
+    case Todo::kLeave:
+      return "Leave";
+    case Todo::kExit:
+      return "Exit";
+  }
+  return "?";
+}
+
+Decision StepMachine::decide(Todo todo, std::string_view reason) {
+  decision_ = {todo, reason};
+  return decision_;
+}
+
+Decision StepMachine::prepared(const StepPlan& plan) {
+  PL_CHECK(plan.total_steps > 0, "a plan has steps");
+  plan_ = plan;
+  return decide(Todo::kWaitForView, "data and model are ready");
+}
+
+Decision StepMachine::viewed(int rank) {
+  rank_ = rank;
+  agreed_ = {};
+  return decide(Todo::kAlign, "a new view");
+}
+
+Decision StepMachine::aligned(Step step, TimePoint now) {
+  step_ = step;
+  saved_step_ = step;  // what it came from: the seed, a checkpoint, or a peer
+  saved_at_ = now;
+  if (!last_step()) return decide(Todo::kStep, "all members hold the same state");
+  return after_step(now);
+}
+
+Decision StepMachine::applied(const Agreement& agreed, TimePoint now) {
+  ++step_;
+  agreed_ = agreed;
+  return after_step(now);
+}
+
+Decision StepMachine::after_step(TimePoint now) {
+  if (agreed_.stop) {
+    ending_ = Ending::kStopped;
+    return after_evaluation(now);
+  }
+  if (plan_.evaluates && last_step()) return decide(Todo::kEvaluate, "the last step is applied");
+  if (plan_.evaluates && plan_.evaluate_every > 0 && step_ % plan_.evaluate_every == 0) {
+    return decide(Todo::kEvaluate, "an evaluation is due");
+  }
+  return after_evaluation(now);
+}
+
+Decision StepMachine::evaluated(double loss, double accuracy, TimePoint now) {
+  if (plan_.target.has_value()) {
+    const Target& target = *plan_.target;
+    target_reached_ =
+        target.metric == TargetMetric::kAccuracy ? accuracy >= target.value : loss <= target.value;
+  }
+  return after_evaluation(now);
+}
+
+Decision StepMachine::after_evaluation(TimePoint now) {
+  if (ending_ == Ending::kNone && (target_reached_ || last_step())) ending_ = Ending::kFinished;
+  const auto due = checkpoint_reason(now);
+  if (due.has_value()) return decide(Todo::kCheckpoint, *due);
+  return after_checkpoint();
+}
+
+std::optional<std::string_view> StepMachine::checkpoint_reason(TimePoint now) const {
+  if (rank_ != 0 || !plan_.saves || step_ == saved_step_) return std::nullopt;
+  const bool regular = plan_.checkpoint_every > 0 || plan_.checkpoint_time > Duration::zero();
+  if (ending_ == Ending::kStopped) return "the job stops";
+  if (ending_ == Ending::kFinished && regular) return "training is finished";
+  if (agreed_.drain) return "the view is drained";
+  if (plan_.checkpoint_every > 0 && step_ % plan_.checkpoint_every == 0) return "everySteps";
+  if (plan_.checkpoint_time > Duration::zero() && now - saved_at_ >= plan_.checkpoint_time) {
+    return "everySeconds";
+  }
+  return std::nullopt;
+}
+
+Decision StepMachine::checkpointed(TimePoint now) {
+  saved_step_ = step_;
+  saved_at_ = now;
+  return after_checkpoint();
+}
+
+Decision StepMachine::after_checkpoint() {
+  if (ending_ == Ending::kEnded) return decide(Todo::kLeave, "the membership ended");
+  if (ending_ == Ending::kStopped) return decide(Todo::kLeave, "a member was asked to stop");
+  if (ending_ == Ending::kFinished) {
+    const std::string_view why = target_reached_ ? "the target is reached" : "all steps are applied";
+    return decide(rank_ == 0 ? Todo::kWriteModel : Todo::kLeave, why);
+  }
+  if (agreed_.drain) return decide(Todo::kWaitForView, "the view is drained");
+  return decide(Todo::kStep, "the next step");
+}
+
+Decision StepMachine::model_written() {
+  return decide(Todo::kLeave, "the model is written");
+}
+
+Decision StepMachine::left() {
+  return decide(Todo::kExit, "the coordinator was told");
+}
+
+Decision StepMachine::peer_failed() {
+  return decide(Todo::kReportFault, "the step is abandoned: a peer failed");
+}
+
+Decision StepMachine::failed() {
+  ending_ = Ending::kFailed;
+  return decide(Todo::kLeave, "this member failed");
+}
+
+Decision StepMachine::ended(bool finished) {
+  ending_ = finished ? Ending::kFinished : Ending::kEnded;
+  if (finished) return decide(Todo::kExit, "the job is finished");
+  return decide(has_unsaved_steps() ? Todo::kCheckpoint : Todo::kLeave, "the membership ended");
+}
+
+Decision StepMachine::ended_in_vain() {
+  ending_ = Ending::kEnded;
+  return decide(Todo::kLeave, "the membership ended: the weights differ between members");
+}
+
+Decision StepMachine::stopped() {
+  ending_ = Ending::kStopped;
+  return decide(has_unsaved_steps() ? Todo::kCheckpoint : Todo::kLeave, "asked to stop");
+}
+
+}  // namespace paceline::trainer

@@ -1,0 +1,134 @@
+#pragma once
+
+// What a member does next: the trainer's decisions, as a state machine (Trainer is the shell that carries
+// them out). Every event returns the next decision, with its reason. Pure; one thread.
+//
+//   Prepare -> WaitForView -> Align -> Step -> [Evaluate] -> [Checkpoint] -> Step ...   (boundary of a step)
+//                  ^                     |                        '-> [WriteModel] -> Leave -> Exit
+//                  |                     '- a peer failed -> ReportFault -+
+//                  '---------------- a newer view -----------------------+
+//   any -> [Checkpoint] -> Leave (own failure, stopped, or the membership ended) -> Exit;   any -> Exit (the
+//   job is finished)
+//
+// All members of a view take the same decisions at the same step, because they see the same: the plan, what
+// was agreed in the step's exchange, and the evaluation's sums. Only checkpoints and the model are rank 0's.
+// An abandoned step changed no weights: the step is taken again in the next view.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/ids.h"
+
+namespace paceline::trainer {
+
+enum class TargetMetric : std::uint8_t { kAccuracy, kLoss };
+struct Target {
+  TargetMetric metric = TargetMetric::kAccuracy;
+  double value = 0;  // reached at >= value (accuracy), at <= value (loss); never by a NaN
+};
+
+// Fixed for a run. Steps are counted as applied so far.
+struct StepPlan {
+  Step total_steps = 0;  // > 0
+  bool evaluates = false;
+  Step evaluate_every = 0;  // 0: at the end only
+  std::optional<Target> target;
+  bool saves = false;          // there is a place for checkpoints
+  Step checkpoint_every = 0;   // 0: not by steps
+  Duration checkpoint_time{};  // 0: not by time
+};
+
+// What the members told each other in a step's exchange: the same on all.
+struct Agreement {
+  bool stop = false;   // somebody was asked to stop
+  bool drain = false;  // somebody was told to wait for the next view
+};
+
+enum class Todo : std::uint8_t {
+  kPrepare,      // load data, compile, initial weights            -> prepared()
+  kWaitForView,  //                                                -> viewed()
+  kAlign,        // make all members hold the same state           -> aligned()
+  kStep,         // one step                                       -> applied()
+  kEvaluate,     //                                                -> evaluated()
+  kCheckpoint,   // rank 0                                         -> checkpointed()
+  kWriteModel,   // rank 0                                         -> model_written()
+  kReportFault,  // tell the coordinator who failed, and wait for its word, a newer view -> viewed()
+  kLeave,        // say goodbye                                    -> left()
+  kExit,
+};
+const char* todo_name(Todo todo);
+
+struct Decision {
+  Todo todo = Todo::kPrepare;
+  std::string_view reason;  // constant text
+};
+
+enum class Ending : std::uint8_t {
+  kNone,
+  kFinished,
+  kFailed,   // by an error of this member
+  kStopped,  // it was asked to stop
+  kEnded,    // the coordinator evicted it or is gone
+};
+
+class StepMachine {
+ public:
+  // The plan is known once the data is open: see prepared().
+  StepMachine() = default;
+
+  Decision decision() const { return decision_; }
+  Step step() const { return step_; }  // applied so far
+  Ending ending() const { return ending_; }
+  bool target_reached() const { return target_reached_; }
+  const StepPlan& plan() const { return plan_; }
+
+  Decision prepared(const StepPlan& plan);
+  Decision viewed(int rank);
+  // All members hold the state after `step` steps.
+  Decision aligned(Step step, TimePoint now);
+  Decision applied(const Agreement& agreed, TimePoint now);
+  Decision evaluated(double loss, double accuracy, TimePoint now);
+  Decision checkpointed(TimePoint now);
+  Decision model_written();
+  Decision left();
+
+  // A collective failed because of a peer.
+  Decision peer_failed();
+  // This member can't go on.
+  Decision failed();
+  // The membership is over. `finished`: because the job is; else rank 0 first saves what was trained since
+  // the last checkpoint, and the goodbye tells the coordinator, where it still listens, how far this member
+  // came.
+  Decision ended(bool finished);
+  // The membership is over, and the weights are not to be trusted: nothing is saved.
+  Decision ended_in_vain();
+  // Asked to stop while no view is being trained (in one, Agreement says it) or its last step was abandoned,
+  // or asked a second time. Rank 0 saves as in ended().
+  Decision stopped();
+
+ private:
+  Decision decide(Todo todo, std::string_view reason);
+  Decision after_step(TimePoint now);
+  Decision after_evaluation(TimePoint now);
+  Decision after_checkpoint();
+  std::optional<std::string_view> checkpoint_reason(TimePoint now) const;
+  bool has_unsaved_steps() const {
+    return rank_ == 0 && plan_.saves && saved_step_ >= 0 && step_ > saved_step_;
+  }
+  bool last_step() const { return step_ >= plan_.total_steps; }
+
+  Decision decision_{Todo::kPrepare, "the member starts"};
+  StepPlan plan_;
+  int rank_ = -1;
+  Step step_ = 0;
+  Agreement agreed_;
+  bool target_reached_ = false;
+  Ending ending_ = Ending::kNone;
+  Step saved_step_ = -1;  // -1: no state yet
+  TimePoint saved_at_{};
+};
+
+}  // namespace paceline::trainer

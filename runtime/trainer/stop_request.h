@@ -1,0 +1,58 @@
+#pragma once
+
+// Somebody asks this member to stop (SIGTERM, a test). Thread-safe.
+//
+// request() is a wish: the members agree on a step after which all of them stop. expire() is the end of
+// patience: whatever the training thread waits for ends at once.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "base/guarded.h"
+
+namespace paceline::trainer {
+
+class StopRequest {
+ public:
+  void request() { requested_.store(true, std::memory_order_relaxed); }
+  bool requested() const { return requested_.load(std::memory_order_relaxed); }
+
+  void expire() {
+    request();
+    expired_.store(true, std::memory_order_release);
+    std::shared_ptr<const Hook> hook;
+    {
+      auto hooks = hooks_.lock();
+      hook = hooks->hook;
+      ++hooks->running;
+    }
+    if (hook != nullptr) (*hook)();
+    --hooks_.lock()->running;
+  }
+  bool expired() const { return expired_.load(std::memory_order_acquire); }
+
+  // Called by expire(), in its thread, perhaps while this returns; at once where it has expired. When this
+  // returns the hook that was there before runs no more: so not from a hook.
+  using Hook = std::function<void()>;
+  void on_expire(Hook hook) {
+    auto shared = hook == nullptr ? nullptr : std::make_shared<const Hook>(std::move(hook));
+    {
+      auto hooks = hooks_.lock_when([](const Hooks& h) { return h.running == 0; }, Duration::max());
+      hooks->hook = shared;
+    }
+    if (expired() && shared != nullptr) (*shared)();
+  }
+
+ private:
+  struct Hooks {
+    std::shared_ptr<const std::function<void()>> hook;
+    int running = 0;
+  };
+  std::atomic<bool> requested_{false};
+  std::atomic<bool> expired_{false};
+  Guarded<Hooks> hooks_;
+};
+
+}  // namespace paceline::trainer

@@ -1,0 +1,277 @@
+#include "runtime/trainer/trainer.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/collective/fault.h"
+
+namespace paceline::trainer {
+
+namespace {
+
+constexpr Duration kWordLimit = std::chrono::seconds(10);  // for the coordinator's word after a fault
+constexpr Duration kGoodbyeLimit = std::chrono::seconds(2);
+
+constexpr char kStopped[] = "this member was stopped";
+
+bool is_peers_fault(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kAborted ||
+         status.code() == absl::StatusCode::kDeadlineExceeded;
+}
+
+}  // namespace
+
+Trainer::Trainer(TrainerParts parts, TrainerOptions options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      spec_(parts_.membership.welcome().training()),
+      step_clock_(parts_.clock),
+      started_(parts_.clock.now()) {
+  parts_.membership.on_cancel([this](const absl::Status& why) { close_links(why); });
+  parts_.stop.on_expire([this] { close_links(absl::CancelledError(kStopped)); });
+}
+
+Trainer::~Trainer() {
+  parts_.membership.on_cancel(nullptr);
+  parts_.stop.on_expire(nullptr);
+}
+
+Outcome Trainer::run() {
+  while (machine_.decision().todo != Todo::kExit) carry_out(machine_.decision().todo);
+  session_.reset();
+  parts_.membership.progress().set_phase(v1::FINISHED);
+  outcome_.ending = machine_.ending();
+  outcome_.step = machine_.step();
+  if (outcome_.ending == Ending::kEnded) outcome_.error = parts_.membership.status();
+  parts_.logger.info(str_cat("ends after step ", outcome_.step, ": ", machine_.decision().reason,
+                             outcome_.error.ok() ? "" : ": ", outcome_.error.message()));
+  return outcome_;
+}
+
+Decision Trainer::carry_out(Todo todo) {
+  switch (todo) {
+    case Todo::kPrepare:
+      return prepare();
+    case Todo::kWaitForView:
+      return wait_for_view();
+    case Todo::kAlign:
+      return align();
+    case Todo::kStep:
+      return step();
+    case Todo::kEvaluate:
+      return evaluate();
+    case Todo::kCheckpoint:
+      return save_checkpoint();
+    case Todo::kWriteModel:
+      return write_model();
+    case Todo::kReportFault:
+      return report_fault();
+    case Todo::kLeave:
+      return leave();
+    case Todo::kExit:
+      break;
+  }
+  return machine_.decision();
+}
+
+// ---- errors ----
+
+Decision Trainer::on_error(const absl::Status& status) {
+  const absl::Status membership = parts_.membership.status();
+  if (absl::IsDataLoss(membership)) return machine_.ended_in_vain();
+  if (!membership.ok()) return machine_.ended(absl::IsCancelled(membership));
+  if (parts_.stop.expired()) return machine_.stopped();
+  if (is_peers_fault(status)) {
+    fault_ = status;
+    return machine_.peer_failed();
+  }
+  outcome_.error = status;
+  return machine_.failed();
+}
+
+// A copy: the lock is not held while the communicator is used, so that a hook can always close it.
+Trainer::SharedCommunicator Trainer::communicator() {
+  return *communicator_.lock();
+}
+
+// This member trains no more. ABORTED, whatever the reason: to the peers, it is one that went away.
+void Trainer::close_links(const absl::Status& reason) {
+  parts_.fabric.cancel_connects();
+  const SharedCommunicator current = communicator();
+  if (current != nullptr) current->close(absl::AbortedError(std::string(reason.message())));
+}
+
+// The hooks may have come before the communicator: they are asked again once they can see it.
+void Trainer::adopt(SharedCommunicator communicator) {
+  *communicator_.lock() = communicator;
+  const absl::Status membership = parts_.membership.status();
+  if (!membership.ok()) close_links(membership);
+  if (parts_.stop.expired()) close_links(absl::CancelledError(kStopped));
+}
+
+Duration Trainer::exchange_timeout() const {
+  return std::chrono::milliseconds(spec_.exchange().timeout_ms());
+}
+
+// ---- training ----
+
+Decision Trainer::step() {
+  const Agreement wishes{parts_.stop.requested(), parts_.membership.draining() >= group_.generation};
+  step_clock_.begin();
+  const auto result = session_->step(wishes, step_clock_);
+  if (!result.ok()) return on_error(result.status());
+  report_step(*result);
+  return machine_.applied(result->agreed, now());
+}
+
+void Trainer::report_step(const StepResult& result) {
+  bytes_sent_ += result.exchange.bytes_sent;
+  bytes_received_ += result.exchange.bytes_received;
+  const Step step = replica_->step();
+  if (step % options_.hash_every == 0) report_hash(HashTelling::kIfRounder);
+  if (!stepped_) {
+    stepped_ = true;
+    parts_.logger.info(str_cat("first step applied ", format_duration(now() - started_), " after the start"));
+  }
+  member::AppliedStep applied;
+  applied.step = step;
+  applied.samples = step * spec_.global_batch_size();
+  applied.bytes_sent = bytes_sent_;
+  applied.bytes_received = bytes_received_;
+  applied.has_loss = group_.rank == 0;
+  applied.loss = result.loss;
+  applied.learning_rate = result.learning_rate;
+  applied.times = step_clock_.end();
+  applied.times.checkpoint += saving_ns_;
+  applied.times.step += saving_ns_;
+  saving_ns_ = 0;
+  applied.since_start_ns = (now() - training_since_).count();
+  parts_.membership.progress().step_applied(applied);
+}
+
+void Trainer::report_hash(HashTelling telling) {
+  const Step step = replica_->step();
+  if (step == hashed_step_) return;
+  hashed_step_ = step;
+  const std::uint64_t hash = replica_->hash();
+  member::Progress& progress = parts_.membership.progress();
+  if (telling == HashTelling::kAlways) {
+    progress.set_weights_hash(step, hash);
+  } else {
+    progress.offer_weights_hash(step, hash);
+  }
+  if (options_.on_hash != nullptr) options_.on_hash(step, hash);
+}
+
+Decision Trainer::evaluate() {
+  member::Progress& progress = parts_.membership.progress();
+  progress.set_phase(v1::EVALUATING);
+  report_hash();
+  const auto result = evaluator_->run(*communicator(), parts_.clock, exchange_timeout());
+  if (!result.ok()) return on_error(result.status());
+  const Decision decision = machine_.evaluated(result->loss, result->accuracy, now());
+  progress.set_phase(v1::TRAINING);
+  if (group_.rank != 0) return decision;
+  progress.evaluated({machine_.step(), result->loss, result->accuracy, result->samples,
+                      (now() - training_since_).count(), machine_.target_reached()});
+  parts_.logger.info(absl::StrFormat("step %d: loss %.4f, accuracy %.4f on %d held-out samples%s",
+                                     machine_.step(), result->loss, result->accuracy, result->samples,
+                                     machine_.target_reached() ? "; the target is reached" : ""));
+  return decision;
+}
+
+// A checkpoint that can't be written is told and logged; training goes on without it.
+Decision Trainer::save_checkpoint() {
+  member::Progress& progress = parts_.membership.progress();
+  progress.set_phase(v1::CHECKPOINTING);
+  report_hash();
+  const TimePoint from = now();
+  const std::string& folder = spec_.checkpoint().directory();
+  checkpoint::CheckpointStore store(folder, std::max<std::int64_t>(1, spec_.checkpoint().keep()));
+  const checkpoint::Snapshot snapshot = replica_->snapshot();
+  const absl::Status saved = store.save(snapshot);
+  const Duration stall = now() - from;
+  saving_ns_ += stall.count();
+
+  v1::CheckpointResult result;
+  result.set_step(replica_->step());
+  result.set_path(folder);
+  result.set_stall_ns(stall.count());
+  if (saved.ok()) {
+    std::uint64_t bytes = 0;
+    for (const auto& tensor : snapshot.tensors) bytes += tensor.data.size();
+    result.set_bytes(bytes);
+    outcome_.checkpoint_path = folder;
+    parts_.logger.info(str_cat("checkpoint of step ", replica_->step(), " in ", folder, " after ",
+                               format_duration(stall), ": ", machine_.decision().reason));
+  } else {
+    result.set_error(std::string(saved.message()));
+    parts_.logger.error(str_cat("no checkpoint of step ", replica_->step(), ": ", saved.message()));
+  }
+  if (parts_.membership.status().ok()) parts_.membership.report_checkpoint(result);
+  progress.set_phase(v1::TRAINING);
+  return machine_.checkpointed(now());
+}
+
+// ---- the end ----
+
+Decision Trainer::write_model() {
+  report_hash();
+  if (spec_.checkpoint().model_directory().empty()) return machine_.model_written();
+  auto path = replica_->write_model(spec_.checkpoint().model_directory());
+  if (!path.ok()) {
+    return on_error(
+        absl::InternalError(str_cat("the final model couldn't be written: ", path.status().message())));
+  }
+  outcome_.model_path = *std::move(path);
+  return machine_.model_written();
+}
+
+Decision Trainer::report_fault() {
+  session_.reset();
+  parts_.membership.progress().set_phase(v1::WAITING);
+  const std::optional<int> rank = collective::faulty_rank(fault_);
+  std::string peer;
+  if (rank.has_value() && *rank >= 0 && *rank < view_.members_size() && *rank != group_.rank) {
+    peer = view_.members(*rank).member_id();
+  }
+  parts_.logger.warning(str_cat("step ", machine_.step(), " is abandoned: ", fault_.message()));
+  parts_.membership.report_peer_fault(group_.generation, machine_.step(), peer,
+                                      std::string(fault_.message()));
+
+  return enter(next_view(kWordLimit), str_cat("the coordinator had no word for ", format_duration(kWordLimit),
+                                              " after: ", fault_.message()));
+}
+
+Decision Trainer::leave() {
+  if (replica_ != nullptr && machine_.ending() == Ending::kFinished) report_hash();
+  parts_.membership.progress().set_phase(v1::FINISHED);
+  v1::Leaving leaving;
+  leaving.set_step(machine_.step());
+  switch (machine_.ending()) {
+    case Ending::kFinished:
+      leaving.set_outcome(v1::Leaving::FINISHED);
+      break;
+    case Ending::kFailed:
+      leaving.set_outcome(v1::Leaving::FAILED);
+      break;
+    default:
+      leaving.set_outcome(v1::Leaving::STOPPED);
+      leaving.set_follows(!parts_.stop.requested());
+      break;
+  }
+  const bool asked = machine_.ending() == Ending::kStopped && parts_.stop.requested();
+  std::string reason(machine_.decision().reason);
+  if (asked) reason = "this member was asked to stop (SIGTERM or SIGINT)";
+  if (!outcome_.error.ok()) reason = std::string(outcome_.error.message());
+  leaving.set_reason(reason);
+  leaving.set_model_path(outcome_.model_path);
+  leaving.set_checkpoint_path(outcome_.checkpoint_path);
+  const absl::Status said = parts_.membership.leave(leaving, Deadline::after(now(), kGoodbyeLimit));
+  if (!said.ok()) parts_.logger.debug(str_cat("goodbye: ", said.message()));
+  return machine_.left();
+}
+
+}  // namespace paceline::trainer

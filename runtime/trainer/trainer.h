@@ -1,0 +1,127 @@
+#pragma once
+
+// A member's whole training: the shell around StepMachine. It waits for views, connects, trains, evaluates,
+// saves, and says goodbye.
+//
+// run() is called once, by the training thread. What it was given outlives it. From other threads only the
+// membership's cancel hook and StopRequest reach it; they close the communicator, or cancel its making, which
+// ends any wait for a peer within a millisecond; reading, computing and saving are not interrupted. After the
+// first step of a view nothing is allocated but for evaluations, checkpoints and log lines.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "base/log.h"
+#include "proto/paceline/v1/coordinator.pb.h"
+#include "runtime/collective/fabric.h"
+#include "runtime/member/membership.h"
+#include "runtime/member/step_clock.h"
+#include "runtime/trainer/evaluator.h"
+#include "runtime/trainer/replica.h"
+#include "runtime/trainer/step_machine.h"
+#include "runtime/trainer/stop_request.h"
+#include "runtime/trainer/view_session.h"
+#include "runtime/trainer/workload.h"
+
+namespace paceline::trainer {
+
+struct TrainerOptions {
+  // The weights are hashed every so many steps, and at evaluations, checkpoints and the end. 16 keeps the
+  // cost below 0.1 % of a step; 1 is for tests.
+  Step hash_every = 16;
+  // Hears every hash, in the training thread; may be null.
+  std::function<void(Step step, std::uint64_t hash)> on_hash;
+};
+
+struct TrainerParts {
+  member::Membership& membership;
+  collective::Fabric& fabric;
+  const Clock& clock;
+  const Logger& logger;
+  StopRequest& stop;
+  OpenWorkload open_workload;
+};
+
+struct Outcome {
+  Ending ending = Ending::kNone;
+  absl::Status error;           // kFailed: this member's; kEnded: why the membership ended
+  bool configuration = false;   // kFailed before the first view: the job can't be trained as it is written
+  Step step = 0;                // applied
+  std::string model_path;       // rank 0, kFinished
+  std::string checkpoint_path;  // of the last one that this member wrote
+};
+
+class Trainer {
+ public:
+  explicit Trainer(TrainerParts parts, TrainerOptions options = {});
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  Outcome run();
+
+ private:
+  using SharedCommunicator = std::shared_ptr<collective::Communicator>;
+
+  Decision carry_out(Todo todo);
+  Decision prepare();
+  Decision wait_for_view();
+  Decision align();
+  Decision step();
+  Decision evaluate();
+  Decision save_checkpoint();
+  Decision write_model();
+  Decision report_fault();
+  // Into a view; without one the membership ended, somebody asked to stop, or `late`.
+  Decision enter(absl::StatusOr<v1::View> view, const std::string& late);
+  Decision leave();
+  Decision on_error(const absl::Status& status);
+
+  absl::Status open_workload();
+  absl::Status connect();
+  absl::Status resume();
+  absl::Status open_session();
+  absl::StatusOr<v1::View> next_view(Duration limit);
+  void adopt(SharedCommunicator communicator);
+  SharedCommunicator communicator();
+  void close_links(const absl::Status& reason);
+  void report_step(const StepResult& result);
+  enum class HashTelling : std::uint8_t { kAlways, kIfRounder };  // Progress: set, or offer
+  void report_hash(HashTelling telling = HashTelling::kAlways);
+  Duration exchange_timeout() const;
+  TimePoint now() const { return parts_.clock.now(); }
+
+  const TrainerParts parts_;
+  const TrainerOptions options_;
+  const v1::TrainingSpec& spec_;
+  StepMachine machine_;
+  Outcome outcome_;
+  absl::Status fault_;  // why the step under way was abandoned
+
+  Workload workload_;
+  std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held out
+  std::unique_ptr<tensor::Program> program_;
+  std::unique_ptr<Replica> replica_;
+
+  // Of the current view.
+  v1::View view_;
+  collective::Group group_;
+  Guarded<SharedCommunicator> communicator_;  // also the hooks'
+  std::unique_ptr<ViewSession> session_;
+
+  member::StepClock step_clock_;
+  std::int64_t saving_ns_ = 0;  // checkpoint time that the next step reports
+  std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
+  Step hashed_step_ = -1;
+  bool aligned_ = false;  // the members have held one state
+  bool stepped_ = false;
+  TimePoint started_{}, training_since_{};
+};
+
+}  // namespace paceline::trainer

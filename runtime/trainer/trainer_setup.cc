@@ -1,0 +1,177 @@
+// What comes before a view's first step: data and model, the view, the links, one state on all members.
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/data/ledger.h"
+#include "runtime/trainer/plan.h"
+#include "runtime/trainer/trainer.h"
+
+namespace paceline::trainer {
+
+namespace {
+
+constexpr Duration kFormingLimit = std::chrono::minutes(10);    // for the first and every next view
+constexpr Duration kConnectLimit = std::chrono::seconds(60);    // for peers that still load their data
+constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
+
+}  // namespace
+
+Decision Trainer::prepare() {
+  parts_.membership.progress().set_phase(v1::STARTING);
+  const absl::Status opened = open_workload();
+  if (!opened.ok()) {
+    outcome_.configuration = true;
+    outcome_.error = opened;
+    return machine_.failed();
+  }
+  const std::int64_t train = workload_.data.train->size();
+  const std::int64_t test = workload_.data.test == nullptr ? 0 : workload_.data.test->size();
+  const auto plan = make_plan(spec_, train, test);
+  if (!plan.ok()) {
+    outcome_.configuration = true;
+    outcome_.error = plan.status();
+    return machine_.failed();
+  }
+  parts_.membership.progress().set_plan(plan->total_steps, train, replica_->layout().trained_elements);
+  parts_.logger.info(str_cat("ready after ", format_duration(now() - started_), ": ", train, " training and ",
+                             test, " held-out samples, ", replica_->layout().trained_elements,
+                             " parameters, ", plan->total_steps, " steps of ", spec_.global_batch_size()));
+  return machine_.prepared(*plan);
+}
+
+// Whichever program can be made before the view is known gives the initial weights.
+absl::Status Trainer::open_workload() {
+  PL_ASSIGN_OR_RETURN(workload_, parts_.open_workload(spec_));
+  if (workload_.data.test != nullptr && workload_.data.test->size() > 0) {
+    const std::int64_t rows =
+        std::max<std::int64_t>(1, std::min(spec_.evaluation().batch_size(), workload_.data.test->size()));
+    PL_ASSIGN_OR_RETURN(auto program, workload_.compile(Purpose::kEvaluation, rows));
+    PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, *program, parts_.fabric.arena()));
+    program->bind(replica_->weights(), {});
+    evaluator_ = std::make_unique<Evaluator>(workload_.data.test, std::move(program));
+    return absl::OkStatus();
+  }
+  PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, 1));
+  PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, *program_, parts_.fabric.arena()));
+  program_.reset();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::View> Trainer::next_view(Duration limit) {
+  const Deadline end = Deadline::after(now(), limit);
+  while (true) {
+    if (parts_.stop.requested()) return absl::CancelledError("asked to stop");
+    const Duration wait = std::min(kPatience, end.remaining(now()));
+    auto view = parts_.membership.wait_view(Generation{view_.generation()}, Deadline::after(now(), wait));
+    if (view.ok() || view.status().code() != absl::StatusCode::kDeadlineExceeded || end.expired(now())) {
+      return view;
+    }
+  }
+}
+
+Decision Trainer::wait_for_view() {
+  session_.reset();
+  parts_.membership.progress().set_phase(v1::WAITING);
+  return enter(next_view(kFormingLimit), "the coordinator formed no view in time");
+}
+
+Decision Trainer::enter(absl::StatusOr<v1::View> view, const std::string& late) {
+  if (!view.ok()) {
+    if (parts_.membership.status().ok() && parts_.stop.requested()) return machine_.stopped();
+    if (view.status().code() != absl::StatusCode::kDeadlineExceeded) return on_error(view.status());
+    return on_error(absl::InternalError(late));
+  }
+  view_ = *std::move(view);
+  auto group = group_of(view_, parts_.membership.member_id(), parts_.membership.welcome());
+  if (!group.ok()) return on_error(group.status());
+  group_ = *std::move(group);
+  parts_.membership.progress().set_generation(group_.generation);
+  return machine_.viewed(group_.rank);
+}
+
+absl::Status Trainer::connect() {
+  PL_ASSIGN_OR_RETURN(auto made, parts_.fabric.connect(group_, Deadline::after(now(), kConnectLimit)));
+  adopt(std::move(made));
+  return absl::OkStatus();
+}
+
+// Rank 0 reads, before the members hold a state; the others get it from rank 0.
+absl::Status Trainer::resume() {
+  const std::string& folder = spec_.checkpoint().directory();
+  if (aligned_ || group_.rank != 0 || folder.empty()) return absl::OkStatus();
+  checkpoint::CheckpointStore store(folder, std::max<std::int64_t>(1, spec_.checkpoint().keep()));
+  const StepPlan& plan = machine_.plan();
+  if (plan.checkpoint_every > 0 || plan.checkpoint_time > Duration::zero()) {
+    PL_RETURN_IF_ERROR(with_context(store.check_writable(), "no checkpoints can be written"));
+  }
+  if (!spec_.checkpoint().resume()) {
+    PL_ASSIGN_OR_RETURN(const std::string newest, store.newest());
+    if (newest.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        str_cat(folder, " holds checkpoints of an earlier training, ", newest,
+                " the newest; continue it with --resume, or give another checkpoint.location"));
+  }
+  const auto loaded = store.load_latest();
+  if (loaded.status().code() == absl::StatusCode::kNotFound) {
+    parts_.logger.info(str_cat("nothing to resume from: ", loaded.status().message()));
+    return absl::OkStatus();
+  }
+  PL_RETURN_IF_ERROR(loaded.status());
+  for (const std::string& refused : loaded->refused) parts_.logger.warning(str_cat("passed over ", refused));
+  PL_RETURN_IF_ERROR(replica_->restore(*loaded));
+  parts_.logger.info(str_cat("resumes from ", loaded->name));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::open_session() {
+  const SharedCommunicator current = communicator();
+  const auto rows =
+      data::cut_batch(spec_.global_batch_size(), shares_of(view_))[static_cast<std::size_t>(group_.rank)];
+  const std::int64_t pass = std::max<std::int64_t>(1, pass_rows(spec_, rows));
+  if (program_ == nullptr || program_->max_rows() < pass) {
+    PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, pass));
+  }
+  // The operators of both pass sizes now, where a lack of memory is an error and not in the middle of a step.
+  for (const std::int64_t size : {std::min(pass, rows), rows % pass}) {
+    if (size > 0) PL_RETURN_IF_ERROR(program_->reserve(size));
+  }
+  program_->bind(replica_->weights(), replica_->gradient());
+  program_->weights_changed();
+  const SessionParts parts{spec_, parts_.clock, *replica_, *program_, *current};
+  PL_ASSIGN_OR_RETURN(session_, ViewSession::open(parts, workload_.data.train, shares_of(view_),
+                                                  machine_.plan().total_steps));
+  return absl::OkStatus();
+}
+
+Decision Trainer::align() {
+  absl::Status status = resume();
+  if (!status.ok()) {
+    outcome_.configuration = status.code() == absl::StatusCode::kInvalidArgument;
+    outcome_.error = status;
+    return machine_.failed();
+  }
+  status = connect();
+  if (status.ok()) {
+    status = replica_->align(*communicator(), Deadline::after(now(), kConnectLimit));
+  }
+  if (status.ok()) status = open_session();
+  if (!status.ok()) return on_error(status);
+  aligned_ = true;
+
+  member::Progress& progress = parts_.membership.progress();
+  if (!stepped_) {
+    training_since_ = now();
+    progress.set_resumed(replica_->step(), replica_->step() * spec_.global_batch_size());
+  }
+  progress.set_phase(v1::TRAINING);
+  parts_.logger.info(str_cat("view ", group_.generation.value, ": rank ", group_.rank, " of ",
+                             group_.members.size(), ", from step ", replica_->step(), ", ",
+                             format_duration(now() - started_), " after the start"));
+  const Decision decision = machine_.aligned(replica_->step(), now());
+  report_hash();
+  return decision;
+}
+
+}  // namespace paceline::trainer

@@ -1,0 +1,29 @@
+#pragma once
+
+// What is trained on what: the data sets of a job, and a compiler of its model. Made once per member; the
+// trainer sees nothing else of models, devices and file formats.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "proto/paceline/v1/training.pb.h"
+#include "runtime/data/open.h"
+#include "runtime/tensor/program.h"
+
+namespace paceline::trainer {
+
+enum class Purpose : std::uint8_t { kTraining, kEvaluation };
+
+struct Workload {
+  data::Datasets data;
+  // A program for batches of at most `max_rows` samples. All programs of a workload have the same parameters.
+  // INVALID_ARGUMENT: the model doesn't fit the data.
+  std::function<absl::StatusOr<std::unique_ptr<tensor::Program>>(Purpose purpose, std::int64_t max_rows)>
+      compile;
+};
+
+using OpenWorkload = std::function<absl::StatusOr<Workload>(const v1::TrainingSpec& spec)>;
+
+}  // namespace paceline::trainer

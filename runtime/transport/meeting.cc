@@ -1,0 +1,324 @@
+#include "runtime/transport/meeting.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "base/status.h"
+
+namespace paceline::transport {
+
+namespace {
+
+constexpr Duration kRetryAfter = std::chrono::milliseconds(10);
+constexpr int kNobody = -1;  // a descriptor to wait for that never comes
+
+MetPeer* find(std::vector<MetPeer>& met, int rank) {
+  for (MetPeer& peer : met) {
+    if (peer.rank == rank) return &peer;
+  }
+  return nullptr;
+}
+
+bool complete(const MetPeer& peer) {
+  return std::all_of(peer.channels.begin(), peer.channels.end(),
+                     [](const UniqueFd& fd) { return fd.valid(); });
+}
+
+std::string name_of(const MeetingPlan& plan, int rank) {
+  for (const MeetingPeer& peer : plan.peers) {
+    if (peer.rank == rank && !peer.name.empty()) return str_cat("rank ", rank, " (", peer.name, ")");
+  }
+  return str_cat("rank ", rank);
+}
+
+std::vector<int> descriptors_for(const MeetingPlan& plan, int peer) {
+  std::vector<int> all = plan.local ? plan.descriptors_for_all : std::vector<int>();
+  if (plan.local && peer > plan.rank) {
+    all.insert(all.end(), plan.descriptors_for_higher.begin(), plan.descriptors_for_higher.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+// A connection that has not yet proved who it is.
+struct MeetingPoint::HalfOpen {
+  UniqueFd fd;
+  TimePoint until;
+  MessageReader reader{kMessageBytes};
+  bool heard = false;  // its hello was answered
+  Message hello;
+  Nonce nonce{};
+};
+
+absl::StatusOr<std::unique_ptr<MeetingPoint>> MeetingPoint::make(UniqueFd tcp_listener,
+                                                                 UniqueFd local_listener,
+                                                                 const Clock& clock) {
+  UniqueFd cancelled(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!cancelled.valid()) return errno_status(errno, "an eventfd for a meeting point");
+  return std::unique_ptr<MeetingPoint>(
+      new MeetingPoint(std::move(tcp_listener), std::move(local_listener), std::move(cancelled), clock));
+}
+
+MeetingPoint::MeetingPoint(UniqueFd tcp_listener, UniqueFd local_listener, UniqueFd cancelled,
+                           const Clock& clock)
+    : tcp_listener_(std::move(tcp_listener)),
+      local_listener_(std::move(local_listener)),
+      cancelled_(std::move(cancelled)),
+      clock_(clock) {}
+
+void MeetingPoint::cancel() {
+  PL_CHECK(::eventfd_write(cancelled_.get(), 1) == 0, "an eventfd takes a one");
+}
+
+absl::StatusOr<std::vector<MetPeer>> MeetingPoint::meet(const MeetingPlan& plan, Deadline deadline) {
+  std::vector<MetPeer> met;
+  for (const MeetingPeer& peer : plan.peers) {
+    met.push_back({peer.rank, std::vector<UniqueFd>(static_cast<std::size_t>(plan.channels)), {}});
+  }
+  wrong_key_seen_ = false;
+  // Lower ranks first: rank 0 waits for nobody before it accepts, so everybody's turn comes.
+  for (std::size_t i = 0; i < plan.peers.size(); ++i) {
+    if (plan.peers[i].rank < plan.rank) PL_RETURN_IF_ERROR(call(plan, plan.peers[i], met[i], deadline));
+  }
+  PL_RETURN_IF_ERROR(receive(plan, met, deadline));
+  return met;
+}
+
+// ---- the connecting end
+// -----------------------------------------------------------------------------------------------------------
+
+absl::Status MeetingPoint::call(const MeetingPlan& plan, const MeetingPeer& peer, MetPeer& met,
+                                Deadline deadline) {
+  const std::string name = name_of(plan, peer.rank);
+  for (int channel = 0; channel < plan.channels; ++channel) {
+    while (true) {
+      auto fd = call_once(plan, peer, channel, met, deadline);
+      if (fd.ok()) {
+        met.channels[static_cast<std::size_t>(channel)] = *std::move(fd);
+        break;
+      }
+      // ABORTED: it hung up without a word (too many strangers at a time): again, a little later.
+      if (fd.status().code() != absl::StatusCode::kAborted) return with_context(fd.status(), name);
+      const Deadline pause =
+          Deadline::after(clock_.now(), std::min(kRetryAfter, deadline.remaining(clock_.now())));
+      const absl::Status paused = wait_for(kNobody, 0, clock_, pause, cancelled_.get());
+      if (absl::IsCancelled(paused)) return paused;
+      if (deadline.expired(clock_.now()))
+        return absl::DeadlineExceededError(str_cat(name, " does not answer"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<UniqueFd> MeetingPoint::call_once(const MeetingPlan& plan, const MeetingPeer& peer,
+                                                 int channel, MetPeer& met, Deadline deadline) {
+  absl::StatusOr<UniqueFd> fd = absl::InvalidArgumentError("no address is known");
+  for (const std::string& address : peer.addresses) {
+    fd = plan.local ? connect_local(address, clock_, deadline, cancelled_.get())
+                    : connect_tcp(address, clock_, deadline, cancelled_.get());
+    if (fd.ok()) break;
+  }
+  PL_RETURN_IF_ERROR(fd.status());
+
+  Message hello;
+  hello.type = MessageType::kHello;
+  hello.channel = static_cast<std::uint8_t>(channel);
+  hello.channels = static_cast<std::uint8_t>(plan.channels);
+  hello.generation = plan.generation;
+  hello.rank = static_cast<std::uint32_t>(plan.rank);
+  hello.world = static_cast<std::uint32_t>(plan.world);
+  hello.target = static_cast<std::uint32_t>(peer.rank);
+  fill_random(std::as_writable_bytes(std::span(hello.nonce)));
+
+  const auto hear = [&](MessageType type, std::vector<UniqueFd>* descriptors) -> absl::StatusOr<Message> {
+    MessageReader reader(kMessageBytes);
+    while (true) {
+      PL_RETURN_IF_ERROR(wait_for(fd->get(), POLLIN, clock_, deadline, cancelled_.get()));
+      auto whole = reader.read_some(fd->get());
+      if (!whole.ok()) return absl::AbortedError("it hung up");
+      if (*whole) break;
+    }
+    if (descriptors != nullptr) *descriptors = reader.take_descriptors();
+    PL_ASSIGN_OR_RETURN(const Message message, decode(reader.bytes().first<kMessageBytes>()));
+    if (message.type == MessageType::kVerdict && message.refusal != Refusal::kAccepted) {
+      const std::string why = str_cat("refuses the connection: ", refusal_text(message.refusal));
+      return message.refusal == Refusal::kWrongKey ? absl::PermissionDeniedError(why)
+                                                   : absl::FailedPreconditionError(why);
+    }
+    if (message.type != type) return absl::InvalidArgumentError("a handshake message out of turn");
+    return message;
+  };
+
+  if (!send_short(fd->get(), encode(hello)).ok()) return absl::AbortedError("it hung up");
+  PL_ASSIGN_OR_RETURN(const Message challenge, hear(MessageType::kChallenge, nullptr));
+  if (!equal(challenge.proof, prove(plan.key, Side::kServer, hello, challenge.nonce))) {
+    return absl::PermissionDeniedError("the keys differ: it is not a member of this view");
+  }
+  Message proof = hello;
+  proof.type = MessageType::kProof;
+  proof.proof = prove(plan.key, Side::kClient, hello, challenge.nonce);
+  const std::vector<int> descriptors = channel == 0 ? descriptors_for(plan, peer.rank) : std::vector<int>();
+  if (!send_short(fd->get(), encode(proof), descriptors).ok()) return absl::AbortedError("it hung up");
+  std::vector<UniqueFd> received;
+  PL_RETURN_IF_ERROR(hear(MessageType::kVerdict, &received).status());
+  if (channel == 0) met.descriptors = std::move(received);
+  return fd;
+}
+
+// ---- the accepting end
+// ------------------------------------------------------------------------------------------------------------
+
+absl::Status MeetingPoint::receive(const MeetingPlan& plan, std::vector<MetPeer>& met, Deadline deadline) {
+  const int listener = plan.local ? local_listener_.get() : tcp_listener_.get();
+  std::vector<HalfOpen> open;
+  // Those who came before we knew of this view. Older ones have been replaced by the coordinator's word.
+  std::vector<Early> still_early;
+  for (Early& early : early_) {
+    HalfOpen stranger{std::move(early.fd), clock_.now() + kHearing};
+    if (early.hello.generation > plan.generation) {
+      still_early.push_back({std::move(stranger.fd), early.hello});
+    } else if (hear_hello(plan, stranger, early.hello)) {
+      open.push_back(std::move(stranger));
+    }
+  }
+  early_ = std::move(still_early);
+
+  while (true) {
+    const auto missing =
+        std::find_if(met.begin(), met.end(), [](const MetPeer& peer) { return !complete(peer); });
+    if (missing == met.end()) return absl::OkStatus();
+    const Duration left = deadline.remaining(clock_.now());
+    if (left == Duration::zero()) {
+      const std::string why = str_cat(name_of(plan, missing->rank), " did not connect in time",
+                                      refused_.empty() ? "" : str_cat("; last refused: ", refused_.back()));
+      return wrong_key_seen_ ? absl::PermissionDeniedError(why) : absl::DeadlineExceededError(why);
+    }
+    std::vector<pollfd> entries = {{listener, POLLIN, 0}};
+    for (const HalfOpen& stranger : open) entries.push_back({stranger.fd.get(), POLLIN, 0});
+    entries.push_back({cancelled_.get(), POLLIN, 0});
+    constexpr int kLookAroundMs = 100;  // at those whose time is over
+    ::poll(entries.data(), entries.size(), poll_milliseconds(left, kLookAroundMs));
+    if (entries.back().revents != 0) return absl::CancelledError("the meeting was cancelled");
+
+    std::vector<HalfOpen> rest;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const bool alive = entries[i + 1].revents == 0 || advance(plan, open[i], met);
+      if (alive && clock_.now() < open[i].until)
+        rest.push_back(std::move(open[i]));
+      else if (alive)
+        note("a connection that did not say who it is");
+    }
+    open = std::move(rest);
+    if (entries[0].revents != 0) accept_new(listener, open);
+  }
+}
+
+void MeetingPoint::accept_new(int listener, std::vector<HalfOpen>& open) {
+  while (open.size() < kMaxHalfOpen) {
+    auto fd = accept_one(listener);
+    if (!fd.ok() || !fd->valid()) return;
+    tune_tcp(fd->get());
+    open.push_back({*std::move(fd), clock_.now() + kHearing});
+  }
+}
+
+bool MeetingPoint::advance(const MeetingPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met) {
+  auto whole = stranger.reader.read_some(stranger.fd.get());
+  if (!whole.ok()) {
+    note(str_cat("a connection: ", whole.status().message()));
+    return false;
+  }
+  if (!*whole) return true;
+  auto message = decode(stranger.reader.bytes().first<kMessageBytes>());
+  if (!message.ok()) {
+    note(str_cat("a connection: ", message.status().message()));
+    return false;
+  }
+  stranger.reader.restart();
+  return stranger.heard ? hear_proof(plan, stranger, *message, met) : hear_hello(plan, stranger, *message);
+}
+
+bool MeetingPoint::hear_hello(const MeetingPlan& plan, HalfOpen& stranger, const Message& hello) {
+  if (hello.type != MessageType::kHello) {
+    note("a connection that does not begin with a hello");
+    return false;
+  }
+  if (hello.generation > plan.generation) {
+    if (early_.size() < kMaxEarly)
+      early_.push_back({std::move(stranger.fd), hello});
+    else
+      note("too many connections of later generations");
+    return false;
+  }
+  stranger.hello = hello;
+  Refusal refusal = Refusal::kAccepted;
+  const bool expected = std::any_of(plan.peers.begin(), plan.peers.end(), [&](const MeetingPeer& peer) {
+    return peer.rank > plan.rank && static_cast<std::uint32_t>(peer.rank) == hello.rank;
+  });
+  if (hello.generation < plan.generation)
+    refusal = Refusal::kStaleGeneration;
+  else if (hello.world != static_cast<std::uint32_t>(plan.world))
+    refusal = Refusal::kWrongWorld;
+  else if (hello.target != static_cast<std::uint32_t>(plan.rank) || !expected)
+    refusal = Refusal::kWrongRank;
+  else if (hello.channels != plan.channels)
+    refusal = Refusal::kWrongChannel;
+  if (refusal != Refusal::kAccepted) {
+    refuse(plan, stranger, refusal);
+    return false;
+  }
+  Message challenge = hello;
+  challenge.type = MessageType::kChallenge;
+  fill_random(std::as_writable_bytes(std::span(stranger.nonce)));
+  challenge.nonce = stranger.nonce;
+  challenge.proof = prove(plan.key, Side::kServer, hello, stranger.nonce);
+  stranger.heard = true;
+  return send_short(stranger.fd.get(), encode(challenge)).ok();
+}
+
+bool MeetingPoint::hear_proof(const MeetingPlan& plan, HalfOpen& stranger, const Message& proof,
+                              std::vector<MetPeer>& met) {
+  const Message& hello = stranger.hello;
+  if (proof.type != MessageType::kProof ||
+      !equal(proof.proof, prove(plan.key, Side::kClient, hello, stranger.nonce))) {
+    wrong_key_seen_ = true;
+    refuse(plan, stranger, Refusal::kWrongKey);
+    return false;
+  }
+  MetPeer* const peer = find(met, static_cast<int>(hello.rank));
+  if (peer == nullptr || peer->channels[hello.channel].valid()) {
+    refuse(plan, stranger, Refusal::kWrongRank);
+    return false;
+  }
+  Message verdict = hello;
+  verdict.type = MessageType::kVerdict;
+  const std::vector<int> descriptors =
+      hello.channel == 0 ? descriptors_for(plan, peer->rank) : std::vector<int>();
+  if (!send_short(stranger.fd.get(), encode(verdict), descriptors).ok()) return false;
+  if (hello.channel == 0) peer->descriptors = stranger.reader.take_descriptors();
+  peer->channels[hello.channel] = std::move(stranger.fd);
+  return false;
+}
+
+void MeetingPoint::refuse(const MeetingPlan& plan, HalfOpen& stranger, Refusal refusal) {
+  note(str_cat("rank ", stranger.hello.rank, " of generation ", stranger.hello.generation.value,
+               " in generation ", plan.generation.value, ": ", refusal_text(refusal)));
+  Message verdict = stranger.hello;
+  verdict.type = MessageType::kVerdict;
+  verdict.refusal = refusal;
+  (void)send_short(stranger.fd.get(), encode(verdict));  // a courtesy: the connection ends either way
+}
+
+void MeetingPoint::note(std::string text) {
+  if (refused_.size() == kMaxRefusals) refused_.erase(refused_.begin());
+  refused_.push_back(std::move(text));
+}
+
+}  // namespace paceline::transport

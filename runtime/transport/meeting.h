@@ -1,0 +1,99 @@
+#pragma once
+
+// How the members of one view find each other: of every pair, the higher rank connects and the lower one
+// accepts.
+//
+// A listening process accepts only while it is in meet(); until then, connections wait in the system's
+// backlog. Connections of a later generation than ours (a peer learned of the next view first) are kept for
+// the next meet(), at most kMaxEarly of them. At most kMaxHalfOpen strangers are heard at a time, each for
+// kHearing; whatever is not a proper handshake ends with its connection and a line in `refused`. One thread
+// at a time, but for cancel(). Every wait ends at the deadline.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "runtime/transport/handshake.h"
+#include "runtime/transport/socket.h"
+
+namespace paceline::transport {
+
+struct MeetingPeer {
+  int rank = 0;
+  std::string name;                    // for messages
+  std::vector<std::string> addresses;  // a local socket's name, or host:port
+};
+
+struct MeetingPlan {
+  Generation generation;
+  int rank = 0;
+  int world = 0;
+  Key key{};
+  bool local = false;  // over UNIX sockets, else TCP
+  int channels = 1;    // connections per pair: 0 is for control
+  std::vector<MeetingPeer> peers;
+  std::vector<int> descriptors_for_all;     // passed to every peer (UNIX sockets); the caller's
+  std::vector<int> descriptors_for_higher;  // to higher ranks, after those
+};
+
+struct MetPeer {
+  int rank = 0;
+  std::vector<UniqueFd> channels;
+  std::vector<UniqueFd> descriptors;
+};
+
+class MeetingPoint {
+ public:
+  // The errors of making an eventfd.
+  static absl::StatusOr<std::unique_ptr<MeetingPoint>> make(UniqueFd tcp_listener, UniqueFd local_listener,
+                                                            const Clock& clock);
+
+  // UNAVAILABLE (a member does not listen), DEADLINE_EXCEEDED (names who did not come), PERMISSION_DENIED (a
+  // member with another key), FAILED_PRECONDITION (a member is in a later generation, or knows another
+  // world), CANCELLED.
+  absl::StatusOr<std::vector<MetPeer>> meet(const MeetingPlan& plan, Deadline deadline);
+
+  // From any thread, for good: the meeting under way and all later ones end with CANCELLED.
+  void cancel();
+
+  // Connections that were turned away, and why: the last kMaxRefusals.
+  const std::vector<std::string>& refused() const { return refused_; }
+
+  static constexpr std::size_t kMaxHalfOpen = 64;
+  static constexpr std::size_t kMaxEarly = 256;
+  static constexpr std::size_t kMaxRefusals = 32;
+  static constexpr Duration kHearing = std::chrono::seconds(2);
+
+ private:
+  MeetingPoint(UniqueFd tcp_listener, UniqueFd local_listener, UniqueFd cancelled, const Clock& clock);
+  struct HalfOpen;
+  struct Early {
+    UniqueFd fd;
+    Message hello;
+  };
+  absl::Status call(const MeetingPlan& plan, const MeetingPeer& peer, MetPeer& met, Deadline deadline);
+  absl::StatusOr<UniqueFd> call_once(const MeetingPlan& plan, const MeetingPeer& peer, int channel,
+                                     MetPeer& met, Deadline deadline);
+  absl::Status receive(const MeetingPlan& plan, std::vector<MetPeer>& met, Deadline deadline);
+  void accept_new(int listener, std::vector<HalfOpen>& open);
+  // False when the connection is over (accepted, refused, kept for later).
+  bool advance(const MeetingPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met);
+  bool hear_hello(const MeetingPlan& plan, HalfOpen& stranger, const Message& hello);
+  bool hear_proof(const MeetingPlan& plan, HalfOpen& stranger, const Message& proof,
+                  std::vector<MetPeer>& met);
+  void refuse(const MeetingPlan& plan, HalfOpen& stranger, Refusal refusal);
+  void note(std::string text);
+
+  UniqueFd tcp_listener_, local_listener_;
+  const UniqueFd cancelled_;  // an eventfd: readable once cancel() was called
+  const Clock& clock_;
+  std::vector<Early> early_;
+  std::vector<std::string> refused_;
+  bool wrong_key_seen_ = false;
+};
+
+}  // namespace paceline::transport

@@ -1,0 +1,149 @@
+"""Checks the tree against tests/house/rules.py: house.py CHECK [ROOT]. Prints every breach as path:line: what; exit status 1 if any."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import rules
+
+CODE = {".cc", ".h", ".cu", ".cuh"}
+
+
+class House:
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        listed = subprocess.run(["git", "-C", str(root), "ls-files", "--cached", "--others", "--exclude-standard"],
+                                capture_output=True, text=True, check=True).stdout.split("\n")
+        self.files = sorted(f for f in listed if f and (self.root / f).is_file())
+        self.breaches = []
+
+    def text(self, file):
+        return (self.root / file).read_text(errors="replace")
+
+    def code(self, *prefixes):
+        return [f for f in self.files
+                if pathlib.Path(f).suffix in CODE and (not prefixes or f.startswith(tuple(p + "/" for p in prefixes)))]
+
+    def breach(self, file, line, what):
+        self.breaches.append(f"{file}:{line}: {what}")
+
+    # Every #include of a project header goes where the table allows.
+    def includes(self):
+        for file in self.code("base", "runtime", "controller", "cli"):
+            own = owner(file)
+            if own is None:
+                self.breach(file, 1, "its folder has no row in tests/house/rules.py")
+                continue
+            for number, line in enumerate(self.text(file).split("\n"), 1):
+                match = re.match(r'#include "((?:base|proto|runtime|controller|cli|tests)/[^"]+)"', line)
+                if not match:
+                    if re.match(r'#include "[^/"]+"', line):
+                        self.breach(file, number, "includes are written from the repository's root")
+                    continue
+                target = owner(match[1])
+                if target != own and target not in rules.MAY_INCLUDE[own]:
+                    self.breach(file, number, f"{own} may not include {target or match[1]}; allowed: {', '.join(rules.MAY_INCLUDE[own]) or 'nothing'}")
+
+    # Pure files mention nothing that has an effect or an unrepeatable result.
+    def purity(self):
+        for file in self.code():
+            if not is_pure(file):
+                continue
+            for number, line in enumerate(self.text(file).split("\n"), 1):
+                for pattern, why in rules.IMPURE.items():
+                    if re.search(pattern, line):
+                        self.breach(file, number, f"not allowed in a pure file: {why}")
+        for pure in rules.PURE:
+            if not any(is_under(f, pure) for f in self.files):
+                self.breach(pure, 1, "named pure in tests/house/rules.py, but there is no such file")
+
+    # Every source is named in the CMakeLists.txt of its folder (or of a folder above it).
+    def registered(self):
+        anywhere = set()
+        for cmake in (f for f in self.files if f.endswith("CMakeLists.txt")):
+            anywhere.update(re.findall(r"\$\{CMAKE_SOURCE_DIR\}/(\S+\.(?:cc|cu))", self.text(cmake)))
+        for file in self.code():
+            path = pathlib.PurePosixPath(file)
+            if path.suffix not in (".cc", ".cu") or file in anywhere:
+                continue
+            for folder in path.parents:
+                cmake = self.root / folder / "CMakeLists.txt"
+                if cmake.exists() and str(path.relative_to(folder)) in re.split(r"[\s()]+", cmake.read_text()):
+                    break
+            else:
+                self.breach(file, 1, "is built by no CMakeLists.txt")
+
+    def sizes(self):
+        for file in self.files:
+            if pathlib.Path(file).suffix not in CODE | {".py", ".ts", ".proto", ".cmake"}:
+                continue
+            lines = self.text(file).split("\n")
+            if len(lines) > rules.HARD_LINES:
+                self.breach(file, rules.HARD_LINES, f"{len(lines)} lines; the limit is {rules.HARD_LINES} (think of a split at {rules.SOFT_LINES})")
+            for number, line in enumerate(lines, 1):
+                if len(line) > rules.MAX_COLUMNS:
+                    self.breach(file, number, f"{len(line)} columns; the limit is {rules.MAX_COLUMNS}")
+
+    # A pure header that other folders use is tested at the mirrored place; headers that only their own folder uses are tested through those.
+    def mirror(self):
+        users = {}
+        for file in self.code():
+            for header in re.findall(r'#include "([^"]+)"', self.text(file)):
+                users.setdefault(header, []).append(file)
+        for header in (f for f in self.code() if f.endswith(".h") and is_pure(f)):
+            folder = str(pathlib.PurePosixPath(header).parent)
+            used_by = users.get(header, [])
+            outside = [f for f in used_by if not f.startswith("tests/") and str(pathlib.PurePosixPath(f).parent) != folder]
+            tested = any(f.startswith(f"tests/unit/{folder}/") for f in used_by)
+            source = header[:-2] + ".cc"
+            if (outside or not used_by) and not tested and source in self.files:
+                self.breach(header, 1, f"is pure, is used by other folders, and is included by no test in tests/unit/{folder}")
+
+    # Links between our own documents lead somewhere.
+    def links(self):
+        for file in (f for f in self.files if f.endswith(".md")):
+            for number, line in enumerate(self.text(file).split("\n"), 1):
+                for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", line):
+                    if "://" not in target and not (self.root / pathlib.PurePosixPath(file).parent / target).exists():
+                        self.breach(file, number, f"the link to {target} leads nowhere")
+
+    def words(self):
+        for file in self.files:
+            if pathlib.Path(file).suffix in {".gz", ".bin", ".npy", ".safetensors", ".png"}:
+                continue
+            for number, line in enumerate(self.text(file).split("\n"), 1):
+                for pattern, why in rules.BANNED_WORDS.items():
+                    if re.search(pattern, line):
+                        self.breach(file, number, why)
+
+
+def owner(path):
+    """The row of MAY_INCLUDE that a path belongs to: its longest listed folder."""
+    folder = pathlib.PurePosixPath(path).parent
+    for candidate in (folder, *folder.parents):
+        if str(candidate) in rules.MAY_INCLUDE:
+            return str(candidate)
+    return None
+
+
+def is_under(file, pure):
+    if pure.endswith("."):   # exactly this name, not what begins so
+        return file in (pure + "h", pure + "cc")
+    return file.startswith(pure + "/") or re.match(re.escape(pure) + r"[a-z0-9_]*\.(h|cc)$", file) is not None
+
+
+def is_pure(file):
+    return pathlib.Path(file).suffix in CODE and any(is_under(file, pure) for pure in rules.PURE)
+
+
+def main():
+    check = sys.argv[1]
+    house = House(sys.argv[2] if len(sys.argv) > 2 else pathlib.Path(__file__).resolve().parents[2])
+    getattr(house, check)()
+    print("\n".join(house.breaches) or f"{check}: no breach in {len(house.files)} files")
+    sys.exit(1 if house.breaches else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The house checks find what they are for: each is run on a small tree with one breach, and on one without."""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import house
+
+
+def check(name, files):
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in files.items():
+            target = pathlib.Path(folder) / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+        subprocess.run(["git", "init", "-q", folder], check=True)
+        tree = house.House(folder)
+        getattr(tree, name)()
+        return tree.breaches
+
+
+class HouseTest(unittest.TestCase):
+    def test_include_that_the_table_forbids(self):
+        self.assertEqual(len(check("includes", {"runtime/data/a.cc": '#include "controller/api/types.h"\n'})), 1)
+        self.assertEqual(len(check("includes", {"base/a.cc": '#include "runtime/data/dataset.h"\n'})), 1)
+        self.assertEqual(len(check("includes", {"base/a.cc": '#include "b.h"\n'})), 1)
+
+    def test_include_that_the_table_allows(self):
+        self.assertEqual(check("includes", {"runtime/data/a.cc": '#include "base/rng.h"\n#include <map>\n'}), [])
+
+    def test_folder_without_a_row(self):
+        self.assertEqual(len(check("includes", {"runtime/unknown/a.cc": "\n"})), 1)
+
+    def test_impure_include_in_a_pure_file(self):
+        breaches = check("purity", {"controller/plan/a.cc": "#include <thread>\nauto t = std::chrono::steady_clock::now();\n"})
+        self.assertEqual(sum(b.startswith("controller/plan/a.cc:") for b in breaches), 2)
+
+    def test_source_that_nothing_builds(self):
+        self.assertEqual(len(check("registered", {"base/CMakeLists.txt": "x(SOURCES b.cc)", "base/a.cc": ""})), 1)
+        self.assertEqual(check("registered", {"base/CMakeLists.txt": "x(SOURCES a.cc)", "base/a.cc": ""}), [])
+
+    def test_file_that_is_too_long(self):
+        self.assertEqual(len(check("sizes", {"base/a.cc": "\n" * 900})), 1)
+
+    def test_pure_source_without_a_test(self):
+        pure = {"controller/plan/a.h": "", "controller/plan/a.cc": '#include "controller/plan/a.h"\n', "cli/b.cc": '#include "controller/plan/a.h"\n'}
+        self.assertEqual(len(check("mirror", pure)), 1)
+        self.assertEqual(check("mirror", pure | {"tests/unit/controller/plan/a_test.cc": '#include "controller/plan/a.h"\n'}), [])
+
+    def test_dead_link(self):
+        self.assertEqual(len(check("links", {"docs/a.md": "[b](b.md) [c](../README.md#x)"})), 2)
+        self.assertEqual(check("links", {"docs/a.md": "[b](b.md)", "docs/b.md": "[w](https://example.org/x)"}), [])
+
+    def test_banned_words(self):
+        self.assertEqual(len(check("words", {"base/a.cc": "// TO" + "DO: later\n"})), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

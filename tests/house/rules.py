@@ -1,0 +1,85 @@
+"""The rules of the house as tables: who may include whom, what is pure, how large a file may be.
+
+A folder may include itself, its own sub-folders' headers where it names them, and what its row lists. docs/architecture.md tells why.
+"""
+
+# folder -> folders whose headers it may include. The longest matching folder counts.
+MAY_INCLUDE = {
+    "base": [],
+    "proto": [],
+    "runtime/transport": ["base"],
+    "runtime/collective": ["base", "runtime/transport"],
+    "runtime/exchange": ["base", "proto", "runtime/collective"],
+    "runtime/tensor": ["base", "runtime/tensor/cpu"],
+    "runtime/tensor/cpu": ["base", "runtime/tensor", "runtime/tensor/cpu/kernels"],
+    "runtime/tensor/cpu/kernels": ["base"],
+    "runtime/model": ["base", "proto", "runtime/tensor", "runtime/data"],
+    "runtime/optimizer": ["base", "proto", "runtime/tensor", "runtime/tensor/cpu/kernels"],
+    "runtime/data": ["base", "proto"],
+    "runtime/checkpoint": ["base"],
+    "runtime/member": ["base", "proto"],
+    "runtime/trainer": ["base", "proto", "runtime/collective", "runtime/transport", "runtime/exchange", "runtime/tensor",
+                        "runtime/model", "runtime/optimizer", "runtime/data", "runtime/checkpoint", "runtime/member"],
+    "runtime/bin": ["base", "proto", "runtime/collective", "runtime/exchange", "runtime/tensor", "runtime/tensor/cpu", "runtime/model",
+                    "runtime/optimizer", "runtime/data", "runtime/checkpoint", "runtime/member", "runtime/trainer"],
+    "controller/api": ["base", "proto"],
+    "controller/plan": ["base", "controller/api", "controller/cluster"],
+    "controller/queue": ["base"],
+    "controller/coordinator": ["base", "proto"],
+    "controller/cluster": ["base"],
+    "controller/cluster/local": ["base", "controller/cluster"],
+    "controller/cluster/kube": ["base", "controller/api", "controller/cluster", "controller/reconcile"],
+    "controller/lease": ["base", "controller/cluster/kube"],
+    "controller/reconcile": ["base", "controller/api", "controller/plan", "controller/queue", "controller/cluster",
+                             "controller/coordinator"],
+    "controller/web": ["base", "controller/queue"],
+    "controller/bin": ["base", "controller/api", "controller/plan", "controller/queue", "controller/cluster", "controller/cluster/kube",
+                       "controller/lease", "controller/reconcile", "controller/web"],
+    "cli": ["base", "proto", "controller/api", "controller/plan", "controller/queue", "controller/coordinator", "controller/cluster",
+            "controller/cluster/local", "controller/reconcile", "cli/plot"],
+    "cli/plot": ["base"],
+}
+
+# Files and folders that decide: no clock, no randomness, no I/O, no threads, no logging. `now` and seeds are arguments.
+PURE = [
+    "controller/api",
+    "controller/plan",
+    "controller/coordinator/core",          # a folder, or files whose name begins so
+    "controller/cluster/kube/api_error", "controller/cluster/kube/event_series", "controller/cluster/kube/json", "controller/cluster/kube/manifest",
+    "controller/cluster/kube/pod", "controller/cluster/kube/reflector_core", "controller/cluster/kube/resources",
+    "controller/cluster/kube/status_json", "controller/cluster/kube/times",
+    "controller/cluster/kube/watch_decoder",
+    "controller/lease/election_core", "controller/lease/lease_record",
+    "controller/cluster/kube/exec_credential", "controller/cluster/kube/kubeconfig",
+    "runtime/collective/schedule.", "runtime/collective/plan", "runtime/collective/tuning",
+    "runtime/data/ledger",
+    "runtime/exchange/buckets",
+    "runtime/tensor/graph", "runtime/tensor/memory_plan", "runtime/tensor/schedule",
+    "runtime/trainer/step_machine",
+    "runtime/optimizer/schedule",
+    "runtime/checkpoint/safetensors",
+    "cli/plot",
+    "base/bytes", "base/cpu_quota", "base/crc32c", "base/dtype", "base/hex", "base/ids", "base/rng", "base/text",
+]
+
+# What a pure file must not mention, with the word to say instead.
+IMPURE = {
+    r"#include <(thread|mutex|shared_mutex|condition_variable|future|atomic|semaphore|stop_token)>": "threads belong into the shell",
+    r"#include <(fstream|iostream|filesystem|random|ctime)>": "I/O, randomness and time are arguments",
+    r"\b(std::)?(printf|fprintf|puts|fputs|fopen)\(": "I/O belongs into the shell",
+    r"#include <(unistd|fcntl|sys/[a-z]+|poll|signal|netinet/[a-z]+)\.h>": "system calls belong into the shell",
+    r"#include \"base/(log|file|guarded|unique_fd)\.h\"": "logging, files and locks belong into the shell",
+    r"#include [<\"](spdlog|grpcpp|absl/synchronization|absl/time/clock)": "logging, gRPC, locks and clocks belong into the shell",
+    r"(_clock::now\(|\bClock&|\brand\(|random_device|getenv|gettimeofday|clock_gettime)": "time, randomness and environment are arguments",
+}
+
+SOFT_LINES = 400
+HARD_LINES = 800
+MAX_COLUMNS = 155      # prose in headers and scripts; clang-format keeps code at 110
+
+# Paths of someone's machine, and words of unfinished work.
+BANNED_WORDS = {
+    r"/" + r"work/": "a path of somebody's machine",
+    r"\bTO" + r"DO\b|\bFIX" + r"ME\b|\bXX" + r"X\b": "finish it, or open an issue",
+    r"DIS" + r"ABLED_": "a test that is switched off: mend it or delete it",
+}

@@ -1,0 +1,404 @@
+// Members and a coordinator in one process, over real gRPC.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/text.h"
+#include "controller/coordinator/server.h"
+#include "runtime/member/membership.h"
+#include "runtime/member/stream.h"
+#include "tests/support/fake_clock.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+using coordinator::FaultKind;
+using coordinator::JobState;
+
+constexpr Duration kLong = 20s;  // only a broken test waits so long
+
+class Watcher final : public coordinator::RunObserver {
+ public:
+  void on_verdict(const coordinator::Verdict& verdict) override {
+    change([&] { verdict_ = verdict; });
+  }
+  void on_view(const coordinator::ViewRecord& view) override {
+    change([&] { views_.push_back(view); });
+  }
+  void on_steps(std::span<const coordinator::StepRecord> steps) override {
+    change([&] { steps_ += steps.size(); });
+  }
+  void on_member_steps(const coordinator::MemberSteps& steps) override {
+    change([&] { member_steps_ += steps.steps.size(); });
+  }
+  void on_evaluation(const coordinator::EvaluationRecord&) override {
+    change([&] { ++evaluations_; });
+  }
+  void on_reason(std::string_view reason) override {
+    change([&] { reasons_ += str_cat(reason, "\n"); });
+  }
+  void on_report_changed() override {
+    change([] {});
+  }
+
+  bool wait(const std::function<bool()>& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kLong, condition);
+  }
+  bool wait_reason(std::string_view part) {
+    return wait([&] { return reasons_.find(part) != std::string::npos; });
+  }
+  std::optional<coordinator::Verdict> verdict() {
+    wait([this] { return verdict_.has_value(); });
+    std::lock_guard lock(mutex_);
+    return verdict_;
+  }
+  std::size_t steps_ = 0, member_steps_ = 0;
+  int evaluations_ = 0;
+  std::vector<coordinator::ViewRecord> views_;
+  std::string reasons_;
+
+ private:
+  template <typename Change>
+  void change(Change change) {
+    std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<coordinator::Verdict> verdict_;
+};
+
+class AttachTest : public ::testing::Test {
+ protected:
+  void start(int chiefs, int workers, Duration heartbeat_timeout = 10s) {
+    coordinator::ServerOptions options;
+    options.tick = 5ms;
+    options.hello_timeout = 100ms;
+    auto server = coordinator::Server::start(options, clock_);
+    ASSERT_TRUE(server.ok()) << std::string(server.status().message());
+    server_ = std::move(*server);
+    auto handle = server_->add_job(config(chiefs, workers, heartbeat_timeout));
+    ASSERT_TRUE(handle.ok()) << std::string(handle.status().message());
+    handle_ = std::move(*handle);
+  }
+
+  coordinator::JobConfig config(int chiefs, int workers, Duration heartbeat_timeout) {
+    coordinator::JobConfig config;
+    config.core.job = "default/digits";
+    config.core.training.set_seed(42);
+    config.core.link_key = std::string(32, 'k');
+    config.core.roles = {{Role::kChief, chiefs}, {Role::kWorker, workers}};
+    config.core.heartbeat_interval = 20ms;
+    config.core.heartbeat_timeout = heartbeat_timeout;
+    config.token = kToken;
+    config.observer = &watcher_;
+    return config;
+  }
+
+  member::Environment environment(Role role, int index) const {
+    member::Environment environment;
+    environment.coordinator = server_->address();
+    environment.job = "default/digits";
+    environment.role = role;
+    environment.index = index;
+    environment.pod = str_cat(role_name(role), "-", index);
+    environment.pod_uid = str_cat("uid-", role_name(role), index);
+    environment.token = kToken;
+    return environment;
+  }
+
+  absl::StatusOr<std::unique_ptr<member::Membership>> attach(const member::Environment& environment,
+                                                             const Clock& clock) {
+    member::Presence presence;
+    presence.host_id = "host";
+    presence.tcp = {"127.0.0.1:1"};
+    return member::Membership::attach(environment, presence, {}, clock, Deadline::after(clock.now(), kLong));
+  }
+
+  std::vector<std::unique_ptr<member::Membership>> attach_all(int chiefs, int workers) {
+    std::vector<std::unique_ptr<member::Membership>> members;
+    for (int i = 0; i < chiefs + workers; ++i) {
+      auto member =
+          attach(i < chiefs ? environment(Role::kChief, i) : environment(Role::kWorker, i - chiefs), clock_);
+      EXPECT_TRUE(member.ok()) << std::string(member.status().message());
+      if (member.ok()) members.push_back(std::move(*member));
+    }
+    return members;
+  }
+
+  Deadline soon() const { return Deadline::after(clock_.now(), kLong); }
+
+  static constexpr const char* kToken = "a-token-of-some-length";
+  SystemClock clock_;
+  Watcher watcher_;
+  std::unique_ptr<coordinator::Server> server_;
+  std::unique_ptr<coordinator::JobHandle> handle_;
+};
+
+TEST_F(AttachTest, FourMembersFormAViewTrainAndLeave) {
+  start(1, 3);
+  auto members = attach_all(1, 3);
+  ASSERT_EQ(members.size(), 4u);
+  for (auto& member : members) {
+    EXPECT_EQ(member->welcome().training().seed(), 42u);
+    const auto view = member->wait_view(Generation{0}, soon());
+    ASSERT_TRUE(view.ok()) << std::string(view.status().message());
+    EXPECT_EQ(view->generation(), 1u);
+    ASSERT_EQ(view->members_size(), 4);
+    EXPECT_EQ(view->members(0).role(), v1::ROLE_CHIEF);
+    EXPECT_EQ(view->members(3).index(), 2u);
+    EXPECT_EQ(view->members(2).address().tcp(0), "127.0.0.1:1");
+    member->progress().set_generation(Generation{1});
+    member->progress().set_phase(v1::TRAINING);
+  }
+  for (int step = 1; step <= 50; ++step) {
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      member::AppliedStep applied;
+      applied.step = step;
+      applied.samples = step * 64;
+      applied.times = {1, 2, 3, 4, 5, 6, 21};
+      applied.has_loss = rank == 0;
+      applied.loss = 1.0 / step;
+      members[rank]->progress().step_applied(applied);
+      members[rank]->progress().set_weights_hash(step, 1000u + static_cast<std::uint64_t>(step));
+    }
+  }
+  members[0]->progress().evaluated({50, 0.1, 0.97, 100, 0, true});
+  EXPECT_TRUE(watcher_.wait(
+      [&] { return watcher_.steps_ == 50 && watcher_.member_steps_ == 200 && watcher_.evaluations_ == 1; }));
+  EXPECT_TRUE(watcher_.wait([&] { return handle_->report().weights_checked_step == 50; }));
+  for (auto& member : members) {
+    v1::Leaving leaving;
+    leaving.set_outcome(v1::Leaving::FINISHED);
+    leaving.set_model_path("/model");
+    const absl::Status left = member->leave(leaving, soon());
+    EXPECT_TRUE(left.ok()) << std::string(left.message());
+  }
+  EXPECT_TRUE(watcher_.wait([&] { return handle_->report().state == JobState::kFinished; }));
+  EXPECT_EQ(handle_->report().model_path, "/model");
+  EXPECT_EQ(handle_->report().step, 50);
+}
+
+TEST_F(AttachTest, RecordsOnTheBoardAtTheEndAreNotLost) {
+  start(0, 1);
+  auto members = attach_all(0, 1);
+  ASSERT_TRUE(members[0]->wait_view(Generation{0}, soon()).ok());
+  members[0]->progress().set_generation(Generation{1});
+  for (int step = 1; step <= 200; ++step)
+    members[0]->progress().step_applied({step, step, {}, 0, 0, true, 0.5, 0.1, step});
+  EXPECT_TRUE(members[0]->leave({}, soon()).ok());
+  EXPECT_TRUE(watcher_.wait([&] { return handle_->report().state == JobState::kFinished; }));
+  EXPECT_EQ(handle_->report().step, 200);
+  EXPECT_TRUE(watcher_.wait([&] { return watcher_.steps_ == 200; }));
+}
+
+TEST_F(AttachTest, AWrongTokenIsRefused) {
+  start(0, 1);
+  for (const std::string& token :
+       {std::string("another-token-of-it"), std::string(), std::string(kToken) + "x"}) {
+    member::Environment wrong = environment(Role::kWorker, 0);
+    wrong.token = token;
+    EXPECT_EQ(attach(wrong, clock_).status().code(), absl::StatusCode::kUnauthenticated) << token;
+  }
+  EXPECT_FALSE(handle_->report().members[0].attached);
+}
+
+TEST_F(AttachTest, AnUnknownMemberIsEvictedWithAReason) {
+  start(0, 1);
+  const auto stranger = attach(environment(Role::kWorker, 5), clock_);
+  EXPECT_EQ(stranger.status().code(), absl::StatusCode::kAborted);
+  EXPECT_NE(std::string(stranger.status().message()).find("no worker 5"), std::string::npos);
+}
+
+TEST_F(AttachTest, AKilledMemberIsNamedWithinTheGrace) {
+  start(1, 3);
+  auto members = attach_all(1, 3);
+  std::atomic<int> cancelled = 0;
+  for (auto& member : members) {
+    ASSERT_TRUE(member->wait_view(Generation{0}, soon()).ok());
+    member->on_cancel([&](const absl::Status& status) {
+      cancelled += status.code() == absl::StatusCode::kAborted ? 1 : 100;
+      cancelled.notify_all();
+    });
+  }
+  const TimePoint killed = clock_.now();
+  members[2].reset();  // its stream ends without a goodbye
+  for (const std::size_t victim : {0u, 1u, 3u})
+    members[victim]->report_peer_fault(Generation{1}, 7, "uid-worker1-1", "connection reset");
+  const auto verdict = watcher_.verdict();
+  ASSERT_TRUE(verdict.has_value());
+  EXPECT_LT(clock_.now() - killed, 1500ms);  // grace: 300 ms
+  EXPECT_EQ(verdict->kind, FaultKind::kDead);
+  EXPECT_EQ(verdict->role, Role::kWorker);
+  EXPECT_EQ(verdict->index, 1);
+  for (int seen = cancelled; seen < 3; seen = cancelled) cancelled.wait(seen);
+  for (const std::size_t survivor : {0u, 1u, 3u}) {
+    const absl::Status evicted = members[survivor]->wait_view(Generation{1}, soon()).status();
+    EXPECT_EQ(evicted.code(), absl::StatusCode::kAborted);
+    EXPECT_NE(std::string(evicted.message()).find("worker-1"), std::string::npos);
+    EXPECT_EQ(members[survivor]->leave({}, soon()).code(), absl::StatusCode::kAborted);
+  }
+  members.clear();
+  EXPECT_EQ(cancelled, 3) << "each survivor's hook runs once; not that of the one that went by itself";
+}
+
+TEST_F(AttachTest, AMemberWithoutHeartbeatsIsFrozen) {
+  start(0, 2, 500ms);
+  testing::FakeClock stopped;  // the heartbeat thread of worker-1 never sees time pass
+  auto healthy = attach(environment(Role::kWorker, 0), clock_);
+  auto frozen = attach(environment(Role::kWorker, 1), stopped);
+  ASSERT_TRUE(healthy.ok() && frozen.ok());
+  const auto verdict = watcher_.verdict();
+  ASSERT_TRUE(verdict.has_value());
+  EXPECT_EQ(verdict->kind, FaultKind::kFrozen) << verdict->message;
+  EXPECT_EQ(verdict->index, 1);
+}
+
+TEST_F(AttachTest, GarbageIsAnsweredAndHarmsNobody) {
+  start(0, 2);
+  auto healthy = attach(environment(Role::kWorker, 0), clock_);
+  ASSERT_TRUE(healthy.ok());
+  struct Ended {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<absl::Status> status;
+    absl::Status wait() {
+      std::unique_lock lock(mutex);
+      changed.wait_for(lock, kLong, [this] { return status.has_value(); });
+      return status.value_or(absl::InternalError("it did not end"));
+    }
+  };
+  const auto talk = [&](const std::vector<v1::MemberMessage>& messages) {
+    Ended ended;
+    const auto stream = member::Stream::open(server_->address(), kToken,
+                                             {[](const v1::CoordinatorMessage&) {},
+                                              [&](const absl::Status& status) {
+                                                std::lock_guard lock(ended.mutex);
+                                                ended.status = status;
+                                                ended.changed.notify_all();
+                                              }});
+    for (const v1::MemberMessage& message : messages) stream->send(message);
+    return ended.wait();
+  };
+  v1::MemberMessage heartbeat, hello, unknown;
+  heartbeat.mutable_heartbeat()->set_generation(99);
+  hello.mutable_hello()->set_member_id(std::string(100000, 'x'));
+  ASSERT_TRUE(
+      unknown.ParseFromString("\xfa\x3f\x03"
+                              "abc"));  // a field that nobody knows
+  EXPECT_EQ(talk({heartbeat}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(talk({unknown}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(talk({hello}).code(), absl::StatusCode::kOk);  // evicted with a reason
+  EXPECT_EQ(talk({}).code(), absl::StatusCode::kDeadlineExceeded);
+  v1::MemberMessage huge;
+  huge.mutable_leaving()->set_reason(std::string(5 << 20, 'x'));
+  EXPECT_FALSE(talk({huge}).ok());
+  EXPECT_TRUE((*healthy)->status().ok());
+  EXPECT_EQ(handle_->report().state, JobState::kForming);
+}
+
+TEST_F(AttachTest, SixtyFourMembersAtOnce) {
+  start(0, 64);
+  std::vector<absl::StatusOr<std::unique_ptr<member::Membership>>> members(64);
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 64; ++i)
+      threads.emplace_back(
+          [&, i] { members[static_cast<std::size_t>(i)] = attach(environment(Role::kWorker, i), clock_); });
+  }
+  for (auto& member : members) {
+    ASSERT_TRUE(member.ok()) << std::string(member.status().message());
+    const auto view = (*member)->wait_view(Generation{0}, soon());
+    ASSERT_TRUE(view.ok()) << std::string(view.status().message());
+    EXPECT_EQ(view->members_size(), 64);
+  }
+  EXPECT_TRUE(watcher_.wait([&] { return watcher_.views_.size() == 1; }));
+}
+
+TEST_F(AttachTest, StopAsksEverybodyToLeave) {
+  start(0, 2);
+  auto members = attach_all(0, 2);
+  for (auto& member : members) ASSERT_TRUE(member->wait_view(Generation{0}, soon()).ok());
+  handle_->stop("interrupted");
+  for (auto& member : members) {
+    const absl::Status told = member->wait_view(Generation{1}, soon()).status();
+    EXPECT_EQ(told.code(), absl::StatusCode::kAborted);
+    EXPECT_EQ(told.message(), "interrupted");
+    v1::Leaving leaving;
+    leaving.set_outcome(v1::Leaving::STOPPED);
+    EXPECT_EQ(member->leave(leaving, soon()).code(), absl::StatusCode::kAborted);
+  }
+  EXPECT_TRUE(watcher_.wait([&] { return handle_->report().state == JobState::kStopped; }));
+}
+
+TEST_F(AttachTest, WithoutACoordinatorTheMembershipEnds) {
+  start(0, 1);
+  member::MembershipOptions options;
+  options.reattach_limit = 100ms;
+  auto member = member::Membership::attach(environment(Role::kWorker, 0), {}, options, clock_, soon());
+  ASSERT_TRUE(member.ok());
+  ASSERT_TRUE((*member)->wait_view(Generation{0}, soon()).ok());
+  server_->shutdown();
+  const absl::Status gone = (*member)->wait_view(Generation{1}, soon()).status();
+  EXPECT_EQ(gone.code(), absl::StatusCode::kUnavailable) << std::string(gone.message());
+  EXPECT_EQ((*member)->status(), gone);
+}
+
+TEST_F(AttachTest, NobodyListensUntilTheDeadline) {
+  start(0, 1);
+  member::Environment nowhere = environment(Role::kWorker, 0);
+  nowhere.coordinator = "unix-abstract:paceline-test-nobody-listens-here";
+  const auto member =
+      member::Membership::attach(nowhere, {}, {}, clock_, Deadline::after(clock_.now(), 100ms));
+  EXPECT_EQ(member.status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(AttachTest, TwoJobsShareAServerAndNoTokens) {
+  start(0, 1);
+  auto other = config(0, 1, 10s);
+  EXPECT_EQ(server_->add_job(other).status().code(), absl::StatusCode::kAlreadyExists);
+  other.core.job = "default/other";
+  EXPECT_EQ(server_->add_job(other).status().code(), absl::StatusCode::kAlreadyExists);  // the same token
+  other.token = "short";
+  EXPECT_EQ(server_->add_job(other).status().code(), absl::StatusCode::kInvalidArgument);
+  other.token = "the-other-jobs-own-token";
+  other.observer = nullptr;
+  auto handle = server_->add_job(other);
+  ASSERT_TRUE(handle.ok());
+  member::Environment crossed = environment(Role::kWorker, 0);
+  crossed.token = other.token;  // this job's name with the other's token
+  EXPECT_EQ(attach(crossed, clock_).status().code(), absl::StatusCode::kAborted);
+  crossed.job = "default/other";
+  EXPECT_TRUE(attach(crossed, clock_).ok());
+  EXPECT_FALSE(handle_->report().members[0].attached);
+}
+
+TEST_F(AttachTest, ClosingAJobEvictsItsMembers) {
+  start(0, 1);
+  auto members = attach_all(0, 1);
+  handle_->close();
+  handle_->close();
+  EXPECT_EQ(members[0]->wait_view(Generation{9}, soon()).status().code(), absl::StatusCode::kAborted);
+}
+
+TEST(ServerTest, AnAddressInUseIsAnError) {
+  SystemClock clock;
+  const auto first = coordinator::Server::start({}, clock);
+  ASSERT_TRUE(first.ok());
+  coordinator::ServerOptions same;
+  same.listen = (*first)->address();
+  EXPECT_EQ(coordinator::Server::start(same, clock).status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,272 @@
+"""The paceline program where the machine, its reader or its user is difficult: no memory, a full pipe, signals, two at once."""
+
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import resource
+import select
+import signal
+import socket
+import struct
+import subprocess
+import termios
+import time
+import unittest
+
+import unittest_report
+from cli_support import PACELINE, SANITIZED, SLOW, CliCase, job, processes_with, until
+
+LONG = 10000000
+
+
+def limited(kind, value):
+    return lambda: resource.setrlimit(kind, (value, value))
+
+
+def read_terminal(descriptor, done, seconds):
+    """What came from a terminal until `done(text)`, or until its other end closed."""
+    text = b""
+    deadline = time.monotonic() + seconds
+    while not done(text) and time.monotonic() < deadline:
+        if not select.select([descriptor], [], [], 0.1)[0]:
+            continue
+        try:
+            piece = os.read(descriptor, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        text += piece
+    return text
+
+
+class HardEdges(CliCase):
+    def open_terminal(self, columns=80, rows=24):
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        return ours, theirs
+
+    def running_pids(self):
+        """The pods' own processes, by name: chief-0, worker-0, ..."""
+        pids = {}
+        for pid in processes_with(str(self.folder)):
+            try:
+                environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if not words[0].endswith(b"paceline-worker"):
+                continue
+            values = dict(entry.split(b"=", 1) for entry in environment if b"=" in entry)
+            pids[f"{values[b'PACELINE_ROLE'].decode().lower()}-{values[b'PACELINE_INDEX'].decode()}"] = pid
+        return pids
+
+    # ---- limits of the machine
+
+    @unittest.skipIf(SANITIZED, "sanitizers need the address space")
+    def test_too_little_address_space_is_an_error_not_an_abort(self):
+        for megabytes in (100, 200, 300):
+            result = self.paceline("run", self.write(job()), preexec_fn=limited(resource.RLIMIT_AS, megabytes << 20))
+            self.assertIn(result.returncode, (1, 4), result)     # a member's address space, or the program's own
+            self.assertIn("ulimit -v", result.stderr)
+            self.assertNotIn("terminate called", result.stderr)
+            self.nothing_left()
+
+    def test_too_few_descriptors_are_named(self):
+        result = self.paceline("run", self.write(job()), preexec_fn=limited(resource.RLIMIT_NOFILE, 20))
+        self.assertEqual(result.returncode, 4, result)
+        self.assertRegex(result.stderr, r"file descriptors.*ulimit -n")
+        self.assertFalse((self.state / "runs").exists(), "nothing was begun")
+
+    def test_few_descriptors_are_enough_for_few_members(self):
+        result = self.paceline("run", self.write(job(members=3, steps=20)), preexec_fn=limited(resource.RLIMIT_NOFILE, 32))
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_a_low_soft_limit_of_descriptors_is_raised(self):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        result = self.paceline("run", self.write(job(steps=20)),
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, hard)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    @unittest.skipIf(SANITIZED, "the runtimes of sanitizers start processes")
+    def test_too_few_processes_are_named(self):
+        path = self.write(job())
+        os.chmod(self.folder, 0o777)
+
+        def few():
+            resource.setrlimit(resource.RLIMIT_NPROC, (3, 3))
+            if os.getuid() == 0:     # whom the limit does not bind
+                os.setgid(61184)
+                os.setuid(61184)
+        result = self.paceline("run", path, preexec_fn=few)
+        self.assertEqual(result.returncode, 4, result)
+        self.assertIn("ulimit -u", result.stderr)
+        self.nothing_left()
+
+    # ---- signals
+
+    def test_ctrl_c_while_the_reader_takes_nothing(self):
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+        self.assertEqual(os.write(write, b"x" * 4096), 4096)     # it is full
+        process = self.start("run", self.write(job(steps=LONG)), "--output", "json", stdout=write, stderr=write)
+        os.close(write)
+        step = self.training("digits", 2)["step"]
+        until(lambda: self.status("digits")["step"] > step + 100, 20 * SLOW, "the training and its status go on")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(10 * SLOW), 130)
+        self.assertEqual(self.status("digits")["phase"], "Stopped")
+        self.nothing_left()
+
+    def test_sigterm_stops_in_order_and_a_second_one_at_once(self):
+        process = self.start("run", self.write(job(steps=LONG)))
+        for member in self.training("digits", 2)["members"]:
+            os.kill(member["pid"], signal.SIGSTOP)
+        process.send_signal(signal.SIGTERM)
+        for line in process.stdout:
+            if "stopping" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(10 * SLOW), 130)
+        self.assertEqual(self.status("digits")["phase"], "Stopped")
+        self.nothing_left()
+
+    def test_ctrl_z_and_fg_blame_nobody(self):
+        process = self.start("run", self.write(job(steps=LONG)))
+        self.training("digits", 2)
+        os.kill(process.pid, signal.SIGSTOP)     # ctrl-Z, where the terminal's shell would be its parent
+        stat = pathlib.Path(f"/proc/{process.pid}/stat")
+        until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T", 10, "it is stopped")
+        enough = time.monotonic() + 2    # longer than a member may be silent, which is 1.5 s
+        until(lambda: time.monotonic() > enough, 10, "that time has passed")
+        before = self.status("digits")["step"]
+        os.kill(process.pid, signal.SIGCONT)
+        until(lambda: self.status("digits")["step"] > before + 100, 20 * SLOW, "the run goes on")
+        self.assertEqual(self.status("digits")["phase"], "Running")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20 * SLOW), 130)
+
+    # ---- members in trouble before they train
+
+    def test_ctrl_c_while_a_member_is_stopped_before_it_attaches(self):
+        process = self.start("run", self.write(job(members=3, steps=LONG)))
+        pid = until(lambda: self.running_pids().get("worker-1"), 20 * SLOW, "worker-1 is started")
+        os.kill(pid, signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(30 * SLOW), 130)   # not the 60 s that it has to attach
+        self.nothing_left()
+
+    def test_a_death_at_start_up_is_named_within_two_seconds(self):
+        def kill():
+            process = self.start("run", self.write(job(members=3, steps=LONG)))
+            victim = until(lambda: self.running_pids().get("worker-0"), 20 * SLOW, "worker-0 is started")
+            begin = time.monotonic()
+            os.kill(victim, signal.SIGKILL)
+            out, error = process.communicate(timeout=30 * SLOW)
+            seconds = time.monotonic() - begin
+            self.assertEqual(process.returncode, 1, error)
+            self.assertRegex(error, r"worker-0 .*signal 9")
+            self.assertRegex(out, r"(?m)^failed: worker-0 ")
+            self.nothing_left()
+            return seconds
+        self.within(2.0, kill)
+
+    # ---- two at once, and strangers
+
+    def test_of_two_resumes_at_once_one_wins(self):
+        path = self.write(job(steps=LONG, extra="  checkpoint: {everySteps: 50}\n"))
+        first = self.start("run", path)
+        self.training("digits", 2)
+        first.send_signal(signal.SIGINT)
+        self.assertEqual(first.wait(20 * SLOW), 130)
+        both = [self.start("run", path, "--resume", "digits") for _ in range(2)]
+        loser = until(lambda: next((p for p in both if p.poll() is not None), None), 20 * SLOW, "one gives up")
+        winner = both[1 - both.index(loser)]
+        _, error = loser.communicate()
+        self.assertEqual(loser.returncode, 4)
+        self.assertRegex(error, r"another `paceline run` owns .*digits")
+        self.training("digits", 2)
+        winner.send_signal(signal.SIGINT)
+        self.assertEqual(winner.wait(20 * SLOW), 130)
+        self.nothing_left()
+
+    def test_strangers_at_the_coordinators_port_do_no_harm(self):
+        process = self.start("run", self.write(job(steps=LONG)))
+        member = self.training("digits", 2)["members"][0]
+        environment = pathlib.Path(f"/proc/{member['pid']}/environ").read_bytes().split(b"\0")
+        address = next(e for e in environment if e.startswith(b"PACELINE_COORDINATOR=")).split(b"=", 1)[1].decode()
+        host, port = address.rsplit(":", 1)
+        strangers = [socket.create_connection((host, int(port)), timeout=5) for _ in range(100)]
+        for connection in strangers:
+            self.addCleanup(connection.close)
+        for number, connection in enumerate(strangers):
+            if number % 3 == 1:
+                connection.sendall(os.urandom(16384))
+            if number % 3 == 2:
+                connection.sendall(b"P")     # of the preface that gRPC expects; the rest never comes
+        before = self.status("digits")["step"]
+        for byte in b"RI * HTTP/2.0":
+            for connection in strangers[2::3]:
+                try:
+                    connection.sendall(bytes([byte]))
+                except OSError:
+                    pass                     # it has been turned away
+            now = self.status("digits")["step"]
+            until(lambda: self.status("digits")["step"] > now, 20 * SLOW, "the training goes on")
+        self.assertGreater(self.status("digits")["step"], before)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20 * SLOW), 130)
+        self.nothing_left()
+
+    # ---- terminals
+
+    def test_a_tiny_terminal(self):
+        for columns, rows in ((10, 3), (1, 1)):
+            with self.subTest(columns=columns):
+                ours, theirs = self.open_terminal(columns, rows)
+                process = self.start("run", self.write(job(steps=300)), "--name", f"tiny{columns}", stdout=theirs,
+                                     environment={"TERM": "xterm"})
+                os.close(theirs)
+                text = read_terminal(ours, lambda _: False, 60 * SLOW)
+                self.assertEqual(process.wait(10), 0)
+                self.assertIn(b"Succeeded", text)
+                self.assertTrue(text.rstrip().endswith(b"\x1b[?25h"), "the cursor is back")
+
+    def write_log(self, content):
+        folder = self.state / "runs" / "old"
+        (folder / "logs").mkdir(parents=True)
+        (folder / "status.json").write_text(json.dumps({"name": "old", "job": "digits", "phase": "Succeeded"}))
+        path = folder / "logs" / "digits-worker-0-0.log"
+        path.write_bytes(content)
+        return path
+
+    def test_logs_are_harmless_on_a_terminal_and_whole_in_a_pipe(self):
+        content = b"\x1b[2Jred \x07\xff\xc2\x9b1m \xc3\xa9\r\n" + b"y" * 100000 + b"\nend"
+        self.write_log(content)
+        ours, theirs = self.open_terminal()
+        process = self.start("logs", "old", "worker-0", stdout=theirs)
+        os.close(theirs)
+        text = read_terminal(ours, lambda _: False, 20)
+        self.assertEqual(process.wait(10), 0)
+        lines = text.replace(b"\r\n", b"\n").split(b"\n")
+        self.assertEqual(lines[0], b"\\x1b[2Jred \\x07\\xff\\xc2\\x9b1m \xc3\xa9\\x0d")
+        self.assertEqual(lines[1], b"y" * 4096 + b"...")
+        self.assertEqual(lines[2:], [b"end", b""])
+        piped = subprocess.run([PACELINE, "--state-dir", self.state, "logs", "old", "worker-0"], capture_output=True, timeout=20)
+        self.assertEqual(piped.stdout, content)
+
+    @unittest.skipIf(SANITIZED, "sanitizers need the address space")
+    def test_an_endless_line_needs_no_memory(self):
+        path = self.write_log(b"")
+        os.truncate(path, 256 << 20)
+        with open(os.devnull, "wb") as nowhere:
+            process = self.start("logs", "old", "worker-0", stdout=nowhere, preexec_fn=limited(resource.RLIMIT_AS, 256 << 20))
+            self.assertEqual(process.wait(120), 0, "it streams")
+
+
+if __name__ == "__main__":
+    unittest_report.main("cli_hard_edges_test")

@@ -1,0 +1,394 @@
+"""The paceline program as its users see it: whole runs of real processes, what they print, what they leave behind."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import unittest_report
+from cli_support import DIGITS, PACELINE, ROOT, SLOW, CliCase, job, until
+
+
+class CliTest(CliCase):
+    # ---- runs that go well
+
+    def test_a_run_trains_and_says_where_everything_is(self):
+        result = self.paceline("run", self.write(job(steps=300)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("digits  Succeeded", "test accuracy", "bytes exchanged", "model.safetensors", "/logs"):
+            self.assertIn(word, result.stdout)
+        self.assertNotIn("\x1b", result.stdout, "no escape sequences in a pipe")
+        self.nothing_left()
+
+    def test_json_output_is_one_event_per_line(self):
+        result = self.paceline("run", self.write(job(steps=300)), "--output", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        events = [json.loads(line) for line in result.stdout.splitlines()]
+        types = [event["type"] for event in events]
+        self.assertEqual(types[0], "started")
+        self.assertEqual(types[-1], "finished")
+        self.assertIn("view", types)
+        self.assertIn("evaluation", types)
+        last = events[-1]
+        self.assertEqual((last["phase"], last["step"], len(last["members"])), ("Succeeded", 300, 2))
+        self.assertGreater(last["accuracy"], 0.5)
+        self.assertGreater(last["bytesExchanged"], 0)
+        self.assertTrue(pathlib.Path(last["model"]).is_file())
+
+    def test_same_seed_same_model(self):
+        models = []
+        for name in ("a", "b"):
+            result = self.paceline("run", self.write(job(steps=150)), "--name", name, "--output", "json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            models.append(pathlib.Path(json.loads(result.stdout.splitlines()[-1])["model"]).read_bytes())
+        self.assertEqual(models[0], models[1])
+
+    def test_target_ends_the_job(self):
+        text = job(steps=100000).replace("everySteps: 100", "everySteps: 50") + "    target: {accuracy: 0.8}\n"
+        result = self.paceline("run", self.write(text), "--output", "json")
+        last = json.loads(result.stdout.splitlines()[-1])
+        self.assertTrue(last["targetReached"], last)
+        self.assertLess(last["step"], 100000)
+
+    def test_resume_goes_on_where_the_run_stopped(self):
+        path = self.write(job(steps=1000000, extra="  checkpoint: {everySteps: 50}\n"))
+        process = self.start("run", path)
+        self.training("digits", 2)
+        until(lambda: self.status("digits")["step"] > 100, 60, "some checkpoints")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20 * SLOW), 130)
+        stopped = self.status("digits")
+        self.assertEqual(stopped["reason"], "Stopped")
+        self.assertIn("--resume digits", process.stderr.read())
+        saved = max(int(path.name.split("-")[1]) for path in (self.state / "runs/digits/checkpoints").glob("step-*"))
+        self.assertEqual(saved, stopped["step"])  # what the chief said as it left
+        self.write(job(steps=saved + 500, extra="  checkpoint: {everySteps: 50}\n"))
+        result = self.paceline("run", path, "--resume", "--output", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        views = [json.loads(line) for line in result.stdout.splitlines() if '"view"' in line]
+        self.assertEqual(json.loads(result.stdout.splitlines()[-1])["step"], saved + 500)
+        self.assertTrue(views)
+        self.assertRegex(result.stdout, r'"message":"run digits goes on from its newest checkpoint, [^"]*/step-')
+        log = self.paceline("logs", "digits").stdout
+        self.assertRegex(log, r"(?i)resum")
+
+    def test_resume_trains_over_nothing(self):
+        path = self.write(job(steps=20))
+        self.assertEqual(self.paceline("run", path).returncode, 0)
+        folder = self.state / "runs/digits"
+        before = {file.name: file.read_bytes() for file in (folder / "job.yaml", folder / "status.json", folder / "metrics.jsonl")}
+        again = self.paceline("run", path, "--resume")
+        self.assertEqual(again.returncode, 4, again.stderr)
+        self.assertRegex(again.stderr, "succeeded and has no checkpoint")
+        other = self.paceline("run", self.write(job(steps=20, name="other"), "other.yaml"), "--resume", "digits")
+        self.assertEqual(other.returncode, 4, other.stderr)
+        self.assertRegex(other.stderr, 'is of job "digits"')
+        self.assertEqual(before, {name: (folder / name).read_bytes() for name in before})
+
+    def test_every_transport_trains(self):
+        for transport in ("SharedMemory", "TCP"):
+            with self.subTest(transport):
+                result = self.paceline("run", self.write(job(members=3, transport=transport)), "--output", "json")
+                self.assertEqual(result.returncode, 0, result.stderr)
+        self.nothing_left()
+
+    def test_one_member_alone(self):
+        result = self.paceline("run", self.write(job(members=1, chief=False)), "--output", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_sixteen_members_make_progress(self):
+        result = self.paceline("run", self.write(job(members=16, steps=30)), "--output", "json", timeout=300)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(json.loads(result.stdout.splitlines()[-1])["members"]), 16)
+        self.nothing_left()
+
+    def test_two_runs_at_once(self):
+        path = self.write(job(steps=400))
+        processes = [self.start("run", path, "--output", "json") for _ in range(2)]
+        outputs = [process.communicate(timeout=240) for process in processes]
+        self.assertEqual([process.returncode for process in processes], [0, 0], outputs)
+        self.assertEqual({json.loads(out.splitlines()[-1])["name"] for out, _ in outputs}, {"digits", "digits-2"})
+
+    # ---- commands that read runs
+
+    def test_get_describe_logs_top_plot_delete(self):
+        self.assertIn("No runs", self.paceline("get").stdout)
+        self.paceline("run", self.write(job()))
+        listed = self.paceline("get")
+        self.assertRegex(listed.stdout, r"(?m)^digits +Succeeded +2 +200/200")
+        self.assertEqual(json.loads(self.paceline("get", "digits", "-o", "json").stdout)["phase"], "Succeeded")
+        self.assertIn("Events:", self.paceline("describe", "digits").stdout)
+        logs = self.paceline("logs", "digits").stdout
+        self.assertIn("chief-0 | ", logs)
+        self.assertIn("worker-0 | ", logs)
+        for line in logs.splitlines():
+            self.assertEqual(len(re.findall(r"(?:chief|worker)-0(?: \||:)", line)), 1, "the member's name, once: " + line)
+        for member in ("chief-0", "worker-0"):
+            attached = [line for line in logs.splitlines() if line.startswith(member) and "attached" in line]
+            self.assertEqual(len(attached), 1, attached)
+        alone = self.paceline("logs", "digits", "worker-0").stdout
+        self.assertNotIn("chief-0 | ", alone)
+        self.assertEqual(len(self.paceline("logs", "digits", "worker-0", "--tail", "2").stdout.splitlines()), 2)
+        self.assertIn("digits", self.paceline("top", "--once").stdout)
+        plot = self.paceline("plot", "digits", "--output", self.folder / "plot.svg")
+        self.assertEqual(plot.returncode, 0, plot.stderr)
+        self.assertIn("<svg", (self.folder / "plot.svg").read_text())
+        self.assertEqual(self.paceline("delete", "digits").returncode, 0)
+        self.assertFalse((self.state / "runs/digits").exists())
+
+    def test_commands_on_a_running_run(self):
+        process = self.start("run", self.write(job(steps=1000000)))
+        self.training("digits", 2)
+        self.assertIn("Running", self.paceline("top", "--once").stdout)
+        self.assertRegex(self.paceline("get").stdout, r"(?m)^digits +Running")
+        follower = self.start("logs", "digits", "-f")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(20 * SLOW), 130)
+        self.assertEqual(follower.wait(20), 0, "logs -f ends with the run")
+
+    def test_delete_stops_a_run_that_goes_on(self):
+        process = self.start("run", self.write(job(members=2, steps=10000000)))
+        self.training("digits", 2)
+        self.assertEqual(self.paceline("logs", "digits", "worker-0", "--tail", "0").stdout, "")
+        deleted = self.paceline("delete", "digits")
+        self.assertEqual(deleted.returncode, 0, deleted.stderr)
+        process.communicate(timeout=20 * SLOW)
+        self.assertEqual(process.returncode, 130)
+        self.assertFalse((self.state / "runs" / "digits").exists())
+        self.nothing_left()
+
+    def test_unknown_names_say_what_there_is(self):
+        for command in (["get", "x"], ["describe", "x"], ["logs", "x"], ["top", "x"], ["delete", "x"], ["plot", "x"]):
+            result = self.paceline(*command)
+            self.assertEqual(result.returncode, 3, command)
+            self.assertIn("no run named", result.stderr)
+        self.paceline("run", self.write(job(steps=20)))
+        result = self.paceline("logs", "digits", "worker-7")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("worker-0", result.stderr)
+
+    # ---- bad input
+
+    def test_validate_prints_positions_and_exits_with_2(self):
+        bad = self.write(job().replace("learningRate", "learningRat"))
+        result = self.paceline("validate", bad)
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, rf"{re.escape(str(bad))}:\d+:\d+: error: spec.training.optimizer.learningRat: .*learningRate")
+        for example in (ROOT / "examples").glob("*.yaml"):
+            self.assertEqual(self.paceline("validate", example).returncode, 0, example)
+        self.assertEqual(self.paceline("validate", "-", stdin=job()).returncode, 0)
+
+    def test_a_bad_file_makes_no_run(self):
+        self.assertEqual(self.paceline("run", self.write("kind: Pod")).returncode, 2)
+        self.assertEqual(self.paceline("run", self.folder / "none.yaml").returncode, 3)
+        self.assertFalse((self.state / "runs").exists())
+
+    def test_bad_command_lines_exit_with_2(self):
+        for arguments in ([], ["fly"], ["run"], ["run", "a", "--output", "xml"], ["get", "--bogus"]):
+            self.assertEqual(self.paceline(*arguments).returncode, 2, arguments)
+        self.assertIn('no command "fly"; the commands are run, ', self.paceline("fly").stderr)
+        self.assertIn("paceline run --help", self.paceline("run").stderr)
+        self.assertIn("Usage", self.paceline().stderr)
+
+    def test_missing_data_is_named(self):
+        result = self.paceline("run", self.write(job().replace(str(DIGITS), "/nowhere/digits.csv")))
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("/nowhere/digits.csv", result.stderr)
+        self.assertFalse((self.state / "runs").exists(), "nothing was begun")
+        checked = self.paceline("validate", self.folder / "job.yaml")
+        self.assertEqual(checked.returncode, 0)
+        self.assertIn("warning", checked.stderr)
+
+    def test_a_state_folder_that_cannot_be_written(self):
+        blocked = self.folder / "blocked"
+        blocked.write_text("a file, not a folder")
+        result = subprocess.run([PACELINE, "--state-dir", blocked, "run", self.write(job())], capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("blocked", result.stderr)
+
+    # ---- members that die or freeze, and the end of the command itself
+
+    def kill_worker(self, number):
+        process = self.start("run", self.write(job(members=3, steps=10000000)))
+        status = self.training("digits", 3)
+        victim = next(m for m in status["members"] if m["name"] == "worker-1")
+        begin = time.monotonic()
+        os.kill(victim["pid"], number)
+        _, error = process.communicate(timeout=30 * SLOW)
+        seconds = time.monotonic() - begin
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("worker-1", error)
+        self.assertIn(str(victim["pid"]), error)
+        self.assertIn("step", error)
+        self.assertEqual(self.status("digits")["phase"], "Failed")
+        self.nothing_left()
+        return seconds, error
+
+    def test_a_killed_worker_is_named_within_two_seconds(self):
+        def kill():
+            seconds, error = self.kill_worker(signal.SIGKILL)
+            self.assertRegex(error, r"(?i)signal 9|SIGKILL")
+            return seconds
+        self.within(2.0, kill)
+
+    def test_a_frozen_worker_is_named_within_two_seconds(self):
+        def freeze():
+            seconds, error = self.kill_worker(signal.SIGSTOP)
+            self.assertRegex(error, r"(?i)frozen|silent|heartbeat")
+            return seconds
+        self.within(2.5, freeze)   # the verdict within 2 s, then the others' orderly end
+
+    def test_ctrl_c_stops_in_order(self):
+        process = self.start("run", self.write(job(members=3, steps=10000000)))
+        self.training("digits", 3)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=20 * SLOW)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("stopping", out)
+        self.assertRegex(out, r"(?m)^digits  Stopped$")
+        status = self.status("digits")
+        self.assertEqual((status["phase"], status["reason"]), ("Stopped", "Stopped"))
+        self.assertRegex(self.paceline("get").stdout, r"(?m)^digits +Stopped")
+        self.nothing_left()
+
+    def test_a_second_ctrl_c_stops_frozen_members_at_once(self):
+        process = self.start("run", self.write(job(members=2, steps=10000000)))
+        status = self.training("digits", 2)
+        for member in status["members"]:
+            os.kill(member["pid"], signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        for line in process.stdout:
+            if "stopping" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10 * SLOW)
+        self.assertEqual(process.returncode, 130)
+        self.nothing_left()
+
+    def test_kill_9_of_the_command_leaves_nothing(self):
+        before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+        temporary = self.folder / "tmp"   # the run's own: other tests use the system's at the same time
+        temporary.mkdir()
+        process = self.start("run", self.write(job(members=3, steps=10000000)), environment={"TMPDIR": str(temporary)})
+        self.training("digits", 3)
+        process.kill()
+        process.communicate()
+        self.nothing_left()
+        if before:
+            self.assertLessEqual(set(os.listdir("/dev/shm")), before)
+        self.assertEqual(list(temporary.iterdir()), [])
+        self.assertRegex(self.paceline("get").stdout, r"(?m)^digits +Failed")
+        self.assertIn("OwnerLost", self.paceline("get", "digits", "-o", "json").stdout)
+
+    def test_a_reader_that_goes_away_does_not_end_the_training(self):
+        process = self.start("run", self.write(job(steps=400)))
+        process.stdout.close()
+        process.stderr.close()
+        self.assertIn(process.wait(60 * SLOW), (0, 4))
+        self.assertEqual(self.status("digits")["phase"], "Succeeded")
+
+    # ---- help
+
+    def test_every_command_has_help_with_an_example(self):
+        top = self.paceline("--help")
+        documented = (ROOT / "docs/cli.md").read_text()
+        self.assertEqual(top.returncode, 0)
+        for command in ("run", "validate", "explain", "get", "describe", "logs", "top", "delete", "plot", "completion"):
+            result = self.paceline(command, "--help")
+            self.assertEqual(result.returncode, 0)
+            self.assertIn("paceline " + command, result.stdout)
+            for option in re.findall(r"(?m)^ .*?(--[a-z-]+)", result.stdout.split("Options:")[1].split("Example")[0]):
+                if option != "--help":
+                    self.assertRegex(documented, rf"`{command} [^`]*{option}\b", "docs/cli.md lists every option")
+        for code in (0, 1, 2, 3, 4, 130):
+            self.assertRegex(top.stdout, rf"\b{code} [a-z]")
+            self.assertIn(f"\n| {code} | ", documented)
+
+    def test_completion_scripts_are_valid_shell(self):
+        script = self.paceline("completion", "bash").stdout
+        self.assertEqual(subprocess.run(["bash", "-n"], input=script, text=True).returncode, 0)
+        for shell in ("zsh", "fish"):
+            self.assertIn("paceline", self.paceline("completion", shell).stdout)
+
+    def test_what_a_local_run_does_not_act_on_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "job.yaml"
+            file.write_text(job(extra="  runPolicy: {suspend: true, cleanPodPolicy: All}\n"))
+            result = self.paceline("explain", file)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("spec.runPolicy.suspend is not acted on: a local run starts at once", result.stderr)
+        self.assertIn("spec.runPolicy.cleanPodPolicy is not acted on", result.stderr)
+        self.assertIn("create pod", result.stdout)
+
+    def completed(self, *words):
+        """What bash offers for the last of `words`."""
+        script = self.paceline("completion", "bash").stdout + (
+            'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _paceline; printf "%s\\n" "${COMPREPLY[@]}"')
+        line = ["paceline", "--state-dir", str(self.state), *words]
+        result = subprocess.run(["bash", "-c", script, "bash", *line], capture_output=True, text=True, timeout=60, cwd=self.folder,
+                                env={**os.environ, "PATH": f"{pathlib.Path(PACELINE).parent}:{os.environ['PATH']}"})
+        self.assertEqual(result.stderr, "")
+        return result.stdout.split()
+
+    def test_completion_knows_commands_runs_members_and_values(self):
+        self.paceline("run", self.write(job(steps=20)))
+        (self.folder / "a folder").mkdir()
+        for words, expected in [
+                (["des"], ["describe"]),
+                (["run", "--out"], ["--output"]),
+                (["run", "--output", ""], ["auto", "plain", "json"]),
+                (["run", "--output", "=", "p"], ["plain"]),
+                (["run", "--log-level", "w"], ["warning"]),
+                (["run", "--log-level=w"], ["--log-level=warning"]),  # as zsh splits
+                (["run", "--resume", ""], ["digits"]),
+                (["run", "--name", ""], []),
+                (["run", "job"], ["job.yaml"]),
+                (["run", "--output", "json", "job"], ["job.yaml"]),
+                (["get", "-o", ""], ["table", "json"]),
+                (["get", "dig"], ["digits"]),
+                (["logs", ""], ["digits"]),
+                (["logs", "digits", ""], ["chief-0", "worker-0"]),
+                (["logs", "--tail", "5", "digits", "w"], ["worker-0"]),
+                (["logs", "none", ""], []),
+                (["logs", "digits", "chief-0", ""], []),
+                (["--state-dir", "a"], ["a", "folder"]),
+                (["completion", ""], ["bash", "zsh", "fish"])]:
+            self.assertEqual(self.completed(*words), expected, words)
+        fish = self.paceline("completion", "fish").stdout
+        self.assertIn("'auto plain json'", fish)
+        self.assertIn("__paceline_members", fish)
+
+    # ---- programs of different versions
+
+    def test_programs_of_another_version_are_named(self):
+        folder = pathlib.Path(PACELINE).parent
+        for name, expected in [("paceline-worker", r"paceline-worker is built with Paceline [0-9.]+, the command that starts it is 9\.9\.9"),
+                               ("paceline-pod", "paceline-pod and paceline are of different versions; install Paceline whole")]:
+            with self.subTest(name):
+                own = self.folder / name
+                own.mkdir()
+                for program in {"paceline", "paceline-pod", "paceline-worker"} - {name}:
+                    shutil.copy2(folder / program, own / program)
+                (own / name).write_text(f'#!/bin/sh\nPACELINE_VERSION=9.9.9 exec {folder}/{name} "$@"\n')
+                (own / name).chmod(0o755)
+                result = subprocess.run([own / "paceline", "--state-dir", self.state, "run", self.write(job())], capture_output=True,
+                                        text=True, timeout=60)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertRegex(result.stderr, expected)
+
+    def test_explain_does_nothing(self):
+        result = self.paceline("explain", ROOT / "examples/digits-allreduce.yaml")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("worker-2", result.stdout)
+        self.assertIn("64 samples, 16 for each member", result.stdout)
+        self.assertFalse(self.state.exists())
+
+
+if __name__ == "__main__":
+    unittest_report.main("cli_integration_test")

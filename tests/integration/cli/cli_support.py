@@ -1,0 +1,123 @@
+"""What the tests of the paceline program share: a job, a folder and a state folder for each test, looks at processes."""
+
+import contextlib
+import json
+import os
+import pathlib
+import select
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PACELINE = os.path.abspath(sys.argv.pop(1))
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+DIGITS = ROOT / "examples/data/digits.csv.gz"
+# Under a sanitizer everything is slower; bounds that users are promised are asserted in the release build.
+SANITIZED = any(name in PACELINE for name in ("/asan/", "/tsan/"))
+SLOW = 10 if SANITIZED else 1
+
+
+def job(members=2, steps=200, extra="", name="digits", transport="Auto", chief=True):
+    workers = members - 1 if chief else members
+    return f"""
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: {name}}}
+spec:
+  strategy: {{allReduce: {{transport: {transport}}}}}
+  replicaSpecs:
+    {"chief: {}" if chief else ""}
+    worker: {{replicas: {workers}}}
+  training:
+    model: {{type: mlp, hidden: [32], classes: 10}}
+    data: {{format: csv, train: {{inputs: {DIGITS}}}, testFraction: 0.2, normalize: {{scale: 0.0625}}}}
+    optimizer: {{type: SGD, learningRate: 0.1, momentum: 0.9}}
+    globalBatchSize: 64
+    steps: {steps}
+    evaluation: {{everySteps: 100}}
+{extra}
+"""
+
+
+def processes_with(text):
+    """Command lines and environments of all processes that mention `text`."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        if int(pid) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes() + pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            cwd = os.readlink(f"/proc/{pid}/cwd")
+            state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+            if state != "Z" and (text.encode() in environment or text in cwd):
+                found.append(int(pid))
+    return found
+
+
+def until(condition, seconds, what):
+    """Waits for a condition, looking often; fails the test after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        select.select([], [], [], 0.02)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+class CliCase(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="paceline-cli-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.state = self.folder / "state"
+
+    def paceline(self, *arguments, timeout=120, stdin=None, preexec_fn=None):
+        return subprocess.run([PACELINE, "--state-dir", self.state, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=timeout, input=stdin, preexec_fn=preexec_fn)
+
+    def start(self, *arguments, environment=None, **options):
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True, **options}
+        process = subprocess.Popen([PACELINE, "--state-dir", self.state, *map(str, arguments)], text=True,
+                                   env={**os.environ, **(environment or {})}, **options)
+
+        def end():
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        self.addCleanup(end)
+        return process
+
+    def within(self, limit, experiment):
+        """Runs `experiment`, which returns how many seconds something took, at most three times, each in a state folder of its own, until that is below
+        `limit`: a machine busy with other things may spoil one try, a promise that isn't kept spoils them all."""
+        took = []
+        for attempt in range(3):
+            self.state = self.folder / f"state-{attempt}"
+            took.append(experiment())
+            if SANITIZED or took[-1] < limit:   # users are promised bounds of the release build
+                return
+        self.fail(f"not below {limit} s: took {', '.join(f'{seconds:.2f}' for seconds in took)} s")
+
+    def write(self, text, name="job.yaml"):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def status(self, run):
+        with contextlib.suppress(OSError, ValueError):
+            return json.loads((self.state / "runs" / run / "status.json").read_text())
+        return None
+
+    def training(self, run, members):
+        """The run's status once it has taken steps."""
+        def look():
+            status = self.status(run)
+            ready = status and status["step"] > 0 and len([m for m in status["members"] if m["pid"] > 0]) == members
+            return status if ready else None
+        return until(look, 20 * SLOW, f"run {run} trains")
+
+    def nothing_left(self):
+        until(lambda: not processes_with(str(self.folder)), 5 * SLOW, "all processes of the run are gone")

@@ -1,0 +1,169 @@
+// The paceline-controller program against an API server on the loopback.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/guarded.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "tests/support/fake_api_server.h"
+#include "tests/support/scripted_http_server.h"
+#include "tests/support/temporary_folder.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::UnorderedElementsAre;
+
+constexpr Duration kPatience = std::chrono::seconds(120);
+constexpr int kPatienceMs = 120'000;
+
+constexpr char kJob[] = R"({
+  "apiVersion": "paceline.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "first", "namespace": "default"},
+  "spec": {"replicaSpecs": {"worker": {"replicas": 2}}, "training": {
+    "model": {"type": "mlp", "hidden": [8], "classes": 2}, "data": {"format": "csv", "train": {"inputs": "train.csv"}},
+    "optimizer": {"type": "SGD", "learningRate": 0.1}, "globalBatchSize": 8, "steps": 10}}})";
+
+kube::Method method_of(const std::string& name) {
+  if (name == "POST") return kube::Method::kPost;
+  if (name == "PUT") return kube::Method::kPut;
+  if (name == "PATCH") return kube::Method::kPatch;
+  return name == "DELETE" ? kube::Method::kDelete : kube::Method::kGet;
+}
+
+class Program {
+ public:
+  explicit Program(const std::vector<std::string>& arguments) {
+    const std::string path = PACELINE_BINARY_DIR "/bin/paceline-controller";
+    std::vector<char*> argv = {const_cast<char*>(path.c_str())};
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    EXPECT_EQ(::posix_spawn(&pid_, path.c_str(), nullptr, nullptr, argv.data(), environ), 0) << path;
+  }
+  ~Program() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  void signal(int number) const { ::kill(pid_, number); }
+  // Its exit code; -1: it goes on, or a signal has ended it.
+  int wait() {
+    UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+    pollfd polled{fd.get(), POLLIN, 0};
+    if (::poll(&polled, 1, kPatienceMs) != 1) return -1;
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+class ControllerProgramTest : public ::testing::Test {
+ protected:
+  ControllerProgramTest()
+      : http_([this](const testing::ScriptedRequest& request, testing::ScriptedAnswer& answer) {
+          serve(request, answer);
+        }) {}
+  ~ControllerProgramTest() override {
+    stop_.request_stop();
+    http_.stop();
+  }
+  void serve(const testing::ScriptedRequest& request, testing::ScriptedAnswer& answer) {
+    kube::Request asked{.method = method_of(request.method), .path = request.target, .body = request.body};
+    if (const auto type = request.headers.find("content-type"); type != request.headers.end()) {
+      asked.content_type = type->second;
+    }
+    if (request.target.find("watch=true") == std::string::npos &&
+        request.target.find("watch=1") == std::string::npos) {
+      const auto response = api_.call(asked);
+      if (response.ok()) {
+        answer.reply(response->status, response->body, "Content-Type: application/json\r\n");
+      } else {
+        answer.reply(503, "");
+      }
+      ++*served_.lock();
+      return;
+    }
+    bool begun = false;
+    const auto begin = [&] {
+      if (std::exchange(begun, true)) return true;
+      return answer.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n");
+    };
+    const auto response = api_.stream(
+        asked, [&](std::string_view bytes) { return begin() && answer.send(bytes); }, stop_.get_token());
+    if (!begun && response.ok()) answer.reply(response->status, response->body);
+    answer.close();
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    const std::string path = folder_.path() + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::vector<std::string> flags() const {
+    return {"--kubeconfig",
+            write("kubeconfig", str_cat("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+                                        "clusters: [{name: c, cluster: {server: \"",
+                                        http_.url(),
+                                        "\"}}]\nusers: [{name: u, user: {}}]\n"
+                                        "contexts: [{name: c, context: {cluster: c, user: u}}]\n")),
+            "--config",
+            write("config.yaml",
+                  "apiVersion: config.paceline.dev/v1alpha1\nkind: ControllerConfiguration\n"
+                  "coordinator: {listen: \"127.0.0.1:0\"}\nhealth: {address: \"127.0.0.1:0\"}\n"
+                  "trainer: {image: \"paceline:test\"}\n")};
+  }
+  template <typename Condition>
+  bool wait_for(Condition condition) {
+    const SystemClock clock;
+    const Deadline deadline = Deadline::after(clock.now(), kPatience);
+    while (!deadline.expired(clock.now())) {
+      const std::uint64_t before = *served_.lock();
+      if (condition()) return true;
+      (void)served_.lock_when([&](std::uint64_t n) { return n != before; }, deadline.remaining(clock.now()));
+    }
+    return false;
+  }
+  std::vector<std::string> pods() const {
+    std::vector<std::string> names;
+    for (const auto& pod : api_.all("pods")) names.push_back(pod["metadata"]["name"]);
+    return names;
+  }
+
+  testing::TemporaryFolder folder_;
+  testing::FakeApiServer api_;
+  std::stop_source stop_;
+  Guarded<std::uint64_t> served_{std::uint64_t{0}};
+  testing::ScriptedHttpServer http_;
+};
+
+TEST_F(ControllerProgramTest, CreatesAJobsPodsAndEndsInOrder) {
+  api_.create("trainingjobs", "default", kube::Json::parse(kJob));
+  Program program(flags());
+  ASSERT_TRUE(wait_for([&] { return pods().size() == 2; }));
+  EXPECT_THAT(pods(), UnorderedElementsAre("first-worker-0-0", "first-worker-1-0"));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(), 0);
+  EXPECT_EQ((*api_.find("leases", "default", "paceline-controller"))["spec"]["holderIdentity"], "");
+}
+
+TEST_F(ControllerProgramTest, SaysWhatIsWrongAndEnds) {
+  EXPECT_EQ(Program({"--workers", "0"}).wait(), 2);
+  EXPECT_EQ(Program({"--config", folder_.path() + "/missing"}).wait(), 2);
+  EXPECT_EQ(Program({"--config", write("bad.yaml", "kind: Other\n")}).wait(), 2);
+  EXPECT_EQ(Program({"--kubeconfig", folder_.path() + "/missing"}).wait(), 1);
+  EXPECT_EQ(Program({"--help"}).wait(), 0);
+}
+
+}  // namespace
+}  // namespace paceline

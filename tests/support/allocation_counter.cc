@@ -1,0 +1,72 @@
+#include "tests/support/allocation_counter.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<std::int64_t> all{0};
+thread_local std::int64_t own = 0;
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  all.fetch_add(1, std::memory_order_relaxed);
+  ++own;
+  if (bytes == 0) bytes = 1;
+  void* memory = alignment <= alignof(std::max_align_t)
+                     ? std::malloc(bytes)
+                     : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  return allocate(bytes, 1);
+}
+void* operator new[](std::size_t bytes) {
+  return allocate(bytes, 1);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace paceline::testing {
+
+std::int64_t allocations_of_all_threads() {
+  return all.load(std::memory_order_relaxed);
+}
+std::int64_t allocations_of_this_thread() {
+  return own;
+}
+
+}  // namespace paceline::testing

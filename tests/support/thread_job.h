@@ -1,0 +1,223 @@
+#pragma once
+
+// A job whose members are threads of the test: scripted memberships, a fabric that connects in-process
+// communicators. No coordinator, no sockets.
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/collective/fabric.h"
+#include "runtime/member/membership.h"
+#include "runtime/trainer/trainer.h"
+
+namespace paceline::testing {
+
+// Where the ranks of one generation find their communicators.
+class MeetingPoint {
+ public:
+  explicit MeetingPoint(const Clock& clock) : clock_(clock) {}
+  std::unique_ptr<collective::Communicator> take(Generation generation, int world, int rank) {
+    const std::lock_guard lock(mutex_);
+    auto& group = groups_[generation.value];
+    if (group.empty()) group = collective::make_in_process_group(world, generation, clock_);
+    return std::move(group[static_cast<std::size_t>(rank)]);
+  }
+
+ private:
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::vector<std::unique_ptr<collective::Communicator>>> groups_;
+};
+
+class ThreadFabric final : public collective::Fabric {
+ public:
+  explicit ThreadFabric(MeetingPoint& meeting) : meeting_(meeting) {
+    auto arena = transport::Arena::create(std::size_t{1} << 24);
+    PL_CHECK(arena.ok(), "an arena");
+    arena_ = *std::move(arena);
+  }
+  const collective::Address& address() const override { return address_; }
+  transport::Arena& arena() override { return *arena_; }
+  absl::StatusOr<std::unique_ptr<collective::Communicator>> connect(const collective::Group& group,
+                                                                    Deadline) override {
+    return meeting_.take(group.generation, static_cast<int>(group.members.size()), group.rank);
+  }
+  void cancel_connects() override {}  // nobody ever waits
+
+ private:
+  MeetingPoint& meeting_;
+  collective::Address address_;
+  std::unique_ptr<transport::Arena> arena_;
+};
+
+class ScriptedMembership final : public member::Membership {
+ public:
+  ScriptedMembership(std::string id, const v1::TrainingSpec& spec) : id_(std::move(id)) {
+    *welcome_.mutable_training() = spec;
+    welcome_.set_link_key(std::string(32, 'k'));
+  }
+
+  // ---- what the test does ----
+  void send_view(const v1::View& view) {
+    const std::lock_guard lock(mutex_);
+    view_ = view;
+    changed_.notify_all();
+  }
+  void end(const absl::Status& why) {
+    CancelHook hook;
+    {
+      const std::lock_guard lock(mutex_);
+      status_ = why;
+      hook = hook_;
+      changed_.notify_all();
+    }
+    if (hook != nullptr) hook(why);
+  }
+  void drain(Generation generation) { draining_.store(generation.value); }
+  // Runs in the training thread when it reports a fault; without locks.
+  std::function<void(const v1::PeerFault&)> on_fault;
+
+  std::vector<v1::PeerFault> faults() const { return copy(faults_); }
+  std::vector<v1::CheckpointResult> checkpoints() const { return copy(checkpoints_); }
+  std::optional<v1::Leaving> leaving() const { return copy(leaving_); }
+
+  // ---- member::Membership ----
+  const v1::Welcome& welcome() const override { return welcome_; }
+  const std::string& member_id() const override { return id_; }
+  absl::StatusOr<v1::View> wait_view(Generation after, Deadline) override {
+    std::unique_lock lock(mutex_);
+    const bool there = changed_.wait_for(lock, std::chrono::milliseconds(100),
+                                         [&] { return !status_.ok() || view_.generation() > after.value; });
+    if (!status_.ok()) return status_;
+    if (!there) return absl::DeadlineExceededError("no view");
+    return view_;
+  }
+  Generation draining() const override { return {draining_.load()}; }
+  member::Progress& progress() override { return progress_; }
+  void report_peer_fault(Generation generation, Step step, std::string_view peer,
+                         std::string_view reason) override {
+    v1::PeerFault fault;
+    fault.set_generation(generation.value);
+    fault.set_step(step);
+    fault.set_peer_member_id(std::string(peer));
+    fault.set_reason(std::string(reason));
+    {
+      const std::lock_guard lock(mutex_);
+      faults_.push_back(fault);
+    }
+    if (on_fault != nullptr) on_fault(fault);
+  }
+  void report_checkpoint(v1::CheckpointResult result) override {
+    const std::lock_guard lock(mutex_);
+    checkpoints_.push_back(std::move(result));
+  }
+  absl::Status status() const override { return copy(status_); }
+  void on_cancel(CancelHook hook) override {
+    const std::lock_guard lock(mutex_);
+    hook_ = std::move(hook);
+  }
+  absl::Status leave(const v1::Leaving& leaving, Deadline) override {
+    const std::lock_guard lock(mutex_);
+    leaving_ = leaving;
+    return absl::OkStatus();
+  }
+
+ private:
+  template <typename T>
+  T copy(const T& value) const {
+    const std::lock_guard lock(mutex_);
+    return value;
+  }
+
+  const std::string id_;
+  v1::Welcome welcome_;
+  member::Progress progress_;
+  std::atomic<std::uint64_t> draining_{0};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  v1::View view_;
+  absl::Status status_;
+  CancelHook hook_;
+  std::vector<v1::PeerFault> faults_;
+  std::vector<v1::CheckpointResult> checkpoints_;
+  std::optional<v1::Leaving> leaving_;
+};
+
+// Members "m0", "m1", ... with one trainer each.
+class ThreadJob {
+ public:
+  struct Member {
+    std::unique_ptr<ScriptedMembership> membership;
+    std::unique_ptr<ThreadFabric> fabric;
+    trainer::StopRequest stop;
+    trainer::TrainerOptions options;
+    trainer::OpenWorkload workload;
+    trainer::Outcome outcome;
+    std::map<Step, std::uint64_t> hashes;
+  };
+
+  ThreadJob(int world, const v1::TrainingSpec& spec, const trainer::OpenWorkload& workload)
+      : meeting_(clock_) {
+    for (int rank = 0; rank < world; ++rank) {
+      auto member = std::make_unique<Member>();
+      member->membership = std::make_unique<ScriptedMembership>(str_cat("m", rank), spec);
+      member->fabric = std::make_unique<ThreadFabric>(meeting_);
+      member->workload = workload;
+      member->options.hash_every = 1;
+      auto* hashes = &member->hashes;
+      member->options.on_hash = [hashes](Step step, std::uint64_t hash) { (*hashes)[step] = hash; };
+      members_.push_back(std::move(member));
+    }
+  }
+
+  // All members in the order of their ranks; without shares: equal ones.
+  v1::View view(std::uint64_t generation, const std::vector<int>& ranks,
+                std::vector<double> shares = {}) const {
+    if (shares.empty()) shares.assign(ranks.size(), 1.0 / static_cast<double>(ranks.size()));
+    v1::View view;
+    view.set_generation(generation);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      v1::ViewMember* member = view.add_members();
+      member->set_member_id(str_cat("m", ranks[i]));
+      member->set_role(v1::ROLE_WORKER);
+      member->set_index(static_cast<std::uint32_t>(ranks[i]));
+      member->set_share(shares[i]);
+    }
+    return view;
+  }
+
+  void send_view(const v1::View& view) {
+    for (auto& member : members_) member->membership->send_view(view);
+  }
+
+  // Runs the first `count` members, or all, to their ends.
+  void run(int count = -1) {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < (count < 0 ? size() : count); ++rank) {
+      threads.emplace_back([this, m = &member(rank)] {
+        trainer::Trainer trainer({*m->membership, *m->fabric, clock_, logger_, m->stop, m->workload},
+                                 m->options);
+        m->outcome = trainer.run();
+      });
+    }
+  }
+
+  Member& member(int rank) { return *members_[static_cast<std::size_t>(rank)]; }
+  int size() const { return static_cast<int>(members_.size()); }
+
+ private:
+  const SystemClock clock_;
+  const Logger logger_ = Logger::none();
+  MeetingPoint meeting_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+}  // namespace paceline::testing

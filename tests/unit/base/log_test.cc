@@ -1,0 +1,31 @@
+#include "base/log.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+TEST(LogTest, TextPutsTheFieldsBehindTheMessage) {
+  EXPECT_EQ(text_line("pod created", {}), "pod created");
+  EXPECT_EQ(text_line("pod created", {{"job", "default/a"}, {"reason", "it said \"no\"\n"}}),
+            R"(pod created job="default/a" reason="it said \"no\"\n")");
+}
+
+TEST(LogTest, JsonEscapesWhateverComes) {
+  EXPECT_EQ(json_members("a\tb\x01\x7f\\", {{"job", "\""}}),
+            R"("message":"a\u0009b\u0001\u007f\\","job":"\"")");
+  EXPECT_EQ(json_members("\xc3\xa4 \xf0\x9f\x98\x80", {}), "\"message\":\"\xc3\xa4 \xf0\x9f\x98\x80\"");
+}
+
+TEST(LogTest, WhatIsNoUtf8IsReplaced) {
+  const std::string replaced = "\xef\xbf\xbd";
+  for (const std::string bad : {"\xff", "\xc0", "\x80"}) {
+    EXPECT_EQ(json_members(bad, {}), "\"message\":\"" + replaced + "\"");
+  }
+  EXPECT_EQ(json_members("\xc3", {}), "\"message\":\"" + replaced + "\"") << "cut";
+  EXPECT_EQ(json_members("\xed\xa0\x80", {}), "\"message\":\"" + replaced + replaced + replaced + "\"")
+      << "a surrogate";
+}
+
+}  // namespace
+}  // namespace paceline

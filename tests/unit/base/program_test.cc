@@ -1,0 +1,63 @@
+#include "base/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+namespace paceline {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Program, ExceptionsInWords) {
+  const auto text = [](auto exception) { return exception_text(std::make_exception_ptr(exception)); };
+  EXPECT_THAT(text(std::bad_alloc()), HasSubstr("ulimit -v"));
+  EXPECT_THAT(text(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again))),
+              HasSubstr("ulimit -u"));
+  EXPECT_THAT(text(std::system_error(std::make_error_code(std::errc::permission_denied))),
+              HasSubstr("ermission"));
+  EXPECT_THAT(text(std::logic_error("index 7")), HasSubstr("index 7"));
+  EXPECT_NE(text(1), "");
+  EXPECT_NE(exception_text(nullptr), "");
+}
+
+TEST(Program, AnExceptionIsALineAndAnExitCode) {
+  EXPECT_EQ(run_main("p", 4, [] { return 3; }), 3);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(run_main("p", 4, []() -> int { throw std::bad_alloc(); }), 4);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("p: the system gives no more memory"));
+}
+
+TEST(ProgramDeathTest, AnotherThreadsExceptionEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto throws_in_a_thread = [] {
+    return run_main("p", 4, [] {
+      std::thread([] { throw std::bad_alloc(); }).join();
+      return 0;
+    });
+  };
+  EXPECT_EXIT(::_exit(throws_in_a_thread()), ::testing::ExitedWithCode(4),
+              "p: the system gives no more memory");
+}
+
+TEST(Program, ExceptionsAsStatus) {
+  EXPECT_TRUE(without_exceptions([] { return absl::OkStatus(); }).ok());
+  EXPECT_EQ(without_exceptions([] { return absl::NotFoundError("x"); }).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(without_exceptions([]() -> absl::Status { throw std::bad_alloc(); }).code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Program, ReservesOrSaysWhatIsMissing) {
+  EXPECT_TRUE(reserve_resources(4, 16).ok());
+  const absl::Status status = reserve_resources(0, std::size_t{1} << 40);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("ulimit -n"));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,71 @@
+#include "cli/run/metrics_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/file.h"
+#include "tests/support/temporary_folder.h"
+
+namespace paceline::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+class MetricsFileTest : public ::testing::Test {
+ protected:
+  void append(Step step) {
+    auto file = MetricsFile::open(path_);
+    ASSERT_TRUE(file.ok()) << file.status();
+    (*file)->steps({{{step, 0.5, 0.1, 1s}}});
+    (*file)->flush();
+    EXPECT_TRUE((*file)->status().ok());
+  }
+  std::string text() { return read_file(path_, 1 << 20).value(); }
+
+  testing::TemporaryFolder folder_;
+  const std::string path_ = folder_.path() + "/metrics.jsonl";
+};
+
+constexpr char kFirst[] = R"({"type":"step","step":1,"loss":0.5,"learningRate":0.1,"timeSeconds":1})"
+                          "\n";
+constexpr char kSecond[] = R"({"type":"step","step":2,"loss":0.5,"learningRate":0.1,"timeSeconds":1})"
+                           "\n";
+
+TEST_F(MetricsFileTest, AppendsToWholeLines) {
+  append(1);
+  append(2);
+  EXPECT_EQ(text(), std::string(kFirst) + kSecond);
+}
+
+TEST_F(MetricsFileTest, WhatAKilledOwnerLeftOfALineIsCutOff) {
+  append(1);
+  for (const std::size_t length : {1u, 100u, 4096u, 10000u}) {
+    std::ofstream(path_, std::ios::app) << std::string(length, 'x');
+    ASSERT_TRUE(MetricsFile::open(path_).ok());
+    EXPECT_EQ(text(), kFirst) << length;
+  }
+  std::ofstream(path_, std::ios::app) << R"({"type":"st)";
+  append(2);
+  EXPECT_EQ(text(), std::string(kFirst) + kSecond);
+}
+
+TEST_F(MetricsFileTest, AFileOfOnePartialLineBecomesEmpty) {
+  std::ofstream(path_) << R"({"type":"st)";
+  append(1);
+  EXPECT_EQ(text(), kFirst);
+}
+
+TEST_F(MetricsFileTest, AKillBetweenTwoFlushesLeavesWholeLines) {
+  auto file = MetricsFile::open(path_);
+  ASSERT_TRUE(file.ok());
+  for (Step step = 1; step <= 10'000; ++step) {
+    (*file)->steps({{{step, 0.5, 0.1, 1s}}});
+    if (step % 100 != 0) continue;
+    const std::string now = text();
+    ASSERT_TRUE(now.empty() || now.back() == '\n') << "at step " << step;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::cli

@@ -1,0 +1,44 @@
+#include "cli/run/run_state_builder.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::cli {
+namespace {
+
+using coordinator::StepRecord;
+using std::chrono::milliseconds;
+
+TEST(MeanRate, IsThatOfRankZerosClock) {
+  const StepRecord first{.step = 100, .since_start = milliseconds(500)};
+  const StepRecord last{.step = 300, .since_start = milliseconds(2500)};
+  EXPECT_DOUBLE_EQ(mean_rate(first, last, 64).value(), 200 * 64 / 2.0);
+  EXPECT_FALSE(mean_rate(first, first, 64).has_value());
+  EXPECT_FALSE(mean_rate(last, first, 64).has_value());
+}
+
+TEST(ApplyReport, MembersThatNeverCameArePending) {
+  coordinator::Report report;
+  report.members.resize(3);
+  report.members[1] = {
+      .index = 1, .attached = true, .member_id = "uid-1", .phase = coordinator::Phase::kTraining};
+  report.members[2] = {.index = 2, .member_id = "uid-2"};
+  RunState state;
+  apply_report(report, state);
+  ASSERT_EQ(state.members.size(), 3u);
+  EXPECT_EQ(state.members[0].phase, "pending");
+  EXPECT_EQ(state.members[1].phase, "training");
+  EXPECT_EQ(state.members[2].phase, "gone");
+  EXPECT_EQ(state.members[1].name, "worker-1");
+}
+
+TEST(ApplyStatus, AStoppedRunHasNotFailed) {
+  RunState state;
+  apply_status({.phase = api::Phase::kFailed, .reason = "Stopped"}, state);
+  EXPECT_EQ(state.phase, "Stopped");
+  EXPECT_TRUE(is_finished(state));
+  apply_status({.phase = api::Phase::kFailed, .reason = "MemberKilled"}, state);
+  EXPECT_EQ(state.phase, "Failed");
+}
+
+}  // namespace
+}  // namespace paceline::cli

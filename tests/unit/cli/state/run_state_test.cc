@@ -1,0 +1,66 @@
+#include "cli/state/run_state.h"
+
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+
+namespace paceline::cli {
+namespace {
+
+RunState example() {
+  RunState state;
+  state.name = "digits-2";
+  state.job = "digits";
+  state.phase = "Running";
+  state.step = 12;
+  state.total_steps = 100;
+  state.loss = 0.25;
+  state.bytes_exchanged = 1ull << 40;
+  state.members.push_back({.pod = "digits-chief-0-0",
+                           .name = "chief-0",
+                           .pid = 42,
+                           .phase = "Training",
+                           .step = 12,
+                           .wait_ms = 0.5});
+  return state;
+}
+
+TEST(RunStateTest, JsonRoundTrip) {
+  const std::string text = to_json(example());
+  const auto parsed = parse_run_state(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(to_json(*parsed), text);
+  EXPECT_EQ(parsed->members.size(), 1u);
+  EXPECT_EQ(parsed->loss, 0.25);
+  EXPECT_FALSE(parsed->accuracy.has_value());
+}
+
+TEST(RunStateTest, BytesThatAreNoUtf8AreWrittenAsReplacementCharacters) {
+  RunState state = example();
+  state.message = "bad \xff byte";
+  EXPECT_TRUE(parse_run_state(to_json(state)).ok());
+}
+
+TEST(RunStateTest, RefusesWhatItDidNotWrite) {
+  for (const char* text :
+       {"", "{", "[]", "3", R"({"step": "x"})", R"({"members": [1]})", R"({"loss": {}})"}) {
+    EXPECT_EQ(parse_run_state(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(RunStateTest, AnyMutationParsesOrIsRefused) {
+  const std::uint64_t seed = 7;
+  SCOPED_TRACE(seed);
+  Rng rng(seed, 0);
+  const std::string text = to_json(example());
+  for (int i = 0; i < 2000; ++i) {
+    std::string mutated = text;
+    for (std::uint64_t k = rng.below(4) + 1; k > 0; --k)
+      mutated[rng.below(mutated.size())] = static_cast<char>(rng.below(256));
+    (void)parse_run_state(mutated);
+    (void)parse_run_state(mutated.substr(0, rng.below(mutated.size())));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::cli

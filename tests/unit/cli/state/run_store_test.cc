@@ -1,0 +1,184 @@
+#include "cli/state/run_store.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <stop_token>
+#include <thread>
+
+#include "tests/support/temporary_folder.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr char kJob[] = R"(apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: digits}
+spec:
+  replicaSpecs: {worker: {replicas: 1}}
+  training:
+    model: {type: mlp, hidden: [8], classes: 10}
+    data: {format: csv, train: {inputs: digits.csv}}
+    optimizer: {type: SGD, learningRate: 0.1}
+    globalBatchSize: 64
+    epochs: 1
+)";
+
+RunState running(const std::string& job, const std::string& created) {
+  RunState state;
+  state.job = job;
+  state.phase = "Running";
+  state.created = created;
+  return state;
+}
+
+class RunStoreTest : public ::testing::Test {
+ protected:
+  testing::TemporaryFolder folder_;
+  RunStore store_{folder_.path() + "/state"};
+};
+
+TEST_F(RunStoreTest, ASecondRunOfOneJobGetsANameOfItsOwn) {
+  const auto first = store_.create("digits"), second = store_.create("digits");
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ((*first)->name(), "digits");
+  EXPECT_EQ((*second)->name(), "digits-2");
+}
+
+TEST_F(RunStoreTest, ListsNewestFirst) {
+  const auto a = store_.create("a"), b = store_.create("b");
+  ASSERT_TRUE((*a)->write_state(running("a", "2026-01-01T00:00:00.000Z"), false).ok());
+  ASSERT_TRUE((*b)->write_state(running("b", "2026-01-02T00:00:00.000Z"), true).ok());
+  const auto all = store_.list();
+  ASSERT_TRUE(all.ok());
+  ASSERT_EQ(all->size(), 2u);
+  EXPECT_EQ((*all)[0].name, "b");
+  EXPECT_EQ((*all)[1].phase, "Running") << "its owner, this process, lives";
+  EXPECT_EQ(store_.latest_of("a")->name, "a");
+}
+
+TEST_F(RunStoreTest, WithoutANameTheNewestThatGoesOnIsChosen) {
+  EXPECT_EQ(store_.choose("").status().code(), absl::StatusCode::kNotFound);
+  const auto older = store_.create("a");
+  RunState state = running("a", "x");
+  state.created = "2026-01-01T00:00:00Z";
+  ASSERT_TRUE((*older)->write_state(state, true).ok());
+  const auto newer = store_.create("b");
+  state = running("b", "x");
+  state.created = "2026-01-02T00:00:00Z";
+  state.phase = "Succeeded";
+  ASSERT_TRUE((*newer)->write_state(state, true).ok());
+  EXPECT_EQ(store_.choose("")->name, "a");
+  EXPECT_EQ(store_.choose("b")->name, "b");
+}
+
+TEST_F(RunStoreTest, ARunWhoseOwnerVanishedIsFailed) {
+  {
+    const auto run = store_.create("a");
+    ASSERT_TRUE((*run)->write_state(running("a", "x"), false).ok());
+  }
+  const auto state = store_.get("a");
+  ASSERT_TRUE(state.ok());
+  EXPECT_EQ(state->phase, "Failed");
+  EXPECT_EQ(state->reason, "OwnerLost");
+  EXPECT_TRUE(store_.reopen("a").ok());
+}
+
+TEST_F(RunStoreTest, ARunWhoseStatusAPowerCutEmptiedIsResumedListedAndRemoved) {
+  for (const char* text : {"", "{torn"}) {
+    {
+      const auto run = store_.create("a");
+      ASSERT_TRUE((*run)->write_state(running("digits", "2026-01-01T00:00:00Z"), true).ok());
+      std::ofstream((*run)->path("job.yaml")) << kJob;
+      std::ofstream((*run)->path("status.json")) << text;
+      EXPECT_FALSE(store_.get("a").ok()) << "while it is owned, nobody knows how it is";
+    }
+    const auto state = store_.get("a");
+    ASSERT_TRUE(state.ok()) << state.status();
+    EXPECT_EQ(state->reason, "OwnerLost");
+    EXPECT_EQ(state->message.find("pid"), std::string::npos) << state->message;
+    EXPECT_GT(state->created, "2026");
+    EXPECT_EQ(store_.list()->size(), 1u);
+    EXPECT_EQ(store_.latest_of("digits")->name, "a");
+    EXPECT_TRUE(store_.reopen("a").ok());
+    EXPECT_TRUE(store_.remove("a").ok());
+    EXPECT_TRUE(store_.list()->empty());
+  }
+}
+
+TEST_F(RunStoreTest, AskingDoesNotKeepAnOwnerOut) {
+  {
+    const auto run = store_.create("a");
+    ASSERT_TRUE((*run)->write_state(running("a", "x"), false).ok());
+  }
+  std::jthread asker([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) (void)store_.get("a");
+  });
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(store_.reopen("a").ok()) << "attempt " << i;
+}
+
+TEST_F(RunStoreTest, AnOwnedRunIsNeitherRemovedNorReopened) {
+  const auto run = store_.create("a");
+  ASSERT_TRUE((*run)->write_state(running("a", "x"), false).ok());
+  EXPECT_EQ(store_.remove("a").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(store_.reopen("a").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(RunStoreTest, RemoveRemovesEverything) {
+  {
+    const auto run = store_.create("a");
+    ASSERT_TRUE((*run)->write_state(running("a", "x"), false).ok());
+    std::ofstream((*run)->path("metrics.jsonl")) << "{}\n";
+  }
+  EXPECT_TRUE(store_.remove("a").ok());
+  EXPECT_FALSE(std::filesystem::exists(store_.state_folder() + "/runs/a"));
+  EXPECT_EQ(store_.get("a").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(RunStoreTest, NamesThatLeaveTheFolderAreRefused) {
+  for (const char* name : {"", ".", "..", "a/b", "../x", "a\nb", "\x1b[31m", "\xff"}) {
+    EXPECT_EQ(store_.create(name).status().code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_FALSE(store_.get(name).ok()) << name;
+    EXPECT_FALSE(store_.remove(name).ok()) << name;
+  }
+}
+
+TEST_F(RunStoreTest, RoomForTheLastStateIsKeptUntilItIsWritten) {
+  const auto run = store_.create("a");
+  EXPECT_GE(std::filesystem::file_size((*run)->path("reserve")), 64u << 10);
+  ASSERT_TRUE((*run)->write_last_state(running("a", "x")).ok());
+  EXPECT_FALSE(std::filesystem::exists((*run)->path("reserve")));
+}
+
+TEST_F(RunStoreTest, ADiscardedRunLeavesNothing) {
+  (*store_.create("a"))->discard();
+  EXPECT_TRUE(std::filesystem::is_empty(store_.state_folder() + "/runs"));
+}
+
+TEST_F(RunStoreTest, AStateFolderThatIsAFileIsNotAMissingRun) {
+  std::ofstream(store_.state_folder()) << "x";
+  EXPECT_EQ(store_.create("a").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(RunStoreTest, NotFoundNamesWhatThereIs) {
+  const auto run = store_.create("alpha");
+  ASSERT_TRUE((*run)->write_state(running("alpha", "x"), false).ok());
+  EXPECT_NE(store_.get("alpah").status().ToString().find("alpha"), std::string::npos);
+}
+
+TEST_F(RunStoreTest, RubbishInTheFolderIsSkipped) {
+  std::filesystem::create_directories(store_.state_folder() + "/runs/odd");
+  std::ofstream(store_.state_folder() + "/runs/odd/status.json") << "{torn";
+  EXPECT_TRUE(store_.list()->empty());
+}
+
+TEST(StateFolderTest, OptionThenXdgThenHome) {
+  EXPECT_EQ(state_folder("/x/../y", "/xdg", "/home").value(), "/y");
+  EXPECT_EQ(state_folder("", "/xdg", "/home").value(), "/xdg/paceline");
+  EXPECT_EQ(state_folder("", "relative", "/home").value(), "/home/.local/state/paceline");
+  EXPECT_EQ(state_folder("", nullptr, nullptr).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace paceline::cli

@@ -1,0 +1,153 @@
+#include "cli/view/dashboard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "absl/strings/str_join.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RunState running() {
+  RunState state;
+  state.name = "digits";
+  state.phase = "Running";
+  state.generation = 1;
+  state.step = 50;
+  state.total_steps = 200;
+  state.epoch = 1.25;
+  state.loss = 0.5;
+  state.accuracy = 0.875;
+  state.target = "accuracy >= 0.9";
+  state.samples_per_second = 12345;
+  state.eta_seconds = 3;
+  state.elapsed_seconds = 2;
+  for (const char* name : {"chief-0", "worker-0"}) {
+    state.members.push_back({.name = name,
+                             .pid = 7,
+                             .phase = "Training",
+                             .step = 50,
+                             .compute_ms = 1.5,
+                             .wait_ms = 0.25,
+                             .step_ms = 2});
+  }
+  return state;
+}
+
+TEST(DashboardTest, ShowsProgressAndEveryMember) {
+  const std::string text = absl::StrJoin(render_dashboard(running(), Terminal{}), "\n");
+  EXPECT_EQ(text, R"(digits  Running  view 1, 2 members  2.0 s
+########----------------------  25 %  step 50/200  epoch 1.2
+loss 0.5000  accuracy 87.50 %  (target accuracy >= 0.9)  12,345 samples/s  ETA 3.0 s
+
+MEMBER    PID  PHASE     STEP  INPUT  COMPUTE  WAIT  TRANSFER  UPDATE  TOTAL ms
+chief-0     7  Training    50      -     1.50  0.25         -       -      2.00
+worker-0    7  Training    50      -     1.50  0.25         -       -      2.00)");
+}
+
+TEST(DashboardTest, NoLineIsWiderThanTheTerminal) {
+  for (int columns = 20; columns < 120; columns += 7) {
+    const Terminal terminal{.interactive = true, .color = true, .unicode = true, .columns = columns};
+    for (const std::string& line : render_dashboard(running(), terminal))
+      EXPECT_LT(display_width(line), columns);
+  }
+}
+
+TEST(DashboardTest, ManyMembersAreSummed) {
+  RunState state = running();
+  state.members.resize(100);
+  EXPECT_LE(render_dashboard(state, Terminal{}).size(), kMaxMemberLines + 10u);
+}
+
+// A frame higher than the screen would smear: its upper lines scroll away and can't be drawn over.
+TEST(DashboardTest, TheViewIsNeverHigherThanTheTerminal) {
+  RunState state = running();
+  state.members.resize(100);
+  for (const int rows : {8, 24, 30, 50}) {
+    const Terminal terminal{.interactive = true, .columns = 80, .rows = rows};
+    EXPECT_LT(render_dashboard(state, terminal).size(), static_cast<std::size_t>(rows));
+  }
+  const Terminal high{.interactive = true, .columns = 80, .rows = 60};
+  EXPECT_EQ(render_dashboard(state, high).back(), "... and 76 members more");
+}
+
+TEST(DashboardTest, ANarrowTerminalLeavesOutColumnsAndKeepsTheTotal) {
+  RunState state = running();
+  for (MemberState& m : state.members) {
+    m.name += "0";
+    m.pid = 123456;
+    m.phase = "evaluating";
+    m.step = 1234567;
+    m.input_ms = m.transfer_ms = m.update_ms = 1234.5;
+  }
+  const auto header = [&](int columns) {
+    const Terminal terminal{.interactive = true, .columns = columns, .rows = 24};
+    return render_dashboard(state, terminal)[4];
+  };
+  EXPECT_THAT(header(200), HasSubstr("  PID  "));
+  for (const int columns : {80, 60}) {
+    EXPECT_THAT(header(columns), AllOf(HasSubstr("STEP"), HasSubstr("WAIT"), HasSubstr("TOTAL ms")))
+        << columns;
+    EXPECT_THAT(header(columns), Not(HasSubstr("PID"))) << columns;
+  }
+  EXPECT_THAT(header(80), HasSubstr("PHASE"));
+}
+
+TEST(DashboardTest, OddNumbersDoNotBreakIt) {
+  RunState state = running();
+  state.loss = std::numeric_limits<double>::quiet_NaN();
+  state.eta_seconds = std::numeric_limits<double>::infinity();
+  state.total_steps = 0;
+  EXPECT_FALSE(render_dashboard(state, Terminal{}).empty());
+  EXPECT_FALSE(render_summary(state, Terminal{}).empty());
+}
+
+TEST(DashboardTest, SummarySaysWhereThingsAre) {
+  RunState state = running();
+  state.phase = "Succeeded";
+  state.target_seconds = 12;
+  state.model = "/m/model.safetensors";
+  state.bytes_exchanged = 1024;
+  state.folder = "/f";
+  const std::string text = absl::StrJoin(render_summary(state, Terminal{}), "\n");
+  for (const char* expected :
+       {"accuracy >= 0.9 after 12.0 s", "/m/model.safetensors", "/f/logs", "goodput", "bytes exchanged"}) {
+    EXPECT_NE(text.find(expected), std::string::npos) << expected;
+  }
+}
+
+TEST(DashboardTest, ARunThatNeverBeganHasNoNumbers) {
+  RunState state;
+  state.name = "digits";
+  state.phase = "Failed";
+  state.reason = "MemberFailed";
+  state.target = "accuracy >= 0.9";
+  state.elapsed_seconds = 0.5;
+  state.folder = "/f";
+  EXPECT_EQ(absl::StrJoin(render_summary(state, Terminal{}), "\n"),
+            "digits  Failed (MemberFailed)\n  time  500 ms\n  logs  /f/logs");
+}
+
+TEST(DashboardTest, TheLastStepHasNoTimeToGo) {
+  RunState state = running();
+  state.step = state.total_steps;
+  state.samples_per_second = 0;
+  EXPECT_EQ(render_progress_line(state),
+            "step 200/200  epoch 1.25  loss 0.5000  accuracy 87.50 %  (target accuracy >= 0.9)");
+}
+
+TEST(FrameTest, RedrawsInPlace) {
+  Frame frame;
+  EXPECT_EQ(frame.draw({"a", "b"}), "\r\x1b[2Ka\n\r\x1b[2Kb\n");
+  EXPECT_EQ(frame.draw({"c"}), "\x1b[2A\r\x1b[2Kc\n\r\x1b[2K\n\x1b[1A");
+  EXPECT_EQ(frame.print_above({"note"}), "\x1b[1A\r\x1b[Jnote\n");
+}
+
+}  // namespace
+}  // namespace paceline::cli

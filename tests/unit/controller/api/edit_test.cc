@@ -1,0 +1,114 @@
+#include "controller/api/edit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "tests/unit/controller/api/job_text.h"
+
+namespace paceline::api {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// A job in which every part is there.
+const std::string kJob =
+    str_cat(with(with(with(kGoodJob, "{replicas: 3}",
+                           "{replicas: 3, minReplicas: 2, maxReplicas: 5, template: {spec: {containers: "
+                           "[{image: a}]}}}"),
+                      "spec:\n", "spec:\n  strategy: {allReduce: {sockets: 0}}\n"),
+                 "{sockets: 0}", "{socketsPerPeer: 2}"),
+            "  checkpoint: {everySteps: 10}\n"
+            "  runPolicy: {suspend: false, backoffLimit: 3, schedulingPolicy: {queue: q}}\n");
+
+struct Case {
+  const char *from, *to;
+  std::string error;  // the path; empty: accepted
+};
+
+class Edit : public testing::TestWithParam<Case> {};
+
+TEST_P(Edit, IsJudged) {
+  const Case& c = GetParam();
+  const auto errors = edit_errors(parse_good(kJob), parse_good(with(kJob, c.from, c.to)));
+  std::vector<std::string> paths;
+  for (const EditError& error : errors) paths.push_back(error.path);
+  if (c.error.empty()) {
+    EXPECT_THAT(paths, IsEmpty());
+  } else {
+    EXPECT_THAT(paths, ElementsAre(c.error));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, Edit,
+    testing::Values(
+        Case{"kind: TrainingJob", "kind: TrainingJob", ""},
+        Case{"name: digits\n", "name: digits\n  labels: {a: b}\n", ""},
+        Case{"suspend: false", "suspend: true", ""}, Case{"suspend: false", "activeDeadlineSeconds: 9", ""},
+        Case{"suspend: false", "ttlSecondsAfterFinished: 9", ""},
+        Case{"suspend: false", "cleanPodPolicy: All", ""}, Case{"backoffLimit: 3", "backoffLimit: 0", ""},
+        Case{"{queue: q}", "{queue: q, minAvailable: 4}", ""},
+        Case{"suspend: false", "managedBy: a/b", "spec.runPolicy.managedBy"},
+        Case{"{queue: q}", "{queue: r}", "spec.runPolicy.schedulingPolicy.queue"},
+        Case{"{queue: q}", "{queue: q, priorityClass: p}", "spec.runPolicy.schedulingPolicy.priorityClass"},
+        Case{"replicas: 3, minReplicas: 2", "replicas: 2, minReplicas: 2", ""},
+        Case{"replicas: 3, minReplicas: 2", "replicas: 5, minReplicas: 2", ""},
+        Case{"replicas: 3, minReplicas: 2, maxReplicas: 5", "replicas: 5, minReplicas: 2, maxReplicas: 6",
+             "spec.replicaSpecs.worker.maxReplicas"},
+        Case{"replicas: 3, minReplicas: 2, maxReplicas: 5", "replicas: 3, minReplicas: 2", "spec.replicaSpecs.worker.maxReplicas"},
+        Case{"chief: {replicas: 1}", "chief: {replicas: 0}", "spec.replicaSpecs.chief.replicas"},
+        Case{"    chief: {replicas: 1}\n", "", "spec.replicaSpecs.chief"},
+        Case{"image: a", "image: b", "spec.replicaSpecs.worker.template.spec.containers[0].image"},
+        Case{"{containers: [{image: a}]}", "{containers: [{image: a, command: [x]}]}",
+             "spec.replicaSpecs.worker.template.spec.containers[0].command"},
+        Case{", template: {spec: {containers: [{image: a}]}}", "", "spec.replicaSpecs.worker.template"},
+        Case{"socketsPerPeer: 2", "socketsPerPeer: 3", "spec.strategy.allReduce.socketsPerPeer"},
+        Case{"hidden: [128]", "hidden: [64]", "spec.training.model.hidden"},
+        Case{"inputs: digits.csv", "inputs: [digits.csv, b.csv]", "spec.training.data.train.inputs"},
+        Case{"learningRate: 0.1", "learningRate: 0.2", "spec.training.optimizer.learningRate"},
+        Case{"steps: 100", "steps: 200", "spec.training.steps"},
+        Case{"everySteps: 10", "everySteps: 20", "spec.checkpoint.everySteps"}));
+
+TEST(EditErrors, SeveralAtOnceEachOnce) {
+  const std::string changed = with(with(kJob, "type: mlp, hidden: [128], classes: 10",
+                                        "type: cnn, channels: [4], hidden: [128], classes: 10"),
+                                   "testFraction: 0.2", "test: {inputs: x}\n      shape: [1, 8, 8]");
+  std::vector<std::string> paths;
+  for (const EditError& error : edit_errors(parse_good(kJob), parse_good(changed)))
+    paths.push_back(error.path);
+  EXPECT_THAT(paths, ElementsAre("spec.training.data.shape", "spec.training.data.test",
+                                 "spec.training.data.testFraction", "spec.training.model.channels",
+                                 "spec.training.model.kernelSize", "spec.training.model.type"));
+}
+
+TEST(EditErrors, WhileSuspendedTheTemplateAndTheQueueMayChange) {
+  const std::string suspended = with(kJob, "suspend: false", "suspend: true");
+  const std::string other = with(with(kJob, "image: a", "image: b"), "queue: q", "queue: r");
+  EXPECT_THAT(edit_errors(parse_good(suspended), parse_good(other)), IsEmpty()) << "resumed with the edit";
+  EXPECT_THAT(edit_errors(parse_good(kJob), parse_good(with(other, "suspend: false", "suspend: true"))),
+              IsEmpty())
+      << "suspended with the edit";
+  EXPECT_EQ(edit_errors(parse_good(kJob), parse_good(other)).size(), 2u);
+}
+
+TEST(EditErrors, SayWhatIsAllowed) {
+  const auto errors = [](const std::string& from, const std::string& to) {
+    return edit_errors(parse_good(from), parse_good(to)).at(0).problem;
+  };
+  const std::string fixed(kGoodJob);
+  EXPECT_EQ(
+      errors(fixed, with(fixed, "worker: {replicas: 3}", "worker: {replicas: 4}")),
+      "may not be edited from 3 to 4; allowed: 3, since the job has no other minReplicas or maxReplicas");
+  EXPECT_EQ(errors(kJob, with(kJob, "replicas: 3, minReplicas: 2, maxReplicas: 5",
+                              "replicas: 1, minReplicas: 1, maxReplicas: 5")),
+            "may not be edited from \"2\" to \"1\"; make a new job");
+  EXPECT_EQ(errors(kJob, with(kJob, "steps: 100", "epochs: 1")),
+            "may not be edited from \"absent\" to \"1\"; make a new job");
+  EXPECT_EQ(errors(kJob, with(kJob, "image: a", "image: b")),
+            "may not be edited from \"\\\"a\\\"\" to \"\\\"b\\\"\" while the job is not suspended");
+}
+
+}  // namespace
+}  // namespace paceline::api

@@ -1,0 +1,78 @@
+// Texts made to exhaust a parser, too large to keep as files: each is refused with one diagnostic that names
+// the limit, or is harmless.
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "tests/unit/controller/api/job_text.h"
+
+namespace paceline::api {
+namespace {
+
+std::string repeat(std::string_view piece, std::size_t times) {
+  std::string text;
+  text.reserve(piece.size() * times);
+  for (std::size_t i = 0; i < times; ++i) text += piece;
+  return text;
+}
+
+struct Case {
+  const char* name;
+  std::string text;
+  const char* problem;  // part of the only diagnostic
+};
+
+class HostileText : public testing::TestWithParam<Case> {};
+
+TEST_P(HostileText, IsRefusedWithOneDiagnostic) {
+  const Parsed parsed = parse_training_job(GetParam().text, "job.yaml");
+  EXPECT_FALSE(parsed.job.has_value());
+  ASSERT_EQ(parsed.diagnostics.size(), 1u);
+  EXPECT_NE(message(parsed.diagnostics[0]).find(GetParam().problem), std::string::npos)
+      << message(parsed.diagnostics[0]);
+  EXPECT_LT(render_diagnostics(parsed.diagnostics, GetParam().text).size(), 2000u);
+}
+
+constexpr std::size_t kMega = 1 << 20;
+constexpr std::size_t kLine = kMaxLineBytes - 16;
+
+INSTANTIATE_TEST_SUITE_P(
+    All, HostileText,
+    testing::Values(
+        Case{"TenMegabytes", repeat("# x\n", 10 * kMega / 4), "the file is too large"},
+        Case{"TenMegabytesOfBrackets", repeat("[", 10 * kMega), "the file is too large"},
+        Case{"OneByteTooMany", repeat("\n", kMaxFileBytes + 1), "the file is too large"},
+        Case{"OneMegabyteOfNewlines", repeat("\n", kMaxFileBytes), "holds no TrainingJob"},
+        Case{"OneMegabyteOfBracketLines", repeat("[\n", kMega / 2), "too many"},
+        Case{"OneMegabyteOfBraceLines", repeat("{a:\n", kMega / 4), "too many"},
+        Case{"LongLine", repeat("x", kMaxLineBytes + 1), "the line is too long"},
+        Case{"LineOfBrackets", repeat("[", kLine), "too many"},
+        Case{"LineOfBraces", repeat("{", kLine), "too many"},
+        Case{"BracketsUpToTheLimit", repeat("[\n", kMaxFlowMarks), "nested too deeply"},
+        Case{"LineOfDashes", repeat("- ", kLine / 2), "nested too deeply"},
+        Case{"LineOfQuestions", repeat("? ", kLine / 2), "nested too deeply"},
+        Case{"LineOfAnchors", repeat("&a ", kLine / 3), "not YAML"},
+        Case{"LineOfTags", repeat("!a ", kLine / 3), "not YAML"},
+        Case{"LineOfColons", repeat(":", kLine) + " x", "not YAML"},
+        Case{"ManyItems", "[\n" + repeat("x,\n", kMaxNodes + 10) + "]\n", "the file holds too much"},
+        Case{"ManyItemsInOneLine", "[" + repeat("x,", kMaxNodes + 10) + "]\n", "the file holds too much"},
+        Case{"ManyDocuments", repeat("---\n", kMega / 4), "the file holds too much"},
+        Case{"OpenQuoteToTheEnd", "a: \"" + repeat("x\n", kMega / 4), "a quoted text without an end"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(HostileText, AliasesUpToTheLimitAreFine) {
+  const std::string aliased =
+      with(with(kGoodJob, "chief: {replicas: 1}", "chief: &role {replicas: 1}"), "{replicas: 3}", "*role");
+  EXPECT_EQ(member_count(parse_good(aliased)), 2);
+}
+
+TEST(HostileText, ListsTheFirstHundredErrorsAndCountsTheRest) {
+  std::string text(kGoodJob);
+  for (int i = 0; i < 300; ++i) text += str_cat("zz", i, ": 1\n");
+  const Parsed parsed = parse_training_job(text, "job.yaml");
+  ASSERT_EQ(parsed.diagnostics.size(), kMaxDiagnostics + 1);
+  EXPECT_EQ(message(parsed.diagnostics.back()), "and 200 more like these");
+}
+
+}  // namespace
+}  // namespace paceline::api

@@ -1,0 +1,44 @@
+#include "controller/api/local.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "controller/api/edit.h"
+#include "tests/unit/controller/api/job_text.h"
+
+namespace paceline::api {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::IsEmpty;
+
+TEST(Local, AJobThatAsksForNothingElseStaysAsItIs) {
+  TrainingJob job = parse_good(str_cat(kGoodJob, "  runPolicy: {activeDeadlineSeconds: 60}\n"));
+  EXPECT_THAT(make_local(job), IsEmpty());
+  EXPECT_EQ(job.spec.run_policy.active_deadline_seconds, 60);
+}
+
+TEST(Local, WhatIsNotActedOnIsSaidAndTakenOut) {
+  TrainingJob job = parse_good(str_cat(
+      with(kGoodJob, "{replicas: 3}",
+           "{replicas: 3, minReplicas: 1, maxReplicas: 8, restartPolicy: ExitCode}"),
+      "  runPolicy: {suspend: true, ttlSecondsAfterFinished: 9, cleanPodPolicy: None, backoffLimit: 1,\n"
+      "    managedBy: a/b, schedulingPolicy: {queue: q, priorityClass: p, minAvailable: 4}}\n"));
+  const auto path = [](const char* text) { return Field(&Unused::path, text); };
+  EXPECT_THAT(
+      make_local(job),
+      ElementsAre(path("spec.replicaSpecs.worker.restartPolicy"),
+                  path("spec.replicaSpecs.worker.minReplicas"), path("spec.replicaSpecs.worker.maxReplicas"),
+                  path("spec.runPolicy.suspend"), path("spec.runPolicy.ttlSecondsAfterFinished"),
+                  path("spec.runPolicy.cleanPodPolicy"), path("spec.runPolicy.backoffLimit"),
+                  path("spec.runPolicy.managedBy"), path("spec.runPolicy.schedulingPolicy.queue"),
+                  path("spec.runPolicy.schedulingPolicy.priorityClass"),
+                  path("spec.runPolicy.schedulingPolicy.minAvailable")));
+  EXPECT_THAT(make_local(job), IsEmpty());
+  EXPECT_THAT(edit_errors(parse_good(kGoodJob), job), IsEmpty()) << "the rest is the same job";
+}
+
+}  // namespace
+}  // namespace paceline::api

@@ -1,0 +1,178 @@
+#include "controller/api/scalars.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/rng.h"
+
+namespace paceline::api {
+namespace {
+
+constexpr ScalarError kGood = ScalarError::kNone, kForm = ScalarError::kWrongForm,
+                      kLarge = ScalarError::kTooLarge;
+
+TEST(Scalars, Integers) {
+  const struct {
+    const char* text;
+    ScalarError error;
+    std::int64_t value;
+  } kCases[] = {{"0", kGood, 0},
+                {"42", kGood, 42},
+                {"-7", kGood, -7},
+                {"+7", kGood, 7},
+                {"9223372036854775807", kGood, std::numeric_limits<std::int64_t>::max()},
+                {"-9223372036854775808", kGood, std::numeric_limits<std::int64_t>::min()},
+                {"9223372036854775808", kLarge, 0},
+                {"99999999999999999999999", kLarge, 0},
+                {"", kForm, 0},
+                {"-", kForm, 0},
+                {"+-1", kForm, 0},
+                {"007", kForm, 0},
+                {"0x10", kForm, 0},
+                {"1.0", kForm, 0},
+                {"1e3", kForm, 0},
+                {"1_000", kForm, 0},
+                {" 1", kForm, 0},
+                {"1 ", kForm, 0}};
+  for (const auto& c : kCases) {
+    std::int64_t value = 0;
+    EXPECT_EQ(parse_integer(c.text, value), c.error) << c.text;
+    if (c.error == kGood) {
+      EXPECT_EQ(value, c.value) << c.text;
+    }
+  }
+}
+
+TEST(Scalars, Numbers) {
+  const struct {
+    const char* text;
+    ScalarError error;
+    double value;
+  } kCases[] = {{"0", kGood, 0},       {"0.1", kGood, 0.1},   {"-2.5", kGood, -2.5}, {"+1", kGood, 1},
+                {"1e-3", kGood, 1e-3}, {".5", kGood, 0.5},    {"5.", kGood, 5},      {"1E6", kGood, 1e6},
+                {"1e400", kLarge, 0},  {"1e-400", kLarge, 0}, {"nan", kForm, 0},     {".nan", kForm, 0},
+                {"inf", kForm, 0},     {".inf", kForm, 0},    {"-.inf", kForm, 0},   {"infinity", kForm, 0},
+                {"0x1p3", kForm, 0},   {"", kForm, 0},        {".", kForm, 0},       {"1e", kForm, 0},
+                {"1,5", kForm, 0},     {"1.2.3", kForm, 0},   {"e5", kForm, 0},      {"1 000", kForm, 0}};
+  for (const auto& c : kCases) {
+    double value = 0;
+    EXPECT_EQ(parse_number(c.text, value), c.error) << c.text;
+    if (c.error == kGood) {
+      EXPECT_EQ(value, c.value) << c.text;
+    }
+  }
+}
+
+TEST(Scalars, Bytes) {
+  const struct {
+    const char* text;
+    ScalarError error;
+    std::int64_t value;
+  } kCases[] = {{"1048576", kGood, 1 << 20},
+                {"1Mi", kGood, 1 << 20},
+                {"512Ki", kGood, 512 << 10},
+                {"2Gi", kGood, 2LL << 30},
+                {"1k", kGood, 1000},
+                {"3M", kGood, 3'000'000},
+                {"1G", kGood, 1'000'000'000},
+                {"-1Ki", kGood, -1024},
+                {"1MB", kForm, 0},
+                {"1 Mi", kForm, 0},
+                {"Mi", kForm, 0},
+                {"1.5Mi", kForm, 0},
+                {"1K", kForm, 0},
+                {"1m", kForm, 0},
+                {"8589934592Gi", kLarge, 0},
+                {"99999999999999999999", kLarge, 0}};
+  for (const auto& c : kCases) {
+    std::int64_t value = 0;
+    EXPECT_EQ(parse_bytes(c.text, value), c.error) << c.text;
+    if (c.error == kGood) {
+      EXPECT_EQ(value, c.value) << c.text;
+    }
+  }
+}
+
+TEST(Scalars, Cores) {
+  double value = 0;
+  EXPECT_EQ(parse_cores("500m", value), kGood);
+  EXPECT_EQ(value, 0.5);
+  EXPECT_EQ(parse_cores("1.5", value), kGood);
+  EXPECT_EQ(value, 1.5);
+  EXPECT_EQ(parse_cores("two", value), kForm);
+  EXPECT_EQ(parse_cores("m", value), kForm);
+}
+
+TEST(Scalars, ShortestNumbersReadBack) {
+  Rng rng(11, 0);
+  for (int round = 0; round < 2000; ++round) {
+    const double value = (rng.uniform() - 0.5) * static_cast<double>(1ULL << rng.below(60)) /
+                         static_cast<double>(1ULL << rng.below(60));
+    double read = 0;
+    ASSERT_EQ(parse_number(format_number(value), read), kGood) << format_number(value);
+    ASSERT_EQ(read, value) << "seed 11";
+  }
+}
+
+TEST(Scalars, TextRules) {
+  const struct {
+    TextKind kind;
+    const char* text;
+    bool good;
+  } kCases[] = {{TextKind::kJobName, "fashion-allreduce", true},
+                {TextKind::kJobName, "a", true},
+                {TextKind::kJobName, "2a", false},
+                {TextKind::kJobName, "-a", false},
+                {TextKind::kJobName, "a-", false},
+                {TextKind::kJobName, "a.b", false},
+                {TextKind::kJobName, "A", false},
+                {TextKind::kJobName, "", false},
+                {TextKind::kNamespace, "2a", true},
+                {TextKind::kEnvName, "OMP_NUM_THREADS", true},
+                {TextKind::kEnvName, "_x", true},
+                {TextKind::kEnvName, "1x", false},
+                {TextKind::kEnvName, "a=b", false},
+                {TextKind::kEnvName, "PACELINE_X", false},
+                {TextKind::kCustomName, "two-moons", true},
+                {TextKind::kCustomName, "a b", false},
+                {TextKind::kPath, "data/x.gz", true},
+                {TextKind::kPath, "", false},
+                {TextKind::kPath, "a\nb", false},
+                {TextKind::kImage, "ghcr.io/x/y:1", true},
+                {TextKind::kImage, "x y", false},
+                {TextKind::kAny, "", true}};
+  for (const auto& c : kCases) EXPECT_EQ(text_rule_broken(c.kind, c.text).empty(), c.good) << c.text;
+  EXPECT_FALSE(text_rule_broken(TextKind::kAny, std::string_view("a\0b", 3)).empty());
+  EXPECT_FALSE(text_rule_broken(TextKind::kJobName, std::string(51, 'a')).empty());
+  EXPECT_TRUE(text_rule_broken(TextKind::kJobName, std::string(50, 'a')).empty());
+}
+
+TEST(Scalars, Labels) {
+  for (const char* key : {"app", "paceline.dev/job-name", "a_b.c-d"})
+    EXPECT_EQ(label_key_rule_broken(key), "") << key;
+  for (const char* key : {"", "/a", "a/", "a b", "A/b", "-a", "a/b/c"})
+    EXPECT_NE(label_key_rule_broken(key), "") << key;
+  EXPECT_EQ(label_value_rule_broken(""), "");
+  EXPECT_NE(label_value_rule_broken("a b"), "");
+}
+
+TEST(Scalars, QuotesShowWhatATerminalWouldObey) {
+  EXPECT_EQ(quote("plain"), "\"plain\"");
+  EXPECT_EQ(quote("a\"b\\"), "\"a\\\"b\\\\\"");
+  EXPECT_EQ(quote("\x1b[31m"), "\"\\x1b[31m\"");
+  EXPECT_EQ(quote("\xc2\x9b"), "\"\\x9b\"");
+  EXPECT_EQ(quote("\xff"), "\"\\xff\"");
+  EXPECT_EQ(quote("é"), "\"é\"");
+  EXPECT_LE(quote(std::string(1000, 'x')).size(), 70u);
+}
+
+TEST(Scalars, DnsLabelThatWasMeant) {
+  EXPECT_EQ(as_dns_label("Fashion_Cnn", 50), "fashion-cnn");
+  EXPECT_EQ(as_dns_label("  2 moons!", 50), "moons");
+  EXPECT_EQ(as_dns_label("___", 50), "");
+  EXPECT_EQ(as_dns_label("abcdef", 3), "abc");
+}
+
+}  // namespace
+}  // namespace paceline::api

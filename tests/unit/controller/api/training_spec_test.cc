@@ -1,0 +1,148 @@
+#include "controller/api/training_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "tests/unit/controller/api/job_text.h"
+
+namespace paceline::api {
+namespace {
+
+using testing::ElementsAre;
+
+const RunPaths kPaths{.base_folder = "/home/me/jobs",
+                      .checkpoint_directory = "/runs/x/checkpoints",
+                      .model_directory = "/runs/x/model"};
+
+v1::TrainingSpec spec_of(std::string_view text, const RunPaths& paths = kPaths) {
+  const auto spec = make_training_spec(parse_good(text), paths);
+  EXPECT_TRUE(spec.ok()) << std::string(spec.status().message());
+  return spec.value_or(v1::TrainingSpec{});
+}
+
+TEST(TrainingSpec, OfTheFashionExample) {
+  const auto spec = spec_of(read_whole(PACELINE_SOURCE_DIR "/examples/fashion-allreduce.yaml"));
+  ASSERT_TRUE(spec.model().has_cnn());
+  EXPECT_THAT(spec.model().cnn().channels(), ElementsAre(16, 32));
+  EXPECT_THAT(spec.model().cnn().hidden(), ElementsAre(128));
+  EXPECT_EQ(spec.model().cnn().kernel_size(), 3);
+  EXPECT_EQ(spec.model().cnn().classes(), 10);
+  EXPECT_EQ(spec.model().cnn().activation(), v1::ACTIVATION_RELU);
+  EXPECT_EQ(spec.data().format(), v1::DataSpec::IDX);
+  EXPECT_EQ(spec.data().train().inputs(0), "/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz");
+  EXPECT_EQ(spec.data().test().labels(0), "/usr/share/datasets/fashion-mnist/t10k-labels-idx1-ubyte.gz");
+  EXPECT_EQ(spec.data().normalization().mean(), 0.286);
+  EXPECT_EQ(spec.optimizer().type(), v1::OptimizerSpec::SGD);
+  EXPECT_EQ(spec.optimizer().momentum(), 0.9);
+  EXPECT_EQ(spec.global_batch_size(), 128);
+  EXPECT_EQ(spec.steps(), 0);
+  EXPECT_GT(spec.epochs(), 0);
+  EXPECT_EQ(spec.target().metric(), "accuracy");
+  EXPECT_EQ(spec.target().value(), 0.9);
+  EXPECT_EQ(spec.evaluation().every_epochs(), 0.5);
+  EXPECT_EQ(spec.exchange().bucket_bytes(), 1 << 20);
+  EXPECT_EQ(spec.exchange().timeout_ms(), 30'000);
+  EXPECT_TRUE(spec.exchange().overlap());
+  EXPECT_EQ(spec.checkpoint().directory(), "/runs/x/checkpoints");
+  EXPECT_EQ(spec.checkpoint().model_directory(), "/runs/x/model");
+  EXPECT_FALSE(spec.checkpoint().resume());
+}
+
+TEST(TrainingSpec, OfTheOtherExamples) {
+  const auto digits = spec_of(read_whole(PACELINE_SOURCE_DIR "/examples/digits-allreduce.yaml"),
+                              {.base_folder = "/repo/examples"});
+  ASSERT_TRUE(digits.model().has_mlp());
+  EXPECT_EQ(digits.data().format(), v1::DataSpec::CSV);
+  EXPECT_EQ(digits.data().train().inputs(0), "/repo/examples/data/digits.csv.gz");
+  EXPECT_EQ(digits.data().test_fraction(), 0.2);
+  EXPECT_FALSE(digits.data().has_test());
+  EXPECT_EQ(digits.data().label_column(), -1);
+  const auto gpt = spec_of(read_whole(PACELINE_SOURCE_DIR "/examples/gpt-char.yaml"));
+  ASSERT_TRUE(gpt.model().has_gpt());
+  EXPECT_EQ(gpt.model().gpt().vocabulary_size(), 256);
+  EXPECT_EQ(gpt.data().format(), v1::DataSpec::TEXT);
+  EXPECT_EQ(gpt.optimizer().type(), v1::OptimizerSpec::ADAMW);
+  EXPECT_EQ(gpt.optimizer().schedule().type(), v1::ScheduleSpec::COSINE);
+  EXPECT_FALSE(gpt.has_target());
+}
+
+// Each enumeration's names are the message's names, so that the casts between them are right.
+TEST(TrainingSpec, EnumerationsAreInTheSameOrder) {
+  const auto same = [](const char* ours, const std::string& theirs) {
+    std::string ours_plain, theirs_plain;
+    for (const char* c = ours; *c != '\0'; ++c) ours_plain += static_cast<char>(std::toupper(*c));
+    for (const char c : theirs) {
+      if (c != '_') theirs_plain += c;
+    }
+    EXPECT_TRUE(theirs_plain.ends_with(ours_plain)) << ours << " " << theirs;
+  };
+  for (int i = 0; i < 7; ++i) {
+    same(name(static_cast<DataFormat>(i)),
+         v1::DataSpec::Format_Name(static_cast<v1::DataSpec::Format>(i + 1)));
+  }
+  for (int i = 0; i < 3; ++i) {
+    same(name(static_cast<Activation>(i)), v1::Activation_Name(static_cast<v1::Activation>(i)));
+    same(name(static_cast<OptimizerType>(i)),
+         v1::OptimizerSpec::Type_Name(static_cast<v1::OptimizerSpec::Type>(i)));
+    same(name(static_cast<ScheduleType>(i)),
+         v1::ScheduleSpec::Type_Name(static_cast<v1::ScheduleSpec::Type>(i)));
+    same(name(static_cast<Transport>(i)),
+         v1::ExchangeSpec::Transport_Name(static_cast<v1::ExchangeSpec::Transport>(i)));
+  }
+  for (int i = 0; i < 5; ++i) {
+    same(name(static_cast<Algorithm>(i)),
+         v1::ExchangeSpec::Algorithm_Name(static_cast<v1::ExchangeSpec::Algorithm>(i)));
+  }
+  for (int i = 0; i < 2; ++i) {
+    same(name(static_cast<TokenType>(i)),
+         v1::DataSpec::TokenType_Name(static_cast<v1::DataSpec::TokenType>(i)));
+    same(name(static_cast<Precision>(i)), v1::Precision_Name(static_cast<v1::Precision>(i)));
+  }
+}
+
+TEST(TrainingSpec, CheckpointLocation) {
+  const auto directory = [](std::string_view location) {
+    return spec_of(str_cat(kGoodJob, "  checkpoint: {location: \"", location, "\"}\n"))
+        .checkpoint()
+        .directory();
+  };
+  EXPECT_EQ(directory("file:///data/my%20run"), "/data/my run");
+  EXPECT_EQ(directory("/data/run"), "/data/run");
+  EXPECT_EQ(directory("checkpoints"), "/home/me/jobs/checkpoints");
+  EXPECT_EQ(directory("../x"), "/home/me/x");
+}
+
+TEST(TrainingSpec, Locations) {
+  for (const char* bad : {"", "s3://b/k", "http://x/y", "file://host/x", "file://", "file:///a%2",
+                          "file:///a%zz", "file:///a%00"}) {
+    EXPECT_EQ(location_path(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+  EXPECT_EQ(*location_path("file:///a%41"), "/aA");
+  EXPECT_EQ(*location_path("a%41"), "a%41") << "a path is taken as it stands";
+}
+
+TEST(TrainingSpec, Paths) {
+  EXPECT_EQ(resolve_path("/a/b", "c/d"), "/a/b/c/d");
+  EXPECT_EQ(resolve_path("/a/b", "../c"), "/a/c");
+  EXPECT_EQ(resolve_path("/a/b", "./c/./d/"), "/a/b/c/d");
+  EXPECT_EQ(resolve_path("/a/b", "/c//d"), "/c/d");
+  EXPECT_EQ(resolve_path("/a", "../../.."), "/");
+}
+
+TEST(TrainingSpec, BaseFolderIsAbsolute) {
+  EXPECT_EQ(make_training_spec(parse_good(kGoodJob), {.base_folder = "jobs"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(TrainingSpec, ResumeAndLength) {
+  RunPaths paths = kPaths;
+  paths.resume = true;
+  const auto spec = spec_of(kGoodJob, paths);
+  EXPECT_TRUE(spec.checkpoint().resume());
+  EXPECT_EQ(spec.steps(), 100);
+  EXPECT_EQ(spec.epochs(), 0);
+}
+
+}  // namespace
+}  // namespace paceline::api

@@ -1,0 +1,92 @@
+#include "controller/bin/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace paceline::controller {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kHead[] = "apiVersion: config.paceline.dev/v1alpha1\nkind: ControllerConfiguration\n";
+
+std::string errors(const std::string& rest) {
+  const std::string text = str_cat(kHead, rest);
+  const ParsedConfig parsed = parse_config(text, "c.yaml");
+  EXPECT_EQ(parsed.config.has_value(), parsed.diagnostics.empty());
+  return api::render_diagnostics(parsed.diagnostics, text);
+}
+
+TEST(ConfigTest, DefaultsAreKubernetesOwn) {
+  const ParsedConfig parsed = parse_config(kHead, "c.yaml");
+  ASSERT_TRUE(parsed.config);
+  EXPECT_TRUE(parsed.config->leader_election.enabled);
+  EXPECT_EQ(parsed.config->leader_election.lease_duration_seconds, 15);
+  EXPECT_EQ(parsed.config->leader_election.renew_deadline_seconds, 10);
+  EXPECT_EQ(parsed.config->leader_election.retry_period_seconds, 2);
+  EXPECT_EQ(parsed.config->log_format, LogFormat::kJson);
+  EXPECT_EQ(parsed.config->ns, "");
+}
+
+TEST(ConfigTest, EveryFieldIsRead) {
+  const ParsedConfig parsed = parse_config(str_cat(kHead, R"(
+namespace: team-a
+workers: 3
+trainer: {image: "registry.example/paceline:1"}
+log: {format: text, level: warning}
+health: {address: "127.0.0.1:1"}
+coordinator: {listen: "127.0.0.1:2", address: "paceline.svc:3", memberLogLevel: debug}
+leaderElection: {enabled: false, namespace: system, name: lock, leaseDurationSeconds: 30, renewDeadlineSeconds: 20, retryPeriodSeconds: 5}
+)"),
+                                           "c.yaml");
+  ASSERT_TRUE(parsed.config) << parsed.diagnostics.front().problem;
+  const Config& c = *parsed.config;
+  EXPECT_EQ(c.ns, "team-a");
+  EXPECT_EQ(c.workers, 3);
+  EXPECT_EQ(c.trainer_image, "registry.example/paceline:1");
+  EXPECT_EQ(c.log_format, LogFormat::kText);
+  EXPECT_EQ(c.log_level, LogLevel::kWarning);
+  EXPECT_EQ(c.member_log_level, LogLevel::kDebug);
+  EXPECT_EQ(c.health_address, "127.0.0.1:1");
+  EXPECT_EQ(c.coordinator_listen, "127.0.0.1:2");
+  EXPECT_EQ(c.coordinator_address, "paceline.svc:3");
+  EXPECT_FALSE(c.leader_election.enabled);
+  EXPECT_EQ(c.leader_election.ns, "system");
+  EXPECT_EQ(c.leader_election.name, "lock");
+  EXPECT_EQ(c.leader_election.lease_duration_seconds, 30);
+  EXPECT_EQ(c.leader_election.renew_deadline_seconds, 20);
+  EXPECT_EQ(c.leader_election.retry_period_seconds, 5);
+}
+
+TEST(ConfigTest, ErrorsNameThePlaceAndWhatIsAllowed) {
+  struct {
+    const char* text;
+    std::vector<const char*> says;
+  } cases[] = {
+      {"wrokers: 3\n", {"c.yaml:3:1: error: wrokers: unknown field", "did you mean \"workers\"?"}},
+      {"workers: 0\n", {"c.yaml:3:", "workers", "1 to 256"}},
+      {"log: {format: xml}\n", {"log.format", "text, json"}},
+      {"leaderElection: {renewDeadlineSeconds: 20}\n", {"c.yaml:3:1", "shorter than the lease duration"}},
+      {"leaderElection: yes please\n", {"leaderElection", "a map"}},
+      {"namespace: Team_A\n", {"namespace", "did you mean \"team-a\"?"}},
+      {"workers: 1\nworkers: 2\n", {"workers"}},
+      {"log: {level: info\n", {"c.yaml:"}},
+  };
+  for (const auto& c : cases) {
+    const std::string text = errors(c.text);
+    for (const char* says : c.says) EXPECT_THAT(text, HasSubstr(says)) << c.text;
+  }
+}
+
+TEST(ConfigTest, AnotherVersionIsRefused) {
+  const ParsedConfig parsed =
+      parse_config("apiVersion: config.paceline.dev/v2\nkind: ControllerConfiguration\n", "c");
+  EXPECT_FALSE(parsed.config);
+  EXPECT_FALSE(parse_config("", "c").config);
+  EXPECT_FALSE(parse_config("[1]", "c").config);
+}
+
+}  // namespace
+}  // namespace paceline::controller

@@ -1,0 +1,120 @@
+// The whole controller in this process, against an API server in memory.
+
+#include "controller/bin/controller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/guarded.h"
+#include "base/text.h"
+#include "tests/support/fake_api_server.h"
+
+namespace paceline::controller {
+namespace {
+
+using ::testing::UnorderedElementsAre;
+
+constexpr Duration kPatience = std::chrono::seconds(60);
+
+kube::Json job(const std::string& name) {
+  return {{"apiVersion", "paceline.dev/v1alpha1"},
+          {"kind", "TrainingJob"},
+          {"metadata", {{"name", name}, {"namespace", "default"}}},
+          {"spec",
+           {{"replicaSpecs", {{"worker", {{"replicas", 2}}}}},
+            {"training",
+             {{"model", {{"type", "mlp"}, {"hidden", {8}}, {"classes", 2}}},
+              {"data", {{"format", "csv"}, {"train", {{"inputs", "train.csv"}}}}},
+              {"optimizer", {{"type", "SGD"}, {"learningRate", 0.1}}},
+              {"globalBatchSize", 8},
+              {"steps", 10}}}}}};
+}
+
+class ControllerTest : public ::testing::Test {
+ protected:
+  ControllerTest() {
+    server_.set_faults([this](const kube::Request& request) {
+      ++*requests_.lock();  // wakes who waits: something happens
+      (void)request;
+      return testing::FakeApiServer::Fault{};
+    });
+  }
+  std::unique_ptr<Controller> start(const std::string& identity) {
+    Config config;
+    config.health_address = config.coordinator_listen = "127.0.0.1:0";
+    config.trainer_image = "paceline:test";
+    config.leader_election.ns = "paceline-system";
+    auto started = Controller::start({.config = config, .identity = identity, .on_lost = {}}, server_, clock_,
+                                     Logger::none());
+    EXPECT_TRUE(started.ok()) << started.status();
+    return *std::move(started);
+  }
+  // Until the requests that the controller makes have brought it about.
+  bool wait_for(const std::function<bool()>& condition) {
+    const Deadline deadline = Deadline::after(clock_.now(), kPatience);
+    for (;;) {
+      const std::uint64_t before = *requests_.lock();
+      if (condition()) return true;
+      const Duration left = deadline.remaining(clock_.now());
+      if (left == Duration::zero()) return false;
+      // A request is heard of before it is done: look again soon even without a next one.
+      (void)requests_.lock_when([&](std::uint64_t n) { return n != before; },
+                                std::min<Duration>(left, std::chrono::milliseconds(20)));
+    }
+  }
+  std::vector<std::string> pods() const {
+    std::vector<std::string> names;
+    for (const auto& pod : server_.all("pods")) names.push_back(pod["metadata"]["name"]);
+    return names;
+  }
+
+  SystemClock clock_;
+  testing::FakeApiServer server_;
+  Guarded<std::uint64_t> requests_{std::uint64_t{0}};
+};
+
+TEST_F(ControllerTest, AJobGetsItsPods) {
+  const std::unique_ptr<Controller> controller = start("a");
+  ASSERT_TRUE(wait_for([&] { return controller->leads(); }));
+  server_.create("trainingjobs", "default", job("first"));
+  ASSERT_TRUE(wait_for([&] { return pods().size() == 2; }));
+  EXPECT_THAT(pods(), UnorderedElementsAre("first-worker-0-0", "first-worker-1-0"));
+  EXPECT_TRUE(server_.find("secrets", "default", "first-token"));
+  EXPECT_TRUE(server_.find("services", "default", "first"));
+  EXPECT_TRUE(controller->shut_down().ok());
+  const auto lease = server_.find("leases", "paceline-system", "paceline-controller");
+  ASSERT_TRUE(lease);
+  EXPECT_EQ((*lease)["spec"]["holderIdentity"], "") << "given back";
+}
+
+TEST_F(ControllerTest, TheNextOneTakesOverWithoutMakingAnythingTwice) {
+  server_.create("trainingjobs", "default", job("first"));
+  std::unique_ptr<Controller> controller = start("a");
+  ASSERT_TRUE(wait_for([&] { return pods().size() == 2; }));
+  const auto token = server_.find("secrets", "default", "first-token");
+  ASSERT_TRUE(controller->shut_down().ok());
+  controller = start("b");
+  ASSERT_TRUE(wait_for([&] { return controller->leads(); }));
+  server_.create("trainingjobs", "default", job("second"));
+  ASSERT_TRUE(wait_for([&] { return pods().size() == 4; }));
+  EXPECT_EQ(server_.find("secrets", "default", "first-token"), token);
+  EXPECT_EQ(server_.requests("POST /api/v1/namespaces/default/pods"), 4);
+  EXPECT_TRUE(controller->shut_down().ok());
+}
+
+TEST_F(ControllerTest, AReplicaThatWaitsActsOnNothing) {
+  const std::unique_ptr<Controller> leader = start("a");
+  ASSERT_TRUE(wait_for([&] { return leader->leads(); }));
+  const std::unique_ptr<Controller> other = start("b");
+  server_.create("trainingjobs", "default", job("first"));
+  ASSERT_TRUE(wait_for([&] { return pods().size() == 2; }));
+  EXPECT_FALSE(other->leads());
+  EXPECT_TRUE(other->shut_down().ok());
+  EXPECT_EQ((*server_.find("leases", "paceline-system", "paceline-controller"))["spec"]["holderIdentity"],
+            "a")
+      << "who does not hold it does not give it back";
+  EXPECT_TRUE(leader->shut_down().ok());
+}
+
+}  // namespace
+}  // namespace paceline::controller

@@ -1,0 +1,226 @@
+// What is Kubernetes' alone; the rest is in tests/unit/controller/cluster/contract_test.cc.
+
+#include "controller/cluster/kube/kube_cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "controller/cluster/kube/resources.h"
+#include "tests/support/fake_api_server.h"
+#include "tests/support/fake_clock.h"
+
+namespace paceline::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+std::string words(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+class KubeClusterTest : public ::testing::Test {
+ protected:
+  testing::FakeClock clock_;
+  testing::FakeApiServer server_;
+  ApiClient api_{server_, clock_, 1};
+  Guarded<std::vector<std::string>> told_;
+  std::unique_ptr<KubeCluster> cluster_ = make();
+
+  std::unique_ptr<KubeCluster> make() {
+    auto cluster = std::make_unique<KubeCluster>(
+        api_, clock_, Logger::none(), KubeClusterOptions{.image = "image:1", .instance = "controller-0"});
+    EXPECT_TRUE(cluster->wait_synced(20s).ok());
+    cluster->watch([this](const std::string& key) { told_.lock()->push_back(key); });
+    return cluster;
+  }
+  cluster::PodSpec spec(int index = 0) {
+    cluster::PodSpec result;
+    result.ns = "n";
+    result.job = "j";
+    result.job_uid = "job-uid";
+    result.index = index;
+    result.name = str_cat("j-worker-", index, "-0");
+    result.command = {"run"};
+    return result;
+  }
+  void answer(const std::string& path, int status, const Json& body) {
+    server_.set_faults([=](const Request& request) {
+      testing::FakeApiServer::Fault fault;
+      if (request.path.find(path) != std::string::npos) fault.answer = Response{status, body.dump(), {}, ""};
+      return fault;
+    });
+  }
+  cluster::JobObjects job(const std::string& token = "token-1") { return {"n", "j", "job-uid", token}; }
+  // Waits until the watch brought a change for which this holds.
+  template <typename Condition>
+  bool comes(Condition condition) {
+    for (;;) {
+      const std::size_t seen = told_.lock()->size();
+      if (condition()) return true;
+      bool woken = false;
+      told_.lock_when([&](const auto& told) { return told.size() > seen; }, 20s, &woken);
+      if (!woken) return false;
+    }
+  }
+};
+
+TEST_F(KubeClusterTest, BeforeTheListHasComeNothingIsKnown) {
+  answer("/pods", 503, Json::object());
+  KubeCluster late(api_, clock_, Logger::none(), {.pause = [](Duration, std::stop_token stop) {
+                     std::this_thread::yield();
+                     return !stop.stop_requested();
+                   }});
+  EXPECT_EQ(late.list_pods("n", "j").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(late.wait_synced(0s).code(), absl::StatusCode::kDeadlineExceeded);
+  server_.set_faults({});
+  EXPECT_TRUE(late.wait_synced(20s).ok());
+  EXPECT_TRUE(late.list_pods("n", "j").ok());
+}
+
+TEST_F(KubeClusterTest, WhatWasCreatedIsListedAtOnce) {
+  ASSERT_TRUE(cluster_->create_pod(spec()).ok());
+  EXPECT_EQ(cluster_->list_pods("n", "j")->size(), 1u);
+  EXPECT_EQ(cluster_->list_pods("n", "j")->at(0).spec.job_uid, "job-uid");
+}
+
+TEST_F(KubeClusterTest, APodOfSomebodyElseIsNotOurs) {
+  server_.create("pods", "n", {{"metadata", {{"name", "j-worker-0-0"}}}});
+  const absl::Status status = cluster_->create_pod(spec()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(words(status), HasSubstr("pod n/j-worker-0-0 exists, but belongs to no TrainingJob"));
+  ASSERT_TRUE(cluster_->create_pod(spec(1)).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(cluster_->create_pod(spec(1)).status()));
+  cluster::PodSpec reborn = spec(1);
+  reborn.job_uid = "another";
+  EXPECT_THAT(words(cluster_->create_pod(reborn).status()), HasSubstr("is another job's"));
+}
+
+TEST_F(KubeClusterTest, AQuotaIsNoMissingRight) {
+  answer("/pods", 403, {{"kind", "Status"}, {"message", "pods \"a\" is forbidden: exceeded quota: small"}});
+  EXPECT_EQ(cluster_->create_pod(spec()).status().code(), absl::StatusCode::kResourceExhausted);
+  answer("/pods", 403, {{"kind", "Status"}, {"message", "pods is forbidden: User \"x\" cannot create"}});
+  EXPECT_EQ(cluster_->create_pod(spec()).status().code(), absl::StatusCode::kPermissionDenied);
+  answer("/pods", 422, {{"kind", "Status"}, {"message", "spec.containers[0].image: Required value"}});
+  const absl::Status invalid = cluster_->create_pod(spec()).status();
+  EXPECT_EQ(invalid.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(words(invalid), HasSubstr("image: Required value"));
+}
+
+TEST_F(KubeClusterTest, ADeletionIsNeverWithoutGrace) {
+  server_.end_deleted_at_once(false);
+  const auto pod = cluster_->create_pod(spec());
+  ASSERT_TRUE(cluster_->delete_pod("n", "j-worker-0-0", pod->uid, 0s).ok());
+  EXPECT_EQ(
+      integer_at(*server_.find("pods", "n", "j-worker-0-0"), {"metadata", "deletionGracePeriodSeconds"}), 1);
+  EXPECT_TRUE(comes([&] { return cluster_->list_pods("n", "j")->at(0).deleting; }));
+}
+
+TEST_F(KubeClusterTest, ServiceAndSecretAreMadeOnce) {
+  EXPECT_EQ(cluster_->ensure_job(job()).value_or("none"), "token-1");
+  EXPECT_EQ(server_.requests("POST"), 2);
+  EXPECT_EQ(owner_uid(*server_.find("services", "n", "j")), "job-uid");
+  EXPECT_EQ(owner_uid(*server_.find("secrets", "n", "j-token")), "job-uid");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(cluster_->ensure_job(job("other")).value_or("none"), "token-1");
+  EXPECT_EQ(server_.requests("POST"), 2);
+  EXPECT_EQ(server_.requests("GET /api/v1/namespaces"), 0);
+}
+
+TEST_F(KubeClusterTest, AnotherControllersTokenStaysInForce) {
+  ASSERT_TRUE(cluster_->ensure_job(job("token-1")).ok());
+  const auto second = make();
+  EXPECT_EQ(second->ensure_job(job("token-2")).value_or("none"), "token-1");
+}
+
+TEST_F(KubeClusterTest, ADeletedServiceComesBack) {
+  ASSERT_TRUE(cluster_->ensure_job(job()).ok());
+  server_.erase("services", "n", "j");
+  EXPECT_TRUE(comes([&] {
+    EXPECT_TRUE(cluster_->ensure_job(job()).ok());
+    return server_.find("services", "n", "j").has_value();
+  }));
+}
+
+TEST_F(KubeClusterTest, ADeletedSecretComesBackWhenAPodLacksIt) {
+  ASSERT_TRUE(cluster_->ensure_job(job()).ok());
+  ASSERT_TRUE(cluster_->create_pod(spec()).ok());
+  server_.erase("secrets", "n", "j-token");
+  server_.change("pods", "n", "j-worker-0-0", [](Json& pod) {
+    pod["status"]["containerStatuses"] = {
+        {{"name", "trainer"}, {"state", {{"waiting", {{"reason", "CreateContainerConfigError"}}}}}}};
+  });
+  EXPECT_TRUE(comes([&] {
+    EXPECT_EQ(cluster_->ensure_job(job("new")).value_or("none"), "token-1") << "the members have this one";
+    return server_.find("secrets", "n", "j-token").has_value();
+  }));
+}
+
+TEST_F(KubeClusterTest, WhatIsSomebodyElsesIsLeftAlone) {
+  server_.create("services", "n", {{"metadata", {{"name", "j"}}}});
+  const absl::Status status = cluster_->ensure_job(job()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(words(status), HasSubstr("service n/j exists, but belongs to no TrainingJob; delete it"));
+  server_.erase("services", "n", "j");
+  server_.create("secrets", "n", {{"metadata", {{"name", "j-token"}}}});
+  EXPECT_THAT(words(cluster_->ensure_job(job()).status()), HasSubstr("secret n/j-token exists"));
+}
+
+TEST_F(KubeClusterTest, ASecretWithoutATokenIsSaid) {
+  ASSERT_TRUE(cluster_->ensure_job(job()).ok());
+  server_.change("secrets", "n", "j-token", [](Json& secret) { secret["data"]["token"] = "%%%"; });
+  EXPECT_THAT(words(make()->ensure_job(job()).status()), HasSubstr("no readable \"token\""));
+}
+
+TEST_F(KubeClusterTest, EventsAreCountedInsteadOfRepeated) {
+  ASSERT_TRUE(cluster_->ensure_job(job()).ok());
+  const cluster::Event event{"n", "j", true, "PodNotCreated", "quota \x1b[2J"};
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(cluster_->record_event(event).ok());
+    clock_.advance(1s);
+  }
+  const auto events = server_.all("events");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(text_at(events[0], {"reason"}), "PodNotCreated");
+  EXPECT_EQ(text_at(events[0], {"note"}), "quota ?[2J");
+  EXPECT_EQ(text_at(events[0], {"type"}), "Warning");
+  EXPECT_EQ(text_at(events[0], {"regarding", "uid"}), "job-uid");
+  EXPECT_EQ(text_at(events[0], {"reportingInstance"}), "controller-0");
+  EXPECT_EQ(integer_at(events[0], {"series", "count"}), 11);
+  EXPECT_EQ(server_.requests("PATCH"), 1);
+}
+
+TEST_F(KubeClusterTest, AnEventThatTheServerForgotIsWrittenAgain) {
+  const cluster::Event event{"n", "j", false, "R", "m"};
+  ASSERT_TRUE(cluster_->record_event(event).ok());
+  server_.erase("events", "n", text_at(server_.all("events")[0], {"metadata", "name"}));
+  clock_.advance(kSeriesWrite);
+  EXPECT_TRUE(cluster_->record_event(event).ok());
+  EXPECT_EQ(server_.all("events").size(), 1u);
+}
+
+TEST_F(KubeClusterTest, TooManyEventsAreRefusedAndLostOnesTriedAgain) {
+  for (int i = 0; i < kEventBurst; ++i) {
+    EXPECT_TRUE(cluster_->record_event({"n", "j", false, "R", str_cat("m", i)}).ok());
+  }
+  EXPECT_EQ(cluster_->record_event({"n", "j", false, "R", "more"}).code(),
+            absl::StatusCode::kResourceExhausted);
+  answer("/events", 500, Json::object());
+  EXPECT_FALSE(cluster_->record_event({"n", "k", false, "R", "m"}).ok());
+  server_.set_faults({});
+  EXPECT_TRUE(cluster_->record_event({"n", "k", false, "R", "m"}).ok());
+  EXPECT_EQ(server_.all("events").size(), static_cast<std::size_t>(kEventBurst) + 1);
+}
+
+TEST_F(KubeClusterTest, LogsAreTheTrainers) {
+  cluster::PodSpec with = spec();
+  with.pod_template =
+      R"({"spec": {"containers": [{"name": "side", "image": "s"}, {"name": "trainer", "image": "i"}]}})";
+  const auto pod = cluster_->create_pod(with);
+  server_.set_log("n", "j-worker-0-0", "last words");
+  EXPECT_EQ(cluster_->tail_log(*pod, 5).value_or(""), "last words");
+  EXPECT_EQ(server_.requests("/log?container=trainer&tailLines=5&limitBytes="), 1);
+}
+
+}  // namespace
+}  // namespace paceline::kube

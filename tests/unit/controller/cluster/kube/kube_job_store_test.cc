@@ -1,0 +1,237 @@
+#include "controller/cluster/kube/kube_job_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "controller/cluster/kube/status_json.h"
+#include "tests/support/fake_api_server.h"
+#include "tests/support/fake_clock.h"
+
+namespace paceline::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr char kKey[] = "team/digits";
+
+Json good_job(const std::string& name = "digits") {
+  Json job = Json::parse(R"({
+    "apiVersion": "paceline.dev/v1alpha1", "kind": "TrainingJob",
+    "metadata": {"labels": {"team": "a"},
+      "annotations": {"note": "n", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+      "managedFields": [{"manager": "kubectl"}]},
+    "spec": {
+      "replicaSpecs": {"chief": {"replicas": 1},
+                       "worker": {"replicas": 3, "template": {"spec": {"containers": [{"image": "mine:1"}]}}}},
+      "training": {"model": {"type": "mlp", "hidden": [128], "classes": 10},
+        "data": {"format": "csv", "train": {"inputs": "digits.csv"}, "testFraction": 0.2},
+        "optimizer": {"type": "SGD", "learningRate": 0.1}, "globalBatchSize": 64, "steps": 100}}})");
+  job["metadata"]["name"] = name;
+  return job;
+}
+
+class KubeJobStoreTest : public ::testing::Test {
+ protected:
+  testing::FakeClock clock_;
+  testing::FakeApiServer server_;
+  ApiClient api_{server_, clock_, 1};
+  Guarded<int> told_{0};
+  std::unique_ptr<KubeJobStore> store_;
+
+  void start() {
+    store_ = std::make_unique<KubeJobStore>(api_, clock_, Logger::none(),
+                                            [this](const std::string&) { ++*told_.lock(); });
+    ASSERT_TRUE(store_->wait_synced(20s).ok());
+  }
+  void start_with(const Json& job) {
+    server_.create("trainingjobs", "team", job);
+    start();
+  }
+  reconcile::StoredJob get() {
+    auto job = store_->get(kKey);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? *std::move(job) : reconcile::StoredJob();
+  }
+  Json status() { return at(*server_.find("trainingjobs", "team", "digits"), {"status"}); }
+  template <typename Condition>
+  bool comes(Condition condition) {
+    for (;;) {
+      const int seen = *told_.lock();
+      if (condition()) return true;
+      bool woken = false;
+      told_.lock_when([&](int told) { return told > seen; }, 20s, &woken);
+      if (!woken) return false;
+    }
+  }
+};
+
+TEST_F(KubeJobStoreTest, AJobIsReadAsFromAFile) {
+  start_with(good_job());
+  const reconcile::StoredJob stored = get();
+  EXPECT_EQ(stored.uid, "uid-1");
+  EXPECT_EQ(stored.generation.value, 1);
+  EXPECT_FALSE(stored.deleted);
+  EXPECT_EQ(stored.job.metadata.name, "digits");
+  EXPECT_EQ(stored.job.metadata.ns, "team");
+  EXPECT_EQ(stored.job.metadata.labels.at("team"), "a");
+  EXPECT_EQ(stored.job.metadata.annotations, (std::map<std::string, std::string>{{"note", "n"}}));
+  EXPECT_EQ(stored.job.spec.replica_specs.worker->replicas, 3);
+  EXPECT_EQ(stored.job.spec.training.global_batch_size, 64);
+  ASSERT_EQ(stored.pod_templates.size(), 1u);
+  EXPECT_EQ(Json::parse(stored.pod_templates.at(Role::kWorker)),
+            Json::parse(R"({"spec": {"containers": [{"image": "mine:1"}]}})"));
+  EXPECT_EQ(store_->get("team/other").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(store_->keys(), ::testing::ElementsAre(kKey));
+}
+
+TEST_F(KubeJobStoreTest, ChangesAndTheEndAreSeen) {
+  start_with(good_job());
+  server_.change("trainingjobs", "team", "digits", [](Json& job) {
+    job["spec"]["replicaSpecs"]["worker"]["replicas"] = 5;
+    job["metadata"]["generation"] = 2;
+    job["metadata"]["labels"]["team"] = "b";
+  });
+  EXPECT_TRUE(comes([&] { return get().job.spec.replica_specs.worker->replicas == 5; }));
+  EXPECT_EQ(get().job.metadata.labels.at("team"), "b");
+  EXPECT_EQ(get().generation.value, 2);
+  server_.change("trainingjobs", "team", "digits",
+                 [](Json& job) { job["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z"; });
+  EXPECT_TRUE(comes([&] { return get().deleted; }));
+  server_.erase("trainingjobs", "team", "digits");
+  EXPECT_TRUE(comes([&] { return absl::IsNotFound(store_->get(kKey).status()); }));
+}
+
+TEST_F(KubeJobStoreTest, AStatusIsWrittenOnlyWhenItChanged) {
+  start_with(good_job());
+  api::Status status = get().job.status;
+  ASSERT_TRUE(store_->write_status(kKey, status).ok());
+  EXPECT_EQ(server_.requests("PATCH"), 0);
+  status.phase = api::Phase::kRunning;
+  status.reason = "MembersTrain";
+  status.start_time = clock_.wall_now();
+  ASSERT_TRUE(store_->write_status(kKey, status).ok());
+  EXPECT_EQ(get().job.status, status) << "read back at once";
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(store_->write_status(kKey, status).ok());
+  EXPECT_EQ(server_.requests("PATCH"), 1);
+  EXPECT_EQ(server_.requests("/status?fieldManager=paceline-controller&force=true"), 1);
+  EXPECT_EQ(status_from_json(this->status()), status);
+}
+
+TEST_F(KubeJobStoreTest, AnotherControllersStatusIsTheBeginning) {
+  Json job = good_job();
+  api::Status before;
+  before.phase = api::Phase::kRunning;
+  before.progress.step = 17;
+  job["status"] = status_to_json(before);
+  start_with(job);
+  EXPECT_EQ(get().job.status, before);
+  ASSERT_TRUE(store_->write_status(kKey, before).ok());
+  EXPECT_EQ(server_.requests("PATCH"), 0);
+}
+
+TEST_F(KubeJobStoreTest, WhatTheServerDropsIsNotWrittenForEver) {
+  start_with(good_job());
+  api::Status status;
+  status.message = "a server with another schema has no place for it";
+  server_.set_faults([&](const Request& request) {
+    testing::FakeApiServer::Fault fault;
+    if (request.method != Method::kPatch) return fault;
+    Json object = *server_.find("trainingjobs", "team", "digits");
+    object["status"] = {{"phase", "Pending"}};
+    fault.answer = Response{200, object.dump(), {}, ""};
+    return fault;
+  });
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(store_->write_status(kKey, status).ok());
+  EXPECT_EQ(server_.requests("PATCH"), 1);
+}
+
+TEST_F(KubeJobStoreTest, OnlyTheJobThatWasReadIsWrittenTo) {
+  start_with(good_job());
+  api::Status status;
+  status.message = "new";
+  server_.set_faults([](const Request& request) {
+    testing::FakeApiServer::Fault fault;
+    if (request.path.find("watch") != std::string::npos) fault.broken = absl::UnavailableError("down");
+    return fault;
+  });
+  server_.end_watches(false);
+  server_.erase("trainingjobs", "team", "digits");
+  server_.create("trainingjobs", "team", good_job());
+  EXPECT_EQ(store_->write_status(kKey, status).code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(this->status().is_null());
+  EXPECT_EQ(store_->remove(kKey, "uid-1").code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(server_.find("trainingjobs", "team", "digits"));
+  EXPECT_TRUE(store_->remove(kKey, "uid-2").ok());
+  EXPECT_FALSE(server_.find("trainingjobs", "team", "digits"));
+}
+
+TEST_F(KubeJobStoreTest, WhatTheParserRefusesFailsWithItsErrors) {
+  Json job = good_job();
+  job["spec"]["training"]["optimizer"]["learningRat"] = 0.1;
+  job["spec"]["training"]["globalBatchSize"] = -1;
+  start_with(job);
+  const absl::Status refused = store_->get(kKey).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("learningRat"));
+  const api::Status status = status_from_json(this->status());
+  EXPECT_EQ(status.phase, api::Phase::kFailed);
+  EXPECT_EQ(status.reason, "InvalidSpec");
+  EXPECT_THAT(status.message, HasSubstr("spec.training.optimizer.learningRat: unknown field"));
+  EXPECT_THAT(status.message, HasSubstr("globalBatchSize"));
+  EXPECT_EQ(status.observed_generation.value, 1);
+  ASSERT_EQ(status.conditions.size(), 1u);
+  EXPECT_EQ(status.conditions[0].type, "Failed");
+  EXPECT_TRUE(status.conditions[0].status);
+  EXPECT_TRUE(absl::IsNotFound(store_->get(kKey).status()));
+  EXPECT_EQ(server_.requests("PATCH"), 1);
+}
+
+TEST_F(KubeJobStoreTest, ARefusedJobThatIsMendedIsThereAgain) {
+  Json job = good_job();
+  job["spec"]["training"]["steps"] = 0;
+  start_with(job);
+  EXPECT_TRUE(absl::IsNotFound(store_->get(kKey).status()));
+  server_.change("trainingjobs", "team", "digits", [](Json& changed) {
+    changed["spec"]["training"]["steps"] = 5;
+    changed["metadata"]["generation"] = 2;
+  });
+  EXPECT_TRUE(comes([&] { return store_->get(kKey).ok(); }));
+  EXPECT_EQ(get().job.spec.training.steps, 5);
+}
+
+TEST_F(KubeJobStoreTest, ObjectsOfAnyShapeAreSurvived) {
+  const Json kSpecs[] = {nullptr,
+                         7,
+                         "text",
+                         Json::array(),
+                         Json::object(),
+                         {{"replicaSpecs", 7}},
+                         {{"replicaSpecs", {{"worker", 7}}}},
+                         {{"replicaSpecs", {{"worker", {{"template", 1}}}}}}};
+  int number = 0;
+  for (const Json& spec : kSpecs) {
+    Json job = good_job(str_cat("j", number++));
+    job["spec"] = spec;
+    server_.create("trainingjobs", "team", job);
+  }
+  start();
+  for (const std::string& key : store_->keys())
+    EXPECT_TRUE(absl::IsNotFound(store_->get(key).status())) << key;
+  EXPECT_EQ(store_->keys().size(), std::size(kSpecs));
+  EXPECT_EQ(server_.requests("PATCH"), static_cast<int>(std::size(kSpecs)));
+}
+
+TEST_F(KubeJobStoreTest, BeforeTheListHasComeNothingIsKnown) {
+  server_.set_faults([](const Request&) {
+    testing::FakeApiServer::Fault fault;
+    fault.broken = absl::UnavailableError("down");
+    return fault;
+  });
+  KubeJobStore late(api_, clock_, Logger::none(), [](const std::string&) {});
+  EXPECT_EQ(late.get(kKey).status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace paceline::kube

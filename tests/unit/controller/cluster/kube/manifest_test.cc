@@ -1,0 +1,207 @@
+#include "controller/cluster/kube/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controller/cluster/kube/pod.h"
+#include "controller/cluster/kube/resources.h"
+
+namespace paceline::kube {
+namespace {
+
+using ::testing::HasSubstr;
+
+cluster::PodSpec spec() {
+  cluster::PodSpec result;
+  result.ns = "team";
+  result.job = "digits";
+  result.job_uid = "job-uid";
+  result.role = Role::kWorker;
+  result.index = 2;
+  result.attempt = 1;
+  result.name = "digits-worker-2-1";
+  result.command = {"paceline-worker", "--fast"};
+  result.env = {{"PACELINE_JOB", "team/digits"}, {"PACELINE_TOKEN", "secret"}, {"RANK", "2"}};
+  return result;
+}
+
+Json manifest(const cluster::PodSpec& spec) {
+  const auto pod = pod_manifest(spec, "registry.example/paceline:1");
+  EXPECT_TRUE(pod.ok()) << pod.status();
+  return pod.ok() ? *pod : Json();
+}
+
+const char kTemplate[] = R"({
+  "metadata": {"labels": {"app": "vision", "paceline.dev/role": "mine"}, "annotations": {"a": "b"},
+               "finalizers": ["example.com/keep"], "name": "ignored", "ownerReferences": [{"kind": "Other"}]},
+  "spec": {
+    "nodeSelector": {"gpu": "a100"},
+    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}},
+    "initContainers": [{"name": "fetch", "image": "i", "env": [{"name": "X", "value": "1"}]}],
+    "securityContext": {"runAsNonRoot": true},
+    "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}],
+    "futureField": {"kept": true},
+    "restartPolicy": "OnFailure",
+    "containers": [
+      {"name": "sidecar", "image": "s", "command": ["s"]},
+      {"name": "trainer", "image": "mine:2", "command": ["python"], "args": ["train.py"],
+       "resources": {"limits": {"nvidia.com/gpu": "8"}},
+       "env": [{"name": "RANK", "value": "mine"}, {"name": "FROM", "valueFrom": {"fieldRef": {"fieldPath": "x"}}},
+               {"name": "PACELINE_JOB", "value": "a lie"}],
+       "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]
+  }})";
+
+TEST(ManifestTest, APodWithoutATemplate) {
+  const Json pod = manifest(spec());
+  EXPECT_EQ(text_at(pod, {"metadata", "name"}), "digits-worker-2-1");
+  EXPECT_EQ(text_at(pod, {"metadata", "namespace"}), "team");
+  EXPECT_EQ(
+      pod["metadata"]["labels"],
+      (Json{{kJobNameLabel, "digits"}, {kRoleLabel, "worker"}, {kIndexLabel, "2"}, {kAttemptLabel, "1"}}));
+  EXPECT_EQ(pod["metadata"]["ownerReferences"], Json::parse(R"([{"apiVersion": "paceline.dev/v1alpha1",
+    "kind": "TrainingJob", "name": "digits", "uid": "job-uid", "controller": true, "blockOwnerDeletion": true}])"));
+  EXPECT_EQ(text_at(pod, {"spec", "restartPolicy"}), "Never");
+  EXPECT_EQ(text_at(pod, {"spec", "hostname"}), "digits-worker-2");
+  EXPECT_EQ(text_at(pod, {"spec", "subdomain"}), "digits");
+  ASSERT_EQ(list_at(pod, {"spec", "containers"}).size(), 1u);
+  const Json& trainer = pod["spec"]["containers"][0];
+  EXPECT_EQ(trainer["name"], "trainer");
+  EXPECT_EQ(trainer["image"], "registry.example/paceline:1");
+  EXPECT_EQ(trainer["command"], (Json{"paceline-worker", "--fast"}));
+  EXPECT_EQ(trainer["terminationMessagePolicy"], "FallbackToLogsOnError");
+}
+
+TEST(ManifestTest, TheTokenStandsInTheSecretOnly) {
+  const Json pod = manifest(spec());
+  EXPECT_EQ(dump(pod).find("\"secret\""), std::string::npos);
+  EXPECT_THAT(
+      dump(pod["spec"]["containers"][0]["env"]),
+      HasSubstr(
+          R"({"name":"PACELINE_TOKEN","valueFrom":{"secretKeyRef":{"key":"token","name":"digits-token"}}})"));
+  cluster::PodSpec without = spec();
+  without.env.erase("PACELINE_TOKEN");
+  EXPECT_EQ(dump(manifest(without)).find("secretKeyRef"), std::string::npos);
+}
+
+TEST(ManifestTest, ATemplateGoesThroughUntouched) {
+  cluster::PodSpec with = spec();
+  with.pod_template = kTemplate;
+  const Json pod = manifest(with), given = Json::parse(kTemplate);
+  for (const auto& [field, value] : given["spec"].items()) {
+    if (field == "containers" || field == "restartPolicy") continue;
+    EXPECT_EQ(pod["spec"][field], value) << field;
+  }
+  EXPECT_EQ(pod["spec"]["restartPolicy"], "Never");
+  EXPECT_EQ(pod["spec"]["containers"][0], given["spec"]["containers"][0]);
+  const Json& trainer = pod["spec"]["containers"][1];
+  EXPECT_EQ(trainer["image"], "mine:2");
+  EXPECT_EQ(trainer["resources"], given["spec"]["containers"][1]["resources"]);
+  EXPECT_EQ(trainer["volumeMounts"], given["spec"]["containers"][1]["volumeMounts"]);
+  EXPECT_EQ(trainer["command"], (Json{"paceline-worker", "--fast"}));
+  EXPECT_FALSE(trainer.contains("args"));
+  EXPECT_EQ(pod["metadata"]["labels"]["app"], "vision");
+  EXPECT_EQ(pod["metadata"]["labels"][kRoleLabel], "worker") << "ours can't be replaced";
+  EXPECT_EQ(pod["metadata"]["annotations"], (Json{{"a", "b"}}));
+  EXPECT_EQ(pod["metadata"]["finalizers"], (Json{"example.com/keep"}));
+  EXPECT_EQ(pod["metadata"]["name"], "digits-worker-2-1");
+  EXPECT_EQ(pod["metadata"]["ownerReferences"].size(), 1u);
+}
+
+TEST(ManifestTest, TheEnvironment) {
+  cluster::PodSpec with = spec();
+  with.pod_template = kTemplate;
+  std::vector<std::string> names;
+  std::map<std::string, Json> env;
+  const Json pod = manifest(with);
+  for (const Json& each : pod["spec"]["containers"][1]["env"]) {
+    names.push_back(each["name"]);
+    env[each["name"]] = each;
+  }
+  EXPECT_THAT(names,
+              ::testing::ElementsAre("PACELINE_JOB", "PACELINE_POD_UID", "PACELINE_TOKEN", "RANK", "FROM"));
+  EXPECT_EQ(env["PACELINE_JOB"]["value"], "team/digits") << "ours alone";
+  EXPECT_EQ(env["RANK"]["value"], "mine") << "what the template says stays";
+  EXPECT_EQ(env["FROM"]["valueFrom"]["fieldRef"]["fieldPath"], "x");
+  EXPECT_EQ(env["PACELINE_POD_UID"]["valueFrom"]["fieldRef"]["fieldPath"], "metadata.uid");
+}
+
+TEST(ManifestTest, WithoutACommandTheTemplatesOwnRuns) {
+  cluster::PodSpec with = spec();
+  with.command.clear();
+  with.pod_template = kTemplate;
+  const Json pod = manifest(with);
+  const Json& trainer = pod["spec"]["containers"][1];
+  EXPECT_EQ(trainer["command"], (Json{"python"}));
+  EXPECT_EQ(trainer["args"], (Json{"train.py"}));
+}
+
+TEST(ManifestTest, WithoutATrainerItIsTheFirstContainer) {
+  cluster::PodSpec with = spec();
+  with.pod_template =
+      R"({"spec": {"containers": [{"name": "a", "image": "i", "terminationMessagePolicy": "File"},
+                                                  {"name": "b", "image": "i"}]}})";
+  const Json pod = manifest(with);
+  EXPECT_EQ(pod["spec"]["containers"][0]["command"].size(), 2u);
+  EXPECT_EQ(pod["spec"]["containers"][0]["terminationMessagePolicy"], "File");
+  EXPECT_EQ(pod["spec"]["containers"][1], (Json{{"name", "b"}, {"image", "i"}}));
+}
+
+TEST(ManifestTest, WhatCannotBeIsRefused) {
+  for (const char* bad :
+       {"{", "[]", "7", R"({"spec": []})", R"({"metadata": 1})", R"({"spec": {"containers": {}}})",
+        R"({"spec": {"containers": [1]}})", R"({"spec": {"containers": [{"name": "a", "env": {}}]}})"}) {
+    cluster::PodSpec with = spec();
+    with.pod_template = bad;
+    const absl::Status status = pod_manifest(with, "i").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("digits-worker-2-1"));
+  }
+  for (const char* name : {"", "../a", "A", "a.b"}) {
+    cluster::PodSpec with = spec();
+    with.name = name;
+    EXPECT_EQ(pod_manifest(with, "i").status().code(), absl::StatusCode::kInvalidArgument) << name;
+  }
+  cluster::PodSpec long_job = spec();
+  long_job.job = std::string(60, 'j');
+  EXPECT_THAT(std::string(pod_manifest(long_job, "i").status().message()), HasSubstr("at most 63"));
+  cluster::PodSpec long_name = spec();
+  long_name.name = std::string(70, 'n');
+  EXPECT_TRUE(pod_manifest(long_name, "i").ok()) << "Kubernetes lets pods' names be longer than host names";
+  long_name.name = std::string(254, 'n');
+  EXPECT_FALSE(pod_manifest(long_name, "i").ok());
+  cluster::PodSpec empty = spec();
+  empty.command.clear();
+  EXPECT_EQ(pod_manifest(empty, "i").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ManifestTest, ItIsReadBackAsItWasMeant) {
+  Json pod = manifest(spec());
+  pod["metadata"]["uid"] = "u";
+  const auto slim = slim_pod(pod);
+  ASSERT_TRUE(slim);
+  const cluster::Pod back = to_cluster_pod(*slim);
+  EXPECT_EQ(back.spec.name, spec().name);
+  EXPECT_EQ(back.spec.job, spec().job);
+  EXPECT_EQ(back.spec.job_uid, spec().job_uid);
+  EXPECT_EQ(back.spec.role, spec().role);
+  EXPECT_EQ(back.spec.index, spec().index);
+  EXPECT_EQ(back.spec.attempt, spec().attempt);
+}
+
+TEST(ManifestTest, ServiceAndSecret) {
+  const Json service = service_manifest({"team", "digits", "job-uid"});
+  EXPECT_EQ(text_at(service, {"metadata", "name"}), "digits");
+  EXPECT_EQ(text_at(service, {"spec", "clusterIP"}), "None");
+  EXPECT_TRUE(flag_at(service, {"spec", "publishNotReadyAddresses"}));
+  EXPECT_EQ(service["spec"]["selector"], (Json{{kJobNameLabel, "digits"}}));
+  EXPECT_EQ(owner_uid(service), "job-uid");
+  const Json secret = secret_manifest({"team", "digits", "job-uid"}, "t");
+  EXPECT_EQ(text_at(secret, {"metadata", "name"}), "digits-token");
+  EXPECT_EQ(text_at(secret, {"stringData", "token"}), "t");
+  EXPECT_TRUE(flag_at(secret, {"immutable"}));
+  EXPECT_EQ(owner_uid(secret), "job-uid");
+}
+
+}  // namespace
+}  // namespace paceline::kube

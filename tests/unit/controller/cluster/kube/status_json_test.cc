@@ -1,0 +1,95 @@
+#include "controller/cluster/kube/status_json.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "controller/cluster/kube/times.h"
+
+namespace paceline::kube {
+namespace {
+
+// Every field has a value of its own.
+api::Status full() {
+  api::Status status;
+  status.phase = api::Phase::kRunning;
+  status.reason = "MembersTrain";
+  status.message = "all train";
+  status.conditions = {
+      {"Running", true, "MembersTrain", "all train", *parse_time("2026-01-31T12:00:00.250Z"), {2}},
+      {"Failed", false, "", "", *parse_time("2026-01-31T11:00:00Z")}};
+  status.observed_generation = {3};
+  status.replica_statuses = {{Role::kWorker, 4, 3, 2, 1}, {Role::kServer, 1, 1, 0, 0}};
+  status.restarts = {5,
+                     4,
+                     2,
+                     1,
+                     7,
+                     {{Role::kWorker, api::RestartCause::kEvicted, 6}},
+                     {{Role::kServer, 1, 3}},
+                     parse_time("2026-01-31T12:30:00Z")};
+  status.view = {{7}, 4};
+  status.progress = {120, 2000, 1.5, 0.25, 0.5, 0.875, 5120.5, 0.96875, 30.5};
+  status.members = {{Role::kChief, 0, 0, "j-chief-0-0", "node-1", 17, "Training", 120, 0.5, 0.25},
+                    {Role::kServer, 2, -1, "j-ps-2-0", "node-2", 0, "Waiting", 119, 0.125, 0.0625}};
+  status.last_checkpoint = "/checkpoints/100";
+  status.model = "/model";
+  status.start_time = parse_time("2026-01-31T10:00:00.001Z");
+  status.completion_time = parse_time("2026-01-31T13:00:00Z");
+  return status;
+}
+
+TEST(StatusJsonTest, GoesThereAndBack) {
+  EXPECT_EQ(status_from_json(status_to_json(full())), full());
+  EXPECT_EQ(status_from_json(status_to_json(api::Status())), api::Status());
+  for (const auto phase :
+       {api::Phase::kPending, api::Phase::kStarting, api::Phase::kRunning, api::Phase::kSucceeded,
+        api::Phase::kFailed, api::Phase::kRestarting, api::Phase::kSuspended}) {
+    api::Status status;
+    status.phase = phase;
+    EXPECT_EQ(status_from_json(status_to_json(status)).phase, phase);
+  }
+}
+
+TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
+  const Json json = status_to_json(full());
+  EXPECT_EQ(json["phase"], "Running");
+  EXPECT_EQ(json["conditions"][0]["status"], "True");
+  EXPECT_EQ(json["conditions"][1]["status"], "False");
+  EXPECT_EQ(json["conditions"][0]["lastTransitionTime"], "2026-01-31T12:00:00.250Z");
+  EXPECT_EQ(json["view"], (Json{{"generation", 7}, {"size", 4}}));
+  EXPECT_EQ(json["progress"]["samplesPerSecond"], 5120.5);
+  EXPECT_EQ(json["members"][1]["role"], "ps");
+  EXPECT_EQ(json["startTime"], "2026-01-31T10:00:00.001Z");
+}
+
+TEST(StatusJsonTest, WhatIsEmptyIsLeftOut) {
+  EXPECT_EQ(status_to_json(api::Status()), (Json{{"phase", "Pending"}}));
+  api::Status status;
+  status.progress.loss = std::nan("");
+  status.progress.epoch = INFINITY;
+  EXPECT_EQ(dump(status_to_json(status)).find("null"), std::string::npos);
+}
+
+TEST(StatusJsonTest, WrongTypesAreAsIfMissing) {
+  EXPECT_EQ(status_from_json(Json()), api::Status());
+  EXPECT_EQ(status_from_json(Json::array()), api::Status());
+  EXPECT_EQ(
+      status_from_json(Json{{"phase", 7}, {"view", "x"}, {"conditions", {{"a", 1}}}, {"progress", {1}}}),
+      api::Status());
+  const Json kWrong[] = {nullptr, 7, -1.5, "text", true, Json::array(), Json::object()};
+  const Json whole = status_to_json(full()), flat = whole.flatten();
+  for (const auto& [path, value] : flat.items()) {
+    for (Json::json_pointer place(path); !place.empty(); place.pop_back()) {
+      for (const Json& wrong : kWrong) {
+        Json changed = whole;
+        changed[place] = wrong;
+        status_from_json(changed);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline::kube

@@ -1,0 +1,31 @@
+#pragma once
+
+// What the tests of CurlTransport share.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "controller/cluster/kube/curl_transport.h"
+#include "tests/support/scripted_http_server.h"
+
+namespace paceline::kube {
+
+inline std::unique_ptr<Transport> open_transport(const Endpoint& endpoint, FixedIdentity identity = {}) {
+  auto transport = open_curl_transport(endpoint, fixed_credentials(std::move(identity)), Logger::none());
+  EXPECT_TRUE(transport.ok()) << transport.status();
+  return *std::move(transport);
+}
+
+inline Request get(std::string path, Duration timeout = std::chrono::minutes(1)) {
+  return {.path = std::move(path), .timeout = timeout};
+}
+
+// The status code of a call, for comparisons.
+inline absl::StatusCode code_of(const absl::StatusOr<Response>& response) {
+  return response.status().code();
+}
+
+}  // namespace paceline::kube

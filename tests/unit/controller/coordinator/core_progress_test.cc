@@ -1,0 +1,88 @@
+#include "controller/coordinator/core_progress.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::coordinator {
+namespace {
+
+using std::chrono::milliseconds;
+
+v1::Heartbeat beat(Step step, std::int64_t samples, std::int64_t steps, std::int64_t step_ms) {
+  v1::Heartbeat beat;
+  beat.set_step(step);
+  beat.set_samples(samples);
+  beat.set_total_steps(1000);
+  beat.set_steps(steps);
+  beat.mutable_times()->set_step_ns(steps * step_ms * 1'000'000);
+  return beat;
+}
+
+Report report_at(const JobProgress& progress, TimePoint now) {
+  Report report;
+  progress.fill(report, now);
+  return report;
+}
+
+TEST(JobProgressTest, RatesAreThoseOfTheLastSeconds) {
+  JobProgress progress{TimePoint{}};
+  Effects effects;
+  TimePoint now{};
+  Step step = 0;
+  const auto run = [&](int beats, int steps_per_beat) {
+    for (int i = 0; i < beats; ++i) {
+      now += milliseconds(200);
+      step += steps_per_beat;
+      progress.rank_zero(beat(step, step * 64, steps_per_beat, 1), now, effects);
+    }
+  };
+  run(50, 2);  // 10 steps/s
+  EXPECT_NEAR(report_at(progress, now).samples_per_second, 640, 1);
+  run(50, 8);  // 40 steps/s, long enough to forget the first
+  const Report report = report_at(progress, now);
+  EXPECT_NEAR(report.samples_per_second, 2560, 1);
+  ASSERT_TRUE(report.eta.has_value());
+  EXPECT_NEAR(std::chrono::duration<double>(*report.eta).count(), (1000 - 500) / 40.0, 0.1);
+  EXPECT_NEAR(report.goodput, 0.5 / 20, 1e-3);  // 500 steps of 1 ms in 20 s
+}
+
+TEST(JobProgressTest, TimeStandsStillAtTheEnd) {
+  JobProgress progress{TimePoint{}};
+  progress.end(TimePoint{milliseconds(700)});
+  progress.end(TimePoint{milliseconds(900)});
+  EXPECT_EQ(report_at(progress, TimePoint{milliseconds(5000)}).elapsed, milliseconds(700));
+}
+
+TEST(JobProgressTest, ARecordIsHandedOutOnce) {
+  JobProgress progress{TimePoint{}};
+  Effects effects;
+  v1::Heartbeat message = beat(3, 3, 3, 1);
+  for (int step = 1; step <= 3; ++step) message.add_records()->set_step(step);
+  message.add_evaluations()->set_step(3);
+  progress.rank_zero(message, TimePoint{milliseconds(1)}, effects);
+  progress.rank_zero(message, TimePoint{milliseconds(2)}, effects);
+  EXPECT_EQ(effects.steps.size(), 3u);
+  EXPECT_EQ(effects.evaluations.size(), 1u);
+}
+
+TEST(JobProgressTest, WeightsAreComparedStepByStep) {
+  JobProgress progress{TimePoint{}};
+  EXPECT_TRUE(progress.weights(0, 3, 10, 1).empty());
+  EXPECT_TRUE(progress.weights(1, 3, 11, 2).empty());  // another step: nothing to compare
+  EXPECT_TRUE(progress.weights(1, 3, 10, 1).empty());
+  EXPECT_EQ(report_at(progress, TimePoint{}).weights_checked_step, 0);
+  EXPECT_TRUE(progress.weights(2, 3, 10, 1).empty());
+  EXPECT_EQ(report_at(progress, TimePoint{}).weights_checked_step, 10);
+  EXPECT_EQ(progress.weights(2, 3, 11, 3),
+            std::vector<int>{2});  // a draw: the one that differs from the lowest rank
+  EXPECT_EQ(progress.weights(0, 3, 11, 3), std::vector<int>{1});  // the majority has spoken
+}
+
+TEST(JobProgressTest, OldStepsAreForgotten) {
+  JobProgress progress{TimePoint{}};
+  for (Step step = 1; step <= 1000; ++step) EXPECT_TRUE(progress.weights(0, 2, step, 7).empty());
+  EXPECT_TRUE(progress.weights(1, 2, 5, 8).empty());  // too old to be compared
+  EXPECT_FALSE(progress.weights(1, 2, 1000, 8).empty());
+}
+
+}  // namespace
+}  // namespace paceline::coordinator

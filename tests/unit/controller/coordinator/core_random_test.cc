@@ -1,0 +1,292 @@
+// Random worlds: members attach, train, die, freeze, fail, blame one another, and are replaced, in every
+// order that a seed gives. Whatever happens: generations rise, a generation has one view, ranks are a
+// permutation, every verdict names one culprit, and nobody is blamed who was alive and heard from while
+// another one was dead.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "base/rng.h"
+#include "base/text.h"
+#include "controller/coordinator/core.h"
+#include "controller/coordinator/core_verdict.h"
+
+namespace paceline::coordinator {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Member {
+  Role role = Role::kWorker;
+  int index = 0;
+  int incarnation = 0;
+  std::uint64_t stream = 0;  // 0: not attached
+  bool frozen = false;
+  bool gone = false;      // dead, failed or left
+  bool ever_bad = false;  // it died, froze or failed: it may be blamed
+  std::string id() const { return str_cat(role_name(role), index, "-", incarnation); }
+};
+
+class World {
+ public:
+  World(std::uint64_t seed, bool survive) : rng_(seed, 1), survive_(survive) {
+    CoreConfig config;
+    config.job = "default/random";
+    config.link_key = std::string(32, 'k');
+    config.roles = {{Role::kChief, static_cast<int>(rng_.below(2))},
+                    {Role::kWorker, 1 + static_cast<int>(rng_.below(6))}};
+    if (survive) {
+      config.on_member_lost = [](const Verdict&) { return LossDecision{LossAction::kFormNextView, "go on"}; };
+    }
+    for (const ExpectedRole& role : config.roles) {
+      for (int i = 0; i < role.count; ++i) members_.push_back({role.role, i});
+    }
+    core_ = std::make_unique<CoordinatorCore>(config, now_);
+  }
+
+  void run(int events) {
+    for (int i = 0; i < events && !is_final(core_->state()); ++i) {
+      now_ += milliseconds(rng_.below(60));
+      event();
+      feed(Tick{});
+      if (::testing::Test::HasFailure()) return;
+    }
+    for (int i = 0; i < 600 && !is_final(core_->state()) && (bad_ || !survive_);
+         ++i) {  // whatever was seen has been judged
+      now_ += milliseconds(50);
+      beat_all();
+      feed(Tick{});
+    }
+  }
+
+  int views() const { return views_; }
+  int verdicts() const { return verdicts_; }
+
+ private:
+  bool spoil(Member& m) {
+    bad_ids_.insert(m.id());
+    return m.ever_bad = bad_ = true;
+  }
+
+  Member& any() { return members_[rng_.below(members_.size())]; }
+
+  void event() {
+    Member& m = any();
+    switch (rng_.below(24)) {
+      case 0:
+        return attach(m, 1 + rng_.below(3) == 1);
+      case 1:
+        return die(m);
+      case 2:
+        if (m.stream != 0 && rng_.below(3) == 0) m.frozen = spoil(m);
+        return;
+      case 3:
+        return fail(m);
+      case 4:
+        return blame(m, any());
+      case 5:
+        return garbage(m);
+      case 6:
+        bad_ids_.insert("");  // where nobody is attached yet, it is the one that is waited for
+        return feed(PodFact{m.role, m.index, "pod-of-another-time", 1, {}, ""});
+      case 7:
+        return feed(StreamEnded{{rng_.below(1000) + 100000}, "stranger"});
+      default:
+        for (Member& other : members_) {
+          if (other.stream == 0 && !other.gone) attach(other, false);
+        }
+        return beat_all();
+    }
+  }
+
+  void attach(Member& m, bool impostor) {
+    if (m.frozen) return;
+    if (m.gone) {
+      if (!survive_) return;
+      m = Member{m.role, m.index, m.incarnation + 1};
+    }
+    Attached in{{++streams_}, {}};
+    in.hello.set_protocol_version(kProtocolVersion);
+    in.hello.set_job("default/random");
+    in.hello.set_role(static_cast<v1::RoleKind>(m.role));
+    in.hello.set_index(static_cast<std::uint32_t>(m.index));
+    in.hello.set_member_id(impostor ? str_cat("impostor", streams_) : m.id());
+    in.hello.set_pod(m.id());
+    const std::uint64_t before = m.stream;
+    if (!impostor || before == 0) m.stream = streams_;
+    if (impostor && before == 0) m.gone = spoil(m);  // it may have taken the place: then it dies
+    const StreamId stream = in.stream;
+    feed(in);
+    if (impostor) {
+      bad_ = true;
+      bad_ids_.insert(in.hello.member_id());
+      feed(StreamEnded{stream, "the impostor goes"});
+      m.stream = before;
+    }
+  }
+
+  void beat_all() {
+    for (Member& m : members_) {
+      if (m.stream == 0 || m.frozen) continue;
+      v1::MemberMessage message;
+      v1::Heartbeat& beat = *message.mutable_heartbeat();
+      beat.set_generation(static_cast<std::uint64_t>(generation_));
+      beat.set_phase(core_->state() == JobState::kDraining || rng_.below(4) == 0 ? v1::WAITING
+                                                                                 : v1::TRAINING);
+      beat.set_step(static_cast<std::int64_t>(rng_.below(100)));
+      feed(Received{{m.stream}, message});
+    }
+  }
+
+  void die(Member& m) {
+    if (m.stream == 0) return;
+    m.gone = spoil(m);
+    const StreamId stream{std::exchange(m.stream, 0)};
+    const PodFact fact{m.role, m.index, m.id(), {}, 9, ""};
+    const bool fact_first = rng_.below(2) == 0;
+    if (fact_first) feed(fact);
+    feed(StreamEnded{stream, "reset"});
+    if (!fact_first && rng_.below(2) == 0) feed(fact);
+  }
+
+  void fail(Member& m) {
+    if (m.stream == 0 || m.frozen) return;
+    m.gone = spoil(m);
+    v1::MemberMessage message;
+    message.mutable_leaving()->set_outcome(rng_.below(2) == 0 ? v1::Leaving::FAILED : v1::Leaving::STOPPED);
+    feed(Received{{std::exchange(m.stream, 0)}, message});
+  }
+
+  // Reports come from the living only about those that really are bad, or rarely about anybody.
+  void blame(Member& by, Member& whom) {
+    if (by.stream == 0 || by.frozen || (!whom.ever_bad && rng_.below(4) != 0)) return;
+    if (!whom.ever_bad) false_blame_ = bad_ = true;
+    v1::MemberMessage message;
+    message.mutable_peer_fault()->set_generation(static_cast<std::uint64_t>(generation_));
+    message.mutable_peer_fault()->set_peer_member_id(whom.id());
+    feed(Received{{by.stream}, message});
+  }
+
+  void garbage(Member& m) {
+    if (m.stream == 0 || m.frozen || rng_.below(4) != 0) return;
+    m.gone = spoil(m);
+    v1::MemberMessage message;
+    if (rng_.below(2) == 0)
+      message.mutable_heartbeat()->set_generation(static_cast<std::uint64_t>(generation_) + 1 +
+                                                  rng_.below(3));
+    feed(Received{{m.stream}, message});
+    m.stream = 0;
+  }
+
+  void feed(const Input& input) {
+    const Effects effects = core_->step(input, now_);
+    std::set<std::uint64_t> closed;
+    for (const StreamId& stream : effects.close)
+      EXPECT_TRUE(closed.insert(stream.value).second) << "closed twice";
+    for (const Send& send : effects.send) check_send(send);
+    if (effects.view) check_view(*effects.view);
+    if (effects.verdict) check_verdict(*effects.verdict);
+    for (Member& m : members_) {
+      if (closed.contains(m.stream) && !is_final(core_->state()))
+        m.gone = spoil(m), m.stream = 0, m.frozen = false;
+    }
+  }
+
+  void check_send(const Send& send) {
+    EXPECT_NE(send.stream.value, 0u);
+    if (!send.message.has_view()) return;
+    const v1::View& view = send.message.view();
+    const auto [it, first] = sent_.emplace(view.generation(), view.SerializeAsString());
+    EXPECT_EQ(it->second, view.SerializeAsString()) << "two views of generation " << view.generation();
+  }
+
+  void check_view(const ViewRecord& view) {
+    ++views_;
+    EXPECT_GT(static_cast<std::int64_t>(view.generation.value), generation_);
+    generation_ = static_cast<std::int64_t>(view.generation.value);
+    EXPECT_EQ(view.members.size(), members_.size());
+    EXPECT_EQ(std::set<std::string>(view.members.begin(), view.members.end()).size(), members_.size());
+    std::set<int> ranks;
+    for (const MemberReport& member : core_->report(now_).members) ranks.insert(member.rank);
+    EXPECT_EQ(ranks.size(), members_.size());
+    EXPECT_EQ(*ranks.begin(), 0);
+    EXPECT_EQ(*ranks.rbegin(), static_cast<int>(members_.size()) - 1);
+  }
+
+  void check_verdict(const Verdict& verdict) {
+    ++verdicts_;
+    if (verdict.kind == FaultKind::kMissing) return;
+    const std::string name = str_cat(role_name(verdict.role), "-", verdict.index);
+    for (const std::string& victim : verdict.victims)
+      EXPECT_NE(victim.substr(0, name.size() + 1), name + ":");
+    const bool reported_only = verdict.kind == FaultKind::kUnreachable && false_blame_;
+    EXPECT_TRUE(reported_only || bad_ids_.contains(verdict.member_id))
+        << verdict.message << ", as " << verdict.member_id;
+  }
+
+  Rng rng_;
+  bool survive_;
+  TimePoint now_{};
+  std::vector<Member> members_;
+  std::unique_ptr<CoordinatorCore> core_;
+  std::uint64_t streams_ = 0;
+  std::int64_t generation_ = 0;
+  std::map<std::uint64_t, std::string> sent_;
+  std::set<std::string> bad_ids_;  // of members that died, froze, failed, or broke the protocol
+  bool bad_ = false, false_blame_ = false;
+  int views_ = 0, verdicts_ = 0;
+};
+
+void run_worlds(bool survive) {
+  int views = 0, verdicts = 0;
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    SCOPED_TRACE(str_cat("seed ", seed));
+    World world(seed, survive);
+    world.run(survive ? 200 : 80);
+    views += world.views();
+    verdicts += world.verdicts();
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(views, 500);
+  EXPECT_GT(verdicts, 500);
+}
+
+TEST(CoreRandomTest, JobsThatFail) {
+  run_worlds(false);
+}
+TEST(CoreRandomTest, JobsThatGoOn) {
+  run_worlds(true);
+}
+
+// The judge alone, against every mix of evidence.
+TEST(JudgeTest, HardEvidenceOutweighsAndTheEarliestIsTheRoot) {
+  Rng rng(7, 1);
+  for (int round = 0; round < 5000; ++round) {
+    std::vector<Evidence> evidence;
+    std::vector<Accusation> accusations;
+    std::optional<std::pair<TimePoint, int>> earliest;
+    for (int slot = 0; slot < 5; ++slot) {
+      if (rng.below(3) != 0) continue;
+      const bool soft = rng.below(3) == 0;
+      const TimePoint since{milliseconds(rng.below(4))};
+      evidence.push_back({slot, soft ? FaultKind::kFailed : FaultKind::kDead, since, "seen", soft});
+      if (!soft && (!earliest || std::pair(since, slot) < *earliest)) earliest = {since, slot};
+    }
+    for (int slot = 0; slot < 5; ++slot) {
+      const int accused = static_cast<int>(rng.below(5));
+      if (rng.below(2) == 0 && accused != slot) accusations.push_back({slot, accused, "lost"});
+    }
+    const auto judgement = judge(evidence, accusations);
+    ASSERT_EQ(judgement.has_value(), !evidence.empty() || !accusations.empty());
+    if (!judgement) continue;
+    if (earliest) {
+      EXPECT_EQ(judgement->culprit, earliest->second) << "round " << round;
+    }
+    EXPECT_EQ(std::count(judgement->victims.begin(), judgement->victims.end(), judgement->culprit), 0);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::coordinator

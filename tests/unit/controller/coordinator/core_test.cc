@@ -1,0 +1,160 @@
+#include "controller/coordinator/core.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "controller/coordinator/core_hello.h"
+#include "tests/unit/controller/coordinator/script.h"
+
+namespace paceline::coordinator {
+namespace {
+
+const std::filesystem::path kFolder =
+    std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/unit/controller/coordinator/testdata";
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> transcripts() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder))
+    names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class TranscriptTest : public ::testing::TestWithParam<std::string> {};
+
+// With PACELINE_UPDATE_TRANSCRIPTS set the files are written anew: read the difference before you commit it.
+TEST_P(TranscriptTest, HappensAsWritten) {
+  const std::filesystem::path path = kFolder / (GetParam() + ".txt");
+  const std::string expected = read(path), actual = run_transcript(expected);
+  if (std::getenv("PACELINE_UPDATE_TRANSCRIPTS") != nullptr) std::ofstream(path) << actual;
+  EXPECT_EQ(actual, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Core, TranscriptTest, ::testing::ValuesIn(transcripts()),
+                         [](const auto& info) { return info.param; });
+
+CoreConfig good() {
+  CoreConfig config;
+  config.job = "default/digits";
+  config.link_key = std::string(32, 'k');
+  config.roles = {{Role::kChief, 1}, {Role::kWorker, 3}};
+  return config;
+}
+
+TEST(ValidateTest, NamesWhatIsWrong) {
+  EXPECT_TRUE(validate(good()).ok());
+  struct Case {
+    const char* what;
+    void (*spoil)(CoreConfig&);
+  };
+  const Case cases[] = {
+      {"name", [](CoreConfig& c) { c.job = ""; }},
+      {"link key", [](CoreConfig& c) { c.link_key = "short"; }},
+      {"chiefs", [](CoreConfig& c) { c.roles[0].count = 2; }},
+      {"ps",
+       [](CoreConfig& c) {
+         c.roles.push_back({Role::kServer, 1});
+       }},
+      {"twice",
+       [](CoreConfig& c) {
+         c.roles.push_back({Role::kWorker, 1});
+       }},
+      {"workers", [](CoreConfig& c) { c.roles[1].count = -1; }},
+      {"members", [](CoreConfig& c) { c.roles = {}; }},
+      {"members", [](CoreConfig& c) { c.roles[1].count = kMaxMembers; }},
+      {"grace", [](CoreConfig& c) { c.grace = Duration(-1); }},
+      {"heartbeat timeout", [](CoreConfig& c) { c.heartbeat_timeout = c.heartbeat_interval; }},
+      {"duration", [](CoreConfig& c) { c.form_timeout = Duration::zero(); }},
+      {"policy", [](CoreConfig& c) { c.on_member_lost = nullptr; }},
+  };
+  for (const Case& c : cases) {
+    CoreConfig config = good();
+    c.spoil(config);
+    const absl::Status status = validate(config);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.what;
+    EXPECT_NE(std::string(status.message()).find(c.what), std::string::npos) << std::string(status.message());
+  }
+}
+
+TEST(CoreTest, LongNamesAndAddressesAreRefused) {
+  struct Case {
+    const char* field;
+    void (*spoil)(v1::Hello&);
+  };
+  const Case cases[] = {
+      {"member_id", [](v1::Hello& h) { h.set_member_id(""); }},
+      {"member_id", [](v1::Hello& h) { h.set_member_id(std::string(257, 'x')); }},
+      {"pod", [](v1::Hello& h) { h.set_pod(std::string(257, 'x')); }},
+      {"host_id", [](v1::Hello& h) { h.set_host_id(std::string(257, 'x')); }},
+      {"local_socket", [](v1::Hello& h) { h.mutable_address()->set_local_socket(std::string(257, 'x')); }},
+      {"address.tcp", [](v1::Hello& h) { h.mutable_address()->add_tcp(""); }},
+      {"address.tcp",
+       [](v1::Hello& h) {
+         for (int i = 0; i < 17; ++i) h.mutable_address()->add_tcp("a:1");
+       }},
+      {"no such role", [](v1::Hello& h) { h.set_role(static_cast<v1::RoleKind>(77)); }},
+  };
+  for (const Case& c : cases) {
+    v1::Hello hello;
+    hello.set_protocol_version(kProtocolVersion);
+    hello.set_job("default/digits");
+    hello.set_member_id("a");
+    c.spoil(hello);
+    EXPECT_NE(hello_error(hello, good()).find(c.field), std::string::npos) << hello_error(hello, good());
+  }
+}
+
+TEST(CoreTest, AbsurdFiguresAreBroughtIntoRange) {
+  CoreConfig config = good();
+  config.roles = {{Role::kWorker, 1}};
+  CoordinatorCore core(config, TimePoint{});
+  v1::Hello hello;
+  hello.set_protocol_version(kProtocolVersion);
+  hello.set_job("default/digits");
+  hello.set_role(v1::ROLE_WORKER);
+  hello.set_member_id("a");
+  hello.set_held_step(INT64_MIN);
+  hello.set_held_generation(UINT64_MAX);
+  (void)core.step(Attached{{1}, hello}, TimePoint{});
+  TimePoint now{};
+  for (const std::int64_t value : {INT64_MAX, INT64_MIN, std::int64_t{-1}, INT64_MAX}) {
+    v1::MemberMessage message;
+    v1::Heartbeat& beat = *message.mutable_heartbeat();
+    beat.set_generation(core.report(now).generation.value);
+    beat.set_step(value);
+    beat.set_steps(value);
+    beat.set_samples(value);
+    beat.set_total_steps(value);
+    beat.set_weights_hash_step(value);
+    beat.set_phase(static_cast<v1::MemberPhase>(99));
+    beat.mutable_times()->set_step_ns(value);
+    beat.mutable_times()->set_checkpoint_ns(value);
+    beat.add_records()->set_step(value);
+    beat.add_evaluations()->set_since_start_ns(value);
+    beat.add_step_times()->set_compute_ns(value);
+    beat.add_step_time_steps(value);
+    now += std::chrono::milliseconds(100);
+    (void)core.step(Received{{1}, message}, now);
+    const Report report = core.report(now);
+    EXPECT_EQ(report.state, JobState::kRunning);
+    EXPECT_GE(report.step, 0);
+    EXPECT_GE(report.goodput, 0);
+    EXPECT_LE(report.goodput, 1);
+    EXPECT_GE(report.samples_per_second, 0);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::coordinator

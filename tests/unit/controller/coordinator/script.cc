@@ -1,0 +1,291 @@
+#include "tests/unit/controller/coordinator/script.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iomanip>
+#include <map>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "controller/coordinator/core.h"
+
+namespace paceline::coordinator {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+LossDecision next_view(const Verdict&) {
+  return {LossAction::kFormNextView, "the script's policy: go on"};
+}
+
+struct Line {
+  std::vector<std::string> words;
+  std::map<std::string, std::string> values;
+
+  explicit Line(const std::string& text) {
+    std::istringstream in(text);
+    for (std::string word; in >> word;) {
+      std::replace(word.begin(), word.end(), '_', ' ');
+      const auto equals = word.find('=');
+      if (equals == std::string::npos) {
+        words.push_back(word);
+      } else {
+        std::string key = word.substr(0, equals);
+        std::replace(key.begin(), key.end(), ' ', '_');
+        values[key] = word.substr(equals + 1);
+      }
+    }
+  }
+  std::string text(const std::string& key, const std::string& fallback = "") const {
+    const auto it = values.find(key);
+    return it == values.end() ? fallback : it->second;
+  }
+  std::int64_t number(const std::string& key, std::int64_t fallback = 0) const {
+    const auto it = values.find(key);
+    return it == values.end() ? fallback : std::strtoll(it->second.c_str(), nullptr, 10);
+  }
+  bool has(const std::string& key) const { return values.contains(key); }
+};
+
+Role role_of(const std::string& name) {
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    if (name == role_name(role)) return role;
+  }
+  return static_cast<Role>(9);
+}
+
+StreamId stream_of(const std::string& word) {
+  return {static_cast<std::uint64_t>(std::strtoull(word.c_str() + 1, nullptr, 10))};
+}
+
+std::string seconds(Duration duration) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(2) << std::chrono::duration<double>(duration).count() << "s";
+  return out.str();
+}
+
+class Player {
+ public:
+  std::string play(const Line& line) {
+    out_.str("");
+    const std::string& command = line.words[0];
+    if (command == "job") {
+      make(line);
+    } else if (command == "wait" || command == "away") {
+      pass(milliseconds(std::atoi(line.words[1].c_str())), command == "wait");
+    } else if (command == "alive") {
+      alive_.assign(line.words.begin() + 1, line.words.end());
+    } else if (command == "report") {
+      print(core_->report(now_));
+    } else {
+      feed(input(line));
+    }
+    return out_.str();
+  }
+
+ private:
+  void make(const Line& line) {
+    CoreConfig config;
+    config.job = "default/digits";
+    config.link_key = std::string(32, 'k');
+    config.roles = {{Role::kChief, static_cast<int>(line.number("chief"))},
+                    {Role::kWorker, static_cast<int>(line.number("worker"))}};
+    config.form_timeout = milliseconds(line.number("form", 10000));
+    if (line.text("policy") == "next") config.on_member_lost = next_view;
+    PL_CHECK(validate(config).ok(), "the script's job");
+    core_ = std::make_unique<CoordinatorCore>(config, now_);
+  }
+
+  void pass(Duration time, bool listening) {
+    const TimePoint until = now_ + time;
+    if (!listening) now_ = until;
+    while (now_ < until) {
+      now_ += milliseconds(50);
+      if ((now_.time_since_epoch() % milliseconds(200)) == Duration::zero()) {
+        for (const std::string& stream : alive_) feed(input(last_beat(stream)));
+      }
+      feed(Tick{});
+    }
+  }
+
+  Line last_beat(const std::string& stream) const {
+    const auto it = beats_.find(stream);
+    return it != beats_.end() ? it->second : Line("beat " + stream + " gen=" + std::to_string(generation_));
+  }
+
+  Input input(const Line& line) {
+    const std::string& command = line.words[0];
+    if (command == "stop") return Stop{line.words[1]};
+    if (command == "pod") {
+      PodFact fact{role_of(line.words[1]),
+                   std::atoi(line.words[2].c_str()),
+                   line.text("pod", "pod-" + line.words[1] + line.words[2]),
+                   {},
+                   {},
+                   line.text("reason")};
+      if (line.has("exit")) fact.exit_code = static_cast<int>(line.number("exit"));
+      if (line.has("signal")) fact.signal = static_cast<int>(line.number("signal"));
+      return fact;
+    }
+    const StreamId stream = stream_of(line.words[1]);
+    if (command == "end") return StreamEnded{stream, line.text("reason")};
+    if (command == "hello") return Attached{stream, hello(line)};
+    v1::MemberMessage message;
+    if (command == "beat") *message.mutable_heartbeat() = heartbeat(line);
+    if (command == "again") message.mutable_hello();
+    if (command == "fault") {
+      message.mutable_peer_fault()->set_peer_member_id(line.words[2]);
+      message.mutable_peer_fault()->set_generation(
+          static_cast<std::uint64_t>(line.number("gen", generation_)));
+      message.mutable_peer_fault()->set_reason(line.text("reason", "connection reset"));
+    }
+    if (command == "leave") {
+      const std::map<std::string, v1::Leaving::Outcome> outcomes = {{"finished", v1::Leaving::FINISHED},
+                                                                    {"failed", v1::Leaving::FAILED},
+                                                                    {"stopped", v1::Leaving::STOPPED}};
+      message.mutable_leaving()->set_outcome(outcomes.at(line.words[2]));
+      message.mutable_leaving()->set_reason(line.text("reason"));
+      message.mutable_leaving()->set_model_path(line.text("model"));
+      message.mutable_leaving()->set_follows(line.number("follows") != 0);
+    }
+    if (command == "checkpoint") {
+      message.mutable_checkpoint()->set_step(line.number("step"));
+      message.mutable_checkpoint()->set_path(line.text("path"));
+    }
+    return Received{stream, message};
+  }
+
+  v1::Hello hello(const Line& line) const {
+    const std::string &role = line.words[2], &index = line.words[3];
+    v1::Hello hello;
+    hello.set_protocol_version(static_cast<std::uint32_t>(line.number("version", 1)));
+    hello.set_member_id(line.text("id", role + index));
+    hello.set_job(line.text("job", "default/digits"));
+    hello.set_role(static_cast<v1::RoleKind>(role_of(role)));
+    hello.set_index(static_cast<std::uint32_t>(std::atoi(index.c_str())));
+    hello.set_pod(line.text("pod", "pod-" + role + index));
+    hello.set_host("host-a");
+    hello.set_pid(100 + std::atoi(index.c_str()));
+    hello.set_held_generation(static_cast<std::uint64_t>(line.number("held")));
+    hello.set_held_step(line.number("held_step"));
+    return hello;
+  }
+
+  v1::Heartbeat heartbeat(const Line& line) {
+    v1::Heartbeat beat;
+    beat.set_generation(static_cast<std::uint64_t>(line.number("gen", generation_)));
+    beat.set_step(line.number("step"));
+    beat.set_steps(line.number("steps"));
+    beat.mutable_times()->set_step_ns(line.number("step_ms") * line.number("steps") * 1'000'000);
+    beat.set_samples(line.number("samples"));
+    beat.set_total_steps(line.number("total"));
+    v1::MemberPhase phase = v1::TRAINING;
+    (void)v1::MemberPhase_Parse(line.text("phase", "TRAINING"), &phase);
+    beat.set_phase(phase);
+    beat.set_weights_hash(static_cast<std::uint64_t>(line.number("hash")));
+    beat.set_weights_hash_step(line.number("hash_step"));
+    for (int i = 0; i < line.number("records"); ++i) {
+      v1::StepRecord& record = *beat.add_records();
+      record.set_step(line.number("step") - line.number("records") + i + 1);
+      record.set_loss(0.5);
+    }
+    for (int i = 0; i < line.number("times"); ++i) {
+      beat.add_step_times();
+      beat.add_step_time_steps(i + 1);
+    }
+    Line repeated("beat " + line.words[1]);
+    for (const char* key : {"gen", "phase", "step", "samples"}) {
+      if (line.has(key)) repeated.values[key] = line.text(key);
+    }
+    beats_.insert_or_assign(line.words[1], repeated);
+    return beat;
+  }
+
+  void feed(const Input& input) { print(core_->step(input, now_)); }
+
+  std::ostream& at() { return out_ << std::setw(6) << now_.time_since_epoch() / milliseconds(1) << "  "; }
+
+  void print(const Effects& effects) {
+    for (const std::string& reason : effects.reasons) at() << reason << "\n";
+    for (const Send& send : effects.send)
+      at() << "-> s" << send.stream.value << " " << describe(send.message) << "\n";
+    for (const StreamId& stream : effects.close) at() << "-- s" << stream.value << " closed\n";
+    if (effects.view) {
+      generation_ = static_cast<std::int64_t>(effects.view->generation.value);
+      beats_.clear();
+      at() << "VIEW " << generation_ << ":";
+      for (const std::string& member : effects.view->members) out_ << " " << member;
+      out_ << ", first step " << effects.view->first_step << "\n";
+    }
+    for (const StepRecord& record : effects.steps) at() << "record of step " << record.step << "\n";
+    for (const MemberSteps& steps : effects.member_steps)
+      at() << "times of " << steps.steps.size() << " steps, rank " << steps.rank << "\n";
+    for (const CheckpointRecord& c : effects.checkpoints)
+      at() << "checkpoint of step " << c.step << " in " << c.path << "\n";
+    if (effects.verdict) {
+      at() << "VERDICT " << fault_kind_name(effects.verdict->kind) << ": " << effects.verdict->message
+           << "\n";
+      for (const std::string& victim : effects.verdict->victims) at() << "  victim " << victim << "\n";
+    }
+  }
+
+  static std::string describe(const v1::CoordinatorMessage& message) {
+    switch (message.kind_case()) {
+      case v1::CoordinatorMessage::kWelcome:
+        return "Welcome";
+      case v1::CoordinatorMessage::kView:
+        return str_cat("View ", message.view().generation(), " of ", message.view().members_size());
+      case v1::CoordinatorMessage::kDrain:
+        return str_cat("Drain ", message.drain().generation());
+      case v1::CoordinatorMessage::kEvict:
+        if (message.evict().discard()) return "Evict (discard)";
+        return message.evict().job_finished() ? "Evict (job finished)" : "Evict";
+      case v1::CoordinatorMessage::KIND_NOT_SET:
+        break;
+    }
+    return "?";
+  }
+
+  void print(const Report& report) {
+    at() << job_state_name(report.state) << " " << report.generation.value << ": " << report.reason << "\n";
+    for (const MemberReport& m : report.members) {
+      at() << "  " << role_name(m.role) << "-" << m.index << " rank " << m.rank
+           << (m.attached ? " attached" : "") << (m.left ? " left" : "") << ", " << phase_name(m.phase)
+           << ", step " << m.step << ", silent " << seconds(m.silent) << "\n";
+    }
+    at() << "  step " << report.step << "/" << report.total_steps << ", " << report.samples << " samples, "
+         << static_cast<int>(report.samples_per_second + 0.5) << "/s, eta "
+         << (report.eta ? seconds(*report.eta) : "-") << ", elapsed " << seconds(report.elapsed)
+         << ", goodput " << static_cast<int>(report.goodput * 100 + 0.5) << " %\n";
+    if (report.weights_checked_step > 0)
+      at() << "  weights are equal at step " << report.weights_checked_step << "\n";
+    if (!report.model_path.empty()) at() << "  model " << report.model_path << "\n";
+  }
+
+  std::unique_ptr<CoordinatorCore> core_;
+  TimePoint now_{};
+  std::int64_t generation_ = 0;
+  std::vector<std::string> alive_;
+  std::map<std::string, Line> beats_;
+  std::ostringstream out_;
+};
+
+}  // namespace
+
+std::string run_transcript(const std::string& transcript) {
+  std::istringstream in(transcript);
+  std::string result;
+  Player player;
+  for (std::string line; std::getline(in, line);) {
+    const bool command = line.rfind("> ", 0) == 0;
+    if (command || line.empty() || line[0] == '#') result += line + "\n";
+    if (command) result += player.play(Line(line.substr(2)));
+  }
+  return result;
+}
+
+}  // namespace paceline::coordinator

@@ -1,0 +1,133 @@
+#include "controller/lease/leader_elector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_clock.h"
+
+namespace paceline::lease {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Duration kPatience = seconds(60);
+
+class MemoryLease final : public LeaseStore {
+ public:
+  absl::StatusOr<std::optional<Seen>> read() override {
+    auto state = state_.lock();
+    if (!state->error.ok()) return state->error;
+    return state->stored;
+  }
+  absl::StatusOr<Seen> write(const ElectionCore::Write& write) override {
+    bool held = true;
+    auto state = state_.lock_when([](const State& s) { return !s.hang; }, kPatience, &held);
+    if (!state->error.ok()) return state->error;
+    if (write.version.empty() ? state->stored.has_value()
+                              : !state->stored || state->stored->version != write.version) {
+      return absl::AbortedError("conflict");
+    }
+    state->stored = Seen{write.record, std::to_string(++state->version)};
+    return *state->stored;
+  }
+  struct State {
+    std::optional<Seen> stored;
+    std::uint64_t version = 0;
+    absl::Status error;
+    bool hang = false;
+  };
+  Guarded<State> state_;
+};
+
+class LeaderElectorTest : public ::testing::Test {
+ protected:
+  struct Heard {
+    bool leading = false;
+    std::string lost;
+    std::vector<std::string> holders;
+  };
+  // Waits are over at once, and the clock has moved on by them.
+  LeaderElector::Pause pause() {
+    return [this](Duration time, const std::stop_token& stop) {
+      clock_.advance(time);
+      return !stop.stop_requested();
+    };
+  }
+  ElectionCallbacks callbacks() {
+    return {.on_leading = [this] { heard_.lock()->leading = true; },
+            .on_lost = [this](const std::string& reason) { heard_.lock()->lost = reason; },
+            .on_holder = [this](const std::string& who) { heard_.lock()->holders.push_back(who); }};
+  }
+  template <typename Condition>
+  bool wait_for(Condition condition) {
+    bool held = false;
+    (void)heard_.lock_when(condition, kPatience, &held);
+    return held;
+  }
+
+  testing::FakeClock clock_;
+  MemoryLease lease_;
+  Guarded<Heard> heard_;
+};
+
+TEST_F(LeaderElectorTest, LeadsAndReleases) {
+  LeaderElector elector({.identity = "me"}, lease_, clock_, 1, pause(), callbacks());
+  elector.start();
+  ASSERT_TRUE(wait_for([](const Heard& h) { return h.leading; }));
+  EXPECT_TRUE(elector.release().ok());
+  EXPECT_FALSE(elector.leads());
+  EXPECT_EQ(lease_.state_.lock()->stored->record.holder, "");
+  EXPECT_EQ(lease_.state_.lock()->stored->record.duration_seconds, 1);
+  EXPECT_EQ(heard_.lock()->lost, "") << "a release is no loss";
+  EXPECT_THAT(heard_.lock()->holders, ::testing::ElementsAre("me"));
+}
+
+TEST_F(LeaderElectorTest, TakesOverFromOneThatIsGone) {
+  lease_.state_.lock()->stored = Seen{{.holder = "gone", .duration_seconds = 15}, "0"};
+  LeaderElector elector({.identity = "me"}, lease_, clock_, 1, pause(), callbacks());
+  const TimePoint before = clock_.now();
+  elector.start();
+  ASSERT_TRUE(wait_for([](const Heard& h) { return h.leading; }));
+  EXPECT_GE(clock_.now() - before, seconds(15));
+  EXPECT_EQ(heard_.lock()->holders.front(), "gone");
+}
+
+TEST_F(LeaderElectorTest, FailingRenewalsAreALoss) {
+  LeaderElector elector({.identity = "me"}, lease_, clock_, 1, pause(), callbacks());
+  elector.start();
+  ASSERT_TRUE(wait_for([](const Heard& h) { return h.leading; }));
+  lease_.state_.lock()->error = absl::UnavailableError("the server is on fire");
+  ASSERT_TRUE(wait_for([](const Heard& h) { return !h.lost.empty(); }));
+  EXPECT_FALSE(elector.leads());
+}
+
+TEST_F(LeaderElectorTest, ARenewalThatHangsIsALoss) {
+  LeaderElector elector({.identity = "me"}, lease_, clock_, 1, pause(), callbacks());
+  elector.start();
+  ASSERT_TRUE(wait_for([](const Heard& h) { return h.leading; }));
+  lease_.state_.lock()->hang = true;
+  clock_.advance(seconds(11));
+  ASSERT_TRUE(wait_for([](const Heard& h) { return !h.lost.empty(); }));
+  EXPECT_FALSE(elector.leads());
+  lease_.state_.lock()->hang = false;  // lets the thread end
+}
+
+TEST_F(LeaderElectorTest, TheSecondReplicaFollowsTheFirstOne) {
+  LeaderElector first({.identity = "first"}, lease_, clock_, 1, pause(), {});
+  first.start();
+  bool held = false;
+  (void)lease_.state_.lock_when([](const MemoryLease::State& s) { return s.stored.has_value(); }, kPatience,
+                                &held);
+  ASSERT_TRUE(held);
+  ASSERT_TRUE(first.release().ok());
+  LeaderElector second({.identity = "second"}, lease_, clock_, 2, pause(), callbacks());
+  second.start();
+  ASSERT_TRUE(wait_for([](const Heard& h) { return h.leading; }));
+  EXPECT_EQ(lease_.state_.lock()->stored->record.transitions, 1);
+}
+
+}  // namespace
+}  // namespace paceline::lease

@@ -1,0 +1,318 @@
+#include "controller/plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controller/plan/rules.h"
+#include "tests/unit/controller/plan/world.h"
+
+namespace paceline::plan {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(PlanTest, AFreshJobGetsItsPods) {
+  const Observed world = make_world(1, 3);
+  const Plan made = plan(world);
+  const auto created = actions_of<CreatePod>(made);
+  ASSERT_THAT(created, SizeIs(4));
+  EXPECT_EQ(created[0].spec.name, "fashion-chief-0-0");
+  EXPECT_EQ(created[3].spec.name, "fashion-worker-2-0");
+  EXPECT_EQ(made.status.phase, api::Phase::kStarting);
+  EXPECT_EQ(made.status.start_time, world.now);
+  EXPECT_FALSE(made.done);
+}
+
+TEST(PlanTest, ManyPodsStartInDoublingBatches) {
+  Observed world = make_world(0, 256);
+  std::vector<std::size_t> batches;
+  for (int i = 0; i < 20; ++i) {
+    const Plan made = plan(world);
+    const auto created = actions_of<CreatePod>(made);
+    if (created.empty()) break;
+    batches.push_back(created.size());
+    const bool more = world.pods.size() + created.size() < 256;
+    EXPECT_EQ(made.requeue_after == Duration::zero(), more);
+    apply(made, world);
+  }
+  EXPECT_THAT(batches, ::testing::ElementsAre(4, 4, 8, 16, 32, 64, 64, 64));
+}
+
+TEST(PlanTest, NothingToDoForAJobThatRuns) {
+  const Observed world = make_running_world(1, 3);
+  const Plan made = plan(world);
+  EXPECT_THAT(made.actions, IsEmpty());
+  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
+  EXPECT_EQ(made.status.view.generation.value, 1u);
+  EXPECT_EQ(made.status.view.size, 4);
+  EXPECT_THAT(made.status.members, SizeIs(4));
+  EXPECT_EQ(made.status.members[2].rank, 2);
+  EXPECT_EQ(made.status.members[2].phase, "Training");
+  EXPECT_EQ(made.status.members[2].step, 120);
+  EXPECT_EQ(made.status.progress.step, 120);
+  EXPECT_EQ(made.requeue_after, world.limits.refresh);
+}
+
+TEST(PlanTest, WithoutACoordinatorAJobRunsWhenItsPodsDo) {
+  Observed world = make_world(0, 2);
+  world.report.reset();
+  apply(plan(world), world);
+  EXPECT_EQ(world.job.status.phase, api::Phase::kStarting);
+  advance(world);
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kRunning);
+  for (cluster::Pod& pod : world.pods) finish(world, pod, 0);
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
+}
+
+// ---- stop and delete
+
+TEST(PlanTest, StoppingDeletesInOrderThenAtOnce) {
+  Observed world = make_running_world(1, 2);
+  world.stop = Stop::kOrderly;
+  Plan made = plan(world);
+  auto deleted = actions_of<DeletePod>(made);
+  ASSERT_THAT(deleted, SizeIs(3));
+  EXPECT_EQ(deleted[0].grace, world.limits.stop_grace);
+  EXPECT_FALSE(deleted[0].uid.empty());
+  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
+  EXPECT_EQ(made.status.reason, "Stopped");
+  EXPECT_EQ(made.status.message, "the user stops the job");
+  EXPECT_FALSE(made.done);
+  apply(made, world);
+  EXPECT_THAT(actions_of<DeletePod>(plan(world)), IsEmpty()) << "they are being deleted";
+  world.stop = Stop::kNow;
+  deleted = actions_of<DeletePod>(plan(world));
+  ASSERT_THAT(deleted, SizeIs(3));
+  EXPECT_EQ(deleted[0].grace, 0s);
+  advance(world);
+  made = plan(world);
+  EXPECT_TRUE(made.done);
+  EXPECT_THAT(made.actions, IsEmpty());
+  EXPECT_EQ(made.status.members[0].phase, "Deleted");
+}
+
+TEST(PlanTest, AJobStoppedBeforeItBeganIsDone) {
+  Observed world = make_world(1, 2);
+  world.stop = Stop::kOrderly;
+  const Plan made = plan(world);
+  EXPECT_TRUE(made.done);
+  EXPECT_THAT(actions_of<CreatePod>(made), IsEmpty());
+  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
+}
+
+TEST(PlanTest, ADeletedJobLosesItsPods) {
+  Observed world = make_running_world(1, 2);
+  world.deleted = true;
+  EXPECT_THAT(actions_of<DeletePod>(plan(world)), SizeIs(3));
+}
+
+TEST(PlanTest, StoppingAJobThatIsOverLetsItSucceed) {
+  Observed world = make_running_world(0, 2);
+  world.report->phase = ReportPhase::kFinished;
+  world.stop = Stop::kOrderly;
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
+}
+
+// ---- deadline
+
+TEST(PlanTest, TheDeadline) {
+  Observed world = make_running_world(0, 2);
+  world.job.spec.run_policy.active_deadline_seconds = 600;
+  world.now = *world.job.status.start_time + 599'500ms;
+  EXPECT_EQ(plan(world).requeue_after, 500ms);
+  world.now += 500ms;
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
+  EXPECT_EQ(made.status.reason, "DeadlineExceeded");
+  EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(2));
+  world.report->phase = ReportPhase::kFinished;
+  EXPECT_NE(plan(world).status.phase, api::Phase::kFailed) << "training was over in time";
+}
+
+// ---- failure
+
+TEST(PlanTest, AKilledPodFailsTheJobWhenNoVerdictComes) {
+  Observed world = make_running_world(1, 2);
+  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL);
+  Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kRunning) << "the coordinator may know better";
+  EXPECT_EQ(made.requeue_after, world.limits.verdict_grace);
+  EXPECT_THAT(made.actions, IsEmpty());
+  world.now += world.limits.verdict_grace;
+  made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
+  EXPECT_EQ(made.status.reason, "MemberKilled");
+  EXPECT_EQ(made.status.message,
+            "worker-1 (pod fashion-worker-1-0, pid 4001) was killed by signal 9 (SIGKILL) at step 120");
+  ASSERT_TRUE(made.blamed.has_value());
+  EXPECT_EQ(made.blamed->spec.name, "fashion-worker-1-0");
+  EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(2)) << "the dead one stays for its log";
+  ASSERT_THAT(actions_of<RecordEvent>(made), SizeIs(1));
+  EXPECT_TRUE(actions_of<RecordEvent>(made)[0].event.warning);
+}
+
+TEST(PlanTest, AVerdictWaitsForTheExitStatusOnlyBriefly) {
+  Observed world = make_running_world(1, 2);
+  Culprit culprit;
+  culprit.role = Role::kWorker;
+  culprit.index = 0;
+  culprit.kind = CulpritKind::kDead;
+  culprit.age = 100ms;
+  world.report->culprit = culprit;
+  world.report->phase = ReportPhase::kFailed;
+  EXPECT_EQ(plan(world).requeue_after, 600ms);
+  kill(world, pod_of(world, Role::kWorker, 0), SIGBUS);
+  EXPECT_THAT(plan(world).status.message, HasSubstr("killed by signal 7 (SIGBUS)"));
+  pod_of(world, Role::kWorker, 0).phase = cluster::PodPhase::kRunning;
+  world.report->culprit->age = 700ms;
+  EXPECT_EQ(plan(world).status.reason, "MemberDied");
+  world.report->culprit->age = 0ms;
+  world.report->culprit->kind = CulpritKind::kFrozen;
+  EXPECT_EQ(plan(world).status.reason, "MemberFrozen") << "a frozen process ends only when we end it";
+}
+
+TEST(PlanTest, TheVerdictBeatsTheFirstExit) {
+  Observed world = make_running_world(1, 2);
+  finish(world, pod_of(world, Role::kChief, 0), 1, 1s);
+  Culprit culprit;
+  culprit.role = Role::kWorker;
+  culprit.index = 1;
+  culprit.kind = CulpritKind::kFrozen;
+  culprit.victims = {"chief-0: lost its link to worker-1"};
+  world.report->culprit = culprit;
+  const Plan made = plan(world);
+  EXPECT_EQ(made.blamed->spec.name, "fashion-worker-1-0");
+  EXPECT_THAT(made.status.message,
+              HasSubstr("worker-1 (pod fashion-worker-1-0, pid 4001) stopped answering"));
+  EXPECT_THAT(made.status.message, HasSubstr("as a consequence chief-0: lost its link to worker-1"));
+}
+
+TEST(PlanTest, ACommandThatCannotStartFailsAtOnce) {
+  Observed world = make_world(0, 2);
+  apply(plan(world), world);
+  finish(world, world.pods[0], 127);
+  world.pods[0].reason = "StartError";
+  world.pods[0].message = "no such file";
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.reason, "MemberNotStarted");
+  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
+}
+
+TEST(PlanTest, TheCoordinatorMayFailTheJobByItself) {
+  Observed world = make_running_world(0, 2);
+  world.report->phase = ReportPhase::kFailed;
+  world.report->reason = "loss is not finite";
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.reason, "TrainingFailed");
+  EXPECT_THAT(made.status.message, HasSubstr("step 120: loss is not finite"));
+}
+
+TEST(PlanTest, PodsThatCannotBeCreatedFailTheJob) {
+  Observed world = make_world(0, 2);
+  world.create_failure = CreateFailure{4, "fashion-worker-0-0", "the disk is full"};
+  EXPECT_THAT(actions_of<CreatePod>(plan(world)), SizeIs(2)) << "it is tried again";
+  world.create_failure->count = 5;
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.reason, "PodNotCreated");
+  EXPECT_THAT(made.status.message, HasSubstr("the disk is full"));
+  EXPECT_TRUE(made.done);
+}
+
+TEST(PlanTest, APodThatNeverJoinsFailsTheJob) {
+  Observed world = make_world(0, 2);
+  apply(plan(world), world);
+  advance(world);
+  advance(world);
+  std::erase_if(world.report->members, [](const auto& member) { return member.index == 1; });
+  world.report->phase = ReportPhase::kForming;
+  world.report->generation.value = 0;
+  world.now += world.limits.attach_timeout - 1s;
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kStarting);
+  world.now += 1s;
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.reason, "MemberMissing");
+  EXPECT_THAT(made.status.message, HasSubstr("worker-1"));
+}
+
+// ---- success
+
+TEST(PlanTest, SuccessWaitsForTheOthers) {
+  Observed world = make_running_world(1, 2);
+  world.report->phase = ReportPhase::kFinished;
+  world.report->model_path = "/run/model";
+  finish(world, pod_of(world, Role::kChief, 0), 0);
+  Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
+  EXPECT_THAT(made.actions, IsEmpty());
+  finish(world, pod_of(world, Role::kWorker, 0), 0);
+  finish(world, pod_of(world, Role::kWorker, 1), 0);
+  made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kSucceeded);
+  EXPECT_EQ(made.status.model, "/run/model");
+  EXPECT_EQ(made.status.completion_time, world.now);
+  EXPECT_TRUE(made.done);
+  EXPECT_EQ(made.requeue_after, std::nullopt);
+}
+
+TEST(PlanTest, ThoseThatStayAreEndedAfterTheGrace) {
+  Observed world = make_running_world(1, 1);
+  world.report->phase = ReportPhase::kFinished;
+  finish(world, pod_of(world, Role::kChief, 0), 0);
+  world.report->in_phase = world.limits.finish_grace;
+  const Plan made = plan(world);
+  ASSERT_THAT(actions_of<DeletePod>(made), SizeIs(1));
+  EXPECT_EQ(actions_of<DeletePod>(made)[0].name, "fashion-worker-0-0");
+  apply(made, world);
+  advance(world);
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
+  EXPECT_THAT(actions_of<CreatePod>(plan(world)), IsEmpty()) << "the deleted worker is not replaced";
+}
+
+TEST(PlanTest, ACrashAfterTheEndCostsAWarningOnly) {
+  Observed world = make_running_world(1, 1);
+  world.report->phase = ReportPhase::kFinished;
+  finish(world, pod_of(world, Role::kChief, 0), 0);
+  kill(world, pod_of(world, Role::kWorker, 0), SIGSEGV);
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kSucceeded);
+  EXPECT_THAT(made.status.message, HasSubstr("afterwards worker-0 was killed by signal 11"));
+}
+
+TEST(PlanTest, ExitCodesOfZeroAreNoSuccessWithoutTraining) {
+  Observed world = make_running_world(0, 2, 0);
+  for (cluster::Pod& pod : world.pods) finish(world, pod, 0);
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kRunning) << "the last report may be under way";
+  EXPECT_FALSE(plan(world).done);
+  world.now += world.limits.report_grace;
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
+  EXPECT_EQ(made.status.reason, "NotFinished");
+}
+
+TEST(PlanTest, PodsLeftOverOfAnEndedJobGo) {
+  Observed world = make_running_world(0, 2);
+  world.job.status.phase = api::Phase::kFailed;
+  const Plan made = plan(world);
+  EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(2));
+  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
+  EXPECT_THAT(actions_of<RecordEvent>(made), IsEmpty());
+}
+
+TEST(PlanTest, ConditionsTellTheStory) {
+  Observed world = make_running_world(0, 1);
+  world.report->phase = ReportPhase::kFinished;
+  finish(world, world.pods[0], 0);
+  const api::Status status = plan(world).status;
+  ASSERT_THAT(status.conditions, SizeIs(3));
+  EXPECT_EQ(status.conditions[1].type, "Running");
+  EXPECT_FALSE(status.conditions[1].status);
+  EXPECT_EQ(status.conditions[1].last_transition, world.now);
+  EXPECT_EQ(status.conditions[2].type, "Succeeded");
+  EXPECT_TRUE(status.conditions[2].status);
+}
+
+}  // namespace
+}  // namespace paceline::plan

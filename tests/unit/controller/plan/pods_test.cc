@@ -1,0 +1,83 @@
+#include "controller/plan/pods.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/plan/world.h"
+
+namespace paceline::plan {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+TEST(PodsTest, TheChiefComesFirstAndLeads) {
+  const auto job = make_job(1, 2);
+  const auto slots = desired_slots(job);
+  ASSERT_EQ(slots.size(), 3u);
+  EXPECT_EQ(slots[0].role, Role::kChief);
+  EXPECT_EQ(slots[2].index, 1);
+  EXPECT_EQ(leader_slot(job).role, Role::kChief);
+  EXPECT_EQ(leader_slot(make_job(0, 2)).role, Role::kWorker);
+  EXPECT_EQ(leader_slot(make_job(0, 2)).index, 0);
+}
+
+TEST(PodsTest, TheBuiltInWorkersPod) {
+  const Observed world = make_world(1, 3);
+  const cluster::PodSpec spec = pod_spec(world, desired_slots(world.job)[2]);
+  EXPECT_EQ(spec.name, "fashion-worker-1-0");
+  EXPECT_EQ(spec.ns, "default");
+  EXPECT_EQ(spec.job, "fashion");
+  EXPECT_EQ(spec.job_uid, "job-uid");
+  EXPECT_EQ(spec.threads, 2) << "8 cores for 4 pods";
+  EXPECT_THAT(spec.command, ElementsAre("/opt/paceline-worker"));
+  EXPECT_THAT(spec.env,
+              ElementsAre(Pair("PACELINE_COORDINATOR", "127.0.0.1:1234"), Pair("PACELINE_INDEX", "1"),
+                          Pair("PACELINE_JOB", "default/fashion"), Pair("PACELINE_POD", "fashion-worker-1-0"),
+                          Pair("PACELINE_ROLE", "worker"), Pair("PACELINE_THREADS", "2"),
+                          Pair("PACELINE_TOKEN", "secret token")));
+}
+
+TEST(PodsTest, Threads) {
+  struct Case {
+    int cores, workers;
+    double limit;
+    int threads;
+  };
+  for (const Case& c : {Case{8, 4, 0, 2}, Case{2, 16, 0, 1}, Case{7, 2, 0, 3}, Case{8, 4, 2, 2},
+                        Case{8, 4, 0.5, 1}, Case{8, 4, 2.5, 3}, Case{0, 1, 0, 1}, Case{8, 1, 1e300, 4096}}) {
+    Observed world = make_world(0, c.workers);
+    world.limits.cores = c.cores;
+    if (c.limit > 0) {
+      world.job.spec.replica_specs.worker->container.emplace();
+      world.job.spec.replica_specs.worker->container->cpu_limit = c.limit;
+    }
+    EXPECT_EQ(pod_spec(world, desired_slots(world.job)[0]).threads, c.threads)
+        << c.cores << " cores, limit " << c.limit;
+  }
+}
+
+TEST(PodsTest, TheTemplatesCommandPassesThrough) {
+  struct Case {
+    std::vector<std::string> command, args, expected;
+  };
+  for (const Case& c :
+       {Case{{}, {}, {"/opt/paceline-worker"}}, Case{{}, {"-v"}, {"/opt/paceline-worker", "-v"}},
+        Case{{"python3"}, {"a.py"}, {"python3", "a.py"}}, Case{{"/bin/x"}, {}, {"/bin/x"}},
+        Case{{"./x", "1"}, {"2"}, {"/jobs/./x", "1", "2"}}, Case{{"bin/x"}, {}, {"/jobs/bin/x"}}}) {
+    Observed world = make_world(0, 1);
+    world.limits.base_folder = "/jobs";
+    api::Container& container = world.job.spec.replica_specs.worker->container.emplace();
+    container.command = c.command;
+    container.args = c.args;
+    container.env = {{"OMP_NUM_THREADS", "3"}, {"PACELINE_TOKEN", "forged"}, {"PACELINE_INDEX", "9"}};
+    const cluster::PodSpec spec = pod_spec(world, desired_slots(world.job)[0]);
+    EXPECT_EQ(spec.command, c.expected);
+    EXPECT_EQ(spec.env.at("OMP_NUM_THREADS"), "3");
+    EXPECT_EQ(spec.env.at("PACELINE_TOKEN"), "secret token") << "ours can't be replaced";
+    EXPECT_EQ(spec.env.at("PACELINE_INDEX"), "0");
+  }
+}
+
+}  // namespace
+}  // namespace paceline::plan

@@ -1,0 +1,185 @@
+// What holds for any observed world, however odd.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "base/rng.h"
+#include "controller/plan/explain.h"
+#include "tests/unit/controller/plan/world.h"
+
+namespace paceline::plan {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kSeeds = 2000;
+constexpr int kRounds = 40;
+
+cluster::Pod random_pod(Rng& rng, const Observed& world, Role role, int index) {
+  cluster::Pod pod;
+  pod.spec = pod_spec(world, Slot{role, index,
+                                  role == Role::kChief ? &*world.job.spec.replica_specs.chief
+                                                       : &*world.job.spec.replica_specs.worker});
+  pod.uid = "uid-of-" + pod.spec.name;
+  pod.phase = static_cast<cluster::PodPhase>(rng.below(4));
+  pod.deleting = rng.below(6) == 0;
+  if (pod.phase != cluster::PodPhase::kPending)
+    pod.started = world.now - Duration(1s) * rng.below(100), pod.pid = 77;
+  if (pod.phase == cluster::PodPhase::kSucceeded) pod.exit_code = 0;
+  if (pod.phase == cluster::PodPhase::kFailed) {
+    if (rng.below(2) == 0)
+      pod.exit_code = 1 + static_cast<int>(rng.below(4));
+    else
+      pod.signal = 1 + static_cast<int>(rng.below(15));
+  }
+  if (pod.ended()) pod.finished = world.now - Duration(1ms) * rng.below(3000);
+  return pod;
+}
+
+Observed random_world(Rng& rng) {
+  Observed world = make_world(static_cast<int>(rng.below(2)), 1 + static_cast<int>(rng.below(12)));
+  world.stop = rng.below(5) == 0 ? static_cast<Stop>(rng.below(3)) : Stop::kNo;
+  world.deleted = rng.below(20) == 0;
+  world.job.status.phase = static_cast<api::Phase>(rng.below(5));
+  if (rng.below(2) == 0) world.job.spec.run_policy.active_deadline_seconds = 1 + rng.below(200);
+  if (rng.below(3) != 0) world.job.status.start_time = world.now - Duration(1s) * rng.below(300);
+  if (rng.below(10) == 0) world.create_failure = CreateFailure{static_cast<int>(rng.below(8)), "p", "e"};
+  for (const Slot& slot : desired_slots(world.job)) {
+    if (rng.below(3) != 0) world.pods.push_back(random_pod(rng, world, slot.role, slot.index));
+  }
+  if (rng.below(5) == 0) {
+    world.report.reset();
+    return world;
+  }
+  JobReport& report = *world.report;
+  report.phase = static_cast<ReportPhase>(rng.below(6));
+  report.in_phase = Duration(1s) * rng.below(30);
+  report.generation.value = rng.below(3);
+  report.progress.step = static_cast<Step>(rng.below(1000));
+  for (const cluster::Pod& pod : world.pods) {
+    if (rng.below(2) == 0) report.members.push_back({MemberId{pod.uid}, pod.spec.role, pod.spec.index});
+  }
+  if (rng.below(4) == 0) {
+    report.culprit.emplace();
+    report.culprit->index = static_cast<int>(rng.below(14));
+    report.culprit->kind = static_cast<CulpritKind>(rng.below(6));
+    report.culprit->age = Duration(1ms) * rng.below(2000);
+  }
+  return world;
+}
+
+template <typename Check>
+void for_random_worlds(Check check) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Rng rng(seed, 7);
+    Observed world = random_world(rng);
+    check(rng, world);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(PlanPropertiesTest, SameInputSamePlan) {
+  for_random_worlds([](Rng&, const Observed& world) {
+    const Plan a = plan(world), b = plan(Observed(world));
+    EXPECT_EQ(a.actions, b.actions);
+    EXPECT_EQ(a.status, b.status);
+    EXPECT_EQ(a.requeue_after, b.requeue_after);
+    EXPECT_EQ(explain(a), explain(b));
+  });
+}
+
+TEST(PlanPropertiesTest, EveryActionHasAReason) {
+  for_random_worlds([](Rng&, const Observed& world) {
+    for (const Action& action : plan(world).actions) {
+      std::visit([](const auto& each) { EXPECT_FALSE(each.reason.empty()); }, action);
+    }
+  });
+}
+
+TEST(PlanPropertiesTest, NothingIsCreatedForAJobThatIsNotToRun) {
+  for_random_worlds([](Rng&, const Observed& world) {
+    const Plan made = plan(world);
+    const bool over = world.stop != Stop::kNo || world.deleted || is_terminal(world.job.status.phase) ||
+                      (world.report && world.report->phase == ReportPhase::kFinished) ||
+                      is_terminal(made.status.phase);
+    EXPECT_TRUE(!over || actions_of<CreatePod>(made).empty());
+  });
+}
+
+TEST(PlanPropertiesTest, ThePhaseNeverGoesBackAndAnEndIsAnEnd) {
+  for_random_worlds([](Rng&, const Observed& world) {
+    const api::Phase before = world.job.status.phase, after = plan(world).status.phase;
+    EXPECT_GE(after, before);
+    EXPECT_TRUE(!is_terminal(before) || after == before);
+  });
+}
+
+TEST(PlanPropertiesTest, DeletionsNameAPodThatRuns) {
+  for_random_worlds([](Rng&, const Observed& world) {
+    for (const DeletePod& deletion : actions_of<DeletePod>(plan(world))) {
+      const bool found = std::ranges::any_of(world.pods, [&](const cluster::Pod& pod) {
+        return pod.uid == deletion.uid && pod.spec.name == deletion.name && !pod.ended();
+      });
+      EXPECT_TRUE(found) << deletion.name;
+    }
+  });
+}
+
+// A plan is made from a list in which some pods are still missing: at most the wanted ones exist, each once.
+TEST(PlanPropertiesTest, AStaleListMakesNoDuplicates) {
+  for_random_worlds([](Rng& rng, Observed& world) {
+    for (int round = 0; round < 8; ++round) {
+      Observed stale = world;
+      std::erase_if(stale.pods, [&](const cluster::Pod&) { return rng.below(2) == 0; });
+      const Plan made = plan(stale);
+      apply(made, world);
+      std::set<std::pair<Role, int>> slots;
+      for (const cluster::Pod& pod : world.pods) {
+        EXPECT_TRUE(slots.emplace(pod.spec.role, pod.spec.index).second) << pod.spec.name << " exists twice";
+      }
+      EXPECT_LE(slots.size(), desired_slots(world.job).size());
+      advance(world);
+    }
+  });
+}
+
+// Time goes on, deleted pods end, and whatever the world looked like, planning comes to rest.
+TEST(PlanPropertiesTest, PlansConverge) {
+  for_random_worlds([](Rng&, Observed& world) {
+    Plan last;
+    for (int round = 0; round < kRounds; ++round) {
+      last = plan(world);
+      apply(last, world);
+      advance(world);
+      world.now += 10s;
+      if (world.report) world.report->in_phase += 10s;
+      if (world.report && world.report->culprit) world.report->culprit->age += 10s;
+    }
+    const Plan rest = plan(world);
+    EXPECT_TRUE(rest.actions.empty()) << explain(rest);
+    if (is_terminal(rest.status.phase)) {
+      EXPECT_TRUE(rest.done);
+      EXPECT_TRUE(rest.status == world.job.status);
+    }
+  });
+}
+
+TEST(PlanPropertiesTest, WhatIsStoppedEnds) {
+  for_random_worlds([](Rng& rng, Observed& world) {
+    world.stop = rng.below(2) == 0 ? Stop::kOrderly : Stop::kNow;
+    bool done = false;
+    for (int round = 0; round < 4 && !done; ++round) {
+      const Plan made = plan(world);
+      done = made.done;
+      apply(made, world);
+      advance(world);
+    }
+    EXPECT_TRUE(done);
+  });
+}
+
+}  // namespace
+}  // namespace paceline::plan

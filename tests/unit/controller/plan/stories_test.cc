@@ -1,0 +1,151 @@
+// Random stories of jobs that restart, are suspended, resized and disturbed, planned from lists that may be
+// behind.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/rng.h"
+#include "controller/plan/explain.h"
+#include "tests/unit/controller/plan/world.h"
+
+namespace paceline::plan {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kSeeds = 400;
+constexpr int kRounds = 120;
+
+constexpr const char* kReasons[] = {"Error",        "OOMKilled",  "Evicted",
+                                    "NodeShutdown", "Preempting", "StartError"};
+
+class Story {
+ public:
+  explicit Story(std::uint64_t seed)
+      : rng_(seed, 11), world_(make_world(static_cast<int>(rng_.below(2)), 3)) {
+    auto& roles = world_.job.spec.replica_specs;
+    roles.worker->restart_policy = static_cast<api::RestartPolicy>(rng_.below(4));
+    if (roles.chief) roles.chief->restart_policy = static_cast<api::RestartPolicy>(rng_.below(4));
+    if (rng_.below(3) == 0)
+      roles.ps = api::ReplicaSpec{2, static_cast<api::RestartPolicy>(rng_.below(4)), {}};
+    if (rng_.below(3) == 0)
+      roles.evaluator = api::ReplicaSpec{1, static_cast<api::RestartPolicy>(rng_.below(4)), {}};
+    world_.job.spec.run_policy.backoff_limit = static_cast<std::int64_t>(rng_.below(20));
+    world_.job.spec.run_policy.clean_pod_policy = static_cast<api::CleanPodPolicy>(rng_.below(3));
+    world_.job.spec.run_policy.suspend = rng_.below(4) == 0;
+    if (rng_.below(3) == 0) world_.report.reset();
+    world_.limits.disruptions = 1 + static_cast<int>(rng_.below(30));
+  }
+
+  void tell() {
+    for (int round = 0; round < kRounds && !::testing::Test::HasFailure(); ++round) {
+      disturb();
+      pass();
+      if (rng_.below(2) == 0) advance(world_);
+      world_.now += Duration(1s) * rng_.below(30);
+    }
+    // Nothing more happens: it comes to rest.
+    world_.job.spec.run_policy.suspend = false;
+    for (int round = 0; round < 200; ++round) {
+      pass();
+      advance(world_);
+      world_.now += 5s;
+    }
+    const Plan rest = plan(world_);
+    EXPECT_TRUE(rest.actions.empty()) << explain(rest);
+    EXPECT_TRUE(is_terminal(rest.status.phase) || rest.status.phase == api::Phase::kRunning) << explain(rest);
+  }
+
+ private:
+  void disturb() {
+    if (rng_.below(3) != 0) return;
+    api::RunPolicy& policy = world_.job.spec.run_policy;
+    if (rng_.below(8) == 0) policy.suspend = !policy.suspend;
+    if (rng_.below(8) == 0)
+      world_.job.spec.replica_specs.worker->replicas = 1 + static_cast<std::int64_t>(rng_.below(5));
+    if (world_.pods.empty()) return;
+    cluster::Pod& pod = world_.pods[rng_.below(world_.pods.size())];
+    if (rng_.below(4) == 0) {
+      pod.deleting = true;
+    } else if (pod.phase == cluster::PodPhase::kRunning) {
+      const int codes[] = {1, 3, 137, 0};  // one that ends well before it joins is the coordinator's to judge
+      const bool trains = world_.job.status.phase == api::Phase::kRunning;
+      finish(world_, pod, codes[rng_.below(trains ? 4 : 3)], Duration(1ms) * rng_.below(3000));
+      if (pod.phase == cluster::PodPhase::kFailed) pod.reason = kReasons[rng_.below(std::size(kReasons))];
+    }
+  }
+
+  void pass() {
+    const Plan made = plan(world_);
+    check(made);
+    apply(made, world_);
+    std::map<std::pair<Role, int>, std::string> live;
+    for (const cluster::Pod& pod : world_.pods) {
+      if (pod.ended()) continue;
+      const auto [other, is_first] = live.emplace(std::pair(pod.spec.role, pod.spec.index), pod.spec.name);
+      EXPECT_TRUE(is_first) << pod.spec.name << " and " << other->second << " live";
+    }
+  }
+
+  void check(const Plan& made) {
+    const api::Status &before = world_.job.status, &after = made.status;
+    EXPECT_GE(after.restarts.attempt, before.restarts.attempt);
+    EXPECT_GE(after.restarts.total, before.restarts.total);
+    EXPECT_GE(after.restarts.by_cause.size(), before.restarts.by_cause.size());
+    std::int64_t sum = 0;
+    for (const api::RestartCount& each : after.restarts.by_cause) sum += each.count;
+    EXPECT_EQ(sum, after.restarts.total);
+    int exclusive = 0;
+    for (const api::Condition& each : after.conditions)
+      exclusive += each.status && each.type != "Created" ? 1 : 0;
+    const bool has_state = after.phase != api::Phase::kStarting && after.phase != api::Phase::kPending;
+    EXPECT_EQ(exclusive, has_state ? 1 : 0) << explain(made);
+    EXPECT_TRUE(!is_terminal(before.phase) || after.phase == before.phase);
+    const bool may_create = !is_terminal(after.phase) && after.phase != api::Phase::kSuspended &&
+                            after.restarts.attempt == before.restarts.attempt;
+    EXPECT_TRUE(may_create || actions_of<CreatePod>(made).empty()) << explain(made);
+  }
+
+  Rng rng_;
+  Observed world_;
+};
+
+TEST(StoriesTest, KeepTheirPromises) {
+  for (std::uint64_t seed = 1; seed <= kSeeds && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Story(seed).tell();
+  }
+}
+
+// Whatever part of the pods a list hides, and however old the job's copy is, no second pod of a place comes
+// to life: what the controller itself did it knows (Cluster::list_pods, JobStore::get).
+TEST(StoriesTest, AnOldListDoesNoHarm) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Rng rng(seed, 13);
+    Observed world = make_running_world(0, 3);
+    world.job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+    world.job.spec.run_policy.backoff_limit = 100;
+    for (int round = 0; round < 60; ++round) {
+      std::vector<cluster::Pod> seen = world.pods;  // before others' changes and the cluster's own
+      if (rng.below(4) == 0 && !world.pods.empty()) {
+        cluster::Pod& pod = world.pods[rng.below(world.pods.size())];
+        if (!pod.ended()) finish(world, pod, 137, 1s);
+      }
+      if (rng.below(2) == 0) advance(world);
+      Observed stale = world;
+      if (rng.below(2) == 0) stale.pods = seen;
+      apply(plan(stale), world);
+      std::map<int, int> live;
+      for (const cluster::Pod& pod : world.pods) live[pod.spec.index] += pod.ended() ? 0 : 1;
+      for (const auto& [index, count] : live)
+        EXPECT_LE(count, 1) << "worker-" << index << " in round " << round;
+      world.now += 5s;
+    }
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::plan

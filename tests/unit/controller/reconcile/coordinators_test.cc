@@ -1,0 +1,147 @@
+#include "controller/reconcile/coordinators.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controller/api/parse.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_cluster.h"
+
+namespace paceline::reconcile {
+namespace {
+
+using ::testing::SizeIs;
+
+constexpr char kText[] = R"(
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: fashion}
+spec:
+  replicaSpecs:
+    worker: {replicas: 2}
+  training:
+    model: {type: mlp, hidden: [8], classes: 2}
+    data: {format: csv, train: {inputs: train.csv}}
+    optimizer: {type: SGD, learningRate: 0.1}
+    globalBatchSize: 8
+    steps: 10
+)";
+
+// A cluster that keeps each job's first token, as Kubernetes does.
+class TokenCluster final : public cluster::Cluster {
+ public:
+  explicit TokenCluster(const Clock& clock) : rest_(clock) {}
+  absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override {
+    if (!failure_.ok()) return failure_;
+    return tokens_.try_emplace(job.job_uid, job.token).first->second;
+  }
+  absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override {
+    return rest_.create_pod(spec);
+  }
+  absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
+                          Duration grace) override {
+    return rest_.delete_pod(ns, name, uid, grace);
+  }
+  absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns,
+                                                      const std::string& job) override {
+    return rest_.list_pods(ns, job);
+  }
+  absl::Status record_event(const cluster::Event& event) override { return rest_.record_event(event); }
+  void watch(OnChange on_change) override { rest_.watch(std::move(on_change)); }
+  absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int lines) override {
+    return rest_.tail_log(pod, lines);
+  }
+  std::map<std::string, std::string> tokens_;
+  absl::Status failure_;
+
+ private:
+  testing::FakeCluster rest_;
+};
+
+class CoordinatorsTest : public ::testing::Test {
+ protected:
+  CoordinatorsTest() { begin(); }
+  void begin() {
+    coordinators_.reset();
+    CoordinatorsOptions options;
+    options.advertised = "paceline:7070";
+    auto started = Coordinators::start(std::move(options), cluster_, clock_, Logger::none(), {});
+    ASSERT_TRUE(started.ok()) << started.status();
+    coordinators_ = *std::move(started);
+  }
+  static StoredJob stored(std::string uid) {
+    api::Parsed parsed = api::parse_training_job(kText, "test");
+    EXPECT_TRUE(parsed.job) << api::render_diagnostics(parsed.diagnostics, kText);
+    return {.job = *parsed.job, .uid = std::move(uid)};
+  }
+  std::string token() { return coordinators_->pod_environment("default/fashion")["PACELINE_TOKEN"]; }
+
+  testing::FakeClock clock_;
+  TokenCluster cluster_{clock_};
+  std::unique_ptr<Coordinators> coordinators_;
+};
+
+TEST_F(CoordinatorsTest, AJobThatIsSeenHasOneCoordinator) {
+  EXPECT_FALSE(coordinators_->report("default/fashion"));
+  EXPECT_TRUE(coordinators_->pod_environment("default/fashion").empty());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
+  EXPECT_EQ(coordinators_->size(), 1u);
+  const auto report = coordinators_->report("default/fashion");
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->phase, plan::ReportPhase::kForming);
+  EXPECT_EQ(coordinators_->pod_environment("default/fashion")["PACELINE_COORDINATOR"], "paceline:7070");
+  EXPECT_EQ(token(), cluster_.tokens_["u1"]);
+  EXPECT_THAT(token(), SizeIs(64));
+  coordinators_->job_over("default/fashion");
+  coordinators_->job_over("default/fashion");
+  EXPECT_EQ(coordinators_->size(), 0u);
+}
+
+TEST_F(CoordinatorsTest, TheTokenOutlivesTheController) {
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
+  const std::string before = token();
+  begin();
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
+  EXPECT_EQ(token(), before);
+}
+
+TEST_F(CoordinatorsTest, AJobOfTheSameNameIsAnotherOne) {
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
+  const std::string before = token();
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u2")).ok());
+  EXPECT_EQ(coordinators_->size(), 1u);
+  EXPECT_NE(token(), before);
+}
+
+TEST_F(CoordinatorsTest, WhatIsOverHasNone) {
+  StoredJob deleted = stored("u1"), finished = stored("u2");
+  deleted.deleted = true;
+  finished.job.status.phase = api::Phase::kSucceeded;
+  EXPECT_TRUE(coordinators_->job_seen("default/fashion", deleted).ok());
+  EXPECT_TRUE(coordinators_->job_seen("default/fashion", finished).ok());
+  EXPECT_EQ(coordinators_->size(), 0u);
+}
+
+TEST_F(CoordinatorsTest, ASecretThatCanNotBeHadIsAnError) {
+  cluster_.failure_ = absl::PermissionDeniedError("no");
+  EXPECT_EQ(coordinators_->job_seen("default/fashion", stored("u1")).code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(coordinators_->size(), 0u);
+}
+
+TEST_F(CoordinatorsTest, APodsEndIsToldOnce) {
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
+  cluster::Pod pod;
+  pod.spec.name = "fashion-worker-1-0";
+  pod.spec.index = 1;
+  pod.uid = "p1";
+  pod.phase = cluster::PodPhase::kFailed;
+  pod.exit_code = 7;
+  coordinators_->pods_seen("default/fashion", {pod});
+  coordinators_->pods_seen("default/fashion", {pod});
+  EXPECT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kForming)
+      << "the verdict takes its time";
+}
+
+}  // namespace
+}  // namespace paceline::reconcile

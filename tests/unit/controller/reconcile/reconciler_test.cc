@@ -1,0 +1,351 @@
+#include "controller/reconcile/reconciler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "controller/reconcile/job_store.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_cluster.h"
+
+namespace paceline::reconcile {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr char kKey[] = "default/fashion";
+constexpr Duration kPatience = 20s;
+
+class FakeReports final : public ReportSource {
+ public:
+  std::optional<plan::JobReport> report(const std::string&) override { return *report_.lock(); }
+  void pods_seen(const std::string&, const std::vector<cluster::Pod>& pods) override {
+    *seen_.lock() = pods.size();
+  }
+  void stop(const std::string&, const std::string&) override { ++*stops_.lock(); }
+  std::map<std::string, std::string> pod_environment(const std::string&) override {
+    return {{"PACELINE_COORDINATOR", "127.0.0.1:1"}};
+  }
+  Guarded<std::optional<plan::JobReport>> report_{plan::JobReport{}};
+  Guarded<std::size_t> seen_{std::size_t{0}};
+  absl::Status job_seen(const std::string&, const StoredJob& job) override {
+    *attempt_.lock() = job.job.status.restarts.attempt;
+    return absl::OkStatus();
+  }
+  Guarded<int> stops_{0};
+  Guarded<std::int64_t> attempt_{std::int64_t{-1}};
+};
+
+// Counts what is written, and can fail.
+class CountingStore final : public JobStore {
+ public:
+  absl::StatusOr<StoredJob> get(const std::string& key) override {
+    PL_ASSIGN_OR_RETURN(StoredJob stored, store_.get(key));
+    edit_(stored.job);
+    return stored;
+  }
+  void edit(std::function<void(api::TrainingJob&)> edit) { edit_ = std::move(edit); }
+  absl::Status write_status(const std::string& key, const api::Status& status) override {
+    ++*writes_.lock();
+    PL_RETURN_IF_ERROR(*failure_.lock());
+    return store_.write_status(key, status);
+  }
+  absl::Status remove(const std::string& key, const std::string& uid) override {
+    return store_.remove(key, uid);
+  }
+  MemoryJobStore store_;
+  Guarded<int> writes_{0};
+  Guarded<absl::Status> failure_;
+
+ private:
+  std::function<void(api::TrainingJob&)> edit_ = [](api::TrainingJob&) {};
+};
+
+class ReconcilerTest : public ::testing::Test {
+ protected:
+  ReconcilerTest() {
+    StoredJob stored;
+    stored.uid = "job-uid";
+    stored.job.metadata.name = "fashion";
+    stored.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
+    stored.job.spec.replica_specs.worker = api::ReplicaSpec{1, {}, {}};
+    PL_CHECK(jobs_.store_.add(stored).ok(), "the store is empty");
+    limits_.worker_program = {"worker"};
+    limits_.cores = 2;
+    reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits_, Logger::none());
+  }
+  plan::Plan pass() {
+    auto plan = reconciler_->reconcile_once(kKey);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return *std::move(plan);
+  }
+  std::vector<std::string> pods() {
+    const std::vector<cluster::Pod> list = cluster_.list_pods("default", "fashion").value();
+    std::vector<std::string> names;
+    for (const cluster::Pod& pod : list) names.push_back(pod.spec.name);
+    return names;
+  }
+  api::Status status() { return jobs_.get(kKey)->job.status; }
+  void set_report(plan::ReportPhase phase, Step step = 0) {
+    auto report = reports_.report_.lock();
+    report->emplace().phase = phase;
+    (*report)->generation.value = 1;
+    (*report)->progress.step = step;
+  }
+  // Pods run and members train.
+  void bring_up() {
+    pass();
+    for (const std::string& name : pods()) cluster_.run(name);
+    set_report(plan::ReportPhase::kRunning);
+    pass();
+  }
+
+  testing::FakeClock clock_;
+  testing::FakeCluster cluster_{clock_};
+  CountingStore jobs_;
+  FakeReports reports_;
+  queue::WorkQueue queue_{clock_};
+  plan::Limits limits_;
+  std::optional<Reconciler> reconciler_;
+};
+
+TEST_F(ReconcilerTest, APassCreatesThePodsAndWritesTheStatus) {
+  pass();
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-0", "fashion-worker-0-0"));
+  EXPECT_EQ(status().phase, api::Phase::kStarting);
+  EXPECT_THAT(cluster_.events(), SizeIs(1));
+  const auto list = *cluster_.list_pods("default", "fashion");
+  EXPECT_EQ(list[0].spec.env.at("PACELINE_COORDINATOR"), "127.0.0.1:1");
+  EXPECT_EQ(list[0].spec.job_uid, "job-uid");
+}
+
+TEST_F(ReconcilerTest, WhatAJobHasOnceComesBeforeItsPodsAndIsLookedAfter) {
+  cluster_.refuse_objects(absl::FailedPreconditionError("service default/fashion exists"));
+  EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+  EXPECT_THAT(pods(), SizeIs(0)) << "no pod before its Service and Secret";
+  cluster_.refuse_objects(absl::OkStatus());
+  pass();
+  EXPECT_THAT(pods(), SizeIs(2));
+  ASSERT_FALSE(cluster_.ensured().empty());
+  EXPECT_EQ(cluster_.ensured().back().job, "fashion");
+  EXPECT_EQ(cluster_.ensured().back().job_uid, "job-uid");
+  bring_up();
+  const std::size_t before = cluster_.ensured().size();
+  pass();
+  EXPECT_GT(cluster_.ensured().size(), before) << "what somebody deleted comes back";
+}
+
+TEST_F(ReconcilerTest, PodsGetTheirRolesTemplate) {
+  StoredJob stored;
+  stored.uid = "job-uid";
+  stored.job.metadata.name = "templated";
+  stored.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
+  stored.job.spec.replica_specs.worker = api::ReplicaSpec{1, {}, {}};
+  stored.pod_templates[Role::kWorker] = R"({"spec": {}})";
+  ASSERT_TRUE(jobs_.store_.add(stored).ok());
+  ASSERT_TRUE(reconciler_->reconcile_once("default/templated").ok());
+  const auto list = *cluster_.list_pods("default", "templated");
+  ASSERT_THAT(list, SizeIs(2));
+  EXPECT_EQ(list[0].spec.pod_template, "");
+  EXPECT_EQ(list[1].spec.pod_template, R"({"spec": {}})");
+}
+
+TEST_F(ReconcilerTest, NothingIsDoneOrWrittenTwice) {
+  bring_up();
+  pass();
+  const int writes = *jobs_.writes_.lock();
+  for (int i = 0; i < 5; ++i) pass();
+  EXPECT_EQ(*jobs_.writes_.lock(), writes);
+  EXPECT_EQ(cluster_.creations(), 2);
+  EXPECT_THAT(cluster_.events(), SizeIs(2)) << "Starting, Running";
+  EXPECT_EQ(*reports_.seen_.lock(), 2u);
+}
+
+TEST_F(ReconcilerTest, ProgressIsWrittenOncePerInterval) {
+  bring_up();
+  clock_.advance(kProgressInterval);
+  int writes = *jobs_.writes_.lock();
+  set_report(plan::ReportPhase::kRunning, 10);
+  pass();
+  EXPECT_EQ(*jobs_.writes_.lock(), ++writes);
+  set_report(plan::ReportPhase::kRunning, 20);
+  const plan::Plan held = pass();
+  EXPECT_EQ(*jobs_.writes_.lock(), writes);
+  EXPECT_EQ(held.requeue_after, kProgressInterval);
+  EXPECT_EQ(status().progress.step, 10);
+  clock_.advance(kProgressInterval);
+  pass();
+  EXPECT_EQ(status().progress.step, 20);
+}
+
+TEST_F(ReconcilerTest, AnExistingPodIsNoError) {
+  cluster::PodSpec spec;
+  spec.name = "fashion-chief-0-0";
+  spec.job = "another list does not show it";
+  spec.command = {"x"};
+  ASSERT_TRUE(cluster_.create_pod(spec).ok());
+  pass();
+  EXPECT_THAT(pods(), ElementsAre("fashion-worker-0-0"));
+}
+
+TEST_F(ReconcilerTest, RefusedCreationsEndTheJob) {
+  cluster_.refuse_creations(absl::ResourceExhaustedError("the disk is full"));
+  for (int i = 0; i < limits_.create_failures; ++i) {
+    EXPECT_EQ(reconciler_->reconcile_once(kKey).status().code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_TRUE(pass().done);
+  EXPECT_EQ(status().phase, api::Phase::kFailed);
+  EXPECT_THAT(status().message, HasSubstr("the disk is full"));
+}
+
+TEST_F(ReconcilerTest, ARefusedCreationShowsInTheStatus) {
+  cluster_.refuse_creations(absl::ResourceExhaustedError("exceeded quota: compute"));
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+  EXPECT_EQ(status().reason, "PodNotCreated");
+  EXPECT_THAT(status().message, HasSubstr("exceeded quota: compute"));
+}
+
+TEST_F(ReconcilerTest, ASuspendedJobsCoordinatorIsToldOnceAndItsPodsEnd) {
+  bring_up();
+  jobs_.edit([](api::TrainingJob& job) { job.spec.run_policy.suspend = true; });
+  for (int i = 0; i < 3; ++i) pass();
+  EXPECT_EQ(*reports_.stops_.lock(), 1);
+  EXPECT_THAT(pods(), SizeIs(0));
+  EXPECT_EQ(status().phase, api::Phase::kSuspended);
+  jobs_.edit([](api::TrainingJob& job) { job.spec.run_policy.suspend = false; });
+  pass();
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-1", "fashion-worker-0-1"));
+  EXPECT_EQ(*reports_.attempt_.lock(), 1);
+}
+
+TEST_F(ReconcilerTest, AJobThatHasLainLongEnoughIsDeleted) {
+  jobs_.edit([](api::TrainingJob& job) { job.spec.run_policy.ttl_seconds_after_finished = 5; });
+  bring_up();
+  set_report(plan::ReportPhase::kFinished);
+  for (const std::string& name : pods()) cluster_.finish(name, 0);
+  pass();
+  EXPECT_FALSE(jobs_.get(kKey)->deleted);
+  clock_.advance(5s);
+  pass();
+  EXPECT_TRUE(jobs_.get(kKey)->deleted);
+}
+
+TEST_F(ReconcilerTest, RefusedCreationsMayRecover) {
+  cluster_.refuse_creations(absl::UnavailableError("away"));
+  EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+  cluster_.refuse_creations(absl::OkStatus());
+  pass();
+  EXPECT_THAT(pods(), SizeIs(2));
+}
+
+TEST_F(ReconcilerTest, AFailureCarriesTheLastLinesOfTheLog) {
+  bring_up();
+  cluster_.kill("fashion-worker-0-0", SIGKILL);
+  EXPECT_FALSE(pass().done);
+  clock_.advance(limits_.verdict_grace);
+  pass();
+  EXPECT_EQ(status().phase, api::Phase::kFailed);
+  EXPECT_THAT(status().message,
+              HasSubstr("worker-0 (pod fashion-worker-0-0, pid 1002) was killed by signal 9 (SIGKILL)"));
+  EXPECT_THAT(status().message, HasSubstr("last words of fashion-worker-0-0\n?[31mxxx"));
+  EXPECT_LT(status().message.size(), 1000u) << "an endless line is cut";
+  EXPECT_THAT(pods(), ElementsAre("fashion-worker-0-0")) << "the chief was deleted";
+  EXPECT_TRUE(pass().done);
+}
+
+TEST_F(ReconcilerTest, AStatusThatCannotBeWrittenStillEndsTheWait) {
+  bring_up();
+  *jobs_.failure_.lock() = absl::ResourceExhaustedError("the disk is full");
+  reconciler_->stop(kKey);
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+  const auto final_status = reconciler_->wait(kKey, 0s);
+  ASSERT_TRUE(final_status.ok()) << final_status.status();
+  EXPECT_EQ(final_status->reason, "Stopped");
+}
+
+TEST_F(ReconcilerTest, StopInOrderThenAtOnce) {
+  bring_up();
+  cluster_.end_deleted_at_once(false);
+  reconciler_->stop(kKey);
+  pass();
+  EXPECT_EQ(*reports_.stops_.lock(), 1);
+  EXPECT_EQ(cluster_.grace("fashion-chief-0-0"), limits_.stop_grace);
+  EXPECT_EQ(reconciler_->wait(kKey, 0s).status().code(), absl::StatusCode::kDeadlineExceeded);
+  reconciler_->stop(kKey);
+  EXPECT_EQ(*reports_.stops_.lock(), 1);
+  pass();
+  EXPECT_EQ(cluster_.grace("fashion-chief-0-0"), 0s);
+  EXPECT_TRUE(pass().done);
+  EXPECT_EQ(reconciler_->wait(kKey, 0s)->reason, "Stopped");
+}
+
+TEST_F(ReconcilerTest, AJobThatIsUnknownIsAnError) {
+  EXPECT_EQ(reconciler_->reconcile_once("default/nobody").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ReconcilerTest, WhatAPodMissesIsNotAMissingJob) {
+  cluster_.refuse_creations(absl::NotFoundError("spawn worker: No such file or directory"));
+  for (int i = 0; i < limits_.create_failures; ++i) {
+    EXPECT_EQ(reconciler_->reconcile_once(kKey).status().code(), absl::StatusCode::kUnavailable);
+  }
+  EXPECT_TRUE(pass().done);
+  EXPECT_THAT(status().message, HasSubstr("spawn worker: No such file or directory"));
+}
+
+// ---- with its thread
+
+TEST_F(ReconcilerTest, TheLoopFollowsTheClusterAndTheCoordinator) {
+  reports_.report_.lock()->reset();
+  reconciler_->start();
+  reconciler_->notify(kKey);
+  // No coordinator: pods alone make the job run and succeed. The watch is the only thing that wakes the loop.
+  while (pods().size() < 2) std::this_thread::yield();
+  for (const std::string& name : pods()) cluster_.run(name);
+  for (const std::string& name : pods()) cluster_.finish(name, 0);
+  const auto final_status = reconciler_->wait(kKey, kPatience);
+  ASSERT_TRUE(final_status.ok()) << final_status.status();
+  EXPECT_EQ(final_status->phase, api::Phase::kSucceeded);
+  EXPECT_EQ(status(), *final_status);
+}
+
+TEST_F(ReconcilerTest, TheLoopStops) {
+  reconciler_->start();
+  reconciler_->notify(kKey);
+  while (pods().size() < 2) std::this_thread::yield();
+  reconciler_->stop(kKey);
+  const auto final_status = reconciler_->wait(kKey, kPatience);
+  ASSERT_TRUE(final_status.ok()) << final_status.status();
+  EXPECT_EQ(final_status->phase, api::Phase::kFailed);
+  EXPECT_THAT(pods(), SizeIs(0));
+}
+
+TEST_F(ReconcilerTest, WithoutItsLoopNothingIsWaitedForBeyondTheTimeout) {
+  EXPECT_EQ(reconciler_->wait(kKey, 1ms).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST(MemoryJobStoreTest, KeepsJobs) {
+  MemoryJobStore store;
+  StoredJob job;
+  job.job.metadata.name = "a";
+  ASSERT_TRUE(store.add(job).ok());
+  EXPECT_EQ(store.add(job).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(store.get("default/b").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store.write_status("default/b", {}).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store.mark_deleted("default/b").code(), absl::StatusCode::kNotFound);
+  api::Status status;
+  status.reason = "Because";
+  ASSERT_TRUE(store.write_status("default/a", status).ok());
+  EXPECT_EQ(store.remove("default/a", "another uid").code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(store.get("default/a")->deleted);
+  ASSERT_TRUE(store.mark_deleted("default/a").ok());
+  EXPECT_EQ(store.get("default/a")->job.status.reason, "Because");
+  EXPECT_TRUE(store.get("default/a")->deleted);
+}
+
+}  // namespace
+}  // namespace paceline::reconcile

@@ -1,0 +1,327 @@
+#include "runtime/checkpoint/checkpoint_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "tests/unit/runtime/checkpoint/memory_file_store.h"
+
+namespace paceline::checkpoint {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kFolder = "runs/job/checkpoints";
+
+// The state of a job at a step: every byte depends on the step.
+struct State {
+  explicit State(std::int64_t step) : weights(50), moments(20) {
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      weights[i] = static_cast<float>(step) + static_cast<float>(i) / 64;
+    for (std::size_t i = 0; i < moments.size(); ++i) moments[i] = -weights[i];
+    snapshot.progress = {.step = step,
+                         .ledger_position = step * 64,
+                         .schedule_step = step,
+                         .seed = ~std::uint64_t{0},
+                         .rng_position = 17,
+                         .spec_hash = "abc"};
+    snapshot.tensors = {tensor_view<float>("weights", DType::kF32, {50}, weights),
+                        tensor_view<float>("optimizer/momentum", DType::kF32, {4, 5}, moments)};
+  }
+  std::vector<float> weights, moments;
+  Snapshot snapshot;
+};
+
+// The step that `files` hold, with everything in it checked; -1 where there is none.
+std::int64_t loaded_step(FileStore& files) {
+  const auto loaded = CheckpointStore(files, kFolder, 3).load_latest();
+  if (!loaded.ok()) {
+    EXPECT_EQ(loaded.status().code(), absl::StatusCode::kNotFound) << loaded.status();
+    return -1;
+  }
+  const State expected(loaded->progress.step);
+  EXPECT_EQ(loaded->progress.ledger_position, expected.snapshot.progress.ledger_position);
+  EXPECT_EQ(loaded->progress.schedule_step, expected.snapshot.progress.schedule_step);
+  EXPECT_EQ(loaded->progress.seed, ~std::uint64_t{0});
+  EXPECT_EQ(loaded->progress.rng_position, 17u);
+  EXPECT_EQ(loaded->progress.spec_hash, "abc");
+  std::vector<float> weights(50), moments(20);
+  EXPECT_TRUE(loaded->copy_to("weights", DType::kF32, std::as_writable_bytes(std::span(weights))).ok());
+  EXPECT_TRUE(
+      loaded->copy_to("optimizer/momentum", DType::kF32, std::as_writable_bytes(std::span(moments))).ok());
+  EXPECT_EQ(weights, expected.weights);
+  EXPECT_EQ(moments, expected.moments);
+  return loaded->progress.step;
+}
+
+std::vector<std::string> names(const FileStore& files) {
+  return files.list(kFolder).value();
+}
+
+// Training that went on from an older checkpoint, because the newer ones were damaged, must not lose what it
+// saves.
+TEST(CheckpointStoreTest, ANewOneIsNeverTakenForTheOldest) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 1);
+  ASSERT_TRUE(store.save(State(300).snapshot).ok());
+  ASSERT_TRUE(files.remove(str_cat(kFolder, "/step-000000300/manifest.json")).ok());
+  ASSERT_TRUE(store.save(State(100).snapshot).ok());
+  ASSERT_TRUE(store.save(State(150).snapshot).ok());
+  EXPECT_THAT(names(files), ElementsAre("step-000000150", "step-000000300"));
+  EXPECT_EQ(loaded_step(files), 150);
+  EXPECT_EQ(store.newest().value(), "step-000000300");
+}
+
+TEST(CheckpointStoreTest, WhereNothingWasSavedNothingIsFound) {
+  MemoryFileStore files;
+  EXPECT_EQ(loaded_step(files), -1);
+}
+
+TEST(CheckpointStoreTest, SavesLoadsAndKeepsTheNewest) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 2);
+  for (const std::int64_t step : {0, 5, 10, 15, 1234567890}) {
+    ASSERT_TRUE(store.save(State(step).snapshot).ok());
+    EXPECT_EQ(loaded_step(files), step);
+  }
+  EXPECT_THAT(names(files), ElementsAre("step-000000015", "step-1234567890"));
+}
+
+TEST(CheckpointStoreTest, SavingAStepAgainReplacesIt) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 1);
+  ASSERT_TRUE(store.save(State(7).snapshot).ok());
+  State changed(7);
+  changed.snapshot.progress.spec_hash = "other";
+  ASSERT_TRUE(store.save(changed.snapshot).ok());
+  EXPECT_EQ(store.load_latest()->progress.spec_hash, "other");
+  EXPECT_THAT(names(files), ElementsAre("step-000000007"));
+}
+
+// Crashes before, at and inside every operation of a save: what a killed process or a cut-off machine leaves
+// holds a complete checkpoint, and saving goes on from there.
+void crash_everywhere(std::int64_t keep, std::vector<std::int64_t> before, std::int64_t next) {
+  MemoryFileStore probe;
+  CheckpointStore probing(probe, kFolder, keep);
+  for (const std::int64_t step : before) ASSERT_TRUE(probing.save(State(step).snapshot).ok());
+  const std::int64_t first = probe.operations();
+  ASSERT_TRUE(probing.save(State(next).snapshot).ok());
+  const std::int64_t count = probe.operations() - first;
+  const std::int64_t previous = before.empty() ? -1 : before.back();
+  ASSERT_GT(count, 6);
+
+  for (std::int64_t n = 0; n <= count; ++n) {
+    for (const std::uint64_t torn : {0, 1, 7, 100, 400, 100000}) {
+      for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+        SCOPED_TRACE(str_cat("operation ", n, " of ", count, ", torn after ", torn, " bytes, seed ", seed));
+        MemoryFileStore files;
+        CheckpointStore store(files, kFolder, keep);
+        for (const std::int64_t step : before) ASSERT_TRUE(store.save(State(step).snapshot).ok());
+        files.settle();
+        files.crash_at(n, torn);
+        const bool saved = store.save(State(next).snapshot).ok();
+        Rng rng(seed, static_cast<std::uint64_t>(n));
+        for (const auto& left : {files.after_kill(), files.after_power_cut(rng)}) {
+          const std::int64_t step = loaded_step(*left);
+          EXPECT_TRUE(step == next || (!saved && step == previous)) << "found " << step;
+          CheckpointStore again(*left, kFolder, keep);
+          EXPECT_TRUE(again.save(State(next + 1).snapshot).ok());
+          EXPECT_EQ(loaded_step(*left), next + 1);
+          EXPECT_LE(names(*left).size(), static_cast<std::size_t>(keep)) << "leftovers are removed";
+        }
+      }
+    }
+  }
+}
+
+TEST(CheckpointStoreTest, CrashAnywhereInTheFirstSave) {
+  crash_everywhere(3, {}, 10);
+}
+TEST(CheckpointStoreTest, CrashAnywhereWhereOldOnesAreRemoved) {
+  crash_everywhere(2, {1, 2}, 3);
+}
+TEST(CheckpointStoreTest, CrashAnywhereKeepingOne) {
+  crash_everywhere(1, {1}, 2);
+}
+TEST(CheckpointStoreTest, CrashAnywhereSavingAStepAgain) {
+  crash_everywhere(1, {4}, 4);
+}
+
+TEST(CheckpointStoreTest, AFullDiskKeepsThePreviousOneAndGivesBackItsRoom) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 2);
+  ASSERT_TRUE(store.save(State(1).snapshot).ok());
+  std::uint64_t used = 0;
+  for (const auto& [path, content] : files.files()) used += content.size();
+  for (const std::uint64_t room : {0, 10, 500, 700}) {
+    files.set_capacity(used + room);
+    const absl::Status status = store.save(State(2).snapshot);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("checkpoint of step 2: the disk is full"));
+    EXPECT_EQ(loaded_step(files), 1);
+    EXPECT_THAT(names(files), ElementsAre("step-000000001"));
+  }
+  files.set_capacity(UINT64_MAX);
+  EXPECT_TRUE(store.save(State(2).snapshot).ok());
+}
+
+TEST(CheckpointStoreTest, AlteredOnesAreRefusedWithTheReason) {
+  const std::string state = str_cat(kFolder, "/step-000000002/state.safetensors");
+  const std::string manifest = str_cat(kFolder, "/step-000000002/manifest.json");
+  const std::pair<std::function<void(std::map<std::string, std::string>&)>, std::string> cases[] = {
+      {[&](auto& f) { f.erase(manifest); }, "manifest.json"},
+      {[&](auto& f) { f.erase(state); }, "state.safetensors"},
+      {[&](auto& f) { f[manifest].resize(f[manifest].size() / 2); }, "not a JSON object (torn?)"},
+      {[&](auto& f) { f[manifest] = "{}"; }, "'format' is missing or wrong"},
+      {[&](auto& f) { f[manifest].replace(f[manifest].find("\"version\": 1"), 12, "\"version\": 2"); },
+       "version 2; this Paceline reads"},
+      {[&](auto& f) { f[manifest].replace(f[manifest].find("\"step\": 2"), 9, "\"step\": 3"); },
+       "the folder's name says another"},
+      {[&](auto& f) { f[manifest].replace(f[manifest].find("\"step\": 2"), 9, "\"step\":-2"); },
+       "'step' is missing or wrong"},
+      {[&](auto& f) { f[manifest].replace(f[manifest].find("state.safe"), 10, "../../../x"); },
+       "a name without '/'"},
+      {[&](auto& f) { f[manifest].replace(f[manifest].find("\"crc32c\": \""), 12, "\"crc32c\": \"z"); },
+       "'crc32c' is missing or wrong"},
+      {[&](auto& f) { f[state].back() ^= 1; }, "its checksum isn't the manifest's"},
+      {[&](auto& f) { f[state].pop_back(); }, "the manifest says"},
+      {[&](auto& f) { f[state] += 'x'; }, "state.safetensors"},
+  };
+  for (const auto& [alter, reason] : cases) {
+    MemoryFileStore files;
+    CheckpointStore store(files, kFolder, 5);
+    for (const std::int64_t step : {1, 2}) ASSERT_TRUE(store.save(State(step).snapshot).ok());
+    alter(files.files());
+    const auto loaded = store.load_latest();
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ(loaded->progress.step, 1);
+    ASSERT_EQ(loaded->refused.size(), 1u) << reason;
+    EXPECT_THAT(loaded->refused[0], HasSubstr("step-000000002: "));
+    EXPECT_THAT(loaded->refused[0], HasSubstr(reason));
+  }
+}
+
+TEST(CheckpointStoreTest, AnyAlteredByteIsFound) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 5);
+  ASSERT_TRUE(store.save(State(3).snapshot).ok());
+  std::string& state = files.files()[str_cat(kFolder, "/step-000000003/state.safetensors")];
+  for (char& byte : state) {
+    byte ^= 0x10;
+    EXPECT_EQ(store.load_latest().status().code(), absl::StatusCode::kDataLoss);
+    byte ^= 0x10;
+  }
+  EXPECT_EQ(loaded_step(files), 3);
+  std::string& manifest = files.files()[str_cat(kFolder, "/step-000000003/manifest.json")];
+  for (std::uint64_t seed = 1; seed <= 500;
+       ++seed) {  // never crashes; a change may be harmless, in the seed or in spaces
+    Rng rng(seed, 1);
+    const std::string good = manifest;
+    manifest[rng.below(manifest.size())] = static_cast<char>(rng.next_u64());
+    (void)store.load_latest();
+    manifest = good;
+  }
+}
+
+TEST(CheckpointStoreTest, ACheckpointOfAnotherModelIsExplained) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 1);
+  ASSERT_TRUE(store.save(State(3).snapshot).ok());
+  const auto loaded = store.load_latest();
+  std::vector<float> larger(51);
+  const auto bytes = std::as_writable_bytes(std::span(larger));
+  const absl::Status status = loaded->copy_to("weights", DType::kF32, bytes);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("'weights' has 200 bytes of F32, this job needs 204 of F32"));
+  EXPECT_THAT(std::string(loaded->copy_to("bias", DType::kF32, bytes).message()),
+              HasSubstr("no tensor 'bias'"));
+}
+
+TEST(ManifestTest, RoundTrip) {
+  const Manifest manifest{State(9).snapshot.progress, {{"state.safetensors", 1ull << 40, 0x01ab}}};
+  const auto parsed = parse_manifest(encode_manifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(encode_manifest(*parsed), encode_manifest(manifest));
+  EXPECT_EQ(parsed->files[0].crc32c, 0x01abu);
+  EXPECT_EQ(parsed->files[0].bytes, 1ull << 40);
+}
+
+class DirectoryTest : public ::testing::Test {
+ protected:
+  DirectoryTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "paceline-checkpoint-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~DirectoryTest() override { std::filesystem::remove_all(folder_); }
+  std::string folder_;
+};
+
+TEST_F(DirectoryTest, APlaceThatCantBeWrittenIsKnownBeforeTheFirstSave) {
+  EXPECT_TRUE(CheckpointStore(folder_ + "/new", 1).check_writable().ok());
+  EXPECT_TRUE(make_directory_store()->list(folder_ + "/new").value().empty());
+  std::ofstream(folder_ + "/file") << "x";
+  EXPECT_FALSE(CheckpointStore(folder_ + "/file", 1).check_writable().ok());
+  EXPECT_FALSE(CheckpointStore(folder_ + "/file/below", 1).check_writable().ok());
+}
+
+TEST_F(DirectoryTest, OnThisMachinesFiles) {
+  CheckpointStore store(folder_ + "/a/b", 2);
+  EXPECT_EQ(store.load_latest().status().code(), absl::StatusCode::kNotFound);
+  for (const std::int64_t step : {1, 2, 3, 3}) ASSERT_TRUE(store.save(State(step).snapshot).ok());
+  const auto loaded = store.load_latest();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->name, "step-000000003");
+  EXPECT_THAT(make_directory_store()->list(folder_ + "/a/b").value(),
+              ElementsAre("step-000000002", "step-000000003"));
+  std::ofstream(folder_ + "/a/b/step-000000003/state.safetensors", std::ios::app) << "x";
+  EXPECT_EQ(store.load_latest()->name, "step-000000002");
+
+  std::ofstream(folder_ + "/file") << "x";
+  const absl::Status status = CheckpointStore(folder_ + "/file", 1).save(State(1).snapshot);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr(folder_ + "/file"));
+}
+
+TEST_F(DirectoryTest, ModelsAreReadByOurselvesAndByPython) {
+  const std::string path = folder_ + "/model.safetensors";
+  const std::vector<float> weights{1, 2, 3, 4, 5, 6};
+  const std::vector<BFloat16> bias{BFloat16(0.5f), BFloat16(-1.0f)};
+  const std::vector<TensorView> tensors = {tensor_view<float>("fc.weight", DType::kF32, {2, 3}, weights),
+                                           tensor_view<BFloat16>("fc.bias", DType::kBF16, {2}, bias)};
+  ASSERT_TRUE(write_model(path, tensors, {{"format", "pt"}}).ok());
+  ASSERT_TRUE(write_model(path, tensors, {{"format", "pt"}}).ok()) << "over the old one";
+  EXPECT_THAT(make_directory_store()->list(folder_).value(), ElementsAre("model.safetensors"));
+  const auto loaded = read_model(path);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->metadata.at("format"), "pt");
+  ASSERT_EQ(loaded->tensors.size(), 2u);
+  EXPECT_EQ(loaded->tensors[0].dims, (std::vector<std::int64_t>{2, 3}));
+
+  if (std::system("python3 -c 'import safetensors' >/dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "python3 has no module safetensors; the golden file test stands in for it";
+  }
+  // The names, types, shapes and bytes, without NumPy, which has no bfloat16.
+  const std::string script =
+      "import safetensors\n"
+      "t = dict(safetensors.deserialize(open('" +
+      path +
+      "', 'rb').read()))\n"
+      "import struct\n"
+      "assert t['fc.weight']['dtype'] == 'F32' and list(t['fc.weight']['shape']) == [2, 3], t\n"
+      "assert struct.unpack('<6f', bytes(t['fc.weight']['data'])) == (1, 2, 3, 4, 5, 6), t\n"
+      "assert t['fc.bias']['dtype'] == 'BF16' and bytes(t['fc.bias']['data']) == b'\\x00\\x3f\\x80\\xbf', "
+      "t\n";
+  ASSERT_TRUE(write_file_atomically(folder_ + "/read.py", script).ok());
+  EXPECT_EQ(std::system(("python3 '" + folder_ + "/read.py'").c_str()), 0);
+}
+
+}  // namespace
+}  // namespace paceline::checkpoint

@@ -1,0 +1,235 @@
+#include "runtime/data/formats.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "base/rng.h"
+#include "base/text.h"
+#include "tests/unit/runtime/data/files.h"
+
+namespace paceline::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Parse = std::function<absl::Status(std::string_view)>;
+
+absl::Status parse_idx_text(std::string_view file) {
+  return parse_idx(as_bytes(file)).status();
+}
+absl::Status parse_npy_text(std::string_view file) {
+  return parse_npy(as_bytes(file)).status();
+}
+absl::Status parse_cifar_text(std::string_view file) {
+  return count_cifar_records(as_bytes(file)).status();
+}
+absl::Status parse_csv_text(std::string_view file) {
+  return parse_csv(file, -1, false).status();
+}
+
+struct BadFile {
+  Parse parse;
+  std::string file;
+  std::string message;
+};
+
+void expect_refused(const std::vector<BadFile>& cases) {
+  for (const BadFile& bad : cases) {
+    const absl::Status status = bad.parse(bad.file);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad.message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(bad.message));
+  }
+}
+
+TEST(IdxTest, Reads) {
+  const std::string file = idx({2, 1, 3}, "abcdef");
+  const auto array = parse_idx(as_bytes(file));
+  ASSERT_TRUE(array.ok()) << array.status();
+  EXPECT_THAT(array->dims, ElementsAre(2, 1, 3));
+  EXPECT_EQ(std::memcmp(array->data.data(), "abcdef", 6), 0);
+}
+
+TEST(IdxTest, RefusesBadFiles) {
+  const std::string good = idx({2, 3}, "abcdef");
+  std::string floats = good;
+  floats[2] = 0x0d;
+  std::string flat = good;
+  flat[3] = 0;
+  std::string deep = good;
+  deep[3] = 9;
+  expect_refused({
+      {parse_idx_text, "", "begins with 4 bytes"},
+      {parse_idx_text, good.substr(0, 3), "this file has 3"},
+      {parse_idx_text, "a,b,c\n1,2,3", "not an IDX file"},
+      {parse_idx_text, floats, "element type 13 is not supported"},
+      {parse_idx_text, flat, "0 dimensions; allowed: 1 to 8"},
+      {parse_idx_text, deep, "9 dimensions"},
+      {parse_idx_text, good.substr(0, 9), "the file ends after 9"},
+      {parse_idx_text, good.substr(0, 17), "byte 8: with dimension 1 = 3 there are more elements"},
+      {parse_idx_text, good + "g", "says 6 elements, but 7 bytes"},
+      {parse_idx_text, idx({0, 3}, ""), "dimension 0 is 0"},
+      // 2^62 elements and 2^128 elements: refused before any memory is taken.
+      {parse_idx_text, idx({0x80000000, 0x80000000}, "x"), "more elements than the 1 bytes"},
+      {parse_idx_text, idx({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, "x"), "more elements"},
+  });
+}
+
+TEST(NpyTest, ReadsEveryTypeAndVersion) {
+  const std::pair<const char*, ElementType> types[] = {{"<f4", ElementType::kF32},
+                                                       {"<f8", ElementType::kF64},
+                                                       {"|u1", ElementType::kU8},
+                                                       {"<i4", ElementType::kI32},
+                                                       {"<i8", ElementType::kI64}};
+  for (const auto& [name, type] : types) {
+    const std::string file =
+        npy(name, "(2, 3)", std::string(static_cast<std::size_t>(6 * element_bytes(type)), 'x'));
+    const auto array = parse_npy(as_bytes(file));
+    ASSERT_TRUE(array.ok()) << name << array.status();
+    EXPECT_EQ(array->type, type);
+    EXPECT_THAT(array->dims, ElementsAre(2, 3));
+  }
+  for (const char version : {'\x02', '\x03'}) {
+    std::string file = npy("|u1", "(4,)", "abcd");
+    file[6] = version;
+    file.insert(10, 2, '\0');  // the length has four bytes
+    const auto array = parse_npy(as_bytes(file));
+    ASSERT_TRUE(array.ok()) << array.status();
+    EXPECT_THAT(array->dims, ElementsAre(4));
+  }
+}
+
+TEST(NpyTest, RefusesBadFiles) {
+  const std::string good = npy("<f4", "(1, 2)", "12345678");
+  std::string newer = good;
+  newer[6] = 9;
+  std::string longer = good;
+  longer[9] = '\x7f';
+  std::string fortran = good;
+  fortran.replace(fortran.find("False"), 5, "True ");
+  std::string unknown = good;
+  unknown.replace(unknown.find("descr"), 5, "color");
+  expect_refused({
+      {parse_npy_text, "", "not a .npy file"},
+      {parse_npy_text, "PK\x03\x04 a zip file, as .npz is", "not a .npy file"},
+      {parse_npy_text, newer, "version 9; allowed: 1 to 3"},
+      {parse_npy_text, longer, "byte 8: a header of"},
+      {parse_npy_text, fortran, "fortran_order"},
+      {parse_npy_text, unknown, "an unknown key"},
+      {parse_npy_text, npy(">f4", "(1, 2)", "12345678"), "not supported; allowed: '<f4'"},
+      {parse_npy_text, npy("|O", "(1,)", "12345678"), "not supported"},
+      {parse_npy_text, npy("<f4", "()", "1234"), "no dimensions"},
+      {parse_npy_text, npy("<f4", "(-1, 2)", "12345678"), "no dimension here"},
+      {parse_npy_text, npy("<f4", "(1 2)", "12345678"), "no ')' here"},
+      {parse_npy_text, npy("<f4", "(1, 3)", "12345678"), "more than the 8 bytes"},
+      {parse_npy_text, npy("<f4", "(1, 1)", "12345678"), "say 4 bytes, but 8"},
+      {parse_npy_text, npy("<f8", "(1152921504606846976, 1152921504606846976)", "x"),
+       "more than the 1 bytes"},
+      {parse_npy_text, npy("<f8", "(99999999999999999999999,)", "x"), "no dimension here"},
+      {parse_npy_text, npy("<f4", "(1,1,1,1,1,1,1,1,1)", "1234"), "more than 8 dimensions"},
+      {parse_npy_text, npy("<f4", "(0, 2)", ""), "no elements"},
+  });
+}
+
+TEST(CsvTest, Reads) {
+  const auto table = parse_csv(
+      "\xef\xbb\xbf"
+      "1, 2.5,7\r\n\n -3e1 ,+4,\t0\n",
+      -1, false);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->features, 2);
+  EXPECT_THAT(table->values, ElementsAre(1.0f, 2.5f, -30.0f, 4.0f));
+  EXPECT_THAT(table->labels, ElementsAre(7, 0));
+
+  const auto first = parse_csv("class,x,y\n3.0,1,2\n4,5,6", 0, true);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_THAT(first->labels, ElementsAre(3, 4));
+  EXPECT_THAT(first->values, ElementsAre(1.0f, 2.0f, 5.0f, 6.0f));
+}
+
+TEST(CsvTest, RefusesBadFilesWithLineAndColumn) {
+  expect_refused({
+      {parse_csv_text, "", "no lines of numbers"},
+      {parse_csv_text, "\n\r\n \n", "no lines of numbers"},
+      {[](std::string_view text) { return parse_csv(text, -1, true).status(); }, "a,b\n", "after the header"},
+      {parse_csv_text, "a,b\n1,2\n", "line 1, column 1: 'a' is not a finite number"},
+      {parse_csv_text, "1,2\n3,4\n5,x6\n", "line 3, column 2: 'x6' is not"},
+      {parse_csv_text, "1,2\n\n,4\n", "line 3, column 1: '' is not"},
+      {parse_csv_text, "1,2,3\n1,2\n", "line 2"},
+      {parse_csv_text, "1,2\n1,2,3\n", "line 2: more columns than the 2"},
+      {parse_csv_text, "1\n2\n", "line 1: 1 columns; allowed: 2"},
+      {parse_csv_text, "nan,1\n", "column 1: 'nan'"},
+      {parse_csv_text, "1e999,1\n", "column 1: '1e999'"},
+      {parse_csv_text, "1,-1\n", "line 1, column 2: the label '-1' is not a class"},
+      {parse_csv_text, "1,0.5\n", "the label '0.5'"},
+      {parse_csv_text, "1,1e20\n", "the label '1e20'"},
+      {parse_csv_text, "1;2\n", "line 1: 1 columns"},
+      {parse_csv_text, "\"1\",2\n", "'\"1\"' is not"},
+      {parse_csv_text, "1," + std::string(1000, 'y') + "\n", "yyy...'"},
+      {[](std::string_view text) { return parse_csv(text, 2, false).status(); }, "1,2\n",
+       "labelColumn 2: line 1 has 2"},
+      {[](std::string_view text) { return parse_csv(text, -3, false).status(); }, "1,2\n",
+       "allowed: -2 to 1"},
+  });
+}
+
+TEST(CifarTest, CountsAndRefuses) {
+  std::string file(static_cast<std::size_t>(3 * kCifarRecordBytes), '\x05');
+  EXPECT_EQ(*count_cifar_records(as_bytes(file)), 3);
+  file[static_cast<std::size_t>(kCifarRecordBytes)] = 10;
+  expect_refused({
+      {parse_cifar_text, "", "records of 3073 bytes"},
+      {parse_cifar_text, file.substr(1), "not a multiple"},
+      {parse_cifar_text, file, "byte 3073: label 10; allowed: 0 to 9"},
+  });
+}
+
+// Random changes, cuts and insertions: a parser answers with an array inside the file or an error, and never
+// reads outside (sanitizers).
+TEST(FormatsTest, MutatedFilesNeverCrash) {
+  const std::vector<std::pair<Parse, std::string>> seeds = {
+      {[](std::string_view f) {
+         const auto array = parse_idx(as_bytes(f));
+         EXPECT_TRUE(!array.ok() || array->data.size() <= f.size());
+         return array.status();
+       },
+       idx({4, 3, 2}, std::string(24, 'x'))},
+      {[](std::string_view f) {
+         const auto array = parse_npy(as_bytes(f));
+         EXPECT_TRUE(!array.ok() || array->data.size() <= f.size());
+         return array.status();
+       },
+       npy("<f4", "(2, 3)", std::string(24, 'x'))},
+      {parse_csv_text, "1,2.5,3\n4,5e-3,6\n-7,8,9\n"},
+      {[](std::string_view f) { return parse_csv(f, 1, true).status(); }, "a,b,c\n1,2,3\n"},
+  };
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    Rng rng(seed, 1);
+    const auto& [parse, file] = seeds[rng.below(seeds.size())];
+    std::string changed = file;
+    for (std::uint64_t changes = 1 + rng.below(6); changes > 0 && !changed.empty(); --changes) {
+      const std::size_t at = rng.below(changed.size());
+      switch (rng.below(4)) {
+        case 0:
+          changed[at] = static_cast<char>(rng.next_u64());
+          break;
+        case 1:
+          changed.erase(at, 1 + rng.below(8));
+          break;
+        case 2:
+          changed.insert(at, 1 + rng.below(8), static_cast<char>(rng.next_u64()));
+          break;
+        default:
+          changed[at] = static_cast<char>(changed[at] ^ (1 << rng.below(8)));
+      }
+    }
+    const absl::Status status = parse(changed);
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << "seed " << seed << ": " << status;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::data

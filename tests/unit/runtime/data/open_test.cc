@@ -1,0 +1,408 @@
+#include "runtime/data/open.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "base/rng.h"
+#include "base/text.h"
+#include "runtime/data/formats.h"
+#include "runtime/data/input_file.h"
+#include "tests/unit/runtime/data/files.h"
+
+namespace paceline::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using v1::DataSpec;
+
+struct Rows {
+  absl::Status status;
+  std::vector<float> inputs;
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> labels;
+};
+
+Rows fetch(const Dataset& set, const std::vector<std::int64_t>& indices,
+           std::uint64_t augmentation_seed = 0) {
+  const SampleShape& shape = set.shape();
+  Rows rows;
+  const std::size_t elements = indices.size() * static_cast<std::size_t>(shape.elements());
+  (shape.kind == InputKind::kFloats) ? rows.inputs.resize(elements) : rows.tokens.resize(elements);
+  rows.labels.resize(indices.size() * static_cast<std::size_t>(shape.labels));
+  rows.status = set.fetch(indices, augmentation_seed, {rows.inputs, rows.tokens, rows.labels});
+  return rows;
+}
+
+Rows fetch_all(const Dataset& set) {
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(set.size()));
+  std::iota(indices.begin(), indices.end(), 0);
+  return fetch(set, indices);
+}
+
+DataSpec spec_of(DataSpec::Format format, std::vector<std::string> inputs,
+                 std::vector<std::string> labels = {}) {
+  DataSpec spec;
+  spec.set_format(format);
+  spec.set_label_column(-1);
+  for (const auto& path : inputs) spec.mutable_train()->add_inputs(path);
+  for (const auto& path : labels) spec.mutable_train()->add_labels(path);
+  return spec;
+}
+
+std::string error_of(const DataSpec& spec, const OpenOptions& options = {}) {
+  const auto sets = open_datasets(spec, options);
+  return sets.ok() ? "no error" : std::string(sets.status().message());
+}
+
+// Four images of 2x3 pixels, plain and gzipped, in one file and in two.
+TEST(OpenTest, IdxPlainGzippedAndConcatenated) {
+  TemporaryFolder folder;
+  std::string pixels(24, '\0');
+  std::iota(pixels.begin(), pixels.end(), '\0');
+  const std::string images = idx({4, 2, 3}, pixels);
+  const std::string labels = idx({4}, std::string("\3\0\2\1", 4));
+  const std::vector<DataSpec> specs = {
+      spec_of(DataSpec::IDX, {folder.write("images", images)}, {folder.write("labels", labels)}),
+      spec_of(DataSpec::IDX, {folder.write("images.gz", gzip(images))},
+              {folder.write("labels.gz", gzip(labels))}),
+      spec_of(DataSpec::IDX,
+              {folder.write("a", idx({1, 2, 3}, pixels.substr(0, 6))),
+               folder.write("b", gzip(idx({3, 2, 3}, pixels.substr(6))))},
+              {folder.write("c", idx({2}, std::string("\3\0", 2))), folder.write("d", idx({2}, "\2\1"))}),
+  };
+  for (const int threads : {1, 4}) {
+    for (DataSpec spec : specs) {
+      spec.mutable_normalization()->set_scale(0.5);
+      spec.mutable_normalization()->set_mean(1);
+      spec.mutable_normalization()->set_deviation(2);
+      const auto sets = open_datasets(spec, {.threads = threads});
+      ASSERT_TRUE(sets.ok()) << sets.status();
+      EXPECT_EQ(sets->test, nullptr);
+      EXPECT_EQ(sets->train->size(), 4);
+      EXPECT_THAT(sets->train->shape().dims, ElementsAre(1, 2, 3));
+      EXPECT_EQ(sets->train->shape().classes, 4);
+      const Rows rows = fetch(*sets->train, {2, 0, 3, 1});
+      ASSERT_TRUE(rows.status.ok());
+      EXPECT_THAT(rows.labels, ElementsAre(2, 3, 1, 0));
+      const int order[] = {2, 0, 3, 1};
+      for (int i = 0; i < 24; ++i) {
+        const float pixel = static_cast<float>(order[i / 6] * 6 + i % 6);
+        EXPECT_FLOAT_EQ(rows.inputs[static_cast<std::size_t>(i)], (pixel * 0.5f - 1) / 2);
+      }
+    }
+  }
+}
+
+TEST(OpenTest, NpyTypes) {
+  TemporaryFolder folder;
+  const std::vector<std::pair<const char*, std::string>> inputs = {{"<f4", raw<float>({1, 2, 3, 4})},
+                                                                   {"<f8", raw<double>({1, 2, 3, 4})},
+                                                                   {"|u1", raw<std::uint8_t>({1, 2, 3, 4})},
+                                                                   {"<i4", raw<std::int32_t>({1, 2, 3, 4})},
+                                                                   {"<i8", raw<std::int64_t>({1, 2, 3, 4})}};
+  for (const auto& [type, data] : inputs) {
+    const DataSpec spec = spec_of(DataSpec::NPY, {folder.write("x.npy", npy(type, "(2, 2)", data))},
+                                  {folder.write("y.npy", npy("<i8", "(2,)", raw<std::int64_t>({5, 0})))});
+    const auto sets = open_datasets(spec, {});
+    ASSERT_TRUE(sets.ok()) << sets.status();
+    const Rows rows = fetch_all(*sets->train);
+    EXPECT_THAT(rows.inputs, ElementsAre(1, 2, 3, 4)) << type;
+    EXPECT_THAT(rows.labels, ElementsAre(5, 0));
+  }
+}
+
+TEST(OpenTest, Cifar10) {
+  TemporaryFolder folder;
+  std::string records;
+  for (int record = 0; record < 3; ++record) {
+    records += static_cast<char>(9 - record);
+    for (int i = 0; i < 3072; ++i) records += static_cast<char>(record * 7 + i);
+  }
+  const auto first = static_cast<std::size_t>(kCifarRecordBytes);
+  const DataSpec spec = spec_of(DataSpec::CIFAR10, {folder.write("1.bin", records.substr(0, first)),
+                                                    folder.write("2.bin.gz", gzip(records.substr(first)))});
+  const auto sets = open_datasets(spec, {});
+  ASSERT_TRUE(sets.ok()) << sets.status();
+  EXPECT_THAT(sets->train->shape().dims, ElementsAre(3, 32, 32));
+  const Rows rows = fetch_all(*sets->train);
+  EXPECT_THAT(rows.labels, ElementsAre(9, 8, 7));
+  for (std::size_t i = 0; i < rows.inputs.size(); ++i) {
+    ASSERT_EQ(rows.inputs[i], static_cast<float>(static_cast<std::uint8_t>(i / 3072 * 7 + i % 3072)));
+  }
+}
+
+TEST(OpenTest, TheDigitsOfTheExample) {
+  DataSpec spec = spec_of(DataSpec::CSV, {PACELINE_SOURCE_DIR "/examples/data/digits.csv.gz"});
+  for (const std::int64_t d : {1, 8, 8}) spec.add_shape(d);
+  spec.set_test_fraction(0.2);
+  const auto sets = open_datasets(spec, {.seed = 1});
+  ASSERT_TRUE(sets.ok()) << sets.status();
+  EXPECT_EQ(sets->train->size(), 1438);
+  EXPECT_EQ(sets->test->size(), 359);
+  EXPECT_EQ(sets->train->shape().classes, 10);
+  EXPECT_THAT(sets->train->shape().dims, ElementsAre(1, 8, 8));
+  const Rows rows = fetch_all(*sets->train);
+  EXPECT_EQ(*std::max_element(rows.inputs.begin(), rows.inputs.end()), 16);
+}
+
+TEST(OpenTest, FashionMnist) {
+  const std::string folder = "/usr/share/datasets/fashion-mnist/";
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << "Debian's package dataset-fashion-mnist isn't installed";
+  DataSpec spec = spec_of(DataSpec::IDX, {folder + "train-images-idx3-ubyte.gz"},
+                          {folder + "train-labels-idx1-ubyte.gz"});
+  spec.mutable_test()->add_inputs(folder + "t10k-images-idx3-ubyte.gz");
+  spec.mutable_test()->add_labels(folder + "t10k-labels-idx1-ubyte.gz");
+  const auto sets = open_datasets(spec, {.threads = 2});
+  ASSERT_TRUE(sets.ok()) << sets.status();
+  EXPECT_EQ(sets->train->size(), 60000);
+  EXPECT_EQ(sets->test->size(), 10000);
+  const Rows rows = fetch_all(*sets->test);
+  for (int label = 0; label < 10; ++label)
+    EXPECT_EQ(std::count(rows.labels.begin(), rows.labels.end(), label), 1000);
+  EXPECT_EQ(*std::max_element(rows.inputs.begin(), rows.inputs.end()), 255);
+}
+
+TEST(OpenTest, TokensAcrossFiles) {
+  TemporaryFolder folder;
+  const DataSpec spec = spec_of(
+      DataSpec::TOKENS, {folder.write("a", raw<std::uint16_t>({0, 1, 2, 3, 4})), folder.write("b", ""),
+                         folder.write("c", raw<std::uint16_t>({5, 6, 7, 8, 65535, 10}))});
+  const auto sets = open_datasets(spec, {.block_size = 3});
+  ASSERT_TRUE(sets.ok()) << sets.status();
+  ASSERT_EQ(sets->train->size(), 3) << "11 tokens: the tenth is the last label";
+  const Rows rows = fetch_all(*sets->train);
+  EXPECT_THAT(rows.tokens, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
+  EXPECT_THAT(rows.labels, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 65535));
+  const auto limited = open_datasets(spec, {.block_size = 3, .vocabulary_size = 100});
+  ASSERT_TRUE(limited.ok());
+  EXPECT_TRUE(fetch(*limited->train, {0, 1}).status.ok());
+  const Rows bad = fetch(*limited->train, {2});
+  EXPECT_EQ(bad.status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(bad.status.message()), HasSubstr("c: byte 8: token 65535"));
+}
+
+TEST(OpenTest, WideTokensAndText) {
+  TemporaryFolder folder;
+  DataSpec wide = spec_of(DataSpec::TOKENS, {folder.write("a", raw<std::uint32_t>({7, 70000, 4000000000u}))});
+  wide.set_token_type(DataSpec::UINT32);
+  const auto sets = open_datasets(wide, {.block_size = 1});
+  ASSERT_TRUE(sets.ok()) << sets.status();
+  EXPECT_THAT(fetch(*sets->train, {0}).labels, ElementsAre(70000));
+  EXPECT_EQ(fetch(*sets->train, {1}).status.code(), absl::StatusCode::kOutOfRange);
+
+  const auto text =
+      open_datasets(spec_of(DataSpec::TEXT, {folder.write("t", "To be,"), folder.write("u", " or not\xff")}),
+                    {.block_size = 4});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->train->shape().classes, 256);
+  EXPECT_EQ(text->train->size(), 3);
+  EXPECT_THAT(fetch(*text->train, {1}).tokens, ElementsAreArray({'e', ',', ' ', 'o'}));
+  EXPECT_EQ(fetch(*text->train, {2}).labels.back(), 't');
+}
+
+TEST(OpenTest, SplitIsDisjointCompleteAndSeeded) {
+  TemporaryFolder folder;
+  std::string csv;
+  for (int i = 0; i < 500; ++i) csv += str_cat(i, ",", i % 10, "\n");
+  DataSpec spec = spec_of(DataSpec::CSV, {folder.write("data.csv", csv)});
+  spec.set_test_fraction(0.3);
+  std::vector<std::vector<float>> held_out;
+  for (const std::uint64_t seed : {1, 1, 2}) {
+    const auto sets = open_datasets(spec, {.seed = seed});
+    ASSERT_TRUE(sets.ok()) << sets.status();
+    const Rows train = fetch_all(*sets->train), test = fetch_all(*sets->test);
+    ASSERT_EQ(test.inputs.size(), 150u);
+    std::set<float> all(train.inputs.begin(), train.inputs.end());
+    all.insert(test.inputs.begin(), test.inputs.end());
+    EXPECT_EQ(all.size(), 500u);
+    for (std::size_t i = 0; i < train.inputs.size(); ++i) {
+      EXPECT_EQ(train.labels[i], static_cast<int>(train.inputs[i]) % 10);
+    }
+    held_out.push_back(test.inputs);
+  }
+  EXPECT_EQ(held_out[0], held_out[1]);
+  EXPECT_NE(held_out[0], held_out[2]);
+}
+
+// What a crop and a flip do, done the slow way: every result is one of the shifts, mirrored or not; all
+// occur; and a sample's result depends on nothing but seed and index.
+TEST(OpenTest, AugmentationIsAShiftAndAMirror) {
+  TemporaryFolder folder;
+  const std::int64_t height = 4, width = 5, count = 300;
+  std::string pixels;
+  for (std::int64_t i = 0; i < count * height * width; ++i)
+    pixels += static_cast<char>(1 + i % (height * width));
+  DataSpec spec = spec_of(DataSpec::IDX, {folder.write("x", idx({300, 4, 5}, pixels))},
+                          {folder.write("y", idx({300}, std::string(300, '\0')))});
+  spec.mutable_augmentation()->set_flip(true);
+  spec.mutable_augmentation()->set_crop(2);
+  const auto sets = open_datasets(spec, {});
+  ASSERT_TRUE(sets.ok()) << sets.status();
+
+  std::set<std::vector<float>> allowed, seen;
+  for (std::int64_t down = -2; down <= 2; ++down) {
+    for (std::int64_t right = -2; right <= 2; ++right) {
+      for (const bool mirror : {false, true}) {
+        std::vector<float> image;
+        for (std::int64_t y = 0; y < height; ++y) {
+          for (std::int64_t x = 0; x < width; ++x) {
+            const std::int64_t sy = y + down, sx = (mirror ? width - 1 - x : x) + right;
+            const bool inside = sy >= 0 && sy < height && sx >= 0 && sx < width;
+            image.push_back(inside ? static_cast<float>(1 + sy * width + sx) : 0.0f);
+          }
+        }
+        allowed.insert(image);
+      }
+    }
+  }
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
+  std::iota(indices.begin(), indices.end(), 0);
+  const Rows rows = fetch(*sets->train, indices, 77);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto begin = rows.inputs.begin() + i * height * width;
+    const std::vector<float> image(begin, begin + height * width);
+    EXPECT_TRUE(allowed.contains(image)) << "image " << i;
+    seen.insert(image);
+    EXPECT_EQ(fetch(*sets->train, {i}, 77).inputs, image) << "alone or in a batch";
+  }
+  EXPECT_GT(seen.size(), 45u) << "of 50 outcomes";
+  EXPECT_NE(fetch(*sets->train, indices, 78).inputs, rows.inputs);
+  EXPECT_EQ(fetch(*sets->train, {0}).inputs[0], 1) << "seed 0 is none";
+}
+
+TEST(OpenTest, TheShapeTellsTheSmallestAndLargestLabel) {
+  TemporaryFolder folder;
+  const auto csv = open_datasets(spec_of(DataSpec::CSV, {folder.write("a.csv", "1,3\n2,1\n2,10\n")}), {});
+  ASSERT_TRUE(csv.ok()) << csv.status();
+  EXPECT_EQ(csv->train->shape().smallest_label, 1);
+  EXPECT_EQ(csv->train->shape().classes, 11);
+  const auto arrays =
+      open_datasets(spec_of(DataSpec::NPY, {folder.write("x.npy", npy("<f4", "(2, 1)", "abcdefgh"))},
+                            {folder.write("y.npy", npy("|u1", "(2,)", "\x02\x04"))}),
+                    {});
+  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  EXPECT_EQ(arrays->train->shape().smallest_label, 2);
+  EXPECT_EQ(arrays->train->shape().classes, 5);
+}
+
+TEST(OpenTest, CustomDataSets) {
+  TemporaryFolder folder;
+  const std::string csv = folder.write("a.csv", "1,0\n2,1\n");
+  OpenOptions options;
+  options.custom["doubled"] = [&](const std::map<std::string, std::string>& parameters, std::uint64_t seed) {
+    EXPECT_EQ(parameters.at("size"), "2");
+    EXPECT_EQ(seed, 9u);
+    return open_datasets(spec_of(DataSpec::CSV, {csv}), {});
+  };
+  options.seed = 9;
+  DataSpec spec;
+  spec.set_format(DataSpec::CUSTOM);
+  spec.mutable_custom()->set_name("doubled");
+  (*spec.mutable_custom()->mutable_parameters())["size"] = "2";
+  EXPECT_EQ((*open_datasets(spec, options)).train->size(), 2);
+  spec.mutable_custom()->set_name("tripled");
+  EXPECT_THAT(error_of(spec, options), HasSubstr("'tripled' isn't known to this program; known: doubled"));
+}
+
+TEST(OpenTest, ErrorsNameTheFileAndWhatIsAllowed) {
+  TemporaryFolder folder;
+  const std::string images = folder.write("images", idx({2, 2, 2}, "abcdefgh"));
+  const std::string wide = folder.write("wide", idx({2, 2, 3}, "abcdefghijkl"));
+  const std::string labels = folder.write("labels", idx({2}, std::string("\0\1", 2)));
+  const std::string three = folder.write("three", idx({3}, std::string(3, '\1')));
+  const std::string csv = folder.write("a.csv", "1,2,3\n");
+  const std::string packed = gzip(std::string(1000, 'x'));
+  const auto with = [](DataSpec spec, const std::function<void(DataSpec&)>& change) {
+    change(spec);
+    return spec;
+  };
+  const DataSpec good = spec_of(DataSpec::IDX, {images}, {labels});
+  const std::vector<std::pair<DataSpec, std::string>> cases = {
+      {spec_of(DataSpec::FORMAT_UNSPECIFIED, {images}), "data.format 0"},
+      {spec_of(DataSpec::IDX, {}), "data.train.inputs: no files"},
+      {spec_of(DataSpec::IDX, {images + "x"}, {labels}), "imagesx: No such file"},
+      {spec_of(DataSpec::IDX, {images}), "labels: this format keeps them in files of their own"},
+      {spec_of(DataSpec::CSV, {csv}, {labels}), "labels: this format keeps them in its input files"},
+      {spec_of(DataSpec::IDX, {images}, {three}), "2 samples, but"},
+      {spec_of(DataSpec::IDX, {images}, {images}), "labels of shape [2, 2, 2]"},
+      {spec_of(DataSpec::IDX, {images, wide}, {labels, labels}), "wide: rows of shape [1, 2, 3]"},
+      {spec_of(DataSpec::IDX, {csv}, {labels}), "a.csv: not an IDX file"},
+      {spec_of(DataSpec::IDX, {folder.write("t.gz", packed.substr(0, 25))}, {labels}),
+       "middle of the gzip stream"},
+      {spec_of(DataSpec::IDX, {folder.write("g.gz", packed + "garbage, more of it")}, {labels}),
+       "after the end of the gzip"},
+      {spec_of(DataSpec::NPY, {folder.write("x.npy", npy("<f4", "(1, 1)", "abcd"))},
+               {folder.write("y.npy", npy("<f4", "(1,)", raw<float>({0.5f})))}),
+       "label 0 is 0.5; allowed: whole"},
+      {spec_of(DataSpec::CSV, {csv, folder.write("b.csv", "1,2\n")}),
+       "b.csv: 2 columns, the first file has 3"},
+      {spec_of(DataSpec::TEXT, {csv}), "blockSize"},
+      {with(good, [](DataSpec& s) { s.add_shape(5); }), "shape [5] doesn't fit"},
+      {with(good, [](DataSpec& s) { s.add_shape(-2), s.add_shape(-2); }), "shape [-2, -2] doesn't fit"},
+      {with(good, [](DataSpec& s) { s.add_shape(1ll << 62), s.add_shape(4); }), "doesn't fit"},
+      {with(good, [](DataSpec& s) { s.mutable_augmentation()->set_crop(2); }),
+       "augment.crop 2; allowed: 0 to 1"},
+      {with(spec_of(DataSpec::CSV, {csv}), [](DataSpec& s) { s.mutable_augmentation()->set_flip(true); }),
+       "not images"},
+      {with(good, [](DataSpec& s) { s.mutable_normalization()->set_scale(1); }), "normalize.deviation 0"},
+      {with(good, [](DataSpec& s) { s.set_test_fraction(1); }), "testFraction 1"},
+      {with(spec_of(DataSpec::CSV, {csv}), [](DataSpec& s) { s.set_test_fraction(0.5); }),
+       "one sample can't be split"},
+      {with(good,
+            [&](DataSpec& s) { s.mutable_test()->add_inputs(wide), s.mutable_test()->add_labels(labels); }),
+       "test samples have shape [1, 2, 3], training samples [1, 2, 2]"},
+  };
+  for (const auto& [spec, message] : cases) EXPECT_THAT(error_of(spec), HasSubstr(message));
+  const DataSpec tokens = spec_of(DataSpec::TOKENS, {folder.write("odd", "abc")});
+  EXPECT_THAT(error_of(tokens, {.block_size = 1}), HasSubstr("not a multiple of 2"));
+  EXPECT_THAT(error_of(spec_of(DataSpec::TEXT, {csv}), {.block_size = 6}), HasSubstr("hold 6 tokens"));
+}
+
+TEST(InputFileTest, GzipMembersAndLimits) {
+  TemporaryFolder folder;
+  const std::string two = folder.write("two.gz", gzip("first ") + gzip("second"));
+  const auto file = InputFile::open(two);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>((*file)->bytes().data()), (*file)->bytes().size()),
+            "first second");
+  EXPECT_EQ(InputFile::open(two, 11).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(InputFile::open(two, 12).ok());
+  // The trailer lies: a size of 2^32 - 1 takes no memory, and a stream that says less than it holds is still
+  // read.
+  std::string liar = gzip(std::string(200000, 'z'));
+  liar.replace(liar.size() - 4, 4, "\xff\xff\xff\xff");
+  EXPECT_THAT(std::string(InputFile::open(folder.write("liar.gz", liar)).status().message()),
+              HasSubstr("damaged gzip"));
+  EXPECT_EQ(
+      (*InputFile::open(folder.write("z.gz", gzip(std::string(200000, 'z')) + gzip("z"))))->bytes().size(),
+      200001u);
+}
+
+TEST(InputFileTest, MutatedGzipNeverCrashes) {
+  TemporaryFolder folder;
+  std::string content;
+  Rng text(1, 1);
+  for (int i = 0; i < 3000; ++i) content += static_cast<char>('a' + text.below(4));
+  const std::string file = gzip(content);
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Rng rng(seed, 3);
+    std::string changed = file;
+    for (std::uint64_t i = 1 + rng.below(4); i > 0; --i)
+      changed[rng.below(changed.size())] = static_cast<char>(rng.next_u64());
+    if (rng.below(3) == 0) changed.resize(rng.below(changed.size()));
+    const auto opened = InputFile::open(folder.write("m.gz", changed), 100000);
+    if (opened.ok()) continue;
+    EXPECT_TRUE(absl::IsInvalidArgument(opened.status()) || absl::IsResourceExhausted(opened.status()))
+        << seed;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::data

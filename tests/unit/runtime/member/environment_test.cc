@@ -1,0 +1,105 @@
+#include "runtime/member/environment.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace paceline::member {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Variables good() {
+  return {{"PACELINE_COORDINATOR", "127.0.0.1:4000"},
+          {"PACELINE_JOB", "default/digits"},
+          {"PACELINE_ROLE", "Worker"},
+          {"PACELINE_INDEX", "2"},
+          {"PACELINE_POD", "digits-worker-2-1"},
+          {"PACELINE_POD_UID", "3f2a"},
+          {"PACELINE_TOKEN", "secret-of-the-job"}};
+}
+
+TEST(EnvironmentTest, EverythingIsRead) {
+  Variables variables = good();
+  variables["PACELINE_START"] = "3";
+  variables["PACELINE_THREADS"] = "8";
+  variables["PACELINE_LOG_LEVEL"] = "DEBUG";
+  const auto environment = parse_environment(variables);
+  ASSERT_TRUE(environment.ok()) << std::string(environment.status().message());
+  EXPECT_EQ(environment->coordinator, "127.0.0.1:4000");
+  EXPECT_EQ(environment->job, "default/digits");
+  EXPECT_EQ(environment->role, Role::kWorker);
+  EXPECT_EQ(environment->index, 2);
+  EXPECT_EQ(environment->pod, "digits-worker-2-1");
+  EXPECT_EQ(environment->token, "secret-of-the-job");
+  EXPECT_EQ(environment->threads, 8);
+  EXPECT_EQ(environment->log_level, LogLevel::kDebug);
+  EXPECT_EQ(environment->member_id(), "3f2a-3");
+  EXPECT_EQ(environment->name(), "worker-2");
+}
+
+TEST(EnvironmentTest, WhatMayBeMissingHasDefaults) {
+  const auto environment = parse_environment(good());
+  ASSERT_TRUE(environment.ok());
+  EXPECT_EQ(environment->start, 1);
+  EXPECT_EQ(environment->threads, 0);
+  EXPECT_EQ(environment->log_level, LogLevel::kInfo);
+}
+
+TEST(EnvironmentTest, EachVariableThatIsWrongIsNamed) {
+  struct Case {
+    const char *variable, *value, *says;  // value null: not set
+  };
+  const Case cases[] = {
+      {"PACELINE_COORDINATOR", nullptr, "is not set"},
+      {"PACELINE_COORDINATOR", "", "is not set"},
+      {"PACELINE_JOB", "digits", "namespace/name"},
+      {"PACELINE_JOB", "a/b/c", "namespace/name"},
+      {"PACELINE_ROLE", nullptr, "chief, worker"},
+      {"PACELINE_ROLE", "boss", "\"boss\""},
+      {"PACELINE_INDEX", nullptr, "is not set"},
+      {"PACELINE_INDEX", "", "whole number"},
+      {"PACELINE_INDEX", "-1", "0 to 1023"},
+      {"PACELINE_INDEX", "1024", "0 to 1023"},
+      {"PACELINE_INDEX", "2x", "\"2x\""},
+      {"PACELINE_INDEX", "99999999999999999999", "0 to 1023"},
+      {"PACELINE_POD", nullptr, "pod's name"},
+      {"PACELINE_POD_UID", nullptr, "uid"},
+      {"PACELINE_START", "0", "1 to"},
+      {"PACELINE_TOKEN", nullptr, "token"},
+      {"PACELINE_THREADS", "many", "whole number"},
+      {"PACELINE_LOG_LEVEL", "loud", "debug, info, warning, error"},
+  };
+  for (const Case& c : cases) {
+    Variables variables = good();
+    variables.erase(c.variable);
+    if (c.value != nullptr) variables[c.variable] = c.value;
+    const absl::Status status = parse_environment(variables).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.variable;
+    const std::string message(status.message());
+    EXPECT_NE(message.find(c.variable), std::string::npos) << message;
+    EXPECT_NE(message.find(c.says), std::string::npos) << message;
+  }
+}
+
+TEST(EnvironmentTest, AllErrorsComeAtOnceAndNoToken) {
+  Variables variables = good();
+  variables["PACELINE_TOKEN"] = std::string(300, 's');
+  variables["PACELINE_INDEX"] = "x";
+  variables["PACELINE_ROLE"] = "x";
+  const std::string message(parse_environment(variables).status().message());
+  for (const char* part : {"PACELINE_TOKEN", "PACELINE_INDEX", "PACELINE_ROLE"})
+    EXPECT_NE(message.find(part), std::string::npos);
+  EXPECT_EQ(message.find("ssss"), std::string::npos);
+}
+
+TEST(EnvironmentTest, OnlyOurVariablesAreTaken) {
+  ASSERT_EQ(setenv("PACELINE_TEST_ONLY", "a=b", 1), 0);
+  const Variables variables = process_environment();
+  unsetenv("PACELINE_TEST_ONLY");
+  EXPECT_EQ(variables.at("PACELINE_TEST_ONLY"), "a=b");
+  for (const auto& [name, _] : variables) EXPECT_EQ(name.substr(0, 9), "PACELINE_");
+}
+
+}  // namespace
+}  // namespace paceline::member

@@ -1,0 +1,116 @@
+#include "runtime/member/step_clock.h"
+
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "tests/support/fake_clock.h"
+
+namespace paceline::member {
+namespace {
+
+TEST(StepClockTest, EveryNanosecondBelongsSomewhere) {
+  testing::FakeClock clock;
+  StepClock steps(clock);
+  steps.begin();
+  clock.advance(Duration(1));
+  {
+    const auto input = steps.part(StepPart::kInput);
+    clock.advance(Duration(10));
+  }
+  {
+    const auto compute = steps.part(StepPart::kCompute);
+    clock.advance(Duration(100));
+    {
+      const auto wait = steps.part(StepPart::kWait);
+      clock.advance(Duration(1000));
+      steps.move(StepPart::kWait, StepPart::kTransfer, Duration(300));
+      clock.advance(Duration(5));
+    }
+    clock.advance(Duration(20));
+  }
+  const StepTimes times = steps.end();
+  EXPECT_EQ(times.input, 10);
+  EXPECT_EQ(times.compute, 120);
+  EXPECT_EQ(times.wait, 705);
+  EXPECT_EQ(times.transfer, 300);
+  EXPECT_EQ(times.update, 0);
+  EXPECT_EQ(times.step, 1136);
+  EXPECT_EQ(times.step - times.parts(), 1);
+}
+
+TEST(StepClockTest, MoveTakesNoMoreThanThereIs) {
+  testing::FakeClock clock;
+  StepClock steps(clock);
+  steps.begin();
+  {
+    const auto wait = steps.part(StepPart::kWait);
+    clock.advance(Duration(50));
+  }
+  steps.move(StepPart::kWait, StepPart::kTransfer, Duration(80));
+  steps.move(StepPart::kTransfer, StepPart::kWait, Duration(-5));
+  const StepTimes times = steps.end();
+  EXPECT_EQ(times.wait, 0);
+  EXPECT_EQ(times.transfer, 50);
+  EXPECT_EQ(times.step, 50);
+}
+
+TEST(StepClockTest, AStepBeginsAnew) {
+  testing::FakeClock clock;
+  StepClock steps(clock);
+  steps.begin();
+  auto left_open = std::make_unique<StepClock::Scope>(steps.part(StepPart::kInput));
+  clock.advance(Duration(7));
+  left_open.reset();
+  steps.begin();
+  clock.advance(Duration(3));
+  const StepTimes times = steps.end();
+  EXPECT_EQ(times.input, 0);
+  EXPECT_EQ(times.step, 3);
+}
+
+TEST(StepClockTest, RandomNestingAddsUp) {
+  testing::FakeClock clock;
+  StepClock steps(clock);
+  Rng rng(3, 1);
+  std::int64_t expected = 0;
+  const auto advance = [&] {
+    const auto by = static_cast<std::int64_t>(rng.below(100));
+    clock.advance(Duration(by));
+    expected += by;
+  };
+  const auto nest = [&](auto& self, int depth) -> void {
+    const auto scope = steps.part(static_cast<StepPart>(rng.below(6)));
+    advance();
+    for (int i = 0; depth > 0 && i < 3; ++i) self(self, depth - 1);
+    advance();
+  };
+  for (int round = 0; round < 20; ++round) {
+    expected = 0;
+    steps.begin();
+    nest(nest, 4);
+    const StepTimes times = steps.end();
+    EXPECT_EQ(times.step, expected);
+    EXPECT_EQ(times.parts(), expected);
+  }
+}
+
+// On the machine's own clock the part that no scope holds is small: "< 2 % of a step".
+TEST(StepClockTest, TheRestIsSmall) {
+  SystemClock clock;
+  StepClock steps(clock);
+  int good = 0;
+  for (int step = 0; step < 50; ++step) {
+    steps.begin();
+    for (const StepPart part : {StepPart::kInput, StepPart::kCompute, StepPart::kWait, StepPart::kUpdate}) {
+      const auto scope = steps.part(part);
+      for (const TimePoint until = clock.now() + std::chrono::microseconds(50); clock.now() < until;) {
+      }
+    }
+    const StepTimes times = steps.end();
+    if (static_cast<double>(times.step - times.parts()) < 0.02 * static_cast<double>(times.step)) ++good;
+  }
+  EXPECT_GT(good, 25) << "the machine may interrupt between two scopes, but not in most steps";
+}
+
+}  // namespace
+}  // namespace paceline::member

@@ -1,0 +1,216 @@
+#include "runtime/optimizer/optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/rng.h"
+#include "tests/unit/runtime/optimizer/torch_golden.h"
+
+namespace paceline::optimizer {
+namespace {
+
+using tensor::Parameter;
+using tensor::ParameterLayout;
+using testing::HasSubstr;
+
+ParameterLayout one_parameter(std::size_t count, bool decay = true) {
+  return {.parameters = {Parameter{.name = "w", .count = count, .decay = decay}},
+          .elements = count,
+          .trained_elements = count};
+}
+
+v1::OptimizerSpec spec_of(v1::OptimizerSpec::Type type) {
+  v1::OptimizerSpec spec;
+  spec.set_type(type);
+  spec.set_learning_rate(0.01);
+  if (type == v1::OptimizerSpec::SGD) spec.set_momentum(0.9);
+  spec.set_beta1(0.9);
+  spec.set_beta2(0.99);
+  spec.set_epsilon(1e-6);
+  return spec;
+}
+
+TEST(Optimizer, AgreesWithTorch) {
+  for (const TorchCase& c : kTorchCases) {
+    v1::OptimizerSpec spec = spec_of(c.type);
+    spec.set_learning_rate(c.rate);
+    spec.set_momentum(c.momentum);
+    spec.set_nesterov(c.nesterov);
+    spec.set_weight_decay(c.decay);
+    spec.set_clip_norm(c.clip);
+    const std::size_t n = std::size(c.weights);
+    auto optimizer = Optimizer::create(spec, one_parameter(n));
+    ASSERT_TRUE(optimizer.ok()) << optimizer.status();
+    std::vector<float> weights(n), gradient(n);
+    for (std::size_t i = 0; i < n; ++i) weights[i] = (static_cast<float>((5 * i) % 7) - 3) / 4;
+    for (int t = 0; t < kTorchSteps; ++t) {
+      for (std::size_t i = 0; i < n; ++i) {
+        gradient[i] = (static_cast<float>((7 * i + 3 * static_cast<std::size_t>(t)) % 11) - 5) / 8;
+      }
+      ASSERT_TRUE(optimizer->step(weights, gradient, c.rate).ok());
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_NEAR(weights[i], c.weights[i], 2e-6) << "case " << (&c - kTorchCases) << " element " << i;
+    }
+  }
+}
+
+// The formulas of the header in double, one element at a time.
+struct Oracle {
+  v1::OptimizerSpec spec;
+  std::vector<double> weights, first, second;
+  int t = 0;
+
+  void step(const std::vector<float>& gradient, double rate, const std::vector<bool>& decays) {
+    ++t;
+    double square = 0;
+    for (float g : gradient) square += static_cast<double>(g) * g;
+    const double norm = std::sqrt(square);
+    const double clip = spec.clip_norm() > 0 && norm > spec.clip_norm() ? spec.clip_norm() / norm : 1;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const double decay = decays[i] ? spec.weight_decay() : 0;
+      double g = gradient[i] * clip, &w = weights[i];
+      if (spec.type() == v1::OptimizerSpec::ADAMW) {
+        w *= 1 - rate * decay;
+      } else {
+        g += decay * w;
+      }
+      if (spec.type() == v1::OptimizerSpec::SGD) {
+        first[i] = spec.momentum() * first[i] + g;
+        w -= rate * (spec.nesterov() ? g + spec.momentum() * first[i] : first[i]);
+        continue;
+      }
+      first[i] = spec.beta1() * first[i] + (1 - spec.beta1()) * g;
+      second[i] = spec.beta2() * second[i] + (1 - spec.beta2()) * g * g;
+      const double denominator =
+          std::sqrt(second[i]) / std::sqrt(1 - std::pow(spec.beta2(), t)) + spec.epsilon();
+      w -= rate / (1 - std::pow(spec.beta1(), t)) * first[i] / denominator;
+    }
+  }
+};
+
+TEST(Optimizer, AgreesWithTheOracleOnRandomLayouts) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed, 0);
+    ParameterLayout layout;
+    std::vector<bool> decays, padding;
+    for (std::uint64_t k = 0, count = 1 + rng.below(6); k < count; ++k) {
+      const Parameter parameter{
+          .offset = decays.size(), .count = 1 + rng.below(70), .decay = rng.below(2) == 1};
+      layout.parameters.push_back(parameter);
+      decays.insert(decays.end(), parameter.count, parameter.decay);
+      padding.insert(padding.end(), parameter.count, false);
+      const std::uint64_t holes = rng.below(5);
+      decays.insert(decays.end(), holes, false);
+      padding.insert(padding.end(), holes, true);
+    }
+    layout.elements = decays.size();
+    const std::size_t n = layout.elements;
+
+    v1::OptimizerSpec spec = spec_of(static_cast<v1::OptimizerSpec::Type>(seed % 3));
+    spec.set_nesterov(spec.momentum() > 0 && rng.below(2) == 1);
+    spec.set_weight_decay(rng.below(2) == 1 ? 0.05 : 0);
+    spec.set_clip_norm(rng.below(2) == 1 ? 4 : 0);
+    auto optimizer = Optimizer::create(spec, layout);
+    ASSERT_TRUE(optimizer.ok()) << optimizer.status();
+
+    std::vector<float> weights(n), gradient(n);
+    for (std::size_t i = 0; i < n; ++i) weights[i] = padding[i] ? 0 : rng.normal();
+    Oracle oracle{.spec = spec,
+                  .weights = std::vector<double>(weights.begin(), weights.end()),
+                  .first = std::vector<double>(n),
+                  .second = std::vector<double>(n)};
+    for (int t = 0; t < 8; ++t) {
+      for (std::size_t i = 0; i < n; ++i) gradient[i] = padding[i] ? 0 : rng.normal();
+      const double rate = 0.01 * (1 + t);
+      auto report = optimizer->step(weights, gradient, rate);
+      ASSERT_TRUE(report.ok());
+      EXPECT_EQ(report->gradient_norm.has_value(), spec.clip_norm() > 0);
+      oracle.step(gradient, rate, decays);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_TRUE(std::abs(weights[i] - oracle.weights[i]) <= 1e-5) << i << ": " << weights[i];
+      EXPECT_TRUE(!padding[i] || weights[i] == 0.0f) << "padding stays zero";
+    }
+  }
+}
+
+TEST(Optimizer, ContinuesFromItsStateBitForBit) {
+  for (int type = 0; type < 3; ++type) {
+    const auto spec = spec_of(static_cast<v1::OptimizerSpec::Type>(type));
+    const ParameterLayout layout = one_parameter(37);
+    auto whole = Optimizer::create(spec, layout);
+    std::vector<float> weights(37, 0.5f), gradient(37);
+    for (std::size_t i = 0; i < 37; ++i) gradient[i] = static_cast<float>(i) * 0.01f - 0.2f;
+    for (int t = 0; t < 3; ++t) ASSERT_TRUE(whole->step(weights, gradient, 0.1).ok());
+
+    auto restored = Optimizer::create(spec, layout);
+    auto from = whole->state(), to = restored->state();
+    ASSERT_EQ(from.size(), type == 0 ? 1u : 2u);
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      EXPECT_EQ(from[k].name, to[k].name);
+      std::copy(from[k].values.begin(), from[k].values.end(), to[k].values.begin());
+    }
+    restored->set_steps(whole->steps());
+    std::vector<float> copy = weights;
+    ASSERT_TRUE(whole->step(weights, gradient, 0.1).ok());
+    ASSERT_TRUE(restored->step(copy, gradient, 0.1).ok());
+    EXPECT_EQ(weights, copy);
+    EXPECT_EQ(restored->steps(), 4);
+  }
+}
+
+TEST(Optimizer, PlainSgdKeepsNoState) {
+  auto spec = spec_of(v1::OptimizerSpec::SGD);
+  spec.set_momentum(0);
+  EXPECT_TRUE(Optimizer::create(spec, one_parameter(3))->state().empty());
+}
+
+TEST(Optimizer, NamesTheFieldThatIsOutOfRange) {
+  struct Case {
+    v1::OptimizerSpec::Type type;
+    const char* field;
+    void (*spoil)(v1::OptimizerSpec&);
+  };
+  const Case cases[] = {
+      {v1::OptimizerSpec::SGD, "learningRate", [](v1::OptimizerSpec& s) { s.set_learning_rate(0); }},
+      {v1::OptimizerSpec::SGD, "learningRate", [](v1::OptimizerSpec& s) { s.set_learning_rate(NAN); }},
+      {v1::OptimizerSpec::SGD, "momentum", [](v1::OptimizerSpec& s) { s.set_momentum(1); }},
+      {v1::OptimizerSpec::SGD, "momentum",
+       [](v1::OptimizerSpec& s) {
+         s.set_nesterov(true);
+         s.set_momentum(0);
+       }},
+      {v1::OptimizerSpec::ADAM, "beta1", [](v1::OptimizerSpec& s) { s.set_beta1(-0.1); }},
+      {v1::OptimizerSpec::ADAMW, "beta2", [](v1::OptimizerSpec& s) { s.set_beta2(NAN); }},
+      {v1::OptimizerSpec::ADAMW, "epsilon", [](v1::OptimizerSpec& s) { s.set_epsilon(1e-60); }},
+      {v1::OptimizerSpec::SGD, "weightDecay", [](v1::OptimizerSpec& s) { s.set_weight_decay(-1); }},
+      {v1::OptimizerSpec::SGD, "clipNorm", [](v1::OptimizerSpec& s) { s.set_clip_norm(INFINITY); }},
+  };
+  for (const Case& c : cases) {
+    auto spec = spec_of(c.type);
+    c.spoil(spec);
+    const auto optimizer = Optimizer::create(spec, one_parameter(3));
+    EXPECT_EQ(optimizer.status().code(), absl::StatusCode::kInvalidArgument) << c.field;
+    EXPECT_THAT(std::string(optimizer.status().message()), HasSubstr(c.field));
+  }
+}
+
+TEST(Optimizer, ANormThatIsNotFiniteLeavesEverythingAsItWas) {
+  auto spec = spec_of(v1::OptimizerSpec::ADAM);
+  spec.set_clip_norm(1);
+  auto optimizer = Optimizer::create(spec, one_parameter(3));
+  std::vector<float> weights = {1, 2, 3};
+  const auto report =
+      optimizer->step(weights, std::vector<float>{0, std::numeric_limits<float>::quiet_NaN(), 0}, 0.1);
+  EXPECT_EQ(report.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(weights, (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(optimizer->steps(), 0);
+}
+
+}  // namespace
+}  // namespace paceline::optimizer

@@ -1,0 +1,120 @@
+#include "runtime/trainer/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "runtime/trainer/controls.h"
+#include "runtime/trainer/weights_hash.h"
+#include "tests/support/step_model.h"
+
+namespace paceline::trainer {
+namespace {
+
+using paceline::testing::step_spec;
+using ::testing::HasSubstr;
+
+TEST(MakePlan, TurnsEpochsIntoSteps) {
+  v1::TrainingSpec spec = step_spec(0, 64);
+  spec.set_epochs(2);
+  spec.mutable_evaluation()->set_every_epochs(0.5);
+  const auto plan = make_plan(spec, 1000, 10);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->total_steps, 32);    // 2000 / 64, rounded up
+  EXPECT_EQ(plan->evaluate_every, 8);  // 500 / 64, rounded
+  EXPECT_TRUE(plan->evaluates);
+}
+
+TEST(MakePlan, TakesStepsTargetsAndCheckpoints) {
+  v1::TrainingSpec spec = step_spec(70, 64);
+  spec.mutable_evaluation()->set_every_steps(7);
+  spec.mutable_target()->set_metric("loss");
+  spec.mutable_target()->set_value(0.5);
+  spec.mutable_checkpoint()->set_directory("/somewhere");
+  spec.mutable_checkpoint()->set_every_seconds(1.5);
+  const auto plan = make_plan(spec, 1000, 10);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->total_steps, 70);
+  EXPECT_EQ(plan->evaluate_every, 7);
+  EXPECT_EQ(plan->target->metric, TargetMetric::kLoss);
+  EXPECT_TRUE(plan->saves);
+  EXPECT_EQ(plan->checkpoint_time, std::chrono::milliseconds(1500));
+}
+
+TEST(MakePlan, NamesTheFieldThatIsWrong) {
+  struct Case {
+    std::function<void(v1::TrainingSpec&)> change;
+    std::int64_t train, test;
+    const char* named;
+  };
+  for (const Case& c : std::vector<Case>{
+           {[](auto& s) { s.set_steps(0); }, 10, 0, "steps"},
+           {[](auto&) {}, 0, 0, "data.train"},
+           {[](auto& s) { s.set_global_batch_size(0); }, 10, 0, "globalBatchSize"},
+           {[](auto& s) { s.mutable_target()->set_metric("accuracy"); }, 10, 0, "held-out"},
+           {[](auto& s) {
+              s.mutable_target()->set_metric("accuracy");
+              s.mutable_data()->set_format(v1::DataSpec::CUSTOM);
+              s.mutable_data()->mutable_custom()->set_name("moons");
+            },
+            10, 0, "custom data set 'moons' returns no test set"},
+           {[](auto& s) { s.mutable_target()->set_metric("beauty"); }, 10, 5, "beauty"},
+       }) {
+    v1::TrainingSpec spec = step_spec(5, 8);
+    c.change(spec);
+    const auto plan = make_plan(spec, c.train, c.test);
+    EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(plan.status().message()), HasSubstr(c.named));
+  }
+}
+
+TEST(SpecHash, ChangesWithWhatACheckpointDependsOnAndWithNothingElse) {
+  const v1::TrainingSpec spec = step_spec(5, 8);
+  v1::TrainingSpec longer = spec, seeded = spec, moved = spec;
+  longer.set_steps(50);
+  moved.mutable_checkpoint()->set_directory("/elsewhere");
+  moved.mutable_optimizer()->set_learning_rate(1);
+  seeded.set_seed(6);
+  EXPECT_EQ(spec_hash(spec), spec_hash(longer));
+  EXPECT_EQ(spec_hash(spec), spec_hash(moved));
+  EXPECT_NE(spec_hash(spec), spec_hash(seeded));
+  EXPECT_EQ(spec_hash(spec).size(), 16u);
+}
+
+TEST(WeightsHash, SeesEverySingleBitAndTheOrder) {
+  for (const std::size_t count : {1u, 3u, 8u, 31u, 64u}) {
+    std::vector<float> weights(count);
+    Rng rng(count, 1);
+    for (float& w : weights) w = rng.normal();
+    const std::uint64_t whole = weights_hash(weights);
+    EXPECT_EQ(whole, weights_hash(weights));
+    for (float& w : weights) {
+      const float before = w;
+      for (int bit = 0; bit < 32; ++bit) {
+        w = std::bit_cast<float>(std::bit_cast<std::uint32_t>(before) ^ (1u << bit));
+        ASSERT_NE(weights_hash(weights), whole);
+      }
+      w = before;
+    }
+    if (count > 1) {
+      std::swap(weights.front(), weights.back());
+      EXPECT_NE(weights_hash(weights), whole);
+    }
+    weights.push_back(0);
+    EXPECT_NE(weights_hash(weights), whole);
+  }
+}
+
+TEST(ControlsBehindTheGradient, SumUp) {
+  std::vector<float> one(kControls, 9), other(kControls, 9);
+  write_controls({1234.125, {.stop = true}}, one);
+  write_controls({0.0625, {}}, other);
+  for (std::size_t i = 0; i < kControls; ++i) one[i] += other[i];
+  const Controls sums = read_controls(one);
+  EXPECT_DOUBLE_EQ(sums.loss_sum, 1234.1875);
+  EXPECT_TRUE(sums.wishes.stop);
+  EXPECT_FALSE(sums.wishes.drain);
+}
+
+}  // namespace
+}  // namespace paceline::trainer

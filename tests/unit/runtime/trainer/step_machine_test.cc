@@ -1,0 +1,246 @@
+#include "runtime/trainer/step_machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/text.h"
+
+namespace paceline::trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TimePoint at(int seconds) {
+  return TimePoint(std::chrono::seconds(seconds));
+}
+
+StepPlan plan_of(Step steps) {
+  StepPlan plan;
+  plan.total_steps = steps;
+  return plan;
+}
+
+// Drives a machine to its end, as a shell would whose every action succeeds; returns what was done.
+std::vector<std::string> transcript(StepMachine& machine, const StepPlan& plan, int rank,
+                                    double accuracy = 0) {
+  std::vector<std::string> lines;
+  int seconds = 0;
+  while (lines.size() < 100) {
+    lines.push_back(str_cat(todo_name(machine.decision().todo), " ", machine.step()));
+    switch (machine.decision().todo) {
+      case Todo::kPrepare:
+        machine.prepared(plan);
+        break;
+      case Todo::kWaitForView:
+        machine.viewed(rank);
+        break;
+      case Todo::kAlign:
+        machine.aligned(0, at(seconds));
+        break;
+      case Todo::kStep:
+        machine.applied({}, at(++seconds));
+        break;
+      case Todo::kEvaluate:
+        machine.evaluated(1.0, accuracy, at(seconds));
+        break;
+      case Todo::kCheckpoint:
+        machine.checkpointed(at(seconds));
+        break;
+      case Todo::kWriteModel:
+        machine.model_written();
+        break;
+      case Todo::kLeave:
+        machine.left();
+        break;
+      case Todo::kReportFault:
+      case Todo::kExit:
+        return lines;
+    }
+  }
+  return lines;
+}
+
+TEST(StepMachine, Rank0OfAPlainRun) {
+  StepMachine machine;
+  EXPECT_THAT(transcript(machine, plan_of(2), 0),
+              ElementsAre("Prepare 0", "WaitForView 0", "Align 0", "Step 0", "Step 1", "WriteModel 2",
+                          "Leave 2", "Exit 2"));
+  EXPECT_EQ(machine.ending(), Ending::kFinished);
+}
+
+TEST(StepMachine, OtherRanksWriteNothing) {
+  StepPlan plan = plan_of(2);
+  plan.saves = true;
+  plan.checkpoint_every = 1;
+  StepMachine machine;
+  EXPECT_THAT(transcript(machine, plan, 1),
+              ElementsAre("Prepare 0", "WaitForView 0", "Align 0", "Step 0", "Step 1", "Leave 2", "Exit 2"));
+}
+
+TEST(StepMachine, EvaluatesWhenDueAndAtTheEndAndSavesAfterwards) {
+  StepPlan plan = plan_of(5);
+  plan.evaluates = true;
+  plan.evaluate_every = 2;
+  plan.saves = true;
+  plan.checkpoint_every = 4;
+  StepMachine machine;
+  EXPECT_THAT(transcript(machine, plan, 0),
+              ElementsAre("Prepare 0", "WaitForView 0", "Align 0", "Step 0", "Step 1", "Evaluate 2", "Step 2",
+                          "Step 3", "Evaluate 4", "Checkpoint 4", "Step 4", "Evaluate 5", "Checkpoint 5",
+                          "WriteModel 5", "Leave 5", "Exit 5"));
+}
+
+TEST(StepMachine, SavesByTime) {
+  StepPlan plan = plan_of(6);
+  plan.saves = true;
+  plan.checkpoint_time = std::chrono::seconds(3);  // a step takes one
+  StepMachine machine;
+  EXPECT_THAT(
+      transcript(machine, plan, 0),
+      ElementsAre("Prepare 0", "WaitForView 0", "Align 0", "Step 0", "Step 1", "Step 2", "Checkpoint 3",
+                  "Step 3", "Step 4", "Step 5", "Checkpoint 6", "WriteModel 6", "Leave 6", "Exit 6"));
+}
+
+TEST(StepMachine, ATargetEndsTheJob) {
+  struct Case {
+    Target target;
+    double loss, accuracy;
+    bool reached;
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Case& c : std::vector<Case>{{{TargetMetric::kAccuracy, 0.9}, 1, 0.9, true},
+                                         {{TargetMetric::kAccuracy, 0.9}, 0, 0.89, false},
+                                         {{TargetMetric::kAccuracy, 0.9}, 0, nan, false},
+                                         {{TargetMetric::kLoss, 0.5}, 0.5, 0, true},
+                                         {{TargetMetric::kLoss, 0.5}, 0.6, 1, false},
+                                         {{TargetMetric::kLoss, 0.5}, nan, 1, false}}) {
+    StepPlan plan = plan_of(10);
+    plan.evaluates = true;
+    plan.evaluate_every = 1;
+    plan.target = c.target;
+    StepMachine machine;
+    machine.prepared(plan);
+    machine.viewed(0);
+    machine.aligned(0, at(0));
+    ASSERT_EQ(machine.applied({}, at(1)).todo, Todo::kEvaluate);
+    EXPECT_EQ(machine.evaluated(c.loss, c.accuracy, at(1)).todo, c.reached ? Todo::kWriteModel : Todo::kStep);
+    EXPECT_EQ(machine.target_reached(), c.reached);
+  }
+}
+
+// In a view, at step `step`.
+StepMachine training(const StepPlan& plan, int rank, Step step) {
+  StepMachine machine;
+  machine.prepared(plan);
+  machine.viewed(rank);
+  machine.aligned(step, at(0));
+  return machine;
+}
+
+TEST(StepMachine, AllStopAfterTheStepInWhichOneWishes) {
+  StepPlan plan = plan_of(10);
+  plan.evaluates = true;
+  plan.evaluate_every = 1;
+  plan.saves = true;  // though nothing regular: a stopped job can be continued
+  StepMachine chief = training(plan, 0, 3), other = training(plan, 1, 3);
+  EXPECT_EQ(chief.applied({.stop = true}, at(1)).todo, Todo::kCheckpoint);
+  EXPECT_EQ(chief.checkpointed(at(1)).todo, Todo::kLeave);
+  EXPECT_EQ(other.applied({.stop = true}, at(1)).todo, Todo::kLeave);
+  EXPECT_EQ(chief.ending(), Ending::kStopped);
+  EXPECT_EQ(chief.left().todo, Todo::kExit);
+}
+
+TEST(StepMachine, ADrainedViewIsLeftAtTheSameStepAndTheNextOneContinues) {
+  StepMachine machine = training(plan_of(10), 1, 3);
+  EXPECT_EQ(machine.applied({.drain = true}, at(1)).todo, Todo::kWaitForView);
+  EXPECT_EQ(machine.viewed(0).todo, Todo::kAlign);
+  EXPECT_EQ(machine.aligned(4, at(2)).todo, Todo::kStep);
+  EXPECT_EQ(machine.applied({}, at(2)).todo, Todo::kStep) << "the old view's drain is forgotten";
+}
+
+TEST(StepMachine, AFailedPeerAbandonsTheStepAndTheNextViewRepeatsIt) {
+  StepMachine machine = training(plan_of(10), 1, 3);
+  EXPECT_EQ(machine.peer_failed().todo, Todo::kReportFault);
+  EXPECT_EQ(machine.step(), 3);
+  EXPECT_EQ(machine.viewed(0).todo, Todo::kAlign);
+  EXPECT_EQ(machine.aligned(3, at(1)).todo, Todo::kStep);
+}
+
+TEST(StepMachine, TheEndOfTheJobNeedsNoGoodbye) {
+  StepMachine machine = training(plan_of(10), 1, 3);
+  EXPECT_EQ(machine.ended(false).todo, Todo::kLeave) << "the coordinator may still want to know the step";
+  EXPECT_EQ(machine.left().todo, Todo::kExit);
+  EXPECT_EQ(machine.ending(), Ending::kEnded);
+  StepMachine finished = training(plan_of(10), 0, 3);
+  EXPECT_EQ(finished.ended(true).todo, Todo::kExit);
+  EXPECT_EQ(finished.ending(), Ending::kFinished);
+}
+
+TEST(StepMachine, AnEvictedRank0SavesWhatIsNotSaved) {
+  StepPlan plan = plan_of(10);
+  plan.saves = true;
+  StepMachine machine = training(plan, 0, 3);
+  machine.applied({}, at(1));
+  EXPECT_EQ(machine.ended(false).todo, Todo::kCheckpoint);
+  EXPECT_EQ(machine.checkpointed(at(1)).todo, Todo::kLeave);
+  EXPECT_EQ(machine.ending(), Ending::kEnded);
+  EXPECT_EQ(training(plan, 0, 3).ended(false).todo, Todo::kLeave) << "no step since it was restored";
+
+  StepMachine unaligned;
+  unaligned.prepared(plan);
+  unaligned.viewed(0);
+  EXPECT_EQ(unaligned.ended(false).todo, Todo::kLeave) << "it holds no state yet";
+}
+
+TEST(StepMachine, WeightsThatAreNotToBeTrustedAreNotSaved) {
+  StepPlan plan = plan_of(10);
+  plan.saves = true;
+  StepMachine machine = training(plan, 0, 3);
+  machine.applied({}, at(1));
+  EXPECT_EQ(machine.ended_in_vain().todo, Todo::kLeave);
+  EXPECT_EQ(machine.ending(), Ending::kEnded);
+}
+
+TEST(StepMachine, ARank0ThatIsStoppedAfterAnAbandonedStepSavesWhatIsNotSaved) {
+  StepPlan plan = plan_of(10);
+  plan.saves = true;
+  StepMachine machine = training(plan, 0, 3);
+  machine.applied({}, at(1));
+  EXPECT_EQ(machine.peer_failed().todo, Todo::kReportFault);
+  EXPECT_EQ(machine.stopped().todo, Todo::kCheckpoint);
+  EXPECT_EQ(machine.checkpointed(at(1)).todo, Todo::kLeave);
+  EXPECT_EQ(machine.ending(), Ending::kStopped);
+}
+
+TEST(StepMachine, OwnFailuresAreSaidBeforeLeaving) {
+  StepMachine machine = training(plan_of(10), 0, 3);
+  EXPECT_EQ(machine.failed().todo, Todo::kLeave);
+  EXPECT_EQ(machine.left().todo, Todo::kExit);
+  EXPECT_EQ(machine.ending(), Ending::kFailed);
+
+  StepMachine unprepared;
+  EXPECT_EQ(unprepared.failed().todo, Todo::kLeave);
+  EXPECT_EQ(unprepared.step(), 0);
+}
+
+TEST(StepMachine, ResumingAfterTheLastStepOnlyEvaluates) {
+  StepPlan plan = plan_of(10);
+  plan.evaluates = true;
+  StepMachine machine;
+  machine.prepared(plan);
+  machine.viewed(0);
+  EXPECT_EQ(machine.aligned(10, at(0)).todo, Todo::kEvaluate);
+  EXPECT_EQ(machine.evaluated(1, 0, at(0)).todo, Todo::kWriteModel);
+}
+
+TEST(StepMachine, EveryDecisionHasAReason) {
+  StepMachine machine;
+  EXPECT_FALSE(machine.decision().reason.empty());
+  EXPECT_THAT(std::string(machine.stopped().reason), HasSubstr("stop"));
+}
+
+}  // namespace
+}  // namespace paceline::trainer

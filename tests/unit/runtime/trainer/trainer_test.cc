@@ -1,0 +1,401 @@
+#include "runtime/trainer/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/collective/fault.h"
+#include "tests/support/allocation_counter.h"
+#include "tests/support/step_model.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thread_job.h"
+
+namespace paceline::trainer {
+namespace {
+
+using paceline::testing::step_spec;
+using paceline::testing::step_workload;
+using paceline::testing::TemporaryFolder;
+using paceline::testing::ThreadJob;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kTrain = 96, kTest = 20;
+
+using Hashes = std::map<Step, std::uint64_t>;
+
+// Trains to the end in one view of `world` members; all agree on every hash, which are returned.
+Hashes train(int world, const v1::TrainingSpec& spec, std::vector<double> shares = {}) {
+  ThreadJob job(world, spec, step_workload(kTrain, kTest));
+  std::vector<int> ranks;
+  for (int rank = 0; rank < world; ++rank) ranks.push_back(rank);
+  job.send_view(job.view(1, ranks, std::move(shares)));
+  job.run();
+  for (int rank = 0; rank < world; ++rank) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+    EXPECT_EQ(job.member(rank).hashes, job.member(0).hashes) << "rank " << rank;
+  }
+  return job.member(0).hashes;
+}
+
+TEST(Trainer, OneWorkerAndManyHaveTheSameWeightsToTheBitAtEveryStep) {
+  const v1::TrainingSpec spec = step_spec(30, 32);
+  const Hashes one = train(1, spec);
+  ASSERT_EQ(one.size(), 31u);
+  EXPECT_NE(one.at(1), one.at(30));
+  EXPECT_EQ(train(2, spec), one);
+  EXPECT_EQ(train(3, spec), one);
+  EXPECT_EQ(train(4, spec), one);
+}
+
+TEST(Trainer, UnevenSharesEvenEmptyOnesChangeNothing) {
+  const v1::TrainingSpec spec = step_spec(20, 32);
+  const Hashes one = train(1, spec);
+  EXPECT_EQ(train(3, spec, {0.5, 0.3, 0.2}), one);
+  EXPECT_EQ(train(2, spec, {1.0, 0.0}), one);
+}
+
+TEST(Trainer, AccumulationInMicroBatchesChangesNothing) {
+  v1::TrainingSpec spec = step_spec(20, 32);
+  const Hashes whole = train(2, spec);
+  for (const std::int64_t micro : {1, 3, 8, 100}) {
+    spec.set_micro_batch_size(micro);
+    EXPECT_EQ(train(2, spec), whole) << "micro-batches of " << micro;
+  }
+}
+
+TEST(Trainer, OverlapChangesNothing) {
+  v1::TrainingSpec spec = step_spec(20, 32);
+  const Hashes overlapped = train(2, spec);
+  spec.mutable_exchange()->set_overlap(false);
+  EXPECT_EQ(train(2, spec), overlapped);
+}
+
+TEST(Trainer, AContinuedRunHasTheWeightsOfAnUnbrokenOne) {
+  for (const int type : {v1::OptimizerSpec::SGD, v1::OptimizerSpec::ADAM}) {
+    const TemporaryFolder folder;
+    v1::TrainingSpec spec = step_spec(24, 32);
+    spec.mutable_optimizer()->set_type(static_cast<v1::OptimizerSpec::Type>(type));
+    spec.mutable_optimizer()->set_momentum(0.5);
+    spec.mutable_optimizer()->set_beta1(0.9);
+    spec.mutable_optimizer()->set_beta2(0.999);
+    spec.mutable_optimizer()->set_epsilon(1e-8);
+    const Hashes unbroken = train(2, spec);
+
+    spec.mutable_checkpoint()->set_directory(folder.path());
+    spec.mutable_checkpoint()->set_every_steps(5);
+    spec.mutable_checkpoint()->set_keep(2);
+    spec.set_steps(10);
+    train(2, spec);
+    spec.set_steps(24);
+    spec.mutable_checkpoint()->set_resume(true);
+    const Hashes rest = train(2, spec);
+    EXPECT_EQ(rest.begin()->first, 10) << "it goes on where it was";
+    for (const auto& [step, hash] : rest) EXPECT_EQ(hash, unbroken.at(step)) << "step " << step;
+  }
+}
+
+TEST(Trainer, CheckpointsOfAnEarlierTrainingAreNotMixedWithNewOnes) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(4, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  spec.mutable_checkpoint()->set_every_steps(4);
+  train(1, spec);
+  ThreadJob job(1, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0}));
+  job.run();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
+  EXPECT_TRUE(job.member(0).outcome.configuration);
+  EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("--resume"));
+}
+
+TEST(Trainer, ACheckpointOfAnotherJobIsRefused) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(4, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  spec.mutable_checkpoint()->set_every_steps(4);
+  train(1, spec);
+  spec.set_seed(77);
+  spec.mutable_checkpoint()->set_resume(true);
+  ThreadJob job(1, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0}));
+  job.run();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
+  EXPECT_TRUE(job.member(0).outcome.configuration);
+  EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("seed"));
+  EXPECT_EQ(job.member(0).membership->leaving()->outcome(), v1::Leaving::FAILED);
+}
+
+// Training all over again would not be what --resume asks for.
+TEST(Trainer, DamagedCheckpointsAreNotABeginning) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(4, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  spec.mutable_checkpoint()->set_every_steps(4);
+  train(1, spec);
+  std::filesystem::resize_file(folder.path() + "/step-000000004/state.safetensors", 100);
+  spec.mutable_checkpoint()->set_resume(true);
+  ThreadJob job(1, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0}));
+  job.run();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
+  EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("damaged"));
+}
+
+TEST(Trainer, CheckpointsThatCantBeWrittenEndTheJobBeforeItsFirstStep) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() + "/file") << "x";
+  v1::TrainingSpec spec = step_spec(4, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path() + "/file");
+  spec.mutable_checkpoint()->set_every_steps(4);
+  ThreadJob job(1, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0}));
+  job.run();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
+  EXPECT_EQ(job.member(0).outcome.step, 0);
+  EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("no checkpoints can be written"));
+}
+
+TEST(Trainer, Rank0WritesCheckpointsAndTheModelAndSaysSo) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(6, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path() + "/checkpoints");
+  spec.mutable_checkpoint()->set_every_steps(4);
+  spec.mutable_checkpoint()->set_model_directory(folder.path() + "/model");
+  ThreadJob job(2, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0, 1}));
+  job.run();
+  auto& first = *job.member(0).membership;
+  ASSERT_EQ(first.checkpoints().size(), 2u);  // step 4 and the end
+  EXPECT_EQ(first.checkpoints()[0].step(), 4);
+  EXPECT_EQ(first.checkpoints()[0].error(), "");
+  EXPECT_TRUE(job.member(1).membership->checkpoints().empty());
+  EXPECT_EQ(first.leaving()->model_path(), folder.path() + "/model/model.safetensors");
+  EXPECT_EQ(job.member(1).membership->leaving()->model_path(), "");
+
+  const auto model = checkpoint::read_model(first.leaving()->model_path());
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_EQ(model->tensors.size(), 2u);
+  EXPECT_EQ(model->tensors[0].name, "first");
+  EXPECT_THAT(model->tensors[1].dims, ElementsAre(16));
+}
+
+TEST(Trainer, HeartbeatsTellLossTimesAndEvaluations) {
+  v1::TrainingSpec spec = step_spec(8, 32);
+  spec.mutable_evaluation()->set_every_steps(4);
+  ThreadJob job(2, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0, 1}));
+  job.run();
+  v1::Heartbeat beat, other;
+  job.member(0).membership->progress().collect(&beat);
+  job.member(1).membership->progress().collect(&other);
+  EXPECT_EQ(beat.step(), 8);
+  EXPECT_EQ(beat.samples(), 8 * 32);
+  EXPECT_EQ(beat.total_steps(), 8);
+  EXPECT_EQ(beat.train_samples(), kTrain);
+  EXPECT_EQ(beat.parameter_count(), 40u);
+  ASSERT_EQ(beat.records_size(), 8);
+  EXPECT_GT(beat.records(0).loss(), 0);
+  ASSERT_EQ(beat.evaluations_size(), 2);
+  EXPECT_EQ(beat.evaluations(1).step(), 8);
+  EXPECT_EQ(beat.evaluations(1).samples(), kTest);
+  EXPECT_EQ(other.records_size(), 0);
+  EXPECT_EQ(other.evaluations_size(), 0);
+  EXPECT_EQ(beat.weights_hash(), other.weights_hash());
+  EXPECT_EQ(beat.weights_hash_step(), 8);
+  EXPECT_GT(beat.bytes_sent(), 0u);
+  EXPECT_EQ(beat.steps(), 8);
+}
+
+// The loss that the members report together is the loss of the same samples in one member.
+TEST(Trainer, TheRecordedLossIsTheGlobalMean) {
+  const auto losses = [](int world) {
+    ThreadJob job(world, step_spec(5, 32), step_workload(kTrain, 0));
+    std::vector<int> ranks;
+    for (int rank = 0; rank < world; ++rank) ranks.push_back(rank);
+    job.send_view(job.view(1, ranks));
+    job.run();
+    v1::Heartbeat beat;
+    job.member(0).membership->progress().collect(&beat);
+    std::vector<double> values;
+    for (const auto& record : beat.records()) values.push_back(record.loss());
+    return values;
+  };
+  EXPECT_EQ(losses(4), losses(1));
+}
+
+TEST(Trainer, ReachingTheTargetEndsAllAtTheSameStep) {
+  v1::TrainingSpec spec = step_spec(1000, 32);
+  spec.mutable_evaluation()->set_every_steps(3);
+  spec.mutable_target()->set_metric("loss");
+  spec.mutable_target()->set_value(1e9);
+  ThreadJob job(3, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0, 1, 2}));
+  job.run();
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished);
+    EXPECT_EQ(job.member(rank).outcome.step, 3);
+  }
+}
+
+TEST(Trainer, AStopOfOneIsAStopOfAllAfterTheSameStep) {
+  ThreadJob job(3, step_spec(1'000'000, 32), step_workload(kTrain, 0));
+  job.send_view(job.view(1, {0, 1, 2}));
+  // Asked in the middle of training, by its own thread: at its 20th step.
+  auto& stopping = job.member(1);
+  const auto heard = stopping.options.on_hash;
+  stopping.options.on_hash = [&stopping, heard](Step step, std::uint64_t hash) {
+    heard(step, hash);
+    if (step == 20) stopping.stop.request();
+  };
+  job.run();
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kStopped);
+    EXPECT_EQ(job.member(rank).outcome.step, 21);
+    EXPECT_EQ(job.member(rank).membership->leaving()->outcome(), v1::Leaving::STOPPED);
+    EXPECT_EQ(job.member(rank).membership->leaving()->follows(), rank != 1);
+  }
+}
+
+TEST(Trainer, AStopBeforeAnyViewLeavesAtOnce) {
+  ThreadJob job(1, step_spec(10, 32), step_workload(kTrain, 0));
+  job.member(0).stop.request();
+  job.run();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kStopped);
+  EXPECT_EQ(job.member(0).outcome.step, 0);
+}
+
+// The peer never comes; the end of patience ends the wait for it.
+TEST(Trainer, AnExpiredStopWaitsForNobody) {
+  ThreadJob job(2, step_spec(10, 32), step_workload(kTrain, 0));
+  job.send_view(job.view(1, {0, 1}));
+  auto& waiting = job.member(0);
+  const auto open = waiting.workload;
+  std::jthread patience;
+  waiting.workload = [&](const v1::TrainingSpec& spec) {
+    patience = std::jthread([&waiting] { waiting.stop.expire(); });
+    return open(spec);
+  };
+  job.run(1);
+  EXPECT_EQ(waiting.outcome.ending, Ending::kStopped);
+  EXPECT_TRUE(waiting.membership->faults().empty());
+}
+
+// Member 1 goes away in the middle; the others say whom they lost, and go on in the next view without it,
+// with the weights of the last step that all applied.
+TEST(Trainer, ALostPeerIsReportedAndTheNextViewGoesOn) {
+  const v1::TrainingSpec spec = step_spec(40, 32);
+  const Hashes unbroken = train(1, spec);
+
+  ThreadJob job(3, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0, 1, 2}));
+  auto& lost = job.member(1);
+  const auto heard = lost.options.on_hash;
+  lost.options.on_hash = [&lost, heard](Step step, std::uint64_t hash) {
+    heard(step, hash);
+    if (step == 10) lost.membership->end(absl::AbortedError("evicted by the test"));
+  };
+  const v1::View next = job.view(2, {0, 2});
+  for (const int rank : {0, 2}) {
+    auto* membership = job.member(rank).membership.get();
+    membership->on_fault = [membership, next](const v1::PeerFault&) { membership->send_view(next); };
+  }
+  job.run();
+  EXPECT_EQ(lost.outcome.ending, Ending::kEnded);
+  EXPECT_THAT(std::string(lost.outcome.error.message()), HasSubstr("evicted by the test"));
+  for (const int rank : {0, 2}) {
+    const auto& survivor = job.member(rank);
+    EXPECT_EQ(survivor.outcome.ending, Ending::kFinished) << survivor.outcome.error;
+    ASSERT_EQ(survivor.membership->faults().size(), 1u);
+    EXPECT_EQ(survivor.membership->faults()[0].generation(), 1u);
+    EXPECT_EQ(survivor.membership->faults()[0].peer_member_id(), "m1");
+    EXPECT_EQ(survivor.hashes, unbroken);
+  }
+}
+
+TEST(Trainer, AnEvictedMemberDoesNotBlameItsPeers) {
+  ThreadJob job(2, step_spec(1'000'000, 32), step_workload(kTrain, 0));
+  job.send_view(job.view(1, {0, 1}));
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& member = job.member(rank);
+    member.options.on_hash = [&job](Step step, std::uint64_t) {
+      if (step != 10) return;
+      for (int r = 0; r < 2; ++r) job.member(r).membership->end(absl::AbortedError("worker-9 died"));
+    };
+  }
+  job.run();
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kEnded);
+    EXPECT_TRUE(job.member(rank).membership->faults().empty());
+    ASSERT_TRUE(job.member(rank).membership->leaving().has_value());
+    EXPECT_EQ(job.member(rank).membership->leaving()->outcome(), v1::Leaving::STOPPED);
+    EXPECT_TRUE(job.member(rank).membership->leaving()->follows()) << "it doesn't take the blame";
+  }
+}
+
+TEST(Trainer, WhatCannotBeTrainedIsAnErrorOfConfiguration) {
+  const auto broken = [](const v1::TrainingSpec&) -> absl::StatusOr<Workload> {
+    return absl::NotFoundError("data.train.inputs: /nowhere: no such file");
+  };
+  ThreadJob job(1, step_spec(5, 32), broken);
+  job.run();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
+  EXPECT_TRUE(job.member(0).outcome.configuration);
+  EXPECT_THAT(job.member(0).membership->leaving()->reason(), HasSubstr("/nowhere"));
+}
+
+TEST(Trainer, ALossThatIsNotFiniteFailsWithAdvice) {
+  v1::TrainingSpec spec = step_spec(50, 32);
+  spec.mutable_optimizer()->set_learning_rate(1e38);
+  ThreadJob job(2, spec, step_workload(kTrain, 0));
+  job.send_view(job.view(1, {0, 1}));
+  job.run();
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFailed);
+    EXPECT_FALSE(job.member(rank).outcome.configuration);
+    EXPECT_THAT(std::string(job.member(rank).outcome.error.message()), HasSubstr("learningRate"));
+  }
+}
+
+// A drain is agreed on: all leave the view after the same step, and the next view goes on from there.
+TEST(Trainer, ADrainedViewIsFollowedByTheNext) {
+  const v1::TrainingSpec spec = step_spec(30, 32);
+  const Hashes unbroken = train(1, spec);
+  ThreadJob job(2, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0, 1}));
+  auto& told = job.member(1);
+  const auto heard = told.options.on_hash;
+  told.options.on_hash = [&](Step step, std::uint64_t hash) {
+    heard(step, hash);
+    if (step != 10) return;
+    told.membership->drain(Generation{1});
+    job.send_view(job.view(2, {1, 0}));
+  };
+  job.run();
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+    EXPECT_EQ(job.member(rank).hashes, unbroken);
+  }
+}
+
+// All threads: the trainers', their exchanges', their prefetchers'.
+TEST(Trainer, NothingIsAllocatedAfterTheFirstSteps) {
+  v1::TrainingSpec spec = step_spec(300, 32);
+  spec.set_micro_batch_size(6);
+  ThreadJob job(2, spec, step_workload(kTrain, 0));
+  job.send_view(job.view(1, {0, 1}));
+  std::int64_t before = 0, after = 0;
+  job.member(1).options.on_hash = nullptr;
+  job.member(0).options.on_hash = [&](Step step, std::uint64_t) {
+    if (step == 10) before = paceline::testing::allocations_of_all_threads();
+    if (step == 290) after = paceline::testing::allocations_of_all_threads();
+  };
+  job.run();
+  ASSERT_GT(before, 0);
+  EXPECT_EQ(after, before);
+}
+
+}  // namespace
+}  // namespace paceline::trainer

@@ -1,0 +1,35 @@
+// A system that has no descriptor left is an error with its cause, never an abort.
+
+#include <gtest/gtest.h>
+
+#include "runtime/transport/meeting.h"
+#include "runtime/transport/peer_watch.h"
+#include "runtime/transport/streams.h"
+#include "tests/support/no_descriptors.h"
+
+namespace paceline::transport {
+namespace {
+
+void expect_cause(const absl::Status& status) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_NE(std::string(status.message()).find("Too many open files"), std::string::npos) << status;
+}
+
+TEST(Descriptors, NoneForAMeetingPoint) {
+  const SystemClock clock;
+  const testing::NoDescriptors none;
+  expect_cause(MeetingPoint::make(UniqueFd(), UniqueFd(), clock).status());
+}
+
+TEST(Descriptors, NoneForAPeerWatch) {
+  const testing::NoDescriptors none;
+  expect_cause(PeerWatch::make({}, [](const PeerEvent&) {}).status());
+}
+
+TEST(Descriptors, NoneForSocketStreams) {
+  const testing::NoDescriptors none;
+  expect_cause(make_socket_streams({}).status());
+}
+
+}  // namespace
+}  // namespace paceline::transport

@@ -1,0 +1,153 @@
+// Members that meet, and strangers that must not get in.
+
+#include "runtime/transport/meeting.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/hex.h"
+#include "base/random.h"
+
+namespace paceline::transport {
+namespace {
+
+struct End {
+  std::string local;
+  std::string tcp;
+  std::unique_ptr<MeetingPoint> point;
+};
+
+class MeetingTest : public ::testing::TestWithParam<bool> {
+ protected:
+  bool local() const { return GetParam(); }
+
+  End make_end() {
+    End end;
+    end.local = "paceline-test-" + hex(random_bytes(8));
+    auto tcp = listen_tcp("127.0.0.1");
+    auto unix_listener = listen_local(end.local);
+    EXPECT_TRUE(tcp.ok() && unix_listener.ok());
+    end.tcp = "127.0.0.1:" + std::to_string(tcp->port);
+    auto point = MeetingPoint::make(std::move(tcp->fd), *std::move(unix_listener), clock_);
+    EXPECT_TRUE(point.ok());
+    end.point = *std::move(point);
+    return end;
+  }
+
+  // Rank `rank` of two, towards the other at `address`.
+  MeetingPlan plan(int rank, const End& other, std::uint64_t generation = 5) const {
+    MeetingPlan plan;
+    plan.generation = Generation{generation};
+    plan.rank = rank;
+    plan.world = 2;
+    plan.key.fill(1);
+    plan.local = local();
+    plan.channels = 2;
+    plan.peers = {{1 - rank, "worker-" + std::to_string(1 - rank), {local() ? other.local : other.tcp}}};
+    return plan;
+  }
+  Deadline in(int ms) const { return Deadline::after(clock_.now(), std::chrono::milliseconds(ms)); }
+  absl::StatusOr<UniqueFd> dial(const End& end) {
+    return local() ? connect_local(end.local, clock_, in(5000)) : connect_tcp(end.tcp, clock_, in(5000));
+  }
+
+  SystemClock clock_;
+};
+
+TEST_P(MeetingTest, TwoMeetInSpiteOfStrangers) {
+  End a = make_end(), b = make_end();
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 20; ++i) {
+    auto fd = dial(a);
+    ASSERT_TRUE(fd.ok()) << fd.status();
+    const std::vector<std::byte> garbage(static_cast<std::size_t>(i * 13), std::byte{0xc3});
+    ASSERT_TRUE(garbage.empty() || send_short(fd->get(), garbage).ok());
+    if (i % 3 != 0) strangers.push_back(*std::move(fd));  // some hang up, some only stay
+  }
+  absl::StatusOr<std::vector<MetPeer>> met_a, met_b;
+  {
+    std::jthread first([&] { met_a = a.point->meet(plan(0, b), in(30'000)); });
+    std::jthread second([&] { met_b = b.point->meet(plan(1, a), in(30'000)); });
+  }
+  ASSERT_TRUE(met_a.ok()) << met_a.status();
+  ASSERT_TRUE(met_b.ok()) << met_b.status();
+  EXPECT_EQ(met_a->at(0).rank, 1);
+  EXPECT_EQ(met_a->at(0).channels.size(), 2u);
+  EXPECT_FALSE(a.point->refused().empty());
+  // The two ends of channel 1 are one connection.
+  const std::byte word[] = {std::byte{9}};
+  ASSERT_TRUE(send_short(met_a->at(0).channels[1].get(), word).ok());
+  MessageReader reader(1);
+  ASSERT_TRUE(wait_for(met_b->at(0).channels[1].get(), 1, clock_, in(5000)).ok());
+  EXPECT_TRUE(*reader.read_some(met_b->at(0).channels[1].get()));
+}
+
+TEST_P(MeetingTest, AnotherKeyIsRefusedAtBothEnds) {
+  End a = make_end(), b = make_end();
+  absl::Status status_a, status_b;
+  {
+    std::jthread first([&] { status_a = a.point->meet(plan(0, b), in(300)).status(); });
+    std::jthread second([&] {
+      MeetingPlan wrong = plan(1, a);
+      wrong.key.fill(2);
+      status_b = b.point->meet(wrong, in(5000)).status();
+    });
+  }
+  EXPECT_EQ(status_b.code(), absl::StatusCode::kPermissionDenied) << status_b;
+  EXPECT_FALSE(status_a.ok());
+  EXPECT_NE(std::string(status_a.message()).find("worker-1"), std::string::npos) << status_a;
+}
+
+TEST_P(MeetingTest, AnOldGenerationIsRefused) {
+  End a = make_end(), b = make_end();
+  absl::Status status_a, status_b;
+  {
+    std::jthread first([&] { status_a = a.point->meet(plan(0, b, 6), in(300)).status(); });
+    std::jthread second([&] { status_b = b.point->meet(plan(1, a, 5), in(5000)).status(); });
+  }
+  EXPECT_EQ(status_b.code(), absl::StatusCode::kFailedPrecondition) << status_b;
+  EXPECT_EQ(status_a.code(), absl::StatusCode::kDeadlineExceeded) << status_a;
+}
+
+TEST_P(MeetingTest, AnEarlyPeerIsKeptForItsGeneration) {
+  End a = make_end(), b = make_end();
+  absl::StatusOr<std::vector<MetPeer>> met_a, met_b;
+  {
+    std::jthread second([&] { met_b = b.point->meet(plan(1, a, 6), in(30'000)); });
+    EXPECT_EQ(a.point->meet(plan(0, b, 5), in(200)).status().code(), absl::StatusCode::kDeadlineExceeded);
+    met_a = a.point->meet(plan(0, b, 6), in(30'000));
+  }
+  EXPECT_TRUE(met_a.ok()) << met_a.status();
+  EXPECT_TRUE(met_b.ok()) << met_b.status();
+}
+
+TEST_P(MeetingTest, NobodyThereIsUnavailable) {
+  End a = make_end(), b = make_end();
+  a.point.reset();
+  EXPECT_EQ(b.point->meet(plan(1, a), in(5000)).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_P(MeetingTest, CancelEndsBothKindsOfWaitForGood) {
+  End a = make_end(), b = make_end();
+  absl::Status accepting, connecting;
+  {
+    // Rank 0 waits for a connection; rank 1 is connected to a listener behind which nobody answers.
+    std::jthread first([&] { accepting = a.point->meet(plan(0, b), in(60'000)).status(); });
+    End silent = make_end();
+    std::jthread second([&] { connecting = b.point->meet(plan(1, silent), in(60'000)).status(); });
+    a.point->cancel();
+    b.point->cancel();
+    first.join();
+    second.join();
+  }
+  EXPECT_EQ(accepting.code(), absl::StatusCode::kCancelled) << accepting;
+  EXPECT_EQ(connecting.code(), absl::StatusCode::kCancelled) << connecting;
+  EXPECT_EQ(a.point->meet(plan(0, b), in(60'000)).status().code(), absl::StatusCode::kCancelled);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sockets, MeetingTest, ::testing::Bool(),
+                         [](const auto& param) { return param.param ? "Local" : "Tcp"; });
+
+}  // namespace
+}  // namespace paceline::transport
