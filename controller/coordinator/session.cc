@@ -79,6 +79,7 @@ void Session::OnReadDone(bool ok) {
     std::lock_guard lock(mutex_);
     first = ok && !std::exchange(greeted_, true);
     cancelled = cancelled_;
+    if (first && finishing_) return;  // a Hello that came too late: its stream ends, it is nobody's
   }
   if (!ok) {
     job_->feed(StreamEnded{stream_, cancelled ? "the connection broke" : "the member closed it"});
