@@ -164,7 +164,7 @@ class ImageTest(unittest.TestCase):
         layer.text("/etc/greeting", "hello")
         layer.link("/etc/same", "greeting")
         layer.user()
-        out = image.write(self.folder / "a.tar", "x/y:1", layer, ["/bin/z"], 7, "/work")
+        out = image.write(self.folder / "a.tar", "x/y:1", layer, image.simple(["/bin/z"], 7, "/work"))
         with tarfile.open(out) as archive:
             (manifest,) = json.load(archive.extractfile("manifest.json"))
             config = json.load(archive.extractfile(manifest["Config"]))
@@ -180,7 +180,7 @@ class ImageTest(unittest.TestCase):
             layer = image.Layer()
             for path in order:
                 layer.text(path, path)
-            return image.write(self.folder / name, "x:1", layer).read_bytes()
+            return image.write(self.folder / name, "x:1", layer, image.simple()).read_bytes()
         self.assertEqual(archive("a", ["/one", "/two/three"]), archive("b", ["/two/three", "/one"]))
 
     def test_a_program_brings_its_libraries_and_their_loader(self):
