@@ -18,10 +18,12 @@
 #include "base/program.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "controller/bin/ask_ready.h"
 #include "controller/bin/config.h"
 #include "controller/bin/controller.h"
 #include "controller/cluster/kube/credentials.h"
 #include "controller/cluster/kube/curl_transport.h"
+#include "controller/cluster/kube/pause.h"
 
 namespace {
 
@@ -35,13 +37,13 @@ constexpr const char* kFooter = R"(Flags win over the configuration file. docs/k
 
 Exit codes:
   0 ended in order after SIGTERM or SIGINT
-  1 it could not start: no credentials, or an address that can't be listened on
+  1 it could not start: no credentials, or an address that can't be listened on; or --ask-ready got no yes
   2 bad flags or configuration file
   3 the lease is lost: another replica leads now; start it again
   4 ended before all work under way was finished: 10 s had passed, or a second signal came)";
 
 struct Flags {
-  std::string config, kubeconfig, ns, log_format, log_level, health_address, coordinator_address;
+  std::string config, kubeconfig, ns, log_format, log_level, health_address, coordinator_address, ask_ready;
   std::optional<bool> leader_elect;
   std::optional<int> workers;
 };
@@ -68,6 +70,9 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--health-address", flags.health_address, "IP:PORT of /healthz, /readyz and /metrics");
   app.add_option("--coordinator-address", flags.coordinator_address,
                  "HOST:PORT at which pods reach this controller's coordinators");
+  app.add_option(
+      "--ask-ready", flags.ask_ready,
+      "does nothing but ask the controller at this http://HOST:PORT, for a minute, if it is ready");
 }
 
 // False: `code` says how the process ends.
@@ -110,6 +115,17 @@ std::string identity() {
   (void)::gethostname(host, sizeof(host) - 1);
   constexpr std::size_t kUniqueBytes = 8;
   return str_cat(variable("POD_NAME").value_or(host), "_", hex(random_bytes(kUniqueBytes)));
+}
+
+int run_ask_ready(const std::string& url) {
+  const SystemClock clock;
+  const auto transport =
+      kube::open_curl_transport({.server = url}, kube::fixed_credentials({}), Logger::none());
+  const absl::Status ready = transport.ok() ? controller::ask_ready(**transport, clock, kube::real_pause)
+                                            : absl::Status(transport.status());
+  if (!ready.ok()) return fail(kExitFailed, str_cat(url, ": ", std::string(ready.message())));
+  std::printf("%s: the controller is ready\n", url.c_str());
+  return kExitEnded;
 }
 
 int run(const Config& config, const Flags& flags, const sigset_t& signals) {
@@ -168,6 +184,7 @@ int run_program(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? kExitEnded : kExitConfiguration;
   }
+  if (!flags.ask_ready.empty()) return run_ask_ready(flags.ask_ready);
   Config config;
   int code = kExitFailed;
   if (!read_config(flags, config, code)) return code;

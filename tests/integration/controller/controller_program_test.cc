@@ -157,6 +157,16 @@ TEST_F(ControllerProgramTest, CreatesAJobsPodsAndEndsInOrder) {
   EXPECT_EQ((*api_.find("leases", "default", "paceline-controller"))["spec"]["holderIdentity"], "");
 }
 
+TEST_F(ControllerProgramTest, AsksAnotherOneWhetherItIsReady) {
+  testing::ScriptedHttpServer ready(
+      [](const testing::ScriptedRequest& request, testing::ScriptedAnswer& answer) {
+        answer.reply(request.target == "/readyz" ? 200 : 404, "ok\n");
+      });
+  EXPECT_EQ(Program({"--ask-ready", ready.url()}).wait(), 0);
+  ready.stop();
+  EXPECT_EQ(Program({"--ask-ready", "no address"}).wait(), 1);
+}
+
 TEST_F(ControllerProgramTest, SaysWhatIsWrongAndEnds) {
   EXPECT_EQ(Program({"--workers", "0"}).wait(), 2);
   EXPECT_EQ(Program({"--config", folder_.path() + "/missing"}).wait(), 2);
