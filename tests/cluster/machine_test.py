@@ -3,7 +3,9 @@
 import fcntl
 import ipaddress
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -276,6 +278,21 @@ class ProcessesTest(unittest.TestCase):
         self.assertTrue(processes.send(process.pid, 9, lambda pid: True))
         self.assertEqual(process.wait(10), -9)
         self.assertFalse(processes.send(process.pid, 9, lambda pid: True))
+
+    def test_a_cgroup_that_goes_while_it_is_looked_at_is_no_error(self):
+        with tempfile.TemporaryDirectory() as root:
+            for folder in ("mine", "mine/kept", "mine/going"):
+                os.mkdir(f"{root}/{folder}")
+                pathlib.Path(root, folder, "cgroup.procs").write_text(f"{len(folder)}\n0\n")
+            scandir = os.scandir
+
+            def going(path):
+                if str(path).endswith("/going"):
+                    shutil.rmtree(path)
+                return scandir(path)
+            with unittest.mock.patch.object(processes, "cgroup_roots", lambda: [pathlib.Path(root)]), \
+                    unittest.mock.patch.object(os, "scandir", going):
+                self.assertEqual(processes.in_cgroup("mine"), {4, 9})
 
     def test_waiting_ends_with_the_log_in_the_error(self):
         with self.assertRaisesRegex(processes.ProcessError, "the moon: not within 0 s\nwhat the log said"):

@@ -116,14 +116,18 @@ def cgroup_folders(name):
     return [folder for folder in (root / name for root in cgroup_roots()) if folder.is_dir()]
 
 
+def cgroups_below(name):
+    """Every cgroup of this name and in it, in every hierarchy, the innermost first. Those that go meanwhile are left out, or still in."""
+    return [pathlib.Path(path) for folder in cgroup_folders(name) for path, _, _ in os.walk(folder, topdown=False)]
+
+
 def in_cgroup(name):
     pids = set()
-    for folder in cgroup_folders(name):
-        for file in folder.rglob("cgroup.procs"):
-            try:
-                pids.update(int(word) for word in file.read_text().split() if word != "0")
-            except OSError:
-                pass   # removed meanwhile
+    for folder in cgroups_below(name):
+        try:
+            pids.update(int(word) for word in (folder / "cgroup.procs").read_text().split() if word != "0")
+        except OSError:
+            pass   # removed meanwhile
     return pids
 
 
@@ -142,12 +146,10 @@ def kill_all(mark, cgroup):
 
 def remove_cgroups(name):
     def look():
-        for folder in cgroup_folders(name):
-            children = sorted((path for path in folder.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts))
-            for path in (*children, folder):
-                try:
-                    path.rmdir()
-                except OSError:
-                    pass   # busy as long as its last process is being reaped
+        for path in cgroups_below(name):
+            try:
+                path.rmdir()
+            except OSError:
+                pass   # busy as long as its last process is being reaped
         return not cgroup_folders(name)
     wait_until("removing the cluster's cgroups", KILL_SECONDS, look, lambda: f"still there: {cgroup_folders(name)}")
