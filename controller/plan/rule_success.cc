@@ -14,14 +14,15 @@ namespace {
 
 // Since when training is over: by the report, or by the leader's end.
 Duration since_finish(const Observed& observed) {
-  if (observed.report) return observed.report->in_phase;
+  if (observed.report && observed.report->phase == ReportPhase::kFinished) return observed.report->in_phase;
   const Slot leader = leader_slot(observed.job);
   const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
   return pod != nullptr && pod->finished ? observed.now - *pod->finished : Duration::zero();
 }
 
 std::string success_message(const Observed& observed) {
-  if (!observed.report) return "the leader's process ended well";
+  if (!observed.report || observed.report->phase != ReportPhase::kFinished)
+    return "the leader's process ended well";
   const api::Progress& progress = observed.report->progress;
   std::string message = str_cat("training finished after ", progress.step, " steps");
   if (progress.test_accuracy) message += str_cat(", test accuracy ", *progress.test_accuracy);

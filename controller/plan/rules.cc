@@ -19,6 +19,16 @@ bool may_enter(api::Phase from, api::Phase to) {
   return to != Phase::kRunning || from != Phase::kSuspended;
 }
 
+// Whether the leader's end without an error is the end of training although this coordinator has seen none of
+// it: an earlier one did, and the members ended before they found the new one. The built-in trainer ends with
+// code 0 only when training is over.
+bool finished_unseen(const Observed& observed) {
+  if (observed.report->generation.value > 0) return false;
+  const api::ReplicaSpec& leader = *leader_slot(observed.job).replica;
+  const bool built_in = !leader.container || leader.container->command.empty();
+  return built_in || observed.job.status.phase == api::Phase::kRunning;
+}
+
 }  // namespace
 
 void set_condition(const Observed& observed, const std::string& type, bool value, const std::string& reason,
@@ -34,7 +44,8 @@ void set_condition(const Observed& observed, const std::string& type, bool value
 }
 
 bool training_finished(const Observed& observed) {
-  if (observed.report) return observed.report->phase == ReportPhase::kFinished;
+  if (observed.report && observed.report->phase == ReportPhase::kFinished) return true;
+  if (observed.report && !finished_unseen(observed)) return false;
   const Slot leader = leader_slot(observed.job);
   const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
   return pod != nullptr && pod->phase == cluster::PodPhase::kSucceeded;

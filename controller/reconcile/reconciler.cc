@@ -183,7 +183,10 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   if (plan.blamed) {
     const absl::StatusOr<std::string> tail = cluster_.tail_log(*plan.blamed, kBlamedLogLines);
     if (tail.ok() && !tail->empty()) {
-      plan.status.message += str_cat("\nlast lines of ", plan.blamed->log_path, ":\n", shown(*tail));
+      const std::string& path = plan.blamed->log_path;
+      plan.status.message +=
+          str_cat("\nlast lines of ", path.empty() ? str_cat("pod ", plan.blamed->spec.name, "'s log") : path,
+                  ":\n", shown(*tail));
     }
   }
   absl::Status refused;

@@ -292,6 +292,33 @@ TEST(PlanTest, ExitCodesOfZeroAreNoSuccessWithoutTraining) {
   EXPECT_EQ(made.status.reason, "NotFinished");
 }
 
+// The controller was replaced, and the members ended before they found the new one.
+TEST(PlanTest, ALeaderThatEndedWellWhileThereWasNoCoordinatorHasFinished) {
+  Observed world = make_running_world(1, 1);
+  world.report = JobReport{};
+  finish(world, pod_of(world, Role::kChief, 0), 0);
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kRunning) << "the worker is about to end";
+  finish(world, pod_of(world, Role::kWorker, 0), 0);
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
+  // The new coordinator may say that they died before they attached.
+  world.report->phase = ReportPhase::kFailed;
+  world.report->culprit = Culprit{.role = Role::kChief, .kind = CulpritKind::kDead, .exit_code = 0};
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
+  world.report->generation.value = 1;
+  EXPECT_NE(plan(world).status.phase, api::Phase::kSucceeded) << "it has seen them, and they did not finish";
+}
+
+TEST(PlanTest, AStrangeCommandThatEndsBeforeItAttachesHasNotFinished) {
+  Observed world = make_world(0, 1);
+  world.job.spec.replica_specs.worker->container = api::Container{.command = {"true"}};
+  apply(plan(world), world);
+  finish(world, world.pods.at(0), 0);
+  world.now += world.limits.report_grace;
+  EXPECT_EQ(plan(world).status.reason, "NotFinished");
+  world.job.spec.replica_specs.worker->container.reset();
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
+}
+
 TEST(PlanTest, PodsLeftOverOfAnEndedJobGo) {
   Observed world = make_running_world(0, 2);
   world.job.status.phase = api::Phase::kFailed;
