@@ -144,6 +144,7 @@ v1::ExchangeSpec make_exchange(const AllReduce& a) {
 }  // namespace
 
 std::string resolve_path(std::string_view base, std::string_view path) {
+  if (base.empty() && !path.starts_with('/')) return std::string(path);
   const std::string whole = path.starts_with('/') ? std::string(path) : str_cat(base, "/", path);
   std::vector<std::string_view> parts;
   for (std::size_t start = 0; start <= whole.size();) {
@@ -178,7 +179,7 @@ absl::StatusOr<std::string> location_path(std::string_view location) {
 }
 
 absl::StatusOr<v1::TrainingSpec> make_training_spec(const TrainingJob& job, const RunPaths& paths) {
-  if (!paths.base_folder.starts_with('/')) {
+  if (!paths.base_folder.empty() && !paths.base_folder.starts_with('/')) {
     return absl::InvalidArgumentError(
         str_cat("job ", job_key(job), ": the base folder ", quote(paths.base_folder), " is not absolute"));
   }

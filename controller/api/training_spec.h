@@ -11,18 +11,21 @@
 
 namespace paceline::api {
 
-// Where a run's files are; all absolute.
+// Where a run's files are; absolute.
 struct RunPaths {
-  std::string base_folder;           // the folder of the job's file: relative paths are relative to it
+  // The folder of the job's file: relative paths are relative to it. Empty: to each member's own working
+  // folder.
+  std::string base_folder;
   std::string checkpoint_directory;  // used where spec.checkpoint.location is empty
   std::string model_directory;       // the final model goes here
   bool resume = false;
 };
 
-// REQUIRES: a job without errors (parse.h). INVALID_ARGUMENT where base_folder is not absolute.
+// REQUIRES: a job without errors (parse.h). INVALID_ARGUMENT where base_folder is relative.
 absl::StatusOr<v1::TrainingSpec> make_training_spec(const TrainingJob& job, const RunPaths& paths);
 
-// `path` made absolute under `base`, "." and ".." removed as text (links are not followed).
+// `path` made absolute under `base`, "." and ".." removed as text (links are not followed). A relative one
+// stays as it is where `base` is empty.
 std::string resolve_path(std::string_view base, std::string_view path);
 
 // The path in a location: a path as it stands, or file:///path (percent-encoding is decoded).

@@ -12,6 +12,7 @@
 #include "controller/cluster/kube/api_client.h"
 #include "controller/cluster/kube/kube_cluster.h"
 #include "controller/cluster/kube/kube_job_store.h"
+#include "controller/cluster/kube/manifest.h"
 #include "controller/lease/kube_lease.h"
 #include "controller/lease/leader_elector.h"
 #include "controller/queue/work_queue.h"
@@ -139,6 +140,7 @@ class ControllerImpl final : public Controller {
     reconcile::CoordinatorsOptions settings;
     settings.server.listen = options_.config.coordinator_listen;
     settings.advertised = options_.config.coordinator_address;
+    settings.folder = kube::kWorkFolder;
     settings.log_level = log_level_name(options_.config.member_log_level);
     auto coordinators = reconcile::Coordinators::start(std::move(settings), cluster_, clock_, log_,
                                                        [this](const std::string& key) { queue_.add(key); });

@@ -172,7 +172,7 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
                                            .job_uid = job.uid,
                                            .token = hex(random_bytes(kTokenBytes))}));
   coordinator::JobConfig config;
-  const api::RunPaths paths{.base_folder = options_.folder,
+  const api::RunPaths paths{.base_folder = "",
                             .checkpoint_directory = options_.folder + "/checkpoints",
                             .model_directory = options_.folder + "/model",
                             .resume = true};

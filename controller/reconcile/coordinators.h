@@ -34,7 +34,7 @@ struct CoordinatorsOptions {
   coordinator::ServerOptions server;
   std::string advertised;            // PACELINE_COORDINATOR of the pods; empty: the server's own address
   std::string log_level = "info";    // of members
-  std::string folder = "/paceline";  // in pods: relative paths start here, models and checkpoints go here
+  std::string folder = "/paceline";  // in pods: models and checkpoints go here
   Duration reattach_limit = std::chrono::minutes(10);  // members outlive a controller that is replaced
 };
 

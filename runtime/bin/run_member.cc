@@ -90,7 +90,7 @@ int give_up(const Logger& logger, const absl::Status& status) {
 int train(const member::Environment& environment, const Logger& logger, trainer::Registry registry,
           trainer::StopRequest& stop) {
   const SystemClock clock;
-  auto fabric = collective::Fabric::create({}, clock);
+  auto fabric = collective::Fabric::create({.tcp_bind = environment.address}, clock);
   if (!fabric.ok()) {
     logger.error(std::string(fabric.status().message()));
     return kExitFailed;

@@ -1,5 +1,6 @@
 #include "runtime/member/environment.h"
 
+#include <arpa/inet.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,6 +50,17 @@ class Parser {
     wrong(str_cat(name, value == nullptr ? " is not set" : str_cat(" is \"", value->substr(0, 64), "\""),
                   "; it must be a whole number from ", least, " to ", most));
     return least;
+  }
+
+  std::string address(const std::string& name, const std::string& fallback) {
+    const std::string* value = find(name);
+    if (value == nullptr || value->empty()) return fallback;
+    in6_addr any;
+    if (::inet_pton(AF_INET, value->c_str(), &any) == 1 || ::inet_pton(AF_INET6, value->c_str(), &any) == 1)
+      return *value;
+    wrong(str_cat(name, " is \"", value->substr(0, 64),
+                  "\"; it must be an IP address of this member, such as 10.0.0.7 or fd00::7"));
+    return fallback;
   }
 
   // One of `names`, in any case: its place.
@@ -106,6 +118,7 @@ absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::s
   result.pod_uid = parser.text("PACELINE_POD_UID", "the pod's uid");
   result.start = parser.integer("PACELINE_START", 1, kMaxStarts, 1);
   result.token = parser.text("PACELINE_TOKEN", "the job's token");
+  result.address = parser.address("PACELINE_ADDRESS", result.address);
   result.threads = parser.integer("PACELINE_THREADS", 0, kMaxThreads, 0);
   constexpr LogLevel kLevels[] = {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError};
   result.log_level = kLevels[parser.choice("PACELINE_LOG_LEVEL", {"debug", "info", "warning", "error"}, 1)];

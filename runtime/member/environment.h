@@ -21,6 +21,7 @@ struct Environment {
   int start = 1;              // PACELINE_START: how often this pod's process was started; 1 when not set
   std::string token;          // PACELINE_TOKEN; never logged
   int threads = 0;            // PACELINE_THREADS; 0 when not set: all processors
+  std::string address = "127.0.0.1";     // PACELINE_ADDRESS: the IP of its data links over TCP
   LogLevel log_level = LogLevel::kInfo;  // PACELINE_LOG_LEVEL: debug, info, warning, error
 
   std::string member_id() const;  // pod uid and start

@@ -52,14 +52,16 @@ absl::StatusOr<Json> read_template(const cluster::PodSpec& spec) {
     if (!value.is_null() && !value.is_object())
       return wrong(spec, str_cat("template.", part, " must be an object"));
   }
-  const Json& containers = at(*pod, {"spec", "containers"});
-  if (!containers.is_null() && !containers.is_array()) {
-    return wrong(spec, "template.spec.containers must be a list");
+  const auto is_list = [](const Json& value) { return value.is_array() || value.is_null(); };
+  for (const char* part : {"containers", "volumes"}) {
+    if (!is_list(at(*pod, {"spec", part})))
+      return wrong(spec, str_cat("template.spec.", part, " must be a list"));
   }
   for (const Json& container : list_at(*pod, {"spec", "containers"})) {
-    const Json& env = at(container, {"env"});
-    if (container.is_object() && (env.is_array() || env.is_null())) continue;
-    return wrong(spec, "template.spec.containers: each must be an object, and its env a list");
+    if (container.is_object() && is_list(at(container, {"env"})) && is_list(at(container, {"volumeMounts"})))
+      continue;
+    return wrong(spec,
+                 "template.spec.containers: each must be an object, and its env and volumeMounts lists");
   }
   return pod;
 }
@@ -80,12 +82,25 @@ Json environment(const cluster::PodSpec& spec, Json::array_t theirs) {
     all.push_back({{"name", name}, {"value", value}});
   }
   all.push_back(field_variable("PACELINE_POD_UID", "metadata.uid"));
+  all.push_back(field_variable("PACELINE_ADDRESS", "status.podIP"));
   if (spec.env.contains(kTokenVariable)) {
     const Json key = {{"name", secret_name(spec.job)}, {"key", kTokenKey}};
     all.push_back({{"name", kTokenVariable}, {"valueFrom", {{"secretKeyRef", key}}}});
   }
   std::ranges::move(theirs, std::back_inserter(all));
   return all;
+}
+
+// Images may be read-only; models and checkpoints need a place. What the template mounts there is that place.
+void add_work_folder(Json& pod_spec, Json& trainer) {
+  for (const Json& mount : list_at(trainer, {"volumeMounts"})) {
+    if (text_at(mount, {"mountPath"}) == kWorkFolder) return;
+  }
+  trainer["volumeMounts"].push_back({{"name", kWorkVolume}, {"mountPath", kWorkFolder}});
+  for (const Json& volume : list_at(pod_spec, {"volumes"})) {
+    if (text_at(volume, {"name"}) == kWorkVolume) return;
+  }
+  pod_spec["volumes"].push_back({{"name", kWorkVolume}, {"emptyDir", Json::object()}});
 }
 
 void add_to_trainer(const cluster::PodSpec& spec, std::string_view image, Json& container) {
@@ -141,6 +156,7 @@ absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view
   for (Json& container : pod_spec["containers"]) {
     if (text_at(container, {"name"}) != trainer) continue;
     add_to_trainer(spec, image, container);
+    if (spec.env.contains(kTokenVariable)) add_work_folder(pod_spec, container);
     break;
   }
   pod_spec["restartPolicy"] = "Never";

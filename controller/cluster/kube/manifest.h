@@ -14,6 +14,9 @@ namespace paceline::kube {
 
 inline constexpr char kTokenKey[] = "token";                // in the job's Secret
 inline constexpr char kTokenVariable[] = "PACELINE_TOKEN";  // in PodSpec::env; never in a Pod object
+// Where members may write: a volume of this name, the template's or an emptyDir, is mounted there.
+inline constexpr char kWorkFolder[] = "/paceline";
+inline constexpr char kWorkVolume[] = "paceline";
 
 // The job whose children they are. Without a uid they are made without an owner.
 struct Owner {

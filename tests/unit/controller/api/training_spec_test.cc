@@ -128,6 +128,8 @@ TEST(TrainingSpec, Paths) {
   EXPECT_EQ(resolve_path("/a/b", "./c/./d/"), "/a/b/c/d");
   EXPECT_EQ(resolve_path("/a/b", "/c//d"), "/c/d");
   EXPECT_EQ(resolve_path("/a", "../../.."), "/");
+  EXPECT_EQ(resolve_path("", "data/../x"), "data/../x") << "relative to a folder that is not known here";
+  EXPECT_EQ(resolve_path("", "/c/../d"), "/d");
 }
 
 TEST(TrainingSpec, BaseFolderIsAbsolute) {

@@ -23,6 +23,7 @@ TEST(EnvironmentTest, EverythingIsRead) {
   Variables variables = good();
   variables["PACELINE_START"] = "3";
   variables["PACELINE_THREADS"] = "8";
+  variables["PACELINE_ADDRESS"] = "fd00::7";
   variables["PACELINE_LOG_LEVEL"] = "DEBUG";
   const auto environment = parse_environment(variables);
   ASSERT_TRUE(environment.ok()) << std::string(environment.status().message());
@@ -33,6 +34,7 @@ TEST(EnvironmentTest, EverythingIsRead) {
   EXPECT_EQ(environment->pod, "digits-worker-2-1");
   EXPECT_EQ(environment->token, "secret-of-the-job");
   EXPECT_EQ(environment->threads, 8);
+  EXPECT_EQ(environment->address, "fd00::7");
   EXPECT_EQ(environment->log_level, LogLevel::kDebug);
   EXPECT_EQ(environment->member_id(), "3f2a-3");
   EXPECT_EQ(environment->name(), "worker-2");
@@ -43,6 +45,7 @@ TEST(EnvironmentTest, WhatMayBeMissingHasDefaults) {
   ASSERT_TRUE(environment.ok());
   EXPECT_EQ(environment->start, 1);
   EXPECT_EQ(environment->threads, 0);
+  EXPECT_EQ(environment->address, "127.0.0.1");
   EXPECT_EQ(environment->log_level, LogLevel::kInfo);
 }
 
@@ -68,6 +71,7 @@ TEST(EnvironmentTest, EachVariableThatIsWrongIsNamed) {
       {"PACELINE_START", "0", "1 to"},
       {"PACELINE_TOKEN", nullptr, "token"},
       {"PACELINE_THREADS", "many", "whole number"},
+      {"PACELINE_ADDRESS", "worker-2.digits", "an IP address"},
       {"PACELINE_LOG_LEVEL", "loud", "debug, info, warning, error"},
   };
   for (const Case& c : cases) {

@@ -89,15 +89,16 @@ TEST(ManifestTest, ATemplateGoesThroughUntouched) {
   with.pod_template = kTemplate;
   const Json pod = manifest(with), given = Json::parse(kTemplate);
   for (const auto& [field, value] : given["spec"].items()) {
-    if (field == "containers" || field == "restartPolicy") continue;
+    if (field == "containers" || field == "restartPolicy" || field == "volumes") continue;
     EXPECT_EQ(pod["spec"][field], value) << field;
   }
+  EXPECT_EQ(pod["spec"]["volumes"][0], given["spec"]["volumes"][0]);
   EXPECT_EQ(pod["spec"]["restartPolicy"], "Never");
   EXPECT_EQ(pod["spec"]["containers"][0], given["spec"]["containers"][0]);
   const Json& trainer = pod["spec"]["containers"][1];
   EXPECT_EQ(trainer["image"], "mine:2");
   EXPECT_EQ(trainer["resources"], given["spec"]["containers"][1]["resources"]);
-  EXPECT_EQ(trainer["volumeMounts"], given["spec"]["containers"][1]["volumeMounts"]);
+  EXPECT_EQ(trainer["volumeMounts"][0], given["spec"]["containers"][1]["volumeMounts"][0]);
   EXPECT_EQ(trainer["command"], (Json{"paceline-worker", "--fast"}));
   EXPECT_FALSE(trainer.contains("args"));
   EXPECT_EQ(pod["metadata"]["labels"]["app"], "vision");
@@ -118,12 +119,49 @@ TEST(ManifestTest, TheEnvironment) {
     names.push_back(each["name"]);
     env[each["name"]] = each;
   }
-  EXPECT_THAT(names,
-              ::testing::ElementsAre("PACELINE_JOB", "PACELINE_POD_UID", "PACELINE_TOKEN", "RANK", "FROM"));
+  EXPECT_THAT(names, ::testing::ElementsAre("PACELINE_JOB", "PACELINE_POD_UID", "PACELINE_ADDRESS",
+                                            "PACELINE_TOKEN", "RANK", "FROM"));
   EXPECT_EQ(env["PACELINE_JOB"]["value"], "team/digits") << "ours alone";
   EXPECT_EQ(env["RANK"]["value"], "mine") << "what the template says stays";
   EXPECT_EQ(env["FROM"]["valueFrom"]["fieldRef"]["fieldPath"], "x");
   EXPECT_EQ(env["PACELINE_POD_UID"]["valueFrom"]["fieldRef"]["fieldPath"], "metadata.uid");
+  EXPECT_EQ(env["PACELINE_ADDRESS"]["valueFrom"]["fieldRef"]["fieldPath"], "status.podIP");
+}
+
+// What is mounted at /paceline: the volume's name, and where it comes from.
+struct WorkFolder {
+  const char* what;
+  const char* pod_template;
+  const char* mounts;
+  const char* volumes;
+};
+constexpr WorkFolder kWorkFolders[] = {
+    {"without a template", "", R"([{"mountPath": "/paceline", "name": "paceline"}])",
+     R"([{"name": "paceline", "emptyDir": {}}])"},
+    {"a volume mounted there stays", R"({"spec": {"volumes": [{"name": "disk", "hostPath": {"path": "/d"}}],
+      "containers": [{"volumeMounts": [{"name": "disk", "mountPath": "/paceline"}]}]}})",
+     R"([{"name": "disk", "mountPath": "/paceline"}])", R"([{"name": "disk", "hostPath": {"path": "/d"}}])"},
+    {"a volume of that name is used",
+     R"({"spec": {"volumes": [{"name": "paceline", "hostPath": {"path": "/d"}}]}})",
+     R"([{"mountPath": "/paceline", "name": "paceline"}])",
+     R"([{"name": "paceline", "hostPath": {"path": "/d"}}])"},
+    {"one below it does not count", R"({"spec": {"volumes": [{"name": "disk", "hostPath": {"path": "/d"}}],
+      "containers": [{"volumeMounts": [{"name": "disk", "mountPath": "/paceline/checkpoints"}]}]}})",
+     R"([{"name": "disk", "mountPath": "/paceline/checkpoints"}, {"mountPath": "/paceline", "name": "paceline"}])",
+     R"([{"name": "disk", "hostPath": {"path": "/d"}}, {"name": "paceline", "emptyDir": {}}])"},
+};
+
+TEST(ManifestTest, MembersHaveAFolderToWriteTo) {
+  for (const WorkFolder& folder : kWorkFolders) {
+    cluster::PodSpec with = spec();
+    with.pod_template = folder.pod_template;
+    const Json pod = manifest(with);
+    EXPECT_EQ(pod["spec"]["containers"][0]["volumeMounts"], Json::parse(folder.mounts)) << folder.what;
+    EXPECT_EQ(pod["spec"]["volumes"], Json::parse(folder.volumes)) << folder.what;
+  }
+  cluster::PodSpec without = spec();
+  without.env.erase("PACELINE_TOKEN");
+  EXPECT_FALSE(manifest(without)["spec"].contains("volumes")) << "it is no member of a coordinator";
 }
 
 TEST(ManifestTest, WithoutACommandTheTemplatesOwnRuns) {
@@ -150,7 +188,8 @@ TEST(ManifestTest, WithoutATrainerItIsTheFirstContainer) {
 TEST(ManifestTest, WhatCannotBeIsRefused) {
   for (const char* bad :
        {"{", "[]", "7", R"({"spec": []})", R"({"metadata": 1})", R"({"spec": {"containers": {}}})",
-        R"({"spec": {"containers": [1]}})", R"({"spec": {"containers": [{"name": "a", "env": {}}]}})"}) {
+        R"({"spec": {"containers": [1]}})", R"({"spec": {"containers": [{"name": "a", "env": {}}]}})",
+        R"({"spec": {"volumes": {}}})", R"({"spec": {"containers": [{"volumeMounts": "/d"}]}})"}) {
     cluster::PodSpec with = spec();
     with.pod_template = bad;
     const absl::Status status = pod_manifest(with, "i").status();
