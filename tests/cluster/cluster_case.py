@@ -75,7 +75,7 @@ class ClusterCase(unittest.TestCase):
 
     def wait_for_phase(self, pod, phase, seconds=60):
         """Of a pod; says what became of it instead."""
-        result = self.run_kubectl("wait", f"pod/{pod}", f"--for=jsonpath={{.status.phase}}={phase}", f"--timeout={seconds}s")
+        result = self.run_kubectl("wait", f"pod/{pod}", f"--for=jsonpath={{.status.phase}}={phase}", f"--timeout={seconds}s", seconds=seconds + 30)
         if result.returncode != 0:
             self.fail(f"pod {pod} is not {phase}: {result.stderr}{self.run_kubectl('describe', 'pod', pod).stdout[-3000:]}")
 
