@@ -77,7 +77,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
  private:
-  [[noreturn]] void refuse(const YAML::Mark& mark, std::string problem, std::string found,
+  [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& problem, std::string found,
                            std::string allowed) {
     diagnostics_.push_back(diagnostic_at(position_of(mark), problem, std::move(found), std::move(allowed)));
     refused_ = true;

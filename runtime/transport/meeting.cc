@@ -146,7 +146,7 @@ absl::StatusOr<UniqueFd> MeetingPoint::call_once(const MeetingPlan& plan, const 
       if (*whole) break;
     }
     if (descriptors != nullptr) *descriptors = reader.take_descriptors();
-    PL_ASSIGN_OR_RETURN(const Message message, decode(reader.bytes().first<kMessageBytes>()));
+    PL_ASSIGN_OR_RETURN(Message message, decode(reader.bytes().first<kMessageBytes>()));
     if (message.type == MessageType::kVerdict && message.refusal != Refusal::kAccepted) {
       const std::string why = str_cat("refuses the connection: ", refusal_text(message.refusal));
       return message.refusal == Refusal::kWrongKey ? absl::PermissionDeniedError(why)

@@ -75,7 +75,7 @@ PeerWatch::PeerWatch(std::vector<Peer> peers, OnEvent on_event, UniqueFd wake)
 
 absl::Status PeerWatch::begin() {
   return without_exceptions([this] {
-    thread_ = std::jthread([this](std::stop_token stop) { watch(std::move(stop)); });
+    thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
     return absl::OkStatus();
   });
 }
@@ -94,7 +94,7 @@ void PeerWatch::send(const Notice& notice) {
   for (const Peer& peer : peers_) (void)send_short(peer.control.get(), bytes);
 }
 
-void PeerWatch::watch(std::stop_token stop) {
+void PeerWatch::watch(const std::stop_token& stop) {
   std::vector<Watched> watched;
   for (const Peer& peer : peers_) watched.push_back({&peer});
   while (!stop.stop_requested()) {

@@ -60,7 +60,7 @@ class PeerWatch {
  private:
   PeerWatch(std::vector<Peer> peers, OnEvent on_event, UniqueFd wake);
   struct Watched;
-  void watch(std::stop_token stop);
+  void watch(const std::stop_token& stop);
   bool listen(Watched& peer);
 
   std::vector<Peer> peers_;
