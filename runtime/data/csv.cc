@@ -40,12 +40,24 @@ std::optional<float> parse_number(std::string_view field) {
   return value;
 }
 
+bool looks_like_a_name(std::string_view field) {
+  const char c = field.empty() ? '\0' : field.front();
+  if (c == '"' || c == '_') return true;
+  const bool letter =
+      (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
+  double value;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  const bool is_nan_or_inf = error == std::errc() && end == field.data() + field.size();
+  return letter && !is_nan_or_inf;
+}
+
 class CsvParser {
  public:
-  explicit CsvParser(std::int64_t label_column) : label_column_(label_column) {}
+  CsvParser(std::int64_t label_column, bool header) : label_column_(label_column), header_(header) {}
 
   absl::Status add_line(std::string_view line, std::int64_t number) {
-    if (columns_ == 0) PL_RETURN_IF_ERROR(begin(line, number));
+    in_first_line_ = columns_ == 0;
+    if (in_first_line_) PL_RETURN_IF_ERROR(begin(line, number));
     std::size_t column = 0;
     while (true) {
       const std::size_t comma = line.find(',');
@@ -86,9 +98,18 @@ class CsvParser {
     return absl::OkStatus();
   }
 
+  // For the commonest mistake: the first line of all is one of names.
+  const char* cure_of(std::string_view field) const {
+    return in_first_line_ && !header_ && looks_like_a_name(field)
+               ? "; if this line names the columns, set spec.training.data.header: true"
+               : "";
+  }
+
   absl::Status add_field(std::string_view field, std::int64_t line, std::size_t column) {
     const auto value = parse_number(field);
-    if (!value) return field_error(line, column, str_cat(shown(field), " is not a finite number"));
+    if (!value) {
+      return field_error(line, column, str_cat(shown(field), " is not a finite number", cure_of(field)));
+    }
     if (column != label_at_) {
       table_.values.push_back(*value);
       return absl::OkStatus();
@@ -103,6 +124,8 @@ class CsvParser {
   }
 
   const std::int64_t label_column_;
+  const bool header_;  // the names' line has been skipped
+  bool in_first_line_ = true;
   std::size_t label_at_ = 0;
   std::size_t columns_ = 0;
   CsvTable table_;
@@ -112,7 +135,7 @@ class CsvParser {
 
 absl::StatusOr<CsvTable> parse_csv(std::string_view text, std::int64_t label_column, bool header) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, as spreadsheets write it
-  CsvParser parser(label_column);
+  CsvParser parser(label_column, header);
   bool skip = header;
   for (std::int64_t number = 1; !text.empty(); ++number) {
     const std::size_t newline = text.find('\n');

@@ -150,6 +150,20 @@ TEST(CsvTest, Reads) {
   EXPECT_THAT(first->values, ElementsAre(1.0f, 2.0f, 5.0f, 6.0f));
 }
 
+// Whoever forgot `header: true` is told so, and nobody else.
+TEST(CsvTest, ALineOfNamesAtTheBeginningIsMostLikelyAHeader) {
+  const auto says_so = [](std::string_view text, bool header) {
+    const absl::Status status = parse_csv(text, -1, header).status();
+    EXPECT_FALSE(status.ok()) << text;
+    return std::string(status.message()).find("set spec.training.data.header: true") != std::string::npos;
+  };
+  for (const char* text : {"x,y,class\n1,2,3\n", "\n1,_y\n", "\"a\",\"b\"\n", "Größe,y\n", "infancy,age\n"})
+    EXPECT_TRUE(says_so(text, false)) << text;
+  for (const char* text : {"1,2\nx,y\n", "nan,1\n", ",1\n", "1;2,3\n", "1,-1\n"})
+    EXPECT_FALSE(says_so(text, false)) << text;
+  EXPECT_FALSE(says_so("x,y\na,b\n", true)) << "it is set";
+}
+
 TEST(CsvTest, RefusesBadFilesWithLineAndColumn) {
   expect_refused({
       {parse_csv_text, "", "no lines of numbers"},
