@@ -191,10 +191,18 @@ void CheckpointStore::remove_old(std::int64_t saved_step) const {
   }
 }
 
-absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name) const {
-  const std::string path = str_cat(folder_, "/", name);
+absl::StatusOr<std::vector<std::string>> CheckpointStore::candidates() const {
+  PL_ASSIGN_OR_RETURN(auto names, checkpoint_names(files_, folder_));
+  const auto all = files_.list(folder_);
+  const bool replaced = all.ok() && std::find(all->begin(), all->end(), kReplacedName) != all->end();
+  std::reverse(names.begin(), names.end());
+  if (replaced) names.emplace_back(kReplacedName);
+  return names;
+}
+
+absl::StatusOr<Manifest> CheckpointStore::read_manifest(const std::string& name) const {
   PL_ASSIGN_OR_RETURN(const auto text,
-                      files_.read_file(str_cat(path, "/", kManifestName), kMaxManifestBytes));
+                      files_.read_file(str_cat(folder_, "/", name, "/", kManifestName), kMaxManifestBytes));
   PL_ASSIGN_OR_RETURN(Manifest manifest,
                       parse_manifest({reinterpret_cast<const char*>(text.data()), text.size()}));
   if (name != kReplacedName && manifest.progress.step != step_of(name)) {
@@ -204,6 +212,21 @@ absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name) 
   if (manifest.files.size() != 1 || manifest.files[0].name != kStateName) {
     return absl::DataLossError(str_cat("manifest: 'files' must name ", kStateName, " alone"));
   }
+  return manifest;
+}
+
+absl::StatusOr<CheckpointNote> CheckpointStore::peek_latest() const {
+  PL_ASSIGN_OR_RETURN(const auto names, candidates());
+  for (const std::string& name : names) {
+    if (auto manifest = read_manifest(name); manifest.ok())
+      return CheckpointNote{name, std::move(manifest->progress)};
+  }
+  return absl::NotFoundError(str_cat("no complete checkpoint in ", folder_));
+}
+
+absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name) const {
+  const std::string path = str_cat(folder_, "/", name);
+  PL_ASSIGN_OR_RETURN(Manifest manifest, read_manifest(name));
   const FileEntry& entry = manifest.files[0];
   PL_ASSIGN_OR_RETURN(
       auto bytes, files_.read_file(str_cat(path, "/", kStateName), std::min(entry.bytes, kMaxStateBytes)));
@@ -224,20 +247,17 @@ absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name) 
 }
 
 absl::StatusOr<LoadedCheckpoint> CheckpointStore::load_latest() const {
-  PL_ASSIGN_OR_RETURN(auto names, checkpoint_names(files_, folder_));
-  const auto all = files_.list(folder_);
-  const bool replaced = all.ok() && std::find(all->begin(), all->end(), kReplacedName) != all->end();
-  if (replaced) names.insert(names.begin(), kReplacedName);
+  PL_ASSIGN_OR_RETURN(const auto names, candidates());
   std::vector<std::string> refused;
   bool damaged = false;  // one without a manifest was only never completed
-  for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    auto loaded = load(*name);
+  for (const std::string& name : names) {
+    auto loaded = load(name);
     if (loaded.ok()) {
       loaded->refused = std::move(refused);
       return loaded;
     }
-    refused.push_back(str_cat(*name, ": ", loaded.status().message()));
-    const auto inside = files_.list(str_cat(folder_, "/", *name));
+    refused.push_back(str_cat(name, ": ", loaded.status().message()));
+    const auto inside = files_.list(str_cat(folder_, "/", name));
     damaged |= inside.ok() && std::find(inside->begin(), inside->end(), kManifestName) != inside->end();
   }
   std::string why;

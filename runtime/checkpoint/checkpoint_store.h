@@ -44,6 +44,12 @@ struct LoadedCheckpoint {
   absl::Status copy_to(std::string_view name, DType dtype, std::span<std::byte> out) const;
 };
 
+// What a checkpoint says of itself.
+struct CheckpointNote {
+  std::string name;  // "step-000000123"
+  Progress progress;
+};
+
 class CheckpointStore {
  public:
   // `keep` >= 1: how many of the newest complete ones stay after a save.
@@ -65,11 +71,18 @@ class CheckpointStore {
   // damaged; says how.
   absl::StatusOr<LoadedCheckpoint> load_latest() const;
 
+  // The newest whose manifest is whole; its state is not looked at, so that load_latest() may still pass it
+  // over. NOT_FOUND: there is none.
+  absl::StatusOr<CheckpointNote> peek_latest() const;
+
   // The name of the newest one, complete or not; empty: there is none.
   absl::StatusOr<std::string> newest() const;
 
  private:
   absl::Status write_folder(const std::string& folder, const Snapshot& snapshot);
+  // All that may be complete, newest first.
+  absl::StatusOr<std::vector<std::string>> candidates() const;
+  absl::StatusOr<Manifest> read_manifest(const std::string& name) const;
   absl::StatusOr<LoadedCheckpoint> load(const std::string& name) const;
   void remove_old(std::int64_t saved_step) const;
 

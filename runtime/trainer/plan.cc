@@ -1,14 +1,8 @@
 #include "runtime/trainer/plan.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-
 #include <algorithm>
 #include <cmath>
-#include <span>
 
-#include "absl/strings/str_format.h"
-#include "base/crc32c.h"
 #include "base/status.h"
 #include "runtime/data/ledger.h"
 
@@ -42,6 +36,11 @@ absl::StatusOr<StepPlan> make_plan(const v1::TrainingSpec& spec, std::int64_t tr
   if (spec.global_batch_size() < 1) {
     return invalid(str_cat("globalBatchSize ", spec.global_batch_size(), "; allowed: at least 1"));
   }
+  if (spec.global_batch_size() > train_samples) {
+    return invalid(str_cat(
+        "spec.training.globalBatchSize ", spec.global_batch_size(), " is more than the training set's ",
+        train_samples, " samples: a step would take some of them twice; allowed: at most ", train_samples));
+  }
   StepPlan plan;
   plan.total_steps = spec.steps();
   if (spec.epochs() > 0) {
@@ -70,24 +69,6 @@ absl::StatusOr<StepPlan> make_plan(const v1::TrainingSpec& spec, std::int64_t tr
 
 std::int64_t pass_rows(const v1::TrainingSpec& spec, std::int64_t rows) {
   return spec.micro_batch_size() > 0 ? std::min(spec.micro_batch_size(), rows) : rows;
-}
-
-std::string spec_hash(const v1::TrainingSpec& spec) {
-  v1::TrainingSpec essence;
-  *essence.mutable_model() = spec.model();
-  essence.mutable_optimizer()->set_type(spec.optimizer().type());
-  essence.set_global_batch_size(spec.global_batch_size());
-  essence.set_seed(spec.seed());
-  essence.set_precision(spec.precision());
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);  // maps in the order of their keys
-    essence.SerializeToCodedStream(&coded);
-  }
-  const auto data = std::as_bytes(std::span(bytes));
-  return absl::StrFormat("%08x%08x", crc32c(data), crc32c(data, 0x5bd1e995u));
 }
 
 }  // namespace paceline::trainer

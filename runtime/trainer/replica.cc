@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/status.h"
-#include "runtime/trainer/plan.h"
+#include "runtime/checkpoint/spec_hash.h"
 #include "runtime/trainer/weights_hash.h"
 
 namespace paceline::trainer {
@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<Replica>> Replica::create(const v1::TrainingSpec&
 
 Replica::Replica(const v1::TrainingSpec& spec, tensor::ParameterLayout layout, optimizer::Optimizer optimizer,
                  std::span<float> exchanged)
-    : spec_hash_(spec_hash(spec)),
+    : spec_hash_(checkpoint::spec_hash(spec)),
       global_batch_(spec.global_batch_size()),
       seed_(spec.seed()),
       layout_(std::move(layout)),

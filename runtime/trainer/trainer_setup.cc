@@ -120,6 +120,12 @@ absl::Status Trainer::resume() {
   }
   PL_RETURN_IF_ERROR(loaded.status());
   for (const std::string& refused : loaded->refused) parts_.logger.warning(str_cat("passed over ", refused));
+  if (loaded->progress.step > plan.total_steps) {
+    return absl::InvalidArgumentError(
+        str_cat("checkpoint ", loaded->name, " has ", loaded->progress.step, " steps already, more than the ",
+                plan.total_steps,
+                " of this job; give more steps or epochs, or begin in another checkpoint.location"));
+  }
   PL_RETURN_IF_ERROR(replica_->restore(*loaded));
   parts_.logger.info(str_cat("resumes from ", loaded->name));
   return absl::OkStatus();

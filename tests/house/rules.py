@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "runtime/model": ["base", "proto", "runtime/tensor", "runtime/data"],
     "runtime/optimizer": ["base", "proto", "runtime/tensor", "runtime/tensor/cpu/kernels"],
     "runtime/data": ["base", "proto"],
-    "runtime/checkpoint": ["base"],
+    "runtime/checkpoint": ["base", "proto"],
     "runtime/member": ["base", "proto"],
     "runtime/trainer": ["base", "proto", "runtime/collective", "runtime/transport", "runtime/exchange", "runtime/tensor",
                         "runtime/model", "runtime/optimizer", "runtime/data", "runtime/checkpoint", "runtime/member"],
@@ -36,7 +36,7 @@ MAY_INCLUDE = {
     "controller/bin": ["base", "controller/api", "controller/plan", "controller/queue", "controller/cluster", "controller/cluster/kube",
                        "controller/lease", "controller/reconcile", "controller/web"],
     "cli": ["base", "proto", "controller/api", "controller/plan", "controller/queue", "controller/coordinator", "controller/cluster",
-            "controller/cluster/local", "controller/reconcile", "cli/plot"],
+            "controller/cluster/local", "controller/reconcile", "runtime/checkpoint", "cli/plot"],
     "cli/plot": ["base"],
 }
 
@@ -57,7 +57,7 @@ PURE = [
     "runtime/tensor/graph", "runtime/tensor/memory_plan", "runtime/tensor/schedule",
     "runtime/trainer/step_machine",
     "runtime/optimizer/schedule",
-    "runtime/checkpoint/safetensors",
+    "runtime/checkpoint/safetensors", "runtime/checkpoint/spec_hash",
     "cli/plot",
     "base/bytes", "base/cpu_quota", "base/crc32c", "base/dtype", "base/hex", "base/ids", "base/rng", "base/text",
 ]

@@ -79,6 +79,19 @@ TEST(CheckpointStoreTest, ANewOneIsNeverTakenForTheOldest) {
   EXPECT_EQ(store.newest().value(), "step-000000300");
 }
 
+TEST(CheckpointStoreTest, PeekingFindsTheNewestWithAWholeManifest) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 3);
+  EXPECT_EQ(store.peek_latest().status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(store.save(State(100).snapshot).ok());
+  ASSERT_TRUE(store.save(State(200).snapshot).ok());
+  ASSERT_EQ(store.peek_latest()->name, "step-000000200");
+  EXPECT_EQ(store.peek_latest()->progress.step, 200);
+  EXPECT_EQ(store.peek_latest()->progress.spec_hash, "abc");
+  ASSERT_TRUE(files.remove(str_cat(kFolder, "/step-000000200/manifest.json")).ok());
+  EXPECT_EQ(store.peek_latest()->progress.step, 100);
+}
+
 TEST(CheckpointStoreTest, WhereNothingWasSavedNothingIsFound) {
   MemoryFileStore files;
   EXPECT_EQ(loaded_step(files), -1);

@@ -128,6 +128,23 @@ TEST(Trainer, ACheckpointOfAnotherJobIsRefused) {
   EXPECT_EQ(job.member(0).membership->leaving()->outcome(), v1::Leaving::FAILED);
 }
 
+TEST(Trainer, ACheckpointOfMoreStepsThanTheJobHasIsRefused) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(8, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  spec.mutable_checkpoint()->set_every_steps(8);
+  train(1, spec);
+  spec.set_steps(4);
+  spec.mutable_checkpoint()->set_resume(true);
+  ThreadJob job(1, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0}));
+  job.run();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
+  EXPECT_TRUE(job.member(0).outcome.configuration);
+  EXPECT_THAT(std::string(job.member(0).outcome.error.message()),
+              HasSubstr("has 8 steps already, more than the 4 of this job"));
+}
+
 // Training all over again would not be what --resume asks for.
 TEST(Trainer, DamagedCheckpointsAreNotABeginning) {
   const TemporaryFolder folder;

@@ -1,0 +1,54 @@
+#include "runtime/checkpoint/spec_hash.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <cstddef>
+#include <span>
+
+#include "absl/strings/str_format.h"
+#include "base/crc32c.h"
+
+namespace paceline::checkpoint {
+
+namespace {
+
+std::string bytes_of(const google::protobuf::MessageLite& message) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);  // maps in the order of their keys
+    message.SerializeToCodedStream(&coded);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string spec_hash(const v1::TrainingSpec& spec) {
+  v1::TrainingSpec essence;
+  *essence.mutable_model() = spec.model();
+  essence.mutable_optimizer()->set_type(spec.optimizer().type());
+  essence.set_global_batch_size(spec.global_batch_size());
+  essence.set_seed(spec.seed());
+  essence.set_precision(spec.precision());
+  const std::string bytes = bytes_of(essence);
+  const auto data = std::as_bytes(std::span(bytes));
+  return absl::StrFormat("%08x%08x", crc32c(data), crc32c(data, 0x5bd1e995u));
+}
+
+std::vector<std::string> essential_differences(const v1::TrainingSpec& a, const v1::TrainingSpec& b) {
+  std::vector<std::string> fields;
+  const auto note = [&](bool differs, const char* field) {
+    if (differs) fields.emplace_back(field);
+  };
+  note(bytes_of(a.model()) != bytes_of(b.model()), "spec.training.model");
+  note(a.optimizer().type() != b.optimizer().type(), "spec.training.optimizer.type");
+  note(a.global_batch_size() != b.global_batch_size(), "spec.training.globalBatchSize");
+  note(a.seed() != b.seed(), "spec.training.seed");
+  note(a.precision() != b.precision(), "spec.training.precision");
+  return fields;
+}
+
+}  // namespace paceline::checkpoint

@@ -1,0 +1,20 @@
+#pragma once
+
+// What a checkpoint must have been made by to be continued by a job: the model, the kind of optimizer, the
+// global batch, the seed and the precision. Lengths, rates, targets and places may differ. Pure.
+
+#include <string>
+#include <vector>
+
+#include "proto/paceline/v1/training.pb.h"
+
+namespace paceline::checkpoint {
+
+// 16 hexadecimal digits, equal for specs without essential differences.
+std::string spec_hash(const v1::TrainingSpec& spec);
+
+// The fields of a job (spec.training.model, ...) by which a checkpoint of `a` can't be continued by `b`;
+// empty: it can.
+std::vector<std::string> essential_differences(const v1::TrainingSpec& a, const v1::TrainingSpec& b);
+
+}  // namespace paceline::checkpoint

@@ -1,0 +1,62 @@
+#include "runtime/checkpoint/spec_hash.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace paceline::checkpoint {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+v1::TrainingSpec some_spec() {
+  v1::TrainingSpec spec;
+  spec.mutable_model()->mutable_mlp()->add_hidden(32);
+  spec.mutable_optimizer()->set_type(v1::OptimizerSpec::SGD);
+  spec.set_global_batch_size(64);
+  spec.set_seed(1);
+  spec.set_steps(5);
+  return spec;
+}
+
+TEST(SpecHash, ChangesWithWhatACheckpointDependsOnAndNamesIt) {
+  struct Case {
+    const char* field;
+    std::function<void(v1::TrainingSpec&)> change;
+  };
+  const v1::TrainingSpec spec = some_spec();
+  EXPECT_EQ(spec_hash(spec).size(), 16u);
+  for (const Case& c : std::initializer_list<Case>{
+           {"spec.training.model", [](auto& s) { s.mutable_model()->mutable_mlp()->set_hidden(0, 33); }},
+           {"spec.training.optimizer.type",
+            [](auto& s) { s.mutable_optimizer()->set_type(v1::OptimizerSpec::ADAM); }},
+           {"spec.training.globalBatchSize", [](auto& s) { s.set_global_batch_size(65); }},
+           {"spec.training.seed", [](auto& s) { s.set_seed(6); }},
+           {"spec.training.precision", [](auto& s) { s.set_precision(v1::PRECISION_BF16); }},
+       }) {
+    v1::TrainingSpec other = spec;
+    c.change(other);
+    EXPECT_NE(spec_hash(spec), spec_hash(other)) << c.field;
+    EXPECT_THAT(essential_differences(spec, other), ElementsAre(c.field));
+  }
+}
+
+TEST(SpecHash, ChangesWithNothingElse) {
+  const v1::TrainingSpec spec = some_spec();
+  v1::TrainingSpec other = spec;
+  other.set_steps(50);
+  other.mutable_checkpoint()->set_directory("/elsewhere");
+  other.mutable_optimizer()->set_learning_rate(1);
+  EXPECT_EQ(spec_hash(spec), spec_hash(other));
+  EXPECT_THAT(essential_differences(spec, other), IsEmpty());
+}
+
+// Checkpoints of earlier builds are to be found again.
+TEST(SpecHash, StaysWhatItWas) {
+  EXPECT_EQ(spec_hash(some_spec()), "90fd5f44a805df94");
+}
+
+}  // namespace
+}  // namespace paceline::checkpoint
