@@ -1,6 +1,6 @@
 #pragma once
 
-// "Did you mean": the known name nearest to a wrong one. Pure; internal to controller/api.
+// "Did you mean": the known name nearest to a wrong one. Pure.
 
 #include <span>
 #include <string>

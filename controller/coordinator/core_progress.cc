@@ -131,7 +131,7 @@ void JobProgress::fill(Report& report, TimePoint now) const {
   if (window <= 0) return;
   report.samples_per_second = static_cast<double>(last.samples - first.samples) / window;
   const double steps_per_second = static_cast<double>(last.step - first.step) / window;
-  if (steps_per_second > 0 && total_steps_ >= step_ && total_steps_ > 0) {
+  if (!ended_ && steps_per_second > 0 && total_steps_ >= step_ && total_steps_ > 0) {
     const double left =
         std::min(static_cast<double>(total_steps_ - step_) / steps_per_second, 3e8);  // ten years
     report.eta = Duration(static_cast<std::int64_t>(left * 1e9));

@@ -111,6 +111,7 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
   copy_members(observed, plan.status);
   // Of a job that has ended too: what members say as they leave comes after the decision to stop.
   if (observed.report) copy_report(*observed.report, plan.status);
+  if (is_terminal(plan.status.phase)) plan.status.progress.eta_seconds.reset();
   const bool same_attempt = plan.status.restarts.attempt == observed.job.status.restarts.attempt;
   if (!is_terminal(plan.status.phase) && same_attempt) note_running(observed, plan);
   const api::RunPolicy& policy = observed.job.spec.run_policy;

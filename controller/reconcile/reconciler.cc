@@ -6,6 +6,8 @@
 
 #include "controller/reconcile/reconciler.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 
 namespace paceline::reconcile {
@@ -29,7 +31,21 @@ std::string shown(const std::string& log) {
       text += c != '\n' && c != '\t' && (byte < 0x20 || byte == 0x7f) ? '?' : c;
     }
   }
+  while (text.ends_with('\n')) text.pop_back();
   return text;
+}
+
+// The lines that don't say again what the member has told by itself.
+std::string without_lines_of(const std::string& log, std::string_view told) {
+  if (told.empty()) return log;
+  std::string rest;
+  for (std::size_t begin = 0; begin < log.size();) {
+    const std::size_t end = std::min(log.find('\n', begin), log.size() - 1) + 1;
+    const std::string_view line = std::string_view(log).substr(begin, end - begin);
+    if (line.find(told) == std::string_view::npos) rest += line;
+    begin = end;
+  }
+  return rest;
 }
 
 cluster::JobObjects objects_of(const std::string& ns, const std::string& job, const std::string& uid,
@@ -181,12 +197,15 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
     ensure(key, observed);
   }
   if (plan.blamed) {
-    const absl::StatusOr<std::string> tail = cluster_.tail_log(*plan.blamed, kBlamedLogLines);
-    if (tail.ok() && !tail->empty()) {
+    const bool by_verdict = observed.report && observed.report->culprit;
+    const std::string tail = shown(without_lines_of(
+        cluster_.tail_log(*plan.blamed, kBlamedLogLines).value_or(""),
+        by_verdict ? std::string_view(observed.report->culprit->evidence) : std::string_view()));
+    if (!tail.empty()) {
       const std::string& path = plan.blamed->log_path;
       plan.status.message +=
           str_cat("\nlast lines of ", path.empty() ? str_cat("pod ", plan.blamed->spec.name, "'s log") : path,
-                  ":\n", shown(*tail));
+                  ":\n", tail);
     }
   }
   absl::Status refused;

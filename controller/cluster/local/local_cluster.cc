@@ -54,11 +54,19 @@ absl::Status make_folder(const std::string& path) {
   return absl::OkStatus();
 }
 
+// 0 where there is no such file.
+std::size_t size_of(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<std::size_t>(size);
+}
+
 struct Entry {
   Pod pod;
-  Supervisor supervisor;  // without descriptors once it is gone
-  bool starting = true;   // create_pod is still at it
-  bool gone = false;      // nothing of it runs any more
+  std::size_t log_begin = 0;  // what its log held before it, of an earlier run of the job
+  Supervisor supervisor;      // without descriptors once it is gone
+  bool starting = true;       // create_pod is still at it
+  bool gone = false;          // nothing of it runs any more
 };
 
 void signal_supervisor(const Supervisor& supervisor, int signal) {
@@ -96,10 +104,18 @@ class LocalClusterImpl final : public LocalCluster {
   absl::Status record_event(const Event& event) override { return events_.write(event, clock_.wall_now()); }
   void watch(OnChange on_change) override;
   absl::StatusOr<std::string> tail_log(const Pod& pod, int lines) override {
-    return tail_file(pod.log_path, lines, kTailLimitBytes);
+    return tail_file(pod.log_path, lines, kTailLimitBytes, log_begin(pod));
   }
 
  private:
+  // 0 for a pod that has left the list.
+  std::size_t log_begin(const Pod& pod) {
+    const std::lock_guard lock(mutex_);
+    const auto found = tags_.find(pod.spec.name);
+    return found == tags_.end() || entries_.at(found->second).pod.uid != pod.uid
+               ? 0
+               : entries_.at(found->second).log_begin;
+  }
   absl::StatusOr<Supervisor> start(const Pod& pod);
   absl::Status adopt(std::uint64_t tag, Supervisor supervisor);
   void monitor();
@@ -154,6 +170,7 @@ absl::StatusOr<Pod> LocalClusterImpl::create_pod(const PodSpec& spec) {
     pod.log_path = str_cat(options_.root, "/logs/", spec.name, ".log");
     tags_[spec.name] = tag;
     entries_[tag].pod = pod;
+    entries_[tag].log_begin = size_of(pod.log_path);
   }
   absl::StatusOr<Supervisor> supervisor = start(pod);
   const absl::Status status = supervisor.ok() ? adopt(tag, *std::move(supervisor)) : supervisor.status();

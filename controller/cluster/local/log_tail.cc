@@ -30,15 +30,17 @@ std::size_t tail_start(const std::string& text, int lines) {
 
 }  // namespace
 
-absl::StatusOr<std::string> tail_file(const std::string& path, int lines, std::size_t limit_bytes) {
+absl::StatusOr<std::string> tail_file(const std::string& path, int lines, std::size_t limit_bytes,
+                                      std::size_t begin) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat about {};
   if (!file.valid() || ::fstat(file.get(), &about) != 0) return errno_status(errno, path);
   std::string tail;
   if (lines <= 0) return tail;
   std::size_t at = static_cast<std::size_t>(about.st_size);
-  while (at > 0 && tail.size() < limit_bytes) {
-    const std::size_t size = std::min({kBlockBytes, at, limit_bytes - tail.size()});
+  if (begin > at) begin = 0;
+  while (at > begin && tail.size() < limit_bytes) {
+    const std::size_t size = std::min({kBlockBytes, at - begin, limit_bytes - tail.size()});
     std::string block(size, '\0');
     const ssize_t got = ::pread(file.get(), block.data(), size, static_cast<off_t>(at - size));
     if (got < 0) return errno_status(errno, path);

@@ -306,6 +306,17 @@ TEST_F(LocalClusterTest, LogTailsAndEvents) {
               HasSubstr("\"message\": \"Something happened.\"}\n"));
 }
 
+TEST_F(LocalClusterTest, ALogTailHasNothingOfAnEarlierRun) {
+  for (const std::string line : {"old", "new"}) {
+    cluster_.reset();
+    make();
+    shell("a", "echo " + line + "; exit 1");
+    ASSERT_TRUE(wait_for_end());
+    EXPECT_EQ(*cluster_->tail_log(list()[0], 5), line + "\n");
+  }
+  EXPECT_EQ(log("a"), "old\nnew\n");
+}
+
 TEST_F(LocalClusterTest, AMissingSupervisorIsToldAtOnce) {
   const auto made = LocalCluster::make({folder_.path() + "/other", "/nowhere/paceline-pod", {}}, clock_);
   EXPECT_EQ(made.status().code(), absl::StatusCode::kNotFound);

@@ -63,6 +63,14 @@ TEST_F(LocalFilesTest, ATailIsBounded) {
   EXPECT_EQ(tail_file(path, 2, kMegabyte)->size(), kMegabyte);
 }
 
+TEST_F(LocalFilesTest, ATailLeavesOutWhatIsBeforeItsBegin) {
+  const std::string path = write("old\nnew 1\nnew 2\n");
+  EXPECT_EQ(*tail_file(path, 10, kMegabyte, 4), "new 1\nnew 2\n");
+  EXPECT_EQ(*tail_file(path, 1, kMegabyte, 4), "new 2\n");
+  EXPECT_EQ(*tail_file(path, 10, kMegabyte, 16), "");
+  EXPECT_EQ(*tail_file(path, 1, kMegabyte, 100), "new 2\n") << "somebody cut it";
+}
+
 TEST_F(LocalFilesTest, AMissingFileIsAnError) {
   EXPECT_EQ(tail_file(folder_.path() + "/none", 1, kMegabyte).status().code(), absl::StatusCode::kNotFound);
 }

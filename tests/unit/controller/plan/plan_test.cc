@@ -67,6 +67,16 @@ TEST(PlanTest, WithoutACoordinatorAJobRunsWhenItsPodsDo) {
   EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
 }
 
+TEST(PlanTest, AJobThatHasEndedHasNoTimeToGo) {
+  Observed world = make_running_world(1, 1);
+  world.report->progress.eta_seconds = 12;
+  EXPECT_TRUE(plan(world).status.progress.eta_seconds.has_value());
+  world.report->phase = ReportPhase::kFailed;
+  const Plan made = plan(world);
+  ASSERT_EQ(made.status.phase, api::Phase::kFailed);
+  EXPECT_FALSE(made.status.progress.eta_seconds.has_value());
+}
+
 // ---- stop and delete
 
 TEST(PlanTest, StoppingDeletesInOrderThenAtOnce) {

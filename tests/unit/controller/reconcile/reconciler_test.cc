@@ -258,6 +258,23 @@ TEST_F(ReconcilerTest, AFailureCarriesTheLastLinesOfTheLog) {
   EXPECT_TRUE(pass().done);
 }
 
+TEST_F(ReconcilerTest, WhatAMemberToldItselfItsLogDoesNotTellAgain) {
+  bring_up();
+  (*reports_.report_.lock())->culprit = plan::Culprit{.role = Role::kWorker,
+                                                      .index = 0,
+                                                      .kind = plan::CulpritKind::kFailed,
+                                                      .evidence = "last words of fashion-worker-0-0"};
+  cluster_.finish("fashion-worker-0-0", 1);
+  pass();
+  ASSERT_EQ(status().phase, api::Phase::kFailed);
+  const std::string message = status().message;
+  const std::size_t told = message.find("last words of");
+  ASSERT_NE(told, std::string::npos);
+  EXPECT_EQ(message.find("last words of", told + 1), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr(":\n?[31mxxx")) << "its other lines are there";
+  EXPECT_FALSE(message.ends_with('\n'));
+}
+
 TEST_F(ReconcilerTest, AStatusThatCannotBeWrittenStillEndsTheWait) {
   bring_up();
   *jobs_.failure_.lock() = absl::ResourceExhaustedError("the disk is full");
