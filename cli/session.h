@@ -29,6 +29,9 @@ enum ExitCode : int {
 // The help text of a RUN that RunStore::choose chooses.
 inline constexpr const char* kRunHelp = "Name of a run (default: the newest that goes on, else the newest)";
 
+// With SIGTERM (sigqueue's value) to the owner of a run: it is stopped in order to be deleted.
+inline constexpr int kDeletionNotice = 0x64656c;
+
 struct Session {
   const Clock& clock;
   Terminal out_terminal, error_terminal;

@@ -18,6 +18,7 @@
 #include "base/unique_fd.h"
 #include "cli/session.h"
 #include "cli/view/dashboard.h"
+#include "cli/view/narrow.h"
 
 namespace paceline::cli {
 
@@ -34,9 +35,17 @@ std::string to_the_second(const std::string& time) {
   return dot == std::string::npos ? time : time.substr(0, dot) + "Z";
 }
 
-void print_table(const std::vector<RunState>& runs) {
-  std::vector<std::vector<std::string>> rows = {
-      {"NAME", "PHASE", "MEMBERS", "STEP", "LOSS", "ACCURACY", "SAMPLES/S", "TIME", "CREATED"}};
+void print_table(const std::vector<RunState>& runs, const Terminal& terminal) {
+  constexpr Column kColumns[] = {{"NAME"},
+                                 {"PHASE"},
+                                 {"MEMBERS", true, 2},
+                                 {"STEP", true, 7},
+                                 {"LOSS", true, 4},
+                                 {"ACCURACY", true, 6},
+                                 {"SAMPLES/S", true, 3},
+                                 {"TIME", true, 5},
+                                 {"CREATED", false, 1}};
+  std::vector<Row> rows;
   for (const RunState& r : runs) {
     rows.push_back(
         {r.name, r.phase, str_cat(r.members.size()),
@@ -45,8 +54,8 @@ void print_table(const std::vector<RunState>& runs) {
          r.samples_per_second >= 1 ? with_commas(static_cast<std::int64_t>(r.samples_per_second)) : "-",
          human_seconds(r.elapsed_seconds), to_the_second(r.created)});
   }
-  for (const std::string& line : align_table(rows, {false, false, true, true, true, true, true, true}))
-    std::cout << line << "\n";
+  const int width = terminal.interactive ? terminal.columns : kAnyWidth;
+  for (const std::string& line : narrow_table(kColumns, std::move(rows), width)) std::cout << line << "\n";
 }
 
 void print_json(const std::vector<RunState>& runs, bool single) {
@@ -77,7 +86,7 @@ void get_runs(Session& session, const std::string& name, const std::string& outp
     std::cout << "No runs in " << store->state_folder() << ". Start one with `paceline run job.yaml`.\n";
     return;
   }
-  print_table(runs);
+  print_table(runs, session.out_terminal);
 }
 
 void print_events(const RunState& run) {
@@ -131,8 +140,14 @@ absl::Status stop_run(const RunStore& store, const RunState& run) {
   const auto now = store.get(run.name);  // still owned: then it is the owner that the descriptor is about
   if (!now.ok() || is_finished(*now)) return now.status();
   if (!owner.valid()) return errno_status(errno, str_cat("process ", run.owner_pid, ", which owns it"));
+  siginfo_t notice{};
+  notice.si_signo = SIGTERM;
+  notice.si_code = SI_QUEUE;
+  notice.si_pid = ::getpid();
+  notice.si_uid = ::getuid();
+  notice.si_value.sival_int = kDeletionNotice;
   for (const int limit_ms : {kStopLimitMs, kKillLimitMs}) {
-    if (::syscall(SYS_pidfd_send_signal, owner.get(), SIGTERM, nullptr, 0) != 0 && errno != ESRCH)
+    if (::syscall(SYS_pidfd_send_signal, owner.get(), SIGTERM, &notice, 0) != 0 && errno != ESRCH)
       return errno_status(errno, str_cat("stopping process ", run.owner_pid, ", which owns it"));
     pollfd ended{owner.get(), POLLIN, 0};
     if (::poll(&ended, 1, limit_ms) > 0) return absl::OkStatus();

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <utility>
 
 #include "base/text.h"
@@ -81,11 +82,14 @@ class LiveOutput : public RunOutput {
     out_ << frame_.draw(render_dashboard(state, terminal_)) << std::flush;
   }
   void view(const coordinator::ViewRecord& record) override { above(view_text(record)); }
+  // The view itself has the newest.
   void evaluation(const RunState& state, const coordinator::EvaluationRecord& record) override {
-    above(evaluation_text(record, state));
+    if (!is_shown(++evaluations_) && !record.target_reached) return;
+    above(str_cat(evaluation_text(record, state), few_from_here(evaluations_, "; all are in metrics.jsonl")));
   }
   void checkpoint(const coordinator::CheckpointRecord& record) override {
-    if (!record.error.empty()) above(checkpoint_text(record));
+    if (record.error.empty() || !is_shown(++failed_checkpoints_)) return;
+    above(str_cat(checkpoint_text(record), few_from_here(failed_checkpoints_, "")));
   }
   void note(std::string_view message) override { above(std::string(message)); }
   void finished(const RunState& state) override {
@@ -96,11 +100,20 @@ class LiveOutput : public RunOutput {
   }
 
  private:
+  // What comes again and again must not scroll everything else away: the first eight of it stay above the
+  // view, then the 16th, the 32nd, ...
+  static constexpr std::int64_t kAllShown = 8;
+  static bool is_shown(std::int64_t count) { return count <= kAllShown || (count & (count - 1)) == 0; }
+  static std::string few_from_here(std::int64_t count, const char* where) {
+    return count == kAllShown ? str_cat("  (fewer of these from here on", where, ")") : std::string();
+  }
+
   void above(const std::string& text) { out_ << frame_.print_above({text}) << std::flush; }
   std::ostream& out_;
   const int fd_;
   Terminal terminal_;
   Frame frame_;
+  std::int64_t evaluations_ = 0, failed_checkpoints_ = 0;
 };
 
 }  // namespace

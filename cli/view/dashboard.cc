@@ -1,11 +1,11 @@
 #include "cli/view/dashboard.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
+#include "cli/view/narrow.h"
 
 namespace paceline::cli {
 
@@ -22,89 +22,67 @@ std::string ms(double value) {
   return value <= 0 ? "-" : fixed(value, value < 10 ? 2 : 1);
 }
 
-std::string title_line(const RunState& state, const Terminal& terminal) {
-  std::string line = str_cat(styled(terminal, Style::kBold, state.name), "  ",
-                             styled(terminal, phase_style(state.phase), state.phase));
+// A long name is cut rather than the phase.
+std::vector<std::string> title_line(const RunState& state, const Terminal& terminal, int width) {
+  std::string view;
   if (state.generation > 0) {
-    line += str_cat("  view ", state.generation, ", ", state.members.size(),
-                    state.members.size() == 1 ? " member" : " members");
+    view = str_cat("view ", state.generation, ", ", state.members.size(),
+                   state.members.size() == 1 ? " member" : " members");
   }
-  return line + "  " + human_seconds(state.elapsed_seconds);
+  const int room = std::max(width - display_width(state.phase) - 2, 1);
+  return narrow_lines({{styled(terminal, Style::kBold, fit(terminal, state.name, room))},
+                       {styled(terminal, phase_style(state.phase), state.phase)},
+                       {std::move(view), 1},
+                       {human_seconds(state.elapsed_seconds), 2}},
+                      width, 1);
 }
 
-std::string bar_line(const RunState& state, const Terminal& terminal) {
+std::vector<std::string> bar_line(const RunState& state, const Terminal& terminal, int width) {
   const double fraction =
       state.total_steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.total_steps) : 0;
-  return str_cat(progress_bar(terminal, fraction, std::clamp(terminal.columns - 50, 10, 40)), "  ",
-                 fixed(fraction * 100, 0), " %  step ", with_commas(state.step), "/",
-                 with_commas(state.total_steps), "  epoch ", fixed(state.epoch, 1));
+  return narrow_lines({{progress_bar(terminal, fraction, std::clamp(terminal.columns - 50, 10, 40)), 2},
+                       {fixed(fraction * 100, 0) + " %", 3},
+                       {str_cat("step ", with_commas(state.step), "/", with_commas(state.total_steps))},
+                       {str_cat("epoch ", fixed(state.epoch, 1)), 1}},
+                      width, 1);
 }
 
-std::string rates(const RunState& state) {
-  std::string line;
-  if (state.loss) line += str_cat("loss ", loss_text(*state.loss), "  ");
-  if (state.accuracy) line += str_cat("accuracy ", fixed(*state.accuracy * 100, 2), " %  ");
-  if (state.test_loss && !state.accuracy) line += str_cat("test loss ", loss_text(*state.test_loss), "  ");
-  if (!state.target.empty()) line += str_cat("(target ", state.target, ")  ");
-  if (state.samples_per_second >= 1) {
-    line += str_cat(with_commas(static_cast<std::int64_t>(state.samples_per_second)), " samples/s  ");
-  }
+std::vector<Piece> rates(const RunState& state) {
+  std::vector<Piece> pieces;
+  const auto add = [&](std::string text, int goes) { pieces.push_back({std::move(text), goes}); };
+  if (state.loss) add(str_cat("loss ", loss_text(*state.loss)), 0);
+  if (state.accuracy) add(str_cat("accuracy ", fixed(*state.accuracy * 100, 2), " %"), 4);
+  if (state.test_loss && !state.accuracy) add(str_cat("test loss ", loss_text(*state.test_loss)), 4);
+  if (!state.target.empty()) add(str_cat("(target ", state.target, ")"), 1);
+  if (state.samples_per_second >= 1)
+    add(str_cat(with_commas(static_cast<std::int64_t>(state.samples_per_second)), " samples/s"), 2);
   const bool goes_on = !is_finished(state) && state.step < state.total_steps;
-  if (state.eta_seconds && goes_on) line += str_cat("ETA ", human_seconds(*state.eta_seconds));
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-  return line;
+  if (state.eta_seconds && goes_on) add(str_cat("ETA ", human_seconds(*state.eta_seconds)), 3);
+  return pieces;
 }
 
-}  // namespace
-
-namespace {
-
-using Row = std::vector<std::string>;
-
-// A column that a narrow terminal does without: the first of these that is there goes first.
-constexpr std::string_view kDispensable[] = {"PID", "UPDATE", "PHASE", "TRANSFER", "INPUT"};
-
-struct Column {
-  std::string_view name;
-  bool right;
-};
-constexpr Column kColumns[] = {{"MEMBER", false}, {"PID", true},     {"PHASE", false}, {"STEP", true},
-                               {"INPUT", true},   {"COMPUTE", true}, {"WAIT", true},   {"TRANSFER", true},
-                               {"UPDATE", true},  {"TOTAL ms", true}};
-
-// At most `columns` wide, where leaving columns out can do it.
-std::vector<std::string> narrow_table(std::vector<Row> rows, int columns) {
-  std::vector<Column> shown(std::begin(kColumns), std::end(kColumns));
-  const auto align = [&] {
-    std::vector<bool> right;
-    for (const Column& column : shown) right.push_back(column.right);
-    return align_table(rows, right);
-  };
-  std::vector<std::string> table = align();
-  for (const std::string_view name : kDispensable) {
-    const auto too_wide = [&](const std::string& line) { return display_width(line) > columns; };
-    if (std::none_of(table.begin(), table.end(), too_wide)) break;
-    const auto at = std::find_if(shown.begin(), shown.end(), [&](const Column& c) { return c.name == name; });
-    for (Row& row : rows) row.erase(row.begin() + (at - shown.begin()));
-    shown.erase(at);
-    table = align();
-  }
-  return table;
+std::string rates_line(const RunState& state) {
+  const auto lines = narrow_lines(rates(state), kAnyWidth, 1);
+  return lines.empty() ? std::string() : lines[0];
 }
+
+// What tells a straggler goes last.
+constexpr Column kColumns[] = {
+    {"MEMBER"},           {"PID", true, 1},  {"PHASE", false, 3},   {"STEP", true, 7},   {"INPUT", true, 5},
+    {"COMPUTE", true, 6}, {"WAIT", true, 8}, {"TRANSFER", true, 4}, {"UPDATE", true, 2}, {"TOTAL ms", true}};
 
 // The members' table, at most `columns` wide and of at most `most` members.
 std::vector<std::string> members_table(const RunState& state, const Terminal& terminal, int columns,
                                        int most) {
   if (state.members.empty()) return {};
-  std::vector<Row> rows(1);
-  for (const Column& column : kColumns) rows[0].emplace_back(column.name);
+  std::vector<Row> rows;
   const auto limit = static_cast<std::size_t>(most);
   for (const MemberState& m : state.members) {
-    if (rows.size() > limit) break;
+    if (rows.size() == limit) break;
     rows.push_back({m.name, m.pid > 0 ? str_cat(m.pid) : "-", m.phase, with_commas(m.step), ms(m.input_ms),
                     ms(m.compute_ms), ms(m.wait_ms), ms(m.transfer_ms), ms(m.update_ms), ms(m.step_ms)});
   }
-  auto table = narrow_table(std::move(rows), columns);
+  auto table = narrow_table(kColumns, std::move(rows), columns);
   table[0] = styled(terminal, Style::kDim, table[0]);
   if (state.members.size() > limit) {
     const std::size_t left = state.members.size() - limit;
@@ -113,14 +91,18 @@ std::vector<std::string> members_table(const RunState& state, const Terminal& te
   return table;
 }
 
-// What is above the members, the line that sums the rest, and the cursor's.
-constexpr int kOtherLines = 7;
-constexpr int kNoLimit = 1 << 20;
+// Below the lines above the members: an empty one, the names, the line that sums the rest, and the cursor's.
+constexpr int kOtherLines = 4;
+constexpr int kRowsForTwoRateLines = 12;
 
 // A frame taller than the screen could not be drawn over: what has scrolled away stays.
-int member_lines(const Terminal& terminal) {
+int member_lines(const Terminal& terminal, std::size_t above) {
   if (!terminal.interactive || terminal.rows <= 0) return kMaxMemberLines;
-  return std::clamp(terminal.rows - kOtherLines, 1, kMaxMemberLines);
+  return std::clamp(terminal.rows - kOtherLines - static_cast<int>(above), 1, kMaxMemberLines);
+}
+
+int width_of(const Terminal& terminal) {
+  return terminal.interactive ? terminal.columns - 1 : kAnyWidth;
 }
 
 void fit_all(std::vector<std::string>& lines, const Terminal& terminal) {
@@ -131,18 +113,24 @@ void fit_all(std::vector<std::string>& lines, const Terminal& terminal) {
 }  // namespace
 
 std::vector<std::string> render_members(const RunState& state, const Terminal& terminal) {
-  return members_table(state, terminal, kNoLimit, kMaxMemberLines);
+  return members_table(state, terminal, width_of(terminal), kMaxMemberLines);
 }
 
 std::vector<std::string> render_dashboard(const RunState& state, const Terminal& terminal) {
-  std::vector<std::string> lines = {title_line(state, terminal)};
-  if (state.total_steps > 0) lines.push_back(bar_line(state, terminal));
-  lines.push_back(rates(state));
+  const int width = width_of(terminal);
+  std::vector<std::string> lines;
+  const auto add = [&](std::vector<std::string> more) {
+    for (std::string& line : more) lines.push_back(std::move(line));
+  };
+  add(title_line(state, terminal, width));
+  if (state.total_steps > 0) add(bar_line(state, terminal, width));
+  const bool low = terminal.rows > 0 && terminal.rows < kRowsForTwoRateLines;
+  auto speeds = narrow_lines(rates(state), width, low ? 1 : 2);
+  if (speeds.empty()) speeds.emplace_back();
+  add(std::move(speeds));
   if (!state.members.empty()) {
     lines.emplace_back();
-    const int columns = terminal.interactive ? terminal.columns - 1 : kNoLimit;
-    for (std::string& line : members_table(state, terminal, columns, member_lines(terminal)))
-      lines.push_back(std::move(line));
+    add(members_table(state, terminal, width, member_lines(terminal, lines.size() - 1)));
   }
   fit_all(lines, terminal);
   return lines;
@@ -182,7 +170,7 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
 
 std::string render_progress_line(const RunState& state) {
   return str_cat("step ", state.step, "/", state.total_steps, "  epoch ", fixed(state.epoch, 2), "  ",
-                 rates(state));
+                 rates_line(state));
 }
 
 std::string Frame::draw(const std::vector<std::string>& lines) {

@@ -11,8 +11,8 @@
 
 namespace paceline::cli {
 
-// Title, progress bar, loss and rates, then a line per member (at most kMaxMemberLines; the rest is summed in
-// one line).
+// Title, progress bar, loss and rates (on two lines where one is too short), then a line per member (at most
+// kMaxMemberLines; the rest is summed in one line).
 std::vector<std::string> render_dashboard(const RunState& state, const Terminal& terminal);
 // The members' table alone.
 std::vector<std::string> render_members(const RunState& state, const Terminal& terminal);

@@ -11,6 +11,7 @@ namespace paceline::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -69,7 +70,7 @@ TEST(DashboardTest, ManyMembersAreSummed) {
 TEST(DashboardTest, TheViewIsNeverHigherThanTheTerminal) {
   RunState state = running();
   state.members.resize(100);
-  for (const int rows : {8, 24, 30, 50}) {
+  for (const int rows : {8, 11, 12, 24, 30, 50}) {
     const Terminal terminal{.interactive = true, .columns = 80, .rows = rows};
     EXPECT_LT(render_dashboard(state, terminal).size(), static_cast<std::size_t>(rows));
   }
@@ -77,7 +78,7 @@ TEST(DashboardTest, TheViewIsNeverHigherThanTheTerminal) {
   EXPECT_EQ(render_dashboard(state, high).back(), "... and 76 members more");
 }
 
-TEST(DashboardTest, ANarrowTerminalLeavesOutColumnsAndKeepsTheTotal) {
+TEST(DashboardTest, ANarrowTerminalLeavesOutColumnsAndKeepsWhatTellsAStraggler) {
   RunState state = running();
   for (MemberState& m : state.members) {
     m.name += "0";
@@ -86,9 +87,11 @@ TEST(DashboardTest, ANarrowTerminalLeavesOutColumnsAndKeepsTheTotal) {
     m.step = 1234567;
     m.input_ms = m.transfer_ms = m.update_ms = 1234.5;
   }
-  const auto header = [&](int columns) {
+  const auto header = [&](int columns) -> std::string {
     const Terminal terminal{.interactive = true, .columns = columns, .rows = 24};
-    return render_dashboard(state, terminal)[4];
+    for (const std::string& line : render_dashboard(state, terminal))
+      if (line.rfind("MEMBER", 0) == 0) return line;
+    return "none";
   };
   EXPECT_THAT(header(200), HasSubstr("  PID  "));
   for (const int columns : {80, 60}) {
@@ -97,6 +100,29 @@ TEST(DashboardTest, ANarrowTerminalLeavesOutColumnsAndKeepsTheTotal) {
     EXPECT_THAT(header(columns), Not(HasSubstr("PID"))) << columns;
   }
   EXPECT_THAT(header(80), HasSubstr("PHASE"));
+  for (int columns = 20; columns < 60; ++columns) {
+    EXPECT_THAT(header(columns), EndsWith("  TOTAL ms")) << columns;
+    EXPECT_EQ(header(columns).find("  WAIT") != std::string::npos, columns >= 26) << columns;
+  }
+}
+
+TEST(DashboardTest, NoNumberIsCut) {
+  RunState state = running();
+  state.name = "a-run-with-quite-a-long-name-of-its-own";
+  const auto text = [&](int columns) {
+    const Terminal terminal{.interactive = true, .columns = columns, .rows = 24};
+    return absl::StrJoin(render_dashboard(state, terminal), "\n");
+  };
+  EXPECT_THAT(text(80),
+              AllOf(HasSubstr("(target accuracy >= 0.9)"), HasSubstr("ETA 3.0 s"), HasSubstr("2.0 s")));
+  EXPECT_THAT(text(60), AllOf(HasSubstr("samples/s"), HasSubstr("ETA 3.0 s"), HasSubstr("epoch 1.2")));
+  EXPECT_THAT(text(40),
+              AllOf(HasSubstr("loss 0.5000"), HasSubstr("accuracy 87.50 %"), HasSubstr("ETA 3.0 s")));
+  for (int columns = 20; columns < 60; ++columns) {
+    EXPECT_THAT(text(columns),
+                AllOf(HasSubstr("  Running"), HasSubstr("step 50/200"), HasSubstr("loss 0.5000")))
+        << columns;
+  }
 }
 
 TEST(DashboardTest, OddNumbersDoNotBreakIt) {

@@ -1,0 +1,42 @@
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/text.h"
+#include "cli/run/output.h"
+
+namespace paceline::cli {
+namespace {
+
+int count(const std::string& text, const std::string& word) {
+  int found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+// On a terminal every such line pushes another one out of sight.
+TEST(LiveOutput, ManyEvaluationsScrollNothingAway) {
+  std::ostringstream out;
+  const auto output = make_live_output(out, -1);
+  RunState state;
+  state.target = "accuracy >= 0.9";
+  for (int i = 1; i <= 1000; ++i) {
+    output->evaluation(state, {.step = i, .loss = 0.5, .accuracy = 0.5});
+    output->checkpoint({.step = i, .error = "no space"});
+  }
+  output->evaluation(state, {.step = 1001, .loss = 0.5, .accuracy = 0.95, .target_reached = true});
+  EXPECT_EQ(count(out.str(), "test loss"), 8 + 6 + 1) << "the first 8; 16, 32, ... 512; the target's";
+  EXPECT_EQ(count(out.str(), "no space"), 8 + 6);
+  EXPECT_EQ(count(out.str(), "all are in metrics.jsonl"), 1);
+  EXPECT_EQ(count(out.str(), "the target accuracy >= 0.9 is reached"), 1);
+}
+
+TEST(PlainOutput, SaysEveryEvaluation) {
+  std::ostringstream out;
+  const auto output = make_plain_output(out);
+  for (int i = 1; i <= 100; ++i) output->evaluation({}, {.step = i, .loss = 0.5, .accuracy = 0.5});
+  EXPECT_EQ(count(out.str(), "test loss"), 100);
+}
+
+}  // namespace
+}  // namespace paceline::cli
