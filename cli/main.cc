@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <iostream>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/program.h"
 #include "cli/session.h"
+#include "cli/usage.h"
 
 namespace {
 
@@ -21,21 +21,6 @@ Examples:
   paceline logs digits-allreduce worker-1 -f       follow one member's log
 
 `paceline COMMAND --help` shows a command's own options and examples.)";
-
-// What is wrong with the command line, in our words where the library's would mislead.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
-  const auto chosen = app.get_subcommands();
-  const std::vector<std::string> words = app.remaining();
-  if (chosen.empty() && !words.empty() && words[0].rfind('-', 0) != 0) {
-    std::string commands;
-    for (const CLI::App* command : app.get_subcommands({})) {
-      commands += (commands.empty() ? "" : ", ") + command->get_name();
-    }
-    return "no command \"" + words[0] + "\"; the commands are " + commands;
-  }
-  const std::string command = chosen.empty() ? "" : " " + chosen[0]->get_name();
-  return std::string(error.what()) + "; see `paceline" + command + " --help`";
-}
 
 std::string program_folder() {
   std::error_code error;
@@ -80,7 +65,7 @@ int run(int argc, char** argv) {
       std::cerr << app.help();
       return cli::kExitUsage;
     }
-    session.fail(cli::kExitUsage, usage_message(app, error));
+    session.fail(cli::kExitUsage, cli::usage_message(app, error));
   }
   return session.exit_code;
 }

@@ -14,6 +14,7 @@ namespace {
 int exit_code_of(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kAlreadyExists:
       return kExitUsage;
     case absl::StatusCode::kNotFound:
       return kExitNotFound;

@@ -1,6 +1,7 @@
 // paceline validate FILE...: every error of every file, as compilers print them.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <vector>
@@ -20,13 +21,16 @@ void add_validate(CLI::App& app, Session& session) {
       ->type_name("")
       ->required();
   command->footer(
-      "Exit code 0: all are valid. 2: at least one is not.\n\nExample:\n  paceline validate examples/*.yaml");
+      "Exit code 0: all are valid. 2: at least one has errors. 3: else, at least one does not exist. 4: "
+      "else, one "
+      "can't be read.\n\nExample:\n  paceline validate examples/*.yaml");
   command->callback([&session, files] {
+    int worst = kExitOk;  // of several failures the first of the documented codes
     for (const std::string& file : *files) {
       const auto job = load_job_file(file, std::cerr);
       if (!job.ok()) {
         session.fail(job.status());
-        session.exit_code = kExitUsage;
+        worst = worst == kExitOk ? session.exit_code : std::min(worst, session.exit_code);
       } else {
         std::cout << file << ": valid: TrainingJob " << job->job.metadata.ns << "/" << job->job.metadata.name
                   << ", " << api::member_count(job->job) << " members\n";
@@ -35,6 +39,7 @@ void add_validate(CLI::App& app, Session& session) {
         }
       }
     }
+    session.exit_code = worst;
   });
 }
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -23,10 +22,12 @@
 #include "cli/run/metrics_file.h"
 #include "cli/run/output.h"
 #include "cli/run/patient_output.h"
+#include "cli/run/resume.h"
 #include "cli/run/run_state_builder.h"
 #include "cli/session.h"
+#include "cli/state/resume_command.h"
+#include "controller/api/parse.h"
 #include "controller/api/source_text.h"
-#include "controller/api/training_spec.h"
 
 namespace paceline::cli {
 
@@ -41,8 +42,8 @@ constexpr int kOwnThreads = 16;         // of gRPC and of our own, and some to s
 constexpr std::size_t kOwnDescriptors = 22, kDescriptorsPerMember = 3;
 
 struct RunOptions {
-  std::string file, name, output = "auto", log_level = "info";
-  std::optional<std::string> resume;
+  std::string file, output = "auto", log_level = "info";
+  std::optional<std::string> name, resume;
 };
 
 // Ctrl-C and SIGTERM as a file descriptor. Blocked before any thread starts, so that every thread inherits
@@ -56,10 +57,9 @@ UniqueFd interrupts() {
   return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-std::unique_ptr<RunOutput> make_output(const std::string& kind, std::ostream& out) {
+std::unique_ptr<RunOutput> make_output(const std::string& kind, bool live, std::ostream& out) {
   if (kind == "json") return make_json_output(out);
-  if (kind == "plain" || !detect_terminal(1).interactive) return make_plain_output(out);
-  return make_live_output(out, 1);
+  return live ? make_live_output(out, 1) : make_plain_output(out);
 }
 
 class RunCommand {
@@ -81,10 +81,11 @@ class RunCommand {
   void run_to_the_end() {
     const UniqueFd interrupted = interrupts();
     if (const absl::Status status = prepare(); !status.ok()) {
-      if (run_ != nullptr && !options_.resume) run_->discard();
+      if (run_ != nullptr) give_back();
       return session_.fail(status);
     }
-    output_ = make_output(options_.output, stdout_.stream());
+    live_ = options_.output == "auto" && session_.out_terminal.interactive;
+    output_ = make_output(options_.output, live_, stdout_.stream());
     output_->started(state_);
     if (options_.resume) note_checkpoint();
     auto started = LocalRun::start({.job = job_.job,
@@ -106,7 +107,7 @@ class RunCommand {
 
   // Reads the job, then makes or takes over the run's folder.
   absl::Status prepare() {
-    if (options_.resume && !options_.name.empty()) {
+    if (options_.resume && options_.name) {
       return absl::InvalidArgumentError("--resume continues a run under its own name: leave --name out");
     }
     PL_ASSIGN_OR_RETURN(job_, load_job_file(options_.file, std::cerr));
@@ -130,9 +131,13 @@ class RunCommand {
       }
       PL_ASSIGN_OR_RETURN(const RunState earlier, store.get(name));
       PL_ASSIGN_OR_RETURN(run_, store.reopen(name));
-      PL_RETURN_IF_ERROR(check_resume(earlier));
+      PL_RETURN_IF_ERROR(check_resume(earlier, job_, newest_checkpoint(job_, run_->folder())));
+      earlier_ = Earlier{earlier, read_file(run_->path("job.yaml"), api::kMaxFileBytes).value_or("")};
+      PL_RETURN_IF_ERROR(run_->make_reserve());
+    } else if (options_.name) {
+      PL_ASSIGN_OR_RETURN(run_, store.create_named(*options_.name));
     } else {
-      PL_ASSIGN_OR_RETURN(run_, store.create(options_.name.empty() ? job_.job.metadata.name : options_.name));
+      PL_ASSIGN_OR_RETURN(run_, store.create(job_.job.metadata.name));
     }
     state_.name = run_->name();
     state_.job = job_.job.metadata.name;
@@ -148,47 +153,30 @@ class RunCommand {
     return absl::OkStatus();
   }
 
-  // Nothing of a run is touched that this job does not belong to, or whose results would be trained over.
-  absl::Status check_resume(const RunState& earlier) const {
-    if (!earlier.job.empty() && earlier.job != job_.job.metadata.name) {
-      return absl::FailedPreconditionError(str_cat(
-          "run \"", earlier.name, "\" is of job \"", earlier.job, "\", and ", options_.file, " is job \"",
-          job_.job.metadata.name, "\": resume it with its own file, ", earlier.job_file));
+  // A run that could not begin: a new one leaves nothing, an earlier one stays as it was.
+  void give_back() const {
+    if (!options_.resume) return run_->discard();
+    if (earlier_) {
+      (void)write_last_state();
+    } else {
+      run_->drop_reserve();
     }
-    if (earlier.phase == "Succeeded" && newest_checkpoint().empty()) {
-      return absl::FailedPreconditionError(str_cat("run \"", earlier.name,
-                                                   "\" has succeeded and has no checkpoint to go on from; "
-                                                   "`paceline run ",
-                                                   options_.file, "` without --resume makes a new run"));
-    }
-    return absl::OkStatus();
+  }
+
+  // Of a resumed run that took no step: what its earlier session left, as if nobody had tried.
+  absl::Status write_last_state() const {
+    const bool untouched = earlier_ && !first_step_ && state_.phase != "Succeeded";
+    if (!untouched) return run_->write_last_state(state_);
+    if (!earlier_->job_text.empty())
+      PL_RETURN_IF_ERROR(write_file_atomically(run_->path("job.yaml"), earlier_->job_text));
+    return run_->write_last_state(earlier_->state);
   }
 
   // Where a resumed run begins: its members will say the same in their logs.
   void note_checkpoint() {
-    const std::string newest = newest_checkpoint();
-    output_->note(newest.empty()
-                      ? str_cat("run ", state_.name, " has no checkpoint: it begins anew at step 0")
-                      : str_cat("run ", state_.name, " goes on from its newest checkpoint, ", newest));
-  }
-
-  // The newest checkpoint's path; empty where there is none.
-  std::string newest_checkpoint() const {
-    const auto spec = api::make_training_spec(job_.job, {.base_folder = job_.base_folder,
-                                                         .checkpoint_directory = run_->path("checkpoints"),
-                                                         .model_directory = run_->path("model"),
-                                                         .resume = false});
-    if (!spec.ok()) return "";
-    std::string newest;
-    std::error_code error;
-    for (std::filesystem::directory_iterator entry(spec->checkpoint().directory(), error), end;
-         entry != end && !error; entry.increment(error)) {
-      const std::string name = entry->path().filename().string();  // step-N, N in at least nine digits
-      if (name.rfind("step-", 0) != 0 || !std::filesystem::exists(entry->path() / "manifest.json", error))
-        continue;
-      if (std::pair(name.size(), name) > std::pair(newest.size(), newest)) newest = name;
-    }
-    return newest.empty() ? "" : str_cat(spec->checkpoint().directory(), "/", newest);
+    const auto newest = newest_checkpoint(job_, run_->folder());
+    output_->note(newest ? str_cat("run ", state_.name, " goes on from its newest checkpoint, ", newest->path)
+                         : str_cat("run ", state_.name, " has no checkpoint: it begins anew at step 0"));
   }
 
   void loop(const UniqueFd& interrupted) {
@@ -234,6 +222,7 @@ class RunCommand {
     signalfd_siginfo info;
     while (::read(interrupted.get(), &info, sizeof(info)) == sizeof(info)) {
       ++interrupts_;
+      deleted_ |= info.ssi_code == SI_QUEUE && info.ssi_int == kDeletionNotice;
       if (interrupts_ <= 2) local_->stop();
       if (interrupts_ == 1) output_->note("stopping in order; ctrl-C again stops at once");
     }
@@ -266,11 +255,18 @@ class RunCommand {
     apply_status(local_->status(), state_);
   }
 
-  // At once: the other members may take a while to end.
+  // At once: the other members may take a while to end. Once: where the live view and stderr are one
+  // terminal, above the view; else on stderr.
   void tell_failure() {
     if (failure_told_ || interrupts_ > 0 || state_.phase != "Failed") return;
     failure_told_ = true;
-    output_->note(str_cat("failed: ", state_.message.substr(0, state_.message.find('\n'))));
+    const std::string text = str_cat("run \"", state_.name, "\" failed: ", state_.message);
+    if (live_ && session_.error_terminal.interactive) {
+      output_->note(text);
+      session_.exit_code = kExitFailed;
+    } else {
+      session_.fail(kExitFailed, text);
+    }
   }
 
   void finish(const UniqueFd& interrupted) {
@@ -284,45 +280,52 @@ class RunCommand {
       state_.reason = "Lost";
       state_.message = "the controller ended without a result";
     }
+    tell_failure();
     // Now the mean over the whole run, where the live view shows the last seconds.
     if (first_step_) {
       const auto rate = mean_rate(*first_step_, last_step_, job_.job.spec.training.global_batch_size);
       if (rate) state_.samples_per_second = *rate;
     }
     state_.finished = format_wall_time(session_.clock.wall_now());
+    state_.eta_seconds.reset();
     metrics_->flush();
-    const absl::Status written = run_->write_last_state(state_);
+    const absl::Status written = write_last_state();
     output_->finished(state_);
     output_.reset();
     stdout_.drain(interrupted.get(), interrupts_ > 0 ? kStoppedReaderMs : -1);
     if (!written.ok()) session_.fail(written);
     if (state_.phase == "Failed") {
-      const std::string again = how_to_resume();
-      session_.fail(kExitFailed, str_cat("run \"", state_.name, "\" failed: ", state_.message,
-                                         again.empty() ? "" : "\n", again));
+      if (const std::string again = how_to_resume(); !again.empty()) session_.fail(kExitFailed, again);
+      session_.exit_code = kExitFailed;
     } else if (state_.phase == "Stopped") {
       const std::string again = how_to_resume();
       session_.fail(
           kExitInterrupted,
-          str_cat("run \"", state_.name, "\" was ", state_.message, "; ",
-                  again.empty() ? "it has no checkpoint to go on from: spec.checkpoint in the job makes them"
-                                : again));
+          str_cat("run \"", state_.name, "\" was ", state_.message,
+                  deleted_ ? ", and is deleted"
+                  : again.empty()
+                      ? "; it has no checkpoint to go on from: spec.checkpoint in the job makes them"
+                      : "; ",
+                  again));
     }
   }
 
-  // Empty where there is no checkpoint.
+  // Empty where that would lead nowhere: the run is being deleted, has no checkpoint, or has just failed to
+  // go on from it.
   std::string how_to_resume() const {
-    if (newest_checkpoint().empty()) return "";
-    return str_cat("go on from its newest checkpoint with `paceline run ", options_.file, " --resume ",
-                   state_.name, "`");
+    const bool in_vain = earlier_ && !first_step_ && state_.phase == "Failed";
+    if (deleted_ || in_vain || !newest_checkpoint(job_, run_->folder())) return "";
+    return str_cat("go on from its newest checkpoint with `",
+                   resume_command(session_.state_dir_option, options_.file, state_.name), "`");
   }
 
   void fail_run(const std::string& reason, const std::string& message) {
     state_.phase = "Failed";
     state_.reason = reason;
     state_.message = message;
+    state_.eta_seconds.reset();
     state_.finished = format_wall_time(session_.clock.wall_now());
-    (void)run_->write_last_state(state_);
+    (void)write_last_state();
   }
 
   // A full disk must not end a training; its user hears of it once.
@@ -331,6 +334,12 @@ class RunCommand {
     noted_ = true;
     output_->note(std::string(status.message()));
   }
+
+  // What a resumed run was before.
+  struct Earlier {
+    RunState state;
+    std::string job_text;  // empty: it had none
+  };
 
   Session& session_;
   PatientOutput stdout_{STDOUT_FILENO};
@@ -344,8 +353,11 @@ class RunCommand {
   std::optional<coordinator::StepRecord> first_step_;  // the first that was heard of
   coordinator::StepRecord last_step_;
   int interrupts_ = 0;
+  std::optional<Earlier> earlier_;  // of a resumed run
   bool noted_ = false;
   bool failure_told_ = false;
+  bool deleted_ = false;  // `paceline delete` stops the run
+  bool live_ = false;
 };
 
 }  // namespace

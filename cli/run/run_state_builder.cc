@@ -80,6 +80,7 @@ void apply_status(const api::Status& status, RunState& state) {
   // To the controller every job that has not succeeded has failed; to its user this one did as it was told.
   if (status.phase == api::Phase::kFailed && status.reason == "Stopped") state.phase = "Stopped";
   state.message = status.message;
+  if (is_finished(state)) state.eta_seconds.reset();
 }
 
 std::optional<double> mean_rate(const coordinator::StepRecord& first, const coordinator::StepRecord& last,

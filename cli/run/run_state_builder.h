@@ -18,7 +18,7 @@ std::string target_text(const api::Training& training);
 // are.
 void apply_report(const coordinator::Report& report, RunState& state);
 
-// Phase, reason, message from the job's status.
+// Phase, reason, message from the job's status. What has ended has no time to go.
 void apply_status(const api::Status& status, RunState& state);
 
 // Samples per second between two step records of rank 0, on its own clock (heartbeats come too seldom to

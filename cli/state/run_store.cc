@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/state/resume_command.h"
 #include "controller/api/parse.h"
 #include "controller/api/scalars.h"
 #include "controller/api/source_text.h"
@@ -32,6 +33,16 @@ bool valid_name(const std::string& name) {
     return false;
   const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   return api::is_utf8(name) && std::none_of(name.begin(), name.end(), control);
+}
+
+// What a user may choose: nothing that a shell, a table or another program could stumble over.
+bool good_name(const std::string& name) {
+  const auto alphanumeric = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const auto allowed = [&](char c) { return alphanumeric(c) || c == '-' || c == '_' || c == '.'; };
+  return !name.empty() && name.size() <= RunStore::kMaxNameBytes && alphanumeric(name[0]) &&
+         std::all_of(name.begin(), name.end(), allowed);
 }
 
 absl::Status make_folder(const std::string& path) {
@@ -120,8 +131,16 @@ absl::Status OwnedRun::write_state(const RunState& state, bool durable) const {
 }
 
 absl::Status OwnedRun::write_last_state(const RunState& state) const {
-  ::unlink(path(kReserve).c_str());
+  drop_reserve();
   return write_state(state, true);
+}
+
+absl::Status OwnedRun::make_reserve() const {
+  return write_reserve(folder_);
+}
+
+void OwnedRun::drop_reserve() const {
+  ::unlink(path(kReserve).c_str());
 }
 
 void OwnedRun::discard() const {
@@ -135,27 +154,46 @@ absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::create(const std::string& na
   PL_RETURN_IF_ERROR(make_folder(runs()));
   for (int i = 1; i <= kMaxRunsPerName; ++i) {
     const std::string candidate = i == 1 ? name : str_cat(name, "-", i);
-    const std::string folder = runs() + "/" + candidate;
-    if (::mkdir(folder.c_str(), 0755) != 0) {
-      if (errno == EEXIST) continue;
-      return errno_status(errno, str_cat("create the folder ", folder));
-    }
-    auto lock = open_lock(folder);
-    const absl::Status status = lock.ok() ? write_reserve(folder) : lock.status();
-    std::unique_ptr<OwnedRun> run(new OwnedRun(candidate, folder, lock.ok() ? *std::move(lock) : UniqueFd()));
-    if (status.ok()) return run;
-    run->discard();
-    return status;
+    auto made = make(candidate);
+    if (!absl::IsAlreadyExists(made.status())) return made;
   }
   return absl::ResourceExhaustedError(
       str_cat(kMaxRunsPerName, " runs are named ", name, "-...; remove old ones with `paceline delete`"));
+}
+
+absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::create_named(const std::string& name) const {
+  if (!good_name(name)) {
+    return absl::InvalidArgumentError(
+        str_cat(api::quote(name), " can't be a run's name; allowed: 1 to ", kMaxNameBytes,
+                " letters, digits, '-', '_' and '.', the first a letter or digit"));
+  }
+  PL_RETURN_IF_ERROR(make_folder(runs()));
+  auto made = make(name);
+  if (!absl::IsAlreadyExists(made.status())) return made;
+  return absl::AlreadyExistsError(str_cat("there is a run named \"", name, "\" in ", folder_,
+                                          "; choose another name, go on with it by --resume ", name,
+                                          ", or remove it with `paceline delete ", name, "`"));
+}
+
+// ALREADY_EXISTS where something of that name is there.
+absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::make(const std::string& name) const {
+  const std::string folder = runs() + "/" + name;
+  if (::mkdir(folder.c_str(), 0755) != 0) {
+    if (errno == EEXIST) return absl::AlreadyExistsError(folder);
+    return errno_status(errno, str_cat("create the folder ", folder));
+  }
+  auto lock = open_lock(folder);
+  const absl::Status status = lock.ok() ? write_reserve(folder) : lock.status();
+  std::unique_ptr<OwnedRun> run(new OwnedRun(name, folder, lock.ok() ? *std::move(lock) : UniqueFd()));
+  if (status.ok()) return run;
+  run->discard();
+  return status;
 }
 
 absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::reopen(const std::string& name) const {
   PL_RETURN_IF_ERROR(get(name).status());
   const std::string folder = runs() + "/" + name;
   PL_ASSIGN_OR_RETURN(UniqueFd lock, open_lock(folder));
-  PL_RETURN_IF_ERROR(write_reserve(folder));
   return std::unique_ptr<OwnedRun>(new OwnedRun(name, folder, std::move(lock)));
 }
 
@@ -184,9 +222,12 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   }
   state->phase = "Failed";
   state->reason = "OwnerLost";
+  state->eta_seconds.reset();
   state->message = str_cat(
-      "the `paceline run` that owned this run", owner, " ended without a word; continue with `paceline run ",
-      state->job_file.empty() ? folder + "/job.yaml" : state->job_file, " --resume ", name, "`");
+      "the `paceline run` that owned this run", owner,
+      " ended without a word; it goes on, from its newest "
+      "checkpoint if it has one, with `",
+      resume_command("", state->job_file.empty() ? folder + "/job.yaml" : state->job_file, name), "`");
   return state;
 }
 

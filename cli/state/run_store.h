@@ -36,6 +36,9 @@ class OwnedRun {
   absl::Status write_state(const RunState& state, bool durable) const;
   // The last, durable one: also on a full disk, because room was kept for it.
   absl::Status write_last_state(const RunState& state) const;
+  // Keeps room for the last state; a new run has it. Until drop_reserve(), or the last state.
+  absl::Status make_reserve() const;
+  void drop_reserve() const;
   // Removes the run's folder: one that could not begin leaves nothing.
   void discard() const;
 
@@ -54,7 +57,11 @@ class RunStore {
   // A new run named `name`, or `name`-2, -3, ... where that is taken (at most kMaxRunsPerName).
   // INVALID_ARGUMENT: a name that is no file's, or not printable UTF-8.
   absl::StatusOr<std::unique_ptr<OwnedRun>> create(const std::string& name) const;
-  // Takes over a run that nobody owns, to resume it. NOT_FOUND, FAILED_PRECONDITION (somebody owns it).
+  // A new run with a name that its user chose: exactly that. INVALID_ARGUMENT: not 1 to kMaxNameBytes
+  // letters, digits, '-', '_' and '.', the first a letter or digit. ALREADY_EXISTS: it is taken.
+  absl::StatusOr<std::unique_ptr<OwnedRun>> create_named(const std::string& name) const;
+  // Takes over a run that nobody owns, to resume it, and changes nothing of it. NOT_FOUND,
+  // FAILED_PRECONDITION (somebody owns it).
   absl::StatusOr<std::unique_ptr<OwnedRun>> reopen(const std::string& name) const;
 
   // All runs, newest first. Folders that are no run's (no status, or one that can't be read and no lock) are
@@ -72,8 +79,10 @@ class RunStore {
   const std::string& state_folder() const { return folder_; }
 
   static constexpr int kMaxRunsPerName = 10000;
+  static constexpr std::size_t kMaxNameBytes = 63;
 
  private:
+  absl::StatusOr<std::unique_ptr<OwnedRun>> make(const std::string& name) const;
   std::string runs() const { return folder_ + "/runs"; }
   absl::StatusOr<RunState> read(const std::string& name) const;
   std::string folder_;

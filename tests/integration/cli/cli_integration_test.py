@@ -37,6 +37,8 @@ class CliTest(CliCase):
         self.assertIn("evaluation", types)
         last = events[-1]
         self.assertEqual((last["phase"], last["step"], len(last["members"])), ("Succeeded", 300, 2))
+        self.assertNotIn("etaSeconds", last, "nothing is left to wait for")
+        self.assertNotIn("etaSeconds", self.status("digits"))
         self.assertGreater(last["accuracy"], 0.5)
         self.assertGreater(last["bytesExchanged"], 0)
         self.assertTrue(pathlib.Path(last["model"]).is_file())
@@ -65,7 +67,7 @@ class CliTest(CliCase):
         self.assertEqual(process.wait(20 * SLOW), 130)
         stopped = self.status("digits")
         self.assertEqual(stopped["reason"], "Stopped")
-        self.assertIn("--resume digits", process.stderr.read())
+        self.assertIn(f"--resume digits --state-dir {self.state}`", process.stderr.read())
         saved = max(int(path.name.split("-")[1]) for path in (self.state / "runs/digits/checkpoints").glob("step-*"))
         self.assertEqual(saved, stopped["step"])  # what the chief said as it left
         self.write(job(steps=saved + 500, extra="  checkpoint: {everySteps: 50}\n"))
@@ -90,6 +92,58 @@ class CliTest(CliCase):
         self.assertEqual(other.returncode, 4, other.stderr)
         self.assertRegex(other.stderr, 'is of job "digits"')
         self.assertEqual(before, {name: (folder / name).read_bytes() for name in before})
+
+    def content(self, run):
+        """Every file of a run, but for its lock."""
+        folder = self.state / "runs" / run
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "lock"}
+
+    def test_a_resume_that_cannot_work_is_refused_before_anything_is_touched(self):
+        checkpoints = "  checkpoint: {everySteps: 50}\n"
+        self.assertEqual(self.paceline("run", self.write(job(steps=100, extra=checkpoints))).returncode, 0)
+        before = self.content("digits")
+        for text, expected in [
+                (job(steps=200, extra=checkpoints).replace("[32]", "[64]"), r"step-000000100 was made with another spec\.training\.model;"),
+                (job(steps=200, extra=checkpoints).replace("globalBatchSize: 64", "globalBatchSize: 32\n    seed: 2"),
+                 r"another spec\.training\.globalBatchSize, spec\.training\.seed;"),
+                (job(steps=60, extra=checkpoints), r"spec\.training\.steps 60 is less than the 100 steps that run \"digits\" has taken")]:
+            result = self.paceline("run", self.write(text), "--resume")
+            self.assertEqual(result.returncode, 4, result.stderr)
+            self.assertRegex(result.stderr, expected)
+            self.assertEqual(self.content("digits"), before)
+        result = self.paceline("run", self.write(job(steps=120, extra=checkpoints)), "--resume", "--output", "json")
+        self.assertEqual(json.loads(result.stdout.splitlines()[-1])["step"], 120, result.stderr)
+
+    def test_a_resume_that_the_members_refuse_leaves_the_run_as_it_was(self):
+        epochs = job(steps=1, extra="  checkpoint: {everySteps: 50}\n").replace("    steps: 1\n", "    epochs: 4\n")
+        self.assertEqual(self.paceline("run", self.write(epochs)).returncode, 0)
+        before = self.content("digits")
+        result = self.paceline("run", self.write(epochs.replace("epochs: 4", "epochs: 1")), "--resume")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, r"has 90 steps already, more than the 23 of this job")
+        self.assertNotIn("go on from", result.stderr, "that is what has just failed")
+        after = self.content("digits")
+        self.assertEqual(json.loads(after["status.json"]), json.loads(before["status.json"]))
+        self.assertEqual({name for name in before if before[name] != after.get(name) and not name.startswith("logs/")},
+                         {"events.jsonl"})
+
+    def test_a_global_batch_of_more_samples_than_there_are_is_refused(self):
+        result = self.paceline("run", self.write(job().replace("globalBatchSize: 64", "globalBatchSize: 2000")))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, r"globalBatchSize 2000 is more than the training set's \d+ samples: .*; allowed: at most \d+")
+        self.assertEqual((result.stdout + result.stderr).count("globalBatchSize 2000"), 1, "told once, not by its log again")
+
+    def test_a_chosen_name_is_taken_as_it_is_or_refused(self):
+        path = self.write(job(steps=20))
+        self.assertEqual(self.paceline("run", path, "--name", "mine").returncode, 0)
+        taken = self.paceline("run", path, "--name", "mine")
+        self.assertEqual(taken.returncode, 2)
+        self.assertRegex(taken.stderr, r'there is a run named "mine" in .*; choose another name')
+        for name in ("my run", "../mine", "-mine"):
+            refused = self.paceline("run", path, f"--name={name}")
+            self.assertEqual(refused.returncode, 2, name)
+            self.assertIn("allowed: 1 to 63 letters, digits", refused.stderr)
+        self.assertEqual(os.listdir(self.state / "runs"), ["mine"])
 
     def test_every_transport_trains(self):
         for transport in ("SharedMemory", "TCP"):
@@ -153,13 +207,14 @@ class CliTest(CliCase):
         self.assertEqual(follower.wait(20), 0, "logs -f ends with the run")
 
     def test_delete_stops_a_run_that_goes_on(self):
-        process = self.start("run", self.write(job(members=2, steps=10000000)))
+        process = self.start("run", self.write(job(members=2, steps=10000000, extra="  checkpoint: {everySteps: 50}\n")))
         self.training("digits", 2)
         self.assertEqual(self.paceline("logs", "digits", "worker-0", "--tail", "0").stdout, "")
         deleted = self.paceline("delete", "digits")
         self.assertEqual(deleted.returncode, 0, deleted.stderr)
-        process.communicate(timeout=20 * SLOW)
+        _, error = process.communicate(timeout=20 * SLOW)
         self.assertEqual(process.returncode, 130)
+        self.assertRegex(error, r"was stopped by its user at step \d+, and is deleted\n$")
         self.assertFalse((self.state / "runs" / "digits").exists())
         self.nothing_left()
 
@@ -184,6 +239,16 @@ class CliTest(CliCase):
             self.assertEqual(self.paceline("validate", example).returncode, 0, example)
         self.assertEqual(self.paceline("validate", "-", stdin=job()).returncode, 0)
 
+    def test_a_file_that_is_not_there_is_the_same_to_every_command(self):
+        good, bad, none = self.write(job(), "good.yaml"), self.write("kind: Pod", "bad.yaml"), self.folder / "none.yaml"
+        for command in ("run", "validate", "explain"):
+            result = self.paceline(command, none)
+            self.assertEqual(result.returncode, 3, command)
+            self.assertIn("none.yaml", result.stderr)
+        self.assertEqual(self.paceline("validate", good, none).returncode, 3)
+        for order in ([none, bad, good], [bad, good, none]):
+            self.assertEqual(self.paceline("validate", *order).returncode, 2, "errors in a file come first")
+
     def test_a_bad_file_makes_no_run(self):
         self.assertEqual(self.paceline("run", self.write("kind: Pod")).returncode, 2)
         self.assertEqual(self.paceline("run", self.folder / "none.yaml").returncode, 3)
@@ -194,6 +259,16 @@ class CliTest(CliCase):
             self.assertEqual(self.paceline(*arguments).returncode, 2, arguments)
         self.assertIn('no command "fly"; the commands are run, ', self.paceline("fly").stderr)
         self.assertIn("paceline run --help", self.paceline("run").stderr)
+        for arguments, meant in [(["rnu", "job.yaml"], "did you mean run?"), (["delte"], "did you mean delete?"),
+                                 (["get", "--state-dri", "/x"], "no option --state-dri; did you mean --state-dir?"),
+                                 (["--state-dri=/x", "get"], "no option --state-dri; did you mean --state-dir?"),
+                                 (["run", "--resum"], "did you mean --resume?"),
+                                 (["run", "job.yaml", "--otput=json"], "no option --otput; did you mean --output?")]:
+            result = self.paceline(*arguments)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn(meant, result.stderr)
+        for arguments in (["get", "--zebra"], ["zebra"]):
+            self.assertNotIn("did you mean", self.paceline(*arguments).stderr, "nothing is near")
         self.assertIn("Usage", self.paceline().stderr)
 
     def test_missing_data_is_named(self):
@@ -243,6 +318,29 @@ class CliTest(CliCase):
             self.assertRegex(error, r"(?i)frozen|silent|heartbeat")
             return seconds
         self.within(2.5, freeze)   # the verdict within 2 s, then the others' orderly end
+
+    def test_a_failure_is_told_once_with_lines_of_its_own_session(self):
+        path = self.write(job(steps=10000000, extra="  checkpoint: {everySteps: 50}\n"))
+        first = self.start("run", path)
+        self.training("digits", 2)
+        first.send_signal(signal.SIGINT)
+        self.assertEqual(first.wait(20 * SLOW), 130)
+        stopped = self.status("digits")
+        logs = {path: path.stat().st_size for path in (self.state / "runs/digits/logs").iterdir()}
+        second = self.start("run", path, "--resume")
+        status = until(lambda: (lambda s: s if s and s["phase"] == "Running" and s["step"] > stopped["step"] else None)(self.status("digits")),
+                       20 * SLOW, "it goes on")
+        os.kill(next(m["pid"] for m in status["members"] if m["name"] == "worker-0"), signal.SIGKILL)
+        out, error = second.communicate(timeout=30 * SLOW)
+        self.assertEqual(second.returncode, 1)
+        self.assertEqual((out + error).count("was killed by signal 9"), 1, out + error)
+        self.assertEqual((out + error).count("last lines of"), 1, error)
+        log = re.search(r"last lines of (.*):\n", error)
+        shown = error[log.end():].split("paceline: ")[0].splitlines()
+        own = pathlib.Path(log[1]).read_bytes()[logs[pathlib.Path(log[1])]:].decode().splitlines()
+        self.assertTrue(shown)
+        self.assertEqual(shown, own[-len(shown):], "nothing of the session before")
+        self.assertIn("go on from its newest checkpoint", error)
 
     def test_ctrl_c_stops_in_order(self):
         process = self.start("run", self.write(job(members=3, steps=10000000)))

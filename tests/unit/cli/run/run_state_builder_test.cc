@@ -40,5 +40,14 @@ TEST(ApplyStatus, AStoppedRunHasNotFailed) {
   EXPECT_EQ(state.phase, "Failed");
 }
 
+TEST(ApplyStatus, WhatHasEndedHasNoTimeToGo) {
+  RunState state;
+  state.eta_seconds = 12;
+  apply_status({.phase = api::Phase::kRunning}, state);
+  EXPECT_TRUE(state.eta_seconds.has_value());
+  apply_status({.phase = api::Phase::kSucceeded}, state);
+  EXPECT_FALSE(state.eta_seconds.has_value());
+}
+
 }  // namespace
 }  // namespace paceline::cli

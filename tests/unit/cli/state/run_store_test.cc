@@ -76,10 +76,13 @@ TEST_F(RunStoreTest, WithoutANameTheNewestThatGoesOnIsChosen) {
 TEST_F(RunStoreTest, ARunWhoseOwnerVanishedIsFailed) {
   {
     const auto run = store_.create("a");
-    ASSERT_TRUE((*run)->write_state(running("a", "x"), false).ok());
+    RunState state = running("a", "x");
+    state.eta_seconds = 3;
+    ASSERT_TRUE((*run)->write_state(state, false).ok());
   }
   const auto state = store_.get("a");
   ASSERT_TRUE(state.ok());
+  EXPECT_FALSE(state->eta_seconds.has_value()) << "nothing is left to wait for";
   EXPECT_EQ(state->phase, "Failed");
   EXPECT_EQ(state->reason, "OwnerLost");
   EXPECT_TRUE(store_.reopen("a").ok());
@@ -142,6 +145,41 @@ TEST_F(RunStoreTest, NamesThatLeaveTheFolderAreRefused) {
     EXPECT_FALSE(store_.get(name).ok()) << name;
     EXPECT_FALSE(store_.remove(name).ok()) << name;
   }
+}
+
+TEST_F(RunStoreTest, AChosenNameIsTakenAsItIsOrRefused) {
+  const auto chosen = store_.create_named("Trial_2.b-1");
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ((*chosen)->name(), "Trial_2.b-1");
+  const absl::Status taken = store_.create_named("Trial_2.b-1").status();
+  EXPECT_EQ(taken.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_NE(taken.message().find("choose another name"), absl::string_view::npos) << taken;
+  EXPECT_FALSE(std::filesystem::exists(store_.state_folder() + "/runs/Trial_2.b-1-2"));
+  const std::string longest(RunStore::kMaxNameBytes, 'x');
+  EXPECT_TRUE(store_.create_named(longest).ok());
+  for (const std::string& name :
+       {std::string(), longest + "x", std::string("a b"), std::string("-x"), std::string(".x"),
+        std::string("a/b"), std::string("ä"), std::string("a\nb"), std::string("a*"), std::string("$(x)")}) {
+    const absl::Status status = store_.create_named(name).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_NE(status.message().find("allowed: 1 to 63 letters"), absl::string_view::npos) << status;
+  }
+}
+
+TEST_F(RunStoreTest, TakingARunOverChangesNothingOfIt) {
+  {
+    const auto run = store_.create("a");
+    RunState state = running("a", "x");
+    state.phase = "Stopped";
+    ASSERT_TRUE((*run)->write_last_state(state).ok());
+  }
+  const auto run = store_.reopen("a");
+  ASSERT_TRUE(run.ok());
+  EXPECT_FALSE(std::filesystem::exists((*run)->path("reserve")));
+  ASSERT_TRUE((*run)->make_reserve().ok());
+  EXPECT_TRUE(std::filesystem::exists((*run)->path("reserve")));
+  (*run)->drop_reserve();
+  EXPECT_FALSE(std::filesystem::exists((*run)->path("reserve")));
 }
 
 TEST_F(RunStoreTest, RoomForTheLastStateIsKeptUntilItIsWritten) {

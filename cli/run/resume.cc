@@ -1,0 +1,79 @@
+#include "cli/run/resume.h"
+
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "controller/api/parse.h"
+#include "controller/api/training_spec.h"
+#include "runtime/checkpoint/spec_hash.h"
+
+namespace paceline::cli {
+
+namespace {
+
+absl::StatusOr<v1::TrainingSpec> spec_of(const api::TrainingJob& job, const std::string& base_folder,
+                                         const std::string& run_folder) {
+  return api::make_training_spec(job, {.base_folder = base_folder,
+                                       .checkpoint_directory = run_folder + "/checkpoints",
+                                       .model_directory = run_folder + "/model",
+                                       .resume = true});
+}
+
+// What the job has changed since the checkpoint was made, as far as the job.yaml beside it tells.
+std::string changed_fields(const v1::TrainingSpec& now, const RunState& earlier, const std::string& hash) {
+  const std::string path = earlier.folder + "/job.yaml";
+  const auto text = read_file(path, api::kMaxFileBytes);
+  if (!text.ok()) return "";
+  const api::Parsed parsed = api::parse_training_job(*text, path);
+  if (!parsed.job) return "";
+  const auto before = spec_of(*parsed.job, earlier.folder, earlier.folder);
+  if (!before.ok() || checkpoint::spec_hash(*before) != hash) return "";
+  return absl::StrJoin(checkpoint::essential_differences(*before, now), ", ");
+}
+
+}  // namespace
+
+std::optional<FoundCheckpoint> newest_checkpoint(const JobFile& job, const std::string& run_folder) {
+  const auto spec = spec_of(job.job, job.base_folder, run_folder);
+  if (!spec.ok() || spec->checkpoint().directory().empty()) return std::nullopt;
+  const std::string& folder = spec->checkpoint().directory();
+  auto note = checkpoint::CheckpointStore(folder, 1).peek_latest();
+  if (!note.ok()) return std::nullopt;
+  return FoundCheckpoint{str_cat(folder, "/", note->name), std::move(note->progress)};
+}
+
+absl::Status check_resume(const RunState& earlier, const JobFile& job,
+                          const std::optional<FoundCheckpoint>& newest) {
+  const api::TrainingJob& wanted = job.job;
+  if (!earlier.job.empty() && earlier.job != wanted.metadata.name) {
+    return absl::FailedPreconditionError(str_cat("run \"", earlier.name, "\" is of job \"", earlier.job,
+                                                 "\", and ", job.path, " is job \"", wanted.metadata.name,
+                                                 "\": resume it with its own file, ", earlier.job_file));
+  }
+  const std::string anew = str_cat("`paceline run ", job.path, "` without --resume makes a new run");
+  if (!newest) {
+    if (earlier.phase != "Succeeded") return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        str_cat("run \"", earlier.name, "\" has succeeded and has no checkpoint to go on from; ", anew));
+  }
+  PL_ASSIGN_OR_RETURN(const v1::TrainingSpec spec, spec_of(wanted, job.base_folder, earlier.folder));
+  const std::string& hash = newest->progress.spec_hash;
+  if (checkpoint::spec_hash(spec) != hash) {
+    const std::string changed = changed_fields(spec, earlier, hash);
+    return absl::FailedPreconditionError(str_cat(
+        "run \"", earlier.name, "\" can't go on with ", job.path, ": its checkpoint ", newest->path,
+        " was made with another ",
+        changed.empty() ? "model, kind of optimizer, global batch, seed or precision" : changed,
+        "; give it what it was made with, as in ", earlier.folder, "/job.yaml, or begin anew: ", anew));
+  }
+  const auto& steps = wanted.spec.training.steps;
+  if (steps && *steps < newest->progress.step) {
+    return absl::FailedPreconditionError(str_cat(
+        "spec.training.steps ", *steps, " is less than the ", newest->progress.step, " steps that run \"",
+        earlier.name, "\" has taken already (", newest->path, "); give more steps, or begin anew: ", anew));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace paceline::cli

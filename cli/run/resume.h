@@ -1,0 +1,28 @@
+#pragma once
+
+// Whether a job may go on with an earlier run of it: looked at before anything of that run is touched.
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "cli/commands/job_file.h"
+#include "cli/state/run_state.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+
+namespace paceline::cli {
+
+struct FoundCheckpoint {
+  std::string path;  // .../step-000000123
+  checkpoint::Progress progress;
+};
+
+// The newest complete one that the job would go on from, were `run_folder` its run's.
+std::optional<FoundCheckpoint> newest_checkpoint(const JobFile& job, const std::string& run_folder);
+
+// FAILED_PRECONDITION, with what to do: the run is of another job, has nothing to go on from, or its newest
+// checkpoint can't be continued by this job (another model, more steps than the job has, ...).
+absl::Status check_resume(const RunState& earlier, const JobFile& job,
+                          const std::optional<FoundCheckpoint>& newest);
+
+}  // namespace paceline::cli

@@ -1,0 +1,30 @@
+#include "cli/state/resume_command.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace paceline::cli {
+
+namespace {
+
+std::string shell_word(std::string_view word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./+,:@%=").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::string resume_command(std::string_view state_dir, std::string_view job_file, std::string_view run) {
+  return str_cat("paceline run ", shell_word(job_file), " --resume ", shell_word(run),
+                 state_dir.empty() ? "" : " --state-dir ", state_dir.empty() ? "" : shell_word(state_dir),
+                 job_file == "-" ? " < JOB" : "");
+}
+
+}  // namespace paceline::cli
