@@ -1,0 +1,72 @@
+{{- define "paceline.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Of all objects: the release's name where that says paceline already. */}}
+{{- define "paceline.fullname" -}}
+{{- $name := include "paceline.name" . }}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "paceline.selector" -}}
+app.kubernetes.io/name: {{ include "paceline.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: controller
+{{- end }}
+
+{{- define "paceline.labels" -}}
+{{ include "paceline.selector" . }}
+app.kubernetes.io/part-of: paceline
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "paceline.serviceAccount" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "paceline.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- required "serviceAccount.name: say which ServiceAccount is to be used, or leave serviceAccount.create at true" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "paceline.image" -}}
+{{- $image := .Values.image }}
+{{- $repository := required "image.repository: say where the controller's image lies, e.g. --set image.repository=registry.example.com/paceline/controller (images/README.md says how it is built)" $image.repository }}
+{{- if $image.digest }}
+{{- printf "%s@%s" $repository $image.digest }}
+{{- else }}
+{{- printf "%s:%s" $repository (default .Chart.AppVersion $image.tag) }}
+{{- end }}
+{{- end }}
+
+{{/* The port of an address HOST:PORT or [HOST]:PORT. */}}
+{{- define "paceline.port" -}}
+{{- splitList ":" . | last }}
+{{- end }}
+
+{{- define "paceline.lease.name" -}}
+{{- default (printf "%s-controller" (include "paceline.fullname" .)) .Values.config.leaderElection.name }}
+{{- end }}
+
+{{- define "paceline.lease.namespace" -}}
+{{- default .Release.Namespace .Values.config.leaderElection.namespace }}
+{{- end }}
+
+{{/* What the controller reads: `config`, with what only the chart knows filled in, and without what is empty. */}}
+{{- define "paceline.config" -}}
+{{- $config := deepCopy .Values.config }}
+{{- $service := printf "%s.%s.svc:%s" (include "paceline.fullname" .) .Release.Namespace (include "paceline.port" $config.coordinator.listen) }}
+{{- if not $config.coordinator.address }}{{ $_ := set $config.coordinator "address" $service }}{{ end }}
+{{- $_ := set $config.leaderElection "name" (include "paceline.lease.name" .) }}
+{{- $_ := set $config.leaderElection "namespace" (include "paceline.lease.namespace" .) }}
+{{- if not $config.namespace }}{{ $_ := unset $config "namespace" }}{{ end }}
+{{- if not $config.trainer.image }}{{ $_ := unset $config "trainer" }}{{ end }}
+{{- toYaml (merge (dict "apiVersion" "config.paceline.dev/v1alpha1" "kind" "ControllerConfiguration") $config) }}
+{{- end }}

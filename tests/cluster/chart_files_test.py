@@ -1,0 +1,273 @@
+"""The chart without a cluster: what helm renders for several values, what it refuses, and that nothing that is said twice drifts."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import unittest_report
+import yaml
+from chart_case import CHART, IMAGE, ROOT, Objects, documented_rights, rights, run_helm, template
+from machine import image, parts
+
+REASON = "" if parts.program("helm").exists() else "helm is not built here: scripts/setup --cluster"
+CRD = ROOT / "crds/trainingjobs.yaml"
+
+
+def values_of(text):
+    return yaml.safe_load(text)
+
+
+@unittest.skipIf(REASON, REASON)
+class TemplatesTest(unittest.TestCase):
+    def render(self, *arguments, **keywords):
+        result = template(*arguments, **keywords)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return Objects(result.stdout)
+
+    def assert_refused(self, words, *arguments, **keywords):
+        result = template(*arguments, **keywords)
+        self.assertNotEqual(result.returncode, 0, arguments)
+        self.assertRegex(result.stderr, words)
+
+    def test_lint(self):
+        result = run_helm("lint", "--strict", CHART, "--set", f"image.repository={IMAGE}")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_what_is_installed_by_default(self):
+        found = sorted((value["kind"], value["metadata"]["name"]) for value in self.render())
+        self.assertEqual(found, [
+            ("ClusterRole", "paceline"), ("ClusterRole", "paceline-trainingjobs-edit"), ("ClusterRole", "paceline-trainingjobs-view"),
+            ("ClusterRoleBinding", "paceline"), ("ConfigMap", "paceline"), ("CustomResourceDefinition", "trainingjobs.paceline.dev"),
+            ("Deployment", "paceline"), ("Pod", "paceline-ready"), ("PodDisruptionBudget", "paceline"), ("Role", "paceline-lease"),
+            ("RoleBinding", "paceline-lease"), ("Service", "paceline"), ("ServiceAccount", "paceline")])
+
+    def test_pods_have_no_rights_on_their_node(self):
+        objects = self.render()
+        for spec in (objects.one("Deployment")["spec"]["template"]["spec"], objects.one("Pod")["spec"]):
+            self.assertEqual({key: spec["securityContext"][key] for key in ("runAsNonRoot", "seccompProfile")},
+                             {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
+            self.assertEqual(spec["securityContext"]["runAsUser"], image.NON_ROOT)
+            self.assertFalse({"hostNetwork", "hostPID", "hostIPC"} & set(spec))
+            for container in spec["containers"]:
+                self.assertEqual(container["securityContext"], {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                                                                "capabilities": {"drop": ["ALL"]}})
+                self.assertIn("memory", container["resources"]["limits"])
+        self.assertFalse(objects.one("Pod")["spec"]["automountServiceAccountToken"])
+        self.assertFalse(objects.one("ServiceAccount")["automountServiceAccountToken"])
+
+    def test_two_replicas_are_apart_and_replaced_one_by_one(self):
+        objects = self.render()
+        deployment = objects.one("Deployment")["spec"]
+        self.assertEqual(deployment["replicas"], 2)
+        self.assertEqual(deployment["strategy"]["rollingUpdate"], {"maxSurge": 1, "maxUnavailable": 0})
+        labels = deployment["template"]["metadata"]["labels"]
+        apart = deployment["template"]["spec"]["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]
+        selectors = [deployment["selector"], apart["podAffinityTerm"]["labelSelector"],
+                     deployment["template"]["spec"]["topologySpreadConstraints"][0]["labelSelector"],
+                     objects.one("PodDisruptionBudget")["spec"]["selector"], {"matchLabels": objects.one("Service")["spec"]["selector"]}]
+        for selector in selectors:
+            self.assertEqual(selector, {"matchLabels": labels})
+        self.assertNotEqual(objects.one("Pod")["metadata"]["labels"], labels)   # the Service must not lead to the test's pod
+        self.assertGreater(deployment["template"]["spec"]["terminationGracePeriodSeconds"], 10)   # kDrainTimeout
+
+    def test_ports_follow_the_addresses(self):
+        objects = self.render("--set", "config.health.address=[::]:9090,config.coordinator.listen=0.0.0.0:7171")
+        self.assertEqual([(p["name"], p["containerPort"]) for p in objects.container()["ports"]], [("http", 9090), ("coordinator", 7171)])
+        self.assertEqual([(p["name"], p["port"], p["targetPort"]) for p in objects.one("Service")["spec"]["ports"]],
+                         [("coordinator", 7171, "coordinator"), ("http", 9090, "http")])
+        self.assertEqual(objects.config()["coordinator"], {"address": "paceline.paceline-system.svc:7171", "listen": "0.0.0.0:7171",
+                                                           "memberLogLevel": "info"})
+        self.assertEqual(objects.one("Pod")["spec"]["containers"][0]["args"], ["--ask-ready", "http://paceline.paceline-system.svc:9090"])
+
+    def test_pods_are_replaced_when_the_configuration_changes(self):
+        def checksum(*arguments):
+            return self.render(*arguments).one("Deployment")["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+        self.assertEqual(checksum(), checksum("--set", "service.annotations.a=b"))
+        self.assertNotEqual(checksum(), checksum("--set", "config.workers=9"))
+
+    def test_the_image(self):
+        self.assertEqual(self.render().container()["image"], f"{IMAGE}:{image.version()}")
+        self.assertEqual(self.render("--set", "image.tag=dev,image.pullPolicy=Never", image="localhost:5000/c").container()["image"],
+                         "localhost:5000/c:dev")
+        digest = "sha256:" + "0" * 64
+        self.assertEqual(self.render("--set", f"image.tag=dev,image.digest={digest}").container()["image"], f"{IMAGE}@{digest}")
+        self.assert_refused("image.repository: say where the controller's image lies", image="")
+
+    def test_one_namespace_needs_nothing_of_the_whole_cluster(self):
+        objects = self.render("--set", "config.namespace=team-a,crds.install=false,rbac.userRoles=false")
+        self.assertEqual({value["kind"] for value in objects if not value["metadata"].get("namespace")}, set())
+        role, binding = objects.one("Role", "paceline"), objects.one("RoleBinding", "paceline")
+        self.assertEqual((role["metadata"]["namespace"], binding["metadata"]["namespace"]), ("team-a", "team-a"))
+        self.assertEqual(binding["roleRef"], {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "paceline"})
+        self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": "paceline", "namespace": "paceline-system"}])
+        self.assertEqual(rights(role), rights(self.render().one("ClusterRole", "paceline")))
+        self.assertEqual(objects.config()["namespace"], "team-a")
+        self.assertEqual(objects.one("Role", "paceline-lease")["metadata"]["namespace"], "paceline-system")
+
+    def test_without_an_election_there_is_one_replica_and_no_lease(self):
+        self.assert_refused("set replicas=1, or leave the election on", "--set", "config.leaderElection.enabled=false")
+        objects = self.render("--set", "config.leaderElection.enabled=false,replicas=1")
+        self.assertEqual(objects.one("Deployment")["spec"]["strategy"], {"type": "Recreate"})
+        self.assertEqual(objects.of_kind("Role") + objects.of_kind("PodDisruptionBudget"), [])
+        self.assertFalse(objects.config()["leaderElection"]["enabled"])
+
+    def test_the_lease_may_be_touched_by_its_name_only(self):
+        objects = self.render("--set", "config.leaderElection.name=mine,config.leaderElection.namespace=locks")
+        role = objects.one("Role", "paceline-lease")
+        self.assertEqual(role["metadata"]["namespace"], "locks")
+        self.assertEqual([(rule["verbs"], rule.get("resourceNames")) for rule in role["rules"]], [(["create"], None), (["get", "patch"], ["mine"])])
+        self.assertEqual({key: objects.config()["leaderElection"][key] for key in ("name", "namespace")}, {"name": "mine", "namespace": "locks"})
+
+    def test_another_release_has_other_names(self):
+        names = {release: {(v["kind"], v["metadata"]["name"]) for v in self.render("--set", "crds.install=false", release=release)}
+                 for release in ("paceline", "second")}
+        self.assertEqual(names["paceline"] & names["second"], set())
+        self.assertEqual(self.render(release="second").config()["leaderElection"]["name"], "second-paceline-controller")
+
+    def test_options(self):
+        self.assertEqual(self.render().of_kind("ServiceMonitor") + self.render().of_kind("NetworkPolicy"), [])
+        objects = self.render("--set", "serviceMonitor.enabled=true,networkPolicy.enabled=true",
+                              "--set-json", 'networkPolicy.metricsFrom=[{"namespaceSelector":{}}]')
+        monitor, policy, service = objects.one("ServiceMonitor"), objects.one("NetworkPolicy"), objects.one("Service")
+        self.assertLessEqual(monitor["spec"]["selector"]["matchLabels"].items(), service["metadata"]["labels"].items())
+        self.assertIn(monitor["spec"]["endpoints"][0]["port"], [port["name"] for port in service["spec"]["ports"]])
+        self.assertEqual([rule["ports"] for rule in policy["spec"]["ingress"]], [[{"port": "coordinator"}], [{"port": "http"}]])
+        test = policy["spec"]["ingress"][1]["from"][0]["podSelector"]["matchLabels"]
+        self.assertLessEqual(test.items(), objects.one("Pod")["metadata"]["labels"].items())
+        bare = self.render("--set", "rbac.create=false,rbac.userRoles=false,serviceAccount.create=false,serviceAccount.name=ours")
+        self.assertFalse({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccount"} & {v["kind"] for v in bare})
+        self.assertEqual(bare.one("Deployment")["spec"]["template"]["spec"]["serviceAccountName"], "ours")
+        self.assert_refused("serviceAccount.name: say which", "--set", "serviceAccount.create=false")
+
+    def test_wrong_values_are_refused_all_at_once(self):
+        wrong = {"replica=3": "'': additional properties 'replica' not allowed", "replicas=0": "'/replicas': minimum",
+                 "config.worker=3": "'/config': additional properties 'worker' not allowed", "config.workers=257": "'/config/workers': maximum",
+                 "config.log.level=loud": "'/config/log/level': value must be one of", "config.log.format=1": "'/config/log/format'",
+                 "config.health.address=:8080": "'/config/health/address': '[^']*' does not match",
+                 "config.coordinator.address=host": "'/config/coordinator/address': '[^']*' does not match",
+                 "config.namespace=A": "'/config/namespace': '[^']*' does not match",
+                 "config.leaderElection.enabled=maybe": "'/config/leaderElection/enabled': got string, want boolean",
+                 "config.leaderElection.retryPeriodSeconds=0": "'/config/leaderElection/retryPeriodSeconds': minimum",
+                 "config.trainer.image=a b": "'/config/trainer/image': '[^']*' does not match",
+                 "image.repository=x:tag": "'/image/repository': '[^']*' does not match", "image.pullPolicy=Sometimes": "'/image/pullPolicy'",
+                 "resources.limit.memory=1Gi": "'/resources': additional properties 'limit' not allowed",
+                 "serviceMonitor.interval=soon": "'/serviceMonitor/interval'", "terminationGracePeriodSeconds=5": "'/terminationGracePeriodSeconds'"}
+        result = template(*(word for setting in wrong for word in ("--set", setting)))
+        self.assertNotEqual(result.returncode, 0)
+        for setting, words in wrong.items():
+            with self.subTest(setting):
+                self.assertRegex(result.stderr, words)
+        self.assertEqual(len(re.findall("^ *- at (?!.*validation failed)", result.stderr, re.MULTILINE)), len(wrong), result.stderr)
+
+    def test_the_definition_is_the_repositorys_and_stays(self):
+        ours, installed = yaml.safe_load(CRD.read_text()), self.render().one("CustomResourceDefinition")
+        self.assertEqual(installed["spec"], ours["spec"])
+        self.assertEqual(installed["metadata"]["name"], ours["metadata"]["name"])
+        self.assertEqual(installed["metadata"]["annotations"]["helm.sh/resource-policy"], "keep")
+        self.assertEqual((CHART / "files/trainingjobs.yaml").resolve(), CRD)
+        self.assertEqual(self.render("--set", "crds.install=false").of_kind("CustomResourceDefinition"), [])
+
+    def test_a_package_holds_the_definition_itself(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = run_helm("package", CHART, "--destination", folder)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            (package,) = pathlib.Path(folder).glob("*.tgz")
+            listed = subprocess.run(["tar", "-xOzf", package, "paceline/files/trainingjobs.yaml"], capture_output=True, text=True, check=True)
+            self.assertEqual(listed.stdout, CRD.read_text())
+
+    def test_the_controller_reads_its_configuration(self):
+        program = pathlib.Path(os.environ["PACELINE_BINARY_DIR"]) / "bin/paceline-controller"
+        with tempfile.TemporaryDirectory() as folder:
+            for arguments in ((), ("--set", "config.namespace=team-a,config.trainer.image=r/paceline/runtime:1,config.log.format=text")):
+                path = pathlib.Path(folder) / "controller.yaml"
+                path.write_text(self.render(*arguments).one("ConfigMap")["data"]["controller.yaml"])
+                result = subprocess.run([program, "--config", path, "--kubeconfig", "/nowhere"], capture_output=True, text=True, timeout=60)
+                self.assertEqual((result.returncode, "/nowhere" in result.stderr), (1, True), result.stderr)   # 2 is a bad configuration
+
+
+class RightsTest(unittest.TestCase):
+    RESOURCES = {"kPods": ("", "pods"), "kServices": ("", "services"), "kSecrets": ("", "secrets"), "kEvents": ("events.k8s.io", "events"),
+                 "kLeases": ("coordination.k8s.io", "leases"), "kTrainingJobs": ("paceline.dev", "trainingjobs")}
+    VERBS = {"get": "get", "create": "create", "remove": "delete", "apply": "patch", "merge_patch": "patch"}
+    # With blockOwnerDeletion in what it creates, it must be allowed to update the owner's finalizers where the cluster checks that.
+    NOT_CALLED = {("paceline.dev", "trainingjobs/finalizers", "update")}
+
+    def called(self):
+        """What the controller's sources call, by their text."""
+        found = set()
+        sources = [path for folder in ("cluster/kube", "lease") for path in (ROOT / "controller" / folder).glob("*.cc")]
+        for text in map(pathlib.Path.read_text, sources):
+            for verb, resource, rest in re.findall(r"api_\.(get|create|remove|apply|merge_patch)\(\s*(?:kube::)?(k\w+)(?=([^;]*);)", text):
+                group, plural = self.RESOURCES[resource]
+                found.add((group, plural + ("/status" if '"status"' in rest else ""), self.VERBS[verb]))
+            for resource in re.findall(r"\{(k\w+), options_?\.ns", text):   # an informer's scope
+                found |= {(*self.RESOURCES[resource], verb) for verb in ("list", "watch")}
+            if "api_.log(" in text:
+                found.add(("", "pods/log", "get"))
+        return found
+
+    def test_the_table_says_what_the_code_calls(self):
+        called = self.called()
+        self.assertGreater(len(called), 15)   # else the sources are not read as they are written
+        self.assertEqual(documented_rights(), called | self.NOT_CALLED)
+
+    @unittest.skipIf(REASON, REASON)
+    def test_the_roles_say_what_the_table_says(self):
+        objects = Objects(template().stdout)
+        self.assertEqual(rights(objects.one("ClusterRole", "paceline")) | rights(objects.one("Role", "paceline-lease")), documented_rights())
+
+    @unittest.skipIf(REASON, REASON)
+    def test_people_get_no_more_than_trainingjobs(self):
+        objects = Objects(template().stdout)
+        view, edit = (objects.one("ClusterRole", f"paceline-trainingjobs-{role}") for role in ("view", "edit"))
+        self.assertEqual({verb for _, _, verb in rights(view)}, {"get", "list", "watch"})
+        self.assertEqual({(group, resource) for role in (view, edit) for group, resource, _ in rights(role)},
+                         {("paceline.dev", name) for name in ("trainingjobs", "trainingjobs/status", "trainingjobs/scale")})
+        self.assertNotIn("trainingjobs/status", {resource for _, resource, _ in rights(edit)})
+        self.assertEqual([sorted(key.rsplit("-", 1)[1] for key in role["metadata"]["labels"] if "aggregate" in key) for role in (view, edit)],
+                         [["admin", "edit", "view"], ["admin", "edit"]])
+
+
+class TwiceSaidTest(unittest.TestCase):
+    def test_versions(self):
+        chart = values_of((CHART / "Chart.yaml").read_text())
+        self.assertEqual((chart["version"], chart["appVersion"]), (image.version(), image.version()))
+
+    def test_every_value_is_in_the_schema_and_every_field_of_the_schema_is_a_value(self):
+        def schema_paths(schema, prefix=""):
+            for name, part in schema["properties"].items():
+                yield from schema_paths(part, f"{prefix}{name}.") if "properties" in part else [prefix + name]
+
+        def value_paths(values, schema, prefix=""):
+            for name, value in values.items():
+                part = schema["properties"][name]
+                yield from value_paths(value, part, f"{prefix}{name}.") if "properties" in part else [prefix + name]
+        schema, values = json.loads((CHART / "values.schema.json").read_text()), values_of((CHART / "values.yaml").read_text())
+        self.assertEqual(set(value_paths(values, schema)) - {"resources.requests", "resources.limits"},
+                         set(schema_paths(schema)) - {"global", "resources.requests", "resources.limits", "resources.claims"})
+
+    def test_config_has_the_fields_of_the_configuration_file(self):
+        text = (ROOT / "docs/kubernetes.md").read_text().split("## Configuration", 1)[1]
+        documented = set()
+        for line in text.splitlines():
+            if not line.startswith("| `"):
+                continue
+            names = re.findall(r"`([a-zA-Z.]+)`", line.split("|")[1])
+            first = names[0].rsplit(".", 1)[0] if "." in names[0] else ""
+            documented |= {first + name if name.startswith(".") else name for name in names}
+
+        def paths(values, prefix=""):
+            for name, value in values.items():
+                yield from paths(value, f"{prefix}{name}.") if isinstance(value, dict) else [prefix + name]
+        self.assertEqual(set(paths(values_of((CHART / "values.yaml").read_text())["config"])), documented)
+
+
+if __name__ == "__main__":
+    unittest_report.main("cluster_chart_files_test")
