@@ -5,7 +5,8 @@ install(TARGETS paceline paceline-controller RUNTIME DESTINATION ${CMAKE_INSTALL
 install(TARGETS paceline-worker paceline-pod RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/paceline)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
-install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Beside each other: the chart's definition of TrainingJobs is a link into crds/.
+install(DIRECTORY examples charts crds images DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "__pycache__" EXCLUDE)
 
 add_custom_command(
   OUTPUT ${CMAKE_BINARY_DIR}/completions/paceline
@@ -18,9 +19,10 @@ install(FILES ${CMAKE_BINARY_DIR}/completions/paceline DESTINATION ${CMAKE_INSTA
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME paceline)
 set(CPACK_PACKAGE_VENDOR Paceline)
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Train models with ring all-reduce, as processes of this machine")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Train models with ring all-reduce, on this machine or on Kubernetes")
 set(CPACK_PACKAGE_DESCRIPTION
-    "Paceline trains one TrainingJob with several processes that exchange gradients through shared memory or TCP.")
+    "Paceline trains one TrainingJob with several processes that exchange gradients through shared memory or TCP: as processes of this machine \
+by the command paceline, or as pods of a Kubernetes cluster by paceline-controller.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

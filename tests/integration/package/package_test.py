@@ -26,14 +26,15 @@ class PackageTest(unittest.TestCase):
         cls.usr = cls.folder / "root/usr"
 
     def test_files_lie_where_they_belong(self):
-        for file in ("bin/paceline", "libexec/paceline/paceline-worker", "libexec/paceline/paceline-pod",
+        for file in ("bin/paceline", "bin/paceline-controller", "share/doc/Paceline/crds/trainingjobs.yaml",
+                     "share/doc/Paceline/charts/paceline/files/trainingjobs.yaml", "libexec/paceline/paceline-worker", "libexec/paceline/paceline-pod",
                      "share/bash-completion/completions/paceline", "share/doc/Paceline/README.md",
                      "lib/x86_64-linux-gnu/cmake/Paceline/PacelineConfig.cmake"):
             self.assertTrue((self.usr / file).is_file() or (self.usr / file.replace("lib/x86_64-linux-gnu", "lib")).is_file(), file)
 
     def test_it_names_the_libraries_that_it_needs(self):
         depends = subprocess.run(["dpkg-deb", "-f", self.package, "Depends"], check=True, capture_output=True, text=True).stdout
-        for library in ("libgrpc++", "libprotobuf", "libdnnl", "libc6"):
+        for library in ("libgrpc++", "libprotobuf", "libdnnl", "libc6", "libcurl4", "libmicrohttpd"):
             self.assertIn(library, depends)
 
     def test_the_installed_command_trains(self):
