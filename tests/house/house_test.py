@@ -52,6 +52,11 @@ class HouseTest(unittest.TestCase):
         self.assertEqual(len(check("links", {"docs/a.md": "[b](b.md) [c](../README.md#x)"})), 2)
         self.assertEqual(check("links", {"docs/a.md": "[b](b.md)", "docs/b.md": "[w](https://example.org/x)"}), [])
 
+    def test_document_that_names_a_test_that_is_not_there(self):
+        document = {"docs/a.md": "`ATest.B`, `test_c` and `Other.Thing`"}
+        self.assertEqual(len(check("named_tests", document)), 2)
+        self.assertEqual(check("named_tests", document | {"tests/a_test.cc": "TEST_F(ATest, B) {", "tests/b.py": "    def test_c(self):"}), [])
+
     def test_banned_words(self):
         self.assertEqual(len(check("words", {"base/a.cc": "// TO" + "DO: later\n"})), 1)
 
