@@ -59,6 +59,9 @@ class TemplatesTest(unittest.TestCase):
                 self.assertEqual(container["securityContext"], {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
                                                                 "capabilities": {"drop": ["ALL"]}})
                 self.assertIn("memory", container["resources"]["limits"])
+        chosen = self.render("--set", "runAsUser=null")
+        for spec in (chosen.one("Deployment")["spec"]["template"]["spec"], chosen.one("Pod")["spec"]):
+            self.assertEqual(spec["securityContext"], {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
         self.assertFalse(objects.one("Pod")["spec"]["automountServiceAccountToken"])
         self.assertFalse(objects.one("ServiceAccount")["automountServiceAccountToken"])
 
@@ -147,7 +150,8 @@ class TemplatesTest(unittest.TestCase):
         self.assert_refused("serviceAccount.name: say which", "--set", "serviceAccount.create=false")
 
     def test_wrong_values_are_refused_all_at_once(self):
-        wrong = {"replica=3": "'': additional properties 'replica' not allowed", "replicas=0": "'/replicas': minimum",
+        wrong = {"replica=3": "'': additional properties 'replica' not allowed",
+                 "replicas=0": "'/replicas': minimum", "runAsUser=0": "'/runAsUser': minimum",
                  "config.worker=3": "'/config': additional properties 'worker' not allowed", "config.workers=257": "'/config/workers': maximum",
                  "config.log.level=loud": "'/config/log/level': value must be one of", "config.log.format=1": "'/config/log/format'",
                  "config.health.address=:8080": "'/config/health/address': '[^']*' does not match",
