@@ -195,6 +195,9 @@ std::optional<SlimPod> slim_pod(const Json& object) {
   if (ended) {
     say_why_ended(status, terminated, pod);
     if (!pod.finished) pod.finished = end_of(status);
+  } else if (pod.deletion && !pod.disruption.empty()) {
+    const Json& disruption = condition(status, "DisruptionTarget", "True");
+    say(pod, pod.disruption, text_at(disruption, {"message"}));
   } else {
     say_why_pending(status, pod);
   }

@@ -43,6 +43,21 @@ TEST(PodTest, ARunningPod) {
   EXPECT_EQ(pod.reason, "");
 }
 
+// The kubelet of a lost node never tells of the end, and others tell of it late.
+TEST(PodTest, APodThatIsEvictedSaysSoBeforeItHasEnded) {
+  Json json = running_pod();
+  json["status"]["conditions"].push_back({{"type", "DisruptionTarget"},
+                                          {"status", "True"},
+                                          {"reason", "DeletionByTaintManager"},
+                                          {"message", "Taint manager: deleting due to NoExecute taint"}});
+  EXPECT_EQ(to_cluster_pod(slim(json)).reason, "") << "it may be spared yet";
+  json["metadata"]["deletionTimestamp"] = "2026-01-31T12:20:00Z";
+  const cluster::Pod pod = to_cluster_pod(slim(json));
+  EXPECT_EQ(pod.phase, PodPhase::kRunning);
+  EXPECT_EQ(pod.reason, "DeletionByTaintManager");
+  EXPECT_EQ(pod.message, "Taint manager: deleting due to NoExecute taint");
+}
+
 TEST(PodTest, ToTheClustersOwnType) {
   Json json = running_pod();
   json["metadata"]["deletionTimestamp"] = "2026-01-31T12:20:00Z";
