@@ -62,18 +62,6 @@ void store_fence() {
 
 }  // namespace
 
-const char* simd_level_name(SimdLevel level) {
-  switch (level) {
-    case SimdLevel::kPortable:
-      return "portable";
-    case SimdLevel::kAvx2:
-      return "AVX2";
-    case SimdLevel::kAvx512:
-      return "AVX-512";
-  }
-  return "?";
-}
-
 SimdLevel best_simd_level() {
   static const SimdLevel level = detect();
   return level;

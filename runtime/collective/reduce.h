@@ -20,12 +20,10 @@
 #include <span>
 
 #include "base/dtype.h"
+#include "base/simd_level.h"
 #include "runtime/collective/communicator.h"
 
 namespace paceline::collective {
-
-enum class SimdLevel : std::uint8_t { kPortable = 0, kAvx2, kAvx512 };
-const char* simd_level_name(SimdLevel level);
 
 // What this processor can do; asked once.
 SimdLevel best_simd_level();

@@ -44,16 +44,4 @@ std::size_t attention_scratch(const AttentionShape& shape) {
   return 2 * time * time + 7 * time * size;
 }
 
-const char* simd_level_name(SimdLevel level) {
-  switch (level) {
-    case SimdLevel::kPortable:
-      return "portable";
-    case SimdLevel::kAvx2:
-      return "AVX2";
-    case SimdLevel::kAvx512:
-      return "AVX-512";
-  }
-  return "unknown";
-}
-
 }  // namespace paceline::tensor::cpu

@@ -15,9 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace paceline::tensor::cpu {
+#include "base/simd_level.h"
 
-enum class SimdLevel { kPortable, kAvx2, kAvx512 };
+namespace paceline::tensor::cpu {
 
 struct SgdStep {
   float clip = 1;  // the gradient is multiplied by this first
@@ -133,6 +133,5 @@ struct Kernels {
 const Kernels& kernels();
 // Null where this processor (or this build) lacks the level.
 const Kernels* kernels_for(SimdLevel level);
-const char* simd_level_name(SimdLevel level);
 
 }  // namespace paceline::tensor::cpu
