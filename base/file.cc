@@ -66,6 +66,7 @@ absl::Status errno_status(int error, std::string_view what) {
     case EMFILE:
     case ENFILE:
     case ENOMEM:
+    case ENOBUFS:
     case EFBIG:
       return absl::ResourceExhaustedError(message);
     case EEXIST:

@@ -142,6 +142,7 @@ absl::StatusOr<UniqueFd> MeetingPoint::call_once(const MeetingPlan& plan, const 
     while (true) {
       PL_RETURN_IF_ERROR(wait_for(fd->get(), POLLIN, clock_, deadline, cancelled_.get()));
       auto whole = reader.read_some(fd->get());
+      if (absl::IsResourceExhausted(whole.status())) return whole.status();
       if (!whole.ok()) return absl::AbortedError("it hung up");
       if (*whole) break;
     }
@@ -190,21 +191,25 @@ absl::Status MeetingPoint::receive(const MeetingPlan& plan, std::vector<MetPeer>
   }
   early_ = std::move(still_early);
 
+  int short_times = 0;
+  TimePoint accept_from{};  // short of descriptors: not before
+  absl::Status shortage;
   while (true) {
     const auto missing =
         std::find_if(met.begin(), met.end(), [](const MetPeer& peer) { return !complete(peer); });
     if (missing == met.end()) return absl::OkStatus();
-    const Duration left = deadline.remaining(clock_.now());
-    if (left == Duration::zero()) {
-      const std::string why = str_cat(name_of(plan, missing->rank), " did not connect in time",
-                                      refused_.empty() ? "" : str_cat("; last refused: ", refused_.back()));
-      return wrong_key_seen_ ? absl::PermissionDeniedError(why) : absl::DeadlineExceededError(why);
-    }
-    std::vector<pollfd> entries = {{listener, POLLIN, 0}};
+    const TimePoint now = clock_.now();
+    Duration left = deadline.remaining(now);
+    if (left == Duration::zero()) return late(plan, missing->rank, shortage);
+    // A connection that can't be taken in now would wake every poll.
+    const bool listens = open.size() < kMaxHalfOpen && now >= accept_from;
+    if (now < accept_from) left = std::min(left, accept_from - now);
+    std::vector<pollfd> entries = {{listens ? listener : kNobody, POLLIN, 0}};
     for (const HalfOpen& stranger : open) entries.push_back({stranger.fd.get(), POLLIN, 0});
     entries.push_back({cancelled_.get(), POLLIN, 0});
     constexpr int kLookAroundMs = 100;  // at those whose time is over
-    ::poll(entries.data(), entries.size(), poll_milliseconds(left, kLookAroundMs));
+    if (::poll(entries.data(), entries.size(), poll_milliseconds(left, kLookAroundMs)) < 0 && errno != EINTR)
+      return errno_status(errno, "waiting for connections");
     if (entries.back().revents != 0) return absl::CancelledError("the meeting was cancelled");
 
     std::vector<HalfOpen> rest;
@@ -216,17 +221,29 @@ absl::Status MeetingPoint::receive(const MeetingPlan& plan, std::vector<MetPeer>
         note("a connection that did not say who it is");
     }
     open = std::move(rest);
-    if (entries[0].revents != 0) accept_new(listener, open);
+    if (entries[0].revents == 0) continue;
+    shortage = accept_new(listener, open);
+    short_times = shortage.ok() ? 0 : short_times + 1;
+    if (short_times == kMaxShort || !(shortage.ok() || absl::IsResourceExhausted(shortage))) return shortage;
+    if (!shortage.ok()) accept_from = clock_.now() + kShortPause;
   }
 }
 
-void MeetingPoint::accept_new(int listener, std::vector<HalfOpen>& open) {
+absl::Status MeetingPoint::late(const MeetingPlan& plan, int missing, const absl::Status& shortage) const {
+  if (!shortage.ok()) return shortage;
+  const std::string why = str_cat(name_of(plan, missing), " did not connect in time",
+                                  refused_.empty() ? "" : str_cat("; last refused: ", refused_.back()));
+  return wrong_key_seen_ ? absl::PermissionDeniedError(why) : absl::DeadlineExceededError(why);
+}
+
+absl::Status MeetingPoint::accept_new(int listener, std::vector<HalfOpen>& open) {
   while (open.size() < kMaxHalfOpen) {
-    auto fd = accept_one(listener);
-    if (!fd.ok() || !fd->valid()) return;
-    tune_tcp(fd->get());
-    open.push_back({*std::move(fd), clock_.now() + kHearing});
+    PL_ASSIGN_OR_RETURN(UniqueFd fd, accept_one(listener));
+    if (!fd.valid()) break;
+    tune_tcp(fd.get());
+    open.push_back({std::move(fd), clock_.now() + kHearing});
   }
+  return absl::OkStatus();
 }
 
 bool MeetingPoint::advance(const MeetingPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met) {

@@ -6,8 +6,9 @@
 // A listening process accepts only while it is in meet(); until then, connections wait in the system's
 // backlog. Connections of a later generation than ours (a peer learned of the next view first) are kept for
 // the next meet(), at most kMaxEarly of them. At most kMaxHalfOpen strangers are heard at a time, each for
-// kHearing; whatever is not a proper handshake ends with its connection and a line in `refused`. One thread
-// at a time, but for cancel(). Every wait ends at the deadline.
+// kHearing, and others wait in the backlog meanwhile; whatever is not a proper handshake ends with its
+// connection and a line in `refused`. One thread at a time, but for cancel(). Every wait ends at the
+// deadline.
 
 #include <cstdint>
 #include <memory>
@@ -54,7 +55,8 @@ class MeetingPoint {
 
   // UNAVAILABLE (a member does not listen), DEADLINE_EXCEEDED (names who did not come), PERMISSION_DENIED (a
   // member with another key), FAILED_PRECONDITION (a member is in a later generation, or knows another
-  // world), CANCELLED.
+  // world), RESOURCE_EXHAUSTED (this process gets no descriptors or memory for connections, kMaxShort times
+  // in a row), CANCELLED.
   absl::StatusOr<std::vector<MetPeer>> meet(const MeetingPlan& plan, Deadline deadline);
 
   // From any thread, for good: the meeting under way and all later ones end with CANCELLED.
@@ -67,6 +69,8 @@ class MeetingPoint {
   static constexpr std::size_t kMaxEarly = 256;
   static constexpr std::size_t kMaxRefusals = 32;
   static constexpr Duration kHearing = std::chrono::seconds(2);
+  static constexpr int kMaxShort = 40;
+  static constexpr Duration kShortPause = std::chrono::milliseconds(50);  // after each of them
 
  private:
   MeetingPoint(UniqueFd tcp_listener, UniqueFd local_listener, UniqueFd cancelled, const Clock& clock);
@@ -79,7 +83,9 @@ class MeetingPoint {
   absl::StatusOr<UniqueFd> call_once(const MeetingPlan& plan, const MeetingPeer& peer, int channel,
                                      MetPeer& met, Deadline deadline);
   absl::Status receive(const MeetingPlan& plan, std::vector<MetPeer>& met, Deadline deadline);
-  void accept_new(int listener, std::vector<HalfOpen>& open);
+  // As many as there are and have room. RESOURCE_EXHAUSTED: short of descriptors or memory.
+  absl::Status accept_new(int listener, std::vector<HalfOpen>& open);
+  absl::Status late(const MeetingPlan& plan, int missing, const absl::Status& shortage) const;
   // False when the connection is over (accepted, refused, kept for later).
   bool advance(const MeetingPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met);
   bool hear_hello(const MeetingPlan& plan, HalfOpen& stranger, const Message& hello);

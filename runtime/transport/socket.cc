@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/status.h"
 
 namespace paceline::transport {
@@ -73,7 +74,7 @@ absl::StatusOr<TcpListener> listen_tcp(const std::string& host) {
   PL_ASSIGN_OR_RETURN(const Addresses addresses, resolve(host, "0", AI_PASSIVE));
   TcpListener listener;
   listener.fd.reset(::socket(addresses->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!listener.fd.valid()) return system_error("socket");
+  if (!listener.fd.valid()) return errno_status(errno, "a socket");
   if (::bind(listener.fd.get(), addresses->ai_addr, addresses->ai_addrlen) != 0)
     return system_error(str_cat("binding to ", host));
   if (::listen(listener.fd.get(), kBacklog) != 0) return system_error(str_cat("listening on ", host));
@@ -90,7 +91,7 @@ absl::StatusOr<UniqueFd> listen_local(const std::string& name) {
   socklen_t length = 0;
   PL_ASSIGN_OR_RETURN(const sockaddr_un address, local_address(name, &length));
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return system_error("socket");
+  if (!fd.valid()) return errno_status(errno, "a socket");
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0)
     return system_error("binding a local socket");
   if (::listen(fd.get(), kBacklog) != 0) return system_error("listening on a local socket");
@@ -106,7 +107,7 @@ absl::StatusOr<UniqueFd> connect_tcp(const std::string& host_and_port, const Clo
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   PL_ASSIGN_OR_RETURN(const Addresses addresses, resolve(host, host_and_port.substr(colon + 1), 0));
   UniqueFd fd(::socket(addresses->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return system_error("socket");
+  if (!fd.valid()) return errno_status(errno, "a socket");
   tune_tcp(fd.get());  // before the connection: the window's scale depends on the buffer
   const int result = ::connect(fd.get(), addresses->ai_addr, addresses->ai_addrlen);
   PL_RETURN_IF_ERROR(finish_connect(fd.get(), result, host_and_port, clock, deadline, cancel_fd));
@@ -118,7 +119,7 @@ absl::StatusOr<UniqueFd> connect_local(const std::string& name, const Clock& clo
   socklen_t length = 0;
   PL_ASSIGN_OR_RETURN(const sockaddr_un address, local_address(name, &length));
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return system_error("socket");
+  if (!fd.valid()) return errno_status(errno, "a socket");
   const int result = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length);
   PL_RETURN_IF_ERROR(finish_connect(fd.get(), result, name, clock, deadline, cancel_fd));
   return fd;
@@ -126,8 +127,24 @@ absl::StatusOr<UniqueFd> connect_local(const std::string& name, const Clock& clo
 
 absl::StatusOr<UniqueFd> accept_one(int listener) {
   UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (fd.valid() || errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return fd;
-  return system_error("accept");
+  if (fd.valid()) return fd;
+  switch (errno) {
+    case EAGAIN:
+    case EINTR:
+    case ECONNABORTED:
+    case EPERM:  // a firewall's word, and what the network says of a connection that is gone by now
+    case EPROTO:
+    case ENOPROTOOPT:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENONET:
+    case ETIMEDOUT:
+      return fd;
+    default:
+      return errno_status(errno, "taking in a connection");
+  }
 }
 
 void tune_tcp(int fd) {
@@ -175,6 +192,7 @@ absl::StatusOr<bool> MessageReader::read_some(int fd) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return false;
     if (got < 0) return system_error("receive");
+    const bool cut = (message.msg_flags & MSG_CTRUNC) != 0;
     for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
          header = CMSG_NXTHDR(&message, header)) {
       if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -186,6 +204,7 @@ absl::StatusOr<bool> MessageReader::read_some(int fd) {
         if (descriptors_.size() < kMaxPassedFds) descriptors_.push_back(std::move(owned));
       }
     }
+    if (cut) return absl::ResourceExhaustedError("no room for the descriptors that a peer passed");
     if (got == 0) return absl::UnavailableError("the connection ended");
     have_ += static_cast<std::size_t>(got);
   }
@@ -197,7 +216,9 @@ absl::Status wait_for(int fd, short events, const Clock& clock, Deadline deadlin
     const Duration left = deadline.remaining(clock.now());
     if (left == Duration::zero()) return absl::DeadlineExceededError("the deadline passed");
     pollfd entries[] = {{fd, events, 0}, {cancel_fd, POLLIN, 0}};  // poll ignores a negative descriptor
-    if (::poll(entries, 2, poll_milliseconds(left, 1000)) <= 0) continue;
+    const int ready = ::poll(entries, 2, poll_milliseconds(left, 1000));
+    if (ready < 0 && errno != EINTR) return errno_status(errno, "waiting for a socket");
+    if (ready <= 0) continue;
     return entries[1].revents != 0 ? absl::CancelledError("the wait was cancelled") : absl::OkStatus();
   }
 }

@@ -35,7 +35,8 @@ absl::StatusOr<UniqueFd> connect_tcp(const std::string& host_and_port, const Clo
 absl::StatusOr<UniqueFd> connect_local(const std::string& name, const Clock& clock, Deadline deadline,
                                        int cancel_fd = kNoCancel);
 
-// The next connection, an invalid descriptor when there is none.
+// The next connection, an invalid descriptor when there is none. RESOURCE_EXHAUSTED: this process gets no
+// descriptor or memory for it, and it still waits.
 absl::StatusOr<UniqueFd> accept_one(int listener);
 
 // Options of a TCP data socket: no delay, an end within seconds when the other host is gone.
@@ -49,7 +50,8 @@ absl::Status send_short(int fd, std::span<const std::byte> bytes, std::span<cons
 class MessageReader {
  public:
   explicit MessageReader(std::size_t length) : buffer_(length) {}
-  // Reads what there is. True when the message is whole; UNAVAILABLE at the connection's end.
+  // Reads what there is. True when the message is whole; UNAVAILABLE at the connection's end;
+  // RESOURCE_EXHAUSTED where this process gets no descriptors for those that came with it.
   absl::StatusOr<bool> read_some(int fd);
   std::span<const std::byte> bytes() const { return buffer_; }
   std::vector<UniqueFd> take_descriptors() { return std::move(descriptors_); }
@@ -62,7 +64,7 @@ class MessageReader {
   std::vector<UniqueFd> descriptors_;
 };
 
-// Waits for `events` (poll(2)) on one descriptor. DEADLINE_EXCEEDED, CANCELLED.
+// Waits for `events` (poll(2)) on one descriptor. DEADLINE_EXCEEDED, CANCELLED, or poll's errors.
 absl::Status wait_for(int fd, short events, const Clock& clock, Deadline deadline, int cancel_fd = kNoCancel);
 
 // poll(2)'s milliseconds: rounded up, at least 0, at most `limit_ms`.

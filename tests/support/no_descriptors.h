@@ -2,7 +2,9 @@
 
 // While it lives, this process gets no new file descriptor: the system answers EMFILE.
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace paceline::testing {
 
@@ -10,7 +12,10 @@ class NoDescriptors {
  public:
   NoDescriptors() {
     ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit none{0, before_.rlim_max};
+    const int lowest_free =
+        ::open("/dev/null", O_RDONLY | O_CLOEXEC);  // poll() fails where the limit is lower
+    ::close(lowest_free);
+    const rlimit none{static_cast<rlim_t>(lowest_free), before_.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &none);
   }
   ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
