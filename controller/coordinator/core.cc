@@ -135,15 +135,31 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
   slot.step = sane_step(heartbeat.step());
   slot.bytes_sent = heartbeat.bytes_sent();
   slot.bytes_received = heartbeat.bytes_received();
-  if (heartbeat.steps() > 0) slot.mean_times = mean(from_wire(heartbeat.times()), heartbeat.steps());
-  if (slot.rank == 0) progress_.rank_zero(heartbeat, now_, effects_);
-  if (heartbeat.step_times_size() > 0) {
-    MemberSteps steps{slot.role, slot.index, slot.rank, {}, {}};
-    for (const std::int64_t step : heartbeat.step_time_steps()) steps.steps.push_back(sane_step(step));
-    for (const v1::StepTimes& times : heartbeat.step_times()) steps.times.push_back(from_wire(times));
-    effects_.member_steps.push_back(std::move(steps));
-  }
+  if (slot.rank == 0) progress_.rank_zero(heartbeat, now_);
+  if (take(slot, heartbeat)) count_steps(slot, heartbeat);
   check_weights(slot, heartbeat);
+}
+
+// Whether it brings what was not counted before. A member sends a heartbeat's records again, under the same
+// number, until it is told that they are taken: its stream may have broken in between.
+bool CoordinatorCore::Impl::take(Slot& slot, const v1::Heartbeat& heartbeat) {
+  if (heartbeat.number() == 0) return true;
+  v1::CoordinatorMessage message;
+  message.mutable_taken()->set_heartbeat(heartbeat.number());
+  effects_.send.push_back({slot.stream, std::move(message)});
+  if (heartbeat.number() <= slot.taken) return false;
+  slot.taken = heartbeat.number();
+  return true;
+}
+
+void CoordinatorCore::Impl::count_steps(Slot& slot, const v1::Heartbeat& heartbeat) {
+  if (heartbeat.steps() > 0) slot.mean_times = mean(from_wire(heartbeat.times()), heartbeat.steps());
+  if (slot.rank == 0) progress_.records_of_rank_zero(heartbeat, now_, effects_);
+  if (heartbeat.step_times_size() == 0) return;
+  MemberSteps steps{slot.role, slot.index, slot.rank, {}, {}};
+  for (const std::int64_t step : heartbeat.step_time_steps()) steps.steps.push_back(sane_step(step));
+  for (const v1::StepTimes& times : heartbeat.step_times()) steps.times.push_back(from_wire(times));
+  effects_.member_steps.push_back(std::move(steps));
 }
 
 void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat& heartbeat) {

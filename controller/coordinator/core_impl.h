@@ -40,6 +40,7 @@ struct Slot {
   Step step = 0;
   StepTimes mean_times;
   std::uint64_t bytes_sent = 0, bytes_received = 0;
+  std::uint64_t taken = 0;  // the newest heartbeat whose records are counted
   std::optional<Evidence> evidence;
   std::optional<int> exit_code, signal;
 
@@ -69,6 +70,8 @@ class CoordinatorCore::Impl {
   void on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat);
   void on_peer_fault(Slot& slot, const v1::PeerFault& fault);
   void on_leaving(Slot& slot, const v1::Leaving& leaving);
+  bool take(Slot& slot, const v1::Heartbeat& heartbeat);
+  void count_steps(Slot& slot, const v1::Heartbeat& heartbeat);
   void check_weights(const Slot& slot, const v1::Heartbeat& heartbeat);
   void bind(Slot& slot, const Attached& in);
 

@@ -33,26 +33,29 @@ StepTimes from_wire(const v1::StepTimes& times) {
           sane_duration(times.step_ns())};
 }
 
-void JobProgress::rank_zero(const v1::Heartbeat& heartbeat, TimePoint now, Effects& effects) {
+void JobProgress::rank_zero(const v1::Heartbeat& heartbeat, TimePoint now) {
   step_ = sane_step(heartbeat.step());
   samples_ = sane_step(heartbeat.samples());
   if (heartbeat.total_steps() > 0) total_steps_ = sane_step(heartbeat.total_steps());
   if (heartbeat.train_samples() > 0) train_samples_ = sane_step(heartbeat.train_samples());
   if (heartbeat.parameter_count() > 0) parameters_ = heartbeat.parameter_count();
+  add_rate_point(now);
+}
+
+void JobProgress::records_of_rank_zero(const v1::Heartbeat& heartbeat, TimePoint now, Effects& effects) {
   if (heartbeat.steps() > 0) {
     const StepTimes times = from_wire(heartbeat.times());
     useful_ =
         std::min<Duration>(useful_ + std::max(times.step - times.checkpoint, Duration::zero()), now - began_);
     if (!first_step_) first_step_ = now;
   }
-  add_rate_point(now);
   add_records(heartbeat, effects);
 }
 
 void JobProgress::add_records(const v1::Heartbeat& heartbeat, Effects& effects) {
   for (const v1::StepRecord& r : heartbeat.records()) {
     const StepRecord record{sane_step(r.step()), r.loss(), r.learning_rate(), sane_age(r.since_start_ns())};
-    if (last_step_ && record.step <= last_step_->step) continue;  // sent again after a re-attach
+    if (last_step_ && record.step <= last_step_->step) continue;  // a step taken again in a later view
     effects.steps.push_back(record);
     last_step_ = record;
   }

@@ -27,8 +27,10 @@ class JobProgress {
  public:
   explicit JobProgress(TimePoint began) : began_(began) {}
 
-  // A heartbeat of rank 0 in the current view: its new records go to `effects`.
-  void rank_zero(const v1::Heartbeat& heartbeat, TimePoint now, Effects& effects);
+  // A heartbeat of rank 0 in the current view: where training stands.
+  void rank_zero(const v1::Heartbeat& heartbeat, TimePoint now);
+  // What it brings, once: its new records go to `effects`.
+  void records_of_rank_zero(const v1::Heartbeat& heartbeat, TimePoint now, Effects& effects);
   void checkpoint(const v1::CheckpointResult& result, Effects& effects);
   // What rank 0 says as it leaves: its last heartbeat may have been refused or lost.
   void reached(Step step) { step_ = std::max(step_, step); }

@@ -131,6 +131,19 @@ void Progress::collect(v1::Heartbeat* out) {
   collect_steps(out);  // before the values, see step_applied()
   collect_evaluations(out);
   const Values now = read(), &before = collected_;
+  set_values(now, out);
+  const auto since = [&](Word w) { return number(now[w] - before[w]); };
+  out->set_steps(since(kSteps));
+  set_times(*out->mutable_times(), {since(kInput), since(kCompute), since(kWait), since(kTransfer),
+                                    since(kUpdate), since(kCheckpoint), since(kWhole)});
+  collected_ = now;
+}
+
+void Progress::refresh(v1::Heartbeat* out) {
+  set_values(read(), out);
+}
+
+void Progress::set_values(const Values& now, v1::Heartbeat* out) {
   out->set_generation(now[kGeneration]);
   out->set_phase(static_cast<v1::MemberPhase>(now[kPhase]));
   out->set_step(number(now[kStep]));
@@ -142,12 +155,7 @@ void Progress::collect(v1::Heartbeat* out) {
   out->set_weights_hash_step(number(now[kHashStep]));
   out->set_bytes_sent(now[kSent]);
   out->set_bytes_received(now[kReceived]);
-  const auto since = [&](Word w) { return number(now[w] - before[w]); };
-  out->set_steps(since(kSteps));
-  set_times(*out->mutable_times(), {since(kInput), since(kCompute), since(kWait), since(kTransfer),
-                                    since(kUpdate), since(kCheckpoint), since(kWhole)});
   told_hash_step_.store(now[kHashStep], std::memory_order_relaxed);
-  collected_ = now;
 }
 
 void Progress::collect_steps(v1::Heartbeat* out) {

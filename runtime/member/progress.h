@@ -66,6 +66,9 @@ class Progress {
   // --- heartbeat thread ---
   // Everything since the last call; `out` is overwritten.
   void collect(v1::Heartbeat* out);
+  // The present values into a heartbeat of an earlier collect(), which keeps the steps, times, records and
+  // evaluations that it brought then.
+  void refresh(v1::Heartbeat* out);
   std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
@@ -95,6 +98,7 @@ class Progress {
   Values read() const;
   template <typename Change>
   void write(Change change);
+  void set_values(const Values& now, v1::Heartbeat* out);
   void collect_steps(v1::Heartbeat* out);
   void collect_evaluations(v1::Heartbeat* out);
 

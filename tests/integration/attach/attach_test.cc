@@ -1,7 +1,9 @@
 // Members and a coordinator in one process, over real gRPC.
 
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -13,6 +15,7 @@
 
 #include "base/text.h"
 #include "controller/coordinator/server.h"
+#include "proto/paceline/v1/coordinator.grpc.pb.h"
 #include "runtime/member/membership.h"
 #include "runtime/member/stream.h"
 #include "tests/support/fake_clock.h"
@@ -324,8 +327,8 @@ TEST_F(AttachTest, SixtyFourMembersAtOnce) {
   EXPECT_TRUE(watcher_.wait([&] { return watcher_.views_.size() == 1; }));
 }
 
-// Nearly every stream is ended while its Hello is on the way. Such a Hello makes nobody a member: a member whose
-// stream ends at once would be named dead, and end the job.
+// Nearly every stream is ended while its Hello is on the way. Such a Hello makes nobody a member: a member
+// whose stream ends at once would be named dead, and end the job.
 TEST_F(AttachTest, AHelloAtTheMomentOfItsTimeoutMakesNoMember) {
   constexpr int kStreams = 64;
   start(0, kStreams, 10s, 1ns);
@@ -387,6 +390,74 @@ TEST_F(AttachTest, WithoutACoordinatorTheMembershipEnds) {
   const absl::Status gone = (*member)->wait_view(Generation{1}, soon()).status();
   EXPECT_EQ(gone.code(), absl::StatusCode::kUnavailable) << std::string(gone.message());
   EXPECT_EQ((*member)->status(), gone);
+}
+
+// A coordinator that ends its first two streams instead of taking records.
+class Forgetful final : public v1::Coordinator::Service {
+ public:
+  grpc::Status Attach(grpc::ServerContext*,
+                      grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::MemberMessage>* stream) override {
+    v1::MemberMessage message;
+    if (!stream->Read(&message) || !message.has_hello()) return grpc::Status::CANCELLED;
+    const int number = ++streams_;
+    v1::CoordinatorMessage welcome, taken;
+    welcome.mutable_welcome()->set_heartbeat_interval_ms(10);
+    welcome.mutable_welcome()->set_reattach_limit_ms(20'000);
+    stream->Write(welcome);
+    while (stream->Read(&message)) {
+      if (message.has_checkpoint() && number == 3) checkpoints_.insert(message.checkpoint().step());
+      if (!message.has_heartbeat()) continue;
+      if (number < 3 && message.heartbeat().records_size() > 0) return grpc::Status::CANCELLED;
+      for (const v1::StepRecord& record : message.heartbeat().records()) {
+        if (message.heartbeat().number() > taken_) steps_.push_back(record.step());
+      }
+      taken_ = std::max(taken_, message.heartbeat().number());
+      taken.mutable_taken()->set_heartbeat(taken_);
+      stream->Write(taken);
+    }
+    return grpc::Status::OK;
+  }
+  // Once the server has shut down.
+  std::vector<Step> steps_;
+  std::set<Step> checkpoints_;
+  std::uint64_t taken_ = 0;
+  std::atomic<int> streams_{0};
+};
+
+TEST_F(AttachTest, WhatABrokenStreamHadOnTheWayIsSentAgainOnTheNext) {
+  Forgetful forgetful;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&forgetful);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  member::Environment environment;
+  environment.coordinator = str_cat("127.0.0.1:", port);
+  environment.job = "default/digits";
+  environment.pod = environment.pod_uid = "pod";
+  environment.token = kToken;
+  auto member = attach(environment, clock_);
+  ASSERT_TRUE(member.ok()) << std::string(member.status().message());
+  std::vector<Step> applied;
+  v1::CheckpointResult checkpoint;
+  checkpoint.set_step(3);
+  (*member)->report_checkpoint(checkpoint);
+  // At most 100 steps in the time of a stream, so that none are thinned out.
+  const Deadline limit = soon();
+  for (Step step = 1; forgetful.streams_ < 3 && !limit.expired(clock_.now()); ++step) {
+    applied.push_back(step);
+    (*member)->progress().step_applied({step, step, {}, 0, 0, true, 0.5, 0.1, step});
+    const int seen = forgetful.streams_;
+    while (step % 100 == 0 && seen < 3 && seen == forgetful.streams_ && !limit.expired(clock_.now()))
+      std::this_thread::yield();
+  }
+  EXPECT_TRUE((*member)->leave({}, soon()).ok());
+  member->reset();
+  server->Shutdown();
+  EXPECT_EQ(forgetful.streams_, 3);
+  EXPECT_EQ(forgetful.steps_, applied) << "each once, in order";
+  EXPECT_EQ(forgetful.checkpoints_, std::set<Step>{3});
 }
 
 TEST_F(AttachTest, NobodyListensUntilTheDeadline) {

@@ -32,7 +32,9 @@ TEST(JobProgressTest, RatesAreThoseOfTheLastSeconds) {
     for (int i = 0; i < beats; ++i) {
       now += milliseconds(200);
       step += steps_per_beat;
-      progress.rank_zero(beat(step, step * 64, steps_per_beat, 1), now, effects);
+      const v1::Heartbeat message = beat(step, step * 64, steps_per_beat, 1);
+      progress.rank_zero(message, now);
+      progress.records_of_rank_zero(message, now, effects);
     }
   };
   run(50, 2);  // 10 steps/s
@@ -52,14 +54,14 @@ TEST(JobProgressTest, TimeStandsStillAtTheEnd) {
   EXPECT_EQ(report_at(progress, TimePoint{milliseconds(5000)}).elapsed, milliseconds(700));
 }
 
-TEST(JobProgressTest, ARecordIsHandedOutOnce) {
+TEST(JobProgressTest, AStepThatIsTakenAgainGivesNoSecondRecord) {
   JobProgress progress{TimePoint{}};
   Effects effects;
   v1::Heartbeat message = beat(3, 3, 3, 1);
   for (int step = 1; step <= 3; ++step) message.add_records()->set_step(step);
   message.add_evaluations()->set_step(3);
-  progress.rank_zero(message, TimePoint{milliseconds(1)}, effects);
-  progress.rank_zero(message, TimePoint{milliseconds(2)}, effects);
+  progress.records_of_rank_zero(message, TimePoint{milliseconds(1)}, effects);
+  progress.records_of_rank_zero(message, TimePoint{milliseconds(2)}, effects);
   EXPECT_EQ(effects.steps.size(), 3u);
   EXPECT_EQ(effects.evaluations.size(), 1u);
 }

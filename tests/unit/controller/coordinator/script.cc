@@ -178,6 +178,7 @@ class Player {
   v1::Heartbeat heartbeat(const Line& line) {
     v1::Heartbeat beat;
     beat.set_generation(static_cast<std::uint64_t>(line.number("gen", generation_)));
+    beat.set_number(static_cast<std::uint64_t>(line.number("number")));
     beat.set_step(line.number("step"));
     beat.set_steps(line.number("steps"));
     beat.mutable_times()->set_step_ns(line.number("step_ms") * line.number("steps") * 1'000'000);
@@ -241,6 +242,8 @@ class Player {
         return str_cat("View ", message.view().generation(), " of ", message.view().members_size());
       case v1::CoordinatorMessage::kDrain:
         return str_cat("Drain ", message.drain().generation());
+      case v1::CoordinatorMessage::kTaken:
+        return str_cat("Taken ", message.taken().heartbeat());
       case v1::CoordinatorMessage::kEvict:
         if (message.evict().discard()) return "Evict (discard)";
         return message.evict().job_finished() ? "Evict (job finished)" : "Evict";

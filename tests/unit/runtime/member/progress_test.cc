@@ -61,6 +61,27 @@ TEST(ProgressTest, AHeartbeatSaysWhatHappenedSinceTheLast) {
   EXPECT_EQ(beat.evaluations_size(), 0);
 }
 
+TEST(ProgressTest, ARefreshedHeartbeatBringsWhatItBroughtWithTheValuesOfNow) {
+  Progress progress;
+  progress.set_phase(v1::TRAINING);
+  progress.step_applied(step(1, true));
+  v1::Heartbeat beat, next;
+  progress.collect(&beat);
+  progress.step_applied(step(2, true));
+  progress.set_phase(v1::CHECKPOINTING);
+  progress.refresh(&beat);
+  EXPECT_EQ(beat.step(), 2);
+  EXPECT_EQ(beat.phase(), v1::CHECKPOINTING);
+  EXPECT_EQ(beat.steps(), 1);
+  EXPECT_EQ(beat.times().step_ns(), 21);
+  ASSERT_EQ(beat.records_size(), 1);
+  EXPECT_EQ(beat.records(0).step(), 1);
+  progress.collect(&next);
+  EXPECT_EQ(next.steps(), 1);
+  ASSERT_EQ(next.records_size(), 1);
+  EXPECT_EQ(next.records(0).step(), 2);
+}
+
 TEST(ProgressTest, ManyStepsAreThinnedEvenlyAndTheNewestStays) {
   for (const int count : {1, 255, 256, 257, 512, 513, 1000, 4096}) {
     Progress progress;

@@ -1,0 +1,119 @@
+#pragma once
+
+// The inside of Membership, for its own files only: membership.cc (what the training thread and others call),
+// membership_thread.cc.
+//
+// One thread does everything that takes time: it opens streams, says Hello, sends heartbeats and reports,
+// runs the cancel hook. gRPC's threads only put what arrives into the shared state, and wake it.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "base/guarded.h"
+#include "base/rng.h"
+#include "runtime/member/membership.h"
+#include "runtime/member/outbox.h"
+#include "runtime/member/stream.h"
+
+namespace paceline::member {
+
+inline constexpr Duration kFirstInterval = std::chrono::milliseconds(200);  // until Welcome says otherwise
+
+class MembershipImpl final : public Membership {
+ public:
+  MembershipImpl(const Environment& environment, const Presence& presence, const MembershipOptions& options,
+                 const Clock& clock)
+      : environment_(environment),
+        presence_(presence),
+        options_(options),
+        clock_(clock),
+        member_id_(environment.member_id()),
+        jitter_(std::hash<std::string>()(member_id_), 1),
+        thread_([this](std::stop_token stop) { run(stop); }) {}
+
+  ~MembershipImpl() override { stop_thread(); }
+
+  absl::Status wait_welcome(Deadline deadline);
+
+  const v1::Welcome& welcome() const override {
+    return welcome_;
+  }  // written before wait_welcome() returns, never again
+  const std::string& member_id() const override { return member_id_; }
+  Generation draining() const override { return {draining_.load(std::memory_order_acquire)}; }
+  Progress& progress() override { return progress_; }
+  absl::Status status() const override { return state_.lock()->status; }
+
+  absl::StatusOr<v1::View> wait_view(Generation after, Deadline deadline) override;
+  void report_peer_fault(Generation generation, Step step, std::string_view peer,
+                         std::string_view reason) override;
+  void report_checkpoint(v1::CheckpointResult result) override;
+  void on_cancel(CancelHook hook) override;
+  absl::Status leave(const v1::Leaving& leaving, Deadline deadline) override;
+
+ private:
+  enum class Line : std::uint8_t { kDown, kOpening, kUp };  // no stream; Hello is sent; Welcome has come
+
+  struct State {
+    Line line = Line::kDown;
+    std::uint64_t stream = 0;    // number of the newest stream: an older one's news are old
+    bool stream_ended = false;   // and the thread hasn't seen it yet
+    absl::Status stream_status;  // how
+    bool welcomed = false;       // ever
+    Duration interval = kFirstInterval;
+    Duration reattach_limit{};  // the coordinator's; zero: ours
+    v1::View view;
+    absl::Status status;  // why the membership ended
+    std::string last_trouble;
+    Reports reports;
+    std::uint64_t taken = 0;  // the coordinator has that heartbeat and those before it
+    CancelHook hook;
+    bool hook_due = false, hook_running = false;
+    bool leaving = false;
+  };
+
+  void run(const std::stop_token& stop);
+  void wait_for_work(const std::stop_token& stop);
+  void reconnect(TimePoint now);
+  void open_stream();
+  void on_message(std::uint64_t stream, const v1::CoordinatorMessage& message);
+  void on_ended(std::uint64_t stream, const absl::Status& status);
+  void send_reports();
+  void send_heartbeat(TimePoint now);
+  void run_hook();
+  void finish(State& state, absl::Status status);
+  void stop_thread() {
+    thread_.request_stop();
+    { auto wake = state_.lock(); }
+    if (thread_.joinable()) thread_.join();
+  }
+  v1::MemberMessage hello();
+
+  const Environment environment_;
+  const Presence presence_;
+  const MembershipOptions options_;
+  const Clock& clock_;
+  const std::string member_id_;
+  v1::Welcome welcome_;
+  Progress progress_;
+  std::atomic<std::uint64_t> draining_{0};
+  mutable Guarded<State> state_;
+
+  // The thread's alone; leave()'s once the thread has ended.
+  Rng jitter_;
+  std::unique_ptr<Stream> stream_;
+  Heartbeats heartbeats_{progress_};
+  std::uint64_t streams_ = 0;
+  std::optional<TimePoint> down_since_;
+  TimePoint next_try_{}, next_beat_{};
+  Duration backoff_{};
+
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+}  // namespace paceline::member

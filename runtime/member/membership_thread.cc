@@ -1,0 +1,241 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/member/membership_impl.h"
+
+// The membership's thread, and what gRPC's threads do.
+
+namespace paceline::member {
+
+namespace {
+
+constexpr std::uint32_t kProtocolVersion = 1;
+
+// An answer that another try would only get again.
+bool is_final(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kUnimplemented:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status evicted(const v1::Evict& evict) {
+  if (evict.job_finished()) return absl::CancelledError(evict.reason());
+  return evict.discard() ? absl::DataLossError(evict.reason()) : absl::AbortedError(evict.reason());
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+}  // namespace
+
+// Stops at a stop request, and at nothing else: after the end it still runs the hook, and sends heartbeats
+// while a stream is open.
+void MembershipImpl::run(const std::stop_token& stop) {
+  next_beat_ = clock_.now();
+  while (!stop.stop_requested()) {
+    run_hook();
+    const TimePoint now = clock_.now();
+    bool up = false, over = false;
+    {
+      auto state = state_.lock();
+      if (std::exchange(state->stream_ended, false)) state->line = Line::kDown;
+      up = state->line == Line::kUp;
+      over = !state->status.ok();
+    }
+    if (!up && !over) reconnect(now);
+    if (up) {
+      down_since_.reset();
+      backoff_ = options_.first_backoff;
+      send_reports();
+      send_heartbeat(now);
+    }
+    wait_for_work(stop);
+  }
+}
+
+void MembershipImpl::wait_for_work(const std::stop_token& stop) {
+  const TimePoint now = clock_.now();
+  Duration wait = kFirstInterval;
+  Line line = Line::kDown;
+  {
+    auto state = state_.lock();
+    line = state->line;
+    wait = std::min(wait, state->interval);
+    if (line == Line::kUp) wait = std::min(wait, next_beat_ - now);
+    if (line == Line::kDown && state->status.ok()) wait = std::min(wait, next_try_ - now);
+  }
+  if (wait <= Duration::zero()) return;
+  (void)state_.lock_when(
+      [&](const State& s) {
+        return stop.stop_requested() || s.stream_ended || s.hook_due || s.line != line ||
+               (s.reports.next() != nullptr && s.line == Line::kUp);
+      },
+      wait);
+}
+
+void MembershipImpl::reconnect(TimePoint now) {
+  if (!down_since_) {
+    down_since_ = next_try_ = now;
+    backoff_ = options_.first_backoff;
+  }
+  {
+    auto state = state_.lock();
+    const Duration limit =
+        state->reattach_limit > Duration::zero() ? state->reattach_limit : options_.reattach_limit;
+    if (now - *down_since_ > limit && state->welcomed) {  // the first attach is limited by its deadline
+      return finish(*state, absl::UnavailableError(str_cat("the coordinator at ", environment_.coordinator,
+                                                           " is gone for ", format_duration(limit), ": ",
+                                                           state->last_trouble)));
+    }
+  }
+  if (now < next_try_ || state_.lock()->line != Line::kDown) return;
+  const auto random = static_cast<double>(jitter_.uniform());
+  next_try_ = now + std::chrono::duration_cast<Duration>(backoff_ * (0.5 + 0.5 * random));
+  backoff_ = std::min(2 * backoff_, options_.last_backoff);
+  open_stream();
+}
+
+void MembershipImpl::open_stream() {
+  stream_.reset();
+  const std::uint64_t number = ++streams_;
+  {
+    auto state = state_.lock();
+    state->line = Line::kOpening;
+    state->stream = number;
+    state->stream_ended = false;
+    state->reports.new_stream();
+  }
+  stream_ = Stream::open(environment_.coordinator, environment_.token,
+                         {[this, number](const v1::CoordinatorMessage& m) { on_message(number, m); },
+                          [this, number](const absl::Status& s) { on_ended(number, s); }});
+  (void)stream_->send(hello());
+}
+
+v1::MemberMessage MembershipImpl::hello() {
+  v1::MemberMessage message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello.set_protocol_version(kProtocolVersion);
+  hello.set_member_id(member_id_);
+  hello.set_job(environment_.job);
+  hello.set_role(static_cast<v1::RoleKind>(environment_.role));
+  hello.set_index(static_cast<std::uint32_t>(environment_.index));
+  hello.set_pod(environment_.pod);
+  hello.set_host(host_name());
+  hello.set_host_id(presence_.host_id);
+  hello.set_pid(getpid());
+  hello.mutable_address()->set_local_socket(presence_.local_socket);
+  for (const std::string& tcp : presence_.tcp) hello.mutable_address()->add_tcp(tcp);
+  hello.set_threads(static_cast<std::uint32_t>(std::max(0, environment_.threads)));
+  const std::uint64_t viewed = state_.lock()->view.generation();
+  hello.set_held_generation(std::max(viewed, presence_.held_generation.value));
+  hello.set_held_step(presence_.held_step);
+  return message;
+}
+
+void MembershipImpl::on_message(std::uint64_t stream, const v1::CoordinatorMessage& message) {
+  auto state = state_.lock();
+  if (state->stream != stream) return;
+  switch (message.kind_case()) {
+    case v1::CoordinatorMessage::kWelcome:
+      state->line = Line::kUp;
+      state->interval = std::chrono::milliseconds(
+          std::clamp<std::uint32_t>(message.welcome().heartbeat_interval_ms(), 1, 10'000));
+      state->reattach_limit = std::chrono::milliseconds(message.welcome().reattach_limit_ms());
+      if (!std::exchange(state->welcomed, true)) welcome_ = message.welcome();
+      break;
+    case v1::CoordinatorMessage::kView:
+      if (message.view().generation() > state->view.generation()) state->view = message.view();
+      break;
+    case v1::CoordinatorMessage::kDrain: {
+      const std::uint64_t known = draining_.load(std::memory_order_relaxed);
+      draining_.store(std::max(known, message.drain().generation()), std::memory_order_release);
+      break;
+    }
+    case v1::CoordinatorMessage::kTaken:
+      state->taken = std::max(state->taken, message.taken().heartbeat());
+      state->reports.taken(message.taken().heartbeat());
+      break;
+    case v1::CoordinatorMessage::kEvict:
+      finish(*state, evicted(message.evict()));
+      break;
+    case v1::CoordinatorMessage::KIND_NOT_SET:
+      break;  // of a later release
+  }
+}
+
+void MembershipImpl::on_ended(std::uint64_t stream, const absl::Status& status) {
+  auto state = state_.lock();
+  if (state->stream != stream) return;
+  state->stream_ended = true;
+  state->stream_status = status;
+  state->last_trouble = status.ok() ? "the stream was closed" : std::string(status.message());
+  if (is_final(status))
+    finish(*state, with_context(status, str_cat("the coordinator at ", environment_.coordinator)));
+}
+
+void MembershipImpl::finish(State& state, absl::Status status) {
+  if (!state.status.ok()) return;
+  state.status = std::move(status);
+  state.hook_due = state.hook != nullptr && !state.leaving;
+}
+
+void MembershipImpl::send_reports() {
+  while (true) {
+    v1::MemberMessage message;
+    {
+      auto state = state_.lock();
+      const v1::MemberMessage* const next = state->reports.next();
+      if (next == nullptr) return;
+      message = *next;
+    }
+    if (!stream_->send(std::move(message))) return;
+    state_.lock()->reports.sent(heartbeats_.number());
+  }
+}
+
+// Beats fall on multiples of the interval; those that could not be sent in time are left out, not made up
+// for. While the last one is still on its way (a stopped coordinator), or not taken, the board goes on
+// collecting.
+void MembershipImpl::send_heartbeat(TimePoint now) {
+  if (now < next_beat_) return;
+  Duration interval{};
+  std::uint64_t taken = 0;
+  {
+    auto state = state_.lock();
+    interval = state->interval;
+    taken = state->taken;
+  }
+  next_beat_ += interval * ((now - next_beat_) / interval + 1);
+  if (!stream_->idle()) return;
+  v1::MemberMessage message;
+  *message.mutable_heartbeat() = heartbeats_.next(taken);
+  (void)stream_->send(std::move(message));
+}
+
+void MembershipImpl::run_hook() {
+  CancelHook hook;
+  absl::Status status;
+  {
+    auto state = state_.lock();
+    if (!std::exchange(state->hook_due, false)) return;
+    hook = std::exchange(state->hook, nullptr);
+    if (hook == nullptr) return;
+    state->hook_running = true;
+    status = state->status;
+  }
+  hook(status);
+  state_.lock()->hook_running = false;
+}
+
+}  // namespace paceline::member
