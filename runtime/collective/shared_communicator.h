@@ -55,15 +55,24 @@ class SharedCommunicator final : public CallCommunicator {
 
  private:
   void peer_lost(int rank, const std::string& how);
-  struct Operation;  // one call under way
+  struct Operation {  // one call under way
+    Call call;
+    Deadline deadline;
+    Duration waited{};
+    bool announced = false;  // this rank's publication was checked against the others'
+    std::size_t element = dtype_bytes(call.dtype);
+    int divisor = 1;
+  };
   absl::Status run(const Call& call, Deadline deadline) override;
   absl::Status dispatch(Operation& operation);
+  // The ways (shared_paths.cc).
   absl::Status one_shot(Operation& operation);
   absl::Status direct(Operation& operation);
   absl::Status staged_all_reduce(Operation& operation);
   absl::Status staged_reduce_scatter(Operation& operation);
   absl::Status staged_all_gather(Operation& operation);
   absl::Status staged_broadcast(Operation& operation);
+  void count_traffic(std::uint64_t sent, std::uint64_t received);
 
   void publish(Operation& operation, int parity);
   absl::Status check_publications(const Operation& operation, int parity) const;
@@ -72,7 +81,6 @@ class SharedCommunicator final : public CallCommunicator {
   absl::Status find_data(const Operation& operation, int parity);
   absl::Status failure(const Operation& operation, transport::SharedGroup::Outcome outcome) const;
   absl::Status adopt_fault() const;
-  void count_traffic(std::uint64_t sent, std::uint64_t received);
 
   SharedWiring wiring_;
   const Clock& clock_;
