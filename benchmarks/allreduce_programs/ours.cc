@@ -1,6 +1,7 @@
 // bench_allreduce RANKS shm|tcp|heap ALGORITHM SOCKETS SIZE...: ranks as processes. `shm` uses registered
 // memory, `heap` shared memory with data that is not registered; ALGORITHM is auto, ring, recursive-doubling,
-// halving-doubling or direct. bench_allreduce copy: bytes per second that one core copies.
+// halving-doubling, direct, direct-whole or direct-blocks. bench_allreduce copy: bytes per second that one
+// core copies.
 
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -29,6 +30,8 @@ Algorithm parse_algorithm(const std::string& name) {
   if (name == "recursive-doubling") return Algorithm::kRecursiveDoubling;
   if (name == "halving-doubling") return Algorithm::kHalvingDoubling;
   if (name == "direct") return Algorithm::kDirect;
+  if (name == "direct-whole") return Algorithm::kDirectWhole;
+  if (name == "direct-blocks") return Algorithm::kDirectBlocks;
   return Algorithm::kAuto;
 }
 

@@ -32,7 +32,15 @@
 namespace paceline::collective {
 
 enum class ReduceOp : std::uint8_t { kSum = 0, kMean = 1, kMin = 2, kMax = 3 };
-enum class Algorithm : std::uint8_t { kAuto = 0, kRing, kRecursiveDoubling, kHalvingDoubling, kDirect };
+enum class Algorithm : std::uint8_t {
+  kAuto = 0,
+  kRing,
+  kRecursiveDoubling,
+  kHalvingDoubling,
+  kDirect,       // the better of the next two, by size
+  kDirectWhole,  // this and the next are for measuring: a job can't ask for them
+  kDirectBlocks,
+};
 
 // Monotonic, since the communicator was made. "Sent" counts payload bytes that left this rank for a peer,
 // whether by a socket or by a peer reading this rank's registered memory; headers are apart.

@@ -10,7 +10,8 @@ struct Row {
   std::size_t blocks;  // up to so many: direct by blocks; above: ring
 };
 
-// TCP, loopback.
+// TCP, loopback. The rows of 4 ranks and more are estimates from runs with more ranks than cores;
+// `benchmarks/allreduce --tune --ranks 4 8 16` prints what is measured.
 constexpr Row kRows[] = {
     {2, std::size_t{16} << 10, std::size_t{1} << 20},
     {4, std::size_t{8} << 10, kMaxBytes},
@@ -38,6 +39,10 @@ Method stream_method(const Call& call, int world_size) {
     case Algorithm::kDirect:
       if (!mesh) return Method::kRing;  // not every pair is linked
       return call.bytes() <= row->whole ? Method::kDirectWhole : Method::kDirectBlocks;
+    case Algorithm::kDirectWhole:
+      return mesh ? Method::kDirectWhole : Method::kRing;
+    case Algorithm::kDirectBlocks:
+      return mesh ? Method::kDirectBlocks : Method::kRing;
     case Algorithm::kAuto:
       break;
   }

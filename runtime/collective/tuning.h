@@ -1,7 +1,7 @@
 #pragma once
 
-// Which algorithm for which message: measured by `benchmarks/allreduce --tune` on 2 cores. Pure data and
-// choice.
+// Which algorithm for which message: `benchmarks/allreduce --tune` measures all and prints the rows. Pure
+// data and choice.
 
 #include <cstddef>
 

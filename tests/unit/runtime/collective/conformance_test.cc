@@ -142,8 +142,8 @@ TEST_P(Conformance, LargeAllReduceTwiceTheSame) {
 TEST_P(Conformance, EveryAlgorithm) {
   World world(medium(), world_size());
   ASSERT_EQ(world.size(), world_size());
-  for (Algorithm algorithm :
-       {Algorithm::kRing, Algorithm::kRecursiveDoubling, Algorithm::kHalvingDoubling, Algorithm::kDirect}) {
+  for (Algorithm algorithm : {Algorithm::kRing, Algorithm::kRecursiveDoubling, Algorithm::kHalvingDoubling,
+                              Algorithm::kDirect, Algorithm::kDirectWhole, Algorithm::kDirectBlocks}) {
     for (std::size_t count :
          {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{997}, std::size_t{70'001}}) {
       for (DType dtype : {DType::kI64, DType::kF16}) {
