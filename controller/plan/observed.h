@@ -82,7 +82,10 @@ struct Limits {
   int largest_batch = 64;
   int create_failures = 5;  // in a row, then the job fails; 0: never, it is tried again and again
   Duration stop_grace = std::chrono::seconds(10);
-  Duration failure_grace = std::chrono::seconds(1);    // for the pods that are left when a job has failed
+  Duration failure_grace = std::chrono::seconds(1);  // for the pods that are left when a job has failed
+  // For the leader's pod, which may be writing a checkpoint or begin to: it ends by itself, as soon as it
+  // can.
+  Duration save_grace = std::chrono::seconds(310);
   Duration finish_grace = std::chrono::seconds(10);    // for pods that stay although the job has finished
   Duration attach_timeout = std::chrono::seconds(60);  // a running pod that does not join by then has failed
   Duration verdict_grace = std::chrono::milliseconds(700);  // a pod failed: wait so long for the verdict

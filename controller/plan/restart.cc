@@ -74,8 +74,8 @@ void begin_attempt(const Observed& observed, Role role, api::RestartCause cause,
               str_cat(message, "; all members start again", when, " (attempt ", restarts.attempt, ")"), plan);
   for (const cluster::Pod& pod : observed.pods) {
     if (!api::in_ring(pod.spec.role) || pod.ended() || pod.deleting) continue;
-    plan.actions.push_back(
-        DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace, str_cat("restart: ", message)});
+    plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace_of(observed, pod, grace),
+                                     str_cat("restart: ", message)});
   }
   requeue(wait, plan);
 }

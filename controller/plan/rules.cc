@@ -51,10 +51,25 @@ bool training_finished(const Observed& observed) {
   return pod != nullptr && pod->phase == cluster::PodPhase::kSucceeded;
 }
 
+Duration grace_of(const Observed& observed, const cluster::Pod& pod, Duration grace) {
+  const Slot leader = leader_slot(observed.job);
+  if (grace == Duration::zero() || !observed.report || pod.spec.role != leader.role ||
+      pod.spec.index != leader.index) {
+    return grace;
+  }
+  const auto& culprit = observed.report->culprit;
+  if (culprit && culprit->role == leader.role && culprit->index == leader.index) return grace;
+  const bool trains = std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
+    return member.role == leader.role && member.index == leader.index && member.rank >= 0;
+  });
+  return trains ? std::max(grace, observed.limits.save_grace) : grace;
+}
+
 void delete_running_pods(const Observed& observed, Duration grace, const std::string& reason, Plan& plan) {
   for (const cluster::Pod& pod : observed.pods) {
     if (pod.ended() || (pod.deleting && grace > Duration::zero())) continue;
-    plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace, reason});
+    plan.actions.push_back(
+        DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace_of(observed, pod, grace), reason});
   }
 }
 

@@ -11,7 +11,8 @@
 //
 // Everything about the job comes from the environment and from the coordinator; --help and --version are the
 // only arguments. SIGTERM and SIGINT ask all members to stop after the same step; the process ends within
-// about five seconds even where a peer does not answer, at once at a second signal.
+// about five seconds even where a peer does not answer, sooner at a second signal, and at once at a third. A
+// checkpoint that is being written is waited for (stop_signals.h).
 
 #include "runtime/trainer/registry.h"
 

@@ -44,12 +44,13 @@ class AllReduceExchange final : public GradientExchange {
     { turns_.lock()->stopped = true; }
   }
 
-  absl::Status begin_step(Step step) override {
+  absl::Status begin_step(Step step, Duration late) override {
     PL_RETURN_IF_ERROR(communicator_.closed());
     auto turns = turns_.lock();
     PL_RETURN_IF_ERROR(turns->error);
     turns->ready.reset();
     turns->started = 0;
+    late_ = late;
     step_ = step;
     at_begin_ = communicator_.counters();
     return absl::OkStatus();
@@ -95,7 +96,7 @@ class AllReduceExchange final : public GradientExchange {
     return named;
   }
 
-  Deadline bucket_deadline() const { return Deadline::after(clock_.now(), timeout_); }
+  Deadline bucket_deadline() const { return Deadline::after(clock_.now(), timeout_ + late_.load()); }
 
   void give_back(const absl::Status& status) {
     auto turns = turns_.lock();
@@ -187,6 +188,7 @@ class AllReduceExchange final : public GradientExchange {
   const collective::Algorithm algorithm_;
   const std::vector<Bucket> buckets_;
   std::atomic<Step> step_{0};
+  std::atomic<Duration> late_{};
   // The training thread's.
   collective::Counters at_begin_;
   ExchangeTimes times_;

@@ -4,7 +4,7 @@
 // join it later).
 //
 // Use, once per step, by the training thread:
-//   begin_step(step)
+//   begin_step(step, late)
 //   range_ready(begin, end)      as back-propagation finishes parts of the flat gradient, last layers first
 //   finish(deadline)             returns when all ranges hold the sum over all members
 // The gradient vector lives in registered memory that the caller allocated and gave at construction. Between
@@ -32,7 +32,8 @@ struct ExchangeTimes {
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
-  virtual absl::Status begin_step(Step step) = 0;
+  // `late`: how much longer than the collective's timeout the peers may take to come (rank 0 saves).
+  virtual absl::Status begin_step(Step step, Duration late) = 0;
   // Elements [begin, end) of the flat gradient are final. Ranges of a step are disjoint and cover it by the
   // time of finish().
   virtual absl::Status range_ready(std::size_t begin, std::size_t end) = 0;

@@ -1,8 +1,8 @@
 #pragma once
 
 // The floats behind the gradient, which are summed over all members by the same exchange: so that the global
-// loss and the wishes to stop or to drain cost no collective of their own, and all members see the same after
-// the same step. Pure.
+// loss and the wishes to stop, drain or save cost no collective of their own, and all members see the same
+// after the same step. Pure.
 
 #include <span>
 
@@ -24,10 +24,11 @@ inline void write_controls(const Controls& controls, std::span<float> out) {
   out[0] = static_cast<float>(controls.loss_sum);
   out[1] = controls.wishes.stop ? 1.0F : 0.0F;
   out[2] = controls.wishes.drain ? 1.0F : 0.0F;
+  out[3] = controls.wishes.save ? 1.0F : 0.0F;
 }
 
 inline Controls read_controls(std::span<const float> sums) {
-  return {static_cast<double>(sums[0]), {sums[1] > 0, sums[2] > 0}};
+  return {static_cast<double>(sums[0]), {sums[1] > 0, sums[2] > 0, sums[3] > 0}};
 }
 
 }  // namespace paceline::trainer

@@ -52,54 +52,57 @@ Decision StepMachine::aligned(Step step, TimePoint now) {
   saved_step_ = step;  // what it came from: the seed, a checkpoint, or a peer
   saved_at_ = now;
   if (!last_step()) return decide(Todo::kStep, "all members hold the same state");
-  return after_step(now);
+  return after_step();
 }
 
-Decision StepMachine::applied(const Agreement& agreed, TimePoint now) {
+Decision StepMachine::applied(const Agreement& agreed) {
   ++step_;
   agreed_ = agreed;
-  return after_step(now);
+  return after_step();
 }
 
-Decision StepMachine::after_step(TimePoint now) {
+Decision StepMachine::after_step() {
   if (agreed_.stop) {
     ending_ = Ending::kStopped;
-    return after_evaluation(now);
+    return after_evaluation();
   }
   if (plan_.evaluates && last_step()) return decide(Todo::kEvaluate, "the last step is applied");
   if (plan_.evaluates && plan_.evaluate_every > 0 && step_ % plan_.evaluate_every == 0) {
     return decide(Todo::kEvaluate, "an evaluation is due");
   }
-  return after_evaluation(now);
+  return after_evaluation();
 }
 
-Decision StepMachine::evaluated(double loss, double accuracy, TimePoint now) {
+Decision StepMachine::evaluated(double loss, double accuracy) {
   if (plan_.target.has_value()) {
     const Target& target = *plan_.target;
     target_reached_ =
         target.metric == TargetMetric::kAccuracy ? accuracy >= target.value : loss <= target.value;
   }
-  return after_evaluation(now);
+  return after_evaluation();
 }
 
-Decision StepMachine::after_evaluation(TimePoint now) {
+Decision StepMachine::after_evaluation() {
   if (ending_ == Ending::kNone && (target_reached_ || last_step())) ending_ = Ending::kFinished;
-  const auto due = checkpoint_reason(now);
+  const auto due = checkpoint_reason();
   if (due.has_value()) return decide(Todo::kCheckpoint, *due);
   return after_checkpoint();
 }
 
-std::optional<std::string_view> StepMachine::checkpoint_reason(TimePoint now) const {
+std::optional<std::string_view> StepMachine::checkpoint_reason() const {
   if (rank_ != 0 || !plan_.saves || step_ == saved_step_) return std::nullopt;
   const bool regular = plan_.checkpoint_every > 0 || plan_.checkpoint_time > Duration::zero();
   if (ending_ == Ending::kStopped) return "the job stops";
   if (ending_ == Ending::kFinished && regular) return "training is finished";
   if (agreed_.drain) return "the view is drained";
-  if (plan_.checkpoint_every > 0 && step_ % plan_.checkpoint_every == 0) return "everySteps";
-  if (plan_.checkpoint_time > Duration::zero() && now - saved_at_ >= plan_.checkpoint_time) {
-    return "everySeconds";
-  }
-  return std::nullopt;
+  if (!agreed_.save) return std::nullopt;
+  return falls_on(step_) ? "everySteps" : "everySeconds";
+}
+
+bool StepMachine::wants_save(TimePoint now) const {
+  if (rank_ != 0 || !plan_.saves) return false;
+  const bool late = plan_.checkpoint_time > Duration::zero() && now - saved_at_ >= plan_.checkpoint_time;
+  return falls_on(step_ + 1) || late;
 }
 
 Decision StepMachine::checkpointed(TimePoint now) {

@@ -45,6 +45,7 @@ struct StepPlan {
 struct Agreement {
   bool stop = false;   // somebody was asked to stop
   bool drain = false;  // somebody was told to wait for the next view
+  bool save = false;   // rank 0 saves after this step: the others wait for it longer than for a step
 };
 
 enum class Todo : std::uint8_t {
@@ -83,14 +84,16 @@ class StepMachine {
   Step step() const { return step_; }  // applied so far
   Ending ending() const { return ending_; }
   bool target_reached() const { return target_reached_; }
+  // Whether a checkpoint is due after the step that begins now. Rank 0's wish; it comes back in applied().
+  bool wants_save(TimePoint now) const;
   const StepPlan& plan() const { return plan_; }
 
   Decision prepared(const StepPlan& plan);
   Decision viewed(int rank);
   // All members hold the state after `step` steps.
   Decision aligned(Step step, TimePoint now);
-  Decision applied(const Agreement& agreed, TimePoint now);
-  Decision evaluated(double loss, double accuracy, TimePoint now);
+  Decision applied(const Agreement& agreed);
+  Decision evaluated(double loss, double accuracy);
   Decision checkpointed(TimePoint now);
   Decision model_written();
   Decision left();
@@ -111,10 +114,13 @@ class StepMachine {
 
  private:
   Decision decide(Todo todo, std::string_view reason);
-  Decision after_step(TimePoint now);
-  Decision after_evaluation(TimePoint now);
+  Decision after_step();
+  Decision after_evaluation();
   Decision after_checkpoint();
-  std::optional<std::string_view> checkpoint_reason(TimePoint now) const;
+  std::optional<std::string_view> checkpoint_reason() const;
+  bool falls_on(Step step) const {  // everySteps
+    return plan_.checkpoint_every > 0 && step % plan_.checkpoint_every == 0;
+  }
   bool has_unsaved_steps() const {
     return rank_ == 0 && plan_.saves && saved_step_ >= 0 && step_ > saved_step_;
   }

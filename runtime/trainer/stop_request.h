@@ -3,7 +3,8 @@
 // Somebody asks this member to stop (SIGTERM, a test). Thread-safe.
 //
 // request() is a wish: the members agree on a step after which all of them stop. expire() is the end of
-// patience: whatever the training thread waits for ends at once.
+// patience: whatever the training thread waits for ends at once. What it saves meanwhile is not interrupted:
+// whoever would end the process asks saving() first.
 
 #include <atomic>
 #include <functional>
@@ -33,6 +34,19 @@ class StopRequest {
   }
   bool expired() const { return expired_.load(std::memory_order_acquire); }
 
+  // While one lives, a checkpoint or the model is being written.
+  class Saving {
+   public:
+    explicit Saving(StopRequest& request) : request_(request) { ++request_.saving_; }
+    ~Saving() { --request_.saving_; }
+    Saving(const Saving&) = delete;
+    Saving& operator=(const Saving&) = delete;
+
+   private:
+    StopRequest& request_;
+  };
+  bool saving() const { return saving_.load() > 0; }
+
   // Called by expire(), in its thread, perhaps while this returns; at once where it has expired. When this
   // returns the hook that was there before runs no more: so not from a hook.
   using Hook = std::function<void()>;
@@ -52,6 +66,7 @@ class StopRequest {
   };
   std::atomic<bool> requested_{false};
   std::atomic<bool> expired_{false};
+  std::atomic<int> saving_{0};
   Guarded<Hooks> hooks_;
 };
 

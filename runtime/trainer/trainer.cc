@@ -118,12 +118,13 @@ Duration Trainer::exchange_timeout() const {
 // ---- training ----
 
 Decision Trainer::step() {
-  const Agreement wishes{parts_.stop.requested(), parts_.membership.draining() >= group_.generation};
+  const Agreement wishes{parts_.stop.requested(), parts_.membership.draining() >= group_.generation,
+                         machine_.wants_save(now())};
   step_clock_.begin();
   const auto result = session_->step(wishes, step_clock_);
   if (!result.ok()) return on_error(result.status());
   report_step(*result);
-  return machine_.applied(result->agreed, now());
+  return machine_.applied(result->agreed);
 }
 
 void Trainer::report_step(const StepResult& result) {
@@ -171,7 +172,7 @@ Decision Trainer::evaluate() {
   report_hash();
   const auto result = evaluator_->run(*communicator(), parts_.clock, exchange_timeout());
   if (!result.ok()) return on_error(result.status());
-  const Decision decision = machine_.evaluated(result->loss, result->accuracy, now());
+  const Decision decision = machine_.evaluated(result->loss, result->accuracy);
   progress.set_phase(v1::TRAINING);
   if (group_.rank != 0) return decision;
   progress.evaluated({machine_.step(), result->loss, result->accuracy, result->samples,
@@ -184,6 +185,7 @@ Decision Trainer::evaluate() {
 
 // A checkpoint that can't be written is told and logged; training goes on without it.
 Decision Trainer::save_checkpoint() {
+  const StopRequest::Saving saving(parts_.stop);
   member::Progress& progress = parts_.membership.progress();
   progress.set_phase(v1::CHECKPOINTING);
   report_hash();
@@ -218,6 +220,7 @@ Decision Trainer::save_checkpoint() {
 // ---- the end ----
 
 Decision Trainer::write_model() {
+  const StopRequest::Saving saving(parts_.stop);
   report_hash();
   if (spec_.checkpoint().model_directory().empty()) return machine_.model_written();
   auto path = replica_->write_model(spec_.checkpoint().model_directory());

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/data/ledger.h"
+#include "runtime/trainer/limits.h"
 #include "runtime/trainer/plan.h"
 #include "runtime/trainer/trainer.h"
 
@@ -13,7 +14,6 @@ namespace paceline::trainer {
 namespace {
 
 constexpr Duration kFormingLimit = std::chrono::minutes(10);    // for the first and every next view
-constexpr Duration kConnectLimit = std::chrono::seconds(60);    // for peers that still load their data
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
 
 }  // namespace
@@ -92,12 +92,12 @@ Decision Trainer::enter(absl::StatusOr<v1::View> view, const std::string& late) 
 }
 
 absl::Status Trainer::connect() {
-  PL_ASSIGN_OR_RETURN(auto made, parts_.fabric.connect(group_, Deadline::after(now(), kConnectLimit)));
+  PL_ASSIGN_OR_RETURN(auto made, parts_.fabric.connect(group_, Deadline::after(now(), kLoadLimit)));
   adopt(std::move(made));
   return absl::OkStatus();
 }
 
-// Rank 0 reads, before the members hold a state; the others get it from rank 0.
+// Rank 0 reads, before the members hold a state, while the others wait in align(): they get it from rank 0.
 absl::Status Trainer::resume() {
   const std::string& folder = spec_.checkpoint().directory();
   if (aligned_ || group_.rank != 0 || folder.empty()) return absl::OkStatus();
@@ -152,16 +152,15 @@ absl::Status Trainer::open_session() {
 }
 
 Decision Trainer::align() {
-  absl::Status status = resume();
+  absl::Status status = connect();
+  if (!status.ok()) return on_error(status);
+  status = resume();
   if (!status.ok()) {
     outcome_.configuration = status.code() == absl::StatusCode::kInvalidArgument;
     outcome_.error = status;
     return machine_.failed();
   }
-  status = connect();
-  if (status.ok()) {
-    status = replica_->align(*communicator(), Deadline::after(now(), kConnectLimit));
-  }
+  status = replica_->align(*communicator(), Deadline::after(now(), kLoadLimit));
   if (status.ok()) status = open_session();
   if (!status.ok()) return on_error(status);
   aligned_ = true;

@@ -8,6 +8,7 @@
 #include "runtime/exchange/exchanges.h"
 #include "runtime/optimizer/schedule.h"
 #include "runtime/trainer/batch.h"
+#include "runtime/trainer/limits.h"
 #include "runtime/trainer/plan.h"
 
 namespace paceline::trainer {
@@ -108,7 +109,8 @@ void ViewSession::start_input() {
 }
 
 absl::StatusOr<StepResult> ViewSession::step(const Agreement& wishes, member::StepClock& clock) {
-  PL_RETURN_IF_ERROR(exchange_->begin_step(parts_.replica.step()));
+  const Duration late = rank_zero_saves_ ? kSaveLimit : Duration::zero();
+  PL_RETURN_IF_ERROR(exchange_->begin_step(parts_.replica.step(), late));
   ready_status_ = absl::OkStatus();
   if (input_ == nullptr) {
     auto part = clock.part(StepPart::kCompute);
@@ -127,12 +129,13 @@ absl::StatusOr<StepResult> ViewSession::step(const Agreement& wishes, member::St
   StepResult result;
   {
     auto part = clock.part(StepPart::kWait);
-    PL_RETURN_IF_ERROR(exchange_->finish(Deadline::after(parts_.clock.now(), timeout_)));
+    PL_RETURN_IF_ERROR(exchange_->finish(Deadline::after(parts_.clock.now(), timeout_ + late)));
     result.exchange = exchange_->last_times();
     clock.move(StepPart::kWait, StepPart::kTransfer, result.exchange.transfer);
   }
   auto part = clock.part(StepPart::kUpdate);
   PL_RETURN_IF_ERROR(update(result));
+  rank_zero_saves_ = result.agreed.save;
   return result;
 }
 

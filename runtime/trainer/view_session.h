@@ -81,6 +81,7 @@ class ViewSession {
   tensor::Program::OnReady on_ready_;
   const tensor::Program::OnReady not_yet_;  // null: more passes follow
   absl::Status ready_status_;               // of the ranges declared in this step
+  bool rank_zero_saves_ = false;            // since the last step
 };
 
 }  // namespace paceline::trainer

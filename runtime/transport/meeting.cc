@@ -119,10 +119,12 @@ absl::Status MeetingPoint::call(const MeetingPlan& plan, const MeetingPeer& peer
 
 absl::StatusOr<UniqueFd> MeetingPoint::call_once(const MeetingPlan& plan, const MeetingPeer& peer,
                                                  int channel, MetPeer& met, Deadline deadline) {
+  // A member that still reads its data listens, but does not answer yet: that wait is the caller's to limit.
+  const Deadline dial(std::min(deadline.at(), clock_.now() + kDial));
   absl::StatusOr<UniqueFd> fd = absl::InvalidArgumentError("no address is known");
   for (const std::string& address : peer.addresses) {
-    fd = plan.local ? connect_local(address, clock_, deadline, cancelled_.get())
-                    : connect_tcp(address, clock_, deadline, cancelled_.get());
+    fd = plan.local ? connect_local(address, clock_, dial, cancelled_.get())
+                    : connect_tcp(address, clock_, dial, cancelled_.get());
     if (fd.ok()) break;
   }
   PL_RETURN_IF_ERROR(fd.status());

@@ -69,6 +69,7 @@ class MeetingPoint {
   static constexpr std::size_t kMaxEarly = 256;
   static constexpr std::size_t kMaxRefusals = 32;
   static constexpr Duration kHearing = std::chrono::seconds(2);
+  static constexpr Duration kDial = std::chrono::seconds(60);  // for a connection, before anybody answers
   static constexpr int kMaxShort = 40;
   static constexpr Duration kShortPause = std::chrono::milliseconds(50);  // after each of them
 

@@ -3,6 +3,7 @@
 // A job whose members are threads of the test: scripted memberships, a fabric that connects in-process
 // communicators. No coordinator, no sockets.
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -48,12 +49,15 @@ class ThreadFabric final : public collective::Fabric {
   transport::Arena& arena() override { return *arena_; }
   absl::StatusOr<std::unique_ptr<collective::Communicator>> connect(const collective::Group& group,
                                                                     Deadline) override {
+    connected_ = true;
     return meeting_.take(group.generation, static_cast<int>(group.members.size()), group.rank);
   }
   void cancel_connects() override {}  // nobody ever waits
+  bool connected() const { return connected_; }
 
  private:
   MeetingPoint& meeting_;
+  std::atomic<bool> connected_{false};
   collective::Address address_;
   std::unique_ptr<transport::Arena> arena_;
 };

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
+
 #include "controller/plan/rules.h"
 #include "tests/unit/controller/plan/world.h"
 
@@ -85,7 +88,8 @@ TEST(PlanTest, StoppingDeletesInOrderThenAtOnce) {
   Plan made = plan(world);
   auto deleted = actions_of<DeletePod>(made);
   ASSERT_THAT(deleted, SizeIs(3));
-  EXPECT_EQ(deleted[0].grace, world.limits.stop_grace);
+  EXPECT_EQ(deleted[0].grace, world.limits.save_grace) << "the chief saves";
+  EXPECT_EQ(deleted[1].grace, world.limits.stop_grace);
   EXPECT_FALSE(deleted[0].uid.empty());
   EXPECT_EQ(made.status.phase, api::Phase::kFailed);
   EXPECT_EQ(made.status.reason, "Stopped");
@@ -143,6 +147,31 @@ TEST(PlanTest, TheDeadline) {
 }
 
 // ---- failure
+
+TEST(PlanTest, TheLeaderHasTimeToSaveUnlessItIsToBlameOrTrainsNot) {
+  const auto graces = [](const std::function<void(Observed&)>& change) {
+    Observed world = make_running_world(1, 2);
+    kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, world.limits.verdict_grace);
+    change(world);
+    std::map<std::string, Duration> by_pod;
+    for (const DeletePod& deleted : actions_of<DeletePod>(plan(world))) by_pod[deleted.name] = deleted.grace;
+    return by_pod;
+  };
+  const Limits limits;
+  const auto chief = [&](const std::function<void(Observed&)>& change) {
+    return graces(change).at("fashion-chief-0-0");
+  };
+  EXPECT_EQ(chief([](Observed&) {}), limits.save_grace);
+  EXPECT_EQ(graces([](Observed&) {}).at("fashion-worker-0-0"), limits.failure_grace);
+  EXPECT_EQ(chief([](Observed& world) { world.report->members[0].rank = -1; }), limits.failure_grace);
+  EXPECT_EQ(chief([](Observed& world) { world.report.reset(); }), limits.failure_grace);
+  EXPECT_EQ(chief([](Observed& world) {
+              world.report->culprit = Culprit{};
+              world.report->culprit->role = Role::kChief;
+              world.report->culprit->kind = CulpritKind::kFrozen;
+            }),
+            limits.failure_grace);
+}
 
 TEST(PlanTest, AKilledPodFailsTheJobWhenNoVerdictComes) {
   Observed world = make_running_world(1, 2);

@@ -263,7 +263,8 @@ TEST(SuspendTest, ThePodsLeaveAndANewAttemptComesBack) {
   EXPECT_THAT(true_conditions(made.status), ElementsAre("Created", "Suspended"));
   EXPECT_EQ(made.status.start_time, std::nullopt);
   ASSERT_THAT(actions_of<DeletePod>(made), SizeIs(3));
-  EXPECT_EQ(actions_of<DeletePod>(made)[0].grace, world.limits.stop_grace);
+  EXPECT_EQ(actions_of<DeletePod>(made)[0].grace, world.limits.save_grace) << "the chief saves";
+  EXPECT_EQ(actions_of<DeletePod>(made)[1].grace, world.limits.stop_grace);
   EXPECT_EQ(made.status.replica_statuses[1].active, 2);
   settle(world);
   EXPECT_THAT(world.pods, IsEmpty());

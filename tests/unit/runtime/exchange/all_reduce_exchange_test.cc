@@ -52,7 +52,7 @@ std::vector<std::vector<float>> run_steps(int world, std::size_t elements, const
       Rng values(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(rank));
       Rng cuts(static_cast<std::uint64_t>(step + 10), static_cast<std::uint64_t>(rank));
       for (float& g : gradient) g = values.normal();
-      ASSERT_TRUE((*exchange)->begin_step(step).ok());
+      ASSERT_TRUE((*exchange)->begin_step(step, {}).ok());
       for (std::size_t end = elements; end > 0;) {
         const std::size_t begin = end - std::min<std::size_t>(end, 1 + cuts.below(elements / 3 + 1));
         ASSERT_TRUE((*exchange)->range_ready(begin, end).ok());
@@ -137,7 +137,7 @@ TEST(AllReduceExchange, ReducesWhileTheCallerIsStillComputing) {
   recorder.called_ = &two;
   auto exchange = make_exchange(kAllReduce, spec_of(64, true), recorder, gradient, kClock);
   ASSERT_TRUE(exchange.ok());
-  ASSERT_TRUE((*exchange)->begin_step(0).ok());
+  ASSERT_TRUE((*exchange)->begin_step(0, {}).ok());
   ASSERT_TRUE((*exchange)->range_ready(32, 64).ok());
   two.wait();  // both complete buckets are reduced before the rest is declared
   recorder.called_ = nullptr;
@@ -158,7 +158,7 @@ TEST(AllReduceExchange, OneBucketOrNoOverlapIsReducedByTheCaller) {
     Recorder recorder;
     auto exchange = make_exchange(kAllReduce, spec_of(bytes, overlap), recorder, gradient, kClock);
     ASSERT_TRUE(exchange.ok());
-    ASSERT_TRUE((*exchange)->begin_step(0).ok());
+    ASSERT_TRUE((*exchange)->begin_step(0, {}).ok());
     ASSERT_TRUE((*exchange)->range_ready(0, 64).ok());
     ASSERT_TRUE((*exchange)->finish(soon()).ok());
     for (const auto& call : recorder.calls()) EXPECT_EQ(call.thread, std::this_thread::get_id());
@@ -170,7 +170,7 @@ TEST(AllReduceExchange, AnIncompleteStepIsRefused) {
   std::vector<float> gradient(64, 1);
   Recorder recorder;
   auto exchange = make_exchange(kAllReduce, spec_of(64, true), recorder, gradient, kClock);
-  ASSERT_TRUE((*exchange)->begin_step(7).ok());
+  ASSERT_TRUE((*exchange)->begin_step(7, {}).ok());
   ASSERT_TRUE((*exchange)->range_ready(0, 60).ok());
   const absl::Status status = (*exchange)->finish(soon());
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -181,13 +181,13 @@ TEST(AllReduceExchange, CloseEndsAFinishThatWaitsForAPeerAndTheErrorStays) {
   auto group = collective::make_in_process_group(2, Generation{1}, kClock);
   std::vector<float> gradient(4096, 1);
   auto exchange = make_exchange(kAllReduce, spec_of(1024, true), *group[0], gradient, kClock);
-  ASSERT_TRUE((*exchange)->begin_step(0).ok());
+  ASSERT_TRUE((*exchange)->begin_step(0, {}).ok());
   ASSERT_TRUE((*exchange)->range_ready(0, 4096).ok());
   std::jthread closer([&] { (*exchange)->close(absl::AbortedError("evicted: worker-1 is gone")); });
   const absl::Status status = (*exchange)->finish(soon());
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("worker-1 is gone"));
-  EXPECT_EQ((*exchange)->begin_step(1).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ((*exchange)->begin_step(1, {}).code(), absl::StatusCode::kAborted);
 }
 
 TEST(MakeExchange, NamesTheFieldThatIsWrong) {

@@ -96,12 +96,13 @@ TEST(WeightsHash, SeesEverySingleBitAndTheOrder) {
 TEST(ControlsBehindTheGradient, SumUp) {
   std::vector<float> one(kControls, 9), other(kControls, 9);
   write_controls({1234.125, {.stop = true}}, one);
-  write_controls({0.0625, {}}, other);
+  write_controls({0.0625, {.save = true}}, other);
   for (std::size_t i = 0; i < kControls; ++i) one[i] += other[i];
   const Controls sums = read_controls(one);
   EXPECT_DOUBLE_EQ(sums.loss_sum, 1234.1875);
   EXPECT_TRUE(sums.wishes.stop);
   EXPECT_FALSE(sums.wishes.drain);
+  EXPECT_TRUE(sums.wishes.save);
 }
 
 }  // namespace

@@ -41,10 +41,10 @@ std::vector<std::string> transcript(StepMachine& machine, const StepPlan& plan, 
         machine.aligned(0, at(seconds));
         break;
       case Todo::kStep:
-        machine.applied({}, at(++seconds));
+        machine.applied({.save = machine.wants_save(at(seconds++))});
         break;
       case Todo::kEvaluate:
-        machine.evaluated(1.0, accuracy, at(seconds));
+        machine.evaluated(1.0, accuracy);
         break;
       case Todo::kCheckpoint:
         machine.checkpointed(at(seconds));
@@ -61,6 +61,15 @@ std::vector<std::string> transcript(StepMachine& machine, const StepPlan& plan, 
     }
   }
   return lines;
+}
+
+// In a view, at step `step`.
+StepMachine training(const StepPlan& plan, int rank, Step step) {
+  StepMachine machine;
+  machine.prepared(plan);
+  machine.viewed(rank);
+  machine.aligned(step, at(0));
+  return machine;
 }
 
 TEST(StepMachine, Rank0OfAPlainRun) {
@@ -100,8 +109,21 @@ TEST(StepMachine, SavesByTime) {
   StepMachine machine;
   EXPECT_THAT(
       transcript(machine, plan, 0),
-      ElementsAre("Prepare 0", "WaitForView 0", "Align 0", "Step 0", "Step 1", "Step 2", "Checkpoint 3",
-                  "Step 3", "Step 4", "Step 5", "Checkpoint 6", "WriteModel 6", "Leave 6", "Exit 6"));
+      ElementsAre("Prepare 0", "WaitForView 0", "Align 0", "Step 0", "Step 1", "Step 2", "Step 3",
+                  "Checkpoint 4", "Step 4", "Step 5", "Checkpoint 6", "WriteModel 6", "Leave 6", "Exit 6"));
+}
+
+TEST(StepMachine, ASaveIsAnnouncedBeforeItsStepByRank0Alone) {
+  StepPlan plan = plan_of(10);
+  plan.saves = true;
+  plan.checkpoint_every = 4;
+  plan.checkpoint_time = std::chrono::seconds(30);
+  EXPECT_FALSE(training(plan, 0, 2).wants_save(at(29)));
+  EXPECT_TRUE(training(plan, 0, 2).wants_save(at(30))) << "everySeconds";
+  EXPECT_TRUE(training(plan, 0, 3).wants_save(at(1))) << "everySteps";
+  EXPECT_FALSE(training(plan, 1, 3).wants_save(at(100)));
+  plan.saves = false;
+  EXPECT_FALSE(training(plan, 0, 3).wants_save(at(100)));
 }
 
 TEST(StepMachine, ATargetEndsTheJob) {
@@ -125,19 +147,10 @@ TEST(StepMachine, ATargetEndsTheJob) {
     machine.prepared(plan);
     machine.viewed(0);
     machine.aligned(0, at(0));
-    ASSERT_EQ(machine.applied({}, at(1)).todo, Todo::kEvaluate);
-    EXPECT_EQ(machine.evaluated(c.loss, c.accuracy, at(1)).todo, c.reached ? Todo::kWriteModel : Todo::kStep);
+    ASSERT_EQ(machine.applied({}).todo, Todo::kEvaluate);
+    EXPECT_EQ(machine.evaluated(c.loss, c.accuracy).todo, c.reached ? Todo::kWriteModel : Todo::kStep);
     EXPECT_EQ(machine.target_reached(), c.reached);
   }
-}
-
-// In a view, at step `step`.
-StepMachine training(const StepPlan& plan, int rank, Step step) {
-  StepMachine machine;
-  machine.prepared(plan);
-  machine.viewed(rank);
-  machine.aligned(step, at(0));
-  return machine;
 }
 
 TEST(StepMachine, AllStopAfterTheStepInWhichOneWishes) {
@@ -146,19 +159,19 @@ TEST(StepMachine, AllStopAfterTheStepInWhichOneWishes) {
   plan.evaluate_every = 1;
   plan.saves = true;  // though nothing regular: a stopped job can be continued
   StepMachine chief = training(plan, 0, 3), other = training(plan, 1, 3);
-  EXPECT_EQ(chief.applied({.stop = true}, at(1)).todo, Todo::kCheckpoint);
+  EXPECT_EQ(chief.applied({.stop = true}).todo, Todo::kCheckpoint);
   EXPECT_EQ(chief.checkpointed(at(1)).todo, Todo::kLeave);
-  EXPECT_EQ(other.applied({.stop = true}, at(1)).todo, Todo::kLeave);
+  EXPECT_EQ(other.applied({.stop = true}).todo, Todo::kLeave);
   EXPECT_EQ(chief.ending(), Ending::kStopped);
   EXPECT_EQ(chief.left().todo, Todo::kExit);
 }
 
 TEST(StepMachine, ADrainedViewIsLeftAtTheSameStepAndTheNextOneContinues) {
   StepMachine machine = training(plan_of(10), 1, 3);
-  EXPECT_EQ(machine.applied({.drain = true}, at(1)).todo, Todo::kWaitForView);
+  EXPECT_EQ(machine.applied({.drain = true}).todo, Todo::kWaitForView);
   EXPECT_EQ(machine.viewed(0).todo, Todo::kAlign);
   EXPECT_EQ(machine.aligned(4, at(2)).todo, Todo::kStep);
-  EXPECT_EQ(machine.applied({}, at(2)).todo, Todo::kStep) << "the old view's drain is forgotten";
+  EXPECT_EQ(machine.applied({}).todo, Todo::kStep) << "the old view's drain is forgotten";
 }
 
 TEST(StepMachine, AFailedPeerAbandonsTheStepAndTheNextViewRepeatsIt) {
@@ -183,7 +196,7 @@ TEST(StepMachine, AnEvictedRank0SavesWhatIsNotSaved) {
   StepPlan plan = plan_of(10);
   plan.saves = true;
   StepMachine machine = training(plan, 0, 3);
-  machine.applied({}, at(1));
+  machine.applied({});
   EXPECT_EQ(machine.ended(false).todo, Todo::kCheckpoint);
   EXPECT_EQ(machine.checkpointed(at(1)).todo, Todo::kLeave);
   EXPECT_EQ(machine.ending(), Ending::kEnded);
@@ -199,7 +212,7 @@ TEST(StepMachine, WeightsThatAreNotToBeTrustedAreNotSaved) {
   StepPlan plan = plan_of(10);
   plan.saves = true;
   StepMachine machine = training(plan, 0, 3);
-  machine.applied({}, at(1));
+  machine.applied({});
   EXPECT_EQ(machine.ended_in_vain().todo, Todo::kLeave);
   EXPECT_EQ(machine.ending(), Ending::kEnded);
 }
@@ -208,7 +221,7 @@ TEST(StepMachine, ARank0ThatIsStoppedAfterAnAbandonedStepSavesWhatIsNotSaved) {
   StepPlan plan = plan_of(10);
   plan.saves = true;
   StepMachine machine = training(plan, 0, 3);
-  machine.applied({}, at(1));
+  machine.applied({});
   EXPECT_EQ(machine.peer_failed().todo, Todo::kReportFault);
   EXPECT_EQ(machine.stopped().todo, Todo::kCheckpoint);
   EXPECT_EQ(machine.checkpointed(at(1)).todo, Todo::kLeave);
@@ -233,7 +246,7 @@ TEST(StepMachine, ResumingAfterTheLastStepOnlyEvaluates) {
   machine.prepared(plan);
   machine.viewed(0);
   EXPECT_EQ(machine.aligned(10, at(0)).todo, Todo::kEvaluate);
-  EXPECT_EQ(machine.evaluated(1, 0, at(0)).todo, Todo::kWriteModel);
+  EXPECT_EQ(machine.evaluated(1, 0).todo, Todo::kWriteModel);
 }
 
 TEST(StepMachine, EveryDecisionHasAReason) {

@@ -1,11 +1,17 @@
 #include "runtime/trainer/trainer.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <mutex>
+#include <thread>
 
+#include "base/unique_fd.h"
 #include "runtime/collective/fault.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/step_model.h"
@@ -173,6 +179,85 @@ TEST(Trainer, CheckpointsThatCantBeWrittenEndTheJobBeforeItsFirstStep) {
   EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
   EXPECT_EQ(job.member(0).outcome.step, 0);
   EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("no checkpoints can be written"));
+}
+
+// Rank 0's save blocks until another member gives up, or has waited for three times the exchange's limit.
+TEST(Trainer, ASaveMayTakeLongerThanAnExchange) {
+  constexpr std::int64_t kTimeoutMs = 400;
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(6, 32);
+  spec.mutable_exchange()->set_timeout_ms(kTimeoutMs);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  spec.mutable_checkpoint()->set_every_steps(4);
+  ThreadJob job(2, spec, step_workload(kTrain, 0));
+  std::promise<void> gave_up;
+  std::once_flag once;
+  job.member(1).membership->on_fault = [&](const v1::PeerFault&) {
+    std::call_once(once, [&] { gave_up.set_value(); });
+    for (int rank = 0; rank < 2; ++rank) job.member(rank).membership->end(absl::AbortedError("given up"));
+  };
+  auto given_up = gave_up.get_future();
+  job.member(0).options.hash_every = 1000;  // so that the save is the first to hash its step
+  job.member(0).options.on_hash = [&](Step step, std::uint64_t) {
+    if (step == 4) given_up.wait_for(std::chrono::milliseconds(3 * kTimeoutMs));
+  };
+  job.send_view(job.view(1, {0, 1}));
+  job.run();
+  EXPECT_TRUE(job.member(1).membership->faults().empty()) << job.member(1).membership->faults()[0].reason();
+  for (int rank = 0; rank < 2; ++rank)
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+}
+
+// Its own signal handler may not end the process meanwhile.
+TEST(Trainer, ASaveIsSeenByWhoWouldEndTheProcess) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(6, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  spec.mutable_checkpoint()->set_every_steps(4);
+  ThreadJob job(1, spec, step_workload(kTrain, 0));
+  std::map<Step, bool> saving;
+  job.member(0).options.hash_every = 5;
+  job.member(0).options.on_hash = [&](Step step, std::uint64_t) {
+    saving[step] = job.member(0).stop.saving();
+  };
+  job.send_view(job.view(1, {0}));
+  job.run();
+  EXPECT_EQ(saving, (std::map<Step, bool>{{0, false}, {4, true}, {5, false}, {6, true}}));
+  EXPECT_FALSE(job.member(0).stop.saving());
+}
+
+// The newest manifest is a pipe that nobody writes to until both members are connected.
+TEST(Trainer, ALoadThatTakesItsTimeIsWaitedForByConnectedMembers) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(8, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  spec.mutable_checkpoint()->set_every_steps(4);
+  spec.mutable_checkpoint()->set_keep(2);
+  const Hashes unbroken = train(2, spec);
+  const std::string manifest = folder.path() + "/step-000000008/manifest.json";
+  std::filesystem::remove(manifest);
+  ASSERT_EQ(::mkfifo(manifest.c_str(), 0600), 0);
+  spec.mutable_checkpoint()->set_resume(true);
+  ThreadJob job(2, spec, step_workload(kTrain, kTest));
+  job.send_view(job.view(1, {0, 1}));
+  bool connected = false;
+  std::jthread storage([&] {
+    const SystemClock clock;
+    const Deadline limit = Deadline::after(clock.now(), std::chrono::seconds(10));
+    while (!connected && !limit.expired(clock.now())) {
+      connected = job.member(0).fabric->connected() && job.member(1).fabric->connected();
+      std::this_thread::yield();
+    }
+    UniqueFd(::open(manifest.c_str(), O_WRONLY | O_CLOEXEC));
+  });
+  job.run();
+  storage.join();
+  EXPECT_TRUE(connected) << "rank 0 reads before it is connected";
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+    EXPECT_EQ(job.member(rank).hashes.begin()->first, 4);
+    EXPECT_EQ(job.member(rank).hashes.at(8), unbroken.at(8));
+  }
 }
 
 TEST(Trainer, Rank0WritesCheckpointsAndTheModelAndSaysSo) {

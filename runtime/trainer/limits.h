@@ -1,0 +1,14 @@
+#pragma once
+
+// How long one member may keep the others waiting for storage. They only end a wait for a member that lives
+// and talks, but does not go on: a dead one is seen by its links, a frozen one by its heartbeats, which come
+// from a thread of their own (docs/checkpoints.md).
+
+#include "base/clock.h"
+
+namespace paceline::trainer {
+
+inline constexpr Duration kLoadLimit = std::chrono::minutes(30);  // data, then a checkpoint
+inline constexpr Duration kSaveLimit = std::chrono::minutes(30);  // rank 0's checkpoint
+
+}  // namespace paceline::trainer
