@@ -198,7 +198,8 @@ class TemplatesTest(unittest.TestCase):
 
 class RightsTest(unittest.TestCase):
     RESOURCES = {"kPods": ("", "pods"), "kServices": ("", "services"), "kSecrets": ("", "secrets"), "kEvents": ("events.k8s.io", "events"),
-                 "kLeases": ("coordination.k8s.io", "leases"), "kTrainingJobs": ("paceline.dev", "trainingjobs")}
+                 "kPodEvents": ("", "events"), "kLeases": ("coordination.k8s.io", "leases"),
+                 "kTrainingJobs": ("paceline.dev", "trainingjobs")}
     VERBS = {"get": "get", "create": "create", "remove": "delete", "apply": "patch", "merge_patch": "patch"}
     # With blockOwnerDeletion in what it creates, it must be allowed to update the owner's finalizers where the cluster checks that.
     NOT_CALLED = {("paceline.dev", "trainingjobs/finalizers", "update")}
@@ -211,11 +212,21 @@ class RightsTest(unittest.TestCase):
             for verb, resource, rest in re.findall(r"api_\.(get|create|remove|apply|merge_patch)\(\s*(?:kube::)?(k\w+)(?=([^;]*);)", text):
                 group, plural = self.RESOURCES[resource]
                 found.add((group, plural + ("/status" if '"status"' in rest else ""), self.VERBS[verb]))
-            for resource in re.findall(r"\{(k\w+), options_?\.ns", text):   # an informer's scope
-                found |= {(*self.RESOURCES[resource], verb) for verb in ("list", "watch")}
+            for scope, rest in re.findall(r"\{(k[A-Z][a-z]\w*), ([^;]*?)\}", text):   # what is listed, and by informers watched
+                if scope in self.RESOURCES:
+                    found |= {(*self.RESOURCES[scope], verb) for verb in (("list", "watch") if re.match(r"options_?\.ns", rest) else ("list",))}
             if "api_.log(" in text:
                 found.add(("", "pods/log", "get"))
         return found
+
+    def test_every_resource_of_the_code_is_known_here(self):
+        text = (ROOT / "controller/cluster/kube/resources.h").read_text()
+        declared = dict(re.findall(r'constexpr Resource (k\w+)\{("[^"]*", "[^"]*")', text))
+        self.assertGreater(len(declared), 5)
+        self.assertLessEqual(set(declared), set(self.RESOURCES))
+        for name, words in declared.items():
+            version, plural = re.findall('"([^"]*)"', words)
+            self.assertEqual(self.RESOURCES[name], (version.split("/")[0] if "/" in version else "", plural))
 
     def test_the_table_says_what_the_code_calls(self):
         called = self.called()
