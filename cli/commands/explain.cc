@@ -17,12 +17,17 @@ namespace {
 
 // What is trained on what, ahead of the planner's decisions.
 void print_outline(const JobFile& file) {
-  const api::Training& training = file.job.spec.training;
   const std::int64_t members = std::max<std::int64_t>(1, api::member_count(file.job));
-  const std::int64_t share = training.global_batch_size / members;
   std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": " << members
-            << (members == 1 ? " member" : " members that train together")
-            << "\n  each step: " << with_commas(training.global_batch_size) << " samples, "
+            << (members == 1 ? " member" : " members that train together");
+  if (!file.job.spec.training) {
+    std::cout
+        << "\n  without spec.training: on Kubernetes the templates' own programs run, here nothing does\n\n";
+    return;
+  }
+  const api::Training& training = *file.job.spec.training;
+  const std::int64_t share = training.global_batch_size / members;
+  std::cout << "\n  each step: " << with_commas(training.global_batch_size) << " samples, "
             << with_commas(share) << (training.global_batch_size % members == 0 ? "" : " or one more")
             << " for each member\n";
   for (const std::string& input : training.data.train.inputs) {

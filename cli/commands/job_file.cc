@@ -47,8 +47,9 @@ void make_local(JobFile& file, std::ostream& notes) {
 }
 
 std::vector<std::string> missing_data_files(const JobFile& file) {
-  const api::Data& data = file.job.spec.training.data;
   std::vector<std::string> missing;
+  if (!file.job.spec.training) return missing;
+  const api::Data& data = file.job.spec.training->data;
   const auto look_at = [&](const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
       const std::string absolute = api::resolve_path(file.base_folder, path);

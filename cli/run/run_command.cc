@@ -111,6 +111,12 @@ class RunCommand {
       return absl::InvalidArgumentError("--resume continues a run under its own name: leave --name out");
     }
     PL_ASSIGN_OR_RETURN(job_, load_job_file(options_.file, std::cerr));
+    if (!job_.job.spec.training) {
+      return absl::FailedPreconditionError(
+          str_cat(job_.path,
+                  " has no spec.training: a local run is one of the native trainer; on Kubernetes "
+                  "the templates' own programs run, with `kubectl apply`"));
+    }
     make_local(job_, std::cerr);
     PL_ASSIGN_OR_RETURN(const RunStore store, session_.store());
     for (const std::string& path : {job_.path, job_.base_folder, store.state_folder()}) {
@@ -146,7 +152,7 @@ class RunCommand {
     state_.folder = run_->folder();
     state_.owner_pid = ::getpid();
     state_.created = format_wall_time(session_.clock.wall_now());
-    state_.target = target_text(job_.job.spec.training);
+    state_.target = target_text(*job_.job.spec.training);
     PL_RETURN_IF_ERROR(write_file_atomically(run_->path("job.yaml"), job_.text));
     PL_RETURN_IF_ERROR(run_->write_state(state_, true));
     PL_ASSIGN_OR_RETURN(metrics_, MetricsFile::open(run_->path("metrics.jsonl")));
@@ -283,7 +289,7 @@ class RunCommand {
     tell_failure();
     // Now the mean over the whole run, where the live view shows the last seconds.
     if (first_step_) {
-      const auto rate = mean_rate(*first_step_, last_step_, job_.job.spec.training.global_batch_size);
+      const auto rate = mean_rate(*first_step_, last_step_, job_.job.spec.training->global_batch_size);
       if (rate) state_.samples_per_second = *rate;
     }
     state_.finished = format_wall_time(session_.clock.wall_now());

@@ -2,6 +2,9 @@
 
 #include "controller/api/fields.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/text.h"
 
 namespace paceline::api {
@@ -21,7 +24,9 @@ void visit(FieldVisitor& v, Metadata& m) {
   v.labels({.name = "labels", .meaning = "Labels, as of any Kubernetes object"}, true, m.labels);
   v.labels({.name = "annotations", .meaning = "Annotations, as of any Kubernetes object"}, false,
            m.annotations);
-  for (const char* name : {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
+  for (const char* name :
+       {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "finalizers",
+        "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"})
     v.ignored(name);
 }
 
@@ -57,20 +62,24 @@ void visit(FieldVisitor& v, EnvVar& e) {
           .required = true},
          TextKind::kEnvName, e.name);
   v.text({.name = "value", .meaning = "Its value; numbers go in quotes"}, TextKind::kAny, e.value);
-  v.reserved("valueFrom", "give a value");
 }
 
-void visit(FieldVisitor& v, Container& c) {
-  v.text({.name = "name", .meaning = "The container's name"}, TextKind::kContainerName, c.name);
+// Of several containers each needs its name: which of them trains is told by it.
+void visit(FieldVisitor& v, Container& c, bool one_of_several) {
+  v.text({.name = "name",
+          .meaning = "The container's name; required where there are several",
+          .required = one_of_several},
+         TextKind::kContainerName, c.name);
   v.text({.name = "image", .meaning = "The container's image; used on Kubernetes only"}, TextKind::kImage,
          c.image);
   v.texts({.name = "command",
            .meaning = "The program to run instead of the built-in trainer, for custom models and data"},
-          TextKind::kAny, {.min = 1, .max = 1024}, c.command);
+          TextKind::kAny, {.min = 0, .max = 1024}, c.command);
   v.texts({.name = "args", .meaning = "Arguments of the command"}, TextKind::kAny, {.min = 0, .max = 1024},
           c.args);
   const std::size_t variables =
-      v.begin_list({.name = "env", .meaning = "Environment variables"}, c.env.size(), {.max = 1024});
+      v.begin_list({.name = "env", .meaning = "Environment variables", .open = true, .key = "name"},
+                   c.env.size(), {.max = 1024});
   c.env.resize(variables);
   for (std::size_t i = 0; i < variables; ++i) {
     if (!v.begin_item(i)) continue;
@@ -78,18 +87,55 @@ void visit(FieldVisitor& v, Container& c) {
     v.end();
   }
   v.end();
-  if (v.begin({.name = "resources", .meaning = "What the container may use"}, c.cpu_limit > 0)) {
-    if (v.begin({.name = "limits", .meaning = "Upper limits"}, c.cpu_limit > 0)) {
+  if (v.begin({.name = "resources", .meaning = "What the container may use", .open = true},
+              c.cpu_limit > 0)) {
+    if (v.begin({.name = "limits", .meaning = "Upper limits", .open = true}, c.cpu_limit > 0)) {
       v.cores(
           {.name = "cpu",
            .meaning = "Processor cores that one member may use (\"2\", \"500m\"); absent: shared out evenly"},
           c.cpu_limit);
-      v.reserved("memory", "leave it out");
       v.end();
     }
-    v.reserved("requests", "use limits");
     v.end();
   }
+}
+
+void visit_template(FieldVisitor& v, ReplicaSpec& r) {
+  const bool present = r.container.has_value();
+  const Field whole = {
+      .name = "template",
+      .meaning =
+          "The pod as in Kubernetes, of which the fields listed here are read; absent: the built-in trainer",
+      .open = true};
+  if (!v.begin(whole, present)) return;
+  if (v.begin({.name = "spec", .meaning = "The pod's specification", .required = true, .open = true},
+              present)) {
+    std::vector<Container> containers;
+    if (present) containers.push_back(*r.container);
+    const std::size_t count = v.begin_list(
+        {.name = "containers",
+         .meaning = "The container that is called trainer, else the first, is the member; others "
+                    "run beside it",
+         .required = true,
+         .open = true,
+         .key = "name"},
+        containers.size(), {.min = 1, .max = 32});
+    containers.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!v.begin_item(i)) continue;
+      visit(v, containers[i], count > 1);
+      v.end();
+    }
+    v.end();
+    v.end();
+    const auto named = std::ranges::find(containers, Container().name, &Container::name);
+    if (count > 0) {
+      r.container_index =
+          named == containers.end() ? 0 : static_cast<std::size_t>(named - containers.begin());
+      r.container = std::move(containers[r.container_index]);
+    }
+  }
+  v.end();
 }
 
 void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic) {
@@ -111,37 +157,30 @@ void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic)
                   "Always: all members start again from the newest checkpoint; ExitCode: likewise, but "
                   "exit codes 1 to 127 end the job"},
       r.restart_policy);
-  const bool present = r.container.has_value();
-  if (!v.begin({.name = "template", .meaning = "What a member runs; absent: the built-in trainer"}, present))
-    return;
-  v.reserved("metadata", "labels of pods come from the job");
-  if (v.begin({.name = "spec", .meaning = "The pod's specification", .required = true}, present)) {
-    const std::size_t containers =
-        v.begin_list({.name = "containers", .meaning = "Exactly one container", .required = true},
-                     present ? 1 : 0, {.min = 1, .max = 1});
-    if (containers > 0 && v.begin_item(0)) {
-      if (!r.container) r.container.emplace();
-      visit(v, *r.container);
-      v.end();
-    }
-    v.end();
-    v.end();
-  }
-  v.end();
+  visit_template(v, r);
 }
 
 void visit(FieldVisitor& v, ReplicaSpecs& r) {
+  constexpr IntegerRange kOne{.min = 0, .max = 1}, kMany{.min = 0, .max = 256};
   v.optional_object({.name = "chief",
                      .meaning = "Rank 0: trains like a worker, and writes what one member must write",
                      .any_case = true},
-                    r.chief, [&](ReplicaSpec& spec) { visit(v, spec, {.min = 0, .max = 1}, false); });
+                    r.chief, [&](ReplicaSpec& spec) { visit(v, spec, kOne, false); });
   v.optional_object({.name = "worker",
                      .meaning = "Those who train; without a chief, worker 0 is rank 0",
                      .any_case = true,
                      .same_as = "chief"},
-                    r.worker, [&](ReplicaSpec& spec) { visit(v, spec, {.min = 0, .max = 256}, true); });
-  v.reserved("ps", "use chief and worker");
-  v.reserved("evaluator", "the members evaluate");
+                    r.worker, [&](ReplicaSpec& spec) { visit(v, spec, kMany, true); });
+  v.optional_object({.name = "ps",
+                     .meaning = "Parameter servers of the template's own program; only without training",
+                     .any_case = true,
+                     .same_as = "chief"},
+                    r.ps, [&](ReplicaSpec& spec) { visit(v, spec, kMany, false); });
+  v.optional_object({.name = "evaluator",
+                     .meaning = "Evaluates what the template's own program has saved; only without training",
+                     .any_case = true,
+                     .same_as = "chief"},
+                    r.evaluator, [&](ReplicaSpec& spec) { visit(v, spec, kOne, false); });
 }
 
 void visit(FieldVisitor& v, RunPolicy& p) {
@@ -187,11 +226,9 @@ void visit(FieldVisitor& v, Spec& s) {
             .meaning = "The members, by role; names of roles in any case",
             .required = true},
            [&] { visit(v, s.replica_specs); });
-  v.object({.name = "training",
-            .meaning = "The native trainer's part",
-            .required = true,
-            .if_missing = "a map; jobs without training are not supported by this version of Paceline"},
-           [&] { visit(v, s.training); });
+  v.optional_object(
+      {.name = "training", .meaning = "The native trainer's part; absent: the template's own program runs"},
+      s.training, [&](Training& training) { visit(v, training); });
   v.object({.name = "checkpoint", .meaning = "Saving the state of the training"}, [&] {
     Checkpoint& c = s.checkpoint;
     v.text(

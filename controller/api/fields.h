@@ -32,6 +32,8 @@ struct Field {
   bool any_case = false;        // the name's letters may be of any case
   const char* if_missing = "";  // of a required map: what is allowed, said where it is missing
   const char* same_as = "";     // an object documented under this name
+  bool open = false;            // of a map, or of a list's maps: fields that this table lacks are let through
+  const char* key = "";         // of a list of maps: no two items have the same text in this field
 };
 
 // Both ends belong to the range.

@@ -23,8 +23,10 @@ Parsed refused(Diagnostic diagnostic, std::string_view file_name) {
 
 // Defaults that depend on other fields; the rest are the initial values in types.h.
 void fill_defaults(TrainingJob& job) {
-  Evaluation& e = job.spec.training.evaluation;
-  if (may_have_held_out_data(job.spec.training.data) && !e.every_steps && !e.every_epochs) e.every_epochs = 1;
+  if (!job.spec.training) return;
+  Evaluation& e = job.spec.training->evaluation;
+  if (may_have_held_out_data(job.spec.training->data) && !e.every_steps && !e.every_epochs)
+    e.every_epochs = 1;
 }
 
 }  // namespace

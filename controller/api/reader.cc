@@ -4,6 +4,7 @@
 #include "controller/api/reader.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "controller/api/reference.h"
@@ -119,13 +120,15 @@ bool Reader::begin(const Field& field, bool) {
   const std::optional<Found> found = find(field, NodeKind::kMap, "a map");
   if (!found) return false;
   frames_.push_back(frame(found->node, found->key, found->path));
+  frames_.back().open = field.open;
   return true;
 }
 
 void Reader::end() {
   const Frame ended = std::move(frames_.back());
   frames_.pop_back();
-  if (ended.node->kind != NodeKind::kMap) return;
+  if (ended.node->kind == NodeKind::kList && *ended.key != '\0') report_same_keys(ended);
+  if (ended.node->kind != NodeKind::kMap || ended.open) return;
   for (std::size_t pair = 0; pair < ended.taken.size(); ++pair) {
     if (!ended.taken[pair]) unknown_field(ended, node(ended.node->children[2 * pair]));
   }
@@ -161,7 +164,26 @@ std::size_t Reader::begin_list(const Field& field, std::size_t, CountRange count
   }
   frames_.push_back(counted ? frame(found->node, found->key, found->path)
                             : frame(&kNothing, {}, path_of(field.name)));
+  frames_.back().open = field.open;
+  frames_.back().key = field.key;
   return frames_.back().node->children.size();
+}
+
+// Items that are no maps, or lack the field, have been reported already.
+void Reader::report_same_keys(const Frame& list) {
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < list.node->children.size(); ++i) {
+    const Node& item = node(list.node->children[i]);
+    for (std::size_t child = 0; item.kind == NodeKind::kMap && child < item.children.size(); child += 2) {
+      const Node& value = node(item.children[child + 1]);
+      if (node(item.children[child]).text != list.key || value.kind != NodeKind::kScalar) continue;
+      if (seen.insert(value.text).second) continue;
+      Diagnostic& d =
+          findings_.add(value.at, str_cat(list.path, "[", i, "].", list.key), "stands here a second time");
+      d.found = show(value);
+      d.allowed = str_cat("each ", list.key, " once");
+    }
+  }
 }
 
 bool Reader::begin_item(std::size_t index) {
@@ -173,7 +195,9 @@ bool Reader::begin_item(std::size_t index) {
     wrong_kind(found, "a map");
     return false;
   }
+  const bool open = list.open;
   frames_.push_back(frame(found.node, found.key, found.path));
+  frames_.back().open = open;
   return true;
 }
 

@@ -57,6 +57,8 @@ class Reader final : public FieldVisitor {
     std::vector<std::string> known = {};  // names visited, in any case as written in the table
     std::vector<bool> taken = {};         // by child pair: it was visited
     bool uncertain = false;               // a choice in it or around it is wrong: what applies is not known
+    bool open = false;                    // what the table lacks is let through
+    const char* key = "";                 // of a list: the field that tells its items apart
   };
   // A field's value, and where its key stands.
   struct Found {
@@ -74,6 +76,7 @@ class Reader final : public FieldVisitor {
   std::optional<std::size_t> take(const Field& field);
   void report(const Found& found, std::string problem, std::string_view allowed);
   void unknown_field(const Frame& frame, const Node& key);
+  void report_same_keys(const Frame& list);
   void wrong_kind(const Found& found, std::string_view wanted);
   bool read_text(const Found& found, TextKind kind, std::string& value);
   bool read_integer(const Found& found, IntegerRange range, std::int64_t& value);

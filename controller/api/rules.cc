@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <set>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "controller/api/fields.h"
@@ -55,34 +56,51 @@ void check_algorithm(const TrainingJob& job, Findings& f) {
         "with transport: TCP; else Auto or Direct");
 }
 
-void check_container(const std::string& path, const Container& c, Findings& f) {
-  if (c.command.empty() && !c.args.empty())
-    error(f, under(path, "args"), "arguments without a command", "", "a command");
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < c.env.size(); ++i) {
-    const std::string at = str_cat(path, ".env[", i, "].name");
-    if (!c.env[i].name.empty() && !names.insert(c.env[i].name).second) {
-      error(f, at, "the variable is set twice", quote(c.env[i].name), "each name once");
-    }
-  }
-}
-
-void check_role(const char* role, const std::optional<ReplicaSpec>& spec, const TrainingJob& job,
-                Findings& f) {
+void check_role(const char* role, const std::optional<ReplicaSpec>& spec, const Training& t, Findings& f) {
   if (!spec) return;
-  const std::string container = str_cat(kReplicas, ".", role, ".template.spec.containers[0]");
-  if (spec->container) check_container(container, *spec->container, f);
-  const Training& t = job.spec.training;
+  const std::string path = under(kReplicas, role);
+  const Container* container = spec->container ? &*spec->container : nullptr;
+  const bool has_command = container != nullptr && !container->command.empty();
+  if (container != nullptr && !has_command && !container->args.empty()) {
+    error(f, str_cat(path, ".template.spec.containers[", spec->container_index, "].args"),
+          "arguments without a command", "", "a command");
+  }
   const bool custom = t.model.type == ModelType::kCustom || t.data.format == DataFormat::kCustom;
-  const bool has_command = spec->container && !spec->container->command.empty();
   if (!custom || has_command || spec->replicas == 0) return;
-  if (!all_clean(f, {str_cat(kReplicas, ".", role), under(kModel, "type"), under(kData, "format")})) return;
-  error(f, str_cat(kReplicas, ".", role), "a custom model or data set needs a command", "",
+  if (!all_clean(f, {path, under(kModel, "type"), under(kData, "format")})) return;
+  error(f, path, "a custom model or data set needs a command", "",
         "template.spec.containers[0].command: the program that registers it");
 }
 
+void check_roles(const TrainingJob& job, Findings& f) {
+  const std::string ps = under(kReplicas, "ps"), evaluator = under(kReplicas, "evaluator");
+  constexpr char kNotYet[] = "is not supported by this version of Paceline; ";
+  if (f.has(ps)) f.add(ps, str_cat(kNotYet, "use chief and worker"));
+  if (f.has(evaluator)) f.add(evaluator, str_cat(kNotYet, "the members evaluate"));
+  check_role("chief", job.spec.replica_specs.chief, *job.spec.training, f);
+  check_role("worker", job.spec.replica_specs.worker, *job.spec.training, f);
+}
+
+// The template's own program runs: how it trains is not for us to say.
+void check_without_training(const TrainingJob& job, Findings& f) {
+  if (!f.clean("spec") || !f.has("spec")) return;
+  for (const char* path : {"spec.strategy", "spec.checkpoint"}) {
+    if (f.has(path)) error(f, path, "does not apply here", "", "only with training");
+  }
+  const ReplicaSpecs& r = job.spec.replica_specs;
+  const std::pair<const char*, const std::optional<ReplicaSpec>*> kRoles[] = {
+      {"chief", &r.chief}, {"worker", &r.worker}, {"ps", &r.ps}, {"evaluator", &r.evaluator}};
+  for (const auto& [role, spec] : kRoles) {
+    if (!*spec || (*spec)->replicas == 0) continue;
+    const std::optional<Container>& container = (*spec)->container;
+    if (container && !(container->image.empty() && container->command.empty())) continue;
+    error(f, under(kReplicas, role), "without training there is nothing to run", "",
+          "template.spec.containers[0] with an image or a command; or spec.training");
+  }
+}
+
 void check_batches(const TrainingJob& job, Findings& f) {
-  const Training& t = job.spec.training;
+  const Training& t = *job.spec.training;
   const std::string batch = under(kTraining, "globalBatchSize"), micro = under(kTraining, "microBatchSize");
   const std::int64_t members = member_count(job);
   if (members == 0 || !f.has(batch) || !all_clean(f, {batch, kReplicas})) return;
@@ -104,7 +122,7 @@ void check_batches(const TrainingJob& job, Findings& f) {
 }
 
 void check_length(const TrainingJob& job, Findings& f) {
-  const Training& t = job.spec.training;
+  const Training& t = *job.spec.training;
   const std::string steps = under(kTraining, "steps"), epochs = under(kTraining, "epochs");
   if (!f.has(kTraining)) return;
   if (f.has(steps) && f.has(epochs)) {
@@ -120,7 +138,7 @@ void check_length(const TrainingJob& job, Findings& f) {
 }
 
 void check_evaluation(const TrainingJob& job, Findings& f) {
-  const Training& t = job.spec.training;
+  const Training& t = *job.spec.training;
   const std::string target = under(kTraining, "target"), evaluation = under(kTraining, "evaluation");
   if (t.target && f.clean(target) && t.target->accuracy.has_value() == t.target->loss.has_value()) {
     error(f, target,
@@ -165,8 +183,8 @@ void check_cnn(const Model& m, const Data& d, Findings& f) {
 }
 
 void check_model(const TrainingJob& job, Findings& f) {
-  const Model& m = job.spec.training.model;
-  const Data& d = job.spec.training.data;
+  const Model& m = job.spec.training->model;
+  const Data& d = job.spec.training->data;
   const std::string type = under(kModel, "type"), format = under(kData, "format");
   if (m.type == ModelType::kGpt && all_clean(f, {type, under(kModel, "heads"), under(kModel, "width")}) &&
       f.has(under(kModel, "heads")) && m.width % m.heads != 0) {
@@ -203,7 +221,7 @@ void check_files(const std::string& path, const DataFiles& files, DataFormat for
 }
 
 void check_data(const TrainingJob& job, Findings& f) {
-  const Data& d = job.spec.training.data;
+  const Data& d = job.spec.training->data;
   if (!f.clean(under(kData, "format"))) return;
   const std::string train = under(kData, "train"), test = under(kData, "test");
   if (f.has(train)) check_files(train, d.train, d.format, f);
@@ -219,7 +237,7 @@ void check_data(const TrainingJob& job, Findings& f) {
 }
 
 void check_optimizer(const TrainingJob& job, Findings& f) {
-  const Optimizer& o = job.spec.training.optimizer;
+  const Optimizer& o = job.spec.training->optimizer;
   const std::string optimizer = under(kTraining, "optimizer");
   if (f.clean(optimizer) && o.nesterov && o.momentum == 0) {
     error(f, under(optimizer, "nesterov"), "needs momentum", "momentum 0",
@@ -241,16 +259,19 @@ void check_checkpoint(const TrainingJob& job, Findings& f) {
 void check_rules(const TrainingJob& job, Findings& findings) {
   check_members(job, findings);
   check_algorithm(job, findings);
-  check_model(job, findings);
-  check_data(job, findings);
-  check_optimizer(job, findings);
-  check_batches(job, findings);
-  check_length(job, findings);
-  check_evaluation(job, findings);
+  if (job.spec.training) {
+    check_model(job, findings);
+    check_data(job, findings);
+    check_optimizer(job, findings);
+    check_batches(job, findings);
+    check_length(job, findings);
+    check_evaluation(job, findings);
+    check_roles(job, findings);
+  } else {
+    check_without_training(job, findings);
+  }
   check_checkpoint(job, findings);
   check_policies(job, findings);
-  check_role("chief", job.spec.replica_specs.chief, job, findings);
-  check_role("worker", job.spec.replica_specs.worker, job, findings);
 }
 
 }  // namespace paceline::api

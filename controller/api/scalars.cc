@@ -144,10 +144,10 @@ std::string_view text_rule_broken(TextKind kind, std::string_view text) {
       if (!text.empty() && !has_control && text.find(' ') == std::string_view::npos) return "";
       return "an image's name, without spaces";
     case TextKind::kEnvName: {
-      const bool form =
-          !text.empty() && !is_digit(text.front()) &&
-          std::all_of(text.begin(), text.end(), [](char c) { return is_alphanumeric(c) || c == '_'; });
-      if (!form) return "letters, digits and '_', not beginning with a digit";
+      const auto good = [](char c) { return is_alphanumeric(c) || c == '_' || c == '-' || c == '.'; };
+      const bool form = !text.empty() && text.size() <= 1024 && !is_digit(text.front()) &&
+                        std::all_of(text.begin(), text.end(), good);
+      if (!form) return "letters, digits, '_', '-' and '.', not beginning with a digit";
       return text.starts_with("PACELINE_")
                  ? "names that do not begin with PACELINE_, which Paceline sets itself"
                  : "";

@@ -34,7 +34,7 @@ enum class TextKind : std::uint8_t {
   kNamespace,      // DNS label, at most 63 bytes
   kContainerName,  // DNS label, at most 63 bytes
   kImage,          // no spaces
-  kEnvName,        // C identifier that does not begin with PACELINE_
+  kEnvName,        // letters, digits, '_', '-', '.'; begins neither with a digit nor with PACELINE_
   kCustomName,     // letters, digits, '-', '_', '.'
   kObjectName,     // DNS subdomain, at most 253 bytes
   kManager,        // DNS subdomain '/' path, at most 63 bytes: paceline.dev/controller

@@ -183,7 +183,9 @@ absl::StatusOr<v1::TrainingSpec> make_training_spec(const TrainingJob& job, cons
     return absl::InvalidArgumentError(
         str_cat("job ", job_key(job), ": the base folder ", quote(paths.base_folder), " is not absolute"));
   }
-  const Training& t = job.spec.training;
+  if (!job.spec.training)
+    return absl::InvalidArgumentError(str_cat("job ", job_key(job), " has no spec.training"));
+  const Training& t = *job.spec.training;
   v1::TrainingSpec spec;
   *spec.mutable_model() = make_model(t.model);
   *spec.mutable_data() = make_data(t.data, paths.base_folder);

@@ -8,6 +8,7 @@
 // and docs/trainingjob.md is made from both. Values; no threads, no errors. A job that parse.h returned
 // without errors keeps every rule of docs/trainingjob.md.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -63,7 +64,7 @@ struct EnvVar {
 struct Container {
   std::string name = "trainer";
   std::string image;                       // Kubernetes only
-  std::vector<std::string> command, args;  // both empty: the built-in trainer
+  std::vector<std::string> command, args;  // both empty: the built-in trainer, or the image's own program
   std::vector<EnvVar> env;
   double cpu_limit = 0;  // resources.limits.cpu, in cores; 0: none
 };
@@ -71,7 +72,8 @@ struct Container {
 struct ReplicaSpec {
   std::int64_t replicas = 1;
   RestartPolicy restart_policy = RestartPolicy::kNever;
-  std::optional<Container> container;                      // template.spec.containers[0]
+  std::optional<Container> container;  // the template's: the one called "trainer", else the first
+  std::size_t container_index = 0;     // its place in template.spec.containers
   std::optional<std::int64_t> min_replicas, max_replicas;  // worker only; absent: as replicas
 };
 
@@ -213,7 +215,7 @@ struct RunPolicy {
 struct Spec {
   Strategy strategy;
   ReplicaSpecs replica_specs;
-  Training training;
+  std::optional<Training> training;  // absent: the template's own program runs
   Checkpoint checkpoint;
   RunPolicy run_policy;
 };

@@ -21,7 +21,7 @@ TEST(GoodFiles, DefaultsAreFilledIn) {
   EXPECT_EQ(a.timeout_seconds, 30);
   EXPECT_EQ(member_count(job), 4);
   EXPECT_FALSE(job.spec.replica_specs.chief->container.has_value());
-  const Training& t = job.spec.training;
+  const Training& t = *job.spec.training;
   EXPECT_EQ(t.model.activation, Activation::kRelu);
   EXPECT_EQ(t.data.label_column, -1);
   EXPECT_FALSE(t.data.header);
@@ -52,7 +52,7 @@ TEST(GoodFiles, DefaultsAreFilledIn) {
 
 TEST(GoodFiles, WithoutHeldOutDataNothingIsEvaluated) {
   const TrainingJob job = parse_good(with(kGoodJob, "      testFraction: 0.2\n", ""));
-  EXPECT_FALSE(job.spec.training.evaluation.every_epochs.has_value());
+  EXPECT_FALSE(job.spec.training->evaluation.every_epochs.has_value());
 }
 
 TEST(GoodFiles, ExamplesParse) {
@@ -61,15 +61,15 @@ TEST(GoodFiles, ExamplesParse) {
   };
   const TrainingJob fashion = example("fashion-allreduce");
   EXPECT_EQ(member_count(fashion), 2);
-  EXPECT_THAT(fashion.spec.training.model.channels, ElementsAre(16, 32));
-  EXPECT_EQ(fashion.spec.training.target->accuracy, 0.90);
-  EXPECT_EQ(fashion.spec.training.global_batch_size, 128);
+  EXPECT_THAT(fashion.spec.training->model.channels, ElementsAre(16, 32));
+  EXPECT_EQ(fashion.spec.training->target->accuracy, 0.90);
+  EXPECT_EQ(fashion.spec.training->global_batch_size, 128);
   const TrainingJob digits = example("digits-allreduce");
   EXPECT_EQ(member_count(digits), 4);
-  EXPECT_EQ(digits.spec.training.data.format, DataFormat::kCsv);
+  EXPECT_EQ(digits.spec.training->data.format, DataFormat::kCsv);
   const TrainingJob gpt = example("gpt-char");
-  EXPECT_EQ(gpt.spec.training.optimizer.type, OptimizerType::kAdamW);
-  EXPECT_EQ(gpt.spec.training.data.train.inputs.size(), 5u);
+  EXPECT_EQ(gpt.spec.training->optimizer.type, OptimizerType::kAdamW);
+  EXPECT_EQ(gpt.spec.training->data.train.inputs.size(), 5u);
 }
 
 TEST(GoodFiles, JsonIsYaml) {
@@ -80,9 +80,9 @@ TEST(GoodFiles, JsonIsYaml) {
 	"data":{"format":"csv","train":{"inputs":["caf\u00e9\/a.csv"]},"testFraction":2e-1},
 	"optimizer":{"learningRate":1e-2},"globalBatchSize":8,"epochs":0.5}}})");
   EXPECT_EQ(job.metadata.name, "json");
-  EXPECT_THAT(job.spec.training.data.train.inputs, ElementsAre("café/a.csv"));
-  EXPECT_EQ(job.spec.training.data.test_fraction, 0.2);
-  EXPECT_EQ(job.spec.training.epochs, 0.5);
+  EXPECT_THAT(job.spec.training->data.train.inputs, ElementsAre("café/a.csv"));
+  EXPECT_EQ(job.spec.training->data.test_fraction, 0.2);
+  EXPECT_EQ(job.spec.training->epochs, 0.5);
 }
 
 TEST(GoodFiles, RolesInAnyCase) {
@@ -121,7 +121,7 @@ TEST(GoodFiles, ListsAndQuantities) {
       parse_good(with(with(kGoodJob, "inputs: digits.csv", "inputs: [a.csv, \"2\", !!str 3]"), "spec:\n",
                       "spec:\n  strategy: {allReduce: {bucketBytes: 512Ki, timeoutSeconds: 1.5, transport: "
                       "TCP, algorithm: Direct}}\n"));
-  EXPECT_THAT(job.spec.training.data.train.inputs, ElementsAre("a.csv", "2", "3"));
+  EXPECT_THAT(job.spec.training->data.train.inputs, ElementsAre("a.csv", "2", "3"));
   EXPECT_EQ(job.spec.strategy.all_reduce.bucket_bytes, 512 << 10);
   EXPECT_EQ(job.spec.strategy.all_reduce.timeout_seconds, 1.5);
   EXPECT_EQ(job.spec.strategy.all_reduce.transport, Transport::kTcp);
@@ -153,9 +153,9 @@ spec:
   EXPECT_EQ(container.env.size(), 2u);
   EXPECT_EQ(container.env[0].value, "7");
   EXPECT_EQ(container.cpu_limit, 0.5);
-  EXPECT_EQ(job.spec.training.model.parameters.at("rate"), "1e-3") << "as written";
-  EXPECT_EQ(job.spec.training.model.parameters.at("on"), "true");
-  EXPECT_EQ(job.spec.training.data.custom.parameters.at("samples"), "1000");
+  EXPECT_EQ(job.spec.training->model.parameters.at("rate"), "1e-3") << "as written";
+  EXPECT_EQ(job.spec.training->model.parameters.at("on"), "true");
+  EXPECT_EQ(job.spec.training->data.custom.parameters.at("samples"), "1000");
   EXPECT_EQ(job.spec.run_policy.active_deadline_seconds, 600);
   EXPECT_EQ(job.metadata.labels.at("paceline.dev/team"), "a");
 }
@@ -200,9 +200,10 @@ TEST(GoodFiles, ACustomDataSetMayBringItsOwnTestSet) {
   const std::string command = ", template: {spec: {containers: [{name: trainer, command: [./moons]}]}}}\n";
   custom = with(custom, "chief: {replicas: 1}\n", "chief: {replicas: 1" + command);
   custom = with(custom, "worker: {replicas: 3}\n", "worker: {replicas: 3" + command);
-  EXPECT_EQ(parse_good(custom + "    target: {accuracy: 0.9}\n").spec.training.target->accuracy, 0.9);
-  EXPECT_EQ(parse_good(custom + "    evaluation: {everySteps: 5}\n").spec.training.evaluation.every_steps, 5);
-  EXPECT_EQ(parse_good(custom).spec.training.evaluation.every_epochs, 1);
+  EXPECT_EQ(parse_good(custom + "    target: {accuracy: 0.9}\n").spec.training->target->accuracy, 0.9);
+  EXPECT_EQ(parse_good(custom + "    evaluation: {everySteps: 5}\n").spec.training->evaluation.every_steps,
+            5);
+  EXPECT_EQ(parse_good(custom).spec.training->evaluation.every_epochs, 1);
 }
 
 TEST(GoodFiles, WarningsDoNotStopAJob) {

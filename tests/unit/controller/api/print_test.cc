@@ -34,7 +34,7 @@ TEST(Print, ExamplesReadBack) {
 
 TEST(Print, TextsThatLookLikeSomethingElseReadBack) {
   TrainingJob job = parse_good(kGoodJob);
-  std::vector<std::string>& inputs = job.spec.training.data.train.inputs;
+  std::vector<std::string>& inputs = job.spec.training->data.train.inputs;
   inputs = {"123",  "1e5",    "true",          "null",        "~",          "yes",  "no",
             "a: b", "# c",    "- d",           "{x}",         "[y]",        "*z",   "&w",
             "!t",   "'q'",    "\"r\"",         "back\\slash", "  spaces  ", "café", "0x10",
@@ -46,7 +46,7 @@ TEST(Print, TextsThatLookLikeSomethingElseReadBack) {
                                                       .cpu_limit = 1.5};
   job.metadata.annotations = {{"note", "line\nline: \"x\""}, {"empty", ""}};
   const TrainingJob read = parse_good(print_yaml(job));
-  EXPECT_EQ(read.spec.training.data.train.inputs, inputs);
+  EXPECT_EQ(read.spec.training->data.train.inputs, inputs);
   EXPECT_EQ(read.spec.replica_specs.chief->container->command,
             job.spec.replica_specs.chief->container->command);
   EXPECT_EQ(read.spec.replica_specs.chief->container->env[1].value, "1");
@@ -57,8 +57,8 @@ TEST(Print, TextsThatLookLikeSomethingElseReadBack) {
 
 TEST(Print, LongListsTakeALineForEachItem) {
   TrainingJob job = parse_good(kGoodJob);
-  job.spec.training.data.train.inputs.assign(4000, "a/rather/long/path/to/one/of/very/many/files");
-  EXPECT_EQ(parse_good(print_yaml(job)).spec.training.data.train.inputs.size(), 4000u);
+  job.spec.training->data.train.inputs.assign(4000, "a/rather/long/path/to/one/of/very/many/files");
+  EXPECT_EQ(parse_good(print_yaml(job)).spec.training->data.train.inputs.size(), 4000u);
 }
 
 }  // namespace

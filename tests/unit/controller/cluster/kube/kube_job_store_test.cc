@@ -78,7 +78,7 @@ TEST_F(KubeJobStoreTest, AJobIsReadAsFromAFile) {
   EXPECT_EQ(stored.job.metadata.labels.at("team"), "a");
   EXPECT_EQ(stored.job.metadata.annotations, (std::map<std::string, std::string>{{"note", "n"}}));
   EXPECT_EQ(stored.job.spec.replica_specs.worker->replicas, 3);
-  EXPECT_EQ(stored.job.spec.training.global_batch_size, 64);
+  EXPECT_EQ(stored.job.spec.training->global_batch_size, 64);
   ASSERT_EQ(stored.pod_templates.size(), 1u);
   EXPECT_EQ(Json::parse(stored.pod_templates.at(Role::kWorker)),
             Json::parse(R"({"spec": {"containers": [{"image": "mine:1"}]}})"));
@@ -198,7 +198,7 @@ TEST_F(KubeJobStoreTest, ARefusedJobThatIsMendedIsThereAgain) {
     changed["metadata"]["generation"] = 2;
   });
   EXPECT_TRUE(comes([&] { return store_->get(kKey).ok(); }));
-  EXPECT_EQ(get().job.spec.training.steps, 5);
+  EXPECT_EQ(get().job.spec.training->steps, 5);
 }
 
 TEST_F(KubeJobStoreTest, ObjectsOfAnyShapeAreSurvived) {

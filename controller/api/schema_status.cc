@@ -1,0 +1,95 @@
+// What the controller writes: for those who read it. The API server does not refuse what is not listed.
+
+#include "controller/api/schema_rules.h"
+
+namespace paceline::api {
+
+namespace {
+
+Schema leaf(const char* name, const char* type, const char* description, const char* format = "") {
+  Schema schema{.name = name, .description = description, .type = type};
+  if (*format != '\0') schema.limit("format", format);
+  return schema;
+}
+Schema text(const char* name, const char* description) {
+  return leaf(name, "string", description);
+}
+Schema integer(const char* name, const char* description) {
+  return leaf(name, "integer", description, "int64");
+}
+Schema number(const char* name, const char* description) {
+  return leaf(name, "number", description);
+}
+Schema moment(const char* name, const char* description) {
+  return leaf(name, "string", description, "date-time");
+}
+Schema object(const char* name, const char* description, std::vector<Schema> properties) {
+  return {.name = name,
+          .description = description,
+          .type = "object",
+          .open = true,
+          .properties = std::move(properties)};
+}
+Schema list(const char* name, const char* description, Schema item) {
+  Schema schema{.name = name, .description = description, .type = "array"};
+  schema.items.push_back(std::move(item));
+  return schema;
+}
+
+Schema conditions() {
+  Schema schema =
+      list("conditions", "Created, Running, Restarting, Suspended, Succeeded, Failed; as of any object.",
+           object("", "",
+                  {text("type", "What is or is not so."), text("status", "True, False or Unknown."),
+                   text("reason", "Why, in one word."), text("message", "Why, in a sentence."),
+                   moment("lastTransitionTime", "When status changed."),
+                   integer("observedGeneration", "The generation of the spec that this is about.")}));
+  schema.items[0].required = {"type", "status"};
+  schema.limit("x-kubernetes-list-type", "map");
+  schema.limit("x-kubernetes-list-map-keys", "[type]");
+  return schema;
+}
+
+Schema progress() {
+  return object(
+      "progress", "From the members' heartbeats.",
+      {integer("step", "Steps applied so far."), integer("totalSteps", "Steps in all."),
+       number("epoch", "Passes over the training set so far."), number("loss", "Of the last step."),
+       number("testLoss", "Of the last evaluation."), number("testAccuracy", "Of the last evaluation."),
+       number("samplesPerSecond", "Of the last steps."),
+       number("goodput", "The share of the time that went into steps that count."),
+       number("etaSeconds", "Until the end, if nothing changes.")});
+}
+
+}  // namespace
+
+Schema schema_of_status() {
+  Schema status = object(
+      "status", "What became of it so far; written by the controller.",
+      {text("phase", "Pending, Starting, Running, Restarting, Suspended, Succeeded or Failed."),
+       text("reason", "Why the phase is what it is, in one word."),
+       text("message", "The same in a sentence."), conditions(),
+       integer("observedGeneration", "The generation of the spec that this is about."),
+       text("ready", "Pods that run, of those that the job wants: 3/4."),
+       integer("replicas", "Worker pods that there are; for the scale subresource."),
+       list("replicaStatuses", "Pods by role.",
+            object("", "",
+                   {text("role", "chief, worker, ps or evaluator."), integer("active", "Not ended."),
+                    integer("ready", "Running, in the present attempt."),
+                    integer("succeeded", "Of the present attempt."),
+                    integer("failed", "Of the present attempt.")})),
+       object("restarts", "How often pods were started again, and why.",
+              {integer("total", "In all."),
+               integer("attempt", "The number at the end of the members' pods' names.")}),
+       object("view", "Who trains together now.",
+              {integer("generation", "Its number."), integer("size", "Members.")}),
+       progress(),
+       list("stragglers", "Members that hold the others back.",
+            object("", "", {text("pod", "Its name."), text("reason", "Why it is slow.")})),
+       text("lastCheckpoint", "The newest checkpoint."), text("model", "The folder of the final model."),
+       moment("startTime", "When the job's first pods were made."),
+       moment("completionTime", "When the job succeeded or failed.")});
+  return status;
+}
+
+}  // namespace paceline::api

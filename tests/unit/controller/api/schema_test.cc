@@ -1,0 +1,31 @@
+// crds/trainingjobs.yaml is what the fields and the rules make it. After a change of them:
+//   PACELINE_UPDATE_DOCS=1 build/release/tests/controller_api_test --gtest_filter='CustomResource.*'
+
+#include "controller/api/schema.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/unit/controller/api/job_text.h"
+
+namespace paceline::api {
+namespace {
+
+const std::string kFile = PACELINE_SOURCE_DIR "/crds/trainingjobs.yaml";
+
+TEST(CustomResource, FileHoldsTheFieldsAsTheyAre) {
+  if (std::getenv("PACELINE_UPDATE_DOCS") != nullptr) {
+    std::ofstream(kFile, std::ios::binary) << custom_resource_definition();
+    return;
+  }
+  EXPECT_EQ(read_whole(kFile), custom_resource_definition());
+}
+
+TEST(CustomResource, IsBelow100KB) {
+  EXPECT_LT(custom_resource_definition().size(), 100'000u);
+}
+
+}  // namespace
+}  // namespace paceline::api
