@@ -67,7 +67,7 @@ absl::Status check_resume(const RunState& earlier, const JobFile& job,
         changed.empty() ? "model, kind of optimizer, global batch, seed or precision" : changed,
         "; give it what it was made with, as in ", earlier.folder, "/job.yaml, or begin anew: ", anew));
   }
-  const auto& steps = wanted.spec.training.steps;
+  const auto& steps = wanted.spec.training->steps;
   if (steps && *steps < newest->progress.step) {
     return absl::FailedPreconditionError(str_cat(
         "spec.training.steps ", *steps, " is less than the ", newest->progress.step, " steps that run \"",
