@@ -6,14 +6,19 @@ import signal
 import sys
 import unittest
 
-import operator_objects
+from chart_case import CHART, run_helm
 from cluster_case import ROOT, ClusterCase
 from machine import cluster, processes
 
-CRD = ROOT / "crds/trainingjobs.yaml"
+HOME, RELEASE, LEASE = "paceline-system", "paceline", "paceline-controller"
+CONTROLLERS = "app.kubernetes.io/component=controller"
+# Leases are so short that a takeover takes seconds.
+VALUES = ("image.repository=paceline/controller", "image.tag=dev", "image.pullPolicy=Never", "config.trainer.image=paceline/runtime:dev",
+          "config.log.format=text", "config.leaderElection.leaseDurationSeconds=8", "config.leaderElection.renewDeadlineSeconds=6",
+          "config.leaderElection.retryPeriodSeconds=1")
 DIGITS = ROOT / "examples/digits-allreduce.yaml"
 JOB_LABEL = "paceline.dev/job-name"
-JOB_SECONDS, ROLLOUT_SECONDS, TAKEOVER_SECONDS = 120, 60, 60
+JOB_SECONDS, ROLLOUT_SECONDS, TAKEOVER_SECONDS = 120, 120, 60
 # Bigger than any test needs: what runs it ends it.
 ENDLESS_STEPS = 100_000_000
 
@@ -49,15 +54,14 @@ class JobCase(ClusterCase):
 
     @classmethod
     def install(cls):
-        """Images, resource definition, controller; returns when both replicas are ready."""
+        """Images, and the chart; returns when both replicas are ready."""
         case = cls()
-        case.namespace = operator_objects.NAMESPACE
+        case.namespace = HOME
         loaded = cluster.load_product(cls.layout, os.environ["PACELINE_BINARY_DIR"])
         case.assertEqual(sorted(loaded), ["paceline/controller:dev", "paceline/runtime:dev"])
-        case.kubectl("apply", "--server-side", "-f", CRD)
-        processes.wait_until("the API server serves TrainingJobs", 30, lambda: case.run_kubectl("get", "tj").returncode == 0)
-        case.apply(*operator_objects.objects())
-        result = case.run_kubectl("rollout", "status", f"deployment/{operator_objects.NAME}", f"--timeout={ROLLOUT_SECONDS}s")
+        result = run_helm("install", RELEASE, CHART, "--namespace", HOME, "--create-namespace", "--wait", f"--timeout={ROLLOUT_SECONDS}s",
+                          *(word for value in VALUES for word in ("--set", value)),
+                          environment=dict(os.environ, **cluster.client_environment(cls.layout)))
         if result.returncode != 0:
             case.fail(f"the controller does not start: {result.stderr}{case.controller_story()}")
 
@@ -70,20 +74,19 @@ class JobCase(ClusterCase):
     # ---- the controller
 
     def in_system(self, *arguments):
-        return self.run_kubectl(f"--namespace={operator_objects.NAMESPACE}", *arguments)
+        return self.run_kubectl(f"--namespace={HOME}", *arguments)
 
     def controller_story(self):
-        label = ",".join(f"{key}={value}" for key, value in operator_objects.LABELS.items())
-        return self.in_system("logs", "-l", label, "--prefix", "--tail=40").stdout
+        return self.in_system("logs", "-l", CONTROLLERS, "--prefix", "--tail=40").stdout
 
     def leader(self):
         """The pod that holds the lease; empty while nobody does."""
-        result = self.in_system("get", "lease", operator_objects.NAME, "-o", "jsonpath={.spec.holderIdentity}")
+        result = self.in_system("get", "lease", LEASE, "-o", "jsonpath={.spec.holderIdentity}")
         return result.stdout.rsplit("_", 1)[0]
 
     def kill_controllers(self, *pods):
         """SIGKILL for the controllers in these pods, or in all; the kubelet starts them again."""
-        names = pods or self.in_system("get", "pods", "-o", "jsonpath={.items[*].metadata.name}").stdout.split()
+        names = pods or self.in_system("get", "pods", "-l", CONTROLLERS, "-o", "jsonpath={.items[*].metadata.name}").stdout.split()
         for name in names:
             self.kill("paceline-controller", self.in_system("get", "pod", name, "-o", "jsonpath={.metadata.uid}").stdout)
 

@@ -7,10 +7,9 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-import operator_objects
 import unittest_report
 from cluster_case import needs_cluster
-from job_case import ENDLESS_STEPS, JOB_SECONDS, ROLLOUT_SECONDS, SLOW, TAKEOVER_SECONDS, JobCase, job
+from job_case import ENDLESS_STEPS, JOB_SECONDS, RELEASE, ROLLOUT_SECONDS, SLOW, TAKEOVER_SECONDS, JobCase, job
 from machine import api, cluster, processes
 
 
@@ -62,12 +61,12 @@ class TakeoverTest(JobCase):
 
     def test_a_job_ends_while_there_is_no_controller(self):
         before = self.begin("unseen", 1000)
-        self.in_system("scale", f"deployment/{operator_objects.NAME}", "--replicas=0")
-        self.addCleanup(self.in_system, "scale", f"deployment/{operator_objects.NAME}", "--replicas=2")
+        self.in_system("scale", f"deployment/{RELEASE}", "--replicas=0")
+        self.addCleanup(self.in_system, "scale", f"deployment/{RELEASE}", "--replicas=2")
         for pod in before:
             self.wait_for_phase(pod, "Succeeded", JOB_SECONDS)
         self.assertEqual(self.status("unseen")["phase"], "Running")
-        self.in_system("scale", f"deployment/{operator_objects.NAME}", "--replicas=2")
+        self.in_system("scale", f"deployment/{RELEASE}", "--replicas=2")
         self.wait_for("unseen", "Succeeded", ROLLOUT_SECONDS)
         self.assert_nothing_happened("unseen", before)
 
