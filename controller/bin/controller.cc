@@ -29,6 +29,19 @@ constexpr Duration kWarmLook = std::chrono::milliseconds(200);  // a stop is see
 constexpr Duration kStatusInterval = std::chrono::seconds(10);  // of progress alone
 constexpr int kCreateThreads = 32;
 constexpr double kRetriesPerSecond = 50;
+constexpr api::Phase kLastPhase = api::Phase::kSuspended;
+
+// What differs from a run on one machine.
+plan::Limits limits() {
+  plan::Limits limits;
+  limits.cores = 0;
+  limits.worker_program = {"paceline-worker"};
+  limits.create_failures = 0;                      // a quota may have room later
+  limits.stop_grace = std::chrono::seconds(30);    // Kubernetes' own; for a last checkpoint
+  limits.verdict_grace = std::chrono::seconds(5);  // the kubelet tells of a pod's end within seconds
+  limits.refresh = kStatusInterval;                // whatever else changes wakes the reconciler
+  return limits;
+}
 
 class ControllerImpl final : public Controller {
  public:
@@ -65,6 +78,7 @@ class ControllerImpl final : public Controller {
     if (std::string error = config_error(options_.config); !error.empty()) {
       return absl::InvalidArgumentError(str_cat("leader election: ", error));
     }
+    PL_RETURN_IF_ERROR(open_coordinators());
     std::map<std::string, web::HttpServer::Handler> handlers;
     handlers["/healthz"] = [] { return web::HttpAnswer{200, "ok\n"}; };
     handlers["/readyz"] = [this] {
@@ -100,6 +114,35 @@ class ControllerImpl final : public Controller {
   }
 
  private:
+  // Every replica listens: those that only wait tell members who leads.
+  absl::Status open_coordinators() {
+    reconcile::CoordinatorsOptions settings;
+    settings.server.listen = options_.config.coordinator_listen;
+    settings.server.serves = false;
+    settings.advertised = options_.config.coordinator_address;
+    settings.folder = kube::kWorkFolder;
+    settings.log_level = log_level_name(options_.config.member_log_level);
+    auto started = reconcile::Coordinators::start(std::move(settings), cluster_, clock_, log_,
+                                                  [this](const std::string& key) { queue_.add(key); });
+    PL_RETURN_IF_ERROR(with_context(started.status(), "coordinator.listen"));
+    coordinators_ = *std::move(started);
+    return absl::OkStatus();
+  }
+
+  // Where members find this replica; empty: it can't be said.
+  std::string own_address() {
+    if (options_.own_host.empty()) return "";
+    const std::string& listens = coordinators_->address();
+    const bool v6 = options_.own_host.find(':') != std::string::npos;
+    return str_cat(v6 ? "[" : "", options_.own_host, v6 ? "]" : "", listens.substr(listens.rfind(':')));
+  }
+
+  void follow(const std::string& who, const std::string& address) {
+    log_.info(str_cat("the lease is held by ", who.empty() ? "nobody" : who), {{"reason", "Lease"}});
+    const std::lock_guard lock(leading_mutex_);
+    if (coordinators_ && who != options_.identity) coordinators_->redirect(address);
+  }
+
   bool ready() const { return jobs_.synced() && cluster_.synced(); }
 
   void warm_up(const std::stop_token& stop) {
@@ -112,18 +155,15 @@ class ControllerImpl final : public Controller {
     if (!e.enabled) return begin();
     elector_ = std::make_unique<lease::LeaderElector>(
         lease::ElectionConfig{.identity = options_.identity,
+                              .address = own_address(),
                               .lease_duration = std::chrono::seconds(e.lease_duration_seconds),
                               .renew_deadline = std::chrono::seconds(e.renew_deadline_seconds),
                               .retry_period = std::chrono::seconds(e.retry_period_seconds)},
         lease_, clock_, options_.seed + 3, kube::real_pause,
         lease::ElectionCallbacks{.on_leading = [this] { begin(); },
                                  .on_lost = [this](const std::string& reason) { lose(reason); },
-                                 .on_holder =
-                                     [this](const std::string& who) {
-                                       log_.info(
-                                           str_cat("the lease is held by ", who.empty() ? "nobody" : who),
-                                           {{"reason", "Lease"}});
-                                     }});
+                                 .on_holder = [this](const std::string& who,
+                                                     const std::string& address) { follow(who, address); }});
     elector_->start();
   }
 
@@ -137,21 +177,9 @@ class ControllerImpl final : public Controller {
     const std::lock_guard lock(leading_mutex_);
     if (ended_) return;
     log_.info("this replica leads", {{"reason", "Leading"}});
-    reconcile::CoordinatorsOptions settings;
-    settings.server.listen = options_.config.coordinator_listen;
-    settings.advertised = options_.config.coordinator_address;
-    settings.folder = kube::kWorkFolder;
-    settings.log_level = log_level_name(options_.config.member_log_level);
-    auto coordinators = reconcile::Coordinators::start(std::move(settings), cluster_, clock_, log_,
-                                                       [this](const std::string& key) { queue_.add(key); });
-    if (!coordinators.ok())
-      return lose(str_cat("it can't act as the leader: ", coordinators.status().message()));
-    coordinators_ = *std::move(coordinators);
-    plan::Limits limits;
-    limits.create_failures = 0;  // a quota may have room later
-    limits.worker_program = {"paceline-worker"};
+    coordinators_->serve();
     reconciler_ = std::make_unique<reconcile::Reconciler>(
-        cluster_, jobs_, *coordinators_, clock_, queue_, std::move(limits), log_,
+        cluster_, jobs_, *coordinators_, clock_, queue_, limits(), log_,
         reconcile::ReconcilerOptions{.workers = static_cast<int>(options_.config.workers),
                                      .create_threads = kCreateThreads,
                                      .progress_interval = kStatusInterval,
@@ -177,8 +205,6 @@ class ControllerImpl final : public Controller {
     }
     return metrics_.text();
   }
-
-  static constexpr api::Phase kLastPhase = api::Phase::kFailed;
 
   const ControllerOptions options_;
   const Clock& clock_;

@@ -21,6 +21,7 @@ struct ControllerOptions {
   Config config;
   std::string own_ns;    // of the lease, where the configuration names none
   std::string identity;  // of this process, unique for all time
+  std::string own_host;  // its address, as members reach it; empty: they only have coordinator.address
   std::uint64_t seed = 1;
   // The lease is lost: the process has to end at once. From a thread of the election.
   std::function<void(const std::string& reason)> on_lost;

@@ -32,6 +32,7 @@ using controller::Config;
 
 constexpr int kExitEnded = 0, kExitFailed = 1, kExitConfiguration = 2, kExitLeaseLost = 3, kExitHurried = 4;
 constexpr std::size_t kMaxConfigBytes = 1 << 20;
+constexpr std::size_t kDescriptors = 20'000;  // a stream for each member, and what else is open
 
 constexpr const char* kFooter = R"(Flags win over the configuration file. docs/kubernetes.md has every field.
 
@@ -131,6 +132,10 @@ int run_ask_ready(const std::string& url) {
 int run(const Config& config, const Flags& flags, const sigset_t& signals) {
   const SystemClock clock;
   const Logger log = Logger::to_stderr("paceline-controller", config.log_level, config.log_format);
+  if (const absl::Status room = reserve_resources(0, kDescriptors); !room.ok()) {
+    log.warning(str_cat(std::string(room.message()), "; so many members less can attach"),
+                {{"reason", "Start"}});
+  }
   const auto access =
       kube::find_access({.kubeconfig = flags.kubeconfig, .context = "", .variable = variable}, clock, log);
   if (!access.ok()) return fail(kExitFailed, std::string(access.status().message()));
@@ -145,6 +150,7 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
       {.config = config,
        .own_ns = access->ns.empty() ? "default" : access->ns,
        .identity = identity(),
+       .own_host = variable("POD_IP").value_or(""),
        .seed = seed,
        .on_lost =
            [&log](const std::string& reason) {

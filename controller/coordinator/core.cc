@@ -317,5 +317,8 @@ Report CoordinatorCore::report(TimePoint now) const {
 JobState CoordinatorCore::state() const {
   return impl_->state();
 }
+TimePoint CoordinatorCore::due() const {
+  return impl_->due();
+}
 
 }  // namespace paceline::coordinator

@@ -71,6 +71,8 @@ struct CoreConfig {
   v1::TrainingSpec training;
   std::string link_key;  // 32 bytes
   std::vector<ExpectedRole> roles;
+  std::string
+      pod_suffix;  // of the names of its pods: who comes from another is of an earlier attempt; empty: any
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   Duration heartbeat_timeout = std::chrono::milliseconds(1500);  // more where all are late: core_silence.h
   Duration grace = std::chrono::milliseconds(300);
@@ -141,6 +143,9 @@ class CoordinatorCore {
   Effects step(const Input& input, TimePoint now);
   Report report(TimePoint now) const;
   JobState state() const;
+  // The first moment at which a Tick may have an effect, if no other input comes before; a Tick before it has
+  // none.
+  TimePoint due() const;
 
  private:
   class Impl;

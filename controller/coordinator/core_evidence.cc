@@ -18,10 +18,14 @@ void CoordinatorCore::Impl::lose(Slot& slot, FaultKind kind, TimePoint since, st
   slot.evidence = Evidence{number(slot), kind, since, std::move(text), accusing};
 }
 
+bool CoordinatorCore::Impl::someone_attached() const {
+  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.attached(); });
+}
+
 // Silence is only evidence where the core was there to listen: after a pause of its own process (a stopped
 // terminal, a swapped out machine) everybody is heard anew.
 void CoordinatorCore::Impl::forgive_own_absence() {
-  if (now_ - last_now_ > config_.heartbeat_timeout / 2) {
+  if (now_ - last_now_ > longest_absence() && someone_attached()) {
     for (Slot& slot : slots_) slot.last_heard = std::max(slot.last_heard, now_);
     say(str_cat("the coordinator was away for ", format_duration(now_ - last_now_)));
   }
@@ -53,6 +57,24 @@ void CoordinatorCore::Impl::find_frozen() {
            str_cat("it did not end view ", generation_.value, " when told to"));
     }
   }
+}
+
+// Time alone changes nothing but by the above, by carry_out() and by settle_end().
+TimePoint CoordinatorCore::Impl::due() const {
+  if (is_final(state_)) return TimePoint::max();
+  if (suspicious_since_) return last_now_;
+  TimePoint due = TimePoint::max();
+  // Often enough that its own absence shows, and so that nobody's silence lasts unseen.
+  if (someone_attached()) due = last_now_ + longest_absence() / 2;
+  for (const Slot& slot : slots_) {
+    if (slot.attached()) due = std::min(due, slot.last_heard + config_.heartbeat_timeout);
+    if (slot.evidence) return last_now_;
+  }
+  if (state_ == JobState::kForming) due = std::min(due, form_since_ + config_.form_timeout);
+  if (state_ == JobState::kDraining) due = std::min(due, drain_since_ + config_.stop_timeout);
+  if (stop_by_) due = std::min(due, *stop_by_);
+  if (finish_by_) due = std::min(due, *finish_by_);
+  return due;
 }
 
 void CoordinatorCore::Impl::find_missing() {

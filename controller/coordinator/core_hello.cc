@@ -58,6 +58,10 @@ std::string hello_error(const v1::Hello& hello, const CoreConfig& config) {
         std::tuple{"host", &hello.host(), false}, std::tuple{"host_id", &hello.host_id(), false}}) {
     if (std::string error = name_error(field, *value, required); !error.empty()) return error;
   }
+  if (!hello.pod().ends_with(config.pod_suffix)) {
+    return str_cat("pod ", hello.pod(), " is of another attempt: the names of this one's pods end in ",
+                   config.pod_suffix);
+  }
   if (std::string error = address_error(hello.address()); !error.empty()) return error;
   return slot_error(hello, config);
 }

@@ -58,6 +58,7 @@ class CoordinatorCore::Impl {
   Effects step(const Input& input, TimePoint now);
   Report report(TimePoint now) const;
   JobState state() const { return state_; }
+  TimePoint due() const;
 
  private:
   // --- inputs ---
@@ -78,6 +79,8 @@ class CoordinatorCore::Impl {
   // --- evidence and verdict ---
   void lose(Slot& slot, FaultKind kind, TimePoint since, std::string text, bool accusing = false);
   void forgive_own_absence();
+  Duration longest_absence() const { return config_.heartbeat_timeout / 2; }
+  bool someone_attached() const;
   Duration patience_with(const Slot& slot) const;
   void find_frozen();
   void find_missing();

@@ -24,7 +24,7 @@ void CoordinatorCore::Impl::settle() {
 }
 
 void CoordinatorCore::Impl::settle_end() {
-  const bool someone = std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.attached(); });
+  const bool someone = someone_attached();
   if (stopping_ && (!someone || now_ >= *stop_by_))
     return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
   if (!stopping_ && finish_by_ && (!someone || now_ >= *finish_by_))

@@ -29,7 +29,14 @@ Job::Job(JobConfig config, const Clock& clock)
       token_(std::move(config.token)),
       observer_(config.observer),
       clock_(clock),
+      due_(clock.now().time_since_epoch().count()),
       core_(std::move(config.core), clock.now()) {}
+
+Effects Job::step(const Input& input) {
+  Effects effects = core_.step(input, clock_.now());
+  due_.store(core_.due().time_since_epoch().count(), std::memory_order_relaxed);
+  return effects;
+}
 
 void Job::attach(StreamId stream, std::shared_ptr<Outlet> outlet, const v1::Hello& hello) {
   {
@@ -39,7 +46,7 @@ void Job::attach(StreamId stream, std::shared_ptr<Outlet> outlet, const v1::Hell
       return;
     }
     outlets_[stream] = std::move(outlet);
-    take(core_.step(Attached{stream, hello}, clock_.now()));
+    take(step(Attached{stream, hello}));
   }
   deliver();
 }
@@ -48,7 +55,7 @@ void Job::feed(const Input& input) {
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
-    take(core_.step(input, clock_.now()));
+    take(step(input));
     if (const auto* ended = std::get_if<StreamEnded>(&input)) outlets_.erase(ended->stream);
   }
   deliver();

@@ -7,6 +7,7 @@
 // observer. When a slow observer lets kMaxOutbox batches pile up, records are dropped and counted, and the
 // rest joins the last batch.
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +48,8 @@ class Job {
   // Everything but Attached.
   void feed(const Input& input);
   Report report() const;
+  // When a Tick may have an effect, as of the last input. Does not wait for anything.
+  TimePoint due() const { return TimePoint(Duration(due_.load(std::memory_order_relaxed))); }
   // Evicts everybody, after what the core decided before; waits until no observer call is under way.
   // Idempotent.
   void close();
@@ -57,8 +60,9 @@ class Job {
     std::optional<v1::CoordinatorMessage> message;  // none: finish
   };
 
-  void take(Effects effects);  // under mutex_
-  void keep(Effects effects);  // likewise: for the observer
+  Effects step(const Input& input);  // under mutex_
+  void take(Effects effects);        // likewise
+  void keep(Effects effects);        // likewise: for the observer
   void send_waiting();
   void tell_waiting();
   void deliver() {
@@ -71,6 +75,7 @@ class Job {
   RunObserver* const observer_;
   const Clock& clock_;
 
+  std::atomic<Duration::rep> due_;
   mutable std::mutex mutex_;  // guards what follows
   CoordinatorCore core_;
   std::map<StreamId, std::shared_ptr<Outlet>> outlets_;

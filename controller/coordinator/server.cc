@@ -10,11 +10,15 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <stop_token>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -27,7 +31,8 @@ namespace paceline::coordinator {
 namespace {
 
 constexpr std::size_t kMinTokenBytes = 16;
-constexpr std::size_t kQuotaBytes = std::size_t{64} << 20;
+constexpr char kLeaderMetadata[] = "paceline-leader";
+constexpr std::size_t kQuotaBytes = std::size_t{1} << 30;  // 64 KiB for each of kMaxSessions
 constexpr int kKeepaliveMs = 5'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
 constexpr int kMinPingIntervalMs = 1'000;
@@ -71,13 +76,23 @@ class Refusal final : public grpc::ServerBidiReactor<v1::MemberMessage, v1::Coor
 
 class ServerImpl final : public Server, public SessionOwner, public v1::Coordinator::CallbackService {
  public:
-  ServerImpl(const ServerOptions& options, const Clock& clock) : options_(options), clock_(clock) {}
+  ServerImpl(const ServerOptions& options, const Clock& clock) : options_(options), clock_(clock) {
+    if (!options.serves) leader_.emplace();
+  }
   ~ServerImpl() override { shutdown(); }
 
   absl::Status listen();
   const std::string& address() const override { return address_; }
   absl::StatusOr<std::unique_ptr<JobHandle>> add_job(JobConfig config) override;
   void remove_job(const std::shared_ptr<Job>& job);
+  void serve() override {
+    const std::lock_guard lock(mutex_);
+    leader_.reset();
+  }
+  void redirect(std::string leader) override {
+    const std::lock_guard lock(mutex_);
+    leader_ = std::move(leader);
+  }
   void shutdown() override;
   void session_done(StreamId stream) override;
 
@@ -93,9 +108,13 @@ class ServerImpl final : public Server, public SessionOwner, public v1::Coordina
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 
-  std::mutex mutex_;  // guards what follows
-  std::vector<std::shared_ptr<Job>> jobs_;
+  std::mutex mutex_;                                               // guards what follows
+  std::map<std::string, std::shared_ptr<Job>, std::less<>> jobs_;  // by name
+  // The same by their tokens' hash, which is this process's own: its bits tell nobody a token's.
+  std::unordered_multimap<std::size_t, std::shared_ptr<Job>> by_token_;
   std::map<StreamId, std::shared_ptr<Session>> sessions_;
+  std::set<StreamId> awaited_;         // of sessions_: those whose Hello has not been asked after yet
+  std::optional<std::string> leader_;  // who leads, instead of this one
   std::uint64_t streams_ = 0;
   bool down_ = false;
 
@@ -157,26 +176,26 @@ absl::StatusOr<std::unique_ptr<JobHandle>> ServerImpl::add_job(JobConfig config)
   }
   auto job = std::make_shared<Job>(std::move(config), clock_);
   std::lock_guard lock(mutex_);
-  for (const auto& other : jobs_) {
-    if (other->name() == job->name() || equal_in_constant_time(other->token(), job->token())) {
-      return absl::AlreadyExistsError(str_cat("job ", job->name(), " or its token is there already"));
-    }
+  if (jobs_.contains(job->name()) || job_of(job->token()) != nullptr) {
+    return absl::AlreadyExistsError(str_cat("job ", job->name(), " or its token is there already"));
   }
-  jobs_.push_back(job);
+  jobs_.emplace(job->name(), job);
+  by_token_.emplace(absl::HashOf(job->token()), job);
   return std::make_unique<Handle>(*this, std::move(job));
 }
 
 void ServerImpl::remove_job(const std::shared_ptr<Job>& job) {
   std::lock_guard lock(mutex_);
-  std::erase(jobs_, job);
+  std::erase_if(jobs_, [&](const auto& each) { return each.second == job; });
+  std::erase_if(by_token_, [&](const auto& each) { return each.second == job; });
 }
 
 std::shared_ptr<Job> ServerImpl::job_of(const std::string& token) {
-  std::shared_ptr<Job> found;
-  for (const auto& job : jobs_) {
-    if (equal_in_constant_time(job->token(), token)) found = job;
+  const auto [begin, end] = by_token_.equal_range(absl::HashOf(token));
+  for (auto each = begin; each != end; ++each) {
+    if (equal_in_constant_time(each->second->token(), token)) return each->second;
   }
-  return found;
+  return nullptr;
 }
 
 grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage>* ServerImpl::Attach(
@@ -186,6 +205,12 @@ grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage>* ServerImpl::
   {
     std::lock_guard lock(mutex_);
     if (down_) return new Refusal(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the coordinator shuts down"));
+    if (leader_) {
+      if (!leader_->empty()) context->AddTrailingMetadata(kLeaderMetadata, *leader_);
+      return new Refusal(grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                                      str_cat("this replica does not lead; the leader is ",
+                                              leader_->empty() ? "not known yet" : *leader_)));
+    }
     const std::shared_ptr<Job> job = job_of(token);
     if (job == nullptr && !options_.refuse_strangers)
       return new Refusal(grpc::Status(grpc::StatusCode::UNAVAILABLE, "no job here has this token yet"));
@@ -198,6 +223,7 @@ grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage>* ServerImpl::
     const StreamId stream{++streams_};
     session = std::make_shared<Session>(stream, job, *this, clock_.now());
     sessions_[stream] = session;
+    awaited_.insert(stream);
   }
   session->begin(session);
   return session.get();
@@ -211,6 +237,7 @@ void ServerImpl::session_done(StreamId stream) {
     if (it == sessions_.end()) return;
     last = std::move(it->second);
     sessions_.erase(it);
+    awaited_.erase(stream);
     wake_.notify_all();
   }
 }
@@ -222,8 +249,17 @@ void ServerImpl::tick(const std::stop_token& stop) {
     {
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, stop, options_.tick, [] { return false; });
-      jobs = jobs_;
-      for (const auto& [_, session] : sessions_) sessions.push_back(session);
+      const TimePoint now = clock_.now();
+      for (const auto& [_, job] : jobs_) {
+        if (job->due() <= now) jobs.push_back(job);
+      }
+      // In the order in which they began.
+      while (!awaited_.empty()) {
+        const std::shared_ptr<Session>& session = sessions_.at(*awaited_.begin());
+        if (now - session->opened() <= options_.hello_timeout) break;
+        sessions.push_back(session);
+        awaited_.erase(awaited_.begin());
+      }
     }
     for (const auto& job : jobs) job->feed(Tick{});
     for (const auto& session : sessions) session->expect_hello(clock_.now(), options_.hello_timeout);

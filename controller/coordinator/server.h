@@ -4,11 +4,13 @@
 // (docs/protocol.md, Control).
 //
 // Threads: everything here may be called from any thread. gRPC's own few threads read streams, one timer
-// thread ticks all jobs; each job's core runs under that job's mutex, and sends and observer calls happen
-// outside of it, in order. Bounds: kMaxSessions streams, kMaxQueuedMessages per stream, 4 MiB per message, a
+// thread ticks the jobs for which time has an effect (Job::due()); each job's core runs under that job's
+// mutex, and sends and observer calls happen outside of it, in order. Finding a stream's job costs the same
+// however many there are. Bounds: kMaxSessions streams, kMaxQueuedMessages per stream, 4 MiB per message, a
 // stream has `hello_timeout` to say Hello. Errors on a stream: UNAUTHENTICATED (no job has this token),
-// RESOURCE_EXHAUSTED (too many streams), DEADLINE_EXCEEDED (no Hello), INVALID_ARGUMENT (the first message
-// isn't a Hello); everything later is an Evict with its reason.
+// UNAVAILABLE (this replica does not lead: where it knows who does, its address is
+// the trailing metadata `paceline-leader`), RESOURCE_EXHAUSTED (too many streams), DEADLINE_EXCEEDED (no
+// Hello), INVALID_ARGUMENT (the first message isn't a Hello); everything later is an Evict with its reason.
 
 #include <cstddef>
 #include <memory>
@@ -23,7 +25,7 @@
 
 namespace paceline::coordinator {
 
-inline constexpr std::size_t kMaxSessions = 2048;
+inline constexpr std::size_t kMaxSessions = 16'384;  // 1,000 jobs of 8 members, and those who come back
 inline constexpr std::size_t kMaxQueuedMessages = 64;
 inline constexpr int kMaxMessageBytes = 4 << 20;
 
@@ -34,6 +36,7 @@ struct ServerOptions {
   Duration hello_timeout = std::chrono::seconds(5);
   // A token of no job: UNAUTHENTICATED, or, where jobs may become known later, UNAVAILABLE: try again.
   bool refuse_strangers = true;
+  bool serves = true;  // false: as after redirect("")
 };
 
 struct JobConfig {
@@ -66,6 +69,10 @@ class Server {
   virtual const std::string& address() const = 0;  // what PACELINE_COORDINATOR says: "127.0.0.1:40123"
   // INVALID_ARGUMENT (what is wrong in the config), ALREADY_EXISTS (job or token).
   virtual absl::StatusOr<std::unique_ptr<JobHandle>> add_job(JobConfig config) = 0;
+  // Streams are taken from now on.
+  virtual void serve() = 0;
+  // They are not, but told to try `leader` (host:port; empty: nobody knows). Those that are open stay.
+  virtual void redirect(std::string leader) = 0;
   // Ends all streams; returns within about a second.
   virtual void shutdown() = 0;
 };

@@ -32,6 +32,7 @@ class Session final : public Outlet,
 
   void send(v1::CoordinatorMessage message) override;
   void finish(absl::Status status) override;
+  TimePoint opened() const { return opened_; }
   // Ends the stream where nobody has said Hello by now.
   void expect_hello(TimePoint now, Duration timeout);
 

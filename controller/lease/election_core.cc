@@ -82,7 +82,8 @@ ElectionCore::Write ElectionCore::make_write(WallTime wall) const {
   LeaseRecord record{.holder = config_.identity,
                      .duration_seconds = whole_seconds(config_.lease_duration),
                      .acquired = wall,
-                     .renewed = wall};
+                     .renewed = wall,
+                     .address = config_.address};
   if (!seen_) return {std::move(record), ""};
   record.transitions = seen_->record.transitions;
   if (seen_->record.holder == config_.identity) {
@@ -130,6 +131,7 @@ std::optional<ElectionCore::Write> ElectionCore::release(TimePoint now, WallTime
   if (!leads(now) || !seen_ || seen_->record.holder != config_.identity) return std::nullopt;
   LeaseRecord record = seen_->record;
   record.holder.clear();
+  record.address.clear();
   record.duration_seconds = 1;
   record.renewed = wall;
   return Write{std::move(record), seen_->version};

@@ -23,6 +23,7 @@ namespace paceline::lease {
 
 struct ElectionConfig {
   std::string identity;  // of this process, unique for all time
+  std::string address;   // LeaseRecord::address
   Duration lease_duration = std::chrono::seconds(15);
   Duration renew_deadline = std::chrono::seconds(10);
   Duration retry_period = std::chrono::seconds(2);
@@ -73,6 +74,8 @@ class ElectionCore {
   std::optional<TimePoint> leads_until() const { return leads_until_; }
   // Who holds the lease, as far as seen; empty: nobody.
   const std::string& holder() const { return holder_; }
+  // Its address; empty: not known.
+  std::string holder_address() const { return seen_ ? seen_->record.address : ""; }
   // What to write on exit, so that the next one needs not wait. Nothing where we don't hold it.
   std::optional<Write> release(TimePoint now, WallTime wall) const;
 

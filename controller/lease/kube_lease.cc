@@ -7,9 +7,21 @@ namespace paceline::lease {
 
 using kube::Json;
 
+namespace {
+
+constexpr char kAddress[] = "paceline.dev/coordinator-address";  // annotation
+constexpr std::size_t kMaxAddressBytes = 300;
+
+}  // namespace
+
 Json lease_object(const LeaseRecord& record, const std::string& name, const std::string& version) {
   Json metadata{{"name", name}};
   if (!version.empty()) metadata["resourceVersion"] = version;
+  if (!record.address.empty()) {
+    metadata["annotations"] = {{kAddress, record.address}};
+  } else if (!version.empty()) {
+    metadata["annotations"] = {{kAddress, nullptr}};  // a merge patch: another holder's goes
+  }
   return Json{{"apiVersion", std::string(kube::kLeases.api_version)},
               {"kind", std::string(kube::kLeases.kind)},
               {"metadata", std::move(metadata)},
@@ -29,7 +41,9 @@ Seen seen_of(const Json& object) {
                      .duration_seconds = kube::integer_at(object, {"spec", "leaseDurationSeconds"}),
                      .acquired = time("acquireTime"),
                      .renewed = time("renewTime"),
-                     .transitions = kube::integer_at(object, {"spec", "leaseTransitions"})},
+                     .transitions = kube::integer_at(object, {"spec", "leaseTransitions"}),
+                     .address = kube::harmless(kube::text_at(object, {"metadata", "annotations", kAddress}),
+                                               kMaxAddressBytes)},
           .version = kube::text_at(object, {"metadata", "resourceVersion"})};
 }
 

@@ -73,14 +73,17 @@ void LeaderElector::after(absl::Status status) {
 
 void LeaderElector::tell() {
   bool begins = false;
-  std::optional<std::string> holder;
+  std::optional<std::pair<std::string, std::string>> holder;
   {
     auto shared = shared_.lock();
     if (shared->over) return;
     begins = shared->core.leads(clock_.now()) && !std::exchange(shared->leading, true);
-    if (shared->core.holder() != shared->told_holder) holder = shared->told_holder = shared->core.holder();
+    if (shared->core.holder() != shared->told_holder) {
+      shared->told_holder = shared->core.holder();
+      holder.emplace(shared->told_holder, shared->core.holder_address());
+    }
   }
-  if (holder && callbacks_.on_holder) callbacks_.on_holder(*holder);
+  if (holder && callbacks_.on_holder) callbacks_.on_holder(holder->first, holder->second);
   if (begins && callbacks_.on_leading) callbacks_.on_leading();
 }
 

@@ -26,7 +26,7 @@ namespace paceline::lease {
 struct ElectionCallbacks {
   std::function<void()> on_leading;
   std::function<void(const std::string& reason)> on_lost;
-  std::function<void(const std::string& identity)> on_holder;
+  std::function<void(const std::string& identity, const std::string& address)> on_holder;
 };
 
 class LeaderElector {

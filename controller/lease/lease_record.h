@@ -14,6 +14,7 @@ struct LeaseRecord {
   std::int64_t duration_seconds = 0;
   WallTime acquired{}, renewed{};  // by the writer's clock: for people, and to see that something changed
   std::int64_t transitions = 0;
+  std::string address;  // of the holder, for members: host:port; empty: not known
   bool operator==(const LeaseRecord&) const = default;
 };
 

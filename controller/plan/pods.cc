@@ -30,6 +30,7 @@ int threads_of(const Observed& observed, const api::Container* container) {
   if (container != nullptr && container->cpu_limit > 0) {
     return static_cast<int>(std::min(std::ceil(container->cpu_limit), kMostThreads));
   }
+  if (observed.limits.cores == 0) return 0;
   const auto pods = std::max<std::int64_t>(1, api::member_count(observed.job));
   return std::max(1, static_cast<int>(observed.limits.cores / pods));
 }
@@ -81,7 +82,7 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
   spec.env["PACELINE_ROLE"] = role_name(slot.role);
   spec.env["PACELINE_INDEX"] = std::to_string(slot.index);
   spec.env["PACELINE_POD"] = spec.name;
-  spec.env["PACELINE_THREADS"] = std::to_string(spec.threads);
+  if (spec.threads > 0) spec.env["PACELINE_THREADS"] = std::to_string(spec.threads);
   if (container != nullptr) {
     for (const api::EnvVar& variable : container->env) spec.env.emplace(variable.name, variable.value);
   }

@@ -112,7 +112,9 @@ bool by_absence(const Observed& observed, Plan& plan) {
       return member.role == pod.spec.role && member.index == pod.spec.index && !member.id.value.empty();
     });
     if (joined) continue;
-    const Duration left = *pod.started + observed.limits.attach_timeout - observed.now;
+    // A coordinator that has just begun gives those of an earlier one their time, too.
+    const WallTime since = std::max(*pod.started, observed.now - observed.report->in_phase);
+    const Duration left = since + observed.limits.attach_timeout - observed.now;
     if (left > Duration::zero()) {
       requeue(left, plan);
       continue;

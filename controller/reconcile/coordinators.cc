@@ -35,6 +35,13 @@ std::string link_key_of(const std::string& token, const std::string& uid) {
   return key;
 }
 
+// It has no members, and shall have none.
+bool is_suspended(const StoredJob& job) {
+  const api::Phase phase = job.job.status.phase;
+  return job.job.spec.run_policy.suspend &&
+         (phase == api::Phase::kSuspended || phase == api::Phase::kPending);
+}
+
 }  // namespace
 
 std::vector<coordinator::ExpectedRole> expected_roles(const api::TrainingJob& job) {
@@ -69,9 +76,11 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   ~Entry() override { close(); }
 
   std::int64_t attempt() const { return attempt_; }
+  bool is_of_uid(const std::string& uid) const { return uid_ == uid; }
   bool is_of(const StoredJob& job) const {
-    return uid_ == job.uid && attempt_ == job.job.status.restarts.attempt;
+    return uid_ == job.uid && attempt_ == job.job.status.restarts.attempt && !is_suspended(job);
   }
+  bool is_over() const { return coordinator::is_final(handle_->report().state); }
   const std::string& token() const { return token_; }
   void close() {
     if (handle_) handle_->close();
@@ -155,6 +164,11 @@ std::shared_ptr<Coordinators::Entry> Coordinators::find(const std::string& key) 
 absl::Status Coordinators::job_seen(const std::string& key, const StoredJob& job) {
   std::shared_ptr<Entry> known = find(key);
   if (known && known->is_of(job)) return absl::OkStatus();
+  if (is_suspended(job)) {
+    // Those who leave for it still save what they have done.
+    if (known && (!known->is_of_uid(job.uid) || known->is_over())) job_over(key);
+    return absl::OkStatus();
+  }
   if (known) job_over(key);
   known.reset();
   if (job.deleted || plan::is_terminal(job.job.status.phase)) return absl::OkStatus();
@@ -180,7 +194,9 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
   config.core.job = key;
   config.core.link_key = link_key_of(token, job.uid);
   config.core.roles = expected_roles(job.job);
+  config.core.pod_suffix = str_cat("-", job.job.status.restarts.attempt);
   config.core.reattach_limit = options_.reattach_limit;
+  config.core.form_timeout = options_.form_timeout;
   config.token = token;
   auto entry = std::make_shared<Entry>(key, job, token, log_, notify_);
   config.observer = entry.get();

@@ -36,6 +36,8 @@ struct CoordinatorsOptions {
   std::string log_level = "info";    // of members
   std::string folder = "/paceline";  // in pods: models and checkpoints go here
   Duration reattach_limit = std::chrono::minutes(10);  // members outlive a controller that is replaced
+  // Pods may wait long for room or for an image: who is missing is for the planner to say, which sees pods.
+  Duration form_timeout = std::chrono::hours(24 * 365);
 };
 
 class Coordinators final : public ReportSource {
@@ -49,6 +51,10 @@ class Coordinators final : public ReportSource {
   ~Coordinators() override;
 
   const std::string& address() const { return server_->address(); }
+  // Members are taken from now on (options.server.serves was false), or told to try the leader's address
+  // (empty: it is not known).
+  void serve() { server_->serve(); }
+  void redirect(std::string leader) { server_->redirect(std::move(leader)); }
   std::size_t size();
 
   absl::Status job_seen(const std::string& key, const StoredJob& job) override;

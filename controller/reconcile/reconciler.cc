@@ -54,6 +54,10 @@ cluster::JobObjects objects_of(const std::string& ns, const std::string& job, co
   return {ns, job, uid, token == env.end() ? std::string() : token->second};
 }
 
+bool is_creation(const plan::Action& action) {
+  return std::holds_alternative<plan::CreatePod>(action);
+}
+
 bool is_event(const plan::Action& action) {
   return std::holds_alternative<plan::RecordEvent>(action);
 }
@@ -62,8 +66,10 @@ bool is_event(const plan::Action& action) {
 bool same_but_for_progress(const api::Status& a, const api::Status& b) {
   api::Status rest = a;
   rest.progress = b.progress;
+  rest.last_checkpoint = b.last_checkpoint;
   if (rest.members.size() != b.members.size()) return false;
   for (std::size_t i = 0; i < rest.members.size(); ++i) {
+    rest.members[i].phase = b.members[i].phase;  // pods that come and go are counted, too
     rest.members[i].step = b.members[i].step;
     rest.members[i].compute_fraction = b.members[i].compute_fraction;
     rest.members[i].wait_fraction = b.members[i].wait_fraction;
@@ -191,8 +197,10 @@ absl::StatusOr<plan::Plan> Reconciler::reconcile_once(const std::string& key) {
 }
 
 absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob stored) {
-  PL_ASSIGN_OR_RETURN(const plan::Observed observed, observe(key, std::move(stored)));
+  absl::Status not_ready;
+  PL_ASSIGN_OR_RETURN(const plan::Observed observed, observe(key, std::move(stored), not_ready));
   plan::Plan plan = plan::plan(observed);
+  if (!not_ready.ok()) std::erase_if(plan.actions, is_creation);
   if (!plan::is_terminal(plan.status.phase) && !observed.deleted && !observed.pods.empty()) {
     ensure(key, observed);
   }
@@ -219,14 +227,20 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   PL_RETURN_IF_ERROR(written);
   if (plan.done) reports_.job_over(key);
   PL_RETURN_IF_ERROR(refused);
+  PL_RETURN_IF_ERROR(not_ready);
   return plan;
 }
 
-absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, StoredJob stored) {
+absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, StoredJob stored,
+                                                   absl::Status& not_ready) {
   plan::Observed observed;
   const api::Metadata& metadata = stored.job.metadata;
   PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods(metadata.ns, metadata.name));
-  PL_RETURN_IF_ERROR(reports_.job_seen(key, stored));
+  // Those of an earlier job of this name may not have ended yet: they are none of this one's.
+  std::erase_if(observed.pods, [&](const cluster::Pod& pod) { return pod.spec.job_uid != stored.uid; });
+  not_ready = reports_.job_seen(key, stored);
+  // Members that are there already are judged with their coordinator only; a job without any says why.
+  if (!not_ready.ok() && !observed.pods.empty()) return not_ready;
   reports_.pods_seen(key, observed.pods);
   observed.report = reports_.report(key);
   observed.coordinator_env = reports_.pod_environment(key);
@@ -241,6 +255,10 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   memory.pod_templates = std::move(stored.pod_templates);
   observed.stop = memory.stop;
   observed.create_failure = memory.create_failure;
+  if (!not_ready.ok()) {
+    observed.create_failure =
+        plan::CreateFailure{1, str_cat(observed.job.metadata.name, "-*"), std::string(not_ready.message())};
+  }
   return observed;
 }
 

@@ -90,7 +90,8 @@ class Reconciler {
 
   void work();
   absl::StatusOr<plan::Plan> pass(const std::string& key, StoredJob stored);
-  absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored);
+  // `not_ready`: why what comes before the first pod can't be had.
+  absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored, absl::Status& not_ready);
   // `refused`: why a pod could not be created.
   absl::Status execute(const std::string& key, const plan::Plan& plan, absl::Status& refused);
   absl::Status perform(const std::string& key, const plan::Action& action);

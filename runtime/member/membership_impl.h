@@ -70,6 +70,7 @@ class MembershipImpl final : public Membership {
     v1::View view;
     absl::Status status;  // why the membership ended
     std::string last_trouble;
+    std::string leader;  // the next try goes there
     Reports reports;
     std::uint64_t taken = 0;  // the coordinator has that heartbeat and those before it
     CancelHook hook;
@@ -83,6 +84,7 @@ class MembershipImpl final : public Membership {
   void open_stream();
   void on_message(std::uint64_t stream, const v1::CoordinatorMessage& message);
   void on_ended(std::uint64_t stream, const absl::Status& status);
+  void on_elsewhere(std::uint64_t stream, const std::string& leader);
   void send_reports();
   void send_heartbeat(TimePoint now);
   void run_hook();
@@ -109,6 +111,7 @@ class MembershipImpl final : public Membership {
   std::unique_ptr<Stream> stream_;
   Heartbeats heartbeats_{progress_};
   std::uint64_t streams_ = 0;
+  std::string leader_;  // of the present try; empty: environment_.coordinator
   std::optional<TimePoint> down_since_;
   TimePoint next_try_{}, next_beat_{};
   Duration backoff_{};

@@ -49,7 +49,15 @@ void MembershipImpl::run(const std::stop_token& stop) {
     bool up = false, over = false;
     {
       auto state = state_.lock();
-      if (std::exchange(state->stream_ended, false)) state->line = Line::kDown;
+      if (std::exchange(state->stream_ended, false)) {
+        state->line = Line::kDown;
+        // To the leader at once, but only from the address that we were given: two replicas that send us to
+        // each other are tried as slowly as any.
+        const bool told = leader_.empty() && !state->leader.empty();
+        leader_ = told ? state->leader : "";
+        state->leader.clear();
+        if (told) next_try_ = now;
+      }
       up = state->line == Line::kUp;
       over = !state->status.ok();
     }
@@ -116,9 +124,10 @@ void MembershipImpl::open_stream() {
     state->stream_ended = false;
     state->reports.new_stream();
   }
-  stream_ = Stream::open(environment_.coordinator, environment_.token,
+  stream_ = Stream::open(leader_.empty() ? environment_.coordinator : leader_, environment_.token,
                          {[this, number](const v1::CoordinatorMessage& m) { on_message(number, m); },
-                          [this, number](const absl::Status& s) { on_ended(number, s); }});
+                          [this, number](const absl::Status& s) { on_ended(number, s); },
+                          [this, number](const std::string& leader) { on_elsewhere(number, leader); }});
   (void)stream_->send(hello());
 }
 
@@ -172,6 +181,12 @@ void MembershipImpl::on_message(std::uint64_t stream, const v1::CoordinatorMessa
     case v1::CoordinatorMessage::KIND_NOT_SET:
       break;  // of a later release
   }
+}
+
+void MembershipImpl::on_elsewhere(std::uint64_t stream, const std::string& leader) {
+  constexpr std::size_t kMaxAddressBytes = 300;
+  auto state = state_.lock();
+  if (state->stream == stream && leader.size() <= kMaxAddressBytes) state->leader = leader;
 }
 
 void MembershipImpl::on_ended(std::uint64_t stream, const absl::Status& status) {

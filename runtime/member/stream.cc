@@ -18,8 +18,10 @@ namespace paceline::member {
 namespace {
 
 constexpr int kMaxMessageBytes = 4 << 20;
+constexpr char kLeaderMetadata[] = "paceline-leader";
 constexpr int kKeepaliveMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
+constexpr int kConnectMs = 5'000;  // to a host that is gone nobody answers
 
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -29,6 +31,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -95,6 +98,10 @@ class GrpcStream final : public Stream,
   void OnWritesDoneDone(bool) override { turn_over(); }
 
   void OnDone(const grpc::Status& status) override {
+    const auto& metadata = context_.GetServerTrailingMetadata();
+    const auto leader = metadata.find(kLeaderMetadata);
+    if (handlers_.elsewhere && leader != metadata.end())
+      handlers_.elsewhere(std::string(leader->second.data(), leader->second.size()));
     handlers_.ended(absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()));
     std::lock_guard lock(mutex_);
     done_ = true;

@@ -19,6 +19,8 @@ class Stream {
   struct Handlers {
     std::function<void(const v1::CoordinatorMessage&)> message;
     std::function<void(const absl::Status&)> ended;
+    // Just before it: another address to try, which the server named.
+    std::function<void(const std::string&)> elsewhere = {};
   };
 
   static std::unique_ptr<Stream> open(const std::string& address, const std::string& token,

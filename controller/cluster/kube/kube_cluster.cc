@@ -75,8 +75,12 @@ absl::StatusOr<cluster::Pod> KubeCluster::create_pod(const cluster::PodSpec& spe
   absl::StatusOr<Json> created = api_.create(kPods, spec.ns, manifest);
   if (absl::IsAlreadyExists(created.status())) {
     PL_ASSIGN_OR_RETURN(const Json there, api_.get(kPods, spec.ns, spec.name));
-    if (owner_uid(there) != spec.job_uid)
+    if (owner_uid(there) != spec.job_uid) {
+      if (!text_at(there, {"metadata", "deletionTimestamp"}).empty())
+        return absl::UnavailableError(
+            str_cat("pod ", key_of(spec.ns, spec.name), " of an earlier job of this name has not ended yet"));
       return not_ours("pod", key_of(spec.ns, spec.name), owner_uid(there));
+    }
     pod_store_.offer(there);
     return created.status();
   }

@@ -45,6 +45,20 @@ std::string errors_of(const std::vector<api::Diagnostic>& diagnostics) {
   return harmless(text, kMaxSpecErrorBytes);
 }
 
+// What the API server shows and scales by, and nobody reads back: "3/4", pods that run of those that the job
+// wants, and how many worker pods there are.
+void add_counts(const api::TrainingJob& job, const api::Status& status, Json& json) {
+  std::int64_t ready = 0, wanted = 0;
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    if (const auto& spec = api::replica_spec(job, role)) wanted += spec->replicas;
+  }
+  for (const api::ReplicaStatus& each : status.replica_statuses) {
+    ready += each.ready;
+    if (each.role == Role::kWorker) json["replicas"] = each.active;
+  }
+  json["ready"] = str_cat(ready, "/", wanted);
+}
+
 }  // namespace
 
 bool KubeJobStore::SlimJob::operator==(const SlimJob& other) const {
@@ -163,7 +177,7 @@ absl::Status KubeJobStore::refuse(const SlimJob& job) {
     condition.status = false;
     condition.last_transition = now;
   }
-  status.conditions.push_back({"Failed", true, status.reason, status.message, now});
+  status.conditions.push_back({"Failed", true, status.reason, status.message, now, job.generation});
   return write(job, status);
 }
 
@@ -174,8 +188,9 @@ absl::Status KubeJobStore::write_status(const std::string& key, const api::Statu
 }
 
 absl::Status KubeJobStore::write(const SlimJob& job, const api::Status& status) {
-  const Json json = status_to_json(status);
+  Json json = status_to_json(status);
   if (json == status_to_json(job.status)) return absl::OkStatus();
+  if (job.spec->job) add_counts(*job.spec->job, status, json);
   // A server that drops a field is not told of it for ever: what it has is what we wrote.
   const std::string mark = str_cat(job.resource_version, " ", dump(json));
   {

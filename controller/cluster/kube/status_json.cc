@@ -45,9 +45,8 @@ void take(const Json& json, const char* key, std::optional<WallTime>& value) {
 }
 
 api::Phase phase_of(std::string_view name) {
-  for (const api::Phase phase : {api::Phase::kStarting, api::Phase::kRunning, api::Phase::kSucceeded,
-                                 api::Phase::kFailed, api::Phase::kRestarting, api::Phase::kSuspended}) {
-    if (name == api::name(phase)) return phase;
+  for (int i = 0; i <= static_cast<int>(api::Phase::kSuspended); ++i) {
+    if (name == api::name(static_cast<api::Phase>(i))) return static_cast<api::Phase>(i);
   }
   return api::Phase::kPending;
 }
@@ -210,7 +209,9 @@ Json status_to_json(const api::Status& status) {
   put(json, "observedGeneration", status.observed_generation.value);
   for (const api::ReplicaStatus& each : status.replica_statuses)
     json["replicaStatuses"].push_back(to_json(each));
-  if (Json restarts = to_json(status.restarts); !restarts.empty()) json["restarts"] = std::move(restarts);
+  Json restarts = to_json(status.restarts);
+  if (!status.conditions.empty()) restarts["total"] = status.restarts.total;  // a printer column: 0 shows
+  if (!restarts.empty()) json["restarts"] = std::move(restarts);
   if (status.view.generation.value > 0) {
     json["view"] = {{"generation", status.view.generation.value}, {"size", status.view.size}};
   }

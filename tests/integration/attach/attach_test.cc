@@ -363,6 +363,38 @@ TEST_F(AttachTest, AHelloAtTheMomentOfItsTimeoutMakesNoMember) {
   streams.clear();
 }
 
+// A replica that does not lead.
+TEST_F(AttachTest, MembersFollowTheLeader) {
+  start(0, 1);
+  coordinator::ServerOptions options;
+  options.serves = false;
+  auto waits = coordinator::Server::start(options, clock_);
+  ASSERT_TRUE(waits.ok()) << std::string(waits.status().message());
+  member::Environment environment = this->environment(Role::kWorker, 0);
+  environment.coordinator = (*waits)->address();
+  const auto lost =
+      member::Membership::attach(environment, {}, {}, clock_, Deadline::after(clock_.now(), 200ms));
+  EXPECT_EQ(lost.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_NE(std::string(lost.status().message()).find("does not lead"), std::string::npos) << lost.status();
+  (*waits)->redirect(server_->address());
+  const auto member = attach(environment, clock_);
+  ASSERT_TRUE(member.ok()) << std::string(member.status().message());
+  EXPECT_TRUE((*member)->wait_view(Generation{0}, soon()).ok());
+}
+
+// Two that send members to each other, until one of them leads.
+TEST_F(AttachTest, AReplicaThatBeginsToLeadTakesThoseThatItSentAway) {
+  start(0, 1);
+  server_->redirect(server_->address());
+  std::optional<absl::StatusOr<std::unique_ptr<member::Membership>>> member;
+  {
+    const std::jthread attaching([&] { member = attach(environment(Role::kWorker, 0), clock_); });
+    server_->serve();
+  }
+  ASSERT_TRUE(member->ok()) << std::string(member->status().message());
+  EXPECT_TRUE((**member)->wait_view(Generation{0}, soon()).ok());
+}
+
 TEST_F(AttachTest, StopAsksEverybodyToLeave) {
   start(0, 2);
   auto members = attach_all(0, 2);

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -173,6 +175,24 @@ TEST_F(ControllerProgramTest, SaysWhatIsWrongAndEnds) {
   EXPECT_EQ(Program({"--config", write("bad.yaml", "kind: Other\n")}).wait(), 2);
   EXPECT_EQ(Program({"--kubeconfig", folder_.path() + "/missing"}).wait(), 1);
   EXPECT_EQ(Program({"--help"}).wait(), 0);
+}
+
+TEST_F(ControllerProgramTest, ATakenPortEndsItAtOnce) {
+  const UniqueFd taken(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::bind(taken.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(taken.get(), 1), 0);
+  ASSERT_EQ(::getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::vector<std::string> arguments = flags();
+  arguments[3] = write("taken.yaml", str_cat("apiVersion: config.paceline.dev/v1alpha1\n"
+                                             "kind: ControllerConfiguration\n"
+                                             "health: {address: \"127.0.0.1:0\"}\n"
+                                             "coordinator: {listen: \"127.0.0.1:",
+                                             ntohs(address.sin_port), "\"}\n"));
+  EXPECT_EQ(Program(arguments).wait(), 1);
 }
 
 }  // namespace

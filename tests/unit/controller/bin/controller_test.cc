@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/guarded.h"
 #include "base/text.h"
@@ -44,8 +45,9 @@ class ControllerTest : public ::testing::Test {
     config.health_address = config.coordinator_listen = "127.0.0.1:0";
     config.trainer_image = "paceline:test";
     config.leader_election.ns = "paceline-system";
-    auto started = Controller::start({.config = config, .identity = identity, .on_lost = {}}, server_, clock_,
-                                     Logger::none());
+    auto started =
+        Controller::start({.config = config, .identity = identity, .own_host = "127.0.0.9", .on_lost = {}},
+                          server_, clock_, Logger::none());
     EXPECT_TRUE(started.ok()) << started.status();
     return *std::move(started);
   }
@@ -81,6 +83,11 @@ TEST_F(ControllerTest, AJobGetsItsPods) {
   EXPECT_THAT(pods(), UnorderedElementsAre("first-worker-0-0", "first-worker-1-0"));
   EXPECT_TRUE(server_.find("secrets", "default", "first-token"));
   EXPECT_TRUE(server_.find("services", "default", "first"));
+  const auto held = server_.find("leases", "paceline-system", "paceline-controller");
+  ASSERT_TRUE(held);
+  EXPECT_THAT(std::string((*held)["metadata"]["annotations"]["paceline.dev/coordinator-address"]),
+              ::testing::MatchesRegex("127.0.0.9:[1-9][0-9]*"))
+      << "where members find the leader";
   EXPECT_TRUE(controller->shut_down().ok());
   const auto lease = server_.find("leases", "paceline-system", "paceline-controller");
   ASSERT_TRUE(lease);
@@ -114,6 +121,21 @@ TEST_F(ControllerTest, AReplicaThatWaitsActsOnNothing) {
             "a")
       << "who does not hold it does not give it back";
   EXPECT_TRUE(leader->shut_down().ok());
+}
+
+TEST_F(ControllerTest, APortThatIsTakenIsSaidAtOnce) {
+  Config config;
+  config.health_address = "127.0.0.1:0";
+  config.coordinator_listen = str_cat("unix-abstract:paceline-controller-test-", ::getpid());
+  const auto first =
+      Controller::start({.config = config, .identity = "a", .on_lost = {}}, server_, clock_, Logger::none());
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second =
+      Controller::start({.config = config, .identity = "b", .on_lost = {}}, server_, clock_, Logger::none());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()),
+              ::testing::AllOf(::testing::HasSubstr("coordinator.listen"),
+                               ::testing::HasSubstr(config.coordinator_listen)));
 }
 
 }  // namespace

@@ -16,5 +16,23 @@ TEST(CutTest, NeverSplitsACharacter) {
   EXPECT_EQ(cut(std::string(kMaxTextBytes + 9, 'x')).size(), kMaxTextBytes);
 }
 
+TEST(HelloTest, MembersOfAnotherAttemptAreRefused) {
+  CoreConfig config;
+  config.job = "default/digits";
+  config.roles = {{Role::kWorker, 2}};
+  v1::Hello hello;
+  hello.set_protocol_version(kProtocolVersion);
+  hello.set_job("default/digits");
+  hello.set_role(v1::ROLE_WORKER);
+  hello.set_member_id("uid-1");
+  hello.set_pod("digits-worker-0-11");
+  EXPECT_EQ(hello_error(hello, config), "");
+  config.pod_suffix = "-11";
+  EXPECT_EQ(hello_error(hello, config), "");
+  config.pod_suffix = "-1";
+  EXPECT_EQ(hello_error(hello, config),
+            "pod digits-worker-0-11 is of another attempt: the names of this one's pods end in -1");
+}
+
 }  // namespace
 }  // namespace paceline::coordinator

@@ -63,6 +63,7 @@ class World {
 
   int views() const { return views_; }
   int verdicts() const { return verdicts_; }
+  int early_ticks() const { return early_ticks_; }
 
  private:
   bool spoil(Member& m) {
@@ -181,7 +182,15 @@ class World {
   }
 
   void feed(const Input& input) {
+    const bool early = std::holds_alternative<Tick>(input) && now_ < core_->due();
+    const JobState before = core_->state();
     const Effects effects = core_->step(input, now_);
+    if (early) {
+      ++early_ticks_;
+      EXPECT_TRUE(effects.send.empty() && effects.close.empty() && effects.reasons.empty() && !effects.view &&
+                  !effects.verdict && core_->state() == before)
+          << "a tick that is not due has an effect";
+    }
     std::set<std::uint64_t> closed;
     for (const StreamId& stream : effects.close)
       EXPECT_TRUE(closed.insert(stream.value).second) << "closed twice";
@@ -236,21 +245,23 @@ class World {
   std::map<std::uint64_t, std::string> sent_;
   std::set<std::string> bad_ids_;  // of members that died, froze, failed, or broke the protocol
   bool bad_ = false, false_blame_ = false;
-  int views_ = 0, verdicts_ = 0;
+  int views_ = 0, verdicts_ = 0, early_ticks_ = 0;
 };
 
 void run_worlds(bool survive) {
-  int views = 0, verdicts = 0;
+  int views = 0, verdicts = 0, early_ticks = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE(str_cat("seed ", seed));
     World world(seed, survive);
     world.run(survive ? 200 : 80);
     views += world.views();
     verdicts += world.verdicts();
+    early_ticks += world.early_ticks();
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(views, 500);
   EXPECT_GT(verdicts, 500);
+  EXPECT_GT(early_ticks, 500) << "some ticks can be spared";
 }
 
 TEST(CoreRandomTest, JobsThatFail) {

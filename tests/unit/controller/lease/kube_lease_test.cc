@@ -23,12 +23,13 @@ TEST_F(KubeLeaseTest, CreatesReadsAndChanges) {
                      .duration_seconds = 15,
                      .acquired = WallTime(std::chrono::seconds(5)),
                      .renewed = WallTime(std::chrono::seconds(7)),
-                     .transitions = 2};
+                     .transitions = 2,
+                     .address = "10.0.0.7:7070"};
   const auto created = lease_.write({record, ""});
   ASSERT_TRUE(created.ok()) << created.status();
   EXPECT_EQ(created->record, record);
   EXPECT_EQ(absl::StatusCode::kAlreadyExists, lease_.write({record, ""}).status().code());
-  record.holder = "";
+  record.holder = record.address = "";
   const auto changed = lease_.write({record, created->version});
   ASSERT_TRUE(changed.ok()) << changed.status();
   EXPECT_NE(changed->version, created->version);

@@ -59,7 +59,8 @@ class LeaderElectorTest : public ::testing::Test {
   ElectionCallbacks callbacks() {
     return {.on_leading = [this] { heard_.lock()->leading = true; },
             .on_lost = [this](const std::string& reason) { heard_.lock()->lost = reason; },
-            .on_holder = [this](const std::string& who) { heard_.lock()->holders.push_back(who); }};
+            .on_holder = [this](const std::string& who,
+                                const std::string& /*address*/) { heard_.lock()->holders.push_back(who); }};
   }
   template <typename Condition>
   bool wait_for(Condition condition) {

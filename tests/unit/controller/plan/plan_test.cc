@@ -268,12 +268,40 @@ TEST(PlanTest, APodThatNeverJoinsFailsTheJob) {
   std::erase_if(world.report->members, [](const auto& member) { return member.index == 1; });
   world.report->phase = ReportPhase::kForming;
   world.report->generation.value = 0;
-  world.now += world.limits.attach_timeout - 1s;
+  const auto pass = [&](Duration time) {
+    world.now += time;
+    world.report->in_phase += time;
+  };
+  pass(world.limits.attach_timeout - 1s);
   EXPECT_EQ(plan(world).status.phase, api::Phase::kStarting);
-  world.now += 1s;
+  pass(1s);
   const Plan made = plan(world);
   EXPECT_EQ(made.status.reason, "MemberMissing");
   EXPECT_THAT(made.status.message, HasSubstr("worker-1"));
+}
+
+TEST(PlanTest, MembersOfAnEarlierControllerHaveTimeToComeBack) {
+  Observed world = make_running_world(0, 2);
+  world.report = JobReport{};
+  world.now += 1h;
+  Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
+  EXPECT_TRUE(actions_of<DeletePod>(made).empty());
+  world.now += world.limits.attach_timeout;
+  world.report->in_phase = world.limits.attach_timeout;
+  made = plan(world);
+  EXPECT_EQ(made.status.reason, "MemberMissing");
+}
+
+TEST(PlanTest, WithoutCoresToShareOutThePodsContainerDecides) {
+  Observed world = make_world(0, 2);
+  world.limits.cores = 0;
+  world.job.spec.replica_specs.worker->container.emplace().cpu_limit = 1.5;
+  const std::vector<Slot> slots = desired_slots(world.job);
+  EXPECT_EQ(pod_spec(world, slots[0]).env.at("PACELINE_THREADS"), "2");
+  world.job.spec.replica_specs.worker->container.reset();
+  EXPECT_EQ(pod_spec(world, desired_slots(world.job)[0]).threads, 0);
+  EXPECT_FALSE(pod_spec(world, desired_slots(world.job)[0]).env.contains("PACELINE_THREADS"));
 }
 
 // ---- success

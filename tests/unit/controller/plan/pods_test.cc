@@ -45,7 +45,7 @@ TEST(PodsTest, Threads) {
     int threads;
   };
   for (const Case& c : {Case{8, 4, 0, 2}, Case{2, 16, 0, 1}, Case{7, 2, 0, 3}, Case{8, 4, 2, 2},
-                        Case{8, 4, 0.5, 1}, Case{8, 4, 2.5, 3}, Case{0, 1, 0, 1}, Case{8, 1, 1e300, 4096}}) {
+                        Case{8, 4, 0.5, 1}, Case{8, 4, 2.5, 3}, Case{0, 1, 0, 0}, Case{8, 1, 1e300, 4096}}) {
     Observed world = make_world(0, c.workers);
     world.limits.cores = c.cores;
     if (c.limit > 0) {

@@ -122,6 +122,51 @@ TEST_F(CoordinatorsTest, WhatIsOverHasNone) {
   EXPECT_EQ(coordinators_->size(), 0u);
 }
 
+TEST_F(CoordinatorsTest, TheNextAttemptHasAnotherOne) {
+  StoredJob job = stored("u1");
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->report("default/fashion")->attempt, 0);
+  const std::string before = token();
+  job.job.status.restarts.attempt = 3;
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->size(), 1u);
+  EXPECT_EQ(coordinators_->report("default/fashion")->attempt, 3);
+  EXPECT_EQ(token(), before) << "the job's, not the attempt's";
+}
+
+TEST_F(CoordinatorsTest, ASuspendedJobHasNoneWhenItsMembersHaveLeft) {
+  StoredJob job = stored("u1");
+  job.job.spec.run_policy.suspend = true;
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->size(), 0u) << "it begins suspended";
+  job.job.spec.run_policy.suspend = false;
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  ASSERT_EQ(coordinators_->size(), 1u);
+  job.job.spec.run_policy.suspend = true;
+  job.job.status.phase = api::Phase::kSuspended;
+  job.job.status.restarts.attempt = 1;
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->size(), 1u) << "its members may be saving what they have done";
+  coordinators_->stop("default/fashion", "the job is suspended");
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->size(), 0u) << "nobody is attached any more";
+  job.job.spec.run_policy.suspend = false;
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->report("default/fashion")->attempt, 1);
+}
+
+TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
+  clock_.advance(std::chrono::hours(48));
+  cluster::Pod nobodys;
+  nobodys.spec.index = 9;
+  nobodys.phase = cluster::PodPhase::kFailed;
+  coordinators_->pods_seen("default/fashion", {nobodys});  // whatever is told makes it look at the time
+  const auto report = coordinators_->report("default/fashion");
+  EXPECT_EQ(report->phase, plan::ReportPhase::kForming);
+  EXPECT_FALSE(report->culprit);
+}
+
 TEST_F(CoordinatorsTest, ASecretThatCanNotBeHadIsAnError) {
   cluster_.failure_ = absl::PermissionDeniedError("no");
   EXPECT_EQ(coordinators_->job_seen("default/fashion", stored("u1")).code(),

@@ -35,8 +35,9 @@ class FakeReports final : public ReportSource {
   Guarded<std::size_t> seen_{std::size_t{0}};
   absl::Status job_seen(const std::string&, const StoredJob& job) override {
     *attempt_.lock() = job.job.status.restarts.attempt;
-    return absl::OkStatus();
+    return *job_seen_.lock();
   }
+  Guarded<absl::Status> job_seen_;
   Guarded<int> stops_{0};
   Guarded<std::int64_t> attempt_{std::int64_t{-1}};
 };
@@ -178,9 +179,17 @@ TEST_F(ReconcilerTest, ProgressIsWrittenOncePerInterval) {
   EXPECT_EQ(*jobs_.writes_.lock(), writes);
   EXPECT_EQ(held.requeue_after, kProgressInterval);
   EXPECT_EQ(status().progress.step, 10);
+  {
+    auto report = reports_.report_.lock();  // what comes with heartbeats, and with checkpoints
+    (*report)->checkpoint_path = "/checkpoints/20";
+    (*report)->members.push_back({.id = MemberId{"m"}, .role = Role::kChief, .phase = "Evaluating"});
+  }
+  pass();
+  EXPECT_EQ(*jobs_.writes_.lock(), writes);
   clock_.advance(kProgressInterval);
   pass();
   EXPECT_EQ(status().progress.step, 20);
+  EXPECT_EQ(status().last_checkpoint, "/checkpoints/20");
 }
 
 TEST_F(ReconcilerTest, AnExistingPodIsNoError) {
@@ -208,6 +217,49 @@ TEST_F(ReconcilerTest, ARefusedCreationShowsInTheStatus) {
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
   EXPECT_EQ(status().reason, "PodNotCreated");
   EXPECT_THAT(status().message, HasSubstr("exceeded quota: compute"));
+}
+
+TEST_F(ReconcilerTest, WhatMustComeBeforeThePodsShowsInTheStatus) {
+  *reports_.job_seen_.lock() = absl::ResourceExhaustedError("exceeded quota: secrets");
+  reports_.report_.lock()->reset();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(reconciler_->reconcile_once(kKey).status().code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_EQ(status().phase, api::Phase::kStarting);
+  EXPECT_EQ(status().reason, "PodNotCreated");
+  EXPECT_EQ(status().message, "pod fashion-* could not be created: exceeded quota: secrets");
+  EXPECT_THAT(pods(), SizeIs(0));
+  *reports_.job_seen_.lock() = absl::OkStatus();
+  set_report(plan::ReportPhase::kForming);
+  pass();
+  EXPECT_THAT(pods(), SizeIs(2));
+  pass();
+  EXPECT_NE(status().reason, "PodNotCreated");
+}
+
+TEST_F(ReconcilerTest, MembersThatAreThereAreNotJudgedWithoutTheirCoordinator) {
+  bring_up();
+  const api::Status before = status();
+  *reports_.job_seen_.lock() = absl::UnavailableError("the API server is away");
+  reports_.report_.lock()->reset();
+  cluster_.finish("fashion-chief-0-0", 0);
+  EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+  EXPECT_EQ(status(), before);
+}
+
+TEST_F(ReconcilerTest, PodsOfAnEarlierJobOfThisNameAreNotCounted) {
+  cluster::PodSpec spec;
+  spec.name = "fashion-worker-0-7";
+  spec.job = "fashion";
+  spec.job_uid = "an earlier job's uid";
+  spec.attempt = 7;
+  spec.command = {"x"};
+  ASSERT_TRUE(cluster_.create_pod(spec).ok());
+  cluster_.run(spec.name);
+  pass();
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-0", "fashion-worker-0-0", "fashion-worker-0-7"));
+  EXPECT_EQ(status().phase, api::Phase::kStarting);
+  EXPECT_EQ(status().replica_statuses[1].active, 0);
 }
 
 TEST_F(ReconcilerTest, ASuspendedJobsCoordinatorIsToldOnceAndItsPodsEnd) {

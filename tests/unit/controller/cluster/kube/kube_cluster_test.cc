@@ -97,6 +97,17 @@ TEST_F(KubeClusterTest, APodOfSomebodyElseIsNotOurs) {
   EXPECT_THAT(words(cluster_->create_pod(reborn).status()), HasSubstr("is another job's"));
 }
 
+TEST_F(KubeClusterTest, APodOfAnEarlierJobThatIsLeavingIsWaitedFor) {
+  server_.end_deleted_at_once(false);
+  ASSERT_TRUE(cluster_->create_pod(spec()).ok());
+  ASSERT_TRUE(cluster_->delete_pod("n", spec().name, "", 5s).ok());
+  cluster::PodSpec reborn = spec();
+  reborn.job_uid = "another";
+  const absl::Status status = cluster_->create_pod(reborn).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(words(status), HasSubstr("of an earlier job of this name has not ended yet"));
+}
+
 TEST_F(KubeClusterTest, AQuotaIsNoMissingRight) {
   answer("/pods", 403, {{"kind", "Status"}, {"message", "pods \"a\" is forbidden: exceeded quota: small"}});
   EXPECT_EQ(cluster_->create_pod(spec()).status().code(), absl::StatusCode::kResourceExhausted);

@@ -117,6 +117,11 @@ TEST_F(KubeJobStoreTest, AStatusIsWrittenOnlyWhenItChanged) {
   EXPECT_EQ(server_.requests("PATCH"), 1);
   EXPECT_EQ(server_.requests("/status?fieldManager=paceline-controller&force=true"), 1);
   EXPECT_EQ(status_from_json(this->status()), status);
+  EXPECT_EQ(this->status()["ready"], "0/4");
+  status.replica_statuses = {{Role::kWorker, 3, 2, 0, 0}};
+  ASSERT_TRUE(store_->write_status(kKey, status).ok());
+  EXPECT_EQ(this->status()["ready"], "2/4");
+  EXPECT_EQ(this->status()["replicas"], 3);
 }
 
 TEST_F(KubeJobStoreTest, AnotherControllersStatusIsTheBeginning) {

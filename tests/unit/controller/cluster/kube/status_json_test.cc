@@ -43,13 +43,17 @@ api::Status full() {
 TEST(StatusJsonTest, GoesThereAndBack) {
   EXPECT_EQ(status_from_json(status_to_json(full())), full());
   EXPECT_EQ(status_from_json(status_to_json(api::Status())), api::Status());
-  for (const auto phase :
-       {api::Phase::kPending, api::Phase::kStarting, api::Phase::kRunning, api::Phase::kSucceeded,
-        api::Phase::kFailed, api::Phase::kRestarting, api::Phase::kSuspended}) {
+  std::set<std::string> names;
+  for (int i = 0; i <= static_cast<int>(api::Phase::kSuspended); ++i) {
     api::Status status;
-    status.phase = phase;
-    EXPECT_EQ(status_from_json(status_to_json(status)).phase, phase);
+    status.phase = static_cast<api::Phase>(i);
+    EXPECT_EQ(status_from_json(status_to_json(status)).phase, status.phase);
+    names.insert(status_to_json(status)["phase"]);
   }
+  EXPECT_EQ(names.size(), 7u);
+  api::Status accepted;
+  accepted.conditions = {{"Created", true, "Accepted", "", *parse_time("2026-01-31T12:00:00Z"), {1}}};
+  EXPECT_EQ(status_from_json(status_to_json(accepted)), accepted);
 }
 
 TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
@@ -58,6 +62,10 @@ TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
   EXPECT_EQ(json["conditions"][0]["status"], "True");
   EXPECT_EQ(json["conditions"][1]["status"], "False");
   EXPECT_EQ(json["conditions"][0]["lastTransitionTime"], "2026-01-31T12:00:00.250Z");
+  EXPECT_EQ(json["restarts"]["total"], 7);
+  EXPECT_EQ(json["replicaStatuses"][0],
+            (Json{{"role", "worker"}, {"active", 4}, {"ready", 3}, {"succeeded", 2}, {"failed", 1}}));
+  EXPECT_EQ(json["conditions"][0]["observedGeneration"], 2);
   EXPECT_EQ(json["view"], (Json{{"generation", 7}, {"size", 4}}));
   EXPECT_EQ(json["progress"]["samplesPerSecond"], 5120.5);
   EXPECT_EQ(json["members"][1]["role"], "ps");
