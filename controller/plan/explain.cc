@@ -25,8 +25,9 @@ std::string joined(const std::vector<std::string>& words) {
 std::string text_of(const Action& action) {
   if (const auto* create = std::get_if<CreatePod>(&action)) {
     std::string text = str_cat("  create pod ", create->spec.name, "  (", create->reason, ")\n");
-    text += str_cat("      command: ", joined(create->spec.command),
-                    "\n      threads: ", create->spec.threads, "\n");
+    text += str_cat(
+        "      command: ", create->spec.command.empty() ? "the image's own" : joined(create->spec.command),
+        "\n      threads: ", create->spec.threads, "\n");
     for (const auto& [name, value] : create->spec.env) {
       text += str_cat("      ", name, "=", is_secret(name) ? "***" : value, "\n");
     }

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/launch_env.h"
 
 namespace paceline::plan {
 
@@ -13,8 +14,11 @@ namespace {
 
 constexpr double kMostThreads = 4096;
 
-std::vector<std::string> command_of(const Limits& limits, const api::Container* container) {
+std::vector<std::string> command_of(const api::TrainingJob& job, const Limits& limits,
+                                    const api::Container* container) {
   std::vector<std::string> command;
+  // The image's own program then, with the template's arguments, which the template keeps.
+  if (!job.spec.training && (container == nullptr || container->command.empty())) return command;
   if (container == nullptr || container->command.empty()) {
     command = limits.worker_program;
   } else {
@@ -75,7 +79,7 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
   spec.job_uid = observed.job_uid;
   spec.role = slot.role;
   spec.index = slot.index;
-  spec.command = command_of(observed.limits, container);
+  spec.command = command_of(job, observed.limits, container);
   spec.threads = threads_of(observed, container);
   spec.env = observed.coordinator_env;
   spec.env["PACELINE_JOB"] = api::job_key(job);
@@ -83,6 +87,7 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
   spec.env["PACELINE_INDEX"] = std::to_string(slot.index);
   spec.env["PACELINE_POD"] = spec.name;
   if (spec.threads > 0) spec.env["PACELINE_THREADS"] = std::to_string(spec.threads);
+  if (!job.spec.training) spec.env.merge(launch_env(job, slot));
   if (container != nullptr) {
     for (const api::EnvVar& variable : container->env) spec.env.emplace(variable.name, variable.value);
   }

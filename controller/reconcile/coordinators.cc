@@ -172,6 +172,7 @@ absl::Status Coordinators::job_seen(const std::string& key, const StoredJob& job
   if (known) job_over(key);
   known.reset();
   if (job.deleted || plan::is_terminal(job.job.status.phase)) return absl::OkStatus();
+  if (!job.job.spec.training) return absl::OkStatus();  // its commands are nobody's members
   PL_ASSIGN_OR_RETURN(std::shared_ptr<Entry> made, make(key, job));
   (*entries_.lock())[key] = std::move(made);
   return absl::OkStatus();

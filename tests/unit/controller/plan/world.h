@@ -14,6 +14,7 @@ namespace paceline::plan {
 inline api::TrainingJob make_job(int chiefs, int workers) {
   api::TrainingJob job;
   job.metadata.name = "fashion";
+  job.spec.training.emplace();
   if (chiefs > 0) job.spec.replica_specs.chief = api::ReplicaSpec{chiefs, {}, {}};
   if (workers > 0) job.spec.replica_specs.worker = api::ReplicaSpec{workers, {}, {}};
   return job;

@@ -167,6 +167,14 @@ TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
   EXPECT_FALSE(report->culprit);
 }
 
+TEST_F(CoordinatorsTest, AJobWithoutTrainingHasNone) {
+  StoredJob job = stored("u1");
+  job.job.spec.training.reset();
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->size(), 0u);
+  EXPECT_TRUE(cluster_.tokens_.empty()) << "and no token";
+}
+
 TEST_F(CoordinatorsTest, ASecretThatCanNotBeHadIsAnError) {
   cluster_.failure_ = absl::PermissionDeniedError("no");
   EXPECT_EQ(coordinators_->job_seen("default/fashion", stored("u1")).code(),

@@ -73,6 +73,7 @@ class ReconcilerTest : public ::testing::Test {
     StoredJob stored;
     stored.uid = "job-uid";
     stored.job.metadata.name = "fashion";
+    stored.job.spec.training.emplace();
     stored.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
     stored.job.spec.replica_specs.worker = api::ReplicaSpec{1, {}, {}};
     PL_CHECK(jobs_.store_.add(stored).ok(), "the store is empty");
@@ -145,6 +146,7 @@ TEST_F(ReconcilerTest, PodsGetTheirRolesTemplate) {
   StoredJob stored;
   stored.uid = "job-uid";
   stored.job.metadata.name = "templated";
+  stored.job.spec.training.emplace();
   stored.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
   stored.job.spec.replica_specs.worker = api::ReplicaSpec{1, {}, {}};
   stored.pod_templates[Role::kWorker] = R"({"spec": {}})";
