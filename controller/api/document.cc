@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "controller/api/parse.h"
+#include "controller/api/scalars.h"
 
 // Idea: yaml-cpp's events, not its node tree: events come while the text is read, carry their place, and can
 // be refused one by one. Refusing means throwing the library's own exception, which is caught below, in the
@@ -251,6 +252,30 @@ Diagnostic syntax_error(const YAML::Exception& error, std::string_view text) {
 }
 
 }  // namespace
+
+bool write_flow(const Document& document, std::size_t index, std::size_t most, std::string& out) {
+  const Node& node = document.nodes[index];
+  // Whatever is no text in some YAML consists of these; all else may be quoted.
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("+-._~").find(c) != std::string_view::npos;
+  };
+  const bool map = node.kind == NodeKind::kMap;
+  if (node.kind == NodeKind::kNull) {
+    out += "null";
+  } else if (node.kind == NodeKind::kScalar) {
+    const bool bare = !node.quoted && !node.text.empty() && std::ranges::all_of(node.text, plain);
+    out += bare ? node.text : quoted_text(node.text);
+  } else {
+    out += map ? "{" : "[";
+    for (std::size_t i = 0; i < node.children.size(); ++i) {
+      if (i > 0) out += map && i % 2 == 1 ? ": " : ", ";
+      if (!write_flow(document, node.children[i], most, out)) return false;
+    }
+    out += map ? "}" : "]";
+  }
+  return out.size() <= most;
+}
 
 bool read_document(std::string_view text, Document& document, std::vector<Diagnostic>& diagnostics) {
   TreeBuilder builder(text, document, diagnostics);

@@ -41,4 +41,8 @@ struct Document {
 // means nothing.
 bool read_document(std::string_view text, Document& document, std::vector<Diagnostic>& diagnostics);
 
+// Appends a node with all that is in it as YAML in one line, aliases written out, which reads back as the
+// same. False where that makes `out` longer than `most` bytes: it is cut short then.
+bool write_flow(const Document& document, std::size_t node, std::size_t most, std::string& out);
+
 }  // namespace paceline::api

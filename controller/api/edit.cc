@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "controller/api/document.h"
 #include "controller/api/fields.h"
 
 namespace paceline::api {
@@ -26,6 +27,13 @@ class Flattener final : public FieldVisitor {
     return true;
   }
   void end() override { parents_.pop_back(); }
+  bool whole(const Field& field, std::string& value) override {
+    Document document;
+    std::vector<Diagnostic> diagnostics;
+    if (value.empty() || !read_document(value, document, diagnostics)) return false;
+    flatten(document, document.root, path_of(field.name));
+    return true;
+  }
   std::size_t begin_list(const Field& field, std::size_t size, CountRange) override {
     note(field, str_cat(size, " items"));
     parents_.push_back(path_of(field.name));
@@ -75,6 +83,17 @@ class Flattener final : public FieldVisitor {
   }
 
  private:
+  void flatten(const Document& document, std::size_t index, const std::string& path) {
+    const Node& node = document.nodes[index];
+    const bool list = node.kind == NodeKind::kList, map = node.kind == NodeKind::kMap;
+    values_.insert_or_assign(path, list  ? str_cat(node.children.size(), " items")
+                                   : map ? "a map"
+                                         : node.text);
+    for (std::size_t i = 0; list && i < node.children.size(); ++i)
+      flatten(document, node.children[i], str_cat(path, "[", i, "]"));
+    for (std::size_t i = 0; map && i < node.children.size(); i += 2)
+      flatten(document, node.children[i + 1], str_cat(path, ".", document.nodes[node.children[i]].text));
+  }
   static std::string quote_whole(std::string_view text) { return str_cat("\"", text, "\""); }
   std::string path_of(std::string_view name) const {
     return parents_.empty() ? std::string(name) : str_cat(parents_.back(), ".", name);

@@ -107,7 +107,7 @@ void visit_template(FieldVisitor& v, ReplicaSpec& r) {
       .meaning =
           "The pod as in Kubernetes, of which the fields listed here are read; absent: the built-in trainer",
       .open = true};
-  if (!v.begin(whole, present)) return;
+  if (v.whole(whole, r.pod_template) || !v.begin(whole, present)) return;
   if (v.begin({.name = "spec", .meaning = "The pod's specification", .required = true, .open = true},
               present)) {
     std::vector<Container> containers;

@@ -63,6 +63,9 @@ class FieldVisitor {
   // optional one that the job lacks.
   virtual bool begin(const Field& field, bool present) = 0;
   virtual void end() = 0;
+  // Before a map through which fields go that the table lacks: all of it, as YAML in one line; empty: none.
+  // Where it returns true, the visitor has taken it so, and its fields are not visited.
+  virtual bool whole(const Field&, std::string&) { return false; }
   // A list of maps: returns the number of items, for each of which begin_item() and end() follow, and then
   // end() for the list.
   virtual std::size_t begin_list(const Field& field, std::size_t size, CountRange count) = 0;

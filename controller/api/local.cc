@@ -1,6 +1,11 @@
 #include "controller/api/local.h"
 
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
 #include "base/text.h"
+#include "controller/api/document.h"
 
 namespace paceline::api {
 
@@ -17,6 +22,62 @@ class Localizer {
   std::vector<Unused> unused;
 };
 
+// The parts of a pod that a process of this machine is not.
+class TemplateReader {
+ public:
+  TemplateReader(const Document& document, Localizer& l) : document_(document), l_(l) {}
+
+  void read(const ReplicaSpec& replica, const std::string& path) {
+    const Node& root = document_.nodes[document_.root];
+    refuse(root, path, {"spec"}, "a local run's processes have no labels and no annotations");
+    const Node* spec = field(root, "spec");
+    const Node* containers = spec == nullptr ? nullptr : field(*spec, "containers");
+    if (containers == nullptr) return;
+    const std::string inner = str_cat(path, ".spec");
+    refuse(*spec, inner, {"containers"}, "a local run is made of processes of this machine");
+    for (std::size_t i = 0; i < containers->children.size(); ++i) {
+      const std::string at = str_cat(inner, ".containers[", i, "]");
+      const Node& container = document_.nodes[containers->children[i]];
+      if (i != replica.container_index) {
+        l_.unused.push_back({at, "a local run starts the trainer's container alone"});
+        continue;
+      }
+      refuse(container, at, {"name", "image", "command", "args", "env", "resources"},
+             "a local run starts a process, without a container around it");
+      if (const Node* env = field(container, "env")) read_variables(*env, str_cat(at, ".env"));
+      const Node* resources = field(container, "resources");
+      const Node* limits = resources == nullptr ? nullptr : field(*resources, "limits");
+      const char* no_limit = "of a local run's processes only processor time is limited";
+      if (resources != nullptr) refuse(*resources, str_cat(at, ".resources"), {"limits"}, no_limit);
+      if (limits != nullptr) refuse(*limits, str_cat(at, ".resources.limits"), {"cpu"}, no_limit);
+    }
+  }
+
+ private:
+  const Node* field(const Node& map, std::string_view name) const {
+    for (std::size_t i = 0; map.kind == NodeKind::kMap && i < map.children.size(); i += 2) {
+      if (document_.nodes[map.children[i]].text == name) return &document_.nodes[map.children[i + 1]];
+    }
+    return nullptr;
+  }
+  void refuse(const Node& map, const std::string& path, std::initializer_list<std::string_view> known,
+              const char* why) {
+    for (std::size_t i = 0; map.kind == NodeKind::kMap && i < map.children.size(); i += 2) {
+      const std::string& name = document_.nodes[map.children[i]].text;
+      if (std::ranges::find(known, name) == known.end()) l_.unused.push_back({str_cat(path, ".", name), why});
+    }
+  }
+  void read_variables(const Node& env, const std::string& path) {
+    for (std::size_t i = 0; i < env.children.size(); ++i) {
+      refuse(document_.nodes[env.children[i]], str_cat(path, "[", i, "]"), {"name", "value"},
+             "a local run has no cluster to take a value from: the variable is empty");
+    }
+  }
+
+  const Document& document_;
+  Localizer& l_;
+};
+
 void visit(Localizer& l, std::optional<ReplicaSpec>& replica, const std::string& path) {
   if (!replica) return;
   l.reset(replica->restart_policy, RestartPolicy::kNever, str_cat(path, ".restartPolicy"),
@@ -25,6 +86,11 @@ void visit(Localizer& l, std::optional<ReplicaSpec>& replica, const std::string&
   const char* fixed = "a local run keeps the size that it starts with";
   l.reset(replica->min_replicas, {}, str_cat(path, ".minReplicas"), fixed);
   l.reset(replica->max_replicas, {}, str_cat(path, ".maxReplicas"), fixed);
+  Document document;
+  std::vector<Diagnostic> diagnostics;
+  if (replica->pod_template.empty() || !read_document(replica->pod_template, document, diagnostics)) return;
+  TemplateReader(document, l).read(*replica, str_cat(path, ".template"));
+  replica->pod_template.clear();  // what is read of it stands in `container`
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ inline constexpr std::size_t kMaxFileBytes = 1 << 20;
 inline constexpr std::size_t kMaxNodes =
     20'000;                           // scalars, lists and maps, each alias counted with all it stands for
 inline constexpr int kMaxDepth = 64;  // of lists and maps
-inline constexpr std::size_t kMaxLineBytes = 64 << 10;  // bounds what the YAML scanner looks ahead
+inline constexpr std::size_t kMaxLineBytes = 64 << 10;      // bounds what the YAML scanner looks ahead
+inline constexpr std::size_t kMaxTemplateBytes = 60 << 10;  // of a pod's template, written in one line
 // '[', '{' and ',' anywhere in the text: the YAML scanner holds a token for each before the first is refused.
 inline constexpr std::size_t kMaxFlowMarks = 40'000;
 inline constexpr std::size_t kMaxDiagnostics = 100;  // the rest is counted, not listed

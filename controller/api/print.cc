@@ -20,20 +20,7 @@ std::string scalar(std::string_view text) {
   // Words that YAML 1.1 reads as something else, and what only looks like a number there, begin with these.
   const bool safe_start =
       bare && (text.front() == '/' || (text.size() > 5 && text.front() >= 'a' && text.front() <= 'z'));
-  if (safe_start) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += str_cat("\\x", absl::Hex(byte, absl::kZeroPad2));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
+  return safe_start ? std::string(text) : quoted_text(text);
 }
 
 constexpr std::size_t kIndent = 2;
@@ -44,6 +31,10 @@ class Printer final : public FieldVisitor {
   std::string take() { return std::move(out_); }
 
   // A map's own line is written with its first field, so that empty maps leave no trace.
+  bool whole(const Field& field, std::string& value) override {
+    if (!value.empty()) line(field, value);
+    return !value.empty();
+  }
   bool begin(const Field& field, bool present) override {
     if (!present || !field.applies) return false;
     open_.push_back({.header = str_cat(field.name, ":"), .indent = inner_indent()});

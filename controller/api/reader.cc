@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "controller/api/parse.h"
 #include "controller/api/reference.h"
 #include "controller/api/suggest.h"
 
@@ -122,6 +123,19 @@ bool Reader::begin(const Field& field, bool) {
   frames_.push_back(frame(found->node, found->key, found->path));
   frames_.back().open = field.open;
   return true;
+}
+
+// Only looks: begin() takes it.
+bool Reader::whole(const Field& field, std::string& value) {
+  const std::vector<std::size_t>& children = frames_.back().node->children;
+  for (std::size_t i = 0; i < children.size(); i += 2) {
+    if (node(children[i]).text != field.name || node(children[i + 1]).kind != NodeKind::kMap) continue;
+    value.clear();
+    if (write_flow(document_, children[i + 1], kMaxTemplateBytes, value)) continue;
+    findings_.add(node(children[i]).at, path_of(field.name), "too large").allowed =
+        str_cat("at most ", kMaxTemplateBytes, " bytes");
+  }
+  return false;
 }
 
 void Reader::end() {

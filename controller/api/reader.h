@@ -26,6 +26,7 @@ class Reader final : public FieldVisitor {
 
   bool begin(const Field& field, bool present) override;
   void end() override;
+  bool whole(const Field& field, std::string& value) override;
   std::size_t begin_list(const Field& field, std::size_t size, CountRange count) override;
   bool begin_item(std::size_t index) override;
   void constant(const Field& field, std::string_view value) override;

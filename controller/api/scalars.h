@@ -55,6 +55,9 @@ std::string as_dns_label(std::string_view text, std::size_t max_bytes);
 // For people: texts in quotes and escaped, cut to 64 bytes.
 std::string quote(std::string_view text);
 
+// A text in double quotes, as YAML and JSON read it.
+std::string quoted_text(std::string_view text);
+
 // The shortest text that reads back as the same number: 0.1, 1e-08, 256.
 std::string format_number(double value);
 

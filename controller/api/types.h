@@ -74,6 +74,7 @@ struct ReplicaSpec {
   RestartPolicy restart_policy = RestartPolicy::kNever;
   std::optional<Container> container;  // the template's: the one called "trainer", else the first
   std::size_t container_index = 0;     // its place in template.spec.containers
+  std::string pod_template;            // all of template as written, as YAML in one line; empty: none
   std::optional<std::int64_t> min_replicas, max_replicas;  // worker only; absent: as replicas
 };
 

@@ -57,10 +57,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"replicas: 3, minReplicas: 2", "replicas: 5, minReplicas: 2", ""},
         Case{"replicas: 3, minReplicas: 2, maxReplicas: 5", "replicas: 5, minReplicas: 2, maxReplicas: 6",
              "spec.replicaSpecs.worker.maxReplicas"},
-        Case{"replicas: 3, minReplicas: 2, maxReplicas: 5", "replicas: 3, minReplicas: 2", "spec.replicaSpecs.worker.maxReplicas"},
+        Case{"replicas: 3, minReplicas: 2, maxReplicas: 5", "replicas: 3, minReplicas: 2",
+             "spec.replicaSpecs.worker.maxReplicas"},
         Case{"chief: {replicas: 1}", "chief: {replicas: 0}", "spec.replicaSpecs.chief.replicas"},
         Case{"    chief: {replicas: 1}\n", "", "spec.replicaSpecs.chief"},
         Case{"image: a", "image: b", "spec.replicaSpecs.worker.template.spec.containers[0].image"},
+        Case{"{containers: [{image: a}]}", "{containers: [{image: a}], volumes: []}",
+             "spec.replicaSpecs.worker.template.spec.volumes"},
+        Case{"{containers: [{image: a}]}", "{containers: [{name: a, image: a}, {name: b, image: b}]}",
+             "spec.replicaSpecs.worker.template.spec.containers"},
         Case{"{containers: [{image: a}]}", "{containers: [{image: a, command: [x]}]}",
              "spec.replicaSpecs.worker.template.spec.containers[0].command"},
         Case{", template: {spec: {containers: [{image: a}]}}", "", "spec.replicaSpecs.worker.template"},
@@ -107,7 +112,7 @@ TEST(EditErrors, SayWhatIsAllowed) {
   EXPECT_EQ(errors(kJob, with(kJob, "steps: 100", "epochs: 1")),
             "may not be edited from \"absent\" to \"1\"; make a new job");
   EXPECT_EQ(errors(kJob, with(kJob, "image: a", "image: b")),
-            "may not be edited from \"\\\"a\\\"\" to \"\\\"b\\\"\" while the job is not suspended");
+            "may not be edited from \"a\" to \"b\" while the job is not suspended");
 }
 
 }  // namespace

@@ -66,6 +66,16 @@ TEST(HostileText, AliasesUpToTheLimitAreFine) {
   EXPECT_EQ(member_count(parse_good(aliased)), 2);
 }
 
+TEST(HostileText, AliasesDoNotMakeATemplateOfManyMegabytes) {
+  const std::string pod = str_cat("{metadata: {annotations: {a: &a \"", std::string(50'000, 'x'),
+                                  "\", b: [*a, *a, *a]}}, spec: {containers: [{image: i}]}}");
+  const Parsed parsed = parse_training_job(
+      with(kGoodJob, "{replicas: 3}", str_cat("{replicas: 3, template: ", pod, "}")), "job.yaml");
+  ASSERT_EQ(parsed.diagnostics.size(), 1u);
+  EXPECT_EQ(message(parsed.diagnostics[0]),
+            "spec.replicaSpecs.worker.template: too large; allowed: at most 61440 bytes");
+}
+
 TEST(HostileText, ListsTheFirstHundredErrorsAndCountsTheRest) {
   std::string text(kGoodJob);
   for (int i = 0; i < 300; ++i) text += str_cat("zz", i, ": 1\n");

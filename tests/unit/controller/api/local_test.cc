@@ -40,5 +40,32 @@ TEST(Local, WhatIsNotActedOnIsSaidAndTakenOut) {
   EXPECT_THAT(edit_errors(parse_good(kGoodJob), job), IsEmpty()) << "the rest is the same job";
 }
 
+TEST(Local, WhatAProcessDoesNotHaveOfAPodIsSaid) {
+  TrainingJob job =
+      parse_good(read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/template.yaml"));
+  std::vector<std::string> paths;
+  for (const Unused& unused : make_local(job)) paths.push_back(unused.path);
+  const std::string pod = "spec.replicaSpecs.worker.template";
+  EXPECT_THAT(paths,
+              ElementsAre(pod + ".metadata", pod + ".spec.priorityClassName", pod + ".spec.nodeSelector",
+                          pod + ".spec.tolerations", pod + ".spec.affinity", pod + ".spec.securityContext",
+                          pod + ".spec.volumes", pod + ".spec.initContainers",
+                          pod + ".spec.containers[0].env[1].valueFrom", pod + ".spec.containers[1]"));
+  EXPECT_EQ(job.spec.replica_specs.worker->pod_template, "");
+  EXPECT_EQ(job.spec.replica_specs.worker->container->name, "logs");
+}
+
+TEST(Local, OfResourcesProcessorTimeIsLimited) {
+  TrainingJob job = parse_good(with(kGoodJob, "{replicas: 3}",
+                                    "{template: {spec: {containers: [{command: [x], stdin: true, resources: "
+                                    "{limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1}}}]}}}"));
+  const std::string container = "spec.replicaSpecs.worker.template.spec.containers[0]";
+  std::vector<std::string> paths;
+  for (const Unused& unused : make_local(job)) paths.push_back(unused.path);
+  EXPECT_THAT(paths, ElementsAre(container + ".stdin", container + ".resources.requests",
+                                 container + ".resources.limits.memory"));
+  EXPECT_EQ(job.spec.replica_specs.worker->container->cpu_limit, 1);
+}
+
 }  // namespace
 }  // namespace paceline::api

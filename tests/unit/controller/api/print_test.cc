@@ -52,13 +52,25 @@ TEST(Print, TextsThatLookLikeSomethingElseReadBack) {
   EXPECT_EQ(read.spec.replica_specs.chief->container->env[1].value, "1");
   EXPECT_EQ(read.spec.replica_specs.chief->container->cpu_limit, 1.5);
   EXPECT_EQ(read.metadata.annotations, job.metadata.annotations);
-  expect_round_trip(job);
+  expect_round_trip(parse_good(print_yaml(job)));
 }
 
 TEST(Print, LongListsTakeALineForEachItem) {
   TrainingJob job = parse_good(kGoodJob);
   job.spec.training->data.train.inputs.assign(4000, "a/rather/long/path/to/one/of/very/many/files");
   EXPECT_EQ(parse_good(print_yaml(job)).spec.training->data.train.inputs.size(), 4000u);
+}
+
+TEST(Print, APodTemplateIsPrintedWhole) {
+  const TrainingJob job =
+      parse_good(read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/template.yaml"));
+  const std::string printed = print_yaml(job);
+  EXPECT_NE(printed.find("initContainers: [{name: fetch, image: busybox, command: [sh, -c, \"true\"], "
+                         "restartPolicy: Always}]"),
+            std::string::npos)
+      << printed;
+  EXPECT_EQ(parse_good(printed).spec.replica_specs.worker->pod_template,
+            job.spec.replica_specs.worker->pod_template);
 }
 
 }  // namespace
