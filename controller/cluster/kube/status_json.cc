@@ -219,9 +219,6 @@ Json status_to_json(const api::Status& status) {
     json["progress"] = std::move(progress);
   }
   for (const api::MemberStatus& member : status.members) json["members"].push_back(to_json(member));
-  for (const api::ReplicaStatus& each : status.replica_statuses) {
-    if (each.role == Role::kWorker) json["replicas"] = each.active;  // of the scale subresource
-  }
   put(json, "lastCheckpoint", status.last_checkpoint);
   put(json, "model", status.model);
   put(json, "startTime", status.start_time);
