@@ -180,11 +180,13 @@ class KubectlTest(ResourceCase):
                             ("maxReplicas", [*worker, "maxReplicas", None]), ("restartPolicy", [*worker, "restartPolicy", "Always"]),
                             ("replicas", ["spec", "replicaSpecs", "chief", "replicas", 0]), ("replicaSpecs", ["spec", "replicaSpecs", "chief", None]),
                             ("replicaSpecs", [*worker, "template", other]), ("replicaSpecs", [*worker, "template", None]),
-                            ("runPolicy.managedBy", [*policy, "managedBy", "a/b"]), ("runPolicy.schedulingPolicy.queue", [*policy, "schedulingPolicy", "queue", "r"]),
+                            ("runPolicy.managedBy", [*policy, "managedBy", "a/b"]),
+                            ("runPolicy.schedulingPolicy.queue", [*policy, "schedulingPolicy", "queue", "r"]),
                             ("runPolicy.schedulingPolicy.priorityClass", [*policy, "schedulingPolicy", "priorityClass", "p"]),
                             ("spec.strategy", ["spec", "strategy", {"type": "AllReduce"}]), ("spec.checkpoint", ["spec", "checkpoint", "everySteps", 20]),
                             ("spec.checkpoint", ["spec", "checkpoint", None]), ("spec.training.model", [*training, "model", "hidden", [64]]),
-                            ("spec.training.data", [*training, "data", "train", "inputs", ["a.csv", "b.csv"]]), ("spec.training.steps", [*training, "steps", 20]),
+                            ("spec.training.data", [*training, "data", "train", "inputs", ["a.csv", "b.csv"]]),
+                            ("spec.training.steps", [*training, "steps", 20]),
                             ("spec.training.optimizer", [*training, "optimizer", "learningRate", 0.2])):
             with self.subTest(edit=edit):
                 said = self.refused(*self.edit("x", *edit))

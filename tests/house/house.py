@@ -108,14 +108,14 @@ class House:
                     if "://" not in target and not (self.root / pathlib.PurePosixPath(file).parent / target).exists():
                         self.breach(file, number, f"the link to {target} leads nowhere")
 
-    # Tests that a document names exist: `SuiteTest.Case` of GoogleTest, `test_something` of unittest.
+    # Tests that a document names exist: `Suite.Case` of GoogleTest, `test_something` of unittest.
     def named_tests(self):
         tests = [self.text(f) for f in self.files if f.startswith("tests/") and pathlib.Path(f).suffix in (".cc", ".py")]
         known = {f"{suite}.{case}" for text in tests for suite, case in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", text, re.MULTILINE)}
         known |= {name for text in tests for name in re.findall(r"^ +def (test_\w+)\(", text, re.MULTILINE)}
         for file in (f for f in self.files if f.endswith(".md")):
             for number, line in enumerate(self.text(file).split("\n"), 1):
-                for name in re.findall(r"`([A-Z]\w*Test\.[A-Z]\w*|test_\w+)`", line):
+                for name in re.findall(r"`([A-Z]\w*\.[A-Z]\w*|test_\w+)`", line):
                     if name not in known:
                         self.breach(file, number, f"there is no test {name}")
 

@@ -53,7 +53,7 @@ class HouseTest(unittest.TestCase):
         self.assertEqual(check("links", {"docs/a.md": "[b](b.md)", "docs/b.md": "[w](https://example.org/x)"}), [])
 
     def test_document_that_names_a_test_that_is_not_there(self):
-        document = {"docs/a.md": "`ATest.B`, `test_c` and `Other.Thing`"}
+        document = {"docs/a.md": "`ATest.B`, `test_c`, `other.Thing` and `Other.thing`"}
         self.assertEqual(len(check("named_tests", document)), 2)
         self.assertEqual(check("named_tests", document | {"tests/a_test.cc": "TEST_F(ATest, B) {", "tests/b.py": "    def test_c(self):"}), [])
 
