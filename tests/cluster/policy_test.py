@@ -104,7 +104,8 @@ class PolicyTest(JobCase):
             "nowhere": (trainer({"nodeSelector": {"zone": "moon"}}), "Unschedulable", "didn't match Pod's node affinity/selector"),
             "imageless": (trainer(image="paceline/absent:1"), "ErrImagePull", "paceline/absent:1"),
             "keyless": (trainer(env=[secret]), "CreateContainerConfigError", 'secret "absent" not found'),
-            "diskless": (trainer({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "absent"}}]}), "Unschedulable", 'persistentvolumeclaim "absent" not found')}
+            "diskless": (trainer({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "absent"}}]}), "Unschedulable",
+                         'persistentvolumeclaim "absent" not found')}
         self.apply(*(job(name, workers=0, template=template) for name, (template, _, _) in jobs.items()))
         for name, (_, reason, words) in jobs.items():
             found = self.wait_until(f"{name}'s condition", lambda name=name, words=words: words in self.condition(name, "Running").get("message", "")
