@@ -46,7 +46,6 @@ void print_table(const std::vector<RunState>& runs, const Terminal& terminal) {
                                  {"TIME", true, 5},
                                  {"CREATED", false, 1}};
   std::vector<Row> rows;
-  rows.reserve(runs.size());
   for (const RunState& r : runs) {
     rows.push_back(
         {r.name, r.phase, str_cat(r.members.size()),

@@ -159,6 +159,7 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
            }},
       **transport, clock, log);
   if (!started.ok()) return fail(kExitFailed, std::string(started.status().message()));
+  log.info(str_cat("health and metrics are on port ", (*started)->health_port()), {{"reason", "Start"}});
 
   int signal = 0;
   (void)::sigwait(&signals, &signal);

@@ -133,7 +133,6 @@ absl::StatusOr<Page> ApiClient::list(const Scope& scope, int limit, std::string_
   request.path = path_of(scope.resource, scope.ns, {}, {},
                          {{"limit", std::to_string(limit)},
                           {"labelSelector", scope.label_selector},
-                          {"fieldSelector", scope.field_selector},
                           {"continue", std::string(continue_token)}});
   std::string body;
   bool too_large = false;
@@ -174,8 +173,7 @@ absl::Status ApiClient::watch(const Scope& scope, std::string_view resource_vers
                           {"allowWatchBookmarks", "true"},
                           {"resourceVersion", std::string(resource_version)},
                           {"timeoutSeconds", std::to_string(seconds)},
-                          {"labelSelector", scope.label_selector},
-                          {"fieldSelector", scope.field_selector}});
+                          {"labelSelector", scope.label_selector}});
   request.timeout = kWatchSilence;
   const absl::StatusOr<Response> response = transport_.stream(request, on_bytes, stop);
   if (!response.ok()) return with_context(response.status(), describe(request));

@@ -36,7 +36,6 @@ struct Scope {
   Resource resource;
   std::string ns;  // empty: all namespaces
   std::string label_selector;
-  std::string field_selector = {};
 };
 
 struct Page {

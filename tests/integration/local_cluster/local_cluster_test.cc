@@ -194,9 +194,7 @@ TEST_F(LocalClusterTest, DestructionLeavesNothing) {
   for (int i = 0; i < 8; ++i) shell("p" + std::to_string(i), kFamily);
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(wait_for_log("p" + std::to_string(i), "ready"));
   EXPECT_GE(count_marked(mark_), 8 * 4);
-  const auto begin = std::chrono::steady_clock::now();
   cluster_.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, kShutDownLimit + 1s);
   EXPECT_EQ(count_marked(mark_), 0);
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "no zombie";
 }

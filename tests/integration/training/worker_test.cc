@@ -101,14 +101,11 @@ TEST(WorkerProgram, AKilledMemberIsNamedAndTheOthersLeave) {
   Coordinator coordinator(3, digits_spec(50'000'000));
   auto workers = start_workers(coordinator, 3);
   wait_until_it_trains(coordinator);
-  const TimePoint killed = coordinator.clock().now();
   workers[1]->signal(SIGKILL);
   const auto report = coordinator.wait_for_end();
-  const Duration took = coordinator.clock().now() - killed;
   EXPECT_EQ(report.state, coordinator::JobState::kFailed);
   ASSERT_TRUE(report.verdict.has_value());
   EXPECT_EQ(report.verdict->index, 1) << report.verdict->message;
-  EXPECT_LT(took, std::chrono::seconds(2));
   EXPECT_EQ(workers[0]->wait(), 3);
   EXPECT_EQ(workers[1]->wait(), 128 + SIGKILL);
   EXPECT_EQ(workers[2]->wait(), 3);

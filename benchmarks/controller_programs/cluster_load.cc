@@ -1,0 +1,117 @@
+// Objects for an API server, as fast as it takes them.
+//
+//   cluster_load jobs|pods --kubeconfig FILE --namespace NS --jobs N --pods N [--threads N]
+//
+// `jobs` creates TrainingJobs of N workers each; `pods` creates the very pods that the controller would make
+// of them, and nothing else: what the API server can do at best. Prints one line of JSON. Pods go to nodes
+// with the label type=kwok and tolerate everything.
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "controller/cluster/kube/api_client.h"
+#include "controller/cluster/kube/credentials.h"
+#include "controller/cluster/kube/curl_transport.h"
+#include "controller/cluster/kube/manifest.h"
+#include "controller/cluster/kube/resources.h"
+
+namespace paceline::benchmarks {
+namespace {
+
+constexpr char kTemplate[] = R"({"spec":{"nodeSelector":{"type":"kwok"},"tolerations":[{"operator":"Exists"}],
+  "automountServiceAccountToken":false,
+  "containers":[{"name":"trainer","image":"registry.example/trainer:1","command":["python3","train.py"]}]}})";
+
+struct Flags {
+  std::string kubeconfig, ns;
+  int jobs = 1, pods = 1, threads = 32;
+};
+
+kube::Json job_object(const Flags& flags, int number) {
+  return {{"apiVersion", "paceline.dev/v1alpha1"},
+          {"kind", "TrainingJob"},
+          {"metadata", {{"name", str_cat("job-", number)}, {"namespace", flags.ns}}},
+          {"spec",
+           {{"replicaSpecs",
+             {{"worker", {{"replicas", flags.pods}, {"template", kube::Json::parse(kTemplate)}}}}}}}};
+}
+
+absl::Status create(kube::ApiClient& api, const Flags& flags, bool pods, int number) {
+  if (!pods) return api.create(kube::kTrainingJobs, flags.ns, job_object(flags, number)).status();
+  cluster::PodSpec spec;
+  spec.ns = flags.ns;
+  spec.job = str_cat("job-", number / flags.pods);
+  spec.index = number % flags.pods;
+  spec.name = str_cat(spec.job, "-worker-", spec.index, "-0");
+  spec.job_uid = "00000000-1111-4222-8333-000000000000";
+  spec.pod_template = kTemplate;
+  auto manifest = kube::pod_manifest(spec, "");
+  if (!manifest.ok()) return manifest.status();
+  (*manifest)["metadata"].erase("ownerReferences");  // there is no such job
+  return api.create(kube::kPods, flags.ns, *manifest).status();
+}
+
+int run(const Flags& flags, bool pods) {
+  const SystemClock clock;
+  const Logger log = Logger::to_stderr("cluster_load", LogLevel::kWarning);
+  const auto access = kube::find_access(
+      {.kubeconfig = flags.kubeconfig, .context = "", .variable = [](const char*) { return std::nullopt; }},
+      clock, log);
+  if (!access.ok()) {
+    log.error(str_cat(access.status().message()));
+    return 1;
+  }
+  const auto transport = kube::open_curl_transport(access->endpoint, access->credentials, log);
+  if (!transport.ok()) {
+    log.error(str_cat(transport.status().message()));
+    return 1;
+  }
+  kube::ApiClient api(**transport, clock, 1, {});
+  const int count = flags.jobs * (pods ? flags.pods : 1);
+  std::atomic<int> next = 0;
+  Guarded<absl::Status> failed;
+  const TimePoint begun = clock.now();
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < flags.threads; ++i) {
+      threads.emplace_back([&] {
+        for (int number = next++; number < count; number = next++) {
+          const absl::Status status = create(api, flags, pods, number);
+          if (!status.ok()) failed.lock()->Update(status);
+        }
+      });
+    }
+  }
+  const double seconds = std::chrono::duration<double>(clock.now() - begun).count();
+  if (auto status = failed.lock(); !status->ok()) {
+    log.error(str_cat(status->message()));
+    return 1;
+  }
+  std::printf("{\"objects\": %d, \"seconds\": %.3f}\n", count, seconds);
+  return 0;
+}
+
+}  // namespace
+}  // namespace paceline::benchmarks
+
+int main(int argc, char** argv) {
+  CLI::App app("Creates TrainingJobs, or bare pods, as fast as the API server takes them.");
+  paceline::benchmarks::Flags flags;
+  std::string what;
+  app.add_option("what", what)->required()->check(CLI::IsMember({"jobs", "pods"}));
+  app.add_option("--kubeconfig", flags.kubeconfig)->required();
+  app.add_option("--namespace", flags.ns)->required();
+  app.add_option("--jobs", flags.jobs)->required()->check(CLI::PositiveNumber);
+  app.add_option("--pods", flags.pods)->required()->check(CLI::PositiveNumber);
+  app.add_option("--threads", flags.threads)->check(CLI::Range(1, 100));
+  CLI11_PARSE(app, argc, argv);
+  return paceline::benchmarks::run(flags, what == "pods");
+}
