@@ -79,6 +79,8 @@ void JobProgress::add_rate_point(TimePoint now) {
 void JobProgress::checkpoint(const v1::CheckpointResult& result, Effects& effects) {
   const CheckpointRecord record{sane_step(result.step()), cut(result.path()), cut(result.error()),
                                 sane_duration(result.stall_ns()), result.bytes()};
+  if (told_checkpoint_ == record) return;
+  told_checkpoint_ = record;
   effects.checkpoints.push_back(record);
   if (record.error.empty()) last_checkpoint_ = record;
 }

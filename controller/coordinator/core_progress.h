@@ -31,6 +31,7 @@ class JobProgress {
   void rank_zero(const v1::Heartbeat& heartbeat, TimePoint now);
   // What it brings, once: its new records go to `effects`.
   void records_of_rank_zero(const v1::Heartbeat& heartbeat, TimePoint now, Effects& effects);
+  // A result that is told again after a re-attach counts once.
   void checkpoint(const v1::CheckpointResult& result, Effects& effects);
   // What rank 0 says as it leaves: its last heartbeat may have been refused or lost.
   void reached(Step step) { step_ = std::max(step_, step); }
@@ -64,7 +65,7 @@ class JobProgress {
   std::deque<RatePoint> points_;
   std::optional<StepRecord> last_step_;
   std::optional<EvaluationRecord> last_evaluation_;
-  std::optional<CheckpointRecord> last_checkpoint_;
+  std::optional<CheckpointRecord> last_checkpoint_, told_checkpoint_;  // that was written; that was told
   std::map<Step, std::map<int, std::uint64_t>> hashes_;  // newest kMaxHashedSteps steps; by rank
   Step checked_step_ = 0;
 };

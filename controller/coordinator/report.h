@@ -90,6 +90,8 @@ struct CheckpointRecord {
   std::string path, error;  // error: empty when it was written
   Duration stall{};         // how long training waited for it
   std::uint64_t bytes = 0;
+
+  bool operator==(const CheckpointRecord&) const = default;
 };
 
 // Times of single steps of one member (thinned by the member when they are many).
