@@ -34,7 +34,7 @@ constexpr api::Phase kLastPhase = api::Phase::kSuspended;
 // What differs from a run on one machine.
 plan::Limits limits() {
   plan::Limits limits;
-  limits.cores = 0;
+  limits.cores = 1;  // one thread for each member without a limit: those of one node share its processors
   limits.worker_program = {"paceline-worker"};
   limits.create_failures = 0;                      // a quota may have room later
   limits.stop_grace = std::chrono::seconds(30);    // Kubernetes' own; for a last checkpoint
