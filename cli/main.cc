@@ -7,25 +7,39 @@
 
 #include "base/clock.h"
 #include "base/program.h"
+#include "base/text.h"
 #include "cli/session.h"
 #include "cli/usage.h"
 
 namespace {
 
-constexpr const char* kFooter = R"(Exit codes:
-  0 done   1 the run failed   2 bad command line or job file   3 no such run, member or file   4 this machine refused   130 stopped
+constexpr const char* kExitCodes = R"(Exit codes:
+  0 done   1 the run failed   2 bad command line or job file   3 no such run, job, member or file
+  4 this machine or the cluster refused, or did not answer   130 stopped
 
-Examples:
-  paceline run examples/digits-allreduce.yaml      train on this machine
-  paceline top                                     watch the newest run from another terminal
-  paceline logs digits-allreduce worker-1 -f       follow one member's log
+)";
 
-`paceline COMMAND --help` shows a command's own options and examples.)";
+std::string footer(const paceline::cli::Session& session) {
+  return kExitCodes +
+         session.examples(
+             {{false, "run examples/digits-allreduce.yaml      train on this machine"},
+              {false, "top                                     watch the newest run from another terminal"},
+              {false, "logs digits-allreduce worker-1 -f       follow one member's log"},
+              {true, "apply -f job.yaml                       train on the cluster of the current context"},
+              {true, "get -n team-a                           list the jobs of a namespace"}}) +
+         paceline::str_cat("\n\n`", session.program,
+                           " COMMAND --help` shows a command's own options and examples.");
+}
 
 std::string program_folder() {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? std::string(".") : self.parent_path().string();
+}
+
+// kubectl runs what is called kubectl-paceline in the PATH for `kubectl paceline`.
+bool called_by_kubectl(const char* name) {
+  return std::filesystem::path(name).filename() == "kubectl-paceline";
 }
 
 using namespace paceline;
@@ -37,24 +51,43 @@ int run(int argc, char** argv) {
                        .error_terminal = cli::detect_terminal(2),
                        .program_folder = program_folder()};
 
-  CLI::App app("Paceline trains models: one TrainingJob, by several processes on this machine.", "paceline");
+  if (argc > 0 && called_by_kubectl(argv[0])) {
+    session.program = "kubectl paceline";
+    session.kubectl = true;
+  }
+
+  CLI::App app(
+      session.kubectl
+          ? "Paceline trains models: TrainingJobs on the cluster of the kubeconfig's current context."
+          : "Paceline trains models: one TrainingJob, by several processes of this machine or pods of a "
+            "cluster.",
+      session.program);
   app.require_subcommand(1);
   app.fallthrough();
   app.set_version_flag("--version", PACELINE_VERSION);
-  app.add_option("--state-dir", session.state_dir_option,
-                 "Folder that keeps runs (default: $XDG_STATE_HOME/paceline, else ~/.local/state/paceline)")
-      ->type_name("FOLDER");
-  app.footer(kFooter);
-  cli::add_run(app, session);
+  app.footer(footer(session));
+  if (!session.kubectl) {
+    app.add_option("--state-dir", session.state_dir_option,
+                   "Folder that keeps runs (default: $XDG_STATE_HOME/paceline, else ~/.local/state/paceline)")
+        ->type_name("FOLDER");
+    cli::add_run(app, session);
+  }
   cli::add_validate(app, session);
   cli::add_explain(app, session);
+  cli::add_apply(app, session);
   cli::add_get(app, session);
   cli::add_describe(app, session);
   cli::add_logs(app, session);
   cli::add_top(app, session);
+  cli::add_events(app, session);
+  cli::add_suspend(app, session);
+  cli::add_resume(app, session);
+  cli::add_scale(app, session);
   cli::add_delete(app, session);
-  cli::add_plot(app, session);
-  cli::add_completion(app, session);
+  if (!session.kubectl) {
+    cli::add_plot(app, session);
+    cli::add_completion(app, session);
+  }
 
   try {
     app.parse(argc, argv);

@@ -18,6 +18,8 @@ int exit_code_of(absl::StatusCode code) {
       return kExitUsage;
     case absl::StatusCode::kNotFound:
       return kExitNotFound;
+    case absl::StatusCode::kCancelled:
+      return kExitInterrupted;
     default:
       return kExitSystem;
   }
@@ -30,7 +32,8 @@ void Session::fail(const absl::Status& status) {
 
 void Session::fail(int code, std::string_view message) {
   constexpr int kReaderLimitMs = 1000;
-  write_within(STDERR_FILENO, str_cat(styled(error_terminal, Style::kRed, "paceline:"), " ", message, "\n"),
+  write_within(STDERR_FILENO,
+               str_cat(styled(error_terminal, Style::kRed, str_cat(program, ":")), " ", message, "\n"),
                kReaderLimitMs);
   exit_code = code;
 }
@@ -39,6 +42,22 @@ absl::StatusOr<RunStore> Session::store() const {
   PL_ASSIGN_OR_RETURN(std::string folder,
                       state_folder(state_dir_option, std::getenv("XDG_STATE_HOME"), std::getenv("HOME")));
   return RunStore(std::move(folder));
+}
+
+std::string Session::cluster_hint() const {
+  const char* list = std::getenv("KUBECONFIG");
+  const char* home = std::getenv("HOME");
+  const bool any = (list != nullptr && *list != '\0') ||
+                   (home != nullptr && ::access(str_cat(home, "/.kube/config").c_str(), R_OK) == 0);
+  return any ? " (these are the runs of this machine; --cluster asks the cluster)" : "";
+}
+
+std::string Session::examples(std::initializer_list<Example> examples) const {
+  std::string text = "Examples:";
+  for (const Example& each : examples) {
+    if (!kubectl || each.on_cluster) text += str_cat("\n  ", program, " ", each.arguments);
+  }
+  return text;
 }
 
 }  // namespace paceline::cli

@@ -46,7 +46,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = chosen.empty() ? nullptr : chosen[0];
   const std::vector<std::string> words = app.remaining(true);
   const std::string help =
-      str_cat("see `paceline", command == nullptr ? "" : " " + command->get_name(), " --help`");
+      str_cat("see `", app.get_name(), command == nullptr ? "" : " " + command->get_name(), " --help`");
   // What nobody knows comes first: it is most likely why something else is missing.
   for (const std::string& word : words) {
     if (word.size() < 2 || word[0] != '-') continue;

@@ -2,6 +2,7 @@
 # The command goes to bin/, its companions to libexec/paceline/, where it looks for them.
 
 install(TARGETS paceline paceline-controller RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/kubectl-paceline DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS paceline-worker paceline-pod RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/paceline)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")

@@ -1,5 +1,6 @@
 // paceline completion SHELL: a script that completes commands, options and their values, files, names of runs
-// and of their members. The script is made from the application itself, so that it can't fall behind.
+// and of their members, and of jobs on a cluster. The script is made from the application itself, so that it
+// can't fall behind.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -20,6 +21,10 @@ namespace {
 bool takes_run(const std::string& command) {
   return command == "get" || command == "describe" || command == "logs" || command == "top" ||
          command == "delete" || command == "plot";
+}
+
+bool takes_job(const std::string& command) {
+  return command == "events" || command == "suspend" || command == "resume" || command == "scale";
 }
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
@@ -90,9 +95,11 @@ Kind kind_of(const CLI::Option& option) {
   return type == "FILE" ? Kind::kFiles : type == "FOLDER" ? Kind::kFolders : Kind::kNothing;
 }
 
-// Shell words: the names of runs, and a run's members. $state holds --state-dir as it was given, if it was.
+// Shell words: the names of runs, or of jobs, and a run's members. $state holds --state-dir as it was given,
+// if it was, $place what chooses a cluster.
 constexpr char kBashHelpers[] =
-    R"sh(_paceline_runs() { paceline "${state[@]}" get 2>/dev/null | awk 'NR > 1 {print $1}'; }
+    R"sh(_paceline_runs() { timeout 5 paceline "${state[@]}" get "${place[@]}" -o name 2>/dev/null | sed 's#.*/##'; }
+_paceline_jobs() { ((${#place[@]})) || place=(--cluster); _paceline_runs; }
 _paceline_members() {
   paceline "${state[@]}" get "$1" -o json 2>/dev/null | sed -n '/"members"/,$s/^ *"name": "\(.*\)",*$/\1/p'
 }
@@ -136,6 +143,7 @@ std::string bash_positional(const CLI::App& command) {
     if (option->get_positional() && !values_of(*option).empty())
       return "COMPREPLY=($(compgen " + bash_answer(Kind::kWords, values_of(*option)) + " -- \"$cur\"))";
   }
+  if (takes_job(name)) return "COMPREPLY=($(compgen -W \"$(_paceline_jobs)\" -- \"$cur\"))";
   return "COMPREPLY=($(compgen " + bash_answer(takes_run(name) ? Kind::kRuns : Kind::kFiles, {}) +
          " -- \"$cur\"))";
 }
@@ -155,13 +163,15 @@ std::string bash(const CLI::App& app) {
   out << "# bash completion for paceline: eval \"$(paceline completion bash)\"\n"
       << kBashHelpers << "_paceline() {\n"
       << "  local cur=${COMP_WORDS[COMP_CWORD]} prev= command= word i skip=0 lead=\n"
-         "  local -a state=() given=()\n"
+         "  local -a state=() given=() place=()\n"
          "  [[ $cur == '=' ]] && cur=\n"
          "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
          "    word=${COMP_WORDS[i]}\n"
          "    [[ $word == '=' ]] && continue\n"
          "    if ((skip)) && [[ $word != -* ]]; then\n"
          "      [[ $prev == --state-dir ]] && state=(--state-dir \"$word\")\n"
+         "      case $prev in -n | --namespace | --context | --kubeconfig) place+=(\"$prev\" \"$word\") ;; "
+         "esac\n"
          "      skip=0 prev=\n"
          "      continue\n"
          "    fi\n"
@@ -193,7 +203,10 @@ std::string quoted(std::string text) {
 }
 
 constexpr char kFishHelpers[] = R"sh(function __paceline_runs
-  paceline get 2>/dev/null | awk 'NR > 1 {print $1}'
+  paceline get -o name 2>/dev/null
+end
+function __paceline_jobs
+  timeout 5 paceline get --cluster -o name 2>/dev/null | sed 's#.*/##'
 end
 function __paceline_given
   set -l skip 0
@@ -261,8 +274,9 @@ std::string fish(const CLI::App& app) {
           << "complete -c paceline -n '__fish_seen_subcommand_from logs; and test (count (__paceline_given)) "
              "-eq 2' -f "
              "-a '(__paceline_members)'\n";
-    } else if (takes_run(name)) {
-      out << "complete -c paceline" << seen << " -f -a '(__paceline_runs)'\n";
+    } else if (takes_run(name) || takes_job(name)) {
+      out << "complete -c paceline" << seen << " -f -a '(__paceline_" << (takes_job(name) ? "jobs" : "runs")
+          << ")'\n";
     }
   }
   return out.str();

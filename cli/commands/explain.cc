@@ -1,10 +1,12 @@
 // paceline explain FILE: the planner's decisions for a job, from nothing to running, without doing any of it.
+// paceline explain NAME --cluster: its decision for a job of a cluster, as it is now.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "base/processors.h"
+#include "cli/commands/cluster_flags.h"
 #include "cli/commands/job_file.h"
 #include "cli/session.h"
 #include "controller/api/print.h"
@@ -39,31 +41,52 @@ void print_outline(const JobFile& file) {
   std::cout << "\n";
 }
 
+void explain_file(Session& session, const std::string& file, bool with_job) {
+  auto job = load_job_file(file, std::cerr);
+  if (!job.ok()) return session.fail(job.status());
+  make_local(*job, std::cerr);
+  if (with_job) std::cout << api::print_yaml(job->job) << "---\n";
+  plan::Observed observed;
+  observed.job = job->job;
+  observed.job_uid = job->job.metadata.name;
+  observed.now = session.clock.wall_now();
+  observed.limits.cores = usable_processors();
+  observed.limits.worker_program = {"paceline-worker"};
+  observed.limits.base_folder = job->base_folder;
+  print_outline(*job);
+  std::cout << plan::explain_job(observed);
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, Session& session) {
-  auto* command = app.add_subcommand("explain", "Say what `run` would do and why, without doing it");
-  auto file = std::make_shared<std::string>();
+  auto* command = app.add_subcommand(
+      "explain",
+      session.kubectl
+          ? "Say what the controller would do about a job now, and why"
+          : "Say what `run` would do with a file, or the controller about a job on a cluster, and why");
+  auto what = std::make_shared<std::string>();
   auto with_job = std::make_shared<bool>(false);
-  command->add_option("FILE", *file, "TrainingJob file, YAML or JSON; - is standard input")
+  command
+      ->add_option(
+          session.kubectl ? "NAME" : "FILE", *what,
+          session.kubectl
+              ? "Name of a job"
+              : "TrainingJob file, YAML or JSON; - is standard input; on a cluster the name of a job")
       ->type_name("")
       ->required();
-  command->add_flag("--job", *with_job, "Print the job with all defaults filled in, too");
-  command->footer("Example:\n  paceline explain examples/digits-allreduce.yaml");
-  command->callback([&session, file, with_job] {
-    auto job = load_job_file(*file, std::cerr);
-    if (!job.ok()) return session.fail(job.status());
-    make_local(*job, std::cerr);
-    if (*with_job) std::cout << api::print_yaml(job->job) << "---\n";
-    plan::Observed observed;
-    observed.job = job->job;
-    observed.job_uid = job->job.metadata.name;
-    observed.now = session.clock.wall_now();
-    observed.limits.cores = usable_processors();
-    observed.limits.worker_program = {"paceline-worker"};
-    observed.limits.base_folder = job->base_folder;
-    print_outline(*job);
-    std::cout << plan::explain_job(observed);
+  if (!session.kubectl)
+    command->add_flag("--job", *with_job, "Print the job of the file with all defaults filled in, too");
+  auto flags = add_cluster_flags(*command, session, Where::kBoth);
+  command->footer(session.examples(
+      {{false, "explain examples/digits-allreduce.yaml"}, {true, "explain digits -n team-a"}}));
+  command->callback([&session, what, with_job, flags] {
+    if (!is_on_cluster(session, *flags)) return explain_file(session, *what, *with_job);
+    if (*with_job)
+      return session.fail(kExitUsage, "--job is for files; `get NAME -o yaml` prints a job of the cluster");
+    std::string name;
+    if (!take_job_name(session, *what, name)) return;
+    on_cluster(session, *flags, Mode::kOnce, [&](Call& call) { return explain_job_on_cluster(call, name); });
   });
 }
 

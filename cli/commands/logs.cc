@@ -1,4 +1,4 @@
-// paceline logs RUN [MEMBER] [-f]: what members wrote.
+// paceline logs NAME [MEMBER] [-f]: what members wrote, here or on a cluster.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,89 +11,26 @@
 #include <iostream>
 #include <memory>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "cli/commands/cluster_flags.h"
 #include "cli/session.h"
+#include "cli/view/age.h"
+#include "cli/view/log_printer.h"
 
 namespace paceline::cli {
 
 namespace {
 
-constexpr std::size_t kMaxPartialBytes = 1 << 16;
 constexpr int kRecheckMs = 500;  // a new log file or the end of the run is noticed within this
 
 struct LogFile {
-  std::string path, member;
   UniqueFd fd;
-  std::string partial;    // of a line whose end has not come yet; at most kMaxPartialBytes
-  bool in_line = false;   // the beginning of that line has been printed
-  std::size_t shown = 0;  // bytes of it, on a terminal
-};
-
-// A member's own lines name it after their time and level: "2026-01-31T12:00:00.000Z info  worker-0: ...".
-// Where that name stands: begin and length; {0, 0} in any other line, such as one that a user's program
-// printed.
-std::pair<std::size_t, std::size_t> name_in(std::string_view line, const std::string& member) {
-  const std::size_t time_end = line.find(' ');
-  if (time_end == std::string_view::npos || time_end < 20 || line[10] != 'T' || line[time_end - 1] != 'Z')
-    return {};
-  const std::size_t level_end = line.find(' ', time_end + 1);
-  const std::size_t name = line.find_first_not_of(' ', std::min(level_end, line.size()));
-  if (name == std::string_view::npos || line.substr(name).rfind(member + ": ", 0) != 0) return {};
-  return {name, member.size() + 2};
-}
-
-// Prints what members wrote. A terminal gets it harmless, and lines cut at kMaxShownBytes; a pipe gets every
-// byte as it is. `prefix`: each line begins with its member, and then doesn't name it again.
-class Printer {
- public:
-  Printer(bool terminal, bool prefix) : terminal_(terminal), prefix_(prefix) {}
-
-  // A piece of a line, with its newline where it has one.
-  void print(LogFile& file, std::string_view piece) {
-    if (!open_line_.empty() && open_line_ != file.path) std::cout << "\n";  // another member's endless line
-    const bool continued = file.in_line && open_line_ == file.path;
-    std::string nameless;
-    if (prefix_ && !continued) {
-      std::cout << file.member << " | ";
-      if (const auto [at, length] = name_in(piece, file.member); length > 0 && !file.in_line)
-        piece = nameless.append(piece).erase(at, length);
-    }
-    const bool ends = !piece.empty() && piece.back() == '\n';
-    if (!file.in_line) file.shown = 0;
-    if (!terminal_) {
-      std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));
-    } else {
-      const std::string_view text = piece.substr(0, piece.size() - (ends ? 1 : 0));
-      const std::size_t room = kMaxShownBytes - std::min(file.shown, kMaxShownBytes);
-      if (file.shown <= kMaxShownBytes) {
-        std::cout << visible(text.substr(0, room)) << (text.size() > room ? "..." : "");
-        file.shown += std::min(text.size(), room + 1);
-      }
-      if (ends) std::cout << "\n";
-    }
-    file.in_line = !ends;
-    open_line_ = ends ? "" : file.path;
-  }
-
-  // The log has ended within a line.
-  void end(LogFile& file) {
-    if (!file.partial.empty()) print(file, file.partial);
-    file.partial.clear();
-    if (file.in_line && (terminal_ || prefix_)) std::cout << "\n";
-    if (open_line_ == file.path) open_line_.clear();
-    file.in_line = false;
-  }
-
- private:
-  static constexpr std::size_t kMaxShownBytes = 4096;
-  const bool terminal_, prefix_;
-  std::string open_line_;  // the path of the log whose line is not at its end
+  LogSource source;  // its id is the file's path
 };
 
 // "fashion-allreduce-worker-0-0.log" -> "worker-0": the job's name in front and the attempt behind are the
@@ -114,33 +51,23 @@ void open_new_files(const RunState& run, const std::string& member, std::vector<
   }
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {
-    if (std::any_of(files.begin(), files.end(), [&](const LogFile& f) { return f.path == path; })) continue;
+    if (std::any_of(files.begin(), files.end(), [&](const LogFile& f) { return f.source.id == path; }))
+      continue;
     const std::string file_name = std::filesystem::path(path).filename().string(),
                       name = member_of(file_name, run.job);
     if (!member.empty() && name != member && file_name != member + ".log") continue;
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (fd.valid()) files.push_back({.path = path, .member = name, .fd = std::move(fd)});
+    if (fd.valid()) files.push_back({std::move(fd), {.id = path, .member = name}});
   }
 }
 
-// Prints what has come since the last call: whole lines, and of endless ones what is more than
-// kMaxPartialBytes.
-void copy_new(LogFile& file, Printer& printer, bool flush_partial) {
+// Prints what has come since the last call.
+void copy_new(LogFile& file, LogPrinter& printer, bool flush_partial) {
   char chunk[65536];
   ssize_t n;
-  while (std::cout && (n = ::read(file.fd.get(), chunk, sizeof(chunk))) > 0) {
-    file.partial.append(chunk, static_cast<std::size_t>(n));
-    std::size_t begin = 0, end;
-    while ((end = file.partial.find('\n', begin)) != std::string::npos) {
-      printer.print(file, std::string_view(file.partial).substr(begin, end + 1 - begin));
-      begin = end + 1;
-    }
-    file.partial.erase(0, begin);
-    if (file.partial.size() <= kMaxPartialBytes) continue;
-    printer.print(file, file.partial);
-    file.partial.clear();
-  }
-  if (flush_partial) printer.end(file);
+  while (std::cout && (n = ::read(file.fd.get(), chunk, sizeof(chunk))) > 0)
+    printer.feed(file.source, std::string_view(chunk, static_cast<std::size_t>(n)));
+  if (flush_partial) printer.end(file.source);
   std::cout.flush();
 }
 
@@ -167,7 +94,7 @@ void skip_to_tail(LogFile& file, int lines) {
 }
 
 void follow(const RunStore& store, const RunState& run, const std::string& member,
-            std::vector<LogFile>& files, Printer& printer) {
+            std::vector<LogFile>& files, LogPrinter& printer) {
   UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (watch.valid()) ::inotify_add_watch(watch.get(), (run.folder + "/logs").c_str(), IN_MODIFY | IN_CREATE);
   while (std::cout) {  // until the run ends, the reader goes away, or ctrl-C
@@ -188,6 +115,8 @@ void logs(Session& session, const std::string& name, const std::string& member, 
   const auto store = session.store();
   if (!store.ok()) return session.fail(store.status());
   const auto run = store->choose(name);
+  if (absl::IsNotFound(run.status()))
+    return session.fail(kExitNotFound, str_cat(run.status().message(), session.cluster_hint()));
   if (!run.ok()) return session.fail(run.status());
   std::vector<LogFile> files;
   open_new_files(*run, member, files);
@@ -195,7 +124,7 @@ void logs(Session& session, const std::string& name, const std::string& member, 
     std::vector<LogFile> all;
     open_new_files(*run, "", all);
     std::string names;
-    for (const LogFile& file : all) names += (names.empty() ? "" : ", ") + file.member;
+    for (const LogFile& file : all) names += (names.empty() ? "" : ", ") + file.source.member;
     return session.fail(kExitNotFound, member.empty() ? str_cat("run \"", run->name, "\" has no logs")
                                                       : str_cat("run \"", run->name, "\" has no member \"",
                                                                 member, "\"; it has: ", names));
@@ -203,7 +132,7 @@ void logs(Session& session, const std::string& name, const std::string& member, 
   if (tail >= 0) {
     for (LogFile& file : files) skip_to_tail(file, tail);
   }
-  Printer printer(::isatty(STDOUT_FILENO) == 1, member.empty());
+  LogPrinter printer(std::cout, ::isatty(STDOUT_FILENO) == 1, member.empty());
   for (LogFile& file : files) copy_new(file, printer, !following);
   if (following) follow(*store, *run, member, files, printer);
 }
@@ -212,26 +141,66 @@ void logs(Session& session, const std::string& name, const std::string& member, 
 
 void add_logs(CLI::App& app, Session& session) {
   struct Options {
-    std::string run, member;
+    LogsOptions cluster;
+    std::string name, member, since;
     bool follow = false;
     int tail = -1;
   };
-  auto* command = app.add_subcommand("logs", "What a run's members wrote");
+  auto* command = app.add_subcommand(
+      "logs", session.kubectl ? "What a job's members wrote" : "What a run's or a job's members wrote");
   auto options = std::make_shared<Options>();
-  command->add_option("RUN", options->run, kRunHelp)->type_name("");
+  command->add_option("NAME", options->name, kNameHelp)->type_name("");
   command
       ->add_option("MEMBER", options->member,
-                   "One member, e.g. worker-1 (default: all, each line with its member)")
+                   "One member, e.g. worker-1 or worker/1; on a cluster also a role (default: all, each line "
+                   "with its member)")
       ->type_name("");
-  command->add_flag("-f,--follow", options->follow, "Go on as lines come, until the run ends");
+  command->add_flag("-f,--follow", options->follow, "Go on as lines come, until it ends");
   command->add_option("--tail", options->tail, "Begin with the last N lines of each member")
       ->type_name("N")
       ->check(CLI::Range(0, 1000000, "0 to 1,000,000"));
-  command->footer(
-      "Examples:\n  paceline logs --tail 20\n  paceline logs digits-allreduce\n  paceline logs "
-      "digits-allreduce worker-1 --tail 20 -f");
-  command->callback(
-      [&session, options] { logs(session, options->run, options->member, options->follow, options->tail); });
+  auto flags = add_cluster_flags(*command, session, Where::kBoth);
+  command->add_option("--since", options->since, "Only the lines of the last 30s, 5m, 2h")
+      ->type_name("TIME")
+      ->group(kClusterGroup);
+  command->add_flag("-p,--previous", options->cluster.previous, "The attempt before the present one")
+      ->group(kClusterGroup);
+  command
+      ->add_option("-c,--container", options->cluster.container,
+                   "Another container of the pods (default: the trainer)")
+      ->type_name("NAME")
+      ->group(kClusterGroup);
+  command->footer(session.examples({{false, "logs --tail 20"},
+                                    {false, "logs digits-allreduce"},
+                                    {false, "logs digits-allreduce worker-1 --tail 20 -f"},
+                                    {true, "logs digits worker/1 -f -n team-a"},
+                                    {true, "logs digits --since 10m -n team-a"}}));
+  command->callback([&session, options, flags, command] {
+    if (!is_on_cluster(session, *flags)) {
+      for (const char* name : {"--since", "--previous", "--container"}) {
+        if (command->get_option(name)->count() > 0)
+          return session.fail(
+              kExitUsage,
+              str_cat(name, " is for jobs on a cluster; say which by --cluster, --context or -n"));
+      }
+      std::string member = options->member;
+      std::replace(member.begin(), member.end(), '/', '-');
+      return logs(session, options->name, member, options->follow, options->tail);
+    }
+    LogsOptions wanted = options->cluster;
+    if (!take_job_name(session, options->name, wanted.name)) return;
+    wanted.member = options->member;
+    wanted.follow = options->follow;
+    if (options->tail >= 0) wanted.tail = options->tail;
+    if (!options->since.empty()) {
+      const auto since = parse_age(options->since);
+      if (!since.ok()) return session.fail(since.status());
+      wanted.since = *since;
+    }
+    wanted.to_terminal = ::isatty(STDOUT_FILENO) == 1;
+    on_cluster(session, *flags, wanted.follow ? Mode::kFollow : Mode::kOnce,
+               [&](Call& call) { return job_logs(call, wanted); });
+  });
 }
 
 }  // namespace paceline::cli

@@ -41,7 +41,8 @@ void plot(Session& session, const std::string& name, const std::string& output) 
 void add_plot(CLI::App& app, Session& session) {
   auto* command = app.add_subcommand("plot", "Draw a run's loss, accuracy and step times by member as SVG");
   auto name = std::make_shared<std::string>(), output = std::make_shared<std::string>();
-  command->add_option("RUN", *name, kRunHelp)->type_name("");
+  command->add_option("RUN", *name, "Name of a run (default: the newest that goes on, else the newest)")
+      ->type_name("");
   command->add_option("-o,--output", *output, "File to write (default: RUN.svg here); - is standard output")
       ->type_name("FILE");
   command->footer("Example:\n  paceline plot fashion-allreduce -o loss.svg");

@@ -1,4 +1,4 @@
-// paceline get, describe, delete: finished and running local runs, read from the state folder.
+// paceline get, describe, delete: local runs, read from the state folder, or jobs of a cluster.
 
 #include <poll.h>
 #include <signal.h>
@@ -10,15 +10,20 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "cli/commands/cluster_flags.h"
 #include "cli/session.h"
+#include "cli/view/age.h"
 #include "cli/view/dashboard.h"
 #include "cli/view/narrow.h"
+#include "cli/view/run_cells.h"
+#include "cli/view/yaml.h"
 
 namespace paceline::cli {
 
@@ -35,7 +40,7 @@ std::string to_the_second(const std::string& time) {
   return dot == std::string::npos ? time : time.substr(0, dot) + "Z";
 }
 
-void print_table(const std::vector<RunState>& runs, const Terminal& terminal) {
+void print_table(const std::vector<RunState>& runs, const Terminal& terminal, bool wide) {
   constexpr Column kColumns[] = {{"NAME"},
                                  {"PHASE"},
                                  {"MEMBERS", true, 2},
@@ -44,28 +49,33 @@ void print_table(const std::vector<RunState>& runs, const Terminal& terminal) {
                                  {"ACCURACY", true, 6},
                                  {"SAMPLES/S", true, 3},
                                  {"TIME", true, 5},
-                                 {"CREATED", false, 1}};
+                                 {"CREATED", false, 1},
+                                 {"REASON"},
+                                 {"FOLDER"}};
   std::vector<Row> rows;
   for (const RunState& r : runs) {
-    rows.push_back(
-        {r.name, r.phase, str_cat(r.members.size()),
-         r.total_steps > 0 ? str_cat(r.step, "/", r.total_steps) : "-", r.loss ? loss_text(*r.loss) : "-",
-         r.accuracy ? fixed(*r.accuracy * 100, 2) + " %" : "-",
-         r.samples_per_second >= 1 ? with_commas(static_cast<std::int64_t>(r.samples_per_second)) : "-",
-         human_seconds(r.elapsed_seconds), to_the_second(r.created)});
+    std::vector<std::string> row = {r.name, r.phase, str_cat(r.members.size())};
+    for (std::string& cell : progress_cells(r)) row.push_back(std::move(cell));
+    row.insert(row.end(), {human_seconds(r.elapsed_seconds), to_the_second(r.created)});
+    if (wide) row.insert(row.end(), {r.reason.empty() ? "-" : r.reason, r.folder});
+    rows.push_back(std::move(row));
   }
-  const int width = terminal.interactive ? terminal.columns : kAnyWidth;
-  for (const std::string& line : narrow_table(kColumns, std::move(rows), width)) std::cout << line << "\n";
+  // Wide is what was asked for: the terminal breaks the lines.
+  const int width = terminal.interactive && !wide ? terminal.columns : kAnyWidth;
+  const std::span<const Column> all(kColumns), columns = wide ? all : all.first(all.size() - 2);
+  for (const std::string& line : narrow_table(columns, std::move(rows), width)) std::cout << line << "\n";
 }
 
-void print_json(const std::vector<RunState>& runs, bool single) {
-  if (single) {
-    std::cout << to_json(runs[0]) << "\n";
-    return;
-  }
-  std::cout << "[";
-  for (std::size_t i = 0; i < runs.size(); ++i) std::cout << (i == 0 ? "\n" : ",\n") << to_json(runs[i]);
-  std::cout << (runs.empty() ? "]\n" : "\n]\n");
+std::string json_of(const std::vector<RunState>& runs, bool single) {
+  if (single) return to_json(runs[0]) + "\n";
+  std::string text = "[";
+  for (std::size_t i = 0; i < runs.size(); ++i) text += str_cat(i == 0 ? "\n" : ",\n", to_json(runs[i]));
+  return text + (runs.empty() ? "]\n" : "\n]\n");
+}
+
+absl::Status with_hint(const Session& session, const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return status;
+  return absl::NotFoundError(str_cat(status.message(), session.cluster_hint()));
 }
 
 void get_runs(Session& session, const std::string& name, const std::string& output) {
@@ -78,15 +88,20 @@ void get_runs(Session& session, const std::string& name, const std::string& outp
     runs = *std::move(all);
   } else {
     auto one = store->get(name);
-    if (!one.ok()) return session.fail(one.status());
+    if (!one.ok()) return session.fail(with_hint(session, one.status()));
     runs.push_back(*std::move(one));
   }
-  if (output == "json") return print_json(runs, !name.empty());
-  if (runs.empty()) {
-    std::cout << "No runs in " << store->state_folder() << ". Start one with `paceline run job.yaml`.\n";
-    return;
+  const std::string json = output == "json" || output == "yaml" ? json_of(runs, !name.empty()) : "";
+  if (!json.empty()) {
+    std::cout << (output == "json" ? json : yaml_of(json));
+  } else if (output == "name") {
+    for (const RunState& run : runs) std::cout << run.name << "\n";
+  } else if (runs.empty()) {
+    std::cout << "No runs in " << store->state_folder() << ". Start one with `paceline run job.yaml`."
+              << session.cluster_hint() << "\n";
+  } else {
+    print_table(runs, session.out_terminal, output == "wide");
   }
-  print_table(runs, session.out_terminal);
 }
 
 void print_events(const RunState& run) {
@@ -115,7 +130,7 @@ void describe(Session& session, const std::string& name) {
   const auto store = session.store();
   if (!store.ok()) return session.fail(store.status());
   const auto run = store->choose(name);
-  if (!run.ok()) return session.fail(run.status());
+  if (!run.ok()) return session.fail(with_hint(session, run.status()));
   for (const std::string& line : render_summary(*run, session.out_terminal)) std::cout << line << "\n";
   std::vector<std::vector<std::string>> rows = {{"job", str_cat(run->ns, "/", run->job)},
                                                 {"job file", run->job_file},
@@ -181,7 +196,7 @@ void delete_runs(Session& session, const std::vector<std::string>& names, bool a
   }
   for (const std::string& name : wanted) {
     if (const auto status = delete_run(*store, name); !status.ok()) {
-      session.fail(status);
+      session.fail(with_hint(session, status));
     } else {
       std::cout << "run \"" << name << "\" deleted\n";
     }
@@ -191,34 +206,113 @@ void delete_runs(Session& session, const std::vector<std::string>& names, bool a
 }  // namespace
 
 void add_get(CLI::App& app, Session& session) {
-  auto* command = app.add_subcommand("get", "List runs, newest first, or one of them");
-  auto name = std::make_shared<std::string>(), output = std::make_shared<std::string>("table");
-  command->add_option("RUN", *name, "Name of a run (default: all)")->type_name("");
-  command->add_option("-o,--output", *output, "How to print (default: table)")
+  auto* command = app.add_subcommand(
+      "get", session.kubectl ? "List jobs, or one of them" : "List runs, newest first, or jobs of a cluster");
+  struct Options {
+    std::string name, output = "table";
+    bool watch = false;
+  };
+  auto options = std::make_shared<Options>();
+  command->add_option("NAME", options->name, "Name of a run, or of a job on a cluster (default: all)")
+      ->type_name("");
+  command->add_option("-o,--output", options->output, "How to print (default: table)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"table", "json"}));
-  command->footer("Examples:\n  paceline get\n  paceline get digits-allreduce -o json");
-  command->callback([&session, name, output] { get_runs(session, *name, *output); });
+      ->check(CLI::IsMember({"table", "wide", "json", "yaml", "name"}));
+  auto flags = add_cluster_flags(*command, session, Where::kBoth, true);
+  command->add_flag("-w,--watch", options->watch, "Then print those that change, until ctrl-C")
+      ->group(kClusterGroup);
+  command->footer(session.examples({{false, "get"},
+                                    {false, "get digits-allreduce -o json"},
+                                    {true, "get -n team-a"},
+                                    {true, "get -A -o wide"}}));
+  command->callback([&session, options, flags] {
+    if (!is_on_cluster(session, *flags)) {
+      if (options->watch)
+        return session.fail(kExitUsage, "--watch is for jobs on a cluster; `paceline top` watches a run");
+      return get_runs(session, options->name, options->output);
+    }
+    GetOptions get{.name = "", .output = options->output, .watch = options->watch};
+    if (!take_job_name(session, options->name, get.name)) return;
+    if (!get.name.empty() && flags->all_namespaces)
+      return session.fail(kExitUsage, "a job is of one namespace: say which by -n, not -A");
+    on_cluster(session, *flags, get.watch ? Mode::kFollow : Mode::kOnce,
+               [&](Call& call) { return get_jobs(call, get); });
+  });
 }
 
 void add_describe(CLI::App& app, Session& session) {
   auto* command = app.add_subcommand(
-      "describe", "Everything about one run: result, members, events, where its files are");
+      "describe", session.kubectl
+                      ? "Everything about one job: spec, conditions, pods, events, what to do"
+                      : "Everything about one run or job: result, members, events, where its files are");
   auto name = std::make_shared<std::string>();
-  command->add_option("RUN", *name, kRunHelp)->type_name("");
-  command->footer("Examples:\n  paceline describe\n  paceline describe fashion-allreduce");
-  command->callback([&session, name] { describe(session, *name); });
+  command->add_option("NAME", *name, kNameHelp)->type_name("");
+  auto flags = add_cluster_flags(*command, session, Where::kBoth);
+  command->footer(session.examples(
+      {{false, "describe"}, {false, "describe fashion-allreduce"}, {true, "describe digits -n team-a"}}));
+  command->callback([&session, name, flags] {
+    if (!is_on_cluster(session, *flags)) return describe(session, *name);
+    std::string job;
+    if (!take_job_name(session, *name, job)) return;
+    on_cluster(session, *flags, Mode::kOnce, [&](Call& call) { return describe_job(call, job); });
+  });
 }
 
 void add_delete(CLI::App& app, Session& session) {
+  struct Options {
+    DeleteOptions cluster;
+    std::string timeout;
+    bool finished = false;
+  };
   auto* command = app.add_subcommand(
-      "delete", "Stop runs that go on, and remove them with their logs, checkpoints and models");
-  auto names = std::make_shared<std::vector<std::string>>();
-  auto finished = std::make_shared<bool>(false);
-  command->add_option("RUN", *names, "Names of runs")->type_name("");
-  command->add_flag("--finished", *finished, "All runs that are finished");
-  command->footer("Examples:\n  paceline delete digits-allreduce-2\n  paceline delete --finished");
-  command->callback([&session, names, finished] { delete_runs(session, *names, *finished); });
+      "delete", session.kubectl ? "Delete jobs with their pods"
+                                : "Stop runs that go on, and remove them with their logs, checkpoints and "
+                                  "models; or jobs of a cluster with their pods");
+  auto options = std::make_shared<Options>();
+  command->add_option("NAME", options->cluster.names, "Names of runs, or of jobs on a cluster")
+      ->type_name("");
+  command->add_flag("--finished", options->cluster.finished, "All that are finished");
+  auto flags = add_cluster_flags(*command, session, Where::kBoth, true);
+  command->add_flag("--wait", options->cluster.wait, "Until they are gone (the default); --wait=false: not")
+      ->group(kClusterGroup);
+  command->add_option("--timeout", options->timeout, "Wait at most so long: 30s, 5m (default: 10m)")
+      ->type_name("TIME")
+      ->group(kClusterGroup);
+  command
+      ->add_option(
+          "--cascade", options->cluster.cascade,
+          "What becomes of their pods: deleted behind them (background, the default), before them, or not")
+      ->group(kClusterGroup)
+      ->check(CLI::IsMember({"background", "foreground", "orphan"}));
+  command->footer(session.examples({{false, "delete digits-allreduce-2"},
+                                    {false, "delete --finished"},
+                                    {true, "delete digits -n team-a"},
+                                    {true, "delete --finished -A --wait=false"}}));
+  command->callback([&session, options, flags, command] {
+    DeleteOptions& wanted = options->cluster;
+    if (wanted.names.empty() && !wanted.finished)
+      return session.fail(kExitUsage, "name what to delete, or say --finished");
+    if (!is_on_cluster(session, *flags)) {
+      for (const char* name : {"--wait", "--timeout", "--cascade"}) {
+        if (command->get_option(name)->count() > 0)
+          return session.fail(
+              kExitUsage,
+              str_cat(name, " is for jobs on a cluster; say which by --cluster, --context or -n"));
+      }
+      return delete_runs(session, wanted.names, wanted.finished);
+    }
+    for (std::string& name : wanted.names) {
+      if (!take_job_name(session, name, name)) return;
+    }
+    if (!wanted.names.empty() && flags->all_namespaces)
+      return session.fail(kExitUsage, "a job is of one namespace: say which by -n, not -A");
+    if (!options->timeout.empty()) {
+      const auto timeout = parse_age(options->timeout);
+      if (!timeout.ok()) return session.fail(timeout.status());
+      wanted.timeout = *timeout;
+    }
+    on_cluster(session, *flags, Mode::kOnce, [&](Call& call) { return delete_jobs(call, wanted); });
+  });
 }
 
 }  // namespace paceline::cli

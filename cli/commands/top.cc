@@ -1,4 +1,4 @@
-// paceline top [RUN]: the live view of a run that another process owns.
+// paceline top [NAME]: the live view of a run that another process owns, or of a job on a cluster.
 
 #include <poll.h>
 #include <signal.h>
@@ -10,8 +10,9 @@
 
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "cli/commands/cluster_flags.h"
 #include "cli/session.h"
-#include "cli/view/dashboard.h"
+#include "cli/view/live.h"
 
 namespace paceline::cli {
 
@@ -20,9 +21,10 @@ namespace {
 void top(Session& session, const std::string& wanted, double interval_seconds, bool once) {
   const auto store = session.store();
   if (!store.ok()) return session.fail(store.status());
-  auto run = store->choose(wanted);
+  const auto run = store->choose(wanted);
+  if (absl::IsNotFound(run.status()))
+    return session.fail(kExitNotFound, str_cat(run.status().message(), session.cluster_hint()));
   if (!run.ok()) return session.fail(run.status());
-  const std::string name = run->name;
 
   // Ctrl-C is an ordinary end here: it is read as a file descriptor, so that waiting for it and for the next
   // frame is one poll.
@@ -33,27 +35,15 @@ void top(Session& session, const std::string& wanted, double interval_seconds, b
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   UniqueFd interrupted(::signalfd(-1, &signals, SFD_CLOEXEC));
 
-  Frame frame;
-  while (std::cout) {
-    if (session.out_terminal.interactive) {
-      const Terminal now = detect_terminal(1);
-      session.out_terminal.columns = now.columns;
-      session.out_terminal.rows = now.rows;
-    }
-    const auto lines = render_dashboard(*run, session.out_terminal);
-    if (session.out_terminal.interactive) {
-      std::cout << frame.draw(lines) << std::flush;
-    } else {
-      for (const std::string& line : lines) std::cout << line << "\n";
-      std::cout << std::endl;
-    }
-    if (once || is_finished(*run)) break;
+  LiveView view{.terminal = session.out_terminal};
+  view.once = once;
+  view.look = [&] { return store->get(run->name); };
+  view.size = [] { return detect_terminal(1); };
+  view.wait = [&] {
     pollfd wait{interrupted.get(), POLLIN, 0};
-    if (::poll(&wait, 1, static_cast<int>(interval_seconds * 1000)) > 0) break;
-    run = store->get(name);
-    if (!run.ok()) return session.fail(run.status());
-  }
-  if (is_finished(*run) && !run->message.empty()) std::cout << "\n" << run->message << "\n";
+    return ::poll(&wait, 1, static_cast<int>(interval_seconds * 1000)) == 0;
+  };
+  if (const absl::Status status = show_live(std::cout, view); !status.ok()) session.fail(status);
 }
 
 }  // namespace
@@ -61,20 +51,32 @@ void top(Session& session, const std::string& wanted, double interval_seconds, b
 void add_top(CLI::App& app, Session& session) {
   struct Options {
     std::string run;
-    double interval_seconds = 0.5;
+    double interval_seconds = 0;
     bool once = false;
   };
   auto* command =
       app.add_subcommand("top", "Watch a run live: speed, loss, and where each member's time goes");
   auto options = std::make_shared<Options>();
-  command->add_option("RUN", options->run, kRunHelp)->type_name("");
-  command->add_option("--interval", options->interval_seconds, "Seconds between two looks (default: 0.5)")
+  command->add_option("NAME", options->run, kNameHelp)->type_name("");
+  command
+      ->add_option("--interval", options->interval_seconds,
+                   "Seconds between two looks (default: 0.5; on a cluster 2)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 3600.0, "0.1 to 3600"));
   command->add_flag("--once", options->once, "Print once and end");
-  command->footer("Examples:\n  paceline top\n  paceline top fashion-allreduce --once");
-  command->callback(
-      [&session, options] { top(session, options->run, options->interval_seconds, options->once); });
+  auto flags = add_cluster_flags(*command, session, Where::kBoth);
+  command->footer(session.examples(
+      {{false, "top"}, {false, "top fashion-allreduce --once"}, {true, "top digits -n team-a"}}));
+  command->callback([&session, options, flags] {
+    const double given = options->interval_seconds;
+    if (!is_on_cluster(session, *flags))
+      return top(session, options->run, given > 0 ? given : 0.5, options->once);
+    TopOptions wanted{.name = "", .once = options->once};
+    if (!take_job_name(session, options->run, wanted.name)) return;
+    if (given > 0)
+      wanted.interval = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(given));
+    on_cluster(session, *flags, Mode::kFollow, [&](Call& call) { return top_job(call, wanted); });
+  });
 }
 
 }  // namespace paceline::cli

@@ -26,6 +26,7 @@
 #include "cli/run/run_state_builder.h"
 #include "cli/session.h"
 #include "cli/state/resume_command.h"
+#include "cli/view/run_cells.h"
 #include "controller/api/parse.h"
 #include "controller/api/source_text.h"
 

@@ -35,12 +35,6 @@ MemberState member_state(const coordinator::MemberReport& m) {
 
 }  // namespace
 
-std::string target_text(const api::Training& training) {
-  if (!training.target) return "";
-  if (training.target->accuracy) return str_cat("accuracy >= ", *training.target->accuracy);
-  return str_cat("loss <= ", training.target->loss.value_or(0));
-}
-
 void apply_report(const coordinator::Report& report, RunState& state) {
   state.generation = report.generation.value;
   state.step = report.step;

@@ -11,9 +11,6 @@
 
 namespace paceline::cli {
 
-// "accuracy >= 0.9", "loss <= 1.5", or empty.
-std::string target_text(const api::Training& training);
-
 // Brings `state` up to date with `report`; phase, reason and message are the controller's and stay as they
 // are.
 void apply_report(const coordinator::Report& report, RunState& state);

@@ -52,6 +52,7 @@ void visit_member(Visitor&& v, State& m) {
   v("pod", m.pod);
   v("name", m.name);
   v("pid", m.pid);
+  v("node", m.node);
   v("phase", m.phase);
   v("step", m.step);
   v("inputMs", m.input_ms);

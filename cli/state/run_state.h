@@ -19,7 +19,8 @@ struct MemberState {
   std::string pod;   // "fashion-allreduce-worker-0-0"
   std::string name;  // "worker-0"
   std::int64_t pid = 0;
-  std::string phase;  // "Starting", "Training", "Evaluating", ..., or how it ended
+  std::optional<std::string> node;  // on a cluster
+  std::string phase;                // "Starting", "Training", "Evaluating", ..., or how it ended
   std::int64_t step = 0;
   double input_ms = 0, compute_ms = 0, wait_ms = 0, transfer_ms = 0, update_ms = 0, step_ms = 0;
   std::uint64_t bytes_sent = 0;

@@ -1,6 +1,7 @@
 #include "cli/view/dashboard.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -71,6 +72,11 @@ constexpr Column kColumns[] = {
     {"MEMBER"},           {"PID", true, 1},  {"PHASE", false, 3},   {"STEP", true, 7},   {"INPUT", true, 5},
     {"COMPUTE", true, 6}, {"WAIT", true, 8}, {"TRANSFER", true, 4}, {"UPDATE", true, 2}, {"TOTAL ms", true}};
 
+// A cluster's status has no other times.
+constexpr Column kClusterColumns[] = {{"MEMBER"},        {"NODE", false, 1},   {"PHASE", false, 2},
+                                      {"STEP", true, 4}, {"COMPUTE", true, 3}, {"WAIT", true, 5},
+                                      {"TOTAL ms", true}};
+
 // The members' table, at most `columns` wide and of at most `most` members.
 std::vector<std::string> members_table(const RunState& state, const Terminal& terminal, int columns,
                                        int most) {
@@ -79,10 +85,17 @@ std::vector<std::string> members_table(const RunState& state, const Terminal& te
   const auto limit = static_cast<std::size_t>(most);
   for (const MemberState& m : state.members) {
     if (rows.size() == limit) break;
-    rows.push_back({m.name, m.pid > 0 ? str_cat(m.pid) : "-", m.phase, with_commas(m.step), ms(m.input_ms),
-                    ms(m.compute_ms), ms(m.wait_ms), ms(m.transfer_ms), ms(m.update_ms), ms(m.step_ms)});
+    if (m.node) {
+      rows.push_back(
+          {m.name, *m.node, m.phase, with_commas(m.step), ms(m.compute_ms), ms(m.wait_ms), ms(m.step_ms)});
+    } else {
+      rows.push_back({m.name, m.pid > 0 ? str_cat(m.pid) : "-", m.phase, with_commas(m.step), ms(m.input_ms),
+                      ms(m.compute_ms), ms(m.wait_ms), ms(m.transfer_ms), ms(m.update_ms), ms(m.step_ms)});
+    }
   }
-  auto table = narrow_table(kColumns, std::move(rows), columns);
+  using Columns = std::span<const Column>;
+  const Columns shown = state.members[0].node ? Columns(kClusterColumns) : Columns(kColumns);
+  auto table = narrow_table(shown, std::move(rows), columns);
   table[0] = styled(terminal, Style::kDim, table[0]);
   if (state.members.size() > limit) {
     const std::size_t left = state.members.size() - limit;
@@ -142,7 +155,9 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
   if (state.target_seconds)
     row("target reached", str_cat(state.target, " after ", human_seconds(*state.target_seconds)));
   if (!state.target.empty() && !state.target_seconds && state.step > 0)
-    row("target", str_cat(state.target, " was not reached"));
+    row("target", str_cat(state.target, state.target_reached ? " is reached"
+                                        : is_finished(state) ? " was not reached"
+                                                             : " is not reached yet"));
   if (state.accuracy) row("test accuracy", str_cat(fixed(*state.accuracy * 100, 2), " %"));
   if (state.test_loss) row("test loss", loss_text(*state.test_loss));
   if (state.loss) row("training loss", loss_text(*state.loss));
@@ -157,7 +172,7 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
   if (state.bytes_exchanged > 0) row("bytes exchanged", human_bytes(state.bytes_exchanged));
   if (!state.model.empty()) row("model", state.model);
   if (!state.checkpoint.empty()) row("checkpoint", state.checkpoint);
-  row("logs", state.folder + "/logs");
+  if (!state.folder.empty()) row("logs", state.folder + "/logs");
 
   std::vector<std::string> lines;
   lines.push_back(str_cat(

@@ -36,7 +36,8 @@ MAY_INCLUDE = {
     "controller/bin": ["base", "controller/api", "controller/plan", "controller/queue", "controller/cluster", "controller/cluster/kube",
                        "controller/lease", "controller/reconcile", "controller/web"],
     "cli": ["base", "proto", "controller/api", "controller/plan", "controller/queue", "controller/coordinator", "controller/cluster",
-            "controller/cluster/local", "controller/reconcile", "runtime/checkpoint", "cli/plot"],
+            "controller/cluster/kube", "controller/cluster/local", "controller/reconcile", "runtime/checkpoint", "cli/plot", "cli/cluster"],
+    "cli/cluster": ["base", "controller/api", "controller/plan", "controller/cluster", "controller/cluster/kube", "cli"],
     "cli/plot": ["base"],
 }
 
@@ -45,7 +46,8 @@ PURE = [
     "controller/api",
     "controller/plan",
     "controller/coordinator/core",          # a folder, or files whose name begins so
-    "controller/cluster/kube/api_error", "controller/cluster/kube/event_series", "controller/cluster/kube/json", "controller/cluster/kube/manifest",
+    "controller/cluster/kube/api_error", "controller/cluster/kube/event_series", "controller/cluster/kube/job_object",
+    "controller/cluster/kube/json", "controller/cluster/kube/manifest",
     "controller/cluster/kube/pod", "controller/cluster/kube/reflector_core", "controller/cluster/kube/resources",
     "controller/cluster/kube/status_json", "controller/cluster/kube/times",
     "controller/cluster/kube/watch_decoder",
@@ -58,7 +60,8 @@ PURE = [
     "runtime/trainer/step_machine",
     "runtime/optimizer/schedule",
     "runtime/checkpoint/safetensors", "runtime/checkpoint/spec_hash",
-    "cli/plot",
+    "cli/plot", "cli/view/age", "cli/view/yaml",
+    "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/log_lines", "cli/cluster/names", "cli/cluster/words",
     "base/bytes", "base/cpu_quota", "base/crc32c", "base/dtype", "base/hex", "base/ids", "base/rng", "base/text",
 ]
 

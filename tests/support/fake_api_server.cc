@@ -66,9 +66,16 @@ struct FakeApiServer::Target {
   }
   std::string key() const { return ns + "/" + name; }
 
-  // By namespace and labels: "a", "a=b".
+  // By namespace, fields ("a.b=c") and labels ("a", "a=b").
   bool selects(const Json& object) const {
     if (!ns.empty() && kube::text_at(object, {"metadata", "namespace"}) != ns) return false;
+    const std::string fields = of("fieldSelector");
+    for (const std::string& term : fields.empty() ? std::vector<std::string>() : split(fields, ',')) {
+      const std::size_t equals = term.find('=');
+      const Json* value = &object;
+      for (const std::string& key : split(term.substr(0, equals), '.')) value = &kube::at(*value, {key});
+      if (!value->is_string() || *value != term.substr(equals + 1)) return false;
+    }
     const std::string selector = of("labelSelector");
     if (selector.empty()) return true;
     for (const std::string& term : split(selector, ',')) {

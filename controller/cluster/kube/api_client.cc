@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "controller/cluster/kube/api_error.h"
+#include "controller/cluster/kube/times.h"
 
 namespace paceline::kube {
 
@@ -15,6 +16,8 @@ constexpr char kMergeType[] = "application/merge-patch+json";
 constexpr Duration kFirstWait = std::chrono::milliseconds(200);  // where the server gives no time
 // A watch without bookmarks may be silent for long; one that is silent for longer is asked for again.
 constexpr Duration kWatchSilence = std::chrono::seconds(150);
+// A log that says nothing may be well; a connection that was lost without a word is found by asking again.
+constexpr Duration kSilentFollow = std::chrono::minutes(5);
 
 Request with_body(Method method, std::string path, std::string_view type, const Json& body) {
   Request request;
@@ -100,16 +103,19 @@ absl::StatusOr<Json> ApiClient::remove(const Resource& resource, std::string_vie
 }
 
 absl::StatusOr<Json> ApiClient::apply(const Resource& resource, std::string_view ns, std::string_view name,
-                                      std::string_view subresource, const Json& object) {
-  const Query query = {{"fieldManager", kFieldManager}, {"force", "true"}};
+                                      std::string_view subresource, const Json& object,
+                                      const WriteOptions& options) {
+  const Query query = {{"fieldManager", options.field_manager},
+                       {"force", options.force ? "true" : ""},
+                       {"dryRun", options.dry_run ? "All" : ""}};
   return send_json(
       with_body(Method::kPatch, path_of(resource, ns, name, subresource, query), kApplyType, object));
 }
 
 absl::StatusOr<Json> ApiClient::merge_patch(const Resource& resource, std::string_view ns,
                                             std::string_view name, std::string_view subresource,
-                                            const Json& patch) {
-  const Query query = {{"fieldManager", kFieldManager}};
+                                            const Json& patch, const WriteOptions& options) {
+  const Query query = {{"fieldManager", options.field_manager}, {"dryRun", options.dry_run ? "All" : ""}};
   return send_json(
       with_body(Method::kPatch, path_of(resource, ns, name, subresource, query), kMergeType, patch));
 }
@@ -127,12 +133,33 @@ absl::StatusOr<std::string> ApiClient::log(std::string_view ns, std::string_view
   return std::move(response.body);
 }
 
+absl::Status ApiClient::stream_log(std::string_view ns, std::string_view pod, const LogOptions& options,
+                                   const std::function<bool(std::string_view)>& on_bytes,
+                                   std::stop_token stop) {
+  const auto flag = [](bool value) { return std::string(value ? "true" : ""); };
+  std::string since;
+  if (options.since) since = std::to_string(std::chrono::ceil<std::chrono::seconds>(*options.since).count());
+  Request request;
+  request.path = path_of(kPods, ns, pod, "log",
+                         {{"container", options.container},
+                          {"follow", flag(options.follow)},
+                          {"timestamps", flag(options.timestamps)},
+                          {"tailLines", options.lines ? std::to_string(*options.lines) : ""},
+                          {"sinceSeconds", since},
+                          {"sinceTime", options.from ? format_seconds(*options.from) : ""}});
+  request.timeout = options.follow ? kSilentFollow : kCallLimit;
+  const absl::StatusOr<Response> response = transport_.stream(request, on_bytes, stop);
+  if (!response.ok()) return with_context(response.status(), describe(request));
+  return is_success(*response) ? absl::OkStatus() : error_of(*response, describe(request));
+}
+
 absl::StatusOr<Page> ApiClient::list(const Scope& scope, int limit, std::string_view continue_token,
                                      std::stop_token stop) {
   Request request;
   request.path = path_of(scope.resource, scope.ns, {}, {},
                          {{"limit", std::to_string(limit)},
                           {"labelSelector", scope.label_selector},
+                          {"fieldSelector", scope.field_selector},
                           {"continue", std::string(continue_token)}});
   std::string body;
   bool too_large = false;
@@ -173,7 +200,8 @@ absl::Status ApiClient::watch(const Scope& scope, std::string_view resource_vers
                           {"allowWatchBookmarks", "true"},
                           {"resourceVersion", std::string(resource_version)},
                           {"timeoutSeconds", std::to_string(seconds)},
-                          {"labelSelector", scope.label_selector}});
+                          {"labelSelector", scope.label_selector},
+                          {"fieldSelector", scope.field_selector}});
   request.timeout = kWatchSilence;
   const absl::StatusOr<Response> response = transport_.stream(request, on_bytes, stop);
   if (!response.ok()) return with_context(response.status(), describe(request));

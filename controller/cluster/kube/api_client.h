@@ -36,6 +36,7 @@ struct Scope {
   Resource resource;
   std::string ns;  // empty: all namespaces
   std::string label_selector;
+  std::string field_selector = {};
 };
 
 struct Page {
@@ -50,6 +51,21 @@ struct DeleteOptions {
   std::string propagation = "Background";
 };
 
+// How to write: whose fields they are, and whether it is only tried.
+struct WriteOptions {
+  std::string field_manager = kFieldManager;
+  bool force = true;     // apply: what others own becomes ours; false: that is ABORTED
+  bool dry_run = false;  // the server checks, and keeps nothing
+};
+
+struct LogOptions {
+  std::string container;          // empty: the only one
+  std::optional<int> lines;       // the last ones; absent: all
+  std::optional<Duration> since;  // only the lines of so long; rounded up to seconds
+  std::optional<WallTime> from;   // only lines from this second on; at most one of both
+  bool follow = false, timestamps = false;
+};
+
 class ApiClient {
  public:
   // The references must outlive it.
@@ -61,17 +77,24 @@ class ApiClient {
   // The object as it ends, or a Status.
   absl::StatusOr<Json> remove(const Resource& resource, std::string_view ns, std::string_view name,
                               const DeleteOptions& options);
-  // Server-side apply as kFieldManager, by force: what we say is ours. With metadata.uid in `object`, another
-  // object of that name is ABORTED instead of changed.
+  // Server-side apply. With metadata.uid in `object`, another object of that name is ABORTED instead of
+  // changed.
   absl::StatusOr<Json> apply(const Resource& resource, std::string_view ns, std::string_view name,
-                             std::string_view subresource, const Json& object);
+                             std::string_view subresource, const Json& object,
+                             const WriteOptions& options = {});
   // JSON merge patch. With metadata.resourceVersion in `patch`, an object that has changed since is ABORTED.
   absl::StatusOr<Json> merge_patch(const Resource& resource, std::string_view ns, std::string_view name,
-                                   std::string_view subresource, const Json& patch);
+                                   std::string_view subresource, const Json& patch,
+                                   const WriteOptions& options = {});
   // The last lines of a container's log, at most `limit_bytes` of them; the first container's where
   // `container` is empty.
   absl::StatusOr<std::string> log(std::string_view ns, std::string_view pod, std::string_view container,
                                   int lines, std::size_t limit_bytes);
+
+  // A container's log in pieces as they come, until it ends (OK), `on_bytes` returns false (OK), or an error.
+  // Silence of kCallLimit, or of 5 minutes with options.follow, is DEADLINE_EXCEEDED. Never repeated here.
+  absl::Status stream_log(std::string_view ns, std::string_view pod, const LogOptions& options,
+                          const std::function<bool(std::string_view)>& on_bytes, std::stop_token stop);
 
   // One page. OUT_OF_RANGE: the continue token is too old; RESOURCE_EXHAUSTED: more than kMaxListBytes.
   absl::StatusOr<Page> list(const Scope& scope, int limit, std::string_view continue_token,

@@ -9,6 +9,7 @@ namespace paceline::kube {
 
 namespace {
 
+constexpr char kStatusObject[] = "paceline.dev/status";
 constexpr char kRetryAfter[] = "paceline.dev/retry-after-milliseconds";
 
 absl::StatusCode code_of(int status, std::string_view reason) {
@@ -66,7 +67,10 @@ absl::Status error_of(const Response& response, std::string_view context) {
     return make(response.status, "", response.body, response.retry_after, context);
   }
   const auto retry = response.retry_after ? response.retry_after : retry_in(*parsed);
-  return make(response.status, text_at(*parsed, {"reason"}), text_at(*parsed, {"message"}), retry, context);
+  absl::Status error =
+      make(response.status, text_at(*parsed, {"reason"}), text_at(*parsed, {"message"}), retry, context);
+  if (response.body.size() <= kMaxKeptStatusBytes) error.SetPayload(kStatusObject, absl::Cord(response.body));
+  return error;
 }
 
 absl::Status error_of(const Json& status_object) {
@@ -77,6 +81,13 @@ absl::Status error_of(const Json& status_object) {
   }
   return make(static_cast<int>(code), text_at(status_object, {"reason"}), text_at(status_object, {"message"}),
               retry_in(status_object), {});
+}
+
+std::optional<Json> status_object_of(const absl::Status& status) {
+  const auto payload = status.GetPayload(kStatusObject);
+  if (!payload) return std::nullopt;
+  auto json = parse_json(std::string(*payload));
+  return json.ok() ? std::optional(*std::move(json)) : std::nullopt;
 }
 
 std::optional<Duration> retry_after(const absl::Status& status) {

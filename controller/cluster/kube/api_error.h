@@ -7,6 +7,7 @@
 //   400, 413, 422 INVALID_ARGUMENT     409 ALREADY_EXISTS where its reason is AlreadyExists, else ABORTED
 //   405, 406, 415 UNIMPLEMENTED        429, 5xx UNAVAILABLE        anything else UNKNOWN
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -24,6 +25,11 @@ absl::Status error_of(const Response& response, std::string_view context = {});
 
 // Of a Status object, as in an ERROR event of a watch; UNKNOWN where it is none.
 absl::Status error_of(const Json& status_object);
+
+// The Status object that the server answered with: reason, message, details.causes. Nothing where the answer
+// was none (a path that the server does not know is plain text), or larger than kMaxKeptStatusBytes.
+std::optional<Json> status_object_of(const absl::Status& status);
+inline constexpr std::size_t kMaxKeptStatusBytes = 64u << 10;
 
 // How long the server asked us to stay away.
 std::optional<Duration> retry_after(const absl::Status& status);

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "controller/api/parse.h"
+#include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/status_json.h"
 
@@ -12,38 +12,7 @@ namespace paceline::kube {
 
 namespace {
 
-constexpr std::size_t kMaxErrors = 20;             // shown in a status
 constexpr std::size_t kRememberedSpecs = 100'000;  // more are parsed again
-constexpr std::string_view kLastApplied =
-    "kubectl.kubernetes.io/last-applied-configuration";  // a copy of it all
-
-std::map<std::string, std::string> texts_of(const Json& json) {
-  std::map<std::string, std::string> texts;
-  if (!json.is_object()) return texts;
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_string() && key != kLastApplied) texts[key] = value.get<std::string>();
-  }
-  return texts;
-}
-
-std::optional<Role> role_of(std::string name) {
-  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
-    if (name == role_name(role)) return role;
-  }
-  return std::nullopt;
-}
-
-std::string errors_of(const std::vector<api::Diagnostic>& diagnostics) {
-  std::string text;
-  std::size_t count = 0;
-  for (const api::Diagnostic& each : diagnostics) {
-    if (each.severity != api::Severity::kError || ++count > kMaxErrors) continue;
-    text += str_cat(text.empty() ? "" : "; ", api::message(each));
-  }
-  if (count > kMaxErrors) text += str_cat("; and ", count - kMaxErrors, " more");
-  return harmless(text, kMaxSpecErrorBytes);
-}
 
 // What the API server shows and scales by, and nobody reads back: "3/4", pods that run of those that the job
 // wants, and how many worker pods there are.
@@ -81,45 +50,26 @@ KubeJobStore::KubeJobStore(ApiClient& api, const Clock& clock, Logger log, Infor
 std::shared_ptr<const KubeJobStore::Spec> KubeJobStore::read_spec(const Json& object,
                                                                   const api::Metadata& metadata) {
   const auto spec = std::make_shared<Spec>();
-  Json named = {{"name", metadata.name}, {"namespace", metadata.ns}};
-  if (!metadata.labels.empty()) named["labels"] = metadata.labels;
-  if (!metadata.annotations.empty()) named["annotations"] = metadata.annotations;
-  // What the API server adds (managedFields, uid, ...) is no field of a user's file. Lines are broken because
-  // the parser bounds them.
-  const Json text = {{"apiVersion", api::kApiVersion},
-                     {"kind", api::kKind},
-                     {"metadata", std::move(named)},
-                     {"spec", at(object, {"spec"})}};
-  api::Parsed parsed =
-      api::parse_training_job(text.dump(1, ' ', false, Json::error_handler_t::replace), metadata.name);
+  api::Parsed parsed = parse_job(object, metadata);
   if (!parsed.job) {
-    spec->errors = errors_of(parsed.diagnostics);
+    spec->errors = errors_of(parsed.diagnostics, kMaxSpecErrorBytes);
     return spec;
   }
   spec->job = std::move(parsed.job);
-  const Json& replicas = at(object, {"spec", "replicaSpecs"});
-  if (!replicas.is_object()) return spec;
-  for (const auto& [name, replica] : replicas.items()) {
-    const std::optional<Role> role = role_of(name);
-    const Json& pod = at(replica, {"template"});
-    if (role && pod.is_object()) spec->pod_templates[*role] = dump(pod);
-  }
+  spec->pod_templates = pod_templates_of(object);
   return spec;
 }
 
 std::optional<KubeJobStore::SlimJob> KubeJobStore::decode(const Json& object) {
   const Json& metadata = at(object, {"metadata"});
   SlimJob job;
-  job.metadata.name = text_at(metadata, {"name"});
-  job.metadata.ns = text_at(metadata, {"namespace"});
+  job.metadata = job_metadata(object);
   job.uid = text_at(metadata, {"uid"});
   if (job.metadata.name.empty() || job.uid.empty()) return std::nullopt;
   job.key = job.job_key = str_cat(job.metadata.ns, "/", job.metadata.name);
   job.resource_version = text_at(metadata, {"resourceVersion"});
   job.generation = {integer_at(metadata, {"generation"})};
   job.deleted = !text_at(metadata, {"deletionTimestamp"}).empty();
-  job.metadata.labels = texts_of(at(metadata, {"labels"}));
-  job.metadata.annotations = texts_of(at(metadata, {"annotations"}));
   job.status = status_from_json(at(object, {"status"}));
   {
     auto specs = specs_.lock();

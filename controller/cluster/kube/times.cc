@@ -56,6 +56,10 @@ std::optional<WallTime> parse_time(std::string_view text) {
          std::chrono::nanoseconds(fraction);
 }
 
+std::string format_seconds(WallTime time) {
+  return format_micro_time(time).substr(0, std::string_view("0000-00-00T00:00:00").size()) + "Z";
+}
+
 std::string format_micro_time(WallTime time) {
   const auto days = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(days);

@@ -14,6 +14,9 @@ namespace paceline::kube {
 // Nothing for anything else, or a year before 1970 or after 2200.
 std::optional<WallTime> parse_time(std::string_view text);
 
+// metav1.Time, in whole seconds (rounded down): 2026-01-31T12:00:00Z.
+std::string format_seconds(WallTime time);
+
 // MicroTime, which insists on six digits: 2026-01-31T12:00:00.000000Z.
 std::string format_micro_time(WallTime time);
 

@@ -397,16 +397,53 @@ class CliTest(CliCase):
         top = self.paceline("--help")
         documented = (ROOT / "docs/cli.md").read_text()
         self.assertEqual(top.returncode, 0)
-        for command in ("run", "validate", "explain", "get", "describe", "logs", "top", "delete", "plot", "completion"):
+        for command in ("run", "validate", "explain", "apply", "get", "describe", "logs", "top", "events", "suspend", "resume", "scale", "delete",
+                        "plot", "completion"):
             result = self.paceline(command, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("paceline " + command, result.stdout)
             for option in re.findall(r"(?m)^ .*?(--[a-z-]+)", result.stdout.split("Options:")[1].split("Example")[0]):
-                if option != "--help":
+                if option in ("--cluster", "--context", "--namespace", "--all-namespaces", "--kubeconfig"):   # the same for all
+                    self.assertRegex(documented, rf"(?m)^\| `[^`]*{option}\b")
+                elif option != "--help":
                     self.assertRegex(documented, rf"`{command} [^`]*{option}\b", "docs/cli.md lists every option")
         for code in (0, 1, 2, 3, 4, 130):
             self.assertRegex(top.stdout, rf"\b{code} [a-z]")
             self.assertIn(f"\n| {code} | ", documented)
+
+    def test_the_cluster_is_meant_only_where_it_is_said(self):
+        environment = {**os.environ, "KUBECONFIG": str(self.folder / "no-such-config"), "HOME": str(self.folder)}
+        environment.pop("KUBERNETES_SERVICE_HOST", None)
+
+        def asked(*words, program=PACELINE):
+            state = [] if program.endswith("kubectl-paceline") else ["--state-dir", self.state]
+            return subprocess.run([program, *state, *map(str, words)], capture_output=True, text=True, timeout=60, env=environment,
+                                  stdin=subprocess.DEVNULL)
+        self.assertIn("No runs in", asked("get").stdout)
+        plugin = str(pathlib.Path(PACELINE).parent / "kubectl-paceline")
+        for result in (asked("get", "--cluster"), asked("get", "-n", "a"), asked("describe", "x", "--context", "c"), asked("logs", "x", "-n", "a"),
+                       asked("top", "x", "-n", "a"), asked("delete", "x", "-n", "a"), asked("explain", "x", "-n", "a"), asked("events"),
+                       asked("suspend", "x"), asked("resume", "x"), asked("scale", "x", "worker=1"), asked("apply", "-f", self.write(job())),
+                       asked("get", program=plugin)):
+            self.assertEqual((result.returncode, result.stdout), (3, ""), result.stderr)
+            self.assertIn("no cluster to talk to", result.stderr)
+        self.assertIn("kubectl paceline: ", result.stderr)
+        for words, code in ((("logs", "--since", "5m"), 2), (("delete", "x", "--cascade", "orphan"), 2), (("get", "-w"), 2),
+                            (("get", "x", "-A"), 2), (("get", "Not_A_Name", "--cluster"), 2), (("scale", "x", "worker"), 2),
+                            (("delete", "x", "-n", "a", "--timeout", "soon"), 2), (("delete", "-n", "a"), 2)):
+            self.assertEqual(asked(*words).returncode, code, words)
+        self.assertIn("--watch is for jobs on a cluster", asked("get", "-w").stderr)
+        self.assertNotIn("paceline run", asked("--help", program=plugin).stdout)
+        (self.folder / ".kube").mkdir()
+        (self.folder / ".kube/config").touch()
+        self.assertIn("--cluster asks the cluster", asked("describe", "x").stderr)
+
+    def test_a_run_for_programs_in_every_format(self):
+        self.paceline("run", self.write(job(steps=20)))
+        self.assertEqual(self.paceline("get", "-o", "name").stdout, "digits\n")
+        self.assertRegex(self.paceline("get", "-o", "wide").stdout, rf"REASON +FOLDER\n.*{self.state}/runs/digits\n")
+        self.assertIn("phase: Succeeded\n", self.paceline("get", "digits", "-o", "yaml").stdout)
+        self.assertEqual(self.paceline("logs", "digits", "worker/0").stdout, self.paceline("logs", "digits", "worker-0").stdout)
 
     def test_completion_scripts_are_valid_shell(self):
         script = self.paceline("completion", "bash").stdout
@@ -448,7 +485,7 @@ class CliTest(CliCase):
                 (["run", "--name", ""], []),
                 (["run", "job"], ["job.yaml"]),
                 (["run", "--output", "json", "job"], ["job.yaml"]),
-                (["get", "-o", ""], ["table", "json"]),
+                (["get", "-o", ""], ["table", "wide", "json", "yaml", "name"]),
                 (["get", "dig"], ["digits"]),
                 (["logs", ""], ["digits"]),
                 (["logs", "digits", ""], ["chief-0", "worker-0"]),

@@ -32,6 +32,14 @@ class PackageTest(unittest.TestCase):
                      "lib/x86_64-linux-gnu/cmake/Paceline/PacelineConfig.cmake"):
             self.assertTrue((self.usr / file).is_file() or (self.usr / file.replace("lib/x86_64-linux-gnu", "lib")).is_file(), file)
 
+    def test_kubectl_finds_the_command_under_its_name(self):
+        plugin = self.usr / "bin/kubectl-paceline"
+        self.assertTrue(plugin.is_symlink())
+        self.assertEqual(str(plugin.readlink()), "paceline")
+        result = subprocess.run([plugin, "--help"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("kubectl paceline apply -f job.yaml", result.stdout)
+
     def test_it_names_the_libraries_that_it_needs(self):
         depends = subprocess.run(["dpkg-deb", "-f", self.package, "Depends"], check=True, capture_output=True, text=True).stdout
         for library in ("libgrpc++", "libprotobuf", "libdnnl", "libc6", "libcurl4", "libmicrohttpd"):

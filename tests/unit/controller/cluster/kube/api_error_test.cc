@@ -73,6 +73,15 @@ TEST(ApiErrorTest, RetryAfterTravelsAlong) {
   EXPECT_EQ(retry_after(absl::OkStatus()), std::nullopt);
 }
 
+TEST(ApiErrorTest, TheStatusObjectTravelsAlong) {
+  const auto object = status_object_of(error_of(response(404, "NotFound", "x not found"), "GET /x"));
+  ASSERT_TRUE(object);
+  EXPECT_EQ(text_at(*object, {"reason"}), "NotFound");
+  EXPECT_FALSE(status_object_of(error_of({404, "404 page not found", std::nullopt, "text/plain"})));
+  EXPECT_FALSE(status_object_of(error_of(response(422, "Invalid", std::string(kMaxKeptStatusBytes, 'x')))));
+  EXPECT_FALSE(status_object_of(absl::NotFoundError("ours")));
+}
+
 TEST(ApiErrorTest, OfAnErrorEvent) {
   EXPECT_TRUE(absl::IsOutOfRange(error_of(Json{{"kind", "Status"}, {"code", 410}, {"message", "too old"}})));
   EXPECT_EQ(error_of(Json::object()).code(), absl::StatusCode::kUnknown);

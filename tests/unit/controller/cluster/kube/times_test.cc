@@ -34,5 +34,9 @@ TEST(TimesTest, WritesSixDigits) {
   EXPECT_EQ(parse_time(format_micro_time(time)), *parse_time("2026-01-31T02:03:04.000005Z"));
 }
 
+TEST(TimesTest, WritesWholeSeconds) {
+  EXPECT_EQ(format_seconds(*parse_time("2026-01-31T02:03:04.999Z")), "2026-01-31T02:03:04Z");
+}
+
 }  // namespace
 }  // namespace paceline::kube

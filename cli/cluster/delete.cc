@@ -1,0 +1,82 @@
+// delete: asks for it, and waits until the object is gone.
+
+#include <utility>
+
+#include "base/status.h"
+#include "cli/cluster/call.h"
+#include "cli/cluster/job_view.h"
+#include "cli/cluster/names.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using kube::Json;
+
+constexpr Duration kFirstLook = std::chrono::milliseconds(100);
+constexpr Duration kLongestLook = std::chrono::seconds(2);
+
+struct Going {
+  std::string ns, name, uid;
+};
+
+absl::Status wait_until_gone(Call& call, const Going& job, const Deadline& deadline) {
+  Duration wait = kFirstLook;
+  for (;;) {
+    PL_ASSIGN_OR_RETURN(const bool there, call.client.exists(job.ns, job.name, job.uid));
+    if (!there) return absl::OkStatus();
+    if (deadline.expired(call.clock.now())) {
+      return absl::DeadlineExceededError(
+          str_cat("job ", job_text(job.ns, job.name),
+                  " is marked for deletion, but still there: something holds it (metadata.finalizers); see `",
+                  call.program, " describe ", job.name, " -n ", job.ns, "`"));
+    }
+    if (!call.pause(std::min(wait, deadline.remaining(call.clock.now())), call.client.stop()))
+      return absl::CancelledError("stopped");
+    wait = std::min(2 * wait, kLongestLook);
+  }
+}
+
+}  // namespace
+
+absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
+  std::vector<std::pair<std::string, std::string>> wanted;  // namespace, name
+  for (const std::string& name : options.names) wanted.emplace_back(call.ns, name);
+  if (options.finished) {
+    PL_ASSIGN_OR_RETURN(const std::vector<Json> all, call.client.jobs(call.all_namespaces ? "" : call.ns));
+    for (const Json& object : all) {
+      const JobView job = read_job(object);
+      if (job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed)
+        wanted.emplace_back(job.ns, job.name);
+    }
+  }
+  std::string propagation = options.cascade;
+  propagation[0] = static_cast<char>(propagation[0] - 'a' + 'A');
+  absl::Status first;
+  std::vector<Going> going;
+  const auto note = [&](const absl::Status& status) {
+    if (!status.ok() && !first.ok()) call.err << call.program << ": " << status.message() << "\n";
+    first.Update(status);
+  };
+  const auto say = [&](const Going& job) {
+    call.out << resource_name(job.name) << (call.all_namespaces ? str_cat(" in namespace ", job.ns) : "")
+             << " deleted\n";
+  };
+  for (const auto& [ns, name] : wanted) {
+    const auto removed = call.client.remove(ns, name, propagation);
+    note(removed.status());
+    if (!removed.ok()) continue;
+    going.push_back({ns, name, kube::text_at(*removed, {"metadata", "uid"})});
+    if (!options.wait) say(going.back());
+  }
+  if (!options.wait) return first;
+  const Deadline deadline = Deadline::after(call.clock.now(), options.timeout);
+  for (const Going& job : going) {
+    const absl::Status gone = wait_until_gone(call, job, deadline);
+    note(gone);
+    if (gone.ok()) say(job);
+  }
+  return first;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,214 @@
+#include "cli/cluster/describe_text.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "cli/cluster/names.h"
+#include "cli/view/age.h"
+#include "cli/view/dashboard.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr std::size_t kEventsShown = 20;
+constexpr std::size_t kPodsShown = 100;
+constexpr Duration kControllerTime = std::chrono::seconds(30);  // a controller that runs has looked by then
+
+void add_section(const char* title, const Rows& rows, std::vector<std::string>& lines) {
+  lines.emplace_back();
+  lines.push_back(str_cat(title, ":"));
+  for (const std::string& line : align_table(rows, {})) lines.push_back(str_cat("  ", line));
+}
+
+std::string pod_name_of(const kube::SlimPod& pod) {
+  return pod.key.substr(pod.key.find('/') + 1);
+}
+
+std::string roles_text(const api::TrainingJob& job) {
+  std::string text;
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    const auto& replica = api::replica_spec(job, role);
+    if (!replica) continue;
+    text += str_cat(text.empty() ? "" : ", ", role_name(role), "=", replica->replicas);
+    if (replica->min_replicas || replica->max_replicas) {
+      text += str_cat(" (", replica->min_replicas.value_or(replica->replicas), " to ",
+                      replica->max_replicas.value_or(replica->replicas), ")");
+    }
+    text += str_cat(", restartPolicy ", api::name(replica->restart_policy));
+  }
+  return text;
+}
+
+std::string length_text(const api::Training& training) {
+  std::string text = training.steps ? str_cat(with_commas(*training.steps), " steps")
+                                    : str_cat(training.epochs.value_or(0), " epochs");
+  text += str_cat(", ", with_commas(training.global_batch_size), " samples each step");
+  return text;
+}
+
+Rows spec_rows(const Described& d) {
+  const api::TrainingJob& job = *d.spec;
+  const api::RunPolicy& policy = job.spec.run_policy;
+  Rows rows = {{"replicas", roles_text(job)}};
+  if (const auto& training = job.spec.training) {
+    rows.push_back(
+        {"model", str_cat(api::name(training->model.type), ", ", api::name(training->optimizer.type),
+                          " with learning rate ", training->optimizer.learning_rate)});
+    rows.push_back({"length", length_text(*training)});
+  } else {
+    rows.push_back({"program", "the templates' own command"});
+  }
+  if (policy.active_deadline_seconds)
+    rows.push_back({"deadline", human_seconds(static_cast<double>(*policy.active_deadline_seconds))});
+  rows.push_back(
+      {"restarts", str_cat(d.job.status.restarts.total, " (backoffLimit ", policy.backoff_limit, ")")});
+  for (const api::RestartCount& each : d.job.status.restarts.by_cause)
+    rows.push_back(
+        {"", str_cat(each.count, " because of ", role_name(each.role), ": ", api::name(each.cause))});
+  if (policy.suspend) rows.push_back({"suspend", "true"});
+  if (!policy.managed_by.empty()) rows.push_back({"managedBy", policy.managed_by});
+  if (!policy.scheduling_policy.queue.empty()) rows.push_back({"queue", policy.scheduling_policy.queue});
+  return rows;
+}
+
+Rows condition_rows(const Described& d) {
+  Rows rows = {{"TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"}};
+  for (const api::Condition& each : d.job.status.conditions) {
+    rows.push_back({each.type, each.status ? "True" : "False", age_text(each.last_transition, d.now),
+                    each.reason, visible(each.message)});
+  }
+  return rows;
+}
+
+Rows pod_rows(const Described& d) {
+  Rows rows = {{"MEMBER", "POD", "NODE", "PHASE", "AGE", "REASON"}};
+  for (const kube::SlimPod& pod : d.pods) {
+    if (rows.size() > kPodsShown) {
+      rows.push_back({str_cat("... and ", d.pods.size() - kPodsShown, " more")});
+      break;
+    }
+    std::string reason = pod.reason;
+    if (!pod.message.empty()) reason += str_cat(reason.empty() ? "" : ": ", pod.message);
+    if (pod.exit_code && *pod.exit_code != 0)
+      reason += str_cat(reason.empty() ? "" : ", ", "exit code ", *pod.exit_code);
+    if (pod.signal) reason += str_cat(reason.empty() ? "" : ", ", "signal ", *pod.signal);
+    rows.push_back({member_name(pod.role, pod.index), pod_name_of(pod), pod.node.empty() ? "-" : pod.node,
+                    pod.deletion ? "Deleting" : cluster::pod_phase_name(pod.phase),
+                    age_text(pod.created, d.now), reason});
+  }
+  return rows;
+}
+
+// Kubernetes' words, and what helps.
+const char* advice_for(const std::string& reason) {
+  struct Advice {
+    const char *reason, *advice;
+  };
+  static constexpr Advice kAdvice[] = {
+      {"Unschedulable",
+       "no node has room for it or suits it: add nodes, ask for less, or look at its nodeSelector, affinity "
+       "and tolerations"},
+      {"SchedulingGated",
+       "something holds it back on purpose: see spec.schedulingGates of the pod, and who sets them"},
+      {"ErrImagePull", "check the image's name and tag, and imagePullSecrets"},
+      {"ImagePullBackOff", "check the image's name and tag, and imagePullSecrets"},
+      {"InvalidImageName", "correct the image's name in the job"},
+      {"CreateContainerConfigError", "a Secret or ConfigMap that the template names is missing"},
+      {"StartError",
+       "the command can't be started: check command and args, and that the image has the program"},
+      {"CrashLoopBackOff", "it ends again and again: read its log"},
+      {"OOMKilled",
+       "it needed more memory than resources.limits.memory allows: raise it, or use a smaller "
+       "microBatchSize"},
+      {"Evicted", "its node was short of memory or disk: ask for what it needs in resources.requests"},
+  };
+  for (const Advice& each : kAdvice) {
+    if (reason == each.reason) return each.advice;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> hints_for(const Described& d) {
+  std::vector<std::string> hints;
+  const JobView& job = d.job;
+  const std::string name = str_cat(job.name, " -n ", job.ns);
+  const bool ended = job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
+  if (job.deleting)
+    hints.push_back(
+        "it is being deleted, and waits for its pods and for the finalizers in metadata.finalizers");
+  if (!job.managed_by.empty() && job.managed_by != api::kManager)
+    hints.push_back(
+        str_cat("spec.runPolicy.managedBy is ", job.managed_by, ": paceline-controller leaves it alone"));
+  else if (!job.seen && job.created && d.now - *job.created > kControllerTime)
+    hints.push_back(
+        "no controller has looked at it yet: see whether paceline-controller runs and watches this namespace "
+        "(kubectl get pods -A | grep paceline-controller)");
+  else if (job.seen && job.status.observed_generation.value < job.generation && !ended)
+    hints.push_back("the controller has not acted on its newest edit yet");
+  if (job.suspended && !ended)
+    hints.push_back(str_cat("it is suspended; to let it go on: ", d.program, " resume ", name));
+  if (!d.spec) hints.push_back(str_cat("its spec can't be run: mend it by kubectl edit tj/", name));
+  std::set<std::string> said;
+  for (const kube::SlimPod& pod : present_pods(d.pods)) {
+    const char* advice = advice_for(pod.reason);
+    if (advice == nullptr || !said.insert(pod.reason).second) continue;
+    hints.push_back(str_cat("pod ", pod_name_of(pod), ", ", pod.reason, ": ", advice));
+  }
+  if (job.status.phase == api::Phase::kFailed && !d.pods.empty()) {
+    const auto failed = std::ranges::find(d.pods, cluster::PodPhase::kFailed, &kube::SlimPod::phase);
+    const kube::SlimPod& pod = failed == d.pods.end() ? d.pods.front() : *failed;
+    hints.push_back(str_cat("its log: ", d.program, " logs ", job.name, " ", role_name(pod.role), "/",
+                            pod.index, " -n ", job.ns));
+  }
+  return hints;
+}
+
+std::vector<std::string> describe_lines(const Described& d, const Terminal& terminal) {
+  const RunState state = run_state_of(d.job, d.spec ? &*d.spec : nullptr, d.pods, d.now);
+  std::vector<std::string> lines = render_summary(state, terminal);
+  Rows rows = {{"job", str_cat(d.job.ns, "/", d.job.name)},
+               {"uid", d.job.uid},
+               {"ready", str_cat(d.job.ready, " of ", d.job.wanted, " pods")},
+               {"created", str_cat(state.created, " (", age_text(d.job.created, d.now), " ago)")}};
+  if (!state.finished.empty()) rows.push_back({"finished", state.finished});
+  for (const std::string& line : align_table(rows, {})) lines.push_back(str_cat("  ", line));
+  if (!state.message.empty()) {
+    lines.insert(lines.end(), {"", "Message:"});
+    const std::string message = visible(state.message);
+    for (std::size_t from = 0; from <= message.size();) {
+      const std::size_t to = std::min(message.find('\n', from), message.size());
+      lines.push_back(str_cat("  ", message.substr(from, to - from)));
+      from = to + 1;
+    }
+  }
+  if (d.spec) add_section("Spec", spec_rows(d), lines);
+  if (!d.spec) add_section("Spec", {{d.spec_errors}}, lines);
+  if (!d.job.status.conditions.empty()) add_section("Conditions", condition_rows(d), lines);
+  if (!d.pods.empty()) add_section("Pods", pod_rows(d), lines);
+  if (d.job.status.phase == api::Phase::kRunning && !state.members.empty()) {
+    lines.insert(lines.end(), {"", "Members:"});
+    for (const std::string& line : render_members(state, terminal)) lines.push_back(str_cat("  ", line));
+  }
+  if (!d.events_error.empty()) lines.insert(lines.end(), {"", "Events:", str_cat("  ", d.events_error)});
+  if (!d.events.empty()) {
+    Rows events = {event_header()};
+    const std::size_t skipped = d.events.size() > kEventsShown ? d.events.size() - kEventsShown : 0;
+    for (std::size_t i = skipped; i < d.events.size(); ++i) events.push_back(event_row(d.events[i], d.now));
+    add_section("Events", events, lines);
+    if (skipped > 0)
+      lines.push_back(
+          str_cat("  ", skipped, " earlier: ", d.program, " events ", d.job.name, " -n ", d.job.ns));
+  }
+  const std::vector<std::string> hints = hints_for(d);
+  if (!hints.empty()) lines.insert(lines.end(), {"", "What to do:"});
+  for (const std::string& hint : hints) lines.push_back(str_cat("  ", hint));
+  return lines;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+// Everything about one job of a cluster, as text. Pure.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/cluster/event_rows.h"
+#include "cli/cluster/job_view.h"
+#include "cli/view/terminal.h"
+
+namespace paceline::cli {
+
+struct Described {
+  JobView job;
+  std::optional<api::TrainingJob> spec;  // absent: it can't be parsed,
+  std::string spec_errors;               // and this is why
+  std::vector<kube::SlimPod> pods;
+  std::vector<EventView> events;  // the newest last
+  std::string events_error;       // why there are none to show: the reader may not see them
+  WallTime now{};
+  std::string program;  // "paceline", "kubectl paceline": for hints
+};
+
+std::vector<std::string> describe_lines(const Described& described, const Terminal& terminal);
+
+// What to do about what is wrong, a line each; the same words whoever asks.
+std::vector<std::string> hints_for(const Described& described);
+
+}  // namespace paceline::cli

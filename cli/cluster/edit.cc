@@ -1,0 +1,136 @@
+// suspend, resume, scale: small patches, after a look whether they make sense.
+
+#include <charconv>
+
+#include "base/status.h"
+#include "cli/cluster/call.h"
+#include "cli/cluster/job_view.h"
+#include "cli/cluster/names.h"
+#include "controller/api/edit.h"
+#include "controller/cluster/kube/job_object.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using kube::Json;
+
+constexpr int kMaxTries = 5;  // when somebody else changes the job at the same time
+constexpr std::size_t kMaxSpecErrorBytes = 2000;
+
+absl::Status if_not_ended(const JobView& job, const char* what) {
+  if (job.status.phase != api::Phase::kSucceeded && job.status.phase != api::Phase::kFailed)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(str_cat("job ", job_text(job.ns, job.name), " has ended (",
+                                               api::name(job.status.phase), "): there is nothing to ", what));
+}
+
+absl::Status suspend_one(Call& call, const std::string& name, bool suspend) {
+  const char* verb = suspend ? "suspend" : "resume";
+  PL_ASSIGN_OR_RETURN(const Json object, call.client.job(call.ns, name));
+  const JobView job = read_job(object);
+  PL_RETURN_IF_ERROR(if_not_ended(job, verb));
+  if (job.suspended == suspend) {
+    call.out << resource_name(name) << (suspend ? " is suspended already\n" : " is not suspended\n");
+    return absl::OkStatus();
+  }
+  const Json patch = {{"metadata", {{"uid", job.uid}}}, {"spec", {{"runPolicy", {{"suspend", suspend}}}}}};
+  PL_RETURN_IF_ERROR(call.client.patch(call.ns, name, patch, verb).status());
+  call.out << resource_name(name) << (suspend ? " suspended\n" : " resumed\n");
+  if (!job.queue.empty() && !suspend)
+    call.err << "its queue \"" << job.queue << "\" may suspend it again until there is room\n";
+  return absl::OkStatus();
+}
+
+// The key of a role as the object has it: names of roles are in any case.
+std::optional<std::string> key_of(const Json& object, Role role) {
+  const Json& replicas = kube::at(object, {"spec", "replicaSpecs"});
+  if (!replicas.is_object()) return std::nullopt;
+  for (const auto& [key, spec] : replicas.items()) {
+    if (role_named(key) == role) return key;
+  }
+  return std::nullopt;
+}
+
+absl::Status check(const JobView& view, const Json& before, const Json& after) {
+  const api::Parsed old_job = kube::parse_job(before, kube::job_metadata(before));
+  const api::Parsed new_job = kube::parse_job(after, kube::job_metadata(after));
+  const std::string text = job_text(view.ns, view.name);
+  if (!old_job.job) {
+    return absl::FailedPreconditionError(str_cat("job ", text, " can't be run, so scaling does not help: ",
+                                                 kube::errors_of(old_job.diagnostics, kMaxSpecErrorBytes)));
+  }
+  if (!new_job.job)
+    return absl::InvalidArgumentError(str_cat(
+        "job ", text, " can't be scaled so: ", kube::errors_of(new_job.diagnostics, kMaxSpecErrorBytes)));
+  std::string problems;
+  for (const api::EditError& error : api::edit_errors(*old_job.job, *new_job.job))
+    problems += str_cat("\n  ", error.path, " ", error.problem);
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(str_cat("job ", text, " can't be scaled so:", problems));
+}
+
+absl::Status scale_once(Call& call, const std::string& name, const std::vector<Scaling>& scalings) {
+  PL_ASSIGN_OR_RETURN(const Json before, call.client.job(call.ns, name));
+  const JobView job = read_job(before);
+  PL_RETURN_IF_ERROR(if_not_ended(job, "scale"));
+  Json after = before;
+  Json patch = {{"metadata", {{"resourceVersion", job.resource_version}}}};
+  std::string said;
+  for (const Scaling& scaling : scalings) {
+    const auto key = key_of(before, scaling.role);
+    if (!key)
+      return absl::InvalidArgumentError(
+          str_cat("job ", job_text(job.ns, job.name), " has no role ", role_name(scaling.role)));
+    const Json& was = kube::at(before, {"spec", "replicaSpecs", *key, "replicas"});
+    const std::int64_t old_replicas = was.is_number_integer() ? was.get<std::int64_t>() : 1;
+    if (old_replicas == scaling.replicas) continue;
+    after["spec"]["replicaSpecs"][*key]["replicas"] = scaling.replicas;
+    patch["spec"]["replicaSpecs"][*key]["replicas"] = scaling.replicas;
+    said += str_cat(said.empty() ? "" : ", ", role_name(scaling.role), " from ", old_replicas, " to ",
+                    scaling.replicas);
+  }
+  if (said.empty()) {
+    call.out << resource_name(name) << " has that many already\n";
+    return absl::OkStatus();
+  }
+  PL_RETURN_IF_ERROR(check(job, before, after));
+  PL_RETURN_IF_ERROR(call.client.patch(call.ns, name, patch, "scale").status());
+  call.out << resource_name(name) << " scaled: " << said << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status suspend_jobs(Call& call, const std::vector<std::string>& names, bool suspend) {
+  absl::Status first;
+  for (const std::string& name : names) {
+    const absl::Status status = suspend_one(call, name, suspend);
+    if (!status.ok() && !first.ok()) call.err << call.program << ": " << status.message() << "\n";
+    first.Update(status);
+  }
+  return first;
+}
+
+absl::StatusOr<Scaling> parse_scaling(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  const auto role = role_named(text.substr(0, equals));
+  Scaling scaling{role.value_or(Role::kWorker), -1};
+  if (equals != std::string_view::npos) {
+    const std::string_view digits = text.substr(equals + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), scaling.replicas);
+    if (error != std::errc() || end != digits.data() + digits.size()) scaling.replicas = -1;
+  }
+  if (role && scaling.replicas >= 0) return scaling;
+  return absl::InvalidArgumentError(
+      str_cat("\"", text, "\" says no number of a role; allowed: ROLE=N, such as worker=4"));
+}
+
+absl::Status scale_job(Call& call, const std::string& name, const std::vector<Scaling>& scalings) {
+  for (int attempt = 1;; ++attempt) {
+    const absl::Status status = scale_once(call, name, scalings);
+    if (!absl::IsAborted(status) || attempt == kMaxTries) return status;
+  }
+}
+
+}  // namespace paceline::cli

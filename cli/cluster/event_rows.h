@@ -1,0 +1,38 @@
+#pragma once
+
+// Events of a job and of its pods, for people. Pure.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "controller/cluster/kube/json.h"
+#include "controller/cluster/kube/resources.h"
+
+namespace paceline::cli {
+
+// As kubectl asks for them: every reader's role has this one, not every role has events.k8s.io.
+inline constexpr kube::Resource kCoreEvents{"v1", "events", "Event"};
+
+struct EventView {
+  std::string key, resource_version;  // namespace/name
+  std::optional<WallTime> last;       // when it was last seen
+  std::int64_t count = 1;
+  bool warning = false;
+  std::string reason, object, message;  // object: "tj/digits", "pod/digits-worker-0-0"
+};
+EventView read_event(const kube::Json& object);
+
+// Whether it is about this job or one of its pods, of any attempt. Empty job: about any job's object or pod.
+bool is_about(const kube::Json& event, std::string_view job);
+
+// The newest last.
+void sort_events(std::vector<EventView>& events);
+
+// AGE, TYPE, REASON, OBJECT, MESSAGE, without a header.
+std::vector<std::string> event_row(const EventView& event, WallTime now);
+std::vector<std::string> event_header();
+
+}  // namespace paceline::cli

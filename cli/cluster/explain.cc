@@ -1,0 +1,101 @@
+// explain: the planner's answer for a job as the API server shows it. What only the controller knows (its
+// coordinator's heartbeats) is taken from the status that it wrote.
+
+#include "controller/plan/explain.h"
+#include "base/status.h"
+#include "cli/cluster/call.h"
+#include "cli/cluster/describe_text.h"
+#include "cli/cluster/job_view.h"
+#include "controller/cluster/kube/job_object.h"
+#include "controller/cluster/kube/times.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using kube::Json;
+
+constexpr std::size_t kMaxSpecErrorBytes = 4000;
+
+// What a coordinator would have to say for the status to be as it is.
+plan::JobReport report_from(const api::Status& status, WallTime now) {
+  plan::JobReport report;
+  report.attempt = status.restarts.attempt;
+  report.phase =
+      status.phase == api::Phase::kRunning ? plan::ReportPhase::kRunning : plan::ReportPhase::kForming;
+  report.generation = status.view.generation;
+  report.progress = status.progress;
+  report.model_path = status.model;
+  report.checkpoint_path = status.last_checkpoint;
+  for (const api::Condition& condition : status.conditions) {
+    if (condition.status && condition.type == api::name(status.phase))
+      report.in_phase = now - condition.last_transition;
+  }
+  for (const api::MemberStatus& each : status.members) {
+    plan::ReportedMember member;
+    member.id = {each.pod};
+    member.role = each.role;
+    member.index = static_cast<int>(each.index);
+    member.rank = each.rank;
+    member.pod = each.pod;
+    member.host = each.host;
+    member.phase = each.phase;
+    member.step = each.step;
+    member.compute_fraction = each.compute_fraction;
+    member.wait_fraction = each.wait_fraction;
+    report.members.push_back(std::move(member));
+  }
+  return report;
+}
+
+plan::Observed observed(const Json& object, api::TrainingJob job, const std::vector<kube::SlimPod>& pods,
+                        WallTime now) {
+  plan::Observed observed;
+  const JobView view = read_job(object);
+  observed.job = std::move(job);
+  observed.job.status = view.status;
+  observed.job_uid = view.uid;
+  observed.generation = {view.generation};
+  observed.deleted = view.deleting;
+  for (const kube::SlimPod& pod : pods) {
+    if (pod.job_uid.empty() || pod.job_uid == view.uid) observed.pods.push_back(kube::to_cluster_pod(pod));
+  }
+  if (view.seen) observed.report = report_from(view.status, now);
+  observed.now = now;
+  observed.limits.create_failures = 0;  // as the controller has it
+  observed.limits.worker_program = {"paceline-worker"};
+  return observed;
+}
+
+}  // namespace
+
+absl::Status explain_job_on_cluster(Call& call, const std::string& name) {
+  PL_ASSIGN_OR_RETURN(const Json object, call.client.choose(call.ns, name));
+  Described described;
+  described.job = read_job(object);
+  described.now = call.clock.wall_now();
+  described.program = call.program;
+  PL_ASSIGN_OR_RETURN(described.pods, call.client.pods(call.ns, described.job.name));
+  api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
+  const JobView& job = described.job;
+  call.out << "TrainingJob " << job_text(job.ns, job.name) << ": "
+           << (job.seen ? api::name(job.status.phase) : "not seen by a controller yet");
+  if (!job.status.reason.empty()) call.out << " (" << job.status.reason << ")";
+  call.out << ", " << described.pods.size() << (described.pods.size() == 1 ? " pod" : " pods") << "\n";
+  if (!job.status.message.empty()) call.out << "  why: " << visible(job.status.message) << "\n";
+  if (!parsed.job) {
+    call.out << "Nothing would be done: its spec can't be run: "
+             << kube::errors_of(parsed.diagnostics, kMaxSpecErrorBytes) << "\n";
+  } else {
+    described.spec = parsed.job;
+    const plan::Observed world = observed(object, *std::move(parsed.job), described.pods, described.now);
+    call.out << "What the controller would do now, as far as the API server shows it:\n"
+             << plan::explain(plan::plan(world));
+  }
+  const std::vector<std::string> hints = hints_for(described);
+  if (!hints.empty()) call.out << "What to do:\n";
+  for (const std::string& hint : hints) call.out << "  " << hint << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace paceline::cli

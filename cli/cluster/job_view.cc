@@ -1,0 +1,198 @@
+#include "cli/cluster/job_view.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/cluster/names.h"
+#include "cli/view/age.h"
+#include "cli/view/run_cells.h"
+#include "controller/cluster/kube/resources.h"
+#include "controller/cluster/kube/status_json.h"
+#include "controller/cluster/kube/times.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using kube::Json;
+using kube::SlimPod;
+
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+
+// As the parser fills it in: a role without `replicas` has one.
+std::int64_t wanted_pods(const Json& object) {
+  std::int64_t count = 0;
+  const Json& replicas = kube::at(object, {"spec", "replicaSpecs"});
+  if (!replicas.is_object()) return 0;
+  for (const auto& [role, spec] : replicas.items())
+    count += kube::at(spec, {"replicas"}).is_number_integer() ? kube::integer_at(spec, {"replicas"}) : 1;
+  return count;
+}
+
+std::string pod_phase(const SlimPod& pod) {
+  if (pod.deletion) return "Deleting";
+  if (!pod.reason.empty() && pod.phase == cluster::PodPhase::kPending) return pod.reason;
+  return cluster::pod_phase_name(pod.phase);
+}
+
+MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
+  MemberState member;
+  member.pod = pod.key.substr(pod.key.find('/') + 1);
+  member.name = member_name(pod.role, pod.index);
+  member.node = pod.node.empty() ? "-" : pod.node;
+  member.phase = pod_phase(pod);
+  const auto known = std::ranges::find_if(
+      job.status.members, [&](const api::MemberStatus& each) { return each.pod == member.pod; });
+  if (known == job.status.members.end()) return member;
+  const bool trains = pod.phase == cluster::PodPhase::kRunning && !pod.deletion;
+  if (trains && !known->phase.empty()) member.phase = known->phase;
+  member.step = known->step;
+  if (!trains || known->rank < 0) return member;
+  member.step_ms = step_ms;
+  member.compute_ms = step_ms * known->compute_fraction;
+  member.wait_ms = step_ms * known->wait_fraction;
+  return member;
+}
+
+// Members of a job whose pods are gone are known from its status alone.
+MemberState member_of(const api::MemberStatus& known) {
+  MemberState member;
+  member.pod = known.pod;
+  member.name = member_name(known.role, static_cast<int>(known.index));
+  member.node = known.host.empty() ? "-" : known.host;
+  member.phase = known.phase;
+  member.step = known.step;
+  return member;
+}
+
+}  // namespace
+
+JobView read_job(const Json& object) {
+  JobView job;
+  job.name = kube::text_at(object, {"metadata", "name"});
+  job.ns = kube::text_at(object, {"metadata", "namespace"});
+  job.uid = kube::text_at(object, {"metadata", "uid"});
+  job.resource_version = kube::text_at(object, {"metadata", "resourceVersion"});
+  job.generation = kube::integer_at(object, {"metadata", "generation"});
+  job.deleting = !kube::text_at(object, {"metadata", "deletionTimestamp"}).empty();
+  job.created = kube::parse_time(kube::text_at(object, {"metadata", "creationTimestamp"}));
+  job.seen = !kube::text_at(object, {"status", "phase"}).empty();
+  job.suspended = kube::flag_at(object, {"spec", "runPolicy", "suspend"});
+  job.managed_by = kube::text_at(object, {"spec", "runPolicy", "managedBy"});
+  job.queue = kube::text_at(object, {"spec", "runPolicy", "schedulingPolicy", "queue"});
+  job.wanted = wanted_pods(object);
+  job.status = kube::status_from_json(kube::at(object, {"status"}));
+  for (const api::ReplicaStatus& each : job.status.replica_statuses) job.ready += each.ready;
+  return job;
+}
+
+std::vector<SlimPod> present_pods(const std::vector<SlimPod>& pods) {
+  std::map<std::pair<Role, int>, SlimPod> newest;
+  for (const SlimPod& pod : pods) {
+    SlimPod& place = newest[{pod.role, pod.index}];
+    if (place.key.empty() || place.attempt < pod.attempt) place = pod;
+  }
+  std::vector<SlimPod> result;
+  for (auto& [place, pod] : newest) result.push_back(std::move(pod));
+  return result;
+}
+
+RunState run_state_of(const JobView& job, const api::TrainingJob* spec, const std::vector<SlimPod>& pods,
+                      WallTime now) {
+  RunState state;
+  const api::Status& status = job.status;
+  state.name = state.job = job.name;
+  state.ns = job.ns;
+  state.phase = job.deleting ? "Deleting" : api::name(status.phase);
+  state.reason = status.reason;
+  state.message = status.message;
+  state.generation = status.view.generation.value;
+  state.step = status.progress.step;
+  state.total_steps = status.progress.total_steps;
+  state.epoch = status.progress.epoch;
+  state.loss = status.progress.loss;
+  state.accuracy = status.progress.test_accuracy;
+  state.test_loss = status.progress.test_loss;
+  state.samples_per_second = status.progress.samples_per_second;
+  state.goodput = status.progress.goodput;
+  state.eta_seconds = status.progress.eta_seconds;
+  state.checkpoint = status.last_checkpoint;
+  state.model = status.model;
+  if (job.created) state.created = kube::format_seconds(*job.created);
+  if (status.completion_time) state.finished = kube::format_seconds(*status.completion_time);
+  if (status.start_time)
+    state.elapsed_seconds = std::max(0.0, seconds(status.completion_time.value_or(now) - *status.start_time));
+  double step_ms = 0;
+  if (spec != nullptr && spec->spec.training) {
+    const api::Training& training = *spec->spec.training;
+    state.target = target_text(training);
+    state.samples = status.progress.step * training.global_batch_size;
+    if (training.target && training.target->accuracy)
+      state.target_reached = state.accuracy.value_or(0) >= *training.target->accuracy;
+    if (status.progress.samples_per_second > 0)
+      step_ms = 1000 * static_cast<double>(training.global_batch_size) / status.progress.samples_per_second;
+  }
+  for (const SlimPod& pod : present_pods(pods)) state.members.push_back(member_of(job, pod, step_ms));
+  if (state.members.empty()) {
+    for (const api::MemberStatus& known : status.members) state.members.push_back(member_of(known));
+  }
+  return state;
+}
+
+std::vector<std::vector<std::string>> job_rows(const std::vector<JobView>& jobs, JobColumns columns,
+                                               bool all_namespaces, WallTime now) {
+  std::vector<std::vector<std::string>> rows = {{}};
+  std::vector<std::string>& header = rows[0];
+  if (all_namespaces) header.emplace_back("NAMESPACE");
+  for (const char* name :
+       {"NAME", "PHASE", "READY", "STEP", "LOSS", "ACCURACY", "SAMPLES/S", "RESTARTS", "AGE"})
+    header.emplace_back(name);
+  if (columns == JobColumns::kWide) {
+    for (const char* name : {"REASON", "QUEUE", "CHECKPOINT"}) header.emplace_back(name);
+  }
+  for (const JobView& job : jobs) {
+    const RunState state = run_state_of(job, nullptr, {}, now);
+    std::vector<std::string> row;
+    if (all_namespaces) row.push_back(job.ns);
+    row.insert(row.end(), {job.name, state.phase, str_cat(job.ready, "/", job.wanted)});
+    for (std::string& cell : progress_cells(state)) row.push_back(std::move(cell));
+    row.insert(row.end(), {str_cat(job.status.restarts.total), age_text(job.created, now)});
+    if (columns == JobColumns::kWide) {
+      const auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
+      row.insert(row.end(),
+                 {or_dash(job.status.reason), or_dash(job.queue), or_dash(job.status.last_checkpoint)});
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<bool> job_columns_right(bool all_namespaces) {
+  std::vector<bool> right = {false, false, true, true, true, true, true, true, true};
+  if (all_namespaces) right.insert(right.begin(), false);
+  return right;
+}
+
+Json printable(Json object) {
+  if (!object.contains("apiVersion")) object["apiVersion"] = kube::kTrainingJobs.api_version;
+  if (!object.contains("kind")) object["kind"] = kube::kTrainingJobs.kind;
+  if (object.contains("metadata") && object["metadata"].is_object())
+    object["metadata"].erase("managedFields");
+  return object;
+}
+
+Json list_of(std::vector<Json> objects) {
+  Json items = Json::array();
+  for (Json& object : objects) items.push_back(printable(std::move(object)));
+  return {{"apiVersion", "v1"},
+          {"kind", "List"},
+          {"metadata", {{"resourceVersion", ""}}},
+          {"items", std::move(items)}};
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,50 @@
+#pragma once
+
+// A TrainingJob object, and its pods, as what people look at: the same values that a local run has. Pure.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/state/run_state.h"
+#include "controller/api/types.h"
+#include "controller/cluster/kube/json.h"
+#include "controller/cluster/kube/pod.h"
+
+namespace paceline::cli {
+
+struct JobView {
+  std::string ns, name, uid, resource_version;
+  std::int64_t generation = 0;
+  bool deleting = false;
+  bool seen = false;  // a controller has written a status
+  bool suspended = false;
+  std::string managed_by, queue;
+  std::int64_t wanted = 0, ready = 0;  // pods
+  std::optional<WallTime> created;
+  api::Status status;
+};
+JobView read_job(const kube::Json& object);
+
+// "worker-2, node-1, Running": the newest attempt's pod of each place, by role and index; `attempt` chooses
+// an earlier one.
+std::vector<kube::SlimPod> present_pods(const std::vector<kube::SlimPod>& pods);
+
+// For the live view, the listing and the summary. `job` gives what only the spec knows (null: it can't be
+// parsed). Where the status has the speed, a member's times of a step follow from its fractions.
+RunState run_state_of(const JobView& job, const api::TrainingJob* spec,
+                      const std::vector<kube::SlimPod>& pods, WallTime now);
+
+enum class JobColumns : std::uint8_t { kNormal, kWide };
+// Header first. `all_namespaces` adds a column in front.
+std::vector<std::vector<std::string>> job_rows(const std::vector<JobView>& jobs, JobColumns columns,
+                                               bool all_namespaces, WallTime now);
+// Which of those are numbers, for align_table().
+std::vector<bool> job_columns_right(bool all_namespaces);
+
+// As the API server gave it, without managedFields; with apiVersion and kind, which lists leave out.
+kube::Json printable(kube::Json object);
+kube::Json list_of(std::vector<kube::Json> objects);
+
+}  // namespace paceline::cli

@@ -1,0 +1,108 @@
+#include "cli/commands/cluster_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <span>
+#include <stop_token>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "cli/cluster/interrupt.h"
+#include "cli/cluster/names.h"
+#include "controller/cluster/kube/credentials.h"
+#include "controller/cluster/kube/curl_transport.h"
+
+namespace paceline::cli {
+
+namespace {
+
+std::optional<std::string> variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+absl::Status run_on_cluster(Session& session, const ClusterFlags& flags, std::stop_token stop,
+                            const std::function<absl::Status(Call&)>& work) {
+  const Logger log = Logger::to_stderr(session.program, LogLevel::kWarning);
+  PL_ASSIGN_OR_RETURN(
+      const kube::KubeAccess access,
+      kube::find_access({.kubeconfig = flags.kubeconfig, .context = flags.context, .variable = variable},
+                        session.clock, log));
+  PL_ASSIGN_OR_RETURN(const std::unique_ptr<kube::Transport> transport,
+                      kube::open_curl_transport(access.endpoint, access.credentials, log));
+  std::uint64_t seed = 0;
+  fill_random(std::as_writable_bytes(std::span(&seed, 1)));
+  kube::ApiClient api(*transport, session.clock, seed, stop);
+  JobClient client(api, str_cat(access.endpoint.server, " (", access.source, ")"), stop);
+  Call call{.client = client,
+            .ns = !flags.ns.empty()   ? flags.ns
+                  : access.ns.empty() ? "default"
+                                      : access.ns,
+            .all_namespaces = flags.all_namespaces,
+            .program = session.program,
+            .clock = session.clock,
+            .terminal = session.out_terminal,
+            .out = std::cout,
+            .err = std::cerr};
+  const absl::Status status = work(call);
+  std::cout.flush();
+  return status;
+}
+
+}  // namespace
+
+std::shared_ptr<ClusterFlags> add_cluster_flags(CLI::App& command, const Session& session, Where where,
+                                                bool with_all) {
+  auto flags = std::make_shared<ClusterFlags>();
+  if (where == Where::kBoth && !session.kubectl)
+    command
+        .add_flag("--cluster", flags->cluster,
+                  "The cluster of the kubeconfig's current context, not this machine")
+        ->group(kClusterGroup);
+  command.add_option("--context", flags->context, "This context of the kubeconfig")
+      ->type_name("NAME")
+      ->group(kClusterGroup);
+  command.add_option("-n,--namespace", flags->ns, "This namespace (default: the context's)")
+      ->type_name("NAME")
+      ->group(kClusterGroup);
+  if (with_all)
+    command.add_flag("-A,--all-namespaces", flags->all_namespaces, "All namespaces")->group(kClusterGroup);
+  command
+      .add_option("--kubeconfig", flags->kubeconfig, "This file (default: $KUBECONFIG, else ~/.kube/config)")
+      ->type_name("FILE")
+      ->group(kClusterGroup);
+  return flags;
+}
+
+bool is_on_cluster(const Session& session, const ClusterFlags& flags) {
+  return session.kubectl || flags.cluster || flags.all_namespaces || !flags.context.empty() ||
+         !flags.kubeconfig.empty() || !flags.ns.empty();
+}
+
+bool take_job_name(Session& session, const std::string& text, std::string& name) {
+  if (text.empty()) return true;
+  auto job = job_name_of(text);
+  if (!job.ok()) {
+    session.fail(job.status());
+    return false;
+  }
+  name = *std::move(job);
+  return true;
+}
+
+void on_cluster(Session& session, const ClusterFlags& flags, Mode mode,
+                const std::function<absl::Status(Call&)>& work) {
+  std::optional<Interrupt> interrupt;  // before any thread is made
+  if (mode == Mode::kFollow) interrupt.emplace(kExitInterrupted);
+  const absl::Status status =
+      run_on_cluster(session, flags, interrupt ? interrupt->token() : std::stop_token(), work);
+  if (absl::IsCancelled(status)) {
+    session.exit_code = kExitInterrupted;  // who pressed ctrl-C knows
+  } else if (!status.ok()) {
+    session.fail(status);
+  }
+}
+
+}  // namespace paceline::cli

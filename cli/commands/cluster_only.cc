@@ -1,0 +1,89 @@
+// paceline events, suspend, resume, scale: what only a cluster has.
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <vector>
+
+#include "cli/commands/cluster_flags.h"
+
+namespace paceline::cli {
+
+void add_events(CLI::App& app, Session& session) {
+  struct Options {
+    std::string name;
+    bool watch = false;
+  };
+  auto* command =
+      app.add_subcommand("events", "What happened to a job and its pods on a cluster, the newest last");
+  auto options = std::make_shared<Options>();
+  command->add_option("NAME", options->name, "Name of a job (default: all)")->type_name("");
+  command->add_flag("-w,--watch", options->watch, "Then print those that come, until ctrl-C");
+  auto flags = add_cluster_flags(*command, session, Where::kClusterOnly, true);
+  command->footer(session.examples({{true, "events digits"}, {true, "events -n team-a -w"}}));
+  command->callback([&session, options, flags] {
+    EventsOptions events{.name = "", .watch = options->watch};
+    if (!take_job_name(session, options->name, events.name)) return;
+    if (!events.name.empty() && flags->all_namespaces)
+      return session.fail(kExitUsage, "a job is of one namespace: say which by -n, not -A");
+    on_cluster(session, *flags, events.watch ? Mode::kFollow : Mode::kOnce,
+               [&](Call& call) { return list_events(call, events); });
+  });
+}
+
+namespace {
+
+void add_suspension(CLI::App& app, Session& session, const char* name, bool suspend) {
+  auto* command = app.add_subcommand(
+      name, suspend ? "Stop a job's pods on a cluster; it can go on later, from its newest checkpoint"
+                    : "Let a suspended job on a cluster go on, from its newest checkpoint");
+  auto names = std::make_shared<std::vector<std::string>>();
+  command->add_option("NAME", *names, "Names of jobs")->type_name("")->required();
+  auto flags = add_cluster_flags(*command, session, Where::kClusterOnly);
+  command->footer(
+      session.examples({{true, suspend ? "suspend digits -n team-a" : "resume digits -n team-a"}}));
+  command->callback([&session, names, flags, suspend] {
+    for (std::string& each : *names) {
+      if (!take_job_name(session, each, each)) return;
+    }
+    on_cluster(session, *flags, Mode::kOnce, [&](Call& call) { return suspend_jobs(call, *names, suspend); });
+  });
+}
+
+}  // namespace
+
+void add_suspend(CLI::App& app, Session& session) {
+  add_suspension(app, session, "suspend", true);
+}
+
+void add_resume(CLI::App& app, Session& session) {
+  add_suspension(app, session, "resume", false);
+}
+
+void add_scale(CLI::App& app, Session& session) {
+  struct Options {
+    std::string name;
+    std::vector<std::string> scalings;
+  };
+  auto* command = app.add_subcommand(
+      "scale", "Change how many members a job on a cluster has, between minReplicas and maxReplicas");
+  auto options = std::make_shared<Options>();
+  command->add_option("NAME", options->name, "Name of a job")->type_name("")->required();
+  command->add_option("REPLICAS", options->scalings, "How many of a role: worker=4")
+      ->type_name("ROLE=N")
+      ->required();
+  auto flags = add_cluster_flags(*command, session, Where::kClusterOnly);
+  command->footer(session.examples({{true, "scale digits worker=4 -n team-a"}}));
+  command->callback([&session, options, flags] {
+    std::string name;
+    if (!take_job_name(session, options->name, name)) return;
+    std::vector<Scaling> scalings;
+    for (const std::string& each : options->scalings) {
+      const auto scaling = parse_scaling(each);
+      if (!scaling.ok()) return session.fail(scaling.status());
+      scalings.push_back(*scaling);
+    }
+    on_cluster(session, *flags, Mode::kOnce, [&](Call& call) { return scale_job(call, name, scalings); });
+  });
+}
+
+}  // namespace paceline::cli

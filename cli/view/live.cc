@@ -1,0 +1,32 @@
+#include "cli/view/live.h"
+
+#include "base/status.h"
+#include "cli/view/dashboard.h"
+
+namespace paceline::cli {
+
+absl::Status show_live(std::ostream& out, const LiveView& view) {
+  Terminal terminal = view.terminal;
+  Frame frame;
+  PL_ASSIGN_OR_RETURN(RunState run, view.look());
+  while (out) {
+    if (terminal.interactive && view.size) {
+      const Terminal now = view.size();
+      terminal.columns = now.columns;
+      terminal.rows = now.rows;
+    }
+    const auto lines = render_dashboard(run, terminal);
+    if (terminal.interactive) {
+      out << frame.draw(lines) << std::flush;
+    } else {
+      for (const std::string& line : lines) out << line << "\n";
+      out << std::endl;
+    }
+    if (view.once || is_finished(run) || !view.wait()) break;
+    PL_ASSIGN_OR_RETURN(run, view.look());
+  }
+  if (is_finished(run) && !run.message.empty()) out << "\n" << run.message << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,289 @@
+// suspend, resume, scale, events, explain, top, and watching.
+
+#include "cli/cluster/changes.h"
+#include "tests/unit/cli/cluster/cluster_fixture.h"
+
+namespace paceline::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST_F(ClusterTest, SuspendAndResume) {
+  add_job(job_object("digits", "Running"));
+  ASSERT_TRUE(suspend_jobs(call_, {"digits"}, true).ok());
+  EXPECT_EQ(server_.find("trainingjobs", "team-a", "digits")->at("spec").at("runPolicy").at("suspend"), true);
+  EXPECT_EQ(
+      server_.requests(
+          "PATCH /apis/paceline.dev/v1alpha1/namespaces/team-a/trainingjobs/digits?fieldManager=paceline"),
+      1);
+  ASSERT_TRUE(suspend_jobs(call_, {"digits"}, true).ok());
+  ASSERT_TRUE(suspend_jobs(call_, {"digits"}, false).ok());
+  EXPECT_EQ(server_.find("trainingjobs", "team-a", "digits")->at("spec").at("runPolicy").at("suspend"),
+            false);
+  ASSERT_TRUE(suspend_jobs(call_, {"digits"}, false).ok());
+  EXPECT_EQ(server_.requests("PATCH"), 2);
+  EXPECT_EQ(out_.str(),
+            "trainingjob.paceline.dev/digits suspended\n"
+            "trainingjob.paceline.dev/digits is suspended already\n"
+            "trainingjob.paceline.dev/digits resumed\n"
+            "trainingjob.paceline.dev/digits is not suspended\n");
+}
+
+TEST_F(ClusterTest, AJobThatHasEndedIsNotSuspended) {
+  add_job(job_object("done", "Succeeded"));
+  add_job(job_object("digits", "Running"));
+  const absl::Status status = suspend_jobs(call_, {"done", "digits"}, true);
+  EXPECT_EQ(status.message(), "job team-a/done has ended (Succeeded): there is nothing to suspend");
+  EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/digits suspended\n");
+}
+
+TEST_F(ClusterTest, ScaleKeepsToMinAndMax) {
+  add_job(job_object("digits", "Running"));
+  ASSERT_TRUE(scale_job(call_, "digits", {{Role::kWorker, 5}}).ok());
+  EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/digits scaled: worker from 3 to 5\n");
+  EXPECT_EQ(server_.find("trainingjobs", "team-a", "digits")
+                ->at("spec")
+                .at("replicaSpecs")
+                .at("worker")
+                .at("replicas"),
+            5);
+  absl::Status status = scale_job(call_, "digits", {{Role::kWorker, 6}});
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("replicas"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("maxReplicas"));
+  status = scale_job(call_, "digits", {{Role::kWorker, 1}});
+  EXPECT_THAT(std::string(status.message()), HasSubstr("minReplicas"));
+  status = scale_job(call_, "digits", {{Role::kEvaluator, 1}});
+  EXPECT_EQ(status.message(), "job team-a/digits has no role evaluator");
+  EXPECT_EQ(server_.requests("PATCH"), 1);
+  ASSERT_TRUE(scale_job(call_, "digits", {{Role::kWorker, 5}}).ok());
+  EXPECT_THAT(out_.str(), HasSubstr("has that many already"));
+}
+
+TEST_F(ClusterTest, ScaleLooksAgainWhenSomebodyElseWasFaster) {
+  add_job(job_object("digits", "Running"));
+  int conflicts = 0;
+  server_.set_faults([&](const kube::Request& request) {
+    if (request.method == kube::Method::kPatch && conflicts++ == 0)
+      server_.change("trainingjobs", "team-a", "digits",
+                     [](kube::Json& job) { job["metadata"]["labels"]["x"] = "y"; });
+    return testing::FakeApiServer::Fault{};
+  });
+  ASSERT_TRUE(scale_job(call_, "digits", {{Role::kWorker, 4}}).ok());
+  EXPECT_EQ(server_.requests("PATCH"), 2);
+  EXPECT_EQ(server_.find("trainingjobs", "team-a", "digits")->at("metadata").at("labels").at("x"), "y");
+}
+
+TEST(ScalingTest, RoleAndNumber) {
+  EXPECT_EQ(parse_scaling("worker=4")->replicas, 4);
+  EXPECT_EQ(parse_scaling("Chief=0")->role, Role::kChief);
+  for (const char* wrong :
+       {"", "worker", "worker=", "worker=-1", "worker=4x", "boss=1", "=4", "worker=99999999999999999999"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(parse_scaling(wrong).status())) << wrong;
+  }
+}
+
+// ---- events
+
+TEST_F(ClusterTest, EventsOfAJobAndItsPodsTheNewestLast) {
+  add_job(job_object());
+  server_.create("events", "team-a",
+                 event_object("b", "Pod", "digits-worker-1-0", "Started", "2026-01-31T12:04:00Z"));
+  server_.create("events", "team-a",
+                 event_object("a", "TrainingJob", "digits", "Created", "2026-01-31T12:00:00Z"));
+  server_.create("events", "team-a", event_object("c", "Pod", "nginx", "Foreign", "2026-01-31T12:04:00Z"));
+  ASSERT_TRUE(list_events(call_, {.name = "digits"}).ok());
+  EXPECT_EQ(out_.str(),
+            "AGE  TYPE    REASON   OBJECT                 MESSAGE\n"
+            "5m   Normal  Created  tj/digits              Created of digits\n"
+            "60s  Normal  Started  pod/digits-worker-1-0  Started of digits-worker-1-0\n");
+  EXPECT_TRUE(absl::IsNotFound(list_events(call_, {.name = "other"})));
+}
+
+// A watch that gives what a test wrote down: each stream its bytes and its end.
+class WatchScript final : public kube::Transport {
+ public:
+  struct Stream {
+    std::string bytes;
+    absl::Status end = absl::OkStatus();
+    int status = 200;
+  };
+  WatchScript(testing::FakeApiServer& server, std::stop_source& stop) : server_(server), stop_(stop) {}
+  std::vector<Stream> streams;
+  std::vector<std::string> asked;
+  std::function<void(std::size_t stream)> before = [](std::size_t) {};
+
+  absl::StatusOr<kube::Response> call(const kube::Request& request) override { return server_.call(request); }
+  absl::StatusOr<kube::Response> stream(const kube::Request& request,
+                                        const std::function<bool(std::string_view)>& on_bytes,
+                                        std::stop_token stop) override {
+    if (request.path.find("watch=true") == std::string::npos) return server_.stream(request, on_bytes, stop);
+    before(asked.size());
+    asked.push_back(request.path);
+    if (asked.size() > streams.size()) {
+      stop_.request_stop();
+      return absl::CancelledError("stopped");
+    }
+    const Stream& now = streams[asked.size() - 1];
+    if (now.status == 200 && !now.bytes.empty()) on_bytes(now.bytes);
+    if (!now.end.ok()) return now.end;
+    return kube::Response{now.status, now.status == 200 ? "" : now.bytes, std::nullopt, "application/json"};
+  }
+
+ private:
+  testing::FakeApiServer& server_;
+  std::stop_source& stop_;
+};
+
+class WatchTest : public ClusterTest {
+ protected:
+  WatchScript script_{server_, stop_};
+  kube::ApiClient watching_{script_, clock_, 1, stop_.get_token(), pause_};
+  JobClient watching_client_{watching_, "https://10.0.0.1:6443", stop_.get_token()};
+  Call watching_call_{.client = watching_client_,
+                      .ns = "team-a",
+                      .program = "paceline",
+                      .clock = clock_,
+                      .terminal = terminal_,
+                      .out = out_,
+                      .err = err_,
+                      .pause = pause_};
+
+  static std::string line(const char* type, const kube::Json& object) {
+    return kube::Json{{"type", type}, {"object", object}}.dump() + "\n";
+  }
+  kube::Json changed(const std::string& phase) {
+    server_.change("trainingjobs", "team-a", "digits",
+                   [&](kube::Json& job) { job["status"]["phase"] = phase; });
+    return *server_.find("trainingjobs", "team-a", "digits");
+  }
+};
+
+TEST_F(WatchTest, PrintsWhatChangesOnce) {
+  add_job(job_object("digits", "Starting"));
+  const kube::Json running = [&] {
+    kube::Json job = *server_.find("trainingjobs", "team-a", "digits");
+    job["metadata"]["resourceVersion"] = "2001";
+    job["status"]["phase"] = "Running";
+    return job;
+  }();
+  const kube::Json bookmark = {{"metadata", {{"resourceVersion", "2005"}}}};
+  script_.streams = {{line("MODIFIED", running) + line("MODIFIED", running) + line("BOOKMARK", bookmark)},
+                     {"", absl::UnavailableError("reset")},
+                     {"", absl::UnavailableError("reset")}};
+  EXPECT_TRUE(absl::IsCancelled(get_jobs(watching_call_, {.watch = true})));
+  EXPECT_THAT(out_.str(), HasSubstr("digits  Starting"));
+  EXPECT_EQ(std::ranges::count(out_.str(), '\n'), 3) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("digits  Running "));
+  ASSERT_EQ(script_.asked.size(), 4u);
+  EXPECT_THAT(script_.asked[0], HasSubstr("resourceVersion=1001"));
+  EXPECT_THAT(script_.asked[1], HasSubstr("resourceVersion=2005"));
+  EXPECT_EQ(std::ranges::count(err_.str(), '\n'), 1) << err_.str();  // said once
+  EXPECT_EQ(clock_.now(), TimePoint(3s));                            // 1 s, then 2 s
+}
+
+TEST_F(WatchTest, AVersionThatIsForgottenIsListedAnew) {
+  add_job(job_object("digits", "Starting"));
+  script_.streams = {{line("ERROR", refusal(410, "Expired", "too old"))}};
+  script_.before = [&](std::size_t stream) {
+    if (stream == 0) (void)changed("Running");
+  };
+  EXPECT_TRUE(absl::IsCancelled(get_jobs(watching_call_, {.watch = true})));
+  EXPECT_THAT(out_.str(), HasSubstr("digits  Running "));
+  EXPECT_THAT(script_.asked.at(1), HasSubstr("resourceVersion=1002"));
+}
+
+TEST_F(WatchTest, ALostRightEndsIt) {
+  add_job(job_object("digits", "Starting"));
+  script_.streams = {{.bytes = refusal(403, "Forbidden", "no").dump(), .status = 403}};
+  EXPECT_TRUE(absl::IsPermissionDenied(get_jobs(watching_call_, {.watch = true})));
+}
+
+TEST_F(WatchTest, EventsAsTheyCome) {
+  add_job(job_object());
+  kube::Json event = event_object("a", "TrainingJob", "digits", "Created", "2026-01-31T12:04:00Z");
+  event["metadata"]["namespace"] = "team-a";
+  event["metadata"]["resourceVersion"] = "3000";
+  kube::Json foreign = event_object("b", "Pod", "nginx", "Foreign", "2026-01-31T12:04:00Z");
+  foreign["metadata"]["resourceVersion"] = "3001";
+  script_.streams = {{line("ADDED", event) + line("ADDED", foreign) + line("ADDED", event)}};
+  EXPECT_TRUE(absl::IsCancelled(list_events(watching_call_, {.watch = true})));
+  EXPECT_EQ(out_.str(),
+            "AGE  TYPE    REASON   OBJECT     MESSAGE\n60s  Normal  Created  tj/digits  Created of digits\n");
+}
+
+// ---- top, explain
+
+TEST_F(ClusterTest, TopShowsAJobUntilItEnds) {
+  add_job(job_object("digits", "Running"));
+  add_pod(pod_object("digits", "worker", 0, 1));
+  on_pause_ = [&] {
+    server_.change("trainingjobs", "team-a", "digits", [](kube::Json& job) {
+      job["status"]["phase"] = "Succeeded";
+      job["status"]["message"] = "all is done";
+    });
+  };
+  ASSERT_TRUE(top_job(call_, {.name = "digits"}).ok());
+  EXPECT_THAT(out_.str(), HasSubstr("digits  Running  view 2, 1 member"));
+  EXPECT_THAT(out_.str(), HasSubstr("step 120/200"));
+  EXPECT_THAT(out_.str(), HasSubstr("MEMBER    NODE    PHASE"));
+  EXPECT_THAT(out_.str(), HasSubstr("digits  Succeeded"));
+  EXPECT_THAT(out_.str(), HasSubstr("\nall is done\n"));
+  EXPECT_EQ(clock_.now(), TimePoint(2s));
+}
+
+TEST_F(ClusterTest, TopGoesOnThroughAShortSilence) {
+  add_job(job_object("digits", "Running"));
+  int looks = 0;
+  server_.set_faults([&](const kube::Request&) {
+    testing::FakeApiServer::Fault fault;
+    if (looks == 1 || looks == 2) fault.broken = absl::UnavailableError("down");
+    return fault;
+  });
+  on_pause_ = [&] {
+    if (++looks == 3)
+      server_.change("trainingjobs", "team-a", "digits",
+                     [](kube::Json& job) { job["status"]["phase"] = "Succeeded"; });
+  };
+  EXPECT_TRUE(top_job(call_, {.name = "digits"}).ok());
+  looks = 1;
+  EXPECT_TRUE(absl::IsUnavailable(top_job(call_, {.name = "digits"})));  // none at the beginning
+}
+
+TEST_F(ClusterTest, ExplainSaysWhatThePlannerWouldDo) {
+  add_job(job_object("new"));
+  ASSERT_TRUE(explain_job_on_cluster(call_, "new").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("TrainingJob team-a/new: not seen by a controller yet, 0 pods\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("create pod new-chief-0-0"));
+  EXPECT_THAT(out_.str(), HasSubstr("no controller has looked at it yet"));
+  EXPECT_EQ(server_.requests("POST") + server_.requests("PATCH"), 0);
+}
+
+TEST_F(ClusterTest, ExplainOfARunningJobHasNothingToDo) {
+  kube::Json job = job_object("digits", "Running");
+  job["status"]["restarts"] = {{"size", 4}};
+  job["status"]["conditions"] = {
+      {{"type", "Running"}, {"status", "True"}, {"lastTransitionTime", "2026-01-31T12:01:00Z"}}};
+  add_job(job);
+  add_pod(pod_object("digits", "chief", 0, 0));
+  for (int i = 0; i < 3; ++i) add_pod(pod_object("digits", "worker", i, 0));
+  ASSERT_TRUE(explain_job_on_cluster(call_, "digits").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("Running (MembersTrain), 4 pods\n  why: view 2 with 4 members trains\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("  nothing to do\n"));
+}
+
+TEST_F(ClusterTest, ExplainOfASuspendedJobDeletesItsPods) {
+  kube::Json job = job_object("digits", "Running");
+  job["spec"]["runPolicy"]["suspend"] = true;
+  job["status"]["restarts"] = {{"size", 4}};
+  add_job(job);
+  add_pod(pod_object("digits", "worker", 0, 0));
+  ASSERT_TRUE(explain_job_on_cluster(call_, "digits").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("delete pod digits-worker-0-0"));
+  EXPECT_THAT(out_.str(), HasSubstr("status: Suspended"));
+}
+
+}  // namespace
+}  // namespace paceline::cli

@@ -1,0 +1,191 @@
+#include "cli/cluster/job_view.h"
+#include "tests/unit/cli/cluster/cluster_fixture.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST_F(ClusterTest, ListsTheJobsOfANamespace) {
+  add_job(job_object("digits", "Running"));
+  add_job(job_object("new"));
+  add_job(job_object("elsewhere"), "team-b");
+  ASSERT_TRUE(get_jobs(call_, {}).ok());
+  EXPECT_EQ(out_.str(),
+            "NAME    PHASE    READY     STEP    LOSS  ACCURACY  SAMPLES/S  RESTARTS  AGE\n"
+            "digits  Running    3/4  120/200  0.2500   87.50 %      6,400         1   5m\n"
+            "new     Pending    0/4        -       -         -          -         0   5m\n");
+}
+
+TEST_F(ClusterTest, ListsAllNamespacesAndMoreColumns) {
+  kube::Json job = job_object("digits", "Running");
+  job["spec"]["runPolicy"]["schedulingPolicy"]["queue"] = "night";
+  add_job(job);
+  add_job(job_object("elsewhere"), "team-b");
+  call_.all_namespaces = true;
+  ASSERT_TRUE(get_jobs(call_, {.output = "wide"}).ok());
+  EXPECT_THAT(out_.str(), HasSubstr("NAMESPACE  NAME       PHASE"));
+  EXPECT_THAT(out_.str(), HasSubstr("AGE  REASON        QUEUE  CHECKPOINT\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("MembersTrain  night"));
+  EXPECT_THAT(out_.str(), HasSubstr("team-b     elsewhere"));
+}
+
+TEST_F(ClusterTest, ManyJobsComeInPages) {
+  for (int i = 0; i < 1100; ++i) add_job(job_object(str_cat("job-", i)));
+  ASSERT_TRUE(get_jobs(call_, {.output = "name"}).ok());
+  EXPECT_EQ(std::ranges::count(out_.str(), '\n'), 1100);
+  EXPECT_EQ(server_.requests("GET /apis/paceline.dev"), 3);
+}
+
+TEST_F(ClusterTest, PrintsObjectsForPrograms) {
+  add_job(job_object());
+  ASSERT_TRUE(get_jobs(call_, {.name = "digits", .output = "json"}).ok());
+  const auto one = kube::Json::parse(out_.str());
+  EXPECT_EQ(one["kind"], "TrainingJob");
+  EXPECT_EQ(one["spec"]["replicaSpecs"]["worker"]["replicas"], 3);
+  EXPECT_FALSE(one["metadata"].contains("managedFields"));
+  out_.str("");
+  ASSERT_TRUE(get_jobs(call_, {.output = "json"}).ok());
+  EXPECT_EQ(kube::Json::parse(out_.str())["items"][0]["kind"], "TrainingJob");
+  out_.str("");
+  ASSERT_TRUE(get_jobs(call_, {.name = "digits", .output = "yaml"}).ok());
+  EXPECT_THAT(out_.str(), HasSubstr("kind: TrainingJob\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("    worker:\n      maxReplicas: 5\n"));
+  out_.str("");
+  ASSERT_TRUE(get_jobs(call_, {.output = "name"}).ok());
+  EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/digits\n");
+}
+
+TEST_F(ClusterTest, AnEmptyNamespaceIsNoError) {
+  EXPECT_TRUE(get_jobs(call_, {}).ok());
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_EQ(err_.str(), "No jobs in namespace team-a. Start one with `paceline apply -f job.yaml`.\n");
+  ASSERT_TRUE(get_jobs(call_, {.output = "json"}).ok());
+  EXPECT_TRUE(kube::Json::parse(out_.str())["items"].empty());
+}
+
+TEST_F(ClusterTest, AJobThatIsNotThereNamesTheOthers) {
+  add_job(job_object("digits"));
+  answer(
+      "/trainingjobs/other", 404,
+      refusal(404, "NotFound", "trainingjobs.paceline.dev \"other\" not found", {{"kind", "trainingjobs"}}));
+  const absl::Status status = get_jobs(call_, {.name = "other"});
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_EQ(status.message(), "there is no job \"other\" in namespace team-a; it has: digits");
+}
+
+TEST_F(ClusterTest, RefusalsSayWhatToDo) {
+  answer_text("/trainingjobs", 404, "404 page not found\n");
+  absl::Status status = get_jobs(call_, {});
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Paceline is not installed there"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("context dev"));
+
+  answer("/trainingjobs", 403,
+         refusal(403, "Forbidden", "trainingjobs.paceline.dev is forbidden: User \"eve\" cannot list"));
+  status = get_jobs(call_, {});
+  EXPECT_TRUE(absl::IsPermissionDenied(status));
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("you may not list the jobs of namespace team-a: trainingjobs.paceline.dev is forbidden"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("kubectl auth can-i list trainingjobs.paceline.dev -n team-a"));
+
+  answer("/trainingjobs", 401, refusal(401, "Unauthorized", "Unauthorized"));
+  EXPECT_THAT(std::string(get_jobs(call_, {}).message()), HasSubstr("log in again"));
+
+  server_.set_faults([](const kube::Request&) {
+    return testing::FakeApiServer::Fault{.broken = absl::UnavailableError("connection refused")};
+  });
+  EXPECT_THAT(std::string(get_jobs(call_, {}).message()), HasSubstr("no answer from https://10.0.0.1:6443"));
+}
+
+TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
+  kube::Json job = job_object("digits", "Running");
+  job["status"]["conditions"] = {{{"type", "Running"},
+                                  {"status", "True"},
+                                  {"reason", "MembersTrain"},
+                                  {"message", "all train"},
+                                  {"lastTransitionTime", "2026-01-31T12:01:00Z"}}};
+  job["status"]["members"] = {{{"role", "worker"},
+                               {"index", 1},
+                               {"rank", 2},
+                               {"pod", "digits-worker-1-1"},
+                               {"phase", "Training"},
+                               {"step", 120},
+                               {"computeFraction", 0.75},
+                               {"waitFraction", 0.25}}};
+  add_job(job);
+  add_pod(pod_object("digits", "worker", 1, 0, "Failed"));
+  add_pod(pod_object("digits", "worker", 1, 1));
+  kube::Json pending = pod_object("digits", "worker", 2, 1, "Pending");
+  pending["status"]["conditions"] = {{{"type", "PodScheduled"},
+                                      {"status", "False"},
+                                      {"reason", "Unschedulable"},
+                                      {"message", "0/2 nodes are available"}}};
+  pending["spec"].erase("nodeName");
+  add_pod(pending);
+  add_pod(pod_object("digits-2", "worker", 0, 0));
+  server_.create("events", "team-a",
+                 event_object("b", "Pod", "digits-worker-1-1", "Started", "2026-01-31T12:04:00Z"));
+  server_.create("events", "team-a",
+                 event_object("a", "TrainingJob", "digits", "Running", "2026-01-31T12:03:00Z"));
+  server_.create("events", "team-a",
+                 event_object("c", "Pod", "digits-2-worker-0-0", "Foreign", "2026-01-31T12:04:00Z"));
+
+  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
+  const std::string text = out_.str();
+  EXPECT_THAT(text, HasSubstr("digits  Running\n"));
+  EXPECT_THAT(text, HasSubstr("test accuracy  87.50 %"));
+  EXPECT_THAT(
+      text, HasSubstr("replicas  chief=1, restartPolicy Never, worker=3 (2 to 5), restartPolicy OnFailure"));
+  EXPECT_THAT(text, HasSubstr("Running  True    4m     MembersTrain  all train"));
+  EXPECT_THAT(text, HasSubstr("worker-1  digits-worker-1-0  node-1  Failed"));
+  EXPECT_THAT(text, HasSubstr("exit code 1"));
+  EXPECT_THAT(text, HasSubstr("Unschedulable: 0/2 nodes are available"));
+  EXPECT_THAT(text, HasSubstr("pod digits-worker-2-1, Unschedulable: no node has room for it"));
+  EXPECT_THAT(text, HasSubstr("MEMBER    NODE    PHASE          STEP  COMPUTE  WAIT  TOTAL ms\n"));
+  EXPECT_THAT(text, HasSubstr("worker-1  node-1  Training        120     7.50  2.50      10.0\n"));
+  EXPECT_LT(text.find("Running of digits"), text.find("Started of digits-worker-1-1"));
+  EXPECT_THAT(text, Not(HasSubstr("Foreign")));
+  EXPECT_THAT(text, Not(HasSubstr("/logs")));
+}
+
+TEST_F(ClusterTest, DescribeWithoutANameTakesTheNewestThatGoesOn) {
+  add_job(job_object("a-old", "Succeeded"));
+  add_job(job_object("b-running", "Running"));
+  add_job(job_object("c-done", "Failed"));
+  ASSERT_TRUE(describe_job(call_, "").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("b-running  Running\n"));
+}
+
+TEST_F(ClusterTest, DescribeHintsAtWhatIsWrong) {
+  add_job(job_object("unseen"));
+  ASSERT_TRUE(describe_job(call_, "unseen").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("no controller has looked at it yet"));
+  out_.str("");
+  kube::Json broken = job_object("broken", "Failed");
+  broken["spec"]["training"]["steps"] = 0;
+  broken["spec"]["runPolicy"]["suspend"] = true;
+  add_job(broken);
+  ASSERT_TRUE(describe_job(call_, "broken").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("spec.training.steps: "));
+  EXPECT_THAT(out_.str(), HasSubstr("mend it by kubectl edit tj/broken -n team-a"));
+  out_.str("");
+  kube::Json suspended = job_object("asleep", "Suspended");
+  suspended["spec"]["runPolicy"]["suspend"] = true;
+  add_job(suspended);
+  ASSERT_TRUE(describe_job(call_, "asleep").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("paceline resume asleep -n team-a"));
+}
+
+TEST_F(ClusterTest, DescribeGoesOnWithoutEvents) {
+  add_job(job_object("digits", "Running"));
+  answer("/events", 403, refusal(403, "Forbidden", "events is forbidden"));
+  ASSERT_TRUE(describe_job(call_, "digits").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("you may not list the events"));
+}
+
+}  // namespace
+}  // namespace paceline::cli

@@ -1,0 +1,214 @@
+#include <map>
+#include <mutex>
+
+#include "tests/unit/cli/cluster/cluster_fixture.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Streams of logs as a test wrote them down, by pod: each request gets the next, the last for ever.
+class LogScript final : public kube::Transport {
+ public:
+  struct Stream {
+    std::string bytes;
+    absl::Status end = absl::OkStatus();
+    int status = 200;
+    std::function<void()> then = {};
+  };
+  explicit LogScript(testing::FakeApiServer& server) : server_(server) {}
+  std::map<std::string, std::vector<Stream>> pods;
+
+  std::vector<std::string> asked(const std::string& pod) {
+    const std::lock_guard lock(mutex_);
+    return asked_[pod];
+  }
+  absl::StatusOr<kube::Response> call(const kube::Request& request) override { return server_.call(request); }
+  absl::StatusOr<kube::Response> stream(const kube::Request& request,
+                                        const std::function<bool(std::string_view)>& on_bytes,
+                                        std::stop_token stop) override {
+    const std::size_t log = request.path.find("/log");
+    if (log == std::string::npos) return server_.stream(request, on_bytes, stop);
+    const std::string pod =
+        request.path.substr(request.path.rfind('/', log - 1) + 1, log - request.path.rfind('/', log - 1) - 1);
+    std::size_t number = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      number = asked_[pod].size();
+      asked_[pod].push_back(request.path);
+    }
+    const std::vector<Stream>& streams = pods.at(pod);
+    const Stream& now = streams[std::min(number, streams.size() - 1)];
+    if (now.status == 200 && !now.bytes.empty()) on_bytes(now.bytes);
+    if (now.then) now.then();
+    if (!now.end.ok()) return now.end;
+    return kube::Response{now.status, now.status == 200 ? "" : now.bytes, std::nullopt, "text/plain"};
+  }
+
+ private:
+  testing::FakeApiServer& server_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::string>> asked_;
+};
+
+class LogsTest : public ClusterTest {
+ protected:
+  LogScript script_{server_};
+  // The threads of a command that follows wait too: their pauses don't move the clock.
+  kube::Pause short_pause_ = [this](Duration, const std::stop_token& stop) {
+    std::this_thread::yield();
+    return !stop.stop_requested() && !stop_.stop_requested();
+  };
+  kube::ApiClient reading_{script_, clock_, 1, stop_.get_token(), short_pause_};
+  JobClient reading_client_{reading_, "https://10.0.0.1:6443", stop_.get_token()};
+  Call reading_call_{.client = reading_client_,
+                     .ns = "team-a",
+                     .program = "paceline",
+                     .clock = clock_,
+                     .terminal = terminal_,
+                     .out = out_,
+                     .err = err_,
+                     .pause = short_pause_};
+
+  void end_pod(const std::string& pod) {
+    server_.change("pods", "team-a", pod, [](kube::Json& json) { json["status"]["phase"] = "Succeeded"; });
+  }
+  void end_job(const std::string& phase = "Succeeded") {
+    server_.change("trainingjobs", "team-a", "digits",
+                   [&](kube::Json& json) { json["status"]["phase"] = phase; });
+  }
+  static kube::Json ended(kube::Json pod) {
+    pod["status"]["phase"] = "Succeeded";
+    return pod;
+  }
+};
+
+TEST_F(LogsTest, AllMembersWithTheirNamesInFront) {
+  add_job(job_object("digits", "Succeeded"));
+  add_pod(pod_object("digits", "worker", 0, 0));
+  add_pod(pod_object("digits", "chief", 0, 0));
+  add_pod(pod_object("digits", "chief", 0, 1));
+  script_.pods = {{"digits-worker-0-0", {{"a\nb\n"}}}, {"digits-chief-0-1", {{"c\n"}}}};
+  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits"}).ok()) << err_.str();
+  EXPECT_EQ(out_.str(), "chief-0 | c\nworker-0 | a\nworker-0 | b\n");
+  EXPECT_THAT(script_.asked("digits-worker-0-0").at(0), HasSubstr("container=trainer"));
+  EXPECT_THAT(script_.asked("digits-worker-0-0").at(0), Not(HasSubstr("follow")));
+}
+
+TEST_F(LogsTest, OneMemberWithoutAndWithOptions) {
+  add_job(job_object("digits", "Running"));
+  add_pod(pod_object("digits", "worker", 1, 0));
+  add_pod(pod_object("digits", "worker", 1, 1));
+  script_.pods = {{"digits-worker-1-1", {{"a\n"}}}, {"digits-worker-1-0", {{"old\n"}}}};
+  LogsOptions options{.name = "digits",
+                      .member = "worker/1",
+                      .container = "metrics",
+                      .tail = 5,
+                      .since = std::chrono::seconds(90)};
+  ASSERT_TRUE(job_logs(reading_call_, options).ok());
+  EXPECT_EQ(out_.str(), "a\n");
+  for (const char* part : {"container=metrics", "tailLines=5", "sinceSeconds=90"}) {
+    EXPECT_THAT(script_.asked("digits-worker-1-1").at(0), HasSubstr(part));
+  }
+  out_.str("");
+  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker-1", .previous = true}).ok());
+  EXPECT_EQ(out_.str(), "old\n");
+  out_.str("");
+  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "digits-worker-1-0"}).ok());
+  EXPECT_EQ(out_.str(), "old\n");
+}
+
+TEST_F(LogsTest, WhatIsNotThereIsSaid) {
+  add_job(job_object("digits", "Running"));
+  EXPECT_EQ(job_logs(reading_call_, {.name = "digits"}).message(), "job \"digits\" has no pods");
+  add_pod(pod_object("digits", "worker", 0, 0));
+  EXPECT_EQ(job_logs(reading_call_, {.name = "digits", .member = "worker/7"}).message(),
+            "job \"digits\" has no member \"worker/7\"; it has: worker-0");
+  EXPECT_TRUE(absl::IsNotFound(job_logs(reading_call_, {.name = "digits", .previous = true})));
+  EXPECT_TRUE(absl::IsInvalidArgument(job_logs(reading_call_, {.name = "digits", .member = "boss"})));
+}
+
+TEST_F(LogsTest, AContainerThatHasNotBegunIsAnErrorOfItsOwn) {
+  add_job(job_object("digits", "Running"));
+  add_pod(pod_object("digits", "chief", 0, 0, "Pending"));
+  add_pod(pod_object("digits", "worker", 0, 0));
+  const std::string waiting =
+      refusal(400, "BadRequest", "container \"trainer\" is waiting to start: ContainerCreating").dump();
+  script_.pods = {{"digits-worker-0-0", {{"a\n"}}},
+                  {"digits-chief-0-0", {{.bytes = waiting, .status = 400}}}};
+  EXPECT_FALSE(job_logs(reading_call_, {.name = "digits"}).ok());
+  EXPECT_EQ(out_.str(), "worker-0 | a\n");
+  EXPECT_THAT(err_.str(), HasSubstr("is waiting to start: ContainerCreating"));
+}
+
+TEST_F(LogsTest, FollowingReadsOnAfterABreak) {
+  add_job(job_object("digits", "Running"));
+  add_pod(pod_object("digits", "worker", 0, 0));
+  script_.pods["digits-worker-0-0"] = {
+      {.bytes = refusal(400, "BadRequest", "ContainerCreating").dump(), .status = 400},
+      {.bytes = "2026-01-31T12:00:00.1Z a\n2026-01-31T12:00:00.2Z b\n2026-01-31T12:00:00.3Z c",
+       .end = absl::UnavailableError("reset")},
+      {.bytes = "2026-01-31T12:00:00.1Z a\n2026-01-31T12:00:00.2Z b\n2026-01-31T12:00:00.3Z "
+                "cut\n2026-01-31T12:00:01Z end\n",
+       .then = [this] {
+         end_pod("digits-worker-0-0");
+         end_job();
+       }}};
+  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .follow = true, .tail = 10}).ok()) << err_.str();
+  EXPECT_EQ(out_.str(), "worker-0 | a\nworker-0 | b\nworker-0 | cut\nworker-0 | end\n");
+  const auto asked = script_.asked("digits-worker-0-0");
+  EXPECT_THAT(asked.at(1), HasSubstr("tailLines=10"));
+  EXPECT_THAT(asked.at(1), HasSubstr("follow=true"));
+  EXPECT_THAT(asked.at(2), HasSubstr("sinceTime=2026-01-31T12%3A00%3A00Z"));
+  EXPECT_THAT(asked.at(2), Not(HasSubstr("tailLines")));
+  EXPECT_EQ(std::ranges::count(err_.str(), '\n'), 1) << err_.str();
+}
+
+TEST_F(LogsTest, FollowingGoesOnWithTheNextAttempt) {
+  add_job(job_object("digits", "Running"));
+  add_pod(pod_object("digits", "worker", 0, 0));
+  script_.pods["digits-worker-0-0"] = {{.bytes = "2026-01-31T12:00:00Z first\n", .then = [this] {
+                                          server_.erase("pods", "team-a", "digits-worker-0-0");
+                                          add_pod(pod_object("digits", "worker", 0, 1));
+                                        }}};
+  script_.pods["digits-worker-0-1"] = {{.bytes = "2026-01-31T12:01:00Z second\n", .then = [this] {
+                                          end_pod("digits-worker-0-1");
+                                          end_job("Failed");
+                                        }}};
+  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker/0", .follow = true}).ok());
+  EXPECT_EQ(out_.str(), "first\nsecond\n");
+}
+
+TEST_F(LogsTest, FollowingEndsWhenAsked) {
+  add_job(job_object("digits", "Running"));
+  add_pod(pod_object("digits", "worker", 0, 0));
+  script_.pods["digits-worker-0-0"] = {{.bytes = "2026-01-31T12:00:00Z a\n",
+                                        .end = absl::CancelledError("stopped"),
+                                        .then = [this] { stop_.request_stop(); }}};
+  EXPECT_TRUE(absl::IsCancelled(job_logs(reading_call_, {.name = "digits", .follow = true})));
+  EXPECT_EQ(out_.str(), "worker-0 | a\n");
+  EXPECT_EQ(err_.str(), "");
+}
+
+TEST_F(LogsTest, FollowingWithoutTheRightSaysSo) {
+  add_job(job_object("digits", "Running"));
+  add_pod(pod_object("digits", "worker", 0, 0));
+  script_.pods["digits-worker-0-0"] = {{.bytes = refusal(403, "Forbidden", "no logs for you").dump(),
+                                        .status = 403,
+                                        .then = [this] { end_job(); }}};
+  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .follow = true}).ok());
+  EXPECT_THAT(err_.str(),
+              HasSubstr("you may not read the log of pod team-a/digits-worker-0-0: no logs for you"));
+  EXPECT_THAT(err_.str(), HasSubstr("can-i get pods/log -n team-a"));
+}
+
+TEST_F(LogsTest, TooManyToFollow) {
+  add_job(job_object("digits", "Running"));
+  for (int i = 0; i <= static_cast<int>(kMaxFollowed); ++i) add_pod(pod_object("digits", "worker", i, 0));
+  EXPECT_TRUE(absl::IsResourceExhausted(job_logs(reading_call_, {.name = "digits", .follow = true})));
+}
+
+}  // namespace
+}  // namespace paceline::cli

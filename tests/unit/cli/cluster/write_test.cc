@@ -1,0 +1,174 @@
+// apply and delete.
+
+#include "tests/unit/cli/cluster/cluster_fixture.h"
+
+namespace paceline::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+ApplyFile file_of(kube::Json object, const std::string& path = "job.yaml") {
+  return {path, object.dump()};
+}
+
+TEST_F(ClusterTest, ApplyCreatesThenLeavesThenChanges) {
+  kube::Json job = job_object();
+  job["status"] = {{"phase", "Running"}};
+  job["metadata"]["uid"] = "of another cluster";
+  ASSERT_TRUE(apply_jobs(call_, {file_of(job)}, {}).ok());
+  EXPECT_EQ(
+      server_.requests(
+          "PATCH /apis/paceline.dev/v1alpha1/namespaces/team-a/trainingjobs/digits?fieldManager=paceline"),
+      1);
+  EXPECT_EQ(server_.requests("force=true"), 0);
+  const auto stored = server_.find("trainingjobs", "team-a", "digits");
+  ASSERT_TRUE(stored);
+  EXPECT_FALSE(stored->contains("status"));
+  ASSERT_TRUE(apply_jobs(call_, {file_of(job)}, {}).ok());
+  job["spec"]["runPolicy"]["suspend"] = true;
+  ASSERT_TRUE(apply_jobs(call_, {file_of(job)}, {}).ok());
+  EXPECT_EQ(out_.str(),
+            "trainingjob.paceline.dev/digits created\n"
+            "trainingjob.paceline.dev/digits unchanged\n"
+            "trainingjob.paceline.dev/digits configured\n");
+}
+
+TEST_F(ClusterTest, ApplyTakesTheFilesNamespace) {
+  kube::Json job = job_object();
+  job["metadata"]["namespace"] = "team-b";
+  ASSERT_TRUE(apply_jobs(call_, {file_of(job)}, {}).ok());
+  EXPECT_TRUE(server_.find("trainingjobs", "team-b", "digits"));
+  const absl::Status status = apply_jobs(call_, {file_of(job)}, {.ns_given = true});
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("metadata.namespace is \"team-b\", and -n says \"team-a\""));
+}
+
+TEST_F(ClusterTest, ApplyGoesOnAfterAFailure) {
+  answer("/trainingjobs/a", 403, refusal(403, "Forbidden", "no"));
+  const absl::Status status =
+      apply_jobs(call_, {file_of(job_object("a"), "a.yaml"), file_of(job_object("b"), "b.yaml")}, {});
+  EXPECT_TRUE(absl::IsPermissionDenied(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a.yaml: you may not apply job team-a/a"));
+  EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/b created\n");
+}
+
+TEST_F(ClusterTest, ADryRunIsTheServers) {
+  ASSERT_TRUE(apply_jobs(call_, {file_of(job_object())}, {.dry_run = true}).ok());
+  EXPECT_EQ(server_.requests("dryRun=All"), 1);
+  EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/digits created (server dry run)\n");
+}
+
+TEST_F(ClusterTest, ConflictsNameTheFields) {
+  add_job(job_object());
+  server_.set_faults([](const kube::Request& request) {
+    testing::FakeApiServer::Fault fault;
+    if (request.method != kube::Method::kPatch || request.path.find("force=true") != std::string::npos)
+      return fault;
+    const kube::Json body = refusal(409, "Conflict", "Apply failed with 1 conflict",
+                                    {{"causes",
+                                      {{{"reason", "FieldManagerConflict"},
+                                        {"message", "conflict with \"kubectl\""},
+                                        {"field", ".spec.runPolicy.suspend"}}}}});
+    fault.answer = kube::Response{409, body.dump(), std::nullopt, "application/json"};
+    return fault;
+  });
+  const absl::Status status = apply_jobs(call_, {file_of(job_object())}, {});
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("\n  spec.runPolicy.suspend: conflict with \"kubectl\"\n"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--force-conflicts"));
+  EXPECT_TRUE(apply_jobs(call_, {file_of(job_object())}, {.force = true}).ok());
+}
+
+TEST_F(ClusterTest, ARefusedEditNamesWhatMayNotChange) {
+  add_job(job_object());
+  server_.set_faults([](const kube::Request& request) {
+    testing::FakeApiServer::Fault fault;
+    if (request.method != kube::Method::kPatch) return fault;
+    const kube::Json body = refusal(422, "Invalid", "TrainingJob.paceline.dev \"digits\" is invalid",
+                                    {{"causes",
+                                      {{{"reason", "FieldValueInvalid"},
+                                        {"message", "Invalid value: it stays as it was"},
+                                        {"field", "spec.training"}}}}});
+    fault.answer = kube::Response{422, body.dump(), std::nullopt, "application/json"};
+    return fault;
+  });
+  kube::Json job = job_object();
+  job["spec"]["training"]["steps"] = 300;
+  const absl::Status status = apply_jobs(call_, {file_of(job)}, {});
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  const std::string message(status.message());
+  EXPECT_THAT(message,
+              HasSubstr("the API server refuses it:\n  spec.training: Invalid value: it stays as it was"));
+  EXPECT_THAT(message,
+              HasSubstr("\n  spec.training.steps may not be edited from \"200\" to \"300\"; make a new job"));
+  EXPECT_THAT(message, HasSubstr("paceline delete digits -n team-a"));
+}
+
+TEST_F(ClusterTest, DeleteWaitsUntilTheJobIsGone) {
+  add_job(job_object());
+  int looks = 0;
+  server_.set_faults([&](const kube::Request& request) {
+    testing::FakeApiServer::Fault fault;
+    if (request.method != kube::Method::kDelete) return fault;
+    fault.answer = kube::Response{200, "{}", std::nullopt, "application/json"};  // a finalizer holds it
+    return fault;
+  });
+  on_pause_ = [&] {
+    if (++looks == 3) server_.erase("trainingjobs", "team-a", "digits");
+  };
+  ASSERT_TRUE(delete_jobs(call_, {.names = {"digits"}}).ok());
+  EXPECT_EQ(looks, 3);
+  EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/digits deleted\n");
+}
+
+TEST_F(ClusterTest, DeleteGivesUpAfterItsTime) {
+  add_job(job_object());
+  answer("/trainingjobs/digits", 200, [&] {
+    kube::Json job = job_object();
+    job["metadata"]["uid"] = "uid-1";
+    return job;
+  }());
+  const absl::Status status = delete_jobs(call_, {.names = {"digits"}, .timeout = 30s});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("metadata.finalizers"));
+  EXPECT_EQ(clock_.now(), TimePoint(30s));
+}
+
+TEST_F(ClusterTest, AnotherJobOfThatNameIsNotWaitedFor) {
+  add_job(job_object());
+  server_.set_faults([&](const kube::Request& request) {
+    if (request.method == kube::Method::kDelete) {
+      server_.erase("trainingjobs", "team-a", "digits");
+      server_.create("trainingjobs", "team-a", job_object());
+      return testing::FakeApiServer::Fault{.answer =
+                                               kube::Response{200, "{}", std::nullopt, "application/json"}};
+    }
+    return testing::FakeApiServer::Fault{};
+  });
+  EXPECT_TRUE(delete_jobs(call_, {.names = {"digits"}}).ok());
+}
+
+TEST_F(ClusterTest, DeleteOfFinishedJobsAlone) {
+  add_job(job_object("a", "Succeeded"));
+  add_job(job_object("b", "Running"));
+  add_job(job_object("c", "Failed"), "team-b");
+  call_.all_namespaces = true;
+  ASSERT_TRUE(delete_jobs(call_, {.finished = true, .wait = false, .cascade = "foreground"}).ok());
+  EXPECT_EQ(out_.str(),
+            "trainingjob.paceline.dev/a in namespace team-a deleted\ntrainingjob.paceline.dev/c in namespace "
+            "team-b deleted\n");
+  EXPECT_TRUE(server_.find("trainingjobs", "team-a", "b"));
+}
+
+TEST_F(ClusterTest, DeleteOfWhatIsNotThereSaysSoAndGoesOn) {
+  add_job(job_object("b"));
+  const absl::Status status = delete_jobs(call_, {.names = {"a", "b"}});
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/b deleted\n");
+}
+
+}  // namespace
+}  // namespace paceline::cli

@@ -1,0 +1,29 @@
+#include "cli/view/run_cells.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::cli {
+namespace {
+
+TEST(RunCellsTest, WhatIsNotKnownIsADash) {
+  EXPECT_EQ(progress_cells({}), (std::vector<std::string>{"-", "-", "-", "-"}));
+  RunState state;
+  state.step = 5;
+  state.total_steps = 10;
+  state.loss = 0.5;
+  state.accuracy = 0.75;
+  state.samples_per_second = 12345.6;
+  EXPECT_EQ(progress_cells(state), (std::vector<std::string>{"5/10", "0.5000", "75.00 %", "12,345"}));
+}
+
+TEST(RunCellsTest, Targets) {
+  api::Training training;
+  EXPECT_EQ(target_text(training), "");
+  training.target = api::Target{.accuracy = 0.9, .loss = {}};
+  EXPECT_EQ(target_text(training), "accuracy >= 0.9");
+  training.target = api::Target{.accuracy = {}, .loss = 1.5};
+  EXPECT_EQ(target_text(training), "loss <= 1.5");
+}
+
+}  // namespace
+}  // namespace paceline::cli
