@@ -41,7 +41,7 @@ void Session::fail(int code, std::string_view message) {
 absl::StatusOr<RunStore> Session::store() const {
   PL_ASSIGN_OR_RETURN(std::string folder,
                       state_folder(state_dir_option, std::getenv("XDG_STATE_HOME"), std::getenv("HOME")));
-  return RunStore(std::move(folder));
+  return RunStore(std::move(folder), state_dir_option);
 }
 
 std::string Session::cluster_hint() const {

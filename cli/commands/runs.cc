@@ -53,6 +53,7 @@ void print_table(const std::vector<RunState>& runs, const Terminal& terminal, bo
                                  {"REASON"},
                                  {"FOLDER"}};
   std::vector<Row> rows;
+  rows.reserve(runs.size());
   for (const RunState& r : runs) {
     std::vector<std::string> row = {r.name, r.phase, str_cat(r.members.size())};
     for (std::string& cell : progress_cells(r)) row.push_back(std::move(cell));

@@ -227,7 +227,7 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
       "the `paceline run` that owned this run", owner,
       " ended without a word; it goes on, from its newest "
       "checkpoint if it has one, with `",
-      resume_command("", state->job_file.empty() ? folder + "/job.yaml" : state->job_file, name), "`");
+      resume_command(option_, state->job_file.empty() ? folder + "/job.yaml" : state->job_file, name), "`");
   return state;
 }
 

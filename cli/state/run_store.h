@@ -52,7 +52,9 @@ class OwnedRun {
 
 class RunStore {
  public:
-  explicit RunStore(std::string state_folder) : folder_(std::move(state_folder)) {}
+  // `option`: --state-dir as its user gave it, for the commands that messages name; empty: it was not given.
+  explicit RunStore(std::string state_folder, std::string option = "")
+      : folder_(std::move(state_folder)), option_(std::move(option)) {}
 
   // A new run named `name`, or `name`-2, -3, ... where that is taken (at most kMaxRunsPerName).
   // INVALID_ARGUMENT: a name that is no file's, or not printable UTF-8.
@@ -85,7 +87,7 @@ class RunStore {
   absl::StatusOr<std::unique_ptr<OwnedRun>> make(const std::string& name) const;
   std::string runs() const { return folder_ + "/runs"; }
   absl::StatusOr<RunState> read(const std::string& name) const;
-  std::string folder_;
+  std::string folder_, option_;
 };
 
 // --state-dir, else $XDG_STATE_HOME/paceline, else $HOME/.local/state/paceline. FAILED_PRECONDITION where

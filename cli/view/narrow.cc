@@ -40,6 +40,7 @@ std::vector<std::string> narrow_table(std::span<const Column> columns, std::vect
   rows.insert(rows.begin(), std::move(header));
   while (true) {
     std::vector<bool> right;
+    right.reserve(shown.size());
     for (const Column& column : shown) right.push_back(column.right);
     std::vector<std::string> table = align_table(rows, right);
     const auto too_wide = [&](const std::string& line) { return display_width(line) > width; };

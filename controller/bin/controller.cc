@@ -27,6 +27,7 @@ namespace {
 
 constexpr Duration kWarmLook = std::chrono::milliseconds(200);  // a stop is seen within this time
 constexpr Duration kStatusInterval = std::chrono::seconds(10);  // of progress alone
+constexpr Duration kPendingLook = std::chrono::seconds(4);      // why pods do not start, only events may tell
 constexpr int kCreateThreads = 32;
 constexpr double kRetriesPerSecond = 50;
 constexpr api::Phase kLastPhase = api::Phase::kSuspended;
@@ -183,6 +184,7 @@ class ControllerImpl final : public Controller {
         reconcile::ReconcilerOptions{.workers = static_cast<int>(options_.config.workers),
                                      .create_threads = kCreateThreads,
                                      .progress_interval = kStatusInterval,
+                                     .pending_look = kPendingLook,
                                      .on_pass = [this](std::string_view result, Duration time) {
                                        metrics_.reconciled(result, time);
                                      }});

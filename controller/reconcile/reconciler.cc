@@ -54,6 +54,10 @@ cluster::JobObjects objects_of(const std::string& ns, const std::string& job, co
   return {ns, job, uid, token == env.end() ? std::string() : token->second};
 }
 
+bool does_not_start(const cluster::Pod& pod) {
+  return pod.phase == cluster::PodPhase::kPending && !pod.deleting;
+}
+
 bool is_creation(const plan::Action& action) {
   return std::holds_alternative<plan::CreatePod>(action);
 }
@@ -226,6 +230,9 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   shared_.lock()->jobs[key].phase = plan.status.phase;
   PL_RETURN_IF_ERROR(written);
   if (plan.done) reports_.job_over(key);
+  if (options_.pending_look > Duration::zero() && std::ranges::any_of(observed.pods, does_not_start)) {
+    plan.requeue_after = std::min(plan.requeue_after.value_or(options_.pending_look), options_.pending_look);
+  }
   PL_RETURN_IF_ERROR(refused);
   PL_RETURN_IF_ERROR(not_ready);
   return plan;

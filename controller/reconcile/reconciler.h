@@ -41,6 +41,7 @@ struct ReconcilerOptions {
   int workers = 1;
   int create_threads = 0;  // beside the workers themselves, for all jobs together
   Duration progress_interval = kProgressInterval;
+  Duration pending_look{};  // how often to look at pods that do not start; zero: their changes tell
   // After every pass: "success", "requeue_after" or "error".
   std::function<void(std::string_view result, Duration time)> on_pass;
 };

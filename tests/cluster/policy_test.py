@@ -10,11 +10,37 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import needs_cluster
-from job_case import JobCase, endless, job
+from job_case import JOB_LABEL, SLOW, JobCase, endless, job
+from machine import cluster
+
+
+def trainer(spec=None, **container):
+    """A pod template."""
+    return {"spec": {**(spec or {}), "containers": [{"name": "trainer", **container}]}}
 
 
 @needs_cluster
 class PolicyTest(JobCase):
+    def suspend(self, name, value):
+        self.kubectl("patch", "tj", name, "--type=merge", f'-p={{"spec":{{"runPolicy":{{"suspend":{value}}}}}}}')
+
+    def test_suspend_and_resume(self):
+        self.apply(endless("pausing", runPolicy={"suspend": True}))
+        self.wait_for("pausing", "Suspended")
+        self.assertEqual(self.pods("pausing"), {})
+        self.suspend("pausing", "false")
+        self.wait_for("pausing", "Running")
+        first = sorted(self.pods("pausing"))
+        self.suspend("pausing", "true")
+        self.wait_for("pausing", "Suspended")
+        self.wait_until("the pods' end", lambda: not self.pods("pausing"))
+        self.assertEqual(self.condition("pausing", "Running")["status"], "False")
+        self.suspend("pausing", "false")
+        self.wait_for("pausing", "Running")
+        self.assertEqual(self.condition("pausing", "Suspended")["status"], "False")
+        self.assertEqual(len({*first, *self.pods("pausing")}), 4)   # other names: another attempt
+        self.assertEqual(self.status("pausing")["restarts"].get("total", 0), 0)
+
     def test_the_deadline_ends_a_job(self):
         self.apply(endless("late", runPolicy={"activeDeadlineSeconds": 1}))
         self.wait_for("late", "Failed")
@@ -72,6 +98,24 @@ class PolicyTest(JobCase):
         self.wait_for("moved", "Running")
         self.assertEqual(self.status("moved")["restarts"]["byCause"], [{"role": "chief", "cause": "Evicted", "count": 1}])
 
+    def test_what_keeps_pods_from_starting_is_said(self):
+        secret = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "absent", "key": "k"}}}
+        jobs = {
+            "nowhere": (trainer({"nodeSelector": {"zone": "moon"}}), "Unschedulable", "didn't match Pod's node affinity/selector"),
+            "imageless": (trainer(image="paceline/absent:1"), "ErrImagePull", "paceline/absent:1"),
+            "keyless": (trainer(env=[secret]), "CreateContainerConfigError", 'secret "absent" not found'),
+            "diskless": (trainer({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "absent"}}]}), "Unschedulable",
+                         'persistentvolumeclaim "absent" not found')}
+        self.apply(*(job(name, workers=0, template=template) for name, (template, _, _) in jobs.items()))
+        for name, (_, reason, words) in jobs.items():
+            found = self.wait_until(f"{name}'s condition", lambda name=name, words=words: words in self.condition(name, "Running").get("message", "")
+                                    and self.condition(name, "Running"), 30)
+            self.assertEqual(found["status"], "False")
+            self.assertIn(found["reason"], (reason, "ImagePullBackOff") if name == "imageless" else (reason,))
+            self.assertIn(f"{name}-chief-0-0", found["message"])
+        self.kubectl("create", "secret", "generic", "absent", "--from-literal=k=v")
+        self.wait_for("keyless", "Succeeded")
+
     def test_a_quota_is_waited_for(self):
         self.kubectl("create", "quota", "none", "--hard=pods=0")
         self.wait_until("the quota", lambda: self.get("quota", "none").get("status", {}).get("hard"))
@@ -89,6 +133,27 @@ class PolicyTest(JobCase):
             self.assertNotEqual(result.returncode, 0, words)
             self.assertIn('User "mallory" cannot', result.stderr)
             self.assertEqual(result.stdout, "")
+
+
+@needs_cluster
+class NodeTest(JobCase):
+    def test_members_of_a_lost_node_start_again_elsewhere(self):
+        apart = {"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {JOB_LABEL: "apart"}}}}
+        affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]}}
+        self.apply(endless("apart", restart="OnFailure", runPolicy={"backoffLimit": 0}, template={"spec": {**SLOW["spec"], "affinity": affinity}}))
+        self.wait_for("apart", "Running")
+        self.assertEqual({pod["spec"]["nodeName"] for pod in self.pods("apart").values()}, {"node-1", "node-2"})
+        leader = self.in_system("get", "pod", self.leader(), "-o", "jsonpath={.spec.nodeName}").stdout
+        lost = {"node-1": "node-2", "node-2": "node-1"}[leader]
+        cluster.stop(self.layout, f"kubelet@{lost}")   # its containers go on, and nobody can end them
+        self.addCleanup(self.kubectl, "wait", f"node/{lost}", "--for=condition=Ready", "--timeout=60s")
+        self.addCleanup(cluster.start, self.layout, f"kubelet@{lost}")
+        self.wait_until("the next attempt", lambda: {"apart-chief-0-1", "apart-worker-0-1"} <= set(self.pods("apart")))
+        self.wait_for("apart", "Running")
+        pods = self.pods("apart")
+        self.assertEqual({pods[name]["spec"]["nodeName"] for name in ("apart-chief-0-1", "apart-worker-0-1")}, {leader})
+        restarts = self.status("apart")["restarts"]["byCause"]
+        self.assertEqual([(each["cause"], each["count"]) for each in restarts], [("NodeLost", 1)])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ namespace paceline::kube {
 
 namespace {
 
+constexpr int kMaxPodEvents = 50;            // asked for at once
 constexpr std::size_t kMaxNoteBytes = 1000;  // the API server takes 1024
 constexpr Duration kShortestGrace = std::chrono::seconds(1);
 
@@ -111,9 +112,26 @@ absl::Status KubeCluster::delete_pod(const std::string& ns, const std::string& n
 absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods(const std::string& ns,
                                                                  const std::string& job) {
   if (!pods_.synced()) return absl::UnavailableError("the list of pods has not come yet");
+  const PendingNotes::Pods slim = pod_store_.of_job(key_of(ns, job));
+  ask_why_pending(slim);
   std::vector<cluster::Pod> pods;
-  for (const auto& pod : pod_store_.of_job(key_of(ns, job))) pods.push_back(to_cluster_pod(*pod));
+  pods.reserve(slim.size());
+  for (const auto& pod : slim) pods.push_back(to_cluster_pod(*pod));
+  auto notes = notes_.lock();
+  for (cluster::Pod& pod : pods) notes->add_to(pod);
   return pods;
+}
+
+void KubeCluster::ask_why_pending(const PendingNotes::Pods& pods) {
+  const auto pod = notes_.lock()->next(pods, clock_.now());
+  if (pod == nullptr) return;
+  // As core/v1 has them: what selects by the object that an event is about.
+  constexpr Resource kPodEvents{"v1", "events", "Event"};
+  const Scope scope{kPodEvents, pod->key.substr(0, pod->key.find('/')), "",
+                    str_cat("involvedObject.uid=", pod->uid, ",type=Warning")};
+  const absl::StatusOr<Page> events = api_.list(scope, kMaxPodEvents, "", {});
+  // Without an answer the pod's status has to do.
+  if (events.ok()) notes_.lock()->told(*pod, events->items);
 }
 
 // ---- what a job has once

@@ -9,6 +9,9 @@
 // not the job's; other errors as api_error.h says. delete_pod(): a grace below one second is one second: less
 // would free the name while the processes may run.
 //
+// Of a pod that has a node and does not start, list_pods() asks the API server for its events
+// (pending_notes.h), and gives their reason and message as the pod's.
+//
 // Thread-safe. Threads: one for each of the two informers, one that calls the watcher.
 
 #include <map>
@@ -24,6 +27,7 @@
 #include "controller/cluster/kube/informer.h"
 #include "controller/cluster/kube/manifest.h"
 #include "controller/cluster/kube/object_store.h"
+#include "controller/cluster/kube/pending_notes.h"
 #include "controller/cluster/kube/pod.h"
 
 namespace paceline::kube {
@@ -71,6 +75,7 @@ class KubeCluster final : public cluster::Cluster {
   static std::optional<Child> child_of(const Json& object);
   absl::Status ensure_service(const Owner& owner);
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
+  void ask_why_pending(const PendingNotes::Pods& pods);
   bool lacks_its_secret(const std::string& job_key);
   std::string uid_of(const std::string& job_key);
   absl::Status write_event(const cluster::Event& event, const std::string& name);
@@ -83,6 +88,7 @@ class KubeCluster final : public cluster::Cluster {
   ObjectStore<Child> service_store_;
   Guarded<std::map<std::string, Known>> known_;  // by job key
   Guarded<EventSeries> events_;
+  Guarded<PendingNotes> notes_;
   Informer pods_, services_;  // last: they call into the above
 };
 

@@ -88,6 +88,17 @@ TEST_F(RunStoreTest, ARunWhoseOwnerVanishedIsFailed) {
   EXPECT_TRUE(store_.reopen("a").ok());
 }
 
+TEST_F(RunStoreTest, HowToGoOnNamesTheStateFolderThatItsUserNamed) {
+  {
+    const auto run = store_.create("a");
+    ASSERT_TRUE((*run)->write_state(running("a", "x"), false).ok());
+  }
+  EXPECT_EQ(store_.get("a")->message.find("--state-dir"), std::string::npos);
+  const RunStore named(store_.state_folder(), "my state");
+  EXPECT_NE(named.get("a")->message.find("--resume a --state-dir 'my state'`"), std::string::npos)
+      << named.get("a")->message;
+}
+
 TEST_F(RunStoreTest, ARunWhoseStatusAPowerCutEmptiedIsResumedListedAndRemoved) {
   for (const char* text : {"", "{torn"}) {
     {

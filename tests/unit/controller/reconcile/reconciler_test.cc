@@ -264,6 +264,16 @@ TEST_F(ReconcilerTest, PodsOfAnEarlierJobOfThisNameAreNotCounted) {
   EXPECT_EQ(status().replica_statuses[1].active, 0);
 }
 
+TEST_F(ReconcilerTest, PodsThatDoNotStartAreLookedAtAgain) {
+  reconciler_.reset();
+  reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits_, Logger::none(),
+                      ReconcilerOptions{.pending_look = 400ms});
+  pass();
+  EXPECT_EQ(pass().requeue_after, 400ms);
+  bring_up();
+  EXPECT_NE(pass().requeue_after, 400ms);
+}
+
 TEST_F(ReconcilerTest, ASuspendedJobsCoordinatorIsToldOnceAndItsPodsEnd) {
   bring_up();
   jobs_.edit([](api::TrainingJob& job) { job.spec.run_policy.suspend = true; });

@@ -108,6 +108,35 @@ TEST_F(KubeClusterTest, APodOfAnEarlierJobThatIsLeavingIsWaitedFor) {
   EXPECT_THAT(words(status), HasSubstr("of an earlier job of this name has not ended yet"));
 }
 
+TEST_F(KubeClusterTest, WhatOnlyEventsTellIsAskedFor) {
+  ASSERT_TRUE(cluster_->create_pod(spec()).ok());
+  server_.change("pods", "n", spec().name, [](Json& pod) {
+    pod["spec"]["nodeName"] = "node-1";
+    pod["status"]["phase"] = "Pending";
+  });
+  ASSERT_TRUE(comes([&] { return cluster_->list_pods("n", "j")->at(0).host == "node-1"; }));
+  const std::string uid = cluster_->list_pods("n", "j")->at(0).uid;
+  const Json event = {{"metadata", {{"name", "e1"}}},
+                      {"type", "Warning"},
+                      {"reason", "FailedMount"},
+                      {"message", "MountVolume.SetUp failed for volume \"x\" : secret \"y\" not found"},
+                      {"lastTimestamp", "2026-01-31T12:00:05Z"},
+                      {"involvedObject", {{"uid", uid}}}};
+  server_.create("events", "n", event);
+  EXPECT_EQ(cluster_->list_pods("n", "j")->at(0).reason, "");
+  EXPECT_EQ(server_.requests("/api/v1/namespaces/n/events"), 0) << "most pods start within seconds";
+  clock_.advance(kOrdinaryStart);
+  const cluster::Pod pod = cluster_->list_pods("n", "j")->at(0);
+  EXPECT_EQ(pod.reason, "FailedMount");
+  EXPECT_THAT(pod.message, HasSubstr("secret \"y\" not found"));
+  EXPECT_EQ(cluster_->list_pods("n", "j")->at(0).reason, "FailedMount");
+  EXPECT_EQ(server_.requests("/api/v1/namespaces/n/events"), 1);
+  EXPECT_EQ(server_.requests("fieldSelector=involvedObject.uid%3D" + uid), 1);
+  answer("/events", 403, {{"kind", "Status"}, {"message", "events is forbidden"}});
+  clock_.advance(kBetweenQuestionsOfOne);
+  EXPECT_EQ(cluster_->list_pods("n", "j")->at(0).reason, "FailedMount") << "asking is all that is refused";
+}
+
 TEST_F(KubeClusterTest, AQuotaIsNoMissingRight) {
   answer("/pods", 403, {{"kind", "Status"}, {"message", "pods \"a\" is forbidden: exceeded quota: small"}});
   EXPECT_EQ(cluster_->create_pod(spec()).status().code(), absl::StatusCode::kResourceExhausted);
