@@ -19,6 +19,8 @@ class TakeoverTest(JobCase):
         """A job that trains, and the pods that it has."""
         self.apply(job(name, training={"steps": steps, "evaluation": {"everySteps": 100}}, template=SLOW))
         self.wait_for(name, "Running")
+        # Members may train before their kubelet says that they run; their logs can be read after that.
+        self.wait_until("the pods run", lambda: all(pod["status"]["phase"] != "Pending" for pod in self.pods(name).values()))
         return {pod: value["metadata"]["uid"] for pod, value in self.pods(name).items()}
 
     def steps_of(self, name):
@@ -60,7 +62,7 @@ class TakeoverTest(JobCase):
         self.assert_nothing_happened("alone", before)
 
     def test_a_job_ends_while_there_is_no_controller(self):
-        before = self.begin("unseen", 1000)
+        before = self.begin("unseen", 3000)
         self.in_system("scale", f"deployment/{RELEASE}", "--replicas=0")
         self.addCleanup(self.in_system, "scale", f"deployment/{RELEASE}", "--replicas=2")
         for pod in before:
