@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -97,11 +98,16 @@ class CliTest(ClusterCase):
 
     def read_until(self, process, words):
         heard = ""
-        for line in process.stdout:
-            heard += line
-            if re.search(words, line):
-                return heard
-        self.fail(f"no {words!r} in:\n{heard}{process.stderr.read()}")
+        late = threading.Timer(COMMAND_SECONDS, process.kill)   # its output ends then
+        late.start()
+        try:
+            for line in process.stdout:
+                heard += line
+                if re.search(words, line):
+                    return heard
+        finally:
+            late.cancel()
+        self.fail(f"no {words!r} within {COMMAND_SECONDS} s in:\n{heard}{process.stderr.read()}")
 
     def make(self, name="digits", steps=200, status=None):
         self.assertIn(f"trainingjob.paceline.dev/{name} created", self.paceline("apply", "-f", "-", text=JOB.format(name=name, steps=steps)))

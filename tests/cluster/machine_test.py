@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -270,6 +271,24 @@ class ProcessesTest(unittest.TestCase):
         self.assertEqual(processes.marked("/mark/a"), [])
         self.assertEqual(parent.wait(10), -9)
         self.assertIsNone(other.poll())
+
+    def test_a_process_that_was_ended_holds_no_port(self):
+        script = ("import socket, sys, threading, time\n"
+                  "server = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"
+                  "for _ in range(50): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+                  "print(server.getsockname()[1], flush=True)\n"
+                  "time.sleep(600)\n")
+        port = 0
+        for _ in range(5):
+            process = subprocess.Popen([sys.executable, "-c", script, str(port)], stdout=subprocess.PIPE, text=True)
+            self.addCleanup(process.kill)
+            port = int(process.stdout.readline())
+            self.assertTrue(processes.end(process.pid, 9, lambda pid: True, 10))
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))   # without SO_REUSEADDR
+            self.assertEqual(process.wait(), -9)
+            process.stdout.close()
+        self.assertFalse(processes.end(process.pid, 9, lambda pid: True, 10))
 
     def test_a_signal_needs_the_second_look(self):
         process = self.start("/mark/c", ["sleep", "300"])

@@ -52,9 +52,11 @@ def stop(layout, name, number=signal.SIGKILL):
     pid = find(layout, name)
     if pid is None:
         raise ClusterError(f"{name} of cluster {layout.name} is not running")
-    processes.send(pid, number, lambda p: processes.is_marked(p, layout.folder))
+    ours = lambda p: processes.is_marked(p, layout.folder)   # noqa: E731
     if number in (signal.SIGKILL, signal.SIGTERM):
-        processes.wait_until(f"{name} to end", STOP_SECONDS, lambda: find(layout, name) is None)
+        processes.end(pid, number, ours, STOP_SECONDS)
+    else:
+        processes.send(pid, number, ours)
 
 
 def up(name, node_count=2, say=lambda line: None, while_pid=None):

@@ -6,6 +6,7 @@ process id that was used again is never hit.
 
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import time
@@ -95,6 +96,22 @@ def send(pid, number, still_ours):
         return True
     except ProcessLookupError:
         return False
+    finally:
+        os.close(handle)
+
+
+def end(pid, number, still_ours, seconds):
+    """Sends a signal that ends a process; returns when all of its threads have ended, so that its ports are free. False when it was gone before."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if not send(pid, number, still_ours):
+            return False
+        if not select.select([handle], [], [], seconds)[0]:   # readable when the last thread has ended
+            raise ProcessError(f"process {pid} did not end within {seconds} s of signal {int(number)}")
+        return True
     finally:
         os.close(handle)
 
