@@ -15,11 +15,10 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
-from cluster_case import ROOT, ClusterCase, needs_cluster, pod
+from cluster_case import ClusterCase, needs_cluster, pod
 from machine import cluster, parts, processes
 
 PACELINE = pathlib.Path(os.environ["PACELINE_BINARY_DIR"]) / "bin/paceline"
-CRD = ROOT / "crds/trainingjobs.yaml"
 COMMAND_SECONDS = 60
 
 JOB = """apiVersion: paceline.dev/v1alpha1
@@ -61,8 +60,7 @@ class CliTest(ClusterCase):
     def setUp(self):
         super().setUp()
         if not CliTest.installed:
-            self.kubectl("apply", "-f", CRD)
-            self.kubectl("wait", "--for=condition=Established", "-f", CRD, "--timeout=30s")
+            self.define_jobs()
             CliTest.installed = True
         folder = tempfile.TemporaryDirectory(prefix="paceline-cluster-cli-")
         self.addCleanup(folder.cleanup)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from machine import cluster, parts, store
+from machine import cluster, parts, processes, store
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts/cluster"
@@ -72,6 +72,11 @@ class ClusterCase(unittest.TestCase):
 
     def apply(self, *objects):
         self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+
+    def define_jobs(self):
+        """Installs crds/. `kubectl wait --for=condition=Established` fails on a definition that has no conditions yet."""
+        self.kubectl("apply", "--server-side", "-f", ROOT / "crds/trainingjobs.yaml")
+        processes.wait_until("TrainingJobs are served", 30, lambda: self.run_kubectl("get", "trainingjobs.paceline.dev").returncode == 0)
 
     def wait_for_phase(self, pod, phase, seconds=60):
         """Of a pod; says what became of it instead."""

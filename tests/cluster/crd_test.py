@@ -16,7 +16,6 @@ import unittest_report
 from cluster_case import ROOT, ClusterCase, needs_cluster
 from machine import api
 
-CRD = ROOT / "crds/trainingjobs.yaml"
 CASES = ROOT / "tests/unit/controller/api"
 PACELINE = pathlib.Path(os.environ.get("PACELINE_BINARY_DIR", ROOT / "build/release")) / "bin/paceline"
 SECONDS = 60
@@ -54,8 +53,7 @@ class ResourceCase(ClusterCase):
         super().setUpClass()
         case = cls("run_kubectl")
         case.namespace = "default"
-        case.kubectl("apply", "-f", CRD)
-        case.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.paceline.dev", "--timeout=30s")
+        case.define_jobs()
 
 
 class ParityTest(ResourceCase):
