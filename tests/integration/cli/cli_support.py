@@ -74,8 +74,8 @@ class CliCase(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.state = self.folder / "state"
 
-    def paceline(self, *arguments, timeout=120, stdin=None, preexec_fn=None):
-        return subprocess.run([PACELINE, "--state-dir", self.state, *map(str, arguments)], capture_output=True, text=True,
+    def paceline(self, *arguments, timeout=120, stdin=None, preexec_fn=None, program=PACELINE):
+        return subprocess.run([program, "--state-dir", self.state, *map(str, arguments)], capture_output=True, text=True,
                               timeout=timeout, input=stdin, preexec_fn=preexec_fn)
 
     def start(self, *arguments, environment=None, **options):
