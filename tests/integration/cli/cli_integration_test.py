@@ -239,6 +239,15 @@ class CliTest(CliCase):
             self.assertEqual(self.paceline("validate", example).returncode, 0, example)
         self.assertEqual(self.paceline("validate", "-", stdin=job()).returncode, 0)
 
+    def test_the_jobs_of_the_documentation_are_valid(self):
+        pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+        jobs = [(page.name, text) for page in pages for text in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.M | re.S)
+                if "kind: TrainingJob" in text]
+        self.assertGreaterEqual(len(jobs), 3)
+        for page, text in jobs:
+            result = self.paceline("validate", "-", stdin=text)
+            self.assertEqual(result.returncode, 0, f"{page}: {result.stderr}")
+
     def test_a_file_that_is_not_there_is_the_same_to_every_command(self):
         good, bad, none = self.write(job(), "good.yaml"), self.write("kind: Pod", "bad.yaml"), self.folder / "none.yaml"
         for command in ("run", "validate", "explain"):
