@@ -1,14 +1,17 @@
 // Objects for an API server, as fast as it takes them.
 //
-//   cluster_load jobs|pods --kubeconfig FILE --namespace NS --jobs N --pods N [--threads N]
+//   cluster_load jobs|pods|children --kubeconfig FILE --namespaces NS,NS,... --jobs N --pods N [--threads N]
 //
 // `jobs` creates TrainingJobs of N workers each; `pods` creates the very pods that the controller would make
-// of them, and nothing else: what the API server can do at best. Prints one line of JSON. Pods go to nodes
-// with the label type=kwok and tolerate everything.
+// of them, and nothing else: what the API server can do at best; `children` creates those pods, and before
+// the first of each job the job's headless Service, as the controller does: what Kubernetes' own controllers
+// then do for the Service is in it. Prints one line of JSON. Pods go to nodes with the label type=kwok and
+// tolerate everything.
 
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +19,7 @@
 #include "base/clock.h"
 #include "base/guarded.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "controller/cluster/kube/api_client.h"
 #include "controller/cluster/kube/credentials.h"
@@ -31,23 +35,41 @@ constexpr char kTemplate[] = R"({"spec":{"nodeSelector":{"type":"kwok"},"tolerat
   "containers":[{"name":"trainer","image":"registry.example/trainer:1","command":["python3","train.py"]}]}})";
 
 struct Flags {
-  std::string kubeconfig, ns;
+  std::string kubeconfig;
+  std::vector<std::string> namespaces;  // jobs go to them in turn
   int jobs = 1, pods = 1, threads = 32;
 };
+
+const std::string& namespace_of(const Flags& flags, int job) {
+  return flags.namespaces[static_cast<std::size_t>(job) % flags.namespaces.size()];
+}
 
 kube::Json job_object(const Flags& flags, int number) {
   return {{"apiVersion", "paceline.dev/v1alpha1"},
           {"kind", "TrainingJob"},
-          {"metadata", {{"name", str_cat("job-", number)}, {"namespace", flags.ns}}},
+          {"metadata", {{"name", str_cat("job-", number)}, {"namespace", namespace_of(flags, number)}}},
           {"spec",
            {{"replicaSpecs",
              {{"worker", {{"replicas", flags.pods}, {"template", kube::Json::parse(kTemplate)}}}}}}}};
 }
 
-absl::Status create(kube::ApiClient& api, const Flags& flags, bool pods, int number) {
-  if (!pods) return api.create(kube::kTrainingJobs, flags.ns, job_object(flags, number)).status();
+enum class What { kJobs, kPods, kChildren };
+
+absl::Status create_service(kube::ApiClient& api, const Flags& flags, int job) {
+  const kube::Json service =
+      kube::service_manifest({namespace_of(flags, job), str_cat("job-", job), /*uid=*/""});
+  return api.create(kube::kServices, namespace_of(flags, job), service).status();
+}
+
+absl::Status create(kube::ApiClient& api, const Flags& flags, What what, int number) {
+  if (what == What::kChildren && number % flags.pods == 0) {
+    PL_RETURN_IF_ERROR(create_service(api, flags, number / flags.pods));
+  }
+  if (what == What::kJobs) {
+    return api.create(kube::kTrainingJobs, namespace_of(flags, number), job_object(flags, number)).status();
+  }
   cluster::PodSpec spec;
-  spec.ns = flags.ns;
+  spec.ns = namespace_of(flags, number / flags.pods);
   spec.job = str_cat("job-", number / flags.pods);
   spec.index = number % flags.pods;
   spec.name = str_cat(spec.job, "-worker-", spec.index, "-0");
@@ -56,10 +78,10 @@ absl::Status create(kube::ApiClient& api, const Flags& flags, bool pods, int num
   auto manifest = kube::pod_manifest(spec, "");
   if (!manifest.ok()) return manifest.status();
   (*manifest)["metadata"].erase("ownerReferences");  // there is no such job
-  return api.create(kube::kPods, flags.ns, *manifest).status();
+  return api.create(kube::kPods, spec.ns, *manifest).status();
 }
 
-int run(const Flags& flags, bool pods) {
+int run(const Flags& flags, What what) {
   const SystemClock clock;
   const Logger log = Logger::to_stderr("cluster_load", LogLevel::kWarning);
   const auto access = kube::find_access(
@@ -75,7 +97,7 @@ int run(const Flags& flags, bool pods) {
     return 1;
   }
   kube::ApiClient api(**transport, clock, 1, {});
-  const int count = flags.jobs * (pods ? flags.pods : 1);
+  const int count = flags.jobs * (what == What::kJobs ? 1 : flags.pods);
   std::atomic<int> next = 0;
   Guarded<absl::Status> failed;
   const TimePoint begun = clock.now();
@@ -84,7 +106,7 @@ int run(const Flags& flags, bool pods) {
     for (int i = 0; i < flags.threads; ++i) {
       threads.emplace_back([&] {
         for (int number = next++; number < count; number = next++) {
-          const absl::Status status = create(api, flags, pods, number);
+          const absl::Status status = create(api, flags, what, number);
           if (!status.ok()) failed.lock()->Update(status);
         }
       });
@@ -103,15 +125,18 @@ int run(const Flags& flags, bool pods) {
 }  // namespace paceline::benchmarks
 
 int main(int argc, char** argv) {
-  CLI::App app("Creates TrainingJobs, or bare pods, as fast as the API server takes them.");
+  using paceline::benchmarks::What;
+  CLI::App app("Creates TrainingJobs, or their pods and Services, as fast as the API server takes them.");
   paceline::benchmarks::Flags flags;
-  std::string what;
-  app.add_option("what", what)->required()->check(CLI::IsMember({"jobs", "pods"}));
+  What what = What::kJobs;
+  const std::map<std::string, What> kinds = {
+      {"jobs", What::kJobs}, {"pods", What::kPods}, {"children", What::kChildren}};
+  app.add_option("what", what)->required()->transform(CLI::CheckedTransformer(kinds));
   app.add_option("--kubeconfig", flags.kubeconfig)->required();
-  app.add_option("--namespace", flags.ns)->required();
+  app.add_option("--namespaces", flags.namespaces)->delimiter(',')->required();
   app.add_option("--jobs", flags.jobs)->required()->check(CLI::PositiveNumber);
   app.add_option("--pods", flags.pods)->required()->check(CLI::PositiveNumber);
   app.add_option("--threads", flags.threads)->check(CLI::Range(1, 100));
   CLI11_PARSE(app, argc, argv);
-  return paceline::benchmarks::run(flags, what == "pods");
+  return paceline::benchmarks::run(flags, what);
 }
