@@ -61,6 +61,7 @@ void Informer::list(const ReflectorCore::List& action, std::stop_token stop) {
     if (!absl::IsCancelled(page.status())) core_.list_failed(page.status());
     return;
   }
+  if (action.continue_token.empty()) sink_.begin(round_, page->resource_version);
   ObjectSink::Keys changed;
   for (const Json& item : page->items) sink_.put(item, round_, changed);
   const bool complete = core_.page_read(page->resource_version, page->continue_token);

@@ -5,6 +5,11 @@
 //
 // T is a value with ==, and with the members `key`, `job_key`, `resource_version`.
 //
+// What we wrote ourselves is offered before the watch brings it, and is the newest that is known then:
+// nothing older takes its place, neither from a watch nor from a list that was begun before the write. Only a
+// list whose version is older than what was seen before, of a server that was restored from a back-up, is
+// right in all things.
+//
 // Bound: kMaxObjects; more are left out, and full() says so.
 
 #include <cstddef>
@@ -33,6 +38,8 @@ class ObjectSink {
  public:
   using Keys = std::vector<std::string>;
   virtual ~ObjectSink() = default;
+  // A list of this version begins: what is put in this round is of it, or of the watch that follows.
+  virtual void begin(std::uint64_t round, std::string_view resource_version) = 0;
   virtual void put(const Json& object, std::uint64_t round, Keys& changed) = 0;
   virtual void remove(const Json& object, Keys& changed) = 0;
   // Removes what was put in no round since `round`: the list of that version is complete.
@@ -82,10 +89,20 @@ class ObjectStore final : public ObjectSink {
     if (!value) return;
     auto state = state_.lock();
     if (!is_older(state->version, value->resource_version)) return;
+    const auto found = state->objects.find(value->key);
+    if (found != state->objects.end() &&
+        is_older(value->resource_version, found->second.value->resource_version))
+      return;
     const std::uint64_t round = state->round;
-    state->insert(*std::move(value), round, nullptr);
+    state->insert(*std::move(value), round, /*offered=*/true, nullptr);
   }
 
+  void begin(std::uint64_t round, std::string_view resource_version) override {
+    auto state = state_.lock();
+    state->round = round;
+    state->restored = is_older(resource_version, state->version);
+    state->version = resource_version;
+  }
   void put(const Json& object, std::uint64_t round, Keys& changed) override {
     std::optional<T> value = decode_(object);
     if (!value) return;
@@ -94,7 +111,12 @@ class ObjectStore final : public ObjectSink {
     if (state->version.empty() || is_older(state->version, value->resource_version)) {
       state->version = value->resource_version;
     }
-    state->insert(*std::move(value), round, &changed);
+    if (const auto found = state->objects.find(value->key);
+        found != state->objects.end() && state->is_behind(value->resource_version, found->second)) {
+      found->second.round = round;
+      return;
+    }
+    state->insert(*std::move(value), round, /*offered=*/false, &changed);
   }
   void remove(const Json& object, Keys& changed) override {
     const std::optional<T> value = decode_(object);
@@ -102,7 +124,9 @@ class ObjectStore final : public ObjectSink {
     auto state = state_.lock();
     if (is_older(state->version, value->resource_version)) state->version = value->resource_version;
     const auto found = state->objects.find(value->key);
-    if (found != state->objects.end()) state->erase(found, changed);
+    if (found == state->objects.end()) return;
+    if (state->is_behind(value->resource_version, found->second)) return;  // of an earlier one of that name
+    state->erase(found, changed);
   }
   void sweep(std::uint64_t round, std::string_view resource_version, Keys& changed) override {
     auto state = state_.lock();
@@ -110,14 +134,17 @@ class ObjectStore final : public ObjectSink {
     state->round = round;
     for (auto each = state->objects.begin(); each != state->objects.end();) {
       const auto here = each++;
-      if (here->second.round != round) state->erase(here, changed);
+      const bool listed = here->second.round == round;
+      if (!listed && !state->is_behind(resource_version, here->second)) state->erase(here, changed);
     }
+    state->restored = false;
   }
 
  private:
   struct Entry {
     Value value;
     std::uint64_t round = 0;
+    bool offered = false;  // ours, and not yet brought by the watch or a list
   };
   struct State {
     using Objects = std::unordered_map<std::string, Entry>;
@@ -126,13 +153,19 @@ class ObjectStore final : public ObjectSink {
     std::string version;  // the newest that the watch or a list brought
     std::uint64_t round = 0;
     bool full = false;
+    bool restored = false;  // while a list comes whose version is older than what was seen before
 
-    void insert(T value, std::uint64_t round, Keys* changed) {
+    // Whether this version is of a time before a write of ours.
+    bool is_behind(std::string_view resource_version, const Entry& entry) const {
+      return entry.offered && !restored && is_older(resource_version, entry.value->resource_version);
+    }
+    void insert(T value, std::uint64_t round, bool offered, Keys* changed) {
       const auto found = objects.find(value.key);
       if (found != objects.end()) {
         // By value: a server that was restored may give one version to two states.
         if (*found->second.value == value) {
           found->second.round = round;
+          found->second.offered = found->second.offered && offered;
           return;
         }
         if (found->second.value->job_key != value.job_key) leave(found, changed);
@@ -143,8 +176,8 @@ class ObjectStore final : public ObjectSink {
       if (changed != nullptr) changed->push_back(value.job_key);
       const std::string job_key = value.job_key;
       std::string key = value.key;
-      auto entry =
-          objects.insert_or_assign(std::move(key), Entry{std::make_shared<const T>(std::move(value)), round});
+      auto entry = objects.insert_or_assign(
+          std::move(key), Entry{std::make_shared<const T>(std::move(value)), round, offered});
       jobs[job_key].insert(entry.first->first);
     }
     void leave(typename Objects::iterator entry, Keys* changed) {

@@ -115,6 +115,62 @@ TEST_F(ObjectStoreTest, WhatIsGoneAlreadyIsNotBroughtBackByAnOffer) {
   EXPECT_EQ(store_.size(), 0u);
 }
 
+TEST_F(ObjectStoreTest, AListThatBeganBeforeOurWriteDoesNotUndoIt) {
+  store_.put(thing("a", "j", "5"), 1, changed_);
+  store_.sweep(1, "10", changed_);
+  store_.begin(2, "12");  // its pages come slowly
+  store_.offer(thing("a", "j", "13"));
+  store_.offer(thing("made", "j", "14"));
+  take();
+  store_.put(thing("a", "j", "5"), 2, changed_);
+  store_.sweep(2, "12", changed_);
+  EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 13", "n/made 14"));
+  EXPECT_THAT(take(), IsEmpty());
+  store_.put(thing("a", "j", "13"), 2, changed_);  // the watch from there on
+  store_.put(thing("made", "j", "14"), 2, changed_);
+  store_.put(thing("a", "j", "15"), 2, changed_);
+  store_.remove(thing("made", "j", "16"), changed_);
+  EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 15"));
+}
+
+TEST_F(ObjectStoreTest, WhatTheListHasNotAlthoughItIsNewerIsGone) {
+  store_.sweep(1, "10", changed_);
+  store_.offer(thing("a", "j", "11"));
+  store_.begin(2, "20");
+  store_.offer(thing("b", "j", "12"));  // made and gone before the list
+  store_.sweep(2, "20", changed_);
+  EXPECT_EQ(store_.size(), 0u);
+  EXPECT_THAT(take(), ElementsAre("n/j"));
+}
+
+TEST_F(ObjectStoreTest, EventsFromBeforeOurWriteDoNotUndoIt) {
+  store_.put(thing("a", "j", "1"), 1, changed_);
+  store_.sweep(1, "1", changed_);
+  store_.offer(thing("a", "j", "5"));
+  take();
+  store_.put(thing("a", "j", "3"), 1, changed_);
+  EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 5"));
+  EXPECT_THAT(take(), IsEmpty());
+  store_.remove(thing("a", "j", "4", "the one before"), changed_);
+  EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 5")) << "made again under its name";
+  store_.put(thing("a", "j", "5"), 1, changed_);
+  store_.put(thing("a", "j", "4"), 1, changed_);
+  EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 4")) << "what the watch brought last is right";
+}
+
+TEST_F(ObjectStoreTest, ARestoredServersListIsRight) {
+  store_.put(thing("a", "j", "100"), 1, changed_);
+  store_.sweep(1, "100", changed_);
+  store_.offer(thing("a", "j", "101"));
+  store_.offer(thing("b", "j", "102"));
+  store_.begin(2, "50");
+  store_.put(thing("a", "j", "40"), 2, changed_);
+  store_.sweep(2, "50", changed_);
+  EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 40"));
+  store_.offer(thing("c", "j", "51"));
+  EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 40", "n/c 51"));
+}
+
 TEST_F(ObjectStoreTest, WhatIsNoObjectIsLeftOut) {
   store_.put(Json::object(), 1, changed_);
   store_.put(Json(7), 1, changed_);
