@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "controller/bin/counting_transport.h"
 #include "controller/cluster/kube/api_client.h"
+#include "controller/cluster/kube/curl_transport.h"
 #include "controller/cluster/kube/kube_cluster.h"
 #include "controller/cluster/kube/kube_job_store.h"
 #include "controller/cluster/kube/manifest.h"
@@ -30,6 +31,8 @@ constexpr Duration kStatusInterval = std::chrono::seconds(10);  // of progress a
 constexpr Duration kPendingLook = std::chrono::seconds(4);      // why pods do not start, only events may tell
 constexpr int kCreateThreads = 32;
 constexpr double kRetriesPerSecond = 50;
+// A peer that is gone without a word is noticed, and the lease renewed on another connection, in time.
+static_assert(2 * kube::kUnacknowledgedLimit <= lease::ElectionConfig().renew_deadline);
 constexpr api::Phase kLastPhase = api::Phase::kSuspended;
 
 // What differs from a run on one machine.
@@ -52,6 +55,9 @@ class ControllerImpl final : public Controller {
         log_(std::move(log)),
         transport_(transport, metrics_),
         api_(transport_, clock, options_.seed, stop_.get_token()),
+        // One that hangs leaves time for another.
+        lease_api_(transport_, clock, options_.seed + 4, stop_.get_token(), kube::real_pause,
+                   std::chrono::seconds(options_.config.leader_election.renew_deadline_seconds) / 2),
         queue_(clock, {.per_second = kRetriesPerSecond}, &metrics_),
         cluster_(api_, clock, log_,
                  {.ns = options_.config.ns,
@@ -61,7 +67,7 @@ class ControllerImpl final : public Controller {
         jobs_(api_, clock, log_, [this](const std::string& key) { queue_.add(key); },
               {.ns = options_.config.ns, .seed = options_.seed + 2}),
         lease_(
-            api_,
+            lease_api_,
             options_.config.leader_election.ns.empty() ? options_.own_ns : options_.config.leader_election.ns,
             options_.config.leader_election.name) {}
 
@@ -144,6 +150,11 @@ class ControllerImpl final : public Controller {
     if (coordinators_ && who != options_.identity) coordinators_->redirect(address);
   }
 
+  void say_trouble(const std::string& why) {
+    log_.warning(str_cat("the lease can't be read or written: ", why, "; it is tried again"),
+                 {{"reason", "Lease"}});
+  }
+
   bool ready() const { return jobs_.synced() && cluster_.synced(); }
 
   void warm_up(const std::stop_token& stop) {
@@ -161,10 +172,11 @@ class ControllerImpl final : public Controller {
                               .renew_deadline = std::chrono::seconds(e.renew_deadline_seconds),
                               .retry_period = std::chrono::seconds(e.retry_period_seconds)},
         lease_, clock_, options_.seed + 3, kube::real_pause,
-        lease::ElectionCallbacks{.on_leading = [this] { begin(); },
-                                 .on_lost = [this](const std::string& reason) { lose(reason); },
-                                 .on_holder = [this](const std::string& who,
-                                                     const std::string& address) { follow(who, address); }});
+        lease::ElectionCallbacks{
+            .on_leading = [this] { begin(); },
+            .on_lost = [this](const std::string& reason) { lose(reason); },
+            .on_holder = [this](const std::string& who, const std::string& address) { follow(who, address); },
+            .on_trouble = [this](const std::string& why) { say_trouble(why); }});
     elector_->start();
   }
 
@@ -214,7 +226,7 @@ class ControllerImpl final : public Controller {
   std::stop_source stop_;
   web::ControllerMetrics metrics_;
   CountingTransport transport_;
-  kube::ApiClient api_;
+  kube::ApiClient api_, lease_api_;
   queue::WorkQueue queue_;
   kube::KubeCluster cluster_;
   kube::KubeJobStore jobs_;

@@ -2,6 +2,7 @@
 
 // A Transport that counts what goes over another one. Thread-safe.
 
+#include "controller/cluster/kube/api_error.h"
 #include "controller/cluster/kube/transport.h"
 #include "controller/web/controller_metrics.h"
 
@@ -25,9 +26,7 @@ class CountingTransport final : public kube::Transport {
  private:
   absl::StatusOr<kube::Response> count(const kube::Request& request,
                                        absl::StatusOr<kube::Response> response) {
-    constexpr const char* kMethods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
-    metrics_.requested(kMethods[static_cast<std::size_t>(request.method)],
-                       response.ok() ? response->status : 0);
+    metrics_.requested(kube::method_name(request.method), response.ok() ? response->status : 0);
     return response;
   }
 

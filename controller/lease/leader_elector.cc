@@ -66,9 +66,14 @@ void LeaderElector::run(const std::stop_token& stop) {
 
 void LeaderElector::after(absl::Status status) {
   if (status.ok()) return tell();
-  auto shared = shared_.lock();
-  if (absl::IsAborted(status) || absl::IsAlreadyExists(status)) return shared->core.on_conflict();
-  shared->core.on_error(std::string(status.message()));
+  std::string why(status.message());
+  {
+    auto shared = shared_.lock();
+    if (absl::IsAborted(status) || absl::IsAlreadyExists(status)) return shared->core.on_conflict();
+    shared->core.on_error(why);
+    if (shared->over || std::exchange(shared->told_trouble, why) == why) return;
+  }
+  if (callbacks_.on_trouble) callbacks_.on_trouble(why);
 }
 
 void LeaderElector::tell() {
@@ -77,6 +82,7 @@ void LeaderElector::tell() {
   {
     auto shared = shared_.lock();
     if (shared->over) return;
+    shared->told_trouble.clear();
     begins = shared->core.leads(clock_.now()) && !std::exchange(shared->leading, true);
     if (shared->core.holder() != shared->told_holder) {
       shared->told_holder = shared->core.holder();

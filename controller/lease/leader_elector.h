@@ -5,7 +5,8 @@
 //
 // Thread-safe. Callbacks come from its threads, without locks: on_leading() at most once, then on_lost() at
 // most once; the program is expected to end then, at once: what it began as the leader can't be taken back.
-// on_holder() tells of every other holder, for the log.
+// For the log: on_holder() tells of every other holder, on_trouble() why the lease can't be read or written,
+// once for each reason until a try works again.
 
 #include <condition_variable>
 #include <cstdint>
@@ -27,6 +28,7 @@ struct ElectionCallbacks {
   std::function<void()> on_leading;
   std::function<void(const std::string& reason)> on_lost;
   std::function<void(const std::string& identity, const std::string& address)> on_holder;
+  std::function<void(const std::string& why)> on_trouble;
 };
 
 class LeaderElector {
@@ -52,7 +54,7 @@ class LeaderElector {
   struct Shared {
     ElectionCore core;
     bool leading = false, over = false;
-    std::string told_holder;
+    std::string told_holder, told_trouble;
     explicit Shared(ElectionConfig config) : core(std::move(config)) {}
   };
   void run(const std::stop_token& stop);

@@ -39,11 +39,12 @@ bool is_success(const Response& response) {
 }  // namespace
 
 ApiClient::ApiClient(Transport& transport, const Clock& clock, std::uint64_t seed, std::stop_token stop,
-                     Pause pause)
+                     Pause pause, Duration call_limit)
     : transport_(transport),
       clock_(clock),
       stop_(std::move(stop)),
       pause_(std::move(pause)),
+      call_limit_(call_limit),
       rng_(seed, 0x6b756265u) {}
 
 Duration ApiClient::jittered(Duration wait) {
@@ -51,12 +52,12 @@ Duration ApiClient::jittered(Duration wait) {
   return wait + Duration(static_cast<std::int64_t>(static_cast<double>(wait.count()) * 0.5 * part));
 }
 
-absl::StatusOr<Response> ApiClient::send(const Request& request, const Exchange& exchange,
-                                         std::stop_token stop) {
-  const Deadline deadline = Deadline::after(clock_.now(), kCallLimit);
+absl::StatusOr<Response> ApiClient::send(Request request, const Exchange& exchange, std::stop_token stop) {
+  const Deadline deadline = Deadline::after(clock_.now(), call_limit_);
   Duration wait = kFirstWait;
   for (int attempt = 1;; ++attempt) {
     if (stop.stop_requested()) return absl::CancelledError(str_cat(describe(request), ": stopped"));
+    request.timeout = std::min(request.timeout, deadline.remaining(clock_.now()));
     absl::StatusOr<Response> response = exchange(request);
     if (!response.ok()) return with_context(response.status(), describe(request));
     if (is_success(*response)) return response;
@@ -71,12 +72,12 @@ absl::StatusOr<Response> ApiClient::send(const Request& request, const Exchange&
 
 absl::StatusOr<Json> ApiClient::send_json(Request request) {
   const auto call = [this](const Request& each) { return transport_.call(each); };
-  PL_ASSIGN_OR_RETURN(const Response response, send(request, call, stop_));
+  const std::string what = describe(request);
+  PL_ASSIGN_OR_RETURN(const Response response, send(std::move(request), call, stop_));
   absl::StatusOr<Json> json = parse_json(response.body);
-  if (!json.ok()) return with_context(json.status(), describe(request));
+  if (!json.ok()) return with_context(json.status(), what);
   if (!json->is_object()) {
-    return absl::DataLossError(
-        str_cat(describe(request), ": no object, but \"", harmless(response.body, 80), "\""));
+    return absl::DataLossError(str_cat(what, ": no object, but \"", harmless(response.body, 80), "\""));
   }
   return json;
 }

@@ -4,8 +4,9 @@
 // instead of JSON is DATA_LOSS; both name the request.
 //
 // A request that the server refuses for its load (429, or 5xx with Retry-After) is repeated when it says,
-// with jitter, at most kMaxTries times and while that fits into kCallLimit; then it is the caller's error,
-// with retry_after() of api_error.h. Nothing else is repeated, and nothing is held back unasked.
+// with jitter, at most kMaxTries times and while that fits into the call's limit; then it is the caller's
+// error, with retry_after() of api_error.h. Nothing else is repeated, and nothing is held back unasked. The
+// limit is of all tries together; of a page of a list, whose bytes may take their time, silence.
 //
 // Thread-safe: any number of calls at once. Every wait ends with CANCELLED when `stop` is requested.
 
@@ -70,7 +71,7 @@ class ApiClient {
  public:
   // The references must outlive it.
   ApiClient(Transport& transport, const Clock& clock, std::uint64_t seed, std::stop_token stop = {},
-            Pause pause = real_pause);
+            Pause pause = real_pause, Duration call_limit = kCallLimit);
 
   absl::StatusOr<Json> get(const Resource& resource, std::string_view ns, std::string_view name);
   absl::StatusOr<Json> create(const Resource& resource, std::string_view ns, const Json& object);
@@ -106,7 +107,7 @@ class ApiClient {
 
  private:
   using Exchange = std::function<absl::StatusOr<Response>(const Request&)>;
-  absl::StatusOr<Response> send(const Request& request, const Exchange& exchange, std::stop_token stop);
+  absl::StatusOr<Response> send(Request request, const Exchange& exchange, std::stop_token stop);
   absl::StatusOr<Json> send_json(Request request);
   Duration jittered(Duration wait);
 
@@ -114,6 +115,7 @@ class ApiClient {
   const Clock& clock_;
   const std::stop_token stop_;
   const Pause pause_;
+  const Duration call_limit_;
   Guarded<Rng> rng_;
 };
 

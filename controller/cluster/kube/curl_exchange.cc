@@ -10,31 +10,14 @@
 #include <utility>
 
 #include "base/status.h"
+#include "controller/cluster/kube/api_error.h"
 #include "controller/cluster/kube/curl_transport.h"
 
 namespace paceline::kube {
 
 namespace {
 
-// A peer that vanished (no FIN, no RST) is noticed after this much silence to what was sent, or to probes.
-constexpr int kUnacknowledgedMs = 20'000;
 constexpr long kKeepAliveIdleSeconds = 15, kKeepAliveIntervalSeconds = 5;
-
-const char* method_name(Method method) {
-  switch (method) {
-    case Method::kGet:
-      return "GET";
-    case Method::kPost:
-      return "POST";
-    case Method::kPut:
-      return "PUT";
-    case Method::kPatch:
-      return "PATCH";
-    case Method::kDelete:
-      return "DELETE";
-  }
-  return "GET";
-}
 
 bool has_control(std::string_view text) {
   return std::any_of(text.begin(), text.end(),
@@ -245,7 +228,8 @@ void CurlExchange::tls_options() {
 }
 
 int CurlExchange::on_socket(void*, curl_socket_t fd, curlsocktype) {
-  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof(kUnacknowledgedMs));
+  constexpr int kLimitMs = kUnacknowledgedLimit / std::chrono::milliseconds(1);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kLimitMs, sizeof(kLimitMs));
   return CURL_SOCKOPT_OK;
 }
 

@@ -9,7 +9,7 @@
 // credentials, after a 401.
 //
 // Bounds: kMaxCallsInFlight (others wait, within their deadlines), kMaxHeaderBytes per answer, the request's
-// max_response_bytes, kConnectTimeout.
+// max_response_bytes, kConnectTimeout, kUnacknowledgedLimit.
 
 #include <cstddef>
 #include <memory>
@@ -27,6 +27,9 @@ namespace paceline::kube {
 inline constexpr int kMaxCallsInFlight = 100;  // the API server's own limit of streams per connection
 inline constexpr std::size_t kMaxHeaderBytes = 256u << 10;
 inline constexpr Duration kConnectTimeout = std::chrono::seconds(10);  // name, TCP and TLS together
+// A peer that vanished (no FIN, no RST) is noticed after this much silence to what was sent, or to probes;
+// all calls of that connection fail then, and the next ones have another.
+inline constexpr Duration kUnacknowledgedLimit = std::chrono::seconds(5);
 
 // INVALID_ARGUMENT: the endpoint's addresses can't be right. Nothing is sent yet. Calls and streams
 // must have returned before the transport is destroyed.

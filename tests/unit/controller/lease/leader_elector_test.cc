@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/fake_clock.h"
@@ -47,7 +49,7 @@ class LeaderElectorTest : public ::testing::Test {
   struct Heard {
     bool leading = false;
     std::string lost;
-    std::vector<std::string> holders;
+    std::vector<std::string> holders, troubles;
   };
   // Waits are over at once, and the clock has moved on by them.
   LeaderElector::Pause pause() {
@@ -60,7 +62,8 @@ class LeaderElectorTest : public ::testing::Test {
     return {.on_leading = [this] { heard_.lock()->leading = true; },
             .on_lost = [this](const std::string& reason) { heard_.lock()->lost = reason; },
             .on_holder = [this](const std::string& who,
-                                const std::string& /*address*/) { heard_.lock()->holders.push_back(who); }};
+                                const std::string& /*address*/) { heard_.lock()->holders.push_back(who); },
+            .on_trouble = [this](const std::string& why) { heard_.lock()->troubles.push_back(why); }};
   }
   template <typename Condition>
   bool wait_for(Condition condition) {
@@ -103,6 +106,34 @@ TEST_F(LeaderElectorTest, FailingRenewalsAreALoss) {
   lease_.state_.lock()->error = absl::UnavailableError("the server is on fire");
   ASSERT_TRUE(wait_for([](const Heard& h) { return !h.lost.empty(); }));
   EXPECT_FALSE(elector.leads());
+}
+
+TEST_F(LeaderElectorTest, WhyThereIsNoLeaderIsSaidOnceForEachReason) {
+  const auto fail = [this](const char* why) { lease_.state_.lock()->error = absl::UnavailableError(why); };
+  const auto hears = [this](std::size_t count) {
+    return wait_for([count](const Heard& h) { return h.troubles.size() >= count; });
+  };
+  fail("leases is forbidden");
+  std::atomic<int> tries{0};
+  const LeaderElector::Pause counting = [&](Duration time, const std::stop_token& stop) {
+    ++tries;
+    return pause()(time, stop);
+  };
+  LeaderElector elector({.identity = "me"}, lease_, clock_, 1, counting, callbacks());
+  elector.start();
+  ASSERT_TRUE(hears(1));
+  while (tries < 5) std::this_thread::yield();
+  EXPECT_EQ(heard_.lock()->troubles.size(), 1u) << "not with every try";
+  fail("no connection");
+  ASSERT_TRUE(hears(2));
+  fail("leases is forbidden");
+  ASSERT_TRUE(hears(3));
+  lease_.state_.lock()->error = absl::OkStatus();
+  ASSERT_TRUE(wait_for([](const Heard& h) { return h.leading; }));
+  fail("leases is forbidden");
+  ASSERT_TRUE(hears(4)) << "it had been well in between";
+  EXPECT_THAT(heard_.lock()->troubles, ::testing::ElementsAre("leases is forbidden", "no connection",
+                                                              "leases is forbidden", "leases is forbidden"));
 }
 
 TEST_F(LeaderElectorTest, ARenewalThatHangsIsALoss) {

@@ -127,6 +127,26 @@ TEST_F(ApiClientTest, ALongRetryAfterIsTheCallersToWait) {
   EXPECT_TRUE(pauses_.empty());
 }
 
+TEST_F(ApiClientTest, AllTriesTogetherKeepTheLimit) {
+  ApiClient hurried(
+      script_, clock_, 1, {},
+      [this](Duration time, std::stop_token) {
+        clock_.advance(time);
+        return true;
+      },
+      5s);
+  answer(429, "", 2s);
+  answer(200, "{}");
+  ASSERT_TRUE(hurried.get(kPods, "n", "a").ok());
+  ASSERT_EQ(script_.requests.size(), 2u);
+  EXPECT_EQ(script_.requests[0].timeout, 5s);
+  EXPECT_LE(script_.requests[1].timeout, 3s) << "the pause was a part of it";
+  ASSERT_TRUE(hurried.create(kPods, "n", Json::object()).ok());
+  EXPECT_EQ(script_.requests.back().timeout, 5s);
+  ASSERT_TRUE(api_.get(kPods, "n", "a").ok());
+  EXPECT_EQ(script_.requests.back().timeout, kCallLimit);
+}
+
 TEST_F(ApiClientTest, OtherErrorsAreNotRepeated) {
   for (const int status : {400, 401, 403, 404, 409, 410, 422, 500, 503}) {
     script_.answers.clear();
