@@ -65,6 +65,7 @@ struct Event {
   std::string ns, job;
   bool warning = false;
   std::string reason, message;  // CamelCase; a sentence
+  std::string job_uid;          // another job of the same name is another one
   bool operator==(const Event&) const = default;
 };
 

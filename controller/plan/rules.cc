@@ -114,7 +114,8 @@ void end_job(const Observed& observed, api::Phase phase, const std::string& reas
 void record_event(const Observed& observed, bool warning, const std::string& reason,
                   const std::string& message, const std::string& why, Plan& plan) {
   RecordEvent record;
-  record.event = {observed.job.metadata.ns, observed.job.metadata.name, warning, reason, message};
+  record.event = {observed.job.metadata.ns, observed.job.metadata.name, warning, reason, message,
+                  observed.job_uid};
   record.reason = why;
   plan.actions.emplace_back(std::move(record));
 }

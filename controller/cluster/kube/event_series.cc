@@ -13,7 +13,8 @@ namespace {
 std::string key_of(const cluster::Event& event) {
   const char separator = '\n';
   std::string key = str_cat(event.ns, "/", event.job);
-  for (const std::string& part : {std::string(event.warning ? "W" : "N"), event.reason, event.message}) {
+  for (const std::string& part :
+       {std::string(event.warning ? "W" : "N"), event.job_uid, event.reason, event.message}) {
     key += separator;
     key += part;
   }

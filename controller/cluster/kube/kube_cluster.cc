@@ -194,16 +194,6 @@ absl::StatusOr<std::string> KubeCluster::ensure_secret(const Owner& owner, const
 
 // ---- events
 
-std::string KubeCluster::uid_of(const std::string& job_key) {
-  {
-    auto known = known_.lock();
-    const auto found = known->find(job_key);
-    if (found != known->end()) return found->second.uid;
-  }
-  const auto pods = pod_store_.of_job(job_key);
-  return pods.empty() ? "" : pods.back()->job_uid;
-}
-
 absl::Status KubeCluster::record_event(const cluster::Event& event) {
   const auto salt = static_cast<std::uint64_t>(clock_.wall_now().time_since_epoch().count());
   EventSeries::Action action = events_.lock()->take(event, clock_.now(), salt);
@@ -233,7 +223,7 @@ absl::Status KubeCluster::write_event(const cluster::Event& event, const std::st
                     {"kind", kTrainingJobs.kind},
                     {"namespace", event.ns},
                     {"name", event.job}};
-  if (const std::string uid = uid_of(key_of(event.ns, event.job)); !uid.empty()) regarding["uid"] = uid;
+  if (!event.job_uid.empty()) regarding["uid"] = event.job_uid;  // `kubectl describe` asks by it
   const Json object = {
       {"apiVersion", kEvents.api_version},
       {"kind", kEvents.kind},

@@ -77,7 +77,6 @@ class KubeCluster final : public cluster::Cluster {
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
   void ask_why_pending(const PendingNotes::Pods& pods);
   bool lacks_its_secret(const std::string& job_key);
-  std::string uid_of(const std::string& job_key);
   absl::Status write_event(const cluster::Event& event, const std::string& name);
 
   ApiClient& api_;

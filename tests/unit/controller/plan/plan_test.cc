@@ -191,6 +191,7 @@ TEST(PlanTest, AKilledPodFailsTheJobWhenNoVerdictComes) {
   EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(2)) << "the dead one stays for its log";
   ASSERT_THAT(actions_of<RecordEvent>(made), SizeIs(1));
   EXPECT_TRUE(actions_of<RecordEvent>(made)[0].event.warning);
+  EXPECT_EQ(actions_of<RecordEvent>(made)[0].event.job_uid, world.job_uid);
 }
 
 TEST(PlanTest, AVerdictWaitsForTheExitStatusOnlyBriefly) {

@@ -213,8 +213,7 @@ TEST_F(KubeClusterTest, ASecretWithoutATokenIsSaid) {
 }
 
 TEST_F(KubeClusterTest, EventsAreCountedInsteadOfRepeated) {
-  ASSERT_TRUE(cluster_->ensure_job(job()).ok());
-  const cluster::Event event{"n", "j", true, "PodNotCreated", "quota \x1b[2J"};
+  const cluster::Event event{"n", "j", true, "PodNotCreated", "quota \x1b[2J", "job-uid"};
   for (int i = 0; i < 20; ++i) {
     EXPECT_TRUE(cluster_->record_event(event).ok());
     clock_.advance(1s);
@@ -228,6 +227,16 @@ TEST_F(KubeClusterTest, EventsAreCountedInsteadOfRepeated) {
   EXPECT_EQ(text_at(events[0], {"reportingInstance"}), "controller-0");
   EXPECT_EQ(integer_at(events[0], {"series", "count"}), 11);
   EXPECT_EQ(server_.requests("PATCH"), 1);
+}
+
+TEST_F(KubeClusterTest, EventsAreAboutTheJobOfThisUid) {
+  ASSERT_TRUE(cluster_->ensure_job(job()).ok());  // of the first one of that name
+  for (const char* uid : {"job-uid", "another"}) {
+    EXPECT_TRUE(cluster_->record_event({"n", "j", false, "Suspended", "m", uid}).ok());
+  }
+  std::vector<std::string> uids;
+  for (const Json& event : server_.all("events")) uids.push_back(text_at(event, {"regarding", "uid"}));
+  EXPECT_THAT(uids, ::testing::UnorderedElementsAre("job-uid", "another"));
 }
 
 TEST_F(KubeClusterTest, AnEventThatTheServerForgotIsWrittenAgain) {
