@@ -36,7 +36,8 @@ absl::StatusOr<StoredJob> MemoryJobStore::get(const std::string& key) {
   return found->second;
 }
 
-absl::Status MemoryJobStore::write_status(const std::string& key, const api::Status& status) {
+absl::Status MemoryJobStore::write_status(const std::string& key, const api::Status& status,
+                                          const std::string& /*version*/) {
   auto jobs = jobs_.lock();
   const auto found = jobs->find(key);
   if (found == jobs->end()) return absl::NotFoundError(str_cat("job ", key, " does not exist"));

@@ -15,6 +15,7 @@ namespace paceline::reconcile {
 struct StoredJob {
   api::TrainingJob job;
   std::string uid;
+  std::string version;                        // what a write checks; empty where only one writes
   bool deleted = false;                       // asked to be deleted; its pods must go first
   SpecGeneration generation;                  // metadata.generation
   std::map<Role, std::string> pod_templates;  // JSON, as the user wrote them; Kubernetes only
@@ -26,7 +27,10 @@ class JobStore {
   // By key "namespace/name"; NOT_FOUND where there is none. At least as new as what write_status() of this
   // store wrote.
   virtual absl::StatusOr<StoredJob> get(const std::string& key) = 0;
-  virtual absl::Status write_status(const std::string& key, const api::Status& status) = 0;
+  // `version`: of the StoredJob that the status was worked out from. ABORTED where it has changed since: look
+  // at it again. Empty: whatever stands there now.
+  virtual absl::Status write_status(const std::string& key, const api::Status& status,
+                                    const std::string& version) = 0;
   // Asks for the job to be deleted; NOT_FOUND where there is none of this uid.
   virtual absl::Status remove(const std::string& key, const std::string& uid) = 0;
 };
@@ -38,7 +42,8 @@ class MemoryJobStore final : public JobStore {
   // Marks it as deleted; NOT_FOUND where there is none.
   absl::Status mark_deleted(const std::string& key);
   absl::StatusOr<StoredJob> get(const std::string& key) override;
-  absl::Status write_status(const std::string& key, const api::Status& status) override;
+  absl::Status write_status(const std::string& key, const api::Status& status,
+                            const std::string& version = {}) override;
   absl::Status remove(const std::string& key, const std::string& uid) override;
 
  private:

@@ -184,8 +184,12 @@ void Reconciler::work() {
       forget(*key);
       queue_.forget(*key);
     } else {
-      log_.warning(str_cat(plan.status().message(), "; it is tried again"),
-                   {{"job", *key}, {"reason", "ReconcileError"}});
+      const std::string said = str_cat(plan.status().message(), "; it is tried again");
+      if (absl::IsAborted(plan.status())) {  // a user edits the job at this moment: nothing to worry about
+        log_.debug(said, {{"job", *key}, {"reason", "Changed"}});
+      } else {
+        log_.warning(said, {{"job", *key}, {"reason", "ReconcileError"}});
+      }
       queue_.add_rate_limited(*key);
     }
     queue_.done(*key);
@@ -202,6 +206,7 @@ absl::StatusOr<plan::Plan> Reconciler::reconcile_once(const std::string& key) {
 
 absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob stored) {
   absl::Status not_ready;
+  const std::string version = stored.version;
   PL_ASSIGN_OR_RETURN(const plan::Observed observed, observe(key, std::move(stored), not_ready));
   plan::Plan plan = plan::plan(observed);
   if (!not_ready.ok()) std::erase_if(plan.actions, is_creation);
@@ -224,7 +229,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   const bool suspended = plan.status.phase == api::Phase::kSuspended;
   if (suspended && observed.job.status.phase != plan.status.phase) reports_.stop(key, "the job is suspended");
   PL_RETURN_IF_ERROR(execute(key, plan, refused));
-  const absl::Status written = write_status(key, observed.job.status, plan);
+  const absl::Status written = write_status(key, observed.job.status, version, plan);
   // Also where the store is out of order: who waits for the end must hear of it.
   if (plan.done) shared_.lock()->jobs[key].final_status = plan.status;
   shared_.lock()->jobs[key].phase = plan.status.phase;
@@ -357,7 +362,8 @@ absl::Status Reconciler::create_all(const std::string& key,
   return status;
 }
 
-absl::Status Reconciler::write_status(const std::string& key, const api::Status& before, plan::Plan& plan) {
+absl::Status Reconciler::write_status(const std::string& key, const api::Status& before,
+                                      const std::string& version, plan::Plan& plan) {
   if (plan.status == before) return absl::OkStatus();
   const TimePoint now = clock_.now();
   if (!plan.done && same_but_for_progress(before, plan.status)) {
@@ -369,7 +375,7 @@ absl::Status Reconciler::write_status(const std::string& key, const api::Status&
       return absl::OkStatus();
     }
   }
-  PL_RETURN_IF_ERROR(with_context(jobs_.write_status(key, plan.status), "writing the status"));
+  PL_RETURN_IF_ERROR(with_context(jobs_.write_status(key, plan.status, version), "writing the status"));
   shared_.lock()->jobs[key].progress_written = now;
   return absl::OkStatus();
 }

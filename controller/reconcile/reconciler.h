@@ -7,7 +7,7 @@
 // Woken by the cluster's watch, by notify(), and by a plan's requeue_after. A failed action is retried with
 // the queue's back-off; a pod that exists already, or that is gone already, counts as success. The status is
 // written last, only when it changed, and where nothing but progress changed, at most once per
-// kProgressInterval.
+// kProgressInterval; where the job has changed meanwhile it is not written, and the job looked at again.
 //
 // Thread-safe. The constructor's references must outlive it. It takes the cluster's watch for itself.
 
@@ -101,7 +101,8 @@ class Reconciler {
   // What is missing beside the pods comes back.
   void ensure(const std::string& key, const plan::Observed& observed);
   void forget(const std::string& key);
-  absl::Status write_status(const std::string& key, const api::Status& before, plan::Plan& plan);
+  absl::Status write_status(const std::string& key, const api::Status& before, const std::string& version,
+                            plan::Plan& plan);
 
   cluster::Cluster& cluster_;
   JobStore& jobs_;

@@ -1,6 +1,7 @@
 #include "controller/cluster/kube/kube_job_store.h"
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
 
 #include "base/status.h"
@@ -13,6 +14,7 @@ namespace paceline::kube {
 namespace {
 
 constexpr std::size_t kRememberedSpecs = 100'000;  // more are parsed again
+constexpr char kInvalidSpec[] = "InvalidSpec";
 
 // What the API server shows and scales by, and nobody reads back: "3/4", pods that run of those that the job
 // wants, and how many worker pods there are.
@@ -26,6 +28,17 @@ void add_counts(const api::TrainingJob& job, const api::Status& status, Json& js
     if (each.role == Role::kWorker) json["replicas"] = each.active;
   }
   json["ready"] = str_cat(ready, "/", wanted);
+}
+
+// What became of a job that was refused before its spec was edited is over: it is to be run after all.
+void forget_refusal(SpecGeneration generation, api::Status& status) {
+  const bool refused = status.phase == api::Phase::kFailed && status.reason == kInvalidSpec;
+  if (!refused || status.observed_generation == generation) return;
+  status.phase = api::Phase::kPending;
+  status.reason.clear();
+  status.message.clear();
+  status.completion_time.reset();
+  std::erase_if(status.conditions, [](const api::Condition& each) { return each.type == "Failed"; });
 }
 
 }  // namespace
@@ -100,7 +113,9 @@ absl::StatusOr<reconcile::StoredJob> KubeJobStore::get(const std::string& key) {
   stored.job = *job->spec->job;
   stored.job.metadata = job->metadata;
   stored.job.status = job->status;
+  forget_refusal(job->generation, stored.job.status);
   stored.uid = job->uid;
+  stored.version = job->resource_version;
   stored.deleted = job->deleted;
   stored.generation = job->generation;
   stored.pod_templates = job->spec->pod_templates;
@@ -116,7 +131,7 @@ absl::Status KubeJobStore::refuse(const SlimJob& job) {
   }
   api::Status status = job.status;
   status.phase = api::Phase::kFailed;
-  status.reason = "InvalidSpec";
+  status.reason = kInvalidSpec;
   status.message = job.spec->errors;
   status.observed_generation = job.generation;
   const WallTime now = clock_.wall_now();
@@ -128,41 +143,44 @@ absl::Status KubeJobStore::refuse(const SlimJob& job) {
     condition.last_transition = now;
   }
   status.conditions.push_back({"Failed", true, status.reason, status.message, now, job.generation});
-  return write(job, status);
+  return write(job, status, job.resource_version);
 }
 
-absl::Status KubeJobStore::write_status(const std::string& key, const api::Status& status) {
+absl::Status KubeJobStore::write_status(const std::string& key, const api::Status& status,
+                                        const std::string& version) {
   const auto job = store_.find(key);
   if (job == nullptr) return absl::NotFoundError(str_cat("job ", key, " does not exist"));
-  return write(*job, status);
+  return write(*job, status, version);
 }
 
-absl::Status KubeJobStore::write(const SlimJob& job, const api::Status& status) {
+absl::Status KubeJobStore::write(const SlimJob& job, const api::Status& status, const std::string& version) {
   Json json = status_to_json(status);
   if (json == status_to_json(job.status)) return absl::OkStatus();
   if (job.spec->job) add_counts(*job.spec->job, status, json);
   // A server that drops a field is not told of it for ever: what it has is what we wrote.
-  const std::string mark = str_cat(job.resource_version, " ", dump(json));
+  const std::size_t hash = std::hash<std::string>()(dump(json));
   {
     auto written = written_.lock();
     const auto found = written->find(job.uid);
-    if (found != written->end() && found->second == mark) return absl::OkStatus();
+    if (found != written->end() && found->second == Written{job.resource_version, hash})
+      return absl::OkStatus();
   }
-  const Json object = {
-      {"apiVersion", kTrainingJobs.api_version},
-      {"kind", kTrainingJobs.kind},
-      {"metadata", {{"name", job.metadata.name}, {"namespace", job.metadata.ns}, {"uid", job.uid}}},
-      {"status", json}};
+  Json metadata = {{"name", job.metadata.name}, {"namespace", job.metadata.ns}, {"uid", job.uid}};
+  if (!version.empty()) metadata["resourceVersion"] = version;
+  const Json object = {{"apiVersion", kTrainingJobs.api_version},
+                       {"kind", kTrainingJobs.kind},
+                       {"metadata", std::move(metadata)},
+                       {"status", json}};
   const absl::StatusOr<Json> applied =
       api_.apply(kTrainingJobs, job.metadata.ns, job.metadata.name, "status", object);
   if (absl::IsAborted(applied.status())) {
-    return absl::NotFoundError(str_cat("job ", job.key, " with uid ", job.uid, " does not exist"));
+    return absl::AbortedError(str_cat("job ", job.key, " has changed since it was read"));
   }
   PL_RETURN_IF_ERROR(applied.status());
   store_.offer(*applied);
   auto written = written_.lock();
   if (written->size() >= kRememberedSpecs) written->clear();
-  (*written)[job.uid] = str_cat(text_at(*applied, {"metadata", "resourceVersion"}), " ", dump(json));
+  (*written)[job.uid] = {text_at(*applied, {"metadata", "resourceVersion"}), hash};
   return absl::OkStatus();
 }
 

@@ -5,10 +5,12 @@
 // back at once.
 //
 // An object that the parser refuses gets phase Failed, reason InvalidSpec and the errors, and is NOT_FOUND to
-// get(): there is nothing to run, until somebody edits it. Its pods, if it had some, are left as they are.
+// get(): there is nothing to run, until somebody edits it; then it is Pending. Its pods, if it had some, are
+// left as they are.
 //
 // Thread-safe. get() is UNAVAILABLE until the first list is complete. write_status() writes to the very
-// object that was read: NOT_FOUND where another one of that name has taken its place.
+// version of the object that was read: ABORTED where it has changed since (by a user, or by a controller that
+// led before and whose last words came late), or where another one has taken its name.
 
 #include <cstdint>
 #include <map>
@@ -46,7 +48,8 @@ class KubeJobStore final : public reconcile::JobStore {
   std::vector<std::string> keys() { return store_.job_keys(); }
 
   absl::StatusOr<reconcile::StoredJob> get(const std::string& key) override;
-  absl::Status write_status(const std::string& key, const api::Status& status) override;
+  absl::Status write_status(const std::string& key, const api::Status& status,
+                            const std::string& version) override;
   // Its children go with it.
   absl::Status remove(const std::string& key, const std::string& uid) override;
 
@@ -73,13 +76,18 @@ class KubeJobStore final : public reconcile::JobStore {
   std::optional<SlimJob> decode(const Json& object);
   static std::shared_ptr<const Spec> read_spec(const Json& object, const api::Metadata& metadata);
   absl::Status refuse(const SlimJob& job);
-  absl::Status write(const SlimJob& job, const api::Status& status);
+  absl::Status write(const SlimJob& job, const api::Status& status, const std::string& version);
 
   ApiClient& api_;
   const Clock& clock_;
   Guarded<std::map<std::string, Cached>> specs_;  // by uid
-  Guarded<std::map<std::string, std::string>>
-      written_;  // by uid: resource version and status of the last write
+  // The last write: the version that came of it, and a hash of the status.
+  struct Written {
+    std::string resource_version;
+    std::size_t hash = 0;
+    bool operator==(const Written&) const = default;
+  };
+  Guarded<std::map<std::string, Written>> written_;  // by uid
   ObjectStore<SlimJob> store_;
   Informer informer_;  // last: it calls into the above
 };

@@ -6,8 +6,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+
 #include "base/guarded.h"
 #include "base/text.h"
+#include "controller/lease/election_core.h"
 #include "tests/support/fake_api_server.h"
 
 namespace paceline::controller {
@@ -35,8 +39,9 @@ class ControllerTest : public ::testing::Test {
  protected:
   ControllerTest() {
     server_.set_faults([this](const kube::Request& request) {
+      if (request.path.find("/leases") != std::string::npos)
+        longest_lease_call_ = std::max(longest_lease_call_.load(), request.timeout);
       ++*requests_.lock();  // wakes who waits: something happens
-      (void)request;
       return testing::FakeApiServer::Fault{};
     });
   }
@@ -73,6 +78,7 @@ class ControllerTest : public ::testing::Test {
   SystemClock clock_;
   testing::FakeApiServer server_;
   Guarded<std::uint64_t> requests_{std::uint64_t{0}};
+  std::atomic<Duration> longest_lease_call_{Duration::zero()};
 };
 
 TEST_F(ControllerTest, AJobGetsItsPods) {
@@ -92,6 +98,25 @@ TEST_F(ControllerTest, AJobGetsItsPods) {
   const auto lease = server_.find("leases", "paceline-system", "paceline-controller");
   ASSERT_TRUE(lease);
   EXPECT_EQ((*lease)["spec"]["holderIdentity"], "") << "given back";
+}
+
+TEST_F(ControllerTest, AJobThatWasRefusedRunsOnceItIsMended) {
+  const std::unique_ptr<Controller> controller = start("a");
+  kube::Json wrong = job("first");
+  wrong["spec"]["training"]["steps"] = 0;
+  server_.create("trainingjobs", "default", wrong);
+  const auto status = [&](const char* field) {
+    return kube::text_at(*server_.find("trainingjobs", "default", "first"), {"status", field});
+  };
+  ASSERT_TRUE(wait_for([&] { return status("reason") == "InvalidSpec"; }));
+  EXPECT_TRUE(pods().empty());
+  server_.change("trainingjobs", "default", "first", [](kube::Json& object) {
+    object["spec"]["training"]["steps"] = 10;
+    object["metadata"]["generation"] = 2;
+  });
+  ASSERT_TRUE(wait_for([&] { return pods().size() == 2; }));
+  ASSERT_TRUE(wait_for([&] { return status("phase") == "Starting"; }));
+  EXPECT_TRUE(controller->shut_down().ok());
 }
 
 TEST_F(ControllerTest, TheNextOneTakesOverWithoutMakingAnythingTwice) {
@@ -121,6 +146,14 @@ TEST_F(ControllerTest, AReplicaThatWaitsActsOnNothing) {
             "a")
       << "who does not hold it does not give it back";
   EXPECT_TRUE(leader->shut_down().ok());
+}
+
+TEST_F(ControllerTest, ACallForTheLeaseThatHangsLeavesTimeForAnother) {
+  const std::unique_ptr<Controller> controller = start("a");
+  ASSERT_TRUE(wait_for([&] { return controller->leads(); }));
+  EXPECT_GT(longest_lease_call_.load(), Duration::zero());
+  EXPECT_LE(longest_lease_call_.load(), lease::ElectionConfig().renew_deadline / 2);
+  EXPECT_TRUE(controller->shut_down().ok());
 }
 
 TEST_F(ControllerTest, APortThatIsTakenIsSaidAtOnce) {

@@ -51,10 +51,11 @@ class CountingStore final : public JobStore {
     return stored;
   }
   void edit(std::function<void(api::TrainingJob&)> edit) { edit_ = std::move(edit); }
-  absl::Status write_status(const std::string& key, const api::Status& status) override {
+  absl::Status write_status(const std::string& key, const api::Status& status,
+                            const std::string& version) override {
     ++*writes_.lock();
     PL_RETURN_IF_ERROR(*failure_.lock());
-    return store_.write_status(key, status);
+    return store_.write_status(key, status, version);
   }
   absl::Status remove(const std::string& key, const std::string& uid) override {
     return store_.remove(key, uid);

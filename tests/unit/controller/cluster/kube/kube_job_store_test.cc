@@ -54,6 +54,11 @@ class KubeJobStoreTest : public ::testing::Test {
     EXPECT_TRUE(job.ok()) << job.status();
     return job.ok() ? *std::move(job) : reconcile::StoredJob();
   }
+  // As one who has read the job just now.
+  absl::Status write(const api::Status& status) {
+    const auto job = store_->get(kKey);
+    return store_->write_status(kKey, status, job.ok() ? job->version : "");
+  }
   Json status() { return at(*server_.find("trainingjobs", "team", "digits"), {"status"}); }
   template <typename Condition>
   bool comes(Condition condition) {
@@ -106,20 +111,20 @@ TEST_F(KubeJobStoreTest, ChangesAndTheEndAreSeen) {
 TEST_F(KubeJobStoreTest, AStatusIsWrittenOnlyWhenItChanged) {
   start_with(good_job());
   api::Status status = get().job.status;
-  ASSERT_TRUE(store_->write_status(kKey, status).ok());
+  ASSERT_TRUE(write(status).ok());
   EXPECT_EQ(server_.requests("PATCH"), 0);
   status.phase = api::Phase::kRunning;
   status.reason = "MembersTrain";
   status.start_time = clock_.wall_now();
-  ASSERT_TRUE(store_->write_status(kKey, status).ok());
+  ASSERT_TRUE(write(status).ok());
   EXPECT_EQ(get().job.status, status) << "read back at once";
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(store_->write_status(kKey, status).ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(write(status).ok());
   EXPECT_EQ(server_.requests("PATCH"), 1);
   EXPECT_EQ(server_.requests("/status?fieldManager=paceline-controller&force=true"), 1);
   EXPECT_EQ(status_from_json(this->status()), status);
   EXPECT_EQ(this->status()["ready"], "0/4");
   status.replica_statuses = {{Role::kWorker, 3, 2, 0, 0}};
-  ASSERT_TRUE(store_->write_status(kKey, status).ok());
+  ASSERT_TRUE(write(status).ok());
   EXPECT_EQ(this->status()["ready"], "2/4");
   EXPECT_EQ(this->status()["replicas"], 3);
 }
@@ -132,7 +137,7 @@ TEST_F(KubeJobStoreTest, AnotherControllersStatusIsTheBeginning) {
   job["status"] = status_to_json(before);
   start_with(job);
   EXPECT_EQ(get().job.status, before);
-  ASSERT_TRUE(store_->write_status(kKey, before).ok());
+  ASSERT_TRUE(write(before).ok());
   EXPECT_EQ(server_.requests("PATCH"), 0);
 }
 
@@ -148,7 +153,7 @@ TEST_F(KubeJobStoreTest, WhatTheServerDropsIsNotWrittenForEver) {
     fault.answer = Response{200, object.dump(), {}, ""};
     return fault;
   });
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(store_->write_status(kKey, status).ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(write(status).ok());
   EXPECT_EQ(server_.requests("PATCH"), 1);
 }
 
@@ -164,12 +169,27 @@ TEST_F(KubeJobStoreTest, OnlyTheJobThatWasReadIsWrittenTo) {
   server_.end_watches(false);
   server_.erase("trainingjobs", "team", "digits");
   server_.create("trainingjobs", "team", good_job());
-  EXPECT_EQ(store_->write_status(kKey, status).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(write(status).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(store_->write_status(kKey, status, "").code(), absl::StatusCode::kAborted);
   EXPECT_TRUE(this->status().is_null());
   EXPECT_EQ(store_->remove(kKey, "uid-1").code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(server_.find("trainingjobs", "team", "digits"));
   EXPECT_TRUE(store_->remove(kKey, "uid-2").ok());
   EXPECT_FALSE(server_.find("trainingjobs", "team", "digits"));
+}
+
+TEST_F(KubeJobStoreTest, AStatusOfAnEarlierVersionIsNotWritten) {
+  start_with(good_job());
+  const reconcile::StoredJob read = get();
+  api::Status late;
+  late.restarts.attempt = 1;
+  late.message = "of a controller that led before";
+  api::Status now;
+  now.restarts.attempt = 2;
+  ASSERT_TRUE(write(now).ok());
+  EXPECT_EQ(store_->write_status(kKey, late, read.version).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(status_from_json(this->status()).restarts.attempt, 2) << "a counter that goes back";
+  EXPECT_TRUE(write(late).ok());
 }
 
 TEST_F(KubeJobStoreTest, WhatTheParserRefusesFailsWithItsErrors) {
@@ -204,6 +224,10 @@ TEST_F(KubeJobStoreTest, ARefusedJobThatIsMendedIsThereAgain) {
   });
   EXPECT_TRUE(comes([&] { return store_->get(kKey).ok(); }));
   EXPECT_EQ(get().job.spec.training->steps, 5);
+  EXPECT_EQ(get().job.status, api::Status{.observed_generation = {1}}) << "it begins after all";
+  ASSERT_TRUE(write(get().job.status).ok());
+  EXPECT_EQ(this->status()["phase"], "Pending");
+  EXPECT_FALSE(this->status().contains("conditions"));
 }
 
 TEST_F(KubeJobStoreTest, ObjectsOfAnyShapeAreSurvived) {
