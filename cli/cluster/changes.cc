@@ -10,7 +10,8 @@ namespace paceline::cli {
 
 namespace {
 
-constexpr Duration kWatchTime = std::chrono::minutes(5);  // then the server ends it, and it begins again
+constexpr Duration kWatchTime = std::chrono::minutes(5);     // then the server ends it, and it begins again
+constexpr Duration kLastingWatch = std::chrono::seconds(5);  // one without news that lasts so long went well
 constexpr Duration kFirstWait = std::chrono::seconds(1);
 constexpr Duration kLongestWait = std::chrono::seconds(30);
 
@@ -19,8 +20,15 @@ bool is_hopeless(const absl::Status& status) {
          absl::IsInvalidArgument(status);
 }
 
-// One watch, until it ends. `ended`: on_object did.
-absl::Status watch_once(Call& call, Changes& changes, bool& ended) {
+struct Watched {
+  absl::Status status;
+  bool news = false;   // something came
+  bool ended = false;  // on_object ended it
+};
+
+// One watch, until it ends.
+Watched watch_once(Call& call, Changes& changes) {
+  Watched watched;
   kube::WatchDecoder decoder;
   absl::Status broken;
   const auto on_event = [&](const kube::WatchEvent& event) {
@@ -28,20 +36,22 @@ absl::Status watch_once(Call& call, Changes& changes, bool& ended) {
       broken = kube::error_of(event.object);
       return false;
     }
+    watched.news = true;
     changes.resource_version = kube::text_at(event.object, {"metadata", "resourceVersion"});
     const bool shown =
         event.type == kube::WatchEventType::kAdded || event.type == kube::WatchEventType::kModified;
-    ended = shown && !changes.on_object(event.object);
-    return !ended;
+    watched.ended = shown && !changes.on_object(event.object);
+    return !watched.ended;
   };
   const auto on_bytes = [&](std::string_view bytes) {
     const absl::Status decoded = decoder.feed(bytes, on_event);
     if (broken.ok()) broken = decoded;
-    return broken.ok() && !ended;
+    return broken.ok() && !watched.ended;
   };
   const absl::Status status = call.client.api().watch(changes.scope, changes.resource_version, kWatchTime,
                                                       on_bytes, call.client.stop());
-  return broken.ok() ? status : broken;
+  watched.status = broken.ok() ? status : broken;
+  return watched;
 }
 
 }  // namespace
@@ -50,26 +60,29 @@ absl::Status follow_changes(Call& call, Changes changes) {
   Duration wait = kFirstWait;
   bool told = false;
   for (;;) {
-    bool ended = false;
-    absl::Status status = watch_once(call, changes, ended);
-    if (ended) return absl::OkStatus();
+    const TimePoint begun = call.clock.now();
+    const Watched watched = watch_once(call, changes);
+    if (watched.ended) return absl::OkStatus();
     if (call.client.stop().stop_requested()) return absl::CancelledError("stopped");
+    absl::Status status = watched.status;
     if (absl::IsOutOfRange(status)) {
       auto version = changes.relist();
       status = version.status();
       if (version.ok()) changes.resource_version = *std::move(version);
     }
-    if (status.ok()) {
+    if (watched.news || call.clock.now() - begun >= kLastingWatch) {
       wait = kFirstWait;
-      told = false;
-      continue;
+      if (status.ok()) told = false;
+      if (status.ok()) continue;
     }
     if (is_hopeless(status)) return call.client.plain(status, changes.asked);
-    if (!told)
+    // A watch that a server, or somebody between, ends at once and without news is asked for more and more
+    // seldom.
+    if (!told && !status.ok())
       call.err << call.program << ": " << call.client.plain(status, changes.asked).message()
                << "; it is tried again\n"
                << std::flush;
-    told = true;
+    told = told || !status.ok();
     if (!call.pause(wait, call.client.stop())) return absl::CancelledError("stopped");
     wait = std::min(2 * wait, kLongestWait);
   }

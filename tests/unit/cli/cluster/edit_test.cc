@@ -195,6 +195,15 @@ TEST_F(WatchTest, AVersionThatIsForgottenIsListedAnew) {
   EXPECT_THAT(script_.asked.at(1), HasSubstr("resourceVersion=1002"));
 }
 
+TEST_F(WatchTest, WatchesThatEndAtOnceAreAskedForMoreAndMoreSeldom) {
+  add_job(job_object("digits", "Starting"));
+  script_.streams = {{""}, {""}, {""}};
+  EXPECT_TRUE(absl::IsCancelled(get_jobs(watching_call_, {.watch = true})));
+  EXPECT_EQ(script_.asked.size(), 4u);
+  EXPECT_EQ(clock_.now(), TimePoint(7s));  // 1 s, 2 s, 4 s
+  EXPECT_EQ(err_.str(), "");
+}
+
 TEST_F(WatchTest, ALostRightEndsIt) {
   add_job(job_object("digits", "Starting"));
   script_.streams = {{.bytes = refusal(403, "Forbidden", "no").dump(), .status = 403}};
