@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "controller/api/document.h"
-#include "controller/api/fields.h"
+#include "controller/api/value_visitor.h"
 
 namespace paceline::api {
 
@@ -16,7 +16,7 @@ namespace {
 
 using Values = std::map<std::string, std::string>;
 
-class Flattener final : public FieldVisitor {
+class Flattener final : public ValueVisitor {
  public:
   Values take() { return std::move(values_); }
 
@@ -44,43 +44,16 @@ class Flattener final : public FieldVisitor {
     return true;
   }
   void constant(const Field&, std::string_view) override {}
-  void text(const Field& field, TextKind, std::string& value) override { note(field, quote_whole(value)); }
-  void flag(const Field& field, bool& value) override { note(field, value ? "true" : "false"); }
-  void bytes(const Field& field, IntegerRange, std::int64_t& value) override { note(field, str_cat(value)); }
-  void cores(const Field& field, double& value) override { note(field, format_number(value)); }
-  void integers(const Field& field, IntegerRange, CountRange, std::vector<std::int64_t>& value) override {
-    std::string text;
-    for (const std::int64_t item : value) text += str_cat(text.empty() ? "[" : ", ", item);
-    note(field, text + "]");
-  }
-  void texts(const Field& field, TextKind, CountRange, std::vector<std::string>& value) override {
-    std::string text;
-    for (const std::string& item : value) text += str_cat(text.empty() ? "[" : ", ", quote_whole(item));
-    note(field, text + "]");
-  }
-  void labels(const Field& field, bool, std::map<std::string, std::string>& value) override {
-    map(field, value);
-  }
-  void parameters(const Field& field, std::map<std::string, std::string>& value) override {
-    map(field, value);
-  }
-  void reserved(const char*, const char*) override {}
-  void ignored(const char*) override {}
 
  protected:
-  std::optional<std::int64_t> on_integer(const Field& field, IntegerRange,
-                                         std::optional<std::int64_t> value) override {
-    if (value) note(field, str_cat(*value));
-    return value;
+  void take(const Field& field, const std::string& value) override { note(field, value); }
+  void take_list(const Field& field, const std::vector<std::string>& items) override {
+    note(field, str_cat("[", joined(items), "]"));
   }
-  std::optional<double> on_number(const Field& field, NumberRange, std::optional<double> value) override {
-    if (value) note(field, format_number(*value));
-    return value;
+  void take_map(const Field& field, const std::vector<std::string>& pairs) override {
+    note(field, str_cat("{", joined(pairs), "}"));
   }
-  std::size_t on_choice(const Field& field, std::span<const Choice> choices, std::size_t value) override {
-    note(field, choices[value].name);
-    return value;
-  }
+  std::string quoted(std::string_view text) const override { return str_cat("\"", text, "\""); }
 
  private:
   void flatten(const Document& document, std::size_t index, const std::string& path) {
@@ -94,18 +67,16 @@ class Flattener final : public FieldVisitor {
     for (std::size_t i = 0; map && i < node.children.size(); i += 2)
       flatten(document, node.children[i + 1], str_cat(path, ".", document.nodes[node.children[i]].text));
   }
-  static std::string quote_whole(std::string_view text) { return str_cat("\"", text, "\""); }
+  static std::string joined(const std::vector<std::string>& items) {
+    std::string text;
+    for (const std::string& item : items) text += str_cat(text.empty() ? "" : ", ", item);
+    return text;
+  }
   std::string path_of(std::string_view name) const {
     return parents_.empty() ? std::string(name) : str_cat(parents_.back(), ".", name);
   }
   void note(const Field& field, std::string value) {
     if (field.applies) values_.insert_or_assign(path_of(field.name), std::move(value));
-  }
-  void map(const Field& field, const std::map<std::string, std::string>& value) {
-    std::string text;
-    for (const auto& [key, item] : value)
-      text += str_cat(text.empty() ? "{" : ", ", quote_whole(key), ": ", quote_whole(item));
-    note(field, text + "}");
   }
 
   Values values_;

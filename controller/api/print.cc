@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "controller/api/fields.h"
 #include "controller/api/source_text.h"
+#include "controller/api/value_visitor.h"
 
 namespace paceline::api {
 
@@ -26,7 +27,7 @@ std::string scalar(std::string_view text) {
 constexpr std::size_t kIndent = 2;
 constexpr std::size_t kMaxLineOfItems = 80;  // bytes
 
-class Printer final : public FieldVisitor {
+class Printer final : public ValueVisitor {
  public:
   std::string take() { return std::move(out_); }
 
@@ -54,44 +55,19 @@ class Printer final : public FieldVisitor {
   void text(const Field& field, TextKind, std::string& value) override {
     if (!value.empty()) line(field, scalar(value));
   }
-  void flag(const Field& field, bool& value) override { line(field, value ? "true" : "false"); }
-  void bytes(const Field& field, IntegerRange, std::int64_t& value) override { line(field, str_cat(value)); }
   void cores(const Field& field, double& value) override {
     line(field, str_cat("\"", format_number(value), "\""));
   }
-  void integers(const Field& field, IntegerRange, CountRange, std::vector<std::int64_t>& value) override {
-    std::vector<std::string> items;
-    for (const std::int64_t item : value) items.push_back(str_cat(item));
-    list(field, items);
-  }
-  void texts(const Field& field, TextKind, CountRange, std::vector<std::string>& value) override {
-    std::vector<std::string> items;
-    for (const std::string& item : value) items.push_back(scalar(item));
-    list(field, items);
-  }
-  void labels(const Field& field, bool, std::map<std::string, std::string>& value) override {
-    map(field, value);
-  }
-  void parameters(const Field& field, std::map<std::string, std::string>& value) override {
-    map(field, value);
-  }
-  void reserved(const char*, const char*) override {}
-  void ignored(const char*) override {}
 
  protected:
-  std::optional<std::int64_t> on_integer(const Field& field, IntegerRange,
-                                         std::optional<std::int64_t> value) override {
-    if (value) line(field, str_cat(*value));
-    return value;
+  void take(const Field& field, const std::string& value) override { line(field, value); }
+  void take_list(const Field& field, const std::vector<std::string>& values) override {
+    items(field, values, "- ", "[]");
   }
-  std::optional<double> on_number(const Field& field, NumberRange, std::optional<double> value) override {
-    if (value) line(field, format_number(*value));
-    return value;
+  void take_map(const Field& field, const std::vector<std::string>& pairs) override {
+    items(field, pairs, "", "{}");
   }
-  std::size_t on_choice(const Field& field, std::span<const Choice> choices, std::size_t value) override {
-    line(field, choices[value].name);
-    return value;
-  }
+  std::string quoted(std::string_view text) const override { return scalar(text); }
 
  private:
   struct Open {
@@ -127,12 +103,6 @@ class Printer final : public FieldVisitor {
     line(field, "");
     for (const std::string& item : items)
       out_ += str_cat(std::string(inner_indent() + kIndent, ' '), dash, item, "\n");
-  }
-  void list(const Field& field, const std::vector<std::string>& values) { items(field, values, "- ", "[]"); }
-  void map(const Field& field, const std::map<std::string, std::string>& values) {
-    std::vector<std::string> pairs;
-    for (const auto& [key, value] : values) pairs.push_back(str_cat(scalar(key), ": ", scalar(value)));
-    items(field, pairs, "", "{}");
   }
   std::size_t inner_indent() const { return open_.empty() ? 0 : open_.back().indent + kIndent; }
 

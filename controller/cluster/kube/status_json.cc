@@ -65,14 +65,81 @@ api::RestartCause cause_of(std::string_view name) {
   return api::RestartCause::kExited;
 }
 
+// ---- the plain fields of each part, named once for both ways
+
+template <typename Counts, typename Visit>
+void replica_fields(Counts& replicas, Visit&& visit) {
+  visit("active", replicas.active);
+  visit("ready", replicas.ready);
+  visit("succeeded", replicas.succeeded);
+  visit("failed", replicas.failed);
+}
+
+template <typename Restarts, typename Visit>
+void restart_fields(Restarts& restarts, Visit&& visit) {
+  visit("attempt", restarts.attempt);
+  visit("size", restarts.size);
+  visit("fullAttempt", restarts.full_attempt);
+  visit("inARow", restarts.in_a_row);
+  visit("total", restarts.total);
+  visit("notBefore", restarts.not_before);
+}
+
+template <typename Progress, typename Visit>
+void progress_fields(Progress& progress, Visit&& visit) {
+  visit("step", progress.step);
+  visit("totalSteps", progress.total_steps);
+  visit("epoch", progress.epoch);
+  visit("loss", progress.loss);
+  visit("testLoss", progress.test_loss);
+  visit("testAccuracy", progress.test_accuracy);
+  visit("samplesPerSecond", progress.samples_per_second);
+  visit("goodput", progress.goodput);
+  visit("etaSeconds", progress.eta_seconds);
+}
+
+template <typename Member, typename Visit>
+void member_fields(Member& member, Visit&& visit) {
+  visit("pod", member.pod);
+  visit("host", member.host);
+  visit("pid", member.pid);
+  visit("phase", member.phase);
+  visit("step", member.step);
+  visit("computeFraction", member.compute_fraction);
+  visit("waitFraction", member.wait_fraction);
+}
+
+template <typename Condition, typename Visit>
+void condition_fields(Condition& condition, Visit&& visit) {
+  visit("reason", condition.reason);
+  visit("message", condition.message);
+  visit("observedGeneration", condition.observed_generation.value);
+}
+
+template <typename Status, typename Visit>
+void status_fields(Status& status, Visit&& visit) {
+  visit("reason", status.reason);
+  visit("message", status.message);
+  visit("observedGeneration", status.observed_generation.value);
+  visit("lastCheckpoint", status.last_checkpoint);
+  visit("model", status.model);
+  visit("startTime", status.start_time);
+  visit("completionTime", status.completion_time);
+}
+
+auto putter(Json& json) {
+  return [&json](const char* key, const auto& value) { put(json, key, value); };
+}
+auto taker(const Json& json) {
+  return [&json](const char* key, auto& value) { take(json, key, value); };
+}
+
 // ---- the parts
 
 Json to_json(const api::Condition& condition) {
   Json json = {{"type", condition.type}, {"status", condition.status ? "True" : "False"}};
-  put(json, "reason", condition.reason);
-  put(json, "message", condition.message);
   put(json, "lastTransitionTime", std::optional(condition.last_transition));
-  put(json, "observedGeneration", condition.observed_generation.value);
+  condition_fields(condition, putter(json));
   return json;
 }
 
@@ -80,39 +147,26 @@ api::Condition condition_from(const Json& json) {
   api::Condition condition;
   take(json, "type", condition.type);
   condition.status = text_at(json, {"status"}) == "True";
-  take(json, "reason", condition.reason);
-  take(json, "message", condition.message);
   condition.last_transition = parse_time(text_at(json, {"lastTransitionTime"})).value_or(WallTime());
-  take(json, "observedGeneration", condition.observed_generation.value);
+  condition_fields(condition, taker(json));
   return condition;
 }
 
 Json to_json(const api::ReplicaStatus& replicas) {
   Json json = {{"role", role_name(replicas.role)}};
-  put(json, "active", replicas.active);
-  put(json, "ready", replicas.ready);
-  put(json, "succeeded", replicas.succeeded);
-  put(json, "failed", replicas.failed);
+  replica_fields(replicas, putter(json));
   return json;
 }
 
 api::ReplicaStatus replicas_from(const Json& json) {
-  api::ReplicaStatus replicas;
-  replicas.role = role_of(text_at(json, {"role"}));
-  take(json, "active", replicas.active);
-  take(json, "ready", replicas.ready);
-  take(json, "succeeded", replicas.succeeded);
-  take(json, "failed", replicas.failed);
+  api::ReplicaStatus replicas{.role = role_of(text_at(json, {"role"}))};
+  replica_fields(replicas, taker(json));
   return replicas;
 }
 
 Json to_json(const api::Restarts& restarts) {
   Json json = Json::object();
-  put(json, "attempt", restarts.attempt);
-  put(json, "size", restarts.size);
-  put(json, "fullAttempt", restarts.full_attempt);
-  put(json, "inARow", restarts.in_a_row);
-  put(json, "total", restarts.total);
+  restart_fields(restarts, putter(json));
   for (const api::RestartCount& each : restarts.by_cause) {
     json["byCause"].push_back(
         {{"role", role_name(each.role)}, {"cause", api::name(each.cause)}, {"count", each.count}});
@@ -121,17 +175,12 @@ Json to_json(const api::Restarts& restarts) {
     json["replacements"].push_back(
         {{"role", role_name(each.role)}, {"index", each.index}, {"count", each.count}});
   }
-  put(json, "notBefore", restarts.not_before);
   return json;
 }
 
 api::Restarts restarts_from(const Json& json) {
   api::Restarts restarts;
-  take(json, "attempt", restarts.attempt);
-  take(json, "size", restarts.size);
-  take(json, "fullAttempt", restarts.full_attempt);
-  take(json, "inARow", restarts.in_a_row);
-  take(json, "total", restarts.total);
+  restart_fields(restarts, taker(json));
   for (const Json& each : list_at(json, {"byCause"})) {
     restarts.by_cause.push_back(
         {role_of(text_at(each, {"role"})), cause_of(text_at(each, {"cause"})), integer_at(each, {"count"})});
@@ -140,47 +189,12 @@ api::Restarts restarts_from(const Json& json) {
     restarts.replacements.push_back(
         {role_of(text_at(each, {"role"})), integer_at(each, {"index"}), integer_at(each, {"count"})});
   }
-  take(json, "notBefore", restarts.not_before);
   return restarts;
-}
-
-Json to_json(const api::Progress& progress) {
-  Json json = Json::object();
-  put(json, "step", progress.step);
-  put(json, "totalSteps", progress.total_steps);
-  put(json, "epoch", progress.epoch);
-  put(json, "loss", progress.loss);
-  put(json, "testLoss", progress.test_loss);
-  put(json, "testAccuracy", progress.test_accuracy);
-  put(json, "samplesPerSecond", progress.samples_per_second);
-  put(json, "goodput", progress.goodput);
-  put(json, "etaSeconds", progress.eta_seconds);
-  return json;
-}
-
-api::Progress progress_from(const Json& json) {
-  api::Progress progress;
-  take(json, "step", progress.step);
-  take(json, "totalSteps", progress.total_steps);
-  take(json, "epoch", progress.epoch);
-  take(json, "loss", progress.loss);
-  take(json, "testLoss", progress.test_loss);
-  take(json, "testAccuracy", progress.test_accuracy);
-  take(json, "samplesPerSecond", progress.samples_per_second);
-  take(json, "goodput", progress.goodput);
-  take(json, "etaSeconds", progress.eta_seconds);
-  return progress;
 }
 
 Json to_json(const api::MemberStatus& member) {
   Json json = {{"role", role_name(member.role)}, {"index", member.index}, {"rank", member.rank}};
-  put(json, "pod", member.pod);
-  put(json, "host", member.host);
-  put(json, "pid", member.pid);
-  put(json, "phase", member.phase);
-  put(json, "step", member.step);
-  put(json, "computeFraction", member.compute_fraction);
-  put(json, "waitFraction", member.wait_fraction);
+  member_fields(member, putter(json));
   return json;
 }
 
@@ -189,13 +203,7 @@ api::MemberStatus member_from(const Json& json) {
   member.role = role_of(text_at(json, {"role"}));
   take(json, "index", member.index);
   member.rank = at(json, {"rank"}).is_number_integer() ? integer_at(json, {"rank"}) : -1;
-  take(json, "pod", member.pod);
-  take(json, "host", member.host);
-  take(json, "pid", member.pid);
-  take(json, "phase", member.phase);
-  take(json, "step", member.step);
-  take(json, "computeFraction", member.compute_fraction);
-  take(json, "waitFraction", member.wait_fraction);
+  member_fields(member, taker(json));
   return member;
 }
 
@@ -203,10 +211,8 @@ api::MemberStatus member_from(const Json& json) {
 
 Json status_to_json(const api::Status& status) {
   Json json = {{"phase", api::name(status.phase)}};
-  put(json, "reason", status.reason);
-  put(json, "message", status.message);
+  status_fields(status, putter(json));
   for (const api::Condition& condition : status.conditions) json["conditions"].push_back(to_json(condition));
-  put(json, "observedGeneration", status.observed_generation.value);
   for (const api::ReplicaStatus& each : status.replica_statuses)
     json["replicaStatuses"].push_back(to_json(each));
   Json restarts = to_json(status.restarts);
@@ -215,35 +221,26 @@ Json status_to_json(const api::Status& status) {
   if (status.view.generation.value > 0) {
     json["view"] = {{"generation", status.view.generation.value}, {"size", status.view.size}};
   }
-  if (Json progress = to_json(status.progress); status.progress != api::Progress()) {
-    json["progress"] = std::move(progress);
+  if (status.progress != api::Progress()) {
+    json["progress"] = Json::object();
+    progress_fields(status.progress, putter(json["progress"]));
   }
   for (const api::MemberStatus& member : status.members) json["members"].push_back(to_json(member));
-  put(json, "lastCheckpoint", status.last_checkpoint);
-  put(json, "model", status.model);
-  put(json, "startTime", status.start_time);
-  put(json, "completionTime", status.completion_time);
   return json;
 }
 
 api::Status status_from_json(const Json& json) {
   api::Status status;
   status.phase = phase_of(text_at(json, {"phase"}));
-  take(json, "reason", status.reason);
-  take(json, "message", status.message);
+  status_fields(status, taker(json));
   for (const Json& each : list_at(json, {"conditions"})) status.conditions.push_back(condition_from(each));
-  take(json, "observedGeneration", status.observed_generation.value);
   for (const Json& each : list_at(json, {"replicaStatuses"}))
     status.replica_statuses.push_back(replicas_from(each));
   status.restarts = restarts_from(at(json, {"restarts"}));
   status.view.generation.value = static_cast<std::uint64_t>(integer_at(json, {"view", "generation"}));
   status.view.size = integer_at(json, {"view", "size"});
-  status.progress = progress_from(at(json, {"progress"}));
+  progress_fields(status.progress, taker(at(json, {"progress"})));
   for (const Json& each : list_at(json, {"members"})) status.members.push_back(member_from(each));
-  take(json, "lastCheckpoint", status.last_checkpoint);
-  take(json, "model", status.model);
-  take(json, "startTime", status.start_time);
-  take(json, "completionTime", status.completion_time);
   return status;
 }
 
