@@ -8,6 +8,7 @@
 #include "cli/cluster/names.h"
 #include "controller/api/edit.h"
 #include "controller/cluster/kube/job_object.h"
+#include "controller/cluster/kube/resources.h"
 
 namespace paceline::cli {
 
@@ -47,7 +48,7 @@ std::optional<std::string> key_of(const Json& object, Role role) {
   const Json& replicas = kube::at(object, {"spec", "replicaSpecs"});
   if (!replicas.is_object()) return std::nullopt;
   for (const auto& [key, spec] : replicas.items()) {
-    if (role_named(key) == role) return key;
+    if (kube::role_named(key) == role) return key;
   }
   return std::nullopt;
 }
@@ -114,7 +115,7 @@ absl::Status suspend_jobs(Call& call, const std::vector<std::string>& names, boo
 
 absl::StatusOr<Scaling> parse_scaling(std::string_view text) {
   const std::size_t equals = text.find('=');
-  const auto role = role_named(text.substr(0, equals));
+  const auto role = kube::role_named(text.substr(0, equals));
   Scaling scaling{role.value_or(Role::kWorker), -1};
   if (equals != std::string_view::npos) {
     const std::string_view digits = text.substr(equals + 1);

@@ -35,13 +35,6 @@ std::string resource_name(std::string_view job) {
   return str_cat("trainingjob.paceline.dev/", job);
 }
 
-std::optional<Role> role_named(std::string_view text) {
-  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
-    if (lower(text) == role_name(role)) return role;
-  }
-  return std::nullopt;
-}
-
 std::string member_name(Role role, int index) {
   return str_cat(role_name(role), "-", index);
 }
@@ -49,7 +42,7 @@ std::string member_name(Role role, int index) {
 absl::StatusOr<MemberPattern> member_pattern(std::string_view text) {
   if (text.empty()) return MemberPattern{};
   const std::size_t end = text.find_first_of("/-");
-  const auto role = role_named(text.substr(0, end));
+  const auto role = kube::role_named(text.substr(0, end));
   int index = 0;
   const std::string_view digits = end == std::string_view::npos ? "" : text.substr(end + 1);
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);

@@ -18,9 +18,6 @@ absl::StatusOr<std::string> job_name_of(std::string_view text);
 // As -o name prints it: "trainingjob.paceline.dev/digits".
 std::string resource_name(std::string_view job);
 
-// "chief", "worker", "ps" or "evaluator", in any case; nothing for anything else.
-std::optional<Role> role_named(std::string_view text);
-
 // "worker-3", as in logs and tables.
 std::string member_name(Role role, int index);
 

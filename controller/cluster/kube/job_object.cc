@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "controller/cluster/kube/resources.h"
 
 namespace paceline::kube {
 
@@ -20,14 +21,6 @@ std::map<std::string, std::string> texts_of(const Json& json) {
     if (value.is_string() && key != kLastApplied) texts[key] = value.get<std::string>();
   }
   return texts;
-}
-
-std::optional<Role> role_of(std::string name) {
-  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
-    if (name == role_name(role)) return role;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -70,7 +63,7 @@ std::map<Role, std::string> pod_templates_of(const Json& object) {
   const Json& replicas = at(object, {"spec", "replicaSpecs"});
   if (!replicas.is_object()) return templates;
   for (const auto& [name, replica] : replicas.items()) {
-    const std::optional<Role> role = role_of(name);
+    const std::optional<Role> role = role_named(name);
     const Json& pod = at(replica, {"template"});
     if (role && pod.is_object()) templates[*role] = dump(pod);
   }

@@ -21,10 +21,7 @@ std::int32_t number_of(const std::string& text) {
 }
 
 Role role_of(std::string_view name) {
-  for (const Role role : {Role::kChief, Role::kServer, Role::kEvaluator}) {
-    if (name == role_name(role)) return role;
-  }
-  return Role::kWorker;
+  return role_named(name).value_or(Role::kWorker);
 }
 
 PodPhase phase_of(std::string_view name) {

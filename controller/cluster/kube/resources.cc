@@ -30,6 +30,16 @@ std::string encoded(std::string_view text) {
 
 }  // namespace
 
+std::optional<Role> role_named(std::string_view text) {
+  const auto same_letter = [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  };
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    if (std::ranges::equal(text, std::string_view(role_name(role)), same_letter)) return role;
+  }
+  return std::nullopt;
+}
+
 std::string path_of(const Resource& resource, std::string_view ns, std::string_view name,
                     std::string_view subresource, const Query& query) {
   const bool core = resource.api_version.find('/') == std::string_view::npos;

@@ -3,10 +3,13 @@
 // The kinds of objects that we use, and where the API server has them. Pure.
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/ids.h"
 
 namespace paceline::kube {
 
@@ -28,6 +31,9 @@ inline constexpr const char* kJobNameLabel = "paceline.dev/job-name";
 inline constexpr const char* kRoleLabel = "paceline.dev/role";
 inline constexpr const char* kIndexLabel = "paceline.dev/index";
 inline constexpr const char* kAttemptLabel = "paceline.dev/attempt";
+
+// What role_name() calls it, in letters of any case: labels, keys of replicaSpecs, what users type.
+std::optional<Role> role_named(std::string_view text);
 
 using Query = std::vector<std::pair<std::string_view, std::string>>;  // in this order; empty values left out
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/times.h"
 
 namespace paceline::kube {
@@ -52,10 +53,7 @@ api::Phase phase_of(std::string_view name) {
 }
 
 Role role_of(std::string_view name) {
-  for (const Role role : {Role::kChief, Role::kServer, Role::kEvaluator}) {
-    if (name == role_name(role)) return role;
-  }
-  return Role::kWorker;
+  return role_named(name).value_or(Role::kWorker);
 }
 
 api::RestartCause cause_of(std::string_view name) {

@@ -32,5 +32,13 @@ TEST(ResourcesTest, DnsLabels) {
   EXPECT_FALSE(is_dns_label(std::string(64, 'a')));
 }
 
+TEST(ResourcesTest, RolesAreNamedInAnyCase) {
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator})
+    EXPECT_EQ(role_named(role_name(role)), role);
+  EXPECT_EQ(role_named("PS"), Role::kServer);
+  EXPECT_EQ(role_named("Worker"), Role::kWorker);
+  for (const char* none : {"", "work", "workers", "p\xd3"}) EXPECT_EQ(role_named(none), std::nullopt) << none;
+}
+
 }  // namespace
 }  // namespace paceline::kube
