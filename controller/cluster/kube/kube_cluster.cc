@@ -49,7 +49,7 @@ KubeCluster::KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClu
     : api_(api),
       clock_(clock),
       options_(std::move(options)),
-      pod_store_(slim_pod),
+      pod_store_(slim_pod, options_.most_pods),
       service_store_(child_of),
       pods_(
           api, {kPods, options_.ns, kJobNameLabel}, pod_store_, clock, log, options_.seed,
@@ -112,6 +112,12 @@ absl::Status KubeCluster::delete_pod(const std::string& ns, const std::string& n
 absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods(const std::string& ns,
                                                                  const std::string& job) {
   if (!pods_.synced()) return absl::UnavailableError("the list of pods has not come yet");
+  if (pod_store_.full()) {
+    return absl::ResourceExhaustedError(
+        str_cat("there are more than ", options_.most_pods,
+                " pods of jobs, and those of this one may not be known; delete finished jobs, and start the "
+                "controller again"));
+  }
   const PendingNotes::Pods slim = pod_store_.of_job(key_of(ns, job));
   ask_why_pending(slim);
   std::vector<cluster::Pod> pods;

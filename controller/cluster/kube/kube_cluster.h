@@ -4,7 +4,9 @@
 // by informers; what is written is seen at once by who wrote it. Names are deterministic, so whatever the
 // copy's age, nothing is made twice.
 //
-// list_pods() and what depends on it are UNAVAILABLE until the first lists are complete (wait_synced()).
+// list_pods() and what depends on it are UNAVAILABLE until the first lists are complete (wait_synced()), and
+// RESOURCE_EXHAUSTED where there are more pods than most_pods: one that is not known looks like one that is
+// gone.
 // create_pod(): RESOURCE_EXHAUSTED where a quota is used up; FAILED_PRECONDITION where a pod of that name is
 // not the job's; other errors as api_error.h says. delete_pod(): a grace below one second is one second: less
 // would free the name while the processes may run.
@@ -42,6 +44,7 @@ struct KubeClusterOptions {
   std::uint64_t seed = 1;
   ReflectorLimits limits;
   Pause pause = real_pause;
+  std::size_t most_pods = kMaxObjects;
 };
 
 class KubeCluster final : public cluster::Cluster {

@@ -10,7 +10,8 @@
 // list whose version is older than what was seen before, of a server that was restored from a back-up, is
 // right in all things.
 //
-// Bound: kMaxObjects; more are left out, and full() says so.
+// Bound: `most` objects; more are left out, and full() says so until a whole list has had room: what is not
+// found may be there then.
 
 #include <cstddef>
 #include <functional>
@@ -52,7 +53,8 @@ class ObjectStore final : public ObjectSink {
   using Value = std::shared_ptr<const T>;
   // Nothing where it is no object of this kind.
   using Decode = std::function<std::optional<T>(const Json& object)>;
-  explicit ObjectStore(Decode decode) : decode_(std::move(decode)) {}
+  explicit ObjectStore(Decode decode, std::size_t most = kMaxObjects)
+      : decode_(std::move(decode)), state_(most) {}
 
   // Null where there is none.
   Value find(const std::string& key) {
@@ -102,6 +104,7 @@ class ObjectStore final : public ObjectSink {
     state->round = round;
     state->restored = is_older(resource_version, state->version);
     state->version = resource_version;
+    state->full = false;
   }
   void put(const Json& object, std::uint64_t round, Keys& changed) override {
     std::optional<T> value = decode_(object);
@@ -148,6 +151,8 @@ class ObjectStore final : public ObjectSink {
   };
   struct State {
     using Objects = std::unordered_map<std::string, Entry>;
+    explicit State(std::size_t limit) : most(limit) {}
+    const std::size_t most;
     Objects objects;
     std::unordered_map<std::string, std::set<std::string_view>> jobs;  // views of the keys of `objects`
     std::string version;  // the newest that the watch or a list brought
@@ -169,7 +174,7 @@ class ObjectStore final : public ObjectSink {
           return;
         }
         if (found->second.value->job_key != value.job_key) leave(found, changed);
-      } else if (objects.size() >= kMaxObjects) {
+      } else if (objects.size() >= most) {
         full = true;
         return;
       }
@@ -190,7 +195,6 @@ class ObjectStore final : public ObjectSink {
     void erase(typename Objects::iterator entry, Keys& changed) {
       leave(entry, &changed);
       objects.erase(entry);
-      full = false;
     }
   };
 
