@@ -1,7 +1,7 @@
 #pragma once
 
-// Turns the averaged gradient into new weights: SGD, Adam and AdamW over one flat fp32 vector, as PyTorch
-// defines them.
+// Turns the averaged gradient into new weights: SGD, Adam, AdamW and Adagrad over one flat fp32 vector, as
+// PyTorch defines them.
 //
 // With g the gradient (scaled down first when its global norm exceeds clip_norm), w the weights, t the step
 // from 1, and the decay 0 for parameters that are not to decay:
@@ -9,6 +9,7 @@
 //   Adam    g += decay*w;  m = beta1*m + (1-beta1)*g;  v = beta2*v + (1-beta2)*g*g
 //           w -= rate/(1-beta1^t) * m / (sqrt(v)/sqrt(1-beta2^t) + epsilon)
 //   AdamW   w *= 1 - rate*decay; then as Adam without its decay          (Loshchilov and Hutter 2019)
+//   Adagrad g += decay*w;  s += g*g;  w -= rate * g / (sqrt(s) + epsilon)     (Duchi, Hazan and Singer 2011)
 //
 // One pass over memory, two when the gradient is clipped. Deterministic: the same machine gives the same bits
 // from run to run, and machines of the same SIMD level (cpu/kernels/kernels.h) the same as each other, so
@@ -29,8 +30,8 @@
 namespace paceline::optimizer {
 
 // One vector of state for checkpoints: "momentum" (SGD with momentum), "exp_avg" and "exp_avg_sq" (Adam,
-// AdamW). As long as the weights, laid out as they are; zeros before the first step. Write into it to
-// restore.
+// AdamW), "sum" (Adagrad). As long as the weights, laid out as they are; zeros before the first step. Write
+// into it to restore.
 struct StateVector {
   std::string_view name;
   std::span<float> values;
@@ -44,7 +45,8 @@ struct StepReport {
 class Optimizer {
  public:
   // InvalidArgument names the field that is out of range: learning_rate > 0; momentum, beta1, beta2 in [0,
-  // 1); nesterov needs momentum > 0; epsilon > 0 (Adam, AdamW); weight_decay, clip_norm >= 0; all finite.
+  // 1); nesterov needs momentum > 0; epsilon > 0 (Adam, AdamW, Adagrad); weight_decay, clip_norm >= 0; all
+  // finite.
   static absl::StatusOr<Optimizer> create(const v1::OptimizerSpec& spec,
                                           const tensor::ParameterLayout& layout);
 
@@ -53,6 +55,13 @@ class Optimizer {
   // the gradient's norm is not finite. REQUIRES: both have layout.elements elements.
   absl::StatusOr<StepReport> step(std::span<float> weights, std::span<const float> gradient,
                                   double learning_rate);
+
+  // A step by parts, for who holds the gradient block by block: begin_step, then step_part for parts that
+  // are disjoint and together the whole; the same bits as step(). `weights` and `gradient` are those of
+  // elements [begin, begin + their size); the gradient counts times `factor` (clipping is the caller's).
+  void begin_step(double learning_rate);
+  void step_part(std::size_t begin, std::span<float> weights, std::span<const float> gradient,
+                 float factor = 1);
 
   // Steps done so far: part of the state (Adam's bias correction needs it).
   std::int64_t steps() const { return steps_; }
@@ -70,15 +79,26 @@ class Optimizer {
 
   Optimizer(const v1::OptimizerSpec& spec, const tensor::ParameterLayout& layout);
   static std::vector<Range> ranges_of(const tensor::ParameterLayout& layout);
-  void step_sgd(const Range& range, float* weights, const float* gradient, float clip, double rate);
-  void step_adam(const Range& range, float* weights, const float* gradient, float clip, double rate);
+  // Of one range's part: elements [begin, begin + count), with the pointers at the first of them.
+  struct Part {
+    std::size_t begin, count;
+    bool decay;
+    float* weights;
+    const float* gradient;
+    float factor;
+  };
+  void step_sgd(const Part& part);
+  void step_adam(const Part& part);
+  void step_adagrad(const Part& part);
 
   v1::OptimizerSpec spec_;
   std::size_t elements_;
   std::vector<Range> ranges_;
   std::int64_t steps_ = 0;
-  std::vector<float> first_;   // momentum or exp_avg
-  std::vector<float> second_;  // exp_avg_sq
+  double rate_ = 0;                           // of the step under way
+  double correction1_ = 1, correction2_ = 1;  // 1 - beta^t
+  std::vector<float> first_;                  // momentum, exp_avg or sum
+  std::vector<float> second_;                 // exp_avg_sq
 };
 
 }  // namespace paceline::optimizer

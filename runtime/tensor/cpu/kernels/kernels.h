@@ -40,6 +40,13 @@ struct AdamStep {
   float shrink = 1;        // weights are multiplied by this first (AdamW: 1 - rate * decay)
 };
 
+struct AdagradStep {
+  float clip = 1;
+  float learning_rate = 0;
+  float epsilon = 0;
+  float weight_decay = 0;  // added to the gradient
+};
+
 // What a classifier's last step gives, summed over rows.
 struct LossSum {
   double loss = 0;  // -log of the label's probability; NaN where a row's scores are
@@ -127,6 +134,11 @@ struct Kernels {
               std::size_t n);  // momentum may be null
   void (*adam)(const AdamStep& step, float* weights, float* first, float* second, const float* gradient,
                std::size_t n);
+  void (*adagrad)(const AdagradStep& step, float* weights, float* sum, const float* gradient, std::size_t n);
+  // y = g + factor * g * g * (w - w_read): a late gradient brought to where the weights are now (Zheng et al.
+  // 2017). y may be g.
+  void (*compensate)(float factor, const float* g, const float* w, const float* w_read, float* y,
+                     std::size_t n);
 };
 
 // The best level of this processor. Thread-safe.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -83,6 +84,11 @@ struct Oracle {
         w -= rate * (spec.nesterov() ? g + spec.momentum() * first[i] : first[i]);
         continue;
       }
+      if (spec.type() == v1::OptimizerSpec::ADAGRAD) {
+        first[i] += g * g;
+        w -= rate * g / (std::sqrt(first[i]) + spec.epsilon());
+        continue;
+      }
       first[i] = spec.beta1() * first[i] + (1 - spec.beta1()) * g;
       second[i] = spec.beta2() * second[i] + (1 - spec.beta2()) * g * g;
       const double denominator =
@@ -111,7 +117,7 @@ TEST(Optimizer, AgreesWithTheOracleOnRandomLayouts) {
     layout.elements = decays.size();
     const std::size_t n = layout.elements;
 
-    v1::OptimizerSpec spec = spec_of(static_cast<v1::OptimizerSpec::Type>(seed % 3));
+    v1::OptimizerSpec spec = spec_of(static_cast<v1::OptimizerSpec::Type>(seed % 4));
     spec.set_nesterov(spec.momentum() > 0 && rng.below(2) == 1);
     spec.set_weight_decay(rng.below(2) == 1 ? 0.05 : 0);
     spec.set_clip_norm(rng.below(2) == 1 ? 4 : 0);
@@ -140,7 +146,7 @@ TEST(Optimizer, AgreesWithTheOracleOnRandomLayouts) {
 }
 
 TEST(Optimizer, ContinuesFromItsStateBitForBit) {
-  for (int type = 0; type < 3; ++type) {
+  for (int type = 0; type < 4; ++type) {
     const auto spec = spec_of(static_cast<v1::OptimizerSpec::Type>(type));
     const ParameterLayout layout = one_parameter(37);
     auto whole = Optimizer::create(spec, layout);
@@ -150,7 +156,8 @@ TEST(Optimizer, ContinuesFromItsStateBitForBit) {
 
     auto restored = Optimizer::create(spec, layout);
     auto from = whole->state(), to = restored->state();
-    ASSERT_EQ(from.size(), type == 0 ? 1u : 2u);
+    const bool has_moments = type == v1::OptimizerSpec::ADAM || type == v1::OptimizerSpec::ADAMW;
+    ASSERT_EQ(from.size(), has_moments ? 2u : 1u);
     for (std::size_t k = 0; k < from.size(); ++k) {
       EXPECT_EQ(from[k].name, to[k].name);
       std::copy(from[k].values.begin(), from[k].values.end(), to[k].values.begin());
@@ -162,6 +169,60 @@ TEST(Optimizer, ContinuesFromItsStateBitForBit) {
     EXPECT_EQ(weights, copy);
     EXPECT_EQ(restored->steps(), 4);
   }
+}
+
+// Steps by random parts, in random order, give the bits of whole steps.
+TEST(Optimizer, PartsMakeTheWhole) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed, 1);
+    ParameterLayout layout;
+    for (std::uint64_t k = 0, count = 1 + rng.below(5); k < count; ++k) {
+      layout.parameters.push_back(
+          {.offset = layout.elements, .count = 1 + rng.below(50), .decay = rng.below(2) == 1});
+      layout.elements += layout.parameters.back().count + rng.below(3);
+    }
+    auto spec = spec_of(static_cast<v1::OptimizerSpec::Type>(seed % 4));
+    spec.set_weight_decay(0.05);
+    const float factor = rng.below(2) == 1 ? 0.3f : 1;
+    auto whole = Optimizer::create(spec, layout), parts = Optimizer::create(spec, layout);
+    ASSERT_TRUE(whole.ok() && parts.ok());
+    const std::size_t n = layout.elements;
+    std::vector<float> weights(n), gradient(n);
+    for (float& w : weights) w = rng.normal();
+    std::vector<float> copy = weights;
+    for (int t = 0; t < 3; ++t) {
+      for (float& g : gradient) g = rng.normal();
+      whole->begin_step(0.02);
+      whole->step_part(0, weights, gradient, factor);
+      std::vector<std::size_t> cuts = {0, n};
+      for (int k = 0; k < 4; ++k) cuts.push_back(rng.below(n + 1));
+      std::sort(cuts.begin(), cuts.end());
+      parts->begin_step(0.02);
+      for (std::size_t k = cuts.size() - 1; k > 0; --k) {
+        const std::size_t begin = cuts[k - 1], count = cuts[k] - begin;
+        parts->step_part(begin, std::span(copy).subspan(begin, count),
+                         std::span(gradient).subspan(begin, count), factor);
+      }
+      ASSERT_EQ(weights, copy);
+    }
+    EXPECT_EQ(parts->steps(), 3);
+  }
+}
+
+// torch.optim.Adagrad(lr=0.1, eps=1e-10) on w = 1 with gradients 0.5, -2: sums 0.25, 4.25.
+TEST(Optimizer, AdagradDividesByTheRootOfTheSum) {
+  auto spec = spec_of(v1::OptimizerSpec::ADAGRAD);
+  spec.set_epsilon(1e-10);
+  auto optimizer = Optimizer::create(spec, one_parameter(1));
+  ASSERT_TRUE(optimizer.ok()) << optimizer.status();
+  std::vector<float> weights = {1};
+  ASSERT_TRUE(optimizer->step(weights, std::vector<float>{0.5f}, 0.1).ok());
+  EXPECT_NEAR(weights[0], 0.9, 1e-6);
+  ASSERT_TRUE(optimizer->step(weights, std::vector<float>{-2.0f}, 0.1).ok());
+  EXPECT_NEAR(weights[0], 0.9 + 0.1 * 2 / std::sqrt(4.25), 1e-6);
+  EXPECT_EQ(optimizer->state()[0].name, "sum");
+  EXPECT_EQ(optimizer->state()[0].values[0], 4.25f);
 }
 
 TEST(Optimizer, PlainSgdKeepsNoState) {
@@ -188,6 +249,7 @@ TEST(Optimizer, NamesTheFieldThatIsOutOfRange) {
       {v1::OptimizerSpec::ADAM, "beta1", [](v1::OptimizerSpec& s) { s.set_beta1(-0.1); }},
       {v1::OptimizerSpec::ADAMW, "beta2", [](v1::OptimizerSpec& s) { s.set_beta2(NAN); }},
       {v1::OptimizerSpec::ADAMW, "epsilon", [](v1::OptimizerSpec& s) { s.set_epsilon(1e-60); }},
+      {v1::OptimizerSpec::ADAGRAD, "epsilon", [](v1::OptimizerSpec& s) { s.set_epsilon(0); }},
       {v1::OptimizerSpec::SGD, "weightDecay", [](v1::OptimizerSpec& s) { s.set_weight_decay(-1); }},
       {v1::OptimizerSpec::SGD, "clipNorm", [](v1::OptimizerSpec& s) { s.set_clip_norm(INFINITY); }},
   };

@@ -106,5 +106,42 @@ void adam(const AdamStep& step, float* weights, float* first, float* second, con
       });
 }
 
+struct AdagradConstants {
+  F clip, minus_rate, epsilon, decay;
+};
+
+inline F adagrad_weights(const AdagradConstants& c, F& sum, F w, F g) {
+  g = fma(c.decay, w, g * c.clip);
+  sum = fma(g, g, sum);
+  return fma(c.minus_rate, g / (sqrt(sum) + c.epsilon), w);
+}
+
+void adagrad(const AdagradStep& step, float* weights, float* sum, const float* gradient, std::size_t n) {
+  const AdagradConstants c{set(step.clip), set(-step.learning_rate), set(step.epsilon),
+                           set(step.weight_decay)};
+  each_vector(
+      n,
+      [&](std::size_t i) {
+        F s = load(sum + i);
+        store(weights + i, adagrad_weights(c, s, load(weights + i), load(gradient + i)));
+        store(sum + i, s);
+      },
+      [&](std::size_t i, std::size_t k) {
+        F s = load(sum + i, k);
+        store(weights + i, adagrad_weights(c, s, load(weights + i, k), load(gradient + i, k)), k);
+        store(sum + i, s, k);
+      });
+}
+
+void compensate(float factor, const float* g, const float* w, const float* w_read, float* y, std::size_t n) {
+  const F lambda = set(factor);
+  const auto late = [&](F a, F now, F then) { return fma(lambda * (a * a), now - then, a); };
+  each_vector(
+      n, [&](std::size_t i) { store(y + i, late(load(g + i), load(w + i), load(w_read + i))); },
+      [&](std::size_t i, std::size_t k) {
+        store(y + i, late(load(g + i, k), load(w + i, k), load(w_read + i, k)), k);
+      });
+}
+
 }  // namespace
 }  // namespace paceline::tensor::cpu

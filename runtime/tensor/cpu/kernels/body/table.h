@@ -39,6 +39,8 @@ constexpr Kernels make_table(SimdLevel level) {
       .attention_backward = attention_backward,
       .sgd = sgd,
       .adam = adam,
+      .adagrad = adagrad,
+      .compensate = compensate,
   };
 }
 

@@ -153,6 +153,16 @@ TEST(Kernels, OptimizersHaveTheSameBitsAtBothSimdLevels) {
       k.adam(adam, w.data(), m.data(), v.data(), gradient.data(), n);
       k.sgd({.learning_rate = 0.1f, .momentum = 0.9f, .nesterov = true}, w.data(), m.data(), gradient.data(),
             n);
+      Floats sum(n, 0.5f), late(n);
+      k.adagrad({.clip = 0.5f, .learning_rate = 0.1f, .epsilon = 1e-8f, .weight_decay = 0.01f}, w.data(),
+                sum.data(), gradient.data(), n);
+      k.compensate(0.3f, gradient.data(), w.data(), weights.data(), late.data(), n);
+      for (std::size_t i = 0; i < n; ++i) {
+        const double g = gradient[i], moved = static_cast<double>(w[i]) - weights[i];
+        EXPECT_NEAR(late[i], g + 0.3 * g * g * moved, 1e-5);
+      }
+      w.insert(w.end(), sum.begin(), sum.end());
+      w.insert(w.end(), late.begin(), late.end());
       w.insert(w.end(), m.begin(), m.end());
       w.insert(w.end(), v.begin(), v.end());
       return w;
