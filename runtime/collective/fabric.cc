@@ -52,7 +52,7 @@ absl::Status check_group(const Group& group, const Address& mine) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> shares_memory(const Group& group) {
+absl::StatusOr<bool> sharing(const Group& group) {
   if (group.transport == TransportKind::kTcp) return false;
   const std::string& host = group.members[0].address.host_id;
   for (std::size_t r = 0; r < group.members.size(); ++r) {
@@ -104,15 +104,18 @@ class FabricOfSockets final : public Fabric {
 
   absl::StatusOr<std::unique_ptr<Communicator>> connect(const Group& group, Deadline deadline) override {
     PL_RETURN_IF_ERROR(check_group(group, address_));
-    PL_ASSIGN_OR_RETURN(const bool shared, shares_memory(group));
+    PL_ASSIGN_OR_RETURN(const bool shared, sharing(group));
     return shared ? connect_shared(group, deadline) : connect_tcp(group, deadline);
   }
+  absl::StatusOr<bool> shares_memory(const Group& group) const override { return sharing(group); }
+  absl::StatusOr<std::vector<PeerLink>> meet(const Group& group, std::span<const int> peers, int channels,
+                                             Deadline deadline) override;
   void cancel_connects() override { meeting_->cancel(); }
 
  private:
   absl::StatusOr<std::unique_ptr<Communicator>> connect_shared(const Group& group, Deadline deadline);
   absl::StatusOr<std::unique_ptr<Communicator>> connect_tcp(const Group& group, Deadline deadline);
-  absl::StatusOr<std::vector<MetPeer>> meet(const MeetingPlan& plan, Deadline deadline) {
+  absl::StatusOr<std::vector<MetPeer>> meet_all(const MeetingPlan& plan, Deadline deadline) {
     const std::lock_guard one_view_at_a_time(meet_mutex_);
     return meeting_->meet(plan, deadline);
   }
@@ -145,7 +148,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_shared(co
     transport::SharedGroup::format(mappings->page.memory(), world);
     plan.descriptors_for_higher = {page.get()};
   }
-  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet(plan, deadline));
+  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline));
 
   mappings->arenas.resize(static_cast<std::size_t>(world));
   std::vector<PeerMemory> peers(static_cast<std::size_t>(world));
@@ -184,7 +187,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_tcp(const
   std::erase_if(plan.peers, [&](const transport::MeetingPeer& peer) {
     return !std::binary_search(partners.begin(), partners.end(), peer.rank);
   });
-  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet(plan, deadline));
+  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline));
 
   StreamWiring wiring;
   wiring.rank = group.rank;
@@ -207,6 +210,39 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_tcp(const
   auto communicator = std::make_unique<StreamCommunicator>(std::move(wiring), clock_);
   PL_RETURN_IF_ERROR(communicator->watch(std::move(controls)));
   return communicator;
+}
+
+absl::StatusOr<std::vector<PeerLink>> FabricOfSockets::meet(const Group& group, std::span<const int> peers,
+                                                            int channels, Deadline deadline) {
+  PL_RETURN_IF_ERROR(check_group(group, address_));
+  if (channels < 1 || channels > 16) {
+    return absl::InvalidArgumentError(str_cat(channels, " channels to a peer; 1 to 16"));
+  }
+  PL_ASSIGN_OR_RETURN(const bool shared, sharing(group));
+  MeetingPlan plan = plan_for(group, shared, channels);
+  std::erase_if(plan.peers, [&](const transport::MeetingPeer& peer) {
+    return std::find(peers.begin(), peers.end(), peer.rank) == peers.end();
+  });
+  if (plan.peers.size() != peers.size()) {
+    return absl::InvalidArgumentError("a peer is no other member of the group, or is listed twice");
+  }
+  if (shared) plan.descriptors_for_all = {arena_->fd()};
+  PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline));
+  std::vector<PeerLink> links(peers.size());
+  for (MetPeer& peer : met) {
+    const auto at = std::find(peers.begin(), peers.end(), peer.rank) - peers.begin();
+    PeerLink& link = links[static_cast<std::size_t>(at)];
+    link.rank = peer.rank;
+    link.sockets = std::move(peer.channels);
+    if (!shared) continue;
+    if (peer.descriptors.size() != 1) {
+      const std::string& name = group.members[static_cast<std::size_t>(peer.rank)].member_id;
+      return absl::FailedPreconditionError(
+          str_cat(name_rank(peer.rank, name), " passed ", peer.descriptors.size(), " descriptors, not 1"));
+    }
+    PL_ASSIGN_OR_RETURN(link.arena, Mapping::of(peer.descriptors[0], Mapping::Access::kRead));
+  }
+  return links;
 }
 
 std::string random_name() {

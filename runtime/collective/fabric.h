@@ -7,12 +7,15 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "runtime/collective/communicator.h"
+#include "runtime/transport/mapping.h"
 #include "runtime/transport/memory.h"
 
 namespace paceline::collective {
@@ -48,6 +51,14 @@ struct Group {
   int sockets_per_peer = 0;  // between hosts; 0: as the fabric's options say. All members must say the same
 };
 
+// What meet() gives for one peer: as many connected sockets as were asked for, and where the group shares
+// memory the peer's arena, to read.
+struct PeerLink {
+  int rank = 0;
+  std::vector<UniqueFd> sockets;
+  transport::Mapping arena;
+};
+
 class Fabric {
  public:
   static absl::StatusOr<std::unique_ptr<Fabric>> create(const FabricOptions& options, const Clock& clock);
@@ -60,7 +71,16 @@ class Fabric {
   // INVALID_ARGUMENT, UNAVAILABLE, DEADLINE_EXCEEDED (names the missing member), PERMISSION_DENIED (a peer
   // with another key).
   virtual absl::StatusOr<std::unique_ptr<Communicator>> connect(const Group& group, Deadline deadline) = 0;
-  // For good: connect() under way and every later one ends with CANCELLED, at once. Communicators stay.
+  // Whether connect() and meet() of this group share memory. INVALID_ARGUMENT: kSharedMemory, and a member
+  // is on another host.
+  virtual absl::StatusOr<bool> shares_memory(const Group& group) const = 0;
+  // Sockets to `peers` alone (ranks of the group, in any order), `channels` (1 to 16) to each; for those who
+  // speak a protocol of their own. Every one of them meets this member too, in the same generation and with
+  // as many channels. Links in the order of `peers`; errors as connect()'s.
+  virtual absl::StatusOr<std::vector<PeerLink>> meet(const Group& group, std::span<const int> peers,
+                                                     int channels, Deadline deadline) = 0;
+  // For good: connect() or meet() under way and every later one ends with
+  // CANCELLED, at once. Communicators and links stay.
   virtual void cancel_connects() = 0;
 };
 

@@ -52,6 +52,11 @@ class ThreadFabric final : public collective::Fabric {
     connected_ = true;
     return meeting_.take(group.generation, static_cast<int>(group.members.size()), group.rank);
   }
+  absl::StatusOr<bool> shares_memory(const collective::Group&) const override { return true; }
+  absl::StatusOr<std::vector<collective::PeerLink>> meet(const collective::Group&, std::span<const int>, int,
+                                                         Deadline) override {
+    return absl::UnimplementedError("threads of one process have no links");
+  }
   void cancel_connects() override {}  // nobody ever waits
   bool connected() const { return connected_; }
 
