@@ -1,0 +1,420 @@
+#include "runtime/pserver/client.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <new>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "runtime/collective/fault.h"
+#include "runtime/pserver/client_impl.h"
+#include "runtime/pserver/group_shape.h"
+#include "runtime/transport/futex.h"
+#include "runtime/transport/socket.h"
+
+namespace paceline::pserver {
+
+namespace {
+
+constexpr int kChannels = 2;
+constexpr int kTurnsPerCall = 8;  // a look at the sockets is a system call
+constexpr int kLookAroundMs = 1000;
+constexpr std::size_t kReadBudget = std::size_t{4} << 20;
+constexpr Duration kAskLimit = std::chrono::milliseconds(300);  // for the sequencer's word on who is late
+
+absl::Status unexpected(const FrameHeader& header) {
+  return absl::InvalidArgumentError(
+      str_cat("sent a ", kind_name(header.kind), " frame that is not expected"));
+}
+
+// begin, end, begin, end, ... of what decays.
+std::vector<std::uint64_t> decay_of(const tensor::ParameterLayout& layout) {
+  std::vector<std::uint64_t> ends;
+  for (const tensor::Parameter& parameter : layout.parameters) {
+    if (!parameter.decay) continue;
+    if (!ends.empty() && ends.back() == parameter.offset) {
+      ends.back() += parameter.count;
+    } else {
+      ends.push_back(parameter.offset);
+      ends.push_back(parameter.offset + parameter.count);
+    }
+  }
+  return ends;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Client>> Client::connect(collective::Fabric& fabric,
+                                                        const collective::Group& group,
+                                                        const ClientOptions& options,
+                                                        const tensor::ParameterLayout& layout,
+                                                        std::span<float> weights, std::span<float> gradient,
+                                                        const Clock& clock, Deadline deadline) {
+  PL_RETURN_IF_ERROR(check_shape(group, options, /*server=*/false));
+  if (weights.size() != layout.elements || gradient.size() != layout.elements) {
+    return absl::InvalidArgumentError(str_cat("weights of ", weights.size(), " and a gradient of ",
+                                              gradient.size(), " elements for a model of ", layout.elements));
+  }
+  if (!fabric.arena().contains(gradient.data(), gradient.size_bytes())) {
+    return absl::InvalidArgumentError("the gradient does not lie in the fabric's arena");
+  }
+  ClientImpl::Wiring wiring{.group = group, .links = {}, .reads = {}, .decay = decay_of(layout)};
+  if (wiring.decay.size() > 2 * kMaxDecayRanges) {
+    return absl::InvalidArgumentError(str_cat("weight decay changes ", wiring.decay.size(),
+                                              " times along the weights, at most ", 2 * kMaxDecayRanges));
+  }
+  PL_ASSIGN_OR_RETURN(wiring.shared, fabric.shares_memory(group));
+  std::vector<int> peers(static_cast<std::size_t>(options.servers));
+  std::iota(peers.begin(), peers.end(), options.workers);
+  PL_ASSIGN_OR_RETURN(wiring.links, fabric.meet(group, peers, kChannels, deadline));
+  if (wiring.shared) {
+    PL_ASSIGN_OR_RETURN(wiring.reads, fabric.arena().allocate(peers.size() * kReadCountBytes));
+    wiring.gradient = fabric.arena().offset_of(gradient.data());
+    wiring.reads_at = fabric.arena().offset_of(wiring.reads.data());
+  }
+  PL_ASSIGN_OR_RETURN(UniqueFd descriptor, CloseSignal::make_descriptor());
+  auto client = std::make_unique<ClientImpl>(std::move(wiring), options, weights, gradient, clock,
+                                             std::move(descriptor));
+  PL_RETURN_IF_ERROR(client->join());
+  return client;
+}
+
+ClientImpl::ClientImpl(Wiring wiring, const ClientOptions& options, std::span<float> weights,
+                       std::span<float> gradient, const Clock& clock, UniqueFd close_descriptor)
+    : options_(options),
+      rank_(wiring.group.rank),
+      shared_(wiring.shared),
+      weights_(weights),
+      gradient_(gradient),
+      clock_(clock),
+      map_(gradient.size(), options.servers, options.slice_bytes),
+      close_(std::move(close_descriptor)),
+      reads_(wiring.reads),
+      reads_at_(wiring.reads_at),
+      gradient_at_(wiring.gradient),
+      decay_(std::move(wiring.decay)),
+      servers_(static_cast<std::size_t>(options.servers)),
+      spin_calls_(transport::SpinPolicy::for_members(static_cast<int>(wiring.group.members.size())).turns /
+                  kTurnsPerCall) {
+  for (std::size_t r = 0; r < wiring.group.members.size(); ++r) {
+    names_.push_back(name_of(wiring.group, static_cast<int>(r)));
+  }
+  for (collective::PeerLink& peer : wiring.links) {
+    const std::string& name = names_[static_cast<std::size_t>(peer.rank)];
+    Server& of = server(peer.rank - options_.workers);
+    of.link = Link(std::move(peer.sockets[0]), peer.rank, name, wiring.group.generation);
+    of.copies = Link(std::move(peer.sockets[1]), peer.rank, name, wiring.group.generation);
+    of.arena = std::move(peer.arena);
+  }
+  if (shared_) {
+    for (std::size_t s = 0; s < servers_.size(); ++s) new (reads_.data() + s * kReadCountBytes) ReadCount(0);
+  }
+  polled_.reserve(servers_.size() + 1);
+}
+
+void ClientImpl::send(Link& link, FrameKind kind, std::int64_t number, Bytes message) {
+  link.send({.kind = kind, .rank = rank_, .number = number}, message);
+}
+
+absl::Status ClientImpl::join() {
+  encode(JoinMessage{map_.elements(), map_.slice_bytes(), shared_, gradient_at_, reads_at_}, buffer_);
+  for (Server& each : servers_) send(each.link, FrameKind::kJoin, 0, buffer_);
+  return flush_all();
+}
+
+// ---- the beginning ----
+
+void ClientImpl::say_state(std::size_t vector, std::span<const float> values) {
+  map_.each_piece(0, values.size(), [&](int to, std::size_t begin, std::size_t slab, std::size_t count) {
+    server(to).link.send_floats({.kind = FrameKind::kState,
+                                 .rank = rank_,
+                                 .number = static_cast<std::int64_t>(vector),
+                                 .begin = slab},
+                                values.subspan(begin, count));
+  });
+}
+
+absl::Status ClientImpl::initialize(const InitialState& state, Deadline deadline) {
+  if (close_.is_closed()) return close_.reason();
+  PL_CHECK(rank_ == 0, "worker 0 says what the servers begin with");
+  PL_CHECK(state.weights.size() == map_.elements(), "weights as long as the model");
+  BeginMessage begin{.elements = map_.elements(),
+                     .decay = decay_,
+                     .optimizer = {},
+                     .optimizer_steps = state.optimizer_steps,
+                     .start = state.start};
+  for (const auto& vector : state.optimizer) {
+    PL_CHECK(vector.values.size() == map_.elements(), "optimizer state as long as the model");
+    begin.optimizer.push_back(vector.name);
+  }
+  encode(begin, buffer_);
+  for (Server& each : servers_) send(each.link, FrameKind::kBegin, 0, buffer_);
+  say_state(0, state.weights);
+  for (std::size_t k = 0; k < state.optimizer.size(); ++k) say_state(k + 1, state.optimizer[k].values);
+  PL_RETURN_IF_ERROR(flush_all());
+  const auto busy = [](const Server& each) { return !each.link.drained(); };
+  for (auto at = servers_.begin();
+       (at = std::find_if(servers_.begin(), servers_.end(), busy)) != servers_.end();) {
+    const absl::Status pumped = pump(deadline);
+    if (absl::IsDeadlineExceeded(pumped)) {
+      return fail(at->link.blame(absl::DeadlineExceededError("does not take the weights in time")));
+    }
+    PL_RETURN_IF_ERROR(pumped);
+  }
+  return absl::OkStatus();
+}
+
+// ---- a unit ----
+
+absl::Status ClientImpl::push(std::size_t begin, std::size_t end) {
+  if (close_.is_closed()) return close_.reason();
+  PL_CHECK(unit_ >= 0 && begin <= end && end <= gradient_.size(), "a range of the gradient, in a turn");
+  const TimePoint from = clock_.now();
+  pushed_ += end - begin;
+  bytes_sent_ += (end - begin) * sizeof(float);
+  if (shared_) return absl::OkStatus();  // the servers read it where it lies
+  map_.each_piece(begin, end, [&](int to, std::size_t at, std::size_t slab, std::size_t count) {
+    server(to).link.send_floats({.kind = FrameKind::kGradient, .rank = rank_, .number = unit_, .begin = slab},
+                                std::span<const float>(gradient_).subspan(at, count));
+  });
+  const absl::Status flushed = flush_all();
+  times_.transfer += clock_.now() - from;
+  return flushed;
+}
+
+absl::Status ClientImpl::commit(const Commit& commit) {
+  if (close_.is_closed()) return close_.reason();
+  PL_CHECK(unit_ >= 0, "a commit belongs to a turn");
+  PL_CHECK(pushed_ == gradient_.size(), "all of the gradient is pushed before it is committed");
+  encode(CommitMessage{commit.loss_sum, commit.samples, commit.wishes}, buffer_);
+  for (int s = 0; s < options_.servers; ++s) {
+    send(server(s).link, FrameKind::kCommit, unit_, s == 0 ? Bytes(buffer_) : Bytes());
+  }
+  unit_ = -1;
+  return flush_all();
+}
+
+absl::Status ClientImpl::wish(const Wishes& wishes) {
+  if (close_.is_closed()) return close_.reason();
+  encode(wishes, buffer_);
+  send(server(0).link, FrameKind::kWish, 0, buffer_);
+  return flush_all();
+}
+
+absl::Status ClientImpl::leave() {
+  if (close_.is_closed()) return close_.reason();
+  for (Server& each : servers_) send(each.link, FrameKind::kLeave, 0);
+  return flush_all();
+}
+
+bool ClientImpl::turn_is_here() const {
+  return turn_.has_value() &&
+         std::all_of(servers_.begin(), servers_.end(), [](const Server& each) { return each.has_weights; });
+}
+
+absl::StatusOr<TurnResult> ClientImpl::wait_turn(Deadline deadline) {
+  if (close_.is_closed()) return close_.reason();
+  PL_CHECK(unit_ < 0, "the last turn is committed before the next is waited for");
+  const TimePoint from = clock_.now();
+  const Duration wait_before = times_.wait;
+  PL_RETURN_IF_ERROR(wait_for_turn(deadline));
+  for (Server& each : servers_) {
+    if (each.version != turn_->version) {
+      return fail(each.link.blame(absl::InvalidArgumentError(
+          str_cat("sent weights of version ", each.version, " for a turn at ", turn_->version))));
+    }
+    each.has_weights = false;
+  }
+  const TurnResult turn = *turn_;
+  turn_.reset();
+  bytes_came_ = false;
+  unit_ = turn.finished ? -1 : turn.unit;
+  pushed_ = 0;
+  times_.transfer += (clock_.now() - from) - (times_.wait - wait_before);
+  unit_times_ = std::exchange(times_, ClientTimes());
+  count_turn(turn);
+  return turn;
+}
+
+absl::Status ClientImpl::wait_for_turn(Deadline deadline) {
+  const TimePoint from = clock_.now();
+  while (!turn_is_here()) {
+    const absl::Status pumped = pump(deadline);
+    if (absl::IsDeadlineExceeded(pumped)) return fail(late(clock_.now() - from));
+    PL_RETURN_IF_ERROR(pumped);
+  }
+  return absl::OkStatus();
+}
+
+// Who is to blame for a turn that did not come.
+absl::Status ClientImpl::late(Duration waited) {
+  const auto blame = [&](int rank, const char* why) {
+    return collective::with_faulty_rank(
+        absl::DeadlineExceededError(str_cat("waited ", format_duration(waited), " for ",
+                                            names_[static_cast<std::size_t>(rank)], ": ", why)),
+        rank);
+  };
+  if (turn_.has_value()) {
+    for (int s = 0; s < options_.servers; ++s) {
+      if (!server(s).has_weights) return blame(options_.workers + s, "it has not sent its weights");
+    }
+  }
+  waited_for_.reset();
+  send(server(0).link, FrameKind::kAsk, 0);
+  const Deadline answer = Deadline::after(clock_.now(), kAskLimit);
+  while (!waited_for_.has_value()) {
+    const absl::Status pumped = pump(answer);
+    if (absl::IsDeadlineExceeded(pumped)) return blame(options_.workers, "it does not answer");
+    PL_RETURN_IF_ERROR(pumped);
+  }
+  const int rank = *waited_for_;
+  if (rank < 0 || rank >= static_cast<int>(names_.size())) {
+    return blame(options_.workers, "it has no turn for this worker");
+  }
+  return blame(rank, rank < options_.workers ? "it has not pushed its gradient" : "it is behind the others");
+}
+
+void ClientImpl::count_turn(const TurnResult& turn) {
+  auto counts = staleness_.lock();
+  counts->wait_ns += unit_times_.wait.count();
+  if (turn.dropped) {
+    ++counts->dropped;
+  } else if (turn.staleness >= 0) {
+    ++counts->applied;
+    counts->sum += turn.staleness;
+    counts->max = std::max(counts->max, turn.staleness);
+    ++counts->histogram[std::min<std::size_t>(static_cast<std::size_t>(turn.staleness), kHistogram - 1)];
+  }
+}
+
+// ---- frames ----
+
+absl::StatusOr<std::span<std::byte>> ClientImpl::place(Link& link, const FrameHeader& header,
+                                                       std::uint64_t at) {
+  const int index = index_of(link);
+  if (header.kind != FrameKind::kWeights || shared_ || server(index).has_weights || unit_ >= 0 ||
+      header.length != map_.share(index) * sizeof(float)) {
+    return unexpected(header);
+  }
+  bytes_came_ = true;
+  return bytes_of_share(map_, index, weights_, at);
+}
+
+absl::Status ClientImpl::received(Link& link, const FrameHeader& header, Bytes message) {
+  const int index = index_of(link);
+  switch (header.kind) {
+    case FrameKind::kAbort:
+      return aborted(link, message);
+    case FrameKind::kWeights:
+      return on_weights(index, header);
+    case FrameKind::kTurn: {
+      if (index != 0 || turn_.has_value() || unit_ >= 0) return unexpected(header);
+      TurnResult turn;
+      PL_RETURN_IF_ERROR(decode(message, turn));
+      turn_ = turn;
+      return absl::OkStatus();
+    }
+    case FrameKind::kWaiting:
+      if (index != 0) return unexpected(header);
+      waited_for_ = static_cast<int>(header.number);
+      return absl::OkStatus();
+    default:
+      return unexpected(header);
+  }
+}
+
+absl::Status ClientImpl::on_weights(int index, const FrameHeader& header) {
+  Server& from = server(index);
+  if (from.has_weights || unit_ >= 0) return unexpected(header);
+  const std::size_t share = map_.share(index);
+  if (shared_) {
+    PL_ASSIGN_OR_RETURN(const float* const slab, find_share(from.arena, header.begin, share));
+    copy_share(map_, index, slab, weights_);
+    auto* const count =
+        reinterpret_cast<ReadCount*>(reads_.data() + static_cast<std::size_t>(index) * kReadCountBytes);
+    count->store(++from.reads, std::memory_order_release);
+  } else if (header.length != share * sizeof(float)) {
+    return unexpected(header);
+  }
+  from.has_weights = true;
+  from.version = header.number;
+  bytes_came_ = true;
+  bytes_received_ += share * sizeof(float);
+  return absl::OkStatus();
+}
+
+absl::Status ClientImpl::aborted(const Link& link, Bytes message) const {
+  AbortMessage abort;
+  PL_RETURN_IF_ERROR(decode(message, abort));
+  const absl::Status status(static_cast<absl::StatusCode>(abort.code),
+                            str_cat(link.name(), " ended: ", abort.text));
+  const bool somebody = abort.blamed >= 0 && abort.blamed < static_cast<int>(names_.size());
+  return collective::with_faulty_rank(status, somebody ? abort.blamed : link.rank());
+}
+
+// ---- polling ----
+
+absl::Status ClientImpl::flush_all() {
+  for (Server& each : servers_) {
+    if (each.link.drained()) continue;
+    if (const absl::Status flushed = each.link.flush(); !flushed.ok()) return fail(flushed);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClientImpl::pump(Deadline deadline) {
+  if (close_.is_closed()) return close_.reason();
+  PL_RETURN_IF_ERROR(flush_all());
+  polled_.clear();
+  for (Server& each : servers_) {
+    polled_.push_back(
+        {each.link.fd(), static_cast<short>(each.link.drained() ? POLLIN : POLLIN | POLLOUT), 0});
+  }
+  polled_.push_back({close_.fd(), POLLIN, 0});
+  const TimePoint from = clock_.now();
+  const Duration left = deadline.remaining(from);
+  int found = 0;
+  for (int turn = 0; turn <= spin_calls_ && found == 0; ++turn) {
+    const int limit = turn < spin_calls_ ? 0 : transport::poll_milliseconds(left, kLookAroundMs);
+    found = ::poll(polled_.data(), polled_.size(), limit);
+  }
+  if (!bytes_came_) times_.wait += clock_.now() - from;
+  if (close_.is_closed()) return close_.reason();
+  if (found <= 0) {
+    return deadline.expired(clock_.now()) ? absl::DeadlineExceededError("late") : absl::OkStatus();
+  }
+  for (std::size_t s = 0; s < servers_.size(); ++s) {
+    if ((polled_[s].revents & ~POLLOUT) == 0) continue;
+    const absl::Status received = servers_[s].link.receive(*this, kReadBudget);
+    if (!received.ok()) return fail(received);
+  }
+  return flush_all();
+}
+
+// ---- the end ----
+
+void ClientImpl::close(absl::Status reason) {
+  (void)close_.close(std::move(reason));
+  for (const Server& each : servers_) {  // the servers hear of it at once
+    ::shutdown(each.link.fd(), SHUT_RDWR);
+    ::shutdown(each.copies.fd(), SHUT_RDWR);
+  }
+}
+
+v1::StalenessStats ClientImpl::staleness() const {
+  const Staleness counts = *staleness_.lock();
+  v1::StalenessStats stats;
+  stats.set_applied(counts.applied);
+  stats.set_dropped(counts.dropped);
+  for (const std::int64_t count : counts.histogram) stats.add_histogram(count);
+  stats.set_mean(counts.applied > 0 ? static_cast<double>(counts.sum) / static_cast<double>(counts.applied)
+                                    : 0);
+  stats.set_max(counts.max);
+  stats.set_wait_ns(counts.wait_ns);
+  return stats;
+}
+
+}  // namespace paceline::pserver

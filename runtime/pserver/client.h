@@ -1,0 +1,171 @@
+#pragma once
+
+// A worker's side of the parameter servers of one view (docs/parameter-servers.md).
+//
+//   client = Client::connect(...);
+//   if (rank == 0) client->initialize(state, deadline);
+//   while (true) {
+//     turn = client->wait_turn(deadline);          // `weights` are those of turn.version
+//     if (turn.finished) break;
+//     compute the gradient of turn.unit; as parts of it become final: client->push(begin, end);
+//     client->commit({loss_sum, samples, wishes});
+//   }
+//   client->leave();
+//
+// Weights and gradient are the caller's, as long as the model's layout, and outlive the client; the gradient
+// lies in the fabric's arena. Between wait_turn() and push() a range of the gradient belongs to the caller;
+// between push() and the return of the next wait_turn() to the servers, which may read it where it lies.
+// The weights belong to the client while wait_turn() runs, else to the caller.
+//
+// Lifetime: bound to one view. The first error closes it and is what every later call returns; it is
+// replaced, never repaired. Threads: calls come from one thread at a time, but for take_snapshot(), which may
+// run in another beside them, and close(), closed(), counters() and staleness(), which any thread may call at
+// any time. A snapshot is taken before leave(), and nothing called after it. After the first turn nothing
+// is allocated. No wait passes its deadline; close() ends it within a millisecond. Errors, as the
+// communicator's: UNAVAILABLE - a server is gone; DEADLINE_EXCEEDED - names who was waited for: a server that
+// does not answer, or the worker that has not pushed; ABORTED - close() was called; INVALID_ARGUMENT - a peer
+// sent what is no frame, or one that can't be meant; FAILED_PRECONDITION - the servers hold another model.
+// Where an error is about one peer, collective::faulty_rank() tells which.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "proto/paceline/v1/coordinator.pb.h"
+#include "runtime/collective/fabric.h"
+#include "runtime/pserver/policy/policy.h"
+#include "runtime/tensor/program.h"
+
+namespace paceline::pserver {
+
+struct ClientOptions {
+  int workers = 0;              // of the group: ranks [0, workers), the chief first
+  int servers = 0;              // ranks [workers, workers + servers); the first of them sequences
+  std::size_t slice_bytes = 0;  // 0: kDefaultSliceBytes (shard_map.h); all members say the same
+};
+
+// Optimiser state as checkpoints name it (optimizer::StateVector), as long as the weights.
+template <typename Float>
+struct NamedVector {
+  std::string name;
+  std::span<Float> values;
+};
+
+// What the servers begin with. `optimizer` empty: zeros.
+struct InitialState {
+  std::span<const float> weights;
+  std::vector<NamedVector<const float>> optimizer;  // in the order of optimizer::Optimizer::state()
+  std::int64_t optimizer_steps = 0;                 // updates that made this state: Adam's bias correction
+  PolicyStart start;
+};
+
+// What a worker wants all to know. stop, drain and target_reached stay once anybody has wished them; save is
+// worker 0's, and holds until its next commit.
+struct Wishes {
+  bool stop = false;
+  bool drain = false;
+  bool save = false;
+  bool target_reached = false;  // no more turns: everybody's next one is `finished`
+  bool operator==(const Wishes&) const = default;
+};
+
+struct Commit {
+  double loss_sum = 0;  // over the samples of the unit
+  std::int64_t samples = 0;
+  Wishes wishes;
+};
+
+struct TurnResult {
+  bool finished = false;  // no unit: all steps are applied, or the target is reached. Weights are the last
+  Unit unit = -1;
+  Unit next = -1;       // what this worker will probably be given then; -1: not known
+  Version version = 0;  // of the weights: updates in this view
+  Step step = 0;        // global batches that are in them
+  Wishes agreed;
+  // What was applied since this worker's last turn, by all workers.
+  std::int64_t updates = 0;
+  std::int64_t gradients = 0;
+  std::int64_t samples = 0;
+  double loss_sum = 0;
+  double learning_rate = 0;  // of the newest update; 0 before the first
+  // Of this worker's last gradient.
+  bool dropped = false;
+  std::int64_t staleness = -1;  // updates between its read and its own; -1: it is in no update (yet), or none
+};
+
+// One consistent state of all servers.
+struct SnapshotInfo {
+  Version version = 0;
+  Step step = 0;
+  UnitsApplied units;
+  std::int64_t optimizer_steps = 0;
+};
+
+// Of the last unit: the time in which push(), commit() and wait_turn() held the caller.
+struct ClientTimes {
+  Duration wait{};      // the turn had not come yet
+  Duration transfer{};  // bytes moved
+};
+
+struct ClientCounters {
+  std::uint64_t bytes_sent = 0;  // gradient bytes that left for the servers, by socket or by their reading
+  std::uint64_t bytes_received = 0;  // weights
+};
+
+class Client {
+ public:
+  // Meets the servers of the group. The fabric's errors of connect(); INVALID_ARGUMENT: the group does not
+  // fit the options, or the gradient does not lie in the fabric's arena.
+  static absl::StatusOr<std::unique_ptr<Client>> connect(collective::Fabric& fabric,
+                                                         const collective::Group& group,
+                                                         const ClientOptions& options,
+                                                         const tensor::ParameterLayout& layout,
+                                                         std::span<float> weights, std::span<float> gradient,
+                                                         const Clock& clock, Deadline deadline);
+  virtual ~Client() = default;
+
+  // Worker 0, once, before its first wait_turn(): what the servers hold from now on. Returns when all of it
+  // is on its way. Others' first turn waits for it.
+  virtual absl::Status initialize(const InitialState& state, Deadline deadline) = 0;
+
+  // REQUIRES: nothing is out (the first call, or after commit()).
+  virtual absl::StatusOr<TurnResult> wait_turn(Deadline deadline) = 0;
+  // Elements [begin, end) of the gradient are final. Ranges of a unit are disjoint and cover the gradient by
+  // the time of commit(); they need not end where slices do. Never waits: what a socket does not take now
+  // goes with a later call.
+  virtual absl::Status push(std::size_t begin, std::size_t end) = 0;
+  // The gradient is whole, and counts as the mode says. Never waits.
+  virtual absl::Status commit(const Commit& commit) = 0;
+  // Wishes beside a commit. Never waits.
+  virtual absl::Status wish(const Wishes& wishes) = 0;
+
+  // Worker 0: the servers keep a copy of the next version that they all reach (the present one, where nothing
+  // is under way), and go on. Never waits. FAILED_PRECONDITION: the one before was not taken yet.
+  virtual absl::Status begin_snapshot() = 0;
+  // Collects that copy into vectors as long as the weights; `optimizer` in the order of
+  // optimizer::Optimizer::state(). The servers then drop it. REQUIRES: begin_snapshot(); one thread at a
+  // time.
+  virtual absl::StatusOr<SnapshotInfo> take_snapshot(std::span<float> weights,
+                                                     std::span<const std::span<float>> optimizer,
+                                                     Deadline deadline) = 0;
+
+  // This worker computes no more; the servers do not count it as lost. Never waits.
+  virtual absl::Status leave() = 0;
+
+  virtual ClientTimes last_times() const = 0;
+  virtual ClientCounters counters() const = 0;
+  virtual v1::StalenessStats staleness() const = 0;
+
+  // Closes with `reason` (ABORTED where it is OK); the first reason stays. A worker that closes without
+  // leave() is lost to the servers.
+  virtual void close(absl::Status reason) = 0;
+  virtual absl::Status closed() const = 0;
+};
+
+}  // namespace paceline::pserver

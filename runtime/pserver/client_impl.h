@@ -1,0 +1,133 @@
+#pragma once
+
+// The inside of a Client: client.cc has the turns, client_snapshot.cc the snapshots, which have connections
+// of their own and so run beside the turns.
+
+#include <poll.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/guarded.h"
+#include "runtime/pserver/client.h"
+#include "runtime/pserver/close_signal.h"
+#include "runtime/pserver/link.h"
+#include "runtime/pserver/messages.h"
+#include "runtime/pserver/read_counts.h"
+#include "runtime/pserver/shard_map.h"
+
+namespace paceline::pserver {
+
+class ClientImpl final : public Client, private FrameReceiver {
+ public:
+  struct Wiring {
+    collective::Group group;
+    std::vector<collective::PeerLink> links;  // by server
+    bool shared = false;
+    std::span<std::byte> reads;  // shared memory: this worker's counts of reads, in its arena
+    std::uint64_t gradient = 0;  // where the gradient lies there
+    std::uint64_t reads_at = 0;
+    std::vector<std::uint64_t> decay;
+  };
+  ClientImpl(Wiring wiring, const ClientOptions& options, std::span<float> weights, std::span<float> gradient,
+             const Clock& clock, UniqueFd close_descriptor);
+  ~ClientImpl() override = default;
+
+  // Says to all servers who this is.
+  absl::Status join();
+
+  absl::Status initialize(const InitialState& state, Deadline deadline) override;
+  absl::StatusOr<TurnResult> wait_turn(Deadline deadline) override;
+  absl::Status push(std::size_t begin, std::size_t end) override;
+  absl::Status commit(const Commit& commit) override;
+  absl::Status wish(const Wishes& wishes) override;
+  absl::Status begin_snapshot() override;
+  absl::StatusOr<SnapshotInfo> take_snapshot(std::span<float> weights,
+                                             std::span<const std::span<float>> optimizer,
+                                             Deadline deadline) override;
+  absl::Status leave() override;
+  ClientTimes last_times() const override { return unit_times_; }
+  ClientCounters counters() const override { return {bytes_sent_, bytes_received_}; }
+  v1::StalenessStats staleness() const override;
+  void close(absl::Status reason) override;
+  absl::Status closed() const override { return close_.reason(); }
+
+ private:
+  static constexpr std::size_t kHistogram = 32;
+  struct Staleness {
+    std::int64_t applied = 0, dropped = 0, sum = 0, max = 0, wait_ns = 0;
+    std::array<std::int64_t, kHistogram> histogram{};
+  };
+  struct Server {
+    Link link, copies;
+    transport::Mapping arena;
+    std::uint64_t reads = 0;
+    bool has_weights = false;  // of the turn that is waited for
+    Version version = 0;
+  };
+
+  absl::StatusOr<std::span<std::byte>> place(Link& link, const FrameHeader& header,
+                                             std::uint64_t at) override;
+  absl::Status received(Link& link, const FrameHeader& header, Bytes message) override;
+  absl::Status on_weights(int index, const FrameHeader& header);
+  absl::Status aborted(const Link& link, Bytes message) const;
+
+  // Ends the client with an error; returns what stays.
+  absl::Status fail(const absl::Status& error) {
+    close(error);
+    return close_.reason();
+  }
+  absl::Status flush_all();
+  // One round of polling: writes, reads, hands on. DEADLINE_EXCEEDED without a name.
+  absl::Status pump(Deadline deadline);
+  absl::Status late(Duration waited);
+  absl::Status wait_for_turn(Deadline deadline);
+  void count_turn(const TurnResult& turn);
+  bool turn_is_here() const;
+  void say_state(std::size_t vector, std::span<const float> values);
+  Server& server(int index) { return servers_[static_cast<std::size_t>(index)]; }
+  int index_of(const Link& link) const { return link.rank() - options_.workers; }
+  void send(Link& link, FrameKind kind, std::int64_t number, Bytes message = {});
+
+  const ClientOptions options_;
+  const int rank_;
+  const bool shared_;
+  const std::span<float> weights_, gradient_;
+  const Clock& clock_;
+  const ShardMap map_;
+  CloseSignal close_;
+  const std::span<std::byte> reads_;  // as in Wiring
+  const std::uint64_t reads_at_, gradient_at_;
+  const std::vector<std::uint64_t> decay_;
+  std::vector<std::string> names_;
+  std::vector<Server> servers_;
+  std::vector<pollfd> polled_;
+  int spin_calls_ = 0;
+  Buffer buffer_;
+
+  std::optional<TurnResult> turn_;  // came, and was not yet given to the caller
+  std::optional<int> waited_for_;   // the sequencer's answer
+  Unit unit_ = -1;                  // that the caller computes
+  std::size_t pushed_ = 0;          // elements of it
+  bool bytes_came_ = false;         // of the weights of the turn that is waited for
+  ClientTimes times_, unit_times_;  // so far; of the last unit
+
+  std::atomic<bool> snapshot_begun_{false};  // and not taken
+  std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0};
+  mutable Guarded<Staleness> staleness_;
+};
+
+// Payload byte `at` of server `index`'s part of a vector, and the bytes that follow it in the same slice.
+std::span<std::byte> bytes_of_share(const ShardMap& map, int index, std::span<float> vector,
+                                    std::uint64_t at);
+// Copies a server's part, as its slab has it, to where it belongs. REQUIRES: as long as the share.
+void copy_share(const ShardMap& map, int index, const float* slab, std::span<float> vector);
+// What a server's frame says lies in its arena. INVALID_ARGUMENT.
+absl::StatusOr<const float*> find_share(const transport::Mapping& arena, std::uint64_t offset,
+                                        std::size_t share);
+
+}  // namespace paceline::pserver

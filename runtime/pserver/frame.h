@@ -1,0 +1,69 @@
+#pragma once
+
+// The header of everything that workers and servers say to each other (docs/protocol.md, "Parameter
+// servers"). Pure.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+
+namespace paceline::pserver {
+
+inline constexpr std::uint32_t kFrameMagic = 0x53504c50;  // "PLPS"
+inline constexpr std::uint16_t kFrameVersion = 1;
+inline constexpr std::size_t kFrameBytes = 64;
+inline constexpr std::size_t kMaxMessage = std::size_t{8} << 20;   // payload of a message
+inline constexpr std::uint64_t kMaxData = std::uint64_t{1} << 44;  // payload of floats
+
+enum class FrameKind : std::uint16_t {
+  // worker -> server
+  kJoin = 1,  // message: who it is, and where its gradient lies
+  kBegin,     // message, worker 0: what the floats that follow are
+  kState,     // floats of one vector of the state: number = vector, begin in the slab
+  kGradient,  // floats of a gradient: number = unit, begin in the slab
+  kCommit,    // number = unit; message (to the sequencer)
+  kWish,      // message, to the sequencer
+  kAsk,       // whom does the sequencer wait for
+  kSnapshot,  // worker 0, to the sequencer: keep a copy
+  kTaken,     // worker 0: the copy can go; number = version
+  kLeave,     // it computes no more
+  // server -> worker
+  kTurn,     // message, from the sequencer; number = version
+  kWeights,  // floats, or begin = where they lie in the server's arena; number = version
+  kWaiting,  // answer to kAsk: number = rank, or -1
+  kCopy,     // message: version and progress of a snapshot (sequencer); number = version
+  kCopied,   // floats of one vector of a snapshot, or where they lie: number = vector, begin
+  // server -> sequencer
+  kReady,  // it holds what worker 0 said
+  kHeld,   // a whole gradient lies here: number = unit, rank = the worker
+  kNorm,   // number = version, message: sum of squares of its slices' gradient
+  // sequencer -> server
+  kLog,     // message: one entry
+  kFactor,  // number = version, message: what the gradient is multiplied by
+  // anybody
+  kAbort,  // message: why this member closes
+};
+inline constexpr FrameKind kLastFrameKind = FrameKind::kAbort;
+const char* kind_name(FrameKind kind);
+// Whether the payload is floats, which go straight to where they belong; else a message.
+bool carries_floats(FrameKind kind);
+
+struct FrameHeader {
+  FrameKind kind = FrameKind::kJoin;
+  Generation generation;
+  std::int32_t rank = -1;
+  std::int64_t number = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t length = 0;  // of the payload, in bytes
+  bool operator==(const FrameHeader&) const = default;
+};
+
+void encode(const FrameHeader& header, std::span<std::byte, kFrameBytes> bytes);
+// INVALID_ARGUMENT: not a frame, a wrong checksum, an unknown kind, longer than its kind may be, half a
+// float.
+absl::StatusOr<FrameHeader> decode_frame(std::span<const std::byte, kFrameBytes> bytes);
+
+}  // namespace paceline::pserver

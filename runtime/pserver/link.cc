@@ -1,0 +1,180 @@
+#include "runtime/pserver/link.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/status.h"
+#include "runtime/collective/fault.h"
+
+namespace paceline::pserver {
+
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
+constexpr std::size_t kMaxPieces = 64;  // of one system call
+
+}  // namespace
+
+Link::Link(UniqueFd fd, int rank, std::string name, Generation generation)
+    : fd_(std::move(fd)), rank_(rank), name_(std::move(name)), generation_(generation) {
+  buffer_.resize(kBufferBytes);
+  queued_.reserve(kBufferBytes);
+  pieces_.reserve(kMaxPieces);
+}
+
+absl::Status Link::blame(const absl::Status& status) const {
+  if (status.ok() || collective::faulty_rank(status).has_value()) return status;
+  return collective::with_faulty_rank(with_context(status, name_), rank_);
+}
+
+// ---- writing ----
+
+void Link::queue(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  if (pieces_.empty() || pieces_.back().floats != nullptr) {
+    pieces_.push_back({nullptr, queued_.size(), 0});
+  }
+  queued_.insert(queued_.end(), bytes.begin(), bytes.end());
+  pieces_.back().size += bytes.size();
+}
+
+void Link::send(FrameHeader header, std::span<const std::byte> message) {
+  header.generation = generation_;
+  header.length = message.size();
+  std::array<std::byte, kFrameBytes> bytes;
+  encode(header, bytes);
+  queue(bytes);
+  queue(message);
+}
+
+void Link::send_floats(FrameHeader header, std::span<const float> floats) {
+  header.generation = generation_;
+  header.length = floats.size_bytes();
+  std::array<std::byte, kFrameBytes> bytes;
+  encode(header, bytes);
+  queue(bytes);
+  if (floats.empty()) return;
+  pieces_.push_back({reinterpret_cast<const std::byte*>(floats.data()), 0, floats.size_bytes()});
+}
+
+absl::Status Link::flush() {
+  while (!drained()) {
+    std::array<iovec, kMaxPieces> parts;
+    std::size_t count = 0;
+    for (std::size_t k = next_; k < pieces_.size() && count < kMaxPieces; ++k, ++count) {
+      const std::size_t skip = k == next_ ? written_ : 0;
+      const std::byte* from =
+          pieces_[k].floats != nullptr ? pieces_[k].floats : queued_.data() + pieces_[k].at;
+      parts[count] = {const_cast<std::byte*>(from + skip), pieces_[k].size - skip};
+    }
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = count;
+    const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) {
+      if (queued_.size() <= kMaxQueued) return absl::OkStatus();
+      return blame(absl::ResourceExhaustedError("it does not read what is sent to it"));
+    }
+    if (sent < 0) return blame(absl::UnavailableError(str_cat("is gone: ", std::strerror(errno))));
+    for (auto left = static_cast<std::size_t>(sent); left > 0;) {
+      const std::size_t part = std::min(left, pieces_[next_].size - written_);
+      written_ += part;
+      left -= part;
+      if (written_ < pieces_[next_].size) break;
+      ++next_;
+      written_ = 0;
+    }
+  }
+  queued_.clear();
+  pieces_.clear();
+  next_ = 0;
+  return absl::OkStatus();
+}
+
+// ---- reading ----
+
+absl::Status Link::hand_on_floats(FrameReceiver& receiver) {
+  while (got_ < header_.length && begin_ < end_) {
+    PL_ASSIGN_OR_RETURN(const std::span<std::byte> place, receiver.place(*this, header_, got_));
+    const std::size_t part = std::min({place.size(), end_ - begin_, std::size_t{header_.length - got_}});
+    std::memcpy(place.data(), buffer_.data() + begin_, part);
+    begin_ += part;
+    got_ += part;
+  }
+  if (got_ < header_.length) return absl::OkStatus();
+  in_floats_ = false;
+  return receiver.received(*this, header_, {});
+}
+
+absl::Status Link::parse(FrameReceiver& receiver) {
+  while (true) {
+    if (in_floats_) {
+      PL_RETURN_IF_ERROR(hand_on_floats(receiver));
+      if (in_floats_) return absl::OkStatus();
+      continue;
+    }
+    if (end_ - begin_ < kFrameBytes) return absl::OkStatus();
+    const std::span<const std::byte> all(buffer_.data() + begin_, end_ - begin_);
+    PL_ASSIGN_OR_RETURN(const FrameHeader header, decode_frame(all.first<kFrameBytes>()));
+    if (header.generation != generation_) {
+      return absl::FailedPreconditionError(str_cat("sent a frame of generation ", header.generation.value,
+                                                   " in generation ", generation_.value));
+    }
+    if (carries_floats(header.kind) && header.length > 0) {
+      header_ = header;
+      got_ = 0;
+      in_floats_ = true;
+      begin_ += kFrameBytes;
+      continue;
+    }
+    const std::size_t whole = kFrameBytes + header.length;
+    if (all.size() < whole) {
+      if (buffer_.size() < whole) buffer_.resize(whole);
+      return absl::OkStatus();
+    }
+    PL_RETURN_IF_ERROR(receiver.received(*this, header, all.subspan(kFrameBytes, header.length)));
+    begin_ += whole;
+  }
+}
+
+absl::Status Link::receive(FrameReceiver& receiver, std::size_t budget) {
+  std::size_t total = 0;
+  while (true) {
+    if (absl::Status parsed = parse(receiver); !parsed.ok()) return blame(parsed);
+    if (total >= budget) return absl::OkStatus();
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+    std::array<iovec, 2> parts;
+    std::size_t count = 0, direct = 0;
+    if (in_floats_) {
+      auto place = receiver.place(*this, header_, got_);
+      if (!place.ok()) return blame(place.status());
+      direct = std::min(place->size(), std::size_t{header_.length - got_});
+      parts[count++] = {place->data(), direct};
+    }
+    parts[count++] = {buffer_.data() + end_, buffer_.size() - end_};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = count;
+    const ssize_t result = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+    if (result < 0 && errno == EINTR) continue;
+    if (result < 0 && errno == EAGAIN) return absl::OkStatus();
+    if (result < 0) return blame(absl::UnavailableError(str_cat("is gone: ", std::strerror(errno))));
+    if (result == 0) return blame(absl::UnavailableError("is gone: the connection ended"));
+    const auto got = static_cast<std::size_t>(result);
+    total += got;
+    bytes_received_ += got;
+    const std::size_t placed = std::min(got, direct);
+    got_ += placed;
+    end_ += got - placed;
+  }
+}
+
+}  // namespace paceline::pserver

@@ -1,0 +1,90 @@
+#pragma once
+
+// Frames over one connected socket, both ways, without ever waiting. One thread. Errors name the peer and
+// carry its rank (collective/fault.h): UNAVAILABLE - it is gone; INVALID_ARGUMENT, FAILED_PRECONDITION - what
+// it sent is no frame, or is one of another view; RESOURCE_EXHAUSTED - it does not read what it asked for.
+// After an error the link is of no use.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "base/unique_fd.h"
+#include "runtime/pserver/frame.h"
+
+namespace paceline::pserver {
+
+class Link;
+
+class FrameReceiver {
+ public:
+  virtual ~FrameReceiver() = default;
+  // Where the payload of a frame of floats goes, from its byte `at` on: one byte or more.
+  virtual absl::StatusOr<std::span<std::byte>> place(Link& link, const FrameHeader& header,
+                                                     std::uint64_t at) = 0;
+  // A frame is whole. `message` is the payload of those that don't carry floats, valid during the call.
+  virtual absl::Status received(Link& link, const FrameHeader& header,
+                                std::span<const std::byte> message) = 0;
+};
+
+class Link {
+ public:
+  Link() = default;
+  Link(UniqueFd fd, int rank, std::string name, Generation generation);
+
+  bool valid() const { return fd_.valid(); }
+  int fd() const { return fd_.get(); }
+  int rank() const { return rank_; }
+  const std::string& name() const { return name_; }  // "rank 2 (ps-0)"
+
+  // Queues a frame; the header's length and generation are filled in. The message is copied.
+  void send(FrameHeader header, std::span<const std::byte> message = {});
+  // The floats are not copied: they stay as they are until drained().
+  void send_floats(FrameHeader header, std::span<const float> floats);
+  // Writes what the socket takes.
+  absl::Status flush();
+  bool drained() const { return next_ == pieces_.size(); }
+
+  // Reads and hands on what there is, at most about `budget` bytes. The receiver's errors end it.
+  absl::Status receive(FrameReceiver& receiver, std::size_t budget);
+  std::uint64_t bytes_received() const { return bytes_received_; }
+
+  // The error, said to be this peer's.
+  absl::Status blame(const absl::Status& status) const;
+
+  static constexpr std::size_t kMaxQueued = std::size_t{32} << 20;  // of messages
+
+ private:
+  struct Piece {
+    const std::byte* floats = nullptr;  // null: in queued_
+    std::size_t at = 0;
+    std::size_t size = 0;
+  };
+  absl::Status parse(FrameReceiver& receiver);
+  absl::Status hand_on_floats(FrameReceiver& receiver);
+  void queue(std::span<const std::byte> bytes);
+
+  UniqueFd fd_;
+  int rank_ = -1;
+  std::string name_;
+  Generation generation_;
+
+  std::vector<std::byte> queued_;  // headers and messages
+  std::vector<Piece> pieces_;
+  std::size_t next_ = 0;     // the piece that is being written, ...
+  std::size_t written_ = 0;  // ... and how much of it was
+
+  std::vector<std::byte> buffer_;  // what was read and not handed on: [begin_, end_)
+  std::size_t begin_ = 0, end_ = 0;
+  bool in_floats_ = false;
+  FrameHeader header_;     // of the floats that are coming
+  std::uint64_t got_ = 0;  // of them, in bytes
+  std::uint64_t bytes_received_ = 0;
+};
+
+}  // namespace paceline::pserver

@@ -1,0 +1,207 @@
+#include "runtime/pserver/sequencer.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/text.h"
+#include "runtime/collective/fault.h"
+
+namespace paceline::pserver {
+namespace {
+
+// What the log says, in a line per entry.
+class Log {
+ public:
+  Log(int workers, int servers, v1::ParameterServerSpec mode, Step steps = 2)
+      : workers_(workers), servers_(servers), sequencer_(options()) {
+    mode.set_workers(workers);
+    mode.set_servers(servers);
+    if (mode.gradients_per_step() == 0) mode.set_gradients_per_step(workers);
+    if (mode.units_per_step() == 0) mode.set_units_per_step(workers);
+    PolicyStart start;
+    start.total_steps = steps;
+    auto policy = make_policy(mode, start);
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    sequencer_.begin(*std::move(policy), start);
+    for (int s = 0; s < servers; ++s) sequencer_.ready(s);
+  }
+  Sequencer& operator*() { return sequencer_; }
+  Sequencer* operator->() { return &sequencer_; }
+
+  void commit(int worker, Unit unit, CommitMessage message = {1, 1, {}}) {
+    EXPECT_TRUE(sequencer_.committed(worker, unit, message).ok());
+    for (int s = servers_ - 1; s >= 0; --s) EXPECT_TRUE(sequencer_.held(worker, unit, s).ok());
+  }
+  std::string text() {
+    std::string all;
+    for (const LogStep& step : sequencer_.take()) {
+      const LogEntry& e = step.entry;
+      if (e.kind == LogEntry::Kind::kUpdate) {
+        all += str_cat("update ", e.version, ":");
+        for (const Contributor& each : e.contributors) {
+          all += str_cat(" ", each.worker, each.aside ? "a" : "", each.last ? "" : "-");
+        }
+      } else if (e.kind == LogEntry::Kind::kSnapshot) {
+        all += str_cat("snapshot of ", step.snapshot.version, ", step ", step.snapshot.step);
+      } else {
+        all +=
+            str_cat("turn ", e.worker, step.turn.finished ? " finished" : str_cat(" unit ", step.turn.unit),
+                    " at ", step.turn.version, e.keeps ? " keeps" : "", step.turn.dropped ? " dropped" : "");
+        last_turn_ = step.turn;
+      }
+      all += "\n";
+    }
+    return all;
+  }
+  const TurnResult& last_turn() const { return last_turn_; }
+
+ private:
+  SequencerOptions options() const {
+    SequencerOptions options{workers_, servers_, {}};
+    options.optimizer.set_learning_rate(0.5);
+    return options;
+  }
+  int workers_, servers_;
+  Sequencer sequencer_;
+  TurnResult last_turn_;
+};
+
+v1::ParameterServerSpec mode(v1::ParameterServerSpec::Synchronization synchronization) {
+  v1::ParameterServerSpec spec;
+  spec.set_synchronization(synchronization);
+  return spec;
+}
+
+TEST(Sequencer, SynchronousSteps) {
+  Log log(2, 2, mode(v1::ParameterServerSpec::SYNCHRONOUS));
+  log->joined(1);
+  log->joined(0);
+  EXPECT_EQ(log.text(), "turn 1 unit 1 at 0\nturn 0 unit 0 at 0\n");
+  log.commit(1, 1, {3, 8, {}});
+  EXPECT_EQ(log.text(), "");
+  EXPECT_EQ(log->queue(), 1);
+  log.commit(0, 0, {2, 8, {}});
+  EXPECT_EQ(log.text(), "update 1: 0 1\nturn 0 unit 2 at 1\nturn 1 unit 3 at 1\n");
+  EXPECT_EQ(log->queue(), 0);
+  EXPECT_EQ(log.last_turn().loss_sum, 5);
+  EXPECT_EQ(log.last_turn().samples, 16);
+  EXPECT_EQ(log.last_turn().gradients, 2);
+  EXPECT_EQ(log.last_turn().staleness, 0);
+  EXPECT_EQ(log.last_turn().learning_rate, 0.5);
+  EXPECT_EQ(log.last_turn().step, 1);
+  log.commit(0, 2);
+  log.commit(1, 3);
+  EXPECT_EQ(log.text(), "update 2: 0 1\nturn 0 finished at 2\nturn 1 finished at 2\n");
+}
+
+TEST(Sequencer, AGradientCountsOnceAllServersHoldIt) {
+  Log log(1, 3, mode(v1::ParameterServerSpec::SYNCHRONOUS));
+  log->joined(0);
+  (void)log.text();
+  EXPECT_TRUE(log->held(0, 0, 2).ok());
+  EXPECT_TRUE(log->committed(0, 0, {}).ok());
+  EXPECT_TRUE(log->held(0, 0, 0).ok());
+  EXPECT_EQ(log.text(), "");
+  EXPECT_EQ(log->waits_for(0), 2) << "server 1 is rank 2";
+  EXPECT_FALSE(log->held(0, 0, 2).ok()) << "twice";
+  EXPECT_FALSE(log->held(0, 1, 1).ok()) << "another unit";
+  EXPECT_FALSE(log->committed(0, 0, {}).ok()) << "twice";
+  EXPECT_TRUE(log->held(0, 0, 1).ok());
+  EXPECT_EQ(log.text(), "update 1: 0\nturn 0 unit 1 at 1\n");
+}
+
+TEST(Sequencer, WhoLeavesWithAnUnfinishedGradientDoesNotCount) {
+  Log log(2, 2, mode(v1::ParameterServerSpec::ASYNCHRONOUS));
+  log->joined(0);
+  log->joined(1);
+  (void)log.text();
+  EXPECT_TRUE(log->committed(1, 1, {}).ok());
+  EXPECT_TRUE(log->held(1, 1, 0).ok());
+  log->left(1);
+  EXPECT_TRUE(log->held(1, 1, 1).ok()) << "the other server's word crossed the news";
+  EXPECT_EQ(log.text(), "");
+  log->left(1);
+  log.commit(0, 0);
+  EXPECT_EQ(log.text().substr(0, 12), "update 1: 0\n");
+}
+
+TEST(Sequencer, AsynchronousStalenessAndSums) {
+  Log log(2, 1, mode(v1::ParameterServerSpec::ASYNCHRONOUS), 4);
+  log->joined(0);
+  log->joined(1);
+  (void)log.text();
+  log.commit(0, 0, {1, 1, {}});
+  (void)log.text();
+  log.commit(0, log.last_turn().unit, {2, 1, {}});
+  (void)log.text();
+  EXPECT_EQ(log.last_turn().updates, 1);
+  log.commit(1, 1, {4, 1, {}});
+  (void)log.text();
+  EXPECT_EQ(log.last_turn().staleness, 2);
+  EXPECT_EQ(log.last_turn().updates, 3);
+  EXPECT_EQ(log.last_turn().loss_sum, 7);
+}
+
+TEST(Sequencer, ALateGradientIsDropped) {
+  v1::ParameterServerSpec backup = mode(v1::ParameterServerSpec::SYNCHRONOUS);
+  backup.set_gradients_per_step(2);
+  backup.set_units_per_step(2);
+  Log log(3, 1, backup, 5);
+  for (int w = 0; w < 3; ++w) log->joined(w);
+  std::string text = log.text();
+  EXPECT_EQ(text.substr(0, 19), "turn 0 unit 0 at 0\n");
+  // Whoever has a turn commits, until one is late.
+  log.commit(0, 0);
+  (void)log.text();
+  log.commit(1, 1);
+  text = log.text();
+  EXPECT_EQ(text.substr(0, 14), "update 1: 0 1\n");
+}
+
+TEST(Sequencer, WishesStayAndTheTargetEndsIt) {
+  Log log(2, 1, mode(v1::ParameterServerSpec::ASYNCHRONOUS), 50);
+  log->joined(0);
+  log->joined(1);
+  (void)log.text();
+  log.commit(1, 1, {1, 1, {.stop = true, .save = true}});
+  (void)log.text();
+  EXPECT_TRUE(log.last_turn().agreed.stop);
+  EXPECT_FALSE(log.last_turn().agreed.save) << "only worker 0 saves";
+  log.commit(0, 0, {1, 1, {.save = true}});
+  (void)log.text();
+  EXPECT_TRUE(log.last_turn().agreed.stop);
+  EXPECT_TRUE(log.last_turn().agreed.save);
+  EXPECT_TRUE(log->wished(0, {.target_reached = true}).ok());
+  EXPECT_EQ(log.text(), "") << "both compute";
+  const Unit unit = log.last_turn().unit;
+  log.commit(0, unit);
+  EXPECT_EQ(log.text(), "turn 0 finished at 2 dropped\n");
+  EXPECT_TRUE(log.last_turn().agreed.target_reached);
+}
+
+TEST(Sequencer, NamesWhoIsLate) {
+  Log log(3, 2, mode(v1::ParameterServerSpec::SYNCHRONOUS));
+  EXPECT_EQ(log->waits_for(1), 0) << "who has not joined";
+  for (int w = 0; w < 3; ++w) log->joined(w);
+  (void)log.text();
+  log.commit(0, 0);
+  log.commit(1, 1);
+  EXPECT_EQ(log->waits_for(0), 2);
+  Sequencer nothing({.workers = 2, .servers = 2, .optimizer = {}});
+  EXPECT_EQ(nothing.waits_for(1), 0);
+  EXPECT_EQ(nothing.waits_for(0), 2) << "the first server that is not ready";
+  EXPECT_EQ(nothing.snapshot().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Sequencer, SnapshotsAreEntries) {
+  Log log(1, 1, mode(v1::ParameterServerSpec::SYNCHRONOUS), 5);
+  log->joined(0);
+  (void)log.text();
+  log.commit(0, 0);
+  EXPECT_TRUE(log->snapshot().ok());
+  EXPECT_EQ(log.text(), "update 1: 0\nturn 0 unit 1 at 1\nsnapshot of 1, step 1\n");
+}
+
+}  // namespace
+}  // namespace paceline::pserver

@@ -1,0 +1,677 @@
+// Workers and servers together, over both transports.
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/rng.h"
+#include "runtime/collective/fault.h"
+#include "runtime/collective/reduce.h"
+#include "runtime/optimizer/optimizer.h"
+#include "runtime/pserver/frame.h"
+#include "servers_world.h"
+#include "tests/support/allocation_counter.h"
+
+namespace paceline::pserver {
+namespace {
+
+using testing::Medium;
+using testing::medium_name;
+using testing::ServersWorld;
+using testing::sgd;
+using testing::WorldSpec;
+
+using Floats = std::vector<float>;
+
+class Servers : public ::testing::TestWithParam<Medium> {
+ protected:
+  WorldSpec spec() const {
+    WorldSpec spec;
+    spec.medium = GetParam();
+    spec.optimizer = sgd(0.5);
+    return spec;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Media, Servers, ::testing::Values(Medium::kSharedMemory, Medium::kTcp),
+                         [](const auto& info) { return medium_name(info.param); });
+
+Floats random_floats(Rng& rng, std::size_t n) {
+  Floats values(n);
+  for (float& value : values) value = rng.normal();
+  return values;
+}
+
+// What all-reduce does: the sum in the order of ranks, and the optimiser over the whole vector.
+struct AllReduced {
+  optimizer::Optimizer optimizer;
+  Floats weights;
+
+  void step(const std::vector<Floats>& gradients, double rate) {
+    std::vector<const std::byte*> inputs;
+    for (const Floats& gradient : gradients)
+      inputs.push_back(reinterpret_cast<const std::byte*>(gradient.data()));
+    Floats sum(weights.size());
+    auto* const out = reinterpret_cast<std::byte*>(sum.data());
+    collective::reduce({.outputs = {&out, 1}, .inputs = inputs, .count = sum.size()});
+    const auto report = optimizer.step(weights, sum, rate);
+    ASSERT_TRUE(report.ok()) << report.status();
+  }
+};
+
+tensor::ParameterLayout random_layout(Rng& rng, std::size_t elements) {
+  tensor::ParameterLayout layout{.parameters = {}, .elements = elements, .trained_elements = elements};
+  for (std::size_t at = 0; at < elements;) {
+    const std::size_t count = std::min<std::size_t>(elements - at, 1 + rng.below(900));
+    layout.parameters.push_back(
+        {.name = {}, .dims = {}, .offset = at, .count = count, .decay = rng.below(2) == 0});
+    at += count;
+  }
+  return layout;
+}
+
+// The unit's gradient, so that units may be computed by anybody.
+Floats gradient_of(std::uint64_t seed, Unit unit, std::size_t n) {
+  Rng rng(seed, 1000 + static_cast<std::uint64_t>(unit));
+  return random_floats(rng, n);
+}
+
+TEST_P(Servers, SynchronousTrainingIsAllReduceBitForBit) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed, 0);
+    WorldSpec spec = this->spec();
+    spec.workers = static_cast<int>(1 + rng.below(4));
+    spec.servers = static_cast<int>(1 + rng.below(3));
+    spec.elements = rng.below(6) == 0 ? 1 + rng.below(40) : 1 + rng.below(30000);
+    spec.slice_bytes = 64 + rng.below(20000);
+    spec.layout = random_layout(rng, spec.elements);
+    spec.optimizer.set_type(static_cast<v1::OptimizerSpec::Type>(seed % 4));
+    spec.optimizer.set_learning_rate(0.01);
+    spec.optimizer.set_momentum(seed % 4 == 0 ? 0.9 : 0);
+    spec.optimizer.set_beta1(0.9);
+    spec.optimizer.set_beta2(0.99);
+    spec.optimizer.set_epsilon(1e-6);
+    spec.optimizer.set_weight_decay(0.02);
+    spec.total_steps = 4;
+    const std::size_t n = spec.elements;
+    const Floats initial = random_floats(rng, n);
+
+    auto reference = optimizer::Optimizer::create(spec.optimizer, spec.layout);
+    ASSERT_TRUE(reference.ok()) << reference.status();
+    AllReduced expected{std::move(*reference), initial};
+    std::vector<Floats> after = {initial};
+    for (Step step = 0; step < spec.total_steps; ++step) {
+      std::vector<Floats> gradients;
+      for (int w = 0; w < spec.workers; ++w) {
+        gradients.push_back(gradient_of(seed, step * spec.workers + w, n));
+      }
+      expected.step(gradients, 0.01);
+      after.push_back(expected.weights);
+    }
+
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(initial).ok());
+    world.each_worker([&](int w) {
+      Rng mine(seed, 500 + static_cast<std::uint64_t>(w));
+      for (Step step = 0; step <= spec.total_steps; ++step) {
+        const auto turn = world.client(w).wait_turn(world.deadline());
+        ASSERT_TRUE(turn.ok()) << turn.status();
+        EXPECT_EQ(turn->version, step);
+        EXPECT_EQ(turn->step, step);
+        EXPECT_EQ(std::memcmp(world.weights(w).data(), after[static_cast<std::size_t>(step)].data(),
+                              n * sizeof(float)),
+                  0)
+            << "worker " << w << " after " << step << " steps";
+        ASSERT_EQ(turn->finished, step == spec.total_steps);
+        if (turn->finished) break;
+        EXPECT_EQ(turn->unit, step * spec.workers + w);
+        const Floats gradient = gradient_of(seed, turn->unit, n);
+        // Ranges from the end, cut anywhere.
+        for (std::size_t end = n; end > 0;) {
+          const std::size_t begin = end - std::min<std::size_t>(end, 1 + mine.below(n));
+          std::copy(gradient.begin() + static_cast<std::ptrdiff_t>(begin),
+                    gradient.begin() + static_cast<std::ptrdiff_t>(end),
+                    world.gradient(w).begin() + static_cast<std::ptrdiff_t>(begin));
+          ASSERT_TRUE(world.client(w).push(begin, end).ok());
+          end = begin;
+        }
+        ASSERT_TRUE(world.client(w).commit({.loss_sum = 2, .samples = 3}).ok());
+      }
+      const ClientCounters bytes = world.client(w).counters();
+      const auto steps = static_cast<std::uint64_t>(spec.total_steps);
+      EXPECT_EQ(bytes.bytes_sent, steps * n * sizeof(float));
+      EXPECT_EQ(bytes.bytes_received, (steps + 1) * n * sizeof(float));
+      EXPECT_EQ(world.client(w).staleness().applied(), spec.total_steps);
+      EXPECT_EQ(world.client(w).staleness().histogram(0), spec.total_steps);
+    });
+    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    std::uint64_t received = 0;
+    for (int s = 0; s < spec.servers; ++s) {
+      const v1::ServerStats stats = world.server(s).stats();
+      EXPECT_EQ(stats.updates(), spec.total_steps);
+      EXPECT_EQ(stats.gradients(), spec.total_steps * spec.workers);
+      EXPECT_EQ(stats.queue(), 0);
+      received += stats.bytes_received();
+    }
+    EXPECT_EQ(received, static_cast<std::uint64_t>(spec.total_steps * spec.workers) * n * sizeof(float));
+  }
+}
+
+TEST_P(Servers, ClippingTakesTheNormOverAllServers) {
+  WorldSpec spec = this->spec();
+  spec.servers = 3;
+  spec.elements = 5000;
+  spec.optimizer.set_clip_norm(3);
+  Rng rng(4, 0);
+  const Floats initial = random_floats(rng, spec.elements);
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  auto optimizer = optimizer::Optimizer::create(spec.optimizer, world.layout());
+  AllReduced expected{std::move(*optimizer), initial};
+  for (Step step = 0; step < spec.total_steps; ++step) {
+    expected.step({gradient_of(4, 2 * step, spec.elements), gradient_of(4, 2 * step + 1, spec.elements)},
+                  0.5);
+  }
+  ASSERT_TRUE(world.begin(initial).ok());
+  world.each_worker([&](int w) {
+    while (true) {
+      const auto turn = world.client(w).wait_turn(world.deadline());
+      ASSERT_TRUE(turn.ok()) << turn.status();
+      if (turn->finished) break;
+      const Floats gradient = gradient_of(4, turn->unit, spec.elements);
+      std::copy(gradient.begin(), gradient.end(), world.gradient(w).begin());
+      ASSERT_TRUE(world.push_and_commit(w).ok());
+    }
+    for (std::size_t i = 0; i < spec.elements; ++i) {
+      ASSERT_NEAR(world.weights(w)[i], expected.weights[i], 1e-6) << i;
+    }
+  });
+}
+
+TEST_P(Servers, ANormThatIsNotFiniteEndsTheView) {
+  WorldSpec spec = this->spec();
+  spec.optimizer.set_clip_norm(3);
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 1)).ok());
+  world.each_worker([&](int w) {
+    ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+    world.gradient(w)[7] = std::numeric_limits<float>::quiet_NaN();
+    ASSERT_TRUE(world.push_and_commit(w).ok());
+    EXPECT_EQ(world.client(w).wait_turn(world.deadline()).status().code(), absl::StatusCode::kOutOfRange);
+  });
+}
+
+// Every unit adds 1 to every element: then all elements are equal in every version, on all servers, and say
+// how many units are in it.
+TEST_P(Servers, AsynchronousUpdatesAreAppliedOnceAndAtOnceOnAllServers) {
+  WorldSpec spec = this->spec();
+  spec.workers = 3;
+  spec.servers = 3;
+  spec.elements = 7000;
+  spec.total_steps = 40;
+  spec.optimizer = sgd(1);
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  const auto units = static_cast<float>(spec.total_steps * spec.workers);
+  world.each_worker([&](int w) {
+    for (Version last = -1;;) {
+      const auto turn = world.client(w).wait_turn(world.deadline());
+      ASSERT_TRUE(turn.ok()) << turn.status();
+      EXPECT_GT(turn->version, last);
+      last = turn->version;
+      const auto value = static_cast<float>(turn->version);
+      ASSERT_EQ(std::count(world.weights(w).begin(), world.weights(w).end(), value),
+                static_cast<std::ptrdiff_t>(spec.elements))
+          << "version " << turn->version << " is not whole";
+      if (turn->finished) break;
+      std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
+      ASSERT_TRUE(world.push_and_commit(w, {.loss_sum = 1, .samples = 1}).ok());
+    }
+    EXPECT_EQ(world.weights(w)[0], units);
+  });
+  std::int64_t applied = 0;
+  for (int w = 0; w < spec.workers; ++w) applied += world.client(w).staleness().applied();
+  EXPECT_EQ(applied, static_cast<std::int64_t>(units));
+  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+}
+
+TEST_P(Servers, SnapshotsAreOneVersionWhileTrainingGoesOn) {
+  WorldSpec spec = this->spec();
+  spec.workers = 2;
+  spec.servers = 3;
+  spec.elements = 20000;
+  spec.total_steps = 200;
+  spec.optimizer = sgd(1, 0.5);
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  // What version v holds, by the same arithmetic.
+  std::vector<float> value = {0}, momentum = {0};
+  for (Unit u = 0; u < spec.total_steps * 2; ++u) {
+    momentum.push_back(0.5f * momentum.back() - 1.0f);
+    value.push_back(value.back() - momentum.back());
+  }
+  Floats weights(spec.elements), state(spec.elements);
+  const std::vector<std::span<float>> states = {state};
+  int taken = 0;
+  world.each_worker([&](int w) {
+    std::jthread collecting;
+    for (int k = 0;; ++k) {
+      const auto turn = world.client(w).wait_turn(world.deadline());
+      ASSERT_TRUE(turn.ok()) << turn.status();
+      if (turn->finished) break;
+      if (w == 0 && k % 10 == 3 && world.client(0).begin_snapshot().ok()) {
+        collecting = std::jthread([&, version = turn->version] {
+          const auto info = world.client(0).take_snapshot(weights, states, world.deadline());
+          ASSERT_TRUE(info.ok()) << info.status();
+          EXPECT_GE(info->version, version);
+          EXPECT_EQ(info->optimizer_steps, info->version);
+          EXPECT_EQ(info->units.count(), info->version);
+          EXPECT_EQ(info->step, info->version / 2);
+          const auto v = static_cast<std::size_t>(info->version);
+          for (std::size_t i = 0; i < spec.elements; ++i) {
+            ASSERT_EQ(weights[i], value[v]) << i;
+            ASSERT_EQ(state[i], momentum[v]) << i;
+          }
+          ++taken;
+        });
+      }
+      std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
+      ASSERT_TRUE(world.push_and_commit(w).ok());
+    }
+  });
+  EXPECT_GE(taken, 1);
+  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+}
+
+TEST_P(Servers, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit) {
+  WorldSpec spec = this->spec();
+  spec.workers = 1;
+  spec.elements = 3000;
+  spec.total_steps = 6;
+  spec.optimizer.set_type(v1::OptimizerSpec::ADAM);
+  spec.optimizer.set_beta1(0.9);
+  spec.optimizer.set_beta2(0.99);
+  spec.optimizer.set_epsilon(1e-6);
+  Rng rng(8, 0);
+  const Floats initial = random_floats(rng, spec.elements);
+  const auto work = [&](ServersWorld& world, Step until) {
+    while (true) {
+      const auto turn = world.client(0).wait_turn(world.deadline());
+      ASSERT_TRUE(turn.ok()) << turn.status();
+      if (turn->finished || turn->step == until) return;
+      const Floats gradient = gradient_of(8, turn->unit, spec.elements);
+      std::copy(gradient.begin(), gradient.end(), world.gradient(0).begin());
+      ASSERT_TRUE(world.push_and_commit(0).ok());
+    }
+  };
+  Floats whole, weights(spec.elements), mean(spec.elements), square(spec.elements);
+  {
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(initial).ok());
+    work(world, spec.total_steps);
+    whole.assign(world.weights(0).begin(), world.weights(0).end());
+  }
+  SnapshotInfo info;
+  {
+    ServersWorld world(spec);
+    ASSERT_TRUE(world.begin(initial).ok());
+    work(world, 3);
+    ASSERT_TRUE(world.client(0).begin_snapshot().ok());
+    EXPECT_EQ(world.client(0).begin_snapshot().code(), absl::StatusCode::kFailedPrecondition);
+    const std::vector<std::span<float>> states = {mean, square};
+    const auto taken = world.client(0).take_snapshot(weights, states, world.deadline());
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    info = *taken;
+    EXPECT_EQ(info.step, 3);
+  }
+  spec.servers = 3;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  InitialState state;
+  state.weights = weights;
+  state.optimizer = {{"exp_avg", mean}, {"exp_avg_sq", square}};
+  state.optimizer_steps = info.optimizer_steps;
+  state.start = {info.units, info.step, spec.total_steps};
+  ASSERT_TRUE(world.client(0).initialize(state, world.deadline()).ok());
+  work(world, spec.total_steps);
+  EXPECT_EQ(std::memcmp(whole.data(), world.weights(0).data(), whole.size() * sizeof(float)), 0);
+}
+
+TEST_P(Servers, DelayCompensationUsesWhatTheWorkerRead) {
+  WorldSpec spec = this->spec();
+  spec.elements = 100;
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  spec.mode.set_delay_compensation(0.25);
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 1)).ok());
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+  std::fill(world.gradient(0).begin(), world.gradient(0).end(), 2.0f);
+  ASSERT_TRUE(world.push_and_commit(0).ok());
+  ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
+  EXPECT_EQ(world.weights(0)[3], 0.0f) << "nothing was late: 1 - 0.5 * 2";
+  std::fill(world.gradient(1).begin(), world.gradient(1).end(), 4.0f);
+  ASSERT_TRUE(world.push_and_commit(1).ok());
+  const auto turn = world.client(1).wait_turn(world.deadline());
+  ASSERT_TRUE(turn.ok());
+  EXPECT_EQ(turn->staleness, 1);
+  // g of the unit's mean is 2 * 4: 4 + 0.25 * 8 * 8 * (0 - 1) / 2 = -4, and 0 - 0.5 * -4 = 2.
+  EXPECT_EQ(world.weights(1)[3], 2.0f);
+  EXPECT_EQ(world.weights(1)[99], 2.0f);
+}
+
+TEST_P(Servers, NothingIsAllocatedAfterTheFirstSteps) {
+  WorldSpec spec = this->spec();
+  spec.elements = 50000;
+  spec.total_steps = 40;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  std::int64_t workers = 0;
+  for (Step step = 0; step < spec.total_steps; ++step) {
+    const std::int64_t before = paceline::testing::allocations_of_all_threads();
+    for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+    for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.push_and_commit(w).ok());
+    if (step >= 10) workers += paceline::testing::allocations_of_all_threads() - before;
+  }
+  // The policy's answers are vectors: a few small ones for each commit, in the sequencer's thread.
+  EXPECT_LE(workers, 30 * 2 * 24);
+}
+
+// ---- faults ----
+
+TEST_P(Servers, ALostServerIsNamedByAll) {
+  WorldSpec spec = this->spec();
+  spec.servers = 3;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+  ASSERT_TRUE(world.push_and_commit(0).ok());
+  std::jthread waits([&] {
+    const auto turn = world.client(0).wait_turn(world.deadline());
+    EXPECT_EQ(collective::faulty_rank(turn.status()), 3) << turn.status();
+    EXPECT_NE(turn.status().message().find("ps-1"), std::string::npos) << turn.status();
+    EXPECT_EQ(world.client(0).closed(), turn.status());
+  });
+  world.drop_server(1);
+  waits.join();
+  (void)world.push_and_commit(1);
+  const auto turn = world.client(1).wait_turn(world.deadline());
+  EXPECT_EQ(collective::faulty_rank(turn.status()), 3) << turn.status();
+}
+
+TEST_P(Servers, TheOthersGoOnWithoutALostWorker) {
+  for (const auto synchronization :
+       {v1::ParameterServerSpec::ASYNCHRONOUS, v1::ParameterServerSpec::BOUNDED_STALENESS,
+        v1::ParameterServerSpec::SYNCHRONOUS}) {
+    SCOPED_TRACE(static_cast<int>(synchronization));
+    WorldSpec spec = this->spec();
+    spec.workers = 3;
+    spec.total_steps = 6;
+    spec.optimizer = sgd(1);
+    spec.mode.set_synchronization(synchronization);
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    world.each_worker([&](int w) {
+      for (int k = 0;; ++k) {
+        const auto turn = world.client(w).wait_turn(world.deadline());
+        ASSERT_TRUE(turn.ok()) << turn.status();
+        if (turn->finished) break;
+        if (w == 1 && k == 2) {  // without a word, with a gradient that is half pushed
+          ASSERT_TRUE(world.client(1).push(0, 500).ok());
+          world.drop_client(1);
+          return;
+        }
+        std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
+        ASSERT_TRUE(world.push_and_commit(w).ok());
+      }
+      // All units count once, whoever computed them.
+      const auto units = static_cast<float>(spec.total_steps * spec.workers);
+      EXPECT_EQ(std::count(world.weights(w).begin(), world.weights(w).end(), units),
+                static_cast<std::ptrdiff_t>(spec.elements))
+          << world.weights(w)[0];
+    });
+    EXPECT_TRUE(world.wait_for_loss(0, 1));
+    EXPECT_TRUE(world.wait_for_loss(1, 1));
+    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  }
+}
+
+TEST_P(Servers, GarbageLosesWhoSentItAndNobodyElse) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    WorldSpec spec = this->spec();
+    spec.strangers = {1};
+    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    Rng rng(seed, 0);
+    std::vector<std::byte> garbage(64 + rng.below(500));
+    for (std::byte& b : garbage) b = static_cast<std::byte>(rng.below(256));
+    for (auto& link : world.stranger(1)) {
+      const int fd = link.sockets[seed % 2].get();
+      ASSERT_EQ(::send(fd, garbage.data(), garbage.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(garbage.size()));
+    }
+    absl::Status why;
+    ASSERT_TRUE(world.wait_for_loss(0, 1, &why));
+    EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument) << why;
+    EXPECT_NE(why.message().find("worker-1"), std::string::npos) << why;
+    ASSERT_TRUE(world.wait_for_loss(1, 1));
+    while (true) {
+      const auto turn = world.client(0).wait_turn(world.deadline());
+      ASSERT_TRUE(turn.ok()) << turn.status();
+      if (turn->finished) break;
+      ASSERT_TRUE(world.push_and_commit(0).ok());
+    }
+  }
+}
+
+// Frames that are well made, from a member that is one, and make no sense.
+TEST_P(Servers, FramesThatMakeNoSenseLoseTheirSender) {
+  struct Case {
+    const char* name;
+    FrameHeader header;
+    std::size_t message = 0;
+  };
+  const Case cases[] = {
+      {"commit without a turn", {.kind = FrameKind::kCommit, .number = 3}, 17},
+      {"gradient outside", {.kind = FrameKind::kGradient, .begin = 1u << 30}, 64},
+      {"gradient before it joined", {.kind = FrameKind::kGradient}, 64},
+      {"state of another", {.kind = FrameKind::kState}, 64},
+      {"what to begin with", {.kind = FrameKind::kBegin}, 0},
+      {"a short join", {.kind = FrameKind::kJoin}, 3},
+      {"a server's frame", {.kind = FrameKind::kLog}, 0},
+      {"a snapshot", {.kind = FrameKind::kSnapshot}, 0},
+      {"another generation", {.kind = FrameKind::kLeave, .generation = Generation{4}}, 0},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    WorldSpec spec = this->spec();
+    spec.strangers = {1};
+    spec.servers = 1;
+    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    FrameHeader header = c.header;
+    header.rank = 1;
+    header.length = c.message;
+    if (header.generation.value == 0) header.generation = Generation{3};
+    std::vector<std::byte> bytes(kFrameBytes + c.message);
+    encode(header, std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
+    ASSERT_EQ(::send(world.stranger(1)[0].sockets[0].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    absl::Status why;
+    ASSERT_TRUE(world.wait_for_loss(0, 1, &why));
+    EXPECT_TRUE(absl::IsInvalidArgument(why) || absl::IsFailedPrecondition(why)) << why;
+    ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
+  }
+}
+
+TEST_P(Servers, AWorkerWithAnotherModelIsTold) {
+  WorldSpec spec = this->spec();
+  spec.strangers = {1};
+  spec.servers = 1;
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  // elements, slice bytes, shared, gradient, reads
+  std::vector<std::byte> message;
+  const auto put = [&](std::uint64_t value, int bytes) {
+    for (int k = 0; k < bytes; ++k) message.push_back(static_cast<std::byte>(value >> (8 * k)));
+  };
+  put(999, 8);
+  put(spec.slice_bytes, 8);
+  put(GetParam() == Medium::kSharedMemory ? 1 : 0, 1);
+  put(0, 8);
+  put(0, 8);
+  std::vector<std::byte> bytes(kFrameBytes);
+  encode({.kind = FrameKind::kJoin, .generation = Generation{3}, .rank = 1, .length = message.size()},
+         std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
+  bytes.insert(bytes.end(), message.begin(), message.end());
+  ASSERT_EQ(::send(world.stranger(1)[0].sockets[0].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  absl::Status why;
+  ASSERT_TRUE(world.wait_for_loss(0, 1, &why));
+  EXPECT_EQ(why.code(), absl::StatusCode::kFailedPrecondition) << why;
+  EXPECT_NE(why.message().find("999"), std::string::npos) << why;
+}
+
+// ---- deadlines and ends ----
+
+TEST_P(Servers, WhoDoesNotPushIsNamed) {
+  WorldSpec spec = this->spec();
+  spec.workers = 3;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  for (int w = 0; w < 3; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+  for (const int w : {0, 2}) ASSERT_TRUE(world.push_and_commit(w).ok());
+  const auto turn = world.client(0).wait_turn(world.deadline(std::chrono::milliseconds(30)));
+  EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(collective::faulty_rank(turn.status()), 1) << turn.status();
+  EXPECT_NE(turn.status().message().find("worker-1"), std::string::npos) << turn.status();
+}
+
+TEST_P(Servers, AServerThatDoesNotAnswerIsNamed) {
+  WorldSpec spec = this->spec();
+  spec.run_servers = false;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  const auto turn = world.client(1).wait_turn(world.deadline(std::chrono::milliseconds(20)));
+  EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(collective::faulty_rank(turn.status()), 2) << turn.status();
+}
+
+TEST_P(Servers, AServerWaitsForWorkerZeroUntilItsDeadline) {
+  WorldSpec spec = this->spec();
+  spec.run_servers = false;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  const absl::Status ended = world.server(0).run(world.deadline(std::chrono::milliseconds(20)));
+  EXPECT_EQ(ended.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(collective::faulty_rank(ended), 0) << ended;
+  // The workers hear why.
+  const auto turn = world.client(1).wait_turn(world.deadline());
+  EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded) << turn.status();
+  EXPECT_EQ(collective::faulty_rank(turn.status()), 0) << turn.status();
+}
+
+TEST_P(Servers, CloseEndsEveryWait) {
+  for (int state = 0; state < 3; ++state) {
+    SCOPED_TRACE(state);
+    WorldSpec spec = this->spec();
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    if (state > 0) {
+      ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    }
+    if (state > 1) {
+      for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+      ASSERT_TRUE(world.push_and_commit(1).ok());
+    }
+    const absl::Status why = absl::AbortedError("the coordinator said so");
+    if (state == 1) {
+      ASSERT_TRUE(world.client(1).wait_turn(world.deadline()).ok());
+    }
+    std::jthread waits([&] {
+      if (state == 1) return;
+      EXPECT_EQ(world.client(1).wait_turn(world.deadline()).status(), why);
+    });
+    world.client(1).close(why);
+    world.client(1).close(absl::InternalError("a second reason"));
+    waits.join();
+    EXPECT_EQ(world.client(1).closed(), why);
+    EXPECT_EQ(world.client(1).wait_turn(world.deadline()).status(), why);
+    EXPECT_EQ(world.client(1).push(0, 1), why);
+    EXPECT_EQ(world.client(1).commit({}), why);
+    EXPECT_EQ(world.client(1).leave(), why);
+    world.server(0).close(why);
+    world.server(1).close(absl::OkStatus());
+  }
+}
+
+TEST_P(Servers, AServerThatClosesSaysWhy) {
+  WorldSpec spec = this->spec();
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  for (int w = 0; w < 2; ++w) {
+    ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+    ASSERT_TRUE(w == 1 || world.push_and_commit(w).ok());
+  }
+  world.server(1).close(absl::AbortedError("the coordinator said so"));
+  const absl::Status ended = world.client(0).wait_turn(world.deadline()).status();
+  EXPECT_EQ(ended.code(), absl::StatusCode::kAborted) << ended;
+  EXPECT_EQ(collective::faulty_rank(ended), 3) << ended;
+  EXPECT_NE(ended.message().find("the coordinator said so"), std::string::npos) << ended;
+}
+
+TEST_P(Servers, CloseEndsASnapshot) {
+  WorldSpec spec = this->spec();
+  spec.run_servers = false;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ASSERT_TRUE(world.client(0).begin_snapshot().ok());
+  Floats weights(spec.elements);
+  std::jthread takes([&] {
+    const auto taken = world.client(0).take_snapshot(weights, {}, world.deadline());
+    EXPECT_EQ(taken.status().code(), absl::StatusCode::kAborted) << taken.status();
+  });
+  world.client(0).close(absl::OkStatus());
+}
+
+TEST_P(Servers, AllWorkersLostIsAnError) {
+  WorldSpec spec = this->spec();
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  world.drop_client(0);
+  world.drop_client(1);
+  for (const absl::Status& ended : world.end()) {
+    EXPECT_EQ(ended.code(), absl::StatusCode::kUnavailable) << ended;
+    EXPECT_TRUE(collective::faulty_rank(ended).has_value());
+  }
+}
+
+}  // namespace
+}  // namespace paceline::pserver

@@ -1,0 +1,169 @@
+#include "servers_world.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace paceline::pserver::testing {
+
+std::string medium_name(Medium medium) {
+  return medium == Medium::kTcp ? "Tcp" : "SharedMemory";
+}
+
+v1::OptimizerSpec sgd(double rate, double momentum) {
+  v1::OptimizerSpec spec;
+  spec.set_type(v1::OptimizerSpec::SGD);
+  spec.set_learning_rate(rate);
+  spec.set_momentum(momentum);
+  return spec;
+}
+
+void ServersWorld::make_fabrics() {
+  group_.generation = Generation{3};
+  group_.transport = spec_.medium == Medium::kTcp ? collective::TransportKind::kTcp
+                                                  : collective::TransportKind::kSharedMemory;
+  group_.key.fill(9);
+  for (int r = 0; r < spec_.workers + spec_.servers; ++r) {
+    collective::FabricOptions options;
+    options.arena_bytes = std::size_t{256} << 20;
+    auto fabric = collective::Fabric::create(options, clock_);
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    const std::string name =
+        r < spec_.workers ? "worker-" + std::to_string(r) : "ps-" + std::to_string(r - spec_.workers);
+    group_.members.push_back({name, (*fabric)->address()});
+    fabrics_.push_back(std::move(*fabric));
+  }
+}
+
+ServersWorld::ServersWorld(const WorldSpec& spec) : spec_(spec) {
+  connect(spec);
+}
+
+void ServersWorld::connect(const WorldSpec& spec) {
+  if (spec_.layout.elements == 0) {
+    spec_.layout = {.parameters = {tensor::Parameter{
+                        .name = "w", .dims = {}, .offset = 0, .count = spec.elements, .decay = true}},
+                    .elements = spec.elements,
+                    .trained_elements = spec.elements};
+  }
+  const auto w = static_cast<std::size_t>(spec.workers), s = static_cast<std::size_t>(spec.servers);
+  spec_.mode.set_workers(spec.workers);
+  spec_.mode.set_servers(spec.servers);
+  if (spec_.mode.gradients_per_step() == 0) spec_.mode.set_gradients_per_step(spec.workers);
+  if (spec_.mode.units_per_step() == 0) spec_.mode.set_units_per_step(spec.workers);
+  make_fabrics();
+  if (fabrics_.size() != w + s) return;
+  const ClientOptions shape{spec.workers, spec.servers, spec.slice_bytes};
+  clients_.resize(w);
+  servers_.resize(s);
+  strangers_.resize(w);
+  results_.lock()->assign(s, absl::UnknownError("it runs"));
+  std::vector<absl::Status> statuses(w + s);
+  for (std::size_t k = 0; k < w; ++k) {
+    weights_.emplace_back(spec_.layout.elements);
+    auto memory = fabrics_[k]->arena().allocate(spec_.layout.elements * sizeof(float));
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    gradients_.emplace_back(reinterpret_cast<float*>(memory->data()), spec_.layout.elements);
+  }
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t r = 0; r < w + s; ++r) {
+      threads.emplace_back([&, r] {
+        collective::Group mine = group_;
+        mine.rank = static_cast<int>(r);
+        if (r >= w) {
+          ServerOptions options;
+          options.shape = shape;
+          options.optimizer = spec_.optimizer;
+          options.delay_compensation = spec_.mode.delay_compensation();
+          options.units_per_step = spec_.mode.units_per_step();
+          options.policy = [this](const PolicyStart& start) { return make_policy(spec_.mode, start); };
+          options.on_lost = [this, index = static_cast<int>(r - w)](int rank, const absl::Status& why) {
+            losses_.lock()->push_back({index, rank, why});
+          };
+          auto server = Server::connect(*fabrics_[r], mine, options, clock_, deadline());
+          statuses[r] = server.status();
+          if (server.ok()) servers_[r - w] = std::move(*server);
+        } else if (std::find(spec_.strangers.begin(), spec_.strangers.end(), mine.rank) !=
+                   spec_.strangers.end()) {
+          std::vector<int> peers(s);
+          std::iota(peers.begin(), peers.end(), spec_.workers);
+          auto links = fabrics_[r]->meet(mine, peers, 2, deadline());
+          statuses[r] = links.status();
+          if (links.ok()) strangers_[r] = std::move(*links);
+        } else {
+          auto client = Client::connect(*fabrics_[r], mine, shape, spec_.layout, weights_[r], gradients_[r],
+                                        clock_, deadline());
+          statuses[r] = client.status();
+          if (client.ok()) clients_[r] = std::move(*client);
+        }
+      });
+    }
+  }
+  for (const absl::Status& status : statuses) ASSERT_TRUE(status.ok()) << status;
+  threads_.resize(s);
+  if (!spec.run_servers) return;
+  for (std::size_t k = 0; k < s; ++k) {
+    threads_[k] = std::jthread([this, k] {
+      const absl::Status ended = servers_[k]->run(deadline());
+      (*results_.lock())[k] = ended;
+    });
+  }
+}
+
+ServersWorld::~ServersWorld() {
+  clients_.clear();
+  for (auto& server : servers_) {
+    if (server != nullptr) server->close(absl::AbortedError("the test is over"));
+  }
+}
+
+void ServersWorld::drop_server(int s) {
+  const auto k = static_cast<std::size_t>(s);
+  servers_[k]->close(absl::AbortedError("killed"));
+  threads_[k] = {};
+  servers_[k].reset();
+}
+
+absl::Status ServersWorld::begin(std::span<const float> weights) {
+  InitialState state;
+  state.weights = weights;
+  state.start.total_steps = spec_.total_steps;
+  return client(0).initialize(state, deadline());
+}
+
+absl::Status ServersWorld::push_and_commit(int w, const Commit& commit) {
+  const absl::Status pushed = client(w).push(0, spec_.layout.elements);
+  return pushed.ok() ? client(w).commit(commit) : pushed;
+}
+
+void ServersWorld::each_worker(const std::function<void(int)>& body) {
+  std::vector<std::jthread> threads;
+  for (int w = 0; w < spec_.workers; ++w) threads.emplace_back([&body, w] { body(w); });
+}
+
+std::vector<absl::Status> ServersWorld::end() {
+  for (auto& client : clients_) {
+    if (client != nullptr) {
+      const absl::Status left = client->leave();
+      EXPECT_TRUE(left.ok()) << left;
+    }
+  }
+  threads_.clear();
+  return results();
+}
+
+bool ServersWorld::wait_for_loss(int server, int rank, absl::Status* why) {
+  const auto lost = [&](const std::vector<Loss>& losses) {
+    return std::find_if(losses.begin(), losses.end(),
+                        [&](const Loss& loss) { return loss.server == server && loss.rank == rank; });
+  };
+  bool held = false;
+  auto losses = losses_.lock_when([&](const auto& all) { return lost(all) != all.end(); },
+                                  std::chrono::seconds(30), &held);
+  if (held && why != nullptr) *why = lost(*losses)->why;
+  return held;
+}
+
+}  // namespace paceline::pserver::testing

@@ -1,0 +1,94 @@
+#pragma once
+
+// Workers and servers of one view in one process: each server in a thread of its own, workers driven by the
+// test.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "runtime/collective/fabric.h"
+#include "runtime/pserver/client.h"
+#include "runtime/pserver/server.h"
+
+namespace paceline::pserver::testing {
+
+enum class Medium { kSharedMemory, kTcp };
+std::string medium_name(Medium medium);
+
+struct WorldSpec {
+  Medium medium = Medium::kSharedMemory;
+  int workers = 2;
+  int servers = 2;
+  std::size_t elements = 1000;
+  std::size_t slice_bytes = 1024;
+  v1::OptimizerSpec optimizer;
+  v1::ParameterServerSpec mode;  // workers, servers, units per step are filled in where they are 0
+  Step total_steps = 5;
+  tensor::ParameterLayout layout;  // empty: one parameter that decays
+  bool run_servers = true;
+  std::vector<int> strangers;  // workers that are not made: the test has their sockets instead
+};
+
+v1::OptimizerSpec sgd(double rate, double momentum = 0);
+
+class ServersWorld {
+ public:
+  // Connects everybody; fails the test where that is not possible.
+  explicit ServersWorld(const WorldSpec& spec);
+  ~ServersWorld();
+
+  Client& client(int w) { return *clients_[static_cast<std::size_t>(w)]; }
+  void drop_client(int w) { clients_[static_cast<std::size_t>(w)].reset(); }
+  Server& server(int s) { return *servers_[static_cast<std::size_t>(s)]; }
+  // Ends a server as the death of its process does: no word to anybody.
+  void drop_server(int s);
+  std::span<float> weights(int w) { return weights_[static_cast<std::size_t>(w)]; }
+  std::span<float> gradient(int w) { return gradients_[static_cast<std::size_t>(w)]; }
+  std::vector<collective::PeerLink>& stranger(int w) { return strangers_[static_cast<std::size_t>(w)]; }
+  const tensor::ParameterLayout& layout() const { return spec_.layout; }
+
+  // Worker 0's word: these weights, at step 0.
+  absl::Status begin(std::span<const float> weights);
+  // Pushes all of the gradient in one range, and commits.
+  absl::Status push_and_commit(int w, const Commit& commit = {});
+  // body(w) in one thread per worker.
+  void each_worker(const std::function<void(int)>& body);
+  // All workers leave; what the servers' run() returned, by server.
+  std::vector<absl::Status> end();
+  std::vector<absl::Status> results() { return *results_.lock(); }
+  struct Loss {
+    int server, rank;
+    absl::Status why;
+  };
+  // Waits until a server has lost a worker.
+  bool wait_for_loss(int server, int rank, absl::Status* why = nullptr);
+
+  const Clock& clock() const { return clock_; }
+  Deadline deadline(Duration wait = std::chrono::seconds(60)) const {
+    return Deadline::after(clock_.now(), wait);
+  }
+
+ private:
+  void make_fabrics();
+  void connect(const WorldSpec& spec);
+
+  WorldSpec spec_;
+  SystemClock clock_;
+  collective::Group group_;
+  std::vector<std::unique_ptr<collective::Fabric>> fabrics_;
+  std::vector<std::vector<float>> weights_;
+  std::vector<std::span<float>> gradients_;
+  std::vector<std::vector<collective::PeerLink>> strangers_;
+  Guarded<std::vector<absl::Status>> results_;
+  Guarded<std::vector<Loss>> losses_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  std::vector<std::jthread> threads_;  // of the servers
+};
+
+}  // namespace paceline::pserver::testing
