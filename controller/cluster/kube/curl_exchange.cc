@@ -263,9 +263,7 @@ std::size_t CurlExchange::on_body(char* data, std::size_t size, std::size_t coun
 }
 
 bool CurlExchange::met_closing_connection(CURLcode code) const {
-  long connects = 0;
-  ::curl_easy_getinfo(easy_.get(), CURLINFO_NUM_CONNECTS, &connects);
-  return code == CURLE_HTTP2 && connects == 0 && header_bytes_ == 0;
+  return code == CURLE_HTTP2 && header_bytes_ == 0;
 }
 
 absl::StatusOr<Response> CurlExchange::finish(CURLcode code) {

@@ -58,8 +58,9 @@ class CurlExchange {
   CURL* easy() const { return easy_.get(); }
   // Moves with every byte that comes in.
   TimePoint heard_at() const { return heard_at_; }
-  // Whether curl has ended it with `code` because the kept connection was on its way out (GOAWAY): curl
-  // starts it anew after a close, but not after this. It may be started again, on the same handle.
+  // Whether curl has ended it with `code` because the connection is on its way out (GOAWAY), also a new one
+  // whose server says good-bye with its first answer: curl starts it anew after a close, but not after this.
+  // It may be started again, on the same handle.
   bool met_closing_connection(CURLcode code) const;
   // After curl has ended it with `code`.
   absl::StatusOr<Response> finish(CURLcode code);

@@ -25,7 +25,10 @@ namespace {
 
 constexpr Duration kLongestTimeout = std::chrono::hours(24);
 constexpr Duration kLongestPoll = std::chrono::minutes(1);
-constexpr int kMaxRestarts = 5;  // of a call that met connections on their way out, one after another
+// While calls are in flight. curl 7.88 may read one stream's bytes while it serves another of the same
+// connection, and not look at the first again before something else happens.
+constexpr Duration kBusyPoll = std::chrono::milliseconds(10);
+constexpr int kMaxRestarts = 10;  // of a call that met connections on their way out, one after another
 constexpr std::size_t kMaxSpareHandles = kMaxCallsInFlight;
 
 int poll_ms(Duration time) {
@@ -163,8 +166,9 @@ class CurlTransport final : public Transport {
       end_finished();
       end_expired();
       if (in_flight_ < kMaxCallsInFlight && !waiting_.empty()) continue;
-      const Duration wait =
-          deadlines_.empty() ? kLongestPoll : Deadline(deadlines_.begin()->first).remaining(clock_.now());
+      Duration wait = in_flight_ > 0 ? kBusyPoll : kLongestPoll;
+      if (!deadlines_.empty())
+        wait = std::min(wait, Deadline(deadlines_.begin()->first).remaining(clock_.now()));
       ::curl_multi_poll(multi_.get(), nullptr, 0, poll_ms(wait), nullptr);
     }
   }

@@ -1,0 +1,61 @@
+#pragma once
+
+// An HTTP/2 server over TLS on the loopback that understands just enough (RFC 9113): it counts connections
+// and requests, and answers each request, or tells the client to go away, as a test says. After GOAWAY it
+// closes when the client has, or a moment later, as Go's server does after a second. A thread per connection;
+// all of it is gone when the server is destroyed. Thread-safe.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/guarded.h"
+#include "base/unique_fd.h"
+#include "tests/support/test_certificates.h"
+
+namespace paceline::testing {
+
+class ScriptedH2Server {
+ public:
+  enum class Do : std::uint8_t {
+    kAnswer,        // 200, with the connection's number as its body
+    kAnswerAndGo,   // likewise; then GOAWAY: no request after this one is taken
+    kRefuseAndGo,   // GOAWAY: this request was not looked at
+    kRefuseAndEnd,  // the same, and the connection closes at once
+  };
+  // A request that has come: the connection's and the request's numbers, both from 1 over the
+  // server's life. Called in the connection's thread.
+  using Script = std::function<Do(int connection, int request)>;
+
+  ScriptedH2Server(const KeyPair& server, Script script);
+  ~ScriptedH2Server();
+  ScriptedH2Server(const ScriptedH2Server&) = delete;
+  ScriptedH2Server& operator=(const ScriptedH2Server&) = delete;
+
+  std::string url() const;
+  int connections() const { return connections_; }
+  int answered() const { return answered_; }
+
+ private:
+  struct Tls;
+  struct Peer {
+    UniqueFd socket;
+    std::thread thread;
+  };
+  void accept_all();
+  void serve(int fd, int number);
+
+  const Script script_;
+  std::unique_ptr<Tls> tls_;
+  int port_ = 0;
+  std::atomic<int> connections_{0}, requests_{0}, answered_{0};
+  UniqueFd listener_, stopped_;
+  std::thread acceptor_;
+  Guarded<std::list<Peer>> peers_;
+};
+
+}  // namespace paceline::testing
