@@ -266,6 +266,9 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   Memory& memory = shared->jobs[key];
   memory.pod_templates = std::move(stored.pod_templates);
   observed.stop = memory.stop;
+  // It is there after all: made by a request whose answer was lost.
+  const auto is_there = [&](const cluster::Pod& pod) { return pod.spec.name == memory.create_failure->pod; };
+  if (memory.create_failure && std::ranges::any_of(observed.pods, is_there)) memory.create_failure.reset();
   observed.create_failure = memory.create_failure;
   if (!not_ready.ok()) {
     observed.create_failure =

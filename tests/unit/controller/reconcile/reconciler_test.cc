@@ -127,6 +127,22 @@ TEST_F(ReconcilerTest, APassCreatesThePodsAndWritesTheStatus) {
   EXPECT_EQ(list[0].spec.job_uid, "job-uid");
 }
 
+TEST_F(ReconcilerTest, APodWhoseCreationSeemedToFailButThatIsThereIsNoTrouble) {
+  cluster_.refuse_creations(absl::UnavailableError("no answer"));
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+  EXPECT_EQ(status().reason, "PodNotCreated");
+  cluster_.refuse_creations(absl::OkStatus());
+  for (const Role role : {Role::kChief, Role::kWorker}) {
+    cluster::PodSpec spec{.name = str_cat("fashion-", role_name(role), "-0-0"), .job = "fashion"};
+    spec.job_uid = "job-uid";
+    spec.role = role;
+    spec.command = {"worker"};
+    ASSERT_TRUE(cluster_.create_pod(spec).ok());
+  }
+  pass();
+  EXPECT_NE(status().reason, "PodNotCreated");
+}
+
 TEST_F(ReconcilerTest, WhatAJobHasOnceComesBeforeItsPodsAndIsLookedAfter) {
   cluster_.refuse_objects(absl::FailedPreconditionError("service default/fashion exists"));
   EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
