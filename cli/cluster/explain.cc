@@ -8,6 +8,7 @@
 #include "cli/cluster/job_view.h"
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/times.h"
+#include "controller/plan/kubernetes_limits.h"
 
 namespace paceline::cli {
 
@@ -62,8 +63,7 @@ plan::Observed observed(const Json& object, api::TrainingJob job, const std::vec
   }
   if (view.seen) observed.report = report_from(view.status, now);
   observed.now = now;
-  observed.limits.create_failures = 0;  // as the controller has it
-  observed.limits.worker_program = {"paceline-worker"};
+  observed.limits = plan::kubernetes_limits();
   return observed;
 }
 

@@ -16,6 +16,7 @@
 #include "controller/cluster/kube/manifest.h"
 #include "controller/lease/kube_lease.h"
 #include "controller/lease/leader_elector.h"
+#include "controller/plan/kubernetes_limits.h"
 #include "controller/queue/work_queue.h"
 #include "controller/reconcile/coordinators.h"
 #include "controller/reconcile/reconciler.h"
@@ -27,25 +28,12 @@ namespace paceline::controller {
 namespace {
 
 constexpr Duration kWarmLook = std::chrono::milliseconds(200);  // a stop is seen within this time
-constexpr Duration kStatusInterval = std::chrono::seconds(10);  // of progress alone
 constexpr Duration kPendingLook = std::chrono::seconds(4);      // why pods do not start, only events may tell
 constexpr int kCreateThreads = 32;
 constexpr double kRetriesPerSecond = 50;
 // A peer that is gone without a word is noticed, and the lease renewed on another connection, in time.
 static_assert(2 * kube::kUnacknowledgedLimit <= lease::ElectionConfig().renew_deadline);
 constexpr api::Phase kLastPhase = api::Phase::kSuspended;
-
-// What differs from a run on one machine.
-plan::Limits limits() {
-  plan::Limits limits;
-  limits.cores = 1;  // one thread for each member without a limit: those of one node share its processors
-  limits.worker_program = {"paceline-worker"};
-  limits.create_failures = 0;                      // a quota may have room later
-  limits.stop_grace = std::chrono::seconds(30);    // Kubernetes' own; for a last checkpoint
-  limits.verdict_grace = std::chrono::seconds(5);  // the kubelet tells of a pod's end within seconds
-  limits.refresh = kStatusInterval;                // whatever else changes wakes the reconciler
-  return limits;
-}
 
 class ControllerImpl final : public Controller {
  public:
@@ -192,10 +180,10 @@ class ControllerImpl final : public Controller {
     log_.info("this replica leads", {{"reason", "Leading"}});
     coordinators_->serve();
     reconciler_ = std::make_unique<reconcile::Reconciler>(
-        cluster_, jobs_, *coordinators_, clock_, queue_, limits(), log_,
+        cluster_, jobs_, *coordinators_, clock_, queue_, plan::kubernetes_limits(), log_,
         reconcile::ReconcilerOptions{.workers = static_cast<int>(options_.config.workers),
                                      .create_threads = kCreateThreads,
-                                     .progress_interval = kStatusInterval,
+                                     .progress_interval = plan::kKubernetesStatusInterval,
                                      .pending_look = kPendingLook,
                                      .on_pass = [this](std::string_view result, Duration time) {
                                        metrics_.reconciled(result, time);

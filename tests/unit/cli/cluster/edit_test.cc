@@ -261,6 +261,15 @@ TEST_F(ClusterTest, TopGoesOnThroughAShortSilence) {
   EXPECT_TRUE(absl::IsUnavailable(top_job(call_, {.name = "digits"})));  // none at the beginning
 }
 
+TEST_F(ClusterTest, ExplainGoesByTheControllersLimits) {
+  kube::Json job = job_object("digits", "Running");
+  job["spec"]["runPolicy"]["suspend"] = true;
+  add_job(job);
+  add_pod(pod_object("digits", "worker", 0, 1));
+  ASSERT_TRUE(explain_job_on_cluster(call_, "digits").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("SIGKILL after 30.0 s"));
+}
+
 TEST_F(ClusterTest, ExplainSaysWhatThePlannerWouldDo) {
   add_job(job_object("new"));
   ASSERT_TRUE(explain_job_on_cluster(call_, "new").ok());

@@ -1,0 +1,23 @@
+#include "controller/plan/kubernetes_limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/plan/world.h"
+
+namespace paceline::plan {
+namespace {
+
+TEST(KubernetesLimitsTest, ARefusedPodIsWaitedForAndMembersShareANodesProcessors) {
+  Observed world = make_world(1, 2);
+  world.limits = kubernetes_limits();
+  world.create_failure = CreateFailure{1000, "fashion-chief-0-0", "exceeded quota"};
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kStarting);
+  const std::vector<CreatePod> pods = actions_of<CreatePod>(made);
+  ASSERT_EQ(pods.size(), 3u);
+  for (const CreatePod& pod : pods) EXPECT_EQ(pod.spec.threads, 1);
+}
+
+}  // namespace
+}  // namespace paceline::plan
