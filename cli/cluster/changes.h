@@ -23,7 +23,7 @@ struct Changes {
 
 // OK when on_object ends it, CANCELLED when asked to end, or what can't be mended by trying again: no right,
 // no such resource, bad credentials. Anything else is said once on call.err, and tried again, at first after
-// 1 s, at last every 30 s.
+// 1 s, at last every 30 s; so is, without a word, a watch that ends at once and brings nothing.
 absl::Status follow_changes(Call& call, Changes changes);
 
 }  // namespace paceline::cli
