@@ -21,13 +21,13 @@ class MemoryLease final : public LeaseStore {
  public:
   absl::StatusOr<std::optional<Seen>> read() override {
     auto state = state_.lock();
-    if (!state->error.ok()) return state->error;
+    if (!state->why.empty()) return absl::UnavailableError(state->why);
     return state->stored;
   }
   absl::StatusOr<Seen> write(const ElectionCore::Write& write) override {
     bool held = true;
     auto state = state_.lock_when([](const State& s) { return !s.hang; }, kPatience, &held);
-    if (!state->error.ok()) return state->error;
+    if (!state->why.empty()) return absl::UnavailableError(state->why);
     if (write.version.empty() ? state->stored.has_value()
                               : !state->stored || state->stored->version != write.version) {
       return absl::AbortedError("conflict");
@@ -38,7 +38,7 @@ class MemoryLease final : public LeaseStore {
   struct State {
     std::optional<Seen> stored;
     std::uint64_t version = 0;
-    absl::Status error;
+    std::string why;  // not empty: nothing works
     bool hang = false;
   };
   Guarded<State> state_;
@@ -103,13 +103,13 @@ TEST_F(LeaderElectorTest, FailingRenewalsAreALoss) {
   LeaderElector elector({.identity = "me"}, lease_, clock_, 1, pause(), callbacks());
   elector.start();
   ASSERT_TRUE(wait_for([](const Heard& h) { return h.leading; }));
-  lease_.state_.lock()->error = absl::UnavailableError("the server is on fire");
+  lease_.state_.lock()->why = "the server is on fire";
   ASSERT_TRUE(wait_for([](const Heard& h) { return !h.lost.empty(); }));
   EXPECT_FALSE(elector.leads());
 }
 
 TEST_F(LeaderElectorTest, WhyThereIsNoLeaderIsSaidOnceForEachReason) {
-  const auto fail = [this](const char* why) { lease_.state_.lock()->error = absl::UnavailableError(why); };
+  const auto fail = [this](const char* why) { lease_.state_.lock()->why = why; };
   const auto hears = [this](std::size_t count) {
     return wait_for([count](const Heard& h) { return h.troubles.size() >= count; });
   };
@@ -128,7 +128,7 @@ TEST_F(LeaderElectorTest, WhyThereIsNoLeaderIsSaidOnceForEachReason) {
   ASSERT_TRUE(hears(2));
   fail("leases is forbidden");
   ASSERT_TRUE(hears(3));
-  lease_.state_.lock()->error = absl::OkStatus();
+  lease_.state_.lock()->why.clear();
   ASSERT_TRUE(wait_for([](const Heard& h) { return h.leading; }));
   fail("leases is forbidden");
   ASSERT_TRUE(hears(4)) << "it had been well in between";
