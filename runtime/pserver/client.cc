@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "runtime/collective/fault.h"
+#include "runtime/pserver/abort.h"
 #include "runtime/pserver/client_impl.h"
 #include "runtime/pserver/group_shape.h"
 #include "runtime/transport/futex.h"
@@ -307,7 +308,8 @@ absl::Status ClientImpl::received(Link& link, const FrameHeader& header, Bytes m
   const int index = index_of(link);
   switch (header.kind) {
     case FrameKind::kAbort:
-      return aborted(link, message);
+      told_ = read_abort(link, message, names_.size());
+      return told_;
     case FrameKind::kWeights:
       return on_weights(index, header);
     case FrameKind::kTurn: {
@@ -346,21 +348,21 @@ absl::Status ClientImpl::on_weights(int index, const FrameHeader& header) {
   return absl::OkStatus();
 }
 
-absl::Status ClientImpl::aborted(const Link& link, Bytes message) const {
-  AbortMessage abort;
-  PL_RETURN_IF_ERROR(decode(message, abort));
-  const absl::Status status(static_cast<absl::StatusCode>(abort.code),
-                            str_cat(link.name(), " ended: ", abort.text));
-  const bool somebody = abort.blamed >= 0 && abort.blamed < static_cast<int>(names_.size());
-  return collective::with_faulty_rank(status, somebody ? abort.blamed : link.rank());
-}
+// ---- errors and polling ----
 
-// ---- polling ----
+// A server whose connection broke may have said why before: another server, say, was lost.
+absl::Status ClientImpl::lost(absl::Status error) {
+  if (absl::IsUnavailable(error)) {
+    for (Server& each : servers_) (void)each.link.receive(*this, kReadBudget);
+    if (!told_.ok()) error = told_;
+  }
+  return fail(error);
+}
 
 absl::Status ClientImpl::flush_all() {
   for (Server& each : servers_) {
     if (each.link.drained()) continue;
-    if (const absl::Status flushed = each.link.flush(); !flushed.ok()) return fail(flushed);
+    if (const absl::Status flushed = each.link.flush(); !flushed.ok()) return lost(flushed);
   }
   return absl::OkStatus();
 }
@@ -389,7 +391,7 @@ absl::Status ClientImpl::pump(Deadline deadline) {
   for (std::size_t s = 0; s < servers_.size(); ++s) {
     if ((polled_[s].revents & ~POLLOUT) == 0) continue;
     const absl::Status received = servers_[s].link.receive(*this, kReadBudget);
-    if (!received.ok()) return fail(received);
+    if (!received.ok()) return lost(received);
   }
   return flush_all();
 }

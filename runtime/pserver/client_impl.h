@@ -74,13 +74,14 @@ class ClientImpl final : public Client, private FrameReceiver {
                                              std::uint64_t at) override;
   absl::Status received(Link& link, const FrameHeader& header, Bytes message) override;
   absl::Status on_weights(int index, const FrameHeader& header);
-  absl::Status aborted(const Link& link, Bytes message) const;
 
   // Ends the client with an error; returns what stays.
   absl::Status fail(const absl::Status& error) {
     close(error);
     return close_.reason();
   }
+  // The same, of a turn's links, once what they still say was heard.
+  absl::Status lost(absl::Status error);
   absl::Status flush_all();
   // One round of polling: writes, reads, hands on. DEADLINE_EXCEEDED without a name.
   absl::Status pump(Deadline deadline);
@@ -111,6 +112,7 @@ class ClientImpl final : public Client, private FrameReceiver {
 
   std::optional<TurnResult> turn_;  // came, and was not yet given to the caller
   std::optional<int> waited_for_;   // the sequencer's answer
+  absl::Status told_;               // why a server ended, in its words
   Unit unit_ = -1;                  // that the caller computes
   std::size_t pushed_ = 0;          // elements of it
   bool bytes_came_ = false;         // of the weights of the turn that is waited for

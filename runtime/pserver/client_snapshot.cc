@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "runtime/pserver/abort.h"
 #include "runtime/pserver/client_impl.h"
 #include "runtime/transport/socket.h"
 
@@ -54,6 +55,9 @@ class Collector final : public FrameReceiver {
 
   absl::Status received(Link& link, const FrameHeader& header, Bytes message) override {
     const int index = link.rank() - first_rank_;
+    if (header.kind == FrameKind::kAbort) {
+      return read_abort(link, message, static_cast<std::size_t>(first_rank_) + parts_.size());
+    }
     if (header.kind == FrameKind::kCopy && index == 0 && !info_.has_value()) {
       SnapshotInfo info;
       PL_RETURN_IF_ERROR(decode(message, info));

@@ -83,7 +83,7 @@ ServerImpl::ServerImpl(Wiring wiring, const ServerOptions& options, transport::A
 // ---- the loop ----
 
 absl::Status ServerImpl::run(Deadline start) {
-  absl::Status ended = loop(start);
+  absl::Status ended = explained(loop(start));
   if (!ended.ok()) ended = close_.close(ended);
   say_goodbye(ended);
   (void)close_.close(absl::AbortedError("the server is done"));
@@ -175,6 +175,14 @@ void ServerImpl::lose(int rank, const absl::Status& why) {
   if (sequences()) sequencer_->left(rank);
 }
 
+absl::Status ServerImpl::explained(absl::Status error) {
+  if (!absl::IsUnavailable(error)) return error;
+  for (Link& server : servers_) {
+    if (server.valid()) (void)server.receive(*this, kReadBudget);
+  }
+  return told_.ok() ? error : told_;
+}
+
 bool ServerImpl::all_gone() const {
   return std::none_of(workers_.begin(), workers_.end(), [](const Worker& each) { return each.is_there(); });
 }
@@ -206,7 +214,10 @@ void ServerImpl::say_goodbye(const absl::Status& why) {
   };
   for (Link& link : servers_) say(link);
   if (why.ok()) return;
-  for (Worker& each : workers_) say(each.link);
+  for (Worker& each : workers_) {
+    say(each.link);
+    say(each.copies);
+  }
 }
 
 v1::ServerStats ServerImpl::stats() const {

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "runtime/collective/fault.h"
+#include "runtime/pserver/abort.h"
 #include "runtime/pserver/server_impl.h"
 
 namespace paceline::pserver {
@@ -52,22 +52,17 @@ absl::StatusOr<std::span<std::byte>> ServerImpl::place(Link& link, const FrameHe
 }
 
 absl::Status ServerImpl::received(Link& link, const FrameHeader& header, Bytes message) {
-  if (header.kind == FrameKind::kAbort) return aborted(link, message);
+  if (header.kind == FrameKind::kAbort) {
+    const absl::Status told = read_abort(link, message, names_.size());
+    if (!is_worker(link.rank())) told_ = told;
+    return told;
+  }
   if (is_worker(link.rank())) {
     const bool on_copies = &link == &worker(link.rank()).copies;
     if (on_copies != (header.kind == FrameKind::kTaken)) return unexpected(header);
     return from_worker(link.rank(), header, message);
   }
   return from_server(link.rank() - options_.shape.workers, header, message);
-}
-
-absl::Status ServerImpl::aborted(const Link& link, Bytes message) const {
-  AbortMessage abort;
-  PL_RETURN_IF_ERROR(decode(message, abort));
-  absl::Status status(static_cast<absl::StatusCode>(abort.code),
-                      str_cat(link.name(), " ended: ", abort.text));
-  const bool somebody = abort.blamed >= 0 && abort.blamed < static_cast<int>(names_.size());
-  return collective::with_faulty_rank(status, somebody ? abort.blamed : link.rank());
 }
 
 // ---- workers ----

@@ -64,6 +64,8 @@ class ServerImpl final : public Server, private FrameReceiver {
   void lose(int worker, const absl::Status& why);
   bool all_gone() const;
   absl::Status ending() const;
+  // An error, once what the other servers still say was heard: one that ends first says why.
+  absl::Status explained(absl::Status error);
   void say_goodbye(const absl::Status& why);
   bool sequences() const { return index_ == 0; }
   Worker& worker(int rank) { return workers_[static_cast<std::size_t>(rank)]; }
@@ -83,7 +85,6 @@ class ServerImpl final : public Server, private FrameReceiver {
   absl::Status check_join(int rank);
   absl::Status make_room();
   absl::Status state_is_here();
-  absl::Status aborted(const Link& link, Bytes message) const;
   std::span<float> vector_of_state(std::size_t k);
   void send(Link& link, FrameKind kind, std::int64_t number, Bytes message = {}, std::int32_t rank = -1);
 
@@ -120,6 +121,7 @@ class ServerImpl final : public Server, private FrameReceiver {
   std::vector<Link*> polled_links_;
   int spin_calls_ = 0;
   int last_lost_ = 0;
+  absl::Status told_;  // why another server ended, in its words
   Buffer buffer_;
 
   // What worker 0 said.

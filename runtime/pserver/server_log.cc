@@ -181,9 +181,10 @@ void ServerImpl::see_who_has_read() {
   for (int rank = 0; rank < options_.shape.workers; ++rank) {
     if (!slab_->borrows(rank)) continue;
     const Worker& reader = worker(rank);
-    const bool has_read =
-        !reader.link.valid() ||
-        (shared_ ? reader.reads->load(std::memory_order_acquire) >= reader.lent : reader.link.drained());
+    // One whose Join has not come yet has read nothing.
+    const bool counted =
+        reader.reads != nullptr && reader.reads->load(std::memory_order_acquire) >= reader.lent;
+    const bool has_read = !reader.link.valid() || (shared_ ? counted : reader.link.drained());
     if (has_read) slab_->give_back(rank);
   }
 }

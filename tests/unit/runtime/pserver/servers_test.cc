@@ -1,6 +1,7 @@
 // Workers and servers together, over both transports.
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -524,6 +525,45 @@ TEST_P(Servers, FramesThatMakeNoSenseLoseTheirSender) {
   }
 }
 
+// A Join as docs/protocol.md has it: elements, slice bytes, shared, gradient, reads.
+std::vector<std::byte> join_of(const WorldSpec& spec, std::size_t elements) {
+  std::vector<std::byte> message;
+  const auto put = [&](std::uint64_t value, int bytes) {
+    for (int k = 0; k < bytes; ++k) message.push_back(static_cast<std::byte>(value >> (8 * k)));
+  };
+  put(elements, 8);
+  put(spec.slice_bytes, 8);
+  put(spec.medium == Medium::kSharedMemory ? 1 : 0, 1);
+  put(0, 8);
+  put(0, 8);
+  std::vector<std::byte> bytes(kFrameBytes);
+  encode({.kind = FrameKind::kJoin, .generation = Generation{3}, .rank = 1, .length = message.size()},
+         std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
+  bytes.insert(bytes.end(), message.begin(), message.end());
+  return bytes;
+}
+
+// The servers hear of a worker in any order: one may give it a turn before it knows it.
+TEST_P(Servers, AJoinThatIsLateAtOneServerHoldsNobodyUp) {
+  WorldSpec spec = this->spec();
+  spec.strangers = {1};
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  const std::vector<std::byte> join = join_of(spec, spec.elements);
+  const int socket = world.stranger(1)[0].sockets[0].get();
+  ASSERT_EQ(::send(socket, join.data(), join.size(), MSG_NOSIGNAL), static_cast<ssize_t>(join.size()));
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  pollfd turn{socket, POLLIN, 0};  // its Turn is there
+  ASSERT_EQ(::poll(&turn, 1, 30'000), 1);
+  for (int k = 0; k < 3; ++k) {
+    const auto given = world.client(0).wait_turn(world.deadline());
+    ASSERT_TRUE(given.ok()) << given.status();
+    EXPECT_EQ(given->version, k);
+    ASSERT_TRUE(world.push_and_commit(0).ok());
+  }
+}
+
 TEST_P(Servers, AWorkerWithAnotherModelIsTold) {
   WorldSpec spec = this->spec();
   spec.strangers = {1};
@@ -531,20 +571,7 @@ TEST_P(Servers, AWorkerWithAnotherModelIsTold) {
   spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
   ServersWorld world(spec);
   if (HasFatalFailure()) return;
-  // elements, slice bytes, shared, gradient, reads
-  std::vector<std::byte> message;
-  const auto put = [&](std::uint64_t value, int bytes) {
-    for (int k = 0; k < bytes; ++k) message.push_back(static_cast<std::byte>(value >> (8 * k)));
-  };
-  put(999, 8);
-  put(spec.slice_bytes, 8);
-  put(GetParam() == Medium::kSharedMemory ? 1 : 0, 1);
-  put(0, 8);
-  put(0, 8);
-  std::vector<std::byte> bytes(kFrameBytes);
-  encode({.kind = FrameKind::kJoin, .generation = Generation{3}, .rank = 1, .length = message.size()},
-         std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
-  bytes.insert(bytes.end(), message.begin(), message.end());
+  const std::vector<std::byte> bytes = join_of(spec, 999);
   ASSERT_EQ(::send(world.stranger(1)[0].sockets[0].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(bytes.size()));
   ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());

@@ -1,0 +1,222 @@
+// Workers and servers as real processes, some of which are killed.
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "runtime/collective/fault.h"
+#include "runtime/pserver/client.h"
+#include "runtime/pserver/server.h"
+#include "tests/support/address_bytes.h"
+
+namespace paceline::pserver {
+namespace {
+
+using collective::TransportKind;
+using paceline::testing::kAddressBytes;
+
+constexpr int kWorkers = 2, kServers = 2;
+constexpr std::size_t kElements = 100'000;
+
+// What a process tells the test: that it is under way, then how it ended.
+struct Report {
+  std::int32_t under_way = 0;
+  std::int32_t code = 0;
+  std::int32_t blamed = -1;
+  float value = 0;  // worker 0: of all its weights, -1 where they differ
+  char text[480] = {};
+};
+
+bool send_all(int fd, const void* data, std::size_t bytes) {
+  return ::send(fd, data, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+}
+bool receive_all(int fd, void* data, std::size_t bytes) {
+  return ::recv(fd, data, bytes, MSG_WAITALL) == static_cast<ssize_t>(bytes);
+}
+
+v1::ParameterServerSpec mode_of(v1::ParameterServerSpec::Synchronization synchronization) {
+  v1::ParameterServerSpec mode;
+  mode.set_synchronization(synchronization);
+  mode.set_workers(kWorkers);
+  mode.set_servers(kServers);
+  mode.set_gradients_per_step(kWorkers);
+  mode.set_units_per_step(kWorkers);
+  return mode;
+}
+
+struct Job {
+  TransportKind transport;
+  v1::ParameterServerSpec::Synchronization synchronization;
+  Step steps;
+};
+
+class Processes {
+ public:
+  explicit Processes(const Job& job) {
+    for (int r = 0; r < kWorkers + kServers; ++r) {
+      int pair[2];
+      EXPECT_EQ(0, ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+      const pid_t pid = ::fork();
+      if (pid == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        member(job, r, pair[1]);
+        ::_exit(0);
+      }
+      ::close(pair[1]);
+      pids_.push_back(pid);
+      sockets_.emplace_back(pair[0]);
+    }
+    std::vector<std::byte> all(sockets_.size() * kAddressBytes);
+    for (std::size_t r = 0; r < sockets_.size(); ++r) {
+      EXPECT_TRUE(receive_all(sockets_[r].get(), all.data() + r * kAddressBytes, kAddressBytes));
+    }
+    for (const UniqueFd& socket : sockets_) EXPECT_TRUE(send_all(socket.get(), all.data(), all.size()));
+  }
+  ~Processes() {
+    for (const pid_t pid : pids_) ::kill(pid, SIGKILL);
+    for (const pid_t pid : pids_) ::waitpid(pid, nullptr, 0);
+  }
+  void kill(int r) { ::kill(pids_[static_cast<std::size_t>(r)], SIGKILL); }
+  Report report(int r) {
+    Report report;
+    EXPECT_TRUE(receive_all(sockets_[static_cast<std::size_t>(r)].get(), &report, sizeof(report)))
+        << "rank " << r;
+    return report;
+  }
+
+ private:
+  static void member(const Job& job, int rank, int socket) {
+    Report report;
+    const absl::Status status = [&]() -> absl::Status {
+      SystemClock clock;
+      const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(60)); };
+      collective::FabricOptions options;
+      options.arena_bytes = std::size_t{64} << 20;
+      PL_ASSIGN_OR_RETURN(auto fabric, collective::Fabric::create(options, clock));
+      const auto mine = paceline::testing::pack(fabric->address());
+      if (!send_all(socket, mine.data(), mine.size())) return absl::InternalError("the test is gone");
+      collective::Group group;
+      group.generation = Generation{1};
+      group.rank = rank;
+      group.transport = job.transport;
+      for (int r = 0; r < kWorkers + kServers; ++r) {
+        std::byte bytes[kAddressBytes];
+        if (!receive_all(socket, bytes, sizeof(bytes))) return absl::InternalError("the test is gone");
+        const std::string name =
+            r < kWorkers ? "worker-" + std::to_string(r) : "ps-" + std::to_string(r - kWorkers);
+        group.members.push_back({name, paceline::testing::unpack(bytes)});
+      }
+      const ClientOptions shape{kWorkers, kServers, 64 << 10};
+      if (rank >= kWorkers) {
+        ServerOptions server_options;
+        server_options.shape = shape;
+        server_options.optimizer.set_learning_rate(1);
+        server_options.units_per_step = kWorkers;
+        server_options.policy = [&](const PolicyStart& start) {
+          return make_policy(mode_of(job.synchronization), start);
+        };
+        PL_ASSIGN_OR_RETURN(auto server, Server::connect(*fabric, group, server_options, clock, soon()));
+        return server->run(soon());
+      }
+      PL_ASSIGN_OR_RETURN(auto memory, fabric->arena().allocate(kElements * sizeof(float)));
+      const std::span<float> gradient(reinterpret_cast<float*>(memory.data()), kElements);
+      std::vector<float> weights(kElements);
+      tensor::ParameterLayout layout{.parameters = {}, .elements = kElements, .trained_elements = kElements};
+      layout.parameters.push_back({.name = "w", .dims = {}, .offset = 0, .count = kElements, .decay = false});
+      PL_ASSIGN_OR_RETURN(auto client,
+                          Client::connect(*fabric, group, shape, layout, weights, gradient, clock, soon()));
+      if (rank == 0) {
+        InitialState state;
+        const std::vector<float> zeros(kElements);
+        state.weights = zeros;
+        state.start.total_steps = job.steps;
+        PL_RETURN_IF_ERROR(client->initialize(state, soon()));
+      }
+      for (int k = 0;; ++k) {
+        PL_ASSIGN_OR_RETURN(const TurnResult turn, client->wait_turn(soon()));
+        if (turn.finished) break;
+        if (k == 20) {
+          Report under_way;
+          under_way.under_way = 1;
+          if (!send_all(socket, &under_way, sizeof(under_way)))
+            return absl::InternalError("the test is gone");
+        }
+        std::fill(gradient.begin(), gradient.end(), -1.0F);
+        PL_RETURN_IF_ERROR(client->push(kElements / 2, kElements));
+        PL_RETURN_IF_ERROR(client->push(0, kElements / 2));
+        PL_RETURN_IF_ERROR(client->commit({1, 1, {}}));
+      }
+      const bool whole =
+          std::count(weights.begin(), weights.end(), weights[0]) == static_cast<std::ptrdiff_t>(kElements);
+      report.value = whole ? weights[0] : -1;
+      return client->leave();
+    }();
+    report.code = static_cast<std::int32_t>(status.code());
+    report.blamed = collective::faulty_rank(status).value_or(-1);
+    std::strncpy(report.text, std::string(status.message()).c_str(), sizeof(report.text) - 1);
+    (void)send_all(socket, &report, sizeof(report));
+  }
+
+  std::vector<pid_t> pids_;
+  std::vector<UniqueFd> sockets_;
+};
+
+class PsProcesses : public ::testing::TestWithParam<TransportKind> {};
+INSTANTIATE_TEST_SUITE_P(Media, PsProcesses,
+                         ::testing::Values(TransportKind::kSharedMemory, TransportKind::kTcp),
+                         [](const auto& info) {
+                           return info.param == TransportKind::kTcp ? "Tcp" : "SharedMemory";
+                         });
+
+constexpr Step kForEver = 1'000'000'000;
+
+TEST_P(PsProcesses, AKilledServerIsNamedByAll) {
+  Processes all({GetParam(), v1::ParameterServerSpec::SYNCHRONOUS, kForEver});
+  for (int w = 0; w < kWorkers; ++w) EXPECT_EQ(all.report(w).under_way, 1);
+  all.kill(3);
+  for (const int rank : {0, 1, 2}) {
+    const Report report = all.report(rank);
+    EXPECT_EQ(report.code, static_cast<int>(absl::StatusCode::kUnavailable)) << report.text;
+    EXPECT_EQ(report.blamed, 3) << report.text;
+    EXPECT_NE(std::string(report.text).find("ps-1"), std::string::npos) << report.text;
+  }
+}
+
+TEST_P(PsProcesses, AKilledSequencerIsNamedByAll) {
+  Processes all({GetParam(), v1::ParameterServerSpec::SYNCHRONOUS, kForEver});
+  for (int w = 0; w < kWorkers; ++w) EXPECT_EQ(all.report(w).under_way, 1);
+  all.kill(2);
+  for (const int rank : {0, 1, 3}) {
+    const Report report = all.report(rank);
+    EXPECT_EQ(report.code, static_cast<int>(absl::StatusCode::kUnavailable)) << report.text;
+    EXPECT_EQ(report.blamed, 2) << report.text;
+  }
+}
+
+TEST_P(PsProcesses, TheOthersFinishWithoutAKilledWorker) {
+  constexpr Step kSteps = 1000;
+  Processes all({GetParam(), v1::ParameterServerSpec::ASYNCHRONOUS, kSteps});
+  EXPECT_EQ(all.report(1).under_way, 1);
+  all.kill(1);
+  EXPECT_EQ(all.report(0).under_way, 1);
+  for (const int rank : {0, 2, 3}) {
+    const Report report = all.report(rank);
+    EXPECT_EQ(report.code, 0) << report.text;
+    if (rank == 0) {
+      EXPECT_EQ(report.value, static_cast<float>(kSteps * kWorkers)) << "every unit once, everywhere";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline::pserver
