@@ -88,12 +88,20 @@ void visit(FieldVisitor& v, Container& c, bool one_of_several) {
   }
   v.end();
   if (v.begin({.name = "resources", .meaning = "What the container may use", .open = true},
-              c.cpu_limit > 0)) {
+              c.cpu_limit > 0 || c.cpu_request > 0)) {
     if (v.begin({.name = "limits", .meaning = "Upper limits", .open = true}, c.cpu_limit > 0)) {
-      v.cores(
-          {.name = "cpu",
-           .meaning = "Processor cores that one member may use (\"2\", \"500m\"); absent: shared out evenly"},
-          c.cpu_limit);
+      v.cores({.name = "cpu",
+               .meaning = "Processor cores that one member may use (\"2\", \"500m\"); absent: as requested, "
+                          "else shared out evenly in a local run, and one thread on Kubernetes"},
+              false, c.cpu_limit);
+      v.end();
+    }
+    if (v.begin({.name = "requests", .meaning = "What a node must have free for it", .open = true},
+                c.cpu_request > 0)) {
+      v.cores({.name = "cpu",
+               .meaning = "Processor cores that are the member's own: it computes with so many threads where "
+                          "there is no limit; used on Kubernetes only"},
+              true, c.cpu_request);
       v.end();
     }
     v.end();
@@ -127,6 +135,10 @@ void visit_template(FieldVisitor& v, ReplicaSpec& r) {
       v.end();
     }
     v.end();
+    v.integer({.name = "terminationGracePeriodSeconds",
+               .meaning = "How long a pod may take to end when it is asked to; absent: 30, and for rank 0 of "
+                          "a training 310, since it may save; used on Kubernetes only"},
+              {.min = 0, .max = 1LL << 31}, r.termination_grace_seconds);
     v.end();
     const auto named = std::ranges::find(containers, Container().name, &Container::name);
     if (count > 0) {

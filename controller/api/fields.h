@@ -75,7 +75,8 @@ class FieldVisitor {
   virtual void text(const Field& field, TextKind kind, std::string& value) = 0;
   virtual void flag(const Field& field, bool& value) = 0;
   virtual void bytes(const Field& field, IntegerRange range, std::int64_t& value) = 0;
-  virtual void cores(const Field& field, double& value) = 0;
+  // `zero`: 0 is one of its values.
+  virtual void cores(const Field& field, bool zero, double& value) = 0;
   virtual void integers(const Field& field, IntegerRange range, CountRange count,
                         std::vector<std::int64_t>& value) = 0;
   virtual void texts(const Field& field, TextKind kind, CountRange count,

@@ -42,7 +42,7 @@ class TemplateReader {
         l_.unused.push_back({at, "a local run starts the trainer's container alone"});
         continue;
       }
-      refuse(container, at, {"name", "image", "command", "args", "env", "resources"},
+      refuse(container, at, {"name", "command", "args", "env", "resources"},
              "a local run starts a process, without a container around it");
       if (const Node* env = field(container, "env")) read_variables(*env, str_cat(at, ".env"));
       const Node* resources = field(container, "resources");
@@ -91,6 +91,8 @@ void visit(Localizer& l, std::optional<ReplicaSpec>& replica, const std::string&
   if (replica->pod_template.empty() || !read_document(replica->pod_template, document, diagnostics)) return;
   TemplateReader(document, l).read(*replica, str_cat(path, ".template"));
   replica->pod_template.clear();  // what is read of it stands in `container`
+  replica->termination_grace_seconds.reset();
+  if (replica->container) replica->container->cpu_request = 0;
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ class Printer final : public ValueVisitor {
   void text(const Field& field, TextKind, std::string& value) override {
     if (!value.empty()) line(field, scalar(value));
   }
-  void cores(const Field& field, double& value) override {
+  void cores(const Field& field, bool /*zero*/, double& value) override {
     line(field, str_cat("\"", format_number(value), "\""));
   }
 

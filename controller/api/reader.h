@@ -33,7 +33,7 @@ class Reader final : public FieldVisitor {
   void text(const Field& field, TextKind kind, std::string& value) override;
   void flag(const Field& field, bool& value) override;
   void bytes(const Field& field, IntegerRange range, std::int64_t& value) override;
-  void cores(const Field& field, double& value) override;
+  void cores(const Field& field, bool zero, double& value) override;
   void integers(const Field& field, IntegerRange range, CountRange count,
                 std::vector<std::int64_t>& value) override;
   void texts(const Field& field, TextKind kind, CountRange count, std::vector<std::string>& value) override;

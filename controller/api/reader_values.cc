@@ -118,13 +118,15 @@ void Reader::bytes(const Field& field, IntegerRange range, std::int64_t& value) 
   }
 }
 
-void Reader::cores(const Field& field, double& value) {
-  constexpr std::string_view kAllowed = "processor cores above 0 and at most 1024: 2, 1.5, 500m";
-  const std::optional<Found> found = find(field, NodeKind::kScalar, kAllowed);
+void Reader::cores(const Field& field, bool zero, double& value) {
+  const std::string_view allowed = zero ? "processor cores from 0 to 1024: 2, 1.5, 500m"
+                                        : "processor cores above 0 and at most 1024: 2, 1.5, 500m";
+  const std::optional<Found> found = find(field, NodeKind::kScalar, allowed);
   if (!found) return;
   double read = 0;
-  if (parse_cores(found->node->text, read) != ScalarError::kNone || !(read > 0 && read <= 1024)) {
-    report(*found, "not a number of cores", kAllowed);
+  const bool wrong = parse_cores(found->node->text, read) != ScalarError::kNone;
+  if (wrong || !(zero ? read >= 0 : read > 0) || !(read <= 1024)) {
+    report(*found, "not a number of cores", allowed);
     return;
   }
   value = read;

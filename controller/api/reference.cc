@@ -52,7 +52,7 @@ class Documenter final : public FieldVisitor {
   void bytes(const Field& field, IntegerRange range, std::int64_t& value) override {
     row(field, str_cat("bytes, ", describe(range), "; `512Ki`, `1Mi`"), str_cat(value));
   }
-  void cores(const Field& field, double&) override { row(field, "cores", ""); }
+  void cores(const Field& field, bool, double&) override { row(field, "cores", ""); }
   void integers(const Field& field, IntegerRange range, CountRange count,
                 std::vector<std::int64_t>&) override {
     row(field, str_cat("list of whole numbers, each ", describe(range), "; ", describe(count)),

@@ -46,7 +46,7 @@ class Prober final : public FieldVisitor {
   void text(const Field& field, TextKind, std::string&) override { note(field); }
   void flag(const Field& field, bool&) override { note(field); }
   void bytes(const Field& field, IntegerRange, std::int64_t&) override { note(field); }
-  void cores(const Field& field, double&) override { note(field); }
+  void cores(const Field& field, bool, double&) override { note(field); }
   void integers(const Field& field, IntegerRange, CountRange, std::vector<std::int64_t>&) override {
     note(field);
   }

@@ -119,12 +119,14 @@ class Maker final : public FieldVisitor {
          str_cat("out of range; allowed: ", describe(range))});
   }
   // A quantity may be a number or a text, which no type of a structural schema is.
-  void cores(const Field& field, double&) override {
+  void cores(const Field& field, bool zero, double&) override {
     Schema& made = add(field, "");
     made.open = true;
-    made.limit("pattern", yaml_text("^[0-9]*[1-9][0-9]*(\\.[0-9]*)?m?$|^[0-9]*\\.[0-9]*[1-9][0-9]*m?$"));
+    made.limit("pattern",
+               yaml_text(zero ? "^[0-9]+(\\.[0-9]*)?m?$|^\\.[0-9]+m?$"
+                              : "^[0-9]*[1-9][0-9]*(\\.[0-9]*)?m?$|^[0-9]*\\.[0-9]*[1-9][0-9]*m?$"));
     made.limit("minimum", "0");
-    made.limit("exclusiveMinimum", "true");
+    if (!zero) made.limit("exclusiveMinimum", "true");
     made.limit("maximum", "1024");
     refuse_lists(made);
     refuse_maps(made);

@@ -66,7 +66,8 @@ struct Container {
   std::string image;                       // Kubernetes only
   std::vector<std::string> command, args;  // both empty: the built-in trainer, or the image's own program
   std::vector<EnvVar> env;
-  double cpu_limit = 0;  // resources.limits.cpu, in cores; 0: none
+  double cpu_limit = 0;    // resources.limits.cpu, in cores; 0: none
+  double cpu_request = 0;  // resources.requests.cpu, likewise
 };
 
 struct ReplicaSpec {
@@ -74,7 +75,8 @@ struct ReplicaSpec {
   RestartPolicy restart_policy = RestartPolicy::kNever;
   std::optional<Container> container;  // the template's: the one called "trainer", else the first
   std::size_t container_index = 0;     // its place in template.spec.containers
-  std::string pod_template;            // all of template as written, as YAML in one line; empty: none
+  std::optional<std::int64_t> termination_grace_seconds;  // the template's
+  std::string pod_template;  // all of template as written, as YAML in one line; empty: none
   std::optional<std::int64_t> min_replicas, max_replicas;  // worker only; absent: as replicas
 };
 

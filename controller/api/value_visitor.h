@@ -21,7 +21,7 @@ class ValueVisitor : public FieldVisitor {
   void text(const Field& field, TextKind, std::string& value) override { take(field, quoted(value)); }
   void flag(const Field& field, bool& value) override { take(field, value ? "true" : "false"); }
   void bytes(const Field& field, IntegerRange, std::int64_t& value) override { take(field, str_cat(value)); }
-  void cores(const Field& field, double& value) override { take(field, format_number(value)); }
+  void cores(const Field& field, bool /*zero*/, double& value) override { take(field, format_number(value)); }
   void integers(const Field& field, IntegerRange, CountRange, std::vector<std::int64_t>& value) override {
     std::vector<std::string> items;
     for (const std::int64_t item : value) items.push_back(str_cat(item));

@@ -40,6 +40,10 @@ struct PodSpec {
   // Kubernetes: the user's PodTemplateSpec as JSON, to which all of the above is added; an empty command is
   // then the template's own. Elsewhere it means nothing.
   std::string pod_template;
+  std::string priority_class;  // Kubernetes: where the template names none; empty: the cluster's default
+  // Kubernetes: how long the pod may take to end when somebody else ends it (an eviction, a drained node),
+  // where the template doesn't say; zero: as Kubernetes has it.
+  Duration save_grace{};
   bool operator==(const PodSpec&) const = default;
 };
 
@@ -79,7 +83,8 @@ class Cluster {
  public:
   virtual ~Cluster() = default;
   // INVALID_ARGUMENT for a name that is no DNS label or an empty command; RESOURCE_EXHAUSTED where the
-  // cluster has no room (nothing is left behind then). A command that can't be started is no error of this
+  // cluster has no room (nothing is left behind then); CANCELLED where nothing of this job can be created any
+  // more, since its namespace is being deleted. A command that can't be started is no error of this
   // call: the pod becomes Failed with reason "StartError".
   virtual absl::StatusOr<Pod> create_pod(const PodSpec& spec) = 0;
   // Asks the pod to end: SIGTERM now, SIGKILL after `grace`. Returns at once; watchers see the end. May be

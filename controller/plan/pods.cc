@@ -31,9 +31,9 @@ std::vector<std::string> command_of(const api::TrainingJob& job, const Limits& l
 }
 
 int threads_of(const Observed& observed, const api::Container* container) {
-  if (container != nullptr && container->cpu_limit > 0) {
-    return static_cast<int>(std::min(std::ceil(container->cpu_limit), kMostThreads));
-  }
+  const double limit = container == nullptr ? 0 : container->cpu_limit;
+  const double own = limit > 0 || container == nullptr ? limit : container->cpu_request;
+  if (own > 0) return static_cast<int>(std::min(std::ceil(own), kMostThreads));
   if (observed.limits.cores == 0) return 0;
   const auto pods = std::max<std::int64_t>(1, api::member_count(observed.job));
   return std::max(1, static_cast<int>(observed.limits.cores / pods));
@@ -81,6 +81,10 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
   spec.index = slot.index;
   spec.command = command_of(job, observed.limits, container);
   spec.threads = threads_of(observed, container);
+  spec.priority_class = job.spec.run_policy.scheduling_policy.priority_class;
+  const Slot leader = leader_slot(job);
+  const bool leads = slot.role == leader.role && slot.index == leader.index;
+  if (leads && job.spec.training) spec.save_grace = observed.limits.save_grace;
   spec.env = observed.coordinator_env;
   spec.env["PACELINE_JOB"] = api::job_key(job);
   spec.env["PACELINE_ROLE"] = role_name(slot.role);

@@ -9,6 +9,7 @@ namespace paceline::plan {
 
 namespace {
 
+constexpr Duration kShortestGrace = std::chrono::seconds(1);  // zero means at once, and is the user's alone
 constexpr const char* kExclusive[] = {"Running", "Restarting", "Suspended", "Succeeded", "Failed"};
 
 bool may_enter(api::Phase from, api::Phase to) {
@@ -27,6 +28,17 @@ bool finished_unseen(const Observed& observed) {
   const api::ReplicaSpec& leader = *leader_slot(observed.job).replica;
   const bool built_in = !leader.container || leader.container->command.empty();
   return built_in || observed.job.status.phase == api::Phase::kRunning;
+}
+
+// It is rank 0 of a training that it is not to blame for: it saves what is not saved yet.
+bool may_save(const Observed& observed, const cluster::Pod& pod) {
+  const Slot leader = leader_slot(observed.job);
+  if (!observed.report || pod.spec.role != leader.role || pod.spec.index != leader.index) return false;
+  const auto& culprit = observed.report->culprit;
+  if (culprit && culprit->role == leader.role && culprit->index == leader.index) return false;
+  return std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
+    return member.role == leader.role && member.index == leader.index && member.rank >= 0;
+  });
 }
 
 }  // namespace
@@ -52,17 +64,13 @@ bool training_finished(const Observed& observed) {
 }
 
 Duration grace_of(const Observed& observed, const cluster::Pod& pod, Duration grace) {
-  const Slot leader = leader_slot(observed.job);
-  if (grace == Duration::zero() || !observed.report || pod.spec.role != leader.role ||
-      pod.spec.index != leader.index) {
-    return grace;
-  }
-  const auto& culprit = observed.report->culprit;
-  if (culprit && culprit->role == leader.role && culprit->index == leader.index) return grace;
-  const bool trains = std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
-    return member.role == leader.role && member.index == leader.index && member.rank >= 0;
-  });
-  return trains ? std::max(grace, observed.limits.save_grace) : grace;
+  if (grace == Duration::zero()) return grace;
+  const bool saves = may_save(observed, pod);
+  const auto& replica = api::replica_spec(observed.job, pod.spec.role);
+  const bool in_order = grace >= observed.limits.stop_grace;
+  if (replica && replica->termination_grace_seconds && (saves || in_order))
+    return std::max(kShortestGrace, Duration(std::chrono::seconds(*replica->termination_grace_seconds)));
+  return saves ? std::max(grace, observed.limits.save_grace) : grace;
 }
 
 void delete_running_pods(const Observed& observed, Duration grace, const std::string& reason, Plan& plan) {

@@ -34,7 +34,8 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan);
 bool training_finished(const Observed& observed);
 
 // How long a pod has between SIGTERM and SIGKILL: `grace`, but the leader longer if it trains and is not the
-// one that is to blame: it saves what is not saved yet. Zero stays zero.
+// one that is to blame: it saves what is not saved yet. What the template says of this wins for the leader,
+// and where pods end in order (no failure made them). Zero stays zero.
 Duration grace_of(const Observed& observed, const cluster::Pod& pod, Duration grace);
 
 // Every pod that still runs and is not being deleted yet (or every one that runs, where the grace is zero) is

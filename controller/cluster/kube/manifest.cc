@@ -159,6 +159,12 @@ absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view
     if (spec.env.contains(kTokenVariable)) add_work_folder(pod_spec, container);
     break;
   }
+  // What the template says of these stays.
+  if (at(pod_spec, {"priorityClassName"}).is_null() && !spec.priority_class.empty())
+    pod_spec["priorityClassName"] = spec.priority_class;
+  if (at(pod_spec, {"terminationGracePeriodSeconds"}).is_null() && spec.save_grace > Duration::zero())
+    pod_spec["terminationGracePeriodSeconds"] =
+        std::chrono::ceil<std::chrono::seconds>(spec.save_grace).count();
   pod_spec["restartPolicy"] = "Never";
   pod_spec["hostname"] = host_name(spec);
   pod_spec["subdomain"] = service_name(spec.job);

@@ -130,7 +130,7 @@ TEST(GoodFiles, ListsAndQuantities) {
 TEST(GoodFiles, CustomModelWithItsCommand) {
   const std::string role =
       R"({replicas: 1, template: {spec: {containers: [{name: trainer, image: "x:1", command: [./moons, "-v"], args: [a],
-      env: [{name: SEED, value: "7"}, {name: EMPTY}], resources: {limits: {cpu: 500m}}}]}}})";
+      env: [{name: SEED, value: "7"}, {name: EMPTY}], resources: {limits: {cpu: 500m}, requests: {cpu: 250m}}}], terminationGracePeriodSeconds: 60}}})";
   const TrainingJob job = parse_good(str_cat(R"(apiVersion: paceline.dev/v1alpha1
 kind: TrainingJob
 metadata: {name: moons, labels: {paceline.dev/team: a}, annotations: {note: "any text: at all"}}
@@ -153,6 +153,8 @@ spec:
   EXPECT_EQ(container.env.size(), 2u);
   EXPECT_EQ(container.env[0].value, "7");
   EXPECT_EQ(container.cpu_limit, 0.5);
+  EXPECT_EQ(container.cpu_request, 0.25);
+  EXPECT_EQ(job.spec.replica_specs.worker->termination_grace_seconds, 60);
   EXPECT_EQ(job.spec.training->model.parameters.at("rate"), "1e-3") << "as written";
   EXPECT_EQ(job.spec.training->model.parameters.at("on"), "true");
   EXPECT_EQ(job.spec.training->data.custom.parameters.at("samples"), "1000");

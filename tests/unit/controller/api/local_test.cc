@@ -46,25 +46,31 @@ TEST(Local, WhatAProcessDoesNotHaveOfAPodIsSaid) {
   std::vector<std::string> paths;
   for (const Unused& unused : make_local(job)) paths.push_back(unused.path);
   const std::string pod = "spec.replicaSpecs.worker.template";
-  EXPECT_THAT(paths,
-              ElementsAre(pod + ".metadata", pod + ".spec.priorityClassName", pod + ".spec.nodeSelector",
-                          pod + ".spec.tolerations", pod + ".spec.affinity", pod + ".spec.securityContext",
-                          pod + ".spec.volumes", pod + ".spec.initContainers",
-                          pod + ".spec.containers[0].env[1].valueFrom", pod + ".spec.containers[1]"));
+  EXPECT_THAT(paths, ElementsAre(pod + ".metadata", pod + ".spec.priorityClassName",
+                                 pod + ".spec.terminationGracePeriodSeconds", pod + ".spec.nodeSelector",
+                                 pod + ".spec.tolerations", pod + ".spec.affinity",
+                                 pod + ".spec.securityContext", pod + ".spec.volumes",
+                                 pod + ".spec.initContainers", pod + ".spec.containers[0].image",
+                                 pod + ".spec.containers[0].env[1].valueFrom", pod + ".spec.containers[1]"));
   EXPECT_EQ(job.spec.replica_specs.worker->pod_template, "");
   EXPECT_EQ(job.spec.replica_specs.worker->container->name, "logs");
 }
 
 TEST(Local, OfResourcesProcessorTimeIsLimited) {
-  TrainingJob job = parse_good(with(kGoodJob, "{replicas: 3}",
-                                    "{template: {spec: {containers: [{command: [x], stdin: true, resources: "
-                                    "{limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1}}}]}}}"));
-  const std::string container = "spec.replicaSpecs.worker.template.spec.containers[0]";
+  TrainingJob job =
+      parse_good(with(kGoodJob, "{replicas: 3}",
+                      "{template: {spec: {terminationGracePeriodSeconds: 9, containers: [{image: i, "
+                      "command: [x], stdin: true, resources: "
+                      "{limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 2}}}]}}}"));
+  const std::string pod = "spec.replicaSpecs.worker.template.spec", container = pod + ".containers[0]";
   std::vector<std::string> paths;
   for (const Unused& unused : make_local(job)) paths.push_back(unused.path);
-  EXPECT_THAT(paths, ElementsAre(container + ".stdin", container + ".resources.requests",
-                                 container + ".resources.limits.memory"));
+  EXPECT_THAT(paths,
+              ElementsAre(pod + ".terminationGracePeriodSeconds", container + ".image", container + ".stdin",
+                          container + ".resources.requests", container + ".resources.limits.memory"));
   EXPECT_EQ(job.spec.replica_specs.worker->container->cpu_limit, 1);
+  EXPECT_EQ(job.spec.replica_specs.worker->container->cpu_request, 0);
+  EXPECT_EQ(job.spec.replica_specs.worker->termination_grace_seconds, std::nullopt);
 }
 
 }  // namespace

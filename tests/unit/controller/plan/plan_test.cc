@@ -13,6 +13,7 @@ namespace paceline::plan {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -41,7 +42,7 @@ TEST(PlanTest, ManyPodsStartInDoublingBatches) {
     EXPECT_EQ(made.requeue_after == Duration::zero(), more);
     apply(made, world);
   }
-  EXPECT_THAT(batches, ::testing::ElementsAre(4, 4, 8, 16, 32, 64, 64, 64));
+  EXPECT_THAT(batches, ElementsAre(4, 4, 8, 16, 32, 64, 64, 64));
 }
 
 TEST(PlanTest, NothingToDoForAJobThatRuns) {
@@ -144,6 +145,29 @@ TEST(PlanTest, TheDeadline) {
   EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(2));
   world.report->phase = ReportPhase::kFinished;
   EXPECT_NE(plan(world).status.phase, api::Phase::kFailed) << "training was over in time";
+}
+
+// ---- how long pods have to end
+
+TEST(PlanTest, TheTemplateSaysHowLongItsPodsMayTakeToEndInOrder) {
+  Observed world = make_running_world(1, 2);
+  world.job.spec.replica_specs.worker->termination_grace_seconds = 90;
+  const auto graces = [](const Observed& observed) {
+    std::vector<Duration> all;
+    for (const DeletePod& deleted : actions_of<DeletePod>(plan(observed))) all.push_back(deleted.grace);
+    return all;
+  };
+  world.stop = Stop::kOrderly;
+  EXPECT_THAT(graces(world), ElementsAre(world.limits.save_grace, 90s, 90s));
+  world.job.spec.replica_specs.chief->termination_grace_seconds = 20;
+  world.job.spec.replica_specs.worker->termination_grace_seconds = 0;
+  EXPECT_THAT(graces(world), ElementsAre(20s, 1s, 1s)) << "its name is not freed while it may run";
+  world.stop = Stop::kNow;
+  EXPECT_THAT(graces(world), ElementsAre(0s, 0s, 0s));
+  world.stop = Stop::kNo;
+  world.job.spec.replica_specs.worker->termination_grace_seconds = 90;
+  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, world.limits.verdict_grace);
+  EXPECT_THAT(graces(world), ElementsAre(20s, world.limits.failure_grace)) << "a victim has nothing to save";
 }
 
 // ---- failure

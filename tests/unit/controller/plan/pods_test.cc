@@ -41,20 +41,41 @@ TEST(PodsTest, TheBuiltInWorkersPod) {
 TEST(PodsTest, Threads) {
   struct Case {
     int cores, workers;
-    double limit;
+    double limit, request;
     int threads;
   };
-  for (const Case& c : {Case{8, 4, 0, 2}, Case{2, 16, 0, 1}, Case{7, 2, 0, 3}, Case{8, 4, 2, 2},
-                        Case{8, 4, 0.5, 1}, Case{8, 4, 2.5, 3}, Case{0, 1, 0, 0}, Case{8, 1, 1e300, 4096}}) {
+  for (const Case& c :
+       {Case{8, 4, 0, 0, 2}, Case{2, 16, 0, 0, 1}, Case{7, 2, 0, 0, 3}, Case{8, 4, 2, 0, 2},
+        Case{8, 4, 0.5, 0, 1}, Case{8, 4, 2.5, 0, 3}, Case{0, 1, 0, 0, 0}, Case{8, 1, 1e300, 0, 4096},
+        Case{1, 4, 0, 4, 4}, Case{1, 4, 0, 1.5, 2}, Case{1, 4, 2, 4, 2}, Case{1, 4, 4, 2, 4}}) {
     Observed world = make_world(0, c.workers);
     world.limits.cores = c.cores;
-    if (c.limit > 0) {
-      world.job.spec.replica_specs.worker->container.emplace();
-      world.job.spec.replica_specs.worker->container->cpu_limit = c.limit;
+    if (c.limit > 0 || c.request > 0) {
+      api::Container& container = world.job.spec.replica_specs.worker->container.emplace();
+      container.cpu_limit = c.limit;
+      container.cpu_request = c.request;
     }
     EXPECT_EQ(pod_spec(world, desired_slots(world.job)[0]).threads, c.threads)
-        << c.cores << " cores, limit " << c.limit;
+        << c.cores << " cores, limit " << c.limit << ", request " << c.request;
   }
+}
+
+TEST(PodsTest, EveryPodHasTheJobsPriorityClass) {
+  Observed world = make_world(1, 1);
+  EXPECT_EQ(pod_spec(world, desired_slots(world.job)[0]).priority_class, "");
+  world.job.spec.run_policy.scheduling_policy.priority_class = "high";
+  for (const Slot& slot : desired_slots(world.job)) EXPECT_EQ(pod_spec(world, slot).priority_class, "high");
+}
+
+TEST(PodsTest, RankZeroOfATrainingHasTimeToSaveWhoeverEndsIt) {
+  Observed world = make_world(0, 2);
+  const auto grace = [&](std::size_t slot) {
+    return pod_spec(world, desired_slots(world.job)[slot]).save_grace;
+  };
+  EXPECT_EQ(grace(0), world.limits.save_grace);
+  EXPECT_EQ(grace(1), Duration::zero());
+  world.job.spec.training.reset();
+  EXPECT_EQ(grace(0), Duration::zero()) << "its own program: Kubernetes' 30 s, or what the template says";
 }
 
 TEST(PodsTest, TheTemplatesCommandPassesThrough) {

@@ -164,6 +164,19 @@ TEST(ManifestTest, MembersHaveAFolderToWriteTo) {
   EXPECT_FALSE(manifest(without)["spec"].contains("volumes")) << "it is no member of a coordinator";
 }
 
+TEST(ManifestTest, PriorityAndTimeToSaveWhereTheTemplateSaysNothing) {
+  cluster::PodSpec with = spec();
+  EXPECT_FALSE(manifest(with)["spec"].contains("priorityClassName")) << "the cluster's default";
+  EXPECT_FALSE(manifest(with)["spec"].contains("terminationGracePeriodSeconds"));
+  with.priority_class = "high";
+  with.save_grace = std::chrono::milliseconds(310'500);
+  EXPECT_EQ(manifest(with)["spec"]["priorityClassName"], "high");
+  EXPECT_EQ(manifest(with)["spec"]["terminationGracePeriodSeconds"], 311);
+  with.pod_template = R"({"spec": {"priorityClassName": "low", "terminationGracePeriodSeconds": 0}})";
+  EXPECT_EQ(manifest(with)["spec"]["priorityClassName"], "low");
+  EXPECT_EQ(manifest(with)["spec"]["terminationGracePeriodSeconds"], 0);
+}
+
 TEST(ManifestTest, WithoutACommandTheTemplatesOwnRuns) {
   cluster::PodSpec with = spec();
   with.command.clear();
