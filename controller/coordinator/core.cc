@@ -76,6 +76,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   const bool again = slot.hello && slot.hello->member_id() == in.hello.member_id();
   if (!again) slot.vacate();
   slot.hello = in.hello;
+  if (!config_.same_machine) slot.hello->clear_pid();  // 1 in every container
   slot.stream = in.stream;
   slot.last_heard = now_;
   slot.held = Slot::Held::kUntold;
@@ -197,6 +198,7 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   const std::string why = cut(leaving.reason());
   slot.step = std::max(slot.step, sane_step(leaving.step()));
   if (slot.rank == 0) progress_.reached(slot.step);
+  if (slot.rank == 0 && !leaving.checkpoint_path().empty()) checkpoint_path_ = cut(leaving.checkpoint_path());
   effects_.close.push_back(slot.stream);
   slot.stream = {};
   slot.left = slot.drained = true;
@@ -208,7 +210,6 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
     slot.phase = Phase::kFinished;
     if (slot.rank != 0) return;
     model_path_ = cut(leaving.model_path());
-    checkpoint_path_ = cut(leaving.checkpoint_path());
     finish_by_ = now_ + config_.stop_timeout;
     reason_ = str_cat(slot.name(), " has finished; waiting for the others to leave");
     return;
@@ -261,7 +262,7 @@ void CoordinatorCore::Impl::on(const Stop& in) {
   if (is_final(state_) || stopping_) return;
   stopping_ = true;
   stop_reason_ = cut(in.reason);
-  stop_by_ = now_ + config_.stop_timeout;
+  stop_since_ = now_;
   state_ = JobState::kDraining;
   reason_ = str_cat("stopping: ", stop_reason_);
   say(reason_);

@@ -79,7 +79,9 @@ struct CoreConfig {
   Duration form_timeout = std::chrono::seconds(60);
   Duration stop_timeout =
       std::chrono::seconds(5);  // also: how long others may take to leave after rank 0 finished
-  Duration reattach_limit{};    // how long members go on without a coordinator; zero: as they like
+  Duration save_timeout = std::chrono::seconds(310);  // rank 0 that was told to stop may save for so long
+  bool same_machine = true;   // members' process ids mean something to people; else pods are named instead
+  Duration reattach_limit{};  // how long members go on without a coordinator; zero: as they like
   LossPolicy on_member_lost = fail_on_loss;
 };
 // OK, or INVALID_ARGUMENT and what is wrong.

@@ -72,7 +72,7 @@ TimePoint CoordinatorCore::Impl::due() const {
   }
   if (state_ == JobState::kForming) due = std::min(due, form_since_ + config_.form_timeout);
   if (state_ == JobState::kDraining) due = std::min(due, drain_since_ + config_.stop_timeout);
-  if (stop_by_) due = std::min(due, *stop_by_);
+  if (stopping_) due = std::min(due, stop_by());
   if (finish_by_) due = std::min(due, *finish_by_);
   return due;
 }

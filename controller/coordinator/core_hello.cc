@@ -114,8 +114,8 @@ absl::Status validate(const CoreConfig& config) {
   }
   if (members < 1 || members > kMaxMembers)
     return wrong(members, " members; 1 to ", kMaxMembers, " are possible");
-  for (const Duration d :
-       {config.heartbeat_interval, config.heartbeat_timeout, config.form_timeout, config.stop_timeout}) {
+  for (const Duration d : {config.heartbeat_interval, config.heartbeat_timeout, config.form_timeout,
+                           config.stop_timeout, config.save_timeout}) {
     if (d <= Duration::zero()) return wrong("a duration of ", format_duration(d));
   }
   if (config.grace < Duration::zero()) return wrong("a grace of ", format_duration(config.grace));

@@ -100,6 +100,7 @@ class CoordinatorCore::Impl {
   void end(JobState state, std::string reason, bool finished);
 
   // --- helpers ---
+  TimePoint stop_by() const;  // REQUIRES: stopping_
   bool blames() const { return !is_final(state_) && !stopping_ && !finish_by_; }
   Slot* slot_of(StreamId stream);
   Slot* slot_of(int role, std::int64_t index);
@@ -126,7 +127,8 @@ class CoordinatorCore::Impl {
   TimePoint drain_since_{};  // Draining since
   bool stopping_ = false;
   std::string stop_reason_;
-  std::optional<TimePoint> stop_by_, finish_by_;
+  TimePoint stop_since_{};
+  std::optional<TimePoint> finish_by_;
   std::string model_path_, checkpoint_path_;
 
   std::optional<TimePoint> suspicious_since_;  // the first evidence of the window was seen

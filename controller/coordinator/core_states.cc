@@ -23,9 +23,16 @@ void CoordinatorCore::Impl::settle() {
   form_if_complete();
 }
 
+TimePoint CoordinatorCore::Impl::stop_by() const {
+  const bool may_save =
+      std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.rank == 0 && s.attached(); });
+  return stop_since_ +
+         (may_save ? std::max(config_.save_timeout, config_.stop_timeout) : config_.stop_timeout);
+}
+
 void CoordinatorCore::Impl::settle_end() {
   const bool someone = someone_attached();
-  if (stopping_ && (!someone || now_ >= *stop_by_))
+  if (stopping_ && (!someone || now_ >= stop_by()))
     return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
   if (!stopping_ && finish_by_ && (!someone || now_ >= *finish_by_))
     end(JobState::kFinished, "finished", true);

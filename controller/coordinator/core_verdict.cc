@@ -135,7 +135,11 @@ std::string verdict_message(const Verdict& verdict) {
   std::string who;
   const auto add = [&who](const std::string& part) { who += (who.empty() ? "" : ", ") + part; };
   if (verdict.rank >= 0) add(str_cat("rank ", verdict.rank));
-  if (verdict.pid != 0) add(str_cat("pid ", verdict.pid));
+  if (verdict.pid != 0) {
+    add(str_cat("pid ", verdict.pid));
+  } else if (!verdict.pod.empty()) {
+    add(str_cat("pod ", verdict.pod));
+  }
   if (!verdict.host.empty()) add(str_cat("on ", verdict.host));
   std::string message = str_cat(role_name(verdict.role), "-", verdict.index);
   if (!who.empty()) message += str_cat(" (", who, ")");

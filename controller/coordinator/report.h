@@ -133,7 +133,8 @@ struct Report {
   std::int64_t weights_checked_step = 0;  // newest step whose weights were seen equal on all ranks; 0: none
   std::uint64_t dropped_records = 0;      // records and reasons given up: an observer was too slow
 
-  std::string model_path, checkpoint_path;  // of a finished job
+  std::string model_path;       // of a finished job
+  std::string checkpoint_path;  // the last that rank 0 named as it left; empty: none
   std::optional<Verdict> verdict;
   Duration verdict_age{};
 };

@@ -111,6 +111,19 @@ std::string at_step(std::optional<Step> step) {
   return step ? str_cat(" at step ", *step) : std::string();
 }
 
+// The cluster's words for a pod's end, as the coordinator is told them (reconcile/coordinators.cc).
+std::string words_of(const cluster::Pod& pod) {
+  return str_cat(pod.reason, pod.message.empty() ? "" : str_cat(": ", pod.message));
+}
+
+// The coordinator's evidence, without what is said of the pod's end already.
+std::string evidence_beside_end(const Culprit& culprit, const cluster::Pod* pod) {
+  std::string evidence = culprit.evidence;
+  const std::string told = pod != nullptr && pod->ended() ? str_cat(": ", words_of(*pod)) : "";
+  if (!told.empty() && evidence.ends_with(told)) evidence.resize(evidence.size() - told.size());
+  return evidence;
+}
+
 // What happened to the culprit's process; empty where nobody knows.
 std::string end_of_culprit(const Culprit& culprit, const cluster::Pod* pod) {
   if (pod != nullptr && pod->ended()) return describe_end(*pod);
@@ -148,7 +161,7 @@ std::string describe_end(const cluster::Pod& pod) {
   if (pod.reason == "StartError") return str_cat("could not be started: ", pod.message);
   // The cluster's own words, where they say more than that it ended.
   const bool plain = pod.reason.empty() || pod.reason == "Error" || pod.reason == "Completed";
-  const std::string words = str_cat(pod.reason, pod.message.empty() ? "" : str_cat(": ", pod.message));
+  const std::string words = words_of(pod);
   if (pod.signal) return str_cat(signal_text(*pod.signal), plain ? "" : str_cat(" (", words, ")"));
   if (pod.exit_code)
     return str_cat("exited with code ", *pod.exit_code, plain ? "" : str_cat(" (", words, ")"));
@@ -170,7 +183,8 @@ Blame blame_by_verdict(const Observed& observed) {
   blame.message = str_cat(describe(culprit.role, culprit.index, name, pid), " ",
                           end_says_it ? end : verb_of(culprit.kind));
   if (culprit.kind != CulpritKind::kMissing) blame.message += at_step(culprit.step);
-  if (!culprit.evidence.empty()) blame.message += str_cat(": ", culprit.evidence);
+  const std::string evidence = end_says_it ? evidence_beside_end(culprit, pod) : culprit.evidence;
+  if (!evidence.empty()) blame.message += str_cat(": ", evidence);
   if (!end_says_it && !end.empty()) blame.message += str_cat("; its process ", end);
   if (pod != nullptr) blame.pod = *pod;
   blame.role = culprit.role;

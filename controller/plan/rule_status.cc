@@ -70,6 +70,12 @@ void copy_report(const JobReport& report, api::Status& status) {
   if (!report.checkpoint_path.empty()) status.last_checkpoint = report.checkpoint_path;
 }
 
+// Of members that were told to leave: what they saved then is the newest, whatever attempt comes next.
+void copy_last_words(const JobReport& report, api::Status& status) {
+  if (!report.checkpoint_path.empty()) status.last_checkpoint = report.checkpoint_path;
+  if (report.progress.step >= status.progress.step) status.progress = report.progress;
+}
+
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
     if (observed.report->phase != ReportPhase::kRunning) return;
@@ -110,6 +116,8 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
   count_replicas(whole, plan.status);
   copy_members(observed, plan.status);
   // Of a job that has ended too: what members say as they leave comes after the decision to stop.
+  if (whole.report && observed.report && whole.report->attempt < observed.report->attempt)
+    copy_last_words(*whole.report, plan.status);
   if (observed.report) copy_report(*observed.report, plan.status);
   if (is_terminal(plan.status.phase)) plan.status.progress.eta_seconds.reset();
   const bool same_attempt = plan.status.restarts.attempt == observed.job.status.restarts.attempt;

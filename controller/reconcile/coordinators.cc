@@ -75,12 +75,20 @@ class Coordinators::Entry final : public coordinator::RunObserver {
         notify_(notify) {}
   ~Entry() override { close(); }
 
-  std::int64_t attempt() const { return attempt_; }
   bool is_of_uid(const std::string& uid) const { return uid_ == uid; }
   bool is_of(const StoredJob& job) const {
-    return uid_ == job.uid && attempt_ == job.job.status.restarts.attempt && !is_suspended(job);
+    return uid_ == job.uid && attempt_ == job.job.status.restarts.attempt && !is_suspended(job) &&
+           handle_->report().state != coordinator::JobState::kStopped;
   }
-  bool is_over() const { return coordinator::is_final(handle_->report().state); }
+  // Its last words, such as the checkpoint that was made to stop, have been asked for.
+  bool has_told_its_end() const { return told_end_.load(); }
+  plan::JobReport report() {
+    const coordinator::Report last = handle_->report();
+    plan::JobReport report = to_plan(last);
+    report.attempt = attempt_;
+    if (coordinator::is_final(last.state)) told_end_.store(true);
+    return report;
+  }
   const std::string& token() const { return token_; }
   void close() {
     if (handle_) handle_->close();
@@ -123,7 +131,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   const Logger& log_;
   const Notify& notify_;
   std::unique_ptr<coordinator::JobHandle> handle_;
-  std::atomic<bool> begun_{false};
+  std::atomic<bool> begun_{false}, told_end_{false};
   std::atomic<coordinator::JobState> last_state_{coordinator::JobState::kForming};
   Guarded<std::set<std::string>> told_pods_;  // by uid
 };
@@ -166,7 +174,7 @@ absl::Status Coordinators::job_seen(const std::string& key, const StoredJob& job
   if (known && known->is_of(job)) return absl::OkStatus();
   if (is_suspended(job)) {
     // Those who leave for it still save what they have done.
-    if (known && (!known->is_of_uid(job.uid) || known->is_over())) job_over(key);
+    if (known && (!known->is_of_uid(job.uid) || known->has_told_its_end())) job_over(key);
     return absl::OkStatus();
   }
   if (known) job_over(key);
@@ -198,6 +206,7 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
   config.core.pod_suffix = str_cat("-", job.job.status.restarts.attempt);
   config.core.reattach_limit = options_.reattach_limit;
   config.core.form_timeout = options_.form_timeout;
+  config.core.same_machine = false;
   config.token = token;
   auto entry = std::make_shared<Entry>(key, job, token, log_, notify_);
   config.observer = entry.get();
@@ -221,9 +230,7 @@ void Coordinators::job_over(const std::string& key) {
 std::optional<plan::JobReport> Coordinators::report(const std::string& key) {
   const std::shared_ptr<Entry> entry = find(key);
   if (!entry) return std::nullopt;
-  plan::JobReport report = to_plan(entry->handle().report());
-  report.attempt = entry->attempt();
-  return report;
+  return entry->report();
 }
 
 void Coordinators::pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) {

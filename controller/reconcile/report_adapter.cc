@@ -113,6 +113,8 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   out.progress = progress_of(report);
   out.model_path = report.model_path;
   out.checkpoint_path = report.checkpoint_path;
+  if (out.checkpoint_path.empty() && report.last_checkpoint)
+    out.checkpoint_path = report.last_checkpoint->path;
   return out;
 }
 

@@ -95,6 +95,7 @@ class Player {
     config.roles = {{Role::kChief, static_cast<int>(line.number("chief"))},
                     {Role::kWorker, static_cast<int>(line.number("worker"))}};
     config.form_timeout = milliseconds(line.number("form", 10000));
+    config.same_machine = line.number("elsewhere") == 0;
     if (line.text("policy") == "next") config.on_member_lost = next_view;
     PL_CHECK(validate(config).ok(), "the script's job");
     core_ = std::make_unique<CoordinatorCore>(config, now_);
@@ -150,6 +151,7 @@ class Player {
       message.mutable_leaving()->set_outcome(outcomes.at(line.words[2]));
       message.mutable_leaving()->set_reason(line.text("reason"));
       message.mutable_leaving()->set_model_path(line.text("model"));
+      message.mutable_leaving()->set_checkpoint_path(line.text("checkpoint"));
       message.mutable_leaving()->set_follows(line.number("follows") != 0);
     }
     if (command == "checkpoint") {
@@ -266,6 +268,7 @@ class Player {
          << ", goodput " << static_cast<int>(report.goodput * 100 + 0.5) << " %\n";
     if (report.weights_checked_step > 0)
       at() << "  weights are equal at step " << report.weights_checked_step << "\n";
+    if (!report.checkpoint_path.empty()) at() << "  checkpoint " << report.checkpoint_path << "\n";
     if (!report.model_path.empty()) at() << "  model " << report.model_path << "\n";
   }
 

@@ -191,6 +191,28 @@ TEST(BlameTest, AVerdictIsCompletedByTheProcessEnd) {
   EXPECT_THAT(blame_by_verdict(world).victims, ElementsAre("worker-0: lost its link"));
 }
 
+TEST(BlameTest, TheClustersWordsStandThereOnce) {
+  Observed world = make_running_world(1, 2);
+  cluster::Pod& pod = pod_of(world, Role::kWorker, 1);
+  kill(world, pod, SIGKILL);
+  Culprit culprit;
+  culprit.role = Role::kWorker;
+  culprit.index = 1;
+  culprit.step = 3;
+  world.report->culprit = culprit;
+  const auto message = [&](const std::string& reason, const std::string& words) {
+    pod.reason = reason;
+    pod.message = words;
+    const std::string told = words.empty() ? reason : reason + ": " + words;
+    world.report->culprit->evidence = "its process ended before it attached: " + told;
+    return blame_by_verdict(world).message;
+  };
+  const std::string begin = "worker-1 (pod fashion-worker-1-0, pid 4001) was killed by signal 9 (SIGKILL)";
+  EXPECT_EQ(message("Error", "killed by signal 9"),
+            begin + " at step 3: its process ended before it attached");
+  EXPECT_EQ(message("OOMKilled", ""), begin + " (OOMKilled) at step 3: its process ended before it attached");
+}
+
 TEST(BlameTest, WhoFailedByTheSameIsNoVictim) {
   Observed world = make_running_world(1, 3);
   Culprit culprit;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/api/parse.h"
+#include "controller/reconcile/report_adapter.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_cluster.h"
 
@@ -149,10 +150,30 @@ TEST_F(CoordinatorsTest, ASuspendedJobHasNoneWhenItsMembersHaveLeft) {
   EXPECT_EQ(coordinators_->size(), 1u) << "its members may be saving what they have done";
   coordinators_->stop("default/fashion", "the job is suspended");
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kStopped)
+      << "what they saved as they left is its last word";
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   EXPECT_EQ(coordinators_->size(), 0u) << "nobody is attached any more";
   job.job.spec.run_policy.suspend = false;
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   EXPECT_EQ(coordinators_->report("default/fashion")->attempt, 1);
+}
+
+TEST_F(CoordinatorsTest, WhoWasStoppedBeforeItHadMembersBeginsAnew) {
+  StoredJob job = stored("u1");
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  coordinators_->stop("default/fashion", "the job is suspended");
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kForming);
+}
+
+TEST(ReportAdapterTest, TheNewestCheckpointIsKnownWhileMembersTrain) {
+  coordinator::Report report;
+  EXPECT_EQ(to_plan(report).checkpoint_path, "");
+  report.last_checkpoint.emplace().path = "/paceline/checkpoints";
+  EXPECT_EQ(to_plan(report).checkpoint_path, "/paceline/checkpoints");
+  report.checkpoint_path = "/last";
+  EXPECT_EQ(to_plan(report).checkpoint_path, "/last") << "rank 0 named it as it left";
 }
 
 TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
