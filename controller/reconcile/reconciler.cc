@@ -169,9 +169,9 @@ void Reconciler::work() {
     if (!key) continue;
     const TimePoint begun = clock_.now();
     const absl::StatusOr<plan::Plan> plan = reconcile_once(*key);
-    const bool gone = absl::IsNotFound(plan.status());
+    const bool gone = absl::IsNotFound(plan.status()), hopeless = absl::IsCancelled(plan.status());
     if (options_.on_pass) {
-      const bool well = plan.ok() || gone;
+      const bool well = plan.ok() || gone || hopeless;
       options_.on_pass(!well                              ? "error"
                        : plan.ok() && plan->requeue_after ? "requeue_after"
                                                           : "success",
@@ -182,6 +182,14 @@ void Reconciler::work() {
       if (plan->requeue_after) queue_.add_after(*key, *plan->requeue_after);
     } else if (gone) {
       forget(*key);
+      queue_.forget(*key);
+    } else if (hopeless) {
+      // The job goes with its namespace, and the store will tell.
+      const bool told = std::exchange(shared_.lock()->jobs[*key].namespace_ends, true);
+      if (!told)
+        log_.info(str_cat("its namespace is being deleted, nothing more is created in it: ",
+                          plan.status().message()),
+                  {{"job", *key}, {"reason", "NamespaceTerminating"}});
       queue_.forget(*key);
     } else {
       const std::string said = str_cat(plan.status().message(), "; it is tried again");
@@ -266,9 +274,6 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   Memory& memory = shared->jobs[key];
   memory.pod_templates = std::move(stored.pod_templates);
   observed.stop = memory.stop;
-  // It is there after all: made by a request whose answer was lost.
-  const auto is_there = [&](const cluster::Pod& pod) { return pod.spec.name == memory.create_failure->pod; };
-  if (memory.create_failure && std::ranges::any_of(observed.pods, is_there)) memory.create_failure.reset();
   observed.create_failure = memory.create_failure;
   if (!not_ready.ok()) {
     observed.create_failure =
@@ -299,7 +304,8 @@ absl::Status Reconciler::perform(const std::string& key, const plan::Action& act
   if (const auto* record = std::get_if<plan::RecordEvent>(&action)) {
     log_.info(record->event.message, {{"job", key}, {"reason", record->event.reason}});
     // An event that is lost is no reason to hold up the job.
-    if (const absl::Status status = cluster_.record_event(record->event); !status.ok()) {
+    const absl::Status status = cluster_.record_event(record->event);
+    if (!status.ok() && !absl::IsCancelled(status)) {
       log_.warning(str_cat("an event is lost: ", status.message()),
                    {{"job", key}, {"reason", record->event.reason}});
     }
@@ -322,7 +328,7 @@ void Reconciler::ensure(const std::string& key, const plan::Observed& observed) 
   const absl::Status status =
       cluster_.ensure_job(objects_of(metadata.ns, metadata.name, observed.job_uid, observed.coordinator_env))
           .status();
-  if (!status.ok()) {
+  if (!status.ok() && !absl::IsCancelled(status)) {
     log_.warning(str_cat(status.message(), "; it is tried again"), {{"job", key}, {"reason", "EnsureError"}});
   }
 }

@@ -5,7 +5,8 @@
 // created several at a time, with slow start (parallel.h).
 //
 // Woken by the cluster's watch, by notify(), and by a plan's requeue_after. A failed action is retried with
-// the queue's back-off; a pod that exists already, or that is gone already, counts as success. The status is
+// the queue's back-off, but where its namespace is being deleted: then only changes are looked at; a pod that
+// exists already, or that is gone already, counts as success. The status is
 // written last, only when it changed, and where nothing but progress changed, at most once per
 // kProgressInterval; where the job has changed meanwhile it is not written, and the job looked at again.
 //
@@ -70,7 +71,7 @@ class Reconciler {
   absl::StatusOr<api::Status> wait(const std::string& key, Duration timeout);
 
   // One pass over one job in the caller's thread: for tests, instead of start(). NOT_FOUND: the store has no
-  // such job, and nothing else.
+  // such job, and nothing else. CANCELLED: nothing can be created for it any more (Cluster::create_pod()).
   absl::StatusOr<plan::Plan> reconcile_once(const std::string& key);
 
  private:
@@ -82,6 +83,7 @@ class Reconciler {
     std::map<Role, std::string> pod_templates;
     std::optional<api::Status> final_status;
     api::Phase phase = api::Phase::kPending;
+    bool namespace_ends = false;  // so it was said
   };
   struct Shared {
     std::map<std::string, Memory> jobs;

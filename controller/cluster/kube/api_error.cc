@@ -1,5 +1,6 @@
 #include "controller/cluster/kube/api_error.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "absl/strings/cord.h"
@@ -88,6 +89,14 @@ std::optional<Json> status_object_of(const absl::Status& status) {
   if (!payload) return std::nullopt;
   auto json = parse_json(std::string(*payload));
   return json.ok() ? std::optional(*std::move(json)) : std::nullopt;
+}
+
+bool namespace_ends(const absl::Status& status) {
+  const std::optional<Json> object = status_object_of(status);
+  if (!object) return false;
+  return std::ranges::any_of(list_at(*object, {"details", "causes"}), [](const Json& cause) {
+    return text_at(cause, {"reason"}) == "NamespaceTerminating";
+  });
 }
 
 std::optional<Duration> retry_after(const absl::Status& status) {

@@ -31,6 +31,9 @@ absl::Status error_of(const Json& status_object);
 std::optional<Json> status_object_of(const absl::Status& status);
 inline constexpr std::size_t kMaxKeptStatusBytes = 64u << 10;
 
+// Nothing can be created any more in the namespace that a request was about: it is being deleted.
+bool namespace_ends(const absl::Status& status);
+
 // How long the server asked us to stay away.
 std::optional<Duration> retry_after(const absl::Status& status);
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "base/status.h"
+#include "controller/cluster/kube/api_error.h"
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/times.h"
 
@@ -25,8 +26,9 @@ absl::Status not_ours(std::string_view kind, const std::string& key, const std::
       "; delete it, or give the job another name"));
 }
 
-// Quotas come as 403, told apart from missing rights only by their words.
-absl::Status quota_or(const absl::Status& status) {
+// What comes as 403 although it is no lack of rights: a quota, told by its words, and a namespace's end.
+absl::Status of_creation(const absl::Status& status) {
+  if (namespace_ends(status)) return absl::CancelledError(status.message());
   const bool quota =
       absl::IsPermissionDenied(status) &&
       std::string_view(status.message().data(), status.message().size()).find("exceeded quota") !=
@@ -85,7 +87,7 @@ absl::StatusOr<cluster::Pod> KubeCluster::create_pod(const cluster::PodSpec& spe
     pod_store_.offer(there);
     return created.status();
   }
-  if (!created.ok()) return quota_or(created.status());
+  if (!created.ok()) return of_creation(created.status());
   const std::optional<SlimPod> slim = slim_pod(*created);
   if (!slim) {
     return absl::DataLossError(str_cat("creating pod ", key_of(spec.ns, spec.name),
@@ -153,20 +155,28 @@ absl::StatusOr<std::string> KubeCluster::ensure_job(const cluster::JobObjects& j
   if (!services_.synced()) return absl::UnavailableError("the list of services has not come yet");
   const auto service = service_store_.find(key_of(job.ns, service_name(job.job)));
   std::string token;
+  bool seen_lately = false;
+  const TimePoint now = clock_.now();
   {
     auto known = known_.lock();
     const auto found = known->find(key);
-    if (found != known->end() && found->second.uid == job.job_uid) token = found->second.token;
+    if (found != known->end() && found->second.uid == job.job_uid) {
+      token = found->second.token;
+      seen_lately = now - found->second.seen < kSecretLook;
+    }
   }
   const Owner owner{job.ns, job.job, job.job_uid};
   if (service == nullptr || service->owner != job.job_uid) PL_RETURN_IF_ERROR(ensure_service(owner));
-  if (!token.empty() && !lacks_its_secret(key)) return token;
+  if (!token.empty() && seen_lately && !lacks_its_secret(key)) return token;
   if (token.empty() && job.token.empty()) return std::string();  // a job whose members need none
-  PL_ASSIGN_OR_RETURN(token, ensure_secret(owner, token.empty() ? job.token : token));
+  absl::StatusOr<std::string> kept = absl::NotFoundError("not asked");
+  if (!token.empty()) kept = token_in_secret(owner);
+  if (absl::IsNotFound(kept.status())) kept = ensure_secret(owner, token.empty() ? job.token : token);
+  PL_RETURN_IF_ERROR(kept.status());
   auto known = known_.lock();
   if (known->size() >= kMaxRememberedJobs) known->clear();
-  (*known)[key] = {job.job_uid, token};
-  return token;
+  (*known)[key] = {job.job_uid, *kept, now};
+  return *kept;
 }
 
 absl::Status KubeCluster::ensure_service(const Owner& owner) {
@@ -175,7 +185,7 @@ absl::Status KubeCluster::ensure_service(const Owner& owner) {
     service_store_.offer(*created);
     return absl::OkStatus();
   }
-  if (!absl::IsAlreadyExists(created.status())) return quota_or(created.status());
+  if (!absl::IsAlreadyExists(created.status())) return of_creation(created.status());
   const std::string name = service_name(owner.job);
   PL_ASSIGN_OR_RETURN(const Json there, api_.get(kServices, owner.ns, name));
   if (owner_uid(there) != owner.uid) return not_ours("service", key_of(owner.ns, name), owner_uid(there));
@@ -186,7 +196,11 @@ absl::Status KubeCluster::ensure_service(const Owner& owner) {
 absl::StatusOr<std::string> KubeCluster::ensure_secret(const Owner& owner, const std::string& token) {
   const absl::Status created = api_.create(kSecrets, owner.ns, secret_manifest(owner, token)).status();
   if (created.ok()) return token;
-  if (!absl::IsAlreadyExists(created)) return quota_or(created);
+  if (!absl::IsAlreadyExists(created)) return of_creation(created);
+  return token_in_secret(owner);
+}
+
+absl::StatusOr<std::string> KubeCluster::token_in_secret(const Owner& owner) {
   const std::string name = secret_name(owner.job);
   PL_ASSIGN_OR_RETURN(const Json there, api_.get(kSecrets, owner.ns, name));
   if (owner_uid(there) != owner.uid) return not_ours("secret", key_of(owner.ns, name), owner_uid(there));
@@ -242,7 +256,7 @@ absl::Status KubeCluster::write_event(const cluster::Event& event, const std::st
       {"reason", harmless(event.reason, 120)},
       {"note", harmless(event.message, kMaxNoteBytes)},
       {"regarding", std::move(regarding)}};
-  return api_.create(kEvents, event.ns, object).status();
+  return of_creation(api_.create(kEvents, event.ns, object).status());
 }
 
 // ---- the rest

@@ -7,9 +7,9 @@
 // list_pods() and what depends on it are UNAVAILABLE until the first lists are complete (wait_synced()), and
 // RESOURCE_EXHAUSTED where there are more pods than most_pods: one that is not known looks like one that is
 // gone.
-// create_pod(): RESOURCE_EXHAUSTED where a quota is used up; FAILED_PRECONDITION where a pod of that name is
-// not the job's; other errors as api_error.h says. delete_pod(): a grace below one second is one second: less
-// would free the name while the processes may run.
+// create_pod(): RESOURCE_EXHAUSTED where a quota is used up; CANCELLED in a namespace that is being deleted;
+// FAILED_PRECONDITION where a pod of that name is not the job's; other errors as api_error.h says.
+// delete_pod(): a grace below one second is one second: less would free the name while the processes may run.
 //
 // Of a pod that has a node and does not start, list_pods() asks the API server for its events
 // (pending_notes.h), and gives their reason and message as the pod's.
@@ -36,6 +36,9 @@ namespace paceline::kube {
 
 inline constexpr std::size_t kTailLimitBytes = 1 << 20;  // tail_log() asks for no more than this
 inline constexpr std::size_t kMaxRememberedJobs = 100'000;
+// Secrets are not watched (that would take the right to list all): ensure_job() looks this often whether the
+// job's is still there, and at once where a pod can't start for want of it.
+inline constexpr Duration kSecretLook = std::chrono::seconds(30);
 
 struct KubeClusterOptions {
   std::string ns;        // empty: all namespaces
@@ -74,10 +77,12 @@ class KubeCluster final : public cluster::Cluster {
   // What was ensured of a job.
   struct Known {
     std::string uid, token;
+    TimePoint seen;  // when its Secret was last known to be there
   };
   static std::optional<Child> child_of(const Json& object);
   absl::Status ensure_service(const Owner& owner);
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
+  absl::StatusOr<std::string> token_in_secret(const Owner& owner);
   void ask_why_pending(const PendingNotes::Pods& pods);
   bool lacks_its_secret(const std::string& job_key);
   absl::Status write_event(const cluster::Event& event, const std::string& name);

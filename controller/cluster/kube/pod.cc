@@ -109,6 +109,8 @@ void say_why_ended(const Json& status, const Json& terminated, SlimPod& pod) {
   if (!terminated.is_null()) {
     const std::string& reason = text_at(terminated, {"reason"});
     const bool no_start = reason == "ContainerCannotRun";
+    // A process that is killed for its memory leaves no words: what stands there is the end of its log.
+    if (reason == "OOMKilled") return say(pod, reason, "");
     return say(pod, no_start ? "StartError" : reason, text_at(terminated, {"message"}));
   }
   for (const Json& each : list_at(status, {"initContainerStatuses"})) {

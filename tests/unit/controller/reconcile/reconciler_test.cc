@@ -127,22 +127,6 @@ TEST_F(ReconcilerTest, APassCreatesThePodsAndWritesTheStatus) {
   EXPECT_EQ(list[0].spec.job_uid, "job-uid");
 }
 
-TEST_F(ReconcilerTest, APodWhoseCreationSeemedToFailButThatIsThereIsNoTrouble) {
-  cluster_.refuse_creations(absl::UnavailableError("no answer"));
-  for (int i = 0; i < 2; ++i) EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
-  EXPECT_EQ(status().reason, "PodNotCreated");
-  cluster_.refuse_creations(absl::OkStatus());
-  for (const Role role : {Role::kChief, Role::kWorker}) {
-    cluster::PodSpec spec{.name = str_cat("fashion-", role_name(role), "-0-0"), .job = "fashion"};
-    spec.job_uid = "job-uid";
-    spec.role = role;
-    spec.command = {"worker"};
-    ASSERT_TRUE(cluster_.create_pod(spec).ok());
-  }
-  pass();
-  EXPECT_NE(status().reason, "PodNotCreated");
-}
-
 TEST_F(ReconcilerTest, WhatAJobHasOnceComesBeforeItsPodsAndIsLookedAfter) {
   cluster_.refuse_objects(absl::FailedPreconditionError("service default/fashion exists"));
   EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
@@ -420,6 +404,31 @@ TEST_F(ReconcilerTest, TheLoopStops) {
   ASSERT_TRUE(final_status.ok()) << final_status.status();
   EXPECT_EQ(final_status->phase, api::Phase::kFailed);
   EXPECT_THAT(pods(), SizeIs(0));
+}
+
+TEST_F(ReconcilerTest, InANamespaceThatIsBeingDeletedNothingIsTriedAgain) {
+  Guarded<std::vector<std::string>> passes;
+  ReconcilerOptions options;
+  options.on_pass = [&](std::string_view result, Duration) { passes.lock()->emplace_back(result); };
+  queue::WorkQueue queue(clock_);  // the fixture's ends with its reconciler
+  ::testing::internal::CaptureStderr();
+  reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue, limits_,
+                      Logger::to_stderr("test", LogLevel::kInfo), options);
+  cluster_.refuse_creations(absl::CancelledError("namespace default is being terminated"));
+  reconciler_->start();
+  for (std::size_t count : {1u, 2u}) {
+    reconciler_->notify(kKey);
+    bool passed = false;
+    passes.lock_when([&](const auto& results) { return results.size() >= count; }, kPatience, &passed);
+    EXPECT_TRUE(passed);
+  }
+  reconciler_.reset();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(*passes.lock(), ::testing::Each("success"));
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("it is tried again")));
+  const std::size_t said = log.find("its namespace is being deleted");
+  EXPECT_NE(said, std::string::npos) << log;
+  EXPECT_EQ(log.find("its namespace is being deleted", said + 1), std::string::npos) << "once is enough";
 }
 
 TEST_F(ReconcilerTest, WithoutItsLoopNothingIsWaitedForBeyondTheTimeout) {

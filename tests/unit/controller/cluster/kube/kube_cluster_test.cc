@@ -159,6 +159,18 @@ TEST_F(KubeClusterTest, AQuotaIsNoMissingRight) {
   EXPECT_THAT(words(invalid), HasSubstr("image: Required value"));
 }
 
+TEST_F(KubeClusterTest, InANamespaceThatEndsNothingIsCreated) {
+  const Json status = Json::parse(R"({"kind": "Status", "reason": "Forbidden", "code": 403,
+    "message": "pods \"a\" is forbidden: unable to create new content in namespace n because it is being terminated",
+    "details": {"causes": [{"reason": "NamespaceTerminating", "message": "namespace n is being terminated"}]}})");
+  answer("/namespaces/n/", 403, status);
+  const absl::Status pod = cluster_->create_pod(spec()).status();
+  EXPECT_EQ(pod.code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(words(pod), HasSubstr("in namespace n because it is being terminated"));
+  EXPECT_EQ(cluster_->ensure_job(job()).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(cluster_->record_event({"n", "j", true, "R", "m"}).code(), absl::StatusCode::kCancelled);
+}
+
 TEST_F(KubeClusterTest, ADeletionIsNeverWithoutGrace) {
   server_.end_deleted_at_once(false);
   const auto pod = cluster_->create_pod(spec());
@@ -205,6 +217,21 @@ TEST_F(KubeClusterTest, ADeletedSecretComesBackWhenAPodLacksIt) {
     EXPECT_EQ(cluster_->ensure_job(job("new")).value_or("none"), "token-1") << "the members have this one";
     return server_.find("secrets", "n", "j-token").has_value();
   }));
+}
+
+TEST_F(KubeClusterTest, ADeletedSecretComesBackByItself) {
+  ASSERT_TRUE(cluster_->ensure_job(job()).ok());
+  server_.erase("secrets", "n", "j-token");
+  clock_.advance(kSecretLook - 1s);
+  EXPECT_EQ(cluster_->ensure_job(job("new")).value_or("none"), "token-1");
+  EXPECT_EQ(server_.requests("/secrets"), 1) << "it is not asked for at every pass";
+  clock_.advance(1s);
+  EXPECT_EQ(cluster_->ensure_job(job("new")).value_or("none"), "token-1") << "the members have this one";
+  EXPECT_TRUE(server_.find("secrets", "n", "j-token").has_value());
+  clock_.advance(kSecretLook);
+  const int before = server_.requests("POST");
+  EXPECT_EQ(cluster_->ensure_job(job("new")).value_or("none"), "token-1");
+  EXPECT_EQ(server_.requests("POST"), before) << "it is there";
 }
 
 TEST_F(KubeClusterTest, WhatIsSomebodyElsesIsLeftAlone) {
