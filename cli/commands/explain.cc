@@ -12,6 +12,8 @@
 #include "controller/api/print.h"
 #include "controller/api/training_spec.h"
 #include "controller/plan/explain.h"
+#include "controller/plan/kubernetes_limits.h"
+#include "controller/plan/pods.h"
 
 namespace paceline::cli {
 
@@ -22,11 +24,6 @@ void print_outline(const JobFile& file) {
   const std::int64_t members = std::max<std::int64_t>(1, api::member_count(file.job));
   std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": " << members
             << (members == 1 ? " member" : " members that train together");
-  if (!file.job.spec.training) {
-    std::cout
-        << "\n  without spec.training: on Kubernetes the templates' own programs run, here nothing does\n\n";
-    return;
-  }
   const api::Training& training = *file.job.spec.training;
   const std::int64_t share = training.global_batch_size / members;
   std::cout << "\n  each step: " << with_commas(training.global_batch_size) << " samples, "
@@ -41,15 +38,27 @@ void print_outline(const JobFile& file) {
   std::cout << "\n";
 }
 
+// What the controller of a cluster would do: no process of this machine runs such a job.
+void print_own_programs(const JobFile& file, plan::Observed observed) {
+  observed.limits = plan::kubernetes_limits();
+  std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": "
+            << plan::desired_slots(file.job).size() << " pods that run their templates' own programs\n"
+            << "  without spec.training a job runs on Kubernetes only (`paceline apply -f " << file.path
+            << "`); `paceline run` refuses it\n\n"
+            << plan::explain_job(observed);
+}
+
 void explain_file(Session& session, const std::string& file, bool with_job) {
   auto job = load_job_file(file, std::cerr);
   if (!job.ok()) return session.fail(job.status());
-  make_local(*job, std::cerr);
+  const bool own_programs = !job->job.spec.training;
+  if (!own_programs) make_local(*job, std::cerr);
   if (with_job) std::cout << api::print_yaml(job->job) << "---\n";
   plan::Observed observed;
   observed.job = job->job;
   observed.job_uid = job->job.metadata.name;
   observed.now = session.clock.wall_now();
+  if (own_programs) return print_own_programs(*job, observed);
   observed.limits.cores = usable_processors();
   observed.limits.worker_program = {"paceline-worker"};
   observed.limits.base_folder = job->base_folder;

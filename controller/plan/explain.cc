@@ -22,6 +22,11 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
+std::string coordinator_of(const Observed& world) {
+  if (!world.report) return "no coordinator";
+  return str_cat("coordinator ", report_phase_name(world.report->phase));
+}
+
 std::string text_of(const Action& action) {
   if (const auto* create = std::get_if<CreatePod>(&action)) {
     std::string text = str_cat("  create pod ", create->spec.name, "  (", create->reason, ")\n");
@@ -64,17 +69,17 @@ std::string explain(const Plan& plan) {
 
 std::string explain_job(const Observed& initial) {
   Observed world = initial;
-  if (!world.report) world.report = JobReport{};
+  if (!world.report && world.job.spec.training) world.report = JobReport{};
   std::string text;
   int told = 0;  // plans that change nothing are not shown
   for (int round = 0; round < kMostRounds; ++round) {
     const Plan next = plan(world);
     const bool news = !next.actions.empty() || next.status.phase != world.job.status.phase;
     if (news) {
-      text += str_cat(text.empty() ? "" : "\n", "Plan ", ++told, ": ", world.pods.size(),
-                      " pods, coordinator ", report_phase_name(world.report->phase), "\n", explain(next));
+      text += str_cat(text.empty() ? "" : "\n", "Plan ", ++told, ": ", world.pods.size(), " pods, ",
+                      coordinator_of(world), "\n", explain(next));
     }
-    const bool settled = !news && world.report->phase == ReportPhase::kRunning;
+    const bool settled = !news && (!world.report || world.report->phase == ReportPhase::kRunning);
     if (settled || next.done) break;
     apply(next, world);
     advance(world);

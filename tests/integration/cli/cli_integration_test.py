@@ -526,6 +526,13 @@ class CliTest(CliCase):
                 self.assertEqual(result.returncode, 1, result.stderr)
                 self.assertRegex(result.stderr, expected)
 
+    def test_explain_of_a_job_with_programs_of_its_own(self):
+        file = ROOT / "tests/unit/controller/api/good/own_program.yaml"
+        result = self.paceline("explain", file)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stderr)
+        self.assertRegex(result.stdout, r"(?s)pods that run their templates' own programs\n.*on Kubernetes only.*`paceline run` refuses it")
+        self.assertIn("MASTER_ADDR=", result.stdout)
+
     def test_explain_does_nothing(self):
         result = self.paceline("explain", ROOT / "examples/digits-allreduce.yaml")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -47,6 +47,19 @@ Plan 2: 2 pods, coordinator Running
 )");
 }
 
+TEST(ExplainTest, AJobWithItsOwnProgramsHasNoCoordinator) {
+  Observed world = make_world(1, 1);
+  world.job.spec.training.reset();
+  world.report.reset();
+  world.coordinator_env.clear();
+  const std::string text = explain_job(world);
+  EXPECT_THAT(text, HasSubstr("Plan 1: 0 pods, no coordinator\n"));
+  EXPECT_THAT(text, HasSubstr("command: the image's own"));
+  EXPECT_THAT(text, HasSubstr("RANK=1"));
+  EXPECT_THAT(text, HasSubstr("Plan 2: 2 pods, no coordinator\n"));
+  EXPECT_THAT(text, HasSubstr("status: Running: all 2 pods run"));
+}
+
 TEST(ExplainTest, SecretsStayOut) {
   Observed world = make_world(0, 1);
   world.job.spec.replica_specs.worker->container.emplace().env = {{"AWS_SECRET_ACCESS_KEY", "hush"}};
