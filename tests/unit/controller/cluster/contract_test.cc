@@ -13,6 +13,7 @@
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/controller/cluster/real_server.h"
 
 namespace paceline::cluster {
 namespace {
@@ -118,6 +119,20 @@ class KubeHarness final : public Harness {
   testing::FakeApiServer server_;
   kube::ApiClient api_{server_, clock_, 1};
   kube::KubeCluster cluster_{api_, clock_, Logger::none(), {}};
+};
+
+class RealHarness final : public Harness {
+ public:
+  Cluster& cluster() override { return server_.cluster(); }
+  std::vector<std::string> runs_on() override {
+    return {"sh", "-c",
+            "trap 'exit 0' TERM; while :; do sleep 0.1; done"};  // the first of a pod needs a trap
+  }
+  bool has_pids() override { return false; }
+  void kill(const Pod& pod, int signal) override { testing::RealServer::kill(pod, signal); }
+
+ private:
+  testing::RealServer server_;
 };
 
 struct Implementation {
@@ -311,10 +326,15 @@ std::unique_ptr<Harness> make() {
   return std::make_unique<T>();
 }
 
-INSTANTIATE_TEST_SUITE_P(Clusters, ContractTest,
-                         ::testing::Values(Implementation{"Local", make<LocalHarness>},
-                                           Implementation{"Fake", make<FakeHarness>},
-                                           Implementation{"Kube", make<KubeHarness>}),
+std::vector<Implementation> implementations() {
+  std::vector<Implementation> all = {Implementation{"Local", make<LocalHarness>},
+                                     Implementation{"Fake", make<FakeHarness>},
+                                     Implementation{"Kube", make<KubeHarness>}};
+  if (std::getenv(testing::kContractKubeconfig) != nullptr) all.push_back({"RealServer", make<RealHarness>});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Clusters, ContractTest, ::testing::ValuesIn(implementations()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
