@@ -55,10 +55,10 @@ class ClusterCase(unittest.TestCase):
         self.addCleanup(self.kubectl, "delete", "namespace", self.namespace, "--wait=false")
         self.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
 
-    def run_kubectl(self, *arguments, text=None, layout=None, seconds=KUBECTL_SECONDS):
+    def run_kubectl(self, *arguments, text=None, layout=None, seconds=KUBECTL_SECONDS, variables=None):
         """The finished process, whatever its status."""
         command = [parts.program("kubectl"), f"--namespace={self.namespace}", *map(str, arguments)]
-        environment = dict(os.environ, **cluster.client_environment(layout or self.layout))
+        environment = dict(os.environ, **cluster.client_environment(layout or self.layout), **(variables or {}))
         return subprocess.run(command, input=text, capture_output=True, text=True, timeout=seconds, env=environment,
                               stdin=subprocess.DEVNULL if text is None else None)
 

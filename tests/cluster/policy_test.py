@@ -35,10 +35,12 @@ class PolicyTest(JobCase):
         self.wait_for("pausing", "Suspended")
         self.wait_until("the pods' end", lambda: not self.pods("pausing"))
         self.assertEqual(self.condition("pausing", "Running")["status"], "False")
+        saved = self.wait_until("what was saved on leaving", lambda: self.status("pausing").get("lastCheckpoint"))
         self.suspend("pausing", "false")
         self.wait_for("pausing", "Running")
         self.assertEqual(self.condition("pausing", "Suspended")["status"], "False")
         self.assertEqual(len({*first, *self.pods("pausing")}), 4)   # other names: another attempt
+        self.assertEqual(saved, "/paceline/checkpoints")
         self.assertEqual(self.status("pausing")["restarts"].get("total", 0), 0)
 
     def test_the_deadline_ends_a_job(self):
@@ -81,8 +83,9 @@ class PolicyTest(JobCase):
         self.apply(endless("whole", restart="OnFailure"))
         self.wait_for("whole", "Running")
         before = {pod["metadata"]["uid"] for pod in self.pods("whole").values()}
-        self.kubectl("delete", "service/whole")
+        self.kubectl("delete", "service/whole", "secret/whole-token")
         self.wait_until("the service again", lambda: "service/whole" in self.children())
+        self.wait_until("the secret again", lambda: "secret/whole-token" in self.children())
         self.assertEqual({pod["metadata"]["uid"] for pod in self.pods("whole").values()}, before)
         self.kubectl("delete", "pod/whole-worker-0-0", "--grace-period=1")
         self.wait_until("the next attempt", lambda: sorted(self.pods("whole")) == ["whole-chief-0-1", "whole-worker-0-1"])
@@ -97,6 +100,40 @@ class PolicyTest(JobCase):
         self.wait_until("the next attempt", lambda: sorted(self.pods("moved")) == ["moved-chief-0-1", "moved-worker-0-1"])
         self.wait_for("moved", "Running")
         self.assertEqual(self.status("moved")["restarts"]["byCause"], [{"role": "chief", "cause": "Evicted", "count": 1}])
+
+    def test_a_preempted_member_is_not_charged(self):
+        """Each node has one slot; a job of a higher priority takes one of the two that another holds."""
+        slot = "example.org/slot"
+        self.kubectl("create", "priorityclass", "urgent", "--value=1000")
+        self.addCleanup(self.kubectl, "delete", "priorityclass", "urgent")
+        for node in ("node-1", "node-2"):
+            self.set_capacity(node, slot, "1")
+            self.addCleanup(self.set_capacity, node, slot, None)
+            self.wait_until("the slot", lambda node=node: self.get("node", node)["status"]["allocatable"].get(slot) == "1", 30)
+        takes = trainer(resources={"limits": {"cpu": "50m", slot: "1"}})
+        self.apply(endless("patient", restart="OnFailure", template=takes, runPolicy={"backoffLimit": 0}))
+        self.wait_for("patient", "Running")
+        self.apply(endless("hasty", workers=0, template=takes, runPolicy={"schedulingPolicy": {"priorityClass": "urgent"}}))
+        self.wait_for("hasty", "Running")
+        self.assertEqual(self.pods("hasty")["hasty-chief-0-0"]["spec"]["priorityClassName"], "urgent")
+        self.wait_until("the reason", lambda: self.condition("patient", "Running")["reason"] == "Unschedulable")
+        restarts = self.status("patient")["restarts"]["byCause"]
+        self.assertEqual([(each["cause"], each["count"]) for each in restarts], [("Preempted", 1)])
+        self.kubectl("delete", "tj/hasty", "--wait=false")
+        self.wait_for("patient", "Running")
+
+    def set_capacity(self, node, name, value):
+        self.kubectl("patch", "node", node, "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"capacity": {name: value}}}))
+
+    def test_a_member_beyond_its_memory_is_told_apart(self):
+        """Its weights alone are larger than its limit."""
+        self.apply(job("hungry", workers=0, restart="OnFailure", template=trainer(resources={"limits": {"memory": "128Mi"}}),
+                       training={"model": {"type": "mlp", "hidden": [8192, 8192], "classes": 10}}, runPolicy={"backoffLimit": 1}))
+        self.wait_for("hungry", "Failed")
+        status = self.status("hungry")
+        self.assertEqual((status["reason"], status["restarts"]["byCause"]),
+                         ("BackoffLimitExceeded", [{"role": "chief", "cause": "OOMKilled", "count": 1}]))
+        self.assertIn("chief-0 (pod hungry-chief-0-1) was killed by signal 9 (SIGKILL) (OOMKilled)", status["message"])
 
     def test_what_keeps_pods_from_starting_is_said(self):
         secret = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "absent", "key": "k"}}}

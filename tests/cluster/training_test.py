@@ -1,17 +1,30 @@
 """TrainingJobs as real pods on two nodes: they train, they succeed, and nothing is left of a job that is deleted."""
 
+import json
 import pathlib
 import re
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
-from cluster_case import needs_cluster
+from cluster_case import look_up, needs_cluster
 from job_case import DIGITS, JobCase, endless, job
 
 
+# Rank 0 answers at MASTER_ADDR:MASTER_PORT until it has heard of all others; they ask until it answers.
+PROGRAM = f"""
+env
+if [ $RANK = 0 ]; then
+  : >/tmp/heard
+  while [ $(sort -u /tmp/heard | wc -l) -lt $((WORLD_SIZE - 1)) ]; do echo welcome | nc -l -p $MASTER_PORT >>/tmp/heard; done
+  sort -u /tmp/heard
+else
+  until [ "$(echo heard of rank $RANK | nc -w 5 {look_up("$MASTER_ADDR")} $MASTER_PORT)" = welcome ]; do sleep 0.2; done
+fi
+"""
 DIGITS_SECONDS = 300   # four members on the processors of a machine that may have other work
 
 
@@ -34,12 +47,73 @@ class TrainingTest(JobCase):
         self.assertEqual(status["progress"]["step"], int(re.search(r"ends after step (\d+)", log)[1]))
         self.assertEqual(status["model"], "/paceline/model/model.safetensors")
 
+    def test_a_job_with_a_program_of_its_own(self):
+        """What PyTorch's and TensorFlow's launchers read is there, and what it names can be reached."""
+        container = {"name": "main", "image": "paceline/busybox:1", "command": ["sh", "-c", PROGRAM]}
+        own = job("own", workers=2, template={"spec": {"containers": [container]}})
+        del own["spec"]["training"]
+        self.apply(own)
+        self.wait_for("own", "Succeeded")
+        hosts = {name: f"own-{name}.own.{self.namespace}.svc" for name in ("chief-0", "worker-0", "worker-1")}
+        workers = [f"{hosts[each]}:2222" for each in ("worker-0", "worker-1")]
+        for rank, (name, _) in enumerate(hosts.items()):
+            log = self.kubectl("logs", f"own-{name}-0")
+            found = dict(line.split("=", 1) for line in log.splitlines() if "=" in line)
+            expected = {"RANK": rank, "WORLD_SIZE": 3, "LOCAL_RANK": 0, "MASTER_ADDR": hosts["chief-0"], "MASTER_PORT": 29500, "PET_NNODES": 3,
+                        "PET_NODE_RANK": rank, "PET_NPROC_PER_NODE": 1, "PET_MASTER_ADDR": hosts["chief-0"], "PET_MASTER_PORT": 29500}
+            self.assertEqual({key: found.get(key) for key in expected}, {key: str(value) for key, value in expected.items()}, name)
+            role, index = name.split("-")
+            self.assertEqual(json.loads(found["TF_CONFIG"]), {
+                "cluster": {"chief": [f"{hosts['chief-0']}:2222"], "worker": workers}, "task": {"type": role, "index": int(index)}, "environment": "cloud"})
+        self.assertEqual(self.kubectl("logs", "own-chief-0-0", "--tail=2"), "heard of rank 1\nheard of rank 2\n")
+        self.assertEqual(sorted(self.children()), [*(f"pod/own-{name}-0" for name in hosts), "service/own"])   # and no Secret
+
     def test_a_deleted_job_leaves_nothing(self):
         self.apply(endless("gone"))
         self.wait_for("gone", "Running")
         self.assertEqual(sorted(self.children()), ["pod/gone-chief-0-0", "pod/gone-worker-0-0", "secret/gone-token", "service/gone"])
         self.kubectl("delete", "tj/gone", "--timeout=60s")
         self.wait_until("the children's end", lambda: not self.children(), 60)
+
+
+@needs_cluster
+class KubectlTest(JobCase):
+    """What people do to a job that runs, with kubectl alone."""
+
+    def edit(self, job_name, expression):
+        """kubectl edit, with sed as the editor."""
+        with tempfile.TemporaryDirectory(prefix="paceline-cluster-edit-") as folder:   # kubectl leaves there what it could not save
+            return self.run_kubectl("edit", f"tj/{job_name}", variables={"KUBE_EDITOR": f"sed -i '{expression}'", "TMPDIR": folder})
+
+    def test_scale_edit_describe_explain_and_get(self):
+        sized = endless("sized", runPolicy={"backoffLimit": 3, "schedulingPolicy": {"queue": "team-a"}})
+        sized["spec"]["replicaSpecs"]["worker"].update(minReplicas=1, maxReplicas=2)
+        self.apply(sized)
+        self.wait_for("sized", "Running")
+
+        self.kubectl("scale", "tj/sized", "--replicas=2")
+        self.wait_until("the next attempt", lambda: sorted(self.pods("sized")) == ["sized-chief-0-1", "sized-worker-0-1", "sized-worker-1-1"])
+        self.wait_for("sized", "Running")
+        self.assertEqual([(each["cause"], each["count"]) for each in self.status("sized")["restarts"]["byCause"]], [("Resized", 1)])
+        refused = self.run_kubectl("scale", "tj/sized", "--replicas=3")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("maxReplicas", refused.stderr)
+
+        refused = self.edit("sized", "s/ steps: .*/ steps: 7/")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn('"sized" is invalid', refused.stderr)   # why stands in the file that it opens again
+        edited = self.edit("sized", "s/backoffLimit: .*/backoffLimit: 4/")
+        self.assertEqual(edited.returncode, 0, edited.stderr)
+        self.assertEqual(self.get("tj", "sized")["spec"]["runPolicy"]["backoffLimit"], 4)
+        self.assertEqual(self.status("sized")["phase"], "Running")
+
+        described = self.kubectl("describe", "tj/sized")
+        for words in (r"Phase: +Running", r"Normal +MembersTrain", r"Backoff Limit: +4"):
+            self.assertRegex(described, words)
+        self.assertIn("The pods' PriorityClass", self.kubectl("explain", "tj.spec.runPolicy.schedulingPolicy.priorityClass"))
+        header, row = self.kubectl("get", "tj", "-o", "wide").splitlines()
+        self.assertEqual(header.split(), ["NAME", "PHASE", "READY", "STEP", "RESTARTS", "STRAGGLERS", "CHECKPOINT", "QUEUE", "AGE"])
+        self.assertRegex(row, r"^sized +Running +3/3 +\d+ +1 +team-a +\S+$")
 
 
 if __name__ == "__main__":
