@@ -8,8 +8,8 @@
 // share of weights and optimiser state, plus one gradient per worker over TCP, plus the copy of a snapshot
 // until it was taken, plus one more buffer of weights for each worker that still reads an older version.
 // Threads: run() has its own; close(), closed() and stats() may be called by any. After the first update
-// nothing is allocated, but for snapshots. Errors as the client's. A worker that is lost is told to the
-// policy and to on_lost; a server that is lost ends the run.
+// nothing is allocated, but for snapshots and the policy's answers. Errors as the client's. A worker that is
+// lost is told to the policy and to on_lost; a server that is lost ends the run.
 
 #include <cstdint>
 #include <functional>
@@ -47,8 +47,7 @@ class Server {
                                                          Deadline deadline);
   virtual ~Server() = default;
 
-  // Serves until all workers have left: OK, or UNAVAILABLE where all are lost and none of them
-  // said goodbye.
+  // Serves until all workers have left: OK, or UNAVAILABLE where all are lost and none said goodbye.
   // `start`: until when worker 0 must have said what to begin with, DEADLINE_EXCEEDED. Other errors close
   // it: UNAVAILABLE - another server is lost; OUT_OF_RANGE - the gradient's norm is not finite;
   // INVALID_ARGUMENT
