@@ -91,6 +91,13 @@ void Ledger::samples_of(std::int64_t step, int rank, const std::vector<double>& 
   for (std::int64_t i = begin; i < end; ++i) out.push_back(sample_at(first + i));
 }
 
+void Ledger::samples_of_unit(std::int64_t unit, const std::vector<double>& shares,
+                             std::vector<std::int64_t>& out) const {
+  PL_CHECK(unit >= 0 && !shares.empty(), "units count from 0, and are parts of a step");
+  const auto parts = static_cast<std::int64_t>(shares.size());
+  samples_of(unit / parts, static_cast<int>(unit % parts), shares, out);
+}
+
 std::int64_t Ledger::steps_for_epochs(double epochs) const {
   PL_CHECK(epochs >= 0, "a number of epochs is not negative");
   if (epochs == 0) return 0;
@@ -100,6 +107,11 @@ std::int64_t Ledger::steps_for_epochs(double epochs) const {
   // number.
   const double steps = std::ceil(exact * (1 - 1e-12));
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(steps, 9e18)));
+}
+
+std::vector<double> equal_shares(int parts) {
+  PL_CHECK(parts > 0, "a batch has at least one part");
+  return std::vector<double>(static_cast<std::size_t>(parts), 1.0 / parts);
 }
 
 std::vector<std::int64_t> cut_batch(std::int64_t global_batch_size, const std::vector<double>& shares) {

@@ -36,6 +36,11 @@ class Ledger {
   void samples_of(std::int64_t step, int rank, const std::vector<double>& shares,
                   std::vector<std::int64_t>& out) const;
 
+  // The samples of unit `unit` (parameter servers): part `unit` mod P of step `unit` / P, P the number of
+  // `shares`.
+  void samples_of_unit(std::int64_t unit, const std::vector<double>& shares,
+                       std::vector<std::int64_t>& out) const;
+
   // Steps that make up `epochs` epochs, rounded up; at least 1 where `epochs` > 0.
   std::int64_t steps_for_epochs(double epochs) const;
 
@@ -50,6 +55,9 @@ class Ledger {
 // A seeded permutation of [0, size): where `index` goes. The network behind the ledger, also used to split a
 // data set.
 std::int64_t permute(std::uint64_t key, std::int64_t size, std::int64_t index);
+
+// P equal shares, as members of equal weight have them.
+std::vector<double> equal_shares(int parts);
 
 // How many samples of a global batch each member takes; the counts add up to the batch.
 std::vector<std::int64_t> cut_batch(std::int64_t global_batch_size, const std::vector<double>& shares);

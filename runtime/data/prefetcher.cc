@@ -13,11 +13,6 @@ namespace {
 // consumer end its wait.
 constexpr Duration kLong = std::chrono::hours(24);
 
-std::int64_t batch_bytes(const SampleShape& shape, std::int64_t rows) {
-  const std::int64_t label_bytes = shape.labels * static_cast<std::int64_t>(sizeof(std::int32_t));
-  return rows * (shape.elements() * static_cast<std::int64_t>(sizeof(float)) + label_bytes);
-}
-
 }  // namespace
 
 Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, Plan plan, const Clock& clock,
@@ -28,23 +23,13 @@ Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, Plan plan, const 
       options_(options),
       inline_(options.depth == 0 ||
               batch_bytes(dataset_->shape(), options.max_rows) < options.inline_below_bytes),
-      slots_(static_cast<std::size_t>(inline_ ? 1 : options.depth + 1)),
       next_step_(options.first_step),
       progress_(Progress{options.first_step, options.first_step}) {
   PL_CHECK(options.depth >= 0 && options.depth <= kMaxPrefetchDepth, "the queue is bounded");
   PL_CHECK(options.max_rows > 0 && options.first_step >= 0, "a prefetcher knows its batches");
-  const auto rows = static_cast<std::size_t>(options.max_rows);
-  const SampleShape& shape = dataset_->shape();
-  const std::size_t elements = rows * static_cast<std::size_t>(shape.elements());
-  for (Slot& slot : slots_) {
-    slot.indices.reserve(rows);
-    if (shape.kind == InputKind::kFloats) {
-      slot.inputs.resize(elements);
-    } else {
-      slot.tokens.resize(elements);
-    }
-    slot.labels.resize(rows * static_cast<std::size_t>(shape.labels));
-  }
+  const int slots = inline_ ? 1 : options.depth + 1;
+  slots_.reserve(static_cast<std::size_t>(slots));
+  for (int i = 0; i < slots; ++i) slots_.emplace_back(dataset_->shape(), options.max_rows);
   if (!inline_) thread_ = std::jthread([this] { run(); });
 }
 
@@ -57,18 +42,7 @@ void Prefetcher::stop() {
 }
 
 void Prefetcher::prepare(std::int64_t step) {
-  Slot& slot = slot_of(step);
-  const std::uint64_t augmentation_seed = plan_(step, slot.indices);
-  const std::size_t rows = slot.indices.size();
-  PL_CHECK(rows <= static_cast<std::size_t>(options_.max_rows), "no step has more rows than max_rows");
-  const SampleShape& shape = dataset_->shape();
-  const std::size_t elements = rows * static_cast<std::size_t>(shape.elements());
-  const bool floats = shape.kind == InputKind::kFloats;
-  BatchView view;
-  view.inputs = std::span(slot.inputs).first(floats ? elements : 0);
-  view.tokens = std::span(slot.tokens).first(floats ? 0 : elements);
-  view.labels = std::span(slot.labels).first(rows * static_cast<std::size_t>(shape.labels));
-  slot.status = rows == 0 ? absl::OkStatus() : dataset_->fetch(slot.indices, augmentation_seed, view);
+  slot_of(step).prepare(*dataset_, plan_, step);
 }
 
 void Prefetcher::run() {
@@ -81,7 +55,7 @@ void Prefetcher::run() {
       if (progress->stopped) return;
     }
     prepare(step);
-    const bool failed = !slot_of(step).status.ok();
+    const bool failed = !slot_of(step).status().ok();
     progress_.lock()->produced = step + 1;
     if (failed) return;
   }
@@ -111,21 +85,10 @@ absl::StatusOr<Batch> Prefetcher::next(Duration timeout) {
   }
   last_wait_ = clock_.now() - begin;
 
-  const Slot& slot = slot_of(next_step_);
-  if (!slot.status.ok()) return with_context(slot.status, str_cat("input of step ", next_step_));
-  const std::size_t rows = slot.indices.size();
-  const SampleShape& shape = dataset_->shape();
-  const std::size_t elements = rows * static_cast<std::size_t>(shape.elements());
-  Batch batch;
-  batch.step = next_step_++;
-  batch.indices = slot.indices;
-  if (shape.kind == InputKind::kFloats) {
-    batch.inputs = std::span(slot.inputs).first(elements);
-  } else {
-    batch.tokens = std::span(slot.tokens).first(elements);
-  }
-  batch.labels = std::span(slot.labels).first(rows * static_cast<std::size_t>(shape.labels));
-  return batch;
+  const BatchSlot& slot = slot_of(next_step_);
+  if (!slot.status().ok()) return with_context(slot.status(), str_cat("input of step ", next_step_));
+  ++next_step_;
+  return slot.batch();
 }
 
 }  // namespace paceline::data

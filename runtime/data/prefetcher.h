@@ -9,9 +9,7 @@
 // do themselves).
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <span>
 #include <thread>
 #include <vector>
 
@@ -19,23 +17,12 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/guarded.h"
+#include "runtime/data/batch_slot.h"
 #include "runtime/data/dataset.h"
 
 namespace paceline::data {
 
-// Batches smaller than this are prepared by the caller itself: waking a thread costs more than converting
-// them (a hand-over is 5 to 20 us, and 64 KiB are converted in about 15).
-inline constexpr std::int64_t kInlineBatchBytes = 64 * 1024;
 inline constexpr int kMaxPrefetchDepth = 64;
-
-struct Batch {
-  std::int64_t step = 0;
-  std::span<const std::int64_t> indices;  // the rows' samples
-  std::span<const float> inputs;          // rows * elements, or empty for tokens
-  std::span<const std::int32_t> tokens;   // rows * block_size, or empty for floats
-  std::span<const std::int32_t> labels;   // rows * shape.labels
-  std::int64_t rows() const { return static_cast<std::int64_t>(indices.size()); }
-};
 
 struct PrefetcherOptions {
   std::int64_t first_step = 0;
@@ -47,9 +34,8 @@ struct PrefetcherOptions {
 
 class Prefetcher {
  public:
-  // Puts the samples of `step` into `indices` (cleared, with capacity for max_rows) and returns the
-  // augmentation seed, 0 for none. Called in the order of the steps, by one thread at a time.
-  using Plan = std::function<std::uint64_t(std::int64_t step, std::vector<std::int64_t>& indices)>;
+  // Called in the order of the steps, by one thread at a time.
+  using Plan = BatchPlan;
 
   Prefetcher(std::shared_ptr<const Dataset> dataset, Plan plan, const Clock& clock,
              const PrefetcherOptions& options);
@@ -71,13 +57,6 @@ class Prefetcher {
   bool prepares_inline() const { return inline_; }
 
  private:
-  struct Slot {
-    std::vector<std::int64_t> indices;
-    std::vector<float> inputs;
-    std::vector<std::int32_t> tokens;
-    std::vector<std::int32_t> labels;
-    absl::Status status;
-  };
   // Slots are used in turn: slot step % count. Those in [released, produced) belong to the consumer, the
   // others to the thread.
   struct Progress {
@@ -89,14 +68,14 @@ class Prefetcher {
   void prepare(std::int64_t step);
   void run();
   absl::Status wait_for(std::int64_t step, Duration timeout);
-  Slot& slot_of(std::int64_t step) { return slots_[static_cast<std::size_t>(step) % slots_.size()]; }
+  BatchSlot& slot_of(std::int64_t step) { return slots_[static_cast<std::size_t>(step) % slots_.size()]; }
 
   const std::shared_ptr<const Dataset> dataset_;
   const Plan plan_;
   const Clock& clock_;
   const PrefetcherOptions options_;
   const bool inline_;
-  std::vector<Slot> slots_;
+  std::vector<BatchSlot> slots_;
   // The consumer's.
   std::int64_t next_step_;
   Duration last_wait_{};

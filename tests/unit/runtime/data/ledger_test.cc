@@ -164,6 +164,19 @@ TEST(LedgerTest, CutsAddUpAndFollowTheShares) {
   EXPECT_EQ(cut_batch(10, {0.0, 1.0}), (std::vector<std::int64_t>{0, 10}));
 }
 
+TEST(LedgerTest, UnitsArePartsOfSteps) {
+  const Ledger ledger({.seed = 3, .samples = 1000, .global_batch_size = 50});
+  for (const int parts : {1, 3, 4, 7}) {
+    const std::vector<double> shares = equal_shares(parts);
+    std::vector<std::int64_t> part, unit;
+    for (std::int64_t u = 0; u < 6 * parts; ++u) {
+      ledger.samples_of_unit(u, shares, unit);
+      ledger.samples_of(u / parts, static_cast<int>(u % parts), shares, part);
+      EXPECT_EQ(unit, part) << "unit " << u << " of " << parts << " parts";
+    }
+  }
+}
+
 TEST(LedgerTest, StepsForEpochs) {
   const Ledger ledger({.samples = 60000, .global_batch_size = 100});
   EXPECT_EQ(ledger.steps_for_epochs(0), 0);
