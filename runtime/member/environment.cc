@@ -111,8 +111,8 @@ absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::s
   if (!result.job.empty() && std::count(result.job.begin(), result.job.end(), '/') != 1) {
     parser.wrong(str_cat("PACELINE_JOB is \"", result.job, "\"; it must be namespace/name"));
   }
-  result.role =
-      parser.choice("PACELINE_ROLE", {"chief", "worker"}, std::nullopt) == 0 ? Role::kChief : Role::kWorker;
+  result.role = static_cast<Role>(parser.choice("PACELINE_ROLE", {"chief", "worker", "ps", "evaluator"},
+                                                std::nullopt));  // as Role numbers them
   result.index = parser.integer("PACELINE_INDEX", 0, kMaxIndex, std::nullopt);
   result.pod = parser.text("PACELINE_POD", "the pod's name");
   result.pod_uid = parser.text("PACELINE_POD_UID", "the pod's uid");

@@ -14,7 +14,7 @@ namespace paceline::member {
 struct Environment {
   std::string coordinator;    // PACELINE_COORDINATOR: host:port, unix:/path or unix-abstract:name
   std::string job;            // PACELINE_JOB: namespace/name
-  Role role = Role::kWorker;  // PACELINE_ROLE: chief, worker (any case)
+  Role role = Role::kWorker;  // PACELINE_ROLE: chief, worker, ps, evaluator (any case)
   int index = 0;              // PACELINE_INDEX: 0..1023
   std::string pod;            // PACELINE_POD
   std::string pod_uid;        // PACELINE_POD_UID

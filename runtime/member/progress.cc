@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 // The sequence lock follows Boehm, "Can seqlocks get along with programming language memory models?" (2012),
 // with data words stored by release and loaded by acquire instead of fences: on x86 both are plain moves. A
@@ -143,7 +144,16 @@ void Progress::refresh(v1::Heartbeat* out) {
   set_values(read(), out);
 }
 
+void Progress::set_extra(Extra extra) {
+  const std::lock_guard lock(extra_mutex_);
+  extra_ = std::move(extra);
+}
+
 void Progress::set_values(const Values& now, v1::Heartbeat* out) {
+  {
+    const std::lock_guard lock(extra_mutex_);
+    if (extra_ != nullptr) extra_(*out);
+  }
   out->set_generation(now[kGeneration]);
   out->set_phase(static_cast<v1::MemberPhase>(now[kPhase]));
   out->set_step(number(now[kStep]));

@@ -4,16 +4,18 @@
 // it.
 //
 // Threads: the methods under "training thread" belong to one thread, collect() to another one. Neither ever
-// waits for the other: current values are under a sequence lock of atomics, step records go through a
-// single-producer ring. Writing costs well under a microsecond. Bounds: the ring holds kRingSteps steps
-// between two heartbeats; when it is full the single step's record is dropped and counted, its times still
-// being in the sums. A heartbeat carries at most kMaxPerHeartbeat steps, evenly thinned, the newest always
-// among them. Steps are counted as "applied so far" everywhere.
+// waits for the other (but set_extra(), outside of steps): current values are under a sequence lock of
+// atomics, step records go through a single-producer ring. Writing costs well under a microsecond. Bounds:
+// the ring holds kRingSteps steps between two heartbeats; when it is full the single step's record is dropped
+// and counted, its times still being in the sums. A heartbeat carries at most kMaxPerHeartbeat steps, evenly
+// thinned, the newest always among them. Steps are counted as "applied so far" everywhere.
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 
 #include "base/ids.h"
 #include "proto/paceline/v1/coordinator.pb.h"
@@ -62,6 +64,10 @@ class Progress {
   void offer_weights_hash(Step step, std::uint64_t hash);
   // False when the ring is full (64 evaluations within one heartbeat): it is dropped and counted.
   bool evaluated(const Evaluation& evaluation);
+  // What else a heartbeat says: `extra` adds it, in the heartbeat's thread, and waits for nobody. Null:
+  // nothing. When this returns the one before runs no more; what it told last is not told again.
+  using Extra = std::function<void(v1::Heartbeat&)>;
+  void set_extra(Extra extra);
 
   // --- heartbeat thread ---
   // Everything since the last call; `out` is overwritten.
@@ -118,6 +124,9 @@ class Progress {
   std::atomic<std::uint64_t> told_hash_step_{0};  // by the last heartbeat
 
   Values collected_{};  // heartbeat thread: what the last call saw
+
+  std::mutex extra_mutex_;  // held while it runs
+  Extra extra_;
 };
 
 }  // namespace paceline::member

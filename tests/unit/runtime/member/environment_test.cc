@@ -40,6 +40,20 @@ TEST(EnvironmentTest, EverythingIsRead) {
   EXPECT_EQ(environment->name(), "worker-2");
 }
 
+TEST(EnvironmentTest, EveryRoleOfAJobIsKnown) {
+  auto variables = good();
+  const std::vector<std::pair<const char*, Role>> roles = {{"chief", Role::kChief},
+                                                           {"worker", Role::kWorker},
+                                                           {"PS", Role::kServer},
+                                                           {"Evaluator", Role::kEvaluator}};
+  for (const auto& [name, role] : roles) {
+    variables["PACELINE_ROLE"] = name;
+    const auto environment = parse_environment(variables);
+    ASSERT_TRUE(environment.ok()) << environment.status();
+    EXPECT_EQ(environment->role, role) << name;
+  }
+}
+
 TEST(EnvironmentTest, WhatMayBeMissingHasDefaults) {
   const auto environment = parse_environment(good());
   ASSERT_TRUE(environment.ok());
@@ -58,7 +72,7 @@ TEST(EnvironmentTest, EachVariableThatIsWrongIsNamed) {
       {"PACELINE_COORDINATOR", "", "is not set"},
       {"PACELINE_JOB", "digits", "namespace/name"},
       {"PACELINE_JOB", "a/b/c", "namespace/name"},
-      {"PACELINE_ROLE", nullptr, "chief, worker"},
+      {"PACELINE_ROLE", nullptr, "chief, worker, ps, evaluator"},
       {"PACELINE_ROLE", "boss", "\"boss\""},
       {"PACELINE_INDEX", nullptr, "is not set"},
       {"PACELINE_INDEX", "", "whole number"},

@@ -187,5 +187,19 @@ TEST(ProgressTest, TwoThreadsAgree) {
   EXPECT_GT(records, 0);
 }
 
+TEST(ProgressTest, WhatElseAHeartbeatSaysIsAskedForAtEach) {
+  Progress progress;
+  std::int64_t applied = 0;
+  progress.set_extra([&](v1::Heartbeat& beat) { beat.mutable_staleness()->set_applied(++applied); });
+  v1::Heartbeat beat;
+  progress.collect(&beat);
+  EXPECT_EQ(beat.staleness().applied(), 1);
+  progress.refresh(&beat);
+  EXPECT_EQ(beat.staleness().applied(), 2);
+  progress.set_extra(nullptr);
+  progress.collect(&beat);
+  EXPECT_FALSE(beat.has_staleness());
+}
+
 }  // namespace
 }  // namespace paceline::member
