@@ -14,8 +14,12 @@
 #include "runtime/collective/fabric.h"
 #include "runtime/member/environment.h"
 #include "runtime/member/membership.h"
+#include "runtime/pserver/client.h"
+#include "runtime/pserver/server.h"
 #include "runtime/tensor/cpu/cpu_device.h"
+#include "runtime/trainer/evaluator_member.h"
 #include "runtime/trainer/open_workload.h"
+#include "runtime/trainer/server_member.h"
 #include "runtime/trainer/trainer.h"
 
 namespace paceline {
@@ -27,7 +31,9 @@ using trainer::Ending;
 constexpr Duration kAttachLimit = std::chrono::seconds(60);  // the coordinator may still be starting
 
 constexpr char kHelp[] =
-    "A member of a Paceline job: it attaches to the job's coordinator and trains what it is told.\n"
+    "A member of a Paceline job: it attaches to the job's coordinator and does what its role is: to train, "
+    "to\n"
+    "serve parameters (ps), or to evaluate checkpoints (evaluator).\n"
     "\n"
     "Members are started by `paceline run` or by the operator, with PACELINE_COORDINATOR, PACELINE_JOB,\n"
     "PACELINE_ROLE, PACELINE_INDEX, PACELINE_POD, PACELINE_POD_UID and PACELINE_TOKEN in their environment;\n"
@@ -87,8 +93,28 @@ int give_up(const Logger& logger, const absl::Status& status) {
   return wrong ? kExitConfiguration : kExitEnded;
 }
 
-int train(const member::Environment& environment, const Logger& logger, trainer::Registry registry,
-          trainer::StopRequest& stop) {
+// What a member of each role does once it is attached.
+trainer::Outcome take_part(const member::Environment& environment, member::Membership& membership,
+                           collective::Fabric& fabric, const Clock& clock, const Logger& logger,
+                           trainer::Registry registry, trainer::StopRequest& stop) {
+  if (environment.role == Role::kServer) {
+    return trainer::ServerMember({membership, fabric, clock, logger, stop, pserver::Server::connect}).run();
+  }
+  const int threads = environment.threads > 0 ? environment.threads : usable_processors();
+  logger.info(
+      str_cat("computes for ", environment.job, " with ", threads, threads == 1 ? " thread" : " threads"));
+  auto workload =
+      trainer::make_open_workload(std::move(registry), tensor::make_cpu_device({threads}), threads);
+  if (environment.role == Role::kEvaluator) {
+    return trainer::EvaluatorMember({membership, clock, logger, stop, std::move(workload)}).run();
+  }
+  return trainer::Trainer(
+             {membership, fabric, clock, logger, stop, std::move(workload), pserver::Client::connect})
+      .run();
+}
+
+int attach_and_run(const member::Environment& environment, const Logger& logger, trainer::Registry registry,
+                   trainer::StopRequest& stop) {
   const SystemClock clock;
   auto fabric = collective::Fabric::create({.tcp_bind = environment.address}, clock);
   if (!fabric.ok()) {
@@ -105,15 +131,7 @@ int train(const member::Environment& environment, const Logger& logger, trainer:
   auto membership = member::Membership::attach(environment, presence, options, clock,
                                                Deadline::after(clock.now(), kAttachLimit));
   if (!membership.ok()) return give_up(logger, membership.status());
-
-  int threads = environment.threads;
-  if (threads <= 0) threads = usable_processors();
-  logger.info(
-      str_cat("computes for ", environment.job, " with ", threads, threads == 1 ? " thread" : " threads"));
-  trainer::Trainer trainer(
-      {**membership, **fabric, clock, logger, stop,
-       trainer::make_open_workload(std::move(registry), tensor::make_cpu_device({threads}), threads)});
-  return exit_code(trainer.run());
+  return exit_code(take_part(environment, **membership, **fabric, clock, logger, std::move(registry), stop));
 }
 
 }  // namespace
@@ -137,7 +155,7 @@ int run_answered(int argc, char** argv, trainer::Registry registry) {
     logger.error(std::string(signals.status().message()));
     return kExitFailed;
   }
-  return train(*environment, logger, std::move(registry), stop);
+  return attach_and_run(*environment, logger, std::move(registry), stop);
 }
 
 }  // namespace

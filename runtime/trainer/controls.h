@@ -28,7 +28,7 @@ inline void write_controls(const Controls& controls, std::span<float> out) {
 }
 
 inline Controls read_controls(std::span<const float> sums) {
-  return {static_cast<double>(sums[0]), {sums[1] > 0, sums[2] > 0, sums[3] > 0}};
+  return {static_cast<double>(sums[0]), {.stop = sums[1] > 0, .drain = sums[2] > 0, .save = sums[3] > 0}};
 }
 
 }  // namespace paceline::trainer

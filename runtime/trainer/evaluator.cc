@@ -29,20 +29,33 @@ absl::Status Evaluator::add_rows(std::int64_t begin, std::int64_t end) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<EvaluationResult> Evaluator::run(collective::Communicator& communicator, const Clock& clock,
-                                                Duration timeout) {
+absl::Status Evaluator::add_samples(std::int64_t begin, std::int64_t end,
+                                    const std::function<absl::Status()>& go_on) {
   sums_ = {};
   program_->weights_changed();
+  while (begin < end) {
+    PL_RETURN_IF_ERROR(go_on());
+    const std::int64_t next = std::min(end, begin + program_->max_rows());
+    PL_RETURN_IF_ERROR(add_rows(begin, next));
+    begin = next;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EvaluationResult> Evaluator::run_alone(const std::function<absl::Status()>& go_on) {
+  PL_RETURN_IF_ERROR(add_samples(0, dataset_->size(), go_on));
+  const auto labels = static_cast<double>(sums_.label_count);
+  return EvaluationResult{sums_.loss_sum / static_cast<double>(dataset_->size()),
+                          labels > 0 ? static_cast<double>(sums_.correct) / labels : 0, dataset_->size()};
+}
+
+absl::StatusOr<EvaluationResult> Evaluator::run(collective::Communicator& communicator, const Clock& clock,
+                                                Duration timeout) {
   const auto samples = static_cast<std::size_t>(dataset_->size());
   const int world = communicator.world_size(), rank = communicator.rank();
-  auto at = static_cast<std::int64_t>(collective::block_begin(samples, world, rank));
-  const auto end = static_cast<std::int64_t>(collective::block_begin(samples, world, rank + 1));
-  while (at < end) {
-    PL_RETURN_IF_ERROR(communicator.closed());
-    const std::int64_t next = std::min(end, at + program_->max_rows());
-    PL_RETURN_IF_ERROR(add_rows(at, next));
-    at = next;
-  }
+  PL_RETURN_IF_ERROR(add_samples(static_cast<std::int64_t>(collective::block_begin(samples, world, rank)),
+                                 static_cast<std::int64_t>(collective::block_begin(samples, world, rank + 1)),
+                                 [&communicator] { return communicator.closed(); }));
   // Counts are exact in doubles up to 2^53.
   std::array<double, 3> sums = {sums_.loss_sum, static_cast<double>(sums_.correct),
                                 static_cast<double>(sums_.label_count)};

@@ -1,10 +1,11 @@
 #pragma once
 
-// Evaluation on the held-out samples by all members of a view: each takes a block of them, and the sums meet
-// in one small all-reduce, so that all members see the same result. One thread; no allocation after
-// construction.
+// Evaluation on the held-out samples: by all members of a view, each of which takes a block of them, the sums
+// meeting in one small all-reduce, so that all members see the same result; or by one alone. One thread; no
+// allocation after construction.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -32,7 +33,11 @@ class Evaluator {
   absl::StatusOr<EvaluationResult> run(collective::Communicator& communicator, const Clock& clock,
                                        Duration timeout);
 
+  // All samples here. `go_on` is asked between batches: its error is the result.
+  absl::StatusOr<EvaluationResult> run_alone(const std::function<absl::Status()>& go_on);
+
  private:
+  absl::Status add_samples(std::int64_t begin, std::int64_t end, const std::function<absl::Status()>& go_on);
   absl::Status add_rows(std::int64_t begin, std::int64_t end);
 
   const std::shared_ptr<const data::Dataset> dataset_;

@@ -10,5 +10,7 @@ namespace paceline::trainer {
 
 inline constexpr Duration kLoadLimit = std::chrono::minutes(30);  // data, then a checkpoint
 inline constexpr Duration kSaveLimit = std::chrono::minutes(30);  // rank 0's checkpoint
+// How long a server serves on when the job ends unfinished: worker 0 may be collecting what it holds.
+inline constexpr Duration kLastServiceLimit = std::chrono::seconds(30);
 
 }  // namespace paceline::trainer

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "base/status.h"
-#include "runtime/checkpoint/spec_hash.h"
 #include "runtime/trainer/weights_hash.h"
 
 namespace paceline::trainer {
@@ -14,27 +13,30 @@ absl::StatusOr<std::unique_ptr<Replica>> Replica::create(const v1::TrainingSpec&
                                                          transport::Arena& arena) {
   const tensor::ParameterLayout& layout = program.parameters();
   if (layout.elements == 0) return absl::InvalidArgumentError("the model has no parameters");
-  PL_ASSIGN_OR_RETURN(optimizer::Optimizer made, optimizer::Optimizer::create(spec.optimizer(), layout));
   const std::size_t count = layout.elements + kControls;
   PL_ASSIGN_OR_RETURN(const std::span<std::byte> memory, arena.allocate(count * sizeof(float)));
   std::unique_ptr<Replica> replica(
-      new Replica(spec, layout, std::move(made), {reinterpret_cast<float*>(memory.data()), count}));
+      new Replica(spec, layout, {reinterpret_cast<float*>(memory.data()), count}));
+  if (!spec.has_parameter_server()) PL_RETURN_IF_ERROR(replica->make_optimizer());
   program.initialize(spec.seed(), replica->weights_);
   return replica;
 }
 
-Replica::Replica(const v1::TrainingSpec& spec, tensor::ParameterLayout layout, optimizer::Optimizer optimizer,
-                 std::span<float> exchanged)
-    : spec_hash_(checkpoint::spec_hash(spec)),
-      global_batch_(spec.global_batch_size()),
-      seed_(spec.seed()),
+Replica::Replica(const v1::TrainingSpec& spec, tensor::ParameterLayout layout, std::span<float> exchanged)
+    : spec_(spec),
+      format_(spec),
       layout_(std::move(layout)),
-      optimizer_(std::move(optimizer)),
       weights_(layout_.elements),
       exchanged_(exchanged) {}
 
+absl::Status Replica::make_optimizer() {
+  if (optimizer_.has_value()) return absl::OkStatus();
+  PL_ASSIGN_OR_RETURN(optimizer_, optimizer::Optimizer::create(spec_.optimizer(), layout_));
+  return absl::OkStatus();
+}
+
 absl::Status Replica::update(double learning_rate) {
-  PL_RETURN_IF_ERROR(optimizer_.step(weights_, gradient(), learning_rate).status());
+  PL_RETURN_IF_ERROR(optimizer_->step(weights_, gradient(), learning_rate).status());
   ++step_;
   return absl::OkStatus();
 }
@@ -68,55 +70,29 @@ absl::Status Replica::align(collective::Communicator& communicator, Deadline dea
 }
 
 absl::Status Replica::broadcast(collective::Communicator& communicator, Deadline deadline) {
-  std::array<std::int64_t, 2> counts = {step_, optimizer_.steps()};
+  std::array<std::int64_t, 2> counts = {step_, optimizer_->steps()};
   PL_RETURN_IF_ERROR(communicator.broadcast(counts.data(), counts.size(), DType::kI64, 0, deadline));
   PL_RETURN_IF_ERROR(communicator.broadcast(weights_.data(), weights_.size(), DType::kF32, 0, deadline));
-  for (const optimizer::StateVector& state : optimizer_.state()) {
+  for (const optimizer::StateVector& state : optimizer_->state()) {
     PL_RETURN_IF_ERROR(
         communicator.broadcast(state.values.data(), state.values.size(), DType::kF32, 0, deadline));
   }
   step_ = counts[0];
-  optimizer_.set_steps(counts[1]);
+  optimizer_->set_steps(counts[1]);
   return absl::OkStatus();
 }
 
-std::vector<checkpoint::TensorView> Replica::tensors() {
-  const auto flat = static_cast<std::int64_t>(layout_.elements);
-  std::vector<checkpoint::TensorView> tensors = {
-      checkpoint::tensor_view<float>("weights", DType::kF32, {flat}, weights_)};
-  for (const optimizer::StateVector& state : optimizer_.state()) {
-    tensors.push_back(
-        checkpoint::tensor_view<float>(str_cat("optimizer/", state.name), DType::kF32, {flat}, state.values));
-  }
-  return tensors;
+NamedState Replica::snapshot() {
+  StatePosition position = StatePosition::after(step_);
+  position.optimizer_steps = optimizer_->steps();
+  return format_.name({weights_, optimizer_->state()}, position);
 }
 
-checkpoint::Snapshot Replica::snapshot() {
-  checkpoint::Snapshot snapshot;
-  snapshot.progress.step = step_;
-  snapshot.progress.ledger_position = step_ * global_batch_;
-  snapshot.progress.schedule_step = step_;
-  snapshot.progress.seed = seed_;
-  snapshot.progress.spec_hash = spec_hash_;
-  snapshot.tensors = tensors();
-  return snapshot;
-}
-
-absl::Status Replica::restore(const checkpoint::LoadedCheckpoint& loaded) {
-  if (loaded.progress.spec_hash != spec_hash_) {
-    return absl::InvalidArgumentError(
-        str_cat("checkpoint ", loaded.name,
-                " was made with another model, kind of optimizer, global batch, seed or precision; continue "
-                "with those, or begin in another checkpoint.location"));
-  }
-  PL_RETURN_IF_ERROR(loaded.copy_to("weights", DType::kF32, std::as_writable_bytes(std::span(weights_))));
-  for (const optimizer::StateVector& state : optimizer_.state()) {
-    PL_RETURN_IF_ERROR(
-        loaded.copy_to(str_cat("optimizer/", state.name), DType::kF32, std::as_writable_bytes(state.values)));
-  }
-  step_ = loaded.progress.step;
-  optimizer_.set_steps(step_);
-  return absl::OkStatus();
+absl::StatusOr<StatePosition> Replica::restore(const checkpoint::LoadedCheckpoint& loaded) {
+  PL_ASSIGN_OR_RETURN(StatePosition position, format_.restore(loaded, {weights_, optimizer_state()}));
+  step_ = position.step;
+  if (optimizer_.has_value()) optimizer_->set_steps(position.optimizer_steps);
+  return position;
 }
 
 absl::StatusOr<std::string> Replica::write_model(const std::string& folder) {

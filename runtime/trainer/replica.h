@@ -1,12 +1,14 @@
 #pragma once
 
 // A member's copy of what is trained: weights, optimizer and the number of steps applied. It outlives views.
+// With parameter servers the optimizer is theirs; rank 0 has memory for its state, to give it and to save it.
 //
 // Weights and optimizer state are this member's own memory; the gradient lies in the arena that it is given,
 // with kControls floats behind it that travel in the same exchange. One thread at a time.
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/tensor/program.h"
 #include "runtime/trainer/controls.h"
+#include "runtime/trainer/state_format.h"
 #include "runtime/transport/memory.h"
 
 namespace paceline::trainer {
@@ -28,17 +31,24 @@ namespace paceline::trainer {
 class Replica {
  public:
   // Initial weights from the spec's seed, as `program` makes them. INVALID_ARGUMENT (optimizer), or
-  // RESOURCE_EXHAUSTED (no memory for the gradient).
+  // RESOURCE_EXHAUSTED (no memory for the gradient). `spec` outlives it.
   static absl::StatusOr<std::unique_ptr<Replica>> create(const v1::TrainingSpec& spec,
                                                          const tensor::Program& program,
                                                          transport::Arena& arena);
+  // With parameter servers, which keep the optimizer: before optimizer_state() is wanted; otherwise it is
+  // there. INVALID_ARGUMENT.
+  absl::Status make_optimizer();
 
   const tensor::ParameterLayout& layout() const { return layout_; }
   std::span<float> weights() { return weights_; }
   std::span<float> gradient() { return exchanged_.first(layout_.elements); }
   std::span<float> controls() { return exchanged_.subspan(layout_.elements); }
   std::span<float> exchanged() { return exchanged_; }  // gradient and controls
+  std::vector<optimizer::StateVector> optimizer_state() {
+    return optimizer_.has_value() ? optimizer_->state() : std::vector<optimizer::StateVector>();
+  }
   Step step() const { return step_; }
+  void set_step(Step step) { step_ = step; }  // of weights that came from servers
 
   // One update with the summed gradient. INVALID_ARGUMENT, nothing changed: the gradient isn't finite.
   absl::Status update(double learning_rate);
@@ -48,24 +58,23 @@ class Replica {
   // errors; FAILED_PRECONDITION: the models have different numbers of parameters.
   absl::Status align(collective::Communicator& communicator, Deadline deadline);
 
+  const StateFormat& format() const { return format_; }
   // What a checkpoint of this state holds; valid until the state changes.
-  checkpoint::Snapshot snapshot();
-  // DATA_LOSS: a tensor is missing or of another size; INVALID_ARGUMENT: made by another job.
-  absl::Status restore(const checkpoint::LoadedCheckpoint& loaded);
+  NamedState snapshot();
+  // Where that state stands. DATA_LOSS: a tensor is missing or of another size; INVALID_ARGUMENT: made by
+  // another job.
+  absl::StatusOr<StatePosition> restore(const checkpoint::LoadedCheckpoint& loaded);
   // model.safetensors of `folder`, written atomically; its path.
   absl::StatusOr<std::string> write_model(const std::string& folder);
 
  private:
-  Replica(const v1::TrainingSpec& spec, tensor::ParameterLayout layout, optimizer::Optimizer optimizer,
-          std::span<float> exchanged);
+  Replica(const v1::TrainingSpec& spec, tensor::ParameterLayout layout, std::span<float> exchanged);
   absl::Status broadcast(collective::Communicator& communicator, Deadline deadline);
-  std::vector<checkpoint::TensorView> tensors();
 
-  const std::string spec_hash_;
-  const std::int64_t global_batch_;
-  const std::uint64_t seed_;
+  const v1::TrainingSpec& spec_;
+  const StateFormat format_;
   const tensor::ParameterLayout layout_;
-  optimizer::Optimizer optimizer_;
+  std::optional<optimizer::Optimizer> optimizer_;
   std::vector<float> weights_;
   std::span<float> exchanged_;
   Step step_ = 0;

@@ -48,15 +48,17 @@ Decision StepMachine::viewed(int rank) {
 }
 
 Decision StepMachine::aligned(Step step, TimePoint now) {
-  step_ = step;
+  step_ = step_before_ = step;
   saved_step_ = step;  // what it came from: the seed, a checkpoint, or a peer
   saved_at_ = now;
   if (!last_step()) return decide(Todo::kStep, "all members hold the same state");
   return after_step();
 }
 
-Decision StepMachine::applied(const Agreement& agreed) {
-  ++step_;
+Decision StepMachine::applied(Step step, const Agreement& agreed) {
+  PL_CHECK(step >= step_, "applied steps stay applied");
+  step_before_ = step_;
+  step_ = step;
   agreed_ = agreed;
   return after_step();
 }
@@ -66,8 +68,8 @@ Decision StepMachine::after_step() {
     ending_ = Ending::kStopped;
     return after_evaluation();
   }
-  if (plan_.evaluates && last_step()) return decide(Todo::kEvaluate, "the last step is applied");
-  if (plan_.evaluates && plan_.evaluate_every > 0 && step_ % plan_.evaluate_every == 0) {
+  if (evaluates() && last_step()) return decide(Todo::kEvaluate, "the last step is applied");
+  if (evaluates() && passes(plan_.evaluate_every, step_before_, step_)) {
     return decide(Todo::kEvaluate, "an evaluation is due");
   }
   return after_evaluation();
@@ -83,7 +85,9 @@ Decision StepMachine::evaluated(double loss, double accuracy) {
 }
 
 Decision StepMachine::after_evaluation() {
-  if (ending_ == Ending::kNone && (target_reached_ || last_step())) ending_ = Ending::kFinished;
+  if (ending_ == Ending::kNone && (target_reached_ || agreed_.finish || last_step())) {
+    ending_ = Ending::kFinished;
+  }
   const auto due = checkpoint_reason();
   if (due.has_value()) return decide(Todo::kCheckpoint, *due);
   return after_checkpoint();
@@ -96,13 +100,13 @@ std::optional<std::string_view> StepMachine::checkpoint_reason() const {
   if (ending_ == Ending::kFinished && regular) return "training is finished";
   if (agreed_.drain) return "the view is drained";
   if (!agreed_.save) return std::nullopt;
-  return falls_on(step_) ? "everySteps" : "everySeconds";
+  return passes_checkpoint(step_) ? "everySteps" : "everySeconds";
 }
 
 bool StepMachine::wants_save(TimePoint now) const {
   if (rank_ != 0 || !plan_.saves) return false;
   const bool late = plan_.checkpoint_time > Duration::zero() && now - saved_at_ >= plan_.checkpoint_time;
-  return falls_on(step_ + 1) || late;
+  return passes_checkpoint(step_ + 1) || late;
 }
 
 Decision StepMachine::checkpointed(TimePoint now) {
@@ -115,7 +119,8 @@ Decision StepMachine::after_checkpoint() {
   if (ending_ == Ending::kEnded) return decide(Todo::kLeave, "the membership ended");
   if (ending_ == Ending::kStopped) return decide(Todo::kLeave, "a member was asked to stop");
   if (ending_ == Ending::kFinished) {
-    const std::string_view why = target_reached_ ? "the target is reached" : "all steps are applied";
+    const bool early = target_reached_ || !last_step();
+    const std::string_view why = early ? "the target is reached" : "all steps are applied";
     return decide(rank_ == 0 ? Todo::kWriteModel : Todo::kLeave, why);
   }
   if (agreed_.drain) return decide(Todo::kWaitForView, "the view is drained");

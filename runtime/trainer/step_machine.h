@@ -10,9 +10,11 @@
 //   any -> [Checkpoint] -> Leave (own failure, stopped, or the membership ended) -> Exit;   any -> Exit (the
 //   job is finished)
 //
-// All members of a view take the same decisions at the same step, because they see the same: the plan, what
-// was agreed in the step's exchange, and the evaluation's sums. Only checkpoints and the model are rank 0's.
-// An abandoned step changed no weights: the step is taken again in the next view.
+// With all-reduce all members of a view take the same decisions at the same step, because they see the same:
+// the plan, what was agreed in the step's exchange, and the evaluation's sums. Only checkpoints and the model
+// are rank 0's. An abandoned step changed no weights: the step is taken again in the next view.
+// With parameter servers a member's turn may bring the job no step forward, or several; rank 0 alone
+// evaluates, and all members hear of its end by what their next turn agrees.
 
 #include <cstdint>
 #include <optional>
@@ -39,13 +41,17 @@ struct StepPlan {
   bool saves = false;          // there is a place for checkpoints
   Step checkpoint_every = 0;   // 0: not by steps
   Duration checkpoint_time{};  // 0: not by time
+  // The state lies on parameter servers: rank 0 alone evaluates, and what is not saved when the view breaks
+  // is lost with it.
+  bool servers = false;
 };
 
 // What the members told each other in a step's exchange: the same on all.
 struct Agreement {
-  bool stop = false;   // somebody was asked to stop
-  bool drain = false;  // somebody was told to wait for the next view
-  bool save = false;   // rank 0 saves after this step: the others wait for it longer than for a step
+  bool stop = false;    // somebody was asked to stop
+  bool drain = false;   // somebody was told to wait for the next view
+  bool save = false;    // rank 0 saves after this step: the others wait for it longer than for a step
+  bool finish = false;  // the training is finished, perhaps before its last step
 };
 
 enum class Todo : std::uint8_t {
@@ -92,7 +98,8 @@ class StepMachine {
   Decision viewed(int rank);
   // All members hold the state after `step` steps.
   Decision aligned(Step step, TimePoint now);
-  Decision applied(const Agreement& agreed);
+  // `step` steps are applied now, by all members together. REQUIRES: not fewer than before.
+  Decision applied(Step step, const Agreement& agreed);
   Decision evaluated(double loss, double accuracy);
   Decision checkpointed(TimePoint now);
   Decision model_written();
@@ -118,18 +125,19 @@ class StepMachine {
   Decision after_evaluation();
   Decision after_checkpoint();
   std::optional<std::string_view> checkpoint_reason() const;
-  bool falls_on(Step step) const {  // everySteps
-    return plan_.checkpoint_every > 0 && step % plan_.checkpoint_every == 0;
-  }
+  // Whether a multiple of `every` lies in (from, to].
+  static bool passes(Step every, Step from, Step to) { return every > 0 && to / every > from / every; }
+  bool passes_checkpoint(Step step) const { return passes(plan_.checkpoint_every, saved_step_, step); }
+  bool evaluates() const { return plan_.evaluates && (rank_ == 0 || !plan_.servers); }
   bool has_unsaved_steps() const {
-    return rank_ == 0 && plan_.saves && saved_step_ >= 0 && step_ > saved_step_;
+    return rank_ == 0 && plan_.saves && !plan_.servers && saved_step_ >= 0 && step_ > saved_step_;
   }
   bool last_step() const { return step_ >= plan_.total_steps; }
 
   Decision decision_{Todo::kPrepare, "the member starts"};
   StepPlan plan_;
   int rank_ = -1;
-  Step step_ = 0;
+  Step step_ = 0, step_before_ = 0;  // now; before the last applied()
   Agreement agreed_;
   bool target_reached_ = false;
   Ending ending_ = Ending::kNone;

@@ -27,6 +27,9 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       spec_(parts_.membership.welcome().training()),
+      servers_(spec_.has_parameter_server()),
+      tells_hashes_(!servers_ ||
+                    spec_.parameter_server().synchronization() == v1::ParameterServerSpec::SYNCHRONOUS),
       step_clock_(parts_.clock),
       started_(parts_.clock.now()) {
   parts_.membership.on_cancel([this](const absl::Status& why) { close_links(why); });
@@ -36,6 +39,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
 Trainer::~Trainer() {
   parts_.membership.on_cancel(nullptr);
   parts_.stop.on_expire(nullptr);
+  parts_.membership.progress().set_extra(nullptr);
 }
 
 Outcome Trainer::run() {
@@ -91,46 +95,39 @@ Decision Trainer::on_error(const absl::Status& status) {
   return machine_.failed();
 }
 
-// A copy: the lock is not held while the communicator is used, so that a hook can always close it.
-Trainer::SharedCommunicator Trainer::communicator() {
-  return *communicator_.lock();
-}
-
 // This member trains no more. ABORTED, whatever the reason: to the peers, it is one that went away.
 void Trainer::close_links(const absl::Status& reason) {
   parts_.fabric.cancel_connects();
-  const SharedCommunicator current = communicator();
-  if (current != nullptr) current->close(absl::AbortedError(std::string(reason.message())));
+  const CloseLinks close = *close_.lock();  // a copy: nothing is called under the lock
+  if (close != nullptr) close(absl::AbortedError(std::string(reason.message())));
 }
 
-// The hooks may have come before the communicator: they are asked again once they can see it.
-void Trainer::adopt(SharedCommunicator communicator) {
-  *communicator_.lock() = communicator;
+// The hooks may have come before the links: they are asked again once they can see them.
+void Trainer::adopt(CloseLinks close) {
+  *close_.lock() = std::move(close);
   const absl::Status membership = parts_.membership.status();
   if (!membership.ok()) close_links(membership);
   if (parts_.stop.expired()) close_links(absl::CancelledError(kStopped));
-}
-
-Duration Trainer::exchange_timeout() const {
-  return std::chrono::milliseconds(spec_.exchange().timeout_ms());
 }
 
 // ---- training ----
 
 Decision Trainer::step() {
   const Agreement wishes{parts_.stop.requested(), parts_.membership.draining() >= group_.generation,
-                         machine_.wants_save(now())};
+                         machine_.wants_save(now()) && (saver_ == nullptr || !saver_->busy())};
   step_clock_.begin();
   const auto result = session_->step(wishes, step_clock_);
+  if (saver_ != nullptr) tell_saved(saver_->poll());
   if (!result.ok()) return on_error(result.status());
+  agreed_ = result->agreed;
   report_step(*result);
-  return machine_.applied(result->agreed);
+  return machine_.applied(result->step, result->agreed);
 }
 
 void Trainer::report_step(const StepResult& result) {
-  bytes_sent_ += result.exchange.bytes_sent;
-  bytes_received_ += result.exchange.bytes_received;
-  const Step step = replica_->step();
+  bytes_sent_ += result.bytes_sent;
+  bytes_received_ += result.bytes_received;
+  const Step step = result.step;
   if (step % options_.hash_every == 0) report_hash(HashTelling::kIfRounder);
   if (!stepped_) {
     stepped_ = true;
@@ -141,7 +138,7 @@ void Trainer::report_step(const StepResult& result) {
   applied.samples = step * spec_.global_batch_size();
   applied.bytes_sent = bytes_sent_;
   applied.bytes_received = bytes_received_;
-  applied.has_loss = group_.rank == 0;
+  applied.has_loss = result.has_loss && group_.rank == 0;
   applied.loss = result.loss;
   applied.learning_rate = result.learning_rate;
   applied.times = step_clock_.end();
@@ -154,7 +151,7 @@ void Trainer::report_step(const StepResult& result) {
 
 void Trainer::report_hash(HashTelling telling) {
   const Step step = replica_->step();
-  if (step == hashed_step_) return;
+  if (step == hashed_step_ || !tells_hashes_) return;
   hashed_step_ = step;
   const std::uint64_t hash = replica_->hash();
   member::Progress& progress = parts_.membership.progress();
@@ -170,10 +167,13 @@ Decision Trainer::evaluate() {
   member::Progress& progress = parts_.membership.progress();
   progress.set_phase(v1::EVALUATING);
   report_hash();
-  const auto result = evaluator_->run(*communicator(), parts_.clock, exchange_timeout());
+  const auto result = session_->evaluate(*evaluator_);
   if (!result.ok()) return on_error(result.status());
   const Decision decision = machine_.evaluated(result->loss, result->accuracy);
   progress.set_phase(v1::TRAINING);
+  if (machine_.target_reached()) {  // who can't be told has gone already
+    session_->tell_target_reached().IgnoreError();
+  }
   if (group_.rank != 0) return decision;
   progress.evaluated({machine_.step(), result->loss, result->accuracy, result->samples,
                       (now() - training_since_).count(), machine_.target_reached()});
@@ -185,6 +185,7 @@ Decision Trainer::evaluate() {
 
 // A checkpoint that can't be written is told and logged; training goes on without it.
 Decision Trainer::save_checkpoint() {
+  if (servers_) return save_from_servers();
   const StopRequest::Saving saving(parts_.stop);
   member::Progress& progress = parts_.membership.progress();
   progress.set_phase(v1::CHECKPOINTING);
@@ -192,8 +193,8 @@ Decision Trainer::save_checkpoint() {
   const TimePoint from = now();
   const std::string& folder = spec_.checkpoint().directory();
   checkpoint::CheckpointStore store(folder, std::max<std::int64_t>(1, spec_.checkpoint().keep()));
-  const checkpoint::Snapshot snapshot = replica_->snapshot();
-  const absl::Status saved = store.save(snapshot);
+  const NamedState state = replica_->snapshot();
+  const absl::Status saved = store.save(state.snapshot);
   const Duration stall = now() - from;
   saving_ns_ += stall.count();
 
@@ -203,7 +204,7 @@ Decision Trainer::save_checkpoint() {
   result.set_stall_ns(stall.count());
   if (saved.ok()) {
     std::uint64_t bytes = 0;
-    for (const auto& tensor : snapshot.tensors) bytes += tensor.data.size();
+    for (const auto& tensor : state.snapshot.tensors) bytes += tensor.data.size();
     result.set_bytes(bytes);
     outcome_.checkpoint_path = folder;
     parts_.logger.info(str_cat("checkpoint of step ", replica_->step(), " in ", folder, " after ",
@@ -249,6 +250,9 @@ Decision Trainer::report_fault() {
 }
 
 Decision Trainer::leave() {
+  if (saver_ != nullptr) tell_saved(saver_->wait());
+  const bool lost = machine_.ending() == Ending::kFailed || machine_.ending() == Ending::kEnded;
+  if (session_ != nullptr && !lost) session_->leave();
   if (replica_ != nullptr && machine_.ending() == Ending::kFinished) report_hash();
   parts_.membership.progress().set_phase(v1::FINISHED);
   v1::Leaving leaving;

@@ -22,11 +22,15 @@
 #include "runtime/collective/fabric.h"
 #include "runtime/member/membership.h"
 #include "runtime/member/step_clock.h"
+#include "runtime/pserver/client.h"
 #include "runtime/trainer/evaluator.h"
+#include "runtime/trainer/outcome.h"
 #include "runtime/trainer/replica.h"
+#include "runtime/trainer/server_saver.h"
+#include "runtime/trainer/session.h"
 #include "runtime/trainer/step_machine.h"
 #include "runtime/trainer/stop_request.h"
-#include "runtime/trainer/view_session.h"
+#include "runtime/trainer/view_group.h"
 #include "runtime/trainer/workload.h"
 
 namespace paceline::trainer {
@@ -39,6 +43,12 @@ struct TrainerOptions {
   std::function<void(Step step, std::uint64_t hash)> on_hash;
 };
 
+// pserver::Client::connect(), or a test's.
+using ConnectServers = std::function<absl::StatusOr<std::unique_ptr<pserver::Client>>(
+    collective::Fabric& fabric, const collective::Group& group, const pserver::ClientOptions& options,
+    const tensor::ParameterLayout& layout, std::span<float> weights, std::span<float> gradient,
+    const Clock& clock, Deadline deadline)>;
+
 struct TrainerParts {
   member::Membership& membership;
   collective::Fabric& fabric;
@@ -46,15 +56,7 @@ struct TrainerParts {
   const Logger& logger;
   StopRequest& stop;
   OpenWorkload open_workload;
-};
-
-struct Outcome {
-  Ending ending = Ending::kNone;
-  absl::Status error;           // kFailed: this member's; kEnded: why the membership ended
-  bool configuration = false;   // kFailed before the first view: the job can't be trained as it is written
-  Step step = 0;                // applied
-  std::string model_path;       // rank 0, kFinished
-  std::string checkpoint_path;  // of the last one that this member wrote
+  ConnectServers connect_servers;  // null: this program knows no parameter servers
 };
 
 class Trainer {
@@ -67,7 +69,7 @@ class Trainer {
   Outcome run();
 
  private:
-  using SharedCommunicator = std::shared_ptr<collective::Communicator>;
+  using CloseLinks = std::function<void(absl::Status)>;
 
   Decision carry_out(Todo todo);
   Decision prepare();
@@ -87,19 +89,28 @@ class Trainer {
   absl::Status connect();
   absl::Status resume();
   absl::Status open_session();
+  absl::Status compile_for(std::span<const std::int64_t> rows);
+
+  // trainer_servers.cc
+  absl::Status connect_servers();
+  absl::Status initialize_servers();
+  absl::Status open_server_session();
+  Decision save_from_servers();
+  absl::Status take_state_from_servers();
+  void tell_saved(const std::optional<SaveOutcome>& saved);
   absl::StatusOr<v1::View> next_view(Duration limit);
-  void adopt(SharedCommunicator communicator);
-  SharedCommunicator communicator();
+  void adopt(CloseLinks close);
   void close_links(const absl::Status& reason);
   void report_step(const StepResult& result);
   enum class HashTelling : std::uint8_t { kAlways, kIfRounder };  // Progress: set, or offer
   void report_hash(HashTelling telling = HashTelling::kAlways);
-  Duration exchange_timeout() const;
   TimePoint now() const { return parts_.clock.now(); }
 
   const TrainerParts parts_;
   const TrainerOptions options_;
   const v1::TrainingSpec& spec_;
+  const bool servers_;       // parameter servers
+  const bool tells_hashes_;  // all members hold the same weights after the same step
   StepMachine machine_;
   Outcome outcome_;
   absl::Status fault_;  // why the step under way was abandoned
@@ -112,14 +123,19 @@ class Trainer {
   // Of the current view.
   v1::View view_;
   collective::Group group_;
-  Guarded<SharedCommunicator> communicator_;  // also the hooks'
-  std::unique_ptr<ViewSession> session_;
+  std::shared_ptr<collective::Communicator> communicator_;
+  Guarded<CloseLinks> close_;                // the hooks'; null: there are no links
+  std::shared_ptr<pserver::Client> client_;  // with parameter servers, in place of the communicator
+  std::unique_ptr<ServerSaver> saver_;       // of their state, in rank 0; goes before what it uses
+  std::unique_ptr<Session> session_;
+  Agreement agreed_;  // of the last step
 
   member::StepClock step_clock_;
   std::int64_t saving_ns_ = 0;  // checkpoint time that the next step reports
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
   Step hashed_step_ = -1;
-  bool aligned_ = false;  // the members have held one state
+  std::optional<StatePosition> position_;  // of the state in rank 0's replica, until servers hold it
+  bool aligned_ = false;                   // the members have held one state
   bool stepped_ = false;
   TimePoint started_{}, training_since_{};
 };

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/data/ledger.h"
+#include "runtime/trainer/all_reduce_session.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/plan.h"
 #include "runtime/trainer/trainer.h"
@@ -28,12 +29,13 @@ Decision Trainer::prepare() {
   }
   const std::int64_t train = workload_.data.train->size();
   const std::int64_t test = workload_.data.test == nullptr ? 0 : workload_.data.test->size();
-  const auto plan = make_plan(spec_, train, test);
+  auto plan = make_plan(spec_, train, test);
   if (!plan.ok()) {
     outcome_.configuration = true;
     outcome_.error = plan.status();
     return machine_.failed();
   }
+  plan->servers = servers_;
   parts_.membership.progress().set_plan(plan->total_steps, train, replica_->layout().trained_elements);
   parts_.logger.info(str_cat("ready after ", format_duration(now() - started_), ": ", train, " training and ",
                              test, " held-out samples, ", replica_->layout().trained_elements,
@@ -72,6 +74,11 @@ absl::StatusOr<v1::View> Trainer::next_view(Duration limit) {
 }
 
 Decision Trainer::wait_for_view() {
+  if (session_ != nullptr) {  // the view is drained
+    const absl::Status taken = servers_ ? take_state_from_servers() : absl::OkStatus();
+    if (!taken.ok()) return on_error(taken);
+    session_->leave();
+  }
   session_.reset();
   parts_.membership.progress().set_phase(v1::WAITING);
   return enter(next_view(kFormingLimit), "the coordinator formed no view in time");
@@ -92,15 +99,18 @@ Decision Trainer::enter(absl::StatusOr<v1::View> view, const std::string& late) 
 }
 
 absl::Status Trainer::connect() {
-  PL_ASSIGN_OR_RETURN(auto made, parts_.fabric.connect(group_, Deadline::after(now(), kLoadLimit)));
-  adopt(std::move(made));
+  if (servers_) return connect_servers();
+  PL_ASSIGN_OR_RETURN(communicator_, parts_.fabric.connect(group_, Deadline::after(now(), kLoadLimit)));
+  adopt([links = communicator_](absl::Status reason) { links->close(std::move(reason)); });
   return absl::OkStatus();
 }
 
 // Rank 0 reads, before the members hold a state, while the others wait in align(): they get it from rank 0.
 absl::Status Trainer::resume() {
   const std::string& folder = spec_.checkpoint().directory();
-  if (aligned_ || group_.rank != 0 || folder.empty()) return absl::OkStatus();
+  if (aligned_ || group_.rank != 0) return absl::OkStatus();
+  position_ = StatePosition::after(0);
+  if (folder.empty()) return absl::OkStatus();
   checkpoint::CheckpointStore store(folder, std::max<std::int64_t>(1, spec_.checkpoint().keep()));
   const StepPlan& plan = machine_.plan();
   if (plan.checkpoint_every > 0 || plan.checkpoint_time > Duration::zero()) {
@@ -126,28 +136,39 @@ absl::Status Trainer::resume() {
                 plan.total_steps,
                 " of this job; give more steps or epochs, or begin in another checkpoint.location"));
   }
-  PL_RETURN_IF_ERROR(replica_->restore(*loaded));
+  PL_RETURN_IF_ERROR(replica_->make_optimizer());
+  PL_ASSIGN_OR_RETURN(position_, replica_->restore(*loaded));
   parts_.logger.info(str_cat("resumes from ", loaded->name));
   return absl::OkStatus();
 }
 
-absl::Status Trainer::open_session() {
-  const SharedCommunicator current = communicator();
-  const auto rows =
-      data::cut_batch(spec_.global_batch_size(), shares_of(view_))[static_cast<std::size_t>(group_.rank)];
-  const std::int64_t pass = std::max<std::int64_t>(1, pass_rows(spec_, rows));
-  if (program_ == nullptr || program_->max_rows() < pass) {
-    PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, pass));
+// The operators of all passes now, where a lack of memory is an error and not in the middle of a step.
+absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
+  std::int64_t most = 1;
+  for (const std::int64_t count : rows) most = std::max(most, pass_rows(spec_, count));
+  if (program_ == nullptr || program_->max_rows() < most) {
+    PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, most));
   }
-  // The operators of both pass sizes now, where a lack of memory is an error and not in the middle of a step.
-  for (const std::int64_t size : {std::min(pass, rows), rows % pass}) {
-    if (size > 0) PL_RETURN_IF_ERROR(program_->reserve(size));
+  for (const std::int64_t count : rows) {
+    const std::int64_t pass = std::max<std::int64_t>(1, pass_rows(spec_, count));
+    for (const std::int64_t size : {std::min(pass, count), count % pass}) {
+      if (size > 0) PL_RETURN_IF_ERROR(program_->reserve(size));
+    }
   }
   program_->bind(replica_->weights(), replica_->gradient());
   program_->weights_changed();
-  const SessionParts parts{spec_, parts_.clock, *replica_, *program_, *current};
-  PL_ASSIGN_OR_RETURN(session_, ViewSession::open(parts, workload_.data.train, shares_of(view_),
-                                                  machine_.plan().total_steps));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::open_session() {
+  if (servers_) return open_server_session();
+  const std::vector<double> shares = shares_of(view_);
+  const std::int64_t rows =
+      data::cut_batch(spec_.global_batch_size(), shares)[static_cast<std::size_t>(group_.rank)];
+  PL_RETURN_IF_ERROR(compile_for(std::span(&rows, 1)));
+  const SessionParts parts{spec_, parts_.clock, *replica_, *program_, *communicator_};
+  PL_ASSIGN_OR_RETURN(
+      session_, AllReduceSession::open(parts, workload_.data.train, shares, machine_.plan().total_steps));
   return absl::OkStatus();
 }
 
@@ -160,7 +181,8 @@ Decision Trainer::align() {
     outcome_.error = status;
     return machine_.failed();
   }
-  status = replica_->align(*communicator(), Deadline::after(now(), kLoadLimit));
+  status =
+      servers_ ? initialize_servers() : replica_->align(*communicator_, Deadline::after(now(), kLoadLimit));
   if (status.ok()) status = open_session();
   if (!status.ok()) return on_error(status);
   aligned_ = true;

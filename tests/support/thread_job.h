@@ -169,6 +169,7 @@ class ThreadJob {
     trainer::StopRequest stop;
     trainer::TrainerOptions options;
     trainer::OpenWorkload workload;
+    trainer::ConnectServers connect_servers;
     trainer::Outcome outcome;
     std::map<Step, std::uint64_t> hashes;
   };
@@ -212,8 +213,9 @@ class ThreadJob {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < (count < 0 ? size() : count); ++rank) {
       threads.emplace_back([this, m = &member(rank)] {
-        trainer::Trainer trainer({*m->membership, *m->fabric, clock_, logger_, m->stop, m->workload},
-                                 m->options);
+        trainer::Trainer trainer(
+            {*m->membership, *m->fabric, clock_, logger_, m->stop, m->workload, m->connect_servers},
+            m->options);
         m->outcome = trainer.run();
       });
     }

@@ -41,7 +41,7 @@ std::vector<std::string> transcript(StepMachine& machine, const StepPlan& plan, 
         machine.aligned(0, at(seconds));
         break;
       case Todo::kStep:
-        machine.applied({.save = machine.wants_save(at(seconds++))});
+        machine.applied(machine.step() + 1, {.save = machine.wants_save(at(seconds++))});
         break;
       case Todo::kEvaluate:
         machine.evaluated(1.0, accuracy);
@@ -147,7 +147,7 @@ TEST(StepMachine, ATargetEndsTheJob) {
     machine.prepared(plan);
     machine.viewed(0);
     machine.aligned(0, at(0));
-    ASSERT_EQ(machine.applied({}).todo, Todo::kEvaluate);
+    ASSERT_EQ(machine.applied(machine.step() + 1, {}).todo, Todo::kEvaluate);
     EXPECT_EQ(machine.evaluated(c.loss, c.accuracy).todo, c.reached ? Todo::kWriteModel : Todo::kStep);
     EXPECT_EQ(machine.target_reached(), c.reached);
   }
@@ -159,19 +159,19 @@ TEST(StepMachine, AllStopAfterTheStepInWhichOneWishes) {
   plan.evaluate_every = 1;
   plan.saves = true;  // though nothing regular: a stopped job can be continued
   StepMachine chief = training(plan, 0, 3), other = training(plan, 1, 3);
-  EXPECT_EQ(chief.applied({.stop = true}).todo, Todo::kCheckpoint);
+  EXPECT_EQ(chief.applied(4, {.stop = true}).todo, Todo::kCheckpoint);
   EXPECT_EQ(chief.checkpointed(at(1)).todo, Todo::kLeave);
-  EXPECT_EQ(other.applied({.stop = true}).todo, Todo::kLeave);
+  EXPECT_EQ(other.applied(4, {.stop = true}).todo, Todo::kLeave);
   EXPECT_EQ(chief.ending(), Ending::kStopped);
   EXPECT_EQ(chief.left().todo, Todo::kExit);
 }
 
 TEST(StepMachine, ADrainedViewIsLeftAtTheSameStepAndTheNextOneContinues) {
   StepMachine machine = training(plan_of(10), 1, 3);
-  EXPECT_EQ(machine.applied({.drain = true}).todo, Todo::kWaitForView);
+  EXPECT_EQ(machine.applied(4, {.drain = true}).todo, Todo::kWaitForView);
   EXPECT_EQ(machine.viewed(0).todo, Todo::kAlign);
   EXPECT_EQ(machine.aligned(4, at(2)).todo, Todo::kStep);
-  EXPECT_EQ(machine.applied({}).todo, Todo::kStep) << "the old view's drain is forgotten";
+  EXPECT_EQ(machine.applied(machine.step() + 1, {}).todo, Todo::kStep) << "the old view's drain is forgotten";
 }
 
 TEST(StepMachine, AFailedPeerAbandonsTheStepAndTheNextViewRepeatsIt) {
@@ -196,7 +196,7 @@ TEST(StepMachine, AnEvictedRank0SavesWhatIsNotSaved) {
   StepPlan plan = plan_of(10);
   plan.saves = true;
   StepMachine machine = training(plan, 0, 3);
-  machine.applied({});
+  machine.applied(machine.step() + 1, {});
   EXPECT_EQ(machine.ended(false).todo, Todo::kCheckpoint);
   EXPECT_EQ(machine.checkpointed(at(1)).todo, Todo::kLeave);
   EXPECT_EQ(machine.ending(), Ending::kEnded);
@@ -212,7 +212,7 @@ TEST(StepMachine, WeightsThatAreNotToBeTrustedAreNotSaved) {
   StepPlan plan = plan_of(10);
   plan.saves = true;
   StepMachine machine = training(plan, 0, 3);
-  machine.applied({});
+  machine.applied(machine.step() + 1, {});
   EXPECT_EQ(machine.ended_in_vain().todo, Todo::kLeave);
   EXPECT_EQ(machine.ending(), Ending::kEnded);
 }
@@ -221,7 +221,7 @@ TEST(StepMachine, ARank0ThatIsStoppedAfterAnAbandonedStepSavesWhatIsNotSaved) {
   StepPlan plan = plan_of(10);
   plan.saves = true;
   StepMachine machine = training(plan, 0, 3);
-  machine.applied({});
+  machine.applied(machine.step() + 1, {});
   EXPECT_EQ(machine.peer_failed().todo, Todo::kReportFault);
   EXPECT_EQ(machine.stopped().todo, Todo::kCheckpoint);
   EXPECT_EQ(machine.checkpointed(at(1)).todo, Todo::kLeave);
@@ -247,6 +247,57 @@ TEST(StepMachine, ResumingAfterTheLastStepOnlyEvaluates) {
   machine.viewed(0);
   EXPECT_EQ(machine.aligned(10, at(0)).todo, Todo::kEvaluate);
   EXPECT_EQ(machine.evaluated(1, 0).todo, Todo::kWriteModel);
+}
+
+// Turns that bring the job no step forward, or several: nothing is done twice, nothing is left out.
+TEST(StepMachine, WithServersStepsAreWhatTheTurnsSay) {
+  StepPlan plan = plan_of(10);
+  plan.servers = true;
+  plan.evaluates = true;
+  plan.evaluate_every = 3;
+  plan.saves = true;
+  plan.checkpoint_every = 4;
+  StepMachine machine = training(plan, 0, 0);
+  EXPECT_EQ(machine.applied(0, {}).todo, Todo::kStep) << "another unit of the same step";
+  EXPECT_EQ(machine.applied(2, {}).todo, Todo::kStep);
+  EXPECT_EQ(machine.applied(2, {}).todo, Todo::kStep);
+  EXPECT_FALSE(machine.wants_save(at(1)));
+  EXPECT_EQ(machine.applied(3, {}).todo, Todo::kEvaluate);
+  EXPECT_EQ(machine.evaluated(1, 0).todo, Todo::kStep);
+  EXPECT_TRUE(machine.wants_save(at(1)));
+  EXPECT_EQ(machine.applied(3, {}).todo, Todo::kStep) << "evaluated once";
+  EXPECT_EQ(machine.applied(7, {.save = true}).todo, Todo::kEvaluate) << "6 was passed";
+  EXPECT_EQ(machine.evaluated(1, 0).todo, Todo::kCheckpoint) << "4 was passed";
+  EXPECT_EQ(machine.checkpointed(at(2)).todo, Todo::kStep);
+  EXPECT_EQ(machine.applied(10, {.finish = true}).todo, Todo::kEvaluate);
+  EXPECT_EQ(machine.evaluated(1, 0).todo, Todo::kCheckpoint);
+  EXPECT_EQ(machine.checkpointed(at(3)).todo, Todo::kWriteModel);
+  EXPECT_EQ(machine.ending(), Ending::kFinished);
+}
+
+TEST(StepMachine, WithServersOtherWorkersEvaluateNothingAndEndWhenTheyHearOfIt) {
+  StepPlan plan = plan_of(10);
+  plan.servers = true;
+  plan.evaluates = true;
+  plan.evaluate_every = 1;
+  plan.target = Target{TargetMetric::kAccuracy, 0.5};
+  StepMachine machine = training(plan, 1, 0);
+  EXPECT_EQ(machine.applied(1, {}).todo, Todo::kStep);
+  EXPECT_EQ(machine.applied(4, {.finish = true}).todo, Todo::kLeave) << "rank 0 has reached the target";
+  EXPECT_EQ(machine.ending(), Ending::kFinished);
+  EXPECT_THAT(std::string(machine.decision().reason), HasSubstr("target"));
+}
+
+// What the servers held went with the view.
+TEST(StepMachine, WithServersNothingIsSavedWithoutThem) {
+  StepPlan plan = plan_of(10);
+  plan.servers = true;
+  plan.saves = true;
+  StepMachine machine = training(plan, 0, 3);
+  machine.applied(4, {});
+  EXPECT_EQ(machine.ended(false).todo, Todo::kLeave);
+  StepMachine asked = training(plan, 0, 3);
+  EXPECT_EQ(asked.applied(4, {.stop = true}).todo, Todo::kCheckpoint) << "they are still there";
 }
 
 TEST(StepMachine, EveryDecisionHasAReason) {

@@ -1,0 +1,118 @@
+#include "runtime/trainer/evaluator_member.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+
+namespace paceline::trainer {
+
+namespace {
+
+// Between looks at the folder's names; a folder of another machine tells of no change.
+constexpr Duration kLook = std::chrono::milliseconds(500);
+constexpr Duration kGoodbyeLimit = std::chrono::seconds(2);
+
+}  // namespace
+
+EvaluatorMember::EvaluatorMember(EvaluatorParts parts)
+    : parts_(std::move(parts)),
+      spec_(parts_.membership.welcome().training()),
+      format_(spec_),
+      began_(parts_.clock.now()) {}
+
+Outcome EvaluatorMember::run() {
+  member::Progress& progress = parts_.membership.progress();
+  progress.set_phase(v1::STARTING);
+  const absl::Status prepared = prepare();
+  if (!prepared.ok()) {
+    outcome_.configuration = true;
+    return leave(v1::Leaving::FAILED, prepared);
+  }
+  parts_.logger.info(str_cat("evaluates the checkpoints in ", spec_.checkpoint().directory(), " on ",
+                             workload_.data.test->size(), " held-out samples"));
+  while (go_on().ok()) {
+    progress.set_phase(v1::WAITING);
+    const absl::Status looked = look();
+    if (absl::IsInternal(looked)) return leave(v1::Leaving::FAILED, looked);
+    if (!looked.ok() && go_on().ok()) parts_.logger.warning(std::string(looked.message()));
+    // Views are not for it: this waits, and ends with the membership.
+    const auto view = parts_.membership.wait_view(seen_, Deadline::after(parts_.clock.now(), kLook));
+    if (view.ok()) seen_ = Generation{view->generation()};
+  }
+  const absl::Status membership = parts_.membership.status();
+  if (membership.ok()) return leave(v1::Leaving::STOPPED, absl::OkStatus());
+  outcome_.ending = absl::IsCancelled(membership) ? Ending::kFinished : Ending::kEnded;
+  if (outcome_.ending == Ending::kEnded) outcome_.error = membership;
+  parts_.logger.info(str_cat("ends: ", membership.message()));
+  return outcome_;
+}
+
+absl::Status EvaluatorMember::go_on() const {
+  PL_RETURN_IF_ERROR(parts_.membership.status());
+  return parts_.stop.requested() ? absl::CancelledError("asked to stop") : absl::OkStatus();
+}
+
+absl::Status EvaluatorMember::prepare() {
+  if (spec_.checkpoint().directory().empty()) {
+    return absl::InvalidArgumentError("an evaluator needs checkpoints: give spec.checkpoint.location");
+  }
+  PL_ASSIGN_OR_RETURN(workload_, parts_.open_workload(spec_));
+  if (workload_.data.test == nullptr || workload_.data.test->size() == 0) {
+    return absl::InvalidArgumentError(
+        "an evaluator needs held-out samples: give data.test, or data.testFraction above 0");
+  }
+  const std::int64_t rows =
+      std::max<std::int64_t>(1, std::min(spec_.evaluation().batch_size(), workload_.data.test->size()));
+  PL_ASSIGN_OR_RETURN(auto program, workload_.compile(Purpose::kEvaluation, rows));
+  weights_.resize(program->parameters().elements);
+  program->bind(weights_, {});
+  evaluator_ = std::make_unique<Evaluator>(workload_.data.test, std::move(program));
+  return absl::OkStatus();
+}
+
+// INTERNAL: this member can't evaluate. Other errors: not this checkpoint.
+absl::Status EvaluatorMember::look() {
+  const checkpoint::CheckpointStore store(spec_.checkpoint().directory(), 1);
+  const auto newest = store.newest();
+  if (!newest.ok() || newest->empty() || *newest == newest_) return absl::OkStatus();
+  const auto loaded = store.load_latest();
+  if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // it is not complete yet
+  newest_ = *newest;
+  PL_RETURN_IF_ERROR(loaded.status());
+  return evaluate(*loaded);
+}
+
+absl::Status EvaluatorMember::evaluate(const checkpoint::LoadedCheckpoint& loaded) {
+  if (loaded.progress.step <= outcome_.step && outcome_.step > 0) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(format_.restore(loaded, {weights_, {}}).status());
+  member::Progress& progress = parts_.membership.progress();
+  progress.set_phase(v1::EVALUATING);
+  PL_ASSIGN_OR_RETURN(const EvaluationResult result, evaluator_->run_alone([this] { return go_on(); }));
+  outcome_.step = loaded.progress.step;
+  progress.evaluated({loaded.progress.step, result.loss, result.accuracy, result.samples,
+                      (parts_.clock.now() - began_).count(), false});
+  parts_.logger.info(absl::StrFormat("%s: loss %.4f, accuracy %.4f on %d held-out samples", loaded.name,
+                                     result.loss, result.accuracy, result.samples));
+  return absl::OkStatus();
+}
+
+Outcome EvaluatorMember::leave(v1::Leaving::Outcome how, const absl::Status& error) {
+  outcome_.ending = how == v1::Leaving::STOPPED ? Ending::kStopped : Ending::kFailed;
+  outcome_.error = error;
+  parts_.membership.progress().set_phase(v1::FINISHED);
+  v1::Leaving leaving;
+  leaving.set_outcome(how);
+  leaving.set_reason(error.ok() ? "this member was asked to stop (SIGTERM or SIGINT)"
+                                : std::string(error.message()));
+  leaving.set_step(outcome_.step);
+  const absl::Status said =
+      parts_.membership.leave(leaving, Deadline::after(parts_.clock.now(), kGoodbyeLimit));
+  if (!said.ok()) parts_.logger.debug(str_cat("goodbye: ", said.message()));
+  parts_.logger.info(str_cat("ends: ", leaving.reason()));
+  return outcome_;
+}
+
+}  // namespace paceline::trainer

@@ -1,0 +1,58 @@
+#pragma once
+
+// An evaluator's whole life: beside the training, of which it is no member, it evaluates the newest
+// checkpoint whenever there is a new one, and reports what it found; it ends when the job does. Its own end
+// touches nothing else.
+//
+// run() is called once, by the process's main thread. What it was given outlives it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "runtime/member/membership.h"
+#include "runtime/trainer/evaluator.h"
+#include "runtime/trainer/outcome.h"
+#include "runtime/trainer/state_format.h"
+#include "runtime/trainer/stop_request.h"
+#include "runtime/trainer/workload.h"
+
+namespace paceline::trainer {
+
+struct EvaluatorParts {
+  member::Membership& membership;
+  const Clock& clock;
+  const Logger& logger;
+  StopRequest& stop;
+  OpenWorkload open_workload;
+};
+
+class EvaluatorMember {
+ public:
+  explicit EvaluatorMember(EvaluatorParts parts);
+
+  Outcome run();
+
+ private:
+  absl::Status prepare();
+  absl::Status look();
+  absl::Status evaluate(const checkpoint::LoadedCheckpoint& loaded);
+  absl::Status go_on() const;
+  Outcome leave(v1::Leaving::Outcome how, const absl::Status& error);
+
+  const EvaluatorParts parts_;
+  const v1::TrainingSpec& spec_;
+  const StateFormat format_;
+  const TimePoint began_;
+  Workload workload_;
+  std::vector<float> weights_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::string newest_;  // that was looked at
+  Generation seen_;
+  Outcome outcome_;
+};
+
+}  // namespace paceline::trainer

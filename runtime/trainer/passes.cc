@@ -1,0 +1,37 @@
+#include "runtime/trainer/passes.h"
+
+#include <algorithm>
+
+#include "base/rng.h"
+#include "base/status.h"
+#include "runtime/trainer/batch.h"
+#include "runtime/trainer/plan.h"
+
+namespace paceline::trainer {
+
+namespace {
+constexpr std::uint64_t kAugmentationStream = 0x6175676d656e7401u;
+}  // namespace
+
+std::uint64_t augmentation_seed(const v1::TrainingSpec& spec, std::int64_t step) {
+  if (!spec.data().has_augmentation()) return 0;
+  return mix64(mix64(spec.seed() + kAugmentationStream) + static_cast<std::uint64_t>(step)) | 1;
+}
+
+absl::Status Passes::run(const data::Batch& batch, const BeforeLast& before_last,
+                         const tensor::Program::OnReady& on_ready) {
+  const float scale = 1.0F / static_cast<float>(spec_.global_batch_size());
+  const std::int64_t all = batch.rows(), most = pass_rows(spec_, all);
+  double loss_sum = 0;
+  for (std::int64_t at = 0; at < all; at += most) {
+    const std::int64_t rows = std::min(most, all - at);
+    copy_rows(batch, at, rows, shape_, program_.batch());
+    loss_sum += program_.forward(rows).loss_sum;
+    const bool last = at + rows == all;
+    if (last) PL_RETURN_IF_ERROR(before_last(loss_sum));
+    program_.backward(scale, at > 0, last ? on_ready : not_yet_);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace paceline::trainer

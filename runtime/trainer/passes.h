@@ -1,0 +1,40 @@
+#pragma once
+
+// One gradient: forward and backward over the samples of a batch, pass by pass (microBatchSize). One thread;
+// nothing is allocated after the first passes of each size.
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "proto/paceline/v1/training.pb.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/prefetcher.h"
+#include "runtime/tensor/program.h"
+
+namespace paceline::trainer {
+
+class Passes {
+ public:
+  // `spec` and `program` (bound to weights and gradient) outlive it.
+  Passes(const v1::TrainingSpec& spec, const data::SampleShape& shape, tensor::Program& program)
+      : spec_(spec), shape_(shape), program_(program) {}
+
+  // Of the samples, scaled by 1/globalBatchSize, written over the bound gradient. Before the last pass goes
+  // backward `before_last` hears the loss, summed over all samples; its error ends the passes. `on_ready`
+  // hears of ranges in the last pass only: no others are final.
+  using BeforeLast = std::function<absl::Status(double loss_sum)>;
+  absl::Status run(const data::Batch& batch, const BeforeLast& before_last,
+                   const tensor::Program::OnReady& on_ready);
+
+ private:
+  const v1::TrainingSpec& spec_;
+  const data::SampleShape shape_;
+  tensor::Program& program_;
+  const tensor::Program::OnReady not_yet_;  // null: more passes follow
+};
+
+// Of the augmentation of one step; 0: there is none.
+std::uint64_t augmentation_seed(const v1::TrainingSpec& spec, std::int64_t step);
+
+}  // namespace paceline::trainer

@@ -1,0 +1,181 @@
+#include "runtime/trainer/server_member.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/collective/fault.h"
+#include "runtime/trainer/limits.h"
+#include "runtime/trainer/view_group.h"
+
+namespace paceline::trainer {
+
+namespace {
+
+constexpr Duration kFormingLimit = std::chrono::minutes(10);  // for the first and every next view
+constexpr Duration kWordLimit = std::chrono::seconds(10);     // for the coordinator's, when all workers left
+constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
+constexpr Duration kLong = std::chrono::hours(24);              // the server ends the wait, or the job
+constexpr Duration kGoodbyeLimit = std::chrono::seconds(2);
+
+}  // namespace
+
+absl::StatusOr<pserver::ServerOptions> server_options(const v1::TrainingSpec& spec, const v1::View& view) {
+  pserver::ServerOptions options;
+  for (const v1::ViewMember& member : view.members()) {
+    ++(member.role() == v1::ROLE_PS ? options.shape.servers : options.shape.workers);
+  }
+  const v1::ParameterServerSpec& servers = spec.parameter_server();
+  if (options.shape.workers == 0) {
+    return absl::InvalidArgumentError(str_cat("view ", view.generation(), " has servers but no workers"));
+  }
+  options.shape.slice_bytes = static_cast<std::size_t>(servers.slice_bytes());
+  options.optimizer = spec.optimizer();
+  options.delay_compensation = servers.delay_compensation();
+  options.units_per_step = servers.units_per_step();
+  options.policy = [servers](const pserver::PolicyStart& start) {
+    return pserver::make_policy(servers, start);
+  };
+  return options;
+}
+
+ServerMember::ServerMember(ServerParts parts)
+    : parts_(std::move(parts)), spec_(parts_.membership.welcome().training()) {
+  parts_.membership.on_cancel([this](const absl::Status&) {
+    parts_.fabric.cancel_connects();
+    events_.lock()->ended = true;
+  });
+  parts_.stop.on_expire([this] {
+    parts_.fabric.cancel_connects();
+    events_.lock()->ended = true;
+  });
+}
+
+ServerMember::~ServerMember() {
+  parts_.membership.on_cancel(nullptr);
+  parts_.stop.on_expire(nullptr);
+  parts_.membership.progress().set_extra(nullptr);
+}
+
+Outcome ServerMember::run() {
+  member::Progress& progress = parts_.membership.progress();
+  Duration limit = kFormingLimit;
+  while (true) {
+    progress.set_phase(v1::WAITING);
+    const auto view = next_view(limit);
+    if (!view.ok()) return end(view.status());
+    generation_ = Generation{view->generation()};
+    progress.set_generation(generation_);
+    const absl::Status served = serve(*view);
+    if (!parts_.membership.status().ok() || parts_.stop.expired()) return end(served);
+    if (served.ok()) {
+      parts_.logger.info(str_cat("view ", generation_.value, ": all workers have left"));
+      limit = parts_.membership.draining() >= generation_ ? kFormingLimit : kWordLimit;
+      continue;
+    }
+    const auto rank = collective::faulty_rank(served);
+    const bool known = rank.has_value() && *rank >= 0 && *rank < view->members_size();
+    parts_.logger.warning(str_cat("view ", generation_.value, " is over: ", served.message()));
+    parts_.membership.report_peer_fault(generation_, 0, known ? view->members(*rank).member_id() : "",
+                                        std::string(served.message()));
+    limit = kWordLimit;
+  }
+}
+
+absl::StatusOr<v1::View> ServerMember::next_view(Duration limit) {
+  const Deadline deadline = Deadline::after(now(), limit);
+  while (true) {
+    if (parts_.stop.requested()) return absl::CancelledError("asked to stop");
+    const Duration wait = std::min(kPatience, deadline.remaining(now()));
+    auto view = parts_.membership.wait_view(generation_, Deadline::after(now(), wait));
+    if (view.ok() || view.status().code() != absl::StatusCode::kDeadlineExceeded || deadline.expired(now())) {
+      return view;
+    }
+  }
+}
+
+absl::Status ServerMember::serve(const v1::View& view) {
+  PL_ASSIGN_OR_RETURN(const collective::Group group,
+                      group_of(view, parts_.membership.member_id(), parts_.membership.welcome()));
+  PL_ASSIGN_OR_RETURN(pserver::ServerOptions options, server_options(spec_, view));
+  options.on_lost = [this, &group](int rank, const absl::Status& why) {
+    parts_.logger.warning(
+        str_cat(group.members[static_cast<std::size_t>(rank)].member_id, " is gone: ", why.message()));
+  };
+  PL_ASSIGN_OR_RETURN(
+      std::shared_ptr<pserver::Server> server,
+      parts_.connect(parts_.fabric, group, options, parts_.clock, Deadline::after(now(), kLoadLimit)));
+  parts_.membership.progress().set_extra(
+      [server](v1::Heartbeat& beat) { *beat.mutable_server() = server->stats(); });
+  parts_.membership.progress().set_phase(v1::TRAINING);
+  parts_.logger.info(str_cat("view ", view.generation(), ": server ", group.rank - options.shape.workers,
+                             " of ", options.shape.servers, " for ", options.shape.workers,
+                             options.shape.workers == 1 ? " worker" : " workers"));
+  // What it holds is not written anywhere else yet: the process is not ended while somebody may be saving it.
+  const StopRequest::Saving saving(parts_.stop);
+  events_.lock()->served = false;
+  const std::jthread serving([this, &server] {
+    absl::Status result = server->run(Deadline::after(now(), kLoadLimit));
+    auto events = events_.lock();
+    events->served = true;
+    events->result = std::move(result);
+  });
+  return watch(*server);
+}
+
+// Closes the server when the job has ended and the workers stay. REQUIRES: its run() is under way.
+absl::Status ServerMember::watch(pserver::Server& server) {
+  std::optional<Deadline> close;
+  bool closed = false;
+  while (true) {
+    const Duration wait = close.has_value() && !closed ? close->remaining(now()) : kLong;
+    {
+      auto events = events_.lock_when(
+          [&](const Events& e) { return e.served || (e.ended && !close.has_value()); }, wait);
+      if (events->served) return events->result;
+      if (!events->ended) continue;
+    }
+    if (close.has_value()) {
+      server.close(absl::AbortedError("the job has ended, and the workers did not go"));
+      closed = true;
+      continue;
+    }
+    const bool finished = absl::IsCancelled(parts_.membership.status());
+    close = Deadline::after(now(), finished ? Duration::zero() : kLastServiceLimit);
+  }
+}
+
+Outcome ServerMember::end(absl::Status error) {
+  Outcome outcome;
+  const absl::Status membership = parts_.membership.status();
+  if (!membership.ok()) {
+    outcome.ending = absl::IsCancelled(membership) ? Ending::kFinished : Ending::kEnded;
+    if (outcome.ending == Ending::kEnded) outcome.error = membership;
+    parts_.logger.info(str_cat("ends: ", membership.message()));
+    return outcome;
+  }
+  if (parts_.stop.requested())
+    return leave(v1::Leaving::STOPPED, "this member was asked to stop (SIGTERM or SIGINT)");
+  const bool late = error.code() == absl::StatusCode::kDeadlineExceeded;
+  return leave(v1::Leaving::FAILED,
+               late ? "the coordinator had no word when the view was over" : std::string(error.message()));
+}
+
+Outcome ServerMember::leave(v1::Leaving::Outcome how, const std::string& reason) {
+  Outcome outcome;
+  outcome.ending = how == v1::Leaving::STOPPED ? Ending::kStopped : Ending::kFailed;
+  if (outcome.ending == Ending::kFailed) outcome.error = absl::InternalError(reason);
+  parts_.membership.progress().set_phase(v1::FINISHED);
+  v1::Leaving leaving;
+  leaving.set_outcome(how);
+  leaving.set_reason(reason);
+  const absl::Status said = parts_.membership.leave(leaving, Deadline::after(now(), kGoodbyeLimit));
+  if (!said.ok()) parts_.logger.debug(str_cat("goodbye: ", said.message()));
+  parts_.logger.info(str_cat("ends: ", reason));
+  return outcome;
+}
+
+}  // namespace paceline::trainer

@@ -1,0 +1,78 @@
+#pragma once
+
+// Checkpoints of what parameter servers hold, for worker 0: collected from them and written in a thread of
+// its own while training goes on, or before the job ends, while its owner waits.
+//
+// One thread owns it; the client's memory is not touched. The memory for one state is taken at the first one.
+// Errors of collecting are the client's, those of writing the store's.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "proto/paceline/v1/training.pb.h"
+#include "runtime/pserver/client.h"
+#include "runtime/trainer/replica.h"
+#include "runtime/trainer/stop_request.h"
+
+namespace paceline::trainer {
+
+// What came of one checkpoint.
+struct SaveOutcome {
+  absl::Status status;
+  Step step = 0;
+  std::uint64_t bytes = 0;
+  Duration took{};   // from its begin to the end of its writing
+  Duration stall{};  // of that, the owner waited
+};
+
+class ServerSaver {
+ public:
+  // All outlive it. The optimizer of `replica` is there, and its state is the memory of what is collected.
+  ServerSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica, StopRequest& stop)
+      : spec_(spec), clock_(clock), replica_(replica), stop_(stop) {}
+  ~ServerSaver();  // waits for the one under way
+  ServerSaver(const ServerSaver&) = delete;
+  ServerSaver& operator=(const ServerSaver&) = delete;
+
+  bool busy() const { return busy_; }
+  // Begins one. REQUIRES: not busy.
+  void begin(std::shared_ptr<pserver::Client> client);
+  // What came of the one under way, once it is done, or now where nothing else is to be done: then it waits.
+  std::optional<SaveOutcome> poll();
+  std::optional<SaveOutcome> wait();
+
+  // Collects the servers' present state and waits for it, kLastServiceLimit at most: collected() and
+  // position() are it then. REQUIRES: not busy.
+  absl::Status collect(pserver::Client& client);
+  // Writes what was collected.
+  SaveOutcome write();
+  std::span<const float> collected() const { return weights_; }
+  const StatePosition& position() const { return position_; }
+
+ private:
+  absl::Status take(pserver::Client& client, Duration limit);
+  absl::Status save();
+
+  const v1::TrainingSpec& spec_;
+  const Clock& clock_;
+  Replica& replica_;
+  StopRequest& stop_;
+  // The thread's while it is busy, else the owner's.
+  std::vector<float> weights_;
+  StatePosition position_;
+  std::uint64_t bytes_ = 0;
+  TimePoint began_{};
+
+  bool busy_ = false;
+  Guarded<std::optional<SaveOutcome>> done_;
+  std::jthread thread_;
+};
+
+}  // namespace paceline::trainer

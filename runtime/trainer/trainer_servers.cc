@@ -1,0 +1,110 @@
+// The trainer's part with parameter servers: they hold the state, worker 0 gives it to them, and takes it for
+// checkpoints.
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "runtime/trainer/limits.h"
+#include "runtime/trainer/server_session.h"
+#include "runtime/trainer/trainer.h"
+
+namespace paceline::trainer {
+
+absl::Status Trainer::connect_servers() {
+  PL_CHECK(parts_.connect_servers != nullptr, "a job with parameter servers needs a way to reach them");
+  pserver::ClientOptions options;
+  for (const v1::ViewMember& member : view_.members()) {
+    ++(member.role() == v1::ROLE_PS ? options.servers : options.workers);
+  }
+  options.slice_bytes = static_cast<std::size_t>(spec_.parameter_server().slice_bytes());
+  PL_ASSIGN_OR_RETURN(client_, parts_.connect_servers(parts_.fabric, group_, options, replica_->layout(),
+                                                      replica_->weights(), replica_->gradient(), parts_.clock,
+                                                      Deadline::after(now(), kLoadLimit)));
+  adopt([client = client_](absl::Status reason) { client->close(std::move(reason)); });
+  parts_.membership.progress().set_extra(
+      [client = client_](v1::Heartbeat& beat) { *beat.mutable_staleness() = client->staleness(); });
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::initialize_servers() {
+  if (group_.rank != 0) return absl::OkStatus();
+  if (!position_.has_value()) {
+    return absl::InternalError(
+        str_cat("view ", group_.generation.value,
+                " begins without the servers' state, which was lost with the view before "
+                "it; --resume goes on from the newest checkpoint"));
+  }
+  pserver::InitialState state;
+  state.weights = replica_->weights();
+  for (const optimizer::StateVector& vector : replica_->optimizer_state()) {
+    state.optimizer.push_back({std::string(vector.name), vector.values});
+  }
+  state.optimizer_steps = position_->optimizer_steps;
+  state.start = {position_->units, position_->step, machine_.plan().total_steps};
+  PL_RETURN_IF_ERROR(client_->initialize(state, Deadline::after(now(), kLoadLimit)));
+  position_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::open_server_session() {
+  PL_RETURN_IF_ERROR(compile_for(unit_rows(spec_)));
+  const ServerSessionParts parts{spec_, machine_.plan(), parts_.clock, *replica_, *program_, *client_};
+  PL_ASSIGN_OR_RETURN(session_,
+                      ServerSession::open(parts, workload_.data.train, Deadline::after(now(), kLoadLimit)));
+  if (group_.rank != 0 || saver_ != nullptr) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(replica_->make_optimizer());
+  saver_ = std::make_unique<ServerSaver>(spec_, parts_.clock, *replica_, parts_.stop);
+  return absl::OkStatus();
+}
+
+// While training goes on it only begins; at its end all of it is done here.
+Decision Trainer::save_from_servers() {
+  if (machine_.ending() == Ending::kNone && !agreed_.drain) {
+    saver_->begin(client_);
+    return machine_.checkpointed(now());
+  }
+  const StopRequest::Saving saving(parts_.stop);
+  member::Progress& progress = parts_.membership.progress();
+  progress.set_phase(v1::CHECKPOINTING);
+  adopt(nullptr);  // as with all-reduce, no end of patience or of the membership interrupts it
+  tell_saved(saver_->wait());
+  const absl::Status collected = saver_->collect(*client_);
+  SaveOutcome saved{collected, machine_.step(), 0, {}, {}};
+  if (collected.ok()) saved = saver_->write();
+  saving_ns_ += saved.stall.count();
+  tell_saved(saved);
+  progress.set_phase(v1::TRAINING);
+  return machine_.checkpointed(now());
+}
+
+void Trainer::tell_saved(const std::optional<SaveOutcome>& saved) {
+  if (!saved.has_value()) return;
+  const std::string& folder = spec_.checkpoint().directory();
+  v1::CheckpointResult result;
+  result.set_step(saved->step);
+  result.set_path(folder);
+  result.set_stall_ns(saved->stall.count());
+  if (saved->status.ok()) {
+    result.set_bytes(saved->bytes);
+    outcome_.checkpoint_path = folder;
+    parts_.logger.info(str_cat("checkpoint of step ", saved->step, " in ", folder, " after ",
+                               format_duration(saved->took), " beside the training"));
+  } else {
+    result.set_error(std::string(saved->status.message()));
+    parts_.logger.error(str_cat("no checkpoint of step ", saved->step, ": ", saved->status.message()));
+  }
+  if (parts_.membership.status().ok()) parts_.membership.report_checkpoint(result);
+}
+
+// For the next view, whose servers know nothing.
+absl::Status Trainer::take_state_from_servers() {
+  if (group_.rank != 0) return absl::OkStatus();
+  tell_saved(saver_->wait());
+  PL_RETURN_IF_ERROR(saver_->collect(*client_));
+  std::ranges::copy(saver_->collected(), replica_->weights().begin());
+  position_ = saver_->position();
+  return absl::OkStatus();
+}
+
+}  // namespace paceline::trainer

@@ -1,0 +1,360 @@
+#pragma once
+
+// Parameter servers in the memory of the test: one state, a policy of the product, no links. Its clients are
+// what the trainer's workers get in place of real ones; arithmetic is the product's optimizer's.
+
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "runtime/collective/fault.h"
+#include "runtime/optimizer/optimizer.h"
+#include "runtime/optimizer/schedule.h"
+#include "runtime/pserver/client.h"
+#include "runtime/trainer/trainer.h"
+
+namespace paceline::testing {
+
+class FakeServers {
+ public:
+  explicit FakeServers(v1::TrainingSpec spec) : spec_(std::move(spec)) {}
+
+  trainer::ConnectServers connector() {
+    return [this](collective::Fabric&, const collective::Group& group, const pserver::ClientOptions&,
+                  const tensor::ParameterLayout& layout, std::span<float> weights, std::span<float> gradient,
+                  const Clock&, Deadline) -> absl::StatusOr<std::unique_ptr<pserver::Client>> {
+      const std::lock_guard lock(mutex_);
+      if (optimizer_ == std::nullopt) {
+        auto made = optimizer::Optimizer::create(spec_.optimizer(), layout);
+        PL_RETURN_IF_ERROR(made.status());
+        optimizer_ = *std::move(made);
+        weights_.resize(layout.elements);
+      }
+      return std::make_unique<FakeClient>(*this, group.rank, weights, gradient);
+    };
+  }
+
+  // What the test sees and does.
+  std::vector<pserver::Update> updates() const { return copy(updates_); }
+  std::vector<pserver::Gradient> drops() const { return copy(drops_); }
+  std::vector<int> left() const { return copy(left_); }
+  std::vector<pserver::InitialState> initialized() const { return copy(initial_); }
+  // The servers are gone: every worker's call fails, and blames `rank`.
+  void fail(int rank) {
+    const std::lock_guard lock(mutex_);
+    failed_ =
+        collective::with_faulty_rank(absl::UnavailableError(str_cat("rank ", rank, " (ps-0) is gone")), rank);
+    changed_.notify_all();
+  }
+  // Called in the worker's thread before it commits; without locks.
+  std::function<void(int rank, pserver::Unit unit)> before_commit;
+  // Collecting a snapshot waits until this is released.
+  void hold_snapshots(bool hold) {
+    const std::lock_guard lock(mutex_);
+    snapshots_held_ = hold;
+    changed_.notify_all();
+  }
+
+ private:
+  struct Worker {
+    std::optional<pserver::Turn> turn;
+    pserver::Wishes agreed;
+    bool out = false;  // a commit or the first turn is waited for
+    bool gone = false;
+    bool dropped = false;
+    pserver::Version staleness = 0;
+    double loss_sum = 0;
+    std::int64_t samples = 0, gradients = 0, updates = 0;
+    std::vector<float> gradient;
+    v1::StalenessStats stats;
+  };
+
+  class FakeClient final : public pserver::Client {
+   public:
+    FakeClient(FakeServers& servers, int rank, std::span<float> weights, std::span<float> gradient)
+        : servers_(servers), rank_(rank), weights_(weights), gradient_(gradient) {}
+    ~FakeClient() override { close(absl::OkStatus()); }
+
+    absl::Status initialize(const pserver::InitialState& state, Deadline) override {
+      return servers_.initialize(state);
+    }
+    absl::StatusOr<pserver::TurnResult> wait_turn(Deadline) override { return servers_.wait_turn(*this); }
+    absl::Status push(std::size_t begin, std::size_t end) override {
+      pushed_ += end - begin;
+      return servers_.state(*this);
+    }
+    absl::Status commit(const pserver::Commit& commit) override {
+      PL_CHECK(pushed_ == gradient_.size(), "every element is pushed once");
+      pushed_ = 0;
+      return servers_.commit(*this, commit);
+    }
+    absl::Status wish(const pserver::Wishes& wishes) override { return servers_.wish(wishes); }
+    absl::Status begin_snapshot() override { return servers_.begin_snapshot(*this); }
+    absl::StatusOr<pserver::SnapshotInfo> take_snapshot(std::span<float> weights,
+                                                        std::span<const std::span<float>> optimizer,
+                                                        Deadline) override {
+      return servers_.take_snapshot(*this, weights, optimizer);
+    }
+    absl::Status leave() override {
+      servers_.leave(rank_);
+      return absl::OkStatus();
+    }
+    pserver::ClientTimes last_times() const override { return {}; }
+    pserver::ClientCounters counters() const override { return {units_ * 100, units_ * 100}; }
+    v1::StalenessStats staleness() const override { return servers_.staleness(rank_); }
+    void close(absl::Status reason) override {
+      const std::lock_guard lock(servers_.mutex_);
+      if (!closed_.ok()) return;
+      closed_ = reason.ok() ? absl::AbortedError("closed") : std::move(reason);
+      servers_.changed_.notify_all();
+    }
+    absl::Status closed() const override {
+      const std::lock_guard lock(servers_.mutex_);
+      return closed_;
+    }
+
+    FakeServers& servers_;
+    const int rank_;
+    const std::span<float> weights_, gradient_;
+    std::size_t pushed_ = 0;
+    std::uint64_t units_ = 0;
+    absl::Status closed_;  // guarded by the servers' mutex
+  };
+
+  absl::Status state(const FakeClient& client) const {
+    const std::lock_guard lock(mutex_);
+    return state_locked(client);
+  }
+  absl::Status state_locked(const FakeClient& client) const {
+    return client.closed_.ok() ? failed_ : client.closed_;
+  }
+
+  absl::Status initialize(const pserver::InitialState& state) {
+    const std::lock_guard lock(mutex_);
+    std::ranges::copy(state.weights, weights_.begin());
+    for (const auto& given : state.optimizer) {
+      for (const auto& own : optimizer_->state()) {
+        if (own.name == given.name) std::ranges::copy(given.values, own.values.begin());
+      }
+    }
+    optimizer_->set_steps(state.optimizer_steps);
+    auto made = pserver::make_policy(spec_.parameter_server(), state.start);
+    PL_RETURN_IF_ERROR(made.status());
+    policy_ = *std::move(made);
+    total_steps_ = state.start.total_steps;
+    initial_.push_back(state);
+    for (const auto& [rank, worker] : workers_) {
+      if (worker.out && !worker.gone) carry_out(policy_->joined(rank));
+    }
+    changed_.notify_all();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<pserver::TurnResult> wait_turn(FakeClient& client) {
+    std::unique_lock lock(mutex_);
+    Worker& worker = workers_[client.rank_];
+    if (!worker.out && client.units_ == 0) {  // its first
+      worker = {};
+      worker.out = true;
+      if (policy_ != nullptr) carry_out(policy_->joined(client.rank_));
+    }
+    ++client.units_;
+    const bool there = changed_.wait_for(lock, std::chrono::seconds(20), [&] {
+      return !state_locked(client).ok() || finished_ || worker.turn.has_value();
+    });
+    if (!there) return absl::DeadlineExceededError("no turn");
+    PL_RETURN_IF_ERROR(state_locked(client));
+    worker.out = false;
+    std::ranges::copy(weights_, client.weights_.begin());
+    pserver::TurnResult result;
+    result.finished = finished_;
+    if (worker.turn.has_value() && !finished_) {
+      result.unit = worker.turn->unit;
+      result.next = worker.turn->next;
+      worker.turn->read = version_;
+    }
+    result.version = version_;
+    result.step = policy_->step();
+    result.agreed = finished_ ? wishes_ : worker.agreed;
+    result.updates = std::exchange(worker.updates, 0);
+    result.gradients = std::exchange(worker.gradients, 0);
+    result.samples = std::exchange(worker.samples, 0);
+    result.loss_sum = std::exchange(worker.loss_sum, 0);
+    result.learning_rate = rate_;
+    result.dropped = std::exchange(worker.dropped, false);
+    result.staleness = worker.staleness;
+    return result;
+  }
+
+  absl::Status commit(FakeClient& client, const pserver::Commit& commit) {
+    pserver::Unit unit = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      PL_RETURN_IF_ERROR(state_locked(client));
+      unit = workers_[client.rank_].turn->unit;
+    }
+    if (before_commit != nullptr) before_commit(client.rank_, unit);
+    const std::lock_guard lock(mutex_);
+    PL_RETURN_IF_ERROR(state_locked(client));
+    add_wishes(commit.wishes);
+    Worker& worker = workers_[client.rank_];
+    worker.gradient.assign(client.gradient_.begin(), client.gradient_.end());
+    worker.out = true;
+    committed_[{client.rank_, unit}] = {commit.loss_sum, commit.samples, worker.gradient};
+    worker.turn.reset();
+    if (!finished_) carry_out(policy_->committed(client.rank_, unit));
+    changed_.notify_all();
+    return absl::OkStatus();
+  }
+
+  absl::Status wish(const pserver::Wishes& wishes) {
+    const std::lock_guard lock(mutex_);
+    add_wishes(wishes);
+    changed_.notify_all();
+    return absl::OkStatus();
+  }
+
+  void add_wishes(const pserver::Wishes& wishes) {
+    wishes_.stop |= wishes.stop;
+    wishes_.drain |= wishes.drain;
+    wishes_.target_reached |= wishes.target_reached;
+    finished_ |= wishes.target_reached;
+  }
+
+  void carry_out(const pserver::Effects& effects) {
+    for (const pserver::Update& update : effects.updates) apply(update);
+    for (const pserver::Gradient& drop : effects.drops) {
+      drops_.push_back(drop);
+      workers_[drop.worker].dropped = true;
+      workers_[drop.worker].stats.set_dropped(workers_[drop.worker].stats.dropped() + 1);
+      committed_.erase({drop.worker, drop.unit});
+    }
+    for (const pserver::Turn& turn : effects.turns) {
+      workers_[turn.worker].turn = turn;
+      workers_[turn.worker].agreed = wishes_;  // as of now: whose turns come together agree
+    }
+    finished_ |= effects.finished;
+  }
+
+  void apply(const pserver::Update& update) {
+    std::vector<float> sum(weights_.size(), 0.0F);
+    double loss_sum = 0;
+    std::int64_t samples = 0;
+    for (const pserver::Gradient& gradient : update.gradients) {
+      const Committed& committed = committed_.at({gradient.worker, gradient.unit});
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += committed.gradient[i];
+      loss_sum += committed.loss_sum;
+      samples += committed.samples;
+      workers_[gradient.worker].staleness = version_ - gradient.read;
+      workers_[gradient.worker].stats.set_applied(workers_[gradient.worker].stats.applied() + 1);
+    }
+    if (update.scale != 1) {
+      for (float& value : sum) value *= static_cast<float>(update.scale);
+    }
+    rate_ = optimizer::learning_rate(spec_.optimizer(), policy_step(), total_steps_,
+                                     static_cast<int>(spec_.parameter_server().workers()));
+    PL_CHECK(optimizer_->step(weights_, sum, rate_).ok(), "an update");
+    for (const pserver::Gradient& gradient : update.gradients)
+      committed_.erase({gradient.worker, gradient.unit});
+    version_ = update.version;
+    updates_.push_back(update);
+    for (auto& [rank, worker] : workers_) {
+      worker.loss_sum += loss_sum;
+      worker.samples += samples;
+      worker.gradients += static_cast<std::int64_t>(update.gradients.size());
+      ++worker.updates;
+    }
+  }
+  Step policy_step() const { return std::min(policy_->step(), total_steps_ - 1); }
+
+  absl::Status begin_snapshot(const FakeClient& client) {
+    const std::lock_guard lock(mutex_);
+    PL_RETURN_IF_ERROR(state_locked(client));
+    if (snapshot_.has_value()) return absl::FailedPreconditionError("the snapshot before was not taken yet");
+    snapshot_.emplace();
+    snapshot_->info = {version_, policy_->step(), policy_->units(), optimizer_->steps()};
+    snapshot_->weights = weights_;
+    for (const auto& state : optimizer_->state()) {
+      snapshot_->optimizer.emplace_back(state.values.begin(), state.values.end());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<pserver::SnapshotInfo> take_snapshot(const FakeClient& client, std::span<float> weights,
+                                                      std::span<const std::span<float>> optimizer) {
+    std::unique_lock lock(mutex_);
+    const bool free = changed_.wait_for(lock, std::chrono::seconds(20),
+                                        [&] { return !snapshots_held_ || !state_locked(client).ok(); });
+    if (!free) return absl::DeadlineExceededError("snapshots are held");
+    PL_RETURN_IF_ERROR(state_locked(client));
+    const Snapshot snapshot = *std::exchange(snapshot_, std::nullopt);
+    std::ranges::copy(snapshot.weights, weights.begin());
+    for (std::size_t i = 0; i < optimizer.size(); ++i) {
+      std::ranges::copy(snapshot.optimizer[i], optimizer[i].begin());
+    }
+    return snapshot.info;
+  }
+
+  void leave(int rank) {
+    const std::lock_guard lock(mutex_);
+    Worker& worker = workers_[rank];
+    if (std::exchange(worker.gone, true)) return;
+    left_.push_back(rank);
+    if (policy_ != nullptr && !finished_) carry_out(policy_->left(rank));
+    changed_.notify_all();
+  }
+
+  v1::StalenessStats staleness(int rank) const {
+    const std::lock_guard lock(mutex_);
+    const auto it = workers_.find(rank);
+    return it == workers_.end() ? v1::StalenessStats() : it->second.stats;
+  }
+
+  template <typename T>
+  T copy(const T& value) const {
+    const std::lock_guard lock(mutex_);
+    return value;
+  }
+
+  struct Committed {
+    double loss_sum = 0;
+    std::int64_t samples = 0;
+    std::vector<float> gradient;
+  };
+  struct Snapshot {
+    pserver::SnapshotInfo info;
+    std::vector<float> weights;
+    std::vector<std::vector<float>> optimizer;
+  };
+
+  const v1::TrainingSpec spec_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int, Worker> workers_;
+  std::map<std::pair<int, pserver::Unit>, Committed> committed_;  // by worker and unit
+  std::unique_ptr<pserver::Policy> policy_;
+  std::optional<optimizer::Optimizer> optimizer_;
+  std::vector<float> weights_;
+  std::optional<Snapshot> snapshot_;
+  bool snapshots_held_ = false;
+  std::vector<pserver::InitialState> initial_;  // spans of workers' memory
+  std::vector<pserver::Update> updates_;
+  std::vector<pserver::Gradient> drops_;
+  std::vector<int> left_;
+  pserver::Version version_ = 0;
+  Step total_steps_ = 0;
+  double rate_ = 0;
+  pserver::Wishes wishes_;
+  bool finished_ = false;
+  absl::Status failed_;
+};
+
+}  // namespace paceline::testing

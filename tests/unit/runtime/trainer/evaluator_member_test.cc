@@ -1,0 +1,133 @@
+#include "runtime/trainer/evaluator_member.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/step_model.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thread_job.h"
+
+namespace paceline::trainer {
+namespace {
+
+using paceline::testing::ScriptedMembership;
+using paceline::testing::step_spec;
+using paceline::testing::step_workload;
+using paceline::testing::TemporaryFolder;
+using ::testing::HasSubstr;
+
+// An evaluator in a thread of the test, which sees its heartbeats.
+class Beside {
+ public:
+  explicit Beside(const v1::TrainingSpec& spec, std::int64_t test_samples = 20)
+      : membership_("e0", spec), thread_([this, test_samples] {
+          EvaluatorMember member({membership_, clock_, logger_, stop_, step_workload(96, test_samples)});
+          outcome_ = member.run();
+        }) {}
+  ~Beside() {
+    if (thread_.joinable()) end(absl::AbortedError("the test is over"));
+  }
+
+  // The next evaluation that it reports.
+  v1::EvaluationRecord next() {
+    const Deadline limit = Deadline::after(clock_.now(), std::chrono::seconds(30));
+    while (seen_.empty() && !limit.expired(clock_.now())) {
+      v1::Heartbeat beat;
+      membership_.progress().collect(&beat);
+      for (const auto& record : beat.evaluations()) seen_.push_back(record);
+      std::this_thread::yield();
+    }
+    if (seen_.empty()) {
+      ADD_FAILURE() << "no evaluation came";
+      return {};
+    }
+    const v1::EvaluationRecord record = seen_.front();
+    seen_.erase(seen_.begin());
+    return record;
+  }
+  Outcome end(const absl::Status& why) {
+    membership_.end(why);
+    thread_.join();
+    return outcome_;
+  }
+  Outcome wait() {
+    thread_.join();
+    return outcome_;
+  }
+  ScriptedMembership& membership() { return membership_; }
+  StopRequest& stop() { return stop_; }
+
+ private:
+  const SystemClock clock_;
+  const Logger logger_ = Logger::none();
+  ScriptedMembership membership_;
+  StopRequest stop_;
+  Outcome outcome_;
+  std::vector<v1::EvaluationRecord> seen_;
+  std::jthread thread_;
+};
+
+void save(const v1::TrainingSpec& spec, Step step, float weight) {
+  std::vector<float> weights(48, weight);
+  checkpoint::CheckpointStore store(spec.checkpoint().directory(), 2);
+  const absl::Status saved =
+      store.save(StateFormat(spec).name({weights, {}}, StatePosition::after(step)).snapshot);
+  ASSERT_TRUE(saved.ok()) << saved;
+}
+
+TEST(EvaluatorMember, EachNewestCheckpointIsEvaluatedAndReported) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path() + "/later");  // not there yet
+  Beside evaluator(spec);
+  save(spec, 10, 1.0F);
+  const auto first = evaluator.next();
+  EXPECT_EQ(first.step(), 10);
+  EXPECT_EQ(first.samples(), 20);
+  save(spec, 20, 0.0F);
+  const auto second = evaluator.next();
+  EXPECT_EQ(second.step(), 20);
+  EXPECT_NE(second.loss(), first.loss()) << "of the checkpoint's weights";
+  const Outcome outcome = evaluator.end(absl::CancelledError("the job is finished"));
+  EXPECT_EQ(outcome.ending, Ending::kFinished);
+  EXPECT_FALSE(evaluator.membership().leaving().has_value()) << "it says nothing more";
+}
+
+TEST(EvaluatorMember, WhatItCanNotReadIsPassedOver) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  save(spec, 10, 1.0F);
+  std::filesystem::resize_file(folder.path() + "/step-000000010/state.safetensors", 40);
+  Beside evaluator(spec);
+  save(spec, 20, 1.0F);
+  EXPECT_EQ(evaluator.next().step(), 20);
+}
+
+TEST(EvaluatorMember, WithoutHeldOutSamplesItSaysWhatIsMissing) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  Beside evaluator(spec, 0);
+  const Outcome outcome = evaluator.wait();
+  EXPECT_EQ(outcome.ending, Ending::kFailed);
+  EXPECT_TRUE(outcome.configuration);
+  EXPECT_THAT(evaluator.membership().leaving()->reason(), HasSubstr("testFraction"));
+}
+
+TEST(EvaluatorMember, AStopEndsIt) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  Beside evaluator(spec);
+  evaluator.stop().request();
+  EXPECT_EQ(evaluator.wait().ending, Ending::kStopped);
+  EXPECT_EQ(evaluator.membership().leaving()->outcome(), v1::Leaving::STOPPED);
+}
+
+}  // namespace
+}  // namespace paceline::trainer

@@ -1,0 +1,195 @@
+#include "runtime/trainer/server_member.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "runtime/collective/fault.h"
+#include "tests/support/step_model.h"
+#include "tests/support/thread_job.h"
+
+namespace paceline::trainer {
+namespace {
+
+using paceline::testing::ScriptedMembership;
+using paceline::testing::step_spec;
+using paceline::testing::ThreadFabric;
+using ::testing::HasSubstr;
+
+// A server that serves until the test or its close() ends that.
+class ScriptedServer final : public pserver::Server {
+ public:
+  struct Script {
+    bool done = false;
+    absl::Status result;
+    int running = 0, closed = 0;
+    std::vector<pserver::ServerOptions> options;
+  };
+  explicit ScriptedServer(Guarded<Script>& script) : script_(script) {}
+  absl::Status run(Deadline) override {
+    bool held = false;
+    ++script_.lock()->running;
+    auto script = script_.lock_when([](const Script& s) { return s.done; }, std::chrono::seconds(20), &held);
+    script->done = false;
+    --script->running;
+    return held ? script->result : absl::DeadlineExceededError("the test forgot its server");
+  }
+  v1::ServerStats stats() const override {
+    v1::ServerStats stats;
+    stats.set_updates(7);
+    return stats;
+  }
+  void close(absl::Status reason) override {
+    auto script = script_.lock();
+    ++script->closed;
+    script->done = true;
+    script->result = std::move(reason);
+  }
+  absl::Status closed() const override { return absl::OkStatus(); }
+
+ private:
+  Guarded<Script>& script_;
+};
+
+class ServerProcess {
+ public:
+  ServerProcess()
+      : meeting_(clock_), fabric_(meeting_), membership_("ps", spec()), thread_([this] {
+          ServerMember member(
+              {membership_, fabric_, clock_, logger_, stop_,
+               [this](collective::Fabric&, const collective::Group&, const pserver::ServerOptions& options,
+                      const Clock&, Deadline) -> absl::StatusOr<std::unique_ptr<pserver::Server>> {
+                 script_.lock()->options.push_back(options);
+                 return std::make_unique<ScriptedServer>(script_);
+               }});
+          outcome_ = member.run();
+        }) {}
+
+  static v1::TrainingSpec spec() {
+    v1::TrainingSpec spec = step_spec(10, 32);
+    spec.mutable_parameter_server()->set_workers(2);
+    spec.mutable_parameter_server()->set_servers(1);
+    spec.mutable_parameter_server()->set_units_per_step(2);
+    spec.mutable_parameter_server()->set_slice_bytes(4096);
+    return spec;
+  }
+  void send_view(std::uint64_t generation) {
+    v1::View view;
+    view.set_generation(generation);
+    for (const char* id : {"w0", "w1", "ps"}) {
+      v1::ViewMember* member = view.add_members();
+      member->set_member_id(id);
+      member->set_role(std::string(id) == "ps" ? v1::ROLE_PS : v1::ROLE_WORKER);
+    }
+    membership_.send_view(view);
+  }
+  void wait_until_it_serves(std::size_t views) {
+    script_.lock_when(
+        [&](const ScriptedServer::Script& s) { return s.options.size() >= views && s.running > 0; },
+        std::chrono::seconds(20));
+  }
+  void workers_leave(const absl::Status& result = absl::OkStatus()) {
+    auto script = script_.lock();
+    script->done = true;
+    script->result = result;
+  }
+  Outcome wait() {
+    thread_.join();
+    return outcome_;
+  }
+  int closed() { return script_.lock()->closed; }
+  pserver::ServerOptions options() { return script_.lock()->options.front(); }
+  ScriptedMembership& membership() { return membership_; }
+  StopRequest& stop() { return stop_; }
+
+ private:
+  const SystemClock clock_;
+  const Logger logger_ = Logger::none();
+  paceline::testing::MeetingPoint meeting_;
+  ThreadFabric fabric_;
+  ScriptedMembership membership_;
+  StopRequest stop_;
+  Guarded<ScriptedServer::Script> script_;
+  Outcome outcome_;
+  std::jthread thread_;
+};
+
+TEST(ServerMember, ItServesUntilTheWorkersLeaveAndTheJobIsFinished) {
+  ServerProcess server;
+  server.send_view(1);
+  server.wait_until_it_serves(1);
+  EXPECT_EQ(server.options().shape.workers, 2);
+  EXPECT_EQ(server.options().shape.servers, 1);
+  EXPECT_EQ(server.options().shape.slice_bytes, 4096u);
+  EXPECT_EQ(server.options().units_per_step, 2);
+  v1::Heartbeat beat;
+  server.membership().progress().collect(&beat);
+  EXPECT_EQ(beat.server().updates(), 7);
+  server.workers_leave();
+  server.membership().end(absl::CancelledError("the job is finished"));
+  EXPECT_EQ(server.wait().ending, Ending::kFinished);
+}
+
+TEST(ServerMember, AFinishedJobsServerDoesNotWaitForItsWorkers) {
+  ServerProcess server;
+  server.send_view(1);
+  server.wait_until_it_serves(1);
+  server.membership().end(absl::CancelledError("the job is finished"));
+  EXPECT_EQ(server.wait().ending, Ending::kFinished);
+  EXPECT_EQ(server.closed(), 1);
+}
+
+// Worker 0 may be saving what it holds.
+TEST(ServerMember, AnEvictedServerServesOnUntilTheWorkersHaveGone) {
+  ServerProcess server;
+  server.send_view(1);
+  server.wait_until_it_serves(1);
+  server.membership().end(absl::AbortedError("worker-1 died"));
+  EXPECT_TRUE(server.stop().saving());
+  EXPECT_EQ(server.closed(), 0);
+  server.workers_leave();
+  const Outcome outcome = server.wait();
+  EXPECT_EQ(outcome.ending, Ending::kEnded);
+  EXPECT_THAT(std::string(outcome.error.message()), HasSubstr("worker-1"));
+  EXPECT_EQ(server.closed(), 0);
+  EXPECT_FALSE(server.stop().saving());
+}
+
+TEST(ServerMember, AskedToStopItLeavesWhenTheWorkersHave) {
+  ServerProcess server;
+  server.send_view(1);
+  server.wait_until_it_serves(1);
+  server.stop().request();
+  server.workers_leave();
+  EXPECT_EQ(server.wait().ending, Ending::kStopped);
+  EXPECT_EQ(server.membership().leaving()->outcome(), v1::Leaving::STOPPED);
+}
+
+TEST(ServerMember, ANewViewIsServedAnew) {
+  ServerProcess server;
+  server.send_view(1);
+  server.wait_until_it_serves(1);
+  server.membership().drain(Generation{1});
+  server.workers_leave();
+  server.send_view(2);
+  server.wait_until_it_serves(2);
+  server.membership().end(absl::CancelledError("the job is finished"));
+  EXPECT_EQ(server.wait().ending, Ending::kFinished);
+}
+
+TEST(ServerMember, ALostPeerIsReportedWithItsName) {
+  ServerProcess server;
+  server.membership().on_fault = [&](const v1::PeerFault&) {
+    server.membership().end(absl::AbortedError("worker-1 died"));
+  };
+  server.send_view(1);
+  server.wait_until_it_serves(1);
+  server.workers_leave(collective::with_faulty_rank(absl::UnavailableError("rank 1 is gone"), 1));
+  EXPECT_EQ(server.wait().ending, Ending::kEnded);
+  ASSERT_EQ(server.membership().faults().size(), 1u);
+  EXPECT_EQ(server.membership().faults()[0].peer_member_id(), "w1");
+}
+
+}  // namespace
+}  // namespace paceline::trainer
