@@ -25,13 +25,9 @@ MAY_INCLUDE = {
                         "runtime/model", "runtime/optimizer", "runtime/data", "runtime/checkpoint", "runtime/member",
                         "runtime/pserver", "runtime/pserver/policy"],
     "runtime/bin": ["base", "proto", "runtime/collective", "runtime/exchange", "runtime/tensor", "runtime/tensor/cpu", "runtime/model",
-<<<<<<< HEAD
-                    "runtime/optimizer", "runtime/data", "runtime/checkpoint", "runtime/member", "runtime/trainer"],
+                    "runtime/optimizer", "runtime/data", "runtime/checkpoint", "runtime/member", "runtime/pserver", "runtime/trainer"],
     "runtime/simulation": ["base", "proto", "runtime/data", "runtime/optimizer", "runtime/pserver/policy", "runtime/tensor/cpu",
                            "runtime/tensor/cpu/kernels", "runtime/trainer"],
-=======
-                    "runtime/optimizer", "runtime/data", "runtime/checkpoint", "runtime/member", "runtime/pserver", "runtime/trainer"],
->>>>>>> 4c4d901 (The trainer with parameter servers: a session for each strategy, checkpoints beside the training, a server's and an evaluator's life)
     "controller/api": ["base", "proto"],
     "controller/plan": ["base", "controller/api", "controller/cluster"],
     "controller/queue": ["base"],
