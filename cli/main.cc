@@ -9,6 +9,7 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "cli/session.h"
+#include "cli/simulate/simulate.h"
 #include "cli/usage.h"
 
 namespace {
@@ -86,6 +87,7 @@ int run(int argc, char** argv) {
   cli::add_delete(app, session);
   if (!session.kubectl) {
     cli::add_plot(app, session);
+    cli::add_simulate(app, session);
     cli::add_completion(app, session);
   }
 

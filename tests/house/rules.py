@@ -42,8 +42,10 @@ MAY_INCLUDE = {
     "controller/bin": ["base", "controller/api", "controller/plan", "controller/queue", "controller/cluster", "controller/cluster/kube",
                        "controller/lease", "controller/reconcile", "controller/web"],
     "cli": ["base", "proto", "controller/api", "controller/plan", "controller/queue", "controller/coordinator", "controller/cluster",
-            "controller/cluster/kube", "controller/cluster/local", "controller/reconcile", "runtime/checkpoint", "cli/plot", "cli/cluster"],
+            "controller/cluster/kube", "controller/cluster/local", "controller/reconcile", "runtime/checkpoint", "cli/plot", "cli/cluster",
+            "cli/simulate"],
     "cli/cluster": ["base", "controller/api", "controller/plan", "controller/cluster", "controller/cluster/kube", "cli"],
+    "cli/simulate": ["base", "proto", "controller/api", "runtime/pserver/policy", "runtime/simulation", "cli", "cli/plot"],
     "cli/plot": ["base"],
 }
 
@@ -69,7 +71,7 @@ PURE = [
     "runtime/optimizer/schedule",
     "runtime/pserver/frame", "runtime/pserver/messages", "runtime/pserver/sequencer", "runtime/pserver/shard_map",
     "runtime/checkpoint/safetensors", "runtime/checkpoint/spec_hash",
-    "cli/plot", "cli/view/age", "cli/view/yaml",
+    "cli/plot", "cli/simulate/report", "cli/simulate/stragglers_report", "cli/simulate/training_report", "cli/view/age", "cli/view/yaml",
     "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/log_lines", "cli/cluster/names", "cli/cluster/words",
     "base/bytes", "base/cpu_quota", "base/crc32c", "base/dtype", "base/hex", "base/ids", "base/rng", "base/text",
 ]

@@ -407,7 +407,7 @@ class CliTest(CliCase):
         documented = (ROOT / "docs/cli.md").read_text()
         self.assertEqual(top.returncode, 0)
         for command in ("run", "validate", "explain", "apply", "get", "describe", "logs", "top", "events", "suspend", "resume", "scale", "delete",
-                        "plot", "completion"):
+                        "plot", "simulate", "completion"):
             result = self.paceline(command, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("paceline " + command, result.stdout)

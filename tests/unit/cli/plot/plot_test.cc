@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/plot/chart.h"
 #include "cli/plot/metrics.h"
+#include "cli/plot/picture.h"
 
 namespace paceline::cli {
 namespace {
@@ -157,6 +158,15 @@ TEST(PlotTest, OfManyMembersTheSlowestAreDrawn) {
   EXPECT_THAT(svg, HasSubstr("the 8 slowest of 100"));
   EXPECT_THAT(svg, HasSubstr(">worker-99<"));
   EXPECT_THAT(svg, Not(HasSubstr(">worker-91<")));
+}
+
+TEST(PictureTest, ChartsLieOneBelowTheOther) {
+  const std::string none = picture("a < b", {}), two = picture("x", {{"first"}, {"second"}});
+  EXPECT_THAT(none, HasSubstr("height=\"44\""));
+  EXPECT_THAT(none, HasSubstr("<title>a &lt; b</title>"));
+  EXPECT_THAT(two, HasSubstr("height=\"624\""));
+  EXPECT_LT(two.find(">first<"), two.find("translate(0 334)"));
+  EXPECT_GT(two.find(">second<"), two.find("translate(0 334)"));
 }
 
 TEST(ChartTest, TicksAreRoundAndInside) {

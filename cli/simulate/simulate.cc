@@ -1,0 +1,275 @@
+// paceline simulate stragglers: what stragglers cost in each mode of parameter servers, in virtual time.
+// paceline simulate training FILE: how long a job takes to its target in each mode: real gradients, simulated
+// delays.
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "cli/commands/job_file.h"
+#include "cli/plot/picture.h"
+#include "cli/simulate/report.h"
+#include "cli/simulate/simulate.h"
+#include "controller/api/training_spec.h"
+
+namespace paceline::cli {
+
+namespace {
+
+constexpr double kSlowFactor = 10;
+constexpr std::size_t kMaxListed = 20;
+constexpr int kRoundsForBackups = 20'000;
+
+struct SimulateOptions {
+  std::string what, file;
+  std::string workers, sigma, staleness;  // numbers, with commas between
+  double mu = 3;
+  Step steps = 200;
+  std::uint64_t seed = 1;
+  int slow = 0, repeats = 5, backups = -1;
+  double lambda = 0.5;
+  bool stop_late = false, json = false;
+  std::string output;
+};
+
+template <typename Number>
+absl::StatusOr<std::vector<Number>> numbers(std::string_view option, const std::string& text, Number low,
+                                            Number high) {
+  std::vector<Number> values;
+  std::istringstream list(text);
+  for (std::string word; std::getline(list, word, ',');) {
+    Number value{};
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc{} || end != word.data() + word.size() || !(value >= low && value <= high)) {
+      return absl::InvalidArgumentError(str_cat(option, " ", text, ": \"", word, "\" is no number from ", low,
+                                                " to ", high, "; allowed: such numbers with commas between"));
+    }
+    values.push_back(value);
+  }
+  if (values.empty() || values.size() > kMaxListed) {
+    return absl::InvalidArgumentError(
+        str_cat(option, " has ", values.size(), " numbers; allowed: 1 to ", kMaxListed));
+  }
+  return values;
+}
+
+struct Numbers {
+  std::vector<int> workers, staleness;
+  std::vector<double> sigmas;
+};
+
+absl::StatusOr<Numbers> read_numbers(const SimulateOptions& options, const std::string& default_workers,
+                                     const std::string& default_sigma, const std::string& default_staleness) {
+  const auto or_default = [](const std::string& text, const std::string& other) {
+    return text.empty() ? other : text;
+  };
+  Numbers read;
+  PL_ASSIGN_OR_RETURN(read.workers,
+                      numbers("--workers", or_default(options.workers, default_workers), 1, 10'000));
+  PL_ASSIGN_OR_RETURN(read.sigmas, numbers("--sigma", or_default(options.sigma, default_sigma), 0.0, 3.0));
+  PL_ASSIGN_OR_RETURN(read.staleness,
+                      numbers("--staleness", or_default(options.staleness, default_staleness), 0, 1'000'000));
+  return read;
+}
+
+simulation::DelayModel delays_of(const SimulateOptions& options, double sigma, int workers) {
+  return {.log_mean = options.mu,
+          .log_deviation = sigma,
+          .slow_workers = std::min(options.slow, workers - 1),
+          .slow_factor = kSlowFactor};
+}
+
+std::string heading(const SimulateOptions& options) {
+  std::ostringstream text;
+  text << "A gradient takes LogNormal(" << options.mu << ", sigma) ms";
+  if (options.slow > 0)
+    text << ", " << options.slow << " of the workers always " << kSlowFactor << " times longer";
+  text << "; seed " << options.seed;
+  return text.str();
+}
+
+absl::Status draw(const SimulateOptions& options, const std::string& title,
+                  const std::vector<Chart>& charts) {
+  if (options.output.empty()) return absl::OkStatus();
+  const std::string path = std::filesystem::absolute(options.output).lexically_normal().string();
+  PL_RETURN_IF_ERROR(write_file_atomically(path, picture(title, charts)));
+  if (!options.json) std::cout << path << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status simulate_stragglers(const SimulateOptions& options) {
+  PL_ASSIGN_OR_RETURN(const Numbers numbers, read_numbers(options, "10,100,1000", "0.1,0.3,0.6", "1,4"));
+  simulation::StragglerOptions study{.steps = options.steps,
+                                     .seed = options.seed,
+                                     .staleness = numbers.staleness,
+                                     .late_workers_stop = options.stop_late};
+  if (!options.json) std::cout << heading(options) << ", " << options.steps << " steps\n" << std::flush;
+  std::vector<simulation::StragglerCase> results;
+  for (const double sigma : numbers.sigmas) {
+    for (const int workers : numbers.workers) {
+      study.delays = delays_of(options, sigma, workers);
+      PL_ASSIGN_OR_RETURN(auto result, simulation::straggler_case(workers, sigma, study));
+      if (!options.json) std::cout << "\n" << stragglers_text(result) << std::flush;
+      results.push_back(std::move(result));
+    }
+  }
+  if (options.json) std::cout << stragglers_json(results, study) << std::flush;
+  return draw(options, "Stragglers", stragglers_charts(results));
+}
+
+std::vector<simulation::Mode> modes_for(const SimulateOptions& options, const Numbers& numbers, int workers,
+                                        double sigma) {
+  using namespace simulation;
+  const DelayModel delays = delays_of(options, sigma, workers);
+  int spare = options.backups;
+  if (spare < 0) spare = best_backups(order_statistics(delays, workers, kRoundsForBackups, options.seed));
+  spare = std::min(spare, workers - 1);
+  std::vector<Mode> modes = {synchronous(workers)};
+  if (spare > 0) {
+    modes.push_back(with_backups(workers, spare));
+    modes.push_back(dropping(workers, spare));
+  }
+  for (const int staleness : numbers.staleness) modes.push_back(bounded(workers, staleness));
+  modes.push_back(asynchronous(workers));
+  if (options.lambda > 0) modes.push_back(delay_compensated(workers, options.lambda));
+  return modes;
+}
+
+absl::StatusOr<TrainingCase> train(simulation::VirtualTraining& training, const v1::TrainingSpec& spec,
+                                   const SimulateOptions& options, const Numbers& numbers, int workers,
+                                   double sigma) {
+  TrainingCase result{.workers = workers, .log_deviation = sigma};
+  if (spec.has_target()) {
+    std::ostringstream target;
+    target << spec.target().metric() << " " << spec.target().value();
+    result.target = target.str();
+  }
+  for (const simulation::Mode& mode : modes_for(options, numbers, workers, sigma)) {
+    TrainedMode trained;
+    for (int repeat = 0; repeat < options.repeats; ++repeat) {
+      const auto offset = static_cast<std::uint64_t>(repeat);
+      PL_ASSIGN_OR_RETURN(auto run, training.run(mode, {.delays = delays_of(options, sigma, workers),
+                                                        .seed = options.seed + offset,
+                                                        .training_seed = spec.seed() + offset}));
+      trained.runs.push_back(std::move(run));
+    }
+    result.modes.push_back(std::move(trained));
+  }
+  return result;
+}
+
+absl::Status simulate_training(const SimulateOptions& options) {
+  PL_ASSIGN_OR_RETURN(const JobFile file, load_job_file(options.file, std::cerr));
+  if (!file.job.spec.training)
+    return absl::InvalidArgumentError(
+        str_cat(options.file, ": spec.training is missing: there is nothing to train"));
+  for (const std::string& missing : missing_data_files(file))
+    return absl::NotFoundError(str_cat("no such file: ", missing));
+  PL_ASSIGN_OR_RETURN(const v1::TrainingSpec spec,
+                      api::make_training_spec(file.job, {.base_folder = file.base_folder}));
+  const std::int64_t members = std::max<std::int64_t>(1, api::member_count(file.job));
+  PL_ASSIGN_OR_RETURN(const Numbers numbers, read_numbers(options, str_cat(members), "0.3", "4"));
+  PL_ASSIGN_OR_RETURN(const auto training, simulation::VirtualTraining::open(spec));
+  if (!options.json)
+    std::cout << heading(options) << ", the middle of " << options.repeats << "\n" << std::flush;
+  std::vector<TrainingCase> results;
+  for (const double sigma : numbers.sigmas) {
+    for (const int workers : numbers.workers) {
+      PL_ASSIGN_OR_RETURN(TrainingCase result, train(*training, spec, options, numbers, workers, sigma));
+      if (!options.json) std::cout << "\n" << training_text(result) << std::flush;
+      results.push_back(std::move(result));
+    }
+  }
+  if (options.json) std::cout << training_json(results, options.seed) << std::flush;
+  return draw(options, str_cat(file.job.metadata.name, " in virtual time"), training_charts(results));
+}
+
+// Options that the other simulation has.
+absl::Status check_options(const CLI::App& command, const SimulateOptions& options) {
+  const bool training = options.what == "training";
+  if (training == options.file.empty()) {
+    return absl::InvalidArgumentError(training
+                                          ? "simulate training needs the file of a TrainingJob"
+                                          : str_cat("simulate stragglers takes no file: ", options.file));
+  }
+  for (const char* name : {"--steps", "--stop-late"}) {
+    if (training && command.count(name) > 0)
+      return absl::InvalidArgumentError(str_cat(name, " is for simulate stragglers alone"));
+  }
+  for (const char* name : {"--repeats", "--backups", "--lambda"}) {
+    if (!training && command.count(name) > 0)
+      return absl::InvalidArgumentError(str_cat(name, " is for simulate training alone"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status simulate(const CLI::App& command, const SimulateOptions& options) {
+  PL_RETURN_IF_ERROR(check_options(command, options));
+  return options.what == "training" ? simulate_training(options) : simulate_stragglers(options);
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, Session& session) {
+  auto* command = app.add_subcommand(
+      "simulate", "Compare the modes of parameter servers in virtual time: stragglers, or a job's training");
+  auto options = std::make_shared<SimulateOptions>();
+  command
+      ->add_option("WHAT", options->what,
+                   "stragglers: step times and rates; training: how long a job takes to its target")
+      ->type_name("WHAT")
+      ->required()
+      ->check(CLI::IsMember({"stragglers", "training"}));
+  command->add_option("FILE", options->file, "training: TrainingJob file, YAML or JSON; - is standard input")
+      ->type_name("");
+  const auto list = [&](const char* name, std::string& value, const char* help) {
+    command->add_option(name, value, help)->type_name("N,N,...");
+  };
+  list("--workers", options->workers, "How many workers (default: 10,100,1000; training: the job's)");
+  list("--sigma", options->sigma, "Spread of the delays (default: 0.1,0.3,0.6; training: 0.3)");
+  list("--staleness", options->staleness, "Of bounded staleness (default: 1,4; training: 4)");
+  command->add_option("--mu", options->mu, "Logarithm of the median delay in ms (default: 3)")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(-10.0, 20.0));
+  command->add_option("--slow", options->slow, "So many workers are always 10 times slower (default: 0)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 10'000));
+  command->add_option("--steps", options->steps, "stragglers: steps of each simulation (default: 200)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_flag("--stop-late", options->stop_late,
+                    "stragglers: workers whose gradient has become too late stop at once");
+  command
+      ->add_option("--repeats", options->repeats,
+                   "training: trainings of each mode, each with seeds of its own (default: 5)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100));
+  command->add_option("--backups", options->backups, "training: backup workers (default: the best on paper)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 10'000));
+  command
+      ->add_option("--lambda", options->lambda,
+                   "training: delay compensation (default: 0.5; 0 leaves it out)")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_option("--seed", options->seed, "Of the delays (default: 1)")->type_name("N");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_option("-o,--output", options->output, "Draw charts, too, as SVG into this file")
+      ->type_name("FILE");
+  command->footer(
+      "Examples:\n  paceline simulate stragglers -o stragglers.svg\n"
+      "  paceline simulate stragglers --workers 100 --sigma 0.1 --json\n"
+      "  paceline simulate training examples/digits-allreduce.yaml --workers 16 --sigma 0.3 -o modes.svg");
+  command->callback([&session, command, options] {
+    if (const absl::Status status = simulate(*command, *options); !status.ok()) return session.fail(status);
+    if (!std::cout) session.fail(kExitSystem, "the result could not be written");
+  });
+}
+
+}  // namespace paceline::cli
