@@ -46,7 +46,8 @@ std::string stragglers_text(const StragglerCase& result) {
   std::vector<std::vector<std::string>> rows = {
       {"  MODE", "STEP MS", "GRADIENTS/MS", "OF SYNC", "DROPPED", "WAITING", "STALENESS", "MAX", "BATCH"}};
   for (const ModeResult& mode : result.modes) rows.push_back(cells(mode, result.modes.front()));
-  const std::vector<bool> right(rows.front().size(), true);
+  std::vector<bool> right(rows.front().size(), true);
+  right[0] = false;
   for (const std::string& line : align_table(rows, right)) text += line + "\n";
   return text;
 }

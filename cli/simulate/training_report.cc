@@ -76,7 +76,8 @@ std::string training_text(const TrainingCase& result) {
                     str_cat(has_target ? s.reached : s.runs - s.diverged, " of ", s.runs,
                             s.diverged > 0 ? str_cat(", ", s.diverged, " diverged") : "")});
   }
-  const std::vector<bool> right(rows.front().size(), true);
+  std::vector<bool> right(rows.front().size(), true);
+  right[0] = false;
   for (const std::string& line : align_table(rows, right)) text += line + "\n";
   return text;
 }
