@@ -64,7 +64,8 @@ class TrainingTest(JobCase):
             self.assertEqual({key: found.get(key) for key in expected}, {key: str(value) for key, value in expected.items()}, name)
             role, index = name.split("-")
             self.assertEqual(json.loads(found["TF_CONFIG"]), {
-                "cluster": {"chief": [f"{hosts['chief-0']}:2222"], "worker": workers}, "task": {"type": role, "index": int(index)}, "environment": "cloud"})
+                "cluster": {"chief": [f"{hosts['chief-0']}:2222"], "worker": workers}, "task": {"type": role, "index": int(index)},
+                "environment": "cloud"})
         self.assertEqual(self.kubectl("logs", "own-chief-0-0", "--tail=2"), "heard of rank 1\nheard of rank 2\n")
         self.assertEqual(sorted(self.children()), [*(f"pod/own-{name}-0" for name in hosts), "service/own"])   # and no Secret
 
