@@ -76,6 +76,17 @@ class TrainingTest(JobCase):
         self.kubectl("delete", "tj/gone", "--timeout=60s")
         self.wait_until("the children's end", lambda: not self.children(), 60)
 
+    def test_a_field_that_pods_do_not_have_is_said(self):
+        self.apply(job("slip", template={"spec": {"containers": [{"name": "trainer"}], "tolerationss": []}}))
+        self.wait_until("the reason", lambda: self.status("slip").get("reason") == "PodNotCreated")
+        self.assertIn('unknown field "spec.tolerationss"', self.status("slip")["message"])
+
+    def test_an_init_container_that_fails_is_heard(self):
+        broken = {"name": "fetch", "image": "paceline/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", "echo no route >&2; exit 3"]}
+        self.apply(job("fetcher", template={"spec": {"initContainers": [broken], "containers": [{"name": "trainer"}]}}))
+        self.wait_for("fetcher", "Failed")
+        self.assertRegex(self.status("fetcher")["message"], r"(?s)init container fetch exited with code 3\b.*no route")
+
 
 @needs_cluster
 class KubectlTest(JobCase):

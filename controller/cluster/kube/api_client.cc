@@ -59,7 +59,7 @@ absl::StatusOr<Response> ApiClient::send(Request request, const Exchange& exchan
     if (stop.stop_requested()) return absl::CancelledError(str_cat(describe(request), ": stopped"));
     request.timeout = std::min(request.timeout, deadline.remaining(clock_.now()));
     absl::StatusOr<Response> response = exchange(request);
-    if (!response.ok()) return with_context(response.status(), describe(request));
+    if (!response.ok()) return response.status();
     if (is_success(*response)) return response;
     const absl::Status error = error_of(*response, describe(request));
     if (!may_repeat(response) || attempt == kMaxTries) return error;
@@ -88,8 +88,11 @@ absl::StatusOr<Json> ApiClient::get(const Resource& resource, std::string_view n
   return send_json(std::move(request));
 }
 
-absl::StatusOr<Json> ApiClient::create(const Resource& resource, std::string_view ns, const Json& object) {
-  const std::string path = path_of(resource, ns, {}, {}, {{"fieldManager", kFieldManager}});
+absl::StatusOr<Json> ApiClient::create(const Resource& resource, std::string_view ns, const Json& object,
+                                       Unknown unknown) {
+  const std::string path = path_of(
+      resource, ns, {}, {},
+      {{"fieldManager", kFieldManager}, {"fieldValidation", unknown == Unknown::kRefuse ? "Strict" : ""}});
   return send_json(with_body(Method::kPost, path, kJsonType, object));
 }
 
@@ -150,7 +153,7 @@ absl::Status ApiClient::stream_log(std::string_view ns, std::string_view pod, co
                           {"sinceTime", options.from ? format_seconds(*options.from) : ""}});
   request.timeout = options.follow ? kSilentFollow : kCallLimit;
   const absl::StatusOr<Response> response = transport_.stream(request, on_bytes, stop);
-  if (!response.ok()) return with_context(response.status(), describe(request));
+  if (!response.ok()) return response.status();
   return is_success(*response) ? absl::OkStatus() : error_of(*response, describe(request));
 }
 
@@ -205,7 +208,7 @@ absl::Status ApiClient::watch(const Scope& scope, std::string_view resource_vers
                           {"fieldSelector", scope.field_selector}});
   request.timeout = kWatchSilence;
   const absl::StatusOr<Response> response = transport_.stream(request, on_bytes, stop);
-  if (!response.ok()) return with_context(response.status(), describe(request));
+  if (!response.ok()) return response.status();
   if (is_success(*response)) return absl::OkStatus();
   return error_of(*response, describe(request));
 }

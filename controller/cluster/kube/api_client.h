@@ -74,7 +74,10 @@ class ApiClient {
             Pause pause = real_pause, Duration call_limit = kCallLimit);
 
   absl::StatusOr<Json> get(const Resource& resource, std::string_view ns, std::string_view name);
-  absl::StatusOr<Json> create(const Resource& resource, std::string_view ns, const Json& object);
+  // Fields that the API server does not know: left out by it, or INVALID_ARGUMENT with their names.
+  enum class Unknown : std::uint8_t { kDrop, kRefuse };
+  absl::StatusOr<Json> create(const Resource& resource, std::string_view ns, const Json& object,
+                              Unknown unknown = Unknown::kDrop);
   // The object as it ends, or a Status.
   absl::StatusOr<Json> remove(const Resource& resource, std::string_view ns, std::string_view name,
                               const DeleteOptions& options);

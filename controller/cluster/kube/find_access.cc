@@ -145,7 +145,7 @@ absl::StatusOr<KubeAccess> find_access(const AccessOptions& options, const Clock
       !variable(options, "KUBERNETES_SERVICE_PORT").empty()) {
     return in_cluster(options, clock, logger);
   }
-  std::string looked;
+  std::string looked = files.paths.empty() ? "a kubeconfig (neither KUBECONFIG nor HOME is set), " : "";
   for (const std::string& path : files.paths) looked += str_cat(path, ", ");
   return absl::NotFoundError(str_cat("no cluster to talk to: looked for ", looked,
                                      "and for a pod's service account (KUBERNETES_SERVICE_HOST is not set); "

@@ -75,7 +75,7 @@ absl::Status KubeCluster::wait_synced(Duration timeout) {
 
 absl::StatusOr<cluster::Pod> KubeCluster::create_pod(const cluster::PodSpec& spec) {
   PL_ASSIGN_OR_RETURN(const Json manifest, pod_manifest(spec, options_.image));
-  absl::StatusOr<Json> created = api_.create(kPods, spec.ns, manifest);
+  absl::StatusOr<Json> created = api_.create(kPods, spec.ns, manifest, ApiClient::Unknown::kRefuse);
   if (absl::IsAlreadyExists(created.status())) {
     PL_ASSIGN_OR_RETURN(const Json there, api_.get(kPods, spec.ns, spec.name));
     if (owner_uid(there) != spec.job_uid) {
@@ -270,8 +270,10 @@ void KubeCluster::watch(OnChange on_change) {
 
 absl::StatusOr<std::string> KubeCluster::tail_log(const cluster::Pod& pod, int lines) {
   const auto slim = pod_store_.find(key_of(pod.spec.ns, pod.spec.name));
-  return api_.log(pod.spec.ns, pod.spec.name, slim == nullptr ? "" : slim->trainer, std::max(lines, 1),
-                  kTailLimitBytes);
+  const std::string container = slim == nullptr             ? ""
+                                : slim->failed_init.empty() ? slim->trainer
+                                                            : slim->failed_init;
+  return api_.log(pod.spec.ns, pod.spec.name, container, std::max(lines, 1), kTailLimitBytes);
 }
 
 }  // namespace paceline::kube

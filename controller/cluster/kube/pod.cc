@@ -116,9 +116,11 @@ void say_why_ended(const Json& status, const Json& terminated, SlimPod& pod) {
   for (const Json& each : list_at(status, {"initContainerStatuses"})) {
     const Json& ended = at(each, {"state", "terminated"});
     if (ended.is_null() || integer_at(ended, {"exitCode"}) == 0) continue;
+    const std::string& words = text_at(ended, {"message"});
+    pod.failed_init = text_at(each, {"name"});
     return say(pod, text_at(ended, {"reason"}),
-               str_cat("init container ", text_at(each, {"name"}), " exited with code ",
-                       integer_at(ended, {"exitCode"}), ": ", text_at(ended, {"message"})));
+               str_cat("init container ", pod.failed_init, " exited with code ",
+                       integer_at(ended, {"exitCode"}), words.empty() ? "" : ": ", words));
   }
   say(pod, "", text_at(status, {"message"}));
 }
@@ -230,7 +232,7 @@ std::size_t memory_of(const SlimPod& pod) {
   std::size_t bytes = sizeof(SlimPod);
   for (const std::string* text :
        {&pod.key, &pod.job_key, &pod.uid, &pod.resource_version, &pod.job_uid, &pod.trainer, &pod.node,
-        &pod.host_ip, &pod.pod_ip, &pod.reason, &pod.message, &pod.disruption}) {
+        &pod.host_ip, &pod.pod_ip, &pod.reason, &pod.message, &pod.disruption, &pod.failed_init}) {
     bytes += memory_of(*text);
   }
   return bytes;

@@ -38,6 +38,7 @@ struct SlimPod {
   std::optional<WallTime> created, deletion, started, finished;  // deletion: when its grace ends
   std::optional<std::int32_t> exit_code, signal;                 // of the trainer; at most one of them
   std::string reason, message, disruption;  // disruption: the reason of its DisruptionTarget condition
+  std::string failed_init;                  // the init container that failed; empty: none
   bool operator==(const SlimPod&) const = default;
 };
 

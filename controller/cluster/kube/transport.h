@@ -39,6 +39,7 @@ class Transport {
   // Any HTTP status is OK here. UNAVAILABLE: no connection, a broken one, or half an answer;
   // DEADLINE_EXCEEDED; UNAUTHENTICATED: credentials cannot be had (exec plug-in failed, token file
   // unreadable), or TLS refuses the server; RESOURCE_EXHAUSTED: the answer is larger than allowed.
+  // Errors name the method and the whole URL, where there was a request.
   virtual absl::StatusOr<Response> call(const Request& request) = 0;
   // A long answer in pieces, in the caller's thread: `on_bytes` sees a 2xx body as it arrives and returns
   // false to end; other statuses come back with their body. Ends too when `stop` is requested, within 100 ms:

@@ -106,6 +106,7 @@ TEST_F(FindAccessTest, InAPodTheServiceAccountIsUsed) {
 }
 
 TEST_F(FindAccessTest, NowhereTellsWhereItLooked) {
+  EXPECT_THAT(server(), HasSubstr("looked for a kubeconfig (neither KUBECONFIG nor HOME is set), and for"));
   environment_["HOME"] = "/nowhere";
   EXPECT_THAT(server(), AllOf(HasSubstr("/nowhere/.kube/config"), HasSubstr("--kubeconfig")));
 }

@@ -307,6 +307,20 @@ TEST_F(KubeClusterTest, LogsAreTheTrainers) {
   server_.set_log("n", "j-worker-0-0", "last words");
   EXPECT_EQ(cluster_->tail_log(*pod, 5).value_or(""), "last words");
   EXPECT_EQ(server_.requests("/log?container=trainer&tailLines=5&limitBytes="), 1);
+  server_.change("pods", "n", "j-worker-0-0", [](Json& object) {
+    const Json fetch = {{"name", "fetch"},
+                        {"state", {{"terminated", {{"exitCode", 3}, {"reason", "Error"}}}}}};
+    object["status"] = {{"phase", "Failed"}, {"initContainerStatuses", Json::array({fetch})}};
+  });
+  ASSERT_TRUE(
+      comes([&] { return cluster_->list_pods("n", "j")->at(0).phase == cluster::PodPhase::kFailed; }));
+  EXPECT_EQ(cluster_->tail_log(*pod, 5).value_or(""), "last words");
+  EXPECT_EQ(server_.requests("/log?container=fetch&"), 1) << "the trainer never ran";
+}
+
+TEST_F(KubeClusterTest, AFieldThatTheApiServerDoesNotKnowIsNotDropped) {
+  ASSERT_TRUE(cluster_->create_pod(spec()).ok());
+  EXPECT_EQ(server_.requests("/pods?fieldManager=paceline-controller&fieldValidation=Strict"), 1);
 }
 
 }  // namespace

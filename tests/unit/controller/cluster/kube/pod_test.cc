@@ -237,6 +237,9 @@ TEST(PodTest, InitContainersAreHeardToo) {
   EXPECT_EQ(slim(json).reason, "Error");
   EXPECT_EQ(slim(json).message, "init container fetch exited with code 2: 404");
   EXPECT_EQ(slim(json).exit_code, std::nullopt) << "the trainer never ran";
+  EXPECT_EQ(slim(json).failed_init, "fetch");
+  json["status"]["initContainerStatuses"] = {{{"name", "fetch"}, {"state", terminated(2, "Error")}}};
+  EXPECT_EQ(slim(json).message, "init container fetch exited with code 2") << "it said nothing";
 }
 
 TEST(PodTest, WordsAreBoundedAndHarmless) {
