@@ -75,6 +75,7 @@ struct CoreConfig {
       pod_suffix;  // of the names of its pods: who comes from another is of an earlier attempt; empty: any
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   Duration heartbeat_timeout = std::chrono::milliseconds(1500);  // more where all are late: core_silence.h
+  Duration most_silence = std::chrono::seconds(6);  // where all are late, and while a view is formed
   Duration grace = std::chrono::milliseconds(300);
   Duration form_timeout = std::chrono::seconds(60);
   Duration stop_timeout =

@@ -33,14 +33,14 @@ void CoordinatorCore::Impl::forgive_own_absence() {
 }
 
 Duration CoordinatorCore::Impl::patience_with(const Slot& slot) const {
-  if (state_ == JobState::kForming || !slot.gaps.tells()) return kMostPatience * config_.heartbeat_timeout;
+  if (state_ == JobState::kForming || !slot.gaps.tells()) return config_.most_silence;
   std::vector<Duration> largest;
   for (const Slot& other : slots_) {
     if (other.attached() && &other != &slot)
       largest.push_back(std::max(other.gaps.largest(), now_ - other.last_heard));
   }
   if (largest.empty()) largest.push_back(slot.gaps.largest());
-  return silence_limit(config_.heartbeat_timeout, std::move(largest));
+  return silence_limit(config_.heartbeat_timeout, config_.most_silence, std::move(largest));
 }
 
 void CoordinatorCore::Impl::find_frozen() {

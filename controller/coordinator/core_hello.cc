@@ -119,6 +119,10 @@ absl::Status validate(const CoreConfig& config) {
     if (d <= Duration::zero()) return wrong("a duration of ", format_duration(d));
   }
   if (config.grace < Duration::zero()) return wrong("a grace of ", format_duration(config.grace));
+  if (config.most_silence < config.heartbeat_timeout) {
+    return wrong("a most silence of ", format_duration(config.most_silence),
+                 " is less than the heartbeat timeout, ", format_duration(config.heartbeat_timeout));
+  }
   if (config.heartbeat_timeout < 2 * config.heartbeat_interval) {
     return wrong("a heartbeat timeout of ", format_duration(config.heartbeat_timeout),
                  " for heartbeats every ", format_duration(config.heartbeat_interval),

@@ -5,7 +5,7 @@
 // A fixed limit blames members that are only late: where more processes run than there are cores, every
 // heartbeat is. So the limit follows what the others show, as adaptive failure detectors do (Chen, Toueg and
 // Aguilera, "On the Quality of Service of Failure Detectors", 2002): a multiple of the gaps between messages
-// of a typical member, never less than the configured timeout and never more than kMostPatience times that.
+// of a typical member, never less than `timeout` and never more than `most`.
 
 #include <array>
 #include <cstddef>
@@ -16,13 +16,12 @@
 namespace paceline::coordinator {
 
 inline constexpr int kGapFactor = 4;
-inline constexpr int kMostPatience = 4;
 
 // The gaps between the last messages of one member.
 class Gaps {
  public:
   void add(Duration gap) { gaps_[next_++ % gaps_.size()] = gap; }
-  Duration largest() const;  // zero while there is none
+  Duration largest() const;                  // zero while there is none
   bool tells() const { return next_ >= 2; }  // enough to know the member's pace
 
  private:
@@ -32,6 +31,6 @@ class Gaps {
 
 // `largest`: of every attached member but the one in question the largest gap, the present silence included;
 // where there is no other member, of that one itself without it.
-Duration silence_limit(Duration timeout, std::vector<Duration> largest);
+Duration silence_limit(Duration timeout, Duration most, std::vector<Duration> largest);
 
 }  // namespace paceline::coordinator

@@ -206,6 +206,7 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
   config.core.pod_suffix = str_cat("-", job.job.status.restarts.attempt);
   config.core.reattach_limit = options_.reattach_limit;
   config.core.form_timeout = options_.form_timeout;
+  config.core.most_silence = options_.most_silence;
   config.core.same_machine = false;
   config.token = token;
   auto entry = std::make_shared<Entry>(key, job, token, log_, notify_);

@@ -36,6 +36,9 @@ struct CoordinatorsOptions {
   std::string log_level = "info";    // of members
   std::string folder = "/paceline";  // in pods: models and checkpoints go here
   Duration reattach_limit = std::chrono::minutes(10);  // members outlive a controller that is replaced
+  // Where all members of a job are late, or while a view is formed: a node that is short of processors is no
+  // reason to restart them, which would only load it more.
+  Duration most_silence = std::chrono::seconds(30);
   // Pods may wait long for room or for an image: who is missing is for the planner to say, which sees pods.
   Duration form_timeout = std::chrono::hours(24 * 365);
 };

@@ -104,6 +104,7 @@ class AttachTest : public ::testing::Test {
     config.core.roles = {{Role::kChief, chiefs}, {Role::kWorker, workers}};
     config.core.heartbeat_interval = 20ms;
     config.core.heartbeat_timeout = heartbeat_timeout;
+    config.core.most_silence = 4 * heartbeat_timeout;
     config.token = kToken;
     config.observer = &watcher_;
     return config;

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Duration kTimeout = milliseconds(1500);
+constexpr Duration kTimeout = milliseconds(1500), kMost = milliseconds(6000);
 
 TEST(SilenceTest, GapsForgetWhatIsLongPast) {
   Gaps gaps;
@@ -32,7 +32,9 @@ TEST(SilenceTest, TheLimitFollowsWhatTheOthersShowWithinBounds) {
       {{milliseconds(800), milliseconds(300), milliseconds(600)}, milliseconds(2400)},    // all are late
       {{milliseconds(9000), milliseconds(9000), milliseconds(9000)}, milliseconds(6000)}  // very late
   };
-  for (const auto& c : cases) EXPECT_EQ(silence_limit(kTimeout, c.largest), c.limit);
+  for (const auto& c : cases) EXPECT_EQ(silence_limit(kTimeout, kMost, c.largest), c.limit);
+  EXPECT_EQ(silence_limit(kTimeout, std::chrono::seconds(30), {std::chrono::seconds(9)}),
+            std::chrono::seconds(30));
 }
 
 }  // namespace
