@@ -39,12 +39,14 @@ void Session::finish(absl::Status status) {
   pump();
 }
 
+// One lock for the look and the end: a Hello that came in between would be taken, and its stream ended.
 void Session::expect_hello(TimePoint now, Duration timeout) {
   {
     std::lock_guard lock(mutex_);
-    if (greeted_ || now - opened_ <= timeout) return;
+    if (greeted_ || now - opened_ <= timeout || std::exchange(finishing_, true)) return;
+    status_ = absl::DeadlineExceededError(str_cat("no Hello within ", format_duration(timeout)));
   }
-  finish(absl::DeadlineExceededError(str_cat("no Hello within ", format_duration(timeout))));
+  pump();
 }
 
 // One write at a time; Finish after the last. Both are called without the lock, their turn being reserved
