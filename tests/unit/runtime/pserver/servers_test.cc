@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <future>
 #include <limits>
 
 #include "base/rng.h"
@@ -431,6 +432,8 @@ TEST_P(Servers, TheOthersGoOnWithoutALostWorker) {
     ServersWorld world(spec);
     if (HasFatalFailure()) return;
     ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    std::promise<void> goes;
+    const std::shared_future<void> gone = goes.get_future().share();
     world.each_worker([&](int w) {
       for (int k = 0;; ++k) {
         const auto turn = world.client(w).wait_turn(world.deadline());
@@ -439,7 +442,12 @@ TEST_P(Servers, TheOthersGoOnWithoutALostWorker) {
         if (w == 1 && k == 2) {  // without a word, with a gradient that is half pushed
           ASSERT_TRUE(world.client(1).push(0, 500).ok());
           world.drop_client(1);
+          goes.set_value();
           return;
+        }
+        // Else the others may have done everything before it has its third turn.
+        if (k == 2) {
+          ASSERT_EQ(gone.wait_for(std::chrono::seconds(30)), std::future_status::ready);
         }
         std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
         ASSERT_TRUE(world.push_and_commit(w).ok());
