@@ -31,6 +31,8 @@ class PolicyTest(JobCase):
         self.suspend("pausing", "false")
         self.wait_for("pausing", "Running")
         first = sorted(self.pods("pausing"))
+        # Before the first step there is nothing to save.
+        self.wait_until("a step", lambda: "first step applied" in self.run_kubectl("logs", first[0]).stdout)
         self.suspend("pausing", "true")
         self.wait_for("pausing", "Suspended")
         self.wait_until("the pods' end", lambda: not self.pods("pausing"))
@@ -59,8 +61,9 @@ class PolicyTest(JobCase):
         for name in ("all", "none", "running"):
             self.wait_for(name, "Succeeded")
         self.wait_until("the pods' end", lambda: not self.pods("all"))
+        # The job has succeeded when its members say so; kubelets see their ends a moment later.
         for name in ("none", "running"):
-            self.assertEqual([pod["status"]["phase"] for pod in self.pods(name).values()], ["Succeeded"] * 2)
+            self.wait_until(f"the ends of {name}", lambda: [pod["status"]["phase"] for pod in self.pods(name).values()] == ["Succeeded"] * 2)
 
     def test_a_failing_job_restarts_up_to_its_limit(self):
         self.apply(job("wrong", restart="OnFailure", training={"data": {"format": "csv", "train": {"inputs": "data/none.csv"}, "testFraction": 0.2}},

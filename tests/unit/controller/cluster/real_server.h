@@ -43,8 +43,8 @@ class RealServer {
   ~RealServer() {
     Guarded<int> calls(0);
     cluster_->watch([&](const std::string&) { ++*calls.lock(); });
-    while (ask_all_to_end()) {
-      const int seen = *calls.lock();
+    // Before it asks: what happens then is not missed.
+    for (int seen = *calls.lock(); ask_all_to_end(); seen = *calls.lock()) {
       bool woken = false;
       (void)calls.lock_when([&](int count) { return count > seen; }, std::chrono::seconds(60), &woken);
       if (!woken) break;
