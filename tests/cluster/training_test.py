@@ -123,9 +123,10 @@ class KubectlTest(JobCase):
         for words in (r"Phase: +Running", r"Normal +MembersTrain", r"Backoff Limit: +4"):
             self.assertRegex(described, words)
         self.assertIn("The pods' PriorityClass", self.kubectl("explain", "tj.spec.runPolicy.schedulingPolicy.priorityClass"))
-        header, row = self.kubectl("get", "tj", "-o", "wide").splitlines()
+        header, _ = self.kubectl("get", "tj", "-o", "wide").splitlines()
         self.assertEqual(header.split(), ["NAME", "PHASE", "READY", "STEP", "RESTARTS", "STRAGGLERS", "CHECKPOINT", "QUEUE", "AGE"])
-        self.assertRegex(row, r"^sized +Running +3/3 +\d+ +1 +team-a +\S+$")
+        row = re.compile(r"sized +Running +3/3 +\d+ +1 +team-a +\S+")   # its step comes with the next heartbeats
+        self.wait_until("the row", lambda: row.fullmatch(self.kubectl("get", "tj", "--no-headers", "-o", "wide").strip()))
 
 
 if __name__ == "__main__":

@@ -273,6 +273,7 @@ TEST_P(Servers, SnapshotsAreOneVersionWhileTrainingGoesOn) {
       ASSERT_TRUE(turn.ok()) << turn.status();
       if (turn->finished) break;
       if (w == 0 && k % 10 == 3 && world.client(0).begin_snapshot().ok()) {
+        if (collecting.joinable()) collecting.join();  // the last one is taken, but perhaps still compared
         collecting = std::jthread([&, version = turn->version] {
           const auto info = world.client(0).take_snapshot(weights, states, world.deadline());
           ASSERT_TRUE(info.ok()) << info.status();
