@@ -40,6 +40,27 @@ std::string pod_phase(const SlimPod& pod) {
   return cluster::pod_phase_name(pod.phase);
 }
 
+ServerState server_of(const api::ServerStatus& s) {
+  ServerState out{.load = s.load,
+                  .bytes_per_second = s.bytes_per_second,
+                  .queue = s.queue,
+                  .updates = s.updates,
+                  .rows = s.rows,
+                  .hottest = {}};
+  for (const api::HotRow& row : s.hottest)
+    out.hottest.push_back({row.table, static_cast<std::uint64_t>(row.id), row.pulls});
+  return out;
+}
+
+StalenessState staleness_of(const api::StalenessStatus& s) {
+  return {.applied = s.applied,
+          .dropped = s.dropped,
+          .max = s.max,
+          .mean = s.mean,
+          .wait_seconds = s.wait_seconds,
+          .histogram = {}};
+}
+
 MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
   MemberState member;
   member.pod = pod.key.substr(pod.key.find('/') + 1);
@@ -52,6 +73,8 @@ MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
   const bool trains = pod.phase == cluster::PodPhase::kRunning && !pod.deletion;
   if (trains && !known->phase.empty()) member.phase = known->phase;
   member.step = known->step;
+  if (known->server && trains) member.server = server_of(*known->server);
+  if (known->staleness && trains) member.staleness = staleness_of(*known->staleness);
   if (!trains || known->rank < 0) return member;
   member.step_ms = step_ms;
   member.compute_ms = step_ms * known->compute_fraction;

@@ -21,14 +21,17 @@ namespace {
 
 // What is trained on what, ahead of the planner's decisions.
 void print_outline(const JobFile& file) {
-  const std::int64_t members = std::max<std::int64_t>(1, api::member_count(file.job));
-  std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": " << members
-            << (members == 1 ? " member" : " members that train together");
+  const std::int64_t trainers = api::trainer_count(file.job);
+  std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": " << trainers
+            << (trainers == 1 ? " member" : " members that train together");
   const api::Training& training = *file.job.spec.training;
-  const std::int64_t share = training.global_batch_size / members;
+  const std::int64_t units = api::units_per_step(file.job);
+  const std::int64_t share = training.global_batch_size / units;
+  if (const std::int64_t servers = api::member_count(file.job) - trainers; servers > 0)
+    std::cout << ", " << servers << (servers == 1 ? " server" : " servers") << " that hold the weights";
   std::cout << "\n  each step: " << with_commas(training.global_batch_size) << " samples, "
-            << with_commas(share) << (training.global_batch_size % members == 0 ? "" : " or one more")
-            << " for each member\n";
+            << with_commas(share) << (training.global_batch_size % units == 0 ? "" : " or one more")
+            << (units == trainers ? " for each member\n" : " for each of the first gradients\n");
   for (const std::string& input : training.data.train.inputs) {
     std::cout << "  training data: " << api::resolve_path(file.base_folder, input) << "\n";
   }

@@ -89,6 +89,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     token_ = hex(random_bytes(16));
     config.core.job = key_;
     config.core.roles = reconcile::expected_roles(options_.job);
+    config.core.on_member_lost = coordinator::loss_policy(config.core.training);
     config.token = token_;
     config.observer = this;
     PL_ASSIGN_OR_RETURN(server_, coordinator::Server::start({}, clock_));
@@ -138,6 +139,10 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   void on_evaluation(const coordinator::EvaluationRecord& evaluation) override { push(evaluation); }
   void on_checkpoint(const coordinator::CheckpointRecord& checkpoint) override { push(checkpoint); }
   void on_verdict(const coordinator::Verdict&) override { look(); }
+  void on_lost(const coordinator::Verdict& verdict) override {
+    push(LostMember{verdict.message});
+    look();
+  }
   void on_report_changed() override {
     if (!wired_.load()) return;
     const coordinator::JobState state = handle_->report().state;

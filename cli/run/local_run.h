@@ -31,9 +31,14 @@ struct LocalRunOptions {
   bool resume = false;
 };
 
-using RunEvent =
-    std::variant<coordinator::ViewRecord, coordinator::EvaluationRecord, coordinator::CheckpointRecord,
-                 std::vector<coordinator::StepRecord>, coordinator::MemberSteps>;
+// The others go on without it.
+struct LostMember {
+  std::string message;
+};
+
+using RunEvent = std::variant<coordinator::ViewRecord, LostMember, coordinator::EvaluationRecord,
+                              coordinator::CheckpointRecord, std::vector<coordinator::StepRecord>,
+                              coordinator::MemberSteps>;
 
 class LocalRun {
  public:

@@ -128,7 +128,9 @@ class RunCommand {
                                          "; relative paths are relative to the job's folder, ",
                                          job_.base_folder));
     }
-    const auto members = static_cast<std::size_t>(api::member_count(job_.job));
+    const auto& evaluator = job_.job.spec.replica_specs.evaluator;
+    const auto members =
+        static_cast<std::size_t>(api::member_count(job_.job) + (evaluator ? evaluator->replicas : 0));
     PL_RETURN_IF_ERROR(reserve_resources(kOwnThreads, kOwnDescriptors + kDescriptorsPerMember * members));
     if (options_.resume) {
       std::string name = *options_.resume;
@@ -238,6 +240,8 @@ class RunCommand {
   void take_events() {
     for (const RunEvent& event : local_->take_events()) {
       if (const auto* view = std::get_if<coordinator::ViewRecord>(&event)) output_->view(*view);
+      if (const auto* lost = std::get_if<LostMember>(&event))
+        output_->note(str_cat(lost->message, "; the others go on without it"));
       if (const auto* steps = std::get_if<std::vector<coordinator::StepRecord>>(&event)) note_steps(*steps);
       if (const auto* steps = std::get_if<coordinator::MemberSteps>(&event)) metrics_->member_steps(*steps);
       if (const auto* checkpoint = std::get_if<coordinator::CheckpointRecord>(&event))

@@ -18,7 +18,8 @@ MemberState member_state(const coordinator::MemberReport& m) {
   out.pod = m.pod;
   out.name = str_cat(role_name(m.role), "-", m.index);
   out.pid = m.pid;
-  out.phase = m.left                               ? "left"
+  out.phase = m.lost                               ? "lost"
+              : m.left                             ? "left"
               : !m.attached && m.member_id.empty() ? "pending"
               : !m.attached                        ? "gone"
                                                    : coordinator::phase_name(m.phase);
@@ -30,6 +31,26 @@ MemberState member_state(const coordinator::MemberReport& m) {
   out.update_ms = millis(m.mean_times.update);
   out.step_ms = millis(m.mean_times.step);
   out.bytes_sent = m.bytes_sent;
+  if (m.server) {
+    const coordinator::ServerReport& s = *m.server;
+    out.server = ServerState{.load = s.load,
+                             .bytes_per_second = s.bytes_per_second,
+                             .queue = s.queue,
+                             .updates = s.updates,
+                             .rows = s.rows,
+                             .hottest = {}};
+    for (const coordinator::HotRow& row : s.hottest)
+      out.server->hottest.push_back({row.table, row.id, row.pulls});
+  }
+  if (m.staleness) {
+    const coordinator::StalenessReport& s = *m.staleness;
+    out.staleness = StalenessState{.applied = s.applied,
+                                   .dropped = s.dropped,
+                                   .max = s.max,
+                                   .mean = s.mean,
+                                   .wait_seconds = seconds(s.wait),
+                                   .histogram = s.histogram};
+  }
   return out;
 }
 

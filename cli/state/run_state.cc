@@ -1,5 +1,6 @@
 #include "cli/state/run_state.h"
 
+#include <concepts>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -62,6 +63,44 @@ void visit_member(Visitor&& v, State& m) {
   v("updateMs", m.update_ms);
   v("stepMs", m.step_ms);
   v("bytesSent", m.bytes_sent);
+  v("server", m.server);
+  v("staleness", m.staleness);
+}
+
+template <typename Visitor>
+void visit_parts(Visitor&& v, auto& s) requires requires {
+  s.queue;
+}
+{
+  v("load", s.load);
+  v("bytesPerSecond", s.bytes_per_second);
+  v("queue", s.queue);
+  v("updates", s.updates);
+  v("rows", s.rows);
+  v("hottest", s.hottest);
+}
+
+template <typename Visitor>
+void visit_parts(Visitor&& v, auto& s) requires requires {
+  s.dropped;
+}
+{
+  v("applied", s.applied);
+  v("dropped", s.dropped);
+  v("mean", s.mean);
+  v("max", s.max);
+  v("waitSeconds", s.wait_seconds);
+  v("histogram", s.histogram);
+}
+
+template <typename Visitor>
+void visit_parts(Visitor&& v, auto& s) requires requires {
+  s.pulls;
+}
+{
+  v("table", s.table);
+  v("id", s.id);
+  v("pulls", s.pulls);
 }
 
 struct Write {
@@ -72,7 +111,20 @@ struct Write {
   }
   template <typename T>
   void operator()(const char* key, const std::optional<T>& value) const {
-    if (value) json[key] = *value;
+    if (value) (*this)(key, *value);
+  }
+  template <typename T>
+  requires std::same_as<T, ServerState> || std::same_as<T, StalenessState>
+  void operator()(const char* key, const T& value) const {
+    Json part = Json::object();
+    visit_parts(Write{part}, value);
+    json[key] = std::move(part);
+  }
+  void operator()(const char* key, const std::vector<HotRowState>& rows) const {
+    if (rows.empty()) return;
+    Json list = Json::array();
+    for (const HotRowState& row : rows) visit_parts(Write{list.emplace_back(Json::object())}, row);
+    json[key] = std::move(list);
   }
 };
 
@@ -84,7 +136,14 @@ struct Read {
   }
   template <typename T>
   void operator()(const char* key, std::optional<T>& value) const {
-    if (const auto it = json.find(key); it != json.end() && !it->is_null()) value = it->get<T>();
+    if (const auto it = json.find(key); it != json.end() && !it->is_null()) (*this)(key, value.emplace());
+  }
+  template <typename T>
+  requires std::same_as<T, ServerState> || std::same_as<T, StalenessState>
+  void operator()(const char* key, T& value) const { visit_parts(Read{json.at(key)}, value); }
+  void operator()(const char* key, std::vector<HotRowState>& rows) const {
+    if (!json.contains(key)) return;
+    for (const Json& row : json.at(key)) visit_parts(Read{row}, rows.emplace_back());
   }
 };
 

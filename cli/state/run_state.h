@@ -13,6 +13,27 @@
 
 namespace paceline::cli {
 
+struct HotRowState {
+  std::string table;
+  std::uint64_t id = 0;
+  std::int64_t pulls = 0;
+};
+
+// Of a parameter server; rates of about the last second.
+struct ServerState {
+  double load = 0, bytes_per_second = 0;
+  std::int64_t queue = 0, updates = 0, rows = 0;
+  std::vector<HotRowState> hottest;  // most pulls first
+};
+
+// Of one worker's gradients, since it began. Staleness: updates between its read and its update.
+struct StalenessState {
+  std::int64_t applied = 0, dropped = 0, max = 0;
+  double mean = 0, wait_seconds = 0;
+  std::vector<std::int64_t>
+      histogram;  // [i]: applied with staleness i; the last: that or more; empty: not known
+};
+
 // One member of the job. Times are means over the steps of the last heartbeat, in milliseconds of the
 // member's own clock.
 struct MemberState {
@@ -24,6 +45,8 @@ struct MemberState {
   std::int64_t step = 0;
   double input_ms = 0, compute_ms = 0, wait_ms = 0, transfer_ms = 0, update_ms = 0, step_ms = 0;
   std::uint64_t bytes_sent = 0;
+  std::optional<ServerState> server;
+  std::optional<StalenessState> staleness;
 };
 
 struct RunState {

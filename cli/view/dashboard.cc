@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/view/narrow.h"
+#include "cli/view/servers_view.h"
 
 namespace paceline::cli {
 
@@ -27,8 +28,9 @@ std::string ms(double value) {
 std::vector<std::string> title_line(const RunState& state, const Terminal& terminal, int width) {
   std::string view;
   if (state.generation > 0) {
-    view = str_cat("view ", state.generation, ", ", state.members.size(),
-                   state.members.size() == 1 ? " member" : " members");
+    const auto members = std::ranges::count_if(
+        state.members, [](const MemberState& m) { return !m.name.starts_with("evaluator-"); });
+    view = str_cat("view ", state.generation, ", ", members, members == 1 ? " member" : " members");
   }
   const int room = std::max(width - display_width(state.phase) - 2, 1);
   return narrow_lines({{styled(terminal, Style::kBold, fit(terminal, state.name, room))},
@@ -126,7 +128,10 @@ void fit_all(std::vector<std::string>& lines, const Terminal& terminal) {
 }  // namespace
 
 std::vector<std::string> render_members(const RunState& state, const Terminal& terminal) {
-  return members_table(state, terminal, width_of(terminal), kMaxMemberLines);
+  auto lines = members_table(state, terminal, width_of(terminal), kMaxMemberLines);
+  for (std::string& line : render_servers(state, terminal, width_of(terminal), 2 * kMaxMemberLines))
+    lines.push_back(std::move(line));
+  return lines;
 }
 
 std::vector<std::string> render_dashboard(const RunState& state, const Terminal& terminal) {
@@ -144,6 +149,9 @@ std::vector<std::string> render_dashboard(const RunState& state, const Terminal&
   if (!state.members.empty()) {
     lines.emplace_back();
     add(members_table(state, terminal, width, member_lines(terminal, lines.size() - 1)));
+    const bool bounded = terminal.interactive && terminal.rows > 0;
+    const int room = bounded ? terminal.rows - 1 - static_cast<int>(lines.size()) : 2 * kMaxMemberLines;
+    add(render_servers(state, terminal, width, room));
   }
   fit_all(lines, terminal);
   return lines;

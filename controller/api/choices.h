@@ -18,12 +18,9 @@ struct Choice {
 template <typename Enum>
 std::span<const Choice> choices_of();
 
-inline constexpr Choice kStrategyTypes[] = {{"AllReduce"}, {"ParameterServer", true}};
-inline constexpr Choice kSynchronizations[] = {{"Synchronous"},
-                                               {"Asynchronous", true},
-                                               {"BoundedStaleness", true},
-                                               {"LocalSteps", true},
-                                               {"Delayed", true}};
+inline constexpr Choice kStrategyTypes[] = {{"AllReduce"}, {"ParameterServer"}};
+inline constexpr Choice kSynchronizations[] = {
+    {"Synchronous"}, {"Asynchronous"}, {"BoundedStaleness"}, {"LocalSteps", true}, {"Delayed", true}};
 inline constexpr Choice kTransports[] = {{"Auto"}, {"SharedMemory"}, {"TCP"}};
 inline constexpr Choice kAlgorithms[] = {
     {"Auto"}, {"Ring"}, {"RecursiveDoubling"}, {"HalvingDoubling"}, {"Direct"}};

@@ -30,30 +30,88 @@ void visit(FieldVisitor& v, Metadata& m) {
     v.ignored(name);
 }
 
+constexpr char kTransportMeaning[] = "Auto: shared memory where all members are on one host, else TCP";
+
+void visit(FieldVisitor& v, ParameterServer& p, Synchronization mode) {
+  v.integer(
+      {.name = "gradientsPerStep",
+       .meaning =
+           "An update is made of the first so many gradients, and the others are dropped, without spare "
+           "workers: fewer samples per step; absent: everybody's, but for backupWorkers",
+       .applies = mode == Synchronization::kSynchronous,
+       .only_with = "synchronization: Synchronous"},
+      {.min = 1, .max = 257}, p.gradients_per_step);
+  v.integer(
+      {.name = "staleness",
+       .meaning = "By how many units of work a worker may lead the slowest; 0: as Synchronous, to the bit",
+       .applies = mode == Synchronization::kBoundedStaleness,
+       .only_with = "synchronization: BoundedStaleness"},
+      {.min = 0, .max = 1'000'000}, p.staleness);
+  v.number({.name = "delayCompensation",
+            .meaning =
+                "Lambda of DC-ASGD: late gradients are corrected by what has changed since; 0: they are not",
+            .applies = mode == Synchronization::kAsynchronous,
+            .only_with = "synchronization: Asynchronous"},
+           {.min = 0, .max = 1e6}, p.delay_compensation);
+  v.choice({.name = "transport", .meaning = kTransportMeaning}, p.transport);
+  v.flag({.name = "overlap",
+          .meaning = "Push a slice of the gradient while back-propagation goes on; false: after it"},
+         p.overlap);
+  v.bytes(
+      {.name = "sliceBytes",
+       .meaning = "The weights are cut into slices of at most about this size, which go round the servers"},
+      {.min = 1 << 10, .max = 1 << 30}, p.slice_bytes);
+  v.number({.name = "timeoutSeconds",
+            .meaning = "Who waits longer for a server, or for the other workers, fails and names them"},
+           {.min = 0.1, .max = 86'400}, p.timeout_seconds);
+}
+
 void visit(FieldVisitor& v, Strategy& s) {
-  v.choice({.name = "type", .meaning = "How gradients meet"}, s.type);
-  v.choice({.name = "synchronization", .meaning = "Every step waits for every member"}, s.synchronization);
-  v.reserved("backupWorkers", "leave it out: every gradient counts");
-  v.object({.name = "allReduce", .meaning = "How the all-reduce moves bytes"}, [&] {
-    AllReduce& a = s.all_reduce;
-    v.choice(
-        {.name = "transport", .meaning = "Auto: shared memory where all members are on one host, else TCP"},
-        a.transport);
-    v.choice({.name = "algorithm",
-              .meaning = "Auto: by size and number of members, from a measured table; Ring, "
-                         "RecursiveDoubling and HalvingDoubling need transport: TCP"},
-             a.algorithm);
-    v.flag({.name = "overlap",
-            .meaning = "Exchange a bucket of gradients while back-propagation goes on; false: after it"},
-           a.overlap);
-    v.bytes({.name = "bucketBytes", .meaning = "Gradients are exchanged in buckets of about this size"},
-            {.min = 1 << 10, .max = 1 << 30}, a.bucket_bytes);
-    v.integer({.name = "socketsPerPeer", .meaning = "TCP connections to each neighbour"},
-              {.min = 1, .max = 16}, a.sockets_per_peer);
-    v.number(
-        {.name = "timeoutSeconds", .meaning = "A member that waits longer for a peer fails and names it"},
-        {.min = 0.1, .max = 86'400}, a.timeout_seconds);
-  });
+  v.choice({.name = "type",
+            .meaning = "How gradients meet: among the members, or on servers that hold the weights"},
+           s.type);
+  v.choice({.name = "synchronization",
+            .meaning =
+                "Synchronous: every step waits for every member, but for backupWorkers; Asynchronous: nobody "
+                "waits; BoundedStaleness: nobody gets too far ahead"},
+           s.synchronization);
+  const bool servers = s.type == StrategyType::kParameterServer;
+  v.integer(
+      {.name = "backupWorkers",
+       .meaning =
+           "So many of those who train are spare: the first gradients of a step count, as many as there "
+           "are others, and no step waits for the slowest",
+       .applies = servers && s.synchronization == Synchronization::kSynchronous,
+       .only_with = "type: ParameterServer and synchronization: Synchronous"},
+      {.min = 0, .max = 256}, s.backup_workers);
+  v.object({.name = "parameterServer",
+            .meaning = "What makes an update, and how bytes move to servers and back",
+            .applies = servers,
+            .only_with = "type: ParameterServer"},
+           [&] { visit(v, s.parameter_server, s.synchronization); });
+  v.object(
+      {.name = "allReduce",
+       .meaning = "How the all-reduce moves bytes",
+       .applies = !servers,
+       .only_with = "type: AllReduce"},
+      [&] {
+        AllReduce& a = s.all_reduce;
+        v.choice({.name = "transport", .meaning = kTransportMeaning}, a.transport);
+        v.choice({.name = "algorithm",
+                  .meaning = "Auto: by size and number of members, from a measured table; Ring, "
+                             "RecursiveDoubling and HalvingDoubling need transport: TCP"},
+                 a.algorithm);
+        v.flag({.name = "overlap",
+                .meaning = "Exchange a bucket of gradients while back-propagation goes on; false: after it"},
+               a.overlap);
+        v.bytes({.name = "bucketBytes", .meaning = "Gradients are exchanged in buckets of about this size"},
+                {.min = 1 << 10, .max = 1 << 30}, a.bucket_bytes);
+        v.integer({.name = "socketsPerPeer", .meaning = "TCP connections to each neighbour"},
+                  {.min = 1, .max = 16}, a.sockets_per_peer);
+        v.number(
+            {.name = "timeoutSeconds", .meaning = "A member that waits longer for a peer fails and names it"},
+            {.min = 0.1, .max = 86'400}, a.timeout_seconds);
+      });
 }
 
 void visit(FieldVisitor& v, EnvVar& e) {
@@ -184,15 +242,18 @@ void visit(FieldVisitor& v, ReplicaSpecs& r) {
                      .same_as = "chief"},
                     r.worker, [&](ReplicaSpec& spec) { visit(v, spec, kMany, true); });
   v.optional_object({.name = "ps",
-                     .meaning = "Parameter servers of the template's own program; only without training",
+                     .meaning = "Parameter servers: with training those of strategy.type: ParameterServer, "
+                                "without it the template's own program",
                      .any_case = true,
                      .same_as = "chief"},
                     r.ps, [&](ReplicaSpec& spec) { visit(v, spec, kMany, false); });
-  v.optional_object({.name = "evaluator",
-                     .meaning = "Evaluates what the template's own program has saved; only without training",
-                     .any_case = true,
-                     .same_as = "chief"},
-                    r.evaluator, [&](ReplicaSpec& spec) { visit(v, spec, kOne, false); });
+  v.optional_object(
+      {.name = "evaluator",
+       .meaning = "Evaluates each new checkpoint beside the training, which its end or death does "
+                  "not touch",
+       .any_case = true,
+       .same_as = "chief"},
+      r.evaluator, [&](ReplicaSpec& spec) { visit(v, spec, kOne, false); });
 }
 
 void visit(FieldVisitor& v, RunPolicy& p) {

@@ -303,6 +303,9 @@ void visit(FieldVisitor& v, Training& t) {
   v.integer(
       {.name = "seed", .meaning = "Weights, order of samples and augmentation follow from it, to the bit"},
       {.min = 0}, t.seed);
+  v.flag({.name = "deterministic",
+          .meaning = "true: a strategy whose result depends on who is faster is refused"},
+         t.deterministic);
 }
 
 }  // namespace paceline::api

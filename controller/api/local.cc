@@ -78,11 +78,13 @@ class TemplateReader {
   Localizer& l_;
 };
 
-void visit(Localizer& l, std::optional<ReplicaSpec>& replica, const std::string& path) {
+void visit(Localizer& l, Role role, std::optional<ReplicaSpec>& replica, const std::string& path) {
   if (!replica) return;
-  l.reset(replica->restart_policy, RestartPolicy::kNever, str_cat(path, ".restartPolicy"),
-          "a local run is not started again by itself: a member that is lost ends it; "
-          "continue with `paceline run --resume`");
+  // An evaluator may be replaced here, too.
+  if (role != Role::kEvaluator)
+    l.reset(replica->restart_policy, RestartPolicy::kNever, str_cat(path, ".restartPolicy"),
+            "a local run is not started again by itself: a member that is lost ends it; "
+            "continue with `paceline run --resume`");
   const char* fixed = "a local run keeps the size that it starts with";
   l.reset(replica->min_replicas, {}, str_cat(path, ".minReplicas"), fixed);
   l.reset(replica->max_replicas, {}, str_cat(path, ".maxReplicas"), fixed);
@@ -99,8 +101,11 @@ void visit(Localizer& l, std::optional<ReplicaSpec>& replica, const std::string&
 
 std::vector<Unused> make_local(TrainingJob& job) {
   Localizer l;
-  visit(l, job.spec.replica_specs.chief, "spec.replicaSpecs.chief");
-  visit(l, job.spec.replica_specs.worker, "spec.replicaSpecs.worker");
+  ReplicaSpecs& roles = job.spec.replica_specs;
+  visit(l, Role::kChief, roles.chief, "spec.replicaSpecs.chief");
+  visit(l, Role::kWorker, roles.worker, "spec.replicaSpecs.worker");
+  visit(l, Role::kServer, roles.ps, "spec.replicaSpecs.ps");
+  visit(l, Role::kEvaluator, roles.evaluator, "spec.replicaSpecs.evaluator");
   RunPolicy& p = job.spec.run_policy;
   const RunPolicy local;
   const std::string policy = "spec.runPolicy.";

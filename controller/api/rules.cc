@@ -1,6 +1,7 @@
 #include "controller/api/rules.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -41,7 +42,7 @@ void warn(Findings& f, const std::string& path, std::string problem) {
 
 void check_members(const TrainingJob& job, Findings& f) {
   if (!f.clean(kReplicas) || !f.has(kReplicas)) return;
-  if (member_count(job) == 0)
+  if (trainer_count(job) == 0)
     error(f, kReplicas, "nobody trains", "no replicas", "at least one chief or worker");
 }
 
@@ -66,19 +67,21 @@ void check_role(const char* role, const std::optional<ReplicaSpec>& spec, const 
           "arguments without a command", "", "a command");
   }
   const bool custom = t.model.type == ModelType::kCustom || t.data.format == DataFormat::kCustom;
-  if (!custom || has_command || spec->replicas == 0) return;
+  const bool sees_it = std::string_view(role) != "ps";  // servers see weights, not what they are of
+  if (!custom || !sees_it || has_command || spec->replicas == 0) return;
   if (!all_clean(f, {path, under(kModel, "type"), under(kData, "format")})) return;
   error(f, path, "a custom model or data set needs a command", "",
         "template.spec.containers[0].command: the program that registers it");
 }
 
+using Roles = std::array<std::pair<const char*, const std::optional<ReplicaSpec>*>, 4>;
+Roles roles_of(const ReplicaSpecs& r) {
+  return {{{"chief", &r.chief}, {"worker", &r.worker}, {"ps", &r.ps}, {"evaluator", &r.evaluator}}};
+}
+
 void check_roles(const TrainingJob& job, Findings& f) {
-  const std::string ps = under(kReplicas, "ps"), evaluator = under(kReplicas, "evaluator");
-  constexpr char kNotYet[] = "is not supported by this version of Paceline; ";
-  if (f.has(ps)) f.add(ps, str_cat(kNotYet, "use chief and worker"));
-  if (f.has(evaluator)) f.add(evaluator, str_cat(kNotYet, "the members evaluate"));
-  check_role("chief", job.spec.replica_specs.chief, *job.spec.training, f);
-  check_role("worker", job.spec.replica_specs.worker, *job.spec.training, f);
+  for (const auto& [role, spec] : roles_of(job.spec.replica_specs))
+    check_role(role, *spec, *job.spec.training, f);
 }
 
 // The template's own program runs: how it trains is not for us to say.
@@ -87,10 +90,7 @@ void check_without_training(const TrainingJob& job, Findings& f) {
   for (const char* path : {"spec.strategy", "spec.checkpoint"}) {
     if (f.has(path)) error(f, path, "does not apply here", "", "only with training");
   }
-  const ReplicaSpecs& r = job.spec.replica_specs;
-  const std::pair<const char*, const std::optional<ReplicaSpec>*> kRoles[] = {
-      {"chief", &r.chief}, {"worker", &r.worker}, {"ps", &r.ps}, {"evaluator", &r.evaluator}};
-  for (const auto& [role, spec] : kRoles) {
+  for (const auto& [role, spec] : roles_of(job.spec.replica_specs)) {
     if (!*spec || (*spec)->replicas == 0) continue;
     const std::optional<Container>& container = (*spec)->container;
     if (container && !(container->image.empty() && container->command.empty())) continue;
@@ -102,18 +102,21 @@ void check_without_training(const TrainingJob& job, Findings& f) {
 void check_batches(const TrainingJob& job, Findings& f) {
   const Training& t = *job.spec.training;
   const std::string batch = under(kTraining, "globalBatchSize"), micro = under(kTraining, "microBatchSize");
-  const std::int64_t members = member_count(job);
-  if (members == 0 || !f.has(batch) || !all_clean(f, {batch, kReplicas})) return;
-  const std::int64_t share = (t.global_batch_size + members - 1) / members;
-  if (t.global_batch_size < members) {
-    error(f, batch, "smaller than the number of members", str_cat(t.global_batch_size),
-          str_cat(">= ", members));
+  const std::int64_t members = trainer_count(job), units = units_per_step(job);
+  if (members == 0 || units <= 0 || !f.has(batch) || !all_clean(f, {batch, kReplicas, "spec.strategy"}))
+    return;
+  const std::int64_t share = (t.global_batch_size + units - 1) / units;
+  if (t.global_batch_size < units) {
+    error(f, batch,
+          units == members ? "smaller than the number of members"
+                           : "smaller than the number of gradients that make a step",
+          str_cat(t.global_batch_size), str_cat(">= ", units));
     return;
   }
-  if (t.global_batch_size % members != 0) {
+  if (t.global_batch_size % units != 0) {
     warn(f, batch,
-         str_cat(t.global_batch_size, " samples do not divide by ", members, " members: some get ", share,
-                 ", others ", share - 1));
+         str_cat(t.global_batch_size, " samples do not divide by ", units,
+                 units == members ? " members" : " gradients", ": some get ", share, ", others ", share - 1));
   }
   if (f.clean(micro) && t.micro_batch_size > share) {
     error(f, micro, "larger than a member's share of the batch", str_cat(t.micro_batch_size),
@@ -263,6 +266,7 @@ void check_rules(const TrainingJob& job, Findings& findings) {
     check_model(job, findings);
     check_data(job, findings);
     check_optimizer(job, findings);
+    check_strategy(job, findings);
     check_batches(job, findings);
     check_length(job, findings);
     check_evaluation(job, findings);
@@ -272,6 +276,7 @@ void check_rules(const TrainingJob& job, Findings& findings) {
   }
   check_checkpoint(job, findings);
   check_policies(job, findings);
+  if (job.spec.training) check_supported(job, findings);
 }
 
 }  // namespace paceline::api

@@ -29,7 +29,7 @@ void check_elastic(const TrainingJob& job, Findings& f) {
     error(f, max, "fewer than replicas", *worker.max_replicas, str_cat("at least ", worker.replicas));
 }
 
-// A ring trains when all of its members are there: another number would not be acted on.
+// Members train when all of them are there: another number would not be acted on.
 void check_scheduling(const TrainingJob& job, Findings& f) {
   const std::optional<std::int64_t>& min = job.spec.run_policy.scheduling_policy.min_available;
   if (!min || !f.clean(kMinAvailable) || !f.clean("spec.replicaSpecs") || !f.has("spec.replicaSpecs")) return;

@@ -14,6 +14,14 @@ namespace {
 // Below spec: how many train, and the container of role k that does.
 constexpr std::string_view kMembers =
     R"(self.replicaSpecs.map(k, k.lowerAscii() in ["chief", "worker"], self.replicaSpecs[k].replicas).sum())";
+constexpr std::string_view kServers =
+    R"(self.replicaSpecs.map(k, k.lowerAscii() == "ps", self.replicaSpecs[k].replicas).sum())";
+constexpr std::string_view kBackups = "self.?strategy.?backupWorkers.orValue(0)";
+constexpr std::string_view kHasServers =
+    R"((self.?strategy.?type.orValue("AllReduce") == "ParameterServer"))";
+constexpr std::string_view kEvaluates =
+    R"((has(self.training) && self.replicaSpecs.exists(k, k.lowerAscii() == "evaluator" && )"
+    "self.replicaSpecs[k].replicas > 0))";
 constexpr std::string_view kContainers = "self.replicaSpecs[k].template.spec.containers";
 
 std::string trainer() {
@@ -53,6 +61,82 @@ std::vector<Entry> rules_of_roles() {
       {"spec.replicaSpecs.*.template.spec",
        {"size(self.containers) == 1 || self.containers.all(c, has(c.name))",
         "of several containers each needs its name", "containers"}},
+  };
+}
+
+std::vector<Entry> rules_of_strategy() {
+  return {
+      {"spec.strategy",
+       {R"(self.?synchronization.orValue("Synchronous") == "Synchronous" || )"
+        R"(self.?type.orValue("AllReduce") == "ParameterServer")",
+        "the members of an all-reduce wait for one another; allowed: Synchronous; the others only with type: "
+        "ParameterServer",
+        "synchronization"}},
+      {"spec.strategy",
+       {R"(!has(self.backupWorkers) || self.?synchronization.orValue("Synchronous") == "Synchronous")",
+        "does not apply here; allowed: only with synchronization: Synchronous", "backupWorkers"}},
+      {"spec.strategy",
+       {"self.?backupWorkers.orValue(0) == 0 || !has(self.parameterServer) || "
+        "!has(self.parameterServer.gradientsPerStep)",
+        "both backupWorkers and gradientsPerStep are given; allowed: at most one of them",
+        "parameterServer.gradientsPerStep"}},
+      {"spec",
+       {str_cat("!has(self.training) || ", kHasServers,
+                R"( || !self.replicaSpecs.exists(k, k.lowerAscii() == "ps"))"),
+        "the role ps does not apply here; allowed: only with strategy.type: ParameterServer",
+        "replicaSpecs"}},
+      {"spec",
+       {str_cat("!has(self.training) || !", kHasServers, " || ", kServers, " > 0"),
+        "nobody holds the weights; allowed: the role ps with at least one replica; or strategy.type: "
+        "AllReduce",
+        "replicaSpecs"}},
+      {"spec",
+       {str_cat(kBackups, " == 0 || ", kBackups, " < ", kMembers),
+        "nobody's gradient would count; allowed: fewer than train", "strategy.backupWorkers"}},
+      {"spec",
+       {str_cat("self.?strategy.?parameterServer.?gradientsPerStep.orValue(1) <= 1 || "
+                "self.?strategy.?parameterServer.?gradientsPerStep.orValue(1) <= ",
+                kMembers),
+        "more gradients than there are members that compute one",
+        "strategy.parameterServer.gradientsPerStep"}},
+      {"spec",
+       {str_cat(
+            "!has(self.training) || !self.training.?deterministic.orValue(false) || !", kHasServers,
+            R"( || [self.?strategy.?synchronization.orValue("Synchronous")].all(mode, mode == "Synchronous" ? )",
+            kBackups, " == 0 && self.?strategy.?parameterServer.?gradientsPerStep.orValue(", kMembers,
+            ") == ", kMembers,
+            R"( : mode == "BoundedStaleness" && self.?strategy.?parameterServer.?staleness.orValue(1) == 0))"),
+        "two runs would differ; allowed: false; or Synchronous with all gradients, or BoundedStaleness with "
+        "staleness: 0",
+        "training.deterministic"}},
+      {"spec",
+       {str_cat(
+            "!", kEvaluates,
+            " || self.?checkpoint.?everySteps.orValue(0) > 0 || self.?checkpoint.?everySeconds.orValue(0.0) "
+            "> 0.0"),
+        "the evaluator evaluates checkpoints, and the job writes none; allowed: only with "
+        "checkpoint.everySteps or checkpoint.everySeconds",
+        "replicaSpecs"}},
+      {"spec",
+       {str_cat("!", kEvaluates,
+                R"( || self.training.data.format == "custom" || has(self.training.data.test) || )"
+                "self.training.data.?testFraction.orValue(0.0) > 0.0"),
+        "there is no held-out data for the evaluator to evaluate on; allowed: only with data.test or "
+        "data.testFraction",
+        "replicaSpecs"}},
+  };
+}
+
+// As check_supported().
+std::vector<Entry> rules_of_this_version() {
+  return {
+      {"spec.strategy",
+       {R"(self.?type.orValue("AllReduce") == "AllReduce")",
+        "not supported by this version of Paceline; allowed: AllReduce", "type"}},
+      {"spec",
+       {R"(!has(self.training) || self.replicaSpecs.all(k, k.lowerAscii() != "evaluator"))",
+        "the role evaluator is not supported with training by this version of Paceline; the members evaluate",
+        "replicaSpecs"}},
   };
 }
 
@@ -96,11 +180,12 @@ std::vector<Entry> rules_of_training() {
        {"!self.?nesterov.orValue(false) || self.?momentum.orValue(0.0) > 0.0",
         "needs momentum; allowed: momentum > 0, or nesterov: false", "nesterov"}},
       {"spec",
-       {str_cat("!has(self.training) || ", kMembers, " <= self.training.globalBatchSize"),
-        "smaller than the number of members", "training.globalBatchSize"}},
+       {str_cat("!has(self.training) || ", kMembers, " - ", kBackups, " <= self.training.globalBatchSize"),
+        "smaller than the number of members, or of the gradients that make a step",
+        "training.globalBatchSize"}},
       {"spec",
-       {str_cat("!has(self.training) || [", kMembers,
-                "].all(m, m == 0 || self.training.?microBatchSize.orValue(0) <= "
+       {str_cat("!has(self.training) || [", kMembers, " - ", kBackups,
+                "].all(m, m <= 0 || self.training.?microBatchSize.orValue(0) <= "
                 "(self.training.globalBatchSize + m - 1) / m)"),
         "larger than a member's share of the batch", "training.microBatchSize"}},
       {training, {"has(self.steps) != has(self.epochs)", "exactly one of steps and epochs is given"}},
@@ -121,12 +206,6 @@ std::vector<Entry> rules_of_training() {
         "there is no held-out data to evaluate on; target and evaluation are allowed only with data.test or "
         "data.testFraction"}},
       {"spec",
-       {R"(!has(self.training) || self.replicaSpecs.all(k, k.lowerAscii() in ["chief", "worker"]))",
-        "the roles ps and evaluator are not supported with training by this version of Paceline; use chief "
-        "and "
-        "worker",
-        "replicaSpecs"}},
-      {"spec",
        {str_cat(
             "!has(self.training) || self.replicaSpecs.all(k, !has(self.replicaSpecs[k].template) || size(",
             trainer(), ".?args.orValue([])) == 0 || ", has_command(), ")"),
@@ -134,7 +213,8 @@ std::vector<Entry> rules_of_training() {
       {"spec",
        {str_cat(R"(!has(self.training) || (self.training.model.type != "custom" && )"
                 R"(self.training.data.format != "custom") || self.replicaSpecs.all(k, )"
-                "self.replicaSpecs[k].replicas == 0 || (has(self.replicaSpecs[k].template) && ",
+                R"(k.lowerAscii() == "ps" || self.replicaSpecs[k].replicas == 0 || )"
+                "(has(self.replicaSpecs[k].template) && ",
                 has_command(), "))"),
         "a custom model or data set needs a command: template.spec.containers[0].command, the program that "
         "registers "
@@ -162,7 +242,7 @@ std::vector<Entry> rules_of_training() {
        {str_cat("!has(self.runPolicy) || !has(self.runPolicy.schedulingPolicy) || "
                 "!has(self.runPolicy.schedulingPolicy.minAvailable) || "
                 "self.runPolicy.schedulingPolicy.minAvailable == ",
-                kMembers),
+                kMembers, " + (has(self.training) ? ", kServers, " : 0)"),
         "members train together or not at all; allowed: the number of members",
         "runPolicy.schedulingPolicy.minAvailable"}},
   };
@@ -229,7 +309,8 @@ std::vector<Entry> rules_of_edits() {
 }  // namespace
 
 void add_rules_over_fields(Schema& job) {
-  for (const auto& entries : {rules_of_roles(), rules_of_training()}) {
+  for (const auto& entries :
+       {rules_of_roles(), rules_of_strategy(), rules_of_training(), rules_of_this_version()}) {
     for (const auto& [path, rule] : entries) job.at(path).rules.push_back(rule);
   }
 }

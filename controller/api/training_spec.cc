@@ -141,6 +141,25 @@ v1::ExchangeSpec make_exchange(const AllReduce& a) {
   return spec;
 }
 
+v1::ParameterServerSpec make_parameter_server(const TrainingJob& job) {
+  const Strategy& s = job.spec.strategy;
+  const ParameterServer& p = s.parameter_server;
+  const std::int64_t units = units_per_step(job);
+  v1::ParameterServerSpec spec;
+  spec.set_synchronization(static_cast<v1::ParameterServerSpec::Synchronization>(s.synchronization));
+  spec.set_workers(trainer_count(job));
+  spec.set_servers(member_count(job) - trainer_count(job));
+  spec.set_gradients_per_step(p.gradients_per_step.value_or(units));
+  spec.set_units_per_step(units);
+  if (s.synchronization == Synchronization::kBoundedStaleness) spec.set_staleness(p.staleness);
+  if (s.synchronization == Synchronization::kAsynchronous) spec.set_delay_compensation(p.delay_compensation);
+  spec.set_transport(static_cast<v1::ExchangeSpec::Transport>(p.transport));
+  spec.set_overlap(p.overlap);
+  spec.set_slice_bytes(p.slice_bytes);
+  spec.set_timeout_ms(std::llround(p.timeout_seconds * 1000));
+  return spec;
+}
+
 }  // namespace
 
 std::string resolve_path(std::string_view base, std::string_view path) {
@@ -204,6 +223,8 @@ absl::StatusOr<v1::TrainingSpec> make_training_spec(const TrainingJob& job, cons
   spec.set_precision(static_cast<v1::Precision>(t.precision));
   spec.set_seed(static_cast<std::uint64_t>(t.seed));
   *spec.mutable_exchange() = make_exchange(job.spec.strategy.all_reduce);
+  if (job.spec.strategy.type == StrategyType::kParameterServer)
+    *spec.mutable_parameter_server() = make_parameter_server(job);
   const Checkpoint& c = job.spec.checkpoint;
   v1::CheckpointSpec& checkpoint = *spec.mutable_checkpoint();
   checkpoint.set_directory(paths.checkpoint_directory);

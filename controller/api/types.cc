@@ -5,13 +5,26 @@
 
 namespace paceline::api {
 
-std::int64_t member_count(const TrainingJob& job) {
+std::int64_t trainer_count(const TrainingJob& job) {
   const ReplicaSpecs& roles = job.spec.replica_specs;
   return (roles.chief ? roles.chief->replicas : 0) + (roles.worker ? roles.worker->replicas : 0);
 }
 
-bool in_ring(Role role) {
+bool trains(Role role) {
   return role == Role::kChief || role == Role::kWorker;
+}
+
+std::int64_t member_count(const TrainingJob& job) {
+  const auto& ps = job.spec.replica_specs.ps;
+  return trainer_count(job) + (ps && is_member(job, Role::kServer) ? ps->replicas : 0);
+}
+
+bool is_member(const TrainingJob& job, Role role) {
+  return trains(role) || (role == Role::kServer && job.spec.training.has_value());
+}
+
+std::int64_t units_per_step(const TrainingJob& job) {
+  return trainer_count(job) - job.spec.strategy.backup_workers;
 }
 
 const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role) {

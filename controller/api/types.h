@@ -33,8 +33,8 @@ struct Metadata {
 
 // ---- spec.strategy
 
-enum class StrategyType : std::uint8_t { kAllReduce };
-enum class Synchronization : std::uint8_t { kSynchronous };
+enum class StrategyType : std::uint8_t { kAllReduce, kParameterServer };
+enum class Synchronization : std::uint8_t { kSynchronous, kAsynchronous, kBoundedStaleness };
 enum class Transport : std::uint8_t { kAuto, kSharedMemory, kTcp };
 enum class Algorithm : std::uint8_t { kAuto, kRing, kRecursiveDoubling, kHalvingDoubling, kDirect };
 
@@ -47,10 +47,24 @@ struct AllReduce {
   double timeout_seconds = 30;
 };
 
+// What the modes are: docs/parameter-servers.md.
+struct ParameterServer {
+  std::optional<std::int64_t>
+      gradients_per_step;         // Synchronous; absent: those of all, or all but the backups
+  std::int64_t staleness = 1;     // BoundedStaleness
+  double delay_compensation = 0;  // Asynchronous
+  Transport transport = Transport::kAuto;
+  bool overlap = true;
+  std::int64_t slice_bytes = 1 << 20;
+  double timeout_seconds = 30;
+};
+
 struct Strategy {
   StrategyType type = StrategyType::kAllReduce;
   Synchronization synchronization = Synchronization::kSynchronous;
+  std::int64_t backup_workers = 0;  // ParameterServer, Synchronous
   AllReduce all_reduce;
+  ParameterServer parameter_server;
 };
 
 // ---- spec.replicaSpecs
@@ -190,6 +204,7 @@ struct Training {
   Evaluation evaluation;
   Precision precision = Precision::kFp32;
   std::int64_t seed = 1;
+  bool deterministic = false;  // what can't be repeated to the bit is refused
 };
 
 struct Checkpoint {
@@ -319,6 +334,27 @@ struct Progress {
   bool operator==(const Progress&) const = default;
 };
 
+struct HotRow {
+  std::string table;
+  std::int64_t id = 0, pulls = 0;
+  bool operator==(const HotRow&) const = default;
+};
+
+// Of a parameter server; rates of about the last second.
+struct ServerStatus {
+  double load = 0, bytes_per_second = 0;
+  std::int64_t queue = 0, updates = 0, rows = 0;
+  std::vector<HotRow> hottest;
+  bool operator==(const ServerStatus&) const = default;
+};
+
+// Of one worker's gradients, since it began.
+struct StalenessStatus {
+  std::int64_t applied = 0, dropped = 0, max = 0;
+  double mean = 0, wait_seconds = 0;
+  bool operator==(const StalenessStatus&) const = default;
+};
+
 struct MemberStatus {
   Role role = Role::kWorker;
   std::int64_t index = 0;
@@ -328,6 +364,8 @@ struct MemberStatus {
   std::string phase;     // e.g. Training: its own word
   Step step = 0;
   double compute_fraction = 0, wait_fraction = 0;  // of the last heartbeats' step time
+  std::optional<ServerStatus> server;
+  std::optional<StalenessStatus> staleness;
   bool operator==(const MemberStatus&) const = default;
 };
 
@@ -352,11 +390,17 @@ struct TrainingJob {
   Status status;
 };
 
-// How many members train: the chief, if there is one, and the workers.
-std::int64_t member_count(const TrainingJob& job);
+// How many train: the chief, if there is one, and the workers.
+std::int64_t trainer_count(const TrainingJob& job);
+bool trains(Role role);
 
-// Chiefs and workers form the ring; servers and evaluators stand beside it.
-bool in_ring(Role role);
+// Members begin and end together, as one attempt: those who train, and the servers of the built-in trainer.
+// Evaluators, and servers of the template's own program, stand beside them.
+std::int64_t member_count(const TrainingJob& job);
+bool is_member(const TrainingJob& job, Role role);
+
+// Into how many units, the samples of one gradient each, a global batch is cut.
+std::int64_t units_per_step(const TrainingJob& job);
 const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role);
 
 // Whether a restart for this cause counts against backoffLimit.

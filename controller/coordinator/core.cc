@@ -25,7 +25,7 @@ StepTimes mean(StepTimes sum, std::int64_t steps) {
 
 CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
     : config_(std::move(config)), progress_(now), last_now_(now), form_since_(now), state_since_(now) {
-  for (const Role role : {Role::kChief, Role::kWorker}) {
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
     for (const ExpectedRole& expected : config_.roles) {
       for (int i = 0; expected.role == role && i < expected.count; ++i) {
         slots_.emplace_back();
@@ -33,8 +33,15 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
         slots_.back().index = i;
       }
     }
+    if (role != Role::kEvaluator) members_ = slots_.size();
   }
-  reason_ = str_cat("waiting for ", slots_.size(), " members to attach");
+  for (const LostMember& each : config_.lost) {
+    Slot* slot = slot_of(static_cast<int>(each.role), each.index);
+    if (slot == nullptr || slot->observes()) continue;
+    slot->lost = slot->drained = true;
+    lost_.push_back(each);
+  }
+  reason_ = str_cat("waiting for ", members_ - lost_.size(), " members to attach");
 }
 
 Effects CoordinatorCore::Impl::step(const Input& input, TimePoint now) {
@@ -56,11 +63,13 @@ void CoordinatorCore::Impl::on(const Attached& in) {
   const std::string error = hello_error(in.hello, config_);
   if (!error.empty()) return refuse(in.stream, error);
   Slot& slot = *slot_of(in.hello.role(), in.hello.index());
+  if (slot.observes()) return attach_observer(slot, in);
   if (is_final(state_) || stopping_) {
     return refuse(in.stream, str_cat("the job has ended: ", reason_), state_ == JobState::kFinished);
   }
   const bool same = slot.hello && slot.hello->member_id() == in.hello.member_id();
   if (slot.left) return refuse(in.stream, str_cat(slot.name(), " has left already"));
+  if (slot.lost) return refuse(in.stream, str_cat(slot.name(), " was lost, and the others go on without it"));
   if (same && slot.attached()) {
     evict(slot.stream, str_cat(slot.name(), " has attached again by another stream"), false, true);
   } else if (!same && slot.attached()) {
@@ -70,6 +79,17 @@ void CoordinatorCore::Impl::on(const Attached& in) {
                                      slot.hello->member_id()));
   }
   bind(slot, in);
+}
+
+// The newest one counts: of two, the other is what a lost node or a broken connection has left. It stays
+// where the job has failed: whoever begins another attempt finds it still there.
+void CoordinatorCore::Impl::attach_observer(Slot& slot, const Attached& in) {
+  if (stopping_ || state_ == JobState::kFinished || state_ == JobState::kStopped)
+    return refuse(in.stream, str_cat("the job has ended: ", reason_), state_ == JobState::kFinished);
+  if (slot.attached())
+    evict(slot.stream, str_cat(slot.name(), " has attached again by another stream"), false, true);
+  bind(slot, in);
+  slot.left = false;
 }
 
 void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
@@ -113,6 +133,7 @@ void CoordinatorCore::Impl::on(const Received& in) {
     case v1::MemberMessage::kLeaving:
       return on_leaving(*slot, in.message.leaving());
     case v1::MemberMessage::kCheckpoint:
+      if (slot->observes()) return break_protocol(*slot, "an observer's checkpoint");
       return progress_.checkpoint(in.message.checkpoint(), effects_);
     case v1::MemberMessage::KIND_NOT_SET:
       return break_protocol(*slot, "a message without content");
@@ -127,6 +148,7 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
   const std::string error = heartbeat_error(heartbeat, newest);
   if (!error.empty()) return break_protocol(slot, error);
   slot.phase = from_wire(heartbeat.phase());
+  if (slot.observes()) return on_observation(slot, heartbeat);
   if (state_ == JobState::kDraining && slot.phase == Phase::kWaiting) slot.drained = true;
   if (forming && newest.value > 0) {
     const bool trains = heartbeat.generation() == newest.value && slot.phase >= Phase::kTraining;
@@ -136,9 +158,16 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
   slot.step = sane_step(heartbeat.step());
   slot.bytes_sent = heartbeat.bytes_sent();
   slot.bytes_received = heartbeat.bytes_received();
+  if (heartbeat.has_server()) slot.load.add(heartbeat.server(), now_);
+  if (heartbeat.has_staleness()) slot.staleness = from_wire(heartbeat.staleness());
   if (slot.rank == 0) progress_.rank_zero(heartbeat, now_);
   if (take(slot, heartbeat)) count_steps(slot, heartbeat);
   check_weights(slot, heartbeat);
+}
+
+void CoordinatorCore::Impl::on_observation(Slot& slot, const v1::Heartbeat& heartbeat) {
+  slot.step = sane_step(heartbeat.step());
+  if (take(slot, heartbeat)) progress_.evaluations_of_observer(heartbeat, effects_);
 }
 
 // Whether it brings what was not counted before. A member sends a heartbeat's records again, under the same
@@ -165,14 +194,16 @@ void CoordinatorCore::Impl::count_steps(Slot& slot, const v1::Heartbeat& heartbe
 
 void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat& heartbeat) {
   const Step step = heartbeat.weights_hash_step();
-  std::vector<int> wrong = progress_.weights(slot.rank, view_.members_size(), step, heartbeat.weights_hash());
+  const auto trainers =
+      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && !s.lost; });
+  std::vector<int> wrong =
+      progress_.weights(slot.rank, static_cast<int>(trainers), step, heartbeat.weights_hash());
   if (wrong.empty()) return;
   if (diverged_.empty()) diverged_since_ = now_;
   diverged_ = std::move(wrong);
-  diverged_text_ =
-      str_cat("its weights after ", step, " steps differ from those of ",
-              view_.members_size() == 2 ? "the other rank (with two ranks nobody can tell which is wrong)"
-                                        : "most ranks");
+  diverged_text_ = str_cat(
+      "its weights after ", step, " steps differ from those of ",
+      trainers == 2 ? "the other rank (with two ranks nobody can tell which is wrong)" : "most ranks");
 }
 
 void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault) {
@@ -185,6 +216,8 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
   if (state_ != JobState::kRunning) return ignored("no view is running");
   if (fault.generation() != generation_.value) return ignored("it is about another generation");
   if (accused == slots_.end() || &*accused == &slot) return ignored("it names no other member");
+  if (slot.observes() || accused->observes()) return ignored("observers have no links");
+  if (accused->lost) return ignored("the others go on without that member");
   if (accused->left && !accused->evidence) return ignored("that member has finished");
   const auto same = [&](const Accusation& a) { return a.accuser == number(slot); };
   if (std::any_of(accusations_.begin(), accusations_.end(), same))
@@ -204,7 +237,7 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   slot.left = slot.drained = true;
   const bool finished = leaving.outcome() == v1::Leaving::FINISHED;
   say(str_cat(slot.name(), " leaves: ", finished ? "finished" : why));
-  if (!blames()) return;
+  if (!blames() || slot.observes()) return;
   if (finished && slot.rank < 0) return lose(slot, FaultKind::kFailed, now_, "it left before the first view");
   if (finished) {
     slot.phase = Phase::kFinished;
@@ -227,7 +260,7 @@ void CoordinatorCore::Impl::on(const StreamEnded& in) {
   slot->stream = {};
   say(str_cat(slot->name(), "'s stream ended without a goodbye", in.reason.empty() ? "" : ": ",
               cut(in.reason)));
-  if (blames()) {
+  if (blames() && !slot->observes()) {
     lose(
         *slot, FaultKind::kDead, now_,
         str_cat("its control stream ended without a goodbye", in.reason.empty() ? "" : ": ", cut(in.reason)));
@@ -252,7 +285,7 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
     verdict_->message = verdict_message(*verdict_);
     reason_ = verdict_->message;
   }
-  if (!blames() || slot->left) return;
+  if (!blames() || slot->left || slot->lost || slot->observes()) return;
   std::string text = str_cat("its process ended ", slot->hello ? "without a goodbye" : "before it attached");
   if (!in.reason.empty()) text += str_cat(": ", cut(in.reason));
   lose(*slot, FaultKind::kDead, now_, std::move(text));
@@ -298,7 +331,12 @@ void CoordinatorCore::Impl::break_protocol(Slot& slot, const std::string& what) 
   say(str_cat(slot.name(), " is evicted: ", text));
   evict(slot.stream, text, false, true);
   slot.stream = {};
-  if (blames()) lose(slot, FaultKind::kFailed, now_, text);
+  if (blames() && !slot.observes()) lose(slot, FaultKind::kFailed, now_, text);
+}
+
+bool CoordinatorCore::Impl::is_observer(StreamId stream) const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [&](const Slot& s) { return s.observes() && s.attached() && s.stream == stream; });
 }
 
 CoordinatorCore::CoordinatorCore(CoreConfig config, TimePoint now) {
@@ -317,6 +355,9 @@ Report CoordinatorCore::report(TimePoint now) const {
 }
 JobState CoordinatorCore::state() const {
   return impl_->state();
+}
+bool CoordinatorCore::is_observer(StreamId stream) const {
+  return impl_->is_observer(stream);
 }
 TimePoint CoordinatorCore::due() const {
   return impl_->due();

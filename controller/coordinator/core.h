@@ -10,6 +10,13 @@
 //   any -> Draining -> Stopped                                     Stop
 //   Forming -> Running(g)                                          all members train in the same view g of an
 //                                                                  earlier coordinator: they go on in it
+//   Running(g) -> Running(g)                                       a member was lost and the policy says: go
+//   on
+//                                                                  without it, in the same view
+//
+// Members are those who train (chief, workers) and the servers. An evaluator is an observer: it is welcomed,
+// what it evaluates counts, it is told when the job finishes; it is in no view, and nobody waits for it or
+// misses it.
 //
 // One thread at a time; no clock, no randomness, no I/O. A `now` before an earlier one counts as that one.
 // Anything the world may send is answered, at worst by an Evict with its reason; nothing that it sends makes
@@ -52,19 +59,23 @@ struct StreamId {
 };
 
 struct ExpectedRole {
-  Role role = Role::kWorker;  // kChief (at most one) or kWorker
+  Role role = Role::kWorker;  // of kChief at most one
   int count = 0;
 };
 
 // What to do when a member is lost after a view was formed.
-enum class LossAction : std::uint8_t { kFailJob, kFormNextView };
+enum class LossAction : std::uint8_t { kFailJob, kFormNextView, kGoOn };  // kGoOn: of a running view only
 struct LossDecision {
   LossAction action = LossAction::kFailJob;
   std::string reason;
 };
-using LossPolicy = std::function<LossDecision(const Verdict&)>;  // pure
+// `trainers_left`: members that train, without the lost one and those that were lost before.
+using LossPolicy = std::function<LossDecision(const Verdict&, int trainers_left)>;  // pure
 // restartPolicy Never: "member X is lost and the job does not replace members".
-LossDecision fail_on_loss(const Verdict& verdict);
+LossDecision fail_on_loss(const Verdict& verdict, int trainers_left);
+// What the job's strategy allows: with servers, a worker that nobody has to wait for is no loss
+// (docs/protocol.md).
+LossPolicy loss_policy(const v1::TrainingSpec& training);
 
 struct CoreConfig {
   std::string job;  // namespace/name
@@ -81,8 +92,9 @@ struct CoreConfig {
   Duration stop_timeout =
       std::chrono::seconds(5);  // also: how long others may take to leave after rank 0 finished
   Duration save_timeout = std::chrono::seconds(310);  // rank 0 that was told to stop may save for so long
-  bool same_machine = true;   // members' process ids mean something to people; else pods are named instead
-  Duration reattach_limit{};  // how long members go on without a coordinator; zero: as they like
+  bool same_machine = true;      // members' process ids mean something to people; else pods are named instead
+  Duration reattach_limit{};     // how long members go on without a coordinator; zero: as they like
+  std::vector<LostMember> lost;  // before this coordinator began: the others go on without them
   LossPolicy on_member_lost = fail_on_loss;
 };
 // OK, or INVALID_ARGUMENT and what is wrong.
@@ -131,6 +143,7 @@ struct Effects {
   std::vector<EvaluationRecord> evaluations;
   std::vector<CheckpointRecord> checkpoints;
   std::optional<Verdict> verdict;
+  std::optional<Verdict> lost;       // the job goes on without that member
   std::vector<std::string> reasons;  // every decision in one line
   bool report_changed = false;
 };
@@ -146,6 +159,7 @@ class CoordinatorCore {
   Effects step(const Input& input, TimePoint now);
   Report report(TimePoint now) const;
   JobState state() const;
+  bool is_observer(StreamId stream) const;
   // The first moment at which a Tick may have an effect, if no other input comes before; a Tick before it has
   // none.
   TimePoint due() const;

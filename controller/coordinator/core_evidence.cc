@@ -7,7 +7,7 @@
 
 namespace paceline::coordinator {
 
-LossDecision fail_on_loss(const Verdict& verdict) {
+LossDecision fail_on_loss(const Verdict& verdict, int) {
   return {LossAction::kFailJob,
           str_cat(role_name(verdict.role), "-", verdict.index, " is lost and lost members are not replaced")};
 }
@@ -20,6 +20,11 @@ void CoordinatorCore::Impl::lose(Slot& slot, FaultKind kind, TimePoint since, st
 
 bool CoordinatorCore::Impl::someone_attached() const {
   return std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.attached(); });
+}
+
+int CoordinatorCore::Impl::trainers_left() const {
+  return static_cast<int>(
+      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && !s.lost; }));
 }
 
 // Silence is only evidence where the core was there to listen: after a pause of its own process (a stopped
@@ -35,7 +40,7 @@ void CoordinatorCore::Impl::forgive_own_absence() {
 Duration CoordinatorCore::Impl::patience_with(const Slot& slot) const {
   if (state_ == JobState::kForming || !slot.gaps.tells()) return config_.most_silence;
   std::vector<Duration> largest;
-  for (const Slot& other : slots_) {
+  for (const Slot& other : members()) {
     if (other.attached() && &other != &slot)
       largest.push_back(std::max(other.gaps.largest(), now_ - other.last_heard));
   }
@@ -44,14 +49,14 @@ Duration CoordinatorCore::Impl::patience_with(const Slot& slot) const {
 }
 
 void CoordinatorCore::Impl::find_frozen() {
-  for (Slot& slot : slots_) {
+  for (Slot& slot : members()) {
     if (!slot.attached() || now_ - slot.last_heard <= config_.heartbeat_timeout) continue;
     const Duration patience = patience_with(slot);
     if (now_ - slot.last_heard <= patience) continue;
     lose(slot, FaultKind::kFrozen, slot.last_heard, str_cat("no heartbeat for ", format_duration(patience)));
   }
   if (state_ != JobState::kDraining || now_ - drain_since_ <= config_.stop_timeout) return;
-  for (Slot& slot : slots_) {
+  for (Slot& slot : members()) {
     if (slot.attached() && slot.rank >= 0 && !slot.drained) {
       lose(slot, FaultKind::kFrozen, now_,
            str_cat("it did not end view ", generation_.value, " when told to"));
@@ -66,7 +71,7 @@ TimePoint CoordinatorCore::Impl::due() const {
   TimePoint due = TimePoint::max();
   // Often enough that its own absence shows, and so that nobody's silence lasts unseen.
   if (someone_attached()) due = last_now_ + longest_absence() / 2;
-  for (const Slot& slot : slots_) {
+  for (const Slot& slot : members()) {
     if (slot.attached()) due = std::min(due, slot.last_heard + config_.heartbeat_timeout);
     if (slot.evidence) return last_now_;
   }
@@ -80,11 +85,11 @@ TimePoint CoordinatorCore::Impl::due() const {
 void CoordinatorCore::Impl::find_missing() {
   if (state_ != JobState::kForming || now_ - form_since_ < config_.form_timeout) return;
   std::string names;
-  for (const Slot& slot : slots_) {
-    if (!slot.attached()) names += str_cat(names.empty() ? "" : ", ", slot.name());
+  for (const Slot& slot : members()) {
+    if (!slot.attached() && !slot.lost) names += str_cat(names.empty() ? "" : ", ", slot.name());
   }
-  for (Slot& slot : slots_) {
-    if (slot.attached()) continue;
+  for (Slot& slot : members()) {
+    if (slot.attached() || slot.lost) continue;
     lose(slot, FaultKind::kMissing, form_since_,
          str_cat("did not attach within ", format_duration(config_.form_timeout), "; missing: ", names));
   }
@@ -92,7 +97,7 @@ void CoordinatorCore::Impl::find_missing() {
 
 std::vector<Evidence> CoordinatorCore::Impl::all_evidence() const {
   std::vector<Evidence> all;
-  for (const Slot& slot : slots_) {
+  for (const Slot& slot : members()) {
     if (slot.evidence) {
       all.push_back(*slot.evidence);
     } else if (std::find(diverged_.begin(), diverged_.end(), slot.rank) != diverged_.end()) {
@@ -121,7 +126,7 @@ void CoordinatorCore::Impl::decide() {
       return s.attached() && 2 * (now_ - s.last_heard) > 5 * config_.heartbeat_interval &&
              waited < config_.grace + patience_with(s);
     };
-    if (std::any_of(slots_.begin(), slots_.end(), quiet))
+    if (std::any_of(members().begin(), members().end(), quiet))
       return;  // it may be the frozen one that the reports are about
   }
   carry_out(make_verdict(judgement));
@@ -159,7 +164,16 @@ Verdict CoordinatorCore::Impl::make_verdict(const Judgement& judgement) const {
 }
 
 void CoordinatorCore::Impl::carry_out(Verdict verdict) {
-  const LossDecision decision = config_.on_member_lost(verdict);
+  Slot& culprit = *slot_of(static_cast<int>(verdict.role), verdict.index);
+  LossDecision decision = config_.on_member_lost(verdict, trainers_left() - (culprit.trains() ? 1 : 0));
+  if (decision.action == LossAction::kGoOn) {
+    if (state_ == JobState::kRunning) {
+      say(verdict.message);
+      say(decision.reason);
+      return go_on_without(culprit, std::move(verdict));
+    }
+    decision = {LossAction::kFailJob, "no view is running that could go on"};
+  }
   verdict_ = std::move(verdict);
   effects_.verdict = verdict_;
   verdict_at_ = now_;
@@ -167,13 +181,29 @@ void CoordinatorCore::Impl::carry_out(Verdict verdict) {
   say(verdict_->message);
   say(decision.reason);
   if (decision.action == LossAction::kFailJob) return end(JobState::kFailed, verdict_->message, false);
-  for (Slot& slot : slots_) {
-    const bool culprit = slot.role == verdict_->role && slot.index == verdict_->index;
-    if (!culprit && !slot.evidence) continue;
-    if (slot.attached()) evict(slot.stream, culprit ? verdict_->message : slot.evidence->text, false, true);
+  for (Slot& slot : members()) {
+    const bool blamed = &slot == &culprit;
+    if (!blamed && !slot.evidence) continue;
+    if (slot.attached()) evict(slot.stream, blamed ? verdict_->message : slot.evidence->text, false, true);
     slot.vacate();
   }
   drain_for_next_view(verdict_->message);
+}
+
+// What else was seen is judged by itself: there may be more that are lost.
+void CoordinatorCore::Impl::go_on_without(Slot& slot, Verdict verdict) {
+  if (slot.attached()) evict(slot.stream, verdict.message, false, true);
+  slot.stream = {};
+  slot.lost = slot.drained = true;
+  slot.evidence.reset();
+  std::erase_if(accusations_,
+                [&](const Accusation& a) { return a.accuser == number(slot) || a.accused == number(slot); });
+  std::erase(diverged_, slot.rank);
+  suspicious_since_.reset();
+  lost_.push_back({verdict.role, verdict.index, verdict.pod, verdict.message});
+  reason_ = str_cat("view ", generation_.value, " goes on without ", slot.name());
+  effects_.lost = std::move(verdict);
+  effects_.report_changed = true;
 }
 
 }  // namespace paceline::coordinator

@@ -58,7 +58,8 @@ std::string hello_error(const v1::Hello& hello, const CoreConfig& config) {
         std::tuple{"host", &hello.host(), false}, std::tuple{"host_id", &hello.host_id(), false}}) {
     if (std::string error = name_error(field, *value, required); !error.empty()) return error;
   }
-  if (!hello.pod().ends_with(config.pod_suffix)) {
+  // Evaluators have attempts of their own.
+  if (hello.role() != v1::ROLE_EVALUATOR && !hello.pod().ends_with(config.pod_suffix)) {
     return str_cat("pod ", hello.pod(), " is of another attempt: the names of this one's pods end in ",
                    config.pod_suffix);
   }
@@ -102,18 +103,17 @@ absl::Status validate(const CoreConfig& config) {
   if (config.link_key.size() != 32)
     return wrong("the link key has ", config.link_key.size(), " bytes, not 32");
   std::set<Role> seen;
-  int members = 0;
+  int members = 0, trainers = 0;
   for (const ExpectedRole& role : config.roles) {
-    if (role.role != Role::kChief && role.role != Role::kWorker)
-      return wrong("no ", role_name(role.role), " in a ring");
     if (!seen.insert(role.role).second) return wrong("role ", role_name(role.role), " is given twice");
     if (role.count < 0 || role.count > kMaxMembers) return wrong(role.count, " ", role_name(role.role), "s");
     if (role.role == Role::kChief && role.count > 1)
       return wrong(role.count, " chiefs; at most one is possible");
     members += role.count;
+    if (role.role == Role::kChief || role.role == Role::kWorker) trainers += role.count;
   }
-  if (members < 1 || members > kMaxMembers)
-    return wrong(members, " members; 1 to ", kMaxMembers, " are possible");
+  if (trainers < 1 || members > kMaxMembers)
+    return wrong(members, " members, of which ", trainers, " train; 1 to ", kMaxMembers, " are possible");
   for (const Duration d : {config.heartbeat_interval, config.heartbeat_timeout, config.form_timeout,
                            config.stop_timeout, config.save_timeout}) {
     if (d <= Duration::zero()) return wrong("a duration of ", format_duration(d));

@@ -3,12 +3,13 @@
 // The inside of CoordinatorCore, for its own files only: core.cc (inputs and their order), core_evidence.cc
 // (blame), core_states.cc (views and endings), core_report.cc.
 //
-// A slot is the place of one expected member (role and index); it is empty, held by an attached member, or by
-// one that has left or was lost. Every input first changes slots, then settle() draws the conclusions that
-// the moment allows: verdict, next state, next view.
+// A slot is the place of one expected member or observer (role and index); it is empty, held by an attached
+// one, or by one that has left or was lost. Every input first changes slots, then settle() draws the
+// conclusions that the moment allows: verdict, next state, next view.
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "controller/coordinator/core.h"
 #include "controller/coordinator/core_hello.h"
+#include "controller/coordinator/core_load.h"
 #include "controller/coordinator/core_progress.h"
 #include "controller/coordinator/core_silence.h"
 #include "controller/coordinator/core_verdict.h"
@@ -32,6 +34,7 @@ struct Slot {
   TimePoint last_heard{};
   Gaps gaps;
   bool left = false;     // said goodbye
+  bool lost = false;     // the others go on without it
   int rank = -1;         // in the current view
   bool drained = false;  // waits for the next view
   // In Forming, of a member that holds an earlier coordinator's view: what its first heartbeat tells.
@@ -40,11 +43,15 @@ struct Slot {
   Step step = 0;
   StepTimes mean_times;
   std::uint64_t bytes_sent = 0, bytes_received = 0;
+  ServerLoad load;
+  std::optional<StalenessReport> staleness;
   std::uint64_t taken = 0;  // the newest heartbeat whose records are counted
   std::optional<Evidence> evidence;
   std::optional<int> exit_code, signal;
 
   bool attached() const { return stream.value != 0; }
+  bool observes() const { return role == Role::kEvaluator; }
+  bool trains() const { return role == Role::kChief || role == Role::kWorker; }
   std::string name() const { return str_cat(role_name(role), "-", index); }
   void vacate() {
     Slot empty{.role = role, .index = index, .last_pod = hello ? hello->pod() : last_pod};
@@ -58,6 +65,7 @@ class CoordinatorCore::Impl {
   Effects step(const Input& input, TimePoint now);
   Report report(TimePoint now) const;
   JobState state() const { return state_; }
+  bool is_observer(StreamId stream) const;
   TimePoint due() const;
 
  private:
@@ -71,16 +79,19 @@ class CoordinatorCore::Impl {
   void on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat);
   void on_peer_fault(Slot& slot, const v1::PeerFault& fault);
   void on_leaving(Slot& slot, const v1::Leaving& leaving);
+  void on_observation(Slot& slot, const v1::Heartbeat& heartbeat);
   bool take(Slot& slot, const v1::Heartbeat& heartbeat);
   void count_steps(Slot& slot, const v1::Heartbeat& heartbeat);
   void check_weights(const Slot& slot, const v1::Heartbeat& heartbeat);
   void bind(Slot& slot, const Attached& in);
+  void attach_observer(Slot& slot, const Attached& in);
 
   // --- evidence and verdict ---
   void lose(Slot& slot, FaultKind kind, TimePoint since, std::string text, bool accusing = false);
   void forgive_own_absence();
   Duration longest_absence() const { return config_.heartbeat_timeout / 2; }
   bool someone_attached() const;
+  int trainers_left() const;
   Duration patience_with(const Slot& slot) const;
   void find_frozen();
   void find_missing();
@@ -88,6 +99,7 @@ class CoordinatorCore::Impl {
   void decide();
   Verdict make_verdict(const Judgement& judgement) const;
   void carry_out(Verdict verdict);
+  void go_on_without(Slot& slot, Verdict verdict);
 
   // --- states ---
   void settle();
@@ -102,6 +114,9 @@ class CoordinatorCore::Impl {
   // --- helpers ---
   TimePoint stop_by() const;  // REQUIRES: stopping_
   bool blames() const { return !is_final(state_) && !stopping_ && !finish_by_; }
+  // Those that a view is made of; the rest of the slots are observers'.
+  std::span<Slot> members() { return {slots_.data(), members_}; }
+  std::span<const Slot> members() const { return {slots_.data(), members_}; }
   Slot* slot_of(StreamId stream);
   Slot* slot_of(int role, std::int64_t index);
   int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
@@ -116,7 +131,8 @@ class CoordinatorCore::Impl {
   void break_protocol(Slot& slot, const std::string& what);
 
   CoreConfig config_;
-  std::vector<Slot> slots_;  // never resized: chief, workers by index
+  std::vector<Slot> slots_;  // never resized: chief, workers, servers; then evaluators; each by index
+  std::size_t members_ = 0;
   JobState state_ = JobState::kForming;
   std::string reason_;
   Generation generation_;  // newest given out
@@ -137,6 +153,7 @@ class CoordinatorCore::Impl {
   TimePoint diverged_since_{};
   std::string diverged_text_;
   std::optional<Verdict> verdict_;
+  std::vector<LostMember> lost_;
   std::string drain_reason_;
   TimePoint verdict_at_{}, state_since_{};
   JobState state_before_ = JobState::kForming;

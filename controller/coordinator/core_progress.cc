@@ -59,13 +59,25 @@ void JobProgress::add_records(const v1::Heartbeat& heartbeat, Effects& effects) 
     effects.steps.push_back(record);
     last_step_ = record;
   }
+  add_evaluations(heartbeat, last_of_rank_zero_, effects);
+}
+
+void JobProgress::evaluations_of_observer(const v1::Heartbeat& heartbeat, Effects& effects) {
+  add_evaluations(heartbeat, last_of_observer_, effects);
+}
+
+void JobProgress::add_evaluations(const v1::Heartbeat& heartbeat, std::optional<Step>& last,
+                                  Effects& effects) {
   for (const v1::EvaluationRecord& r : heartbeat.evaluations()) {
     const EvaluationRecord record{
         sane_step(r.step()),          r.loss(),          r.accuracy(), sane_step(r.samples()),
         sane_age(r.since_start_ns()), r.target_reached()};
-    if (last_evaluation_ && record.step <= last_evaluation_->step) continue;
+    if (last && record.step <= *last) continue;
+    last = record.step;
+    if (!evaluated_.insert(record.step).second) continue;
+    if (evaluated_.size() > kMaxEvaluatedSteps) evaluated_.erase(evaluated_.begin());
     effects.evaluations.push_back(record);
-    last_evaluation_ = record;
+    if (!last_evaluation_ || record.step > last_evaluation_->step) last_evaluation_ = record;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@ namespace paceline::coordinator {
 inline constexpr Duration kRateWindow = std::chrono::seconds(5);
 inline constexpr std::size_t kMaxRatePoints = 64;
 inline constexpr std::size_t kMaxHashedSteps = 128;
+inline constexpr std::size_t kMaxEvaluatedSteps = 1024;
 inline constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 
 StepTimes from_wire(const v1::StepTimes& times);
@@ -31,13 +33,15 @@ class JobProgress {
   void rank_zero(const v1::Heartbeat& heartbeat, TimePoint now);
   // What it brings, once: its new records go to `effects`.
   void records_of_rank_zero(const v1::Heartbeat& heartbeat, TimePoint now, Effects& effects);
+  // What an evaluator has evaluated. A step that was evaluated before counts once, whoever it was.
+  void evaluations_of_observer(const v1::Heartbeat& heartbeat, Effects& effects);
   // A result that is told again after a re-attach counts once.
   void checkpoint(const v1::CheckpointResult& result, Effects& effects);
   // What rank 0 says as it leaves: its last heartbeat may have been refused or lost.
   void reached(Step step) { step_ = std::max(step_, step); }
 
-  // A rank's hash after `step` steps. The ranks that are wrong (the minority; of a draw those that differ
-  // from the lowest rank), or empty.
+  // A rank's hash after `step` steps; `world_size`: of those who send one. The ranks that are wrong (the
+  // minority; of a draw those that differ from the lowest rank), or empty.
   std::vector<int> weights(int rank, int world_size, Step step, std::uint64_t hash);
 
   // A new view: the rates and the hashes begin anew.
@@ -54,6 +58,7 @@ class JobProgress {
     std::int64_t samples = 0;
   };
   void add_records(const v1::Heartbeat& heartbeat, Effects& effects);
+  void add_evaluations(const v1::Heartbeat& heartbeat, std::optional<Step>& last, Effects& effects);
   void add_rate_point(TimePoint now);
 
   TimePoint began_;
@@ -64,7 +69,9 @@ class JobProgress {
   Duration useful_{};
   std::deque<RatePoint> points_;
   std::optional<StepRecord> last_step_;
-  std::optional<EvaluationRecord> last_evaluation_;
+  std::optional<EvaluationRecord> last_evaluation_;  // of the latest step
+  std::optional<Step> last_of_rank_zero_, last_of_observer_;
+  std::set<Step> evaluated_;                                           // the latest kMaxEvaluatedSteps
   std::optional<CheckpointRecord> last_checkpoint_, told_checkpoint_;  // that was written; that was told
   std::map<Step, std::map<int, std::uint64_t>> hashes_;  // newest kMaxHashedSteps steps; by rank
   Step checked_step_ = 0;

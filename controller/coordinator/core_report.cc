@@ -19,6 +19,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
     member.index = slot.index;
     member.attached = slot.attached();
     member.left = slot.left;
+    member.lost = slot.lost;
     if (slot.hello) {
       member.member_id = slot.hello->member_id();
       member.pod = slot.hello->pod();
@@ -32,6 +33,8 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
     member.mean_times = slot.mean_times;
     member.bytes_sent = slot.bytes_sent;
     member.bytes_received = slot.bytes_received;
+    member.server = slot.load.report();
+    member.staleness = slot.staleness;
     report.bytes_sent += slot.bytes_sent;
     report.members.push_back(std::move(member));
   }
@@ -39,6 +42,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
   report.model_path = model_path_;
   report.checkpoint_path = checkpoint_path_;
   report.verdict = verdict_;
+  report.lost = lost_;
   if (verdict_) report.verdict_age = std::max(now - verdict_at_, Duration::zero());
   return report;
 }

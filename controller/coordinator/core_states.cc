@@ -31,47 +31,53 @@ TimePoint CoordinatorCore::Impl::stop_by() const {
 }
 
 void CoordinatorCore::Impl::settle_end() {
-  const bool someone = someone_attached();
-  if (stopping_ && (!someone || now_ >= stop_by()))
+  if (stopping_ && (!someone_attached() || now_ >= stop_by()))
     return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
+  // Servers and observers don't know when training is over: they are told, once nobody trains any more.
+  const bool someone =
+      std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); });
   if (!stopping_ && finish_by_ && (!someone || now_ >= *finish_by_))
     end(JobState::kFinished, "finished", true);
 }
 
 std::uint64_t CoordinatorCore::Impl::common_view() const {
   const std::uint64_t held = slots_.front().hello->held_generation();
-  const bool all = std::all_of(slots_.begin(), slots_.end(),
-                               [&](const Slot& s) { return s.hello->held_generation() == held; });
+  const bool all = std::all_of(members().begin(), members().end(),
+                               [&](const Slot& s) { return s.lost || s.hello->held_generation() == held; });
   return all && generation_.value == 0 && held <= kMaxCount ? held : 0;
 }
 
 void CoordinatorCore::Impl::form_if_complete() {
   if (state_ != JobState::kForming || suspicious_since_) return;
-  if (!std::all_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.attached(); })) return;
+  const auto all = [&](auto condition) {
+    return std::all_of(members().begin(), members().end(),
+                       [&](const Slot& s) { return s.lost || condition(s); });
+  };
+  if (!all([](const Slot& s) { return s.attached(); })) return;
   const std::uint64_t common = common_view();
-  const auto all_say = [&](Slot::Held held) {
-    return std::all_of(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.held == held; });
-  };
-  const auto one_says = [&](Slot::Held held) {
-    return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.held == held; });
-  };
+  const auto all_say = [&](Slot::Held held) { return all([&](const Slot& s) { return s.held == held; }); };
+  const auto one_says = [&](Slot::Held held) { return !all([&](const Slot& s) { return s.held != held; }); };
   const bool adopts = common > 0 && all_say(Slot::Held::kTrains);
   // Do they still train in it? Their heartbeats will tell.
   if (common > 0 && !adopts && !one_says(Slot::Held::kWaits)) return;
+  if (!adopts && !lost_.empty())
+    return end(JobState::kFailed,
+               str_cat("the view that went on without a member has ended: ", lost_[0].message), false);
   std::uint64_t newest = generation_.value;
   std::int64_t first_step = 0;
-  for (const Slot& slot : slots_) {  // members may know generations of a coordinator before this one
+  for (const Slot& slot : members()) {  // they may know generations of a coordinator before this one
+    if (!slot.hello) continue;
     newest = std::max(newest, std::min<std::uint64_t>(slot.hello->held_generation(), kMaxCount));
     first_step = std::max({first_step, sane_step(slot.hello->held_step()), slot.step});
   }
   generation_.value = adopts ? common : newest + 1;
   make_view(first_step);
   if (!adopts) {
-    for (const Slot& slot : slots_) send_view(slot);
+    for (const Slot& slot : members()) send_view(slot);
   }
   progress_.new_view();
   state_ = JobState::kRunning;
-  reason_ = str_cat("view ", generation_.value, " of ", slots_.size(), " members");
+  reason_ = str_cat("view ", generation_.value, " of ", members_, " members");
   say(str_cat(reason_,
               adopts ? " goes on: all are attached again, and train in it" : " is formed: all are attached"));
   effects_.report_changed = true;
@@ -82,17 +88,20 @@ void CoordinatorCore::Impl::make_view(std::int64_t first_step) {
   view_.set_generation(generation_.value);
   view_.set_first_step(first_step);
   ViewRecord record{generation_, {}, first_step};
-  for (Slot& slot : slots_) {
+  const auto trainers = std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains(); });
+  for (Slot& slot : members()) {
     slot.rank = number(slot);
-    slot.drained = false;
+    slot.drained = slot.lost;
     v1::ViewMember& member = *view_.add_members();
-    member.set_member_id(slot.hello->member_id());
-    member.set_role(slot.hello->role());
-    member.set_index(slot.hello->index());
-    member.set_pod(slot.hello->pod());
-    member.set_host_id(slot.hello->host_id());
-    *member.mutable_address() = slot.hello->address();
-    member.set_share(1.0 / static_cast<double>(slots_.size()));
+    member.set_role(static_cast<v1::RoleKind>(slot.role));
+    member.set_index(static_cast<std::uint32_t>(slot.index));
+    if (slot.hello) {
+      member.set_member_id(slot.hello->member_id());
+      member.set_pod(slot.hello->pod());
+      member.set_host_id(slot.hello->host_id());
+      *member.mutable_address() = slot.hello->address();
+    }
+    if (slot.trains()) member.set_share(1.0 / static_cast<double>(trainers));
     record.members.push_back(slot.name());
   }
   effects_.view = std::move(record);
@@ -119,7 +128,8 @@ void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finishe
   say(str_cat("the job is ", job_state_name(state_), ": ", reason_));
   progress_.end(now_);
   for (Slot& slot : slots_) {
-    if (!slot.attached()) continue;
+    const bool stays = slot.observes() && state_ == JobState::kFailed;  // for the next attempt
+    if (!slot.attached() || stays) continue;
     evict(slot.stream, reason_, finished, true);
     slot.stream = {};
   }

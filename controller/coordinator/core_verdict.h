@@ -17,7 +17,7 @@
 
 namespace paceline::coordinator {
 
-// Of one member. Slots number the expected members: chief first, then workers by index.
+// Of one member. Slots number the expected members: chief, workers, servers, each by index.
 struct Evidence {
   int slot = 0;
   FaultKind kind = FaultKind::kDead;

@@ -11,7 +11,7 @@ namespace {
 bool is_empty(const Effects& effects) {
   return effects.reasons.empty() && effects.steps.empty() && effects.member_steps.empty() &&
          effects.evaluations.empty() && effects.checkpoints.empty() && !effects.view && !effects.verdict &&
-         !effects.report_changed;
+         !effects.lost && !effects.report_changed;
 }
 
 // Moves what fits into a batch; the number of those that don't.
@@ -64,12 +64,12 @@ void Job::feed(const Input& input) {
 void Job::take(Effects effects) {
   for (Send& send : effects.send) {
     const auto it = outlets_.find(send.stream);
-    if (it != outlets_.end()) outgoing_.push_back({it->second, std::move(send.message)});
+    if (it != outlets_.end()) outgoing_.push_back({it->second, std::move(send.message), {}});
   }
   for (const StreamId& stream : effects.close) {
     const auto it = outlets_.find(stream);
     if (it == outlets_.end()) continue;
-    outgoing_.push_back({it->second, std::nullopt});
+    outgoing_.push_back({it->second, std::nullopt, absl::OkStatus()});
     outlets_.erase(it);
   }
   if (observer_ != nullptr && !is_empty(effects)) keep(std::move(effects));
@@ -82,8 +82,8 @@ void Job::keep(Effects effects) {
     effects.steps.clear();
     effects.member_steps.clear();
     Effects& last = untold_.back();
-    // Views and verdicts are few, and keep their place among the rest.
-    if (!effects.view && !effects.verdict && !last.view && !last.verdict) {
+    // Views, verdicts and losses are few, and keep their place among the rest.
+    if (!effects.view && !effects.verdict && !effects.lost && !last.view && !last.verdict && !last.lost) {
       dropped_ += join(last.reasons, effects.reasons) + join(last.evaluations, effects.evaluations) +
                   join(last.checkpoints, effects.checkpoints);
       last.report_changed |= effects.report_changed;
@@ -105,7 +105,7 @@ void Job::send_waiting() {
     if (next.message) {
       next.outlet->send(*std::move(next.message));
     } else {
-      next.outlet->finish(absl::OkStatus());
+      next.outlet->finish(next.end);
     }
     next.outlet.reset();
     lock.lock();
@@ -136,6 +136,7 @@ void Job::tell(const Effects& effects) {
   for (const EvaluationRecord& evaluation : effects.evaluations) observer_->on_evaluation(evaluation);
   for (const CheckpointRecord& checkpoint : effects.checkpoints) observer_->on_checkpoint(checkpoint);
   if (effects.verdict) observer_->on_verdict(*effects.verdict);
+  if (effects.lost) observer_->on_lost(*effects.lost);
   if (effects.report_changed) observer_->on_report_changed();
 }
 
@@ -151,11 +152,15 @@ void Job::close() {
     std::lock_guard lock(mutex_);
     closed_ = true;
     untold_.clear();
-    for (const auto& [_, outlet] : outlets_) {
+    for (const auto& [stream, outlet] : outlets_) {
+      if (core_.is_observer(stream)) {  // it outlives attempts: its next try finds the next one's coordinator
+        outgoing_.push_back({outlet, std::nullopt, absl::UnavailableError("this attempt is over")});
+        continue;
+      }
       v1::CoordinatorMessage message;
       message.mutable_evict()->set_reason("the coordinator closes the job");
-      outgoing_.push_back({outlet, std::move(message)});
-      outgoing_.push_back({outlet, std::nullopt});
+      outgoing_.push_back({outlet, std::move(message), {}});
+      outgoing_.push_back({outlet, std::nullopt, absl::OkStatus()});
     }
     outlets_.clear();
   }

@@ -50,14 +50,15 @@ class Job {
   Report report() const;
   // When a Tick may have an effect, as of the last input. Does not wait for anything.
   TimePoint due() const { return TimePoint(Duration(due_.load(std::memory_order_relaxed))); }
-  // Evicts everybody, after what the core decided before; waits until no observer call is under way.
-  // Idempotent.
+  // Evicts everybody (of observers the streams end: UNAVAILABLE), after what the core decided before; waits
+  // until no observer call is under way. Idempotent.
   void close();
 
  private:
   struct Outgoing {
     std::shared_ptr<Outlet> outlet;
     std::optional<v1::CoordinatorMessage> message;  // none: finish
+    absl::Status end;                               // then: how
   };
 
   Effects step(const Input& input);  // under mutex_

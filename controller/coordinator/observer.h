@@ -23,6 +23,7 @@ class RunObserver {
   virtual void on_evaluation(const EvaluationRecord&) {}
   virtual void on_checkpoint(const CheckpointRecord&) {}
   virtual void on_verdict(const Verdict&) {}
+  virtual void on_lost(const Verdict&) {}      // a member is gone, and the job goes on without it
   virtual void on_reason(std::string_view) {}  // a decision in one line, for the log
   virtual void on_report_changed() {}          // last of every batch; ask JobHandle::report()
 };

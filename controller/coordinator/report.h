@@ -30,11 +30,38 @@ struct StepTimes {
   Duration input{}, compute{}, wait{}, transfer{}, update{}, checkpoint{}, step{};
 };
 
+struct HotRow {
+  std::string table;
+  std::uint64_t id = 0;
+  std::int64_t pulls = 0;
+};
+
+// Of a parameter server. Counts: since it began; rates: of about the last second.
+struct ServerReport {
+  std::int64_t updates = 0, gradients = 0;
+  std::uint64_t bytes_received = 0, bytes_sent = 0;
+  double load = 0;              // share of the time in which it sums, updates or moves bytes
+  double bytes_per_second = 0;  // both ways
+  std::int64_t queue = 0;       // gradients that wait for their update
+  std::int64_t rows = 0;        // of sparse tables
+  std::vector<HotRow> hottest;  // most pulls first
+};
+
+// Of one worker's gradients, since it began. Staleness: updates between its read and its update.
+struct StalenessReport {
+  std::int64_t applied = 0, dropped = 0;
+  std::vector<std::int64_t> histogram;  // [i]: applied with staleness i; the last one: that or more
+  double mean = 0;
+  std::int64_t max = 0;
+  Duration wait{};  // for its turns
+};
+
 struct MemberReport {
   Role role = Role::kWorker;
   int index = 0;
   bool attached = false;             // its stream is open now
   bool left = false;                 // it said goodbye
+  bool lost = false;                 // the others go on without it
   std::string member_id, pod, host;  // empty before it attached
   std::int64_t pid = 0;
   int rank = -1;  // in the current view
@@ -43,6 +70,8 @@ struct MemberReport {
   Duration silent{};     // since it was last heard
   StepTimes mean_times;  // per step, over the last heartbeat that had steps
   std::uint64_t bytes_sent = 0, bytes_received = 0;
+  std::optional<ServerReport> server;        // of servers that told
+  std::optional<StalenessReport> staleness;  // of workers of servers that told
 };
 
 enum class FaultKind : std::uint8_t {
@@ -69,6 +98,13 @@ struct Verdict {
   std::string evidence;                  // what was seen, in words; a failed member's own error
   std::vector<std::string> victims;  // "worker-2: lost its link to worker-1": others hit in the same window
   std::string message;               // the whole in one sentence, for people
+};
+
+// The others go on without it.
+struct LostMember {
+  Role role = Role::kWorker;
+  int index = 0;
+  std::string pod, message;
 };
 
 struct StepRecord {
@@ -115,7 +151,7 @@ struct Report {
   Duration in_state{};  // since it came into it
   Generation generation;
   int world_size = 0;                 // of the current view; 0: none yet
-  std::vector<MemberReport> members;  // all expected, chief first
+  std::vector<MemberReport> members;  // all expected: chief, workers, servers; then evaluators
 
   Step step = 0, total_steps = 0;  // total 0: not known yet
   std::int64_t samples = 0;        // applied so far, over all members
@@ -137,6 +173,7 @@ struct Report {
   std::string checkpoint_path;  // the last that rank 0 named as it left; empty: none
   std::optional<Verdict> verdict;
   Duration verdict_age{};
+  std::vector<LostMember> lost;  // in the order in which they were lost
 };
 
 }  // namespace paceline::coordinator

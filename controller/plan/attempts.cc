@@ -23,14 +23,15 @@ bool is_earlier(const api::TrainingJob& job, const cluster::Pod& pod) {
 
 std::int64_t wanted_attempt(const api::TrainingJob& job, Role role, int index) {
   const api::Restarts& restarts = job.status.restarts;
-  if (api::in_ring(role)) return restarts.attempt;
+  if (api::is_member(job, role)) return restarts.attempt;
   return restarts.full_attempt + replacements(restarts, role, index);
 }
 
 std::optional<std::int64_t> attempt_from_the_future(const Observed& observed) {
   std::int64_t latest = observed.job.status.restarts.attempt;
   for (const cluster::Pod& pod : observed.pods) {
-    if (api::in_ring(pod.spec.role)) latest = std::max<std::int64_t>(latest, pod.spec.attempt);
+    if (api::is_member(observed.job, pod.spec.role))
+      latest = std::max<std::int64_t>(latest, pod.spec.attempt);
   }
   if (latest == observed.job.status.restarts.attempt) return std::nullopt;
   return latest;
@@ -56,7 +57,8 @@ bool lives(const cluster::Pod& pod) {
 
 bool earlier_lives(const Observed& observed, Role role) {
   return std::ranges::any_of(observed.pods, [&](const cluster::Pod& pod) {
-    const bool concerned = api::in_ring(role) ? api::in_ring(pod.spec.role) : pod.spec.role == role;
+    const bool concerned = api::is_member(observed.job, role) ? api::is_member(observed.job, pod.spec.role)
+                                                              : pod.spec.role == role;
     return concerned && lives(pod) && is_earlier(observed.job, pod);
   });
 }

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "controller/plan/pods.h"
+#include "controller/plan/rules.h"
 
 namespace paceline::plan {
 
@@ -213,7 +214,7 @@ Blame blame_pod(const Observed& observed, const cluster::Pod& pod) {
 std::optional<Blame> blame_by_pods(const Observed& observed) {
   std::vector<const cluster::Pod*> failed;
   for (const cluster::Pod& pod : observed.pods) {
-    if (failed_by_itself(pod) && api::in_ring(pod.spec.role)) failed.push_back(&pod);
+    if (failed_by_itself(pod) && is_needed(observed, pod)) failed.push_back(&pod);
   }
   if (failed.empty()) return std::nullopt;
   const cluster::Pod* root = root_of(failed);

@@ -39,7 +39,7 @@ std::map<std::string, std::string> launch_env(const api::TrainingJob& job, const
   std::map<std::string, std::string> env{{"TF_CONFIG", tf_config(job, slots, slot)}};
   int rank = -1, world = 0;
   for (const Slot& each : slots) {
-    if (!api::in_ring(each.role)) continue;
+    if (!api::trains(each.role)) continue;
     if (each.role == slot.role && each.index == slot.index) rank = world;
     ++world;
   }

@@ -31,6 +31,8 @@ struct ReportedMember {
   Step step = 0;      // steps applied so far
   Duration last_heard{};
   double compute_fraction = 0, wait_fraction = 0;
+  std::optional<api::ServerStatus> server;
+  std::optional<api::StalenessStatus> staleness;
 };
 
 enum class CulpritKind : std::uint8_t {
@@ -57,12 +59,20 @@ struct Culprit {
   Duration age{};                        // since the verdict
 };
 
+// It is gone, and the others go on without it: no reason to end or to restart anything.
+struct LostMember {
+  Role role = Role::kWorker;
+  int index = 0;
+  std::string pod, message;  // message: what happened, in a sentence
+};
+
 struct JobReport {
   std::int64_t attempt = 0;  // status.restarts.attempt when this coordinator began
   ReportPhase phase = ReportPhase::kForming;
   Duration in_phase{};    // since the phase began
   Generation generation;  // of the present or last view
   std::vector<ReportedMember> members;
+  std::vector<LostMember> lost;  // of the present view
   std::optional<Culprit> culprit;
   std::string reason;  // kFailed without a culprit: why
   api::Progress progress;

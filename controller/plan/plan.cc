@@ -50,6 +50,7 @@ Plan plan(const Observed& whole) {
                      rule_suspend(observed, plan) || rule_deadline(observed, plan) ||
                      rule_resize(observed, plan) || rule_failure(observed, plan);
   if (!ended) {
+    rule_lost(observed, plan);
     rule_create_pods(observed, whole, plan);
     rule_beside(observed, plan);
     rule_success(observed, plan);

@@ -9,7 +9,7 @@
 
 namespace paceline::plan {
 
-// One place for a pod. Chief first, then workers by index: the ring; then servers and evaluators.
+// One place for a pod. Chief first, then workers by index: those who train; then servers and evaluators.
 struct Slot {
   Role role = Role::kWorker;
   int index = 0;

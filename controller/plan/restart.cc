@@ -13,11 +13,12 @@ namespace paceline::plan {
 namespace {
 
 // Restarts of the ring that count, or that don't count, against backoffLimit.
-std::int64_t counted(const api::Restarts& restarts, bool charged) {
+std::int64_t counted(const api::TrainingJob& job, const api::Restarts& restarts, bool charged) {
   std::int64_t sum = 0;
   for (const api::RestartCount& each : restarts.by_cause) {
     const bool resized = each.cause == api::RestartCause::kResized;
-    if (api::in_ring(each.role) && !resized && api::is_charged(each.cause) == charged) sum += each.count;
+    if (api::is_member(job, each.role) && !resized && api::is_charged(each.cause) == charged)
+      sum += each.count;
   }
   return sum;
 }
@@ -73,7 +74,7 @@ void begin_attempt(const Observed& observed, Role role, api::RestartCause cause,
   enter_phase(observed, api::Phase::kRestarting, reason,
               str_cat(message, "; all members start again", when, " (attempt ", restarts.attempt, ")"), plan);
   for (const cluster::Pod& pod : observed.pods) {
-    if (!api::in_ring(pod.spec.role) || pod.ended() || pod.deleting) continue;
+    if (!api::is_member(observed.job, pod.spec.role) || pod.ended() || pod.deleting) continue;
     plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace_of(observed, pod, grace),
                                      str_cat("restart: ", message)});
   }
@@ -89,7 +90,7 @@ bool restart_by_policy(const Observed& observed, Blame& blame, Plan& plan) {
     return false;
   }
   const bool charged = api::is_charged(cause);
-  const std::int64_t count = counted(plan.status.restarts, charged);
+  const std::int64_t count = counted(observed.job, plan.status.restarts, charged);
   if (charged && count >= observed.job.spec.run_policy.backoff_limit) {
     blame.reason = "BackoffLimitExceeded";
     blame.message +=

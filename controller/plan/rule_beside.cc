@@ -41,7 +41,7 @@ bool is_replaced(const Observed& observed, const cluster::Pod& pod, const Blame&
 void rule_beside(const Observed& observed, Plan& plan) {
   if (training_finished(observed)) return;
   for (const cluster::Pod& pod : observed.pods) {
-    if (api::in_ring(pod.spec.role) || !pod.ended() || pod.deleting) continue;
+    if (api::is_member(observed.job, pod.spec.role) || !pod.ended() || pod.deleting) continue;
     const Blame blame = blame_pod(observed, pod);
     const Slot slot{pod.spec.role, pod.spec.index};
     const std::int64_t before =

@@ -19,7 +19,8 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
   const std::vector<Slot> slots = desired_slots(observed.job);
   std::vector<Slot> missing;
   for (const Slot& slot : slots) {
-    if (find_pod(observed, slot.role, slot.index) != nullptr) continue;
+    if (find_pod(observed, slot.role, slot.index) != nullptr || is_lost(observed, slot.role, slot.index))
+      continue;
     if (!earlier_lives(whole, slot.role)) missing.push_back(slot);
   }
   plan.status.restarts.size = api::member_count(observed.job);

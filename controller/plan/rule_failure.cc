@@ -44,7 +44,7 @@ Duration since_first_failure(const Observed& observed) {
   Duration longest{};
   for (const cluster::Pod& pod : observed.pods) {
     if (pod.phase == cluster::PodPhase::kFailed && !pod.deleting && pod.finished &&
-        api::in_ring(pod.spec.role)) {
+        is_needed(observed, pod)) {
       longest = std::max(longest, observed.now - *pod.finished);
     }
   }
@@ -105,8 +105,7 @@ bool by_absence(const Observed& observed, Plan& plan) {
       observed.report->generation.value > 0)
     return false;
   for (const cluster::Pod& pod : observed.pods) {
-    if (pod.phase != cluster::PodPhase::kRunning || pod.deleting || !pod.started ||
-        !api::in_ring(pod.spec.role))
+    if (pod.phase != cluster::PodPhase::kRunning || pod.deleting || !pod.started || !is_needed(observed, pod))
       continue;
     const bool joined = std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
       return member.role == pod.spec.role && member.index == pod.spec.index && !member.id.value.empty();
@@ -138,7 +137,8 @@ bool by_deletion(const Observed& observed, Plan& plan) {
   if (plan.status.phase != api::Phase::kRunning) return false;
   for (const Slot& slot : desired_slots(observed.job)) {
     const auto& replica = api::replica_spec(observed.job, slot.role);
-    if (!api::in_ring(slot.role) || replica->restart_policy == api::RestartPolicy::kNever) continue;
+    if (!api::is_member(observed.job, slot.role) || is_lost(observed, slot.role, slot.index)) continue;
+    if (replica->restart_policy == api::RestartPolicy::kNever) continue;
     const cluster::Pod* found = find_pod(observed, slot.role, slot.index);
     if (found != nullptr && (!found->deleting || found->ended())) continue;
     cluster::Pod pod;

@@ -30,12 +30,16 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   status.pid = pod.pid;
   status.phase = pod.deleting ? "Deleting" : cluster::pod_phase_name(pod.phase);
   const ReportedMember* member = find_member(observed, pod.spec.role, pod.spec.index);
+  if (is_lost(observed, pod.spec.role, pod.spec.index)) status.phase = kLostPhase;
   if (member == nullptr) return status;
   status.rank = member->rank;
   status.step = member->step;
   status.compute_fraction = member->compute_fraction;
   status.wait_fraction = member->wait_fraction;
-  if (!pod.ended() && !pod.deleting && !member->phase.empty()) status.phase = member->phase;
+  status.server = member->server;
+  status.staleness = member->staleness;
+  if (status.phase != kLostPhase && !pod.ended() && !pod.deleting && !member->phase.empty())
+    status.phase = member->phase;
   return status;
 }
 
@@ -44,7 +48,7 @@ void copy_members(const Observed& observed, api::Status& status) {
   for (api::MemberStatus& member : status.members) {
     const bool here = std::ranges::any_of(
         observed.pods, [&](const cluster::Pod& pod) { return pod.spec.name == member.pod; });
-    const bool ended = member.phase == "Succeeded" || member.phase == "Failed";
+    const bool ended = member.phase == "Succeeded" || member.phase == "Failed" || member.phase == kLostPhase;
     if (!here && !ended && is_terminal(status.phase)) member.phase = "Deleted";
   }
   const auto order = [](const api::MemberStatus& member) { return std::tuple(member.role, member.index); };
@@ -85,8 +89,8 @@ void note_running(const Observed& observed, Plan& plan) {
                 plan);
     return;
   }
-  const auto running = std::ranges::count_if(observed.pods, [](const cluster::Pod& pod) {
-    return pod.phase == cluster::PodPhase::kRunning && api::in_ring(pod.spec.role);
+  const auto running = std::ranges::count_if(observed.pods, [&](const cluster::Pod& pod) {
+    return pod.phase == cluster::PodPhase::kRunning && api::is_member(observed.job, pod.spec.role);
   });
   if (running < api::member_count(observed.job)) return;
   enter_phase(observed, api::Phase::kRunning, "PodsRun", str_cat("all ", running, " pods run"), plan);

@@ -27,7 +27,7 @@ std::string success_message(const Observed& observed) {
   std::string message = str_cat("training finished after ", progress.step, " steps");
   if (progress.test_accuracy) message += str_cat(", test accuracy ", *progress.test_accuracy);
   for (const cluster::Pod& pod : observed.pods) {
-    if (pod.phase == cluster::PodPhase::kFailed && !pod.deleting && api::in_ring(pod.spec.role)) {
+    if (pod.phase == cluster::PodPhase::kFailed && !pod.deleting && is_needed(observed, pod)) {
       message += str_cat("; afterwards ", slot_name(pod.spec.role, pod.spec.index), " ", describe_end(pod));
     }
   }
@@ -40,7 +40,7 @@ void ended_without_finishing(const Observed& observed, Plan& plan) {
   const std::vector<Slot> slots = desired_slots(observed.job);
   WallTime last{};
   for (const Slot& slot : slots) {
-    if (!api::in_ring(slot.role)) continue;
+    if (!api::is_member(observed.job, slot.role) || is_lost(observed, slot.role, slot.index)) continue;
     const cluster::Pod* pod = find_pod(observed, slot.role, slot.index);
     if (pod == nullptr || pod->phase != cluster::PodPhase::kSucceeded) return;
     last = std::max(last, pod->finished.value_or(observed.now));
@@ -66,7 +66,7 @@ void rule_success(const Observed& observed, Plan& plan) {
     clean_pods(observed, observed.limits.stop_grace, "the job has succeeded", plan);
   };
   const bool running = std::ranges::any_of(
-      observed.pods, [](const cluster::Pod& pod) { return !pod.ended() && api::in_ring(pod.spec.role); });
+      observed.pods, [&](const cluster::Pod& pod) { return !pod.ended() && is_needed(observed, pod); });
   if (!running) return end();
   const Duration left = observed.limits.finish_grace - since_finish(observed);
   if (left > Duration::zero()) return requeue(left, plan);

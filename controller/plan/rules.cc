@@ -63,6 +63,16 @@ bool training_finished(const Observed& observed) {
   return pod != nullptr && pod->phase == cluster::PodPhase::kSucceeded;
 }
 
+bool is_lost(const Observed& observed, Role role, int index) {
+  return observed.report && std::ranges::any_of(observed.report->lost, [&](const LostMember& each) {
+           return each.role == role && each.index == index;
+         });
+}
+
+bool is_needed(const Observed& observed, const cluster::Pod& pod) {
+  return api::is_member(observed.job, pod.spec.role) && !is_lost(observed, pod.spec.role, pod.spec.index);
+}
+
 Duration grace_of(const Observed& observed, const cluster::Pod& pod, Duration grace) {
   if (grace == Duration::zero()) return grace;
   const bool saves = may_save(observed, pod);

@@ -19,6 +19,7 @@ bool rule_resize(const Observed& observed, Plan& plan);
 bool rule_failure(const Observed& observed, Plan& plan);
 
 // The rules see the present attempt only; `whole` has what is left of earlier ones too.
+void rule_lost(const Observed& observed, Plan& plan);
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan);
 void rule_beside(const Observed& observed, Plan& plan);
 void rule_success(const Observed& observed, Plan& plan);
@@ -32,6 +33,13 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan);
 // Whether training is over and well: the coordinator says so, or, without one, the leader's process ended
 // well.
 bool training_finished(const Observed& observed);
+
+// status.members[].phase of such a one.
+inline constexpr char kLostPhase[] = "Lost";
+// Whether the member in this place is gone, and the others go on without it.
+bool is_lost(const Observed& observed, Role role, int index);
+// A member whose end means something: not one that is lost, and none that stands beside.
+bool is_needed(const Observed& observed, const cluster::Pod& pod);
 
 // How long a pod has between SIGTERM and SIGKILL: `grace`, but the leader longer if it trains and is not the
 // one that is to blame: it saves what is not saved yet. What the template says of this wins for the leader,

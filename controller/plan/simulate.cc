@@ -78,7 +78,7 @@ void advance(Observed& world) {
       pod.phase = cluster::PodPhase::kRunning;
       pod.started = world.now;
     } else if (pod.phase == cluster::PodPhase::kRunning && world.report &&
-               pod.spec.attempt == world.report->attempt && api::in_ring(pod.spec.role)) {
+               pod.spec.attempt == world.report->attempt && api::is_member(world.job, pod.spec.role)) {
       join(pod, *world.report);
     }
   }

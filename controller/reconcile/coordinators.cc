@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "controller/api/training_spec.h"
 #include "controller/plan/plan.h"
+#include "controller/plan/rules.h"
 #include "controller/reconcile/report_adapter.h"
 
 namespace paceline::reconcile {
@@ -35,6 +36,17 @@ std::string link_key_of(const std::string& token, const std::string& uid) {
   return key;
 }
 
+// Of the present attempt, those that an earlier coordinator saw go.
+std::vector<coordinator::LostMember> lost_members(const api::TrainingJob& job) {
+  std::vector<coordinator::LostMember> lost;
+  const std::string suffix = str_cat("-", job.status.restarts.attempt);
+  for (const api::MemberStatus& each : job.status.members) {
+    if (each.phase != plan::kLostPhase || !each.pod.ends_with(suffix)) continue;
+    lost.push_back({each.role, static_cast<int>(each.index), each.pod, str_cat(each.pod, " was lost")});
+  }
+  return lost;
+}
+
 // It has no members, and shall have none.
 bool is_suspended(const StoredJob& job) {
   const api::Phase phase = job.job.status.phase;
@@ -46,11 +58,10 @@ bool is_suspended(const StoredJob& job) {
 
 std::vector<coordinator::ExpectedRole> expected_roles(const api::TrainingJob& job) {
   std::vector<coordinator::ExpectedRole> roles;
-  const auto& specs = job.spec.replica_specs;
-  if (specs.chief && specs.chief->replicas > 0)
-    roles.push_back({Role::kChief, static_cast<int>(specs.chief->replicas)});
-  if (specs.worker && specs.worker->replicas > 0)
-    roles.push_back({Role::kWorker, static_cast<int>(specs.worker->replicas)});
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    const auto& replica = api::replica_spec(job, role);
+    if (replica && replica->replicas > 0) roles.push_back({role, static_cast<int>(replica->replicas)});
+  }
   return roles;
 }
 
@@ -100,7 +111,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   coordinator::JobHandle& handle() { return *handle_; }
   void pods_seen(const std::vector<cluster::Pod>& pods) {
     for (const cluster::Pod& pod : pods) {
-      const bool mine = pod.spec.attempt == attempt_ && api::in_ring(pod.spec.role);
+      const bool mine = pod.spec.attempt == attempt_ || pod.spec.role == Role::kEvaluator;
       if (!mine || !pod.ended() || !told_pods_.lock()->insert(pod.uid).second) continue;
       handle_->pod_ended(pod_fact(pod));
     }
@@ -108,6 +119,11 @@ class Coordinators::Entry final : public coordinator::RunObserver {
 
   void on_verdict(const coordinator::Verdict& verdict) override {
     log_.warning(verdict.message, {{"job", key_}, {"reason", coordinator::fault_kind_name(verdict.kind)}});
+    look();
+  }
+  void on_lost(const coordinator::Verdict& verdict) override {
+    log_.warning(str_cat(verdict.message, "; the others go on without it"),
+                 {{"job", key_}, {"reason", coordinator::fault_kind_name(verdict.kind)}});
     look();
   }
   void on_view(const coordinator::ViewRecord& view) override {
@@ -204,6 +220,8 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
   config.core.link_key = link_key_of(token, job.uid);
   config.core.roles = expected_roles(job.job);
   config.core.pod_suffix = str_cat("-", job.job.status.restarts.attempt);
+  config.core.on_member_lost = coordinator::loss_policy(config.core.training);
+  config.core.lost = lost_members(job.job);
   config.core.reattach_limit = options_.reattach_limit;
   config.core.form_timeout = options_.form_timeout;
   config.core.most_silence = options_.most_silence;

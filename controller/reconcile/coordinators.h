@@ -25,7 +25,7 @@
 
 namespace paceline::reconcile {
 
-// What a job's coordinator waits for: the chief and the workers.
+// Who may attach to a job's coordinator.
 std::vector<coordinator::ExpectedRole> expected_roles(const api::TrainingJob& job);
 // What the cluster says about a pod that ended.
 coordinator::PodFact pod_fact(const cluster::Pod& pod);

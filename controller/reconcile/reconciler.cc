@@ -77,6 +77,8 @@ bool same_but_for_progress(const api::Status& a, const api::Status& b) {
     rest.members[i].step = b.members[i].step;
     rest.members[i].compute_fraction = b.members[i].compute_fraction;
     rest.members[i].wait_fraction = b.members[i].wait_fraction;
+    rest.members[i].server = b.members[i].server;
+    rest.members[i].staleness = b.members[i].staleness;
   }
   return rest == b;
 }

@@ -46,6 +46,26 @@ plan::CulpritKind kind_of(coordinator::FaultKind kind) {
   return plan::CulpritKind::kDead;
 }
 
+api::ServerStatus status_of(const coordinator::ServerReport& r) {
+  api::ServerStatus out{.load = r.load,
+                        .bytes_per_second = r.bytes_per_second,
+                        .queue = r.queue,
+                        .updates = r.updates,
+                        .rows = r.rows,
+                        .hottest = {}};
+  for (const coordinator::HotRow& row : r.hottest)
+    out.hottest.push_back({row.table, static_cast<std::int64_t>(row.id), row.pulls});
+  return out;
+}
+
+api::StalenessStatus status_of(const coordinator::StalenessReport& r) {
+  return {.applied = r.applied,
+          .dropped = r.dropped,
+          .max = r.max,
+          .mean = r.mean,
+          .wait_seconds = seconds(r.wait)};
+}
+
 plan::ReportedMember member_of(const coordinator::MemberReport& m) {
   plan::ReportedMember out;
   out.id = MemberId{m.member_id};
@@ -58,6 +78,8 @@ plan::ReportedMember member_of(const coordinator::MemberReport& m) {
   out.phase = coordinator::phase_name(m.phase);
   out.step = m.step;
   out.last_heard = m.silent;
+  if (m.server) out.server = status_of(*m.server);
+  if (m.staleness) out.staleness = status_of(*m.staleness);
   const double step = seconds(m.mean_times.step);
   if (step > 0) {
     out.compute_fraction = seconds(m.mean_times.compute) / step;
@@ -110,6 +132,8 @@ plan::JobReport to_plan(const coordinator::Report& report) {
                                 .victims = v.victims,
                                 .age = report.verdict_age};
   }
+  for (const coordinator::LostMember& each : report.lost)
+    out.lost.push_back({each.role, each.index, each.pod, each.message});
   out.progress = progress_of(report);
   out.model_path = report.model_path;
   out.checkpoint_path = report.checkpoint_path;

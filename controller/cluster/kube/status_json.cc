@@ -107,6 +107,24 @@ void member_fields(Member& member, Visit&& visit) {
   visit("waitFraction", member.wait_fraction);
 }
 
+template <typename Server, typename Visit>
+void server_fields(Server& server, Visit&& visit) {
+  visit("load", server.load);
+  visit("bytesPerSecond", server.bytes_per_second);
+  visit("queue", server.queue);
+  visit("updates", server.updates);
+  visit("rows", server.rows);
+}
+
+template <typename Staleness, typename Visit>
+void staleness_fields(Staleness& staleness, Visit&& visit) {
+  visit("applied", staleness.applied);
+  visit("dropped", staleness.dropped);
+  visit("mean", staleness.mean);
+  visit("max", staleness.max);
+  visit("waitSeconds", staleness.wait_seconds);
+}
+
 template <typename Condition, typename Visit>
 void condition_fields(Condition& condition, Visit&& visit) {
   visit("reason", condition.reason);
@@ -190,9 +208,39 @@ api::Restarts restarts_from(const Json& json) {
   return restarts;
 }
 
+Json to_json(const api::ServerStatus& server) {
+  Json json = Json::object();
+  server_fields(server, putter(json));
+  for (const api::HotRow& row : server.hottest)
+    json["hottest"].push_back({{"table", row.table}, {"id", row.id}, {"pulls", row.pulls}});
+  return json;
+}
+
+api::ServerStatus server_from(const Json& json) {
+  api::ServerStatus server;
+  server_fields(server, taker(json));
+  for (const Json& row : list_at(json, {"hottest"}))
+    server.hottest.push_back({text_at(row, {"table"}), integer_at(row, {"id"}), integer_at(row, {"pulls"})});
+  return server;
+}
+
+Json to_json(const api::StalenessStatus& staleness) {
+  Json json = Json::object();
+  staleness_fields(staleness, putter(json));
+  return json;
+}
+
+api::StalenessStatus staleness_from(const Json& json) {
+  api::StalenessStatus staleness;
+  staleness_fields(staleness, taker(json));
+  return staleness;
+}
+
 Json to_json(const api::MemberStatus& member) {
   Json json = {{"role", role_name(member.role)}, {"index", member.index}, {"rank", member.rank}};
   member_fields(member, putter(json));
+  if (member.server) json["server"] = to_json(*member.server);
+  if (member.staleness) json["staleness"] = to_json(*member.staleness);
   return json;
 }
 
@@ -202,6 +250,8 @@ api::MemberStatus member_from(const Json& json) {
   take(json, "index", member.index);
   member.rank = at(json, {"rank"}).is_number_integer() ? integer_at(json, {"rank"}) : -1;
   member_fields(member, taker(json));
+  if (at(json, {"server"}).is_object()) member.server = server_from(json["server"]);
+  if (at(json, {"staleness"}).is_object()) member.staleness = staleness_from(json["staleness"]);
   return member;
 }
 

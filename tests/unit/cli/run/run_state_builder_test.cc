@@ -31,6 +31,25 @@ TEST(ApplyReport, MembersThatNeverCameArePending) {
   EXPECT_EQ(state.members[1].name, "worker-1");
 }
 
+TEST(ApplyReport, ServersAndTheirWorkersTell) {
+  coordinator::Report report;
+  report.members.resize(2);
+  report.members[0].lost = true;
+  report.members[0].staleness = coordinator::StalenessReport{
+      .applied = 5, .dropped = 1, .histogram = {2, 3}, .mean = 0.6, .max = 1, .wait = milliseconds(1500)};
+  report.members[1].role = Role::kServer;
+  report.members[1].server = coordinator::ServerReport{
+      .load = 0.5, .bytes_per_second = 2e6, .queue = 3, .hottest = {{"users", 77, 12}}};
+  RunState state;
+  apply_report(report, state);
+  EXPECT_EQ(state.members[0].phase, "lost");
+  EXPECT_EQ(state.members[0].staleness->wait_seconds, 1.5);
+  EXPECT_EQ(state.members[0].staleness->histogram, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(state.members[1].name, "ps-0");
+  EXPECT_EQ(state.members[1].server->queue, 3);
+  EXPECT_EQ(state.members[1].server->hottest.at(0).pulls, 12);
+}
+
 TEST(ApplyStatus, AStoppedRunHasNotFailed) {
   RunState state;
   apply_status({.phase = api::Phase::kFailed, .reason = "Stopped"}, state);

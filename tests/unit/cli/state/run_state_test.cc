@@ -16,12 +16,22 @@ RunState example() {
   state.total_steps = 100;
   state.loss = 0.25;
   state.bytes_exchanged = 1ull << 40;
-  state.members.push_back({.pod = "digits-chief-0-0",
-                           .name = "chief-0",
-                           .pid = 42,
-                           .phase = "Training",
-                           .step = 12,
-                           .wait_ms = 0.5});
+  state.members.push_back(
+      {.pod = "digits-chief-0-0",
+       .name = "chief-0",
+       .pid = 42,
+       .phase = "Training",
+       .step = 12,
+       .wait_ms = 0.5,
+       .staleness = StalenessState{
+           .applied = 9, .dropped = 2, .max = 3, .mean = 0.5, .wait_seconds = 1.5, .histogram = {4, 5}}});
+  state.members.push_back({.name = "ps-0",
+                           .server = ServerState{.load = 0.25,
+                                                 .bytes_per_second = 1e6,
+                                                 .queue = 1,
+                                                 .updates = 7,
+                                                 .rows = 2,
+                                                 .hottest = {{"users", 77, 1203}}}});
   return state;
 }
 
@@ -30,7 +40,10 @@ TEST(RunStateTest, JsonRoundTrip) {
   const auto parsed = parse_run_state(text);
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(to_json(*parsed), text);
-  EXPECT_EQ(parsed->members.size(), 1u);
+  ASSERT_EQ(parsed->members.size(), 2u);
+  EXPECT_EQ(parsed->members[0].staleness->histogram, (std::vector<std::int64_t>{4, 5}));
+  EXPECT_FALSE(parsed->members[0].server.has_value());
+  EXPECT_EQ(parsed->members[1].server->hottest.at(0).id, 77u);
   EXPECT_EQ(parsed->loss, 0.25);
   EXPECT_FALSE(parsed->accuracy.has_value());
 }
@@ -42,8 +55,8 @@ TEST(RunStateTest, BytesThatAreNoUtf8AreWrittenAsReplacementCharacters) {
 }
 
 TEST(RunStateTest, RefusesWhatItDidNotWrite) {
-  for (const char* text :
-       {"", "{", "[]", "3", R"({"step": "x"})", R"({"members": [1]})", R"({"loss": {}})"}) {
+  for (const char* text : {"", "{", "[]", "3", R"({"step": "x"})", R"({"members": [1]})", R"({"loss": {}})",
+                           R"({"members": [{"server": {"queue": "x"}}]})"}) {
     EXPECT_EQ(parse_run_state(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
 }

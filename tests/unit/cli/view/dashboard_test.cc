@@ -52,6 +52,45 @@ chief-0     7  Training    50      -     1.50  0.25         -       -      2.00
 worker-0    7  Training    50      -     1.50  0.25         -       -      2.00)");
 }
 
+RunState with_servers() {
+  RunState state = running();
+  state.members[1].staleness = StalenessState{
+      .applied = 1200, .dropped = 3, .max = 5, .mean = 1.25, .wait_seconds = 2.5, .histogram = {}};
+  state.members.push_back({.name = "ps-0", .pid = 9, .phase = "training", .step = 50});
+  state.members.back().server = ServerState{.load = 0.375,
+                                            .bytes_per_second = 812.25e6,
+                                            .queue = 2,
+                                            .updates = 1204,
+                                            .rows = 10'000,
+                                            .hottest = {{"users", 77, 1203}, {"items", 1, 99}}};
+  state.members.push_back({.name = "evaluator-0", .phase = "evaluating"});
+  return state;
+}
+
+TEST(DashboardTest, ServersAndStalenessHaveTheirTables) {
+  const auto lines = render_dashboard(with_servers(), Terminal{});
+  EXPECT_THAT(lines[0], HasSubstr("view 1, 3 members")) << "the evaluator is none";
+  const std::string text = absl::StrJoin(lines, "\n");
+  EXPECT_THAT(text, EndsWith(R"(
+SERVER  LOAD  QUEUE   MB/s  UPDATES    ROWS  HOTTEST
+ps-0    38 %      2  812.2    1,204  10,000  users/77 (1,203), items/1 (99)
+
+GRADIENTS OF  APPLIED  DROPPED  STALENESS  MAX  WAITED
+worker-0        1,200        3       1.25    5   2.5 s)"));
+  EXPECT_THAT(absl::StrJoin(render_members(with_servers(), Terminal{}), "\n"), HasSubstr("users/77"));
+}
+
+TEST(DashboardTest, ServersTablesFitTheTerminalToo) {
+  RunState state = with_servers();
+  for (int i = 1; i < 40; ++i) state.members.push_back(state.members[2]);
+  for (const int rows : {8, 11, 12, 24, 60}) {
+    const Terminal terminal{.interactive = true, .columns = 60, .rows = rows};
+    const auto lines = render_dashboard(state, terminal);
+    EXPECT_LT(lines.size(), static_cast<std::size_t>(rows));
+    for (const std::string& line : lines) EXPECT_LT(display_width(line), 60);
+  }
+}
+
 TEST(DashboardTest, NoLineIsWiderThanTheTerminal) {
   for (int columns = 20; columns < 120; columns += 7) {
     const Terminal terminal{.interactive = true, .color = true, .unicode = true, .columns = columns};

@@ -67,6 +67,41 @@ TEST(TrainingSpec, OfTheOtherExamples) {
   EXPECT_FALSE(gpt.has_target());
 }
 
+TEST(TrainingSpec, OfParameterServers) {
+  EXPECT_FALSE(spec_of(kGoodJob).has_parameter_server());
+  TrainingJob job = parse_good(kGoodJob);
+  job.spec.strategy.type = StrategyType::kParameterServer;
+  job.spec.strategy.backup_workers = 1;
+  job.spec.strategy.parameter_server.timeout_seconds = 1.5;
+  job.spec.strategy.parameter_server.transport = Transport::kTcp;
+  job.spec.replica_specs.ps = ReplicaSpec{.replicas = 2};
+  const auto of = [&] { return make_training_spec(job, kPaths)->parameter_server(); };
+  EXPECT_EQ(of().synchronization(), v1::ParameterServerSpec::SYNCHRONOUS);
+  EXPECT_EQ(of().workers(), 4);
+  EXPECT_EQ(of().servers(), 2);
+  EXPECT_EQ(of().gradients_per_step(), 3);
+  EXPECT_EQ(of().units_per_step(), 3);
+  EXPECT_EQ(of().staleness(), 0);
+  EXPECT_EQ(of().transport(), v1::ExchangeSpec::TCP);
+  EXPECT_TRUE(of().overlap());
+  EXPECT_EQ(of().slice_bytes(), 1 << 20);
+  EXPECT_EQ(of().timeout_ms(), 1500);
+  job.spec.strategy.backup_workers = 0;
+  EXPECT_EQ(of().gradients_per_step(), 4);
+  job.spec.strategy.parameter_server.gradients_per_step = 2;
+  EXPECT_EQ(of().gradients_per_step(), 2);
+  EXPECT_EQ(of().units_per_step(), 4) << "the others' samples are left out";
+  job.spec.strategy.synchronization = Synchronization::kBoundedStaleness;
+  job.spec.strategy.parameter_server.staleness = 3;
+  EXPECT_EQ(of().synchronization(), v1::ParameterServerSpec::BOUNDED_STALENESS);
+  EXPECT_EQ(of().staleness(), 3);
+  job.spec.strategy.synchronization = Synchronization::kAsynchronous;
+  job.spec.strategy.parameter_server.delay_compensation = 0.04;
+  EXPECT_EQ(of().synchronization(), v1::ParameterServerSpec::ASYNCHRONOUS);
+  EXPECT_EQ(of().staleness(), 0);
+  EXPECT_EQ(of().delay_compensation(), 0.04);
+}
+
 // Each enumeration's names are the message's names, so that the casts between them are right.
 TEST(TrainingSpec, EnumerationsAreInTheSameOrder) {
   const auto same = [](const char* ours, const std::string& theirs) {

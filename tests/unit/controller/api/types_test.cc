@@ -5,13 +5,30 @@
 namespace paceline::api {
 namespace {
 
-TEST(Types, MembersAreChiefAndWorkers) {
+TEST(Types, ChiefAndWorkersTrain) {
   TrainingJob job;
-  EXPECT_EQ(member_count(job), 0);
+  EXPECT_EQ(trainer_count(job), 0);
   job.spec.replica_specs.chief = ReplicaSpec{};
-  EXPECT_EQ(member_count(job), 1);
+  EXPECT_EQ(trainer_count(job), 1);
   job.spec.replica_specs.worker = ReplicaSpec{.replicas = 3};
-  EXPECT_EQ(member_count(job), 4);
+  EXPECT_EQ(trainer_count(job), 4);
+  EXPECT_EQ(units_per_step(job), 4);
+  job.spec.strategy.backup_workers = 1;
+  EXPECT_EQ(units_per_step(job), 3);
+}
+
+TEST(Types, ServersAreMembersOfTheBuiltInTrainerOnly) {
+  TrainingJob job;
+  job.spec.replica_specs.worker = ReplicaSpec{.replicas = 3};
+  job.spec.replica_specs.ps = ReplicaSpec{.replicas = 2};
+  job.spec.replica_specs.evaluator = ReplicaSpec{};
+  EXPECT_EQ(member_count(job), 3);
+  EXPECT_FALSE(is_member(job, Role::kServer));
+  job.spec.training.emplace();
+  EXPECT_EQ(member_count(job), 5);
+  EXPECT_TRUE(is_member(job, Role::kServer));
+  EXPECT_FALSE(is_member(job, Role::kEvaluator));
+  EXPECT_FALSE(trains(Role::kServer));
 }
 
 TEST(Types, NamesAreThoseOfTheYaml) {

@@ -38,7 +38,9 @@ class World {
     config.roles = {{Role::kChief, static_cast<int>(rng_.below(2))},
                     {Role::kWorker, 1 + static_cast<int>(rng_.below(6))}};
     if (survive) {
-      config.on_member_lost = [](const Verdict&) { return LossDecision{LossAction::kFormNextView, "go on"}; };
+      config.on_member_lost = [](const Verdict&, int) {
+        return LossDecision{LossAction::kFormNextView, "go on"};
+      };
     }
     for (const ExpectedRole& role : config.roles) {
       for (int i = 0; i < role.count; ++i) members_.push_back({role.role, i});

@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-LossDecision next_view(const Verdict&) {
+LossDecision next_view(const Verdict&, int) {
   return {LossAction::kFormNextView, "the script's policy: go on"};
 }
 
@@ -92,13 +92,26 @@ class Player {
     CoreConfig config;
     config.job = "default/digits";
     config.link_key = std::string(32, 'k');
-    config.roles = {{Role::kChief, static_cast<int>(line.number("chief"))},
-                    {Role::kWorker, static_cast<int>(line.number("worker"))}};
+    for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator})
+      config.roles.push_back({role, static_cast<int>(line.number(role_name(role)))});
+    if (line.has("ps")) use_servers(line, config);
     config.form_timeout = milliseconds(line.number("form", 10000));
     config.same_machine = line.number("elsewhere") == 0;
     if (line.text("policy") == "next") config.on_member_lost = next_view;
+    if (line.has("lost"))
+      config.lost.push_back({Role::kWorker, static_cast<int>(line.number("lost")), "", "it was lost"});
     PL_CHECK(validate(config).ok(), "the script's job");
     core_ = std::make_unique<CoordinatorCore>(config, now_);
+  }
+
+  static void use_servers(const Line& line, CoreConfig& config) {
+    v1::ParameterServerSpec& spec = *config.training.mutable_parameter_server();
+    const std::string mode = line.text("mode");
+    if (mode == "async") spec.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    if (mode == "ssp") spec.set_synchronization(v1::ParameterServerSpec::BOUNDED_STALENESS);
+    spec.set_workers(line.number("chief") + line.number("worker"));
+    spec.set_gradients_per_step(line.number("gradients", spec.workers()));
+    config.on_member_lost = loss_policy(config.training);
   }
 
   void pass(Duration time, bool listening) {
@@ -196,6 +209,22 @@ class Player {
       record.set_step(line.number("step") - line.number("records") + i + 1);
       record.set_loss(0.5);
     }
+    if (line.has("evaluation")) {
+      v1::EvaluationRecord& record = *beat.add_evaluations();
+      record.set_step(line.number("evaluation"));
+      record.set_accuracy(0.5);
+    }
+    if (line.has("busy_ms")) {
+      v1::ServerStats& server = *beat.mutable_server();
+      server.set_busy_ns(line.number("busy_ms") * 1'000'000);
+      server.set_bytes_received(static_cast<std::uint64_t>(line.number("in")));
+      server.set_bytes_sent(static_cast<std::uint64_t>(line.number("out")));
+      server.set_queue(line.number("queue"));
+    }
+    if (line.has("dropped")) {
+      beat.mutable_staleness()->set_dropped(line.number("dropped"));
+      beat.mutable_staleness()->set_max(line.number("stale"));
+    }
     for (int i = 0; i < line.number("times"); ++i) {
       beat.add_step_times();
       beat.add_step_time_steps(i + 1);
@@ -227,6 +256,7 @@ class Player {
     for (const StepRecord& record : effects.steps) at() << "record of step " << record.step << "\n";
     for (const MemberSteps& steps : effects.member_steps)
       at() << "times of " << steps.steps.size() << " steps, rank " << steps.rank << "\n";
+    for (const EvaluationRecord& e : effects.evaluations) at() << "evaluation of step " << e.step << "\n";
     for (const CheckpointRecord& c : effects.checkpoints)
       at() << "checkpoint of step " << c.step << " in " << c.path << "\n";
     if (effects.verdict) {
@@ -234,6 +264,8 @@ class Player {
            << "\n";
       for (const std::string& victim : effects.verdict->victims) at() << "  victim " << victim << "\n";
     }
+    if (effects.lost)
+      at() << "LOST " << fault_kind_name(effects.lost->kind) << ": " << effects.lost->message << "\n";
   }
 
   static std::string describe(const v1::CoordinatorMessage& message) {
@@ -259,8 +291,13 @@ class Player {
     at() << job_state_name(report.state) << " " << report.generation.value << ": " << report.reason << "\n";
     for (const MemberReport& m : report.members) {
       at() << "  " << role_name(m.role) << "-" << m.index << " rank " << m.rank
-           << (m.attached ? " attached" : "") << (m.left ? " left" : "") << ", " << phase_name(m.phase)
-           << ", step " << m.step << ", silent " << seconds(m.silent) << "\n";
+           << (m.attached ? " attached" : "") << (m.left ? " left" : "") << (m.lost ? " lost" : "") << ", "
+           << phase_name(m.phase) << ", step " << m.step << ", silent " << seconds(m.silent);
+      if (m.server)
+        out_ << ", load " << static_cast<int>(m.server->load * 100 + 0.5) << " %, queue " << m.server->queue
+             << ", " << static_cast<std::int64_t>(m.server->bytes_per_second + 0.5) << " bytes/s";
+      if (m.staleness) out_ << ", dropped " << m.staleness->dropped << ", stale " << m.staleness->max;
+      out_ << "\n";
     }
     at() << "  step " << report.step << "/" << report.total_steps << ", " << report.samples << " samples, "
          << static_cast<int>(report.samples_per_second + 0.5) << "/s, eta "
@@ -269,6 +306,9 @@ class Player {
     if (report.weights_checked_step > 0)
       at() << "  weights are equal at step " << report.weights_checked_step << "\n";
     if (!report.checkpoint_path.empty()) at() << "  checkpoint " << report.checkpoint_path << "\n";
+    if (report.last_evaluation) at() << "  evaluated at step " << report.last_evaluation->step << "\n";
+    for (const LostMember& lost : report.lost)
+      at() << "  lost " << role_name(lost.role) << "-" << lost.index << ": " << lost.message << "\n";
     if (!report.model_path.empty()) at() << "  model " << report.model_path << "\n";
   }
 

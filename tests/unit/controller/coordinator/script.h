@@ -3,15 +3,18 @@
 // Scripts for the coordinator's core: text in, everything that it does as text out.
 //
 //   job chief=1 worker=3 [policy=next] [form=MS]     always first; time begins at 0
+//       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost: the worker of that index,
+//       before
 //   hello STREAM ROLE INDEX [id=X] [pod=X] [job=X] [version=N] [held=G] [held_step=N]
 //   alive STREAM...                                  those that send heartbeats by themselves, every 200 ms
 //   wait MS                                          time passes, with a tick every 50 ms
 //   away MS                                          time passes, and the coordinator sees nothing of it
 //   beat STREAM [gen=N] [step=N] [steps=N] [samples=N] [total=N] [phase=NAME] [hash=N hash_step=N]
-//   [records=N] [step_ms=N] [times=N] fault STREAM ID [gen=N] [reason=X] leave STREAM finished|failed|stopped
-//   [reason=X] [model=X] checkpoint STREAM step=N path=X end STREAM [reason=X] pod ROLE INDEX [pod=X]
-//   [exit=N] [signal=N] [reason=X] empty STREAM | again STREAM                      a message without
-//   content; a second Hello stop REASON report
+//   [records=N] [step_ms=N] [times=N] [evaluation=STEP] [busy_ms=N [in=N] [out=N] [queue=N]] [dropped=N
+//   [stale=N]] fault STREAM ID [gen=N] [reason=X] leave STREAM finished|failed|stopped [reason=X] [model=X]
+//   checkpoint STREAM step=N path=X end STREAM [reason=X] pod ROLE INDEX [pod=X] [exit=N] [signal=N]
+//   [reason=X] empty STREAM | again STREAM                      a message without content; a second Hello
+//   stop REASON report
 // In values, "_" stands for a blank.
 
 #include <string>

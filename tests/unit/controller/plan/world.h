@@ -20,9 +20,18 @@ inline api::TrainingJob make_job(int chiefs, int workers) {
   return job;
 }
 
-inline Observed make_world(int chiefs, int workers) {
+// The same with servers, and perhaps an evaluator.
+inline api::TrainingJob make_job_with_servers(int workers, int servers, int evaluators = 0) {
+  api::TrainingJob job = make_job(1, workers);
+  job.spec.strategy.type = api::StrategyType::kParameterServer;
+  job.spec.replica_specs.ps = api::ReplicaSpec{servers, {}, {}};
+  if (evaluators > 0) job.spec.replica_specs.evaluator = api::ReplicaSpec{evaluators, {}, {}};
+  return job;
+}
+
+inline Observed make_world(api::TrainingJob job) {
   Observed world;
-  world.job = make_job(chiefs, workers);
+  world.job = std::move(job);
   world.job_uid = "job-uid";
   world.now = WallTime(std::chrono::hours(1000));
   world.limits.cores = 8;
@@ -32,9 +41,13 @@ inline Observed make_world(int chiefs, int workers) {
   return world;
 }
 
+inline Observed make_world(int chiefs, int workers) {
+  return make_world(make_job(chiefs, workers));
+}
+
 // All pods run, all members train in view 1, and the status says so.
-inline Observed make_running_world(int chiefs, int workers, Step step = 120) {
-  Observed world = make_world(chiefs, workers);
+inline Observed make_running_world(api::TrainingJob job, Step step = 120) {
+  Observed world = make_world(std::move(job));
   for (int i = 0; i < 64 && world.report->phase != ReportPhase::kRunning; ++i) {
     apply(plan(world), world);
     advance(world);
@@ -45,6 +58,10 @@ inline Observed make_running_world(int chiefs, int workers, Step step = 120) {
   apply(plan(world), world);
   world.now += std::chrono::seconds(10);
   return world;
+}
+
+inline Observed make_running_world(int chiefs, int workers, Step step = 120) {
+  return make_running_world(make_job(chiefs, workers), step);
 }
 
 inline cluster::Pod& pod_of(Observed& world, Role role, int index) {

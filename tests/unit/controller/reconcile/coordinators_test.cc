@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/api/parse.h"
+#include "controller/plan/rules.h"
 #include "controller/reconcile/report_adapter.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_cluster.h"
@@ -186,6 +187,36 @@ TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
   const auto report = coordinators_->report("default/fashion");
   EXPECT_EQ(report->phase, plan::ReportPhase::kForming);
   EXPECT_FALSE(report->culprit);
+}
+
+TEST_F(CoordinatorsTest, ServersAreMembersAndAnEvaluatorMayAttach) {
+  StoredJob job = stored("u1");
+  job.job.spec.replica_specs.ps = api::ReplicaSpec{.replicas = 2};
+  job.job.spec.replica_specs.evaluator = api::ReplicaSpec{};
+  const auto roles = expected_roles(job.job);
+  ASSERT_EQ(roles.size(), 3u);
+  EXPECT_EQ(roles[1].role, Role::kServer);
+  EXPECT_EQ(roles[1].count, 2);
+  EXPECT_EQ(roles[2].role, Role::kEvaluator);
+}
+
+TEST_F(CoordinatorsTest, WhoWasLostInThisAttemptIsKnownFromTheStatus) {
+  StoredJob job = stored("u1");
+  job.job.spec.strategy.type = api::StrategyType::kParameterServer;
+  job.job.spec.replica_specs.ps = api::ReplicaSpec{};
+  job.job.status.restarts.attempt = 1;
+  api::MemberStatus lost{.role = Role::kWorker, .index = 1};
+  lost.pod = "fashion-worker-1-1";
+  lost.phase = plan::kLostPhase;
+  api::MemberStatus before = lost;
+  before.index = 0;
+  before.pod = "fashion-worker-0-0";
+  job.job.status.members = {before, lost};
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  const auto report = coordinators_->report("default/fashion");
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->lost.size(), 1u);
+  EXPECT_EQ(report->lost[0].index, 1);
 }
 
 TEST_F(CoordinatorsTest, AJobWithoutTrainingHasNone) {

@@ -31,8 +31,30 @@ api::Status full() {
                      parse_time("2026-01-31T12:30:00Z")};
   status.view = {{7}, 4};
   status.progress = {120, 2000, 1.5, 0.25, 0.5, 0.875, 5120.5, 0.96875, 30.5};
-  status.members = {{Role::kChief, 0, 0, "j-chief-0-0", "node-1", 17, "Training", 120, 0.5, 0.25},
-                    {Role::kServer, 2, -1, "j-ps-2-0", "node-2", 0, "Waiting", 119, 0.125, 0.0625}};
+  status.members = {{Role::kChief,
+                     0,
+                     0,
+                     "j-chief-0-0",
+                     "node-1",
+                     17,
+                     "Training",
+                     120,
+                     0.5,
+                     0.25,
+                     {},
+                     {{9, 8, 7, 0.5, 0.75}}},
+                    {Role::kServer,
+                     2,
+                     -1,
+                     "j-ps-2-0",
+                     "node-2",
+                     0,
+                     "Waiting",
+                     119,
+                     0.125,
+                     0.0625,
+                     {{0.25, 1e6, 2, 3, 4, {{"users", 5, 6}}}},
+                     {}}};
   status.last_checkpoint = "/checkpoints/100";
   status.model = "/model";
   status.start_time = parse_time("2026-01-31T10:00:00.001Z");
@@ -69,6 +91,9 @@ TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
   EXPECT_EQ(json["view"], (Json{{"generation", 7}, {"size", 4}}));
   EXPECT_EQ(json["progress"]["samplesPerSecond"], 5120.5);
   EXPECT_EQ(json["members"][1]["role"], "ps");
+  EXPECT_EQ(json["members"][1]["server"]["bytesPerSecond"], 1e6);
+  EXPECT_EQ(json["members"][1]["server"]["hottest"][0], (Json{{"table", "users"}, {"id", 5}, {"pulls", 6}}));
+  EXPECT_EQ(json["members"][0]["staleness"]["dropped"], 8);
   EXPECT_EQ(json["startTime"], "2026-01-31T10:00:00.001Z");
 }
 

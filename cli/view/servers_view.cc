@@ -1,0 +1,78 @@
+#include "cli/view/servers_view.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "base/text.h"
+#include "cli/view/narrow.h"
+
+namespace paceline::cli {
+
+namespace {
+
+constexpr std::size_t kHottestShown = 3;
+
+constexpr Column kServerColumns[] = {{"SERVER"},           {"LOAD", true},       {"QUEUE", true, 5},
+                                     {"MB/s", true, 6},    {"UPDATES", true, 3}, {"ROWS", true, 2},
+                                     {"HOTTEST", false, 1}};
+constexpr Column kWorkerColumns[] = {{"GRADIENTS OF"},       {"APPLIED", true, 2}, {"DROPPED", true, 4},
+                                     {"STALENESS", true, 6}, {"MAX", true, 3},     {"WAITED", true, 5}};
+
+std::string hottest(const ServerState& server) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(server.hottest.size(), kHottestShown); ++i) {
+    const HotRowState& row = server.hottest[i];
+    text += str_cat(text.empty() ? "" : ", ", row.table, "/", row.id, " (", with_commas(row.pulls), ")");
+  }
+  return text.empty() ? "-" : text;
+}
+
+Row row_of(const std::string& name, const ServerState& s) {
+  return {name,
+          fixed(s.load * 100, 0) + " %",
+          with_commas(s.queue),
+          fixed(s.bytes_per_second / 1e6, 1),
+          with_commas(s.updates),
+          s.rows > 0 ? with_commas(s.rows) : "-",
+          hottest(s)};
+}
+
+Row row_of(const std::string& name, const StalenessState& s) {
+  return {name,
+          with_commas(s.applied),
+          with_commas(s.dropped),
+          fixed(s.mean, 2),
+          with_commas(s.max),
+          human_seconds(s.wait_seconds)};
+}
+
+// Appends a table after an empty line, or as much of it as there is room for.
+void append(std::span<const Column> columns, std::vector<Row> rows, const Terminal& terminal, int width,
+            int most, std::vector<std::string>& lines) {
+  constexpr int kHead = 2;
+  const int room = most - static_cast<int>(lines.size()) - kHead;
+  if (rows.empty() || room <= 0) return;
+  if (rows.size() > static_cast<std::size_t>(room)) rows.resize(static_cast<std::size_t>(room));
+  std::vector<std::string> table = narrow_table(columns, std::move(rows), width);
+  table[0] = styled(terminal, Style::kDim, table[0]);
+  lines.emplace_back();
+  for (std::string& line : table) lines.push_back(std::move(line));
+}
+
+}  // namespace
+
+std::vector<std::string> render_servers(const RunState& state, const Terminal& terminal, int width,
+                                        int most) {
+  std::vector<Row> servers, workers;
+  for (const MemberState& member : state.members) {
+    if (member.server) servers.push_back(row_of(member.name, *member.server));
+    if (member.staleness) workers.push_back(row_of(member.name, *member.staleness));
+  }
+  std::vector<std::string> lines;
+  append(kServerColumns, std::move(servers), terminal, width, most, lines);
+  append(kWorkerColumns, std::move(workers), terminal, width, most, lines);
+  return lines;
+}
+
+}  // namespace paceline::cli

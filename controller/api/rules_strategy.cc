@@ -1,0 +1,126 @@
+// spec.strategy, and the roles that go with it: servers and evaluators.
+
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "controller/api/fields.h"
+#include "controller/api/rules.h"
+
+namespace paceline::api {
+
+namespace {
+
+constexpr char kType[] = "spec.strategy.type";
+constexpr char kSynchronization[] = "spec.strategy.synchronization";
+constexpr char kBackupWorkers[] = "spec.strategy.backupWorkers";
+constexpr char kGradients[] = "spec.strategy.parameterServer.gradientsPerStep";
+constexpr char kReplicas[] = "spec.replicaSpecs";
+constexpr char kServers[] = "spec.replicaSpecs.ps";
+constexpr char kEvaluator[] = "spec.replicaSpecs.evaluator";
+
+void error(Findings& f, const std::string& path, std::string problem, std::string found,
+           std::string allowed) {
+  Diagnostic& d = f.add(path, std::move(problem));
+  d.found = std::move(found);
+  d.allowed = std::move(allowed);
+}
+
+bool has_servers(const TrainingJob& job) {
+  return job.spec.strategy.type == StrategyType::kParameterServer;
+}
+
+void check_synchronization(const TrainingJob& job, Findings& f) {
+  const Synchronization mode = job.spec.strategy.synchronization;
+  if (has_servers(job) || mode == Synchronization::kSynchronous || !f.clean(kType)) return;
+  error(f, kSynchronization, "the members of an all-reduce wait for one another", name(mode),
+        "Synchronous; the others only with type: ParameterServer");
+}
+
+void check_servers(const TrainingJob& job, Findings& f) {
+  if (!f.clean(kType) || !f.has(kReplicas)) return;
+  const auto& ps = job.spec.replica_specs.ps;
+  if (!has_servers(job)) {
+    if (ps) error(f, kServers, "does not apply here", "", "only with strategy.type: ParameterServer");
+    return;
+  }
+  if (!f.clean(kReplicas) || (ps && ps->replicas > 0)) return;
+  error(f, ps ? kServers : kReplicas, "nobody holds the weights", "no servers",
+        "the role ps with at least one replica; or strategy.type: AllReduce");
+}
+
+void check_gradients(const TrainingJob& job, Findings& f) {
+  const Strategy& s = job.spec.strategy;
+  const std::int64_t trainers = trainer_count(job);
+  if (!has_servers(job) || trainers == 0 || !f.clean(kReplicas)) return;
+  if (f.clean(kBackupWorkers) && s.backup_workers >= trainers)
+    error(f, kBackupWorkers, "nobody's gradient would count", str_cat(s.backup_workers),
+          str_cat("0 to ", trainers - 1, ", fewer than train"));
+  const auto& gradients = s.parameter_server.gradients_per_step;
+  if (!gradients || !f.clean(kGradients)) return;
+  if (s.backup_workers > 0) {
+    error(f, kGradients, "both backupWorkers and gradientsPerStep are given", "",
+          "at most one of them: backupWorkers gives the samples of a late gradient to somebody else, "
+          "gradientsPerStep leaves them out");
+  } else if (*gradients > trainers) {
+    error(f, kGradients, "more gradients than there are members that compute one", str_cat(*gradients),
+          str_cat("1 to ", trainers));
+  }
+}
+
+// Why two runs would differ; empty: they would not.
+std::string chance_in(const TrainingJob& job) {
+  const Strategy& s = job.spec.strategy;
+  if (!has_servers(job)) return "";
+  const auto& gradients = s.parameter_server.gradients_per_step;
+  if (s.synchronization == Synchronization::kAsynchronous)
+    return "gradients are applied in the order in which they arrive";
+  if (s.synchronization == Synchronization::kBoundedStaleness && s.parameter_server.staleness > 0)
+    return str_cat("what a worker reads with staleness ", s.parameter_server.staleness,
+                   " depends on who is faster");
+  const bool first_count = s.backup_workers > 0 || (gradients && *gradients < trainer_count(job));
+  return first_count ? "which gradients are the first of a step depends on who is faster" : "";
+}
+
+void check_deterministic(const TrainingJob& job, Findings& f) {
+  const std::string path = "spec.training.deterministic";
+  if (!job.spec.training->deterministic || !f.clean("spec.strategy") || !f.clean(kReplicas)) return;
+  const std::string chance = chance_in(job);
+  if (!chance.empty())
+    error(f, path, str_cat("two runs would differ: ", chance), "true",
+          "false; or Synchronous with all gradients, or BoundedStaleness with staleness: 0");
+}
+
+void check_evaluator(const TrainingJob& job, Findings& f) {
+  const auto& evaluator = job.spec.replica_specs.evaluator;
+  const Checkpoint& c = job.spec.checkpoint;
+  if (!evaluator || evaluator->replicas == 0) return;
+  if (f.clean("spec.checkpoint") && c.every_steps == 0 && c.every_seconds == 0)
+    error(f, kEvaluator, "it evaluates checkpoints, and the job writes none", "",
+          "only with checkpoint.everySteps or checkpoint.everySeconds");
+  const std::string data = "spec.training.data";
+  if (f.has(data) && f.clean(data) && !may_have_held_out_data(job.spec.training->data))
+    error(f, kEvaluator, "there is no held-out data to evaluate on", "",
+          "only with data.test or data.testFraction");
+}
+
+}  // namespace
+
+void check_strategy(const TrainingJob& job, Findings& findings) {
+  check_synchronization(job, findings);
+  check_servers(job, findings);
+  check_gradients(job, findings);
+  check_deterministic(job, findings);
+  check_evaluator(job, findings);
+}
+
+void check_supported(const TrainingJob& job, Findings& f) {
+  if (!f.clean("spec")) return;
+  if (has_servers(job))
+    error(f, kType, "not supported by this version of Paceline", quote(name(job.spec.strategy.type)),
+          "AllReduce");
+  if (job.spec.replica_specs.evaluator)
+    f.add(kEvaluator, "is not supported by this version of Paceline; the members evaluate");
+}
+
+}  // namespace paceline::api

@@ -1,0 +1,63 @@
+#include "controller/coordinator/core_load.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "controller/coordinator/core_hello.h"
+#include "controller/coordinator/core_progress.h"
+
+namespace paceline::coordinator {
+
+namespace {
+
+std::int64_t sane(std::int64_t count) {
+  return std::clamp<std::int64_t>(count, 0, kMaxCount);
+}
+std::uint64_t sane_bytes(std::uint64_t bytes) {
+  return std::min<std::uint64_t>(bytes, kMaxCount);
+}
+
+}  // namespace
+
+void ServerLoad::add(const v1::ServerStats& stats, TimePoint now) {
+  if (!report_) report_.emplace();
+  ServerReport& r = *report_;
+  r.updates = sane(stats.updates());
+  r.gradients = sane(stats.gradients());
+  r.bytes_received = sane_bytes(stats.bytes_received());
+  r.bytes_sent = sane_bytes(stats.bytes_sent());
+  r.queue = sane(stats.queue());
+  r.rows = sane(stats.rows());
+  r.hottest.clear();
+  for (int i = 0; i < std::min(stats.hottest_size(), kMaxHotRows); ++i) {
+    const v1::HotRow& row = stats.hottest(i);
+    r.hottest.push_back({cut(row.table(), kMaxTableBytes), row.id(), sane(row.pulls())});
+  }
+  const std::int64_t busy_ns = sane(stats.busy_ns());
+  const std::uint64_t bytes = r.bytes_received + r.bytes_sent;
+  // Counts that go back are another process's.
+  const bool begins = !since_ || busy_ns < busy_ns_ || bytes < bytes_;
+  if (!begins && now - *since_ < kLoadWindow) return;
+  if (!begins) {
+    const double seconds = std::chrono::duration<double>(now - *since_).count();
+    r.load = std::clamp(static_cast<double>(busy_ns - busy_ns_) * 1e-9 / seconds, 0.0, 1.0);
+    r.bytes_per_second = static_cast<double>(bytes - bytes_) / seconds;
+  }
+  since_ = now;
+  busy_ns_ = busy_ns;
+  bytes_ = bytes;
+}
+
+StalenessReport from_wire(const v1::StalenessStats& stats) {
+  StalenessReport r;
+  r.applied = sane(stats.applied());
+  r.dropped = sane(stats.dropped());
+  for (int i = 0; i < std::min(stats.histogram_size(), kMaxStalenessBuckets); ++i)
+    r.histogram.push_back(sane(stats.histogram(i)));
+  r.mean = std::isfinite(stats.mean()) ? std::clamp(stats.mean(), 0.0, 1e15) : 0;
+  r.max = sane(stats.max());
+  r.wait = Duration(std::clamp<std::int64_t>(stats.wait_ns(), 0, kMaxCount));
+  return r;
+}
+
+}  // namespace paceline::coordinator

@@ -1,0 +1,38 @@
+// Whether a job goes on without a member that is lost (core.h, LossPolicy).
+
+#include "base/text.h"
+#include "controller/coordinator/core.h"
+
+namespace paceline::coordinator {
+
+namespace {
+
+using v1::ParameterServerSpec;
+
+// How many must be left who train.
+std::int64_t least_trainers(const ParameterServerSpec& spec) {
+  const bool waits = spec.synchronization() == ParameterServerSpec::SYNCHRONOUS;
+  return waits ? spec.gradients_per_step() : 1;
+}
+
+LossDecision decide(const ParameterServerSpec& spec, const Verdict& verdict, int trainers_left) {
+  const std::int64_t least = least_trainers(spec);
+  const bool spare = verdict.role == Role::kWorker && verdict.rank > 0 && trainers_left >= least &&
+                     verdict.kind != FaultKind::kDiverged;
+  if (!spare) return fail_on_loss(verdict, trainers_left);
+  return {LossAction::kGoOn,
+          str_cat(role_name(verdict.role), "-", verdict.index, " is lost, and the ", trainers_left,
+                  trainers_left == 1 ? " that is left goes on: " : " that are left go on: ", least,
+                  least == 1 ? " is" : " are", " enough")};
+}
+
+}  // namespace
+
+LossPolicy loss_policy(const v1::TrainingSpec& training) {
+  if (!training.has_parameter_server()) return fail_on_loss;
+  return [spec = training.parameter_server()](const Verdict& verdict, int trainers_left) {
+    return decide(spec, verdict, trainers_left);
+  };
+}
+
+}  // namespace paceline::coordinator

@@ -1,0 +1,71 @@
+#include "controller/coordinator/core_load.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "controller/coordinator/core_progress.h"
+
+namespace paceline::coordinator {
+namespace {
+
+using std::chrono::milliseconds;
+
+v1::ServerStats stats(std::int64_t busy_ms, std::uint64_t in, std::uint64_t out) {
+  v1::ServerStats s;
+  s.set_busy_ns(busy_ms * 1'000'000);
+  s.set_bytes_received(in);
+  s.set_bytes_sent(out);
+  return s;
+}
+
+TEST(ServerLoadTest, RatesAreOfWholeWindows) {
+  ServerLoad load;
+  EXPECT_FALSE(load.report().has_value());
+  load.add(stats(100, 1000, 500), TimePoint(milliseconds(0)));
+  EXPECT_EQ(load.report()->load, 0);
+  load.add(stats(400, 9000, 500), TimePoint(milliseconds(500)));
+  EXPECT_EQ(load.report()->load, 0) << "half a window tells too little";
+  EXPECT_EQ(load.report()->bytes_received, 9000u);
+  load.add(stats(600, 3000, 2500), TimePoint(milliseconds(2000)));
+  EXPECT_DOUBLE_EQ(load.report()->load, 0.25);
+  EXPECT_DOUBLE_EQ(load.report()->bytes_per_second, 2000);
+}
+
+TEST(ServerLoadTest, CountsThatGoBackBeginAnew) {
+  ServerLoad load;
+  load.add(stats(900, 1000, 500), TimePoint(milliseconds(0)));
+  load.add(stats(100, 10, 0), TimePoint(milliseconds(1500)));
+  EXPECT_EQ(load.report()->load, 0);
+  load.add(stats(600, 10, 0), TimePoint(milliseconds(2500)));
+  EXPECT_DOUBLE_EQ(load.report()->load, 0.5);
+}
+
+TEST(ServerLoadTest, WhatIsSentIsBroughtIntoRange) {
+  v1::ServerStats s = stats(-5, std::numeric_limits<std::uint64_t>::max(), 0);
+  s.set_queue(-1);
+  s.set_updates(std::numeric_limits<std::int64_t>::max());
+  for (int i = 0; i < 20; ++i) s.add_hottest()->set_table(std::string(200, 'x'));
+  ServerLoad load;
+  load.add(s, TimePoint(milliseconds(0)));
+  EXPECT_EQ(load.report()->queue, 0);
+  EXPECT_EQ(load.report()->updates, kMaxCount);
+  ASSERT_EQ(load.report()->hottest.size(), 8u);
+  EXPECT_EQ(load.report()->hottest[0].table.size(), kMaxTableBytes);
+
+  v1::StalenessStats staleness;
+  staleness.set_mean(std::nan(""));
+  staleness.set_max(-3);
+  staleness.set_dropped(7);
+  for (int i = 0; i < 100; ++i) staleness.add_histogram(-i);
+  const StalenessReport r = from_wire(staleness);
+  EXPECT_EQ(r.mean, 0);
+  EXPECT_EQ(r.max, 0);
+  EXPECT_EQ(r.dropped, 7);
+  EXPECT_EQ(r.histogram.size(), 32u);
+  EXPECT_EQ(r.histogram[5], 0);
+}
+
+}  // namespace
+}  // namespace paceline::coordinator

@@ -1,0 +1,194 @@
+// Jobs with spec.training, servers and an evaluator: servers are members, the evaluator stands beside.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controller/plan/attempts.h"
+#include "controller/plan/explain.h"
+#include "controller/plan/plan.h"
+#include "controller/plan/rules.h"
+#include "tests/unit/controller/plan/world.h"
+
+namespace paceline::plan {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<std::string> created(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const CreatePod& action : actions_of<CreatePod>(plan)) names.push_back(action.spec.name);
+  return names;
+}
+
+std::vector<std::string> deleted(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const DeletePod& action : actions_of<DeletePod>(plan)) names.push_back(action.name);
+  return names;
+}
+
+void fail_by_verdict(Observed& world, Role role, int index) {
+  Culprit culprit;
+  culprit.role = role;
+  culprit.index = index;
+  culprit.pod = pod_of(world, role, index).spec.name;
+  culprit.kind = CulpritKind::kDead;
+  culprit.signal = SIGKILL;
+  world.report->culprit = culprit;
+}
+
+void lose(Observed& world, Role role, int index) {
+  world.report->lost.push_back({role, index, pod_of(world, role, index).spec.name, "worker-1 died"});
+}
+
+const api::MemberStatus& member(const Plan& plan, Role role, int index) {
+  for (const api::MemberStatus& each : plan.status.members) {
+    if (each.role == role && each.index == index) return each;
+  }
+  ADD_FAILURE() << "no member " << slot_name(role, index);
+  return plan.status.members.at(0);
+}
+
+TEST(ServersTest, PodsAreMadeForAllRolesAndTheThreadsSharedOut) {
+  Observed world = make_world(make_job_with_servers(1, 2, 1));
+  world.limits.first_batch = 8;
+  const Plan first = plan(world);
+  EXPECT_EQ(created(first),
+            (std::vector<std::string>{"fashion-chief-0-0", "fashion-worker-0-0", "fashion-ps-0-0",
+                                      "fashion-ps-1-0", "fashion-evaluator-0-0"}));
+  for (const CreatePod& action : actions_of<CreatePod>(first)) {
+    EXPECT_EQ(action.spec.threads, 2) << "8 cores for chief, worker and two servers";
+    EXPECT_EQ(action.spec.command, world.limits.worker_program);
+    EXPECT_EQ(action.spec.env.at("PACELINE_ROLE"), role_name(action.spec.role));
+    EXPECT_FALSE(action.spec.env.contains("TF_CONFIG"));
+  }
+}
+
+TEST(ServersTest, TheJobRunsWhenAllMembersAreThereWithoutAWordFromTheEvaluator) {
+  Observed world = make_running_world(make_job_with_servers(1, 2, 1));
+  const Plan now = plan(world);
+  EXPECT_EQ(now.status.phase, api::Phase::kRunning);
+  EXPECT_EQ(now.status.view.size, 4);
+  EXPECT_EQ(now.status.restarts.size, 4);
+  ASSERT_EQ(now.status.replica_statuses.size(), 4u);
+  EXPECT_EQ(now.status.replica_statuses[2], (api::ReplicaStatus{Role::kServer, 2, 2, 0, 0}));
+  EXPECT_EQ(now.status.replica_statuses[3], (api::ReplicaStatus{Role::kEvaluator, 1, 1, 0, 0}));
+  EXPECT_EQ(member(now, Role::kServer, 1).rank, 3);
+  EXPECT_EQ(member(now, Role::kEvaluator, 0).rank, -1);
+}
+
+TEST(ServersTest, ALostServerFailsTheJobAndIsNamed) {
+  Observed world = make_running_world(make_job_with_servers(1, 2, 1));
+  kill(world, pod_of(world, Role::kServer, 1), SIGKILL);
+  fail_by_verdict(world, Role::kServer, 1);
+  const Plan end = plan(world);
+  EXPECT_EQ(end.status.phase, api::Phase::kFailed);
+  EXPECT_THAT(end.status.message, HasSubstr("ps-1 (pod fashion-ps-1-0"));
+  EXPECT_THAT(end.status.message, HasSubstr("SIGKILL"));
+}
+
+TEST(ServersTest, ALostServerRestartsAllMembersByItsPolicyAndLeavesTheEvaluator) {
+  api::TrainingJob job = make_job_with_servers(1, 2, 1);
+  job.spec.replica_specs.ps->restart_policy = api::RestartPolicy::kOnFailure;
+  Observed world = make_running_world(job);
+  kill(world, pod_of(world, Role::kServer, 1), SIGKILL);
+  fail_by_verdict(world, Role::kServer, 1);
+  const Plan next = plan(world);
+  EXPECT_EQ(next.status.phase, api::Phase::kRestarting);
+  EXPECT_EQ(next.status.restarts.attempt, 1);
+  EXPECT_EQ(deleted(next),
+            (std::vector<std::string>{"fashion-chief-0-0", "fashion-worker-0-0", "fashion-ps-0-0"}));
+  apply(next, world);
+  for (int i = 0; i < 8; ++i) {
+    apply(plan(world), world);
+    advance(world);
+  }
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kRunning);
+  EXPECT_EQ(find_pod(*present(world), Role::kServer, 1)->spec.name, "fashion-ps-1-1");
+  EXPECT_EQ(find_pod(*present(world), Role::kEvaluator, 0)->spec.name, "fashion-evaluator-0-0");
+}
+
+TEST(ServersTest, AnEvaluatorThatDiesTouchesNothingAndIsReplacedByItsPolicy) {
+  for (const bool replaced : {false, true}) {
+    api::TrainingJob job = make_job_with_servers(1, 1, 1);
+    if (replaced) job.spec.replica_specs.evaluator->restart_policy = api::RestartPolicy::kOnFailure;
+    Observed world = make_running_world(job);
+    kill(world, pod_of(world, Role::kEvaluator, 0), SIGKILL);
+    for (int i = 0; i < 4; ++i) apply(plan(world), world);
+    EXPECT_EQ(world.job.status.phase, api::Phase::kRunning);
+    EXPECT_EQ(world.job.status.restarts.attempt, 0);
+    const bool there = std::ranges::any_of(
+        world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-evaluator-0-1"; });
+    EXPECT_EQ(there, replaced);
+  }
+}
+
+TEST(ServersTest, SuccessIsTheChiefsAndServersHaveAGraceToLeave) {
+  Observed world = make_running_world(make_job_with_servers(1, 1, 1));
+  world.report->phase = ReportPhase::kFinished;
+  finish(world, pod_of(world, Role::kChief, 0), 0);
+  finish(world, pod_of(world, Role::kWorker, 0), 0);
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kRunning) << "the server is about to leave";
+  finish(world, pod_of(world, Role::kServer, 0), 0);
+  const Plan end = plan(world);
+  EXPECT_EQ(end.status.phase, api::Phase::kSucceeded);
+  EXPECT_EQ(deleted(end), (std::vector<std::string>{"fashion-evaluator-0-0"}));
+}
+
+TEST(ServersTest, AMemberThatTheOthersGoOnWithoutEndsNothing) {
+  Observed world = make_running_world(make_job_with_servers(2, 1));
+  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, std::chrono::seconds(5));
+  lose(world, Role::kWorker, 1);
+  const Plan now = plan(world);
+  EXPECT_EQ(now.status.phase, api::Phase::kRunning);
+  EXPECT_EQ(now.status.reason, "MemberLost");
+  EXPECT_EQ(now.status.message, "worker-1 died; the others go on without it");
+  EXPECT_EQ(member(now, Role::kWorker, 1).phase, kLostPhase);
+  ASSERT_EQ(actions_of<RecordEvent>(now).size(), 1u);
+  EXPECT_TRUE(actions_of<RecordEvent>(now)[0].event.warning);
+  apply(now, world);
+  const Plan later = plan(world);
+  EXPECT_TRUE(later.actions.empty()) << explain(later);
+
+  world.report->phase = ReportPhase::kFinished;
+  finish(world, pod_of(world, Role::kChief, 0), 0);
+  finish(world, pod_of(world, Role::kWorker, 0), 0);
+  finish(world, pod_of(world, Role::kServer, 0), 0);
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
+}
+
+TEST(ServersTest, WhatIsLeftOfALostMemberGoesAndNoOtherIsMade) {
+  Observed world = make_running_world(make_job_with_servers(2, 1));
+  lose(world, Role::kWorker, 1);  // frozen: its pod still runs
+  const Plan now = plan(world);
+  EXPECT_EQ(deleted(now), (std::vector<std::string>{"fashion-worker-1-0"}));
+  apply(now, world);
+  advance(world);
+  EXPECT_EQ(find_pod(world, Role::kWorker, 1), nullptr);
+  const Plan later = plan(world);
+  EXPECT_TRUE(created(later).empty());
+  EXPECT_EQ(later.status.phase, api::Phase::kRunning);
+}
+
+TEST(ServersTest, TheLossOfAnotherMemberStillFailsTheJob) {
+  Observed world = make_running_world(make_job_with_servers(2, 1));
+  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, std::chrono::seconds(5));
+  lose(world, Role::kWorker, 1);
+  kill(world, pod_of(world, Role::kServer, 0), SIGSEGV, std::chrono::seconds(2));
+  const Plan end = plan(world);
+  EXPECT_EQ(end.status.phase, api::Phase::kFailed);
+  EXPECT_THAT(end.status.message, HasSubstr("ps-0"));
+}
+
+TEST(ServersTest, WhatServersAndWorkersSayIsInTheStatus) {
+  Observed world = make_running_world(make_job_with_servers(1, 1));
+  world.report->members.at(1).staleness =
+      api::StalenessStatus{.applied = 7, .dropped = 1, .max = 3, .mean = 0.5, .wait_seconds = 2};
+  world.report->members.at(2).server = api::ServerStatus{
+      .load = 0.5, .bytes_per_second = 1e6, .queue = 2, .updates = 9, .rows = 0, .hottest = {}};
+  const Plan now = plan(world);
+  EXPECT_EQ(member(now, Role::kWorker, 0).staleness, world.report->members.at(1).staleness);
+  EXPECT_EQ(member(now, Role::kServer, 0).server, world.report->members.at(2).server);
+}
+
+}  // namespace
+}  // namespace paceline::plan
