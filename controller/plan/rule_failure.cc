@@ -131,6 +131,13 @@ bool by_absence(const Observed& observed, Plan& plan) {
   return false;
 }
 
+// Of servers' workers the coordinator says whether one is missed (JobReport::lost).
+bool may_be_spare(const Observed& observed, const Slot& slot) {
+  const Slot leader = leader_slot(observed.job);
+  return observed.report && observed.job.spec.strategy.type == api::StrategyType::kParameterServer &&
+         slot.role == Role::kWorker && !(leader.role == slot.role && leader.index == slot.index);
+}
+
 // Somebody deletes a member's pod, or has deleted it, while the ring trains: nobody needs to wait for its end
 // to know that the ring must start again. Where the policy is Never, what becomes of it decides.
 bool by_deletion(const Observed& observed, Plan& plan) {
@@ -138,7 +145,7 @@ bool by_deletion(const Observed& observed, Plan& plan) {
   for (const Slot& slot : desired_slots(observed.job)) {
     const auto& replica = api::replica_spec(observed.job, slot.role);
     if (!api::is_member(observed.job, slot.role) || is_lost(observed, slot.role, slot.index)) continue;
-    if (replica->restart_policy == api::RestartPolicy::kNever) continue;
+    if (replica->restart_policy == api::RestartPolicy::kNever || may_be_spare(observed, slot)) continue;
     const cluster::Pod* found = find_pod(observed, slot.role, slot.index);
     if (found != nullptr && (!found->deleting || found->ended())) continue;
     cluster::Pod pod;

@@ -385,6 +385,7 @@ TEST(CleanPodPolicyTest, SaysWhatStays) {
 
 Observed with_ps_and_evaluator(api::RestartPolicy policy) {
   Observed world = make_world(0, 2);
+  world.job.spec.training.reset();  // with it servers are members
   world.job.spec.replica_specs.ps = api::ReplicaSpec{1, policy, {}};
   world.job.spec.replica_specs.evaluator = api::ReplicaSpec{1, policy, {}};
   settle(world);

@@ -169,6 +169,23 @@ TEST(ServersTest, WhatIsLeftOfALostMemberGoesAndNoOtherIsMade) {
   EXPECT_EQ(later.status.phase, api::Phase::kRunning);
 }
 
+TEST(ServersTest, WhetherADeletedWorkerIsMissedIsForTheCoordinatorToSay) {
+  api::TrainingJob job = make_job_with_servers(2, 1);
+  for (auto* replica : {&job.spec.replica_specs.worker, &job.spec.replica_specs.ps})
+    (*replica)->restart_policy = api::RestartPolicy::kOnFailure;
+  Observed world = make_running_world(job);
+  pod_of(world, Role::kWorker, 1).deleting = true;
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kRunning);
+  Observed lost = world;
+  lose(lost, Role::kWorker, 1);
+  EXPECT_EQ(plan(lost).status.phase, api::Phase::kRunning);
+  fail_by_verdict(world, Role::kWorker, 1);
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kRestarting);
+  Observed server = make_running_world(job);
+  pod_of(server, Role::kServer, 0).deleting = true;
+  EXPECT_EQ(plan(server).status.phase, api::Phase::kRestarting);
+}
+
 TEST(ServersTest, TheLossOfAnotherMemberStillFailsTheJob) {
   Observed world = make_running_world(make_job_with_servers(2, 1));
   kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, std::chrono::seconds(5));
