@@ -31,7 +31,7 @@ inline constexpr Choice kActivations[] = {{"ReLU"}, {"GELU"}, {"Tanh"}};
 inline constexpr Choice kDataFormats[] = {{"idx"}, {"cifar10"}, {"tokens"}, {"text"},
                                           {"npy"}, {"csv"},     {"custom"}};
 inline constexpr Choice kTokenTypes[] = {{"uint16"}, {"uint32"}};
-inline constexpr Choice kOptimizerTypes[] = {{"SGD"}, {"Adam"}, {"AdamW"}};
+inline constexpr Choice kOptimizerTypes[] = {{"SGD"}, {"Adam"}, {"AdamW"}, {"Adagrad"}};
 inline constexpr Choice kScheduleTypes[] = {{"Constant"}, {"Step"}, {"Cosine"}};
 inline constexpr Choice kPrecisions[] = {{"FP32"}, {"BF16"}};
 

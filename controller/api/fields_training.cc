@@ -222,7 +222,7 @@ void visit(FieldVisitor& v, Schedule& s) {
 
 void visit(FieldVisitor& v, Optimizer& o) {
   v.choice({.name = "type", .meaning = "The update rule"}, o.type);
-  const bool sgd = o.type == OptimizerType::kSgd;
+  const bool sgd = o.type == OptimizerType::kSgd, adagrad = o.type == OptimizerType::kAdagrad;
   v.number({.name = "learningRate", .meaning = "The rate after the warm-up", .required = true}, kAboveZero,
            o.learning_rate);
   v.number({.name = "momentum", .meaning = "0: none", .applies = sgd, .only_with = "type: SGD"}, kBeta,
@@ -231,20 +231,20 @@ void visit(FieldVisitor& v, Optimizer& o) {
          o.nesterov);
   v.number({.name = "beta1",
             .meaning = "Decay of the gradients' mean",
-            .applies = !sgd,
+            .applies = !sgd && !adagrad,
             .only_with = "type: Adam, AdamW"},
            kBeta, o.beta1);
   v.number({.name = "beta2",
             .meaning = "Decay of the squared gradients' mean",
-            .applies = !sgd,
+            .applies = !sgd && !adagrad,
             .only_with = "type: Adam, AdamW"},
            kBeta, o.beta2);
   v.number({.name = "epsilon",
-            .meaning = "Added to the denominator",
+            .meaning = "Added to the denominator; absent, of Adagrad: 1e-10",
             .applies = !sgd,
-            .only_with = "type: Adam, AdamW"},
-           kAboveZero, o.epsilon);
-  v.number({.name = "weightDecay", .meaning = "SGD, Adam: added to the gradient; AdamW: decoupled"},
+            .only_with = "type: Adam, AdamW, Adagrad"},
+           kAboveZero, adagrad ? o.adagrad_epsilon : o.epsilon);
+  v.number({.name = "weightDecay", .meaning = "SGD, Adam, Adagrad: added to the gradient; AdamW: decoupled"},
            kNotNegative, o.weight_decay);
   v.number({.name = "clipNorm", .meaning = "The gradient's global norm is cut to this; 0: never"},
            kNotNegative, o.clip_norm);

@@ -117,7 +117,7 @@ v1::OptimizerSpec make_optimizer(const Optimizer& o) {
   spec.set_nesterov(o.nesterov);
   spec.set_beta1(o.beta1);
   spec.set_beta2(o.beta2);
-  spec.set_epsilon(o.epsilon);
+  spec.set_epsilon(o.type == OptimizerType::kAdagrad ? o.adagrad_epsilon : o.epsilon);
   spec.set_weight_decay(o.weight_decay);
   spec.set_clip_norm(o.clip_norm);
   v1::ScheduleSpec& schedule = *spec.mutable_schedule();

@@ -155,7 +155,7 @@ struct Data {
   CustomData custom;  // custom
 };
 
-enum class OptimizerType : std::uint8_t { kSgd, kAdam, kAdamW };
+enum class OptimizerType : std::uint8_t { kSgd, kAdam, kAdamW, kAdagrad };
 enum class ScheduleType : std::uint8_t { kConstant, kStep, kCosine };
 
 struct Schedule {
@@ -173,6 +173,7 @@ struct Optimizer {
   double momentum = 0;                                // SGD
   bool nesterov = false;                              // SGD
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam, AdamW
+  double adagrad_epsilon = 1e-10;                     // Adagrad, as `epsilon`
   double weight_decay = 0;
   double clip_norm = 0;
   Schedule schedule;

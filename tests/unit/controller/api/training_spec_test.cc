@@ -102,6 +102,14 @@ TEST(TrainingSpec, OfParameterServers) {
   EXPECT_EQ(of().delay_compensation(), 0.04);
 }
 
+TEST(TrainingSpec, AdagradHasAnEpsilonOfItsOwn) {
+  const std::string text = with(kGoodJob, "type: SGD", "type: Adagrad");
+  EXPECT_EQ(spec_of(text).optimizer().type(), v1::OptimizerSpec::ADAGRAD);
+  EXPECT_EQ(spec_of(text).optimizer().epsilon(), 1e-10);
+  EXPECT_EQ(spec_of(with(text, "learningRate", "epsilon: 0.5, learningRate")).optimizer().epsilon(), 0.5);
+  EXPECT_EQ(spec_of(with(kGoodJob, "type: SGD", "type: Adam")).optimizer().epsilon(), 1e-8);
+}
+
 // Each enumeration's names are the message's names, so that the casts between them are right.
 TEST(TrainingSpec, EnumerationsAreInTheSameOrder) {
   const auto same = [](const char* ours, const std::string& theirs) {
@@ -116,10 +124,11 @@ TEST(TrainingSpec, EnumerationsAreInTheSameOrder) {
     same(name(static_cast<DataFormat>(i)),
          v1::DataSpec::Format_Name(static_cast<v1::DataSpec::Format>(i + 1)));
   }
-  for (int i = 0; i < 3; ++i) {
-    same(name(static_cast<Activation>(i)), v1::Activation_Name(static_cast<v1::Activation>(i)));
+  for (int i = 0; i < 4; ++i)
     same(name(static_cast<OptimizerType>(i)),
          v1::OptimizerSpec::Type_Name(static_cast<v1::OptimizerSpec::Type>(i)));
+  for (int i = 0; i < 3; ++i) {
+    same(name(static_cast<Activation>(i)), v1::Activation_Name(static_cast<v1::Activation>(i)));
     same(name(static_cast<ScheduleType>(i)),
          v1::ScheduleSpec::Type_Name(static_cast<v1::ScheduleSpec::Type>(i)));
     same(name(static_cast<Transport>(i)),
