@@ -76,15 +76,17 @@ absl::StatusOr<std::unique_ptr<Client>> Client::connect(collective::Fabric& fabr
     wiring.gradient = fabric.arena().offset_of(gradient.data());
     wiring.reads_at = fabric.arena().offset_of(wiring.reads.data());
   }
-  PL_ASSIGN_OR_RETURN(UniqueFd descriptor, CloseSignal::make_descriptor());
+  PL_ASSIGN_OR_RETURN(UniqueFd closing, CloseSignal::make_descriptor());
+  PL_ASSIGN_OR_RETURN(UniqueFd interrupting, CloseSignal::make_descriptor());
   auto client = std::make_unique<ClientImpl>(std::move(wiring), options, weights, gradient, clock,
-                                             std::move(descriptor));
+                                             std::move(closing), std::move(interrupting));
   PL_RETURN_IF_ERROR(client->join());
   return client;
 }
 
 ClientImpl::ClientImpl(Wiring wiring, const ClientOptions& options, std::span<float> weights,
-                       std::span<float> gradient, const Clock& clock, UniqueFd close_descriptor)
+                       std::span<float> gradient, const Clock& clock, UniqueFd close_descriptor,
+                       UniqueFd interrupt_descriptor)
     : options_(options),
       rank_(wiring.group.rank),
       shared_(wiring.shared),
@@ -93,6 +95,7 @@ ClientImpl::ClientImpl(Wiring wiring, const ClientOptions& options, std::span<fl
       clock_(clock),
       map_(gradient.size(), options.servers, options.slice_bytes),
       close_(std::move(close_descriptor)),
+      interrupt_(std::move(interrupt_descriptor)),
       reads_(wiring.reads),
       reads_at_(wiring.reads_at),
       gradient_at_(wiring.gradient),
@@ -113,7 +116,7 @@ ClientImpl::ClientImpl(Wiring wiring, const ClientOptions& options, std::span<fl
   if (shared_) {
     for (std::size_t s = 0; s < servers_.size(); ++s) new (reads_.data() + s * kReadCountBytes) ReadCount(0);
   }
-  polled_.reserve(servers_.size() + 1);
+  polled_.reserve(servers_.size() + 2);
 }
 
 void ClientImpl::send(Link& link, FrameKind kind, std::int64_t number, Bytes message) {
@@ -369,6 +372,7 @@ absl::Status ClientImpl::flush_all() {
 
 absl::Status ClientImpl::pump(Deadline deadline) {
   if (close_.is_closed()) return close_.reason();
+  if (interrupted()) return interrupt_.reason();
   PL_RETURN_IF_ERROR(flush_all());
   polled_.clear();
   for (Server& each : servers_) {
@@ -376,6 +380,7 @@ absl::Status ClientImpl::pump(Deadline deadline) {
         {each.link.fd(), static_cast<short>(each.link.drained() ? POLLIN : POLLIN | POLLOUT), 0});
   }
   polled_.push_back({close_.fd(), POLLIN, 0});
+  polled_.push_back({interrupt_.fd(), POLLIN, 0});
   const TimePoint from = clock_.now();
   const Duration left = deadline.remaining(from);
   int found = 0;
@@ -385,6 +390,7 @@ absl::Status ClientImpl::pump(Deadline deadline) {
   }
   if (!bytes_came_) times_.wait += clock_.now() - from;
   if (close_.is_closed()) return close_.reason();
+  if (interrupted()) return interrupt_.reason();
   if (found <= 0) {
     return deadline.expired(clock_.now()) ? absl::DeadlineExceededError("late") : absl::OkStatus();
   }

@@ -19,13 +19,14 @@
 //
 // Lifetime: bound to one view. The first error closes it and is what every later call returns; it is
 // replaced, never repaired. Threads: calls come from one thread at a time, but for take_snapshot(), which may
-// run in another beside them, and close(), closed(), counters() and staleness(), which any thread may call at
-// any time. A snapshot is taken before leave(), and nothing called after it. After the first turn nothing
-// is allocated. No wait passes its deadline; close() ends it within a millisecond. Errors, as the
-// communicator's: UNAVAILABLE - a server is gone; DEADLINE_EXCEEDED - names who was waited for: a server that
-// does not answer, or the worker that has not pushed; ABORTED - close() was called; INVALID_ARGUMENT - a peer
-// sent what is no frame, or one that can't be meant; FAILED_PRECONDITION - the servers hold another model.
-// Where an error is about one peer, collective::faulty_rank() tells which.
+// run in another beside them, and interrupt(), close(), closed(), counters() and staleness(), which any
+// thread may call at any time. A snapshot is taken before leave(), and nothing called after it. After the
+// first turn nothing is allocated. No wait passes its deadline; close() ends it within a millisecond, and so
+// does interrupt(), after which the servers can still be asked for a snapshot. Errors, as the communicator's:
+// UNAVAILABLE - a server is gone; DEADLINE_EXCEEDED - names who was waited for: a server that does not
+// answer, or the worker that has not pushed; ABORTED - close() was called; INVALID_ARGUMENT - a peer sent
+// what is no frame, or one that can't be meant; FAILED_PRECONDITION - the servers hold another model. Where
+// an error is about one peer, collective::faulty_rank() tells which.
 
 #include <cstdint>
 #include <memory>
@@ -161,6 +162,11 @@ class Client {
   virtual ClientTimes last_times() const = 0;
   virtual ClientCounters counters() const = 0;
   virtual v1::StalenessStats staleness() const = 0;
+
+  // This worker takes no more turns: from now on initialize() and wait_turn() return CANCELLED, at once.
+  // Unlike close() it keeps the links, for a last snapshot and for leave().
+  virtual void interrupt() = 0;
+  virtual bool interrupted() const = 0;
 
   // Closes with `reason` (ABORTED where it is OK); the first reason stays. A worker that closes without
   // leave() is lost to the servers.

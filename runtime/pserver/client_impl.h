@@ -34,7 +34,7 @@ class ClientImpl final : public Client, private FrameReceiver {
     std::vector<std::uint64_t> decay;
   };
   ClientImpl(Wiring wiring, const ClientOptions& options, std::span<float> weights, std::span<float> gradient,
-             const Clock& clock, UniqueFd close_descriptor);
+             const Clock& clock, UniqueFd close_descriptor, UniqueFd interrupt_descriptor);
   ~ClientImpl() override = default;
 
   // Says to all servers who this is.
@@ -53,6 +53,8 @@ class ClientImpl final : public Client, private FrameReceiver {
   ClientTimes last_times() const override { return unit_times_; }
   ClientCounters counters() const override { return {bytes_sent_, bytes_received_}; }
   v1::StalenessStats staleness() const override;
+  void interrupt() override { (void)interrupt_.close(absl::CancelledError("no more turns are taken")); }
+  bool interrupted() const override { return interrupt_.is_closed(); }
   void close(absl::Status reason) override;
   absl::Status closed() const override { return close_.reason(); }
 
@@ -100,7 +102,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   const std::span<float> weights_, gradient_;
   const Clock& clock_;
   const ShardMap map_;
-  CloseSignal close_;
+  CloseSignal close_, interrupt_;
   const std::span<std::byte> reads_;  // as in Wiring
   const std::uint64_t reads_at_, gradient_at_;
   const std::vector<std::uint64_t> decay_;

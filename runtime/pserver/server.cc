@@ -167,7 +167,7 @@ void ServerImpl::lose(int rank, const absl::Status& why) {
   gone.link = Link();
   gone.copies = Link();
   if (slab_.has_value()) slab_->give_back(rank);
-  if (rank == 0) copying_ = false;
+  if (rank == 0) copies_out_ = 0;
   if (gone.left || gone.lost) return;
   gone.lost = true;
   last_lost_ = rank;

@@ -89,8 +89,8 @@ absl::Status ServerImpl::from_worker(int rank, const FrameHeader& header, Bytes 
       if (sequences()) sequencer_->left(rank);
       return absl::OkStatus();
     case FrameKind::kTaken:
-      if (rank != 0 || !copying_) return unexpected(header);
-      copying_ = false;
+      if (rank != 0 || copies_out_ == 0) return unexpected(header);
+      --copies_out_;
       return absl::OkStatus();
     default:
       break;

@@ -142,7 +142,7 @@ class ServerImpl final : public Server, private FrameReceiver {
   std::vector<std::optional<double>> norms_;  // the sequencer: parts of that update's, by server
   std::vector<GradientSource> sources_;
   LogStep decoded_;
-  bool copying_ = false;
+  int copies_out_ = 0;  // that worker 0 has not said it has taken
 
   // Read by stats().
   std::atomic<std::int64_t> updates_{0}, gradients_{0}, busy_ns_{0}, queue_{0};

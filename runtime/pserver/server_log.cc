@@ -12,6 +12,10 @@
 
 namespace paceline::pserver {
 
+namespace {
+constexpr std::size_t kTakenBudget = 4096;  // bytes
+}  // namespace
+
 absl::Status ServerImpl::own_error(absl::Status status) {
   if (!status.ok()) (void)close_.close(std::move(status));
   return absl::OkStatus();
@@ -245,12 +249,25 @@ absl::Status ServerImpl::keep_aside(int rank) {
 absl::Status ServerImpl::copy(SnapshotInfo snapshot) {
   Link& to = worker(0).copies;
   if (!to.valid()) return absl::OkStatus();
-  if (copying_) {
+  // Worker 0 takes one before it asks for the next, but says so on this connection: that may come later.
+  constexpr int kMostOut = 1;
+  if (copies_out_ > 0) {
+    const absl::Status heard = to.receive(*this, kTakenBudget);
+    if (absl::IsUnavailable(heard)) {  // whether it left or is lost, its other connection says
+      to = Link();
+      return absl::OkStatus();
+    }
+    if (!heard.ok()) {
+      lose(0, heard);
+      return absl::OkStatus();
+    }
+  }
+  if (copies_out_ > kMostOut || !to.drained()) {
     lose(0,
          worker(0).link.blame(absl::FailedPreconditionError("began a snapshot before it took the last one")));
     return absl::OkStatus();
   }
-  copying_ = true;
+  ++copies_out_;
   snapshot.optimizer_steps = optimizer_->steps();
   encode(snapshot, buffer_);
   if (sequences()) send(to, FrameKind::kCopy, version_, buffer_);

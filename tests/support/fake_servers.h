@@ -110,6 +110,15 @@ class FakeServers {
     pserver::ClientTimes last_times() const override { return {}; }
     pserver::ClientCounters counters() const override { return {units_ * 100, units_ * 100}; }
     v1::StalenessStats staleness() const override { return servers_.staleness(rank_); }
+    void interrupt() override {
+      const std::lock_guard lock(servers_.mutex_);
+      interrupted_ = true;
+      servers_.changed_.notify_all();
+    }
+    bool interrupted() const override {
+      const std::lock_guard lock(servers_.mutex_);
+      return interrupted_;
+    }
     void close(absl::Status reason) override {
       const std::lock_guard lock(servers_.mutex_);
       if (!closed_.ok()) return;
@@ -126,7 +135,8 @@ class FakeServers {
     const std::span<float> weights_, gradient_;
     std::size_t pushed_ = 0;
     std::uint64_t units_ = 0;
-    absl::Status closed_;  // guarded by the servers' mutex
+    absl::Status closed_;       // guarded by the servers' mutex
+    bool interrupted_ = false;  // likewise
   };
 
   absl::Status state(const FakeClient& client) const {
@@ -168,8 +178,9 @@ class FakeServers {
     }
     ++client.units_;
     const bool there = changed_.wait_for(lock, std::chrono::seconds(20), [&] {
-      return !state_locked(client).ok() || finished_ || worker.turn.has_value();
+      return !state_locked(client).ok() || client.interrupted_ || finished_ || worker.turn.has_value();
     });
+    if (client.interrupted_) return absl::CancelledError("no more turns are taken");
     if (!there) return absl::DeadlineExceededError("no turn");
     PL_RETURN_IF_ERROR(state_locked(client));
     worker.out = false;

@@ -297,6 +297,23 @@ TEST_P(Servers, SnapshotsAreOneVersionWhileTrainingGoesOn) {
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
 }
 
+// That the last one was taken travels on another connection than the wish for the next.
+TEST_P(Servers, SnapshotsMayFollowOneAnotherAtOnce) {
+  WorldSpec spec = this->spec();
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 2)).ok());
+  ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
+  Floats weights(spec.elements);
+  for (int k = 0; k < 500; ++k) {
+    ASSERT_TRUE(world.client(0).begin_snapshot().ok());
+    const auto taken = world.client(0).take_snapshot(weights, {}, world.deadline());
+    ASSERT_TRUE(taken.ok()) << k << ": " << taken.status();
+  }
+  EXPECT_EQ(weights, Floats(spec.elements, 2));
+  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+}
+
 TEST_P(Servers, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit) {
   WorldSpec spec = this->spec();
   spec.workers = 1;
@@ -461,6 +478,60 @@ TEST_P(Servers, TheOthersGoOnWithoutALostWorker) {
     });
     EXPECT_TRUE(world.wait_for_loss(0, 1));
     EXPECT_TRUE(world.wait_for_loss(1, 1));
+    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  }
+}
+
+// In random modes, with random cuts, and with workers that die in the middle of a push: unit u counts u + 1
+// in every element, once, on all slices of all servers at the same version.
+TEST_P(Servers, EveryUnitCountsOnceOnEverySlice) {
+  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed, 3);
+    WorldSpec spec = this->spec();
+    spec.workers = static_cast<int>(2 + rng.below(3));
+    spec.servers = static_cast<int>(1 + rng.below(3));
+    spec.elements = 1 + rng.below(9000);
+    spec.slice_bytes = 64 + rng.below(8000);
+    spec.total_steps = static_cast<Step>(2 + rng.below(10));
+    spec.optimizer = sgd(1);
+    std::int64_t parts = spec.workers;
+    if (seed % 4 == 1) parts = spec.workers - 1;  // a backup worker
+    if (seed % 4 == 2) spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    if (seed % 4 == 3) spec.mode.set_synchronization(v1::ParameterServerSpec::BOUNDED_STALENESS);
+    spec.mode.set_staleness(static_cast<std::int64_t>(rng.below(3)));
+    spec.mode.set_units_per_step(parts);
+    spec.mode.set_gradients_per_step(parts);
+    const int victim = static_cast<int>(rng.below(static_cast<std::uint64_t>(spec.workers)));  // 0: nobody
+    const int turns = static_cast<int>(rng.below(4));
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    const std::size_t n = spec.elements;
+    world.each_worker([&](int w) {
+      Rng mine(seed, 700 + static_cast<std::uint64_t>(w));
+      for (int k = 0;; ++k) {
+        const auto turn = world.client(w).wait_turn(world.deadline());
+        ASSERT_TRUE(turn.ok()) << turn.status();
+        const float value = world.weights(w)[0];
+        ASSERT_EQ(std::count(world.weights(w).begin(), world.weights(w).end(), value),
+                  static_cast<std::ptrdiff_t>(n))
+            << "version " << turn->version << " is not whole";
+        if (turn->finished) {
+          const auto units = static_cast<float>(spec.total_steps * parts);
+          EXPECT_EQ(value, units * (units + 1) / 2);
+          return;
+        }
+        std::fill(world.gradient(w).begin(), world.gradient(w).end(), -static_cast<float>(turn->unit + 1));
+        for (std::size_t end = n; end > 0;) {
+          const std::size_t begin = end - std::min<std::size_t>(end, 1 + mine.below(n));
+          if (w == victim && w > 0 && k >= turns && mine.below(2) == 0) return world.drop_client(w);
+          ASSERT_TRUE(world.client(w).push(begin, end).ok());
+          end = begin;
+        }
+        ASSERT_TRUE(world.client(w).commit({.loss_sum = 1, .samples = 1}).ok());
+      }
+    });
     for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
   }
 }
@@ -683,6 +754,30 @@ TEST_P(Servers, AServerThatClosesSaysWhy) {
   EXPECT_EQ(ended.code(), absl::StatusCode::kAborted) << ended;
   EXPECT_EQ(collective::faulty_rank(ended), 3) << ended;
   EXPECT_NE(ended.message().find("the coordinator said so"), std::string::npos) << ended;
+}
+
+// The end of a job: no turns any more, but a last snapshot, and a goodbye.
+TEST_P(Servers, AnInterruptedWorkerTakesNoTurnsButSnapshots) {
+  WorldSpec spec = this->spec();
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 3)).ok());
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+  ASSERT_TRUE(world.push_and_commit(0).ok());
+  std::jthread waits([&] {  // for worker 1's gradient, which does not come
+    EXPECT_EQ(world.client(0).wait_turn(world.deadline()).status().code(), absl::StatusCode::kCancelled);
+  });
+  world.client(0).interrupt();
+  waits.join();
+  EXPECT_TRUE(world.client(0).interrupted());
+  EXPECT_TRUE(world.client(0).closed().ok());
+  EXPECT_EQ(world.client(0).wait_turn(world.deadline()).status().code(), absl::StatusCode::kCancelled);
+  Floats weights(spec.elements);
+  ASSERT_TRUE(world.client(0).begin_snapshot().ok());
+  const auto taken = world.client(0).take_snapshot(weights, {}, world.deadline());
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(weights, Floats(spec.elements, 3));
+  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
 }
 
 TEST_P(Servers, CloseEndsASnapshot) {
