@@ -299,8 +299,8 @@ void CoordinatorCore::Impl::on(const Stop& in) {
   state_ = JobState::kDraining;
   reason_ = str_cat("stopping: ", stop_reason_);
   say(reason_);
-  for (const Slot& slot : slots_) {
-    if (slot.attached()) evict(slot.stream, stop_reason_, false, false);
+  for (const Slot& slot : slots_) {  // rank 0 saves what the servers hold: they are told once nobody trains
+    if (slot.attached() && slot.role != Role::kServer) evict(slot.stream, stop_reason_, false, false);
   }
 }
 
@@ -321,7 +321,10 @@ void CoordinatorCore::Impl::evict(StreamId stream, const std::string& reason, bo
   v1::CoordinatorMessage message;
   message.mutable_evict()->set_reason(reason);
   message.mutable_evict()->set_job_finished(finished);
-  message.mutable_evict()->set_discard(verdict_ && verdict_->kind == FaultKind::kDiverged);
+  // With a server went a part of the weights: nobody shall wait for a snapshot of the rest.
+  message.mutable_evict()->set_discard(
+      verdict_ && (verdict_->kind == FaultKind::kDiverged ||
+                   (verdict_->role == Role::kServer && verdict_->kind != FaultKind::kFailed)));
   effects_.send.push_back({stream, std::move(message)});
   if (close) effects_.close.push_back(stream);
 }

@@ -146,7 +146,7 @@ Verdict CoordinatorCore::Impl::make_verdict(const Judgement& judgement) const {
     verdict.pid = slot.hello->pid();
   }
   verdict.generation = generation_;
-  verdict.step = slot.step;
+  verdict.step = slot.trains() ? slot.step : slots_.front().step;  // servers count no steps: rank 0's
   verdict.exit_code = slot.exit_code;
   verdict.signal = slot.signal;
   verdict.evidence = judgement.text;

@@ -31,11 +31,11 @@ TimePoint CoordinatorCore::Impl::stop_by() const {
 }
 
 void CoordinatorCore::Impl::settle_end() {
-  if (stopping_ && (!someone_attached() || now_ >= stop_by()))
-    return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
   // Servers and observers don't know when training is over: they are told, once nobody trains any more.
   const bool someone =
       std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); });
+  if (stopping_ && (!someone || now_ >= stop_by()))
+    return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
   if (!stopping_ && finish_by_ && (!someone || now_ >= *finish_by_))
     end(JobState::kFinished, "finished", true);
 }

@@ -84,7 +84,8 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
   spec.priority_class = job.spec.run_policy.scheduling_policy.priority_class;
   const Slot leader = leader_slot(job);
   const bool leads = slot.role == leader.role && slot.index == leader.index;
-  if (leads && job.spec.training) spec.save_grace = observed.limits.save_grace;
+  const bool saves = leads || slot.role == Role::kServer;  // what servers hold, the leader saves
+  if (saves && job.spec.training) spec.save_grace = observed.limits.save_grace;
   spec.env = observed.coordinator_env;
   spec.env["PACELINE_JOB"] = api::job_key(job);
   spec.env["PACELINE_ROLE"] = role_name(slot.role);

@@ -8,7 +8,9 @@
 // held. When the coordinator goes away, training goes on: the membership re-attaches with back-off and jitter
 // for `reattach_limit`, and only then ends. Ends, as status() tells; whichever is first stays:
 //   ABORTED            evicted; the message is the coordinator's reason
-//   DATA_LOSS          evicted because the members' weights differ: what this one holds must not be saved
+//   DATA_LOSS          evicted because the members' weights differ, or went with a server: what this one
+//   holds
+//                      must not be saved
 //   CANCELLED          evicted because the job is finished: exit code 0
 //   UNAUTHENTICATED    the token was refused
 //   UNAVAILABLE        the coordinator is gone for longer than the limit

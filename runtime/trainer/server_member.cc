@@ -20,6 +20,7 @@ constexpr Duration kWordLimit = std::chrono::seconds(10);     // for the coordin
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
 constexpr Duration kLong = std::chrono::hours(24);              // the server ends the wait, or the job
 constexpr Duration kGoodbyeLimit = std::chrono::seconds(2);
+constexpr char kStopped[] = "this member was asked to stop (SIGTERM or SIGINT)";
 
 }  // namespace
 
@@ -50,7 +51,7 @@ ServerMember::ServerMember(ServerParts parts)
   });
   parts_.stop.on_expire([this] {
     parts_.fabric.cancel_connects();
-    events_.lock()->ended = true;
+    events_.lock()->expired = true;
   });
 }
 
@@ -126,25 +127,35 @@ absl::Status ServerMember::serve(const v1::View& view) {
   return watch(*server);
 }
 
-// Closes the server when the job has ended and the workers stay. REQUIRES: its run() is under way.
+// Closes the server when the job has ended, or this process is to, and the workers stay. REQUIRES: its run()
+// is under way.
 absl::Status ServerMember::watch(pserver::Server& server) {
-  std::optional<Deadline> close;
-  bool closed = false;
+  Deadline close = Deadline::after(now(), kLong);
+  const auto close_within = [&](Duration limit) {
+    close = Deadline::after(now(), std::min(limit, close.remaining(now())));
+  };
+  Events seen;
   while (true) {
-    const Duration wait = close.has_value() && !closed ? close->remaining(now()) : kLong;
+    bool ended = false, expired = false, in_time = false;
     {
       auto events = events_.lock_when(
-          [&](const Events& e) { return e.served || (e.ended && !close.has_value()); }, wait);
+          [&](const Events& e) { return e.served || e.ended != seen.ended || e.expired != seen.expired; },
+          close.remaining(now()), &in_time);
       if (events->served) return events->result;
-      if (!events->ended) continue;
+      ended = events->ended && !std::exchange(seen.ended, events->ended);
+      expired = events->expired && !std::exchange(seen.expired, events->expired);
     }
-    if (close.has_value()) {
+    if (!in_time) {
       server.close(absl::AbortedError("the job has ended, and the workers did not go"));
-      closed = true;
-      continue;
+      close = Deadline::after(now(), kLong);
     }
-    const bool finished = absl::IsCancelled(parts_.membership.status());
-    close = Deadline::after(now(), finished ? Duration::zero() : kLastServiceLimit);
+    if (ended) {
+      close_within(absl::IsCancelled(parts_.membership.status()) ? Duration::zero() : kLastServiceLimit);
+    }
+    if (expired) {
+      close_within(kStoppedServiceLimit);
+      if (parts_.membership.status().ok()) say_goodbye(v1::Leaving::STOPPED, kStopped);
+    }
   }
 }
 
@@ -157,8 +168,7 @@ Outcome ServerMember::end(absl::Status error) {
     parts_.logger.info(str_cat("ends: ", membership.message()));
     return outcome;
   }
-  if (parts_.stop.requested())
-    return leave(v1::Leaving::STOPPED, "this member was asked to stop (SIGTERM or SIGINT)");
+  if (parts_.stop.requested()) return leave(v1::Leaving::STOPPED, kStopped);
   const bool late = error.code() == absl::StatusCode::kDeadlineExceeded;
   return leave(v1::Leaving::FAILED,
                late ? "the coordinator had no word when the view was over" : std::string(error.message()));
@@ -169,13 +179,18 @@ Outcome ServerMember::leave(v1::Leaving::Outcome how, const std::string& reason)
   outcome.ending = how == v1::Leaving::STOPPED ? Ending::kStopped : Ending::kFailed;
   if (outcome.ending == Ending::kFailed) outcome.error = absl::InternalError(reason);
   parts_.membership.progress().set_phase(v1::FINISHED);
+  say_goodbye(how, reason);
+  parts_.logger.info(str_cat("ends: ", reason));
+  return outcome;
+}
+
+void ServerMember::say_goodbye(v1::Leaving::Outcome how, const std::string& reason) {
+  if (std::exchange(said_goodbye_, true)) return;
   v1::Leaving leaving;
   leaving.set_outcome(how);
   leaving.set_reason(reason);
   const absl::Status said = parts_.membership.leave(leaving, Deadline::after(now(), kGoodbyeLimit));
   if (!said.ok()) parts_.logger.debug(str_cat("goodbye: ", said.message()));
-  parts_.logger.info(str_cat("ends: ", reason));
-  return outcome;
 }
 
 }  // namespace paceline::trainer

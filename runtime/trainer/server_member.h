@@ -4,9 +4,11 @@
 // It has neither model nor data.
 //
 // run() is called once, by the process's main thread, which is the membership's; the server has a thread of
-// its own. What it was given outlives it. A server that is asked to stop, or that is evicted from a job that
-// is not finished, serves on until the workers have gone, because worker 0 may still be saving what it holds:
-// for kLastServiceLimit at most.
+// its own. What it was given outlives it. A server that is evicted from a job that is not finished serves on
+// until the workers have gone, because worker 0 may still be saving what it holds: for kLastServiceLimit at
+// most. So does one that is asked to stop, for kStoppedServiceLimit; where the workers do not go by
+// themselves within the patience of a stop (nobody asked them), its goodbye tells the coordinator, which ends
+// the job.
 
 #include <functional>
 #include <memory>
@@ -51,21 +53,24 @@ class ServerMember {
  private:
   // What wakes the main thread.
   struct Events {
-    bool served = false;  // the server's run() has returned
-    absl::Status result;  // its
-    bool ended = false;   // the membership is over, or patience with a stop
+    bool served = false;   // the server's run() has returned
+    absl::Status result;   // its
+    bool ended = false;    // the membership is over
+    bool expired = false;  // so is patience with a stop
   };
   absl::StatusOr<v1::View> next_view(Duration limit);
   absl::Status serve(const v1::View& view);
   absl::Status watch(pserver::Server& server);
   Outcome end(absl::Status error);
   Outcome leave(v1::Leaving::Outcome how, const std::string& reason);
+  void say_goodbye(v1::Leaving::Outcome how, const std::string& reason);
   TimePoint now() const { return parts_.clock.now(); }
 
   const ServerParts parts_;
   const v1::TrainingSpec& spec_;
   Guarded<Events> events_;
   Generation generation_;
+  bool said_goodbye_ = false;
 };
 
 // What the servers of a view are told; INVALID_ARGUMENT: the view has no workers.

@@ -152,7 +152,11 @@ StepResult ServerSession::result_of(const Agreement& wishes, Step before) {
 }
 
 absl::StatusOr<EvaluationResult> ServerSession::evaluate(Evaluator& evaluator) {
-  return evaluator.run_alone([this] { return parts_.client.closed(); });
+  return evaluator.run_alone([this]() -> absl::Status {
+    PL_RETURN_IF_ERROR(parts_.client.closed());
+    return parts_.client.interrupted() ? absl::CancelledError("the evaluation is interrupted")
+                                       : absl::OkStatus();
+  });
 }
 
 absl::Status ServerSession::tell_target_reached() {

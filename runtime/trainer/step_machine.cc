@@ -136,6 +136,7 @@ Decision StepMachine::left() {
 }
 
 Decision StepMachine::peer_failed() {
+  if (plan_.servers) saved_step_ = step_;  // what the servers held is out of reach
   return decide(Todo::kReportFault, "the step is abandoned: a peer failed");
 }
 
@@ -152,7 +153,7 @@ Decision StepMachine::ended(bool finished) {
 
 Decision StepMachine::ended_in_vain() {
   ending_ = Ending::kEnded;
-  return decide(Todo::kLeave, "the membership ended: the weights differ between members");
+  return decide(Todo::kLeave, "the membership ended: the weights differ between members, or are lost");
 }
 
 Decision StepMachine::stopped() {

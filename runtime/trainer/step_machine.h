@@ -113,7 +113,7 @@ class StepMachine {
   // the last checkpoint, and the goodbye tells the coordinator, where it still listens, how far this member
   // came.
   Decision ended(bool finished);
-  // The membership is over, and the weights are not to be trusted: nothing is saved.
+  // The membership is over, and the weights are not to be trusted, or lost: nothing is saved.
   Decision ended_in_vain();
   // Asked to stop while no view is being trained (in one, Agreement says it) or its last step was abandoned,
   // or asked a second time. Rank 0 saves as in ended().
@@ -130,7 +130,7 @@ class StepMachine {
   bool passes_checkpoint(Step step) const { return passes(plan_.checkpoint_every, saved_step_, step); }
   bool evaluates() const { return plan_.evaluates && (rank_ == 0 || !plan_.servers); }
   bool has_unsaved_steps() const {
-    return rank_ == 0 && plan_.saves && !plan_.servers && saved_step_ >= 0 && step_ > saved_step_;
+    return rank_ == 0 && plan_.saves && saved_step_ >= 0 && step_ > saved_step_;
   }
   bool last_step() const { return step_ >= plan_.total_steps; }
 

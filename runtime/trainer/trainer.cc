@@ -47,7 +47,7 @@ Outcome Trainer::run() {
   session_.reset();
   parts_.membership.progress().set_phase(v1::FINISHED);
   outcome_.ending = machine_.ending();
-  outcome_.step = machine_.step();
+  outcome_.step = reached();
   if (outcome_.ending == Ending::kEnded) outcome_.error = parts_.membership.status();
   parts_.logger.info(str_cat("ends after step ", outcome_.step, ": ", machine_.decision().reason,
                              outcome_.error.ok() ? "" : ": ", outcome_.error.message()));
@@ -251,12 +251,13 @@ Decision Trainer::report_fault() {
 
 Decision Trainer::leave() {
   if (saver_ != nullptr) tell_saved(saver_->wait());
-  const bool lost = machine_.ending() == Ending::kFailed || machine_.ending() == Ending::kEnded;
+  const bool lost =
+      machine_.ending() == Ending::kFailed || (machine_.ending() == Ending::kEnded && !servers_);
   if (session_ != nullptr && !lost) session_->leave();
   if (replica_ != nullptr && machine_.ending() == Ending::kFinished) report_hash();
   parts_.membership.progress().set_phase(v1::FINISHED);
   v1::Leaving leaving;
-  leaving.set_step(machine_.step());
+  leaving.set_step(reached());
   switch (machine_.ending()) {
     case Ending::kFinished:
       leaving.set_outcome(v1::Leaving::FINISHED);

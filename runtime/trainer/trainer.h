@@ -4,10 +4,12 @@
 // saves, and says goodbye.
 //
 // run() is called once, by the training thread. What it was given outlives it. From other threads only the
-// membership's cancel hook and StopRequest reach it; they close the communicator, or cancel its making, which
-// ends any wait for a peer within a millisecond; reading, computing and saving are not interrupted. After the
-// first step of a view nothing is allocated but for evaluations, checkpoints and log lines.
+// membership's cancel hook and StopRequest reach it; they close the communicator, interrupt the servers'
+// client, or cancel their making, which ends any wait for a peer within a millisecond; reading, computing and
+// saving are not interrupted. After the first step of a view nothing is allocated but for evaluations,
+// checkpoints and log lines.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -104,6 +106,8 @@ class Trainer {
   void report_step(const StepResult& result);
   enum class HashTelling : std::uint8_t { kAlways, kIfRounder };  // Progress: set, or offer
   void report_hash(HashTelling telling = HashTelling::kAlways);
+  // Steps that the job has applied, as far as this member knows.
+  Step reached() const { return std::max(machine_.step(), collected_step_); }
   TimePoint now() const { return parts_.clock.now(); }
 
   const TrainerParts parts_;
@@ -134,6 +138,7 @@ class Trainer {
   std::int64_t saving_ns_ = 0;  // checkpoint time that the next step reports
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
   Step hashed_step_ = -1;
+  Step collected_step_ = 0;                // of the servers' state that was saved at the end
   std::optional<StatePosition> position_;  // of the state in rank 0's replica, until servers hold it
   bool aligned_ = false;                   // the members have held one state
   bool stepped_ = false;

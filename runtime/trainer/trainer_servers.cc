@@ -21,7 +21,7 @@ absl::Status Trainer::connect_servers() {
   PL_ASSIGN_OR_RETURN(client_, parts_.connect_servers(parts_.fabric, group_, options, replica_->layout(),
                                                       replica_->weights(), replica_->gradient(), parts_.clock,
                                                       Deadline::after(now(), kLoadLimit)));
-  adopt([client = client_](absl::Status reason) { client->close(std::move(reason)); });
+  adopt([client = client_](const absl::Status&) { client->interrupt(); });  // the servers are asked once more
   parts_.membership.progress().set_extra(
       [client = client_](v1::Heartbeat& beat) { *beat.mutable_staleness() = client->staleness(); });
   return absl::OkStatus();
@@ -71,7 +71,10 @@ Decision Trainer::save_from_servers() {
   tell_saved(saver_->wait());
   const absl::Status collected = saver_->collect(*client_);
   SaveOutcome saved{collected, machine_.step(), 0, {}, {}};
-  if (collected.ok()) saved = saver_->write();
+  if (collected.ok()) {
+    collected_step_ = saver_->position().step;
+    saved = saver_->write();
+  }
   saving_ns_ += saved.stall.count();
   tell_saved(saved);
   progress.set_phase(v1::TRAINING);

@@ -102,6 +102,10 @@ class ScriptedMembership final : public member::Membership {
   std::vector<v1::PeerFault> faults() const { return copy(faults_); }
   std::vector<v1::CheckpointResult> checkpoints() const { return copy(checkpoints_); }
   std::optional<v1::Leaving> leaving() const { return copy(leaving_); }
+  bool wait_until_left() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return leaving_.has_value(); });
+  }
 
   // ---- member::Membership ----
   const v1::Welcome& welcome() const override { return welcome_; }
@@ -144,6 +148,7 @@ class ScriptedMembership final : public member::Membership {
   absl::Status leave(const v1::Leaving& leaving, Deadline) override {
     const std::lock_guard lock(mutex_);
     leaving_ = leaving;
+    changed_.notify_all();
     return absl::OkStatus();
   }
 

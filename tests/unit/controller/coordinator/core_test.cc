@@ -63,9 +63,9 @@ TEST(ValidateTest, NamesWhatIsWrong) {
       {"name", [](CoreConfig& c) { c.job = ""; }},
       {"link key", [](CoreConfig& c) { c.link_key = "short"; }},
       {"chiefs", [](CoreConfig& c) { c.roles[0].count = 2; }},
-      {"ps",
+      {"of which 0 train",
        [](CoreConfig& c) {
-         c.roles.push_back({Role::kServer, 1});
+         c.roles = {{Role::kServer, 2}};
        }},
       {"twice",
        [](CoreConfig& c) {

@@ -76,6 +76,38 @@ TEST(ServersTest, TheJobRunsWhenAllMembersAreThereWithoutAWordFromTheEvaluator) 
   EXPECT_EQ(member(now, Role::kEvaluator, 0).rank, -1);
 }
 
+// What they hold, the leader saves.
+TEST(ServersTest, ServersHaveAsLongAsTheLeaderUnlessTheyAreToBlame) {
+  const auto graces = [](const std::function<void(Observed&)>& change) {
+    Observed world = make_running_world(make_job_with_servers(1, 2, 1));
+    world.job.spec.run_policy.suspend = true;
+    change(world);
+    std::map<std::string, Duration> by_pod;
+    for (const DeletePod& deleted : actions_of<DeletePod>(plan(world))) by_pod[deleted.name] = deleted.grace;
+    return by_pod;
+  };
+  const Limits limits;
+  auto suspended = graces([](Observed&) {});
+  EXPECT_EQ(suspended["fashion-chief-0-0"], limits.save_grace);
+  EXPECT_EQ(suspended["fashion-worker-0-0"], limits.stop_grace);
+  EXPECT_EQ(suspended["fashion-ps-0-0"], limits.save_grace);
+  EXPECT_EQ(suspended["fashion-ps-1-0"], limits.save_grace);
+  EXPECT_EQ(suspended["fashion-evaluator-0-0"], limits.stop_grace);
+  auto frozen = graces([](Observed& world) {
+    world.job.spec.run_policy.suspend = false;
+    fail_by_verdict(world, Role::kServer, 1);
+    world.report->culprit->kind = CulpritKind::kFrozen;
+  });
+  EXPECT_EQ(frozen["fashion-ps-0-0"], limits.save_grace);
+  EXPECT_EQ(frozen["fashion-ps-1-0"], limits.failure_grace);
+  auto chief = graces([](Observed& world) {
+    world.job.spec.run_policy.suspend = false;
+    fail_by_verdict(world, Role::kChief, 0);
+    world.report->culprit->kind = CulpritKind::kFrozen;
+  });
+  EXPECT_EQ(chief["fashion-ps-0-0"], limits.failure_grace) << "nobody saves";
+}
+
 TEST(ServersTest, ALostServerFailsTheJobAndIsNamed) {
   Observed world = make_running_world(make_job_with_servers(1, 2, 1));
   kill(world, pod_of(world, Role::kServer, 1), SIGKILL);

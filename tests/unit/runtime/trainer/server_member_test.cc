@@ -166,6 +166,21 @@ TEST(ServerMember, AskedToStopItLeavesWhenTheWorkersHave) {
   EXPECT_EQ(server.membership().leaving()->outcome(), v1::Leaving::STOPPED);
 }
 
+// Nobody else was asked: its goodbye tells the coordinator, and worker 0 saves what it holds.
+TEST(ServerMember, AskedToStopAloneItSaysSoAndServesOn) {
+  ServerProcess server;
+  server.send_view(1);
+  server.wait_until_it_serves(1);
+  server.stop().expire();
+  ASSERT_TRUE(server.membership().wait_until_left());
+  EXPECT_EQ(server.membership().leaving()->outcome(), v1::Leaving::STOPPED);
+  EXPECT_TRUE(server.stop().saving());
+  EXPECT_EQ(server.closed(), 0);
+  server.workers_leave();
+  EXPECT_EQ(server.wait().ending, Ending::kStopped);
+  EXPECT_EQ(server.closed(), 0);
+}
+
 TEST(ServerMember, ANewViewIsServedAnew) {
   ServerProcess server;
   server.send_view(1);

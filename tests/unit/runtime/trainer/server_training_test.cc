@@ -204,6 +204,37 @@ TEST(ServerTraining, AStopOfOneIsAStopOfAllAndRank0SavesWhatTheServersHold) {
   EXPECT_THAT(server_job.servers.left(), UnorderedElementsAre(0, 1));
 }
 
+// The job is stopped by its coordinator, or another worker was lost: the servers are still there.
+TEST(ServerTraining, AnEvictedRank0SavesWhatTheServersHold) {
+  for (const bool patience_ends : {false, true}) {
+    const TemporaryFolder folder;
+    v1::TrainingSpec spec = server_spec(1'000'000, 2);
+    spec.mutable_checkpoint()->set_directory(folder.path());
+    ServerJob server_job(spec, 0);
+    server_job.servers.before_commit = [&](int rank, pserver::Unit unit) {
+      if (unit != 40 || rank != 0) return;
+      for (int each = 0; each < 2; ++each) {
+        auto& member = server_job.job.member(each);
+        if (patience_ends) {
+          member.stop.expire();
+        } else {
+          member.membership->end(absl::AbortedError("the user stops the job"));
+        }
+      }
+    };
+    server_job.job.run();
+    for (int rank = 0; rank < 2; ++rank) {
+      const Outcome& outcome = server_job.job.member(rank).outcome;
+      EXPECT_EQ(outcome.ending, patience_ends ? Ending::kStopped : Ending::kEnded) << outcome.error;
+    }
+    const auto saved = checkpoint::CheckpointStore(folder.path(), 1).peek_latest();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    EXPECT_GE(saved->progress.step, 20);
+    EXPECT_LE(saved->progress.step, 21);
+    EXPECT_THAT(server_job.servers.left(), UnorderedElementsAre(0, 1)) << "with a goodbye";
+  }
+}
+
 // Collecting the first snapshot is held until four more steps are applied: a save that the training waited
 // for would end at the time limit.
 TEST(ServerTraining, CheckpointsAreWrittenWhileTrainingGoesOn) {

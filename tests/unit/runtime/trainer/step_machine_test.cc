@@ -295,7 +295,11 @@ TEST(StepMachine, WithServersNothingIsSavedWithoutThem) {
   plan.saves = true;
   StepMachine machine = training(plan, 0, 3);
   machine.applied(4, {});
+  EXPECT_EQ(machine.peer_failed().todo, Todo::kReportFault);
   EXPECT_EQ(machine.ended(false).todo, Todo::kLeave);
+  StepMachine evicted = training(plan, 0, 3);
+  evicted.applied(4, {});
+  EXPECT_EQ(evicted.ended(false).todo, Todo::kCheckpoint) << "they are still there";
   StepMachine asked = training(plan, 0, 3);
   EXPECT_EQ(asked.applied(4, {.stop = true}).todo, Todo::kCheckpoint) << "they are still there";
 }
