@@ -195,7 +195,7 @@ void visit_template(FieldVisitor& v, ReplicaSpec& r) {
     v.end();
     v.integer({.name = "terminationGracePeriodSeconds",
                .meaning = "How long a pod may take to end when it is asked to; absent: 30, and for rank 0 of "
-                          "a training 310, since it may save; used on Kubernetes only"},
+                          "a training and its servers 310, since it may save; used on Kubernetes only"},
               {.min = 0, .max = 1LL << 31}, r.termination_grace_seconds);
     v.end();
     const auto named = std::ranges::find(containers, Container().name, &Container::name);

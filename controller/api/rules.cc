@@ -276,7 +276,6 @@ void check_rules(const TrainingJob& job, Findings& findings) {
   }
   check_checkpoint(job, findings);
   check_policies(job, findings);
-  if (job.spec.training) check_supported(job, findings);
 }
 
 }  // namespace paceline::api

@@ -16,7 +16,4 @@ void check_policies(const TrainingJob& job, Findings& findings);
 // The rules of spec.strategy, of servers and of evaluators. REQUIRES: spec.training.
 void check_strategy(const TrainingJob& job, Findings& findings);
 
-// What is right, but not there yet: said of jobs that have no other error. REQUIRES: spec.training.
-void check_supported(const TrainingJob& job, Findings& findings);
-
 }  // namespace paceline::api

@@ -114,13 +114,4 @@ void check_strategy(const TrainingJob& job, Findings& findings) {
   check_evaluator(job, findings);
 }
 
-void check_supported(const TrainingJob& job, Findings& f) {
-  if (!f.clean("spec")) return;
-  if (has_servers(job))
-    error(f, kType, "not supported by this version of Paceline", quote(name(job.spec.strategy.type)),
-          "AllReduce");
-  if (job.spec.replica_specs.evaluator)
-    f.add(kEvaluator, "is not supported by this version of Paceline; the members evaluate");
-}
-
 }  // namespace paceline::api

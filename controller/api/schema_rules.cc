@@ -127,19 +127,6 @@ std::vector<Entry> rules_of_strategy() {
   };
 }
 
-// As check_supported().
-std::vector<Entry> rules_of_this_version() {
-  return {
-      {"spec.strategy",
-       {R"(self.?type.orValue("AllReduce") == "AllReduce")",
-        "not supported by this version of Paceline; allowed: AllReduce", "type"}},
-      {"spec",
-       {R"(!has(self.training) || self.replicaSpecs.all(k, k.lowerAscii() != "evaluator"))",
-        "the role evaluator is not supported with training by this version of Paceline; the members evaluate",
-        "replicaSpecs"}},
-  };
-}
-
 std::vector<Entry> rules_of_training() {
   const char* training = "spec.training";
   return {
@@ -309,8 +296,7 @@ std::vector<Entry> rules_of_edits() {
 }  // namespace
 
 void add_rules_over_fields(Schema& job) {
-  for (const auto& entries :
-       {rules_of_roles(), rules_of_strategy(), rules_of_training(), rules_of_this_version()}) {
+  for (const auto& entries : {rules_of_roles(), rules_of_strategy(), rules_of_training()}) {
     for (const auto& [path, rule] : entries) job.at(path).rules.push_back(rule);
   }
 }

@@ -23,10 +23,11 @@ JOB_SECONDS, ROLLOUT_SECONDS, TAKEOVER_SECONDS = 120, 120, 60
 ENDLESS_STEPS = 100_000_000
 
 
-def job(name, workers=1, chiefs=1, training=None, template=None, restart="Never", **spec):
+def job(name, workers=1, chiefs=1, servers=0, training=None, template=None, restart="Never", **spec):
     """A TrainingJob on the digits; `training` and the rest of the spec by their own names."""
     role = {"restartPolicy": restart, **({"template": template} if template else {})}
-    roles = {role_name: {"replicas": count, **role} for role_name, count in (("chief", chiefs), ("worker", workers)) if count}
+    counts = {"chief": chiefs, "worker": workers, "ps": servers}
+    roles = {role_name: {"replicas": count, **role} for role_name, count in counts.items() if count}
     return {"apiVersion": "paceline.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name}, "spec": {
         "replicaSpecs": roles, "training": {
             "model": {"type": "mlp", "hidden": [32], "classes": 10},
@@ -123,6 +124,9 @@ class JobCase(ClusterCase):
 
     def kill_trainer(self, pod, number):
         self.kill("paceline-worker", self.get("pod", pod)["metadata"]["uid"], number)
+
+    def suspend(self, name, value):
+        self.kubectl("patch", "tj", name, "--type=merge", f'-p={{"spec":{{"runPolicy":{{"suspend":{value}}}}}}}')
 
     def condition(self, name, kind):
         return next((each for each in self.status(name).get("conditions", []) if each["type"] == kind), {})

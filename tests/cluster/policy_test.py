@@ -21,9 +21,6 @@ def trainer(spec=None, **container):
 
 @needs_cluster
 class PolicyTest(JobCase):
-    def suspend(self, name, value):
-        self.kubectl("patch", "tj", name, "--type=merge", f'-p={{"spec":{{"runPolicy":{{"suspend":{value}}}}}}}')
-
     def test_suspend_and_resume(self):
         self.apply(endless("pausing", runPolicy={"suspend": True}))
         self.wait_for("pausing", "Suspended")

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import signal
 import sys
 import tempfile
 import unittest
@@ -10,7 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
-from cluster_case import look_up, needs_cluster
+from cluster_case import ROOT, look_up, needs_cluster
 from job_case import DIGITS, JobCase, endless, job
 
 
@@ -68,6 +69,41 @@ class TrainingTest(JobCase):
                 "environment": "cloud"})
         self.assertEqual(self.kubectl("logs", "own-chief-0-0", "--tail=2"), "heard of rank 1\nheard of rank 2\n")
         self.assertEqual(sorted(self.children()), [*(f"pod/own-{name}-0" for name in hosts), "service/own"])   # and no Secret
+
+    def test_the_digits_with_parameter_servers_succeed(self):
+        name = "digits-ps-sync"
+        self.kubectl("apply", "-f", ROOT / f"examples/{name}.yaml")
+        self.kubectl("wait", "--for=condition=Succeeded", f"tj/{name}", f"--timeout={DIGITS_SECONDS}s", seconds=DIGITS_SECONDS + 30)
+        members = ["chief-0", *(f"worker-{i}" for i in range(3)), "ps-0", "ps-1"]
+        pods = self.pods(name)
+        self.assertLessEqual({f"{name}-{member}-0" for member in members}, set(pods))
+        self.assertEqual({pod["spec"]["nodeName"] for pod in pods.values()}, {"node-1", "node-2"})
+        status = self.status(name)
+        self.assertGreaterEqual(status["progress"]["testAccuracy"], 0.97)
+        self.assertIn("view 1: rank 0 of 6", self.kubectl("logs", f"{name}-chief-0-0"))
+        for server in ("ps-0", "ps-1"):
+            ended = pods[f"{name}-{server}-0"]["status"]["containerStatuses"][0]["state"]["terminated"]
+            self.assertEqual(ended["exitCode"], 0, server)
+
+    def test_servers_of_a_suspended_job_serve_for_its_last_checkpoint_and_a_lost_one_starts_all_again(self):
+        self.apply(endless("served", servers=1, restart="OnFailure", strategy={"type": "ParameterServer"}))
+        self.wait_for("served", "Running")
+        # Before the first step there is nothing to save.
+        self.wait_until("a step", lambda: "first step applied" in self.run_kubectl("logs", "served-chief-0-0").stdout)
+        self.wait_until("the server's numbers", lambda: [m for m in self.status("served")["members"] if m.get("server", {}).get("updates", 0) > 0])
+        self.suspend("served", "true")
+        self.wait_for("served", "Suspended")
+        self.wait_until("what was saved on leaving", lambda: self.status("served").get("lastCheckpoint"))
+        self.wait_until("the pods' end", lambda: not self.pods("served"))
+        self.suspend("served", "false")
+        self.wait_for("served", "Running")
+        first = [name for name in self.pods("served") if "-ps-0-" in name]
+        self.assertEqual(len(first), 1)
+        self.kill_trainer(first[0], signal.SIGKILL)
+        self.wait_until("another attempt's server", lambda: [name for name in self.pods("served") if "-ps-0-" in name] not in ([], first))
+        self.wait_for("served", "Running")
+        causes = self.status("served")["restarts"]["byCause"]
+        self.assertEqual([(each["role"], each["cause"], each["count"]) for each in causes], [("ps", "Killed", 1)])
 
     def test_a_deleted_job_leaves_nothing(self):
         self.apply(endless("gone"))

@@ -1,0 +1,240 @@
+"""Parameter servers as users see them: `paceline run` with real servers, workers and an evaluator, in every mode, and what becomes of a run that loses
+one."""
+
+import array
+import json
+import math
+import os
+import pathlib
+import signal
+import struct
+import time
+
+import unittest_report
+from cli_support import DIGITS, ROOT, SLOW, CliCase, until
+
+MODES = {
+    "sync": "synchronization: Synchronous",
+    "backup": "synchronization: Synchronous, backupWorkers: 1",
+    "drop": "synchronization: Synchronous, parameterServer: {gradientsPerStep: 2}",
+    "async": "synchronization: Asynchronous",
+    "dc": "synchronization: Asynchronous, parameterServer: {delayCompensation: 0.5}",
+    "ssp": "synchronization: BoundedStaleness, parameterServer: {staleness: 2}",
+}
+
+
+def job(strategy, steps=400, workers=2, servers=2, evaluator=False, extra="", transport="Auto", every=100):
+    """A chief and `workers` workers; no servers: all-reduce."""
+    kind = "ParameterServer" if servers else "AllReduce"
+    if "parameterServer" not in strategy and servers:
+        strategy += f", parameterServer: {{transport: {transport}}}"
+    return f"""
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: digits}}
+spec:
+  strategy: {{type: {kind}, {strategy}}}
+  replicaSpecs:
+    chief: {{}}
+    worker: {{replicas: {workers}}}
+    {f"ps: {{replicas: {servers}}}" if servers else ""}
+    {"evaluator: {}" if evaluator else ""}
+  training:
+    model: {{type: mlp, hidden: [32], classes: 10}}
+    data: {{format: csv, train: {{inputs: {DIGITS}}}, testFraction: 0.2, normalize: {{scale: 0.0625}}}}
+    optimizer: {{type: SGD, learningRate: 0.1, momentum: 0.5}}
+    globalBatchSize: 60
+    steps: {steps}
+    evaluation: {{everySteps: {every}}}
+{extra}
+"""
+
+
+def weights_of(path):
+    """All values of a safetensors file of F32 and I64 tensors, by name."""
+    data = pathlib.Path(path).read_bytes()
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        tensors[name] = array.array({"F32": "f", "I64": "q"}[entry["dtype"]], data[8 + length + begin:8 + length + end])
+    return tensors
+
+
+class ParameterServersTest(CliCase):
+    def run_to_the_end(self, text, name="digits", *options):
+        result = self.paceline("run", self.write(text), "--name", name, "--output", "json", *options, timeout=300)
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout[-3000:])
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def pid_of(self, status, role, index=0):
+        return next(m["pid"] for m in status["members"] if m["name"] == f"{role}-{index}")
+
+    def difference(self, a, b):
+        a, b = weights_of(a), weights_of(b)
+        self.assertEqual(a.keys(), b.keys())
+        worst = 0.0
+        for name in a:
+            self.assertEqual(len(a[name]), len(b[name]))
+            for x, y in zip(a[name], b[name]):
+                self.assertTrue(math.isfinite(x) and math.isfinite(y), name)
+                worst = max(worst, abs(x - y))
+        return worst
+
+    def test_the_examples_reach_their_target(self):
+        for path in sorted((ROOT / "examples").glob("digits-ps-*.yaml")):
+            with self.subTest(example=path.stem):
+                result = self.paceline("run", path, "--output", "json", timeout=300)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                last = json.loads(result.stdout.splitlines()[-1])
+                self.assertTrue(last["targetReached"], last)
+        self.nothing_left()
+
+    def test_every_mode_learns_the_digits(self):
+        for name, strategy in MODES.items():
+            with self.subTest(mode=name):
+                last = self.run_to_the_end(job(strategy, steps=600), name)[-1]
+                self.assertEqual((last["phase"], last["step"]), ("Succeeded", 600))
+                self.assertGreater(last["accuracy"], 0.9, name)
+                self.assertTrue(pathlib.Path(last["model"]).is_file())
+        self.nothing_left()
+
+    def test_synchronous_is_all_reduce(self):
+        expected = self.run_to_the_end(job("synchronization: Synchronous", servers=0), "ring")[-1]
+        for name, servers, transport in (("one", 1, "SharedMemory"), ("three", 3, "SharedMemory"), ("tcp", 2, "TCP")):
+            with self.subTest(servers=servers, transport=transport):
+                last = self.run_to_the_end(job("synchronization: Synchronous", servers=servers, transport=transport), name)[-1]
+                self.assertLess(self.difference(last["model"], expected["model"]), 1e-4)
+                self.assertAlmostEqual(last["loss"], expected["loss"], places=4)
+
+    def end_by(self, role, index, kill, mode="sync"):
+        """How long the run lasts once a member of it is killed or frozen, and what it says then."""
+        self.state = self.folder / f"state-{len(list(self.folder.glob('state*')))}"
+        process = self.start("run", self.write(job(MODES[mode], steps=10_000_000)))
+        status = self.training("digits", 5)
+        began = time.monotonic()
+        os.kill(self.pid_of(status, role, index), kill)
+        errors = process.communicate(timeout=60 * SLOW)[1]
+        took = time.monotonic() - began
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertIn(f"{role}-{index}", errors.splitlines()[0], errors)
+        self.assertEqual(self.status("digits")["phase"], "Failed")
+        self.nothing_left()
+        return took, errors
+
+    def test_a_killed_server_ends_the_job_and_is_named(self):
+        for mode in ("sync", "async"):
+            for index in (0, 1):
+                with self.subTest(mode=mode, index=index):
+                    def experiment():
+                        took, errors = self.end_by("ps", index, signal.SIGKILL, mode)
+                        self.assertIn("SIGKILL", errors)
+                        return took
+                    self.within(2.0, experiment)
+
+    def test_a_frozen_server_ends_the_job_and_is_named(self):
+        def experiment():
+            took, errors = self.end_by("ps", 1, signal.SIGSTOP)
+            self.assertRegex(errors, "stopped answering")
+            return took
+        self.within(3.5, experiment)   # the verdict within 2 s, then the end of one that does not listen
+
+    def test_a_server_that_alone_is_asked_to_stop_ends_the_job_which_is_saved(self):
+        _, errors = self.end_by("ps", 0, signal.SIGTERM)
+        self.assertRegex(errors, "asked to stop")
+        self.assertTrue(list((self.state / "runs/digits/checkpoints").glob("step-*")))
+
+    def test_a_worker_that_synchronous_training_needs_ends_it_and_what_was_done_is_saved(self):
+        def experiment():
+            took, errors = self.end_by("worker", 1, signal.SIGKILL)
+            self.assertIn("SIGKILL", errors)
+            self.assertTrue(list((self.state / "runs/digits/checkpoints").glob("step-*")))
+            return took
+        self.within(2.0, experiment)
+
+    def interrupt(self, process, run):
+        """Ctrl-C; the status, and the tensors of the checkpoint that it left."""
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=30 * SLOW)[1]
+        self.assertEqual(process.returncode, 130, errors)
+        stopped = self.status(run)
+        newest = max((self.state / "runs" / run / "checkpoints").glob("step-*"))
+        self.assertEqual(int(newest.name.split("-")[1]), stopped["step"], "what the chief said as it left")
+        return stopped, weights_of(newest / "state.safetensors")
+
+    def test_where_nobody_waits_for_all_training_goes_on_without_a_lost_worker(self):
+        for mode in ("async", "ssp", "backup"):
+            for kill in (signal.SIGKILL, signal.SIGSTOP):
+                with self.subTest(mode=mode, signal=kill.name):
+                    run = f"{mode}-{kill.name.lower()}"
+                    process = self.start("run", self.write(job(MODES[mode], steps=10_000_000)), "--name", run)
+                    lost = self.training(run, 5)
+                    os.kill(self.pid_of(lost, "worker", 1), kill)
+                    is_lost = lambda: any(m["name"] == "worker-1" and m["phase"] == "lost" for m in self.status(run)["members"])
+                    until(is_lost, 20 * SLOW, "the others go on without it")
+                    before = self.status(run)["step"]
+                    until(lambda: self.status(run)["step"] > before + 100, 60 * SLOW, "steps without it")
+                    _, state = self.interrupt(process, run)
+                    if "progress/units" in state:   # else every unit of the steps is in the weights, and no other
+                        updates, parts, below, *missing = state["progress/units"]
+                        self.assertEqual(parts, 3)
+                        if mode == "async":
+                            self.assertEqual(updates, below - len(missing), "each unit once")
+        self.nothing_left()
+
+    def test_resume_on_another_number_of_servers(self):
+        checkpoint = "  checkpoint: {everySteps: 50}\n"
+        # What a run that nobody interrupted ends with.
+        whole = self.run_to_the_end(job(MODES["sync"], steps=6_000, servers=1), "whole")[-1]
+        path = self.write(job(MODES["sync"], steps=6_000, servers=2, extra=checkpoint, every=0).replace("    evaluation: {everySteps: 0}\n", ""))
+        process = self.start("run", path)
+        self.training("digits", 5)
+        until(lambda: self.status("digits")["step"] > 100, 60, "some checkpoints")
+        self.interrupt(process, "digits")
+        self.write(job(MODES["sync"], steps=6_000, servers=3, extra=checkpoint))
+        result = self.paceline("run", path, "--resume", "--output", "json", timeout=300)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        last = json.loads(result.stdout.splitlines()[-1])
+        self.assertEqual(last["step"], 6_000)
+        self.assertRegex(result.stdout, r'"message":"run digits goes on from its newest checkpoint, [^"]*/step-')
+        self.assertEqual(self.difference(last["model"], whole["model"]), 0, "to the bit")
+
+    def test_a_checkpoint_of_servers_goes_on_with_all_reduce(self):
+        checkpoint = "  checkpoint: {everySteps: 100}\n"
+        path = self.write(job(MODES["sync"], steps=200, extra=checkpoint))
+        self.assertEqual(self.paceline("run", path).returncode, 0)
+        self.write(job(MODES["sync"], steps=400, servers=0, extra=checkpoint))
+        result = self.paceline("run", path, "--resume", "--output", "json", timeout=300)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        whole = self.run_to_the_end(job(MODES["sync"], steps=400, servers=0), "whole")[-1]
+        self.assertLess(self.difference(json.loads(result.stdout.splitlines()[-1])["model"], whole["model"]), 1e-4)
+
+    def test_an_all_reduce_checkpoint_goes_on_with_servers(self):
+        checkpoint = "  checkpoint: {everySteps: 100}\n"
+        path = self.write(job("synchronization: Synchronous", steps=200, servers=0, extra=checkpoint))
+        self.assertEqual(self.paceline("run", path).returncode, 0)
+        self.write(job(MODES["async"], steps=600, servers=2, extra=checkpoint))
+        result = self.paceline("run", path, "--resume", "--output", "json", timeout=300)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        last = json.loads(result.stdout.splitlines()[-1])
+        self.assertEqual(last["step"], 600)
+        self.assertGreater(last["accuracy"], 0.9)
+
+    def test_an_evaluator_evaluates_checkpoints_and_its_death_touches_nothing(self):
+        text = job(MODES["async"], steps=10_000_000, workers=1, servers=1, evaluator=True, extra="  checkpoint: {everySteps: 200}\n", every=0)
+        path = self.write(text.replace("    evaluation: {everySteps: 0}\n", ""))
+        process = self.start("run", path, "--output", "json")
+        status = self.training("digits", 4)
+        until(lambda: self.status("digits").get("accuracy", 0) > 0, 60 * SLOW, "an evaluation of a checkpoint")
+        os.kill(self.pid_of(status, "evaluator"), signal.SIGKILL)
+        step = self.status("digits")["step"]
+        until(lambda: self.status("digits")["step"] > step + 500 // SLOW, 60 * SLOW, "the training goes on")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(30 * SLOW), 130, process.stderr.read())
+        self.nothing_left()
+
+
+if __name__ == "__main__":
+    unittest_report.main("parameter_servers_test")
