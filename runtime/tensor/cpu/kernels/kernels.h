@@ -47,6 +47,14 @@ struct AdagradStep {
   float weight_decay = 0;  // added to the gradient
 };
 
+struct FtrlStep {
+  float clip = 1;
+  float alpha = 1;
+  float beta = 1;
+  float l1 = 0;
+  float l2 = 0;
+};
+
 // What a classifier's last step gives, summed over rows.
 struct LossSum {
   double loss = 0;  // -log of the label's probability; NaN where a row's scores are
@@ -135,6 +143,11 @@ struct Kernels {
   void (*adam)(const AdamStep& step, float* weights, float* first, float* second, const float* gradient,
                std::size_t n);
   void (*adagrad)(const AdagradStep& step, float* weights, float* sum, const float* gradient, std::size_t n);
+  // FTRL-proximal (McMahan et al. 2013), element by element, with q the `squares` so far:
+  //   z += g - (sqrt(q + g*g) - sqrt(q)) / alpha * w;  q += g*g
+  //   w = |z| <= l1 ? 0 : (sign(z)*l1 - z) / ((beta + sqrt(q)) / alpha + l2)
+  void (*ftrl)(const FtrlStep& step, float* weights, float* z, float* squares, const float* gradient,
+               std::size_t n);
   // y = g + factor * g * g * (w - w_read): a late gradient brought to where the weights are now (Zheng et al.
   // 2017). y may be g.
   void (*compensate)(float factor, const float* g, const float* w, const float* w_read, float* y,

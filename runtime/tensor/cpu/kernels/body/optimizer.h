@@ -133,6 +133,40 @@ void adagrad(const AdagradStep& step, float* weights, float* sum, const float* g
       });
 }
 
+struct FtrlConstants {
+  F clip, minus_inverse_alpha, least, l1, minus_l1;  // least: beta / alpha + l2
+};
+
+inline F ftrl_weights(const FtrlConstants& c, F& z, F& q, F w, F g) {
+  g = g * c.clip;
+  const F before = sqrt(q);
+  q = fma(g, g, q);
+  const F root = sqrt(q);
+  z = fma((root - before) * c.minus_inverse_alpha, w, z + g);
+  const F within = min(c.l1, max(c.minus_l1, z));  // sign(z)*l1, or z itself where it is smaller
+  return (within - z) / (c.least - root * c.minus_inverse_alpha);
+}
+
+void ftrl(const FtrlStep& step, float* weights, float* z, float* squares, const float* gradient,
+          std::size_t n) {
+  const FtrlConstants c{set(step.clip), set(-1 / step.alpha), set(step.beta / step.alpha + step.l2),
+                        set(step.l1), set(-step.l1)};
+  each_vector(
+      n,
+      [&](std::size_t i) {
+        F a = load(z + i), q = load(squares + i);
+        store(weights + i, ftrl_weights(c, a, q, load(weights + i), load(gradient + i)));
+        store(z + i, a);
+        store(squares + i, q);
+      },
+      [&](std::size_t i, std::size_t k) {
+        F a = load(z + i, k), q = load(squares + i, k);
+        store(weights + i, ftrl_weights(c, a, q, load(weights + i, k), load(gradient + i, k)), k);
+        store(z + i, a, k);
+        store(squares + i, q, k);
+      });
+}
+
 void compensate(float factor, const float* g, const float* w, const float* w_read, float* y, std::size_t n) {
   const F lambda = set(factor);
   const auto late = [&](F a, F now, F then) { return fma(lambda * (a * a), now - then, a); };

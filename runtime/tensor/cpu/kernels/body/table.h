@@ -40,6 +40,7 @@ constexpr Kernels make_table(SimdLevel level) {
       .sgd = sgd,
       .adam = adam,
       .adagrad = adagrad,
+      .ftrl = ftrl,
       .compensate = compensate,
   };
 }

@@ -156,6 +156,9 @@ TEST(Kernels, OptimizersHaveTheSameBitsAtBothSimdLevels) {
       Floats sum(n, 0.5f), late(n);
       k.adagrad({.clip = 0.5f, .learning_rate = 0.1f, .epsilon = 1e-8f, .weight_decay = 0.01f}, w.data(),
                 sum.data(), gradient.data(), n);
+      Floats z = weights, squares(n, 0.25f);
+      k.ftrl({.clip = 0.5f, .alpha = 0.1f, .beta = 1, .l1 = 0.5f, .l2 = 0.1f}, w.data(), z.data(),
+             squares.data(), gradient.data(), n);
       k.compensate(0.3f, gradient.data(), w.data(), weights.data(), late.data(), n);
       for (std::size_t i = 0; i < n; ++i) {
         const double g = gradient[i], moved = static_cast<double>(w[i]) - weights[i];
@@ -163,6 +166,8 @@ TEST(Kernels, OptimizersHaveTheSameBitsAtBothSimdLevels) {
       }
       w.insert(w.end(), sum.begin(), sum.end());
       w.insert(w.end(), late.begin(), late.end());
+      w.insert(w.end(), z.begin(), z.end());
+      w.insert(w.end(), squares.begin(), squares.end());
       w.insert(w.end(), m.begin(), m.end());
       w.insert(w.end(), v.begin(), v.end());
       return w;
