@@ -82,30 +82,47 @@ class CompiledProgram final : public Program {
 };
 
 absl::Status CompiledProgram::prepare() {
-  std::int64_t inputs = 0;
-  std::int64_t tokens = 0;
+  std::int64_t inputs = 0, tokens = 0, offsets = 0;
+  bool trained = false;
   for (const Node& node : graph_.nodes()) {
     if (node.kind == OpKind::kInput) inputs = element_count(node.dims);
+    if (node.kind == OpKind::kInput) trained = node.attributes.trained;
     if (node.kind == OpKind::kTokens) tokens = node.dims[0];
+    if (node.kind == OpKind::kOffset) offsets = 1;
   }
-  const auto rows = static_cast<std::size_t>(options_.max_rows);
-  const std::size_t counts[] = {rows * static_cast<std::size_t>(inputs),
-                                rows * static_cast<std::size_t>(tokens),
-                                rows * static_cast<std::size_t>(labels_per_sample(graph_))};
-  std::size_t begins[3];
+  const bool training = options_.mode == Mode::kTraining;
+  const bool scores =
+      graph_.nodes()[static_cast<std::size_t>(graph_.loss().id)].kind == OpKind::kSigmoidCrossEntropy;
+  // In the order of the memory: inputs, tokens, labels, offsets, input gradients, offset gradients, scores.
+  const std::array<std::int64_t, 7> per_row = {inputs,
+                                               tokens,
+                                               labels_per_sample(graph_),
+                                               offsets,
+                                               training && trained ? inputs : 0,
+                                               training ? offsets : 0,
+                                               scores ? 1 : 0};
+  std::array<std::size_t, 7> counts{}, begins{};
   std::size_t bytes = 0;
-  for (int i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < per_row.size(); ++i) {
+    counts[i] = static_cast<std::size_t>(options_.max_rows * per_row[i]);
     begins[i] = bytes;
     bytes += (counts[i] * 4 + 63) / 64 * 64;
   }
   PL_ASSIGN_OR_RETURN(batch_memory_, device_.allocate(bytes));
-  std::byte* base = batch_memory_->data();
-  batch_.inputs = {reinterpret_cast<float*>(base + begins[0]), counts[0]};
-  batch_.tokens = {reinterpret_cast<std::int32_t*>(base + begins[1]), counts[1]};
-  batch_.labels = {reinterpret_cast<std::int32_t*>(base + begins[2]), counts[2]};
+  const auto floats = [&](std::size_t i) {
+    return std::span(reinterpret_cast<float*>(batch_memory_->data() + begins[i]), counts[i]);
+  };
+  const auto integers = [&](std::size_t i) {
+    return std::span(reinterpret_cast<std::int32_t*>(batch_memory_->data() + begins[i]), counts[i]);
+  };
+  batch_ = {floats(0), integers(1), integers(2), floats(3), floats(4), floats(5), floats(6)};
   external_.inputs = batch_.inputs.data();
   external_.tokens = batch_.tokens.data();
   external_.labels = batch_.labels.data();
+  external_.offsets = batch_.offsets.data();
+  external_.input_gradients = floats(4).data();
+  external_.offset_gradients = floats(5).data();
+  external_.scores = floats(6).data();
   external_.result = result_.data();
   entries_.reserve(kMaxExecutables);
   return executable(options_.max_rows).status();

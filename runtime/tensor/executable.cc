@@ -114,6 +114,14 @@ void* Executable::address(TensorId tensor, std::byte* arena, const ExternalMemor
       return memory.tokens;
     case Place::kLabels:
       return memory.labels;
+    case Place::kOffsets:
+      return memory.offsets;
+    case Place::kInputGradients:
+      return memory.input_gradients;
+    case Place::kOffsetGradients:
+      return memory.offset_gradients;
+    case Place::kScores:
+      return memory.scores;
     case Place::kWeights:
       return memory.weights + t.offset;
     case Place::kGradients:

@@ -17,6 +17,10 @@ struct ExternalMemory {
   float* inputs = nullptr;
   std::int32_t* tokens = nullptr;
   std::int32_t* labels = nullptr;
+  float* offsets = nullptr;
+  float* input_gradients = nullptr;
+  float* offset_gradients = nullptr;
+  float* scores = nullptr;
   float* weights = nullptr;
   float* gradients = nullptr;
   double* result = nullptr;

@@ -36,6 +36,8 @@ const char* op_name(OpKind kind) {
       return "input";
     case OpKind::kTokens:
       return "tokens";
+    case OpKind::kOffset:
+      return "offset";
     case OpKind::kParameter:
       return "parameter";
     case OpKind::kLinear:
@@ -68,6 +70,8 @@ const char* op_name(OpKind kind) {
       return "causal_self_attention";
     case OpKind::kSoftmaxCrossEntropy:
       return "softmax_cross_entropy";
+    case OpKind::kSigmoidCrossEntropy:
+      return "sigmoid_cross_entropy";
     case OpKind::kMeanSquaredError:
       return "mean_squared_error";
   }
@@ -134,6 +138,22 @@ Value GraphBuilder::append(OpKind kind, std::vector<Value> inputs, Dims dims, At
 }
 
 Value GraphBuilder::input(const Dims& dims) {
+  return input_of(dims, false);
+}
+
+Value GraphBuilder::trained_input(const Dims& dims) {
+  return input_of(dims, true);
+}
+
+Value GraphBuilder::offset() {
+  if (!status_.ok()) return {};
+  for (const auto& node : nodes_) {
+    if (node.kind == OpKind::kOffset) return refuse("offset", "the graph has an offset already");
+  }
+  return append(OpKind::kOffset, {}, {1});
+}
+
+Value GraphBuilder::input_of(const Dims& dims, bool trained) {
   if (!status_.ok()) return {};
   for (const auto& node : nodes_) {
     if (node.kind == OpKind::kInput || node.kind == OpKind::kTokens)
@@ -141,7 +161,9 @@ Value GraphBuilder::input(const Dims& dims) {
   }
   if (!sane(dims))
     return refuse("input", str_cat("dims ", dims_text(dims), " must be positive and not empty"));
-  return append(OpKind::kInput, {}, dims);
+  Attributes attributes;
+  attributes.trained = trained;
+  return append(OpKind::kInput, {}, dims, attributes);
 }
 
 Value GraphBuilder::tokens(std::int64_t count) {
@@ -358,6 +380,16 @@ void GraphBuilder::softmax_cross_entropy(Value logits) {
     return;
   }
   set_loss(OpKind::kSoftmaxCrossEntropy, {logits});
+}
+
+void GraphBuilder::sigmoid_cross_entropy(Value logit) {
+  if (!usable("sigmoid_cross_entropy", {logit})) return;
+  if (is_parameter(logit) || dims(logit) != Dims{1}) {
+    refuse("sigmoid_cross_entropy",
+           str_cat("needs one computed number for each sample, {1}, not ", dims_text(dims(logit))));
+    return;
+  }
+  set_loss(OpKind::kSigmoidCrossEntropy, {logit});
 }
 
 void GraphBuilder::mean_squared_error(Value prediction, Value target) {

@@ -49,6 +49,7 @@ struct Init {
 enum class OpKind : std::uint8_t {
   kInput,
   kTokens,
+  kOffset,
   kParameter,
   kLinear,
   kConv2d,
@@ -65,6 +66,7 @@ enum class OpKind : std::uint8_t {
   kLayerNorm,
   kCausalSelfAttention,
   kSoftmaxCrossEntropy,
+  kSigmoidCrossEntropy,
   kMeanSquaredError,
 };
 const char* op_name(OpKind kind);
@@ -77,6 +79,7 @@ struct Attributes {
   std::int64_t heads = 1;    // causal_self_attention
   float epsilon = 1e-5F;     // layer_norm
   float factor = 1;          // scale
+  bool trained = false;      // input
 };
 
 struct Node {
@@ -94,6 +97,12 @@ class GraphBuilder {
   // ---- what comes from the data set: at most one of input and tokens, once ----
   Value input(const Dims& dims);
   Value tokens(std::int64_t count);  // {count} token numbers; only embedding() takes them
+
+  // ---- what comes from elsewhere, and whose gradient goes back there (rows of tables on servers) ----
+  // As input(); a training program leaves the gradient in batch().input_gradients.
+  Value trained_input(const Dims& dims);
+  // {1}: a number for each sample, to be added to its logit; once. Gradient: batch().offset_gradients.
+  Value offset();
 
   // A trained array. A second call with the same name and dims returns the same parameter; other dims are an
   // error. Weight decay is for matrices and filters, not for biases and norms.
@@ -129,6 +138,9 @@ class GraphBuilder {
   // ---- the loss: exactly one. Of a sample: the mean over its label positions, or over its elements. ----
   // {classes} with one label, or {T, classes} with T labels, each in [0, classes).
   void softmax_cross_entropy(Value logits);
+  // {1}, with one label, 0 or 1: -log of the probability sigmoid(logit) of 1, or of what is left to 0. The
+  // logits stay in batch().scores. Right is a logit above 0 for 1, else for 0.
+  void sigmoid_cross_entropy(Value logit);
   void mean_squared_error(Value prediction, Value target);
 
   // ---- layers: parameters `name`.weight and `name`.bias, and the operator ----
@@ -146,6 +158,7 @@ class GraphBuilder {
 
  private:
   bool usable(std::string_view op, std::initializer_list<Value> values);
+  Value input_of(const Dims& dims, bool trained);
   Value append(OpKind kind, std::vector<Value> inputs, Dims dims, Attributes attributes = {});
   Value elementwise(OpKind kind, Value x);
   bool is_parameter(Value value) const;

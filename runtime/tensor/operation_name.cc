@@ -62,6 +62,10 @@ const char* operation_name(OperationKind kind) {
       return "softmax_cross_entropy";
     case OperationKind::kSoftmaxCrossEntropyBackward:
       return "softmax_cross_entropy backward";
+    case OperationKind::kSigmoidCrossEntropy:
+      return "sigmoid cross entropy";
+    case OperationKind::kSigmoidCrossEntropyBackward:
+      return "sigmoid cross entropy backward";
     case OperationKind::kMeanSquaredError:
       return "mean_squared_error";
     case OperationKind::kMeanSquaredErrorBackward:

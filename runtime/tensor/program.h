@@ -40,6 +40,12 @@ struct BatchMemory {
   std::span<float> inputs;  // rows * elements per sample; empty for token models
   std::span<std::int32_t> tokens;
   std::span<std::int32_t> labels;  // rows * labels per sample
+  std::span<float> offsets = {};   // rows, where the graph has an offset()
+  // What a program leaves here; empty where its graph has none of it. A gradient is that of `scale` times the
+  // last forward's loss, written over whatever was there, also where parameters' gradients accumulate.
+  std::span<const float> input_gradients = {};   // of a trained_input(), as inputs
+  std::span<const float> offset_gradients = {};  // rows
+  std::span<const float> scores = {};            // rows: of sigmoid_cross_entropy(), after a forward
 };
 
 struct ForwardResult {

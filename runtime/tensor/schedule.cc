@@ -40,7 +40,7 @@ void ScheduleMaker::study() {
   relu_done_.resize(n);
   gradient_written_.resize(layout_.parameters.size());
   for (std::size_t i = 0; i < n; ++i) {
-    needs_gradient_[i] = is(i, OpKind::kParameter);
+    needs_gradient_[i] = is(i, OpKind::kParameter) || is(i, OpKind::kOffset) || nodes_[i].attributes.trained;
     for (const Value input : nodes_[i].inputs) {
       if (reached_[i]) consumers_[index(input)].push_back(i);
       if (needs_gradient_[index(input)]) needs_gradient_[i] = true;
@@ -125,7 +125,8 @@ absl::StatusOr<ParameterLayout> lay_out_parameters(const GraphBuilder& graph) {
   PL_RETURN_IF_ERROR(graph.status());
   if (!graph.loss().valid())
     return absl::InvalidArgumentError(
-        "the graph has no loss: end it with softmax_cross_entropy or mean_squared_error");
+        "the graph has no loss: end it with softmax_cross_entropy, sigmoid_cross_entropy or "
+        "mean_squared_error");
   const std::vector<bool> reached = reached_by_loss(graph);
   ParameterLayout layout;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {

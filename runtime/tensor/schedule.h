@@ -24,7 +24,11 @@ enum class Place : std::uint8_t {
   kInputs,  // the batch memory, plain rows
   kTokens,
   kLabels,
-  kWeights,  // the bound flat vectors, at `offset`
+  kOffsets,          // one for each row
+  kInputGradients,   // as kInputs
+  kOffsetGradients,  // as kOffsets
+  kScores,           // one for each row
+  kWeights,          // the bound flat vectors, at `offset`
   kGradients,
   kResult,  // three doubles: sum of losses, correct labels, labels
 };
@@ -72,6 +76,8 @@ enum class OperationKind : std::uint8_t {
   kCausalSelfAttentionBackward,  // g, qkv, statistics -> dqkv
   kSoftmaxCrossEntropy,          // logits, labels -> result[, dlogits: of the sum over all labels]
   kSoftmaxCrossEntropyBackward,  // dlogits -> scaled: times scale / labels of a sample
+  kSigmoidCrossEntropy,          // logits, labels -> result, scores[, dlogits: of the sum over all rows]
+  kSigmoidCrossEntropyBackward,  // dlogits -> scaled: times scale
   kMeanSquaredError,             // prediction, target -> result
   kMeanSquaredErrorBackward,     // prediction, target -> gradient of the prediction; of the target with
                                  // `negative`

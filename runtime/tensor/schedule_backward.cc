@@ -28,9 +28,11 @@ TensorId ScheduleMaker::gradient_of(std::size_t node) {
 }
 
 void ScheduleMaker::backward_loss(std::size_t node) {
-  if (is(node, OpKind::kSoftmaxCrossEntropy)) {
+  if (!is(node, OpKind::kMeanSquaredError)) {
     const TensorId g = gradient_like(operand(node, 0));
-    emit(OperationKind::kSoftmaxCrossEntropyBackward, node, {extras_[node][0]}, {g});
+    emit(is(node, OpKind::kSigmoidCrossEntropy) ? OperationKind::kSigmoidCrossEntropyBackward
+                                                : OperationKind::kSoftmaxCrossEntropyBackward,
+         node, {extras_[node][0]}, {g});
     contribute(source(node, 0), g);
     return;
   }
@@ -77,6 +79,13 @@ void ScheduleMaker::backward_pool(std::size_t node) {
   contribute(x, dx);
 }
 
+// A trained input's gradient leaves the arena.
+void ScheduleMaker::backward_input(std::size_t node, Place place) {
+  const TensorId g = gradient_of(node);
+  if (g >= 0)
+    emit(OperationKind::kScale, node, {g}, {add({with_rows(nodes_[node].dims), place, 0, 4, false, -1})});
+}
+
 void ScheduleMaker::backward_add(std::size_t node) {
   const TensorId g = gradient_of(node);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -118,6 +127,9 @@ void ScheduleMaker::backward(std::size_t node) {
   if (source_[node] != node) return;
   switch (nodes_[node].kind) {
     case OpKind::kInput:
+      return backward_input(node, Place::kInputGradients);
+    case OpKind::kOffset:
+      return backward_input(node, Place::kOffsetGradients);
     case OpKind::kTokens:
     case OpKind::kParameter:
       return;
@@ -166,6 +178,7 @@ void ScheduleMaker::backward(std::size_t node) {
       return;
     }
     case OpKind::kSoftmaxCrossEntropy:
+    case OpKind::kSigmoidCrossEntropy:
     case OpKind::kMeanSquaredError:
       return backward_loss(node);
   }

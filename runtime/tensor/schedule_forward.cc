@@ -29,11 +29,14 @@ void ScheduleMaker::forward_loss(std::size_t node) {
   const Dims& logits = nodes_[source(node, 0)].dims;
   const TensorId labels = add({{rows_, logits.size() == 1 ? 1 : logits[0]}, Place::kLabels, 0, 4, false, -1});
   std::vector<TensorId> outputs{add(result)};
+  const bool sigmoid = is(node, OpKind::kSigmoidCrossEntropy);
+  if (sigmoid) outputs.push_back(add({{rows_, 1}, Place::kScores, 0, 4, false, -1}));
   if (schedule_.training) {
     extras_[node] = {gradient_like(operand(node, 0))};
     outputs.push_back(extras_[node][0]);
   }
-  emit(OperationKind::kSoftmaxCrossEntropy, node, {operand(node, 0), labels}, std::move(outputs));
+  emit(sigmoid ? OperationKind::kSigmoidCrossEntropy : OperationKind::kSoftmaxCrossEntropy, node,
+       {operand(node, 0), labels}, std::move(outputs));
 }
 
 void ScheduleMaker::forward(std::size_t node) {
@@ -46,6 +49,9 @@ void ScheduleMaker::forward(std::size_t node) {
       return;
     case OpKind::kTokens:
       tensor_[node] = add({with_rows(dims), Place::kTokens, 0, 4, false, -1});
+      return;
+    case OpKind::kOffset:
+      tensor_[node] = add({with_rows(dims), Place::kOffsets, 0, 4, false, -1});
       return;
     case OpKind::kParameter:
       tensor_[node] = add({dims, Place::kWeights, layout_.parameters[parameter_[node]].offset, 4, false, -1});
@@ -95,6 +101,7 @@ void ScheduleMaker::forward(std::size_t node) {
       return forward_with_extras(node, OperationKind::kCausalSelfAttention,
                                  {arena({rows_, nodes_[node].attributes.heads, dims[0], 2})});
     case OpKind::kSoftmaxCrossEntropy:
+    case OpKind::kSigmoidCrossEntropy:
     case OpKind::kMeanSquaredError:
       return forward_loss(node);
   }

@@ -96,6 +96,7 @@ class ScheduleMaker {
   void backward_product(std::size_t node, OperationKind data, OperationKind weights);
   void backward_unary(std::size_t node, OperationKind kind, TensorId saved);
   void backward_pool(std::size_t node);
+  void backward_input(std::size_t node, Place place);
   void backward_add(std::size_t node);
   void backward_multiply(std::size_t node);
   void backward_layer_norm(std::size_t node);

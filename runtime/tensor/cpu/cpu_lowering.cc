@@ -119,6 +119,8 @@ absl::StatusOr<Lowered> CpuLowering::make(const Operation& operation) {
       return make_sequence(*this, operation);
     case OperationKind::kSoftmaxCrossEntropy:
     case OperationKind::kSoftmaxCrossEntropyBackward:
+    case OperationKind::kSigmoidCrossEntropy:
+    case OperationKind::kSigmoidCrossEntropyBackward:
     case OperationKind::kMeanSquaredError:
     case OperationKind::kMeanSquaredErrorBackward:
       return make_loss(*this, operation);

@@ -1,6 +1,8 @@
 // Losses: the forward operation leaves three doubles (sum over samples, correct labels, labels), and in
 // training the gradient of the sum.
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -62,6 +64,37 @@ Lowered cross_entropy_backward(CpuLowering& lowering, const Operation& operation
           want_plain(lowering, operation)};
 }
 
+// Of one row, with logit z and label 0 or 1: max(z, 0) - z label + log(1 + e^-|z|). NaN stays NaN.
+double sigmoid_loss(double z, std::int32_t label) {
+  return std::max(z, 0.0) - (label == 1 ? z : 0.0) + std::log1p(std::exp(-std::abs(z)));
+}
+
+// The gradient is made in place of the logits where nobody else reads them.
+Lowered sigmoid_cross_entropy(CpuLowering& lowering, const Operation& operation) {
+  const std::size_t rows = lowering.elements(operation.inputs[0]);
+  const bool training = operation.outputs.size() > 2;
+  auto body = [=](const Addresses& a, const RunContext&) {
+    const auto* labels = static_cast<const std::int32_t*>(a.inputs[1]);
+    double loss = 0;
+    std::int64_t correct = 0;
+    for (std::size_t r = 0; r < rows; ++r) {
+      PL_CHECK(labels[r] == 0 || labels[r] == 1, "a label is 0 or 1");
+      const float z = in(a, 0)[r];
+      loss += sigmoid_loss(static_cast<double>(z), labels[r]);
+      correct += labels[r] == 1 ? z > 0 : z <= 0;
+      out(a, 1)[r] = z;
+      if (training) out(a, 2)[r] = 1 / (1 + std::exp(-z)) - static_cast<float>(labels[r]);
+    }
+    store(a.outputs[0], loss, static_cast<double>(correct), static_cast<double>(rows));
+  };
+  Operator::Needs needs;
+  if (training) {
+    needs = {0, Operator::Sharing::kMay, 0, 2};
+    lowering.set_layout(operation.outputs[2], plain_layout(lowering.tensor(operation.inputs[0]).dims));
+  }
+  return {std::make_unique<FunctionOperator>(needs, body), want_plain(lowering, operation)};
+}
+
 Lowered squared_error(CpuLowering& lowering, const Operation& operation) {
   const std::size_t n = lowering.elements(operation.inputs[0]);
   const auto per_sample =
@@ -92,7 +125,10 @@ absl::StatusOr<Lowered> make_loss(CpuLowering& lowering, const Operation& operat
   switch (operation.kind) {
     case OperationKind::kSoftmaxCrossEntropy:
       return cross_entropy(lowering, operation);
+    case OperationKind::kSigmoidCrossEntropy:
+      return sigmoid_cross_entropy(lowering, operation);
     case OperationKind::kSoftmaxCrossEntropyBackward:
+    case OperationKind::kSigmoidCrossEntropyBackward:
       return cross_entropy_backward(lowering, operation);
     case OperationKind::kMeanSquaredError:
       return squared_error(lowering, operation);

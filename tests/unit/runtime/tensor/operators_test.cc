@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -226,6 +228,30 @@ std::vector<Case> cases() {
          g.softmax_cross_entropy(g.dense(
              "out", g.causal_self_attention(g.dense("qkv", h, 3 * width, kWeights), heads), 5, kWeights));
        }},
+      {"sigmoid_cross_entropy",
+       [](GraphBuilder& g, Random& r) {
+         g.sigmoid_cross_entropy(g.dense("output", vector(g, r), 1, kWeights));
+       }},
+      {"a_trained_input",
+       [](GraphBuilder& g, Random& r) {
+         const Value x = g.trained_input({r.between(2, 20)});
+         finish(g, g.relu(g.dense("first", x, r.between(2, 40), kWeights)));
+       }},
+      {"a_trained_input_used_twice",
+       [](GraphBuilder& g, Random& r) {
+         const Value x = g.trained_input({r.between(2, 20)});
+         finish(g, g.multiply(g.dense("first", x, g.dims(x)[0], kWeights), g.tanh(x)));
+       }},
+      {"a_trained_image",
+       [](GraphBuilder& g, Random& r) {
+         const Value x = g.trained_input({3, r.between(5, 9), r.between(5, 9)});
+         finish(g, g.conv2d(x, normal(g, "conv.weight", {16, 3, 3, 3}), {}, 1, 1));
+       }},
+      {"trained_input_and_offset",
+       [](GraphBuilder& g, Random& r) {
+         const Value h = g.relu(g.dense("first", g.trained_input({r.between(2, 20)}), 7, kWeights));
+         g.sigmoid_cross_entropy(g.add(g.dense("output", h, 1, kWeights), g.offset()));
+       }},
       {"squared_error",
        [](GraphBuilder& g, Random& r) {
          const Value x = g.input({r.between(2, 9)});
@@ -274,8 +300,11 @@ class Trial {
 
   // The oracle's derivative by one weight.
   double difference(const Parameter& p, std::size_t element, std::int64_t rows) {
+    return difference(oracle_->parameters.at(p.name)[element], rows);
+  }
+  // By one number of the oracle's.
+  double difference(double& w, std::int64_t rows) {
     constexpr double kStep = 1e-5;
-    double& w = oracle_->parameters.at(p.name)[element];
     const double saved = w;
     w = saved + kStep;
     const double above = oracle_->loss_sum(rows);
@@ -289,15 +318,18 @@ class Trial {
   void fill_batch() {
     const BatchMemory batch = program_->batch();
     for (float& v : batch.inputs) v = random_.rng.normal();
+    for (float& v : batch.offsets) v = random_.rng.normal();
     std::int64_t vocabulary = 0;
     for (const Node& node : graph_.nodes()) {
       if (node.kind == OpKind::kEmbedding) vocabulary = graph_.dims(node.inputs[1])[0];
     }
     for (auto& t : batch.tokens) t = static_cast<std::int32_t>(random_.between(0, vocabulary - 1));
     const Node& loss = graph_.nodes()[static_cast<std::size_t>(graph_.loss().id)];
-    const std::int64_t classes = graph_.dims(loss.inputs[0]).back();
+    const std::int64_t classes =
+        loss.kind == OpKind::kSigmoidCrossEntropy ? 2 : graph_.dims(loss.inputs[0]).back();
     for (auto& l : batch.labels) l = static_cast<std::int32_t>(random_.between(0, classes - 1));
     oracle_->inputs.assign(batch.inputs.begin(), batch.inputs.end());
+    oracle_->offsets.assign(batch.offsets.begin(), batch.offsets.end());
     oracle_->tokens.assign(batch.tokens.begin(), batch.tokens.end());
     oracle_->labels.assign(batch.labels.begin(), batch.labels.end());
   }
@@ -358,6 +390,70 @@ TEST_P(Operators, GradientsAccumulate) {
   for (const auto& p : run.program().parameters().parameters) {
     for (std::size_t e = p.offset + p.count; e % 16 != 0; ++e) EXPECT_EQ(run.gradients()[e], 0) << p.name;
   }
+}
+
+// Of inputs that are trained elsewhere: of each pass by itself, whatever parameters' gradients do.
+TEST_P(Operators, GradientsOfInputsAreTheOracles) {
+  Trial run(GetParam(), 11, {kMaxRows, Precision::kF32, Mode::kTraining});
+  const std::int64_t rows = kMaxRows - 1;
+  for (const bool accumulate : {false, true}) {
+    run.program().forward(rows);
+    run.program().backward(2, accumulate, nullptr);
+  }
+  const BatchMemory batch = run.program().batch();
+  const auto compare = [&](std::span<const float> gradients, std::vector<double>& values) {
+    const std::size_t used = gradients.size() / kMaxRows * static_cast<std::size_t>(rows);
+    for (std::size_t k = 0; k < std::min<std::size_t>(used, 40); ++k) {
+      const std::size_t e = used <= 40 ? k : run.random().rng.below(used);
+      const double derivative = 2 * run.difference(values[e], rows);
+      EXPECT_LE(std::abs(gradients[e] - derivative), 1e-4 * (1 + std::abs(derivative))) << "element " << e;
+    }
+  };
+  const bool trained = GetParam().name.find("trained") != std::string::npos;
+  EXPECT_EQ(batch.input_gradients.size(), trained ? batch.inputs.size() : 0);
+  compare(batch.input_gradients, run.oracle().inputs);
+  EXPECT_EQ(batch.offset_gradients.size(), batch.offsets.size());
+  compare(batch.offset_gradients, run.oracle().offsets);
+}
+
+// Exact, because a ranking is made from them.
+TEST(SigmoidCrossEntropy, LeavesTheLogits) {
+  GraphBuilder graph;
+  graph.sigmoid_cross_entropy(graph.add(
+      graph.linear(graph.input({1}), graph.parameter("w", {1, 1}, Init::constant(2))), graph.offset()));
+  const auto device = make_cpu_device({});
+  for (const Mode mode : {Mode::kTraining, Mode::kInference}) {
+    auto program = compile(graph, *device, {3, Precision::kF32, mode});
+    ASSERT_TRUE(program.ok()) << program.status();
+    std::vector<float> weights((*program)->parameters().elements), gradients(weights.size());
+    (*program)->bind(weights, gradients);
+    (*program)->initialize(1, weights);
+    const BatchMemory batch = (*program)->batch();
+    const float inputs[] = {1, -200, 0}, offsets[] = {0.5F, 0, 0};
+    const std::int32_t labels[] = {1, 1, 0};
+    std::copy_n(inputs, 3, batch.inputs.begin());
+    std::copy_n(offsets, 3, batch.offsets.begin());
+    std::copy_n(labels, 3, batch.labels.begin());
+    const ForwardResult result = (*program)->forward(3);
+    EXPECT_EQ(std::vector<float>(batch.scores.begin(), batch.scores.end()),
+              (std::vector<float>{2.5F, -400, 0}));
+    EXPECT_NEAR(result.loss_sum, std::log1p(std::exp(-2.5)) + 400 + std::log(2), 1e-9);
+    EXPECT_EQ(result.correct, 2);
+    EXPECT_EQ(batch.offset_gradients.size(), mode == Mode::kTraining ? 3 : 0);
+  }
+}
+
+TEST(SigmoidCrossEntropy, NanReachesTheLoss) {
+  GraphBuilder graph;
+  graph.sigmoid_cross_entropy(graph.dense("w", graph.input({1}), 1));
+  const auto device = make_cpu_device({});
+  auto program = compile(graph, *device, {1, Precision::kF32, Mode::kInference});
+  ASSERT_TRUE(program.ok()) << program.status();
+  std::vector<float> weights((*program)->parameters().elements, NAN);
+  (*program)->bind(weights, {});
+  const ForwardResult result = (*program)->forward(1);
+  EXPECT_TRUE(std::isnan(result.loss_sum));
+  EXPECT_EQ(result.correct, 0);
 }
 
 // The ranges are disjoint, cover the vector, and nothing changes in one after it was declared final.

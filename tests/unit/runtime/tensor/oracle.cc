@@ -137,6 +137,8 @@ Array Oracle::value(const Node& node, const std::vector<Array>& values, std::int
       return {inputs.begin(), inputs.begin() + rows * element_count(node.dims)};
     case OpKind::kTokens:
       return {tokens.begin(), tokens.begin() + rows * node.dims[0]};
+    case OpKind::kOffset:
+      return {offsets.begin(), offsets.begin() + rows};
     case OpKind::kParameter:
       return parameters.at(node.name);
     case OpKind::kLinear:
@@ -189,6 +191,12 @@ Array Oracle::value(const Node& node, const std::vector<Array>& values, std::int
       return {sum * static_cast<double>(rows * static_cast<std::int64_t>(classes)) /
               static_cast<double>(operand(0).size())};
     }
+    case OpKind::kSigmoidCrossEntropy: {
+      double sum = 0;
+      for (std::size_t i = 0; i < operand(0).size(); ++i)
+        sum += std::log(1 + std::exp(labels[i] == 1 ? -operand(0)[i] : operand(0)[i]));
+      return {sum};
+    }
     case OpKind::kMeanSquaredError: {
       double sum = 0;
       for (std::size_t i = 0; i < operand(0).size(); ++i)
@@ -215,6 +223,10 @@ std::int64_t Oracle::correct(std::int64_t rows) const {
   const auto logits = evaluate(rows)[static_cast<std::size_t>(loss.inputs[0].id)];
   const std::int64_t classes = graph_.dims(loss.inputs[0]).back();
   std::int64_t correct = 0;
+  if (loss.kind == OpKind::kSigmoidCrossEntropy) {
+    for (std::size_t i = 0; i < logits.size(); ++i) correct += (logits[i] > 0) == (labels[i] == 1);
+    return correct;
+  }
   for (std::size_t p = 0; static_cast<std::int64_t>(p) * classes < static_cast<std::int64_t>(logits.size());
        ++p) {
     const auto begin = logits.begin() + static_cast<std::int64_t>(p) * classes;

@@ -19,6 +19,7 @@ class Oracle {
 
   std::map<std::string, std::vector<double>> parameters;
   std::vector<double> inputs;
+  std::vector<double> offsets;
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> labels;
 
