@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "runtime/data/array_files.h"
+#include "runtime/data/clicks.h"
 #include "runtime/data/split.h"
 #include "runtime/data/token_dataset.h"
 
@@ -195,6 +196,8 @@ absl::StatusOr<Datasets> open_datasets(const v1::DataSpec& spec, const OpenOptio
   Datasets sets;
   if (spec.format() == DataSpec::CUSTOM) {
     PL_ASSIGN_OR_RETURN(sets, open_custom(spec, options));
+  } else if (spec.format() == DataSpec::CLICKS) {
+    PL_ASSIGN_OR_RETURN(sets.train, ClickLog::make(spec.clicks()));
   } else if (spec.format() >= DataSpec::IDX && spec.format() <= DataSpec::CSV) {
     PL_ASSIGN_OR_RETURN(sets, open_files_of(spec, options));
   } else {

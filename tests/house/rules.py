@@ -63,7 +63,7 @@ PURE = [
     "controller/lease/election_core", "controller/lease/lease_record",
     "controller/cluster/kube/exec_credential", "controller/cluster/kube/kubeconfig",
     "runtime/collective/schedule.", "runtime/collective/plan", "runtime/collective/tuning",
-    "runtime/data/ledger",
+    "runtime/data/auc", "runtime/data/clicks", "runtime/data/ledger", "runtime/data/zipf",
     "runtime/exchange/buckets",
     "runtime/pserver/policy",
     "runtime/tensor/graph", "runtime/tensor/memory_plan", "runtime/tensor/schedule",
