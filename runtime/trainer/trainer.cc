@@ -113,6 +113,7 @@ void Trainer::adopt(CloseLinks close) {
 // ---- training ----
 
 Decision Trainer::step() {
+  if (parts_.stop.requested() && may_leave_alone()) return machine_.stopped();
   const Agreement wishes{parts_.stop.requested(), parts_.membership.draining() >= group_.generation,
                          machine_.wants_save(now()) && (saver_ == nullptr || !saver_->busy())};
   step_clock_.begin();

@@ -100,6 +100,8 @@ class Trainer {
   Decision save_from_servers();
   absl::Status take_state_from_servers();
   void tell_saved(const std::optional<SaveOutcome>& saved);
+  // Whether this worker, when it is asked to stop, leaves without asking the others to.
+  bool may_leave_alone() const;
   absl::StatusOr<v1::View> next_view(Duration limit);
   void adopt(CloseLinks close);
   void close_links(const absl::Status& reason);

@@ -58,6 +58,15 @@ absl::Status Trainer::open_server_session() {
   return absl::OkStatus();
 }
 
+// Where an update needs not everybody's gradient, the others go on; where too few are left, the coordinator
+// ends the job.
+bool Trainer::may_leave_alone() const {
+  if (!servers_ || group_.rank == 0) return false;
+  const v1::ParameterServerSpec& spec = spec_.parameter_server();
+  return spec.synchronization() != v1::ParameterServerSpec::SYNCHRONOUS ||
+         spec.gradients_per_step() < spec.workers();
+}
+
 // While training goes on it only begins; at its end all of it is done here.
 Decision Trainer::save_from_servers() {
   if (machine_.ending() == Ending::kNone && !agreed_.drain) {

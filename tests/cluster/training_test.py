@@ -105,6 +105,17 @@ class TrainingTest(JobCase):
         causes = self.status("served")["restarts"]["byCause"]
         self.assertEqual([(each["role"], each["cause"], each["count"]) for each in causes], [("ps", "Killed", 1)])
 
+    def test_a_deleted_worker_of_an_asynchronous_job_is_not_missed(self):
+        self.apply(endless("loose", servers=1, restart="OnFailure", strategy={"type": "ParameterServer", "synchronization": "Asynchronous"}))
+        self.wait_for("loose", "Running")
+        self.wait_until("its first step", lambda: "first step applied" in self.run_kubectl("logs", "loose-worker-0-0").stdout)
+        self.kubectl("delete", "pod", "loose-worker-0-0", "--wait=false")
+        self.wait_until("the worker's loss", lambda: self.status("loose").get("reason") == "MemberLost")
+        step = self.status("loose")["progress"]["step"]
+        self.wait_until("steps without it", lambda: self.status("loose")["progress"]["step"] > step)
+        self.assertEqual(self.status("loose")["restarts"].get("total", 0), 0)
+        self.assertIn("loose-chief-0-0", self.pods("loose"))
+
     def test_a_deleted_job_leaves_nothing(self):
         self.apply(endless("gone"))
         self.wait_for("gone", "Running")

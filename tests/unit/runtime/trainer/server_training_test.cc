@@ -204,6 +204,39 @@ TEST(ServerTraining, AStopOfOneIsAStopOfAllAndRank0SavesWhatTheServersHold) {
   EXPECT_THAT(server_job.servers.left(), UnorderedElementsAre(0, 1));
 }
 
+// Where nobody waits for all, a worker whose pod is deleted does not take the others with it.
+TEST(ServerTraining, AWorkerThatIsNotNeededStopsAlone) {
+  for (const bool backups : {false, true}) {
+    v1::TrainingSpec spec = server_spec(
+        400, 3, backups ? v1::ParameterServerSpec::SYNCHRONOUS : v1::ParameterServerSpec::ASYNCHRONOUS);
+    if (backups) spec.mutable_parameter_server()->set_gradients_per_step(2);
+    if (backups) spec.mutable_parameter_server()->set_units_per_step(2);
+    const pserver::Unit units = 400 * spec.parameter_server().units_per_step();
+    ServerJob server_job(spec, 0);
+    server_job.servers.before_commit = [&](int rank, pserver::Unit unit) {
+      auto& leaving = server_job.job.member(2);
+      if (rank == 2) leaving.stop.request();
+      // Else the others may have done everything before it goes.
+      if (rank == 0 && unit > 30) {
+        EXPECT_TRUE(leaving.membership->wait_until_left());
+      }
+    };
+    server_job.job.run();
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_EQ(server_job.job.member(rank).outcome.ending, Ending::kFinished);
+      EXPECT_EQ(server_job.job.member(rank).outcome.step, 400);
+    }
+    EXPECT_EQ(server_job.job.member(2).outcome.ending, Ending::kStopped);
+    EXPECT_FALSE(server_job.job.member(2).membership->leaving()->follows());
+    std::multiset<pserver::Unit> applied, expected;
+    for (const pserver::Update& update : server_job.servers.updates()) {
+      for (const pserver::Gradient& gradient : update.gradients) applied.insert(gradient.unit);
+    }
+    for (pserver::Unit unit = 0; unit < units; ++unit) expected.insert(unit);
+    EXPECT_EQ(applied, expected);
+  }
+}
+
 // The job is stopped by its coordinator, or another worker was lost: the servers are still there.
 TEST(ServerTraining, AnEvictedRank0SavesWhatTheServersHold) {
   for (const bool patience_ends : {false, true}) {
