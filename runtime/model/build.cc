@@ -4,6 +4,7 @@
 #include "runtime/model/cnn.h"
 #include "runtime/model/gpt.h"
 #include "runtime/model/mlp.h"
+#include "runtime/model/wide_and_deep.h"
 
 namespace paceline::model {
 
@@ -30,6 +31,8 @@ absl::StatusOr<std::unique_ptr<Model>> make_model(const v1::ModelSpec& spec, con
       return make_cnn(spec.cnn());
     case v1::ModelSpec::kGpt:
       return make_gpt(spec.gpt());
+    case v1::ModelSpec::kWideAndDeep:
+      return make_wide_and_deep(spec.wide_and_deep());
     case v1::ModelSpec::kCustom:
       return make_custom(spec.custom(), registry);
     default:
