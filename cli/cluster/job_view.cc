@@ -75,7 +75,7 @@ MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
   member.step = known->step;
   if (known->server && trains) member.server = server_of(*known->server);
   if (known->staleness && trains) member.staleness = staleness_of(*known->staleness);
-  if (!trains || known->rank < 0) return member;
+  if (!trains || known->rank < 0 || known->server) return member;
   member.step_ms = step_ms;
   member.compute_ms = step_ms * known->compute_fraction;
   member.wait_ms = step_ms * known->wait_fraction;

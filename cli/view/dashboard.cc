@@ -87,11 +87,11 @@ std::vector<std::string> members_table(const RunState& state, const Terminal& te
   const auto limit = static_cast<std::size_t>(most);
   for (const MemberState& m : state.members) {
     if (rows.size() == limit) break;
+    const std::string step = m.server ? "-" : with_commas(m.step);  // servers count updates: their own table
     if (m.node) {
-      rows.push_back(
-          {m.name, *m.node, m.phase, with_commas(m.step), ms(m.compute_ms), ms(m.wait_ms), ms(m.step_ms)});
+      rows.push_back({m.name, *m.node, m.phase, step, ms(m.compute_ms), ms(m.wait_ms), ms(m.step_ms)});
     } else {
-      rows.push_back({m.name, m.pid > 0 ? str_cat(m.pid) : "-", m.phase, with_commas(m.step), ms(m.input_ms),
+      rows.push_back({m.name, m.pid > 0 ? str_cat(m.pid) : "-", m.phase, step, ms(m.input_ms),
                       ms(m.compute_ms), ms(m.wait_ms), ms(m.transfer_ms), ms(m.update_ms), ms(m.step_ms)});
     }
   }

@@ -34,7 +34,10 @@ void CoordinatorCore::Impl::settle_end() {
   // Servers and observers don't know when training is over: they are told, once nobody trains any more.
   const bool someone =
       std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); });
-  if (stopping_ && (!someone || now_ >= stop_by()))
+  const bool observed =
+      std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.observes() && s.attached(); });
+  const bool in_time = now_ < stop_since_ + config_.stop_timeout;  // for observers' goodbyes
+  if (stopping_ && ((!someone && !(observed && in_time)) || now_ >= stop_by()))
     return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
   if (!stopping_ && finish_by_ && (!someone || now_ >= *finish_by_))
     end(JobState::kFinished, "finished", true);

@@ -71,6 +71,7 @@ TEST(DashboardTest, ServersAndStalenessHaveTheirTables) {
   const auto lines = render_dashboard(with_servers(), Terminal{});
   EXPECT_THAT(lines[0], HasSubstr("view 1, 3 members")) << "the evaluator is none";
   const std::string text = absl::StrJoin(lines, "\n");
+  EXPECT_THAT(text, HasSubstr("ps-0           9  training       -")) << "servers take no steps";
   EXPECT_THAT(text, EndsWith(R"(
 SERVER  LOAD  QUEUE   MB/s  UPDATES    ROWS  HOTTEST
 ps-0    38 %      2  812.2    1,204  10,000  users/77 (1,203), items/1 (99)
