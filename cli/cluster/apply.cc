@@ -29,6 +29,14 @@ std::string edits_refused(Call& call, const std::string& ns, const std::string& 
                  " -n ", ns, "), or give this one another name");
 }
 
+// What is applied to an object that goes is gone with it a moment later.
+absl::Status if_it_stays(Call& call, const std::string& ns, const std::string& name, const Json& object) {
+  if (kube::text_at(object, {"metadata", "deletionTimestamp"}).empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      str_cat("job ", job_text(ns, name), " is being deleted, and what is applied to it goes with it; `",
+              call.program, " delete ", name, " -n ", ns, "` waits until it is gone; then apply again"));
+}
+
 absl::Status apply_one(Call& call, const ApplyFile& file, const ApplyOptions& options) {
   PL_ASSIGN_OR_RETURN(Json object, kube::parse_json(file.object));
   const std::string name = kube::text_at(object, {"metadata", "name"});
@@ -50,6 +58,7 @@ absl::Status apply_one(Call& call, const ApplyFile& file, const ApplyOptions& op
         str_cat(file.path, ": ", applied.status().message(), edits_refused(call, ns, name, object)));
   }
   if (!applied.ok()) return with_context(applied.status(), file.path);
+  PL_RETURN_IF_ERROR(with_context(if_it_stays(call, ns, name, applied->object), file.path));
   call.out << resource_name(name) << " " << applied->what << (options.dry_run ? " (server dry run)" : "")
            << "\n";
   return absl::OkStatus();

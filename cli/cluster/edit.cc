@@ -19,7 +19,10 @@ using kube::Json;
 constexpr int kMaxTries = 5;  // when somebody else changes the job at the same time
 constexpr std::size_t kMaxSpecErrorBytes = 2000;
 
-absl::Status if_not_ended(const JobView& job, const char* what) {
+absl::Status if_it_goes_on(const JobView& job, const char* what) {
+  if (job.deleting)
+    return absl::FailedPreconditionError(
+        str_cat("job ", job_text(job.ns, job.name), " is being deleted: there is nothing to ", what));
   if (job.status.phase != api::Phase::kSucceeded && job.status.phase != api::Phase::kFailed)
     return absl::OkStatus();
   return absl::FailedPreconditionError(str_cat("job ", job_text(job.ns, job.name), " has ended (",
@@ -30,7 +33,7 @@ absl::Status suspend_one(Call& call, const std::string& name, bool suspend) {
   const char* verb = suspend ? "suspend" : "resume";
   PL_ASSIGN_OR_RETURN(const Json object, call.client.job(call.ns, name));
   const JobView job = read_job(object);
-  PL_RETURN_IF_ERROR(if_not_ended(job, verb));
+  PL_RETURN_IF_ERROR(if_it_goes_on(job, verb));
   if (job.suspended == suspend) {
     call.out << resource_name(name) << (suspend ? " is suspended already\n" : " is not suspended\n");
     return absl::OkStatus();
@@ -74,7 +77,7 @@ absl::Status check(const JobView& view, const Json& before, const Json& after) {
 absl::Status scale_once(Call& call, const std::string& name, const std::vector<Scaling>& scalings) {
   PL_ASSIGN_OR_RETURN(const Json before, call.client.job(call.ns, name));
   const JobView job = read_job(before);
-  PL_RETURN_IF_ERROR(if_not_ended(job, "scale"));
+  PL_RETURN_IF_ERROR(if_it_goes_on(job, "scale"));
   Json after = before;
   Json patch = {{"metadata", {{"resourceVersion", job.resource_version}}}};
   std::string said;

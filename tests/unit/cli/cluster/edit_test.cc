@@ -39,6 +39,17 @@ TEST_F(ClusterTest, AJobThatHasEndedIsNotSuspended) {
   EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/digits suspended\n");
 }
 
+TEST_F(ClusterTest, AJobThatIsBeingDeletedIsNotEdited) {
+  kube::Json going = job_object("digits", "Running");
+  going["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z";
+  add_job(going);
+  EXPECT_EQ(suspend_jobs(call_, {"digits"}, true).message(),
+            "job team-a/digits is being deleted: there is nothing to suspend");
+  EXPECT_EQ(scale_job(call_, "digits", {{Role::kWorker, 5}}).message(),
+            "job team-a/digits is being deleted: there is nothing to scale");
+  EXPECT_EQ(server_.requests("PATCH"), 0);
+}
+
 TEST_F(ClusterTest, ScaleKeepsToMinAndMax) {
   add_job(job_object("digits", "Running"));
   ASSERT_TRUE(scale_job(call_, "digits", {{Role::kWorker, 5}}).ok());

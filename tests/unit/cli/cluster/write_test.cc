@@ -34,6 +34,18 @@ TEST_F(ClusterTest, ApplyCreatesThenLeavesThenChanges) {
             "trainingjob.paceline.dev/digits configured\n");
 }
 
+TEST_F(ClusterTest, ApplyToAJobThatIsBeingDeletedIsNoSuccess) {
+  kube::Json going = job_object("a");
+  going["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z";  // cascade: foreground, or a finalizer
+  add_job(going);
+  const absl::Status status =
+      apply_jobs(call_, {file_of(job_object("a"), "a.yaml"), file_of(job_object("b"), "b.yaml")}, {});
+  EXPECT_EQ(status.message(),
+            "a.yaml: job team-a/a is being deleted, and what is applied to it goes with it; `paceline delete "
+            "a -n team-a` waits until it is gone; then apply again");
+  EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/b created\n");
+}
+
 TEST_F(ClusterTest, ApplyTakesTheFilesNamespace) {
   kube::Json job = job_object();
   job["metadata"]["namespace"] = "team-b";
