@@ -261,9 +261,11 @@ void CoordinatorCore::Impl::on(const StreamEnded& in) {
   say(str_cat(slot->name(), "'s stream ended without a goodbye", in.reason.empty() ? "" : ": ",
               cut(in.reason)));
   if (blames() && !slot->observes()) {
+    const bool first = !slot->evidence;
     lose(
         *slot, FaultKind::kDead, now_,
         str_cat("its control stream ended without a goodbye", in.reason.empty() ? "" : ": ", cut(in.reason)));
+    slot->evidence->lapsed = first;
   }
 }
 
@@ -286,6 +288,7 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
     reason_ = verdict_->message;
   }
   if (!blames() || slot->left || slot->lost || slot->observes()) return;
+  if (slot->evidence) slot->evidence->lapsed = false;
   std::string text = str_cat("its process ended ", slot->hello ? "without a goodbye" : "before it attached");
   if (!in.reason.empty()) text += str_cat(": ", cut(in.reason));
   lose(*slot, FaultKind::kDead, now_, std::move(text));

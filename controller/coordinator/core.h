@@ -88,6 +88,9 @@ struct CoreConfig {
   Duration heartbeat_timeout = std::chrono::milliseconds(1500);  // more where all are late: core_silence.h
   Duration most_silence = std::chrono::seconds(6);  // where all are late, and while a view is formed
   Duration grace = std::chrono::milliseconds(300);
+  // Of a member of which nothing is known but that its stream has ended: where a network lies between, that
+  // is no sign of death yet. No less than `grace`.
+  Duration rejoin_grace{};
   Duration form_timeout = std::chrono::seconds(60);
   Duration stop_timeout =
       std::chrono::seconds(5);  // also: how long others may take to leave after rank 0 finished

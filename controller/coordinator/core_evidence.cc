@@ -124,6 +124,7 @@ void CoordinatorCore::Impl::decide() {
   // Who is frozen or missing was so for long: no better evidence can be under way.
   const bool ripe = judgement.kind == FaultKind::kFrozen || judgement.kind == FaultKind::kMissing;
   if (!ripe && waited < config_.grace) return;
+  if (may_come_back(slots_[static_cast<std::size_t>(judgement.culprit)], waited)) return;
   if (!has_hard(evidence)) {
     const auto quiet = [&](const Slot& s) {
       return s.attached() && 2 * (now_ - s.last_heard) > 5 * config_.heartbeat_interval &&
@@ -133,6 +134,13 @@ void CoordinatorCore::Impl::decide() {
       return;  // it may be the frozen one that the reports are about
   }
   carry_out(make_verdict(judgement));
+}
+
+// The cluster has not said that its process ended, and no peer has lost it.
+bool CoordinatorCore::Impl::may_come_back(const Slot& slot, Duration waited) const {
+  if (!slot.evidence || !slot.evidence->lapsed || waited >= config_.rejoin_grace) return false;
+  return std::none_of(accusations_.begin(), accusations_.end(),
+                      [&](const Accusation& a) { return a.accused == number(slot); });
 }
 
 Verdict CoordinatorCore::Impl::make_verdict(const Judgement& judgement) const {

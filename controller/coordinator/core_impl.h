@@ -92,6 +92,7 @@ class CoordinatorCore::Impl {
   Duration longest_absence() const { return config_.heartbeat_timeout / 2; }
   bool someone_attached() const;
   int trainers_left() const;
+  bool may_come_back(const Slot& slot, Duration waited) const;
   Duration patience_with(const Slot& slot) const;
   void find_frozen();
   void find_missing();

@@ -24,6 +24,7 @@ struct Evidence {
   TimePoint since;  // when it began to be so: of a silent member, when it was last heard
   std::string text;
   bool accusing = false;  // failed after having reported a peer
+  bool lapsed = false;    // nothing but its stream has ended: it may come back
 };
 
 struct Accusation {

@@ -224,6 +224,8 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
   config.core.lost = lost_members(job.job);
   config.core.reattach_limit = options_.reattach_limit;
   config.core.form_timeout = options_.form_timeout;
+  config.core.heartbeat_timeout = options_.heartbeat_timeout;
+  config.core.rejoin_grace = options_.rejoin_grace;
   config.core.most_silence = options_.most_silence;
   config.core.same_machine = false;
   config.token = token;

@@ -36,6 +36,9 @@ struct CoordinatorsOptions {
   std::string log_level = "info";    // of members
   std::string folder = "/paceline";  // in pods: models and checkpoints go here
   Duration reattach_limit = std::chrono::minutes(10);  // members outlive a controller that is replaced
+  // A network lies between: what passes within seconds is no reason to restart all members. One whose process
+  // has ended is known by its pod and by its peers.
+  Duration heartbeat_timeout = std::chrono::seconds(5), rejoin_grace = std::chrono::seconds(5);
   // Where all members of a job are late, or while a view is formed: a node that is short of processors is no
   // reason to restart them, which would only load it more.
   Duration most_silence = std::chrono::seconds(30);

@@ -97,6 +97,7 @@ class Player {
     if (line.has("ps")) use_servers(line, config);
     config.form_timeout = milliseconds(line.number("form", 10000));
     config.same_machine = line.number("elsewhere") == 0;
+    config.rejoin_grace = milliseconds(line.number("rejoin", 0));
     if (line.text("policy") == "next") config.on_member_lost = next_view;
     if (line.has("lost"))
       config.lost.push_back({Role::kWorker, static_cast<int>(line.number("lost")), "", "it was lost"});

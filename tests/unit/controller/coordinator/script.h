@@ -2,7 +2,7 @@
 
 // Scripts for the coordinator's core: text in, everything that it does as text out.
 //
-//   job chief=1 worker=3 [policy=next] [form=MS]     always first; time begins at 0
+//   job chief=1 worker=3 [policy=next] [form=MS] [rejoin=MS]   always first; time begins at 0
 //       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost: the worker of that index,
 //       before
 //   hello STREAM ROLE INDEX [id=X] [pod=X] [job=X] [version=N] [held=G] [held_step=N]
