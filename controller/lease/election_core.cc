@@ -48,7 +48,8 @@ ElectionCore::Action ElectionCore::next(TimePoint now, WallTime wall, double ran
     return Lost{str_cat("the lease could not be renewed within ", format_duration(config_.renew_deadline),
                         error_.empty() ? "" : ": ", error_)};
   }
-  if (leads_until_ && holder_ != config_.identity) {
+  // A lease that somebody deleted is made again; who else was faster is the next leader.
+  if (leads_until_ && seen_ && holder_ != config_.identity) {
     lost_ = true;
     leads_until_.reset();
     error_ = str_cat("it is held by ", holder_.empty() ? "nobody" : holder_, " now");

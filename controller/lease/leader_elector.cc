@@ -57,7 +57,12 @@ void LeaderElector::run(const std::stop_token& stop) {
       if (seen.ok()) shared_.lock()->core.on_read(*std::move(seen), clock_.now());
       after(seen.status());
     } else {
-      auto seen = store_.write(std::get<ElectionCore::Write>(action));
+      const auto& write = std::get<ElectionCore::Write>(action);
+      auto seen = store_.write(write);
+      if (absl::IsNotFound(seen.status()) && !write.version.empty()) {  // deleted since it was read
+        shared_.lock()->core.on_read(std::nullopt, clock_.now());
+        continue;
+      }
       if (seen.ok()) shared_.lock()->core.on_written(*std::move(seen), clock_.now());
       after(seen.status());
     }
@@ -84,7 +89,8 @@ void LeaderElector::tell() {
     if (shared->over) return;
     shared->told_trouble.clear();
     begins = shared->core.leads(clock_.now()) && !std::exchange(shared->leading, true);
-    if (shared->core.holder() != shared->told_holder) {
+    const bool deleted = shared->core.holder().empty() && shared->core.leads(clock_.now());
+    if (!deleted && shared->core.holder() != shared->told_holder) {
       shared->told_holder = shared->core.holder();
       holder.emplace(shared->told_holder, shared->core.holder_address());
     }

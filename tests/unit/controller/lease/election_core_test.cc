@@ -166,6 +166,29 @@ TEST_F(ElectionCoreTest, ALeaderThatSeesAnotherHolderHasLost) {
   EXPECT_FALSE(core_.leads(at(4)));
 }
 
+TEST_F(ElectionCoreTest, ALeaderMakesALeaseThatWasDeletedAgain) {
+  acquire(0);
+  (void)wait(0);
+  (void)write(2);
+  core_.on_read(std::nullopt, at(2));  // the renewal found none
+  EXPECT_TRUE(core_.leads(at(2)));
+  const ElectionCore::Write again = write(2);
+  EXPECT_EQ(again.version, "") << "only where nobody else has made it";
+  EXPECT_EQ(again.record.holder, "me");
+  core_.on_written({again.record, "7"}, at(2));
+  EXPECT_TRUE(core_.leads(at(11.9)));
+  EXPECT_EQ(wait(2), seconds(2));
+  // Another one was faster.
+  (void)write(4);
+  core_.on_read(std::nullopt, at(4));
+  (void)write(4);
+  core_.on_conflict();
+  (void)wait(4);
+  ASSERT_TRUE(reads(6));
+  core_.on_read(held_by("other", "9"), at(6));
+  EXPECT_THAT(lost(6), HasSubstr("other"));
+}
+
 TEST_F(ElectionCoreTest, ReleaseNamesNobodyForASecond) {
   EXPECT_FALSE(core_.release(at(0), kWall));
   acquire(0);

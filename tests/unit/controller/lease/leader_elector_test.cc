@@ -28,8 +28,8 @@ class MemoryLease final : public LeaseStore {
     bool held = true;
     auto state = state_.lock_when([](const State& s) { return !s.hang; }, kPatience, &held);
     if (!state->why.empty()) return absl::UnavailableError(state->why);
-    if (write.version.empty() ? state->stored.has_value()
-                              : !state->stored || state->stored->version != write.version) {
+    if (!write.version.empty() && !state->stored) return absl::NotFoundError("there is no lease");
+    if (write.version.empty() ? state->stored.has_value() : state->stored->version != write.version) {
       return absl::AbortedError("conflict");
     }
     state->stored = Seen{write.record, std::to_string(++state->version)};
@@ -97,6 +97,24 @@ TEST_F(LeaderElectorTest, TakesOverFromOneThatIsGone) {
   ASSERT_TRUE(wait_for([](const Heard& h) { return h.leading; }));
   EXPECT_GE(clock_.now() - before, seconds(15));
   EXPECT_EQ(heard_.lock()->holders.front(), "gone");
+}
+
+TEST_F(LeaderElectorTest, ADeletedLeaseCostsNoLeadership) {
+  std::atomic<int> made{0};  // anew
+  const LeaderElector::Pause deleting = [&](Duration time, const std::stop_token& stop) {
+    auto state = lease_.state_.lock();
+    if (heard_.lock()->leading && state->stored) {
+      state->stored.reset();
+      ++made;
+    }
+    return pause()(time, stop);
+  };
+  LeaderElector elector({.identity = "me"}, lease_, clock_, 1, deleting, callbacks());
+  elector.start();
+  while (made < 5 && heard_.lock()->lost.empty()) std::this_thread::yield();
+  EXPECT_TRUE(elector.release().ok());
+  EXPECT_EQ(heard_.lock()->lost, "");
+  EXPECT_THAT(heard_.lock()->holders, ::testing::ElementsAre("me")) << "nobody is told to look elsewhere";
 }
 
 TEST_F(LeaderElectorTest, FailingRenewalsAreALoss) {
