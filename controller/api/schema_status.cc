@@ -38,7 +38,8 @@ Schema list(const char* name, const char* description, Schema item) {
 
 Schema conditions() {
   Schema schema =
-      list("conditions", "Created, Running, Restarting, Suspended, Succeeded, Failed; as of any object.",
+      list("conditions",
+           "Created, Running, Restarting, Suspended, Succeeded, Failed, CheckpointFailed; as of any object.",
            object("", "",
                   {text("type", "What is or is not so."), text("status", "True, False or Unknown."),
                    text("reason", "Why, in one word."), text("message", "Why, in a sentence."),

@@ -137,6 +137,7 @@ void JobProgress::fill(Report& report, TimePoint now) const {
   report.last_step = last_step_;
   report.last_evaluation = last_evaluation_;
   report.last_checkpoint = last_checkpoint_;
+  report.told_checkpoint = told_checkpoint_;
   report.weights_checked_step = checked_step_;
   report.elapsed = until - began_;
   if (first_step_) report.first_step_after = *first_step_ - began_;

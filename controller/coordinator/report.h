@@ -159,8 +159,9 @@ struct Report {
   std::uint64_t parameter_count = 0;
   std::optional<StepRecord> last_step;
   std::optional<EvaluationRecord> last_evaluation;
-  std::optional<CheckpointRecord> last_checkpoint;
-  double samples_per_second = 0;  // over the last seconds
+  std::optional<CheckpointRecord> last_checkpoint;  // that was written
+  std::optional<CheckpointRecord> told_checkpoint;  // the newest that was tried, written or not
+  double samples_per_second = 0;                    // over the last seconds
   std::optional<Duration> eta;
   Duration elapsed{};  // since the job's coordinator began; stands still when the job has ended
   std::optional<Duration> first_step_after;  // from that moment to the first applied step being heard of

@@ -66,6 +66,12 @@ struct LostMember {
   std::string pod, message;  // message: what happened, in a sentence
 };
 
+// The newest attempt to write a checkpoint.
+struct LastSave {
+  Step step = 0;
+  std::string error;  // empty: it is written
+};
+
 struct JobReport {
   std::int64_t attempt = 0;  // status.restarts.attempt when this coordinator began
   ReportPhase phase = ReportPhase::kForming;
@@ -77,6 +83,7 @@ struct JobReport {
   std::string reason;  // kFailed without a culprit: why
   api::Progress progress;
   std::string model_path, checkpoint_path;  // results; empty: none
+  std::optional<LastSave> last_save;        // nothing: this coordinator has heard of none
 };
 
 // ---- the rest of the world

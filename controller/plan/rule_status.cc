@@ -13,6 +13,8 @@ namespace paceline::plan {
 
 namespace {
 
+constexpr char kNotSaved[] = "CheckpointFailed";
+
 const ReportedMember* find_member(const Observed& observed, Role role, int index) {
   if (!observed.report) return nullptr;
   const auto& members = observed.report->members;
@@ -80,6 +82,22 @@ void copy_last_words(const JobReport& report, api::Status& status) {
   if (report.progress.step >= status.progress.step) status.progress = report.progress;
 }
 
+// Training goes on without a checkpoint that can't be written, so that nobody would notice: said once, until
+// one is written again.
+void note_last_save(const Observed& observed, const JobReport& report, Plan& plan) {
+  if (!report.last_save) return;
+  const auto& [step, error] = *report.last_save;
+  const auto known = std::ranges::find(plan.status.conditions, kNotSaved, &api::Condition::type);
+  const bool was_bad = known != plan.status.conditions.end() && known->status;
+  if (error.empty() != was_bad) return;
+  const std::string message = was_bad ? str_cat("the checkpoint of step ", step, " is written")
+                                      : str_cat(error, "; earlier checkpoints are kept");
+  const char* const reason = was_bad ? "CheckpointSaved" : "CheckpointNotSaved";
+  set_condition(observed, kNotSaved, !was_bad, reason, message, plan.status);
+  record_event(observed, !was_bad, reason, message,
+               was_bad ? "checkpoints are written again" : "a checkpoint could not be written", plan);
+}
+
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
     if (observed.report->phase != ReportPhase::kRunning) return;
@@ -122,6 +140,7 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
   // Of a job that has ended too: what members say as they leave comes after the decision to stop.
   if (whole.report && observed.report && whole.report->attempt < observed.report->attempt)
     copy_last_words(*whole.report, plan.status);
+  if (whole.report) note_last_save(observed, *whole.report, plan);
   if (observed.report) copy_report(*observed.report, plan.status);
   if (is_terminal(plan.status.phase)) plan.status.progress.eta_seconds.reset();
   const bool same_attempt = plan.status.restarts.attempt == observed.job.status.restarts.attempt;

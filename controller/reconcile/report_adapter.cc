@@ -139,6 +139,8 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   out.checkpoint_path = report.checkpoint_path;
   if (out.checkpoint_path.empty() && report.last_checkpoint)
     out.checkpoint_path = report.last_checkpoint->path;
+  if (report.told_checkpoint)
+    out.last_save = plan::LastSave{report.told_checkpoint->step, report.told_checkpoint->error};
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "base/text.h"
 #include "controller/plan/rules.h"
 #include "tests/unit/controller/plan/world.h"
 
@@ -418,6 +419,43 @@ TEST(PlanTest, PodsLeftOverOfAnEndedJobGo) {
   EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(2));
   EXPECT_EQ(made.status.phase, api::Phase::kFailed);
   EXPECT_THAT(actions_of<RecordEvent>(made), IsEmpty());
+}
+
+// Training goes on without it, so that nobody would notice.
+TEST(PlanTest, ACheckpointThatCantBeWrittenIsSaidOnceUntilOneIs) {
+  Observed world = make_running_world(1, 1);
+  const auto condition = [&] {
+    const auto& all = world.job.status.conditions;
+    const auto found = std::ranges::find(all, "CheckpointFailed", &api::Condition::type);
+    return found == all.end() ? std::string("none")
+                              : str_cat(found->status ? "true: " : "false: ", found->message);
+  };
+  const auto warnings = [](const Plan& plan) {
+    std::vector<std::string> reasons;
+    for (const RecordEvent& each : actions_of<RecordEvent>(plan)) reasons.push_back(each.event.reason);
+    return reasons;
+  };
+  world.report->last_save = LastSave{100, ""};
+  apply(plan(world), world);
+  EXPECT_EQ(condition(), "none");
+  for (const Step step : {200, 300}) {
+    world.report->last_save =
+        LastSave{step, str_cat("checkpoint of step ", step, ": write x: No space left")};
+    const Plan made = plan(world);
+    EXPECT_THAT(warnings(made), step == 200 ? SizeIs(1) : SizeIs(0));
+    EXPECT_EQ(made.status.phase, api::Phase::kRunning);
+    apply(made, world);
+    EXPECT_EQ(condition(),
+              "true: checkpoint of step 200: write x: No space left; earlier checkpoints are kept");
+  }
+  world.report->last_save.reset();  // of a new coordinator
+  apply(plan(world), world);
+  EXPECT_THAT(condition(), HasSubstr("true: "));
+  world.report->last_save = LastSave{400, ""};
+  const Plan made = plan(world);
+  EXPECT_THAT(warnings(made), ElementsAre("CheckpointSaved"));
+  apply(made, world);
+  EXPECT_EQ(condition(), "false: the checkpoint of step 400 is written");
 }
 
 TEST(PlanTest, ConditionsTellTheStory) {

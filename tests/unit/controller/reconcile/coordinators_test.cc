@@ -175,6 +175,11 @@ TEST(ReportAdapterTest, TheNewestCheckpointIsKnownWhileMembersTrain) {
   EXPECT_EQ(to_plan(report).checkpoint_path, "/paceline/checkpoints");
   report.checkpoint_path = "/last";
   EXPECT_EQ(to_plan(report).checkpoint_path, "/last") << "rank 0 named it as it left";
+  EXPECT_FALSE(to_plan(report).last_save);
+  report.told_checkpoint = coordinator::CheckpointRecord{.step = 7, .error = "the disk is full"};
+  ASSERT_TRUE(to_plan(report).last_save);
+  EXPECT_EQ(to_plan(report).last_save->step, 7);
+  EXPECT_EQ(to_plan(report).last_save->error, "the disk is full");
 }
 
 TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
