@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "controller/plan/attempts.h"
 
 namespace paceline::reconcile {
 
@@ -261,8 +262,12 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   // Those of an earlier job of this name may not have ended yet: they are none of this one's.
   std::erase_if(observed.pods, [&](const cluster::Pod& pod) { return pod.spec.job_uid != stored.uid; });
   not_ready = reports_.job_seen(key, stored);
-  // Members that are there already are judged with their coordinator only; a job without any says why.
-  if (!not_ready.ok() && !observed.pods.empty()) return not_ready;
+  // Members that are there already are judged with their coordinator only; a job without any says why. What
+  // is left of earlier attempts (their logs are kept) are no members.
+  const bool members = std::ranges::any_of(observed.pods, [&](const cluster::Pod& pod) {
+    return pod.spec.attempt >= plan::wanted_attempt(stored.job, pod.spec.role, pod.spec.index);
+  });
+  if (!not_ready.ok() && members) return not_ready;
   reports_.pods_seen(key, observed.pods);
   observed.report = reports_.report(key);
   observed.coordinator_env = reports_.pod_environment(key);

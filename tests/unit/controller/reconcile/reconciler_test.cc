@@ -250,6 +250,24 @@ TEST_F(ReconcilerTest, MembersThatAreThereAreNotJudgedWithoutTheirCoordinator) {
   EXPECT_EQ(status(), before);
 }
 
+TEST_F(ReconcilerTest, PodsOfEarlierAttemptsHideNotWhyTheNextDoesNotBegin) {
+  jobs_.edit([](api::TrainingJob& job) {
+    job.spec.replica_specs.chief->restart_policy = api::RestartPolicy::kOnFailure;
+  });
+  bring_up();
+  cluster_.finish("fashion-worker-0-0", 0);
+  cluster_.finish("fashion-chief-0-0", 1);
+  set_report(plan::ReportPhase::kFailed);
+  pass();
+  ASSERT_EQ(status().restarts.attempt, 1);
+  *reports_.job_seen_.lock() = absl::FailedPreconditionError("secret default/fashion-token is somebody's");
+  reports_.report_.lock()->reset();
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-0", "fashion-worker-0-0")) << "kept for their logs";
+  EXPECT_EQ(status().reason, "PodNotCreated");
+  EXPECT_THAT(status().message, HasSubstr("secret default/fashion-token is somebody's"));
+}
+
 TEST_F(ReconcilerTest, PodsOfAnEarlierJobOfThisNameAreNotCounted) {
   cluster::PodSpec spec;
   spec.name = "fashion-worker-0-7";
