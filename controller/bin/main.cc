@@ -197,7 +197,8 @@ int run_program(int argc, char** argv) {
   if (!read_config(flags, config, code)) return code;
   if (std::string error = controller::config_error(config); !error.empty())
     return fail(kExitConfiguration, error);
-  sigset_t signals;  // blocked before any thread is made
+  ::signal(SIGPIPE, SIG_IGN);  // whoever reads the log lines may go
+  sigset_t signals;            // blocked before any thread is made
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);

@@ -1,5 +1,6 @@
 // The paceline-controller program against an API server on the loopback.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -43,12 +44,17 @@ kube::Method method_of(const std::string& name) {
 
 class Program {
  public:
-  explicit Program(const std::vector<std::string>& arguments) {
+  // `error`: its standard error, else ours.
+  explicit Program(const std::vector<std::string>& arguments, int error = 2) {
     const std::string path = PACELINE_BINARY_DIR "/bin/paceline-controller";
     std::vector<char*> argv = {const_cast<char*>(path.c_str())};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
-    EXPECT_EQ(::posix_spawn(&pid_, path.c_str(), nullptr, nullptr, argv.data(), environ), 0) << path;
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, error, 2);
+    EXPECT_EQ(::posix_spawn(&pid_, path.c_str(), &actions, nullptr, argv.data(), environ), 0) << path;
+    ::posix_spawn_file_actions_destroy(&actions);
   }
   ~Program() {
     if (pid_ <= 0) return;
@@ -157,6 +163,24 @@ TEST_F(ControllerProgramTest, CreatesAJobsPodsAndEndsInOrder) {
   program.signal(SIGTERM);
   EXPECT_EQ(program.wait(), 0);
   EXPECT_EQ((*api_.find("leases", "default", "paceline-controller"))["spec"]["holderIdentity"], "");
+}
+
+// Whoever collects its log lines has gone, or has no room for them.
+TEST_F(ControllerProgramTest, GoesOnWhereNobodyTakesItsLogLines) {
+  api_.create("trainingjobs", "default", kube::Json::parse(kJob));
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd writer(ends[1]), full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  { const UniqueFd reader(ends[0]); }
+  for (const int error : {writer.get(), full.get()}) {
+    Program program(flags(), error);
+    ASSERT_TRUE(wait_for([&] {
+      const auto lease = api_.find("leases", "default", "paceline-controller");
+      return lease && (*lease)["spec"]["holderIdentity"] != "";
+    }));
+    program.signal(SIGTERM);
+    EXPECT_EQ(program.wait(), 0);
+  }
 }
 
 TEST_F(ControllerProgramTest, AsksAnotherOneWhetherItIsReady) {
