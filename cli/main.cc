@@ -1,5 +1,8 @@
 // The paceline program: constructs, wires, and hands over to one command.
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -44,6 +47,15 @@ bool called_by_kubectl(const char* name) {
 }
 
 using namespace paceline;
+
+// What was printed did not all arrive: a full disk. A reader that has gone (`| head`) wants no more, and that
+// is no error.
+bool output_is_lost() {
+  std::cout.flush();
+  if (std::cout) return false;
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&out, 1, 0) < 0 || (out.revents & POLLERR) == 0;
+}
 
 int run(int argc, char** argv) {
   SystemClock clock;
@@ -102,6 +114,10 @@ int run(int argc, char** argv) {
     }
     session.fail(cli::kExitUsage, cli::usage_message(app, error));
   }
+  // How a run has ended does not hang on its lines.
+  const bool is_run = !session.kubectl && app.got_subcommand("run");
+  if (session.exit_code == cli::kExitOk && !is_run && output_is_lost())
+    session.fail(cli::kExitSystem, "the output could not be written whole: is its disk full?");
   return session.exit_code;
 }
 

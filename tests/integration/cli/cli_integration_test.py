@@ -239,6 +239,18 @@ class CliTest(CliCase):
             self.assertEqual(self.paceline("validate", example).returncode, 0, example)
         self.assertEqual(self.paceline("validate", "-", stdin=job()).returncode, 0)
 
+    def test_output_that_a_full_disk_does_not_take_is_an_error(self):
+        good = self.write(job())
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([PACELINE, "validate", good], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("could not be written whole", result.stderr)
+        reader, writer = os.pipe()
+        os.close(reader)   # a reader that has gone wants no more
+        with open(writer, "w") as gone:
+            result = subprocess.run([PACELINE, "validate", good], stdout=gone, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(result.stderr, "")
+
     def test_the_jobs_of_the_documentation_are_valid(self):
         pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
         jobs = [(page.name, text) for page in pages for text in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.M | re.S)
