@@ -49,9 +49,11 @@ Plan plan(const Observed& whole) {
   const bool ended = rule_stop(observed, plan) || rule_finished(observed, plan) ||
                      rule_suspend(observed, plan) || rule_deadline(observed, plan) ||
                      rule_resize(observed, plan) || rule_failure(observed, plan);
+  if (plan.confirm) return plan;
   if (!ended) {
     rule_lost(observed, plan);
     rule_create_pods(observed, whole, plan);
+    if (plan.confirm) return plan;
     rule_beside(observed, plan);
     rule_success(observed, plan);
   }

@@ -18,7 +18,9 @@
 // Never: two live pods for one role and index; a pod of a job that is suspended, stopped, deleted or
 // finished; a counter that goes back. A plan made from a stale pod list does no harm: names are
 // deterministic, so a second creation is refused by the cluster, and deletions name the uid. REQUIRES of the
-// observer: job and pods are at least as new as what it wrote itself. Cost: O(pods + members).
+// observer: job and pods are at least as new as what it wrote itself. Where one list may lag behind the other
+// (a new leader's), a pod is taken for gone only by the cluster's own word: Plan::confirm. Cost: O(pods +
+// members).
 
 #include <optional>
 #include <string>
@@ -57,6 +59,9 @@ struct DeleteJob {
 using Action = std::variant<CreatePod, DeletePod, RecordEvent, DeleteJob>;
 
 struct Plan {
+  // Set where a pod that is missing would decide, and the list of pods is a copy that may lag: why. The rest is
+  // void then; observe the pods at the cluster itself and plan again.
+  std::optional<std::string> confirm;
   std::vector<Action> actions;  // in this order
   api::Status status;           // to be written if it differs from the observed one
   std::string status_reason;    // why the phase is what it is

@@ -1,7 +1,7 @@
 // Creates what is missing, in batches that may double (a command that fails at once fails few times): at
 // first Limits::first_batch, then as many as there are. Names are deterministic, so what a stale list hides
-// is refused by the cluster. A member's place stays empty while one of an earlier attempt still lives, and
-// until a restart's back-off has passed.
+// is refused by the cluster. A member's place stays empty while one of an earlier attempt still lives, which
+// only the cluster itself can say, and until a restart's back-off has passed.
 
 #include <algorithm>
 
@@ -11,6 +11,21 @@
 #include "controller/plan/rules.h"
 
 namespace paceline::plan {
+
+namespace {
+
+// A later attempt is about to take these places, and a copy of the list may not show who still holds them.
+bool earlier_may_hide(const Observed& observed, const std::vector<Slot>& missing) {
+  if (!observed.pods_may_lag) return false;
+  const bool ring_begins = std::ranges::none_of(
+      observed.pods, [](const cluster::Pod& pod) { return api::in_ring(pod.spec.role); });
+  return std::ranges::any_of(missing, [&](const Slot& slot) {
+    return wanted_attempt(observed.job, slot.role, slot.index) > 0 &&
+           (ring_begins || !api::in_ring(slot.role));
+  });
+}
+
+}  // namespace
 
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan) {
   if (training_finished(observed)) return;
@@ -22,6 +37,10 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
     if (find_pod(observed, slot.role, slot.index) != nullptr || is_lost(observed, slot.role, slot.index))
       continue;
     if (!earlier_lives(whole, slot.role)) missing.push_back(slot);
+  }
+  if (earlier_may_hide(observed, missing)) {
+    plan.confirm = "pods of a later attempt take the places of pods that are not in the list";
+    return;
   }
   plan.status.restarts.size = api::member_count(observed.job);
   if (missing.empty()) return;

@@ -139,7 +139,8 @@ bool may_be_spare(const Observed& observed, const Slot& slot) {
 }
 
 // Somebody deletes a member's pod, or has deleted it, while the ring trains: nobody needs to wait for its end
-// to know that the ring must start again. Where the policy is Never, what becomes of it decides.
+// to know that the ring must start again. Where the policy is Never, what becomes of it decides. A pod that is
+// not in a copy of the list may live all the same: the cluster is asked first.
 bool by_deletion(const Observed& observed, Plan& plan) {
   if (plan.status.phase != api::Phase::kRunning) return false;
   for (const Slot& slot : desired_slots(observed.job)) {
@@ -148,6 +149,10 @@ bool by_deletion(const Observed& observed, Plan& plan) {
     if (replica->restart_policy == api::RestartPolicy::kNever || may_be_spare(observed, slot)) continue;
     const cluster::Pod* found = find_pod(observed, slot.role, slot.index);
     if (found != nullptr && (!found->deleting || found->ended())) continue;
+    if (found == nullptr && observed.pods_may_lag) {
+      plan.confirm = str_cat("the pod of ", slot_name(slot.role, slot.index), " is not in the list");
+      return true;
+    }
     cluster::Pod pod;
     pod.spec.role = slot.role;
     pod.spec.index = slot.index;

@@ -59,6 +59,11 @@ bool does_not_start(const cluster::Pod& pod) {
   return pod.phase == cluster::PodPhase::kPending && !pod.deleting;
 }
 
+// Those of an earlier job of this name may not have ended yet: they are none of this one's.
+void keep_pods_of(const std::string& uid, std::vector<cluster::Pod>& pods) {
+  std::erase_if(pods, [&](const cluster::Pod& pod) { return pod.spec.job_uid != uid; });
+}
+
 bool is_creation(const plan::Action& action) {
   return std::holds_alternative<plan::CreatePod>(action);
 }
@@ -218,8 +223,12 @@ absl::StatusOr<plan::Plan> Reconciler::reconcile_once(const std::string& key) {
 absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob stored) {
   absl::Status not_ready;
   const std::string version = stored.version;
-  PL_ASSIGN_OR_RETURN(const plan::Observed observed, observe(key, std::move(stored), not_ready));
+  PL_ASSIGN_OR_RETURN(plan::Observed observed, observe(key, std::move(stored), not_ready));
   plan::Plan plan = plan::plan(observed);
+  if (plan.confirm) {
+    PL_RETURN_IF_ERROR(confirm(key, *plan.confirm, not_ready, observed));
+    plan = plan::plan(observed);
+  }
   if (!not_ready.ok()) std::erase_if(plan.actions, is_creation);
   if (!plan::is_terminal(plan.status.phase) && !observed.deleted && !observed.pods.empty()) {
     ensure(key, observed);
@@ -259,8 +268,8 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   plan::Observed observed;
   const api::Metadata& metadata = stored.job.metadata;
   PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods(metadata.ns, metadata.name));
-  // Those of an earlier job of this name may not have ended yet: they are none of this one's.
-  std::erase_if(observed.pods, [&](const cluster::Pod& pod) { return pod.spec.job_uid != stored.uid; });
+  keep_pods_of(stored.uid, observed.pods);
+  observed.pods_may_lag = true;
   not_ready = reports_.job_seen(key, stored);
   // Members that are there already are judged with their coordinator only; a job without any says why. What
   // is left of earlier attempts (their logs are kept) are no members.
@@ -287,6 +296,20 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
         plan::CreateFailure{1, str_cat(observed.job.metadata.name, "-*"), std::string(not_ready.message())};
   }
   return observed;
+}
+
+absl::Status Reconciler::confirm(const std::string& key, const std::string& why,
+                                 const absl::Status& not_ready, plan::Observed& observed) {
+  const api::Metadata& metadata = observed.job.metadata;
+  log_.debug("asking the cluster for the job's pods", {{"job", key}, {"reason", why}});
+  PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods_now(metadata.ns, metadata.name));
+  keep_pods_of(observed.job_uid, observed.pods);
+  observed.pods_may_lag = false;
+  if (!not_ready.ok() && !observed.pods.empty()) return not_ready;
+  reports_.pods_seen(key, observed.pods);
+  observed.report = reports_.report(key);
+  observed.now = clock_.wall_now();
+  return absl::OkStatus();
 }
 
 absl::Status Reconciler::execute(const std::string& key, const plan::Plan& plan, absl::Status& refused) {

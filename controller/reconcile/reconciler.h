@@ -95,6 +95,9 @@ class Reconciler {
   absl::StatusOr<plan::Plan> pass(const std::string& key, StoredJob stored);
   // `not_ready`: why what comes before the first pod can't be had.
   absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored, absl::Status& not_ready);
+  // The pods by the cluster's own word, and what follows from them.
+  absl::Status confirm(const std::string& key, const std::string& why, const absl::Status& not_ready,
+                       plan::Observed& observed);
   // `refused`: why a pod could not be created.
   absl::Status execute(const std::string& key, const plan::Plan& plan, absl::Status& refused);
   absl::Status perform(const std::string& key, const plan::Action& action);

@@ -122,6 +122,32 @@ absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods(const std::stri
   }
   const PendingNotes::Pods slim = pod_store_.of_job(key_of(ns, job));
   ask_why_pending(slim);
+  return with_notes(slim);
+}
+
+absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods_now(const std::string& ns,
+                                                                     const std::string& job) {
+  const Scope scope{kPods, ns, str_cat(kJobNameLabel, "=", job)};
+  PendingNotes::Pods slim;
+  std::string continue_token;
+  for (int pages = 0; pages == 0 || !continue_token.empty(); ++pages) {
+    if (pages == options_.limits.pages) {
+      return absl::DataLossError(
+          str_cat("the list of the pods of job ", key_of(ns, job), " does not end after ", pages, " pages"));
+    }
+    PL_ASSIGN_OR_RETURN(const Page page, api_.list(scope, options_.limits.page, continue_token, {}));
+    for (const Json& item : page.items) {
+      if (std::optional<SlimPod> pod = slim_pod(item); pod && pod->job_key == key_of(ns, job))
+        slim.push_back(std::make_shared<const SlimPod>(*std::move(pod)));
+      pod_store_.offer(item);
+    }
+    continue_token = page.continue_token;
+  }
+  std::ranges::sort(slim, {}, &SlimPod::key);
+  return with_notes(slim);
+}
+
+std::vector<cluster::Pod> KubeCluster::with_notes(const PendingNotes::Pods& slim) {
   std::vector<cluster::Pod> pods;
   pods.reserve(slim.size());
   for (const auto& pod : slim) pods.push_back(to_cluster_pod(*pod));

@@ -7,6 +7,8 @@
 // list_pods() and what depends on it are UNAVAILABLE until the first lists are complete (wait_synced()), and
 // RESOURCE_EXHAUSTED where there are more pods than most_pods: one that is not known looks like one that is
 // gone.
+// list_pods_now() is a list of the job's pods at the API server (a quorum read, in pages), and what it brings is
+// known to list_pods() from then on.
 // create_pod(): RESOURCE_EXHAUSTED where a quota is used up; CANCELLED in a namespace that is being deleted;
 // FAILED_PRECONDITION where a pod of that name is not the job's; other errors as api_error.h says.
 // delete_pod(): a grace below one second is one second: less would free the name while the processes may run.
@@ -63,6 +65,8 @@ class KubeCluster final : public cluster::Cluster {
   absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
                           Duration grace) override;
   absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns, const std::string& job) override;
+  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns,
+                                                          const std::string& job) override;
   absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override;
   absl::Status record_event(const cluster::Event& event) override;
   void watch(OnChange on_change) override;
@@ -83,6 +87,7 @@ class KubeCluster final : public cluster::Cluster {
   absl::Status ensure_service(const Owner& owner);
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
   absl::StatusOr<std::string> token_in_secret(const Owner& owner);
+  std::vector<cluster::Pod> with_notes(const PendingNotes::Pods& pods);
   void ask_why_pending(const PendingNotes::Pods& pods);
   bool lacks_its_secret(const std::string& job_key);
   absl::Status write_event(const cluster::Event& event, const std::string& name);

@@ -118,6 +118,45 @@ TEST(RestartTest, TheLastCoordinatorsReportIsNotThePresentOnes) {
   EXPECT_THAT(actions_of<CreatePod>(made), SizeIs(2));
 }
 
+TEST(RestartTest, WhatACopyOfTheListDoesNotShowIsConfirmedBeforeItDecides) {
+  Observed world = restartable(1, 2);
+  const Observed trains = world;
+  std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-1-0"; });
+  world.pods_may_lag = true;
+  EXPECT_EQ(plan(world).confirm, "the pod of worker-1 is not in the list");
+  EXPECT_THAT(plan(world).actions, IsEmpty());
+  world.pods_may_lag = false;
+  EXPECT_FALSE(plan(world).confirm.has_value());
+  EXPECT_EQ(plan(world).status.phase, Phase::kRestarting);
+  Observed leaving = trains;  // what is seen needs no second look
+  leaving.pods_may_lag = true;
+  EXPECT_FALSE(plan(leaving).confirm.has_value());
+  member(leaving, Role::kWorker, 1).deleting = true;
+  EXPECT_FALSE(plan(leaving).confirm.has_value());
+  EXPECT_EQ(plan(leaving).status.phase, Phase::kRestarting);
+}
+
+TEST(RestartTest, ALaterAttemptBeginsWhenTheClusterItselfSaysThatItsPlacesAreFree) {
+  Observed fresh = make_world(1, 2);
+  fresh.pods_may_lag = true;
+  EXPECT_FALSE(plan(fresh).confirm.has_value()) << "nobody was there before the first";
+  Observed world = restartable(1, 2);
+  const std::vector<cluster::Pod> first = world.pods;
+  let_die(world, Role::kWorker, 1);
+  step(world);
+  world.pods.clear();
+  world.pods_may_lag = true;
+  EXPECT_TRUE(plan(world).confirm.has_value());
+  EXPECT_THAT(actions_of<CreatePod>(plan(world)), IsEmpty());
+  world.pods_may_lag = false;
+  Observed hidden = world;
+  hidden.pods = first;
+  EXPECT_THAT(actions_of<CreatePod>(plan(hidden)), IsEmpty()) << "it was behind";
+  EXPECT_THAT(actions_of<CreatePod>(step(world)), SizeIs(3));
+  world.pods_may_lag = true;
+  EXPECT_FALSE(plan(world).confirm.has_value()) << "once for an attempt";
+}
+
 TEST(RestartTest, NeverMeansNever) {
   Observed world = restartable(0, 2, api::RestartPolicy::kNever);
   let_die(world, Role::kWorker, 1, "Evicted");

@@ -283,6 +283,46 @@ TEST_F(ReconcilerTest, PodsOfAnEarlierJobOfThisNameAreNotCounted) {
   EXPECT_EQ(status().replica_statuses[1].active, 0);
 }
 
+TEST_F(ReconcilerTest, APodThatOnlyTheCopyOfTheListMissesIsNotTakenForDeleted) {
+  jobs_.edit([](api::TrainingJob& job) {
+    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+  });
+  bring_up();
+  pass();
+  EXPECT_EQ(cluster_.lists_now(), 0) << "what is in the copy needs no second look";
+  cluster_.hide("fashion-worker-0-0");
+  pass();
+  EXPECT_EQ(cluster_.lists_now(), 1);
+  EXPECT_EQ(status().phase, api::Phase::kRunning);
+  EXPECT_EQ(status().restarts.total, 0);
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-0", "fashion-worker-0-0"));
+  ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", 1s).ok());
+  pass();
+  EXPECT_EQ(cluster_.lists_now(), 2);
+  EXPECT_EQ(status().phase, api::Phase::kRestarting) << "the cluster itself says so";
+  EXPECT_EQ(status().restarts.total, 1);
+}
+
+TEST_F(ReconcilerTest, ALaterAttemptWaitsForThoseThatTheCopyOfTheListDoesNotShow) {
+  jobs_.edit([](api::TrainingJob& job) {
+    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+  });
+  bring_up();
+  cluster_.end_deleted_at_once(false);
+  ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", 1s).ok());
+  pass();
+  ASSERT_EQ(status().restarts.attempt, 1);
+  for (const std::string& name : pods()) cluster_.hide(name);
+  pass();
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-0", "fashion-worker-0-0")) << "they have not ended";
+  cluster_.end_deleted();
+  pass();
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-1", "fashion-worker-0-1"));
+  const int asked = cluster_.lists_now();
+  for (int i = 0; i < 3; ++i) pass();
+  EXPECT_EQ(cluster_.lists_now(), asked);
+}
+
 TEST_F(ReconcilerTest, PodsThatDoNotStartAreLookedAtAgain) {
   reconciler_.reset();
   reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits_, Logger::none(),

@@ -96,6 +96,45 @@ TEST_F(KubeClusterTest, WhatWasCreatedIsListedAtOnce) {
   EXPECT_EQ(cluster_->list_pods("n", "j")->at(0).spec.job_uid, "job-uid");
 }
 
+TEST_F(KubeClusterTest, WhatAWatchHasNotBroughtYetTheServerItselfTells) {
+  answer("watch=true", 503, Json::object());
+  // Its watches never come about.
+  KubeCluster blind(api_, clock_, Logger::none(),
+                    {.limits = {.page = 2}, .pause = [](Duration, std::stop_token stop) {
+                       return real_pause(1h, std::move(stop));
+                     }});
+  ASSERT_TRUE(blind.wait_synced(20s).ok());
+  const auto lists = [&] { return server_.requests("GET /api/v1/namespaces/n/pods?limit=2&labelSelector="); };
+  for (const int index : {2, 1, 0}) ASSERT_TRUE(cluster_->create_pod(spec(index)).ok());
+  server_.create("pods", "n", {{"metadata", {{"name", "x"}, {"labels", {{kJobNameLabel, "another"}}}}}});
+  EXPECT_EQ(blind.list_pods("n", "j")->size(), 0u);
+  EXPECT_EQ(lists(), 0);
+  const std::vector<cluster::Pod> pods = blind.list_pods_now("n", "j").value();
+  EXPECT_EQ(lists(), 2) << "in pages";
+  ASSERT_EQ(pods.size(), 3u);
+  EXPECT_EQ(pods[0].spec.name, "j-worker-0-0");
+  EXPECT_EQ(pods[2].spec.name, "j-worker-2-0");
+  EXPECT_EQ(blind.list_pods("n", "j")->size(), 3u) << "it is known now";
+  EXPECT_EQ(lists(), 2);
+  ASSERT_TRUE(cluster_->delete_pod("n", "j-worker-1-0", "", 1s).ok());
+  EXPECT_EQ(blind.list_pods_now("n", "j")->size(), 2u);
+  answer("/pods", 500, Json::object());
+  EXPECT_FALSE(blind.list_pods_now("n", "j").ok()) << "no answer is no empty list";
+}
+
+TEST_F(KubeClusterTest, APodThatTheWatchHasNotBroughtIsNotMadeTwice) {
+  answer("watch=true", 503, Json::object());
+  KubeCluster blind(api_, clock_, Logger::none(), {.pause = [](Duration, std::stop_token stop) {
+                      return real_pause(1h, std::move(stop));
+                    }});
+  ASSERT_TRUE(blind.wait_synced(20s).ok());
+  const auto made = cluster_->create_pod(spec());
+  ASSERT_TRUE(made.ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(blind.create_pod(spec()).status()));
+  ASSERT_EQ(blind.list_pods("n", "j")->size(), 1u);
+  EXPECT_EQ(blind.list_pods("n", "j")->at(0).uid, made->uid);
+}
+
 TEST_F(KubeClusterTest, APodOfSomebodyElseIsNotOurs) {
   server_.create("pods", "n", {{"metadata", {{"name", "j-worker-0-0"}}}});
   const absl::Status status = cluster_->create_pod(spec()).status();
