@@ -1,17 +1,18 @@
 #include "controller/queue/queue_core.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
 namespace paceline::queue {
 
 QueueCore::QueueCore(RateLimits limits, TimePoint now)
-    : back_off_(limits.back_off), bucket_(limits.per_second, limits.burst, now) {}
+    : most_keys_(limits.most_keys), back_off_(limits.back_off), bucket_(limits.per_second, limits.burst, now) {}
 
 bool QueueCore::add(const std::string& key, TimePoint now) {
   if (dirty_.contains(key)) return true;
-  if (dirty_.size() >= kMaxKeys) return false;
+  if (dirty_.size() >= most_keys_) return ++refused_, false;
   dirty_.emplace(key, now);
   ++adds_;
   if (!processing_.contains(key)) order_.push_back(key);
@@ -20,19 +21,19 @@ bool QueueCore::add(const std::string& key, TimePoint now) {
 
 bool QueueCore::add_at(const std::string& key, TimePoint at, TimePoint now) {
   if (at <= now) return add(key, now);
-  if (delayed_.size() >= kMaxKeys && !delayed_.contains(key)) return false;
+  if (delayed_.size() >= most_keys_ && !delayed_.contains(key)) return ++refused_, false;
   delayed_.add(key, at);
   return true;
 }
 
 bool QueueCore::add_rate_limited(const std::string& key, TimePoint now) {
-  if (delayed_.size() >= kMaxKeys && !delayed_.contains(key)) return false;
+  if (delayed_.size() >= most_keys_ && !delayed_.contains(key)) return ++refused_, false;
   const Duration wait = std::max(back_off_.next(key), bucket_.reserve(now));
   return add_at(key, now + wait, now);
 }
 
 std::optional<std::string> QueueCore::take(TimePoint now) {
-  while (dirty_.size() < kMaxKeys) {
+  while (dirty_.size() < most_keys_) {
     std::optional<std::string> due = delayed_.take(now);
     if (!due) break;
     add(*due, now);
@@ -44,6 +45,11 @@ std::optional<std::string> QueueCore::take(TimePoint now) {
   processing_[key] = {now - since->second, now};
   dirty_.erase(since);
   return key;
+}
+
+std::uint64_t QueueCore::take_room() {
+  if (dirty_.size() > most_keys_ / 2) return 0;
+  return std::exchange(refused_, 0);
 }
 
 TimePoint QueueCore::done(const std::string& key) {

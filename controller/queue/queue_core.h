@@ -20,19 +20,20 @@
 
 namespace paceline::queue {
 
-inline constexpr std::size_t kMaxKeys = 100'000;  // waiting, delayed and being worked on, each
+inline constexpr std::size_t kMaxKeys = 2'000'000;  // waiting and delayed, each
 
 struct RateLimits {
   BackOffLimits back_off;
   double per_second = 10;  // of all keys together, where they are rate limited
   int burst = 100;
+  std::size_t most_keys = kMaxKeys;
 };
 
 class QueueCore {
  public:
   QueueCore(RateLimits limits, TimePoint now);
 
-  // These three return false where kMaxKeys are reached.
+  // These three return false where most_keys are reached: the key is refused.
   bool add(const std::string& key, TimePoint now);
   bool add_at(const std::string& key, TimePoint at, TimePoint now);
   bool add_rate_limited(const std::string& key, TimePoint now);
@@ -48,6 +49,12 @@ class QueueCore {
   // How often a key that was not waiting began to.
   std::uint64_t adds() const { return adds_; }
 
+  // Keys that were refused since the last take_room().
+  std::uint64_t refused() const { return refused_; }
+  // How many keys were refused, once at most half of the room is taken: whoever knows them all may add them
+  // anew. Zero: none were, or there is no room yet.
+  std::uint64_t take_room();
+
   // When the earliest delayed key is due; nothing where none is delayed.
   std::optional<TimePoint> next_due() const { return delayed_.next(); }
   std::size_t size() const { return order_.size(); }
@@ -61,7 +68,8 @@ class QueueCore {
   };
   std::map<std::string, TimePoint> dirty_;  // since when
   std::map<std::string, Work> processing_;
-  std::uint64_t adds_ = 0;
+  std::uint64_t adds_ = 0, refused_ = 0;
+  const std::size_t most_keys_;
   DelayHeap delayed_;
   BackOff back_off_;
   TokenBucket bucket_;

@@ -100,6 +100,24 @@ TEST(QueueCoreTest, DelaysAndBackOff) {
   EXPECT_EQ(core.take(kStart + 1s), "late");
 }
 
+TEST(QueueCoreTest, AFullQueueRefusesAndSaysWhenThereIsRoom) {
+  QueueCore core({.most_keys = 4}, kStart);
+  for (const char* key : {"a", "b", "c", "d"}) EXPECT_TRUE(core.add(key, kStart));
+  EXPECT_TRUE(core.add("a", kStart)) << "it is there already";
+  EXPECT_FALSE(core.add("e", kStart));
+  for (const char* key : {"1", "2", "3", "4"}) EXPECT_TRUE(core.add_at(key, kStart + 1h, kStart));
+  EXPECT_TRUE(core.add_at("4", kStart + 30min, kStart));
+  EXPECT_FALSE(core.add_at("5", kStart + 1h, kStart));
+  EXPECT_FALSE(core.add_rate_limited("6", kStart));
+  EXPECT_EQ(core.refused(), 3u);
+  EXPECT_EQ(core.take(kStart), "a");
+  EXPECT_EQ(core.take_room(), 0u) << "three of four places are taken";
+  EXPECT_EQ(core.take(kStart), "b");
+  EXPECT_EQ(core.take_room(), 3u);
+  EXPECT_EQ(core.take_room(), 0u) << "once";
+  EXPECT_TRUE(core.add("e", kStart));
+}
+
 // Against a dumb model: no key is lost, none is with two workers, and the stated invariant holds after every
 // step.
 TEST(QueueCoreTest, RandomOperationsKeepTheInvariant) {
