@@ -16,6 +16,8 @@ constexpr char kMergeType[] = "application/merge-patch+json";
 constexpr Duration kFirstWait = std::chrono::milliseconds(200);  // where the server gives no time
 // A watch without bookmarks may be silent for long; one that is silent for longer is asked for again.
 constexpr Duration kWatchSilence = std::chrono::seconds(150);
+// Of a page of a list; the API server itself gives up after 60 s.
+constexpr Duration kPageLimit = std::chrono::minutes(2);
 // A log that says nothing may be well; a connection that was lost without a word is found by asking again.
 constexpr Duration kSilentFollow = std::chrono::minutes(5);
 
@@ -165,6 +167,7 @@ absl::StatusOr<Page> ApiClient::list(const Scope& scope, int limit, std::string_
                           {"labelSelector", scope.label_selector},
                           {"fieldSelector", scope.field_selector},
                           {"continue", std::string(continue_token)}});
+  request.total = kPageLimit;
   std::string body;
   bool too_large = false;
   const auto collect = [&](std::string_view bytes) {

@@ -262,6 +262,12 @@ std::size_t CurlExchange::on_body(char* data, std::size_t size, std::size_t coun
   return bytes.size();
 }
 
+bool CurlExchange::is_refusal() const {
+  long status = 0;
+  ::curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+  return status >= 300;
+}
+
 bool CurlExchange::met_closing_connection(CURLcode code) const {
   return code == CURLE_HTTP2 && header_bytes_ == 0;
 }

@@ -58,6 +58,8 @@ class CurlExchange {
   CURL* easy() const { return easy_.get(); }
   // Moves with every byte that comes in.
   TimePoint heard_at() const { return heard_at_; }
+  // The answer's status, once it has come, is no 2xx.
+  bool is_refusal() const;
   // Whether curl has ended it with `code` because the connection is on its way out (GOAWAY), also a new one
   // whose server says good-bye with its first answer: curl starts it anew after a close, but not after this.
   // It may be started again, on the same handle.

@@ -30,6 +30,7 @@ constexpr Duration kLongestPoll = std::chrono::minutes(1);
 constexpr Duration kBusyPoll = std::chrono::milliseconds(10);
 constexpr int kMaxRestarts = 10;  // of a call that met connections on their way out, one after another
 constexpr std::size_t kMaxSpareHandles = kMaxCallsInFlight;
+constexpr std::size_t kMaxSpareStreams = 8;
 
 int poll_ms(Duration time) {
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(std::min(time, kLongestPoll)).count());
@@ -122,28 +123,57 @@ class CurlTransport final : public Transport {
                                      const std::function<bool(std::string_view)>& on_bytes, Duration silence,
                                      const std::stop_token& stop) {
     CurlExchange exchange(nullptr, target_, request, std::move(identity), on_bytes);
-    const CurlMulti multi(::curl_multi_init());
+    CurlMulti multi = spare_multi();
     if (multi == nullptr) return absl::ResourceExhaustedError("curl_multi_init: no memory");
     PL_RETURN_IF_ERROR(exchange.prepare());
-    const std::stop_callback wake(stop, [&] { ::curl_multi_wakeup(multi.get()); });
-    ::curl_multi_add_handle(multi.get(), exchange.easy());
-    absl::StatusOr<Response> response = run_stream(multi.get(), exchange, request, silence, stop);
-    ::curl_multi_remove_handle(multi.get(), exchange.easy());
+    absl::StatusOr<Response> response = absl::InternalError("unset");
+    {
+      const std::stop_callback wake(stop, [&] { ::curl_multi_wakeup(multi.get()); });
+      ::curl_multi_add_handle(multi.get(), exchange.easy());
+      response = run_stream(multi.get(), exchange, request, silence, stop);
+      ::curl_multi_remove_handle(multi.get(), exchange.easy());
+    }
+    if (response.ok()) keep(std::move(multi));
     return response;
+  }
+
+  // With the connection of a stream that has ended, where there is one.
+  CurlMulti spare_multi() {
+    auto spare = spare_multis_.lock();
+    if (spare->empty()) return CurlMulti(::curl_multi_init());
+    CurlMulti multi = std::move(spare->back());
+    spare->pop_back();
+    return multi;
+  }
+
+  void keep(CurlMulti multi) {
+    auto spare = spare_multis_.lock();
+    if (spare->size() < kMaxSpareStreams) spare->push_back(std::move(multi));
   }
 
   absl::StatusOr<Response> run_stream(CURLM* multi, CurlExchange& exchange, const Request& request,
                                       Duration silence, const std::stop_token& stop) {
+    const TimePoint begin = clock_.now();
     while (true) {
       int running = 0, left = 0;
       ::curl_multi_perform(multi, &running);
       if (stop.stop_requested()) return absl::CancelledError(str_cat(exchange.what(), ": cancelled"));
       if (const CURLMsg* message = ::curl_multi_info_read(multi, &left); message != nullptr)
         return exchange.finish(message->data.result);
-      const Duration remaining = Deadline::after(exchange.heard_at(), silence).remaining(clock_.now());
+      const TimePoint now = clock_.now();
+      Duration remaining = Deadline::after(exchange.heard_at(), silence).remaining(now);
       if (remaining == Duration::zero()) {
         return absl::DeadlineExceededError(
             str_cat(exchange.what(), ": nothing came for ", format_duration(request.timeout)));
+      }
+      const Duration total = exchange.is_refusal() ? request.timeout : request.total;
+      if (total > Duration::zero()) {
+        const Duration left_of_all = Deadline::after(begin, std::min(total, kLongestTimeout)).remaining(now);
+        if (left_of_all == Duration::zero()) {
+          return absl::DeadlineExceededError(
+              str_cat(exchange.what(), ": no whole answer within ", format_duration(total)));
+        }
+        remaining = std::min(remaining, left_of_all);
       }
       ::curl_multi_poll(multi, nullptr, 0, poll_ms(remaining), nullptr);
     }
@@ -232,6 +262,7 @@ class CurlTransport final : public Transport {
   const CurlMulti multi_;  // the serving thread's, but for curl_multi_wakeup
   Guarded<std::vector<Call*>> queue_;
   Guarded<std::vector<CurlEasy>> spare_;
+  Guarded<std::vector<CurlMulti>> spare_multis_;  // of streams; each with at most one connection
   // The serving thread's.
   std::deque<Call*> waiting_;
   std::set<std::pair<TimePoint, Call*>> deadlines_;  // waiting and in flight

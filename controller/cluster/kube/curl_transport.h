@@ -4,7 +4,7 @@
 //
 // Calls share connections (on HTTP/2 one, in many streams), which one thread of the transport's serves. A
 // stream has a connection to itself and runs in its caller's thread, so that a slow reader slows down only
-// its own server's side. Nothing is followed, nothing retried, but for two things: a call is sent again when
+// its own server's side; one that came to its end leaves the connection to a later stream. Nothing is followed, nothing retried, but for two things: a call is sent again when
 // a connection turns out to be closed or closing before a byte of the answer came, and, with other
 // credentials, after a 401. A server that says good-bye together with its answer (GOAWAY) may so get a call
 // twice: what must not happen twice needs a name, a uid or a version that is checked.

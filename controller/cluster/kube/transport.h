@@ -23,6 +23,7 @@ struct Request {
   std::string content_type;  // of the body; empty without one
   std::string body;
   Duration timeout = std::chrono::seconds(30);  // of the whole call; stream(): of silence
+  Duration total{};  // stream(): of the whole answer; zero: without end, where it is a 2xx
   std::size_t max_response_bytes = 64u << 20;   // more is RESOURCE_EXHAUSTED
 };
 
@@ -42,8 +43,8 @@ class Transport {
   // Errors name the method and the whole URL, where there was a request.
   virtual absl::StatusOr<Response> call(const Request& request) = 0;
   // A long answer in pieces, in the caller's thread: `on_bytes` sees a 2xx body as it arrives and returns
-  // false to end; other statuses come back with their body. Ends too when `stop` is requested, within 100 ms:
-  // CANCELLED.
+  // false to end; other statuses come back with their body, which has no longer than `timeout` for all of it.
+  // Ends too when `stop` is requested, within 100 ms: CANCELLED.
   virtual absl::StatusOr<Response> stream(const Request& request,
                                           const std::function<bool(std::string_view)>& on_bytes,
                                           std::stop_token stop) = 0;

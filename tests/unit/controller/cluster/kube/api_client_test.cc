@@ -186,6 +186,15 @@ TEST_F(ApiClientTest, AListComesInPages) {
   EXPECT_TRUE(absl::IsOutOfRange(api.list({kPods, "n", ""}, 2, first->continue_token, {}).status()));
 }
 
+TEST_F(ApiClientTest, APageHasATimeForAllOfIt) {
+  answer(200, R"({"items": []})");
+  ASSERT_TRUE(api_.list({kPods, "", ""}, 5, "", {}).ok());
+  EXPECT_EQ(script_.requests.back().timeout, kCallLimit);
+  EXPECT_GT(script_.requests.back().total, kCallLimit);
+  ASSERT_TRUE(api_.watch({kPods, "", ""}, "1", 5min, [](std::string_view) { return true; }, {}).ok());
+  EXPECT_EQ(script_.requests.back().total, Duration::zero()) << "a watch has no end";
+}
+
 TEST_F(ApiClientTest, AnEmptyListMayBeNull) {
   answer(200, R"({"metadata": {"resourceVersion": "5"}, "items": null})");
   const auto page = api_.list({kPods, "", ""}, 5, "", {});

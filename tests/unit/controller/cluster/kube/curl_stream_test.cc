@@ -128,6 +128,74 @@ TEST(CurlStreamTest, SilenceEndsItAndATrickleDoesNot) {
   EXPECT_EQ(seen, 20);
 }
 
+// Sends a byte now and then, for ever.
+void trickle(ScriptedAnswer& answer) {
+  while (answer.pause(20ms) && answer.send("1\r\nx\r\n")) {
+  }
+  answer.close();
+}
+
+TEST(CurlStreamTest, ATrickleEndsByTheTotal) {
+  ScriptedHttpServer server([&](const ScriptedRequest&, ScriptedAnswer& answer) {
+    answer.send(kHead);
+    trickle(answer);
+  });
+  Request request = get("/list");
+  request.total = 300ms;
+  const auto response =
+      open_transport({.server = server.url()})->stream(request, [](std::string_view) { return true; }, {});
+  EXPECT_EQ(code_of(response), absl::StatusCode::kDeadlineExceeded) << response.status();
+  EXPECT_THAT(std::string(response.status().message()), HasSubstr("no whole answer within 300 ms"));
+}
+
+TEST(CurlStreamTest, ARefusalThatTricklesEndsByTheTimeout) {
+  ScriptedHttpServer server([&](const ScriptedRequest&, ScriptedAnswer& answer) {
+    answer.send("HTTP/1.1 500 Error\r\nTransfer-Encoding: chunked\r\n\r\n");
+    trickle(answer);
+  });
+  const auto response = open_transport({.server = server.url()})
+                            ->stream(get("/watch", 500ms), [](std::string_view) { return true; }, {});
+  EXPECT_EQ(code_of(response), absl::StatusCode::kDeadlineExceeded) << response.status();
+}
+
+TEST(CurlStreamTest, AStreamThatEndedLeavesItsConnectionToTheNext) {
+  std::atomic<int> broken{0};
+  ScriptedHttpServer server([&](const ScriptedRequest& request, ScriptedAnswer& answer) {
+    if (request.target == "/broken") {
+      ++broken;
+      answer.send(kHead + "10\r\nhalf");
+      return answer.close();
+    }
+    if (request.target == "/endless") {
+      answer.send("HTTP/1.1 200 OK\r\n\r\n");
+      while (answer.send(std::string(1u << 16, 'x'))) {
+      }
+      return answer.close();
+    }
+    answer.reply(request.target == "/gone" ? 410 : 200, "page");
+  });
+  const auto transport = open_transport({.server = server.url()});
+  const auto read = [&](const std::string& path) {
+    return transport->stream(get(path), [](std::string_view) { return true; }, {}).ok();
+  };
+  for (int page = 0; page < 5; ++page) EXPECT_TRUE(read("/page"));
+  EXPECT_TRUE(read("/gone"));
+  EXPECT_TRUE(read("/page"));
+  EXPECT_EQ(server.connections(), 1);
+  EXPECT_FALSE(read("/broken"));
+  EXPECT_TRUE(read("/page"));
+  EXPECT_EQ(server.connections(), 2);
+  EXPECT_EQ(broken, 1) << "nothing is sent twice";
+  EXPECT_TRUE(transport->stream(get("/endless"), [](std::string_view) { return false; }, {}).ok());
+  std::string all;
+  EXPECT_TRUE(
+      transport->stream(get("/page"), [&](std::string_view bytes) { return all += bytes, true; }, {}).ok());
+  EXPECT_EQ(all, "page") << "what nobody has read is not the next one's";
+  server.stop();
+  server.start();
+  EXPECT_TRUE(read("/page")) << "a connection that the server has closed is no error";
+}
+
 TEST(CurlStreamTest, StopEndsItAtAnyMoment) {
   std::latch holding(2);
   ScriptedHttpServer server([&](const ScriptedRequest& request, ScriptedAnswer& answer) {
