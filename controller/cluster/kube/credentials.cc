@@ -16,16 +16,13 @@ namespace {
 constexpr std::size_t kMaxTokenBytes = 1u << 20;
 constexpr Duration kLongestExpiryMargin = std::chrono::seconds(30);
 
-// Numbers are unique in the process, so that credentials may be swapped without a mix-up.
 IdentityPtr make_identity(const FixedIdentity& rest, std::string_view token) {
-  static std::atomic<std::uint64_t> last{0};
-  auto identity = std::make_shared<Identity>();
-  identity->number = ++last;
-  identity->headers = rest.headers;
-  identity->certificate_pem = rest.certificate_pem;
-  identity->key_pem = rest.key_pem;
-  if (!token.empty()) identity->headers.emplace_back("Authorization", str_cat("Bearer ", token));
-  return identity;
+  Identity identity;
+  identity.headers = rest.headers;
+  identity.certificate_pem = rest.certificate_pem;
+  identity.key_pem = rest.key_pem;
+  if (!token.empty()) identity.headers.emplace_back("Authorization", str_cat("Bearer ", token));
+  return numbered(std::move(identity));
 }
 
 class FixedCredentials final : public Credentials {
@@ -196,6 +193,12 @@ class ExecCredentials final : public Credentials {
 };
 
 }  // namespace
+
+IdentityPtr numbered(Identity identity) {
+  static std::atomic<std::uint64_t> last{0};
+  identity.number = ++last;
+  return std::make_shared<const Identity>(std::move(identity));
+}
 
 std::unique_ptr<Credentials> fixed_credentials(FixedIdentity identity) {
   return std::make_unique<FixedCredentials>(identity);

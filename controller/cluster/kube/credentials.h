@@ -26,8 +26,12 @@ struct Identity {
   std::uint64_t number = 0;                                  // another identity has another number
   std::vector<std::pair<std::string, std::string>> headers;  // Authorization, Impersonate-*
   std::string certificate_pem, key_pem;                      // both or none
+  std::string ca_pem;  // what the server is told by, instead of the endpoint's; empty: the endpoint's
 };
 using IdentityPtr = std::shared_ptr<const Identity>;
+
+// With a number of its own in this process, so that credentials may be swapped without a mix-up.
+IdentityPtr numbered(Identity identity);
 
 // Thread-safe.
 class Credentials {

@@ -209,9 +209,10 @@ absl::Status CurlExchange::prepare() {
 void CurlExchange::tls_options() {
   CURL* easy = easy_.get();
   const Endpoint& endpoint = target_.endpoint;
-  if (!endpoint.ca_pem.empty()) {
+  const std::string& authority = identity_->ca_pem.empty() ? endpoint.ca_pem : identity_->ca_pem;
+  if (!authority.empty()) {
     // This authority and no other: not the system's beside it.
-    curl_blob ca = blob_of(endpoint.ca_pem);
+    curl_blob ca = blob_of(authority);
     ::curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
     ::curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
     ::curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);

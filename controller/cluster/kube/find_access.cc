@@ -3,36 +3,21 @@
 #include "base/status.h"
 #include "controller/cluster/kube/credentials.h"
 #include "controller/cluster/kube/exec_plugin.h"
+#include "controller/cluster/kube/identity_files.h"
 
 namespace paceline::kube {
 
 namespace {
 
-constexpr std::size_t kMaxPemBytes = 4u << 20;
 constexpr std::size_t kMaxFiles = 64;  // in $KUBECONFIG
 
 std::string variable(const AccessOptions& options, const char* name) {
   return options.variable == nullptr ? "" : options.variable(name).value_or("");
 }
 
-absl::StatusOr<std::string> read_pem(const PemSource& source, const std::string& where) {
-  if (source.path.empty()) return source.pem;
-  auto text = read_file(source.path, kMaxPemBytes);
-  if (!text.ok()) return with_context(text.status(), where);
-  if (text->find("-----BEGIN ") == std::string::npos) {
-    return absl::InvalidArgumentError(
-        str_cat(where, ": ", source.path, " is no PEM file (there is no \"-----BEGIN \" in it)"));
-  }
-  return text;
-}
-
 // The headers of a user without a token file or plug-in are all; the others add to them.
-absl::StatusOr<FixedIdentity> fixed_part(const KubeconfigUser& user) {
-  const std::string where = str_cat(user.file, ": user \"", user.name, "\": ");
+FixedIdentity headers_of(const KubeconfigUser& user) {
   FixedIdentity identity;
-  PL_ASSIGN_OR_RETURN(identity.certificate_pem,
-                      read_pem(user.client_certificate, str_cat(where, "client-certificate")));
-  PL_ASSIGN_OR_RETURN(identity.key_pem, read_pem(user.client_key, str_cat(where, "client-key")));
   if (user.token_file.empty() && !user.token.empty()) {
     identity.headers.emplace_back("Authorization", str_cat("Bearer ", user.token));
   } else if (!user.username.empty()) {
@@ -61,13 +46,14 @@ absl::StatusOr<KubeAccess> access_of(const KubeconfigTarget& target, const Clock
                                str_cat(target.cluster.file, ": cluster \"", target.cluster.name,
                                        "\": certificate-authority")));
   const KubeconfigUser& user = target.user;
-  PL_ASSIGN_OR_RETURN(FixedIdentity fixed, fixed_part(user));
+  FixedIdentity fixed = headers_of(user);
+  std::unique_ptr<Credentials> credentials;
   if (!user.token_file.empty()) {
-    access.credentials = token_file_credentials(user.token_file, std::move(fixed), clock, logger);
+    credentials = token_file_credentials(user.token_file, std::move(fixed), clock, logger);
   } else if (user.exec.has_value() && user.token.empty() && user.username.empty()) {
     const Duration timeout = exec_is_interactive(*user.exec) ? kInteractiveExecTimeout : kExecTimeout;
     const std::string where = str_cat(user.file, ": user \"", user.name, "\"");
-    access.credentials = exec_credentials(
+    credentials = exec_credentials(
         [plugin = *user.exec, endpoint = access.endpoint, timeout, where](std::stop_token stop) {
           auto credential = run_exec_plugin(plugin, endpoint, timeout, std::move(stop));
           if (!credential.ok()) credential = with_context(credential.status(), where);
@@ -75,8 +61,15 @@ absl::StatusOr<KubeAccess> access_of(const KubeconfigTarget& target, const Clock
         },
         std::move(fixed), clock);
   } else {
-    access.credentials = fixed_credentials(std::move(fixed));
+    credentials = fixed_credentials(std::move(fixed));
   }
+  PL_ASSIGN_OR_RETURN(access.credentials,
+                      with_files(std::move(credentials),
+                                 {.certificate = user.client_certificate,
+                                  .key = user.client_key,
+                                  .ca = target.cluster.certificate_authority,
+                                  .where = str_cat(user.file, ": user \"", user.name, "\": ")},
+                                 clock, logger));
   return access;
 }
 
@@ -125,7 +118,13 @@ absl::StatusOr<KubeAccess> in_cluster(const AccessOptions& options, const Clock&
   // Read now, so that a pod without a token (automountServiceAccountToken: false) fails at its start.
   const std::string token = str_cat(folder, "/token");
   PL_RETURN_IF_ERROR(with_context(read_file(token, kMaxPemBytes).status(), "the pod's service account"));
-  access.credentials = token_file_credentials(token, {}, clock, logger);
+  PL_ASSIGN_OR_RETURN(access.credentials,
+                      with_files(token_file_credentials(token, {}, clock, logger),
+                                 {.certificate = {},
+                                  .key = {},
+                                  .ca = {.pem = {}, .path = str_cat(folder, "/ca.crt")},
+                                  .where = "the pod's service account: "},
+                                 clock, logger));
   auto ns = read_file(str_cat(folder, "/namespace"), 1024);
   access.ns = ns.ok() ? *ns : "default";
   while (!access.ns.empty() && access.ns.back() == '\n') access.ns.pop_back();

@@ -5,7 +5,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/file.h"
 #include "base/text.h"
+#include "controller/cluster/kube/identity_files.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/test_certificates.h"
 #include "tests/unit/controller/cluster/kube/transport_fixture.h"
 
@@ -75,6 +79,43 @@ TEST_F(CurlTlsTest, WrongServersAreRefused) {
                                {.server = authority_.issue("server", "IP:10.0.0.1,DNS:api.example")});
   expect_refused({.server = elsewhere.url(), .ca_pem = authority_.certificate_pem()}, "tls-server-name");
   EXPECT_EQ(server.requests() + expired.requests() + elsewhere.requests(), 0) << "nothing was said to them";
+}
+
+TEST_F(CurlTlsTest, RenewedFilesHoldForTheNextCall) {
+  ScriptedHttpServer server(echo_name, {.server = authority_.issue("server", kLoopback),
+                                        .client_ca_pem = authority_.certificate_pem()});
+  testing::TemporaryFolder folder;
+  testing::FakeClock clock;
+  const auto path = [&](const char* name) { return folder.path() + "/" + name; };
+  const auto write = [&](const std::string& client_name, const TestAuthority& authority) {
+    const testing::KeyPair pair = authority_.issue(client_name, "");
+    ASSERT_TRUE(write_file_atomically(path("crt"), pair.certificate_pem).ok());
+    ASSERT_TRUE(write_file_atomically(path("key"), pair.key_pem).ok());
+    ASSERT_TRUE(write_file_atomically(path("ca"), authority.certificate_pem()).ok());
+    clock.advance(kPemFileAge);
+  };
+  write("first", authority_);
+  auto credentials = with_files(fixed_credentials({}),
+                                {.certificate = {.pem = {}, .path = path("crt")},
+                                 .key = {.pem = {}, .path = path("key")},
+                                 .ca = {.pem = {}, .path = path("ca")},
+                                 .where = ""},
+                                clock, Logger::none());
+  ASSERT_TRUE(credentials.ok()) << credentials.status();
+  const auto transport = *open_curl_transport({.server = server.url(), .ca_pem = other_.certificate_pem()},
+                                              *std::move(credentials), Logger::none());
+  const auto who = [&] {
+    const auto response = transport->call(get("/"));
+    return response.ok() ? response->body.substr(0, response->body.find('|')) : response.status().ToString();
+  };
+  EXPECT_EQ(who(), "first");
+  EXPECT_EQ(who(), "first");
+  EXPECT_EQ(server.connections(), 1);
+  write("second", authority_);
+  EXPECT_EQ(who(), "second");
+  EXPECT_EQ(server.connections(), 2);
+  write("third", other_);
+  EXPECT_THAT(who(), HasSubstr("certificate is refused")) << "the connection of before is not used on";
 }
 
 TEST_F(CurlTlsTest, AnotherNameMayBeExpected) {
