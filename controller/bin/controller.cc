@@ -174,7 +174,8 @@ class ControllerImpl final : public Controller {
                               .lease_duration = std::chrono::seconds(e.lease_duration_seconds),
                               .renew_deadline = std::chrono::seconds(e.renew_deadline_seconds),
                               .retry_period = std::chrono::seconds(e.retry_period_seconds)},
-        lease_, clock_, options_.seed + 3, kube::real_pause,
+        lease_, options_.election_clock == nullptr ? clock_ : *options_.election_clock, options_.seed + 3,
+        kube::real_pause,
         lease::ElectionCallbacks{
             .on_leading = [this] { begin(); },
             .on_lost = [this](const std::string& reason) { lose(reason); },

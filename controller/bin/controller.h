@@ -23,6 +23,8 @@ struct ControllerOptions {
   std::string identity;  // of this process, unique for all time
   std::string own_host;  // its address, as members reach it; empty: they only have coordinator.address
   std::uint64_t seed = 1;
+  // By which the lease is held: one that goes on while the machine is suspended. Null: the same as all else.
+  const Clock* election_clock = nullptr;
   // The lease is lost: the process has to end at once. From a thread of the election.
   std::function<void(const std::string& reason)> on_lost;
 };

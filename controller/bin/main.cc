@@ -131,6 +131,7 @@ int run_ask_ready(const std::string& url) {
 
 int run(const Config& config, const Flags& flags, const sigset_t& signals) {
   const SystemClock clock;
+  const BootClock election_clock;
   const Logger log = Logger::to_stderr("paceline-controller", config.log_level, config.log_format);
   if (const absl::Status room = reserve_resources(0, kDescriptors); !room.ok()) {
     log.warning(str_cat(std::string(room.message()), "; so many members less can attach"),
@@ -152,6 +153,7 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
        .identity = identity(),
        .own_host = variable("POD_IP").value_or(""),
        .seed = seed,
+       .election_clock = &election_clock,
        .on_lost =
            [&log](const std::string& reason) {
              log.error(str_cat("ends at once: ", reason), {{"reason", "LeaseLost"}});

@@ -2,7 +2,8 @@
 
 // Leader election over a Lease, as client-go's tools/leaderelection does it, without clock, randomness or
 // I/O. Ask next(), do what it says, tell the outcome by on_read() or on_write(), ask again. One thread at a
-// time; `now` is the local monotonic clock.
+// time; `now` is a local clock that never goes back, and goes on while the machine is suspended (client-go's
+// stands still then, and who wakes up goes on as the leader until its next call).
 //
 // Other replicas' clocks are never compared with ours: a lease is held for as long as its duration after the
 // moment at which *we* saw it change. A leader gives up `renew_deadline` after the moment at which it *began*

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "controller/lease/election_core.h"
 #include "tests/support/fake_api_server.h"
+#include "tests/support/fake_clock.h"
 
 namespace paceline::controller {
 namespace {
@@ -45,13 +46,17 @@ class ControllerTest : public ::testing::Test {
       return testing::FakeApiServer::Fault{};
     });
   }
-  std::unique_ptr<Controller> start(const std::string& identity) {
+  std::unique_ptr<Controller> start(const std::string& identity, const Clock* election_clock = nullptr) {
     Config config;
     config.health_address = config.coordinator_listen = "127.0.0.1:0";
     config.trainer_image = "paceline:test";
     config.leader_election.ns = "paceline-system";
     auto started =
-        Controller::start({.config = config, .identity = identity, .own_host = "127.0.0.9", .on_lost = {}},
+        Controller::start({.config = config,
+                           .identity = identity,
+                           .own_host = "127.0.0.9",
+                           .election_clock = election_clock,
+                           .on_lost = [this](const std::string& reason) { *lost_.lock() = reason; }},
                           server_, clock_, Logger::none());
     EXPECT_TRUE(started.ok()) << started.status();
     return *std::move(started);
@@ -78,6 +83,7 @@ class ControllerTest : public ::testing::Test {
   SystemClock clock_;
   testing::FakeApiServer server_;
   Guarded<std::uint64_t> requests_{std::uint64_t{0}};
+  Guarded<std::string> lost_;
   std::atomic<Duration> longest_lease_call_{Duration::zero()};
 };
 
@@ -154,6 +160,18 @@ TEST_F(ControllerTest, ACallForTheLeaseThatHangsLeavesTimeForAnother) {
   EXPECT_GT(longest_lease_call_.load(), Duration::zero());
   EXPECT_LE(longest_lease_call_.load(), lease::ElectionConfig().renew_deadline / 2);
   EXPECT_TRUE(controller->shut_down().ok());
+}
+
+TEST_F(ControllerTest, ALeaderWhoseMachineWasSuspendedLeadsNoMore) {
+  testing::FakeClock election_clock;
+  const std::unique_ptr<Controller> controller = start("a", &election_clock);
+  ASSERT_TRUE(wait_for([&] { return controller->leads(); }));
+  EXPECT_EQ(*lost_.lock(), "");
+  election_clock.advance(lease::ElectionConfig().lease_duration);  // and all the others have not moved
+  bool lost = false;
+  (void)lost_.lock_when([](const std::string& reason) { return !reason.empty(); }, kPatience, &lost);
+  EXPECT_TRUE(lost);
+  EXPECT_FALSE(controller->leads());
 }
 
 TEST_F(ControllerTest, APortThatIsTakenIsSaidAtOnce) {
