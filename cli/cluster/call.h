@@ -88,7 +88,7 @@ absl::Status top_job(Call& call, const TopOptions& options);
 inline constexpr std::size_t kMaxFollowed = 128;  // logs at once, each with a connection and a thread
 struct LogsOptions {
   std::string name, member;  // empty: the newest job; all members
-  std::string container;     // empty: the trainer
+  std::string container;     // empty: the trainer, or the init container that failed
   bool follow = false, previous = false;
   std::optional<int> tail;
   std::optional<Duration> since;

@@ -66,9 +66,16 @@ Rows spec_rows(const Described& d) {
     rows.push_back({"deadline", human_seconds(static_cast<double>(*policy.active_deadline_seconds))});
   rows.push_back(
       {"restarts", str_cat(d.job.status.restarts.total, " (backoffLimit ", policy.backoff_limit, ")")});
-  for (const api::RestartCount& each : d.job.status.restarts.by_cause)
+  std::int64_t resized = 0;
+  for (const api::RestartCount& each : d.job.status.restarts.by_cause) {
+    if (each.cause == api::RestartCause::kResized) {
+      resized += each.count;
+      continue;
+    }
     rows.push_back(
         {"", str_cat(each.count, " because of ", role_name(each.role), ": ", api::name(each.cause))});
+  }
+  if (resized > 0) rows.push_back({"resized", str_cat(resized, resized == 1 ? " time" : " times")});
   if (policy.suspend) rows.push_back({"suspend", "true"});
   if (!policy.managed_by.empty()) rows.push_back({"managedBy", policy.managed_by});
   if (!policy.scheduling_policy.queue.empty()) rows.push_back({"queue", policy.scheduling_policy.queue});

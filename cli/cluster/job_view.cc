@@ -187,8 +187,9 @@ std::vector<std::vector<std::string>> job_rows(const std::vector<JobView>& jobs,
     row.insert(row.end(), {str_cat(job.status.restarts.total), age_text(job.created, now)});
     if (columns == JobColumns::kWide) {
       const auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
-      row.insert(row.end(),
-                 {or_dash(job.status.reason), or_dash(job.queue), or_dash(job.status.last_checkpoint)});
+      const auto saved = api::checkpoint_step(job.status.last_checkpoint);
+      row.insert(row.end(), {or_dash(job.status.reason), or_dash(job.queue),
+                             saved ? with_commas(*saved) : or_dash(job.status.last_checkpoint)});
     }
     rows.push_back(std::move(row));
   }

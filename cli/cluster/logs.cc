@@ -98,7 +98,9 @@ class Output {
 
 kube::LogOptions first_request(const SlimPod& pod, const LogsOptions& options) {
   kube::LogOptions request;
-  request.container = options.container.empty() ? pod.trainer : options.container;
+  // Where an init container failed the trainer has no log.
+  const std::string& usual = pod.failed_init.empty() ? pod.trainer : pod.failed_init;
+  request.container = options.container.empty() ? usual : options.container;
   request.lines = options.tail;
   request.since = options.since;
   request.follow = options.follow;
@@ -139,7 +141,9 @@ class Follower {
     while (!stop_.stop_requested() && output_.open()) {
       bool any = false;
       const absl::Status status = read(any);
+      const bool knew = !pod_.failed_init.empty();
       const Fate fate = look();
+      if (!knew && !pod_.failed_init.empty()) continue;  // its log, then
       if (fate == Fate::kGone || (fate == Fate::kEnded && (status.ok() || absl::IsInvalidArgument(status))))
         break;
       if (absl::IsPermissionDenied(status)) {
@@ -189,6 +193,7 @@ class Follower {
     if (!object.ok()) return Fate::kLives;  // not known
     const auto pod = kube::slim_pod(*object);
     if (!pod || pod->uid != pod_.uid) return Fate::kGone;
+    pod_.failed_init = pod->failed_init;
     const bool ended =
         pod->phase == cluster::PodPhase::kSucceeded || pod->phase == cluster::PodPhase::kFailed;
     return ended ? Fate::kEnded : Fate::kLives;
@@ -196,7 +201,7 @@ class Follower {
 
   Call& call_;
   Output& output_;
-  const SlimPod pod_;
+  SlimPod pod_;
   const LogsOptions& options_;
   const std::stop_token stop_;
   LogSource source_;

@@ -56,10 +56,11 @@ absl::Status run_on_cluster(Session& session, const ClusterFlags& flags, std::st
 std::shared_ptr<ClusterFlags> add_cluster_flags(CLI::App& command, const Session& session, Where where,
                                                 bool with_all) {
   auto flags = std::make_shared<ClusterFlags>();
-  if (where == Where::kBoth && !session.kubectl)
+  if (!session.kubectl)
     command
         .add_flag("--cluster", flags->cluster,
-                  "The cluster of the kubeconfig's current context, not this machine")
+                  where == Where::kBoth ? "The cluster of the kubeconfig's current context, not this machine"
+                                        : "The cluster of the kubeconfig's current context (the default)")
         ->group(kClusterGroup);
   command.add_option("--context", flags->context, "This context of the kubeconfig")
       ->type_name("NAME")

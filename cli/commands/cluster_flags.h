@@ -21,7 +21,7 @@ struct ClusterFlags {
 };
 
 enum class Where : std::uint8_t { kBoth, kClusterOnly };
-// Adds --context, --kubeconfig and -n; for commands that also work here --cluster, and -A where asked for.
+// Adds --cluster, --context, --kubeconfig and -n, and -A where asked for.
 std::shared_ptr<ClusterFlags> add_cluster_flags(CLI::App& command, const Session& session, Where where,
                                                 bool with_all = false);
 

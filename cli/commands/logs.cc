@@ -167,7 +167,7 @@ void add_logs(CLI::App& app, Session& session) {
       ->group(kClusterGroup);
   command
       ->add_option("-c,--container", options->cluster.container,
-                   "Another container of the pods (default: the trainer)")
+                   "Another container of the pods (default: the trainer, or an init container that failed)")
       ->type_name("NAME")
       ->group(kClusterGroup);
   command->footer(session.examples({{false, "logs --tail 20"},

@@ -43,7 +43,7 @@ spec:
     - {name: Step, type: integer, jsonPath: .status.progress.step}
     - {name: Restarts, type: integer, jsonPath: .status.restarts.total}
     - {name: Stragglers, type: string, jsonPath: '.status.stragglers[*].pod', priority: 1, description: The first of them}
-    - {name: Checkpoint, type: string, jsonPath: .status.lastCheckpoint, priority: 1}
+    - {name: Checkpoint, type: integer, jsonPath: .status.lastCheckpointStep, priority: 1, description: Updates that are in the newest one}
     - {name: Queue, type: string, jsonPath: .spec.runPolicy.schedulingPolicy.queue, priority: 1}
     - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
     schema:

@@ -80,7 +80,7 @@ Schema schema_of_status() {
                     integer("succeeded", "Of the present attempt."),
                     integer("failed", "Of the present attempt.")})),
        object("restarts", "How often pods were started again, and why.",
-              {integer("total", "In all."),
+              {integer("total", "In all, without changes of size."),
                integer("attempt", "The number at the end of the members' pods' names.")}),
        object("view", "Who trains together now.",
               {integer("generation", "Its number."), integer("size", "Members.")}),
@@ -102,7 +102,9 @@ Schema schema_of_status() {
                             integer("max", "Staleness."), number("waitSeconds", "For its turns.")})})),
        list("stragglers", "Members that hold the others back.",
             object("", "", {text("pod", "Its name."), text("reason", "Why it is slow.")})),
-       text("lastCheckpoint", "The newest checkpoint."), text("model", "The folder of the final model."),
+       text("lastCheckpoint", "The newest checkpoint."),
+       integer("lastCheckpointStep", "Updates that are in it."),
+       text("model", "The folder of the final model."),
        moment("startTime", "When the job's first pods were made."),
        moment("completionTime", "When the job succeeded or failed.")});
   return status;

@@ -41,7 +41,7 @@ Duration back_off(const Limits& limits, std::int64_t in_a_row) {
 }  // namespace
 
 void count_restart(api::Restarts& restarts, Role role, api::RestartCause cause) {
-  ++restarts.total;
+  if (cause != api::RestartCause::kResized) ++restarts.total;
   const auto order = [](const api::RestartCount& each) { return std::tuple(each.role, each.cause); };
   const auto place = std::ranges::lower_bound(restarts.by_cause, std::tuple(role, cause), {}, order);
   if (place != restarts.by_cause.end() && place->role == role && place->cause == cause) {

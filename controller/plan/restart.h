@@ -22,6 +22,7 @@ void begin_attempt(const Observed& observed, Role role, api::RestartCause cause,
 // Numbers that were used are never used again: what follows a suspension, for all pods.
 void skip_to_next_attempt(api::Restarts& restarts);
 
+// By role and cause, and in all; a change of size is none of the restarts in all.
 void count_restart(api::Restarts& restarts, Role role, api::RestartCause cause);
 
 }  // namespace paceline::plan

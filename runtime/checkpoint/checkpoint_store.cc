@@ -123,6 +123,10 @@ absl::Status LoadedCheckpoint::copy_to(std::string_view wanted, DType dtype, std
   return absl::OkStatus();
 }
 
+std::string checkpoint_path(const std::string& folder, std::int64_t step) {
+  return str_cat(folder, "/", name_of(step));
+}
+
 CheckpointStore::CheckpointStore(std::string folder, std::int64_t keep)
     : own_files_(make_directory_store()), files_(*own_files_), folder_(std::move(folder)), keep_(keep) {
   PL_CHECK(keep >= 1, "at least one checkpoint is kept");

@@ -50,6 +50,9 @@ struct CheckpointNote {
   Progress progress;
 };
 
+// Where a folder has the checkpoint of a step: "<folder>/step-000000123".
+std::string checkpoint_path(const std::string& folder, std::int64_t step);
+
 class CheckpointStore {
  public:
   // `keep` >= 1: how many of the newest complete ones stay after a save.

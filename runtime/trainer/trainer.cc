@@ -201,13 +201,13 @@ Decision Trainer::save_checkpoint() {
 
   v1::CheckpointResult result;
   result.set_step(replica_->step());
-  result.set_path(folder);
+  result.set_path(checkpoint::checkpoint_path(folder, replica_->step()));
   result.set_stall_ns(stall.count());
   if (saved.ok()) {
     std::uint64_t bytes = 0;
     for (const auto& tensor : state.snapshot.tensors) bytes += tensor.data.size();
     result.set_bytes(bytes);
-    outcome_.checkpoint_path = folder;
+    outcome_.checkpoint_path = result.path();
     parts_.logger.info(str_cat("checkpoint of step ", replica_->step(), " in ", folder, " after ",
                                format_duration(stall), ": ", machine_.decision().reason));
   } else {

@@ -95,11 +95,11 @@ void Trainer::tell_saved(const std::optional<SaveOutcome>& saved) {
   const std::string& folder = spec_.checkpoint().directory();
   v1::CheckpointResult result;
   result.set_step(saved->step);
-  result.set_path(folder);
+  result.set_path(checkpoint::checkpoint_path(folder, saved->step));
   result.set_stall_ns(saved->stall.count());
   if (saved->status.ok()) {
     result.set_bytes(saved->bytes);
-    outcome_.checkpoint_path = folder;
+    outcome_.checkpoint_path = result.path();
     parts_.logger.info(str_cat("checkpoint of step ", saved->step, " in ", folder, " after ",
                                format_duration(saved->took), " beside the training"));
   } else {

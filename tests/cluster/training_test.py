@@ -154,6 +154,7 @@ class KubectlTest(JobCase):
         self.wait_until("the next attempt", lambda: sorted(self.pods("sized")) == ["sized-chief-0-1", "sized-worker-0-1", "sized-worker-1-1"])
         self.wait_for("sized", "Running")
         self.assertEqual([(each["cause"], each["count"]) for each in self.status("sized")["restarts"]["byCause"]], [("Resized", 1)])
+        self.assertEqual(self.status("sized")["restarts"]["total"], 0)
         refused = self.run_kubectl("scale", "tj/sized", "--replicas=3")
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("maxReplicas", refused.stderr)

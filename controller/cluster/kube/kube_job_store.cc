@@ -17,7 +17,7 @@ constexpr std::size_t kRememberedSpecs = 100'000;  // more are parsed again
 constexpr char kInvalidSpec[] = "InvalidSpec";
 
 // What the API server shows and scales by, and nobody reads back: "3/4", pods that run of those that the job
-// wants, and how many worker pods there are.
+// wants, how many worker pods there are, and the step of the newest checkpoint.
 void add_counts(const api::TrainingJob& job, const api::Status& status, Json& json) {
   std::int64_t ready = 0, wanted = 0;
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
@@ -28,6 +28,7 @@ void add_counts(const api::TrainingJob& job, const api::Status& status, Json& js
     if (each.role == Role::kWorker) json["replicas"] = each.active;
   }
   json["ready"] = str_cat(ready, "/", wanted);
+  if (const auto step = api::checkpoint_step(status.last_checkpoint)) json["lastCheckpointStep"] = *step;
 }
 
 // What became of a job that was refused before its spec was edited is over: it is to be run after all.

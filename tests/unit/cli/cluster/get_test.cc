@@ -21,13 +21,14 @@ TEST_F(ClusterTest, ListsTheJobsOfANamespace) {
 TEST_F(ClusterTest, ListsAllNamespacesAndMoreColumns) {
   kube::Json job = job_object("digits", "Running");
   job["spec"]["runPolicy"]["schedulingPolicy"]["queue"] = "night";
+  job["status"]["lastCheckpoint"] = "/paceline/checkpoints/step-000001200";
   add_job(job);
   add_job(job_object("elsewhere"), "team-b");
   call_.all_namespaces = true;
   ASSERT_TRUE(get_jobs(call_, {.output = "wide"}).ok());
   EXPECT_THAT(out_.str(), HasSubstr("NAMESPACE  NAME       PHASE"));
   EXPECT_THAT(out_.str(), HasSubstr("AGE  REASON        QUEUE  CHECKPOINT\n"));
-  EXPECT_THAT(out_.str(), HasSubstr("MembersTrain  night"));
+  EXPECT_THAT(out_.str(), ::testing::ContainsRegex("MembersTrain  night  +1,200\n"));
   EXPECT_THAT(out_.str(), HasSubstr("team-b     elsewhere"));
 }
 
@@ -116,6 +117,8 @@ TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
                                {"step", 120},
                                {"computeFraction", 0.75},
                                {"waitFraction", 0.25}}};
+  job["status"]["restarts"]["byCause"] = {{{"role", "worker"}, {"cause", "Killed"}, {"count", 1}},
+                                          {{"role", "worker"}, {"cause", "Resized"}, {"count", 2}}};
   add_job(job);
   add_pod(pod_object("digits", "worker", 1, 0, "Failed"));
   add_pod(pod_object("digits", "worker", 1, 1));
@@ -140,6 +143,9 @@ TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
   EXPECT_THAT(text, HasSubstr("test accuracy  87.50 %"));
   EXPECT_THAT(
       text, HasSubstr("replicas  chief=1, restartPolicy Never, worker=3 (2 to 5), restartPolicy OnFailure"));
+  EXPECT_THAT(
+      text, ::testing::ContainsRegex("restarts +1 \\(backoffLimit [0-9]+\\)\n +1 because of worker: Killed\n"
+                                     " +resized +2 times\n"));
   EXPECT_THAT(text, HasSubstr("Running  True    4m     MembersTrain  all train"));
   EXPECT_THAT(text, HasSubstr("worker-1  digits-worker-1-0  node-1  Failed"));
   EXPECT_THAT(text, HasSubstr("exit code 1"));

@@ -97,6 +97,40 @@ TEST_F(LogsTest, AllMembersWithTheirNamesInFront) {
   EXPECT_THAT(script_.asked("digits-worker-0-0").at(0), Not(HasSubstr("follow")));
 }
 
+// A pod whose init container failed: its trainer has never run.
+kube::Json without_start(kube::Json pod) {
+  const kube::Json fetch = {{"name", "fetch"},
+                            {"state", {{"terminated", {{"exitCode", 3}, {"reason", "Error"}}}}}};
+  pod["status"] = {{"phase", "Failed"}, {"initContainerStatuses", kube::Json::array({fetch})}};
+  return pod;
+}
+
+TEST_F(LogsTest, WhereAnInitContainerFailedItsLogIsTheOne) {
+  add_job(job_object("digits", "Failed"));
+  add_pod(without_start(pod_object("digits", "worker", 0, 0)));
+  script_.pods = {{"digits-worker-0-0", {{"no route\n"}}}};
+  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker/0"}).ok()) << err_.str();
+  EXPECT_EQ(out_.str(), "no route\n");
+  EXPECT_THAT(script_.asked("digits-worker-0-0").at(0), HasSubstr("container=fetch"));
+  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker/0", .container = "trainer"}).ok());
+  EXPECT_THAT(script_.asked("digits-worker-0-0").at(1), HasSubstr("container=trainer"));
+}
+
+TEST_F(LogsTest, FollowingTellsOfAnInitContainerThatFails) {
+  add_job(job_object("digits", "Running"));
+  add_pod(pod_object("digits", "worker", 0, 0, "Pending"));
+  const auto fails = [this] {
+    server_.change("pods", "team-a", "digits-worker-0-0",
+                   [](kube::Json& json) { json = without_start(json); });
+  };
+  script_.pods = {{"digits-worker-0-0",
+                   {{.bytes = "container trainer is waiting to start", .status = 400, .then = fails},
+                    {.bytes = "2026-01-31T12:00:00.5Z no route\n", .then = [this] { end_job("Failed"); }}}}};
+  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker/0", .follow = true}).ok());
+  EXPECT_EQ(out_.str(), "no route\n");
+  EXPECT_THAT(script_.asked("digits-worker-0-0").at(1), HasSubstr("container=fetch"));
+}
+
 TEST_F(LogsTest, OneMemberWithoutAndWithOptions) {
   add_job(job_object("digits", "Running"));
   add_pod(pod_object("digits", "worker", 1, 0));

@@ -364,6 +364,9 @@ TEST(ResizeTest, TheRingStartsAgainInItsNewSize) {
     EXPECT_EQ(world.job.status.phase, Phase::kRunning);
     EXPECT_THAT(world.pods, SizeIs(1 + workers));
     EXPECT_EQ(world.job.status.restarts.in_a_row, 0);
+    EXPECT_EQ(world.job.status.restarts.total, 0) << "who asks for another size restarts nothing";
+    EXPECT_THAT(world.job.status.restarts.by_cause,
+                ElementsAre(api::RestartCount{Role::kWorker, api::RestartCause::kResized, 1}));
     EXPECT_EQ(plan(world).status.restarts, world.job.status.restarts);
   }
 }

@@ -273,6 +273,7 @@ TEST(Trainer, Rank0WritesCheckpointsAndTheModelAndSaysSo) {
   ASSERT_EQ(first.checkpoints().size(), 2u);  // step 4 and the end
   EXPECT_EQ(first.checkpoints()[0].step(), 4);
   EXPECT_EQ(first.checkpoints()[0].error(), "");
+  EXPECT_EQ(first.checkpoints()[0].path(), folder.path() + "/checkpoints/step-000000004");
   EXPECT_TRUE(job.member(1).membership->checkpoints().empty());
   EXPECT_EQ(first.leaving()->model_path(), folder.path() + "/model/model.safetensors");
   EXPECT_EQ(job.member(1).membership->leaving()->model_path(), "");

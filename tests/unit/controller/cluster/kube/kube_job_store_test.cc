@@ -127,6 +127,10 @@ TEST_F(KubeJobStoreTest, AStatusIsWrittenOnlyWhenItChanged) {
   ASSERT_TRUE(write(status).ok());
   EXPECT_EQ(this->status()["ready"], "2/4");
   EXPECT_EQ(this->status()["replicas"], 3);
+  EXPECT_FALSE(this->status().contains("lastCheckpointStep"));
+  status.last_checkpoint = "/paceline/checkpoints/step-000000123";
+  ASSERT_TRUE(write(status).ok());
+  EXPECT_EQ(this->status()["lastCheckpointStep"], 123);
 }
 
 TEST_F(KubeJobStoreTest, AnotherControllersStatusIsTheBeginning) {
