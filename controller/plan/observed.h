@@ -128,7 +128,7 @@ struct Observed {
   SpecGeneration generation;  // metadata.generation
   bool deleted = false;       // the job itself is being deleted
   std::vector<cluster::Pod> pods;
-  bool pods_may_lag = false;  // they are a copy: what is missing here may be there (Plan::confirm)
+  bool pods_may_lag = false;        // they are a copy: what is missing here may be there (Plan::confirm)
   std::optional<JobReport> report;  // nothing: there is no coordinator
   std::map<std::string, std::string>
       coordinator_env;  // how pods reach it: PACELINE_COORDINATOR, PACELINE_TOKEN, ...

@@ -139,8 +139,8 @@ bool may_be_spare(const Observed& observed, const Slot& slot) {
 }
 
 // Somebody deletes a member's pod, or has deleted it, while the ring trains: nobody needs to wait for its end
-// to know that the ring must start again. Where the policy is Never, what becomes of it decides. A pod that is
-// not in a copy of the list may live all the same: the cluster is asked first.
+// to know that the ring must start again. Where the policy is Never, what becomes of it decides. A pod that
+// is not in a copy of the list may live all the same: the cluster is asked first.
 bool by_deletion(const Observed& observed, Plan& plan) {
   if (plan.status.phase != api::Phase::kRunning) return false;
   for (const Slot& slot : desired_slots(observed.job)) {

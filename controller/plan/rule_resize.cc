@@ -9,9 +9,10 @@ namespace paceline::plan {
 bool rule_resize(const Observed& observed, Plan& plan) {
   const std::int64_t size = plan.status.restarts.size, wanted = api::member_count(observed.job);
   if (size == 0 || size == wanted || training_finished(observed)) return false;
-  begin_attempt(observed, Role::kWorker, api::RestartCause::kResized, "Resized",
-                str_cat("the job had ", size, " members and shall have ", wanted), observed.limits.stop_grace,
-                plan);
+  const std::string why = str_cat("the job had ", size, " members and shall have ", wanted);
+  begin_attempt(observed, Role::kWorker, api::RestartCause::kResized, "Resized", why,
+                observed.limits.stop_grace, plan);
+  plan.stop_members = why;
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "controller/api/training_spec.h"
+#include "controller/plan/attempts.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/rules.h"
 #include "controller/reconcile/report_adapter.h"
@@ -91,6 +93,15 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     return uid_ == job.uid && attempt_ == job.job.status.restarts.attempt && !is_suspended(job) &&
            handle_->report().state != coordinator::JobState::kStopped;
   }
+  // Of an earlier attempt whose members were told to stop, and are still at it.
+  bool still_leaves(const StoredJob& job) const {
+    return uid_ == job.uid && attempt_ < job.job.status.restarts.attempt && stopped_.load() &&
+           pods_live_.load() && !told_end_.load();
+  }
+  void stop(const std::string& reason) {
+    stopped_.store(true);
+    handle_->stop(reason);
+  }
   // Its last words, such as the checkpoint that was made to stop, have been asked for.
   bool has_told_its_end() const { return told_end_.load(); }
   plan::JobReport report() {
@@ -110,6 +121,9 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
   coordinator::JobHandle& handle() { return *handle_; }
   void pods_seen(const std::vector<cluster::Pod>& pods) {
+    pods_live_.store(std::ranges::any_of(pods, [&](const cluster::Pod& pod) {
+      return pod.spec.attempt == attempt_ && api::in_ring(pod.spec.role) && plan::lives(pod);
+    }));
     for (const cluster::Pod& pod : pods) {
       const bool mine = pod.spec.attempt == attempt_ || pod.spec.role == Role::kEvaluator;
       if (!mine || !pod.ended() || !told_pods_.lock()->insert(pod.uid).second) continue;
@@ -147,7 +161,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   const Logger& log_;
   const Notify& notify_;
   std::unique_ptr<coordinator::JobHandle> handle_;
-  std::atomic<bool> begun_{false}, told_end_{false};
+  std::atomic<bool> begun_{false}, told_end_{false}, stopped_{false}, pods_live_{false};
   std::atomic<coordinator::JobState> last_state_{coordinator::JobState::kForming};
   Guarded<std::set<std::string>> told_pods_;  // by uid
 };
@@ -193,6 +207,7 @@ absl::Status Coordinators::job_seen(const std::string& key, const StoredJob& job
     if (known && (!known->is_of_uid(job.uid) || known->has_told_its_end())) job_over(key);
     return absl::OkStatus();
   }
+  if (known && known->still_leaves(job)) return absl::OkStatus();
   if (known) job_over(key);
   known.reset();
   if (job.deleted || plan::is_terminal(job.job.status.phase)) return absl::OkStatus();
@@ -259,7 +274,7 @@ void Coordinators::pods_seen(const std::string& key, const std::vector<cluster::
 }
 
 void Coordinators::stop(const std::string& key, const std::string& reason) {
-  if (const std::shared_ptr<Entry> entry = find(key)) entry->handle().stop(reason);
+  if (const std::shared_ptr<Entry> entry = find(key)) entry->stop(reason);
 }
 
 std::map<std::string, std::string> Coordinators::pod_environment(const std::string& key) {

@@ -76,7 +76,8 @@ bool is_event(const plan::Action& action) {
 bool same_but_for_progress(const api::Status& a, const api::Status& b) {
   api::Status rest = a;
   rest.progress = b.progress;
-  rest.last_checkpoint = b.last_checkpoint;
+  // What members saved as they left is told once.
+  if (b.phase == api::Phase::kRunning) rest.last_checkpoint = b.last_checkpoint;
   if (rest.members.size() != b.members.size()) return false;
   for (std::size_t i = 0; i < rest.members.size(); ++i) {
     rest.members[i].phase = b.members[i].phase;  // pods that come and go are counted, too
@@ -246,8 +247,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
     }
   }
   absl::Status refused;
-  const bool suspended = plan.status.phase == api::Phase::kSuspended;
-  if (suspended && observed.job.status.phase != plan.status.phase) reports_.stop(key, "the job is suspended");
+  if (plan.stop_members) reports_.stop(key, *plan.stop_members);
   PL_RETURN_IF_ERROR(execute(key, plan, refused));
   const absl::Status written = write_status(key, observed.job.status, version, plan);
   // Also where the store is out of order: who waits for the end must hear of it.
@@ -270,6 +270,7 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods(metadata.ns, metadata.name));
   keep_pods_of(stored.uid, observed.pods);
   observed.pods_may_lag = true;
+  reports_.pods_seen(key, observed.pods);  // those of the last attempt tell whether its coordinator may go
   not_ready = reports_.job_seen(key, stored);
   // Members that are there already are judged with their coordinator only; a job without any says why. What
   // is left of earlier attempts (their logs are kept) are no members.

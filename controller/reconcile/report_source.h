@@ -18,9 +18,10 @@ namespace paceline::reconcile {
 class ReportSource {
  public:
   virtual ~ReportSource() = default;
-  // The job as it is stored, before everything else that is asked of it in a pass. Where its attempt
-  // (status.restarts.attempt) is higher than the last, the last one's coordinator ends, and a new one that
-  // resumes from the newest checkpoint takes its place.
+  // The job as it is stored, before everything else that is asked of it in a pass but pods_seen(). Where its
+  // attempt (status.restarts.attempt) is higher than the last, the last one's coordinator ends, and a new one
+  // that resumes from the newest checkpoint takes its place: at once, or where members were told to stop()
+  // when they have left or their pods have ended.
   virtual absl::Status job_seen(const std::string& /*key*/, const StoredJob& /*job*/) {
     return absl::OkStatus();
   }
@@ -28,9 +29,10 @@ class ReportSource {
   virtual void job_over(const std::string& /*key*/) {}
   // Nothing: the job has no coordinator. Must not block.
   virtual std::optional<plan::JobReport> report(const std::string& key) = 0;
-  // What the cluster says about the job's pods, before every report(): the coordinator blames better with it.
+  // What the cluster says about the job's pods, before job_seen() and every report(): the coordinator blames
+  // better with it.
   virtual void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) = 0;
-  // The user wants the job to end in order, or suspends it; its pods get SIGTERM next.
+  // The user wants the job to end in order, suspends or resizes it; its pods get SIGTERM next.
   virtual void stop(const std::string& key, const std::string& reason) = 0;
   // How the job's pods reach its coordinator: PACELINE_COORDINATOR, PACELINE_TOKEN, PACELINE_LOG_LEVEL.
   virtual std::map<std::string, std::string> pod_environment(const std::string& key) = 0;

@@ -136,6 +136,34 @@ TEST_F(CoordinatorsTest, TheNextAttemptHasAnotherOne) {
   EXPECT_EQ(token(), before) << "the job's, not the attempt's";
 }
 
+TEST_F(CoordinatorsTest, MembersThatWereToldToStopHaveTheirCoordinatorUntilTheyHaveLeft) {
+  StoredJob job = stored("u1");
+  cluster::Pod pod;
+  pod.uid = "p1";
+  pod.spec.name = "fashion-worker-0-0";
+  const auto attempt = [&] { return coordinators_->report("default/fashion")->attempt; };
+  const auto begin_next = [&] {
+    ++job.job.status.restarts.attempt;
+    coordinators_->pods_seen("default/fashion", {pod});
+    EXPECT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  };
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  coordinators_->stop("default/fashion", "the job is resized");
+  begin_next();
+  EXPECT_EQ(attempt(), 0) << "its last words have not been heard";
+  ASSERT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kStopped);
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(attempt(), 1) << "they have";
+  pod.spec.attempt = 1;
+  begin_next();
+  EXPECT_EQ(attempt(), 2) << "nobody was told to stop: what failed has said all";
+  pod.spec.attempt = 2;
+  coordinators_->stop("default/fashion", "the job is resized");
+  pod.phase = cluster::PodPhase::kFailed;
+  begin_next();
+  EXPECT_EQ(attempt(), 3) << "whose pods have ended say nothing more";
+}
+
 TEST_F(CoordinatorsTest, ASuspendedJobHasNoneWhenItsMembersHaveLeft) {
   StoredJob job = stored("u1");
   job.job.spec.run_policy.suspend = true;

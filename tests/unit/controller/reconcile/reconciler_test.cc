@@ -346,6 +346,22 @@ TEST_F(ReconcilerTest, ASuspendedJobsCoordinatorIsToldOnceAndItsPodsEnd) {
   EXPECT_EQ(*reports_.attempt_.lock(), 1);
 }
 
+TEST_F(ReconcilerTest, AResizedJobsMembersAreToldAndWhatTheySaveIsKept) {
+  jobs_.edit([](api::TrainingJob& job) { job.spec.replica_specs.worker->max_replicas = 2; });
+  bring_up();
+  cluster_.end_deleted_at_once(false);
+  jobs_.edit([](api::TrainingJob& job) { job.spec.replica_specs.worker->replicas = 2; });
+  pass();
+  EXPECT_EQ(*reports_.stops_.lock(), 1) << "a member that was stopped has not failed";
+  EXPECT_EQ(status().reason, "Resized");
+  EXPECT_EQ(status().restarts.attempt, 1);
+  (*reports_.report_.lock())->checkpoint_path =
+      "/checkpoints/step-000000007";  // the last one's, as it leaves
+  pass();
+  EXPECT_EQ(status().last_checkpoint, "/checkpoints/step-000000007");
+  EXPECT_EQ(*reports_.stops_.lock(), 1);
+}
+
 TEST_F(ReconcilerTest, AJobThatHasLainLongEnoughIsDeleted) {
   jobs_.edit([](api::TrainingJob& job) { job.spec.run_policy.ttl_seconds_after_finished = 5; });
   bring_up();
