@@ -1,19 +1,12 @@
 #include "tests/support/scripted_h2_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <openssl/err.h>
-#include <openssl/ssl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include <cerrno>
-#include <memory>
 #include <string_view>
+#include <utility>
 
-#include "base/check.h"
 #include "base/text.h"
 
 namespace paceline::testing {
@@ -25,16 +18,6 @@ constexpr std::uint8_t kData = 0, kHeaders = 1, kSettings = 4, kPing = 6, kGoAwa
 constexpr std::uint8_t kEndStream = 1, kAck = 1, kEndHeaders = 4;                       // flags
 constexpr int kPartingMs = 20;                   // between GOAWAY and the close
 constexpr std::string_view kStatus200 = "\x88";  // HPACK's static table
-
-struct SslFree {
-  void operator()(SSL* ssl) const { SSL_free(ssl); }
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-  void operator()(X509* certificate) const { X509_free(certificate); }
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-  void operator()(BIO* bio) const { BIO_free(bio); }
-};
-template <typename T>
-using Ssl = std::unique_ptr<T, SslFree>;
 
 int choose_h2(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in,
               unsigned int in_size, void*) {
@@ -103,70 +86,25 @@ class Connection {
   std::string buffer_;
 };
 
+Ssl<SSL_CTX> context_of(const KeyPair& server) {
+  Ssl<SSL_CTX> context = server_context(server);
+  SSL_CTX_set_alpn_select_cb(context.get(), &choose_h2, nullptr);
+  return context;
+}
+
 }  // namespace
 
-struct ScriptedH2Server::Tls {
-  Ssl<SSL_CTX> context;
-};
-
 ScriptedH2Server::ScriptedH2Server(const KeyPair& server, Script script)
-    : script_(std::move(script)), tls_(std::make_unique<Tls>()) {
-  tls_->context.reset(SSL_CTX_new(TLS_server_method()));
-  const Ssl<BIO> certificate_bio(
-      BIO_new_mem_buf(server.certificate_pem.data(), static_cast<int>(server.certificate_pem.size())));
-  const Ssl<BIO> key_bio(BIO_new_mem_buf(server.key_pem.data(), static_cast<int>(server.key_pem.size())));
-  const Ssl<X509> certificate(PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr));
-  const Ssl<EVP_PKEY> key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
-  PL_CHECK(SSL_CTX_use_certificate(tls_->context.get(), certificate.get()) == 1, "a server's certificate");
-  PL_CHECK(SSL_CTX_use_PrivateKey(tls_->context.get(), key.get()) == 1, "a server's key");
-  SSL_CTX_set_alpn_select_cb(tls_->context.get(), &choose_h2, nullptr);
-
-  stopped_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
-  listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  PL_CHECK(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0,
-           "a port on the loopback");
-  PL_CHECK(::listen(listener_.get(), 64) == 0, "a port to listen on");
-  PL_CHECK(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0, "its number");
-  port_ = ntohs(address.sin_port);
-  acceptor_ = std::thread([this] { accept_all(); });
-}
-
-ScriptedH2Server::~ScriptedH2Server() {
-  ::eventfd_write(stopped_.get(), 1);
-  acceptor_.join();
-  std::list<Peer> peers;
-  peers.swap(*peers_.lock());
-  for (const Peer& peer : peers) ::shutdown(peer.socket.get(), SHUT_RDWR);
-  for (Peer& peer : peers) peer.thread.join();
-}
+    : script_(std::move(script)),
+      context_(context_of(server)),
+      server_([this](int fd, int number, int) { serve(fd, number); }) {}
 
 std::string ScriptedH2Server::url() const {
-  return str_cat("https://127.0.0.1:", port_);
-}
-
-void ScriptedH2Server::accept_all() {
-  pollfd fds[] = {{stopped_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-  while (true) {
-    if (::poll(fds, 2, -1) < 0 && errno != EINTR) return;
-    if (fds[0].revents != 0) return;
-    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket.valid()) continue;
-    const int fd = socket.get(), number = ++connections_;
-    auto locked = peers_.lock();
-    locked->push_back({std::move(socket), std::thread([this, fd, number] { serve(fd, number); })});
-  }
+  return str_cat("https://127.0.0.1:", server_.port());
 }
 
 void ScriptedH2Server::serve(int fd, int number_of_connection) {
-  sigset_t pipe;  // OpenSSL writes without MSG_NOSIGNAL
-  ::sigemptyset(&pipe);
-  ::sigaddset(&pipe, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-  const Ssl<SSL> ssl(SSL_new(tls_->context.get()));
+  const Ssl<SSL> ssl(SSL_new(context_.get()));
   SSL_set_fd(ssl.get(), fd);
   Connection connection(ssl.get());
   std::string preface;
@@ -194,7 +132,6 @@ void ScriptedH2Server::serve(int fd, int number_of_connection) {
     if (what != Do::kRefuseAndEnd) (void)::poll(&parting, 1, kPartingMs);
     break;
   }
-  ::shutdown(fd, SHUT_RDWR);
 }
 
 }  // namespace paceline::testing

@@ -8,13 +8,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <list>
-#include <memory>
 #include <string>
-#include <thread>
 
-#include "base/guarded.h"
-#include "base/unique_fd.h"
+#include "tests/support/loopback_server.h"
 #include "tests/support/test_certificates.h"
 
 namespace paceline::testing {
@@ -32,30 +28,18 @@ class ScriptedH2Server {
   using Script = std::function<Do(int connection, int request)>;
 
   ScriptedH2Server(const KeyPair& server, Script script);
-  ~ScriptedH2Server();
-  ScriptedH2Server(const ScriptedH2Server&) = delete;
-  ScriptedH2Server& operator=(const ScriptedH2Server&) = delete;
 
   std::string url() const;
-  int connections() const { return connections_; }
+  int connections() const { return server_.connections(); }
   int answered() const { return answered_; }
 
  private:
-  struct Tls;
-  struct Peer {
-    UniqueFd socket;
-    std::thread thread;
-  };
-  void accept_all();
   void serve(int fd, int number);
 
   const Script script_;
-  std::unique_ptr<Tls> tls_;
-  int port_ = 0;
-  std::atomic<int> connections_{0}, requests_{0}, answered_{0};
-  UniqueFd listener_, stopped_;
-  std::thread acceptor_;
-  Guarded<std::list<Peer>> peers_;
+  const Ssl<SSL_CTX> context_;
+  std::atomic<int> requests_{0}, answered_{0};
+  LoopbackServer server_;  // last: its threads use the above
 };
 
 }  // namespace paceline::testing

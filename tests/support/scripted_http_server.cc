@@ -1,27 +1,16 @@
 #include "tests/support/scripted_http_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/err.h>
-#include <openssl/ssl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <list>
 #include <optional>
-#include <thread>
-#include <vector>
+#include <utility>
 
-#include "base/check.h"
-#include "base/guarded.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
+#include "tests/support/loopback_server.h"
 
 namespace paceline::testing {
 
@@ -29,28 +18,8 @@ namespace {
 
 constexpr std::size_t kMaxRequestBytes = 64u << 20;
 
-struct SslFree {
-  void operator()(SSL* ssl) const { SSL_free(ssl); }
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-  void operator()(X509* certificate) const { X509_free(certificate); }
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-  void operator()(BIO* bio) const { BIO_free(bio); }
-};
-template <typename T>
-using Ssl = std::unique_ptr<T, SslFree>;
-
-Ssl<X509> certificate_of(const std::string& pem) {
-  const Ssl<BIO> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  return Ssl<X509>(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
-}
-
 Ssl<SSL_CTX> context_of(const ScriptedTls& tls) {
-  Ssl<SSL_CTX> context(SSL_CTX_new(TLS_server_method()));
-  const Ssl<X509> certificate = certificate_of(tls.server.certificate_pem);
-  const Ssl<BIO> bio(BIO_new_mem_buf(tls.server.key_pem.data(), static_cast<int>(tls.server.key_pem.size())));
-  const Ssl<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));
-  PL_CHECK(SSL_CTX_use_certificate(context.get(), certificate.get()) == 1, "a server's certificate");
-  PL_CHECK(SSL_CTX_use_PrivateKey(context.get(), key.get()) == 1, "a server's key");
+  Ssl<SSL_CTX> context = server_context(tls.server);
   if (!tls.client_ca_pem.empty()) {
     const Ssl<X509> authority = certificate_of(tls.client_ca_pem);
     X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), authority.get());
@@ -192,111 +161,51 @@ bool ScriptedAnswer::reply(int status, std::string_view body, std::string_view h
 }
 
 struct ScriptedHttpServer::Impl {
-  struct Peer {
-    UniqueFd socket;
-    std::thread thread;
-  };
+  const Script script;
+  const Ssl<SSL_CTX> context;  // null: without TLS
+  std::atomic<int> requests{0};
+  LoopbackServer server;  // last: its threads use the above
 
-  Script script;
-  std::unique_ptr<ScriptedTls> tls;
-  Ssl<SSL_CTX> context;
-  int port = 0;
-  std::atomic<int> connections{0}, requests{0};
-  UniqueFd listener, stopped;
-  std::thread acceptor;
-  Guarded<std::list<Peer>> peers;  // the acceptor adds, stop() removes
+  Impl(Script answers, const ScriptedTls* tls)
+      : script(std::move(answers)),
+        context(tls == nullptr ? nullptr : context_of(*tls)),
+        server([this](int fd, int number, int stopped) { serve(fd, number, stopped); }) {}
 
-  void listen() {
-    stopped = UniqueFd(::eventfd(0, EFD_CLOEXEC));
-    listener = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const int one = 1;
-    ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    socklen_t size = sizeof(address);
-    PL_CHECK(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) == 0,
-             "a port on the loopback");
-    PL_CHECK(::listen(listener.get(), 1024) == 0, "a port to listen on");
-    PL_CHECK(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0, "its number");
-    port = ntohs(address.sin_port);
-  }
-
-  void accept_all() {
-    pollfd fds[] = {{stopped.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
-    while (true) {
-      if (::poll(fds, 2, -1) < 0 && errno != EINTR) return;
-      if (fds[0].revents != 0) return;
-      UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (!socket.valid()) continue;
-      const int fd = socket.get(), number = ++connections;
-      auto locked = peers.lock();
-      locked->push_back({std::move(socket), std::thread([this, fd, number] { serve(fd, number); })});
+  void serve(int fd, int number, int stopped) {
+    Connection connection(fd, number, context.get(), stopped);
+    ScriptedRequest request;
+    if (!connection.handshake()) return;
+    while (!connection.closing() && connection.read_request(request)) {
+      ++requests;
+      script(request, connection);
     }
-  }
-
-  void serve(int fd, int number) {
-    // OpenSSL writes without MSG_NOSIGNAL.
-    sigset_t pipe;
-    ::sigemptyset(&pipe);
-    ::sigaddset(&pipe, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-    const int one = 1;
-    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    {
-      Connection connection(fd, number, context.get(), stopped.get());
-      ScriptedRequest request;
-      if (connection.handshake()) {
-        while (!connection.closing() && connection.read_request(request)) {
-          ++requests;
-          script(request, connection);
-        }
-      }
-    }
-    ::shutdown(fd, SHUT_RDWR);
   }
 };
 
 ScriptedHttpServer::ScriptedHttpServer(Script script, std::unique_ptr<ScriptedTls> tls)
-    : impl_(std::make_unique<Impl>()) {
-  impl_->script = std::move(script);
-  impl_->tls = std::move(tls);
-  if (impl_->tls != nullptr) impl_->context = context_of(*impl_->tls);
-  start();
-}
+    : impl_(std::make_unique<Impl>(std::move(script), tls.get())) {}
 
-ScriptedHttpServer::~ScriptedHttpServer() {
-  stop();
-}
+ScriptedHttpServer::~ScriptedHttpServer() = default;
 
 std::string ScriptedHttpServer::url() const {
-  return str_cat(impl_->tls == nullptr ? "http" : "https", "://127.0.0.1:", impl_->port);
+  return str_cat(impl_->context == nullptr ? "http" : "https", "://127.0.0.1:", port());
 }
 int ScriptedHttpServer::port() const {
-  return impl_->port;
+  return impl_->server.port();
 }
 int ScriptedHttpServer::connections() const {
-  return impl_->connections;
+  return impl_->server.connections();
 }
 int ScriptedHttpServer::requests() const {
   return impl_->requests;
 }
 
 void ScriptedHttpServer::start() {
-  impl_->listen();
-  impl_->acceptor = std::thread([this] { impl_->accept_all(); });
+  impl_->server.start();
 }
 
 void ScriptedHttpServer::stop() {
-  if (!impl_->acceptor.joinable()) return;
-  ::eventfd_write(impl_->stopped.get(), 1);
-  impl_->acceptor.join();
-  impl_->listener.reset();
-  std::list<Impl::Peer> peers;
-  peers.swap(*impl_->peers.lock());
-  for (const Impl::Peer& peer : peers) ::shutdown(peer.socket.get(), SHUT_RDWR);
-  for (Impl::Peer& peer : peers) peer.thread.join();
+  impl_->server.stop();
 }
 
 }  // namespace paceline::testing
