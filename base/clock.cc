@@ -13,16 +13,6 @@ WallTime SystemClock::wall_now() const {
   return std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now());
 }
 
-TimePoint BootClock::now() const {
-  std::timespec time{};
-  ::clock_gettime(CLOCK_BOOTTIME, &time);
-  return TimePoint(std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec));
-}
-
-WallTime BootClock::wall_now() const {
-  return SystemClock().wall_now();
-}
-
 std::string format_wall_time(WallTime time) {
   const auto since_epoch = time.time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);

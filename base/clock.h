@@ -26,14 +26,6 @@ class SystemClock final : public Clock {
   WallTime wall_now() const override;
 };
 
-// The same, but now() goes on while the machine is suspended (CLOCK_BOOTTIME; SystemClock's stands still): for
-// what others may do meanwhile. Moments of the two are not to be mixed.
-class BootClock final : public Clock {
- public:
-  TimePoint now() const override;
-  WallTime wall_now() const override;
-};
-
 // A moment after which a wait gives up. Deadlines are absolute, so that they can be handed down through
 // calls.
 class Deadline {

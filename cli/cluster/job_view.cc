@@ -9,6 +9,8 @@
 #include "cli/cluster/names.h"
 #include "cli/view/age.h"
 #include "cli/view/run_cells.h"
+#include "cli/view/terminal.h"
+#include "controller/api/checkpoint_step.h"
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/status_json.h"
 #include "controller/cluster/kube/times.h"

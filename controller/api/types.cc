@@ -1,7 +1,5 @@
 #include "controller/api/types.h"
 
-#include <charconv>
-
 #include "base/text.h"
 #include "controller/api/choices.h"
 
@@ -46,17 +44,6 @@ const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role
 
 bool is_charged(RestartCause cause) {
   return cause < RestartCause::kEvicted;
-}
-
-std::optional<Step> checkpoint_step(std::string_view path) {
-  constexpr std::string_view kPrefix = "step-";
-  std::string_view name = path.substr(path.rfind('/') + 1);
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  Step step = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  if (error != std::errc() || end != name.data() + name.size() || step < 0) return std::nullopt;
-  return step;
 }
 
 std::string job_key(const TrainingJob& job) {

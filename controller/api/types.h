@@ -310,8 +310,7 @@ struct Restarts {
   std::int64_t full_attempt =
       0;                      // the attempt in which all pods began together: 0, or since the last resumption
   std::int64_t in_a_row = 0;  // restarts since members last trained for long
-  std::int64_t total = 0;     // the sum of by_cause, without kResized: who is asked for another size restarts
-                              // nothing
+  std::int64_t total = 0;     // the sum of by_cause, but for kResized
   std::vector<RestartCount> by_cause;     // sorted by role and cause
   std::vector<Replacement> replacements;  // sorted by role and index
   std::optional<WallTime> not_before;     // the attempt begins at this time or later (back-off)
@@ -407,9 +406,6 @@ const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role
 
 // Whether a restart for this cause counts against backoffLimit.
 bool is_charged(RestartCause cause);
-
-// The step in a checkpoint's path, whose last part is "step-000000123"; nothing where it is none.
-std::optional<Step> checkpoint_step(std::string_view path);
 
 // "namespace/name"
 std::string job_key(const TrainingJob& job);

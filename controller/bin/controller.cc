@@ -147,9 +147,9 @@ class ControllerImpl final : public Controller {
   }
 
   void look_at_all(std::uint64_t refused) {
-    log_.warning(str_cat("the work queue was full and has refused ", refused,
-                         " keys: all jobs are looked at anew"),
-                 {{"reason", "QueueFull"}});
+    log_.warning(
+        str_cat("the work queue was full and has refused ", refused, " keys: all jobs are looked at anew"),
+        {{"reason", "QueueFull"}});
     for (const std::string& key : jobs_.keys()) queue_.add(key);
   }
 

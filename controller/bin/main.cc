@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "base/boot_clock.h"
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/program.h"

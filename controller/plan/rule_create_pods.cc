@@ -17,11 +17,11 @@ namespace {
 // A later attempt is about to take these places, and a copy of the list may not show who still holds them.
 bool earlier_may_hide(const Observed& observed, const std::vector<Slot>& missing) {
   if (!observed.pods_may_lag) return false;
-  const bool ring_begins = std::ranges::none_of(
-      observed.pods, [](const cluster::Pod& pod) { return api::in_ring(pod.spec.role); });
+  const bool begins = std::ranges::none_of(
+      observed.pods, [&](const cluster::Pod& pod) { return api::is_member(observed.job, pod.spec.role); });
   return std::ranges::any_of(missing, [&](const Slot& slot) {
     return wanted_attempt(observed.job, slot.role, slot.index) > 0 &&
-           (ring_begins || !api::in_ring(slot.role));
+           (begins || !api::is_member(observed.job, slot.role));
   });
 }
 

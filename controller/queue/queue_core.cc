@@ -8,7 +8,9 @@
 namespace paceline::queue {
 
 QueueCore::QueueCore(RateLimits limits, TimePoint now)
-    : most_keys_(limits.most_keys), back_off_(limits.back_off), bucket_(limits.per_second, limits.burst, now) {}
+    : most_keys_(limits.most_keys),
+      back_off_(limits.back_off),
+      bucket_(limits.per_second, limits.burst, now) {}
 
 bool QueueCore::add(const std::string& key, TimePoint now) {
   if (dirty_.contains(key)) return true;

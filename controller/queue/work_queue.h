@@ -6,8 +6,8 @@
 //
 // A key that is added while it is being worked on is handed out again after done(): so one key has one worker
 // at a time, without a lock per key. A queue that is full refuses keys, and says when there is room again, so
-// that nobody is forgotten (Overflow). Thread-safe; the rules are in queue_core.h (pure), this is the lock, the
-// wait and the clock.
+// that nobody is forgotten (Overflow). Thread-safe; the rules are in queue_core.h (pure), this is the lock,
+// the wait and the clock.
 
 #include <condition_variable>
 #include <cstddef>
@@ -35,7 +35,7 @@ class QueueObserver {
 
 // For whoever knows all keys. Calls come from the queue's callers, without locks; they may add.
 struct Overflow {
-  std::function<void()> on_full;                        // the first refusal since the last on_room()
+  std::function<void()> on_full;                       // the first refusal since the last on_room()
   std::function<void(std::uint64_t refused)> on_room;  // half of it is free: add all keys anew
 };
 

@@ -119,10 +119,9 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     handle_ = std::move(handle);
     begun_.store(true);
   }
-  coordinator::JobHandle& handle() { return *handle_; }
   void pods_seen(const std::vector<cluster::Pod>& pods) {
     pods_live_.store(std::ranges::any_of(pods, [&](const cluster::Pod& pod) {
-      return pod.spec.attempt == attempt_ && api::in_ring(pod.spec.role) && plan::lives(pod);
+      return pod.spec.attempt == attempt_ && pod.spec.role != Role::kEvaluator && plan::lives(pod);
     }));
     for (const cluster::Pod& pod : pods) {
       const bool mine = pod.spec.attempt == attempt_ || pod.spec.role == Role::kEvaluator;

@@ -36,14 +36,18 @@ std::string shown(const std::string& log) {
   return text;
 }
 
-// The lines that don't say again what the member has told by itself.
-std::string without_lines_of(const std::string& log, std::string_view told) {
-  if (told.empty()) return log;
+// The lines that don't say again what the member has told by itself, nor what stands in the message already:
+// where the kubelet takes a container's last lines for its last words, both have them.
+std::string without_lines_of(const std::string& log, std::string_view told, std::string_view message) {
+  constexpr std::size_t kTelling = 8;  // bytes: shorter lines may be anybody's
   std::string rest;
   for (std::size_t begin = 0; begin < log.size();) {
     const std::size_t end = std::min(log.find('\n', begin), log.size() - 1) + 1;
     const std::string_view line = std::string_view(log).substr(begin, end - begin);
-    if (line.find(told) == std::string_view::npos) rest += line;
+    const std::string_view words = line.substr(0, line.find_last_not_of("\r\n") + 1);
+    const bool again = !told.empty() && line.find(told) != std::string_view::npos;
+    const bool stands = words.size() >= kTelling && message.find(words) != std::string_view::npos;
+    if (!again && !stands) rest += line;
     begin = end;
   }
   return rest;
@@ -238,7 +242,8 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
     const bool by_verdict = observed.report && observed.report->culprit;
     const std::string tail = shown(without_lines_of(
         cluster_.tail_log(*plan.blamed, kBlamedLogLines).value_or(""),
-        by_verdict ? std::string_view(observed.report->culprit->evidence) : std::string_view()));
+        by_verdict ? std::string_view(observed.report->culprit->evidence) : std::string_view(),
+        plan.status.message));
     if (!tail.empty()) {
       const std::string& path = plan.blamed->log_path;
       plan.status.message +=

@@ -4,10 +4,11 @@
 //
 // Calls share connections (on HTTP/2 one, in many streams), which one thread of the transport's serves. A
 // stream has a connection to itself and runs in its caller's thread, so that a slow reader slows down only
-// its own server's side; one that came to its end leaves the connection to a later stream. Nothing is followed, nothing retried, but for two things: a call is sent again when
-// a connection turns out to be closed or closing before a byte of the answer came, and, with other
-// credentials, after a 401. A server that says good-bye together with its answer (GOAWAY) may so get a call
-// twice: what must not happen twice needs a name, a uid or a version that is checked.
+// its own server's side; one that came to its end leaves the connection to a later stream. Nothing is
+// followed, nothing retried, but for two things: a call is sent again when a connection turns out to be
+// closed or closing before a byte of the answer came, and, with other credentials, after a 401. A server that
+// says good-bye together with its answer (GOAWAY) may so get a call twice: what must not happen twice needs a
+// name, a uid or a version that is checked.
 //
 // Bounds: kMaxCallsInFlight (others wait, within their deadlines), kMaxHeaderBytes per answer, the request's
 // max_response_bytes, kConnectTimeout, kUnacknowledgedLimit.

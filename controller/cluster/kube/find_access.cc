@@ -118,13 +118,12 @@ absl::StatusOr<KubeAccess> in_cluster(const AccessOptions& options, const Clock&
   // Read now, so that a pod without a token (automountServiceAccountToken: false) fails at its start.
   const std::string token = str_cat(folder, "/token");
   PL_RETURN_IF_ERROR(with_context(read_file(token, kMaxPemBytes).status(), "the pod's service account"));
-  PL_ASSIGN_OR_RETURN(access.credentials,
-                      with_files(token_file_credentials(token, {}, clock, logger),
-                                 {.certificate = {},
-                                  .key = {},
-                                  .ca = {.pem = {}, .path = str_cat(folder, "/ca.crt")},
-                                  .where = "the pod's service account: "},
-                                 clock, logger));
+  PL_ASSIGN_OR_RETURN(access.credentials, with_files(token_file_credentials(token, {}, clock, logger),
+                                                     {.certificate = {},
+                                                      .key = {},
+                                                      .ca = {.pem = {}, .path = str_cat(folder, "/ca.crt")},
+                                                      .where = "the pod's service account: "},
+                                                     clock, logger));
   auto ns = read_file(str_cat(folder, "/namespace"), 1024);
   access.ns = ns.ok() ? *ns : "default";
   while (!access.ns.empty() && access.ns.back() == '\n') access.ns.pop_back();

@@ -112,8 +112,8 @@ class FileCredentials final : public Credentials {
       if (*texts == now) return;
       const bool other_pair = texts->certificate != now.certificate || texts->key != now.key;
       if (other_pair && !belong_together(texts->certificate, texts->key)) {
-        return logger_.warning(
-            str_cat(files_.where, "client-key does not belong to client-certificate; those read before are used on"));
+        return logger_.warning(str_cat(
+            files_.where, "client-key does not belong to client-certificate; those read before are used on"));
       }
     }
     logger_.info(str_cat(files_.where, "certificates were renewed"));

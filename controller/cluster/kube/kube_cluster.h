@@ -7,11 +7,11 @@
 // list_pods() and what depends on it are UNAVAILABLE until the first lists are complete (wait_synced()), and
 // RESOURCE_EXHAUSTED where there are more pods than most_pods: one that is not known looks like one that is
 // gone.
-// list_pods_now() is a list of the job's pods at the API server (a quorum read, in pages), and what it brings is
-// known to list_pods() from then on.
-// create_pod(): RESOURCE_EXHAUSTED where a quota is used up; CANCELLED in a namespace that is being deleted;
-// FAILED_PRECONDITION where a pod of that name is not the job's; other errors as api_error.h says.
-// delete_pod(): a grace below one second is one second: less would free the name while the processes may run.
+// list_pods_now() is a list of the job's pods at the API server (a quorum read, in pages), and what it brings
+// is known to list_pods() from then on. create_pod(): RESOURCE_EXHAUSTED where a quota is used up; CANCELLED
+// in a namespace that is being deleted; FAILED_PRECONDITION where a pod of that name is not the job's; other
+// errors as api_error.h says. delete_pod(): a grace below one second is one second: less would free the name
+// while the processes may run.
 //
 // Of a pod that has a node and does not start, list_pods() asks the API server for its events
 // (pending_notes.h), and gives their reason and message as the pod's.

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "controller/api/checkpoint_step.h"
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/status_json.h"

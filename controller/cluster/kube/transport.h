@@ -24,7 +24,7 @@ struct Request {
   std::string body;
   Duration timeout = std::chrono::seconds(30);  // of the whole call; stream(): of silence
   Duration total{};  // stream(): of the whole answer; zero: without end, where it is a 2xx
-  std::size_t max_response_bytes = 64u << 20;   // more is RESOURCE_EXHAUSTED
+  std::size_t max_response_bytes = 64u << 20;  // more is RESOURCE_EXHAUSTED
 };
 
 struct Response {

@@ -2,25 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <ctime>
-
 #include "tests/support/fake_clock.h"
 
 namespace paceline {
 namespace {
 
 using namespace std::chrono_literals;
-
-TEST(ClockTest, TheBootClockIsTheOneThatASuspendDoesNotStop) {
-  const auto kernel = [] {
-    std::timespec time{};
-    EXPECT_EQ(::clock_gettime(CLOCK_BOOTTIME, &time), 0);
-    return TimePoint(std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec));
-  };
-  const TimePoint before = kernel(), now = BootClock().now(), after = kernel();
-  EXPECT_LE(before, now);
-  EXPECT_LE(now, after);
-}
 
 TEST(ClockTest, DeadlineCountsDownAndStopsAtZero) {
   testing::FakeClock clock;

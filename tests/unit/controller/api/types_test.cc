@@ -39,14 +39,6 @@ TEST(Types, NamesAreThoseOfTheYaml) {
   EXPECT_STREQ(name(Precision::kBf16), "BF16");
 }
 
-TEST(Types, ACheckpointsPathTellsItsStep) {
-  EXPECT_EQ(checkpoint_step("/paceline/checkpoints/step-000000123"), 123);
-  EXPECT_EQ(checkpoint_step("step-1234567890123"), 1234567890123);
-  for (const char* none :
-       {"", "/paceline/checkpoints", "/a/step-", "/a/step-x", "/a/step-1x", "/step-1/b", "/a/step--1"})
-    EXPECT_EQ(checkpoint_step(none), std::nullopt) << none;
-}
-
 TEST(Types, KeyIsNamespaceAndName) {
   TrainingJob job;
   job.metadata.name = "digits";

@@ -414,6 +414,20 @@ TEST_F(ReconcilerTest, WhatAMemberToldItselfItsLogDoesNotTellAgain) {
   EXPECT_FALSE(message.ends_with('\n'));
 }
 
+TEST_F(ReconcilerTest, WhatTheClusterTellsOfAnEndItsLogDoesNotTellAgain) {
+  pass();
+  cluster_.fail_to_start("fashion-worker-0-0",
+                         "init container fetch failed: last words of fashion-worker-0-0");
+  clock_.advance(limits_.verdict_grace);
+  pass();
+  ASSERT_EQ(status().phase, api::Phase::kFailed);
+  const std::string message = status().message;
+  const std::size_t told = message.find("last words of");
+  ASSERT_NE(told, std::string::npos);
+  EXPECT_EQ(message.find("last words of", told + 1), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr(":\n?[31mxxx")) << "its other lines are there";
+}
+
 TEST_F(ReconcilerTest, AStatusThatCannotBeWrittenStillEndsTheWait) {
   bring_up();
   *jobs_.failure_.lock() = absl::ResourceExhaustedError("the disk is full");

@@ -25,9 +25,10 @@ class IdentityFilesTest : public ::testing::Test {
   }
   absl::StatusOr<std::unique_ptr<Credentials>> open(FixedIdentity inner = {}) {
     const auto path = [this](const char* name) { return PemSource{"", folder_.path() + "/" + name}; };
-    return with_files(fixed_credentials(std::move(inner)),
-                      {.certificate = path("crt"), .key = path("key"), .ca = path("ca"), .where = "user \"u\": "},
-                      clock_, Logger::none());
+    return with_files(
+        fixed_credentials(std::move(inner)),
+        {.certificate = path("crt"), .key = path("key"), .ca = path("ca"), .where = "user \"u\": "}, clock_,
+        Logger::none());
   }
   IdentityPtr get(Credentials& credentials) {
     auto identity = credentials.get(Deadline::after(clock_.now(), 1min), {});
