@@ -68,6 +68,13 @@ void keep_pods_of(const std::string& uid, std::vector<cluster::Pod>& pods) {
   std::erase_if(pods, [&](const cluster::Pod& pod) { return pod.spec.job_uid != uid; });
 }
 
+// What is left of earlier attempts (their logs are kept) are no members.
+bool any_members(const api::TrainingJob& job, const std::vector<cluster::Pod>& pods) {
+  return std::ranges::any_of(pods, [&](const cluster::Pod& pod) {
+    return pod.spec.attempt >= plan::wanted_attempt(job, pod.spec.role, pod.spec.index);
+  });
+}
+
 bool is_creation(const plan::Action& action) {
   return std::holds_alternative<plan::CreatePod>(action);
 }
@@ -277,12 +284,8 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   observed.pods_may_lag = true;
   reports_.pods_seen(key, observed.pods);  // those of the last attempt tell whether its coordinator may go
   not_ready = reports_.job_seen(key, stored);
-  // Members that are there already are judged with their coordinator only; a job without any says why. What
-  // is left of earlier attempts (their logs are kept) are no members.
-  const bool members = std::ranges::any_of(observed.pods, [&](const cluster::Pod& pod) {
-    return pod.spec.attempt >= plan::wanted_attempt(stored.job, pod.spec.role, pod.spec.index);
-  });
-  if (!not_ready.ok() && members) return not_ready;
+  // Members that are there already are judged with their coordinator only; a job without any says why.
+  if (!not_ready.ok() && any_members(stored.job, observed.pods)) return not_ready;
   reports_.pods_seen(key, observed.pods);
   observed.report = reports_.report(key);
   observed.coordinator_env = reports_.pod_environment(key);
@@ -311,7 +314,7 @@ absl::Status Reconciler::confirm(const std::string& key, const std::string& why,
   PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods_now(metadata.ns, metadata.name));
   keep_pods_of(observed.job_uid, observed.pods);
   observed.pods_may_lag = false;
-  if (!not_ready.ok() && !observed.pods.empty()) return not_ready;
+  if (!not_ready.ok() && any_members(observed.job, observed.pods)) return not_ready;
   reports_.pods_seen(key, observed.pods);
   observed.report = reports_.report(key);
   observed.now = clock_.wall_now();
