@@ -5,8 +5,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS
     paceline_runtime paceline_runtime_trainer paceline_runtime_exchange paceline_runtime_collective
     paceline_runtime_transport paceline_runtime_tensor paceline_runtime_tensor_kernels paceline_runtime_model
-    paceline_runtime_optimizer paceline_runtime_pserver paceline_runtime_pserver_policy paceline_runtime_pserver_sparse paceline_runtime_data paceline_runtime_checkpoint
-    paceline_runtime_member
+    paceline_runtime_optimizer paceline_runtime_pserver paceline_runtime_pserver_policy paceline_runtime_pserver_sparse
+    paceline_runtime_data paceline_runtime_checkpoint paceline_runtime_member
     paceline_base paceline_proto_training paceline_proto_coordinator paceline_dnnl
   EXPORT PacelineTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Development)

@@ -3,6 +3,8 @@
 // Workers and servers of one view in one process: each server in a thread of its own, workers driven by the
 // test.
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,6 +37,17 @@ struct WorldSpec {
 };
 
 v1::OptimizerSpec sgd(double rate, double momentum = 0);
+
+// Tests over both transports.
+class ServersTest : public ::testing::TestWithParam<Medium> {
+ protected:
+  WorldSpec spec() const {
+    WorldSpec spec;
+    spec.medium = GetParam();
+    spec.optimizer = sgd(0.5);
+    return spec;
+  }
+};
 
 class ServersWorld {
  public:

@@ -1,0 +1,164 @@
+// Deadlines, and how workers and servers end.
+
+#include <gtest/gtest.h>
+
+#include "runtime/collective/fault.h"
+#include "servers_world.h"
+
+namespace paceline::pserver {
+namespace {
+
+using testing::Medium;
+using testing::medium_name;
+using testing::ServersWorld;
+using testing::WorldSpec;
+
+using Floats = std::vector<float>;
+
+class ServersEnds : public testing::ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersEnds, ::testing::Values(Medium::kSharedMemory, Medium::kTcp),
+                         [](const auto& info) { return medium_name(info.param); });
+
+TEST_P(ServersEnds, WhoDoesNotPushIsNamed) {
+  WorldSpec spec = this->spec();
+  spec.workers = 3;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  for (int w = 0; w < 3; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+  for (const int w : {0, 2}) ASSERT_TRUE(world.push_and_commit(w).ok());
+  const auto turn = world.client(0).wait_turn(world.deadline(std::chrono::milliseconds(30)));
+  EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(collective::faulty_rank(turn.status()), 1) << turn.status();
+  EXPECT_NE(turn.status().message().find("worker-1"), std::string::npos) << turn.status();
+}
+
+TEST_P(ServersEnds, AServerThatDoesNotAnswerIsNamed) {
+  WorldSpec spec = this->spec();
+  spec.run_servers = false;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  const auto turn = world.client(1).wait_turn(world.deadline(std::chrono::milliseconds(20)));
+  EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(collective::faulty_rank(turn.status()), 2) << turn.status();
+}
+
+TEST_P(ServersEnds, AServerWaitsForWorkerZeroUntilItsDeadline) {
+  WorldSpec spec = this->spec();
+  spec.run_servers = false;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  const absl::Status ended = world.server(0).run(world.deadline(std::chrono::milliseconds(20)));
+  EXPECT_EQ(ended.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(collective::faulty_rank(ended), 0) << ended;
+  // The workers hear why.
+  const auto turn = world.client(1).wait_turn(world.deadline());
+  EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded) << turn.status();
+  EXPECT_EQ(collective::faulty_rank(turn.status()), 0) << turn.status();
+}
+
+TEST_P(ServersEnds, CloseEndsEveryWait) {
+  for (int state = 0; state < 3; ++state) {
+    SCOPED_TRACE(state);
+    WorldSpec spec = this->spec();
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    if (state > 0) {
+      ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    }
+    if (state > 1) {
+      for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+      ASSERT_TRUE(world.push_and_commit(1).ok());
+    }
+    const absl::Status why = absl::AbortedError("the coordinator said so");
+    if (state == 1) {
+      ASSERT_TRUE(world.client(1).wait_turn(world.deadline()).ok());
+    }
+    std::jthread waits([&] {
+      if (state == 1) return;
+      EXPECT_EQ(world.client(1).wait_turn(world.deadline()).status(), why);
+    });
+    world.client(1).close(why);
+    world.client(1).close(absl::InternalError("a second reason"));
+    waits.join();
+    EXPECT_EQ(world.client(1).closed(), why);
+    EXPECT_EQ(world.client(1).wait_turn(world.deadline()).status(), why);
+    EXPECT_EQ(world.client(1).push(0, 1), why);
+    EXPECT_EQ(world.client(1).commit({}), why);
+    EXPECT_EQ(world.client(1).leave(), why);
+    world.server(0).close(why);
+    world.server(1).close(absl::OkStatus());
+  }
+}
+
+TEST_P(ServersEnds, AServerThatClosesSaysWhy) {
+  WorldSpec spec = this->spec();
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  for (int w = 0; w < 2; ++w) {
+    ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+    ASSERT_TRUE(w == 1 || world.push_and_commit(w).ok());
+  }
+  world.server(1).close(absl::AbortedError("the coordinator said so"));
+  const absl::Status ended = world.client(0).wait_turn(world.deadline()).status();
+  EXPECT_EQ(ended.code(), absl::StatusCode::kAborted) << ended;
+  EXPECT_EQ(collective::faulty_rank(ended), 3) << ended;
+  EXPECT_NE(ended.message().find("the coordinator said so"), std::string::npos) << ended;
+}
+
+// The end of a job: no turns any more, but a last snapshot, and a goodbye.
+TEST_P(ServersEnds, AnInterruptedWorkerTakesNoTurnsButSnapshots) {
+  WorldSpec spec = this->spec();
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 3)).ok());
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+  ASSERT_TRUE(world.push_and_commit(0).ok());
+  std::jthread waits([&] {  // for worker 1's gradient, which does not come
+    EXPECT_EQ(world.client(0).wait_turn(world.deadline()).status().code(), absl::StatusCode::kCancelled);
+  });
+  world.client(0).interrupt();
+  waits.join();
+  EXPECT_TRUE(world.client(0).interrupted());
+  EXPECT_TRUE(world.client(0).closed().ok());
+  EXPECT_EQ(world.client(0).wait_turn(world.deadline()).status().code(), absl::StatusCode::kCancelled);
+  Floats weights(spec.elements);
+  ASSERT_TRUE(world.client(0).begin_snapshot().ok());
+  const auto taken = world.client(0).take_snapshot(weights, {}, world.deadline());
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(weights, Floats(spec.elements, 3));
+  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+}
+
+TEST_P(ServersEnds, CloseEndsASnapshot) {
+  WorldSpec spec = this->spec();
+  spec.run_servers = false;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ASSERT_TRUE(world.client(0).begin_snapshot().ok());
+  Floats weights(spec.elements);
+  std::jthread takes([&] {
+    const auto taken = world.client(0).take_snapshot(weights, {}, world.deadline());
+    EXPECT_EQ(taken.status().code(), absl::StatusCode::kAborted) << taken.status();
+  });
+  world.client(0).close(absl::OkStatus());
+}
+
+TEST_P(ServersEnds, AllWorkersLostIsAnError) {
+  WorldSpec spec = this->spec();
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  world.drop_client(0);
+  world.drop_client(1);
+  for (const absl::Status& ended : world.end()) {
+    EXPECT_EQ(ended.code(), absl::StatusCode::kUnavailable) << ended;
+    EXPECT_TRUE(collective::faulty_rank(ended).has_value());
+  }
+}
+
+}  // namespace
+}  // namespace paceline::pserver

@@ -1,0 +1,280 @@
+// Members that die, and peers that send what makes no sense.
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <future>
+
+#include "base/rng.h"
+#include "runtime/collective/fault.h"
+#include "runtime/pserver/frame.h"
+#include "servers_world.h"
+
+namespace paceline::pserver {
+namespace {
+
+using testing::Medium;
+using testing::medium_name;
+using testing::ServersWorld;
+using testing::sgd;
+using testing::WorldSpec;
+
+using Floats = std::vector<float>;
+
+class ServersFaults : public testing::ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersFaults, ::testing::Values(Medium::kSharedMemory, Medium::kTcp),
+                         [](const auto& info) { return medium_name(info.param); });
+
+TEST_P(ServersFaults, ALostServerIsNamedByAll) {
+  WorldSpec spec = this->spec();
+  spec.servers = 3;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+  ASSERT_TRUE(world.push_and_commit(0).ok());
+  std::jthread waits([&] {
+    const auto turn = world.client(0).wait_turn(world.deadline());
+    EXPECT_EQ(collective::faulty_rank(turn.status()), 3) << turn.status();
+    EXPECT_NE(turn.status().message().find("ps-1"), std::string::npos) << turn.status();
+    EXPECT_EQ(world.client(0).closed(), turn.status());
+  });
+  world.drop_server(1);
+  waits.join();
+  (void)world.push_and_commit(1);
+  const auto turn = world.client(1).wait_turn(world.deadline());
+  EXPECT_EQ(collective::faulty_rank(turn.status()), 3) << turn.status();
+}
+
+TEST_P(ServersFaults, TheOthersGoOnWithoutALostWorker) {
+  for (const auto synchronization :
+       {v1::ParameterServerSpec::ASYNCHRONOUS, v1::ParameterServerSpec::BOUNDED_STALENESS,
+        v1::ParameterServerSpec::SYNCHRONOUS}) {
+    SCOPED_TRACE(static_cast<int>(synchronization));
+    WorldSpec spec = this->spec();
+    spec.workers = 3;
+    spec.total_steps = 6;
+    spec.optimizer = sgd(1);
+    spec.mode.set_synchronization(synchronization);
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    std::promise<void> goes;
+    const std::shared_future<void> gone = goes.get_future().share();
+    world.each_worker([&](int w) {
+      for (int k = 0;; ++k) {
+        const auto turn = world.client(w).wait_turn(world.deadline());
+        ASSERT_TRUE(turn.ok()) << turn.status();
+        if (turn->finished) break;
+        if (w == 1 && k == 2) {  // without a word, with a gradient that is half pushed
+          ASSERT_TRUE(world.client(1).push(0, 500).ok());
+          world.drop_client(1);
+          goes.set_value();
+          return;
+        }
+        // Else the others may have done everything before it has its third turn.
+        if (k == 2) {
+          ASSERT_EQ(gone.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+        }
+        std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
+        ASSERT_TRUE(world.push_and_commit(w).ok());
+      }
+      // All units count once, whoever computed them.
+      const auto units = static_cast<float>(spec.total_steps * spec.workers);
+      EXPECT_EQ(std::count(world.weights(w).begin(), world.weights(w).end(), units),
+                static_cast<std::ptrdiff_t>(spec.elements))
+          << world.weights(w)[0];
+    });
+    EXPECT_TRUE(world.wait_for_loss(0, 1));
+    EXPECT_TRUE(world.wait_for_loss(1, 1));
+    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  }
+}
+
+// In random modes, with random cuts, and with workers that die in the middle of a push: unit u counts u + 1
+// in every element, once, on all slices of all servers at the same version.
+TEST_P(ServersFaults, EveryUnitCountsOnceOnEverySlice) {
+  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed, 3);
+    WorldSpec spec = this->spec();
+    spec.workers = static_cast<int>(2 + rng.below(3));
+    spec.servers = static_cast<int>(1 + rng.below(3));
+    spec.elements = 1 + rng.below(9000);
+    spec.slice_bytes = 64 + rng.below(8000);
+    spec.total_steps = static_cast<Step>(2 + rng.below(10));
+    spec.optimizer = sgd(1);
+    std::int64_t parts = spec.workers;
+    if (seed % 4 == 1) parts = spec.workers - 1;  // a backup worker
+    if (seed % 4 == 2) spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    if (seed % 4 == 3) spec.mode.set_synchronization(v1::ParameterServerSpec::BOUNDED_STALENESS);
+    spec.mode.set_staleness(static_cast<std::int64_t>(rng.below(3)));
+    spec.mode.set_units_per_step(parts);
+    spec.mode.set_gradients_per_step(parts);
+    const int victim = static_cast<int>(rng.below(static_cast<std::uint64_t>(spec.workers)));  // 0: nobody
+    const int turns = static_cast<int>(rng.below(4));
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    const std::size_t n = spec.elements;
+    world.each_worker([&](int w) {
+      Rng mine(seed, 700 + static_cast<std::uint64_t>(w));
+      for (int k = 0;; ++k) {
+        const auto turn = world.client(w).wait_turn(world.deadline());
+        ASSERT_TRUE(turn.ok()) << turn.status();
+        const float value = world.weights(w)[0];
+        ASSERT_EQ(std::count(world.weights(w).begin(), world.weights(w).end(), value),
+                  static_cast<std::ptrdiff_t>(n))
+            << "version " << turn->version << " is not whole";
+        if (turn->finished) {
+          const auto units = static_cast<float>(spec.total_steps * parts);
+          EXPECT_EQ(value, units * (units + 1) / 2);
+          return;
+        }
+        std::fill(world.gradient(w).begin(), world.gradient(w).end(), -static_cast<float>(turn->unit + 1));
+        for (std::size_t end = n; end > 0;) {
+          const std::size_t begin = end - std::min<std::size_t>(end, 1 + mine.below(n));
+          if (w == victim && w > 0 && k >= turns && mine.below(2) == 0) return world.drop_client(w);
+          ASSERT_TRUE(world.client(w).push(begin, end).ok());
+          end = begin;
+        }
+        ASSERT_TRUE(world.client(w).commit({.loss_sum = 1, .samples = 1}).ok());
+      }
+    });
+    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  }
+}
+
+TEST_P(ServersFaults, GarbageLosesWhoSentItAndNobodyElse) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    WorldSpec spec = this->spec();
+    spec.strangers = {1};
+    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    Rng rng(seed, 0);
+    std::vector<std::byte> garbage(64 + rng.below(500));
+    for (std::byte& b : garbage) b = static_cast<std::byte>(rng.below(256));
+    for (auto& link : world.stranger(1)) {
+      const int fd = link.sockets[seed % 2].get();
+      ASSERT_EQ(::send(fd, garbage.data(), garbage.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(garbage.size()));
+    }
+    absl::Status why;
+    ASSERT_TRUE(world.wait_for_loss(0, 1, &why));
+    EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument) << why;
+    EXPECT_NE(why.message().find("worker-1"), std::string::npos) << why;
+    ASSERT_TRUE(world.wait_for_loss(1, 1));
+    while (true) {
+      const auto turn = world.client(0).wait_turn(world.deadline());
+      ASSERT_TRUE(turn.ok()) << turn.status();
+      if (turn->finished) break;
+      ASSERT_TRUE(world.push_and_commit(0).ok());
+    }
+  }
+}
+
+// Frames that are well made, from a member that is one, and make no sense.
+TEST_P(ServersFaults, FramesThatMakeNoSenseLoseTheirSender) {
+  struct Case {
+    const char* name;
+    FrameHeader header;
+    std::size_t message = 0;
+  };
+  const Case cases[] = {
+      {"commit without a turn", {.kind = FrameKind::kCommit, .number = 3}, 17},
+      {"gradient outside", {.kind = FrameKind::kGradient, .begin = 1u << 30}, 64},
+      {"gradient before it joined", {.kind = FrameKind::kGradient}, 64},
+      {"state of another", {.kind = FrameKind::kState}, 64},
+      {"what to begin with", {.kind = FrameKind::kBegin}, 0},
+      {"a short join", {.kind = FrameKind::kJoin}, 3},
+      {"a server's frame", {.kind = FrameKind::kLog}, 0},
+      {"a snapshot", {.kind = FrameKind::kSnapshot}, 0},
+      {"another generation", {.kind = FrameKind::kLeave, .generation = Generation{4}}, 0},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    WorldSpec spec = this->spec();
+    spec.strangers = {1};
+    spec.servers = 1;
+    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    FrameHeader header = c.header;
+    header.rank = 1;
+    header.length = c.message;
+    if (header.generation.value == 0) header.generation = Generation{3};
+    std::vector<std::byte> bytes(kFrameBytes + c.message);
+    encode(header, std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
+    ASSERT_EQ(::send(world.stranger(1)[0].sockets[0].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    absl::Status why;
+    ASSERT_TRUE(world.wait_for_loss(0, 1, &why));
+    EXPECT_TRUE(absl::IsInvalidArgument(why) || absl::IsFailedPrecondition(why)) << why;
+    ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
+  }
+}
+
+// A Join as docs/protocol.md has it: elements, slice bytes, shared, gradient, reads.
+std::vector<std::byte> join_of(const WorldSpec& spec, std::size_t elements) {
+  std::vector<std::byte> message;
+  const auto put = [&](std::uint64_t value, int bytes) {
+    for (int k = 0; k < bytes; ++k) message.push_back(static_cast<std::byte>(value >> (8 * k)));
+  };
+  put(elements, 8);
+  put(spec.slice_bytes, 8);
+  put(spec.medium == Medium::kSharedMemory ? 1 : 0, 1);
+  put(0, 8);
+  put(0, 8);
+  std::vector<std::byte> bytes(kFrameBytes);
+  encode({.kind = FrameKind::kJoin, .generation = Generation{3}, .rank = 1, .length = message.size()},
+         std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
+  bytes.insert(bytes.end(), message.begin(), message.end());
+  return bytes;
+}
+
+// The servers hear of a worker in any order: one may give it a turn before it knows it.
+TEST_P(ServersFaults, AJoinThatIsLateAtOneServerHoldsNobodyUp) {
+  WorldSpec spec = this->spec();
+  spec.strangers = {1};
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  const std::vector<std::byte> join = join_of(spec, spec.elements);
+  const int socket = world.stranger(1)[0].sockets[0].get();
+  ASSERT_EQ(::send(socket, join.data(), join.size(), MSG_NOSIGNAL), static_cast<ssize_t>(join.size()));
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  pollfd turn{socket, POLLIN, 0};  // its Turn is there
+  ASSERT_EQ(::poll(&turn, 1, 30'000), 1);
+  for (int k = 0; k < 3; ++k) {
+    const auto given = world.client(0).wait_turn(world.deadline());
+    ASSERT_TRUE(given.ok()) << given.status();
+    EXPECT_EQ(given->version, k);
+    ASSERT_TRUE(world.push_and_commit(0).ok());
+  }
+}
+
+TEST_P(ServersFaults, AWorkerWithAnotherModelIsTold) {
+  WorldSpec spec = this->spec();
+  spec.strangers = {1};
+  spec.servers = 1;
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  const std::vector<std::byte> bytes = join_of(spec, 999);
+  ASSERT_EQ(::send(world.stranger(1)[0].sockets[0].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  absl::Status why;
+  ASSERT_TRUE(world.wait_for_loss(0, 1, &why));
+  EXPECT_EQ(why.code(), absl::StatusCode::kFailedPrecondition) << why;
+  EXPECT_NE(why.message().find("999"), std::string::npos) << why;
+}
+
+}  // namespace
+}  // namespace paceline::pserver
