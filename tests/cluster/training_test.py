@@ -173,7 +173,7 @@ class KubectlTest(JobCase):
         self.assertIn("The pods' PriorityClass", self.kubectl("explain", "tj.spec.runPolicy.schedulingPolicy.priorityClass"))
         header, _ = self.kubectl("get", "tj", "-o", "wide").splitlines()
         self.assertEqual(header.split(), ["NAME", "PHASE", "READY", "STEP", "RESTARTS", "STRAGGLERS", "CHECKPOINT", "QUEUE", "AGE"])
-        row = re.compile(r"sized +Running +3/3 +\d+ +1 +team-a +\S+")   # its step comes with the next heartbeats
+        row = re.compile(r"sized +Running +3/3 +\d+ +0 +team-a +\S+")   # its step comes with the next heartbeats
         self.wait_until("the row", lambda: row.fullmatch(self.kubectl("get", "tj", "--no-headers", "-o", "wide").strip()))
 
 
