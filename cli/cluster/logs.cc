@@ -143,7 +143,7 @@ class Follower {
       const absl::Status status = read(any);
       const bool knew = !pod_.failed_init.empty();
       const Fate fate = look();
-      if (!knew && !pod_.failed_init.empty()) continue;  // its log, then
+      if (options_.container.empty() && !knew && !pod_.failed_init.empty()) continue;  // its log, then
       if (fate == Fate::kGone || (fate == Fate::kEnded && (status.ok() || absl::IsInvalidArgument(status))))
         break;
       if (absl::IsPermissionDenied(status)) {

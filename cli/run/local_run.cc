@@ -165,7 +165,9 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
       if (pod.ended() && told_pods_.insert(pod.uid).second) handle_->pod_ended(reconcile::pod_fact(pod));
     }
   }
-  void stop(const std::string&, const std::string& reason) override { handle_->stop(reason); }
+  void stop(const std::string&, const plan::StopMembers& stop) override {
+    handle_->stop({stop.why, stop.another_follows});
+  }
   std::map<std::string, std::string> pod_environment(const std::string&) override {
     return {{"PACELINE_COORDINATOR", server_->address()},
             {"PACELINE_TOKEN", token_},

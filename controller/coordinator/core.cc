@@ -82,9 +82,9 @@ void CoordinatorCore::Impl::on(const Attached& in) {
 }
 
 // The newest one counts: of two, the other is what a lost node or a broken connection has left. It stays
-// where the job has failed: whoever begins another attempt finds it still there.
+// where the job has failed or is started anew: whoever begins another attempt finds it still there.
 void CoordinatorCore::Impl::attach_observer(Slot& slot, const Attached& in) {
-  if (stopping_ || state_ == JobState::kFinished || state_ == JobState::kStopped)
+  if ((stopping_ && !another_follows_) || state_ == JobState::kFinished)
     return refuse(in.stream, str_cat("the job has ended: ", reason_), state_ == JobState::kFinished);
   if (slot.attached())
     evict(slot.stream, str_cat(slot.name(), " has attached again by another stream"), false, true);
@@ -297,13 +297,15 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
 void CoordinatorCore::Impl::on(const Stop& in) {
   if (is_final(state_) || stopping_) return;
   stopping_ = true;
+  another_follows_ = in.another_follows;
   stop_reason_ = cut(in.reason);
   stop_since_ = now_;
   state_ = JobState::kDraining;
   reason_ = str_cat("stopping: ", stop_reason_);
   say(reason_);
   for (const Slot& slot : slots_) {  // rank 0 saves what the servers hold: they are told once nobody trains
-    if (slot.attached() && slot.role != Role::kServer) evict(slot.stream, stop_reason_, false, false);
+    const bool stays = slot.role == Role::kServer || (slot.observes() && another_follows_);
+    if (slot.attached() && !stays) evict(slot.stream, stop_reason_, false, false);
   }
 }
 

@@ -125,8 +125,10 @@ struct StreamEnded {
   std::string reason;
 };
 struct Tick {};
+// Members leave in order. Where another attempt follows, observers stay attached until they find it.
 struct Stop {
   std::string reason;
+  bool another_follows = false;
 };
 using Input = std::variant<Attached, Received, StreamEnded, PodFact, Tick, Stop>;
 

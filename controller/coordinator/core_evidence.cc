@@ -31,7 +31,11 @@ int CoordinatorCore::Impl::trainers_left() const {
 // terminal, a swapped out machine) everybody is heard anew.
 void CoordinatorCore::Impl::forgive_own_absence() {
   if (now_ - last_now_ > longest_absence() && someone_attached()) {
-    for (Slot& slot : slots_) slot.last_heard = std::max(slot.last_heard, now_);
+    for (Slot& slot : slots_) {
+      slot.last_heard = std::max(slot.last_heard, now_);
+      if (slot.evidence && slot.evidence->lapsed)
+        slot.evidence->since = now_;  // it may have come back unheard
+    }
     say(str_cat("the coordinator was away for ", format_duration(now_ - last_now_)));
   }
   last_now_ = now_;
@@ -124,7 +128,7 @@ void CoordinatorCore::Impl::decide() {
   // Who is frozen or missing was so for long: no better evidence can be under way.
   const bool ripe = judgement.kind == FaultKind::kFrozen || judgement.kind == FaultKind::kMissing;
   if (!ripe && waited < config_.grace) return;
-  if (may_come_back(slots_[static_cast<std::size_t>(judgement.culprit)], waited)) return;
+  if (may_come_back(slots_[static_cast<std::size_t>(judgement.culprit)])) return;
   if (!has_hard(evidence)) {
     const auto quiet = [&](const Slot& s) {
       return s.attached() && 2 * (now_ - s.last_heard) > 5 * config_.heartbeat_interval &&
@@ -137,8 +141,9 @@ void CoordinatorCore::Impl::decide() {
 }
 
 // The cluster has not said that its process ended, and no peer has lost it.
-bool CoordinatorCore::Impl::may_come_back(const Slot& slot, Duration waited) const {
-  if (!slot.evidence || !slot.evidence->lapsed || waited >= config_.rejoin_grace) return false;
+bool CoordinatorCore::Impl::may_come_back(const Slot& slot) const {
+  if (!slot.evidence || !slot.evidence->lapsed || now_ - slot.evidence->since >= config_.rejoin_grace)
+    return false;
   return std::none_of(accusations_.begin(), accusations_.end(),
                       [&](const Accusation& a) { return a.accused == number(slot); });
 }

@@ -92,7 +92,7 @@ class CoordinatorCore::Impl {
   Duration longest_absence() const { return config_.heartbeat_timeout / 2; }
   bool someone_attached() const;
   int trainers_left() const;
-  bool may_come_back(const Slot& slot, Duration waited) const;
+  bool may_come_back(const Slot& slot) const;
   Duration patience_with(const Slot& slot) const;
   void find_frozen();
   void find_missing();
@@ -142,7 +142,7 @@ class CoordinatorCore::Impl {
   TimePoint now_{}, last_now_;
   TimePoint form_since_;     // Forming since
   TimePoint drain_since_{};  // Draining since
-  bool stopping_ = false;
+  bool stopping_ = false, another_follows_ = false;
   std::string stop_reason_;
   TimePoint stop_since_{};
   std::optional<TimePoint> finish_by_;

@@ -34,8 +34,9 @@ void CoordinatorCore::Impl::settle_end() {
   // Servers and observers don't know when training is over: they are told, once nobody trains any more.
   const bool someone =
       std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); });
-  const bool observed =
-      std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.observes() && s.attached(); });
+  const bool observed = !another_follows_ && std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) {
+    return s.observes() && s.attached();
+  });
   const bool in_time = now_ < stop_since_ + config_.stop_timeout;  // for observers' goodbyes
   if (stopping_ && ((!someone && !(observed && in_time)) || now_ >= stop_by()))
     return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
@@ -131,7 +132,8 @@ void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finishe
   say(str_cat("the job is ", job_state_name(state_), ": ", reason_));
   progress_.end(now_);
   for (Slot& slot : slots_) {
-    const bool stays = slot.observes() && state_ == JobState::kFailed;  // for the next attempt
+    // For the next attempt.
+    const bool stays = slot.observes() && (state_ == JobState::kFailed || another_follows_);
     if (!slot.attached() || stays) continue;
     evict(slot.stream, reason_, finished, true);
     slot.stream = {};

@@ -55,7 +55,7 @@ class JobHandle {
   virtual void pod_ended(const PodFact& fact) = 0;
   // Asks the members to stop; the state becomes kStopped when they have left or `CoreConfig::stop_timeout`
   // has passed.
-  virtual void stop(std::string reason) = 0;
+  virtual void stop(Stop stop) = 0;
   // No observer call is under way or begins after this returns. Not from an observer.
   virtual void close() = 0;
 };

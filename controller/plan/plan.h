@@ -58,14 +58,20 @@ struct DeleteJob {
 };
 using Action = std::variant<CreatePod, DeletePod, RecordEvent, DeleteJob>;
 
+struct StopMembers {
+  std::string why;
+  bool another_follows = false;  // another attempt, for which an evaluator stays
+  bool operator==(const StopMembers&) const = default;
+};
+
 struct Plan {
   // Set where a pod that is missing would decide, and the list of pods is a copy that may lag: why. The rest
   // is void then; observe the pods at the cluster itself and plan again.
   std::optional<std::string> confirm;
   std::vector<Action> actions;  // in this order
-  // Set where members end in order: why. Their coordinator tells them before their pods are deleted, so that
+  // Set where members end in order. Their coordinator tells them before their pods are deleted, so that
   // nobody's end is taken for a failure, and hears what they save as they leave.
-  std::optional<std::string> stop_members;
+  std::optional<StopMembers> stop_members;
   api::Status status;         // to be written if it differs from the observed one
   std::string status_reason;  // why the phase is what it is
   // Set when this plan lets the job fail or start again: the pod whose last log lines belong into the error.

@@ -12,7 +12,7 @@ bool rule_resize(const Observed& observed, Plan& plan) {
   const std::string why = str_cat("the job had ", size, " members and shall have ", wanted);
   begin_attempt(observed, Role::kWorker, api::RestartCause::kResized, "Resized", why,
                 observed.limits.stop_grace, plan);
-  plan.stop_members = why;
+  plan.stop_members = StopMembers{why, true};
   return true;
 }
 

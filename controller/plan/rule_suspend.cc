@@ -22,7 +22,7 @@ bool rule_suspend(const Observed& observed, Plan& plan) {
     if (status.restarts.size > 0 || !observed.pods.empty()) skip_to_next_attempt(status.restarts);
     status.start_time.reset();
     enter_phase(observed, api::Phase::kSuspended, "Suspended", "spec.runPolicy.suspend is true", plan);
-    plan.stop_members = "the job is suspended";
+    plan.stop_members = StopMembers{"the job is suspended"};
   }
   delete_running_pods(observed, observed.limits.stop_grace, "the job is suspended", plan);
   return true;

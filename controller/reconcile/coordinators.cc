@@ -98,9 +98,9 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     return uid_ == job.uid && attempt_ < job.job.status.restarts.attempt && stopped_.load() &&
            pods_live_.load() && !told_end_.load();
   }
-  void stop(const std::string& reason) {
+  void stop(const plan::StopMembers& stop) {
     stopped_.store(true);
-    handle_->stop(reason);
+    handle_->stop({stop.why, stop.another_follows});
   }
   // Its last words, such as the checkpoint that was made to stop, have been asked for.
   bool has_told_its_end() const { return told_end_.load(); }
@@ -272,8 +272,8 @@ void Coordinators::pods_seen(const std::string& key, const std::vector<cluster::
   if (const std::shared_ptr<Entry> entry = find(key)) entry->pods_seen(pods);
 }
 
-void Coordinators::stop(const std::string& key, const std::string& reason) {
-  if (const std::shared_ptr<Entry> entry = find(key)) entry->stop(reason);
+void Coordinators::stop(const std::string& key, const plan::StopMembers& stop) {
+  if (const std::shared_ptr<Entry> entry = find(key)) entry->stop(stop);
 }
 
 std::map<std::string, std::string> Coordinators::pod_environment(const std::string& key) {

@@ -165,7 +165,7 @@ void Reconciler::stop(const std::string& key) {
     first = stop == plan::Stop::kNo;
     stop = first ? plan::Stop::kOrderly : plan::Stop::kNow;
   }
-  if (first) reports_.stop(key, "the user stops the job");
+  if (first) reports_.stop(key, {"the user stops the job"});
   queue_.add(key);
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "controller/plan/observed.h"
+#include "controller/plan/plan.h"
 #include "controller/reconcile/job_store.h"
 
 namespace paceline::reconcile {
@@ -33,7 +34,7 @@ class ReportSource {
   // better with it.
   virtual void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) = 0;
   // The user wants the job to end in order, suspends or resizes it; its pods get SIGTERM next.
-  virtual void stop(const std::string& key, const std::string& reason) = 0;
+  virtual void stop(const std::string& key, const plan::StopMembers& stop) = 0;
   // How the job's pods reach its coordinator: PACELINE_COORDINATOR, PACELINE_TOKEN, PACELINE_LOG_LEVEL.
   virtual std::map<std::string, std::string> pod_environment(const std::string& key) = 0;
 };

@@ -400,7 +400,7 @@ TEST_F(AttachTest, StopAsksEverybodyToLeave) {
   start(0, 2);
   auto members = attach_all(0, 2);
   for (auto& member : members) ASSERT_TRUE(member->wait_view(Generation{0}, soon()).ok());
-  handle_->stop("interrupted");
+  handle_->stop({"interrupted"});
   for (auto& member : members) {
     const absl::Status told = member->wait_view(Generation{1}, soon()).status();
     EXPECT_EQ(told.code(), absl::StatusCode::kAborted);

@@ -148,7 +148,7 @@ TEST_F(CoordinatorsTest, MembersThatWereToldToStopHaveTheirCoordinatorUntilTheyH
     EXPECT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   };
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
-  coordinators_->stop("default/fashion", "the job is resized");
+  coordinators_->stop("default/fashion", {"the job is resized", true});
   begin_next();
   EXPECT_EQ(attempt(), 0) << "its last words have not been heard";
   ASSERT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kStopped);
@@ -158,7 +158,7 @@ TEST_F(CoordinatorsTest, MembersThatWereToldToStopHaveTheirCoordinatorUntilTheyH
   begin_next();
   EXPECT_EQ(attempt(), 2) << "nobody was told to stop: what failed has said all";
   pod.spec.attempt = 2;
-  coordinators_->stop("default/fashion", "the job is resized");
+  coordinators_->stop("default/fashion", {"the job is resized", true});
   pod.phase = cluster::PodPhase::kFailed;
   begin_next();
   EXPECT_EQ(attempt(), 3) << "whose pods have ended say nothing more";
@@ -177,7 +177,7 @@ TEST_F(CoordinatorsTest, ASuspendedJobHasNoneWhenItsMembersHaveLeft) {
   job.job.status.restarts.attempt = 1;
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   EXPECT_EQ(coordinators_->size(), 1u) << "its members may be saving what they have done";
-  coordinators_->stop("default/fashion", "the job is suspended");
+  coordinators_->stop("default/fashion", {"the job is suspended"});
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   EXPECT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kStopped)
       << "what they saved as they left is its last word";
@@ -191,7 +191,7 @@ TEST_F(CoordinatorsTest, ASuspendedJobHasNoneWhenItsMembersHaveLeft) {
 TEST_F(CoordinatorsTest, WhoWasStoppedBeforeItHadMembersBeginsAnew) {
   StoredJob job = stored("u1");
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
-  coordinators_->stop("default/fashion", "the job is suspended");
+  coordinators_->stop("default/fashion", {"the job is suspended"});
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   EXPECT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kForming);
 }

@@ -27,7 +27,7 @@ class FakeReports final : public ReportSource {
   void pods_seen(const std::string&, const std::vector<cluster::Pod>& pods) override {
     *seen_.lock() = pods.size();
   }
-  void stop(const std::string&, const std::string&) override { ++*stops_.lock(); }
+  void stop(const std::string&, const plan::StopMembers&) override { ++*stops_.lock(); }
   std::map<std::string, std::string> pod_environment(const std::string&) override {
     return {{"PACELINE_COORDINATOR", "127.0.0.1:1"}};
   }
