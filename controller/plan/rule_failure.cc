@@ -131,10 +131,15 @@ bool by_absence(const Observed& observed, Plan& plan) {
   return false;
 }
 
-// Of servers' workers the coordinator says whether one is missed (JobReport::lost).
+// Of servers' workers the coordinator says whether one is missed (JobReport::lost), but where every update
+// needs everybody.
 bool may_be_spare(const Observed& observed, const Slot& slot) {
   const Slot leader = leader_slot(observed.job);
-  return observed.report && observed.job.spec.strategy.type == api::StrategyType::kParameterServer &&
+  const api::Strategy& strategy = observed.job.spec.strategy;
+  const bool waits_for_all = strategy.synchronization == api::Synchronization::kSynchronous &&
+                             strategy.backup_workers == 0 &&
+                             !strategy.parameter_server.gradients_per_step.has_value();
+  return observed.report && strategy.type == api::StrategyType::kParameterServer && !waits_for_all &&
          slot.role == Role::kWorker && !(leader.role == slot.role && leader.index == slot.index);
 }
 

@@ -370,6 +370,30 @@ absl::Status ClientImpl::flush_all() {
   return absl::OkStatus();
 }
 
+absl::Status ClientImpl::flush(Deadline deadline) {
+  const TimePoint from = clock_.now();
+  for (;;) {
+    if (close_.is_closed()) return close_.reason();
+    PL_RETURN_IF_ERROR(flush_all());
+    polled_.clear();
+    Server* busy = nullptr;
+    for (Server& each : servers_) {
+      if (each.link.drained()) continue;
+      if (busy == nullptr) busy = &each;
+      polled_.push_back({each.link.fd(), POLLOUT, 0});
+    }
+    if (busy == nullptr) return absl::OkStatus();
+    polled_.push_back({close_.fd(), POLLIN, 0});
+    const TimePoint now = clock_.now();
+    if (deadline.expired(now)) {
+      return fail(busy->link.blame(absl::DeadlineExceededError(
+          str_cat("has not taken what was sent to it after ", format_duration(now - from)))));
+    }
+    ::poll(polled_.data(), polled_.size(),
+           transport::poll_milliseconds(deadline.remaining(now), kLookAroundMs));
+  }
+}
+
 absl::Status ClientImpl::pump(Deadline deadline) {
   if (close_.is_closed()) return close_.reason();
   if (interrupted()) return interrupt_.reason();

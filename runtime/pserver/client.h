@@ -149,6 +149,10 @@ class Client {
   // Worker 0: the servers keep a copy of the next version that they all reach (the present one, where nothing
   // is under way), and go on. Never waits. FAILED_PRECONDITION: the one before was not taken yet.
   virtual absl::Status begin_snapshot() = 0;
+  // Waits until all that was pushed, committed and asked for is on its way. DEADLINE_EXCEEDED names the
+  // server that does not take it. The thread of the turns, which wait for the same by themselves until they
+  // are interrupted.
+  virtual absl::Status flush(Deadline deadline) = 0;
   // Collects that copy into vectors as long as the weights; `optimizer` in the order of
   // optimizer::Optimizer::state(). The servers then drop it. REQUIRES: begin_snapshot(); one thread at a
   // time.

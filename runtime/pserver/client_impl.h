@@ -46,6 +46,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::Status commit(const Commit& commit) override;
   absl::Status wish(const Wishes& wishes) override;
   absl::Status begin_snapshot() override;
+  absl::Status flush(Deadline deadline) override;
   absl::StatusOr<SnapshotInfo> take_snapshot(std::span<float> weights,
                                              std::span<const std::span<float>> optimizer,
                                              Deadline deadline) override;

@@ -14,21 +14,22 @@ ServerSaver::~ServerSaver() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ServerSaver::begin(std::shared_ptr<pserver::Client> client) {
+void ServerSaver::begin(std::shared_ptr<pserver::Client> client, std::int64_t step) {
   PL_CHECK(!busy_, "one checkpoint at a time");
   began_ = clock_.now();
   busy_ = true;
   const absl::Status begun = client->begin_snapshot();
   if (!begun.ok()) {
-    *done_.lock() = SaveOutcome{begun, 0, 0, {}, {}};
+    *done_.lock() = SaveOutcome{begun, step, 0, {}, {}};
     return;
   }
   if (thread_.joinable()) thread_.join();  // it has said what came of it
-  thread_ = std::jthread([this, client = std::move(client)] {
+  thread_ = std::jthread([this, step, client = std::move(client)] {
     const StopRequest::Saving saving(stop_);
     absl::Status status = take(*client, kSaveLimit);
+    const std::int64_t taken = status.ok() ? position_.step : step;
     if (status.ok()) status = save();
-    *done_.lock() = SaveOutcome{std::move(status), position_.step, bytes_, clock_.now() - began_, {}};
+    *done_.lock() = SaveOutcome{std::move(status), taken, bytes_, clock_.now() - began_, {}};
   });
 }
 
@@ -52,6 +53,7 @@ absl::Status ServerSaver::collect(pserver::Client& client) {
   PL_CHECK(!busy_, "one checkpoint at a time");
   began_ = clock_.now();
   PL_RETURN_IF_ERROR(client.begin_snapshot());
+  PL_RETURN_IF_ERROR(client.flush(Deadline::after(began_, kLastServiceLimit)));
   return take(client, kLastServiceLimit);
 }
 

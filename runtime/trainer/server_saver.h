@@ -42,8 +42,9 @@ class ServerSaver {
   ServerSaver& operator=(const ServerSaver&) = delete;
 
   bool busy() const { return busy_; }
-  // Begins one. REQUIRES: not busy.
-  void begin(std::shared_ptr<pserver::Client> client);
+  // Begins one, `step` being where this worker is: what came of it says so where nothing is taken. REQUIRES:
+  // not busy.
+  void begin(std::shared_ptr<pserver::Client> client, std::int64_t step);
   // What came of the one under way, once it is done, or now where nothing else is to be done: then it waits.
   std::optional<SaveOutcome> poll();
   std::optional<SaveOutcome> wait();

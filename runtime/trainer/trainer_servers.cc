@@ -70,7 +70,7 @@ bool Trainer::may_leave_alone() const {
 // While training goes on it only begins; at its end all of it is done here.
 Decision Trainer::save_from_servers() {
   if (machine_.ending() == Ending::kNone && !agreed_.drain) {
-    saver_->begin(client_);
+    saver_->begin(client_, machine_.step());
     return machine_.checkpointed(now());
   }
   const StopRequest::Saving saving(parts_.stop);

@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kBacklog = 1024;
 constexpr int kTcpUserTimeoutMs = 10'000;
+constexpr int kKeepIdleSeconds = 5, kKeepIntervalSeconds = 2;  // the user timeout ends it
 
 absl::Status system_error(std::string_view what) {
   return absl::UnavailableError(str_cat(what, ": ", std::strerror(errno)));
@@ -152,7 +153,10 @@ void tune_tcp(int fd) {
   // Each is a wish: a UNIX socket or a smaller system limit only makes the link slower.
   const int on = 1, timeout = kTcpUserTimeoutMs;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  // A peer whose host is gone is noticed also where nothing is on its way: after two hours by default.
   ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepIdleSeconds, sizeof(kKeepIdleSeconds));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepIntervalSeconds, sizeof(kKeepIntervalSeconds));
   ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
 }
 

@@ -124,8 +124,8 @@ class KubectlTest(ResourceCase):
 
     def test_columns(self):
         self.put(job_of("x", runPolicy={"schedulingPolicy": {"queue": "team-a"}}),
-                 {"phase": "Running", "ready": "3/4", "progress": {"step": 17}, "restarts": {"total": 2}, "lastCheckpoint": "/c/step-9", "lastCheckpointStep": 9,
-                  "stragglers": [{"pod": "x-worker-1-0", "reason": "throttled"}]})
+                 {"phase": "Running", "ready": "3/4", "progress": {"step": 17}, "restarts": {"total": 2}, "lastCheckpoint": "/c/step-9",
+                  "lastCheckpointStep": 9, "stragglers": [{"pod": "x-worker-1-0", "reason": "throttled"}]})
         names, values = (line.split() for line in self.kubectl("get", "tj", "-o", "wide").splitlines())
         self.assertEqual(names, ["NAME", "PHASE", "READY", "STEP", "RESTARTS", "STRAGGLERS", "CHECKPOINT", "QUEUE", "AGE"])
         self.assertEqual(values[:-1], ["x", "Running", "3/4", "17", "2", "x-worker-1-0", "9", "team-a"])

@@ -98,6 +98,7 @@ class FakeServers {
     }
     absl::Status wish(const pserver::Wishes& wishes) override { return servers_.wish(wishes); }
     absl::Status begin_snapshot() override { return servers_.begin_snapshot(*this); }
+    absl::Status flush(Deadline) override { return absl::OkStatus(); }
     absl::StatusOr<pserver::SnapshotInfo> take_snapshot(std::span<float> weights,
                                                         std::span<const std::span<float>> optimizer,
                                                         Deadline) override {

@@ -86,6 +86,7 @@ absl::Status SparseTable::restore(const SavedRows& rows) {
     note.steps = rows.steps[k];
     std::copy_n(rows.floats.data() + k * row_floats(), row_floats(), store_.floats(row));
     PL_RETURN_IF_ERROR(index_.insert(hash, row));
+    clock_ = std::max(clock_, note.last);  // else it would seem touched by a later update
   }
   return absl::OkStatus();
 }

@@ -205,6 +205,10 @@ TEST(ServersTest, WhetherADeletedWorkerIsMissedIsForTheCoordinatorToSay) {
   api::TrainingJob job = make_job_with_servers(2, 1);
   for (auto* replica : {&job.spec.replica_specs.worker, &job.spec.replica_specs.ps})
     (*replica)->restart_policy = api::RestartPolicy::kOnFailure;
+  Observed synchronous = make_running_world(job);
+  pod_of(synchronous, Role::kWorker, 1).deleting = true;
+  EXPECT_EQ(plan(synchronous).status.phase, api::Phase::kRestarting) << "every update needs everybody";
+  job.spec.strategy.synchronization = api::Synchronization::kAsynchronous;
   Observed world = make_running_world(job);
   pod_of(world, Role::kWorker, 1).deleting = true;
   EXPECT_EQ(plan(world).status.phase, api::Phase::kRunning);

@@ -132,6 +132,27 @@ TEST_P(ServersEnds, AnInterruptedWorkerTakesNoTurnsButSnapshots) {
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
 }
 
+// More than the sockets hold: what was queued before a worker was interrupted goes before the snapshot.
+TEST_P(ServersEnds, AnInterruptedWorkersGradientIsSentBeforeItsSnapshot) {
+  WorldSpec spec = this->spec();
+  spec.servers = 1;
+  spec.elements = std::size_t{6} << 20;
+  spec.slice_bytes = std::size_t{1} << 20;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 3)).ok());
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+  ASSERT_TRUE(world.push_and_commit(0).ok());
+  world.client(0).interrupt();
+  ASSERT_TRUE(world.client(0).begin_snapshot().ok());
+  ASSERT_TRUE(world.client(0).flush(world.deadline()).ok());
+  Floats weights(spec.elements);
+  const auto taken = world.client(0).take_snapshot(weights, {}, world.deadline());
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(weights, Floats(spec.elements, 3));
+  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+}
+
 TEST_P(ServersEnds, CloseEndsASnapshot) {
   WorldSpec spec = this->spec();
   spec.run_servers = false;

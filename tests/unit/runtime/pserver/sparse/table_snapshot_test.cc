@@ -166,6 +166,13 @@ TEST(TableSnapshot, RestoresOnAnotherNumberOfServers) {
   }
 }
 
+// A row that was last used at a later update than the table has seen would seem touched by it when it comes.
+TEST(TableSnapshot, TheClockIsNeverBehindTheRows) {
+  SparseTable table(spec_of(0), 1);
+  ASSERT_TRUE(table.restore({{7, 8}, {5, 3}, {1, 1}, {1, 1}, std::vector<float>(2 * 3 * kDim)}).ok());
+  EXPECT_EQ(table.clock(), 5);
+}
+
 TEST(TableSnapshot, ARowThatComesTwiceIsRefused) {
   SparseTable table(spec_of(0), 1);
   const SavedRows rows{{7}, {1}, {1}, {1}, std::vector<float>(3 * kDim)};
