@@ -124,8 +124,9 @@ class ChartTest(ClusterCase):
         self.helm("upgrade", "paceline", CHART, "--wait", "--timeout=150s", *self.settings("config.workers=9"))
         reached = self.step()
         self.assertIn("Step", self.columns())
+        # helm waits for the new ones to be ready, not for the old ones to be gone.
+        processes.wait_until("the old ones to be gone", 60, lambda: not {pod["metadata"]["uid"] for pod in self.controller_pods()} & set(before[1]))
         pods = self.controller_pods()
-        self.assertFalse({pod["metadata"]["uid"] for pod in pods} & set(before[1]))
         processes.wait_until("a leader of the new ones", 60, lambda: self.leader() in [pod["metadata"]["name"] for pod in pods])
         processes.wait_until("progress that the new leader reports", 90, lambda: self.step() > reached)
         self.assertEqual(self.uids("steady"), before[0])

@@ -41,6 +41,8 @@ def our_processes(folder, others):
             words, marks, groups = processes.command_line(entry.name), processes.environment_of(entry.name), (entry / "cgroup").read_text()
         except OSError:
             continue   # gone
+        if not words:
+            continue   # it has ended, and nobody has waited for it yet
         if any(processes.is_marked(entry.name, other.folder) or f"/{other.cgroup}/" in groups for other in others):
             continue
         known = words and (words[0].startswith(str(parts.folder())) or re.search(r"/(containerd[a-z0-9-]*|etcd|runc)$", words[0]))
