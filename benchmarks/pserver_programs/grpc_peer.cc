@@ -10,33 +10,19 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <future>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
+#include "grpc_bytes.h"
 #include "processes.h"
 
 namespace {
 
-void copy_out(grpc::ByteBuffer& buffer, std::vector<char>& memory) {
-  std::vector<grpc::Slice> slices;
-  PL_CHECK(buffer.Dump(&slices).ok(), "a whole message");
-  std::size_t at = 0;
-  for (const grpc::Slice& slice : slices) {
-    PL_CHECK(at + slice.size() <= memory.size(), "as long as it should be");
-    std::memcpy(memory.data() + at, slice.begin(), slice.size());
-    at += slice.size();
-  }
-}
-
-// Without a copy: the memory stays.
-grpc::ByteBuffer view(std::vector<char>& memory) {
-  const grpc::Slice slice(memory.data(), memory.size(), grpc::Slice::STATIC_SLICE);
-  return grpc::ByteBuffer(&slice, 1);
-}
+using bench::copy_out;
+using bench::view;
 
 class Answer final : public grpc::ServerGenericBidiReactor {
  public:

@@ -70,6 +70,8 @@ int run(int processes, const std::function<void(int, Meeting&)>& body) {
     if (!open) break;
     for (const int socket : sockets) write_all(socket, all);
   }
+  // Who still waits for a text of one that is gone ends, too.
+  for (const int socket : sockets) ::close(socket);
   int failed = 0, status = 0;
   while (::wait(&status) > 0) failed |= status;
   return failed != 0 ? 1 : 0;
@@ -79,6 +81,12 @@ void print(const std::vector<long long>& nanoseconds) {
   for (std::size_t k = 0; k < nanoseconds.size(); ++k)
     std::printf("%s%lld", k == 0 ? "" : " ", nanoseconds[k]);
   std::printf("\n");
+}
+
+void print(const std::vector<long long>& nanoseconds, std::span<const std::string> told) {
+  std::printf("steps ");
+  print(nanoseconds);
+  for (const std::string& each : told) std::printf("server %s\n", each.c_str());
 }
 
 long long now_ns() {

@@ -1,9 +1,10 @@
 #pragma once
 
 // The processes of a measurement: each tells the others one text of at most kTextBytes when it begins (where
-// it is reached), and works. Children die with their parent.
+// it is reached), and works. Children die with their parent, and where they wait for one that is gone.
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ inline constexpr std::size_t kTextBytes = 512;
 class Meeting {
  public:
   Meeting(int socket, int processes) : socket_(socket), processes_(processes) {}
-  // Everybody's text, by process; call it once.
+  // Everybody's text, by process. Returns when all have called it as often.
   std::vector<std::string> exchange(const std::string& mine);
   // Returns when all have called it as often.
   void barrier();
@@ -30,6 +31,8 @@ int run(int processes, const std::function<void(int, Meeting&)>& body);
 
 // One line of nanoseconds on the standard output.
 void print(const std::vector<long long>& nanoseconds);
+// The same behind "steps", and a line of "server" and what each of the servers told.
+void print(const std::vector<long long>& nanoseconds, std::span<const std::string> told);
 long long now_ns();
 
 }  // namespace bench

@@ -42,12 +42,20 @@ std::string pod_phase(const SlimPod& pod) {
   return cluster::pod_phase_name(pod.phase);
 }
 
+bool is_reached(const api::Target& target, const api::Progress& progress) {
+  if (target.accuracy) return progress.test_accuracy && *progress.test_accuracy >= *target.accuracy;
+  if (target.auc) return progress.test_auc && *progress.test_auc >= *target.auc;
+  return target.loss && progress.test_loss && *progress.test_loss <= *target.loss;
+}
+
 ServerState server_of(const api::ServerStatus& s) {
   ServerState out{.load = s.load,
                   .bytes_per_second = s.bytes_per_second,
                   .queue = s.queue,
                   .updates = s.updates,
                   .rows = s.rows,
+                  .row_bytes = s.row_bytes,
+                  .rows_evicted = s.rows_evicted,
                   .hottest = {}};
   for (const api::HotRow& row : s.hottest)
     out.hottest.push_back({row.table, static_cast<std::uint64_t>(row.id), row.pulls});
@@ -143,6 +151,7 @@ RunState run_state_of(const JobView& job, const api::TrainingJob* spec, const st
   state.loss = status.progress.loss;
   state.accuracy = status.progress.test_accuracy;
   state.test_loss = status.progress.test_loss;
+  state.auc = status.progress.test_auc;
   state.samples_per_second = status.progress.samples_per_second;
   state.goodput = status.progress.goodput;
   state.eta_seconds = status.progress.eta_seconds;
@@ -157,8 +166,7 @@ RunState run_state_of(const JobView& job, const api::TrainingJob* spec, const st
     const api::Training& training = *spec->spec.training;
     state.target = target_text(training);
     state.samples = status.progress.step * training.global_batch_size;
-    if (training.target && training.target->accuracy)
-      state.target_reached = state.accuracy.value_or(0) >= *training.target->accuracy;
+    state.target_reached = training.target && is_reached(*training.target, status.progress);
     if (status.progress.samples_per_second > 0)
       step_ms = 1000 * static_cast<double>(training.global_batch_size) / status.progress.samples_per_second;
   }

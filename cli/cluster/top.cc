@@ -1,16 +1,25 @@
-// top: the live view of a job, from its status and its pods.
+// top: the live view of a job, from its status and its pods. An API server that does not answer is asked
+// again, more and more seldom, until the user has enough; what was seen last stays.
+
+#include <algorithm>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
 #include "cli/view/live.h"
 #include "controller/cluster/kube/job_object.h"
+#include "controller/cluster/kube/times.h"
 
 namespace paceline::cli {
 
 namespace {
 
-constexpr int kMaxMissed = 10;  // looks in a row without an answer
+constexpr Duration kLongestWait = std::chrono::seconds(30);  // between two looks without an answer
+
+bool no_answer(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
 
 absl::StatusOr<RunState> look_at(Call& call, const std::string& name) {
   PL_ASSIGN_OR_RETURN(const kube::Json object, call.client.job(call.ns, name));
@@ -28,19 +37,29 @@ absl::Status top_job(Call& call, const TopOptions& options) {
   PL_ASSIGN_OR_RETURN(const kube::Json first, call.client.choose(call.ns, options.name));
   const std::string name = kube::text_at(first, {"metadata", "name"});
   std::optional<RunState> last;
-  int missed = 0;
+  WallTime heard{};
+  std::string trouble;  // why there is no answer
+  Duration wait = options.interval;
   LiveView view{.terminal = call.terminal};
   view.once = options.once;
   view.look = [&]() -> absl::StatusOr<RunState> {
     auto state = look_at(call, name);
-    const bool no_answer = absl::IsUnavailable(state.status()) || absl::IsDeadlineExceeded(state.status());
-    if (no_answer && last && ++missed <= kMaxMissed) return *last;  // what is shown stays
+    if (last && no_answer(state.status())) {
+      if (!trouble.empty()) wait = std::max(options.interval, std::min(2 * wait, kLongestWait));
+      trouble = visible(std::string(state.status().message()));
+      return *last;
+    }
     if (!state.ok()) return state;
-    missed = 0;
+    heard = call.clock.wall_now();
+    trouble.clear();
+    wait = options.interval;
     last = *state;
     return state;
   };
-  view.wait = [&] { return call.pause(options.interval, call.client.stop()); };
+  view.wait = [&] { return call.pause(wait, call.client.stop()); };
+  view.note = [&] {
+    return trouble.empty() ? "" : str_cat("no answer since ", kube::format_seconds(heard), ": ", trouble);
+  };
   if (call.terminal.interactive) view.size = [] { return detect_terminal(1); };
   const absl::Status status = show_live(call.out, view);
   return absl::IsCancelled(status) ? absl::OkStatus() : status;  // ctrl-C is how it ends

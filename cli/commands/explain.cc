@@ -19,6 +19,17 @@ namespace paceline::cli {
 
 namespace {
 
+void print_table(const char* name, std::int64_t width, const api::Table& table) {
+  std::cout << "  table \"" << name << "\" on the servers: rows of " << with_commas(width)
+            << (width == 1 ? " float" : " floats") << ", trained by " << api::name(table.optimizer.type)
+            << ", ";
+  if (table.max_rows == 0) {
+    std::cout << "as many as the data has\n";
+  } else {
+    std::cout << "at most " << with_commas(table.max_rows) << " (" << api::name(table.eviction) << " goes)\n";
+  }
+}
+
 // What is trained on what, ahead of the planner's decisions.
 void print_outline(const JobFile& file) {
   const std::int64_t trainers = api::trainer_count(file.job);
@@ -34,6 +45,14 @@ void print_outline(const JobFile& file) {
             << (units == trainers ? " for each member\n" : " for each of the first gradients\n");
   for (const std::string& input : training.data.train.inputs) {
     std::cout << "  training data: " << api::resolve_path(file.base_folder, input) << "\n";
+  }
+  if (training.data.format == api::DataFormat::kClicks) {
+    std::cout << "  training data: " << with_commas(training.data.clicks.samples)
+              << " synthetic click logs of " << training.data.clicks.vocabularies.size() << " fields\n";
+  }
+  if (training.model.type == api::ModelType::kWideAndDeep) {
+    print_table("wide", 1, training.model.tables.wide);
+    print_table("deep", training.model.embedding, training.model.tables.deep);
   }
   for (const std::string& missing : missing_data_files(file)) {
     std::cout << "  not on this machine, so `run` would refuse the job: " << missing << "\n";

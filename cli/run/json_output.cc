@@ -27,7 +27,7 @@ class JsonOutput final : public RunOutput {
     Json json = Json::parse(to_json(s, -1));
     Json event = {{"type", "progress"}};
     for (const char* key :
-         {"phase", "step", "totalSteps", "epoch", "loss", "accuracy", "testLoss", "samplesPerSecond",
+         {"phase", "step", "totalSteps", "epoch", "loss", "accuracy", "testLoss", "auc", "samplesPerSecond",
           "goodput", "etaSeconds", "elapsedSeconds", "samples", "bytesExchanged", "members"}) {
       if (json.contains(key)) event[key] = json[key];
     }
@@ -40,13 +40,15 @@ class JsonOutput final : public RunOutput {
           {"firstStep", v.first_step}});
   }
   void evaluation(const RunState& s, const coordinator::EvaluationRecord& e) override {
-    line({{"type", "evaluation"},
-          {"step", e.step},
-          {"loss", e.loss},
-          {"accuracy", e.accuracy},
-          {"samples", e.samples},
-          {"elapsedSeconds", s.elapsed_seconds},
-          {"targetReached", e.target_reached}});
+    Json event = {{"type", "evaluation"},
+                  {"step", e.step},
+                  {"loss", e.loss},
+                  {"accuracy", e.accuracy},
+                  {"samples", e.samples},
+                  {"elapsedSeconds", s.elapsed_seconds},
+                  {"targetReached", e.target_reached}};
+    if (e.auc) event["auc"] = *e.auc;
+    line(event);
   }
   void checkpoint(const coordinator::CheckpointRecord& c) override {
     Json event = {{"type", "checkpoint"},

@@ -111,7 +111,8 @@ void MetricsFile::member_steps(const coordinator::MemberSteps& m) {
 void MetricsFile::evaluation(const coordinator::EvaluationRecord& r) {
   const std::string line =
       str_cat(R"({"type":"evaluation","step":)", r.step, R"(,"loss":)", number(r.loss), R"(,"accuracy":)",
-              number(r.accuracy), R"(,"timeSeconds":)", number(seconds(r.since_start)), "}\n");
+              number(r.accuracy), r.auc ? str_cat(R"(,"auc":)", number(*r.auc)) : std::string(),
+              R"(,"timeSeconds":)", number(seconds(r.since_start)), "}\n");
   write(line);
 }
 

@@ -38,6 +38,8 @@ MemberState member_state(const coordinator::MemberReport& m) {
                              .queue = s.queue,
                              .updates = s.updates,
                              .rows = s.rows,
+                             .row_bytes = static_cast<std::int64_t>(s.row_bytes),
+                             .rows_evicted = s.rows_evicted,
                              .hottest = {}};
     for (const coordinator::HotRow& row : s.hottest)
       out.server->hottest.push_back({row.table, row.id, row.pulls});
@@ -69,6 +71,7 @@ void apply_report(const coordinator::Report& report, RunState& state) {
   if (report.last_evaluation) {
     state.accuracy = report.last_evaluation->accuracy;
     state.test_loss = report.last_evaluation->loss;
+    state.auc = report.last_evaluation->auc;
     if (report.last_evaluation->target_reached && !state.target_reached) {
       state.target_reached = true;
       state.target_seconds = seconds(report.elapsed);

@@ -26,6 +26,7 @@ std::string view_text(const coordinator::ViewRecord& view) {
 std::string evaluation_text(const coordinator::EvaluationRecord& e, const RunState& state) {
   std::string text = str_cat("step ", e.step, ": test loss ", loss_text(e.loss), ", accuracy ",
                              fixed(e.accuracy * 100, 2), " %");
+  if (e.auc) text += str_cat(", AUC ", fixed(*e.auc, 4));
   if (e.target_reached) text += str_cat("; the target ", state.target, " is reached");
   return text;
 }

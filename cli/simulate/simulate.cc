@@ -130,13 +130,7 @@ std::vector<simulation::Mode> modes_for(const SimulateOptions& options, const Nu
   int spare = options.backups;
   if (spare < 0) spare = best_backups(order_statistics(delays, workers, kRoundsForBackups, options.seed));
   spare = std::min(spare, workers - 1);
-  std::vector<Mode> modes = {synchronous(workers)};
-  if (spare > 0) {
-    modes.push_back(with_backups(workers, spare));
-    modes.push_back(dropping(workers, spare));
-  }
-  for (const int staleness : numbers.staleness) modes.push_back(bounded(workers, staleness));
-  modes.push_back(asynchronous(workers));
+  std::vector<Mode> modes = modes_to_compare(workers, spare, numbers.staleness);
   if (options.lambda > 0) modes.push_back(delay_compensated(workers, options.lambda));
   return modes;
 }
@@ -173,6 +167,12 @@ absl::Status simulate_training(const SimulateOptions& options) {
     return absl::NotFoundError(str_cat("no such file: ", missing));
   PL_ASSIGN_OR_RETURN(const v1::TrainingSpec spec,
                       api::make_training_spec(file.job, {.base_folder = file.base_folder}));
+  if (spec.model().has_wide_and_deep()) {
+    return absl::UnimplementedError(
+        str_cat(options.file,
+                ": spec.training.model.type: wide-and-deep has rows on servers, which the simulation lacks; "
+                "allowed: mlp, cnn, gpt"));
+  }
   const std::int64_t members = std::max<std::int64_t>(1, api::member_count(file.job));
   PL_ASSIGN_OR_RETURN(const Numbers numbers, read_numbers(options, str_cat(members), "0.3", "4"));
   PL_ASSIGN_OR_RETURN(const auto training, simulation::VirtualTraining::open(spec));

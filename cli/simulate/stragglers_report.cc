@@ -16,18 +16,13 @@ std::string percent(double part) {
   return str_cat(fixed(100 * part, 1), " %");
 }
 
-double dropped_part(const simulation::ClusterReport& report) {
-  const auto all = static_cast<double>(report.applied + report.dropped);
-  return all > 0 ? static_cast<double>(report.dropped) / all : 0;
-}
-
 std::vector<std::string> cells(const ModeResult& mode, const ModeResult& synchronous) {
   const auto& staleness = mode.report.staleness;
   return {"  " + mode.mode.name,
           fixed(mode.report.step_ms(), 2),
           fixed(mode.gradients_per_ms, 3),
           fixed(mode.gradients_per_ms / synchronous.gradients_per_ms, 2),
-          percent(dropped_part(mode.report)),
+          percent(mode.report.dropped_part()),
           percent(mode.report.waiting),
           fixed(staleness.mean(), 1),
           str_cat(staleness.max()),
@@ -68,7 +63,7 @@ std::string stragglers_json(const std::vector<StragglerCase>& results,
                        {"stepMs", mode.report.step_ms()},
                        {"gradientsPerMs", mode.gradients_per_ms},
                        {"ofSynchronous", mode.gradients_per_ms / each.modes.front().gradients_per_ms},
-                       {"dropped", dropped_part(mode.report)},
+                       {"dropped", mode.report.dropped_part()},
                        {"waiting", mode.report.waiting},
                        {"meanStaleness", mode.report.staleness.mean()},
                        {"maxStaleness", mode.report.staleness.max()},

@@ -23,11 +23,6 @@ T middle(std::vector<T> values) {
   return values[values.size() / 2];
 }
 
-double dropped_part(const simulation::ClusterReport& report) {
-  const auto all = static_cast<double>(report.applied + report.dropped);
-  return all > 0 ? static_cast<double>(report.dropped) / all : 0;
-}
-
 std::string seconds(double ms) {
   return std::isfinite(ms) ? fixed(ms / 1000, 2) : "-";
 }
@@ -48,7 +43,7 @@ TrainedSummary summary_of(const TrainedMode& mode, bool has_target) {
     accuracy.push_back(run.evaluations.empty() ? 0 : run.evaluations.back().accuracy);
     staleness.push_back(run.cluster.staleness.mean());
     summary.max_staleness = std::max(summary.max_staleness, run.cluster.staleness.max());
-    dropped.push_back(dropped_part(run.cluster));
+    dropped.push_back(run.cluster.dropped_part());
   }
   summary.ms = middle(ms);
   summary.step_ms = middle(step_ms);
@@ -102,7 +97,7 @@ std::string training_json(const std::vector<TrainingCase>& results, std::uint64_
                         {"stepMs", run.cluster.step_ms()},
                         {"meanStaleness", run.cluster.staleness.mean()},
                         {"maxStaleness", run.cluster.staleness.max()},
-                        {"dropped", dropped_part(run.cluster)},
+                        {"dropped", run.cluster.dropped_part()},
                         {"evaluations", evaluations}});
       }
       const TrainedSummary s = summary_of(mode, !each.target.empty());

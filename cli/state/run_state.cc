@@ -29,6 +29,7 @@ void visit(Visitor&& v, State& s) {
   v("loss", s.loss);
   v("accuracy", s.accuracy);
   v("testLoss", s.test_loss);
+  v("auc", s.auc);
   v("target", s.target);
   v("targetReached", s.target_reached);
   v("samplesPerSecond", s.samples_per_second);
@@ -77,6 +78,8 @@ void visit_parts(Visitor&& v, auto& s) requires requires {
   v("queue", s.queue);
   v("updates", s.updates);
   v("rows", s.rows);
+  v("rowBytes", s.row_bytes);
+  v("rowsEvicted", s.rows_evicted);
   v("hottest", s.hottest);
 }
 

@@ -22,8 +22,9 @@ struct HotRowState {
 // Of a parameter server; rates of about the last second.
 struct ServerState {
   double load = 0, bytes_per_second = 0;
-  std::int64_t queue = 0, updates = 0, rows = 0;
-  std::vector<HotRowState> hottest;  // most pulls first
+  std::int64_t queue = 0, updates = 0;
+  std::int64_t rows = 0, row_bytes = 0, rows_evicted = 0;  // of sparse tables
+  std::vector<HotRowState> hottest;                        // most pulls first
 };
 
 // Of one worker's gradients, since it began. Staleness: updates between its read and its update.
@@ -63,7 +64,8 @@ struct RunState {
   std::int64_t step = 0, total_steps = 0;
   double epoch = 0;
   std::optional<double> loss, accuracy, test_loss;
-  std::string target;  // "accuracy >= 0.9", or empty
+  std::optional<double> auc;  // of models that give one score
+  std::string target;         // "accuracy >= 0.9", or empty
   bool target_reached = false;
   double samples_per_second = 0;  // over a sliding window; the mean once finished
   double goodput = 0;             // 0..1: time in steps that counted / time since the first step

@@ -54,7 +54,11 @@ std::vector<Piece> rates(const RunState& state) {
   std::vector<Piece> pieces;
   const auto add = [&](std::string text, int goes) { pieces.push_back({std::move(text), goes}); };
   if (state.loss) add(str_cat("loss ", loss_text(*state.loss)), 0);
-  if (state.accuracy) add(str_cat("accuracy ", fixed(*state.accuracy * 100, 2), " %"), 4);
+  if (state.auc) {
+    add(str_cat("AUC ", fixed(*state.auc, 4)), 4);
+  } else if (state.accuracy) {
+    add(str_cat("accuracy ", fixed(*state.accuracy * 100, 2), " %"), 4);
+  }
   if (state.test_loss && !state.accuracy) add(str_cat("test loss ", loss_text(*state.test_loss)), 4);
   if (!state.target.empty()) add(str_cat("(target ", state.target, ")"), 1);
   if (state.samples_per_second >= 1)
@@ -106,14 +110,15 @@ std::vector<std::string> members_table(const RunState& state, const Terminal& te
   return table;
 }
 
-// Below the lines above the members: an empty one, the names, the line that sums the rest, and the cursor's.
-constexpr int kOtherLines = 4;
+// Beside the members of their table: an empty line above, the names, and the line that sums the rest.
+constexpr int kOtherLines = 3;
 constexpr int kRowsForTwoRateLines = 12;
+constexpr int kAnyHeight = 1 << 20;
 
-// A frame taller than the screen could not be drawn over: what has scrolled away stays.
-int member_lines(const Terminal& terminal, std::size_t above) {
-  if (!terminal.interactive || terminal.rows <= 0) return kMaxMemberLines;
-  return std::clamp(terminal.rows - kOtherLines - static_cast<int>(above), 1, kMaxMemberLines);
+// A frame taller than the screen could not be drawn over: what has scrolled away stays. The last row is the
+// cursor's.
+int height_of(const Terminal& terminal) {
+  return terminal.interactive && terminal.rows > 0 ? std::max(terminal.rows - 1, 1) : kAnyHeight;
 }
 
 int width_of(const Terminal& terminal) {
@@ -146,13 +151,16 @@ std::vector<std::string> render_dashboard(const RunState& state, const Terminal&
   auto speeds = narrow_lines(rates(state), width, low ? 1 : 2);
   if (speeds.empty()) speeds.emplace_back();
   add(std::move(speeds));
-  if (!state.members.empty()) {
+  const int height = height_of(terminal);
+  const auto room = [&] { return height - static_cast<int>(lines.size()); };
+  if (!state.members.empty() && room() >= kOtherLines) {
+    const int members = std::clamp(room() - kOtherLines, 1, kMaxMemberLines);
     lines.emplace_back();
-    add(members_table(state, terminal, width, member_lines(terminal, lines.size() - 1)));
-    const bool bounded = terminal.interactive && terminal.rows > 0;
-    const int room = bounded ? terminal.rows - 1 - static_cast<int>(lines.size()) : 2 * kMaxMemberLines;
-    add(render_servers(state, terminal, width, room));
+    add(members_table(state, terminal, width, members));
+    add(render_servers(state, terminal, width, std::min(room(), 2 * kMaxMemberLines)));
   }
+  // Of a terminal with hardly a row, the first lines.
+  if (room() < 0) lines.resize(static_cast<std::size_t>(height));
   fit_all(lines, terminal);
   return lines;
 }
@@ -166,6 +174,7 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
     row("target", str_cat(state.target, state.target_reached ? " is reached"
                                         : is_finished(state) ? " was not reached"
                                                              : " is not reached yet"));
+  if (state.auc) row("test AUC", fixed(*state.auc, 4));
   if (state.accuracy) row("test accuracy", str_cat(fixed(*state.accuracy * 100, 2), " %"));
   if (state.test_loss) row("test loss", loss_text(*state.test_loss));
   if (state.loss) row("training loss", loss_text(*state.loss));

@@ -15,7 +15,12 @@ absl::Status show_live(std::ostream& out, const LiveView& view) {
       terminal.columns = now.columns;
       terminal.rows = now.rows;
     }
-    const auto lines = render_dashboard(run, terminal);
+    const std::string note = view.note ? view.note() : "";
+    Terminal above = terminal;
+    if (!note.empty() && above.rows > 0) --above.rows;
+    auto lines = render_dashboard(run, above);
+    if (!note.empty())
+      lines.push_back(terminal.interactive ? fit(terminal, note, terminal.columns - 1) : note);
     if (terminal.interactive) {
       out << frame.draw(lines) << std::flush;
     } else {

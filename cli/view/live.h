@@ -15,8 +15,9 @@ namespace paceline::cli {
 struct LiveView {
   Terminal terminal;
   std::function<absl::StatusOr<RunState>()> look;
-  std::function<bool()> wait;           // for the next look; false: enough
-  std::function<Terminal()> size = {};  // asked before each frame, where it may change
+  std::function<bool()> wait;              // for the next look; false: enough
+  std::function<Terminal()> size = {};     // asked before each frame, where it may change
+  std::function<std::string()> note = {};  // a line below the frame; empty: none
   bool once = false;
 };
 

@@ -13,7 +13,7 @@ namespace paceline::cli {
 // STEP, LOSS, ACCURACY, SAMPLES/S; "-" for what is not known.
 std::vector<std::string> progress_cells(const RunState& state);
 
-// "accuracy >= 0.9", "loss <= 1.5", or empty.
+// "accuracy >= 0.9", "auc >= 0.7", "loss <= 1.5", or empty.
 std::string target_text(const api::Training& training);
 
 }  // namespace paceline::cli

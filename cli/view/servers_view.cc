@@ -16,6 +16,10 @@ constexpr std::size_t kHottestShown = 3;
 constexpr Column kServerColumns[] = {{"SERVER"},           {"LOAD", true},       {"QUEUE", true, 5},
                                      {"MB/s", true, 6},    {"UPDATES", true, 3}, {"ROWS", true, 2},
                                      {"HOTTEST", false, 1}};
+// Of a job with sparse tables.
+constexpr Column kTableColumns[] = {{"SERVER"},          {"LOAD", true},       {"QUEUE", true, 6},
+                                    {"MB/s", true, 7},   {"UPDATES", true, 4}, {"ROWS", true, 3},
+                                    {"MEMORY", true, 5}, {"EVICTED", true, 2}, {"HOTTEST", false, 1}};
 constexpr Column kWorkerColumns[] = {{"GRADIENTS OF"},       {"APPLIED", true, 2}, {"DROPPED", true, 4},
                                      {"STALENESS", true, 6}, {"MAX", true, 3},     {"WAITED", true, 5}};
 
@@ -28,14 +32,23 @@ std::string hottest(const ServerState& server) {
   return text.empty() ? "-" : text;
 }
 
-Row row_of(const std::string& name, const ServerState& s) {
-  return {name,
-          fixed(s.load * 100, 0) + " %",
-          with_commas(s.queue),
-          fixed(s.bytes_per_second / 1e6, 1),
-          with_commas(s.updates),
-          s.rows > 0 ? with_commas(s.rows) : "-",
-          hottest(s)};
+bool has_tables(const ServerState& s) {
+  return s.rows > 0 || !s.hottest.empty();
+}
+
+Row row_of(const std::string& name, const ServerState& s, bool tables) {
+  Row row = {name,
+             fixed(s.load * 100, 0) + " %",
+             with_commas(s.queue),
+             fixed(s.bytes_per_second / 1e6, 1),
+             with_commas(s.updates),
+             s.rows > 0 ? with_commas(s.rows) : "-"};
+  if (tables) {
+    row.push_back(s.row_bytes > 0 ? human_bytes(static_cast<std::uint64_t>(s.row_bytes)) : "-");
+    row.push_back(s.rows_evicted > 0 ? with_commas(s.rows_evicted) : "-");
+  }
+  row.push_back(hottest(s));
+  return row;
 }
 
 Row row_of(const std::string& name, const StalenessState& s) {
@@ -65,12 +78,15 @@ void append(std::span<const Column> columns, std::vector<Row> rows, const Termin
 std::vector<std::string> render_servers(const RunState& state, const Terminal& terminal, int width,
                                         int most) {
   std::vector<Row> servers, workers;
+  const bool tables = std::ranges::any_of(
+      state.members, [](const MemberState& m) { return m.server && has_tables(*m.server); });
   for (const MemberState& member : state.members) {
-    if (member.server) servers.push_back(row_of(member.name, *member.server));
+    if (member.server) servers.push_back(row_of(member.name, *member.server, tables));
     if (member.staleness) workers.push_back(row_of(member.name, *member.staleness));
   }
   std::vector<std::string> lines;
-  append(kServerColumns, std::move(servers), terminal, width, most, lines);
+  append(tables ? std::span<const Column>(kTableColumns) : std::span<const Column>(kServerColumns),
+         std::move(servers), terminal, width, most, lines);
   append(kWorkerColumns, std::move(workers), terminal, width, most, lines);
   return lines;
 }

@@ -26,10 +26,12 @@ inline constexpr Choice kAlgorithms[] = {
     {"Auto"}, {"Ring"}, {"RecursiveDoubling"}, {"HalvingDoubling"}, {"Direct"}};
 inline constexpr Choice kRestartPolicies[] = {{"Never"}, {"Always"}, {"OnFailure"}, {"ExitCode"}};
 inline constexpr Choice kCleanPodPolicies[] = {{"Running"}, {"All"}, {"None"}};
-inline constexpr Choice kModelTypes[] = {{"mlp"}, {"cnn"}, {"gpt"}, {"custom"}};
+inline constexpr Choice kModelTypes[] = {{"mlp"}, {"cnn"}, {"gpt"}, {"custom"}, {"wide-and-deep"}};
+inline constexpr Choice kRowOptimizerTypes[] = {{"SGD"}, {"Adagrad"}, {"Adam"}, {"FTRL"}};
+inline constexpr Choice kEvictions[] = {{"LeastRecent"}, {"LeastFrequent"}};
 inline constexpr Choice kActivations[] = {{"ReLU"}, {"GELU"}, {"Tanh"}};
 inline constexpr Choice kDataFormats[] = {{"idx"}, {"cifar10"}, {"tokens"}, {"text"},
-                                          {"npy"}, {"csv"},     {"custom"}};
+                                          {"npy"}, {"csv"},     {"custom"}, {"clicks"}};
 inline constexpr Choice kTokenTypes[] = {{"uint16"}, {"uint32"}};
 inline constexpr Choice kOptimizerTypes[] = {{"SGD"}, {"Adam"}, {"AdamW"}, {"Adagrad"}};
 inline constexpr Choice kScheduleTypes[] = {{"Constant"}, {"Step"}, {"Cosine"}};
@@ -43,6 +45,8 @@ template <> inline std::span<const Choice> choices_of<Algorithm>() { return kAlg
 template <> inline std::span<const Choice> choices_of<RestartPolicy>() { return kRestartPolicies; }
 template <> inline std::span<const Choice> choices_of<CleanPodPolicy>() { return kCleanPodPolicies; }
 template <> inline std::span<const Choice> choices_of<ModelType>() { return kModelTypes; }
+template <> inline std::span<const Choice> choices_of<RowOptimizerType>() { return kRowOptimizerTypes; }
+template <> inline std::span<const Choice> choices_of<Eviction>() { return kEvictions; }
 template <> inline std::span<const Choice> choices_of<Activation>() { return kActivations; }
 template <> inline std::span<const Choice> choices_of<DataFormat>() { return kDataFormats; }
 template <> inline std::span<const Choice> choices_of<TokenType>() { return kTokenTypes; }

@@ -277,7 +277,8 @@ bool write_flow(const Document& document, std::size_t index, std::size_t most, s
   return out.size() <= most;
 }
 
-bool read_document(std::string_view text, Document& document, std::vector<Diagnostic>& diagnostics) {
+bool read_document(std::string_view text, Document& document, std::vector<Diagnostic>& diagnostics,
+                   std::string_view what, std::string_view allowed) {
   TreeBuilder builder(text, document, diagnostics);
   try {
     std::istringstream stream{std::string(text)};
@@ -289,7 +290,8 @@ bool read_document(std::string_view text, Document& document, std::vector<Diagno
     return false;
   }
   if (builder.found()) return true;
-  diagnostics.push_back(diagnostic_at({}, "the file holds no TrainingJob", "nothing", "a TrainingJob"));
+  diagnostics.push_back(
+      diagnostic_at({}, str_cat("the file holds no ", what), "nothing", std::string(allowed)));
   return false;
 }
 

@@ -39,7 +39,9 @@ struct Document {
 // True: `document` is the text's only document; `diagnostics` has an entry for each key that stands twice in
 // a map (both are in the map). False: the last of `diagnostics` says why the text is refused, and `document`
 // means nothing.
-bool read_document(std::string_view text, Document& document, std::vector<Diagnostic>& diagnostics);
+// Of an empty text it says that it is no `what`, which is `allowed`.
+bool read_document(std::string_view text, Document& document, std::vector<Diagnostic>& diagnostics,
+                   std::string_view what = "TrainingJob", std::string_view allowed = "a TrainingJob");
 
 // Appends a node with all that is in it as YAML in one line, aliases written out, which reads back as the
 // same. False where that makes `out` longer than `most` bytes: it is cut short then.

@@ -133,6 +133,7 @@ class FieldVisitor {
 
 void visit(FieldVisitor& visitor, TrainingJob& job);
 void visit(FieldVisitor& visitor, Training& training);  // fields_training.cc
+void visit(FieldVisitor& visitor, Model& model);        // fields_model.cc
 
 // Whether there may be data to evaluate on: a custom data set may bring its own, which only its program sees.
 bool may_have_held_out_data(const Data& data);

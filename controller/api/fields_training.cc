@@ -1,4 +1,4 @@
-// The fields under spec.training; the rest of the table is fields.cc.
+// The fields under spec.training but for its model (fields_model.cc); the rest of the table is fields.cc.
 
 #include "controller/api/fields.h"
 
@@ -12,88 +12,6 @@ constexpr NumberRange kNotNegative{.min = 0, .max = 1e12};
 constexpr NumberRange kAboveZero{.min = 0, .max = 1e12, .above_min = true};
 constexpr NumberRange kBeta{.min = 0, .max = 1, .below_max = true};
 constexpr CountRange kFiles{.min = 1, .max = 4096, .lone_item = true};
-
-void visit(FieldVisitor& v, Model& m) {
-  v.choice(
-      {.name = "type",
-       .meaning =
-           "mlp: fully connected layers; cnn: convolutions, then fully connected layers; gpt: a decoder-only "
-           "transformer; custom: the command's own",
-       .required = true},
-      m.type);
-  const bool cnn = m.type == ModelType::kCnn, gpt = m.type == ModelType::kGpt,
-             custom = m.type == ModelType::kCustom;
-  const bool classifier = cnn || m.type == ModelType::kMlp;
-  v.integers(
-      {.name = "channels",
-       .meaning =
-           "Output channels of each convolution; each is followed by the activation and 2x2 max pooling",
-       .required = true,
-       .applies = cnn,
-       .only_with = "type: cnn"},
-      kWidth, {.min = 1, .max = 16}, m.channels);
-  v.integer({.name = "kernelSize",
-             .meaning = "Height and width of the convolutions' kernels",
-             .applies = cnn,
-             .only_with = "type: cnn"},
-            {.min = 1, .max = 15, .odd = true}, m.kernel_size);
-  v.integers({.name = "hidden",
-              .meaning = "Widths of the hidden fully connected layers",
-              .applies = classifier,
-              .only_with = "type: mlp, cnn"},
-             kWidth, {.min = 0, .max = 64}, m.hidden);
-  v.choice({.name = "activation",
-            .meaning = "What follows each layer but the last",
-            .applies = classifier,
-            .only_with = "type: mlp, cnn"},
-           m.activation);
-  v.integer({.name = "classes",
-             .meaning = "Number of classes, the width of the output",
-             .required = true,
-             .applies = classifier,
-             .only_with = "type: mlp, cnn"},
-            {.min = 2, .max = 1 << 20}, m.classes);
-  v.integer({.name = "layers",
-             .meaning = "Number of blocks",
-             .required = true,
-             .applies = gpt,
-             .only_with = "type: gpt"},
-            {.min = 1, .max = 1024}, m.layers);
-  v.integer({.name = "heads",
-             .meaning = "Attention heads of a block; they divide the width",
-             .required = true,
-             .applies = gpt,
-             .only_with = "type: gpt"},
-            {.min = 1, .max = 1024}, m.heads);
-  v.integer({.name = "width",
-             .meaning = "Length of a token's vector",
-             .required = true,
-             .applies = gpt,
-             .only_with = "type: gpt"},
-            kWidth, m.width);
-  v.integer({.name = "blockSize",
-             .meaning = "Tokens of one sample",
-             .required = true,
-             .applies = gpt,
-             .only_with = "type: gpt"},
-            {.min = 1, .max = 1 << 20}, m.block_size);
-  v.integer({.name = "vocabularySize",
-             .meaning = "Number of different tokens; text has 256",
-             .applies = gpt,
-             .only_with = "type: gpt"},
-            {.min = 2, .max = 1 << 24}, m.vocabulary_size);
-  v.text({.name = "name",
-          .meaning = "The name under which the command registers its model",
-          .required = true,
-          .applies = custom,
-          .only_with = "type: custom"},
-         TextKind::kCustomName, m.name);
-  v.parameters({.name = "parameters",
-                .meaning = "Any scalars, handed to the model as they are written",
-                .applies = custom,
-                .only_with = "type: custom"},
-               m.parameters);
-}
 
 void visit(FieldVisitor& v, DataFiles& files, DataFormat format) {
   const bool labelled = format == DataFormat::kIdx || format == DataFormat::kNpy;
@@ -110,29 +28,51 @@ void visit(FieldVisitor& v, DataFiles& files, DataFormat format) {
           TextKind::kPath, kFiles, files.labels);
 }
 
+void visit(FieldVisitor& v, Clicks& c) {
+  v.integer({.name = "samples", .meaning = "How many there are", .required = true}, kPositive, c.samples);
+  v.integers({.name = "vocabularies",
+              .meaning = "How many values each categorical field has, a number for each",
+              .required = true},
+             {.min = 1, .max = std::int64_t{1} << 31}, {.min = 1, .max = 1024}, c.vocabularies);
+  v.number({.name = "exponent", .meaning = "Of the values' Zipf distribution; 0: all are as frequent"},
+           {.min = 0, .max = 10}, c.exponent);
+  v.number({.name = "clickRate", .meaning = "The share of samples that were clicked"},
+           {.min = 0, .max = 1, .above_min = true, .below_max = true}, c.click_rate);
+  v.number({.name = "signal", .meaning = "How much the fields tell each by itself, in logits"},
+           {.min = 0, .max = 100}, c.signal);
+  v.number({.name = "interaction",
+            .meaning = "How much fields 0 and 1, 2 and 3, ... tell only together, in logits"},
+           {.min = 0, .max = 100}, c.interaction);
+  v.integer({.name = "seed", .meaning = "What is hidden in them, and they themselves, follow from it"},
+            {.min = 0}, c.seed);
+}
+
 void visit(FieldVisitor& v, Data& d) {
   v.choice(
       {.name = "format",
        .meaning =
            "What the files hold: IDX (plain or gzip), CIFAR-10 binary, raw token numbers, text (a token is a "
-           "byte), NumPy arrays, CSV (plain or gzip), or the command's own data set",
+           "byte), NumPy arrays, CSV (plain or gzip), the command's own data set, or no files: synthetic "
+           "click logs",
        .required = true},
       d.format);
-  const bool custom = d.format == DataFormat::kCustom, csv = d.format == DataFormat::kCsv;
-  const bool sequence = d.format == DataFormat::kTokens || d.format == DataFormat::kText;
-  const bool shaped = !sequence && !custom && d.format != DataFormat::kCifar10;
+  const bool custom = d.format == DataFormat::kCustom, csv = d.format == DataFormat::kCsv,
+             clicks = d.format == DataFormat::kClicks;
+  const bool files = !custom && !clicks;
+  const bool numbers = d.format != DataFormat::kTokens && d.format != DataFormat::kText && !clicks;
+  const bool shaped = numbers && !custom && d.format != DataFormat::kCifar10;
   v.object({.name = "train",
             .meaning = "The training set",
             .required = true,
-            .applies = !custom,
-            .only_with = "a format other than custom"},
+            .applies = files,
+            .only_with = "a format other than custom and clicks"},
            [&] { visit(v, d.train, d.format); });
   v.optional_object({.name = "test",
                      .meaning = "The held-out set; else see testFraction",
-                     .applies = !custom,
-                     .only_with = "a format other than custom",
+                     .applies = files,
+                     .only_with = "a format other than custom and clicks",
                      .same_as = "train"},
-                    d.test, [&](DataFiles& files) { visit(v, files, d.format); });
+                    d.test, [&](DataFiles& held_out) { visit(v, held_out, d.format); });
   v.number({.name = "testFraction",
             .meaning = "The share of the training set that is held out instead of a test set; 0: none"},
            {.min = 0, .max = 1, .below_max = true}, d.test_fraction);
@@ -159,9 +99,9 @@ void visit(FieldVisitor& v, Data& d) {
       kWidth, {.min = 0, .max = 8}, d.shape);
   if (v.begin({.name = "normalize",
                .meaning = "Inputs become (x * scale - mean) / deviation",
-               .applies = !sequence,
-               .only_with = "a format other than tokens and text"},
-              !sequence)) {
+               .applies = numbers,
+               .only_with = "a format other than tokens, text and clicks"},
+              numbers)) {
     v.number({.name = "scale", .meaning = "E.g. 0.00392156862745098 (1/255) for bytes"}, kAboveZero,
              d.normalize.scale);
     v.number({.name = "mean", .meaning = "After scaling"}, {.min = -1e12, .max = 1e12}, d.normalize.mean);
@@ -170,9 +110,9 @@ void visit(FieldVisitor& v, Data& d) {
   }
   if (v.begin({.name = "augment",
                .meaning = "Random changes of training images",
-               .applies = !sequence,
-               .only_with = "a format other than tokens and text"},
-              !sequence)) {
+               .applies = numbers,
+               .only_with = "a format other than tokens, text and clicks"},
+              numbers)) {
     v.flag({.name = "flip", .meaning = "Flip half of the images left to right"}, d.augment.flip);
     v.integer(
         {.name = "crop", .meaning = "Pad by so many pixels of zeros and cut the image's size out at random"},
@@ -193,6 +133,16 @@ void visit(FieldVisitor& v, Data& d) {
            TextKind::kCustomName, d.custom.name);
     v.parameters({.name = "parameters", .meaning = "Any scalars, handed to the data set as they are written"},
                  d.custom.parameters);
+    v.end();
+  }
+  if (v.begin({.name = "clicks",
+               .meaning =
+                   "Synthetic click logs, made as they are read; docs/parameter-servers.md has the formula",
+               .required = true,
+               .applies = clicks,
+               .only_with = "format: clicks"},
+              clicks)) {
+    visit(v, d.clicks);
     v.end();
   }
 }
@@ -286,6 +236,11 @@ void visit(FieldVisitor& v, Training& t) {
             {.min = 0, .max = 1, .above_min = true}, target.accuracy);
         v.number({.name = "loss", .meaning = "At most this mean loss on the held-out set"}, kAboveZero,
                  target.loss);
+        v.number(
+            {.name = "auc",
+             .meaning = "At least this area under the ROC curve of the held-out set, of models that give "
+                        "one score (wide-and-deep)"},
+            {.min = 0, .max = 1, .above_min = true}, target.auc);
       });
   if (v.begin({.name = "evaluation",
                .meaning = "Measuring loss and accuracy on the held-out set; always done at the end too"},

@@ -43,8 +43,9 @@ class Printer final : public ValueVisitor {
   }
   void end() override { open_.pop_back(); }
   std::size_t begin_list(const Field& field, std::size_t size, CountRange) override {
-    begin(field, true);
-    return size;
+    if (begin(field, true)) return size;
+    open_.emplace_back();  // end() follows, and nothing before it
+    return 0;
   }
   bool begin_item(std::size_t) override {
     open_.push_back({.header = "-", .indent = inner_indent()});

@@ -22,7 +22,7 @@ std::vector<Diagnostic> read_fields(std::string_view text, std::string_view file
   if (auto unreadable = check_source_text(text)) return refused(*std::move(unreadable), file_name);
   Document document;
   std::vector<Diagnostic> duplicates;
-  if (!read_document(skip_byte_order_mark(text), document, duplicates)) {
+  if (!read_document(skip_byte_order_mark(text), document, duplicates, fields.what, fields.allowed)) {
     return refused(std::move(duplicates.back()), file_name);
   }
   const Node& root = document.nodes[document.root];
@@ -30,7 +30,7 @@ std::vector<Diagnostic> read_fields(std::string_view text, std::string_view file
     Diagnostic d{.line = root.at.line, .column = root.at.column};
     d.problem = str_cat("the file holds no ", fields.what);
     d.found = show(root);
-    d.allowed = "a map with apiVersion and kind";
+    d.allowed = fields.allowed;
     return refused(std::move(d), file_name);
   }
   Findings findings;

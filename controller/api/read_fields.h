@@ -16,6 +16,7 @@ namespace paceline::api {
 
 struct FieldsOf {
   const char* what;                          // "configuration", for people
+  const char* allowed;                       // what the whole file should be, for people
   std::function<void(FieldVisitor&)> visit;  // the fields of the outermost map
   // Called when the fields have no errors: path and problem of what does not go together; an empty problem:
   // nothing.

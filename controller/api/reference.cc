@@ -1,5 +1,7 @@
 #include "controller/api/reference.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "base/text.h"
@@ -135,15 +137,20 @@ std::string field_reference() {
 
 std::string path_of_field(std::string_view name) {
   std::string path;
+  std::ptrdiff_t depth = 0;
+  bool alone = false;
   const Documenter documenter = documented();
   for (const Section& section : documenter.sections()) {
     for (const Row& row : section.rows) {
       if (!equal_ignoring_case(row.name, name)) continue;
-      if (!path.empty()) return "";
+      const std::ptrdiff_t its = std::ranges::count(row.path, '.');
+      alone = path.empty() || its < depth - 1 || (alone && its > depth + 1);
+      if (!path.empty() && its >= depth) continue;
       path = row.path;
+      depth = its;
     }
   }
-  return path;
+  return alone ? path : "";
 }
 
 }  // namespace paceline::api

@@ -10,8 +10,9 @@ namespace paceline::api {
 // Markdown: for each map of the job a heading and a table of its fields with type, default and meaning.
 std::string field_reference();
 
-// The full path of the one field that has this name ("learningRate": "spec.training.optimizer.learningRate");
-// empty where none or several have it. Letters' case is ignored.
+// The full path of the one field that has this name ("learningRate": "spec.training.optimizer.learningRate"),
+// or of the one that lies at least two maps less deep than the others; empty where there is none. Letters'
+// case is ignored.
 std::string path_of_field(std::string_view name);
 
 }  // namespace paceline::api

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -143,10 +144,16 @@ void check_length(const TrainingJob& job, Findings& f) {
 void check_evaluation(const TrainingJob& job, Findings& f) {
   const Training& t = *job.spec.training;
   const std::string target = under(kTraining, "target"), evaluation = under(kTraining, "evaluation");
-  if (t.target && f.clean(target) && t.target->accuracy.has_value() == t.target->loss.has_value()) {
-    error(f, target,
-          t.target->loss ? "both accuracy and loss are given" : "neither accuracy nor loss is given", "",
-          "exactly one of them");
+  if (t.target && f.clean(target)) {
+    const int given = static_cast<int>(t.target->accuracy.has_value()) +
+                      static_cast<int>(t.target->loss.has_value()) +
+                      static_cast<int>(t.target->auc.has_value());
+    if (given != 1) {
+      error(f, target,
+            given == 0 ? "none of accuracy, loss and auc is given"
+                       : "more than one of accuracy, loss and auc are given",
+            "", "exactly one of them");
+    }
   }
   if (t.evaluation.every_steps && t.evaluation.every_epochs) {
     error(f, under(evaluation, "everyEpochs"), "both everySteps and everyEpochs are given", "",
@@ -185,6 +192,27 @@ void check_cnn(const Model& m, const Data& d, Findings& f) {
   }
 }
 
+enum class Input : std::uint8_t { kNumbers, kSequences, kCategories };
+Input input_of(DataFormat format) {
+  if (format == DataFormat::kTokens || format == DataFormat::kText) return Input::kSequences;
+  return format == DataFormat::kClicks ? Input::kCategories : Input::kNumbers;
+}
+Input input_of(ModelType type) {
+  if (type == ModelType::kGpt) return Input::kSequences;
+  return type == ModelType::kWideAndDeep ? Input::kCategories : Input::kNumbers;
+}
+const char* formats_of(Input input) {
+  switch (input) {
+    case Input::kSequences:
+      return "tokens, text";
+    case Input::kCategories:
+      return "clicks";
+    case Input::kNumbers:
+      break;
+  }
+  return "idx, cifar10, npy, csv";
+}
+
 void check_model(const TrainingJob& job, Findings& f) {
   const Model& m = job.spec.training->model;
   const Data& d = job.spec.training->data;
@@ -195,11 +223,10 @@ void check_model(const TrainingJob& job, Findings& f) {
           str_cat("a divisor of ", m.width));
   }
   if (!f.has(type) || !f.has(format) || !all_clean(f, {type, format})) return;
-  const bool sequence = d.format == DataFormat::kTokens || d.format == DataFormat::kText;
   const bool free = m.type == ModelType::kCustom || d.format == DataFormat::kCustom;
-  if (!free && sequence != (m.type == ModelType::kGpt)) {
+  if (!free && input_of(d.format) != input_of(m.type)) {
     error(f, format, str_cat("a ", name(m.type), " cannot be trained on this"), quote(name(d.format)),
-          m.type == ModelType::kGpt ? "tokens, text, custom" : "idx, cifar10, npy, csv, custom");
+          str_cat(formats_of(input_of(m.type)), ", custom"));
     return;
   }
   const std::string vocabulary = under(kModel, "vocabularySize"), classes = under(kModel, "classes");
@@ -271,6 +298,7 @@ void check_rules(const TrainingJob& job, Findings& findings) {
     check_length(job, findings);
     check_evaluation(job, findings);
     check_roles(job, findings);
+    check_tables(job, findings);
   } else {
     check_without_training(job, findings);
   }

@@ -8,6 +8,10 @@
 
 namespace paceline::api {
 
+// Of one table at once: what a server gives and takes (docs/parameter-servers.md).
+inline constexpr std::int64_t kMaxUnitRows = 1 << 18;
+inline constexpr std::int64_t kMaxUnitFloats = 1 << 26;
+
 void check_rules(const TrainingJob& job, Findings& findings);
 
 // The rules of replica counts and spec.runPolicy: a part of check_rules.
@@ -15,5 +19,8 @@ void check_policies(const TrainingJob& job, Findings& findings);
 
 // The rules of spec.strategy, of servers and of evaluators. REQUIRES: spec.training.
 void check_strategy(const TrainingJob& job, Findings& findings);
+
+// The rules of sparse tables and of models that have them, and of their metric, AUC. REQUIRES: spec.training.
+void check_tables(const TrainingJob& job, Findings& findings);
 
 }  // namespace paceline::api

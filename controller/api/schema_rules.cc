@@ -6,6 +6,7 @@
 #include "controller/api/schema_rules.h"
 
 #include "base/text.h"
+#include "controller/api/rules.h"
 
 namespace paceline::api {
 
@@ -30,6 +31,11 @@ std::string trainer() {
 }
 std::string has_command() {
   return str_cat("size(", trainer(), ".?command.orValue([])) > 0");
+}
+
+SchemaRule evicts() {
+  return {"!has(self.eviction) || self.?maxRows.orValue(0) > 0",
+          "nothing is evicted without a bound; allowed: only with maxRows above 0", "eviction"};
 }
 
 struct Entry {
@@ -139,8 +145,10 @@ std::vector<Entry> rules_of_training() {
         "does not divide the width", "heads"}},
       {training,
        {R"(self.model.type == "custom" || self.data.format == "custom" || )"
-        R"((self.model.type == "gpt") == (self.data.format in ["tokens", "text"]))",
-        "a gpt is trained on tokens or text, an mlp or cnn on everything else", "data.format"}},
+        R"(self.data.format in (self.model.type == "gpt" ? ["tokens", "text"] : )"
+        R"(self.model.type == "wide-and-deep" ? ["clicks"] : ["idx", "cifar10", "npy", "csv"]))",
+        "a gpt is trained on tokens or text, wide-and-deep on clicks, an mlp or cnn on everything else",
+        "data.format"}},
       {training,
        {R"(self.model.type != "gpt" || self.data.format != "text" || self.model.?vocabularySize.orValue(256) >= 256)",
         "text has 256 different tokens; allowed: >= 256", "model.vocabularySize"}},
@@ -180,7 +188,8 @@ std::vector<Entry> rules_of_training() {
        {"!has(self.steps) || self.optimizer.?schedule.?warmupSteps.orValue(0) <= self.steps",
         "longer than the training", "optimizer.schedule.warmupSteps"}},
       {"spec.training.target",
-       {"has(self.accuracy) != has(self.loss)", "exactly one of accuracy and loss is given"}},
+       {"[has(self.accuracy), has(self.loss), has(self.auc)].exists_one(given, given)",
+        "exactly one of accuracy, loss and auc is given"}},
       {"spec.training.evaluation",
        {"!has(self.everySteps) || !has(self.everyEpochs)",
         "both everySteps and everyEpochs are given; allowed: at most one of them", "everyEpochs"}},
@@ -232,6 +241,55 @@ std::vector<Entry> rules_of_training() {
                 kMembers, " + (has(self.training) ? ", kServers, " : 0)"),
         "members train together or not at all; allowed: the number of members",
         "runPolicy.schedulingPolicy.minAvailable"}},
+  };
+}
+
+// How many rows of the wide table `samples` need at most, and of the deep one.
+std::string rows_of(std::string_view samples) {
+  return str_cat("self.training.data.clicks.vocabularies.map(v, v < ", samples, " ? v : ", samples,
+                 ").sum()");
+}
+
+std::vector<Entry> rules_of_tables() {
+  const std::string is_wide = R"((has(self.training) && self.training.model.type == "wide-and-deep"))";
+  const std::string has_clicks = str_cat("(", is_wide, R"( && self.training.data.format == "clicks" && )",
+                                         "has(self.training.data.clicks))");
+  const auto fits = [&](std::string_view samples) {
+    return str_cat(rows_of(samples), " + ", samples,
+                   " * size(self.training.model.?crosses.orValue([])) <= ", kMaxUnitRows, " && ",
+                   rows_of(samples), " * self.training.model.?embedding.orValue(1) <= ", kMaxUnitFloats);
+  };
+  return {
+      {"spec",
+       {str_cat("!", is_wide, " || ", kHasServers),
+        "its rows lie on parameter servers; allowed: only with strategy.type: ParameterServer",
+        "training.model.type"}},
+      {"spec.training.model.crosses.[]",
+       {"self.fields.isSorted() && self.fields.all(a, self.fields.exists_one(b, b == a))",
+        "allowed: each field once, in ascending order", "fields"}},
+      {"spec.training",
+       {R"(self.model.type != "wide-and-deep" || self.data.format != "clicks" || !has(self.data.clicks) || )"
+        "!has(self.model.crosses) || self.model.crosses.all(c, c.fields.all(f, f < "
+        "size(self.data.clicks.vocabularies)))",
+        "names a field that the data lacks; allowed: fewer than data.clicks.vocabularies has",
+        "model.crosses"}},
+      {"spec.training.model.tables.wide", evicts()},
+      {"spec.training.model.tables.deep", evicts()},
+      {"spec.training",
+       {R"(!has(self.target) || !has(self.target.auc) || self.model.type in ["wide-and-deep", "custom"])",
+        "needs a model that gives one score; allowed: only with model.type: wide-and-deep, custom",
+        "target.auc"}},
+      {"spec",
+       {str_cat("!", has_clicks, " || [", kMembers, " - ", kBackups,
+                "].all(m, m <= 0 || [(self.training.globalBatchSize + m - 1) / m].all(n, ", fits("n"), "))"),
+        "a member's share of the batch may need more rows at once than servers give; allowed: a smaller one, "
+        "or more workers",
+        "training.globalBatchSize"}},
+      {"spec",
+       {str_cat("!", has_clicks, " || [self.training.?evaluation.?batchSize.orValue(500)].all(n, ", fits("n"),
+                ")"),
+        "may need more rows at once than servers give; allowed: a smaller batch",
+        "training.evaluation.batchSize"}},
   };
 }
 
@@ -296,7 +354,8 @@ std::vector<Entry> rules_of_edits() {
 }  // namespace
 
 void add_rules_over_fields(Schema& job) {
-  for (const auto& entries : {rules_of_roles(), rules_of_strategy(), rules_of_training()}) {
+  for (const auto& entries :
+       {rules_of_roles(), rules_of_strategy(), rules_of_training(), rules_of_tables()}) {
     for (const auto& [path, rule] : entries) job.at(path).rules.push_back(rule);
   }
 }

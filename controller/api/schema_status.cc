@@ -57,6 +57,7 @@ Schema progress() {
       {integer("step", "Steps applied so far."), integer("totalSteps", "Steps in all."),
        number("epoch", "Passes over the training set so far."), number("loss", "Of the last step."),
        number("testLoss", "Of the last evaluation."), number("testAccuracy", "Of the last evaluation."),
+       number("testAuc", "Of the last evaluation, of models that give one score."),
        number("samplesPerSecond", "Of the last steps."),
        number("goodput", "The share of the time that went into steps that count."),
        number("etaSeconds", "Until the end, if nothing changes.")});
@@ -95,7 +96,9 @@ Schema schema_of_status() {
                            {number("load", "Share of the time in which it sums, updates or moves bytes."),
                             number("bytesPerSecond", "Received and sent."),
                             integer("queue", "Gradients that wait for their update."),
-                            integer("updates", "So far."), integer("rows", "Of sparse tables.")}),
+                            integer("updates", "So far."), integer("rows", "Of sparse tables."),
+                            integer("rowBytes", "The memory of sparse tables."),
+                            integer("rowsEvicted", "Of sparse tables with a bound, so far.")}),
                     object("staleness", "Of a worker's gradients, in updates between read and update.",
                            {integer("applied", "Gradients."),
                             integer("dropped", "Gradients that came too late."), number("mean", "Staleness."),

@@ -9,7 +9,8 @@ namespace paceline::api {
 
 namespace {
 
-constexpr std::size_t kStep = 2;
+constexpr std::size_t kStep = 1;  // so deep a tree would be a third of spaces else
+constexpr std::size_t kDash = 2;
 
 std::string spaces(std::size_t count) {
   return std::string(count, ' ');
@@ -18,7 +19,7 @@ std::string spaces(std::size_t count) {
 // A list item's first line has its dash where the others have spaces.
 void write_rule(const SchemaRule& rule, std::size_t indent, std::string& out) {
   out += str_cat(spaces(indent), "- rule: ", yaml_text(rule.rule), "\n");
-  const std::string begin = spaces(indent + kStep);
+  const std::string begin = spaces(indent + kDash);
   out += str_cat(begin, "message: ", yaml_text(rule.message), "\n");
   if (!rule.field.empty()) out += str_cat(begin, "fieldPath: ", yaml_text(str_cat(".", rule.field)), "\n");
   if (rule.reason != nullptr) out += str_cat(begin, "reason: ", rule.reason, "\n");

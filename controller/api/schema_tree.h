@@ -35,7 +35,7 @@ struct Schema {
   Schema* property(std::string_view property_name);
 };
 
-// Two spaces an indentation step; the first line begins after `indent` spaces.
+// One space an indentation step; the first line begins after `indent` spaces.
 void write_schema(const Schema& schema, std::size_t indent, std::string& out);
 
 // A text as one YAML scalar that every reader takes for this text.

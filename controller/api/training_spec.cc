@@ -67,6 +67,15 @@ v1::ModelSpec make_model(const Model& m) {
       gpt.set_vocabulary_size(m.vocabulary_size);
       break;
     }
+    case ModelType::kWideAndDeep: {
+      v1::WideAndDeepSpec& wide = *spec.mutable_wide_and_deep();
+      wide.set_embedding(m.embedding);
+      wide.mutable_hidden()->Assign(m.hidden.begin(), m.hidden.end());
+      wide.set_activation(activation);
+      for (const auto& fields : m.crosses)
+        wide.add_crosses()->mutable_fields()->Assign(fields.begin(), fields.end());
+      break;
+    }
     case ModelType::kCustom: {
       spec.mutable_custom()->set_name(m.name);
       spec.mutable_custom()->mutable_parameters()->insert(m.parameters.begin(), m.parameters.end());
@@ -83,6 +92,18 @@ v1::DataFiles make_files(const DataFiles& files, std::string_view base) {
   return spec;
 }
 
+v1::ClicksSpec make_clicks(const Clicks& c) {
+  v1::ClicksSpec spec;
+  spec.set_samples(c.samples);
+  spec.mutable_vocabularies()->Assign(c.vocabularies.begin(), c.vocabularies.end());
+  spec.set_exponent(c.exponent);
+  spec.set_click_rate(c.click_rate);
+  spec.set_signal(c.signal);
+  spec.set_interaction(c.interaction);
+  spec.set_seed(static_cast<std::uint64_t>(c.seed));
+  return spec;
+}
+
 v1::DataSpec make_data(const Data& d, std::string_view base) {
   v1::DataSpec spec;
   // The message's enumeration begins with FORMAT_UNSPECIFIED and is otherwise in our order.
@@ -91,6 +112,8 @@ v1::DataSpec make_data(const Data& d, std::string_view base) {
     spec.mutable_custom()->set_name(d.custom.name);
     spec.mutable_custom()->mutable_parameters()->insert(d.custom.parameters.begin(),
                                                         d.custom.parameters.end());
+  } else if (d.format == DataFormat::kClicks) {
+    *spec.mutable_clicks() = make_clicks(d.clicks);
   } else {
     *spec.mutable_train() = make_files(d.train, base);
   }
@@ -141,6 +164,25 @@ v1::ExchangeSpec make_exchange(const AllReduce& a) {
   return spec;
 }
 
+v1::TableSpec make_table(const char* name, const Table& t) {
+  v1::TableSpec spec;
+  spec.set_name(name);
+  spec.set_max_rows(t.max_rows);
+  spec.set_evict(static_cast<v1::TableSpec::Eviction>(t.eviction));
+  const RowOptimizer& o = t.optimizer;
+  v1::RowOptimizerSpec& rule = *spec.mutable_optimizer();
+  rule.set_type(static_cast<v1::RowOptimizerSpec::Type>(o.type));
+  rule.set_learning_rate(o.learning_rate);
+  rule.set_momentum(o.momentum);
+  rule.set_beta1(o.beta1);
+  rule.set_beta2(o.beta2);
+  rule.set_epsilon(o.type == RowOptimizerType::kAdagrad ? o.adagrad_epsilon : o.epsilon);
+  rule.set_beta(o.beta);
+  rule.set_l1(o.l1);
+  rule.set_l2(o.l2);
+  return spec;
+}
+
 v1::ParameterServerSpec make_parameter_server(const TrainingJob& job) {
   const Strategy& s = job.spec.strategy;
   const ParameterServer& p = s.parameter_server;
@@ -156,6 +198,11 @@ v1::ParameterServerSpec make_parameter_server(const TrainingJob& job) {
   spec.set_transport(static_cast<v1::ExchangeSpec::Transport>(p.transport));
   spec.set_overlap(p.overlap);
   spec.set_slice_bytes(p.slice_bytes);
+  if (job.spec.training->model.type == ModelType::kWideAndDeep) {
+    const Tables& tables = job.spec.training->model.tables;
+    *spec.add_tables() = make_table("wide", tables.wide);
+    *spec.add_tables() = make_table("deep", tables.deep);
+  }
   spec.set_timeout_ms(std::llround(p.timeout_seconds * 1000));
   return spec;
 }
@@ -214,8 +261,9 @@ absl::StatusOr<v1::TrainingSpec> make_training_spec(const TrainingJob& job, cons
   spec.set_steps(t.steps.value_or(0));
   spec.set_epochs(t.epochs.value_or(0));
   if (t.target) {
-    spec.mutable_target()->set_metric(t.target->accuracy ? "accuracy" : "loss");
-    spec.mutable_target()->set_value(t.target->accuracy ? *t.target->accuracy : t.target->loss.value_or(0));
+    const auto& [accuracy, loss, auc] = *t.target;
+    spec.mutable_target()->set_metric(accuracy ? "accuracy" : auc ? "auc" : "loss");
+    spec.mutable_target()->set_value(accuracy ? *accuracy : auc ? *auc : loss.value_or(0));
   }
   spec.mutable_evaluation()->set_every_steps(t.evaluation.every_steps.value_or(0));
   spec.mutable_evaluation()->set_every_epochs(t.evaluation.every_epochs.value_or(0));

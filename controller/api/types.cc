@@ -93,6 +93,12 @@ const char* name(CleanPodPolicy value) {
 const char* name(ModelType value) {
   return find(value);
 }
+const char* name(RowOptimizerType value) {
+  return find(value);
+}
+const char* name(Eviction value) {
+  return find(value);
+}
 const char* name(Activation value) {
   return find(value);
 }

@@ -100,25 +100,54 @@ struct ReplicaSpecs {
 
 // ---- spec.training
 
-enum class ModelType : std::uint8_t { kMlp, kCnn, kGpt, kCustom };
+enum class ModelType : std::uint8_t { kMlp, kCnn, kGpt, kCustom, kWideAndDeep };
 enum class Activation : std::uint8_t { kRelu, kGelu, kTanh };
+
+enum class RowOptimizerType : std::uint8_t { kSgd, kAdagrad, kAdam, kFtrl };
+enum class Eviction : std::uint8_t { kLeastRecent, kLeastFrequent };
+
+struct RowOptimizer {
+  RowOptimizerType type = RowOptimizerType::kFtrl;
+  double learning_rate = 0;                           // FTRL: alpha
+  double momentum = 0;                                // SGD
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam
+  double adagrad_epsilon = 1e-10;                     // Adagrad, as `epsilon`
+  double beta = 0.001;                                // FTRL
+  double l1 = 0, l2 = 0;                              // FTRL
+};
+
+// Rows on the servers, made as they are first trained.
+struct Table {
+  RowOptimizer optimizer;
+  std::int64_t max_rows = 0;  // over all servers; 0: no bound
+  Eviction eviction = Eviction::kLeastRecent;
+};
+
+// As Cheng et al. (2016) train them; the rates are for gradients of the batch's mean.
+struct Tables {
+  Table wide{.optimizer = {.type = RowOptimizerType::kFtrl, .learning_rate = 0.1}};
+  Table deep{.optimizer = {.type = RowOptimizerType::kAdagrad, .learning_rate = 0.05}};
+};
 
 // `type` says which fields count; the others keep their initial values.
 struct Model {
   ModelType type = ModelType::kMlp;
-  std::vector<std::int64_t> channels;             // cnn
-  std::int64_t kernel_size = 3;                   // cnn
-  std::vector<std::int64_t> hidden;               // mlp, cnn
-  Activation activation = Activation::kRelu;      // mlp, cnn
-  std::int64_t classes = 0;                       // mlp, cnn
-  std::int64_t layers = 0, heads = 0, width = 0;  // gpt
-  std::int64_t block_size = 0;                    // gpt
-  std::int64_t vocabulary_size = 256;             // gpt
-  std::string name;                               // custom
-  std::map<std::string, std::string> parameters;  // custom: the scalars as written
+  std::vector<std::int64_t> channels;              // cnn
+  std::int64_t kernel_size = 3;                    // cnn
+  std::int64_t embedding = 0;                      // wide-and-deep
+  std::vector<std::int64_t> hidden;                // mlp, cnn, wide-and-deep
+  Activation activation = Activation::kRelu;       // mlp, cnn, wide-and-deep
+  std::int64_t classes = 0;                        // mlp, cnn
+  std::int64_t layers = 0, heads = 0, width = 0;   // gpt
+  std::int64_t block_size = 0;                     // gpt
+  std::int64_t vocabulary_size = 256;              // gpt
+  std::string name;                                // custom
+  std::map<std::string, std::string> parameters;   // custom: the scalars as written
+  std::vector<std::vector<std::int64_t>> crosses;  // wide-and-deep: numbers of fields
+  Tables tables;                                   // wide-and-deep
 };
 
-enum class DataFormat : std::uint8_t { kIdx, kCifar10, kTokens, kText, kNpy, kCsv, kCustom };
+enum class DataFormat : std::uint8_t { kIdx, kCifar10, kTokens, kText, kNpy, kCsv, kCustom, kClicks };
 enum class TokenType : std::uint8_t { kUint16, kUint32 };
 
 struct DataFiles {
@@ -140,6 +169,16 @@ struct CustomData {
   std::map<std::string, std::string> parameters;
 };
 
+// Made as they are read: no files. The formula stands in docs/parameter-servers.md.
+struct Clicks {
+  std::int64_t samples = 0;
+  std::vector<std::int64_t> vocabularies;  // values of each field
+  double exponent = 1.1;                   // Zipf's
+  double click_rate = 0.2;
+  double signal = 1, interaction = 1;
+  std::int64_t seed = 1;
+};
+
 struct Data {
   DataFormat format = DataFormat::kIdx;
   DataFiles train;
@@ -153,6 +192,7 @@ struct Data {
   Augmentation augment;
   std::int64_t prefetch = 2;
   CustomData custom;  // custom
+  Clicks clicks;      // clicks
 };
 
 enum class OptimizerType : std::uint8_t { kSgd, kAdam, kAdamW, kAdagrad };
@@ -179,9 +219,9 @@ struct Optimizer {
   Schedule schedule;
 };
 
-// Exactly one of the two.
+// Exactly one of the three.
 struct Target {
-  std::optional<double> accuracy, loss;
+  std::optional<double> accuracy = {}, loss = {}, auc = {};
 };
 
 // At most one of every_steps, every_epochs; neither: once per epoch where there is held-out data.
@@ -327,8 +367,8 @@ struct Progress {
   Step step = 0;         // steps applied so far
   Step total_steps = 0;  // 0: not known yet
   double epoch = 0;
-  std::optional<double> loss;                      // of the last step
-  std::optional<double> test_loss, test_accuracy;  // of the last evaluation
+  std::optional<double> loss;                                // of the last step
+  std::optional<double> test_loss, test_accuracy, test_auc;  // of the last evaluation
   double samples_per_second = 0;
   double goodput = 0;  // share of the time that went into steps that count, 0 to 1
   std::optional<double> eta_seconds;
@@ -344,7 +384,8 @@ struct HotRow {
 // Of a parameter server; rates of about the last second.
 struct ServerStatus {
   double load = 0, bytes_per_second = 0;
-  std::int64_t queue = 0, updates = 0, rows = 0;
+  std::int64_t queue = 0, updates = 0;
+  std::int64_t rows = 0, row_bytes = 0, rows_evicted = 0;  // of sparse tables
   std::vector<HotRow> hottest;
   bool operator==(const ServerStatus&) const = default;
 };
@@ -420,6 +461,8 @@ const char* name(Algorithm value);
 const char* name(RestartPolicy value);
 const char* name(CleanPodPolicy value);
 const char* name(ModelType value);
+const char* name(RowOptimizerType value);
+const char* name(Eviction value);
 const char* name(Activation value);
 const char* name(DataFormat value);
 const char* name(TokenType value);

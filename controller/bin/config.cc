@@ -75,6 +75,8 @@ ParsedConfig parse_config(std::string_view text, std::string_view file_name) {
   Config& config = *parsed.config;
   parsed.diagnostics = api::read_fields(text, file_name,
                                         {.what = "configuration",
+                                         .allowed = "a map with apiVersion: config.paceline.dev/v1alpha1, "
+                                                    "kind: ControllerConfiguration and settings",
                                          .visit = [&](api::FieldVisitor& visitor) { visit(visitor, config); },
                                          .check = [&]() -> std::pair<std::string, std::string> {
                                            return {"leaderElection", config_error(config)};

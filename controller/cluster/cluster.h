@@ -93,9 +93,11 @@ class Cluster {
                                   Duration grace) = 0;
   // The job's pods, sorted by name. At least as new as what this object itself created and deleted.
   virtual absl::StatusOr<std::vector<Pod>> list_pods(const std::string& ns, const std::string& job) = 0;
-  // The same by the cluster's own word at this moment. Where list_pods() answers from a copy that its watch
-  // keeps, which lags, this costs a request: only for what can't be taken back.
-  virtual absl::StatusOr<std::vector<Pod>> list_pods_now(const std::string& ns, const std::string& job) {
+  // The same, but whether pods of these names are there, and how they are, by the cluster's own word at this
+  // moment. Where list_pods() answers from a copy that its watch keeps, which lags, this costs requests: only
+  // for what can't be taken back.
+  virtual absl::StatusOr<std::vector<Pod>> list_pods_now(const std::string& ns, const std::string& job,
+                                                         const std::vector<std::string>& /*names*/) {
     return list_pods(ns, job);
   }
   // Makes what is missing, and returns the token in force: the one that the job has, or else the given one.

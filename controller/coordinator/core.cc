@@ -142,7 +142,7 @@ void CoordinatorCore::Impl::on(const Received& in) {
 
 void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat) {
   // A member goes on in the view of an earlier coordinator: it may name that until we have one of our own.
-  const bool forming = state_ == JobState::kForming && generation_.value == 0;
+  const bool forming = gathers_earlier_view();
   const Generation newest{forming ? std::min<std::uint64_t>(slot.hello->held_generation(), kMaxCount)
                                   : generation_.value};
   const std::string error = heartbeat_error(heartbeat, newest);
@@ -230,18 +230,23 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
 void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   const std::string why = cut(leaving.reason());
   slot.step = std::max(slot.step, sane_step(leaving.step()));
-  if (slot.rank == 0) progress_.reached(slot.step);
-  if (slot.rank == 0 && !leaving.checkpoint_path().empty()) checkpoint_path_ = cut(leaving.checkpoint_path());
+  const bool earlier = slot.trains() && slot.rank < 0 && gathers_earlier_view() &&
+                       slot.hello->held_generation() > 0;
+  const bool leads = slot.rank == 0 || (earlier && number(slot) == 0);
+  if (leads) progress_.reached(slot.step);
+  if (leads && !leaving.checkpoint_path().empty()) checkpoint_path_ = cut(leaving.checkpoint_path());
   effects_.close.push_back(slot.stream);
   slot.stream = {};
   slot.left = slot.drained = true;
   const bool finished = leaving.outcome() == v1::Leaving::FINISHED;
   say(str_cat(slot.name(), " leaves: ", finished ? "finished" : why));
   if (!blames() || slot.observes()) return;
-  if (finished && slot.rank < 0) return lose(slot, FaultKind::kFailed, now_, "it left before the first view");
+  if (finished && slot.rank < 0 && !earlier)
+    return lose(slot, FaultKind::kFailed, now_, "it left before the first view");
   if (finished) {
     slot.phase = Phase::kFinished;
-    if (slot.rank != 0) return;
+    if (earlier && !leads) return note_finished(slot);
+    if (!leads) return;
     model_path_ = cut(leaving.model_path());
     finish_by_ = now_ + config_.stop_timeout;
     reason_ = str_cat(slot.name(), " has finished; waiting for the others to leave");
@@ -252,6 +257,14 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   const bool stopped = leaving.outcome() == v1::Leaving::STOPPED;
   const bool follows = stopped && leaving.follows();  // the one that was asked to will say so, or is dead
   lose(slot, FaultKind::kFailed, now_, stopped ? str_cat("it was stopped: ", why) : why, accusing || follows);
+  slot.evidence->follows = follows && !accusing && slot.evidence->accusing;
+}
+
+void CoordinatorCore::Impl::note_finished(Slot& slot) {
+  slot.left = slot.drained = slot.finished_before = true;
+  slot.phase = Phase::kFinished;
+  slot.evidence.reset();
+  say(str_cat(slot.name(), " has finished in a view of an earlier coordinator"));
 }
 
 void CoordinatorCore::Impl::on(const StreamEnded& in) {
@@ -288,6 +301,10 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
     reason_ = verdict_->message;
   }
   if (!blames() || slot->left || slot->lost || slot->observes()) return;
+  const bool well = in.exit_code == 0 && !in.signal && !slot->attached();
+  // Of rank 0 the planner says so, and ends the job.
+  if (well && config_.trained_before && gathers_earlier_view() && slot->trains() && number(*slot) != 0)
+    return note_finished(*slot);
   if (slot->evidence) slot->evidence->lapsed = false;
   std::string text = str_cat("its process ended ", slot->hello ? "without a goodbye" : "before it attached");
   if (!in.reason.empty()) text += str_cat(": ", cut(in.reason));

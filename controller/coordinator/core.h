@@ -98,6 +98,9 @@ struct CoreConfig {
   bool same_machine = true;      // members' process ids mean something to people; else pods are named instead
   Duration reattach_limit{};     // how long members go on without a coordinator; zero: as they like
   std::vector<LostMember> lost;  // before this coordinator began: the others go on without them
+  // Members have trained in a view of an earlier coordinator: a process of theirs that ends well while this
+  // one gathers them has finished, and is not waited for. (Rank 0 may be saving the last checkpoint alone.)
+  bool trained_before = false;
   LossPolicy on_member_lost = fail_on_loss;
 };
 // OK, or INVALID_ARGUMENT and what is wrong.

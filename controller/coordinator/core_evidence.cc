@@ -93,10 +93,10 @@ void CoordinatorCore::Impl::find_missing() {
   if (state_ != JobState::kForming || now_ - form_since_ < config_.form_timeout) return;
   std::string names;
   for (const Slot& slot : members()) {
-    if (!slot.attached() && !slot.lost) names += str_cat(names.empty() ? "" : ", ", slot.name());
+    if (!slot.attached() && !slot.gone()) names += str_cat(names.empty() ? "" : ", ", slot.name());
   }
   for (Slot& slot : members()) {
-    if (slot.attached() || slot.lost) continue;
+    if (slot.attached() || slot.gone()) continue;
     lose(slot, FaultKind::kMissing, form_since_,
          str_cat("did not attach within ", format_duration(config_.form_timeout), "; missing: ", names));
   }
@@ -128,6 +128,7 @@ void CoordinatorCore::Impl::decide() {
   // Who is frozen or missing was so for long: no better evidence can be under way.
   const bool ripe = judgement.kind == FaultKind::kFrozen || judgement.kind == FaultKind::kMissing;
   if (!ripe && waited < config_.grace) return;
+  if (waited < config_.save_timeout && expects_the_asked(evidence)) return;
   if (may_come_back(slots_[static_cast<std::size_t>(judgement.culprit)])) return;
   if (!has_hard(evidence)) {
     const auto quiet = [&](const Slot& s) {
@@ -138,6 +139,14 @@ void CoordinatorCore::Impl::decide() {
       return;  // it may be the frozen one that the reports are about
   }
   carry_out(make_verdict(judgement));
+}
+
+// Those who left follow another that was asked to stop. That one is still here, and will say so: rank 0 once
+// it has saved.
+bool CoordinatorCore::Impl::expects_the_asked(std::span<const Evidence> evidence) const {
+  return accusations_.empty() && all_follow(evidence) &&
+         std::any_of(members().begin(), members().end(),
+                     [](const Slot& s) { return s.trains() && s.attached() && !s.evidence; });
 }
 
 // The cluster has not said that its process ended, and no peer has lost it.

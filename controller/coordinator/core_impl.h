@@ -33,10 +33,11 @@ struct Slot {
   StreamId stream;                 // 0: none
   TimePoint last_heard{};
   Gaps gaps;
-  bool left = false;     // said goodbye
-  bool lost = false;     // the others go on without it
-  int rank = -1;         // in the current view
-  bool drained = false;  // waits for the next view
+  bool left = false;             // said goodbye
+  bool lost = false;             // the others go on without it
+  bool finished_before = false;  // in an earlier coordinator's view, of which it has left
+  int rank = -1;                 // in the current view
+  bool drained = false;          // waits for the next view
   // In Forming, of a member that holds an earlier coordinator's view: what its first heartbeat tells.
   enum class Held : std::uint8_t { kUntold, kTrains, kWaits } held = Held::kUntold;
   Phase phase = Phase::kStarting;
@@ -50,6 +51,7 @@ struct Slot {
   std::optional<int> exit_code, signal;
 
   bool attached() const { return stream.value != 0; }
+  bool gone() const { return lost || finished_before; }  // nobody waits for it
   bool observes() const { return role == Role::kEvaluator; }
   bool trains() const { return role == Role::kChief || role == Role::kWorker; }
   std::string name() const { return str_cat(role_name(role), "-", index); }
@@ -84,6 +86,8 @@ class CoordinatorCore::Impl {
   void count_steps(Slot& slot, const v1::Heartbeat& heartbeat);
   void check_weights(const Slot& slot, const v1::Heartbeat& heartbeat);
   void bind(Slot& slot, const Attached& in);
+  bool gathers_earlier_view() const { return state_ == JobState::kForming && generation_.value == 0; }
+  void note_finished(Slot& slot);
   void attach_observer(Slot& slot, const Attached& in);
 
   // --- evidence and verdict ---
@@ -97,6 +101,7 @@ class CoordinatorCore::Impl {
   void find_frozen();
   void find_missing();
   std::vector<Evidence> all_evidence() const;
+  bool expects_the_asked(std::span<const Evidence> evidence) const;
   void decide();
   Verdict make_verdict(const Judgement& judgement) const;
   void carry_out(Verdict verdict);
@@ -106,6 +111,7 @@ class CoordinatorCore::Impl {
   void settle();
   void settle_end();
   void form_if_complete();
+  bool misses_finished();
   // Whether all members hold the same view of an earlier coordinator; its generation, else 0.
   std::uint64_t common_view() const;
   void make_view(std::int64_t first_step);

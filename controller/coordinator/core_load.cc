@@ -28,6 +28,11 @@ void ServerLoad::add(const v1::ServerStats& stats, TimePoint now) {
   r.bytes_sent = sane_bytes(stats.bytes_sent());
   r.queue = sane(stats.queue());
   r.rows = sane(stats.rows());
+  r.row_bytes = sane_bytes(stats.row_bytes());
+  r.row_hits = sane(stats.row_hits());
+  r.row_misses = sane(stats.row_misses());
+  r.rows_created = sane(stats.rows_created());
+  r.rows_evicted = sane(stats.rows_evicted());
   r.hottest.clear();
   for (int i = 0; i < std::min(stats.hottest_size(), kMaxHotRows); ++i) {
     const v1::HotRow& row = stats.hottest(i);

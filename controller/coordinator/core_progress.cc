@@ -69,9 +69,10 @@ void JobProgress::evaluations_of_observer(const v1::Heartbeat& heartbeat, Effect
 void JobProgress::add_evaluations(const v1::Heartbeat& heartbeat, std::optional<Step>& last,
                                   Effects& effects) {
   for (const v1::EvaluationRecord& r : heartbeat.evaluations()) {
-    const EvaluationRecord record{
+    EvaluationRecord record{
         sane_step(r.step()),          r.loss(),          r.accuracy(), sane_step(r.samples()),
         sane_age(r.since_start_ns()), r.target_reached()};
+    if (r.has_auc()) record.auc = r.auc();
     if (last && record.step <= *last) continue;
     last = record.step;
     if (!evaluated_.insert(record.step).second) continue;

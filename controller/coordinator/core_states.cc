@@ -47,7 +47,7 @@ void CoordinatorCore::Impl::settle_end() {
 std::uint64_t CoordinatorCore::Impl::common_view() const {
   const std::uint64_t held = slots_.front().hello->held_generation();
   const bool all = std::all_of(members().begin(), members().end(),
-                               [&](const Slot& s) { return s.lost || s.hello->held_generation() == held; });
+                               [&](const Slot& s) { return s.gone() || s.hello->held_generation() == held; });
   return all && generation_.value == 0 && held <= kMaxCount ? held : 0;
 }
 
@@ -55,7 +55,7 @@ void CoordinatorCore::Impl::form_if_complete() {
   if (state_ != JobState::kForming || suspicious_since_) return;
   const auto all = [&](auto condition) {
     return std::all_of(members().begin(), members().end(),
-                       [&](const Slot& s) { return s.lost || condition(s); });
+                       [&](const Slot& s) { return s.gone() || condition(s); });
   };
   if (!all([](const Slot& s) { return s.attached(); })) return;
   const std::uint64_t common = common_view();
@@ -67,6 +67,7 @@ void CoordinatorCore::Impl::form_if_complete() {
   if (!adopts && !lost_.empty())
     return end(JobState::kFailed,
                str_cat("the view that went on without a member has ended: ", lost_[0].message), false);
+  if (!adopts && misses_finished()) return;
   std::uint64_t newest = generation_.value;
   std::int64_t first_step = 0;
   for (const Slot& slot : members()) {  // they may know generations of a coordinator before this one
@@ -87,6 +88,18 @@ void CoordinatorCore::Impl::form_if_complete() {
   effects_.report_changed = true;
 }
 
+// Who had finished is not there for another view.
+bool CoordinatorCore::Impl::misses_finished() {
+  bool any = false;
+  for (Slot& slot : members()) {
+    if (!std::exchange(slot.finished_before, false)) continue;
+    slot.left = false;
+    lose(slot, FaultKind::kDead, now_, "it has finished, but others wait for another view");
+    any = true;
+  }
+  return any;
+}
+
 void CoordinatorCore::Impl::make_view(std::int64_t first_step) {
   view_ = {};
   view_.set_generation(generation_.value);
@@ -95,7 +108,7 @@ void CoordinatorCore::Impl::make_view(std::int64_t first_step) {
   const auto trainers = std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains(); });
   for (Slot& slot : members()) {
     slot.rank = number(slot);
-    slot.drained = slot.lost;
+    slot.drained = slot.gone();
     v1::ViewMember& member = *view_.add_members();
     member.set_role(static_cast<v1::RoleKind>(slot.role));
     member.set_index(static_cast<std::uint32_t>(slot.index));

@@ -101,6 +101,11 @@ bool has_hard(std::span<const Evidence> evidence) {
   return std::any_of(evidence.begin(), evidence.end(), is_hard);
 }
 
+bool all_follow(std::span<const Evidence> evidence) {
+  return !evidence.empty() &&
+         std::all_of(evidence.begin(), evidence.end(), [](const Evidence& e) { return e.follows; });
+}
+
 std::optional<Judgement> judge(std::span<const Evidence> evidence, std::span<const Accusation> accusations) {
   if (evidence.empty() && accusations.empty()) return std::nullopt;
   Judgement result;

@@ -23,7 +23,8 @@ struct Evidence {
   FaultKind kind = FaultKind::kDead;
   TimePoint since;  // when it began to be so: of a silent member, when it was last heard
   std::string text;
-  bool accusing = false;  // failed after having reported a peer
+  bool accusing = false;  // soft: failed after having reported a peer, or `follows`
+  bool follows = false;   // stopped because another member was asked to, which will say so itself
   bool lapsed = false;    // nothing but its stream has ended: it may come back
 };
 
@@ -44,6 +45,8 @@ std::optional<Judgement> judge(std::span<const Evidence> evidence, std::span<con
 
 // True when some of it is hard.
 bool has_hard(std::span<const Evidence> evidence);
+// True when there is some, and all of it is about members that follow one that was asked to stop.
+bool all_follow(std::span<const Evidence> evidence);
 
 // Verdict::message: "worker-2 (rank 3, pid 4711 on host-a) died at step 120: killed by signal 9 (SIGKILL)".
 std::string verdict_message(const Verdict& verdict);

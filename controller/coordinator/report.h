@@ -40,10 +40,13 @@ struct HotRow {
 struct ServerReport {
   std::int64_t updates = 0, gradients = 0;
   std::uint64_t bytes_received = 0, bytes_sent = 0;
-  double load = 0;              // share of the time in which it sums, updates or moves bytes
-  double bytes_per_second = 0;  // both ways
-  std::int64_t queue = 0;       // gradients that wait for their update
-  std::int64_t rows = 0;        // of sparse tables
+  double load = 0;                            // share of the time in which it sums, updates or moves bytes
+  double bytes_per_second = 0;                // both ways
+  std::int64_t queue = 0;                     // gradients that wait for their update
+  std::int64_t rows = 0;                      // of sparse tables
+  std::uint64_t row_bytes = 0;                // their memory
+  std::int64_t row_hits = 0, row_misses = 0;  // rows pulled that were there, and that were not
+  std::int64_t rows_created = 0, rows_evicted = 0;
   std::vector<HotRow> hottest;  // most pulls first
 };
 
@@ -119,6 +122,7 @@ struct EvaluationRecord {
   std::int64_t samples = 0;
   Duration since_start{};
   bool target_reached = false;
+  std::optional<double> auc = std::nullopt;  // of models with one score for each sample
 };
 
 struct CheckpointRecord {

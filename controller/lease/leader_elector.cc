@@ -138,7 +138,9 @@ absl::Status LeaderElector::release() {
     write = shared->core.release(clock_.now(), clock_.wall_now());
   }
   if (!write) return absl::OkStatus();
-  return with_context(store_.write(*write).status(), "giving back the lease");
+  const absl::Status written = store_.write(*write).status();
+  if (absl::IsNotFound(written)) return absl::OkStatus();  // what somebody has deleted is nobody's
+  return with_context(written, "giving back the lease");
 }
 
 }  // namespace paceline::lease

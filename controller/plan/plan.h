@@ -64,10 +64,16 @@ struct StopMembers {
   bool operator==(const StopMembers&) const = default;
 };
 
+struct Confirm {
+  std::string why;
+  std::vector<std::string> pods;  // the names of those that may be there
+  bool operator==(const Confirm&) const = default;
+};
+
 struct Plan {
-  // Set where a pod that is missing would decide, and the list of pods is a copy that may lag: why. The rest
-  // is void then; observe the pods at the cluster itself and plan again.
-  std::optional<std::string> confirm;
+  // Set where a pod that is missing would decide, and the list of pods is a copy that may lag. The rest is
+  // void then; observe these pods at the cluster itself and plan again.
+  std::optional<Confirm> confirm;
   std::vector<Action> actions;  // in this order
   // Set where members end in order. Their coordinator tells them before their pods are deleted, so that
   // nobody's end is taken for a failure, and hears what they save as they leave.

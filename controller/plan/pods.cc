@@ -60,7 +60,7 @@ Slot leader_slot(const api::TrainingJob& job) {
   return slots.front();
 }
 
-std::string pod_name(const api::TrainingJob& job, Role role, int index, int attempt) {
+std::string pod_name(const api::TrainingJob& job, Role role, int index, std::int64_t attempt) {
   return str_cat(job.metadata.name, "-", role_name(role), "-", index, "-", attempt);
 }
 

@@ -21,7 +21,7 @@ std::vector<Slot> desired_slots(const api::TrainingJob& job);
 Slot leader_slot(const api::TrainingJob& job);
 
 // <job>-<role>-<index>-<attempt>
-std::string pod_name(const api::TrainingJob& job, Role role, int index, int attempt);
+std::string pod_name(const api::TrainingJob& job, Role role, int index, std::int64_t attempt);
 
 // "worker-3", as in logs and member lists
 std::string slot_name(Role role, int index);

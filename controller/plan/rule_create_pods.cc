@@ -1,9 +1,11 @@
 // Creates what is missing, in batches that may double (a command that fails at once fails few times): at
 // first Limits::first_batch, then as many as there are. Names are deterministic, so what a stale list hides
 // is refused by the cluster. A member's place stays empty while one of an earlier attempt still lives, which
-// only the cluster itself can say, and until a restart's back-off has passed.
+// only the cluster itself can say, and until a restart's back-off has passed; so does that of a member which
+// the others may go on without, once they train: nobody joins a view that runs.
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "controller/plan/attempts.h"
@@ -25,6 +27,22 @@ bool earlier_may_hide(const Observed& observed, const std::vector<Slot>& missing
   });
 }
 
+// Who may hold these places: those that the status knows, and those of the attempt before. And where the job
+// is an old copy, the leader of the attempt after.
+std::vector<std::string> who_may_hold(const Observed& observed, const std::vector<Slot>& places) {
+  const api::TrainingJob& job = observed.job;
+  std::set<std::string> names;
+  for (const api::MemberStatus& member : job.status.members) names.insert(member.pod);
+  names.erase("");
+  for (const Slot& slot : places) {
+    const std::int64_t wanted = wanted_attempt(job, slot.role, slot.index);
+    if (wanted > 0) names.insert(pod_name(job, slot.role, slot.index, wanted - 1));
+  }
+  const Slot leader = leader_slot(job);
+  names.insert(pod_name(job, leader.role, leader.index, wanted_attempt(job, leader.role, leader.index) + 1));
+  return {names.begin(), names.end()};
+}
+
 }  // namespace
 
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan) {
@@ -36,10 +54,12 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
   for (const Slot& slot : slots) {
     if (find_pod(observed, slot.role, slot.index) != nullptr || is_lost(observed, slot.role, slot.index))
       continue;
+    if (view_runs(observed) && may_be_spare(observed, slot)) continue;
     if (!earlier_lives(whole, slot.role)) missing.push_back(slot);
   }
   if (earlier_may_hide(observed, missing)) {
-    plan.confirm = "pods of a later attempt take the places of pods that are not in the list";
+    plan.confirm = Confirm{"pods of a later attempt take the places of pods that are not in the list",
+                           who_may_hold(observed, missing)};
     return;
   }
   plan.status.restarts.size = api::member_count(observed.job);

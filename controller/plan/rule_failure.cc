@@ -1,7 +1,8 @@
 // One member lost: the ring starts again, or the job is lost, by restartPolicy and backoffLimit (restart.h).
 // The message names the culprit, not its victims (blame.h). What a pod's end alone says may be a victim's
 // view: while there is a coordinator that has not spoken, its verdict is waited for, Limits::verdict_grace
-// long; likewise for the exit status of a member that it declares dead.
+// long (where all that ended were told to, Limits::save_grace); likewise for the exit status of a member that
+// it declares dead.
 
 #include <algorithm>
 
@@ -69,9 +70,11 @@ bool by_pods(const Observed& observed, Plan& plan) {
   if (!blame) return false;
   const bool may_explain = observed.report && !(blame->pod && blame->pod->reason == "StartError");
   const Duration since = since_first_failure(observed);
-  if (may_explain && observed.report->phase != ReportPhase::kFailed &&
-      since < observed.limits.verdict_grace) {
-    requeue(observed.limits.verdict_grace - since, plan);
+  // Who follows another member that was asked to stop leaves first: that one may be saving before it says so.
+  const bool follows = blame->exit_code == kExitEvicted && view_runs(observed);
+  const Duration patience = follows ? observed.limits.save_grace : observed.limits.verdict_grace;
+  if (may_explain && observed.report->phase != ReportPhase::kFailed && since < patience) {
+    requeue(patience - since, plan);
     return true;
   }
   fail_by(observed, *blame, plan);
@@ -131,41 +134,47 @@ bool by_absence(const Observed& observed, Plan& plan) {
   return false;
 }
 
-// Of servers' workers the coordinator says whether one is missed (JobReport::lost), but where every update
-// needs everybody.
-bool may_be_spare(const Observed& observed, const Slot& slot) {
-  const Slot leader = leader_slot(observed.job);
-  const api::Strategy& strategy = observed.job.spec.strategy;
-  const bool waits_for_all = strategy.synchronization == api::Synchronization::kSynchronous &&
-                             strategy.backup_workers == 0 &&
-                             !strategy.parameter_server.gradients_per_step.has_value();
-  return observed.report && strategy.type == api::StrategyType::kParameterServer && !waits_for_all &&
-         slot.role == Role::kWorker && !(leader.role == slot.role && leader.index == slot.index);
+std::string name_in(const Observed& observed, const Slot& slot) {
+  const std::int64_t attempt = wanted_attempt(observed.job, slot.role, slot.index);
+  return pod_name(observed.job, slot.role, slot.index, attempt);
+}
+
+std::vector<std::string> missing_members(const Observed& observed) {
+  std::vector<std::string> names;
+  for (const Slot& slot : desired_slots(observed.job)) {
+    const bool missing = find_pod(observed, slot.role, slot.index) == nullptr;
+    if (missing && api::is_member(observed.job, slot.role)) names.push_back(name_in(observed, slot));
+  }
+  return names;
 }
 
 // Somebody deletes a member's pod, or has deleted it, while the ring trains: nobody needs to wait for its end
-// to know that the ring must start again. Where the policy is Never, what becomes of it decides. A pod that
-// is not in a copy of the list may live all the same: the cluster is asked first.
+// to know that the ring must start again. Where the policy is Never, what becomes of it decides; of one that
+// is gone nothing more becomes. Whether one that may be spare is missed is for the coordinator to say: not
+// for one that still gathers the members of an earlier coordinator's view, and never hears of a pod that is
+// gone. A pod that is not in a copy of the list may live all the same: the cluster is asked first.
 bool by_deletion(const Observed& observed, Plan& plan) {
   if (plan.status.phase != api::Phase::kRunning) return false;
   for (const Slot& slot : desired_slots(observed.job)) {
     const auto& replica = api::replica_spec(observed.job, slot.role);
     if (!api::is_member(observed.job, slot.role) || is_lost(observed, slot.role, slot.index)) continue;
-    if (replica->restart_policy == api::RestartPolicy::kNever || may_be_spare(observed, slot)) continue;
+    const bool never = replica->restart_policy == api::RestartPolicy::kNever;
     const cluster::Pod* found = find_pod(observed, slot.role, slot.index);
-    if (found != nullptr && (!found->deleting || found->ended())) continue;
+    if (found != nullptr && (never || !found->deleting || found->ended())) continue;
+    if (may_be_spare(observed, slot) && (found != nullptr || view_runs(observed))) continue;
     if (found == nullptr && observed.pods_may_lag) {
-      plan.confirm = str_cat("the pod of ", slot_name(slot.role, slot.index), " is not in the list");
+      plan.confirm = Confirm{str_cat("the pod of ", slot_name(slot.role, slot.index), " is not in the list"),
+                             missing_members(observed)};
       return true;
     }
     cluster::Pod pod;
     pod.spec.role = slot.role;
     pod.spec.index = slot.index;
-    pod.spec.name =
-        pod_name(observed.job, slot.role, slot.index, wanted_attempt(observed.job, slot.role, slot.index));
+    pod.spec.name = name_in(observed, slot);
     pod.deleting = true;
     if (found != nullptr) pod = *found;
     Blame blame = blame_pod(observed, pod);
+    blame.reason = "MemberDeleted";
     if (found == nullptr)
       blame.message = str_cat(describe(slot.role, slot.index, pod.spec.name, 0), " was deleted");
     if (!restart_by_policy(observed, blame, plan)) end_by(observed, blame, plan);

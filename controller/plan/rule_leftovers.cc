@@ -1,4 +1,6 @@
-// Pods of earlier attempts go; those of the last one that have ended stay for their logs.
+// Pods of earlier attempts go; those of the last one that have ended stay for their logs. Who has not been
+// asked to end until now leaves in order: the status of a suspension, or of another size, was written, but
+// what should follow was not done.
 
 #include "base/text.h"
 #include "controller/plan/attempts.h"
@@ -12,7 +14,7 @@ void rule_leftovers(const Observed& observed, Plan& plan) {
     const bool kept = pod.ended() && pod.spec.attempt + 1 >= wanted;
     if (pod.deleting || pod.spec.attempt >= wanted || kept) continue;
     plan.actions.push_back(
-        DeletePod{pod.spec.ns, pod.spec.name, pod.uid, observed.limits.failure_grace,
+        DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace_of(observed, pod, observed.limits.stop_grace),
                   str_cat("it is of attempt ", pod.spec.attempt, ", and the job is at ", wanted)});
   }
 }

@@ -10,8 +10,8 @@ bool rule_resize(const Observed& observed, Plan& plan) {
   const std::int64_t size = plan.status.restarts.size, wanted = api::member_count(observed.job);
   if (size == 0 || size == wanted || training_finished(observed)) return false;
   const std::string why = str_cat("the job had ", size, " members and shall have ", wanted);
-  begin_attempt(observed, Role::kWorker, api::RestartCause::kResized, "Resized", why,
-                observed.limits.stop_grace, plan);
+  constexpr api::RestartCause kCause = api::RestartCause::kResized;
+  begin_attempt(observed, Role::kWorker, kCause, api::name(kCause), why, observed.limits.stop_grace, plan);
   plan.stop_members = StopMembers{why, true};
   return true;
 }

@@ -26,6 +26,7 @@ std::string success_message(const Observed& observed) {
   const api::Progress& progress = observed.report->progress;
   std::string message = str_cat("training finished after ", progress.step, " steps");
   if (progress.test_accuracy) message += str_cat(", test accuracy ", *progress.test_accuracy);
+  if (progress.test_auc) message += str_cat(", test AUC ", *progress.test_auc);
   for (const cluster::Pod& pod : observed.pods) {
     if (pod.phase == cluster::PodPhase::kFailed && !pod.deleting && is_needed(observed, pod)) {
       message += str_cat("; afterwards ", slot_name(pod.spec.role, pod.spec.index), " ", describe_end(pod));

@@ -20,6 +20,12 @@ bool may_enter(api::Phase from, api::Phase to) {
   return to != Phase::kRunning || from != Phase::kSuspended;
 }
 
+// A change of size is what somebody asked for.
+bool is_bad_news(api::Phase phase, const std::string& reason) {
+  return phase == api::Phase::kFailed ||
+         (phase == api::Phase::kRestarting && reason != api::name(api::RestartCause::kResized));
+}
+
 // Whether the leader's end without an error is the end of training although this coordinator has seen none of
 // it: an earlier one did, and the members ended before they found the new one. The built-in trainer ends with
 // code 0 only when training is over.
@@ -71,10 +77,24 @@ bool training_finished(const Observed& observed) {
   return pod != nullptr && pod->phase == cluster::PodPhase::kSucceeded;
 }
 
+bool view_runs(const Observed& observed) {
+  return observed.report && observed.report->phase == ReportPhase::kRunning;
+}
+
 bool is_lost(const Observed& observed, Role role, int index) {
   return observed.report && std::ranges::any_of(observed.report->lost, [&](const LostMember& each) {
            return each.role == role && each.index == index;
          });
+}
+
+bool may_be_spare(const Observed& observed, const Slot& slot) {
+  const Slot leader = leader_slot(observed.job);
+  const api::Strategy& strategy = observed.job.spec.strategy;
+  const bool waits_for_all = strategy.synchronization == api::Synchronization::kSynchronous &&
+                             strategy.backup_workers == 0 &&
+                             !strategy.parameter_server.gradients_per_step.has_value();
+  return observed.report && strategy.type == api::StrategyType::kParameterServer && !waits_for_all &&
+         slot.role == Role::kWorker && !(leader.role == slot.role && leader.index == slot.index);
 }
 
 bool is_needed(const Observed& observed, const cluster::Pod& pod) {
@@ -114,7 +134,6 @@ void enter_phase(const Observed& observed, api::Phase phase, const std::string& 
                  const std::string& message, Plan& plan) {
   api::Status& status = plan.status;
   if (!may_enter(status.phase, phase)) return;
-  const bool bad = phase == api::Phase::kFailed || phase == api::Phase::kRestarting;
   for (const char* type : kExclusive) {
     const auto known = std::ranges::find(status.conditions, type, &api::Condition::type);
     if (type != std::string_view(api::name(phase)) && known != status.conditions.end() && known->status)
@@ -126,7 +145,7 @@ void enter_phase(const Observed& observed, api::Phase phase, const std::string& 
   if (phase != api::Phase::kStarting)
     set_condition(observed, api::name(phase), true, reason, message, status);
   const std::string why = str_cat("the job's phase is now ", api::name(phase));
-  record_event(observed, bad, reason, message, why, plan);
+  record_event(observed, is_bad_news(phase, reason), reason, message, why, plan);
   plan.status_reason = message;
 }
 

@@ -7,6 +7,7 @@
 
 #include "controller/plan/blame.h"
 #include "controller/plan/plan.h"
+#include "controller/plan/pods.h"
 
 namespace paceline::plan {
 
@@ -36,8 +37,14 @@ bool training_finished(const Observed& observed);
 
 // status.members[].phase of such a one.
 inline constexpr char kLostPhase[] = "Lost";
+// Whether the coordinator has a view whose members train: it will say who is missed in it.
+bool view_runs(const Observed& observed);
 // Whether the member in this place is gone, and the others go on without it.
 bool is_lost(const Observed& observed, Role role, int index);
+// Whether the others may go on without the member in this place (a job with servers where not every update
+// needs everybody): its coordinator says whether they do, JobReport::lost, and the planner does not replace
+// it.
+bool may_be_spare(const Observed& observed, const Slot& slot);
 // A member whose end means something: not one that is lost, and none that stands beside.
 bool is_needed(const Observed& observed, const cluster::Pod& pod);
 

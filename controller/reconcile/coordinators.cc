@@ -76,6 +76,31 @@ coordinator::PodFact pod_fact(const cluster::Pod& pod) {
           .reason = pod.message.empty() ? pod.reason : str_cat(pod.reason, ": ", pod.message)};
 }
 
+absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, const StoredJob& job,
+                                                    const std::string& token,
+                                                    const CoordinatorsOptions& options) {
+  coordinator::CoreConfig core;
+  const api::RunPaths paths{.base_folder = "",
+                            .checkpoint_directory = options.folder + "/checkpoints",
+                            .model_directory = options.folder + "/model",
+                            .resume = true};
+  PL_ASSIGN_OR_RETURN(core.training, api::make_training_spec(job.job, paths));
+  core.job = key;
+  core.link_key = link_key_of(token, job.uid);
+  core.roles = expected_roles(job.job);
+  core.pod_suffix = str_cat("-", job.job.status.restarts.attempt);
+  core.on_member_lost = coordinator::loss_policy(core.training);
+  core.lost = lost_members(job.job);
+  core.trained_before = job.job.status.phase == api::Phase::kRunning;
+  core.reattach_limit = options.reattach_limit;
+  core.form_timeout = options.form_timeout;
+  core.heartbeat_timeout = options.heartbeat_timeout;
+  core.rejoin_grace = options.rejoin_grace;
+  core.most_silence = options.most_silence;
+  core.same_machine = false;
+  return core;
+}
+
 // One job's coordinator. Its observer calls end with close().
 class Coordinators::Entry final : public coordinator::RunObserver {
  public:
@@ -93,22 +118,24 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     return uid_ == job.uid && attempt_ == job.job.status.restarts.attempt && !is_suspended(job) &&
            handle_->report().state != coordinator::JobState::kStopped;
   }
-  // Of an earlier attempt whose members were told to stop, and are still at it.
+  // Of an earlier attempt whose members were told to stop, and are still at it, or have said something as
+  // they left that nobody has kept yet.
   bool still_leaves(const StoredJob& job) const {
     return uid_ == job.uid && attempt_ < job.job.status.restarts.attempt && stopped_.load() &&
-           pods_live_.load() && !told_end_.load();
+           !words_kept_.load() && (pods_live_.load() || has_ended());
   }
   void stop(const plan::StopMembers& stop) {
     stopped_.store(true);
     handle_->stop({stop.why, stop.another_follows});
   }
-  // Its last words, such as the checkpoint that was made to stop, have been asked for.
-  bool has_told_its_end() const { return told_end_.load(); }
-  plan::JobReport report() {
-    const coordinator::Report last = handle_->report();
-    plan::JobReport report = to_plan(last);
+  // Its last words, such as the checkpoint that was made to stop, stand in the job's status.
+  bool words_are_kept() const { return words_kept_.load(); }
+  void keep_words(std::int64_t attempt) {
+    if (attempt == attempt_ && has_ended() && !words_kept_.exchange(true)) look();
+  }
+  plan::JobReport report() const {
+    plan::JobReport report = to_plan(handle_->report());
     report.attempt = attempt_;
-    if (coordinator::is_final(last.state)) told_end_.store(true);
     return report;
   }
   const std::string& token() const { return token_; }
@@ -151,6 +178,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
 
  private:
+  bool has_ended() const { return coordinator::is_final(handle_->report().state); }
   void look() {
     if (notify_) notify_(key_);
   }
@@ -160,7 +188,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   const Logger& log_;
   const Notify& notify_;
   std::unique_ptr<coordinator::JobHandle> handle_;
-  std::atomic<bool> begun_{false}, told_end_{false}, stopped_{false}, pods_live_{false};
+  std::atomic<bool> begun_{false}, words_kept_{false}, stopped_{false}, pods_live_{false};
   std::atomic<coordinator::JobState> last_state_{coordinator::JobState::kForming};
   Guarded<std::set<std::string>> told_pods_;  // by uid
 };
@@ -203,7 +231,7 @@ absl::Status Coordinators::job_seen(const std::string& key, const StoredJob& job
   if (known && known->is_of(job)) return absl::OkStatus();
   if (is_suspended(job)) {
     // Those who leave for it still save what they have done.
-    if (known && (!known->is_of_uid(job.uid) || known->has_told_its_end())) job_over(key);
+    if (known && (!known->is_of_uid(job.uid) || known->words_are_kept())) job_over(key);
     return absl::OkStatus();
   }
   if (known && known->still_leaves(job)) return absl::OkStatus();
@@ -225,23 +253,7 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
                                            .job_uid = job.uid,
                                            .token = hex(random_bytes(kTokenBytes))}));
   coordinator::JobConfig config;
-  const api::RunPaths paths{.base_folder = "",
-                            .checkpoint_directory = options_.folder + "/checkpoints",
-                            .model_directory = options_.folder + "/model",
-                            .resume = true};
-  PL_ASSIGN_OR_RETURN(config.core.training, api::make_training_spec(job.job, paths));
-  config.core.job = key;
-  config.core.link_key = link_key_of(token, job.uid);
-  config.core.roles = expected_roles(job.job);
-  config.core.pod_suffix = str_cat("-", job.job.status.restarts.attempt);
-  config.core.on_member_lost = coordinator::loss_policy(config.core.training);
-  config.core.lost = lost_members(job.job);
-  config.core.reattach_limit = options_.reattach_limit;
-  config.core.form_timeout = options_.form_timeout;
-  config.core.heartbeat_timeout = options_.heartbeat_timeout;
-  config.core.rejoin_grace = options_.rejoin_grace;
-  config.core.most_silence = options_.most_silence;
-  config.core.same_machine = false;
+  PL_ASSIGN_OR_RETURN(config.core, core_config(key, job, token, options_));
   config.token = token;
   auto entry = std::make_shared<Entry>(key, job, token, log_, notify_);
   config.observer = entry.get();
@@ -270,6 +282,10 @@ std::optional<plan::JobReport> Coordinators::report(const std::string& key) {
 
 void Coordinators::pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) {
   if (const std::shared_ptr<Entry> entry = find(key)) entry->pods_seen(pods);
+}
+
+void Coordinators::last_words_kept(const std::string& key, std::int64_t attempt) {
+  if (const std::shared_ptr<Entry> entry = find(key)) entry->keep_words(attempt);
 }
 
 void Coordinators::stop(const std::string& key, const plan::StopMembers& stop) {

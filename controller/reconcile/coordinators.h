@@ -46,6 +46,11 @@ struct CoordinatorsOptions {
   Duration form_timeout = std::chrono::hours(24 * 365);
 };
 
+// What the coordinator of a job's present attempt goes by. Errors as api::make_training_spec().
+absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, const StoredJob& job,
+                                                    const std::string& token,
+                                                    const CoordinatorsOptions& options);
+
 class Coordinators final : public ReportSource {
  public:
   using Notify = std::function<void(const std::string& key)>;
@@ -67,6 +72,7 @@ class Coordinators final : public ReportSource {
   void job_over(const std::string& key) override;
   std::optional<plan::JobReport> report(const std::string& key) override;
   void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) override;
+  void last_words_kept(const std::string& key, std::int64_t attempt) override;
   void stop(const std::string& key, const plan::StopMembers& stop) override;
   std::map<std::string, std::string> pod_environment(const std::string& key) override;
 

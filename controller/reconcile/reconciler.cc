@@ -3,6 +3,9 @@
 // half-way is simply repeated: every action may be done twice. A pod that the cluster refuses is no half
 // pass: the status says so (plan/rule_trouble.cc), and the creation is tried again. Events are recorded last
 // of the actions that a repeated pass would repeat, and only when the others worked.
+//
+// Where members are told to leave, the status comes first: somebody may take back what they leave for (a
+// suspension, a new size) at that moment, and who has left by then would be missed.
 
 #include "controller/reconcile/reconciler.h"
 
@@ -73,6 +76,20 @@ bool any_members(const api::TrainingJob& job, const std::vector<cluster::Pod>& p
   return std::ranges::any_of(pods, [&](const cluster::Pod& pod) {
     return pod.spec.attempt >= plan::wanted_attempt(job, pod.spec.role, pod.spec.index);
   });
+}
+
+// Its coordinator is still the last attempt's.
+bool awaits_coordinator(const plan::Observed& observed) {
+  return observed.report && observed.report->attempt < observed.job.status.restarts.attempt;
+}
+
+// Members that were told to leave have said all that they will say.
+bool brings_last_words(const plan::Observed& observed) {
+  if (!observed.report) return false;
+  using enum plan::ReportPhase;
+  const plan::ReportPhase phase = observed.report->phase;
+  return (phase == kFinished || phase == kFailed || phase == kStopped) &&
+         (awaits_coordinator(observed) || observed.job.status.phase == api::Phase::kSuspended);
 }
 
 bool is_creation(const plan::Action& action) {
@@ -241,7 +258,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
     PL_RETURN_IF_ERROR(confirm(key, *plan.confirm, not_ready, observed));
     plan = plan::plan(observed);
   }
-  if (!not_ready.ok()) std::erase_if(plan.actions, is_creation);
+  if (!not_ready.ok() || awaits_coordinator(observed)) std::erase_if(plan.actions, is_creation);
   if (!plan::is_terminal(plan.status.phase) && !observed.deleted && !observed.pods.empty()) {
     ensure(key, observed);
   }
@@ -259,13 +276,18 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
     }
   }
   absl::Status refused;
-  if (plan.stop_members) reports_.stop(key, *plan.stop_members);
+  absl::StatusOr<bool> written = false;
+  if (plan.stop_members) {
+    PL_ASSIGN_OR_RETURN(written, write_status(key, observed, version, plan));
+    reports_.stop(key, *plan.stop_members);
+  }
   PL_RETURN_IF_ERROR(execute(key, plan, refused));
-  const absl::Status written = write_status(key, observed.job.status, version, plan);
+  if (!plan.stop_members) written = write_status(key, observed, version, plan);
   // Also where the store is out of order: who waits for the end must hear of it.
   if (plan.done) shared_.lock()->jobs[key].final_status = plan.status;
   shared_.lock()->jobs[key].phase = plan.status.phase;
-  PL_RETURN_IF_ERROR(written);
+  PL_RETURN_IF_ERROR(written.status());
+  if (*written && brings_last_words(observed)) reports_.last_words_kept(key, observed.report->attempt);
   if (plan.done) reports_.job_over(key);
   if (options_.pending_look > Duration::zero() && std::ranges::any_of(observed.pods, does_not_start)) {
     plan.requeue_after = std::min(plan.requeue_after.value_or(options_.pending_look), options_.pending_look);
@@ -307,11 +329,11 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   return observed;
 }
 
-absl::Status Reconciler::confirm(const std::string& key, const std::string& why,
+absl::Status Reconciler::confirm(const std::string& key, const plan::Confirm& confirm,
                                  const absl::Status& not_ready, plan::Observed& observed) {
   const api::Metadata& metadata = observed.job.metadata;
-  log_.debug("asking the cluster for the job's pods", {{"job", key}, {"reason", why}});
-  PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods_now(metadata.ns, metadata.name));
+  log_.debug("asking the cluster for the job's pods", {{"job", key}, {"reason", confirm.why}});
+  PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods_now(metadata.ns, metadata.name, confirm.pods));
   keep_pods_of(observed.job_uid, observed.pods);
   observed.pods_may_lag = false;
   if (!not_ready.ok() && any_members(observed.job, observed.pods)) return not_ready;
@@ -323,7 +345,8 @@ absl::Status Reconciler::confirm(const std::string& key, const std::string& why,
 
 absl::Status Reconciler::execute(const std::string& key, const plan::Plan& plan, absl::Status& refused) {
   absl::Status first_error;
-  for (const bool events : {false, true}) {
+  const bool events_first = plan.stop_members.has_value();  // the status says so already
+  for (const bool events : {events_first, !events_first}) {
     if (events && !first_error.ok()) break;
     std::vector<const plan::CreatePod*> creations;  // last: a deletion makes room
     for (const plan::Action& action : plan.actions) {
@@ -410,22 +433,23 @@ absl::Status Reconciler::create_all(const std::string& key,
   return status;
 }
 
-absl::Status Reconciler::write_status(const std::string& key, const api::Status& before,
-                                      const std::string& version, plan::Plan& plan) {
-  if (plan.status == before) return absl::OkStatus();
+absl::StatusOr<bool> Reconciler::write_status(const std::string& key, const plan::Observed& observed,
+                                              const std::string& version, plan::Plan& plan) {
+  const api::Status& before = observed.job.status;
+  if (plan.status == before) return true;
   const TimePoint now = clock_.now();
-  if (!plan.done && same_but_for_progress(before, plan.status)) {
+  if (!plan.done && !brings_last_words(observed) && same_but_for_progress(before, plan.status)) {
     auto shared = shared_.lock();
     const std::optional<TimePoint>& written = shared->jobs[key].progress_written;
     if (written && now - *written < options_.progress_interval) {
       const Duration left = options_.progress_interval - (now - *written);
       if (!plan.requeue_after || left < *plan.requeue_after) plan.requeue_after = left;
-      return absl::OkStatus();
+      return false;
     }
   }
   PL_RETURN_IF_ERROR(with_context(jobs_.write_status(key, plan.status, version), "writing the status"));
   shared_.lock()->jobs[key].progress_written = now;
-  return absl::OkStatus();
+  return true;
 }
 
 }  // namespace paceline::reconcile

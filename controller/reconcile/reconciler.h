@@ -7,8 +7,9 @@
 // Woken by the cluster's watch, by notify(), and by a plan's requeue_after. A failed action is retried with
 // the queue's back-off, but where its namespace is being deleted: then only changes are looked at; a pod that
 // exists already, or that is gone already, counts as success. The status is
-// written last, only when it changed, and where nothing but progress changed, at most once per
-// kProgressInterval; where the job has changed meanwhile it is not written, and the job looked at again.
+// written last (where members are told to leave: first), only when it changed, and where nothing but progress
+// changed, at most once per kProgressInterval; where the job has changed meanwhile it is not written, and the
+// job looked at again.
 //
 // Thread-safe. The constructor's references must outlive it. It takes the cluster's watch for itself.
 
@@ -96,7 +97,7 @@ class Reconciler {
   // `not_ready`: why what comes before the first pod can't be had.
   absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored, absl::Status& not_ready);
   // The pods by the cluster's own word, and what follows from them.
-  absl::Status confirm(const std::string& key, const std::string& why, const absl::Status& not_ready,
+  absl::Status confirm(const std::string& key, const plan::Confirm& confirm, const absl::Status& not_ready,
                        plan::Observed& observed);
   // `refused`: why a pod could not be created.
   absl::Status execute(const std::string& key, const plan::Plan& plan, absl::Status& refused);
@@ -106,8 +107,9 @@ class Reconciler {
   // What is missing beside the pods comes back.
   void ensure(const std::string& key, const plan::Observed& observed);
   void forget(const std::string& key);
-  absl::Status write_status(const std::string& key, const api::Status& before, const std::string& version,
-                            plan::Plan& plan);
+  // False: it waits for its turn.
+  absl::StatusOr<bool> write_status(const std::string& key, const plan::Observed& observed,
+                                    const std::string& version, plan::Plan& plan);
 
   cluster::Cluster& cluster_;
   JobStore& jobs_;

@@ -52,6 +52,8 @@ api::ServerStatus status_of(const coordinator::ServerReport& r) {
                         .queue = r.queue,
                         .updates = r.updates,
                         .rows = r.rows,
+                        .row_bytes = static_cast<std::int64_t>(r.row_bytes),
+                        .rows_evicted = r.rows_evicted,
                         .hottest = {}};
   for (const coordinator::HotRow& row : r.hottest)
     out.hottest.push_back({row.table, static_cast<std::int64_t>(row.id), row.pulls});
@@ -98,6 +100,7 @@ api::Progress progress_of(const coordinator::Report& report) {
   if (report.last_evaluation) {
     out.test_loss = report.last_evaluation->loss;
     out.test_accuracy = report.last_evaluation->accuracy;
+    out.test_auc = report.last_evaluation->auc;
   }
   out.samples_per_second = report.samples_per_second;
   out.goodput = report.goodput;

@@ -4,6 +4,7 @@
 // it, and calls Reconciler::notify(key) when a report changed in phase, view or verdict (not for every
 // heartbeat). Thread-safe.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,7 +23,7 @@ class ReportSource {
   // The job as it is stored, before everything else that is asked of it in a pass but pods_seen(). Where its
   // attempt (status.restarts.attempt) is higher than the last, the last one's coordinator ends, and a new one
   // that resumes from the newest checkpoint takes its place: at once, or where members were told to stop()
-  // when they have left or their pods have ended.
+  // when they have left, or their pods have ended, and last_words_kept().
   virtual absl::Status job_seen(const std::string& /*key*/, const StoredJob& /*job*/) {
     return absl::OkStatus();
   }
@@ -33,6 +34,8 @@ class ReportSource {
   // What the cluster says about the job's pods, before job_seen() and every report(): the coordinator blames
   // better with it.
   virtual void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) = 0;
+  // What the final report() of this attempt's coordinator says stands in the job's status.
+  virtual void last_words_kept(const std::string& /*key*/, std::int64_t /*attempt*/) {}
   // The user wants the job to end in order, suspends or resizes it; its pods get SIGTERM next.
   virtual void stop(const std::string& key, const plan::StopMembers& stop) = 0;
   // How the job's pods reach its coordinator: PACELINE_COORDINATOR, PACELINE_TOKEN, PACELINE_LOG_LEVEL.

@@ -1,109 +1,15 @@
 #include "runtime/checkpoint/checkpoint_store.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
-#include <limits>
+#include <utility>
 
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "base/status.h"
-
-// Saving, and what a crash after each operation leaves:
-//   1. write .saving/state.safetensors (synced)     a hidden folder, removed by the next save
-//   2. write .saving/manifest.json (synced), sync .saving
-//   3. rename .saving to step-N, sync the folder    complete: step-N counts from here
-//   4. remove the oldest beyond `keep`              its manifest first, so that half a removal is refused
-// A step that is saved again is renamed to .replaced before 3 and removed in 4. Where nothing else is
-// complete, load_latest() takes .replaced, so that there is a checkpoint at every moment, even with keep = 1.
+#include "runtime/checkpoint/layout.h"
 
 namespace paceline::checkpoint {
-
-namespace {
-
-using Pieces = std::vector<std::span<const std::byte>>;
-
-constexpr std::string_view kPrefix = "step-";
-constexpr std::size_t kMinDigits = 9;
-constexpr std::size_t kMaxDigits = 18;
-constexpr const char* kStateName = "state.safetensors";
-constexpr const char* kManifestName = "manifest.json";
-constexpr const char* kSavingName = ".saving";
-constexpr const char* kReplacedName = ".replaced";
-constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 40;
-
-std::string name_of(std::int64_t step) {
-  std::string digits = std::to_string(step);
-  if (digits.size() < kMinDigits) digits.insert(0, kMinDigits - digits.size(), '0');
-  return std::string(kPrefix) + digits;
-}
-
-// The step of a checkpoint's folder name, -1 for other names.
-std::int64_t step_of(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return -1;
-  name.remove_prefix(kPrefix.size());
-  if (name.size() < kMinDigits || name.size() > kMaxDigits) return -1;
-  std::int64_t step = 0;
-  for (const char c : name) {
-    if (c < '0' || c > '9') return -1;
-    step = step * 10 + (c - '0');
-  }
-  return step;
-}
-
-// Names of the checkpoints in a folder, oldest first; none where there is no folder.
-absl::StatusOr<std::vector<std::string>> checkpoint_names(const FileStore& files, const std::string& folder) {
-  auto names = files.list(folder);
-  if (absl::IsNotFound(names.status())) return std::vector<std::string>{};
-  if (!names.ok()) return names.status();
-  std::erase_if(*names, [](const std::string& name) { return step_of(name) < 0; });
-  std::sort(names->begin(), names->end(),
-            [](const std::string& a, const std::string& b) { return step_of(a) < step_of(b); });
-  return *std::move(names);
-}
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-// Header and data of a safetensors file; `header` holds what the first piece points to.
-absl::StatusOr<Pieces> pieces_of(std::span<const TensorView> tensors, const Metadata& metadata,
-                                 std::string& header) {
-  PL_ASSIGN_OR_RETURN(header, encode_header(tensors, metadata));
-  Pieces pieces{bytes_of(header)};
-  for (const TensorView& tensor : tensors) pieces.push_back(tensor.data);
-  return pieces;
-}
-
-FileEntry describe(std::string name, const Pieces& pieces) {
-  FileEntry entry{std::move(name)};
-  for (const auto& piece : pieces) {
-    entry.bytes += piece.size();
-    entry.crc32c = crc32c(piece, entry.crc32c);
-  }
-  return entry;
-}
-
-std::string folder_of(const std::string& path) {
-  const auto slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-absl::StatusOr<LoadedTensors> parse_file(std::vector<std::byte> bytes) {
-  LoadedTensors loaded;
-  loaded.bytes = std::move(bytes);
-  PL_ASSIGN_OR_RETURN(SafetensorsHeader header, parse_header(loaded.bytes, loaded.bytes.size()));
-  const auto data = std::span<const std::byte>(loaded.bytes).subspan(header.data_begin);
-  for (TensorEntry& entry : header.tensors) {
-    loaded.tensors.push_back({std::move(entry.name), entry.dtype, std::move(entry.dims),
-                              data.subspan(entry.begin, entry.end - entry.begin)});
-  }
-  loaded.metadata = std::move(header.metadata);
-  return loaded;
-}
-
-}  // namespace
 
 const TensorView* LoadedCheckpoint::find(std::string_view wanted) const {
   const auto found =
@@ -124,7 +30,7 @@ absl::Status LoadedCheckpoint::copy_to(std::string_view wanted, DType dtype, std
 }
 
 std::string checkpoint_path(const std::string& folder, std::int64_t step) {
-  return str_cat(folder, "/", name_of(step));
+  return str_cat(folder, "/", checkpoint_name(step));
 }
 
 CheckpointStore::CheckpointStore(std::string folder, std::int64_t keep)
@@ -139,16 +45,6 @@ CheckpointStore::CheckpointStore(FileStore& files, std::string folder, std::int6
 
 CheckpointStore::~CheckpointStore() = default;
 
-absl::Status CheckpointStore::write_folder(const std::string& folder, const Snapshot& snapshot) {
-  std::string header;
-  PL_ASSIGN_OR_RETURN(const Pieces state, pieces_of(snapshot.tensors, {}, header));
-  PL_RETURN_IF_ERROR(files_.make_folder(folder));
-  PL_RETURN_IF_ERROR(files_.write_file(str_cat(folder, "/", kStateName), state));
-  const std::string manifest = encode_manifest({snapshot.progress, {describe(kStateName, state)}});
-  PL_RETURN_IF_ERROR(files_.write_file(str_cat(folder, "/", kManifestName), Pieces{bytes_of(manifest)}));
-  return files_.sync_folder(folder);
-}
-
 absl::Status CheckpointStore::check_writable() {
   const std::string saving = str_cat(folder_, "/", kSavingName);
   PL_RETURN_IF_ERROR(files_.make_folder(folder_));
@@ -157,42 +53,18 @@ absl::Status CheckpointStore::check_writable() {
   return files_.remove(saving);
 }
 
-absl::Status CheckpointStore::save(const Snapshot& snapshot) {
-  PL_CHECK(snapshot.progress.step >= 0, "steps count from 0");
+absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointStore::begin() {
   const std::string saving = str_cat(folder_, "/", kSavingName);
-  const std::string replaced = str_cat(folder_, "/", kReplacedName);
-  const std::string name = name_of(snapshot.progress.step);
-  const std::string target = str_cat(folder_, "/", name);
   PL_RETURN_IF_ERROR(files_.make_folder(folder_));
   PL_RETURN_IF_ERROR(files_.remove(saving));
-  absl::Status status = write_folder(saving, snapshot);
-  if (!status.ok()) {
-    files_.remove(saving).IgnoreError();  // a full disk gets its room back
-    return with_context(status, str_cat("checkpoint of step ", snapshot.progress.step));
-  }
-  PL_ASSIGN_OR_RETURN(const auto names, checkpoint_names(files_, folder_));
-  if (std::find(names.begin(), names.end(), name) != names.end()) {
-    PL_RETURN_IF_ERROR(files_.remove(replaced));
-    PL_RETURN_IF_ERROR(files_.rename(target, replaced));
-  }
-  PL_RETURN_IF_ERROR(files_.rename(saving, target));
-  PL_RETURN_IF_ERROR(files_.sync_folder(folder_));
-  remove_old(snapshot.progress.step);
-  return absl::OkStatus();
+  auto writer = std::make_unique<CheckpointWriter>(files_, folder_, keep_);
+  PL_RETURN_IF_ERROR(files_.make_folder(saving));
+  return writer;
 }
 
-// The new checkpoint is safe; what can't be removed now is removed after the next save.
-void CheckpointStore::remove_old(std::int64_t saved_step) const {
-  files_.remove(str_cat(folder_, "/", kReplacedName)).IgnoreError();
-  auto names = checkpoint_names(files_, folder_);
-  if (!names.ok()) return;
-  std::erase_if(*names, [saved_step](const std::string& name) { return step_of(name) > saved_step; });
-  const auto keep = static_cast<std::size_t>(keep_);
-  for (std::size_t i = 0; i + keep < names->size(); ++i) {
-    const std::string path = str_cat(folder_, "/", (*names)[i]);
-    files_.remove(str_cat(path, "/", kManifestName)).IgnoreError();
-    files_.remove(path).IgnoreError();
-  }
+absl::Status CheckpointStore::save(const Snapshot& snapshot) {
+  PL_ASSIGN_OR_RETURN(const auto writer, begin());
+  return writer->finish(snapshot);
 }
 
 absl::StatusOr<std::vector<std::string>> CheckpointStore::candidates() const {
@@ -213,8 +85,8 @@ absl::StatusOr<Manifest> CheckpointStore::read_manifest(const std::string& name)
     return absl::DataLossError(
         str_cat("manifest: step ", manifest.progress.step, ", the folder's name says another"));
   }
-  if (manifest.files.size() != 1 || manifest.files[0].name != kStateName) {
-    return absl::DataLossError(str_cat("manifest: 'files' must name ", kStateName, " alone"));
+  if (manifest.files[0].name != kStateName) {
+    return absl::DataLossError(str_cat("manifest: 'files' must name ", kStateName, " first"));
   }
   return manifest;
 }
@@ -242,12 +114,33 @@ absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name) 
     return absl::DataLossError(
         str_cat(kStateName, ": its checksum isn't the manifest's: the file was altered or damaged"));
   }
-  auto tensors = parse_file(std::move(bytes));
+  auto tensors = parse_safetensors(std::move(bytes));
   if (!tensors.ok()) return with_context(tensors.status(), kStateName);
+  for (std::size_t k = 1; k < manifest.files.size(); ++k) {
+    PL_ASSIGN_OR_RETURN(const auto part, open_part_of(name, manifest.files[k]));
+    PL_RETURN_IF_ERROR(check_part(*part));
+  }
   LoadedCheckpoint loaded{name, std::move(manifest.progress)};
   loaded.tensors = std::move(tensors->tensors);
   loaded.bytes = std::move(tensors->bytes);
+  loaded.parts.assign(manifest.files.begin() + 1, manifest.files.end());
   return loaded;
+}
+
+absl::StatusOr<std::unique_ptr<PartReader>> CheckpointStore::open_part_of(const std::string& checkpoint,
+                                                                          const FileEntry& entry) const {
+  PL_ASSIGN_OR_RETURN(auto file, files_.open_file(str_cat(folder_, "/", checkpoint, "/", entry.name)));
+  return std::make_unique<PartReader>(std::move(file), entry);
+}
+
+absl::StatusOr<std::unique_ptr<PartReader>> CheckpointStore::open_part(const LoadedCheckpoint& loaded,
+                                                                       std::string_view name) const {
+  const auto entry = std::find_if(loaded.parts.begin(), loaded.parts.end(),
+                                  [name](const FileEntry& part) { return part.name == name; });
+  if (entry == loaded.parts.end()) {
+    return absl::DataLossError(str_cat(loaded.name, ": there is no part '", name, "'"));
+  }
+  return open_part_of(loaded.name, *entry);
 }
 
 absl::StatusOr<LoadedCheckpoint> CheckpointStore::load_latest() const {
@@ -274,38 +167,6 @@ absl::StatusOr<LoadedCheckpoint> CheckpointStore::load_latest() const {
 absl::StatusOr<std::string> CheckpointStore::newest() const {
   PL_ASSIGN_OR_RETURN(const auto names, checkpoint_names(files_, folder_));
   return names.empty() ? std::string() : names.back();
-}
-
-absl::Status write_safetensors(FileStore& files, const std::string& path, std::span<const TensorView> tensors,
-                               const Metadata& metadata) {
-  std::string header;
-  PL_ASSIGN_OR_RETURN(const Pieces pieces, pieces_of(tensors, metadata, header));
-  const std::string folder = folder_of(path);
-  const std::string temporary = str_cat(path, ".tmp");
-  PL_RETURN_IF_ERROR(files.make_folder(folder));
-  absl::Status status = files.write_file(temporary, pieces);
-  if (status.ok()) status = files.rename(temporary, path);
-  if (!status.ok()) {
-    files.remove(temporary).IgnoreError();
-    return status;
-  }
-  return files.sync_folder(folder);
-}
-
-absl::Status write_model(const std::string& path, std::span<const TensorView> tensors,
-                         const Metadata& metadata) {
-  return write_safetensors(*make_directory_store(), path, tensors, metadata);
-}
-
-absl::StatusOr<LoadedTensors> read_safetensors(const FileStore& files, const std::string& path) {
-  PL_ASSIGN_OR_RETURN(auto bytes, files.read_file(path, kMaxStateBytes));
-  auto loaded = parse_file(std::move(bytes));
-  if (!loaded.ok()) return with_context(loaded.status(), path);
-  return loaded;
-}
-
-absl::StatusOr<LoadedTensors> read_model(const std::string& path) {
-  return read_safetensors(*make_directory_store(), path);
 }
 
 }  // namespace paceline::checkpoint

@@ -2,8 +2,9 @@
 
 // Checkpoints of one job in one folder, and the final model. The layout is described in docs/checkpoints.md.
 //
-//   <folder>/step-000000123/state.safetensors     weights and optimizer state
-//                          /manifest.json         written last
+//   <folder>/step-000000123/table-deep.safetensors    parts: what is larger than memory, if there is such
+//                          /state.safetensors         weights and optimizer state
+//                          /manifest.json             written last
 //
 // A checkpoint is written into a hidden temporary folder, synced and renamed, so that a crash at any moment
 // leaves the checkpoints before it intact; load_latest() verifies sizes and checksums and falls back to the
@@ -13,27 +14,26 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/checkpoint/file_store.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/parts.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/checkpoint/safetensors_file.h"
 
 namespace paceline::checkpoint {
-
-// What is saved: the caller's memory, unchanged until save() returns.
-struct Snapshot {
-  Progress progress;
-  std::vector<TensorView> tensors;  // e.g. "weights", "optimizer/momentum"
-};
 
 struct LoadedCheckpoint {
   std::string name;  // "step-000000123"
   Progress progress;
   std::vector<TensorView> tensors;  // into `bytes`
   std::vector<std::byte> bytes;
+  std::vector<FileEntry> parts;  // beside the state: CheckpointStore::open_part()
   std::vector<std::string>
       refused;  // newer ones that were passed over, and why: "step-000000124: state.safetensors: ..."
 
@@ -67,12 +67,21 @@ class CheckpointStore {
   // are as they were.
   absl::Status save(const Snapshot& snapshot);
 
+  // The same for one with parts, which are written first. The writer does not outlive the store; one at a
+  // time.
+  absl::StatusOr<std::unique_ptr<CheckpointWriter>> begin();
+
   // Whether a save could begin: makes the folder, and one in it that goes again.
   absl::Status check_writable();
 
   // The newest complete checkpoint. NOT_FOUND: none was ever completed. DATA_LOSS: all that were are
-  // damaged; says how.
+  // damaged; says how. All of its parts are read once, to know that they are whole.
   absl::StatusOr<LoadedCheckpoint> load_latest() const;
+
+  // A part of what load_latest() returned, which may outlive the store. DATA_LOSS: it has none of that name;
+  // NOT_FOUND: it was removed since.
+  absl::StatusOr<std::unique_ptr<PartReader>> open_part(const LoadedCheckpoint& loaded,
+                                                        std::string_view name) const;
 
   // The newest whose manifest is whole; its state is not looked at, so that load_latest() may still pass it
   // over. NOT_FOUND: there is none.
@@ -82,35 +91,17 @@ class CheckpointStore {
   absl::StatusOr<std::string> newest() const;
 
  private:
-  absl::Status write_folder(const std::string& folder, const Snapshot& snapshot);
   // All that may be complete, newest first.
   absl::StatusOr<std::vector<std::string>> candidates() const;
   absl::StatusOr<Manifest> read_manifest(const std::string& name) const;
   absl::StatusOr<LoadedCheckpoint> load(const std::string& name) const;
-  void remove_old(std::int64_t saved_step) const;
+  absl::StatusOr<std::unique_ptr<PartReader>> open_part_of(const std::string& checkpoint,
+                                                           const FileEntry& entry) const;
 
   std::unique_ptr<FileStore> own_files_;
   FileStore& files_;
   const std::string folder_;
   const std::int64_t keep_;
 };
-
-// Writes a safetensors file atomically: after a crash `path` holds the old content or the new one. Folders
-// above it are made.
-absl::Status write_safetensors(FileStore& files, const std::string& path, std::span<const TensorView> tensors,
-                               const Metadata& metadata);
-
-// The final model: one tensor per parameter, F32 or BF16. The same, on this machine's files.
-absl::Status write_model(const std::string& path, std::span<const TensorView> tensors,
-                         const Metadata& metadata);
-
-// A whole safetensors file: the tensors point into `bytes`.
-struct LoadedTensors {
-  std::vector<TensorView> tensors;
-  Metadata metadata;
-  std::vector<std::byte> bytes;
-};
-absl::StatusOr<LoadedTensors> read_safetensors(const FileStore& files, const std::string& path);
-absl::StatusOr<LoadedTensors> read_model(const std::string& path);
 
 }  // namespace paceline::checkpoint

@@ -18,6 +18,60 @@ namespace paceline::checkpoint {
 
 namespace {
 
+// As many bytes as there are, up to all of `out`.
+absl::StatusOr<std::size_t> read_some(int fd, std::span<std::byte> out, const std::string& path) {
+  std::size_t at = 0;
+  while (at < out.size()) {
+    const ssize_t got = ::read(fd, out.data() + at, out.size() - at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_status(errno, str_cat("read ", path));
+    if (got == 0) break;
+    at += static_cast<std::size_t>(got);
+  }
+  return at;
+}
+
+// Of a regular file.
+absl::StatusOr<std::uint64_t> size_of(int fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return errno_status(errno, str_cat("stat ", path));
+  if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(str_cat(path, " is not a regular file"));
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+class DirectoryWriter final : public FileWriter {
+ public:
+  DirectoryWriter(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  absl::Status append(std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return errno_status(errno, str_cat("write ", path_));
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status finish() override {
+    return ::fsync(fd_.get()) == 0 ? absl::OkStatus() : errno_status(errno, str_cat("sync ", path_));
+  }
+
+ private:
+  const UniqueFd fd_;
+  const std::string path_;
+};
+
+class DirectoryReader final : public FileReader {
+ public:
+  DirectoryReader(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  absl::StatusOr<std::size_t> read(std::span<std::byte> out) override {
+    return read_some(fd_.get(), out, path_);
+  }
+
+ private:
+  const UniqueFd fd_;
+  const std::string path_;
+};
+
 class DirectoryStore final : public FileStore {
  public:
   absl::Status make_folder(const std::string& path) override {
@@ -37,18 +91,15 @@ class DirectoryStore final : public FileStore {
 
   absl::Status write_file(const std::string& path,
                           std::span<const std::span<const std::byte>> pieces) override {
+    PL_ASSIGN_OR_RETURN(const auto writer, create_file(path));
+    for (const auto& piece : pieces) PL_RETURN_IF_ERROR(writer->append(piece));
+    return writer->finish();
+  }
+
+  absl::StatusOr<std::unique_ptr<FileWriter>> create_file(const std::string& path) override {
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!fd.valid()) return errno_status(errno, str_cat("create ", path));
-    for (std::span<const std::byte> piece : pieces) {
-      while (!piece.empty()) {
-        const ssize_t written = ::write(fd.get(), piece.data(), piece.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return errno_status(errno, str_cat("write ", path));
-        piece = piece.subspan(static_cast<std::size_t>(written));
-      }
-    }
-    if (::fsync(fd.get()) != 0) return errno_status(errno, str_cat("sync ", path));
-    return absl::OkStatus();
+    return std::make_unique<DirectoryWriter>(std::move(fd), path);
   }
 
   absl::Status sync_folder(const std::string& path) override {
@@ -85,10 +136,7 @@ class DirectoryStore final : public FileStore {
                                                    std::uint64_t limit) const override {
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd.valid()) return errno_status(errno, str_cat("open ", path));
-    struct stat info {};
-    if (::fstat(fd.get(), &info) != 0) return errno_status(errno, str_cat("stat ", path));
-    if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(str_cat(path, " is not a regular file"));
-    const auto size = static_cast<std::uint64_t>(info.st_size);
+    PL_ASSIGN_OR_RETURN(const std::uint64_t size, size_of(fd.get(), path));
     if (size > limit) {
       return absl::ResourceExhaustedError(str_cat(path, " has ", size, " bytes; allowed: ", limit));
     }
@@ -98,16 +146,17 @@ class DirectoryStore final : public FileStore {
     } catch (const std::bad_alloc&) {
       return absl::ResourceExhaustedError(str_cat("no memory for the ", size, " bytes of ", path));
     }
-    std::size_t at = 0;
-    while (at < content.size()) {
-      const ssize_t got = ::read(fd.get(), content.data() + at, content.size() - at);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return errno_status(errno, str_cat("read ", path));
-      if (got == 0) break;  // it shrank: what is left is judged by its length
-      at += static_cast<std::size_t>(got);
-    }
-    content.resize(at);
+    // Fewer where it shrank: what is left is judged by its length.
+    PL_ASSIGN_OR_RETURN(const std::size_t got, read_some(fd.get(), content, path));
+    content.resize(got);
     return content;
+  }
+
+  absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const override {
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) return errno_status(errno, str_cat("open ", path));
+    PL_RETURN_IF_ERROR(size_of(fd.get(), path).status());
+    return std::make_unique<DirectoryReader>(std::move(fd), path);
   }
 };
 

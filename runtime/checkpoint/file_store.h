@@ -2,8 +2,8 @@
 
 // The few operations on files that checkpoints are made of, so that tests can crash at any one of them. Paths
 // use '/'. What isn't synced may be lost or torn by a crash: a file's content until its write_file() returned
-// (it syncs), a name (created, renamed, removed) until sync_folder() of its folder returned. Implementations
-// are thread-safe for different paths.
+// (it syncs) or its writer's finish() did, a name (created, renamed, removed) until sync_folder() of its
+// folder returned. Implementations are thread-safe for different paths.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +17,25 @@
 
 namespace paceline::checkpoint {
 
+// A file that is written piece by piece. What was appended may be lost until finish() returned, and all of it
+// where that never does. One thread.
+class FileWriter {
+ public:
+  virtual ~FileWriter() = default;
+  // RESOURCE_EXHAUSTED: the disk is full.
+  virtual absl::Status append(std::span<const std::byte> bytes) = 0;
+  // Syncs the content. Nothing is appended after it.
+  virtual absl::Status finish() = 0;
+};
+
+// A file that is read piece by piece, from its begin. It stays readable when its name goes. One thread.
+class FileReader {
+ public:
+  virtual ~FileReader() = default;
+  // The next bytes; fewer than `out` has room for only at the file's end.
+  virtual absl::StatusOr<std::size_t> read(std::span<std::byte> out) = 0;
+};
+
 class FileStore {
  public:
   virtual ~FileStore() = default;
@@ -27,6 +46,8 @@ class FileStore {
   // RESOURCE_EXHAUSTED: the disk is full.
   virtual absl::Status write_file(const std::string& path,
                                   std::span<const std::span<const std::byte>> pieces) = 0;
+  // The same piece by piece, for what is larger than memory. The writer does not outlive the store.
+  virtual absl::StatusOr<std::unique_ptr<FileWriter>> create_file(const std::string& path) = 0;
   virtual absl::Status sync_folder(const std::string& path) = 0;
   // Atomic. A file replaces a file; a folder must not exist under the new name.
   virtual absl::Status rename(const std::string& from, const std::string& to) = 0;
@@ -37,6 +58,8 @@ class FileStore {
   // NOT_FOUND; RESOURCE_EXHAUSTED where it has more than `limit` bytes, before memory is taken.
   virtual absl::StatusOr<std::vector<std::byte>> read_file(const std::string& path,
                                                            std::uint64_t limit) const = 0;
+  // The same piece by piece, of any size. NOT_FOUND.
+  virtual absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const = 0;
 };
 
 // Files of this machine.

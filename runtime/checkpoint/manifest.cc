@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/manifest.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -107,6 +108,10 @@ absl::StatusOr<Manifest> parse_manifest(std::string_view text) {
   }
   for (const Json& file : *files) {
     PL_ASSIGN_OR_RETURN(FileEntry entry, read_file_entry(file));
+    const auto same = [&](const FileEntry& other) { return other.name == entry.name; };
+    if (std::any_of(manifest.files.begin(), manifest.files.end(), same)) {
+      return bad_field("files.name", "a name that comes once");
+    }
     manifest.files.push_back(std::move(entry));
   }
   return manifest;

@@ -129,6 +129,20 @@ absl::Status check_contiguous(std::span<const TensorEntry> tensors, std::uint64_
 }  // namespace
 
 absl::StatusOr<std::string> encode_header(std::span<const TensorView> tensors, const Metadata& metadata) {
+  std::vector<TensorShape> shapes;
+  shapes.reserve(tensors.size());
+  for (const TensorView& tensor : tensors) {
+    const auto bytes = bytes_of(tensor.dtype, tensor.dims);
+    if (!bytes || *bytes != tensor.data.size()) {
+      return absl::InvalidArgumentError(
+          str_cat("tensor '", tensor.name, "': ", tensor.data.size(), " bytes don't fit its dims and dtype"));
+    }
+    shapes.push_back({tensor.name, tensor.dtype, tensor.dims});
+  }
+  return encode_header_of(shapes, metadata);
+}
+
+absl::StatusOr<std::string> encode_header_of(std::span<const TensorShape> tensors, const Metadata& metadata) {
   if (tensors.size() > kMaxTensors) {
     return absl::InvalidArgumentError(str_cat(tensors.size(), " tensors; allowed: at most ", kMaxTensors));
   }
@@ -136,14 +150,13 @@ absl::StatusOr<std::string> encode_header(std::span<const TensorView> tensors, c
   if (!metadata.empty()) json[kMetadataKey] = metadata;
   std::set<std::string_view> names;
   std::uint64_t at = 0;
-  for (const TensorView& tensor : tensors) {
+  for (const TensorShape& tensor : tensors) {
     if (tensor.name == kMetadataKey || !names.insert(tensor.name).second) {
       return absl::InvalidArgumentError(str_cat("tensor '", tensor.name, "': the name is reserved or taken"));
     }
     const auto bytes = bytes_of(tensor.dtype, tensor.dims);
-    if (!bytes || *bytes != tensor.data.size() || tensor.dims.size() > kMaxTensorRank) {
-      return absl::InvalidArgumentError(
-          str_cat("tensor '", tensor.name, "': ", tensor.data.size(), " bytes don't fit its dims and dtype"));
+    if (!bytes || tensor.dims.size() > kMaxTensorRank) {
+      return absl::InvalidArgumentError(str_cat("tensor '", tensor.name, "': dims that can't be meant"));
     }
     Json& entry = json[tensor.name];
     entry["dtype"] = dtype_name(tensor.dtype);

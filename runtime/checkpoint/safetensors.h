@@ -61,10 +61,18 @@ struct SafetensorsHeader {
   std::uint64_t data_begin = 0;  // byte of the file at which the data begins
 };
 
+// A tensor whose bytes come later: of a file that is written piece by piece.
+struct TensorShape {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> dims;
+};
+
 // Everything before the data: length and JSON. The file is this, then each tensor's bytes in turn.
 // INVALID_ARGUMENT: a name twice or reserved or not UTF-8, negative dims, or data that isn't as long as dims
 // and dtype say.
 absl::StatusOr<std::string> encode_header(std::span<const TensorView> tensors, const Metadata& metadata);
+absl::StatusOr<std::string> encode_header_of(std::span<const TensorShape> tensors, const Metadata& metadata);
 
 // Reads the header from the begin of a file of `file_bytes` bytes; `begin` holds at least 8 + N of them, or
 // the whole file. DATA_LOSS with the byte or the tensor's name: a length beyond the limits or the file, bad

@@ -24,6 +24,17 @@ std::string bytes_of(const google::protobuf::MessageLite& message) {
   return bytes;
 }
 
+// What the rows of sparse tables have beside their weights.
+v1::ParameterServerSpec table_essence(const v1::TrainingSpec& spec) {
+  v1::ParameterServerSpec essence;
+  for (const v1::TableSpec& table : spec.parameter_server().tables()) {
+    v1::TableSpec& kept = *essence.add_tables();
+    kept.set_name(table.name());
+    kept.mutable_optimizer()->set_type(table.optimizer().type());
+  }
+  return essence;
+}
+
 }  // namespace
 
 std::string spec_hash(const v1::TrainingSpec& spec) {
@@ -33,6 +44,7 @@ std::string spec_hash(const v1::TrainingSpec& spec) {
   essence.set_global_batch_size(spec.global_batch_size());
   essence.set_seed(spec.seed());
   essence.set_precision(spec.precision());
+  if (spec.parameter_server().tables_size() > 0) *essence.mutable_parameter_server() = table_essence(spec);
   const std::string bytes = bytes_of(essence);
   const auto data = std::as_bytes(std::span(bytes));
   return absl::StrFormat("%08x%08x", crc32c(data), crc32c(data, 0x5bd1e995u));
@@ -44,6 +56,7 @@ std::vector<std::string> essential_differences(const v1::TrainingSpec& a, const 
     if (differs) fields.emplace_back(field);
   };
   note(bytes_of(a.model()) != bytes_of(b.model()), "spec.training.model");
+  note(bytes_of(table_essence(a)) != bytes_of(table_essence(b)), "spec.training.model.tables");
   note(a.optimizer().type() != b.optimizer().type(), "spec.training.optimizer.type");
   note(a.global_batch_size() != b.global_batch_size(), "spec.training.globalBatchSize");
   note(a.seed() != b.seed(), "spec.training.seed");

@@ -114,7 +114,7 @@ class MembershipImpl final : public Membership {
   std::string leader_;  // of the present try; empty: environment_.coordinator
   std::optional<TimePoint> down_since_;
   TimePoint next_try_{}, next_beat_{};
-  Duration backoff_{};
+  Duration backoff_{}, connect_limit_ = kFirstConnectLimit;
 
   std::jthread thread_;  // last: it uses all of the above
 };

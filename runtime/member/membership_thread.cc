@@ -65,6 +65,7 @@ void MembershipImpl::run(const std::stop_token& stop) {
     if (up) {
       down_since_.reset();
       backoff_ = options_.first_backoff;
+      connect_limit_ = kFirstConnectLimit;
       send_reports();
       send_heartbeat(now);
     }
@@ -115,7 +116,9 @@ void MembershipImpl::reconnect(TimePoint now) {
 }
 
 void MembershipImpl::open_stream() {
-  stream_.reset();
+  // The last one goes when the next is there: gRPC that nobody uses any more ends itself, and waits up to 10
+  // s for what it has left (iomgr_shutdown), as if the network were still away.
+  const std::unique_ptr<Stream> last = std::move(stream_);
   const std::uint64_t number = ++streams_;
   {
     auto state = state_.lock();
@@ -127,7 +130,9 @@ void MembershipImpl::open_stream() {
   stream_ = Stream::open(leader_.empty() ? environment_.coordinator : leader_, environment_.token,
                          {[this, number](const v1::CoordinatorMessage& m) { on_message(number, m); },
                           [this, number](const absl::Status& s) { on_ended(number, s); },
-                          [this, number](const std::string& leader) { on_elsewhere(number, leader); }});
+                          [this, number](const std::string& leader) { on_elsewhere(number, leader); }},
+                         connect_limit_);
+  connect_limit_ = std::min(2 * connect_limit_, kLongestConnectLimit);
   (void)stream_->send(hello());
 }
 

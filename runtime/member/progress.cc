@@ -199,6 +199,7 @@ void Progress::collect_evaluations(v1::Heartbeat* out) {
     record.set_samples(evaluation.samples);
     record.set_since_start_ns(evaluation.since_start_ns);
     record.set_target_reached(evaluation.target_reached);
+    if (evaluation.auc.has_value()) record.set_auc(*evaluation.auc);
   }
   evaluations_tail_.store(head, std::memory_order_release);
 }

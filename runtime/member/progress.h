@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 #include "base/ids.h"
 #include "proto/paceline/v1/coordinator.pb.h"
@@ -40,6 +41,7 @@ struct Evaluation {
   std::int64_t samples = 0;
   std::int64_t since_start_ns = 0;
   bool target_reached = false;
+  std::optional<double> auc = std::nullopt;
 };
 
 class Progress {

@@ -7,11 +7,20 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
 #include "proto/paceline/v1/coordinator.pb.h"
 
 namespace paceline::member {
 
 inline constexpr std::size_t kMaxStreamQueue = 64;
+// A connection over a network is given up when what was sent is not acknowledged for so long, and when a ping
+// into its silence is not answered: so a member that was cut off for 3 s is back within the 5 s that the
+// coordinator waits for it (docs/protocol.md, "Who is to blame").
+inline constexpr Duration kDeafLimit = std::chrono::milliseconds(1500);
+// Making one may take so long at first, and twice as long after each try that failed: where many come at once
+// to a controller that has just begun, it has no time for all of them.
+inline constexpr Duration kFirstConnectLimit = std::chrono::seconds(1);
+inline constexpr Duration kLongestConnectLimit = std::chrono::seconds(6);
 
 class Stream {
  public:
@@ -23,8 +32,8 @@ class Stream {
     std::function<void(const std::string&)> elsewhere = {};
   };
 
-  static std::unique_ptr<Stream> open(const std::string& address, const std::string& token,
-                                      Handlers handlers);
+  static std::unique_ptr<Stream> open(const std::string& address, const std::string& token, Handlers handlers,
+                                      Duration connect_limit = kFirstConnectLimit);
   // Cancels, and returns when no handler runs any more: not from a handler.
   virtual ~Stream() = default;
 

@@ -14,16 +14,13 @@
 #include "runtime/pserver/client_impl.h"
 #include "runtime/pserver/group_shape.h"
 #include "runtime/transport/futex.h"
-#include "runtime/transport/socket.h"
 
 namespace paceline::pserver {
 
 namespace {
 
 constexpr int kChannels = 2;
-constexpr int kTurnsPerCall = 8;  // a look at the sockets is a system call
-constexpr int kLookAroundMs = 1000;
-constexpr std::size_t kReadBudget = std::size_t{4} << 20;
+constexpr int kTurnsPerCall = 8;                                // a look at the sockets is a system call
 constexpr Duration kAskLimit = std::chrono::milliseconds(300);  // for the sequencer's word on who is late
 
 absl::Status unexpected(const FrameHeader& header) {
@@ -55,6 +52,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::connect(collective::Fabric& fabr
                                                         std::span<float> weights, std::span<float> gradient,
                                                         const Clock& clock, Deadline deadline) {
   PL_RETURN_IF_ERROR(check_shape(group, options, /*server=*/false));
+  PL_RETURN_IF_ERROR(sparse::check(options.tables));
   if (weights.size() != layout.elements || gradient.size() != layout.elements) {
     return absl::InvalidArgumentError(str_cat("weights of ", weights.size(), " and a gradient of ",
                                               gradient.size(), " elements for a model of ", layout.elements));
@@ -62,7 +60,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::connect(collective::Fabric& fabr
   if (!fabric.arena().contains(gradient.data(), gradient.size_bytes())) {
     return absl::InvalidArgumentError("the gradient does not lie in the fabric's arena");
   }
-  ClientImpl::Wiring wiring{.group = group, .links = {}, .reads = {}, .decay = decay_of(layout)};
+  ClientImpl::Wiring wiring{
+      .group = group, .links = {}, .arena = &fabric.arena(), .reads = {}, .decay = decay_of(layout)};
   if (wiring.decay.size() > 2 * kMaxDecayRanges) {
     return absl::InvalidArgumentError(str_cat("weight decay changes ", wiring.decay.size(),
                                               " times along the weights, at most ", 2 * kMaxDecayRanges));
@@ -96,13 +95,16 @@ ClientImpl::ClientImpl(Wiring wiring, const ClientOptions& options, std::span<fl
       map_(gradient.size(), options.servers, options.slice_bytes),
       close_(std::move(close_descriptor)),
       interrupt_(std::move(interrupt_descriptor)),
+      arena_(*wiring.arena),
       reads_(wiring.reads),
       reads_at_(wiring.reads_at),
       gradient_at_(wiring.gradient),
       decay_(std::move(wiring.decay)),
       servers_(static_cast<std::size_t>(options.servers)),
       spin_calls_(transport::SpinPolicy::for_members(static_cast<int>(wiring.group.members.size())).turns /
-                  kTurnsPerCall) {
+                  kTurnsPerCall),
+      pull_(options_.tables, options.servers),
+      push_(options_.tables, options.servers) {
   for (std::size_t r = 0; r < wiring.group.members.size(); ++r) {
     names_.push_back(name_of(wiring.group, static_cast<int>(r)));
   }
@@ -124,7 +126,9 @@ void ClientImpl::send(Link& link, FrameKind kind, std::int64_t number, Bytes mes
 }
 
 absl::Status ClientImpl::join() {
-  encode(JoinMessage{map_.elements(), map_.slice_bytes(), shared_, gradient_at_, reads_at_}, buffer_);
+  encode(JoinMessage{map_.elements(), map_.slice_bytes(), shared_, gradient_at_, reads_at_,
+                     fingerprint(options_.tables)},
+         buffer_);
   for (Server& each : servers_) send(each.link, FrameKind::kJoin, 0, buffer_);
   return flush_all();
 }
@@ -158,17 +162,8 @@ absl::Status ClientImpl::initialize(const InitialState& state, Deadline deadline
   for (Server& each : servers_) send(each.link, FrameKind::kBegin, 0, buffer_);
   say_state(0, state.weights);
   for (std::size_t k = 0; k < state.optimizer.size(); ++k) say_state(k + 1, state.optimizer[k].values);
-  PL_RETURN_IF_ERROR(flush_all());
-  const auto busy = [](const Server& each) { return !each.link.drained(); };
-  for (auto at = servers_.begin();
-       (at = std::find_if(servers_.begin(), servers_.end(), busy)) != servers_.end();) {
-    const absl::Status pumped = pump(deadline);
-    if (absl::IsDeadlineExceeded(pumped)) {
-      return fail(at->link.blame(absl::DeadlineExceededError("does not take the weights in time")));
-    }
-    PL_RETURN_IF_ERROR(pumped);
-  }
-  return absl::OkStatus();
+  PL_RETURN_IF_ERROR(drain("the weights", deadline));
+  return options_.tables.empty() ? absl::OkStatus() : say_rows(state.rows, deadline);
 }
 
 // ---- a unit ----
@@ -198,6 +193,7 @@ absl::Status ClientImpl::commit(const Commit& commit) {
     send(server(s).link, FrameKind::kCommit, unit_, s == 0 ? Bytes(buffer_) : Bytes());
   }
   unit_ = -1;
+  may_pull_ = rows_pushed_now_ = false;
   return flush_all();
 }
 
@@ -236,6 +232,7 @@ absl::StatusOr<TurnResult> ClientImpl::wait_turn(Deadline deadline) {
   turn_.reset();
   bytes_came_ = false;
   unit_ = turn.finished ? -1 : turn.unit;
+  may_pull_ = true;
   pushed_ = 0;
   times_.transfer += (clock_.now() - from) - (times_.wait - wait_before);
   unit_times_ = std::exchange(times_, ClientTimes());
@@ -299,6 +296,7 @@ void ClientImpl::count_turn(const TurnResult& turn) {
 absl::StatusOr<std::span<std::byte>> ClientImpl::place(Link& link, const FrameHeader& header,
                                                        std::uint64_t at) {
   const int index = index_of(link);
+  if (header.kind == FrameKind::kRows) return place_rows(index, header, at);
   if (header.kind != FrameKind::kWeights || shared_ || server(index).has_weights || unit_ >= 0 ||
       header.length != map_.share(index) * sizeof(float)) {
     return unexpected(header);
@@ -315,6 +313,8 @@ absl::Status ClientImpl::received(Link& link, const FrameHeader& header, Bytes m
       return told_;
     case FrameKind::kWeights:
       return on_weights(index, header);
+    case FrameKind::kRows:
+      return on_rows(index, header);
     case FrameKind::kTurn: {
       if (index != 0 || turn_.has_value() || unit_ >= 0) return unexpected(header);
       TurnResult turn;
@@ -349,81 +349,6 @@ absl::Status ClientImpl::on_weights(int index, const FrameHeader& header) {
   bytes_came_ = true;
   bytes_received_ += share * sizeof(float);
   return absl::OkStatus();
-}
-
-// ---- errors and polling ----
-
-// A server whose connection broke may have said why before: another server, say, was lost.
-absl::Status ClientImpl::lost(absl::Status error) {
-  if (absl::IsUnavailable(error)) {
-    for (Server& each : servers_) (void)each.link.receive(*this, kReadBudget);
-    if (!told_.ok()) error = told_;
-  }
-  return fail(error);
-}
-
-absl::Status ClientImpl::flush_all() {
-  for (Server& each : servers_) {
-    if (each.link.drained()) continue;
-    if (const absl::Status flushed = each.link.flush(); !flushed.ok()) return lost(flushed);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ClientImpl::flush(Deadline deadline) {
-  const TimePoint from = clock_.now();
-  for (;;) {
-    if (close_.is_closed()) return close_.reason();
-    PL_RETURN_IF_ERROR(flush_all());
-    polled_.clear();
-    Server* busy = nullptr;
-    for (Server& each : servers_) {
-      if (each.link.drained()) continue;
-      if (busy == nullptr) busy = &each;
-      polled_.push_back({each.link.fd(), POLLOUT, 0});
-    }
-    if (busy == nullptr) return absl::OkStatus();
-    polled_.push_back({close_.fd(), POLLIN, 0});
-    const TimePoint now = clock_.now();
-    if (deadline.expired(now)) {
-      return fail(busy->link.blame(absl::DeadlineExceededError(
-          str_cat("has not taken what was sent to it after ", format_duration(now - from)))));
-    }
-    ::poll(polled_.data(), polled_.size(),
-           transport::poll_milliseconds(deadline.remaining(now), kLookAroundMs));
-  }
-}
-
-absl::Status ClientImpl::pump(Deadline deadline) {
-  if (close_.is_closed()) return close_.reason();
-  if (interrupted()) return interrupt_.reason();
-  PL_RETURN_IF_ERROR(flush_all());
-  polled_.clear();
-  for (Server& each : servers_) {
-    polled_.push_back(
-        {each.link.fd(), static_cast<short>(each.link.drained() ? POLLIN : POLLIN | POLLOUT), 0});
-  }
-  polled_.push_back({close_.fd(), POLLIN, 0});
-  polled_.push_back({interrupt_.fd(), POLLIN, 0});
-  const TimePoint from = clock_.now();
-  const Duration left = deadline.remaining(from);
-  int found = 0;
-  for (int turn = 0; turn <= spin_calls_ && found == 0; ++turn) {
-    const int limit = turn < spin_calls_ ? 0 : transport::poll_milliseconds(left, kLookAroundMs);
-    found = ::poll(polled_.data(), polled_.size(), limit);
-  }
-  if (!bytes_came_) times_.wait += clock_.now() - from;
-  if (close_.is_closed()) return close_.reason();
-  if (interrupted()) return interrupt_.reason();
-  if (found <= 0) {
-    return deadline.expired(clock_.now()) ? absl::DeadlineExceededError("late") : absl::OkStatus();
-  }
-  for (std::size_t s = 0; s < servers_.size(); ++s) {
-    if ((polled_[s].revents & ~POLLOUT) == 0) continue;
-    const absl::Status received = servers_[s].link.receive(*this, kReadBudget);
-    if (!received.ok()) return lost(received);
-  }
-  return flush_all();
 }
 
 // ---- the end ----

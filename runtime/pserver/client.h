@@ -7,7 +7,9 @@
 //   while (true) {
 //     turn = client->wait_turn(deadline);          // `weights` are those of turn.version
 //     if (turn.finished) break;
+//     client->pull_rows(pulls, deadline);          // sparse tables: the rows of turn.unit's samples
 //     compute the gradient of turn.unit; as parts of it become final: client->push(begin, end);
+//     client->push_rows(pushes);                   // ... and their gradients
 //     client->commit({loss_sum, samples, wishes});
 //   }
 //   client->leave();
@@ -15,14 +17,16 @@
 // Weights and gradient are the caller's, as long as the model's layout, and outlive the client; the gradient
 // lies in the fabric's arena. Between wait_turn() and push() a range of the gradient belongs to the caller;
 // between push() and the return of the next wait_turn() to the servers, which may read it where it lies.
-// The weights belong to the client while wait_turn() runs, else to the caller.
+// The weights belong to the client while wait_turn() runs, else to the caller. Gradients of rows
+// (sparse/rows.h, RowsPush) lie in the arena, too, and belong to the servers likewise.
 //
 // Lifetime: bound to one view. The first error closes it and is what every later call returns; it is
-// replaced, never repaired. Threads: calls come from one thread at a time, but for take_snapshot(), which may
-// run in another beside them, and interrupt(), close(), closed(), counters() and staleness(), which any
-// thread may call at any time. A snapshot is taken before leave(), and nothing called after it. After the
-// first turn nothing is allocated. No wait passes its deadline; close() ends it within a millisecond, and so
-// does interrupt(), after which the servers can still be asked for a snapshot. Errors, as the communicator's:
+// replaced, never repaired. Threads: calls come from one thread at a time, but for take_snapshot() and
+// take_rows(), which may run in another beside them, and interrupt(), close(), closed(), counters() and
+// staleness(), which any thread may call at any time. A snapshot is taken before leave(), and nothing called
+// after it. After the first turn nothing is allocated, but where more rows are pulled or pushed than ever
+// before. No wait passes its deadline; close() ends it within a millisecond, and so does interrupt(), after
+// which the servers can still be asked for a snapshot. Errors, as the communicator's:
 // UNAVAILABLE - a server is gone; DEADLINE_EXCEEDED - names who was waited for: a server that does not
 // answer, or the worker that has not pushed; ABORTED - close() was called; INVALID_ARGUMENT - a peer sent
 // what is no frame, or one that can't be meant; FAILED_PRECONDITION - the servers hold another model. Where
@@ -41,6 +45,8 @@
 #include "proto/paceline/v1/coordinator.pb.h"
 #include "runtime/collective/fabric.h"
 #include "runtime/pserver/policy/policy.h"
+#include "runtime/pserver/sparse/rows.h"
+#include "runtime/pserver/sparse/table_spec.h"
 #include "runtime/tensor/program.h"
 
 namespace paceline::pserver {
@@ -49,6 +55,7 @@ struct ClientOptions {
   int workers = 0;              // of the group: ranks [0, workers), the chief first
   int servers = 0;              // ranks [workers, workers + servers); the first of them sequences
   std::size_t slice_bytes = 0;  // 0: kDefaultSliceBytes (shard_map.h); all members say the same
+  std::vector<sparse::TableSpec> tables = {};  // sparse ones, likewise; rows.h counts them in this order
 };
 
 // Optimiser state as checkpoints name it (optimizer::StateVector), as long as the weights.
@@ -64,6 +71,9 @@ struct InitialState {
   std::vector<NamedVector<const float>> optimizer;  // in the order of optimizer::Optimizer::state()
   std::int64_t optimizer_steps = 0;                 // updates that made this state: Adam's bias correction
   PolicyStart start;
+  // The rows that the tables begin with, in any order and of any number of servers; null: none are there yet.
+  // Used during initialize() alone.
+  sparse::RowSource* rows = nullptr;
 };
 
 // What a worker wants all to know. stop, drain and target_reached stay once anybody has wished them; save is
@@ -100,6 +110,9 @@ struct TurnResult {
   std::int64_t staleness = -1;  // updates between its read and its own; -1: it is in no update (yet), or none
 };
 
+// Rows that a server's updates changed before worker 0 took them: the next update waits where they are more.
+inline constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{256} << 20;
+
 // One consistent state of all servers.
 struct SnapshotInfo {
   Version version = 0;
@@ -117,6 +130,9 @@ struct ClientTimes {
 struct ClientCounters {
   std::uint64_t bytes_sent = 0;  // gradient bytes that left for the servers, by socket or by their reading
   std::uint64_t bytes_received = 0;  // weights
+  // Of sparse tables: their ids (8 bytes each) and floats are in the bytes, too.
+  std::uint64_t rows_pulled = 0;
+  std::uint64_t rows_pushed = 0;
 };
 
 class Client {
@@ -132,15 +148,29 @@ class Client {
   virtual ~Client() = default;
 
   // Worker 0, once, before its first wait_turn(): what the servers hold from now on. Returns when all of it
-  // is on its way. Others' first turn waits for it.
+  // is on its way; rows go as the source gives them, a few MiB at a time. Others' first turn waits for it.
+  // The source's error, or INVALID_ARGUMENT where it gives rows that no table has, closes the client.
   virtual absl::Status initialize(const InitialState& state, Deadline deadline) = 0;
 
   // REQUIRES: nothing is out (the first call, or after commit()).
   virtual absl::StatusOr<TurnResult> wait_turn(Deadline deadline) = 0;
+  // Fills the rows that `pulls` name, of any tables, each table at most once: one round trip to all servers
+  // at once. They are those of the moment, each whole: where all wait for all those of turn.version, else of
+  // that version or later. After wait_turn(), the one that was `finished` among them, and before commit(); as
+  // often as needed. The caller's memory, `ids` and `rows`, is used during the call alone; it may lie
+  // anywhere. INVALID_ARGUMENT of sparse::check_rows(), or more than sparse::kMaxFloatsPerCall floats in all:
+  // the caller's mistake, nothing is asked and the client stays open. DEADLINE_EXCEEDED names the server that
+  // does not answer; CANCELLED: interrupt() was called.
+  virtual absl::Status pull_rows(std::span<const sparse::RowsPull> pulls, Deadline deadline) = 0;
   // Elements [begin, end) of the gradient are final. Ranges of a unit are disjoint and cover the gradient by
   // the time of commit(); they need not end where slices do. Never waits: what a socket does not take now
   // goes with a later call.
   virtual absl::Status push(std::size_t begin, std::size_t end) = 0;
+  // The gradients of the unit's rows, of any tables, each table at most once: they count with its dense
+  // gradient, on all servers or on none. Once per unit, before commit(), or not at all where it has none; an
+  // empty push is right, too. Never waits. INVALID_ARGUMENT as pull_rows(), and where a gradient does not lie
+  // in the fabric's arena: nothing is sent and the client stays open.
+  virtual absl::Status push_rows(std::span<const sparse::RowsPush> pushes) = 0;
   // The gradient is whole, and counts as the mode says. Never waits.
   virtual absl::Status commit(const Commit& commit) = 0;
   // Wishes beside a commit. Never waits.
@@ -154,11 +184,18 @@ class Client {
   // are interrupted.
   virtual absl::Status flush(Deadline deadline) = 0;
   // Collects that copy into vectors as long as the weights; `optimizer` in the order of
-  // optimizer::Optimizer::state(). The servers then drop it. REQUIRES: begin_snapshot(); one thread at a
-  // time.
+  // optimizer::Optimizer::state(). The servers then drop it; where there are tables, after take_rows().
+  // REQUIRES: begin_snapshot(); one thread at a time.
   virtual absl::StatusOr<SnapshotInfo> take_snapshot(std::span<float> weights,
                                                      std::span<const std::span<float>> optimizer,
                                                      Deadline deadline) = 0;
+  // The rows of that state, all of them once, table by table, from all servers beside each other: a few MiB
+  // are under way at a time. Then the servers drop their copy, and the next snapshot may begin. Where there
+  // are no tables it does nothing. The thread of the turns must not wait for a turn between
+  // begin_snapshot() and this, if both are its own: updates wait while servers keep more than
+  // kMaxKeptBytes of old rows for it. REQUIRES: take_snapshot() returned OK, and this was not called since.
+  // The sink's error is returned when the servers know of it: the snapshot is over, the client stays open.
+  virtual absl::Status take_rows(sparse::RowSink& sink, Deadline deadline) = 0;
 
   // This worker computes no more; the servers do not count it as lost. Never waits.
   virtual absl::Status leave() = 0;

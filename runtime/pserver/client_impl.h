@@ -1,7 +1,8 @@
 #pragma once
 
-// The inside of a Client: client.cc has the turns, client_snapshot.cc the snapshots, which have connections
-// of their own and so run beside the turns.
+// The inside of a Client: client.cc has the turns, client_rows.cc the rows of sparse tables,
+// client_snapshot.cc and client_take_rows.cc the snapshots, which have connections of their own and so run
+// beside the turns.
 
 #include <poll.h>
 
@@ -18,6 +19,8 @@
 #include "runtime/pserver/link.h"
 #include "runtime/pserver/messages.h"
 #include "runtime/pserver/read_counts.h"
+#include "runtime/pserver/row_cut.h"
+#include "runtime/pserver/row_messages.h"
 #include "runtime/pserver/shard_map.h"
 
 namespace paceline::pserver {
@@ -28,8 +31,9 @@ class ClientImpl final : public Client, private FrameReceiver {
     collective::Group group;
     std::vector<collective::PeerLink> links;  // by server
     bool shared = false;
-    std::span<std::byte> reads;  // shared memory: this worker's counts of reads, in its arena
-    std::uint64_t gradient = 0;  // where the gradient lies there
+    const transport::Arena* arena = nullptr;  // this worker's: gradients lie there
+    std::span<std::byte> reads;               // shared memory: this worker's counts of reads, in its arena
+    std::uint64_t gradient = 0;               // where the gradient lies there
     std::uint64_t reads_at = 0;
     std::vector<std::uint64_t> decay;
   };
@@ -42,7 +46,9 @@ class ClientImpl final : public Client, private FrameReceiver {
 
   absl::Status initialize(const InitialState& state, Deadline deadline) override;
   absl::StatusOr<TurnResult> wait_turn(Deadline deadline) override;
+  absl::Status pull_rows(std::span<const sparse::RowsPull> pulls, Deadline deadline) override;
   absl::Status push(std::size_t begin, std::size_t end) override;
+  absl::Status push_rows(std::span<const sparse::RowsPush> pushes) override;
   absl::Status commit(const Commit& commit) override;
   absl::Status wish(const Wishes& wishes) override;
   absl::Status begin_snapshot() override;
@@ -50,9 +56,12 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::StatusOr<SnapshotInfo> take_snapshot(std::span<float> weights,
                                              std::span<const std::span<float>> optimizer,
                                              Deadline deadline) override;
+  absl::Status take_rows(sparse::RowSink& sink, Deadline deadline) override;
   absl::Status leave() override;
   ClientTimes last_times() const override { return unit_times_; }
-  ClientCounters counters() const override { return {bytes_sent_, bytes_received_}; }
+  ClientCounters counters() const override {
+    return {bytes_sent_, bytes_received_, rows_pulled_, rows_pushed_};
+  }
   v1::StalenessStats staleness() const override;
   void interrupt() override { (void)interrupt_.close(absl::CancelledError("no more turns are taken")); }
   bool interrupted() const override { return interrupt_.is_closed(); }
@@ -71,12 +80,30 @@ class ClientImpl final : public Client, private FrameReceiver {
     std::uint64_t reads = 0;
     bool has_weights = false;  // of the turn that is waited for
     Version version = 0;
+    bool owes_rows = false;    // of the pull that is waited for
+    std::size_t part = 0;      // of its answer: what is coming, ...
+    std::uint64_t begins = 0;  // ... and at which byte that began
+    TablesMessage marks;       // of the snapshot that is being taken
   };
 
   absl::StatusOr<std::span<std::byte>> place(Link& link, const FrameHeader& header,
                                              std::uint64_t at) override;
   absl::Status received(Link& link, const FrameHeader& header, Bytes message) override;
   absl::Status on_weights(int index, const FrameHeader& header);
+
+  // ---- rows (client_rows.cc) ----
+  absl::Status say_rows(sparse::RowSource* source, Deadline deadline);
+  absl::Status say_batch(int table, const sparse::SavedRows& rows, Deadline deadline);
+  void ask_for_rows();
+  absl::Status wait_for_rows(Deadline deadline);
+  void send_rows(int index, std::span<const sparse::RowsPush> pushes);
+  absl::StatusOr<std::span<std::byte>> place_rows(int index, const FrameHeader& header, std::uint64_t at);
+  absl::Status on_rows(int index, const FrameHeader& header);
+  bool fits_pull(int index, const FrameHeader& header) const;
+
+  // ---- snapshots ----
+  absl::Status take_table(class RowTaker& taker, std::size_t table, Deadline deadline);
+  absl::Status say_taken();
 
   // Ends the client with an error; returns what stays.
   absl::Status fail(const absl::Status& error) {
@@ -86,6 +113,8 @@ class ClientImpl final : public Client, private FrameReceiver {
   // The same, of a turn's links, once what they still say was heard.
   absl::Status lost(absl::Status error);
   absl::Status flush_all();
+  // Until all is on its way. DEADLINE_EXCEEDED names who does not take `what`.
+  absl::Status drain(const char* what, Deadline deadline);
   // One round of polling: writes, reads, hands on. DEADLINE_EXCEEDED without a name.
   absl::Status pump(Deadline deadline);
   absl::Status late(Duration waited);
@@ -104,7 +133,8 @@ class ClientImpl final : public Client, private FrameReceiver {
   const Clock& clock_;
   const ShardMap map_;
   CloseSignal close_, interrupt_;
-  const std::span<std::byte> reads_;  // as in Wiring
+  const transport::Arena& arena_;     // as in Wiring
+  const std::span<std::byte> reads_;  // likewise
   const std::uint64_t reads_at_, gradient_at_;
   const std::vector<std::uint64_t> decay_;
   std::vector<std::string> names_;
@@ -118,11 +148,22 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::Status told_;               // why a server ended, in its words
   Unit unit_ = -1;                  // that the caller computes
   std::size_t pushed_ = 0;          // elements of it
-  bool bytes_came_ = false;         // of the weights of the turn that is waited for
+  bool bytes_came_ = false;         // of the weights or rows that are waited for
+  bool may_pull_ = false;           // a turn is here, and not committed
+  bool rows_pushed_now_ = false;    // in this turn
   ClientTimes times_, unit_times_;  // so far; of the last unit
 
+  RowCut pull_, push_;  // what is pulled now; what was pushed last
+  std::vector<RowsCall> calls_;
+  RowsMessage rows_message_;
+  std::span<const sparse::RowsPull> pulls_;  // during pull_rows() alone
+  std::int64_t pull_number_ = 0;
+  std::vector<sparse::SavedRows> batches_;  // by server, during initialize() alone
+  std::size_t queued_bytes_ = 0;
+
   std::atomic<bool> snapshot_begun_{false};  // and not taken
-  std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0};
+  Version snapshot_version_ = -1;            // taken, but for its rows
+  std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0}, rows_pulled_{0}, rows_pushed_{0};
   mutable Guarded<Staleness> staleness_;
 };
 

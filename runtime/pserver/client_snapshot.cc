@@ -22,24 +22,30 @@ constexpr int kLookAroundMs = 1000;
 // Puts together what the servers send.
 class Collector final : public FrameReceiver {
  public:
-  Collector(const ShardMap& map, std::vector<std::span<float>> vectors, int first_rank, bool shared)
+  Collector(const ShardMap& map, std::vector<std::span<float>> vectors, std::size_t tables, int first_rank,
+            bool shared)
       : map_(map),
         vectors_(std::move(vectors)),
+        tables_(tables),
         first_rank_(first_rank),
         shared_(shared),
         parts_(static_cast<std::size_t>(map.servers())) {}
 
-  void set_arena(int index, const transport::Mapping* arena) { part(index).arena = arena; }
+  // A server's arena, and where the marks of its tables go.
+  void set_server(int index, const transport::Mapping* arena, TablesMessage* marks) {
+    part(index).arena = arena;
+    part(index).marks = marks;
+    marks->clear();
+  }
 
   bool done() const {
-    return info_.has_value() && std::all_of(parts_.begin(), parts_.end(), [&](const Part& each) {
-             return each.vectors == vectors_.size();
-           });
+    return info_.has_value() &&
+           std::all_of(parts_.begin(), parts_.end(), [&](const Part& each) { return whole(each); });
   }
   // The first server whose part is not whole.
   int missing() const {
     for (std::size_t s = 0; s < parts_.size(); ++s) {
-      if (parts_[s].vectors < vectors_.size()) return static_cast<int>(s);
+      if (!whole(parts_[s])) return static_cast<int>(s);
     }
     return 0;
   }
@@ -63,6 +69,10 @@ class Collector final : public FrameReceiver {
       PL_RETURN_IF_ERROR(decode(message, info));
       info_ = std::move(info);
       return absl::OkStatus();
+    }
+    if (header.kind == FrameKind::kTables && part(index).marks->empty()) {
+      PL_RETURN_IF_ERROR(decode(message, *part(index).marks));
+      return part(index).marks->size() == tables_ ? absl::OkStatus() : unexpected(header);
     }
     PL_RETURN_IF_ERROR(check(index, header));
     const std::size_t share = map_.share(index);
@@ -90,9 +100,13 @@ class Collector final : public FrameReceiver {
  private:
   struct Part {
     const transport::Mapping* arena = nullptr;
+    TablesMessage* marks = nullptr;
     std::size_t vectors = 0;  // whole
     Version version = -1;
   };
+  bool whole(const Part& each) const {
+    return each.vectors == vectors_.size() && each.marks->size() == tables_;
+  }
   Part& part(int index) { return parts_[static_cast<std::size_t>(index)]; }
   absl::Status unexpected(const FrameHeader& header) const {
     return absl::InvalidArgumentError(
@@ -108,6 +122,7 @@ class Collector final : public FrameReceiver {
 
   const ShardMap& map_;
   const std::vector<std::span<float>> vectors_;
+  const std::size_t tables_;
   const int first_rank_;
   const bool shared_;
   std::vector<Part> parts_;
@@ -158,14 +173,14 @@ absl::StatusOr<SnapshotInfo> ClientImpl::take_snapshot(std::span<float> weights,
                                                        std::span<const std::span<float>> optimizer,
                                                        Deadline deadline) {
   if (close_.is_closed()) return close_.reason();
-  PL_CHECK(snapshot_begun_, "a snapshot is begun before it is taken");
+  PL_CHECK(snapshot_begun_ && snapshot_version_ < 0, "a snapshot is begun before it is taken, once");
   std::vector<std::span<float>> vectors = {weights};
   vectors.insert(vectors.end(), optimizer.begin(), optimizer.end());
   for (const std::span<float> vector : vectors) {
     PL_CHECK(vector.size() == map_.elements(), "vectors of a snapshot are as long as the model");
   }
-  Collector collector(map_, std::move(vectors), options_.workers, shared_);
-  for (int s = 0; s < options_.servers; ++s) collector.set_arena(s, &server(s).arena);
+  Collector collector(map_, std::move(vectors), options_.tables.size(), options_.workers, shared_);
+  for (int s = 0; s < options_.servers; ++s) collector.set_server(s, &server(s).arena, &server(s).marks);
 
   const TimePoint from = clock_.now();
   std::vector<pollfd> polled;
@@ -192,12 +207,19 @@ absl::StatusOr<SnapshotInfo> ClientImpl::take_snapshot(std::span<float> weights,
     }
   }
   if (const absl::Status same = collector.check_versions(); !same.ok()) return fail(same);
+  snapshot_version_ = collector.info().version;
+  if (options_.tables.empty()) PL_RETURN_IF_ERROR(say_taken());
+  return collector.info();
+}
+
+absl::Status ClientImpl::say_taken() {
   for (Server& each : servers_) {
-    each.copies.send({.kind = FrameKind::kTaken, .rank = rank_, .number = collector.info().version});
+    each.copies.send({.kind = FrameKind::kTaken, .rank = rank_, .number = snapshot_version_});
     if (const absl::Status sent = each.copies.flush(); !sent.ok()) return fail(sent);
   }
+  snapshot_version_ = -1;
   snapshot_begun_ = false;
-  return collector.info();
+  return absl::OkStatus();
 }
 
 }  // namespace paceline::pserver

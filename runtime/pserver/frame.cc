@@ -30,17 +30,31 @@ constexpr std::size_t kChecked = offsetof(Fields, checksum);
 }  // namespace
 
 const char* kind_name(FrameKind kind) {
-  static constexpr const char* kNames[] = {"?",       "Join",    "Begin",    "State",  "Gradient", "Commit",
-                                           "Wish",    "Ask",     "Snapshot", "Taken",  "Leave",    "Turn",
-                                           "Weights", "Waiting", "Copy",     "Copied", "Ready",    "Held",
-                                           "Norm",    "Log",     "Factor",   "Abort"};
+  static constexpr const char* kNames[] = {
+      "?",        "Join",      "Begin",       "State",     "Gradient",     "Commit",   "Wish",     "Ask",
+      "Snapshot", "Taken",     "Leave",       "Turn",      "Weights",      "Waiting",  "Copy",     "Copied",
+      "Ready",    "Held",      "Norm",        "Log",       "Factor",       "Abort",    "PullRows", "PushRows",
+      "RowIds",   "RowPlaces", "RowGradient", "SavedRows", "RowsRestored", "TakeRows", "Rows",     "Tables"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(kLastFrameKind) + 1);
   return kind <= kLastFrameKind ? kNames[static_cast<std::size_t>(kind)] : "?";
 }
 
-bool carries_floats(FrameKind kind) {
-  return kind == FrameKind::kState || kind == FrameKind::kGradient || kind == FrameKind::kWeights ||
-         kind == FrameKind::kCopied;
+std::size_t unit_of(FrameKind kind) {
+  switch (kind) {
+    case FrameKind::kState:
+    case FrameKind::kGradient:
+    case FrameKind::kWeights:
+    case FrameKind::kCopied:
+    case FrameKind::kRowGradient:
+    case FrameKind::kRows:
+      return sizeof(float);
+    case FrameKind::kRowIds:
+      return sizeof(std::uint64_t);
+    case FrameKind::kRowPlaces:
+      return sizeof(std::uint32_t);
+    default:
+      return 0;
+  }
 }
 
 void encode(const FrameHeader& header, std::span<std::byte, kFrameBytes> bytes) {
@@ -77,8 +91,8 @@ absl::StatusOr<FrameHeader> decode_frame(std::span<const std::byte, kFrameBytes>
                            fields.number,
                            fields.begin,
                            fields.length};
-  const std::uint64_t most = carries_floats(header.kind) ? kMaxData : kMaxMessage;
-  if (header.length > most || (carries_floats(header.kind) && header.length % sizeof(float) != 0)) {
+  const std::size_t unit = unit_of(header.kind);
+  if (header.length > (unit > 0 ? kMaxData : kMaxMessage) || (unit > 0 && header.length % unit != 0)) {
     return absl::InvalidArgumentError(
         str_cat("a ", kind_name(header.kind), " frame of ", header.length, " bytes"));
   }

@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kFrameMagic = 0x53504c50;  // "PLPS"
 inline constexpr std::uint16_t kFrameVersion = 1;
 inline constexpr std::size_t kFrameBytes = 64;
 inline constexpr std::size_t kMaxMessage = std::size_t{8} << 20;   // payload of a message
-inline constexpr std::uint64_t kMaxData = std::uint64_t{1} << 44;  // payload of floats
+inline constexpr std::uint64_t kMaxData = std::uint64_t{1} << 44;  // payload of floats or ids
 
 enum class FrameKind : std::uint16_t {
   // worker -> server
@@ -45,11 +45,26 @@ enum class FrameKind : std::uint16_t {
   kFactor,  // number = version, message: what the gradient is multiplied by
   // anybody
   kAbort,  // message: why this member closes
+  // sparse tables: worker -> server
+  kPullRows,      // message, then kRowIds: rows are asked for; number = of the pull
+  kPushRows,      // message, then kRowIds: gradients of rows; number = unit, begin = 1: kRowPlaces follows
+  kRowIds,        // 64-bit ids
+  kRowPlaces,     // shared memory, 32 bits each: where the rows' gradients lie among those of their table
+  kRowGradient,   // TCP: floats, begin among those of the push
+  kSavedRows,     // message, worker 0: rows of a checkpoint; rank = table. A server's: of a snapshot
+  kRowsRestored,  // worker 0: all of them have come
+  kTakeRows,      // worker 0: some more rows of a snapshot; rank = table, number = version
+  // sparse tables: server -> worker
+  kRows,    // floats, or begin = where they lie in the server's arena; number = of the pull
+  kTables,  // message: what the tables of a snapshot have; number = version
 };
-inline constexpr FrameKind kLastFrameKind = FrameKind::kAbort;
+inline constexpr FrameKind kLastFrameKind = FrameKind::kTables;
 const char* kind_name(FrameKind kind);
-// Whether the payload is floats, which go straight to where they belong; else a message.
-bool carries_floats(FrameKind kind);
+// What a payload that goes straight to where it belongs is made of, in bytes; 0: it is a message.
+std::size_t unit_of(FrameKind kind);
+inline bool goes_straight(FrameKind kind) {
+  return unit_of(kind) > 0;
+}
 
 struct FrameHeader {
   FrameKind kind = FrameKind::kJoin;
@@ -63,7 +78,7 @@ struct FrameHeader {
 
 void encode(const FrameHeader& header, std::span<std::byte, kFrameBytes> bytes);
 // INVALID_ARGUMENT: not a frame, a wrong checksum, an unknown kind, longer than its kind may be, half a
-// float.
+// float or id.
 absl::StatusOr<FrameHeader> decode_frame(std::span<const std::byte, kFrameBytes> bytes);
 
 }  // namespace paceline::pserver

@@ -36,7 +36,7 @@ absl::Status Link::blame(const absl::Status& status) const {
 
 void Link::queue(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
-  if (pieces_.empty() || pieces_.back().floats != nullptr) {
+  if (pieces_.empty() || pieces_.back().straight != nullptr) {
     pieces_.push_back({nullptr, queued_.size(), 0});
   }
   queued_.insert(queued_.end(), bytes.begin(), bytes.end());
@@ -52,14 +52,13 @@ void Link::send(FrameHeader header, std::span<const std::byte> message) {
   queue(message);
 }
 
-void Link::send_floats(FrameHeader header, std::span<const float> floats) {
+void Link::send_straight(FrameHeader header, std::span<const std::byte> payload) {
   header.generation = generation_;
-  header.length = floats.size_bytes();
+  header.length = payload.size();
   std::array<std::byte, kFrameBytes> bytes;
   encode(header, bytes);
   queue(bytes);
-  if (floats.empty()) return;
-  pieces_.push_back({reinterpret_cast<const std::byte*>(floats.data()), 0, floats.size_bytes()});
+  if (!payload.empty()) pieces_.push_back({payload.data(), 0, payload.size()});
 }
 
 absl::Status Link::flush() {
@@ -69,7 +68,7 @@ absl::Status Link::flush() {
     for (std::size_t k = next_; k < pieces_.size() && count < kMaxPieces; ++k, ++count) {
       const std::size_t skip = k == next_ ? written_ : 0;
       const std::byte* from =
-          pieces_[k].floats != nullptr ? pieces_[k].floats : queued_.data() + pieces_[k].at;
+          pieces_[k].straight != nullptr ? pieces_[k].straight : queued_.data() + pieces_[k].at;
       parts[count] = {const_cast<std::byte*>(from + skip), pieces_[k].size - skip};
     }
     msghdr message{};
@@ -78,7 +77,7 @@ absl::Status Link::flush() {
     const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) {
-      if (queued_.size() <= kMaxQueued) return absl::OkStatus();
+      if (forget_written() <= kMaxQueued) return absl::OkStatus();
       return blame(absl::ResourceExhaustedError("it does not read what is sent to it"));
     }
     if (sent < 0) return blame(absl::UnavailableError(str_cat("is gone: ", std::strerror(errno))));
@@ -97,9 +96,33 @@ absl::Status Link::flush() {
   return absl::OkStatus();
 }
 
+// A queue that never runs empty, as while rows are streamed, stays about as small as what is not written yet.
+std::size_t Link::forget_written() {
+  std::size_t gone = queued_.size();
+  for (std::size_t k = next_; k < pieces_.size(); ++k) {
+    if (pieces_[k].straight != nullptr) continue;
+    gone = pieces_[k].at + (k == next_ ? written_ : 0);
+    break;
+  }
+  const std::size_t rest = queued_.size() - gone;
+  if (gone < rest || gone == 0) return rest;  // so every byte is moved once at most
+  queued_.erase(queued_.begin(), queued_.begin() + static_cast<std::ptrdiff_t>(gone));
+  pieces_.erase(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(next_));
+  next_ = 0;
+  if (pieces_[0].straight == nullptr) {
+    pieces_[0].at += written_;
+    pieces_[0].size -= written_;
+    written_ = 0;
+  }
+  for (Piece& piece : pieces_) {
+    if (piece.straight == nullptr) piece.at -= gone;
+  }
+  return rest;
+}
+
 // ---- reading ----
 
-absl::Status Link::hand_on_floats(FrameReceiver& receiver) {
+absl::Status Link::hand_on(FrameReceiver& receiver) {
   while (got_ < header_.length && begin_ < end_) {
     PL_ASSIGN_OR_RETURN(const std::span<std::byte> place, receiver.place(*this, header_, got_));
     const std::size_t part = std::min({place.size(), end_ - begin_, std::size_t{header_.length - got_}});
@@ -108,15 +131,15 @@ absl::Status Link::hand_on_floats(FrameReceiver& receiver) {
     got_ += part;
   }
   if (got_ < header_.length) return absl::OkStatus();
-  in_floats_ = false;
+  in_payload_ = false;
   return receiver.received(*this, header_, {});
 }
 
 absl::Status Link::parse(FrameReceiver& receiver) {
   while (true) {
-    if (in_floats_) {
-      PL_RETURN_IF_ERROR(hand_on_floats(receiver));
-      if (in_floats_) return absl::OkStatus();
+    if (in_payload_) {
+      PL_RETURN_IF_ERROR(hand_on(receiver));
+      if (in_payload_) return absl::OkStatus();
       continue;
     }
     if (end_ - begin_ < kFrameBytes) return absl::OkStatus();
@@ -126,10 +149,10 @@ absl::Status Link::parse(FrameReceiver& receiver) {
       return absl::FailedPreconditionError(str_cat("sent a frame of generation ", header.generation.value,
                                                    " in generation ", generation_.value));
     }
-    if (carries_floats(header.kind) && header.length > 0) {
+    if (goes_straight(header.kind) && header.length > 0) {
       header_ = header;
       got_ = 0;
-      in_floats_ = true;
+      in_payload_ = true;
       begin_ += kFrameBytes;
       continue;
     }
@@ -153,7 +176,7 @@ absl::Status Link::receive(FrameReceiver& receiver, std::size_t budget) {
     begin_ = 0;
     std::array<iovec, 2> parts;
     std::size_t count = 0, direct = 0;
-    if (in_floats_) {
+    if (in_payload_) {
       auto place = receiver.place(*this, header_, got_);
       if (!place.ok()) return blame(place.status());
       direct = std::min(place->size(), std::size_t{header_.length - got_});

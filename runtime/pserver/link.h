@@ -24,10 +24,10 @@ class Link;
 class FrameReceiver {
  public:
   virtual ~FrameReceiver() = default;
-  // Where the payload of a frame of floats goes, from its byte `at` on: one byte or more.
+  // Where the payload of a frame that goes straight belongs, from its byte `at` on: one byte or more.
   virtual absl::StatusOr<std::span<std::byte>> place(Link& link, const FrameHeader& header,
                                                      std::uint64_t at) = 0;
-  // A frame is whole. `message` is the payload of those that don't carry floats, valid during the call.
+  // A frame is whole. `message` is the payload of those that don't go straight, valid during the call.
   virtual absl::Status received(Link& link, const FrameHeader& header,
                                 std::span<const std::byte> message) = 0;
 };
@@ -44,8 +44,11 @@ class Link {
 
   // Queues a frame; the header's length and generation are filled in. The message is copied.
   void send(FrameHeader header, std::span<const std::byte> message = {});
-  // The floats are not copied: they stay as they are until drained().
-  void send_floats(FrameHeader header, std::span<const float> floats);
+  // The payload is not copied: it stays as it is until drained().
+  void send_straight(FrameHeader header, std::span<const std::byte> payload);
+  void send_floats(const FrameHeader& header, std::span<const float> floats) {
+    send_straight(header, std::as_bytes(floats));
+  }
   // Writes what the socket takes.
   absl::Status flush();
   bool drained() const { return next_ == pieces_.size(); }
@@ -57,17 +60,18 @@ class Link {
   // The error, said to be this peer's.
   absl::Status blame(const absl::Status& status) const;
 
-  static constexpr std::size_t kMaxQueued = std::size_t{32} << 20;  // of messages
+  static constexpr std::size_t kMaxQueued = std::size_t{32} << 20;  // of messages, not written yet
 
  private:
   struct Piece {
-    const std::byte* floats = nullptr;  // null: in queued_
+    const std::byte* straight = nullptr;  // null: in queued_
     std::size_t at = 0;
     std::size_t size = 0;
   };
   absl::Status parse(FrameReceiver& receiver);
-  absl::Status hand_on_floats(FrameReceiver& receiver);
+  absl::Status hand_on(FrameReceiver& receiver);
   void queue(std::span<const std::byte> bytes);
+  std::size_t forget_written();  // returns how many bytes of messages are left
 
   UniqueFd fd_;
   int rank_ = -1;
@@ -81,8 +85,8 @@ class Link {
 
   std::vector<std::byte> buffer_;  // what was read and not handed on: [begin_, end_)
   std::size_t begin_ = 0, end_ = 0;
-  bool in_floats_ = false;
-  FrameHeader header_;     // of the floats that are coming
+  bool in_payload_ = false;
+  FrameHeader header_;     // of the payload that is coming straight
   std::uint64_t got_ = 0;  // of them, in bytes
   std::uint64_t bytes_received_ = 0;
 };

@@ -6,31 +6,11 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "runtime/pserver/message_writer.h"
 
 namespace paceline::pserver {
 
 namespace {
-
-class Writer {
- public:
-  explicit Writer(Buffer& buffer) : buffer_(buffer) { buffer_.clear(); }
-  template <typename Number>
-  void put(Number value) {
-    append(&value, sizeof(value));
-  }
-  void put(const std::string& text) {
-    put(static_cast<std::uint32_t>(text.size()));
-    append(text.data(), text.size());
-  }
-
- private:
-  void append(const void* bytes, std::size_t count) {
-    const std::size_t at = buffer_.size();
-    buffer_.resize(at + count);
-    if (count > 0) std::memcpy(buffer_.data() + at, bytes, count);
-  }
-  Buffer& buffer_;
-};
 
 std::uint8_t bits_of(const Wishes& wishes) {
   return static_cast<std::uint8_t>((wishes.stop ? 1 : 0) | (wishes.drain ? 2 : 0) | (wishes.save ? 4 : 0) |
@@ -90,6 +70,7 @@ void encode(const JoinMessage& message, Buffer& buffer) {
   writer.put(static_cast<std::uint8_t>(message.shared));
   writer.put(message.gradient);
   writer.put(message.reads);
+  writer.put(message.tables);
 }
 
 absl::Status decode(Bytes bytes, JoinMessage& message) {
@@ -100,6 +81,7 @@ absl::Status decode(Bytes bytes, JoinMessage& message) {
   message.shared = shared == 1;
   message.gradient = reader.u64();
   message.reads = reader.u64();
+  message.tables = reader.u32();
   return whole(reader) && shared <= 1 ? absl::OkStatus() : bad("Join");
 }
 

@@ -35,6 +35,7 @@ struct JoinMessage {
   bool shared = false;
   std::uint64_t gradient = 0;  // where it lies in the worker's arena
   std::uint64_t reads = 0;     // where the worker's counts of reads lie there (read_counts.h)
+  std::uint32_t tables = 0;    // fingerprint() of its sparse tables (row_messages.h)
   bool operator==(const JoinMessage&) const = default;
 };
 

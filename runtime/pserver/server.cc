@@ -29,6 +29,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::connect(collective::Fabric& fabr
                                                         Deadline deadline) {
   PL_RETURN_IF_ERROR(check_shape(group, options.shape, /*server=*/true));
   PL_RETURN_IF_ERROR(optimizer::Optimizer::create(options.optimizer, {}).status());
+  PL_RETURN_IF_ERROR(sparse::check(options.shape.tables));
   const int workers = options.shape.workers;
   PL_CHECK(group.rank != workers || options.policy != nullptr, "the sequencer needs a policy");
   std::vector<int> peers;
@@ -69,6 +70,8 @@ ServerImpl::ServerImpl(Wiring wiring, const ServerOptions& options, transport::A
       of.link = Link(std::move(peer.sockets[0]), peer.rank, name, generation_);
       of.copies = Link(std::move(peer.sockets[1]), peer.rank, name, generation_);
       of.arena = std::move(peer.arena);
+      of.rows.emplace(RowInbox::Options{options_.shape.tables, index_, options_.shape.servers, shared_,
+                                        of.arena.memory()});
     } else {
       servers_[static_cast<std::size_t>(peer.rank - options.shape.workers)] =
           Link(std::move(peer.sockets[0]), peer.rank, name, generation_);
@@ -84,6 +87,7 @@ ServerImpl::ServerImpl(Wiring wiring, const ServerOptions& options, transport::A
 
 absl::Status ServerImpl::run(Deadline start) {
   absl::Status ended = explained(loop(start));
+  tell_rows();
   if (!ended.ok()) ended = close_.close(ended);
   say_goodbye(ended);
   (void)close_.close(absl::AbortedError("the server is done"));
@@ -103,6 +107,7 @@ absl::Status ServerImpl::loop(Deadline start) {
 }
 
 absl::Status ServerImpl::poll_once(Deadline start) {
+  if (stats_asked_.exchange(false)) tell_rows();
   polled_.clear();
   polled_links_.clear();
   const auto add = [&](Link& link) {
@@ -131,6 +136,8 @@ absl::Status ServerImpl::poll_once(Deadline start) {
     if (polled_[k].revents == 0) continue;
     PL_RETURN_IF_ERROR(serve(*polled_links_[k], polled_[k].revents));
   }
+  // What waited for worker 0 to take rows of a snapshot.
+  if (next_pending_ < pending_size_ && !waits_for_factor_) PL_RETURN_IF_ERROR(carry_out_pending());
   busy_ns_ += (clock_.now() - from).count();
   return absl::OkStatus();
 }
@@ -167,7 +174,10 @@ void ServerImpl::lose(int rank, const absl::Status& why) {
   gone.link = Link();
   gone.copies = Link();
   if (slab_.has_value()) slab_->give_back(rank);
-  if (rank == 0) copies_out_ = 0;
+  if (rank == 0) {
+    copies_out_ = 0;
+    drop_row_snapshots();
+  }
   if (gone.left || gone.lost) return;
   gone.lost = true;
   last_lost_ = rank;
@@ -221,7 +231,8 @@ void ServerImpl::say_goodbye(const absl::Status& why) {
 }
 
 v1::ServerStats ServerImpl::stats() const {
-  v1::ServerStats stats;
+  v1::ServerStats stats = *row_stats_.lock();
+  stats_asked_ = true;
   stats.set_updates(updates_);
   stats.set_gradients(gradients_);
   stats.set_bytes_received(bytes_received_);

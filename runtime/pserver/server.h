@@ -6,10 +6,11 @@
 //
 // It needs neither model nor data: worker 0 says how long the weights are and what is in them. Memory: its
 // share of weights and optimiser state, plus one gradient per worker over TCP, plus the copy of a snapshot
-// until it was taken, plus one more buffer of weights for each worker that still reads an older version.
+// until it was taken, plus one more buffer of weights for each worker that still reads an older version; its
+// share of the sparse tables, plus the largest pull and push of each worker (row_inbox.h).
 // Threads: run() has its own; close(), closed() and stats() may be called by any. After the first update
-// nothing is allocated, but for snapshots and the policy's answers. Errors as the client's. A worker that is
-// lost is told to the policy and to on_lost; a server that is lost ends the run.
+// nothing is allocated, but for snapshots, the policy's answers, and tables that grow. Errors as the
+// client's. A worker that is lost is told to the policy and to on_lost; a server that is lost ends the run.
 
 #include <cstdint>
 #include <functional>
@@ -33,6 +34,7 @@ struct ServerOptions {
   std::int64_t units_per_step = 1;
   // Called once, by the first server, with what worker 0 said; REQUIRED there. Its error closes the view.
   std::function<absl::StatusOr<std::unique_ptr<Policy>>(const PolicyStart&)> policy;
+  std::uint64_t max_kept_bytes = kMaxKeptBytes;  // of rows that worker 0 has yet to take; tests have less
   // In the server's thread: a worker that is gone without having said so. May be null.
   std::function<void(int rank, const absl::Status& why)> on_lost;
 };
@@ -50,10 +52,11 @@ class Server {
   // Serves until all workers have left: OK, or UNAVAILABLE where all are lost and none said goodbye.
   // `start`: until when worker 0 must have said what to begin with, DEADLINE_EXCEEDED. Other errors close
   // it: UNAVAILABLE - another server is lost; OUT_OF_RANGE - the gradient's norm is not finite;
-  // INVALID_ARGUMENT
-  // - another server's frames; ABORTED. A worker whose frames make no sense is told why, and lost.
+  // INVALID_ARGUMENT - another server's frames; RESOURCE_EXHAUSTED - no memory for a new row; ABORTED. A
+  // worker whose frames make no sense is told why, and lost.
   virtual absl::Status run(Deadline start) = 0;
 
+  // Of rows it says what the last call asked for, and after run() what there was in the end.
   virtual v1::ServerStats stats() const = 0;
 
   // As the client's: ends run() within a millisecond, or as soon as the block that is being summed is done.

@@ -41,6 +41,10 @@ absl::StatusOr<std::span<std::byte>> ServerImpl::place(Link& link, const FrameHe
     }
     from.unit = header.number;
     memory = from.slot;
+  } else if (RowInbox::knows(header.kind) && is_worker(link.rank())) {
+    const Worker& from = worker(link.rank());
+    if (!ready_ || from.held) return unexpected(header);
+    return worker(link.rank()).rows->place(header, at);
   } else {
     return unexpected(header);
   }
@@ -59,7 +63,8 @@ absl::Status ServerImpl::received(Link& link, const FrameHeader& header, Bytes m
   }
   if (is_worker(link.rank())) {
     const bool on_copies = &link == &worker(link.rank()).copies;
-    if (on_copies != (header.kind == FrameKind::kTaken)) return unexpected(header);
+    const bool of_copies = header.kind == FrameKind::kTaken || header.kind == FrameKind::kTakeRows;
+    if (on_copies != of_copies) return unexpected(header);
     return from_worker(link.rank(), header, message);
   }
   return from_server(link.rank() - options_.shape.workers, header, message);
@@ -70,6 +75,7 @@ absl::Status ServerImpl::received(Link& link, const FrameHeader& header, Bytes m
 absl::Status ServerImpl::from_worker(int rank, const FrameHeader& header, Bytes message) {
   Worker& from = worker(rank);
   if (from.left) return unexpected(header);
+  if (RowInbox::knows(header.kind)) return from_worker_rows(rank, header, message);
   switch (header.kind) {
     case FrameKind::kJoin:
       return on_join(rank, message);
@@ -86,12 +92,19 @@ absl::Status ServerImpl::from_worker(int rank, const FrameHeader& header, Bytes 
     case FrameKind::kLeave:
       from.left = true;
       if (slab_.has_value()) slab_->give_back(rank);
+      if (rank == 0) drop_row_snapshots();
       if (sequences()) sequencer_->left(rank);
       return absl::OkStatus();
     case FrameKind::kTaken:
       if (rank != 0 || copies_out_ == 0) return unexpected(header);
-      --copies_out_;
+      if (--copies_out_ == 0) drop_row_snapshots();
       return absl::OkStatus();
+    case FrameKind::kTakeRows:
+      return on_take_rows(rank, header);
+    case FrameKind::kSavedRows:
+      return rank == 0 ? on_saved_rows(header, message) : unexpected(header);
+    case FrameKind::kRowsRestored:
+      return rank == 0 ? on_rows_restored(header) : unexpected(header);
     default:
       break;
   }
@@ -122,6 +135,11 @@ absl::Status ServerImpl::on_join(int rank, Bytes message) {
     return absl::FailedPreconditionError(str_cat("cuts the weights into slices of ", join.slice_bytes,
                                                  " bytes, the servers of ", slice_bytes,
                                                  "; all members must be told the same"));
+  }
+  if (join.tables != fingerprint(options_.shape.tables)) {
+    return absl::FailedPreconditionError(str_cat("has other sparse tables, or other settings of them, than ",
+                                                 "the servers (", names_of(options_.shape.tables),
+                                                 "); all members must be told the same"));
   }
   if (shared_) {
     const std::size_t size = from.arena.memory().size();
@@ -184,7 +202,7 @@ absl::Status ServerImpl::on_begin(int rank, Bytes message) {
     if (!policy.ok()) return own_error(policy.status());
     sequencer_->begin(*std::move(policy), begin_.start);
   }
-  return expected_state_ == 0 ? state_is_here() : absl::OkStatus();
+  return ready_when_whole();
 }
 
 // What this server holds, from worker 0's word on.
@@ -214,6 +232,11 @@ absl::Status ServerImpl::make_room() {
   PL_ASSIGN_OR_RETURN(auto optimizer, optimizer::Optimizer::create(options_.optimizer, layout));
   optimizer_.emplace(std::move(optimizer));
   optimizer_->set_steps(begin_.optimizer_steps);
+  for (const sparse::TableSpec& spec : options_.shape.tables) {
+    tables_.emplace_back(spec, options_.shape.servers);
+    tables_.back().set_clock(begin_.optimizer_steps);  // a table counts the same updates
+  }
+  rows_restored_ = tables_.empty();
   const auto parts = static_cast<float>(options_.units_per_step);
   updater_.emplace(map_->slices(index_), share, static_cast<float>(options_.delay_compensation) * parts);
   return absl::OkStatus();
@@ -227,10 +250,11 @@ absl::Status ServerImpl::on_state(const FrameHeader& header) {
   const std::uint64_t count = header.length / kFloat;
   if (!begun_ || ready_ || count > expected_state_) return unexpected(header);
   expected_state_ -= count;
-  return expected_state_ == 0 ? state_is_here() : absl::OkStatus();
+  return ready_when_whole();
 }
 
-absl::Status ServerImpl::state_is_here() {
+absl::Status ServerImpl::ready_when_whole() {
+  if (!begun_ || expected_state_ > 0 || !rows_restored_) return absl::OkStatus();
   ready_ = true;
   if (sequences()) {
     sequencer_->ready(index_);
@@ -247,7 +271,8 @@ absl::Status ServerImpl::on_commit(int rank, const FrameHeader& header, Bytes me
     return absl::InvalidArgumentError(str_cat("committed unit ", header.number, " with ", from.arrived,
                                               " of ", from.slot.size(), " elements pushed"));
   }
-  if (shared_) bytes_received_ += slab_->elements() * kFloat;
+  PL_RETURN_IF_ERROR(from.rows->check_commit(header.number));
+  if (shared_) bytes_received_ += (slab_->elements() + from.rows->pushed_floats()) * kFloat;
   from.unit = header.number;
   from.held = true;
   ++gradients_;

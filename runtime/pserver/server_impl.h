@@ -2,25 +2,31 @@
 
 // The inside of a Server. One thread runs everything but close(), closed() and stats(): it polls all links,
 // hands frames to on_*(), and carries out the log. server.cc has the loop, server_frames.cc what peers say,
-// server_log.cc what is done to the weights.
+// server_log.cc what is done to the weights, server_rows.cc what is done to sparse tables.
 
 #include <poll.h>
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/guarded.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/pserver/close_signal.h"
+#include "runtime/pserver/grow_buffer.h"
 #include "runtime/pserver/link.h"
 #include "runtime/pserver/messages.h"
 #include "runtime/pserver/read_counts.h"
+#include "runtime/pserver/row_inbox.h"
+#include "runtime/pserver/row_messages.h"
 #include "runtime/pserver/sequencer.h"
 #include "runtime/pserver/server.h"
 #include "runtime/pserver/shard_map.h"
 #include "runtime/pserver/slab.h"
+#include "runtime/pserver/sparse/sparse_table.h"
 #include "runtime/pserver/updater.h"
 
 namespace paceline::pserver {
@@ -54,6 +60,9 @@ class ServerImpl final : public Server, private FrameReceiver {
     Unit unit = -1;                    // of what arrives or lies here
     bool held = false;                 // a whole gradient lies here, and counts for nothing yet
     bool kept = false;                 // ... and so does what was put aside before it
+    std::optional<RowInbox> rows;      // what it pulls and pushes of sparse tables
+    GrowBuffer<float> answer;          // TCP: the rows that it pulled
+    std::span<float> shared_answer;    // shared memory: the same, in the arena
     bool is_there() const { return !left && !lost; }
   };
 
@@ -84,7 +93,7 @@ class ServerImpl final : public Server, private FrameReceiver {
   absl::Status on_commit(int rank, const FrameHeader& header, Bytes message);
   absl::Status check_join(int rank);
   absl::Status make_room();
-  absl::Status state_is_here();
+  absl::Status ready_when_whole();
   std::span<float> vector_of_state(std::size_t k);
   void send(Link& link, FrameKind kind, std::int64_t number, Bytes message = {}, std::int32_t rank = -1);
 
@@ -105,6 +114,23 @@ class ServerImpl final : public Server, private FrameReceiver {
   void update_is_made(const LogEntry& entry);
   absl::Status keep_aside(int rank);
   void see_who_has_read();
+
+  // ---- sparse tables (server_rows.cc) ----
+  absl::Status from_worker_rows(int rank, const FrameHeader& header, Bytes message);
+  absl::Status answer_pull(int rank);
+  absl::StatusOr<std::span<float>> memory_of_answer(Worker& to, std::size_t floats);
+  void find_rows(const LogEntry& entry, std::uint32_t table);
+  double fraction_of(const LogEntry& entry) const;
+  absl::Status update_rows(const LogEntry& entry);
+  absl::StatusOr<double> gather_rows(const LogEntry& entry);
+  void step_rows(const LogEntry& entry, float factor);
+  absl::Status on_saved_rows(const FrameHeader& header, Bytes message);
+  absl::Status on_rows_restored(const FrameHeader& header);
+  void mark_tables();
+  absl::Status on_take_rows(int rank, const FrameHeader& header);
+  void drop_row_snapshots();
+  bool too_much_is_kept() const;
+  void tell_rows();
 
   const ServerOptions options_;
   const Generation generation_;
@@ -132,6 +158,8 @@ class ServerImpl final : public Server, private FrameReceiver {
   std::optional<Slab> slab_;
   std::optional<optimizer::Optimizer> optimizer_;
   std::optional<Updater> updater_;
+  std::deque<sparse::SparseTable> tables_;
+  bool rows_restored_ = false;  // or there are no tables
 
   std::optional<Sequencer> sequencer_;
   std::vector<LogStep> pending_;  // entries to be carried out, from next_pending_ on
@@ -143,10 +171,15 @@ class ServerImpl final : public Server, private FrameReceiver {
   std::vector<GradientSource> sources_;
   LogStep decoded_;
   int copies_out_ = 0;  // that worker 0 has not said it has taken
+  Version snapshot_version_ = -1;
+  sparse::SavedRows saved_;  // a batch, on its way in or out
+  std::vector<sparse::GradientRows> row_parts_;
 
   // Read by stats().
   std::atomic<std::int64_t> updates_{0}, gradients_{0}, busy_ns_{0}, queue_{0};
   std::atomic<std::uint64_t> bytes_received_{0}, bytes_sent_{0};
+  mutable std::atomic<bool> stats_asked_{false};  // row_stats_ is filled when the thread comes to it
+  mutable Guarded<v1::ServerStats> row_stats_;
 };
 
 }  // namespace paceline::pserver

@@ -60,6 +60,7 @@ absl::Status ServerImpl::carry_out_pending() {
     }
     switch (step.entry.kind) {
       case LogEntry::Kind::kUpdate:
+        if (too_much_is_kept()) return absl::OkStatus();  // until worker 0 has taken some
         PL_RETURN_IF_ERROR(update(step.entry));
         break;
       case LogEntry::Kind::kTurn:
@@ -81,7 +82,9 @@ absl::Status ServerImpl::update(const LogEntry& entry) {
   PL_RETURN_IF_ERROR(find_sources(entry));
   if (entry.clips) {
     waits_for_factor_ = true;
-    const double squares = updater_->sum(sources_, slab_->weights());
+    double squares = updater_->sum(sources_, slab_->weights());
+    PL_ASSIGN_OR_RETURN(const double of_rows, gather_rows(entry));
+    squares += of_rows;
     if (sequences()) return norm_known(index_, entry.version, squares);
     encode(squares, buffer_);
     send(servers_[0], FrameKind::kNorm, entry.version, buffer_);
@@ -90,6 +93,7 @@ absl::Status ServerImpl::update(const LogEntry& entry) {
   see_who_has_read();
   PL_ASSIGN_OR_RETURN(const std::span<float> next, slab_->next());
   updater_->update(sources_, slab_->weights(), next, entry.scale, entry.learning_rate, *optimizer_);
+  PL_RETURN_IF_ERROR(update_rows(entry));
   update_is_made(entry);
   return absl::OkStatus();
 }
@@ -124,10 +128,14 @@ void ServerImpl::update_is_made(const LogEntry& entry) {
   ++updates_;
   for (const Contributor& each : entry.contributors) {
     Worker& from = worker(each.worker);
-    if (each.aside) from.kept = false;
+    if (each.aside) {
+      from.kept = false;
+      from.rows->drop_aside();
+    }
     if (!each.last) continue;
     from.held = false;
     from.arrived = 0;
+    from.rows->drop();
   }
 }
 
@@ -173,8 +181,9 @@ absl::Status ServerImpl::factor_known(Version version, double factor) {
 absl::Status ServerImpl::finish_update(const LogEntry& entry) {
   see_who_has_read();
   PL_ASSIGN_OR_RETURN(const std::span<float> next, slab_->next());
-  updater_->step(slab_->weights(), next, entry.scale * static_cast<float>(*factor_), entry.learning_rate,
-                 *optimizer_);
+  const float factor = entry.scale * static_cast<float>(*factor_);
+  updater_->step(slab_->weights(), next, factor, entry.learning_rate, *optimizer_);
+  step_rows(entry, factor);
   update_is_made(entry);
   waits_for_factor_ = false;
   factor_.reset();
@@ -201,6 +210,7 @@ absl::Status ServerImpl::turn(const LogEntry& entry, const TurnResult& result) {
   if (entry.keeps && to.held) PL_RETURN_IF_ERROR(keep_aside(entry.worker));
   to.held = false;
   to.arrived = 0;
+  to.rows->drop();
   if (!to.is_there() || !to.link.valid()) return absl::OkStatus();
   const std::span<const float> weights = slab_->weights();
   if (options_.delay_compensation > 0) {
@@ -240,6 +250,7 @@ absl::Status ServerImpl::keep_aside(int rank) {
       std::memcpy(to, gradient, slice.count * sizeof(float));
     }
   }
+  from.rows->keep_aside();
   from.kept = true;
   return absl::OkStatus();
 }
@@ -271,6 +282,7 @@ absl::Status ServerImpl::copy(SnapshotInfo snapshot) {
   snapshot.optimizer_steps = optimizer_->steps();
   encode(snapshot, buffer_);
   if (sequences()) send(to, FrameKind::kCopy, version_, buffer_);
+  mark_tables();
   const std::size_t vectors = 1 + optimizer_->state().size();
   for (std::size_t k = 0; k < vectors; ++k) {
     PL_ASSIGN_OR_RETURN(const std::span<float> memory, slab_->copy(k));

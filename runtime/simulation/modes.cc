@@ -63,4 +63,15 @@ Mode delay_compensated(int workers, double lambda) {
   return mode;
 }
 
+std::vector<Mode> modes_to_compare(int workers, int backups, const std::vector<int>& staleness) {
+  std::vector<Mode> modes = {synchronous(workers)};
+  if (backups > 0) {
+    modes.push_back(with_backups(workers, backups));
+    modes.push_back(dropping(workers, backups));
+  }
+  for (const int bound : staleness) modes.push_back(bounded(workers, bound));
+  modes.push_back(asynchronous(workers));
+  return modes;
+}
+
 }  // namespace paceline::simulation

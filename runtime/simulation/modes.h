@@ -27,4 +27,8 @@ Mode bounded(int workers, int staleness);
 Mode asynchronous(int workers);
 Mode delay_compensated(int workers, double lambda);
 
+// What a study compares: the synchronous mode first, then, where `backups` > 0, so many backup workers and so
+// many dropped without, bounded staleness of each of `staleness`, and the asynchronous mode.
+std::vector<Mode> modes_to_compare(int workers, int backups, const std::vector<int>& staleness);
+
 }  // namespace paceline::simulation

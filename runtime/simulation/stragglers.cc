@@ -28,18 +28,6 @@ absl::Status check(int workers, double log_deviation, const StragglerOptions& op
   return absl::OkStatus();
 }
 
-absl::StatusOr<ModeResult> run(const Mode& mode, const DelayModel& delays, const StragglerOptions& options) {
-  PL_ASSIGN_OR_RETURN(const auto policy, pserver::make_policy(mode.spec, {.total_steps = options.steps}));
-  const bool synchronous = mode.spec.synchronization() == v1::ParameterServerSpec::SYNCHRONOUS;
-  const ClusterReport report =
-      simulate(*policy, {.workers = static_cast<int>(mode.spec.workers()),
-                         .delays = delays,
-                         .seed = options.seed,
-                         .work = mode.samples_per_gradient(),
-                         .late_workers_stop = options.late_workers_stop && synchronous});
-  return ModeResult{mode, report, report.gradients_per_ms() * mode.samples_per_gradient()};
-}
-
 // 1, and on up to half of the workers, closer where few are spare, with the best among them.
 std::vector<int> backups_to_try(int workers, int best) {
   std::vector<int> backups{best};
@@ -56,31 +44,38 @@ std::vector<int> backups_to_try(int workers, int best) {
 
 }  // namespace
 
+ModeResult rated(const Mode& mode, const ClusterReport& report) {
+  return {mode, report, report.gradients_per_ms() * mode.samples_per_gradient()};
+}
+
+absl::StatusOr<ModeResult> simulate_mode(const Mode& mode, const StragglerOptions& options) {
+  PL_ASSIGN_OR_RETURN(const auto policy, pserver::make_policy(mode.spec, {.total_steps = options.steps}));
+  const bool synchronous = mode.spec.synchronization() == v1::ParameterServerSpec::SYNCHRONOUS;
+  return rated(mode, simulate(*policy, {.workers = static_cast<int>(mode.spec.workers()),
+                                        .delays = options.delays,
+                                        .seed = options.seed,
+                                        .work = mode.samples_per_gradient(),
+                                        .late_workers_stop = options.late_workers_stop && synchronous}));
+}
+
 absl::StatusOr<StragglerCase> straggler_case(int workers, double log_deviation,
                                              const StragglerOptions& options) {
   PL_RETURN_IF_ERROR(check(workers, log_deviation, options));
-  DelayModel delays = options.delays;
-  delays.log_deviation = log_deviation;
-  const std::vector<double> order =
-      order_statistics(delays, workers, std::clamp(kDraws / workers, kMinRounds, kMaxRounds), options.seed);
+  StragglerOptions study = options;
+  study.delays.log_deviation = log_deviation;
+  const std::vector<double> order = order_statistics(
+      study.delays, workers, std::clamp(kDraws / workers, kMinRounds, kMaxRounds), options.seed);
   StragglerCase result{.workers = workers,
                        .log_deviation = log_deviation,
                        .slowest_ms = order.back(),
                        .best_backups = best_backups(order)};
 
-  std::vector<Mode> modes = {synchronous(workers)};
-  if (result.best_backups > 0) {
-    modes.push_back(with_backups(workers, result.best_backups));
-    modes.push_back(dropping(workers, result.best_backups));
-  }
-  for (const int staleness : options.staleness) modes.push_back(bounded(workers, staleness));
-  modes.push_back(asynchronous(workers));
-  for (const Mode& mode : modes) {
-    PL_ASSIGN_OR_RETURN(ModeResult done, run(mode, delays, options));
+  for (const Mode& mode : modes_to_compare(workers, result.best_backups, options.staleness)) {
+    PL_ASSIGN_OR_RETURN(ModeResult done, simulate_mode(mode, study));
     result.modes.push_back(std::move(done));
   }
   for (const int backups : backups_to_try(workers, result.best_backups)) {
-    PL_ASSIGN_OR_RETURN(const ModeResult done, run(with_backups(workers, backups), delays, options));
+    PL_ASSIGN_OR_RETURN(const ModeResult done, simulate_mode(with_backups(workers, backups), study));
     const auto needed = static_cast<std::size_t>(workers - backups);
     result.backups.push_back(
         {backups, static_cast<double>(needed) / order[needed - 1], done.gradients_per_ms});

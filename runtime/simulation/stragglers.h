@@ -47,6 +47,13 @@ struct StragglerCase {
   std::vector<BackupPoint> backups;
 };
 
+// A report, of virtual time or of real servers, with its rate.
+ModeResult rated(const Mode& mode, const ClusterReport& report);
+
+// One mode in virtual time, with the delays, steps and seed of `options`. INVALID_ARGUMENT: a mode that is
+// none.
+absl::StatusOr<ModeResult> simulate_mode(const Mode& mode, const StragglerOptions& options);
+
 // INVALID_ARGUMENT: a number out of range; it names it.
 absl::StatusOr<StragglerCase> straggler_case(int workers, double log_deviation,
                                              const StragglerOptions& options);

@@ -49,6 +49,11 @@ struct ClusterReport {
   pserver::StalenessTally staleness;
   double step_ms() const { return steps == 0 ? 0 : ms / static_cast<double>(steps); }
   double gradients_per_ms() const { return ms == 0 ? 0 : static_cast<double>(applied) / ms; }
+  // Of the gradients that were computed.
+  double dropped_part() const {
+    const auto all = static_cast<double>(applied + dropped);
+    return all > 0 ? static_cast<double>(dropped) / all : 0;
+  }
 };
 
 // Until the policy has finished, or the observer has had enough. All workers join at time 0. REQUIRES: a

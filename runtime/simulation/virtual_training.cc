@@ -163,13 +163,10 @@ class Run final : public Observer {
         static_cast<double>(sums.correct) / static_cast<double>(std::max<std::int64_t>(1, sums.label_count));
     result_.evaluations.push_back({now_ms, step_, loss, accuracy});
     result_.diverged = !std::isfinite(loss);
-    if (job_.plan.target) result_.reached = reached(*job_.plan.target, loss, accuracy);
+    if (job_.plan.target) {
+      result_.reached = trainer::reaches(*job_.plan.target, loss, accuracy, std::nullopt);
+    }
     return absl::OkStatus();
-  }
-
-  static bool reached(const trainer::Target& target, double loss, double accuracy) {
-    return target.metric == trainer::TargetMetric::kAccuracy ? accuracy >= target.value
-                                                             : loss <= target.value;
   }
 
   const Job& job_;

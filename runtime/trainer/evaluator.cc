@@ -4,25 +4,54 @@
 #include <array>
 #include <numeric>
 
+#include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "base/status.h"
 #include "runtime/trainer/batch.h"
 
 namespace paceline::trainer {
 
-Evaluator::Evaluator(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<tensor::Program> program)
+std::string in_words(const EvaluationResult& result) {
+  return absl::StrFormat("loss %.4f, accuracy %.4f%s on %d held-out samples", result.loss, result.accuracy,
+                         result.auc.has_value() ? absl::StrFormat(", AUC %.4f", *result.auc) : "",
+                         result.samples);
+}
+
+std::int64_t evaluation_rows(const v1::TrainingSpec& spec, const Workload& workload) {
+  std::int64_t most = workload.data.test->size();
+  if (workload.sparse.has_value()) most = std::min(most, max_samples_of_pull(*workload.sparse));
+  return std::max<std::int64_t>(1, std::min(spec.evaluation().batch_size(), most));
+}
+
+Evaluator::Evaluator(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<tensor::Program> program,
+                     const std::optional<model::WideAndDeepShape>& sparse)
     : dataset_(std::move(dataset)),
       program_(std::move(program)),
-      indices_(static_cast<std::size_t>(program_->max_rows())) {}
+      indices_(static_cast<std::size_t>(program_->max_rows())) {
+  if (!program_->batch().scores.empty()) auc_.reserve(static_cast<std::size_t>(dataset_->size()));
+  if (!sparse.has_value()) return;
+  auto rows = SparseRows::create(*sparse, program_->max_rows());
+  PL_CHECK(rows.ok(), "evaluation_rows() are few enough");
+  rows_ = *std::move(rows);
+  tokens_.resize(static_cast<std::size_t>(program_->max_rows() * dataset_->shape().elements()));
+}
 
-absl::Status Evaluator::add_rows(std::int64_t begin, std::int64_t end) {
+absl::Status Evaluator::add_rows(std::int64_t begin, std::int64_t end, const SparseRows::Pull& pull) {
   const std::span<std::int64_t> rows = std::span(indices_).first(static_cast<std::size_t>(end - begin));
   std::iota(rows.begin(), rows.end(), begin);
-  const absl::Status fetched =
-      dataset_->fetch(rows, 0, batch_view(program_->batch(), dataset_->shape(), end - begin));
+  tensor::BatchMemory memory = program_->batch();
+  if (rows_ != nullptr) memory.tokens = tokens_;  // the program has none: it takes what their rows say
+  const data::BatchView view = batch_view(memory, dataset_->shape(), end - begin);
+  const absl::Status fetched = dataset_->fetch(rows, 0, view);
   if (!fetched.ok()) {  // this member's own fault, whatever the code: no peer is to blame for input
     return absl::InternalError(str_cat("held-out samples ", begin, " to ", end - 1, ": ", fetched.message()));
   }
+  if (rows_ != nullptr) {
+    PL_RETURN_IF_ERROR(rows_->pull(view.tokens, pull));
+    rows_->batch().gather(0, end - begin, memory);
+  }
   const tensor::ForwardResult result = program_->forward(end - begin);
+  if (!memory.scores.empty()) auc_.add(memory.scores.first(rows.size()), view.labels);
   sums_.loss_sum += result.loss_sum;
   sums_.correct += result.correct;
   sums_.label_count += result.label_count;
@@ -30,32 +59,39 @@ absl::Status Evaluator::add_rows(std::int64_t begin, std::int64_t end) {
 }
 
 absl::Status Evaluator::add_samples(std::int64_t begin, std::int64_t end,
-                                    const std::function<absl::Status()>& go_on) {
+                                    const std::function<absl::Status()>& go_on,
+                                    const SparseRows::Pull& pull) {
   sums_ = {};
+  auc_.clear();
   program_->weights_changed();
   while (begin < end) {
     PL_RETURN_IF_ERROR(go_on());
     const std::int64_t next = std::min(end, begin + program_->max_rows());
-    PL_RETURN_IF_ERROR(add_rows(begin, next));
+    PL_RETURN_IF_ERROR(add_rows(begin, next, pull));
     begin = next;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<EvaluationResult> Evaluator::run_alone(const std::function<absl::Status()>& go_on) {
-  PL_RETURN_IF_ERROR(add_samples(0, dataset_->size(), go_on));
+absl::StatusOr<EvaluationResult> Evaluator::run_alone(const std::function<absl::Status()>& go_on,
+                                                      const SparseRows::Pull& pull) {
+  PL_CHECK((rows_ != nullptr) == (pull != nullptr), "rows are pulled for a model with tables");
+  PL_RETURN_IF_ERROR(add_samples(0, dataset_->size(), go_on, pull));
   const auto labels = static_cast<double>(sums_.label_count);
   return EvaluationResult{sums_.loss_sum / static_cast<double>(dataset_->size()),
-                          labels > 0 ? static_cast<double>(sums_.correct) / labels : 0, dataset_->size()};
+                          labels > 0 ? static_cast<double>(sums_.correct) / labels : 0, dataset_->size(),
+                          auc_.value()};
 }
 
 absl::StatusOr<EvaluationResult> Evaluator::run(collective::Communicator& communicator, const Clock& clock,
                                                 Duration timeout) {
+  PL_CHECK(rows_ == nullptr, "tables lie on servers");
   const auto samples = static_cast<std::size_t>(dataset_->size());
   const int world = communicator.world_size(), rank = communicator.rank();
-  PL_RETURN_IF_ERROR(add_samples(static_cast<std::int64_t>(collective::block_begin(samples, world, rank)),
-                                 static_cast<std::int64_t>(collective::block_begin(samples, world, rank + 1)),
-                                 [&communicator] { return communicator.closed(); }));
+  PL_RETURN_IF_ERROR(add_samples(
+      static_cast<std::int64_t>(collective::block_begin(samples, world, rank)),
+      static_cast<std::int64_t>(collective::block_begin(samples, world, rank + 1)),
+      [&communicator] { return communicator.closed(); }, nullptr));
   // Counts are exact in doubles up to 2^53.
   std::array<double, 3> sums = {sums_.loss_sum, static_cast<double>(sums_.correct),
                                 static_cast<double>(sums_.label_count)};
@@ -63,7 +99,7 @@ absl::StatusOr<EvaluationResult> Evaluator::run(collective::Communicator& commun
                                              collective::ReduceOp::kSum,
                                              Deadline::after(clock.now(), timeout)));
   return EvaluationResult{sums[0] / static_cast<double>(samples), sums[2] > 0 ? sums[1] / sums[2] : 0,
-                          dataset_->size()};
+                          dataset_->size(), std::nullopt};
 }
 
 }  // namespace paceline::trainer

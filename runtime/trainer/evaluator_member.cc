@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/trainer/table_parts.h"
+#include "runtime/trainer/table_specs.h"
 
 namespace paceline::trainer {
 
@@ -64,12 +65,15 @@ absl::Status EvaluatorMember::prepare() {
     return absl::InvalidArgumentError(
         "an evaluator needs held-out samples: give data.test, or data.testFraction above 0");
   }
-  const std::int64_t rows =
-      std::max<std::int64_t>(1, std::min(spec_.evaluation().batch_size(), workload_.data.test->size()));
-  PL_ASSIGN_OR_RETURN(auto program, workload_.compile(Purpose::kEvaluation, rows));
+  if (workload_.sparse.has_value()) {
+    PL_ASSIGN_OR_RETURN(rows_,
+                        CheckpointRows::open(*workload_.data.test, *workload_.sparse, table_specs(spec_)));
+  }
+  PL_ASSIGN_OR_RETURN(auto program,
+                      workload_.compile(Purpose::kEvaluation, evaluation_rows(spec_, workload_)));
   weights_.resize(program->parameters().elements);
   program->bind(weights_, {});
-  evaluator_ = std::make_unique<Evaluator>(workload_.data.test, std::move(program));
+  evaluator_ = std::make_unique<Evaluator>(workload_.data.test, std::move(program), workload_.sparse);
   return absl::OkStatus();
 }
 
@@ -82,20 +86,27 @@ absl::Status EvaluatorMember::look() {
   if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // it is not complete yet
   newest_ = *newest;
   PL_RETURN_IF_ERROR(loaded.status());
-  return evaluate(*loaded);
+  return evaluate(store, *loaded);
 }
 
-absl::Status EvaluatorMember::evaluate(const checkpoint::LoadedCheckpoint& loaded) {
+absl::Status EvaluatorMember::evaluate(const checkpoint::CheckpointStore& store,
+                                       const checkpoint::LoadedCheckpoint& loaded) {
   if (loaded.progress.step <= outcome_.step && outcome_.step > 0) return absl::OkStatus();
   PL_RETURN_IF_ERROR(format_.restore(loaded, {weights_, {}}).status());
   member::Progress& progress = parts_.membership.progress();
   progress.set_phase(v1::EVALUATING);
-  PL_ASSIGN_OR_RETURN(const EvaluationResult result, evaluator_->run_alone([this] { return go_on(); }));
+  const auto going = [this] { return go_on(); };
+  SparseRows::Pull pull;
+  if (rows_ != nullptr) {
+    PL_ASSIGN_OR_RETURN(const auto parts, TablePartsReader::open(store, loaded, table_specs(spec_)));
+    PL_RETURN_IF_ERROR(rows_->load(*parts, going));
+    pull = [this](std::span<const pserver::sparse::RowsPull> pulls) { return rows_->pull(pulls); };
+  }
+  PL_ASSIGN_OR_RETURN(const EvaluationResult result, evaluator_->run_alone(going, pull));
   outcome_.step = loaded.progress.step;
   progress.evaluated({loaded.progress.step, result.loss, result.accuracy, result.samples,
-                      (parts_.clock.now() - began_).count(), false});
-  parts_.logger.info(absl::StrFormat("%s: loss %.4f, accuracy %.4f on %d held-out samples", loaded.name,
-                                     result.loss, result.accuracy, result.samples));
+                      (parts_.clock.now() - began_).count(), false, result.auc});
+  parts_.logger.info(str_cat(loaded.name, ": ", in_words(result)));
   return absl::OkStatus();
 }
 

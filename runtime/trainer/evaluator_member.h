@@ -2,7 +2,7 @@
 
 // An evaluator's whole life: beside the training, of which it is no member, it evaluates the newest
 // checkpoint whenever there is a new one, and reports what it found; it ends when the job does. Its own end
-// touches nothing else.
+// touches nothing else. Of sparse tables it keeps the rows that the held-out samples need.
 //
 // run() is called once, by the process's main thread. What it was given outlives it.
 
@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "runtime/member/membership.h"
+#include "runtime/trainer/checkpoint_rows.h"
 #include "runtime/trainer/evaluator.h"
 #include "runtime/trainer/outcome.h"
 #include "runtime/trainer/state_format.h"
@@ -39,7 +40,7 @@ class EvaluatorMember {
  private:
   absl::Status prepare();
   absl::Status look();
-  absl::Status evaluate(const checkpoint::LoadedCheckpoint& loaded);
+  absl::Status evaluate(const checkpoint::CheckpointStore& store, const checkpoint::LoadedCheckpoint& loaded);
   absl::Status go_on() const;
   Outcome leave(v1::Leaving::Outcome how, const absl::Status& error);
 
@@ -49,6 +50,7 @@ class EvaluatorMember {
   const TimePoint began_;
   Workload workload_;
   std::vector<float> weights_;
+  std::unique_ptr<CheckpointRows> rows_;  // null: the model has no tables
   std::unique_ptr<Evaluator> evaluator_;
   std::string newest_;  // that was looked at
   Generation seen_;

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "runtime/model/build.h"
+#include "runtime/model/wide_and_deep.h"
 #include "runtime/tensor/compiler.h"
 
 namespace paceline::trainer {
@@ -67,6 +68,10 @@ OpenWorkload make_open_workload(Registry registry, std::shared_ptr<tensor::Devic
       const data::SampleShape& test = workload.data.test->shape();
       source->shape.classes = std::max(source->shape.classes, test.classes);
       source->shape.smallest_label = std::min(source->shape.smallest_label, test.smallest_label);
+    }
+    if (spec.model().has_wide_and_deep()) {
+      PL_ASSIGN_OR_RETURN(workload.sparse,
+                          model::WideAndDeep(spec.model().wide_and_deep()).shape(source->shape));
     }
     source->device = device;
     if (spec.precision() == v1::PRECISION_BF16) source->precision = tensor::Precision::kBF16;

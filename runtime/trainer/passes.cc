@@ -22,14 +22,18 @@ absl::Status Passes::run(const data::Batch& batch, const BeforeLast& before_last
                          const tensor::Program::OnReady& on_ready) {
   const float scale = 1.0F / static_cast<float>(spec_.global_batch_size());
   const std::int64_t all = batch.rows(), most = pass_rows(spec_, all);
+  data::Batch inputs = batch;
+  if (rows_ != nullptr) inputs.tokens = {};  // looked up already
   double loss_sum = 0;
   for (std::int64_t at = 0; at < all; at += most) {
     const std::int64_t rows = std::min(most, all - at);
-    copy_rows(batch, at, rows, shape_, program_.batch());
+    copy_rows(inputs, at, rows, shape_, program_.batch());
+    if (rows_ != nullptr) rows_->gather(at, rows, program_.batch());
     loss_sum += program_.forward(rows).loss_sum;
     const bool last = at + rows == all;
     if (last) PL_RETURN_IF_ERROR(before_last(loss_sum));
     program_.backward(scale, at > 0, last ? on_ready : not_yet_);
+    if (rows_ != nullptr) rows_->scatter(at, rows, program_.batch());
   }
   return absl::OkStatus();
 }

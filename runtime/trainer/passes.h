@@ -10,19 +10,22 @@
 #include "proto/paceline/v1/training.pb.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/prefetcher.h"
+#include "runtime/model/wide_and_deep_batch.h"
 #include "runtime/tensor/program.h"
 
 namespace paceline::trainer {
 
 class Passes {
  public:
-  // `spec` and `program` (bound to weights and gradient) outlive it.
-  Passes(const v1::TrainingSpec& spec, const data::SampleShape& shape, tensor::Program& program)
-      : spec_(spec), shape_(shape), program_(program) {}
+  // `spec` and `program` (bound to weights and gradient) outlive it, and `rows`, which are those of the
+  // batches of a model with tables; null: it has none.
+  Passes(const v1::TrainingSpec& spec, const data::SampleShape& shape, tensor::Program& program,
+         model::WideAndDeepBatch* rows = nullptr)
+      : spec_(spec), shape_(shape), program_(program), rows_(rows) {}
 
   // Of the samples, scaled by 1/globalBatchSize, written over the bound gradient. Before the last pass goes
   // backward `before_last` hears the loss, summed over all samples; its error ends the passes. `on_ready`
-  // hears of ranges in the last pass only: no others are final.
+  // hears of ranges in the last pass only: no others are final. Gradients of rows are added to what is there.
   using BeforeLast = std::function<absl::Status(double loss_sum)>;
   absl::Status run(const data::Batch& batch, const BeforeLast& before_last,
                    const tensor::Program::OnReady& on_ready);
@@ -31,6 +34,7 @@ class Passes {
   const v1::TrainingSpec& spec_;
   const data::SampleShape shape_;
   tensor::Program& program_;
+  model::WideAndDeepBatch* const rows_;
   const tensor::Program::OnReady not_yet_;  // null: more passes follow
 };
 

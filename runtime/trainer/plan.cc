@@ -25,7 +25,8 @@ Step evaluation_interval(const v1::TrainingSpec& spec, std::int64_t train_sample
 absl::StatusOr<Target> target_of(const v1::TargetSpec& spec) {
   if (spec.metric() == "accuracy") return Target{TargetMetric::kAccuracy, spec.value()};
   if (spec.metric() == "loss") return Target{TargetMetric::kLoss, spec.value()};
-  return invalid(str_cat("target: '", spec.metric(), "'; allowed: accuracy, loss"));
+  if (spec.metric() == "auc") return Target{TargetMetric::kAuc, spec.value()};
+  return invalid(str_cat("target: '", spec.metric(), "'; allowed: accuracy, loss, auc"));
 }
 
 }  // namespace

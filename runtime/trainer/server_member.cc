@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "runtime/collective/fault.h"
 #include "runtime/trainer/limits.h"
+#include "runtime/trainer/table_specs.h"
 #include "runtime/trainer/view_group.h"
 
 namespace paceline::trainer {
@@ -34,6 +35,7 @@ absl::StatusOr<pserver::ServerOptions> server_options(const v1::TrainingSpec& sp
     return absl::InvalidArgumentError(str_cat("view ", view.generation(), " has servers but no workers"));
   }
   options.shape.slice_bytes = static_cast<std::size_t>(servers.slice_bytes());
+  options.shape.tables = table_specs(spec);
   options.optimizer = spec.optimizer();
   options.delay_compensation = servers.delay_compensation();
   options.units_per_step = servers.units_per_step();

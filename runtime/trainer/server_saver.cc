@@ -5,10 +5,19 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/trainer/limits.h"
+#include "runtime/trainer/table_parts.h"
+#include "runtime/trainer/table_specs.h"
 
 namespace paceline::trainer {
+
+ServerSaver::ServerSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica,
+                         StopRequest& stop)
+    : clock_(clock),
+      replica_(replica),
+      stop_(stop),
+      tables_(table_specs(spec)),
+      store_(spec.checkpoint().directory(), std::max<std::int64_t>(1, spec.checkpoint().keep())) {}
 
 ServerSaver::~ServerSaver() {
   if (thread_.joinable()) thread_.join();
@@ -26,7 +35,7 @@ void ServerSaver::begin(std::shared_ptr<pserver::Client> client, std::int64_t st
   if (thread_.joinable()) thread_.join();  // it has said what came of it
   thread_ = std::jthread([this, step, client = std::move(client)] {
     const StopRequest::Saving saving(stop_);
-    absl::Status status = take(*client, kSaveLimit);
+    absl::Status status = take(*client, Deadline::after(began_, kSaveLimit));
     const std::int64_t taken = status.ok() ? position_.step : step;
     if (status.ok()) status = save();
     *done_.lock() = SaveOutcome{std::move(status), taken, bytes_, clock_.now() - began_, {}};
@@ -49,31 +58,61 @@ std::optional<SaveOutcome> ServerSaver::wait() {
   return done;
 }
 
-absl::Status ServerSaver::collect(pserver::Client& client) {
+absl::Status ServerSaver::collect(pserver::Client& client, Duration limit) {
   PL_CHECK(!busy_, "one checkpoint at a time");
   began_ = clock_.now();
+  const Deadline deadline = Deadline::after(began_, limit);
   PL_RETURN_IF_ERROR(client.begin_snapshot());
-  PL_RETURN_IF_ERROR(client.flush(Deadline::after(began_, kLastServiceLimit)));
-  return take(client, kLastServiceLimit);
+  PL_RETURN_IF_ERROR(client.flush(deadline));
+  return take(client, deadline);
 }
 
-absl::Status ServerSaver::take(pserver::Client& client, Duration limit) {
+absl::Status ServerSaver::take(pserver::Client& client, Deadline deadline) {
+  PL_RETURN_IF_ERROR(take_dense(client, deadline));
+  if (tables_.empty()) return absl::OkStatus();
+  writer_.reset();  // one that could not be finished
+  auto parts = take_parts(client, deadline);
+  if (parts.ok()) {
+    parts_ = *std::move(parts);
+  } else {
+    writer_.reset();
+  }
+  return parts.status();
+}
+
+absl::Status ServerSaver::take_dense(pserver::Client& client, Deadline deadline) {
   weights_.resize(replica_.layout().elements);
   std::vector<std::span<float>> optimizer;
   for (const optimizer::StateVector& state : replica_.optimizer_state()) optimizer.push_back(state.values);
-  PL_ASSIGN_OR_RETURN(const pserver::SnapshotInfo info,
-                      client.take_snapshot(weights_, optimizer, Deadline::after(clock_.now(), limit)));
+  PL_ASSIGN_OR_RETURN(const pserver::SnapshotInfo info, client.take_snapshot(weights_, optimizer, deadline));
   position_ = {info.step, info.optimizer_steps, info.units};
   return absl::OkStatus();
 }
 
+// The servers keep their copies until the rows are taken, or refused: the checkpoint is begun when they come.
+absl::StatusOr<std::vector<checkpoint::FileEntry>> ServerSaver::take_parts(pserver::Client& client,
+                                                                           Deadline deadline) {
+  TablePartsWriter rows(
+      tables_, TableContents::kAll,
+      [this](const std::string& name) -> absl::StatusOr<std::unique_ptr<checkpoint::PartWriter>> {
+        if (writer_ == nullptr) {
+          PL_ASSIGN_OR_RETURN(writer_, store_.begin());
+        }
+        return writer_->begin_part(name);
+      });
+  PL_RETURN_IF_ERROR(client.take_rows(rows, deadline));
+  return rows.finish();
+}
+
 absl::Status ServerSaver::save() {
-  checkpoint::CheckpointStore store(spec_.checkpoint().directory(),
-                                    std::max<std::int64_t>(1, spec_.checkpoint().keep()));
   const NamedState state = replica_.format().name({weights_, replica_.optimizer_state()}, position_);
   bytes_ = 0;
   for (const auto& tensor : state.snapshot.tensors) bytes_ += tensor.data.size();
-  return store.save(state.snapshot);
+  if (tables_.empty()) return store_.save(state.snapshot);
+  PL_CHECK(writer_ != nullptr, "rows are collected before they are saved");
+  for (const checkpoint::FileEntry& part : parts_) bytes_ += part.bytes;
+  const auto writer = std::move(writer_);
+  return writer->finish(state.snapshot, parts_);
 }
 
 SaveOutcome ServerSaver::write() {
@@ -83,6 +122,16 @@ SaveOutcome ServerSaver::write() {
   outcome.bytes = bytes_;
   outcome.took = outcome.stall = clock_.now() - began_;
   return outcome;
+}
+
+absl::Status ServerSaver::write_tables(pserver::Client& client, const std::string& folder, Duration limit) {
+  PL_CHECK(!busy_, "one state at a time");
+  const Deadline deadline = Deadline::after(clock_.now(), limit);
+  PL_RETURN_IF_ERROR(client.begin_snapshot());
+  PL_RETURN_IF_ERROR(client.flush(deadline));
+  PL_RETURN_IF_ERROR(take_dense(client, deadline));
+  return write_table_files(*checkpoint::make_directory_store(), folder, tables_,
+                           [&](pserver::sparse::RowSink& rows) { return client.take_rows(rows, deadline); });
 }
 
 }  // namespace paceline::trainer

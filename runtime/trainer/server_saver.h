@@ -4,7 +4,8 @@
 // its own while training goes on, or before the job ends, while its owner waits.
 //
 // One thread owns it; the client's memory is not touched. The memory for one state is taken at the first one.
-// Errors of collecting are the client's, those of writing the store's.
+// Errors of collecting are the client's, those of writing the store's. Rows of sparse tables go into files as
+// they come, batch by batch: collecting has both kinds of errors then.
 
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "base/guarded.h"
 #include "proto/paceline/v1/training.pb.h"
+#include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/pserver/client.h"
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/stop_request.h"
@@ -35,8 +37,7 @@ struct SaveOutcome {
 class ServerSaver {
  public:
   // All outlive it. The optimizer of `replica` is there, and its state is the memory of what is collected.
-  ServerSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica, StopRequest& stop)
-      : spec_(spec), clock_(clock), replica_(replica), stop_(stop) {}
+  ServerSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica, StopRequest& stop);
   ~ServerSaver();  // waits for the one under way
   ServerSaver(const ServerSaver&) = delete;
   ServerSaver& operator=(const ServerSaver&) = delete;
@@ -49,23 +50,31 @@ class ServerSaver {
   std::optional<SaveOutcome> poll();
   std::optional<SaveOutcome> wait();
 
-  // Collects the servers' present state and waits for it, kLastServiceLimit at most: collected() and
-  // position() are it then. REQUIRES: not busy.
-  absl::Status collect(pserver::Client& client);
+  // Collects the servers' present state and waits for it, `limit` at most: collected() and position() are it
+  // then. REQUIRES: not busy; where there are tables: a place for checkpoints, and write() follows.
+  absl::Status collect(pserver::Client& client, Duration limit);
   // Writes what was collected.
   SaveOutcome write();
+  // The servers' present tables into `folder`, as the final model has them; collected() are the weights that
+  // belong to them. REQUIRES: not busy.
+  absl::Status write_tables(pserver::Client& client, const std::string& folder, Duration limit);
   std::span<const float> collected() const { return weights_; }
   const StatePosition& position() const { return position_; }
 
  private:
-  absl::Status take(pserver::Client& client, Duration limit);
+  absl::Status take(pserver::Client& client, Deadline deadline);
+  absl::Status take_dense(pserver::Client& client, Deadline deadline);
+  absl::StatusOr<std::vector<checkpoint::FileEntry>> take_parts(pserver::Client& client, Deadline deadline);
   absl::Status save();
 
-  const v1::TrainingSpec& spec_;
   const Clock& clock_;
   Replica& replica_;
   StopRequest& stop_;
+  const std::vector<pserver::sparse::TableSpec> tables_;
   // The thread's while it is busy, else the owner's.
+  checkpoint::CheckpointStore store_;
+  std::unique_ptr<checkpoint::CheckpointWriter> writer_;  // with tables: from their first row to save()
+  std::vector<checkpoint::FileEntry> parts_;              // of it
   std::vector<float> weights_;
   StatePosition position_;
   std::uint64_t bytes_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/status.h"
 #include "runtime/trainer/limits.h"
@@ -28,6 +29,24 @@ std::vector<std::int64_t> unit_rows(const v1::TrainingSpec& spec) {
   return data::cut_batch(spec.global_batch_size(), shares_of_units(spec));
 }
 
+bool updates_need_everybody(const v1::ParameterServerSpec& spec) {
+  return spec.synchronization() == v1::ParameterServerSpec::SYNCHRONOUS &&
+         spec.gradients_per_step() >= spec.workers();
+}
+
+// While it evaluates, worker 0 keeps the unit of its turn. Where updates need everybody, the others come no
+// further than its step. Elsewhere they do, for as long as there are units and nobody else is missing: then
+// they wait for it any number of steps later (at the end of training, when they lead by the staleness, when
+// as few are left as an update needs).
+Duration turn_patience(const v1::TrainingSpec& spec, const StepPlan& plan, int rank, Step step) {
+  constexpr Step kNear = 2;
+  const Duration timeout = std::chrono::milliseconds(spec.parameter_server().timeout_ms());
+  const Step every = plan.evaluate_every;
+  if (rank == 0 || !plan.evaluates || every <= 0) return timeout;
+  const bool near = (step + kNear) / every > std::max<Step>(0, step - kNear) / every;
+  return near || !updates_need_everybody(spec.parameter_server()) ? timeout + kSaveLimit : timeout;
+}
+
 absl::StatusOr<std::unique_ptr<ServerSession>> ServerSession::open(const ServerSessionParts& parts,
                                                                    std::shared_ptr<const data::Dataset> train,
                                                                    Deadline deadline) {
@@ -41,9 +60,9 @@ ServerSession::ServerSession(const ServerSessionParts& parts, std::shared_ptr<co
       train_(std::move(train)),
       shares_(shares_of_units(parts.spec)),
       ledger_({parts.spec.seed(), train_->size(), parts.spec.global_batch_size()}),
-      timeout_(std::chrono::milliseconds(parts.spec.parameter_server().timeout_ms())),
       overlap_(parts.spec.parameter_server().overlap()),
-      passes_(parts.spec, train_->shape(), parts.program),
+      passes_(parts.spec, train_->shape(), parts.program,
+              parts.rows == nullptr ? nullptr : &parts.rows->batch()),
       counted_(parts.client.counters()) {
   before_last_ = [this](double loss_sum) {
     loss_sum_ = loss_sum;
@@ -52,6 +71,12 @@ ServerSession::ServerSession(const ServerSessionParts& parts, std::shared_ptr<co
   on_ready_ = [this](std::size_t begin, std::size_t end) {
     if (overlap_ && push_status_.ok()) push_status_ = parts_.client.push(begin, end);
   };
+  if (parts.rows != nullptr) {
+    const Duration timeout = std::chrono::milliseconds(parts.spec.parameter_server().timeout_ms());
+    pull_ = [this, timeout](std::span<const pserver::sparse::RowsPull> pulls) {
+      return parts_.client.pull_rows(pulls, Deadline::after(parts_.clock.now(), timeout));
+    };
+  }
   const std::vector<std::int64_t> rows = unit_rows(parts.spec);
   const auto plan = [this](std::int64_t unit, std::vector<std::int64_t>& indices) {
     ledger_.samples_of_unit(unit, shares_, indices);
@@ -89,12 +114,14 @@ absl::StatusOr<StepResult> ServerSession::step(const Agreement& wishes, member::
   {
     auto part = clock.part(StepPart::kWait);
     const TimePoint from = parts_.clock.now();
-    PL_RETURN_IF_ERROR(wait_turn(Deadline::after(from, patience())));
-    // What was not waiting here was moving bytes, and the rest of that went on in push().
+    const Duration patience = turn_patience(parts_.spec, parts_.plan, parts_.rank, before);
+    PL_RETURN_IF_ERROR(wait_turn(Deadline::after(from, patience)));
+    // What was not waiting here was moving bytes, and the rest of that went on in compute().
     const pserver::ClientTimes times = parts_.client.last_times();
-    const Duration moved = std::min(times.transfer, parts_.clock.now() - from - times.wait);
+    const Duration transfer = times.transfer - std::exchange(evaluation_pulls_, Duration::zero());
+    const Duration moved = std::min(transfer, parts_.clock.now() - from - times.wait);
     clock.move(StepPart::kWait, StepPart::kTransfer, moved);
-    clock.move(StepPart::kCompute, StepPart::kTransfer, times.transfer - moved);
+    clock.move(StepPart::kCompute, StepPart::kTransfer, transfer - moved);
   }
   return result_of(wishes, before);
 }
@@ -107,6 +134,7 @@ absl::Status ServerSession::compute(const data::Batch& batch, const Agreement& w
   if (empty) {
     std::fill(gradient.begin(), gradient.end(), 0.0F);
   } else {
+    if (parts_.rows != nullptr) PL_RETURN_IF_ERROR(parts_.rows->pull(batch.tokens, pull_));
     PL_RETURN_IF_ERROR(passes_.run(batch, before_last_, on_ready_));
   }
   PL_RETURN_IF_ERROR(push_status_);
@@ -116,16 +144,10 @@ absl::Status ServerSession::compute(const data::Batch& batch, const Agreement& w
         ", training has diverged; lower optimizer.learningRate, warm it up, or set optimizer.clipNorm"));
   }
   if (empty || !overlap_) PL_RETURN_IF_ERROR(parts_.client.push(0, gradient.size()));
+  if (parts_.rows != nullptr && !empty) {
+    PL_RETURN_IF_ERROR(parts_.client.push_rows(parts_.rows->pushes()));
+  }
   return parts_.client.commit({.loss_sum = loss_sum_, .samples = batch.rows(), .wishes = wishes_of(wishes)});
-}
-
-// Others wait for worker 0 while it evaluates: longer than for a gradient, around the steps at which it does.
-Duration ServerSession::patience() const {
-  const Step every = parts_.plan.evaluate_every;
-  const Step lead = parts_.spec.parameter_server().staleness() + 2;
-  const bool evaluates = parts_.plan.evaluates && every > 0 &&
-                         (turn_.step + lead) / every > std::max<Step>(0, turn_.step - lead) / every;
-  return evaluates ? timeout_ + kSaveLimit : timeout_;
 }
 
 StepResult ServerSession::result_of(const Agreement& wishes, Step before) {
@@ -152,10 +174,17 @@ StepResult ServerSession::result_of(const Agreement& wishes, Step before) {
 }
 
 absl::StatusOr<EvaluationResult> ServerSession::evaluate(Evaluator& evaluator) {
-  return evaluator.run_alone([this]() -> absl::Status {
+  const auto go_on = [this]() -> absl::Status {
     PL_RETURN_IF_ERROR(parts_.client.closed());
     return parts_.client.interrupted() ? absl::CancelledError("the evaluation is interrupted")
                                        : absl::OkStatus();
+  };
+  if (pull_ == nullptr) return evaluator.run_alone(go_on);
+  return evaluator.run_alone(go_on, [this](std::span<const pserver::sparse::RowsPull> pulls) {
+    const TimePoint from = parts_.clock.now();
+    absl::Status pulled = pull_(pulls);
+    evaluation_pulls_ += parts_.clock.now() - from;
+    return pulled;
   });
 }
 

@@ -19,21 +19,31 @@
 #include "runtime/trainer/passes.h"
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/session.h"
+#include "runtime/trainer/sparse_rows.h"
 
 namespace paceline::trainer {
 
 // What a session works with; all of it outlives the session.
 struct ServerSessionParts {
+  const int rank;
   const v1::TrainingSpec& spec;
   const StepPlan& plan;
   const Clock& clock;
   Replica& replica;
   tensor::Program& program;  // bound to the replica
   pserver::Client& client;   // of the replica's weights and gradient
+  SparseRows* rows;  // of a unit, their gradients in the fabric's arena; null: the model has no tables
 };
 
 // The samples of each unit of a step.
 std::vector<std::int64_t> unit_rows(const v1::TrainingSpec& spec);
+
+// Whether an update waits for every worker's gradient: none of them can be missed then.
+bool updates_need_everybody(const v1::ParameterServerSpec& spec);
+
+// How long worker `rank`, whose weights are those of `step`, waits for its turn: the job's timeout, and where
+// it may be worker 0's evaluation that it waits for, kSaveLimit more.
+Duration turn_patience(const v1::TrainingSpec& spec, const StepPlan& plan, int rank, Step step);
 
 class ServerSession final : public Session {
  public:
@@ -54,21 +64,21 @@ class ServerSession final : public Session {
   absl::Status compute(const data::Batch& batch, const Agreement& wishes);
   absl::Status push(std::size_t begin, std::size_t end);
   absl::Status wait_turn(Deadline deadline);
-  Duration patience() const;
   StepResult result_of(const Agreement& wishes, Step before);
 
   const ServerSessionParts parts_;
   const std::shared_ptr<const data::Dataset> train_;
   const std::vector<double> shares_;  // of the units of a step
   const data::Ledger ledger_;
-  const Duration timeout_;
   const bool overlap_;
   std::unique_ptr<data::UnitPrefetcher> input_;
   Passes passes_;
   Passes::BeforeLast before_last_;
   tensor::Program::OnReady on_ready_;
-  double loss_sum_ = 0;   // of the unit under way
-  double told_loss_ = 0;  // of what was applied since the last step that was told, by all workers
+  SparseRows::Pull pull_;
+  Duration evaluation_pulls_{};  // since the last turn: the client counts them with its unit
+  double loss_sum_ = 0;          // of the unit under way
+  double told_loss_ = 0;         // of what was applied since the last step that was told, by all workers
   std::int64_t told_samples_ = 0;
   absl::Status push_status_;
   pserver::TurnResult turn_;

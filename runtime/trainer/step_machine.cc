@@ -75,12 +75,20 @@ Decision StepMachine::after_step() {
   return after_evaluation();
 }
 
-Decision StepMachine::evaluated(double loss, double accuracy) {
-  if (plan_.target.has_value()) {
-    const Target& target = *plan_.target;
-    target_reached_ =
-        target.metric == TargetMetric::kAccuracy ? accuracy >= target.value : loss <= target.value;
+bool reaches(const Target& target, double loss, double accuracy, std::optional<double> auc) {
+  switch (target.metric) {
+    case TargetMetric::kAccuracy:
+      return accuracy >= target.value;
+    case TargetMetric::kLoss:
+      return loss <= target.value;
+    case TargetMetric::kAuc:
+      return auc.has_value() && *auc >= target.value;
   }
+  return false;
+}
+
+Decision StepMachine::evaluated(double loss, double accuracy, std::optional<double> auc) {
+  if (plan_.target.has_value()) target_reached_ = reaches(*plan_.target, loss, accuracy, auc);
   return after_evaluation();
 }
 

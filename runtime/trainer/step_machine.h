@@ -26,11 +26,12 @@
 
 namespace paceline::trainer {
 
-enum class TargetMetric : std::uint8_t { kAccuracy, kLoss };
+enum class TargetMetric : std::uint8_t { kAccuracy, kLoss, kAuc };
 struct Target {
   TargetMetric metric = TargetMetric::kAccuracy;
-  double value = 0;  // reached at >= value (accuracy), at <= value (loss); never by a NaN
+  double value = 0;  // reached at >= value, or at <= value (loss); never by a NaN, nor by what is not there
 };
+bool reaches(const Target& target, double loss, double accuracy, std::optional<double> auc);
 
 // Fixed for a run. Steps are counted as applied so far.
 struct StepPlan {
@@ -100,7 +101,7 @@ class StepMachine {
   Decision aligned(Step step, TimePoint now);
   // `step` steps are applied now, by all members together. REQUIRES: not fewer than before.
   Decision applied(Step step, const Agreement& agreed);
-  Decision evaluated(double loss, double accuracy);
+  Decision evaluated(double loss, double accuracy, std::optional<double> auc = std::nullopt);
   Decision checkpointed(TimePoint now);
   Decision model_written();
   Decision left();

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/fault.h"
+#include "runtime/trainer/table_specs.h"
 
 namespace paceline::trainer {
 
@@ -30,6 +30,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
       servers_(spec_.has_parameter_server()),
       tells_hashes_(!servers_ ||
                     spec_.parameter_server().synchronization() == v1::ParameterServerSpec::SYNCHRONOUS),
+      tables_(table_specs(spec_)),
       step_clock_(parts_.clock),
       started_(parts_.clock.now()) {
   parts_.membership.on_cancel([this](const absl::Status& why) { close_links(why); });
@@ -170,17 +171,16 @@ Decision Trainer::evaluate() {
   report_hash();
   const auto result = session_->evaluate(*evaluator_);
   if (!result.ok()) return on_error(result.status());
-  const Decision decision = machine_.evaluated(result->loss, result->accuracy);
+  const Decision decision = machine_.evaluated(result->loss, result->accuracy, result->auc);
   progress.set_phase(v1::TRAINING);
   if (machine_.target_reached()) {  // who can't be told has gone already
     session_->tell_target_reached().IgnoreError();
   }
   if (group_.rank != 0) return decision;
   progress.evaluated({machine_.step(), result->loss, result->accuracy, result->samples,
-                      (now() - training_since_).count(), machine_.target_reached()});
-  parts_.logger.info(absl::StrFormat("step %d: loss %.4f, accuracy %.4f on %d held-out samples%s",
-                                     machine_.step(), result->loss, result->accuracy, result->samples,
-                                     machine_.target_reached() ? "; the target is reached" : ""));
+                      (now() - training_since_).count(), machine_.target_reached(), result->auc});
+  parts_.logger.info(str_cat("step ", machine_.step(), ": ", in_words(*result),
+                             machine_.target_reached() ? "; the target is reached" : ""));
   return decision;
 }
 
@@ -225,11 +225,13 @@ Decision Trainer::write_model() {
   const StopRequest::Saving saving(parts_.stop);
   report_hash();
   if (spec_.checkpoint().model_directory().empty()) return machine_.model_written();
+  const auto failed = [&](const absl::Status& why) {
+    return on_error(absl::InternalError(str_cat("the final model couldn't be written: ", why.message())));
+  };
+  const absl::Status tables = write_model_tables();
+  if (!tables.ok()) return failed(tables);
   auto path = replica_->write_model(spec_.checkpoint().model_directory());
-  if (!path.ok()) {
-    return on_error(
-        absl::InternalError(str_cat("the final model couldn't be written: ", path.status().message())));
-  }
+  if (!path.ok()) return failed(path.status());
   outcome_.model_path = *std::move(path);
   return machine_.model_written();
 }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
@@ -30,8 +31,10 @@
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/server_saver.h"
 #include "runtime/trainer/session.h"
+#include "runtime/trainer/sparse_rows.h"
 #include "runtime/trainer/step_machine.h"
 #include "runtime/trainer/stop_request.h"
+#include "runtime/trainer/table_parts.h"
 #include "runtime/trainer/view_group.h"
 #include "runtime/trainer/workload.h"
 
@@ -100,8 +103,16 @@ class Trainer {
   Decision save_from_servers();
   absl::Status take_state_from_servers();
   void tell_saved(const std::optional<SaveOutcome>& saved);
+  enum class Turns : std::uint8_t { kTaken, kOver };
+  void adopt_servers(Turns turns);
   // Whether this worker, when it is asked to stop, leaves without asking the others to.
   bool may_leave_alone() const;
+
+  // trainer_tables.cc
+  absl::Status open_tables();
+  absl::Status keep_rows();
+  absl::Status write_model_tables();
+
   absl::StatusOr<v1::View> next_view(Duration limit);
   void adopt(CloseLinks close);
   void close_links(const absl::Status& reason);
@@ -117,6 +128,7 @@ class Trainer {
   const v1::TrainingSpec& spec_;
   const bool servers_;       // parameter servers
   const bool tells_hashes_;  // all members hold the same weights after the same step
+  const std::vector<pserver::sparse::TableSpec> tables_;  // sparse ones, of the model
   StepMachine machine_;
   Outcome outcome_;
   absl::Status fault_;  // why the step under way was abandoned
@@ -125,6 +137,7 @@ class Trainer {
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held out
   std::unique_ptr<tensor::Program> program_;
   std::unique_ptr<Replica> replica_;
+  std::unique_ptr<SparseRows> rows_;  // of a unit's samples; null: the model has no tables
 
   // Of the current view.
   v1::View view_;
@@ -140,9 +153,10 @@ class Trainer {
   std::int64_t saving_ns_ = 0;  // checkpoint time that the next step reports
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
   Step hashed_step_ = -1;
-  Step collected_step_ = 0;                // of the servers' state that was saved at the end
-  std::optional<StatePosition> position_;  // of the state in rank 0's replica, until servers hold it
-  bool aligned_ = false;                   // the members have held one state
+  Step collected_step_ = 0;                       // of the servers' state that was saved at the end
+  std::optional<StatePosition> position_;         // of the state in rank 0's replica, until servers hold it
+  std::unique_ptr<TablePartsReader> saved_rows_;  // of that state; null: no tables, or they begin empty
+  bool aligned_ = false;                          // the members have held one state
   bool stepped_ = false;
   TimePoint started_{}, training_since_{};
 };

@@ -11,6 +11,17 @@
 
 namespace paceline::trainer {
 
+namespace {
+
+// How long worker 0 collects the last state. The servers of a job that is finished, or goes on in another
+// view, serve until it leaves; those of one that has failed end this wait by their own limit (ServerMember).
+Duration last_save_limit(Ending ending) {
+  const bool ends_early = ending == Ending::kStopped || ending == Ending::kEnded;
+  return ends_early ? kStoppedServiceLimit : kSaveLimit;
+}
+
+}  // namespace
+
 absl::Status Trainer::connect_servers() {
   PL_CHECK(parts_.connect_servers != nullptr, "a job with parameter servers needs a way to reach them");
   pserver::ClientOptions options;
@@ -18,13 +29,27 @@ absl::Status Trainer::connect_servers() {
     ++(member.role() == v1::ROLE_PS ? options.servers : options.workers);
   }
   options.slice_bytes = static_cast<std::size_t>(spec_.parameter_server().slice_bytes());
+  options.tables = tables_;
   PL_ASSIGN_OR_RETURN(client_, parts_.connect_servers(parts_.fabric, group_, options, replica_->layout(),
                                                       replica_->weights(), replica_->gradient(), parts_.clock,
                                                       Deadline::after(now(), kLoadLimit)));
-  adopt([client = client_](const absl::Status&) { client->interrupt(); });  // the servers are asked once more
+  adopt_servers(Turns::kTaken);
   parts_.membership.progress().set_extra(
       [client = client_](v1::Heartbeat& beat) { *beat.mutable_staleness() = client->staleness(); });
   return absl::OkStatus();
+}
+
+// When the membership or the patience with a stop ends, no more turns are taken, and the servers are asked
+// for their state; where that is being collected already (kOver) it goes on, as with all-reduce. A state of
+// which a part is lost, or that is wrong, nobody waits for: a server that hangs would never send its part.
+void Trainer::adopt_servers(Turns turns) {
+  adopt([this, client = client_, turns](const absl::Status& why) {
+    if (absl::IsDataLoss(parts_.membership.status())) {
+      client->close(why);
+    } else if (turns == Turns::kTaken) {
+      client->interrupt();
+    }
+  });
 }
 
 absl::Status Trainer::initialize_servers() {
@@ -42,14 +67,17 @@ absl::Status Trainer::initialize_servers() {
   }
   state.optimizer_steps = position_->optimizer_steps;
   state.start = {position_->units, position_->step, machine_.plan().total_steps};
+  state.rows = saved_rows_.get();
   PL_RETURN_IF_ERROR(client_->initialize(state, Deadline::after(now(), kLoadLimit)));
   position_.reset();
+  saved_rows_.reset();
   return absl::OkStatus();
 }
 
 absl::Status Trainer::open_server_session() {
   PL_RETURN_IF_ERROR(compile_for(unit_rows(spec_)));
-  const ServerSessionParts parts{spec_, machine_.plan(), parts_.clock, *replica_, *program_, *client_};
+  const ServerSessionParts parts{group_.rank, spec_,     machine_.plan(), parts_.clock,
+                                 *replica_,   *program_, *client_,        rows_.get()};
   PL_ASSIGN_OR_RETURN(session_,
                       ServerSession::open(parts, workload_.data.train, Deadline::after(now(), kLoadLimit)));
   if (group_.rank != 0 || saver_ != nullptr) return absl::OkStatus();
@@ -61,10 +89,7 @@ absl::Status Trainer::open_server_session() {
 // Where an update needs not everybody's gradient, the others go on; where too few are left, the coordinator
 // ends the job.
 bool Trainer::may_leave_alone() const {
-  if (!servers_ || group_.rank == 0) return false;
-  const v1::ParameterServerSpec& spec = spec_.parameter_server();
-  return spec.synchronization() != v1::ParameterServerSpec::SYNCHRONOUS ||
-         spec.gradients_per_step() < spec.workers();
+  return servers_ && group_.rank != 0 && !updates_need_everybody(spec_.parameter_server());
 }
 
 // While training goes on it only begins; at its end all of it is done here.
@@ -76,9 +101,9 @@ Decision Trainer::save_from_servers() {
   const StopRequest::Saving saving(parts_.stop);
   member::Progress& progress = parts_.membership.progress();
   progress.set_phase(v1::CHECKPOINTING);
-  adopt(nullptr);  // as with all-reduce, no end of patience or of the membership interrupts it
+  adopt_servers(Turns::kOver);
   tell_saved(saver_->wait());
-  const absl::Status collected = saver_->collect(*client_);
+  const absl::Status collected = saver_->collect(*client_, last_save_limit(machine_.ending()));
   SaveOutcome saved{collected, machine_.step(), 0, {}, {}};
   if (collected.ok()) {
     collected_step_ = saver_->position().step;
@@ -113,10 +138,15 @@ void Trainer::tell_saved(const std::optional<SaveOutcome>& saved) {
 absl::Status Trainer::take_state_from_servers() {
   if (group_.rank != 0) return absl::OkStatus();
   tell_saved(saver_->wait());
-  PL_RETURN_IF_ERROR(saver_->collect(*client_));
+  if (!tables_.empty() && spec_.checkpoint().directory().empty()) {
+    return absl::FailedPreconditionError(
+        "another view begins with the rows of the model's tables, which have no place to wait: give "
+        "spec.checkpoint.location");
+  }
+  PL_RETURN_IF_ERROR(saver_->collect(*client_, kSaveLimit));
   std::ranges::copy(saver_->collected(), replica_->weights().begin());
   position_ = saver_->position();
-  return absl::OkStatus();
+  return keep_rows();
 }
 
 }  // namespace paceline::trainer

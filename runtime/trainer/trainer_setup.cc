@@ -46,13 +46,13 @@ Decision Trainer::prepare() {
 // Whichever program can be made before the view is known gives the initial weights.
 absl::Status Trainer::open_workload() {
   PL_ASSIGN_OR_RETURN(workload_, parts_.open_workload(spec_));
+  PL_RETURN_IF_ERROR(open_tables());
   if (workload_.data.test != nullptr && workload_.data.test->size() > 0) {
-    const std::int64_t rows =
-        std::max<std::int64_t>(1, std::min(spec_.evaluation().batch_size(), workload_.data.test->size()));
-    PL_ASSIGN_OR_RETURN(auto program, workload_.compile(Purpose::kEvaluation, rows));
+    PL_ASSIGN_OR_RETURN(auto program,
+                        workload_.compile(Purpose::kEvaluation, evaluation_rows(spec_, workload_)));
     PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, *program, parts_.fabric.arena()));
     program->bind(replica_->weights(), {});
-    evaluator_ = std::make_unique<Evaluator>(workload_.data.test, std::move(program));
+    evaluator_ = std::make_unique<Evaluator>(workload_.data.test, std::move(program), workload_.sparse);
     return absl::OkStatus();
   }
   PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, 1));
@@ -138,6 +138,9 @@ absl::Status Trainer::resume() {
   }
   PL_RETURN_IF_ERROR(replica_->make_optimizer());
   PL_ASSIGN_OR_RETURN(position_, replica_->restore(*loaded));
+  if (!tables_.empty()) {
+    PL_ASSIGN_OR_RETURN(saved_rows_, TablePartsReader::open(store, *loaded, tables_));
+  }
   parts_.logger.info(str_cat("resumes from ", loaded->name));
   return absl::OkStatus();
 }

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "proto/paceline/v1/training.pb.h"
 #include "runtime/data/open.h"
+#include "runtime/model/wide_and_deep.h"
 #include "runtime/tensor/program.h"
 
 namespace paceline::trainer {
@@ -22,6 +24,9 @@ struct Workload {
   // INVALID_ARGUMENT: the model doesn't fit the data.
   std::function<absl::StatusOr<std::unique_ptr<tensor::Program>>(Purpose purpose, std::int64_t max_rows)>
       compile;
+  // Of a model with sparse tables (table_specs()): what its samples look up. Their tokens go there, and not
+  // into the program, which takes the rows.
+  std::optional<model::WideAndDeepShape> sparse = std::nullopt;
 };
 
 using OpenWorkload = std::function<absl::StatusOr<Workload>(const v1::TrainingSpec& spec)>;

@@ -148,12 +148,16 @@ class CliTest(ClusterCase):
         self.assertIn("configured", self.paceline("apply", "-f", "-", "--force-conflicts", text=JOB.format(name="digits", steps=200)))
 
     def test_delete_waits_for_finalizers(self):
-        self.make()
-        self.kubectl("patch", "tj", "digits", "--type=merge", "-p", '{"metadata":{"finalizers":["example.org/hold"]}}')
-        self.refused(4, "metadata.finalizers", "delete", "digits", "--timeout", "1s")
-        self.assertRegex(self.paceline("get"), "digits +Deleting")
+        hold = lambda name, finalizers: self.kubectl("patch", "tj", name, "--type=merge", "-p", json.dumps({"metadata": {"finalizers": finalizers}}))
+        for name in ("held", "digits"):
+            self.make(name)
+            hold(name, ["example.org/hold"])
+            self.addCleanup(self.run_kubectl, "patch", "tj", name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+        self.refused(4, "metadata.finalizers", "delete", "held", "--timeout", "1s")
+        self.assertRegex(self.paceline("get"), "held +Deleting")
         waiting = self.start("delete", "digits")
-        self.kubectl("patch", "tj", "digits", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+        processes.wait_until("its word has come", COMMAND_SECONDS, lambda: re.search("digits +Deleting", self.paceline("get")))
+        hold("digits", None)
         self.assertEqual(waiting.wait(COMMAND_SECONDS), 0)
 
     def test_a_cluster_without_paceline_and_a_user_without_rights(self):

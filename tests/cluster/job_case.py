@@ -35,7 +35,7 @@ def job(name, workers=1, chiefs=1, servers=0, training=None, template=None, rest
             "optimizer": {"type": "SGD", "learningRate": 0.05}, "globalBatchSize": 64, "steps": 200, "seed": 1, **(training or {})}, **spec}}
 
 
-# Members that may use so little of a processor do about 200 steps a second on any machine, busy or not.
+# Members that may use so little of a processor do 200 to 400 steps a second, busy or not.
 SLOW = {"spec": {"containers": [{"name": "trainer", "resources": {"limits": {"cpu": "50m"}}}]}}
 
 

@@ -92,6 +92,14 @@ class PolicyTest(JobCase):
         self.wait_for("whole", "Running")
         self.assertEqual(self.status("whole")["restarts"]["byCause"], [{"role": "worker", "cause": "Deleted", "count": 1}])
 
+    def test_a_pod_that_is_removed_by_force_is_not_made_again_where_nobody_is_replaced(self):
+        self.apply(endless("torn"))
+        self.wait_for("torn", "Running")
+        self.kubectl("delete", "pod/torn-worker-0-0", "--grace-period=0", "--force")
+        self.wait_for("torn", "Failed")
+        self.assertNotIn("torn-worker-0-0", self.pods("torn"))
+        self.assertIn("torn-worker-0-0", self.status("torn")["message"])
+
     def test_an_evicted_member_is_not_charged(self):
         self.apply(endless("moved", restart="OnFailure", runPolicy={"backoffLimit": 0}))
         self.wait_for("moved", "Running")

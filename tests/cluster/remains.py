@@ -45,7 +45,8 @@ def our_processes(folder, others):
             continue   # it has ended, and nobody has waited for it yet
         if any(processes.is_marked(entry.name, other.folder) or f"/{other.cgroup}/" in groups for other in others):
             continue
-        known = words and (words[0].startswith(str(parts.folder())) or re.search(r"/(containerd[a-z0-9-]*|etcd|runc)$", words[0]))
+        known = re.search(r"/(containerd[a-z0-9-]*|etcd|runc)$", words[0]) or (
+            words[0].startswith(str(parts.folder())) and not words[0].endswith("/kubectl"))   # somebody looks at another cluster
         if f"{processes.MARK}={folder}".encode() in marks or known or re.search(r":/(k8s\.io|kubepods|paceline-)", groups):
             yield " ".join(words)[:200]
 

@@ -85,6 +85,16 @@ class TrainingTest(JobCase):
             ended = pods[f"{name}-{server}-0"]["status"]["containerStatuses"][0]["state"]["terminated"]
             self.assertEqual(ended["exitCode"], 0, server)
 
+    def test_click_logs_with_tables_on_servers_succeed(self):
+        name = "clicks-ps"
+        self.kubectl("apply", "-f", ROOT / f"examples/{name}.yaml")
+        self.kubectl("wait", "--for=condition=Succeeded", f"tj/{name}", f"--timeout={DIGITS_SECONDS}s", seconds=DIGITS_SECONDS + 30)
+        pods = self.pods(name)
+        self.assertEqual(sorted(pods), [f"{name}-{member}-0" for member in ("chief-0", "ps-0", "ps-1", "worker-0")])
+        self.assertEqual({pod["spec"]["nodeName"] for pod in pods.values()}, {"node-1", "node-2"})
+        status = self.status(name)
+        self.assertGreaterEqual(status["progress"]["testAuc"], 0.78)
+
     def test_servers_of_a_suspended_job_serve_for_its_last_checkpoint_and_a_lost_one_starts_all_again(self):
         self.apply(endless("served", servers=1, restart="OnFailure", strategy={"type": "ParameterServer"}))
         self.wait_for("served", "Running")

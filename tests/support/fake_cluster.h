@@ -140,12 +140,12 @@ class FakeCluster final : public cluster::Cluster {
     return result;
   }
   // What it shows is known to list_pods(), too.
-  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns,
-                                                          const std::string& job) override {
+  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns, const std::string& job,
+                                                          const std::vector<std::string>& names) override {
     {
       const std::lock_guard lock(mutex_);
       ++lists_now_;
-      hidden_.clear();
+      for (const std::string& name : names) hidden_.erase(name);
     }
     return list_pods(ns, job);
   }

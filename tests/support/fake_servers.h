@@ -20,6 +20,7 @@
 #include "runtime/optimizer/schedule.h"
 #include "runtime/pserver/client.h"
 #include "runtime/trainer/trainer.h"
+#include "tests/support/fake_tables.h"
 
 namespace paceline::testing {
 
@@ -28,17 +29,19 @@ class FakeServers {
   explicit FakeServers(v1::TrainingSpec spec) : spec_(std::move(spec)) {}
 
   trainer::ConnectServers connector() {
-    return [this](collective::Fabric&, const collective::Group& group, const pserver::ClientOptions&,
-                  const tensor::ParameterLayout& layout, std::span<float> weights, std::span<float> gradient,
-                  const Clock&, Deadline) -> absl::StatusOr<std::unique_ptr<pserver::Client>> {
+    return [this](collective::Fabric& fabric, const collective::Group& group,
+                  const pserver::ClientOptions& options, const tensor::ParameterLayout& layout,
+                  std::span<float> weights, std::span<float> gradient, const Clock&,
+                  Deadline) -> absl::StatusOr<std::unique_ptr<pserver::Client>> {
       const std::lock_guard lock(mutex_);
       if (optimizer_ == std::nullopt) {
         auto made = optimizer::Optimizer::create(spec_.optimizer(), layout);
         PL_RETURN_IF_ERROR(made.status());
         optimizer_ = *std::move(made);
         weights_.resize(layout.elements);
+        tables_ = FakeTables(options.tables, options.servers);
       }
-      return std::make_unique<FakeClient>(*this, group.rank, weights, gradient);
+      return std::make_unique<FakeClient>(*this, fabric.arena(), group.rank, weights, gradient);
     };
   }
 
@@ -47,6 +50,10 @@ class FakeServers {
   std::vector<pserver::Gradient> drops() const { return copy(drops_); }
   std::vector<int> left() const { return copy(left_); }
   std::vector<pserver::InitialState> initialized() const { return copy(initial_); }
+  std::map<pserver::sparse::RowId, std::vector<float>> rows(std::size_t table) {
+    const std::lock_guard lock(mutex_);
+    return tables_.rows(table);
+  }
   // The servers are gone: every worker's call fails, and blames `rank`.
   void fail(int rank) {
     const std::lock_guard lock(mutex_);
@@ -56,12 +63,16 @@ class FakeServers {
   }
   // Called in the worker's thread before it commits; without locks.
   std::function<void(int rank, pserver::Unit unit)> before_commit;
+  // Called in the thread that collects a snapshot, with its deadline, before it waits; without locks.
+  std::function<void(Deadline deadline)> before_take;
   // Collecting a snapshot waits until this is released.
   void hold_snapshots(bool hold) {
     const std::lock_guard lock(mutex_);
     snapshots_held_ = hold;
     changed_.notify_all();
   }
+  // Snapshots that were waited for until the fake gave up.
+  int overdue() const { return copy(overdue_); }
 
  private:
   struct Worker {
@@ -79,8 +90,9 @@ class FakeServers {
 
   class FakeClient final : public pserver::Client {
    public:
-    FakeClient(FakeServers& servers, int rank, std::span<float> weights, std::span<float> gradient)
-        : servers_(servers), rank_(rank), weights_(weights), gradient_(gradient) {}
+    FakeClient(FakeServers& servers, const transport::Arena& arena, int rank, std::span<float> weights,
+               std::span<float> gradient)
+        : servers_(servers), arena_(arena), rank_(rank), weights_(weights), gradient_(gradient) {}
     ~FakeClient() override { close(absl::OkStatus()); }
 
     absl::Status initialize(const pserver::InitialState& state, Deadline) override {
@@ -89,6 +101,16 @@ class FakeServers {
     absl::StatusOr<pserver::TurnResult> wait_turn(Deadline) override { return servers_.wait_turn(*this); }
     absl::Status push(std::size_t begin, std::size_t end) override {
       pushed_ += end - begin;
+      return servers_.state(*this);
+    }
+    absl::Status pull_rows(std::span<const pserver::sparse::RowsPull> pulls, Deadline) override {
+      return servers_.pull_rows(*this, pulls);
+    }
+    absl::Status push_rows(std::span<const pserver::sparse::RowsPush> pushes) override {
+      for (const auto& push : pushes) {
+        PL_CHECK(arena_.contains(push.gradient.data(), push.gradient.size_bytes()), "servers can read it");
+      }
+      pushes_.assign(pushes.begin(), pushes.end());
       return servers_.state(*this);
     }
     absl::Status commit(const pserver::Commit& commit) override {
@@ -101,15 +123,19 @@ class FakeServers {
     absl::Status flush(Deadline) override { return absl::OkStatus(); }
     absl::StatusOr<pserver::SnapshotInfo> take_snapshot(std::span<float> weights,
                                                         std::span<const std::span<float>> optimizer,
-                                                        Deadline) override {
+                                                        Deadline deadline) override {
+      if (servers_.before_take != nullptr) servers_.before_take(deadline);
       return servers_.take_snapshot(*this, weights, optimizer);
+    }
+    absl::Status take_rows(pserver::sparse::RowSink& sink, Deadline) override {
+      return servers_.take_rows(*this, sink);
     }
     absl::Status leave() override {
       servers_.leave(rank_);
       return absl::OkStatus();
     }
     pserver::ClientTimes last_times() const override { return {}; }
-    pserver::ClientCounters counters() const override { return {units_ * 100, units_ * 100}; }
+    pserver::ClientCounters counters() const override { return {units_ * 100, units_ * 100, 0, 0}; }
     v1::StalenessStats staleness() const override { return servers_.staleness(rank_); }
     void interrupt() override {
       const std::lock_guard lock(servers_.mutex_);
@@ -132,9 +158,11 @@ class FakeServers {
     }
 
     FakeServers& servers_;
+    const transport::Arena& arena_;
     const int rank_;
     const std::span<float> weights_, gradient_;
     std::size_t pushed_ = 0;
+    std::vector<pserver::sparse::RowsPush> pushes_;  // of the unit
     std::uint64_t units_ = 0;
     absl::Status closed_;       // guarded by the servers' mutex
     bool interrupted_ = false;  // likewise
@@ -157,6 +185,7 @@ class FakeServers {
       }
     }
     optimizer_->set_steps(state.optimizer_steps);
+    if (state.rows != nullptr) PL_RETURN_IF_ERROR(tables_.restore(*state.rows));
     auto made = pserver::make_policy(spec_.parameter_server(), state.start);
     PL_RETURN_IF_ERROR(made.status());
     policy_ = *std::move(made);
@@ -206,6 +235,13 @@ class FakeServers {
     return result;
   }
 
+  absl::Status pull_rows(const FakeClient& client, std::span<const pserver::sparse::RowsPull> pulls) {
+    const std::lock_guard lock(mutex_);
+    if (client.interrupted_) return absl::CancelledError("no more rows are pulled");
+    PL_RETURN_IF_ERROR(state_locked(client));
+    return tables_.pull(pulls);
+  }
+
   absl::Status commit(FakeClient& client, const pserver::Commit& commit) {
     pserver::Unit unit = 0;
     {
@@ -220,7 +256,9 @@ class FakeServers {
     Worker& worker = workers_[client.rank_];
     worker.gradient.assign(client.gradient_.begin(), client.gradient_.end());
     worker.out = true;
-    committed_[{client.rank_, unit}] = {commit.loss_sum, commit.samples, worker.gradient};
+    PL_ASSIGN_OR_RETURN(FakeTables::Push rows, tables_.copy(client.pushes_));
+    client.pushes_.clear();
+    committed_[{client.rank_, unit}] = {commit.loss_sum, commit.samples, worker.gradient, std::move(rows)};
     worker.turn.reset();
     if (!finished_) carry_out(policy_->committed(client.rank_, unit));
     changed_.notify_all();
@@ -260,8 +298,10 @@ class FakeServers {
     std::vector<float> sum(weights_.size(), 0.0F);
     double loss_sum = 0;
     std::int64_t samples = 0;
+    std::vector<const FakeTables::Push*> rows;
     for (const pserver::Gradient& gradient : update.gradients) {
       const Committed& committed = committed_.at({gradient.worker, gradient.unit});
+      rows.push_back(&committed.rows);
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += committed.gradient[i];
       loss_sum += committed.loss_sum;
       samples += committed.samples;
@@ -274,6 +314,7 @@ class FakeServers {
     rate_ = optimizer::learning_rate(spec_.optimizer(), policy_step(), total_steps_,
                                      static_cast<int>(spec_.parameter_server().workers()));
     PL_CHECK(optimizer_->step(weights_, sum, rate_).ok(), "an update");
+    tables_.update(rows, update.scale, rate_ / spec_.optimizer().learning_rate());
     for (const pserver::Gradient& gradient : update.gradients)
       committed_.erase({gradient.worker, gradient.unit});
     version_ = update.version;
@@ -297,6 +338,7 @@ class FakeServers {
     for (const auto& state : optimizer_->state()) {
       snapshot_->optimizer.emplace_back(state.values.begin(), state.values.end());
     }
+    tables_.begin_snapshot();
     return absl::OkStatus();
   }
 
@@ -305,14 +347,26 @@ class FakeServers {
     std::unique_lock lock(mutex_);
     const bool free = changed_.wait_for(lock, std::chrono::seconds(20),
                                         [&] { return !snapshots_held_ || !state_locked(client).ok(); });
-    if (!free) return absl::DeadlineExceededError("snapshots are held");
+    if (!free) {
+      ++overdue_;
+      return absl::DeadlineExceededError("snapshots are held");
+    }
     PL_RETURN_IF_ERROR(state_locked(client));
-    const Snapshot snapshot = *std::exchange(snapshot_, std::nullopt);
+    const Snapshot snapshot = *snapshot_;
+    if (tables_.empty()) snapshot_.reset();
     std::ranges::copy(snapshot.weights, weights.begin());
     for (std::size_t i = 0; i < optimizer.size(); ++i) {
       std::ranges::copy(snapshot.optimizer[i], optimizer[i].begin());
     }
     return snapshot.info;
+  }
+
+  absl::Status take_rows(const FakeClient& client, pserver::sparse::RowSink& sink) {
+    PL_RETURN_IF_ERROR(state(client));
+    const absl::Status given = tables_.take(sink, mutex_);
+    const std::lock_guard lock(mutex_);
+    snapshot_.reset();
+    return given;
   }
 
   void leave(int rank) {
@@ -340,6 +394,7 @@ class FakeServers {
     double loss_sum = 0;
     std::int64_t samples = 0;
     std::vector<float> gradient;
+    FakeTables::Push rows;
   };
   struct Snapshot {
     pserver::SnapshotInfo info;
@@ -355,8 +410,10 @@ class FakeServers {
   std::unique_ptr<pserver::Policy> policy_;
   std::optional<optimizer::Optimizer> optimizer_;
   std::vector<float> weights_;
+  FakeTables tables_;
   std::optional<Snapshot> snapshot_;
   bool snapshots_held_ = false;
+  int overdue_ = 0;
   std::vector<pserver::InitialState> initial_;  // spans of workers' memory
   std::vector<pserver::Update> updates_;
   std::vector<pserver::Gradient> drops_;

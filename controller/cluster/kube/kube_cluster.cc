@@ -126,7 +126,33 @@ absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods(const std::stri
 }
 
 absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods_now(const std::string& ns,
-                                                                     const std::string& job) {
+                                                                     const std::string& job,
+                                                                     const std::vector<std::string>& names) {
+  const bool by_name = names.size() <= kMostAskedByName && !pod_store_.full();
+  PL_ASSIGN_OR_RETURN(PendingNotes::Pods slim,
+                      by_name ? ask_by_name(ns, job, names) : list_at_server(ns, job));
+  std::ranges::sort(slim, {}, &SlimPod::key);
+  return with_notes(slim);
+}
+
+absl::StatusOr<PendingNotes::Pods> KubeCluster::ask_by_name(const std::string& ns, const std::string& job,
+                                                            const std::vector<std::string>& names) {
+  PendingNotes::Pods slim = pod_store_.of_job(key_of(ns, job));
+  for (const std::string& name : names) {
+    const absl::StatusOr<Json> object = api_.get(kPods, ns, name);
+    const bool gone = absl::IsNotFound(object.status()) && status_object_of(object.status());
+    if (!object.ok() && !gone) return object.status();
+    std::erase_if(slim, [&](const auto& pod) { return pod->key == key_of(ns, name); });
+    if (gone) continue;
+    if (std::optional<SlimPod> pod = slim_pod(*object); pod && pod->job_key == key_of(ns, job))
+      slim.push_back(std::make_shared<const SlimPod>(*std::move(pod)));
+    pod_store_.offer(*object);
+  }
+  return slim;
+}
+
+absl::StatusOr<PendingNotes::Pods> KubeCluster::list_at_server(const std::string& ns,
+                                                               const std::string& job) {
   const Scope scope{kPods, ns, str_cat(kJobNameLabel, "=", job)};
   PendingNotes::Pods slim;
   std::string continue_token;
@@ -143,8 +169,7 @@ absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods_now(const std::
     }
     continue_token = page.continue_token;
   }
-  std::ranges::sort(slim, {}, &SlimPod::key);
-  return with_notes(slim);
+  return slim;
 }
 
 std::vector<cluster::Pod> KubeCluster::with_notes(const PendingNotes::Pods& slim) {

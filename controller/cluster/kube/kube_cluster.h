@@ -7,8 +7,9 @@
 // list_pods() and what depends on it are UNAVAILABLE until the first lists are complete (wait_synced()), and
 // RESOURCE_EXHAUSTED where there are more pods than most_pods: one that is not known looks like one that is
 // gone.
-// list_pods_now() is a list of the job's pods at the API server (a quorum read, in pages), and what it brings
-// is known to list_pods() from then on. create_pod(): RESOURCE_EXHAUSTED where a quota is used up; CANCELLED
+// list_pods_now() asks the API server for each of the names, or, where they are more than kMostAskedByName,
+// for all pods of the job (a quorum read of the whole namespace, in pages); what it brings is known to
+// list_pods() from then on. create_pod(): RESOURCE_EXHAUSTED where a quota is used up; CANCELLED
 // in a namespace that is being deleted; FAILED_PRECONDITION where a pod of that name is not the job's; other
 // errors as api_error.h says. delete_pod(): a grace below one second is one second: less would free the name
 // while the processes may run.
@@ -37,6 +38,7 @@
 namespace paceline::kube {
 
 inline constexpr std::size_t kTailLimitBytes = 1 << 20;  // tail_log() asks for no more than this
+inline constexpr std::size_t kMostAskedByName = 32;
 inline constexpr std::size_t kMaxRememberedJobs = 100'000;
 // Secrets are not watched (that would take the right to list all): ensure_job() looks this often whether the
 // job's is still there, and at once where a pod can't start for want of it.
@@ -65,8 +67,8 @@ class KubeCluster final : public cluster::Cluster {
   absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
                           Duration grace) override;
   absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns, const std::string& job) override;
-  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns,
-                                                          const std::string& job) override;
+  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns, const std::string& job,
+                                                          const std::vector<std::string>& names) override;
   absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override;
   absl::Status record_event(const cluster::Event& event) override;
   void watch(OnChange on_change) override;
@@ -87,6 +89,9 @@ class KubeCluster final : public cluster::Cluster {
   absl::Status ensure_service(const Owner& owner);
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
   absl::StatusOr<std::string> token_in_secret(const Owner& owner);
+  absl::StatusOr<PendingNotes::Pods> list_at_server(const std::string& ns, const std::string& job);
+  absl::StatusOr<PendingNotes::Pods> ask_by_name(const std::string& ns, const std::string& job,
+                                                 const std::vector<std::string>& names);
   std::vector<cluster::Pod> with_notes(const PendingNotes::Pods& pods);
   void ask_why_pending(const PendingNotes::Pods& pods);
   bool lacks_its_secret(const std::string& job_key);

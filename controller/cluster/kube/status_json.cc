@@ -91,6 +91,7 @@ void progress_fields(Progress& progress, Visit&& visit) {
   visit("loss", progress.loss);
   visit("testLoss", progress.test_loss);
   visit("testAccuracy", progress.test_accuracy);
+  visit("testAuc", progress.test_auc);
   visit("samplesPerSecond", progress.samples_per_second);
   visit("goodput", progress.goodput);
   visit("etaSeconds", progress.eta_seconds);
@@ -114,6 +115,8 @@ void server_fields(Server& server, Visit&& visit) {
   visit("queue", server.queue);
   visit("updates", server.updates);
   visit("rows", server.rows);
+  visit("rowBytes", server.row_bytes);
+  visit("rowsEvicted", server.rows_evicted);
 }
 
 template <typename Staleness, typename Visit>

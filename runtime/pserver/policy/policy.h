@@ -13,9 +13,9 @@
 //  3. A worker has at most one turn that it has not committed.
 //  4. Every gradient that was committed is in one update or in one drop, unless the training has finished.
 //  5. As long as a worker is there and none is expected, somebody has a turn, or the training has finished:
-//     nobody waits for ever.
+//     nobody waits for ever. But for the synchronous mode that needs everybody: it waits for who went away.
 //  6. A worker has at most one gradient that was committed and is not in an update, but in the synchronous
-//     mode where fewer workers are there than an update needs gradients: there some have several.
+//     mode with spare workers where fewer are left than an update needs gradients: there some have several.
 // Memory: O(workers). One thread at a time; no errors: the caller checks what comes from outside (a commit of
 // a worker that has no turn, or of another unit, breaks REQUIRES).
 

@@ -7,10 +7,12 @@
 // of the update on, and their workers go on at the new version. Dropping is decided here once for a whole
 // gradient, so it is the same for all tensors and on all servers.
 //
-// A worker whose gradient is in waits for the update, unless fewer gradients are on their way than are
-// missing: then it computes another unit of the same version, as SyncReplicas does with fewer workers than
-// gradients.
+// A worker whose gradient is in waits for the update. Where workers could be spared, and fewer are left than
+// an update needs gradients, it computes another unit of the same version meanwhile, as SyncReplicas does.
+// Where all are needed nobody takes a part over: whoever goes away is missed until it comes back or the view
+// ends, so that every update is the same sum, to the bit, whenever the members of a stopped job leave.
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -32,7 +34,9 @@ class Synchronous final : public Policy {
 
   Effects joined(int worker) override {
     turns_.join(worker);
-    ready_.insert(worker);
+    const bool is_in =
+        std::ranges::any_of(in_, [worker](const Gradient& gradient) { return gradient.worker == worker; });
+    (is_in && !spare_workers_ ? waiting_ : ready_).insert(worker);
     return hand_out({});
   }
 
@@ -77,7 +81,7 @@ class Synchronous final : public Policy {
     while (!ready_.empty() && (spare_workers_ || turns_.running() < missing())) {
       if (!give(ready_, effects)) break;
     }
-    while (turns_.running() + turns_.expected() < missing()) {
+    while (spare_workers_ && turns_.running() + turns_.expected() < missing()) {
       if (!give(ready_.empty() ? waiting_ : ready_, effects)) break;
     }
     return effects;

@@ -34,12 +34,14 @@ struct RowsPush {
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  // Fills `rows` with some of one table, and tells which. None: all of all tables have come.
+  // Fills `rows` with some of one table, and tells which. None: all of all tables have come. A batch is held
+  // in memory, and each server's part of it once more: some MiB are right.
   virtual absl::StatusOr<int> next(SavedRows& rows) = 0;
 };
 
-// Where rows of a snapshot go. First begin() for every table and server, then add(), in any order of servers,
-// until all rows have come. An error ends the snapshot.
+// Where rows of a snapshot go. First begin() for every table and server, with how many rows will come and the
+// table's clock there (updates; the same on all servers of a view), then add(), in any order of servers,
+// until all rows have come; one thread. An error ends the snapshot.
 class RowSink {
  public:
   virtual ~RowSink() = default;

@@ -95,17 +95,10 @@ void SparseTable::touch(std::uint32_t row) {
   if (note.steps < 0xffffffff) ++note.steps;
 }
 
-absl::Status SparseTable::update(std::span<const GradientRows> parts, float factor, double fraction) {
-  if (parts.size() != 1) {
-    PL_RETURN_IF_ERROR(gather(parts).status());
-    step(factor, fraction);
-    return absl::OkStatus();
-  }
-  ++clock_;
-  const GradientRows& part = parts[0];
-  stepper_.begin(factor, fraction);
+template <typename Each>
+absl::Status SparseTable::each_gradient(const GradientRows& part, std::size_t floats, Each each) {
   absl::Status failed;
-  each_row(part.ids, row_floats(), [&](std::size_t k, std::uint64_t hash, std::uint32_t row) {
+  each_row(part.ids, floats, [&](std::size_t k, std::uint64_t hash, std::uint32_t row) {
     if (row == RowIndex::kNone) {
       if (!failed.ok()) return;
       auto created = create(part.ids[k], hash);
@@ -115,34 +108,34 @@ absl::Status SparseTable::update(std::span<const GradientRows> parts, float fact
       }
       row = *created;
     }
-    touch(row);
     const std::size_t place = part.places != nullptr ? part.places[k] : k;
-    stepper_.step(store_.floats(row), part.gradient + place * spec_.dim, store_.note(row).steps);
+    each(row, part.gradient + place * spec_.dim);
   });
   return failed;
+}
+
+absl::Status SparseTable::update(std::span<const GradientRows> parts, float factor, double fraction) {
+  if (parts.size() != 1) {
+    PL_RETURN_IF_ERROR(gather(parts).status());
+    step(factor, fraction);
+    return absl::OkStatus();
+  }
+  ++clock_;
+  stepper_.begin(factor, fraction);
+  return each_gradient(parts[0], row_floats(), [&](std::uint32_t row, const float* gradient) {
+    touch(row);
+    stepper_.step(store_.floats(row), gradient, store_.note(row).steps);
+  });
 }
 
 absl::StatusOr<double> SparseTable::gather(std::span<const GradientRows> parts) {
   ++clock_;
   touched_.clear();
   sums_.clear();
-  absl::Status failed;
   for (const GradientRows& part : parts) {
-    each_row(part.ids, 0, [&](std::size_t k, std::uint64_t hash, std::uint32_t row) {
-      if (row == RowIndex::kNone) {
-        if (!failed.ok()) return;
-        auto created = create(part.ids[k], hash);
-        if (!created.ok()) {
-          failed = created.status();
-          return;
-        }
-        row = *created;
-      }
-      const std::size_t place = part.places != nullptr ? part.places[k] : k;
-      add(row, part.gradient + place * spec_.dim);
-    });
+    PL_RETURN_IF_ERROR(
+        each_gradient(part, 0, [&](std::uint32_t row, const float* gradient) { add(row, gradient); }));
   }
-  PL_RETURN_IF_ERROR(failed);
   double squares = 0;
   const tensor::cpu::Kernels& kernels = tensor::cpu::kernels();
   for (Touched& each : touched_) {

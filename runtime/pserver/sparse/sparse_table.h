@@ -108,6 +108,10 @@ class SparseTable {
   // cache by then, `floats` of each.
   template <typename Each>
   void each_row(std::span<const RowId> ids, std::size_t floats, Each each);
+  // Calls each(row, gradient) for every row of an update's part; rows that are not there are created first.
+  // The first error of that is returned, and no more are created then.
+  template <typename Each>
+  absl::Status each_gradient(const GradientRows& part, std::size_t floats, Each each);
   std::uint32_t find(RowId id, std::uint64_t hash) const;
   absl::StatusOr<std::uint32_t> create(RowId id, std::uint64_t hash);
   bool evict_one();

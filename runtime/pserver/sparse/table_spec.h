@@ -66,7 +66,7 @@ inline constexpr std::size_t kMaxTables = 64;
 inline constexpr std::size_t kMaxTableName = 64;
 inline constexpr std::size_t kMaxDim = 4096;
 inline constexpr std::size_t kMaxRowsPerCall = std::size_t{1} << 18;    // of one pull or push of one table
-inline constexpr std::size_t kMaxFloatsPerCall = std::size_t{1} << 26;  // ... in floats
+inline constexpr std::size_t kMaxFloatsPerCall = std::size_t{1} << 26;  // ... of all tables, in floats
 
 // INVALID_ARGUMENT names the table and the field that is out of range, with what is allowed.
 absl::Status check(const TableSpec& spec);

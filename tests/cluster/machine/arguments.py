@@ -59,6 +59,7 @@ def control_plane(layout, name):
     if name == "kube-controller-manager":
         return strings([*client(layout, name), f"--root-ca-file={certificate('ca.crt')}", "--use-service-account-credentials=true",
                         f"--service-account-private-key-file={certificate('accounts.key')}",
+                        f"--flex-volume-plugin-dir={data / 'volume-plugins'}",
                         "--node-monitor-period=2s", "--node-monitor-grace-period=16s"])
     if name == "kube-scheduler":
         return strings(client(layout, name))

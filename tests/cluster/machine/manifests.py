@@ -60,6 +60,7 @@ def kubelet(layout, node):
                            "x509": {"clientCAFile": str(certificates / "ca.crt")}},
         "authorization": {"mode": "Webhook"},
         "clusterDNS": [str(layout.host_address)], "clusterDomain": layouts.DOMAIN, "resolvConf": str(layout.folder / "resolv.conf"),
+        "volumePluginDir": str(node.folder / "volume-plugins"),   # else it makes /usr/libexec/kubernetes
         "cgroupDriver": "cgroupfs", "cgroupRoot": node.cgroup, "cgroupsPerQOS": True, "enforceNodeAllocatable": [], "failCgroupV1": False,
         "failSwapOn": False, "oomScoreAdj": 0, "makeIPTablesUtilChains": False, "localStorageCapacityIsolation": False,
         "evictionHard": {}, "imageGCHighThresholdPercent": 100, "volumeStatsAggPeriod": "-1s", "maxPods": 110,

@@ -254,21 +254,34 @@ TEST_F(ClusterTest, TopShowsAJobUntilItEnds) {
   EXPECT_EQ(clock_.now(), TimePoint(2s));
 }
 
-TEST_F(ClusterTest, TopGoesOnThroughAShortSilence) {
+TEST_F(ClusterTest, TopGoesOnHoweverLongTheSilenceAndSaysSinceWhen) {
   add_job(job_object("digits", "Running"));
+  constexpr int kMissed = 50;
   int looks = 0;
   server_.set_faults([&](const kube::Request&) {
     testing::FakeApiServer::Fault fault;
-    if (looks == 1 || looks == 2) fault.broken = absl::UnavailableError("down");
+    if (looks > 1 && looks <= 1 + kMissed) fault.broken = absl::UnavailableError("down");
     return fault;
   });
+  std::vector<Duration> waits;
+  TimePoint before = clock_.now();
   on_pause_ = [&] {
-    if (++looks == 3)
+    waits.push_back(clock_.now() - std::exchange(before, clock_.now()));
+    if (++looks == 2 + kMissed)
       server_.change("trainingjobs", "team-a", "digits",
                      [](kube::Json& job) { job["status"]["phase"] = "Succeeded"; });
   };
   EXPECT_TRUE(top_job(call_, {.name = "digits"}).ok());
-  looks = 1;
+  EXPECT_THAT(std::vector(waits.begin(), waits.begin() + 8),
+              ::testing::ElementsAre(2s, 2s, 2s, 4s, 8s, 16s, 30s, 30s))
+      << "more and more seldom";
+  ASSERT_EQ(waits.size(), 2u + kMissed);
+  const std::string text = out_.str();
+  EXPECT_THAT(text, HasSubstr("no answer since 2026-01-31T12:05:02Z: can't get job team-a/digits"));
+  const std::size_t ended = text.find("digits  Succeeded");
+  ASSERT_NE(ended, std::string::npos);
+  EXPECT_EQ(text.find("no answer", ended), std::string::npos);
+  looks = 2;
   EXPECT_TRUE(absl::IsUnavailable(top_job(call_, {.name = "digits"})));  // none at the beginning
 }
 

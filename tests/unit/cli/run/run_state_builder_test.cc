@@ -38,8 +38,13 @@ TEST(ApplyReport, ServersAndTheirWorkersTell) {
   report.members[0].staleness = coordinator::StalenessReport{
       .applied = 5, .dropped = 1, .histogram = {2, 3}, .mean = 0.6, .max = 1, .wait = milliseconds(1500)};
   report.members[1].role = Role::kServer;
-  report.members[1].server = coordinator::ServerReport{
-      .load = 0.5, .bytes_per_second = 2e6, .queue = 3, .hottest = {{"users", 77, 12}}};
+  report.members[1].server = coordinator::ServerReport{.load = 0.5,
+                                                       .bytes_per_second = 2e6,
+                                                       .queue = 3,
+                                                       .row_bytes = 640,
+                                                       .rows_evicted = 4,
+                                                       .hottest = {{"users", 77, 12}}};
+  report.last_evaluation = coordinator::EvaluationRecord{.loss = 0.5, .accuracy = 0.75, .auc = 0.7125};
   RunState state;
   apply_report(report, state);
   EXPECT_EQ(state.members[0].phase, "lost");
@@ -48,6 +53,9 @@ TEST(ApplyReport, ServersAndTheirWorkersTell) {
   EXPECT_EQ(state.members[1].name, "ps-0");
   EXPECT_EQ(state.members[1].server->queue, 3);
   EXPECT_EQ(state.members[1].server->hottest.at(0).pulls, 12);
+  EXPECT_EQ(state.members[1].server->row_bytes, 640);
+  EXPECT_EQ(state.members[1].server->rows_evicted, 4);
+  EXPECT_EQ(state.auc, 0.7125);
 }
 
 TEST(ApplyStatus, AStoppedRunHasNotFailed) {

@@ -36,6 +36,9 @@ TEST(PlainOutput, SaysEveryEvaluation) {
   const auto output = make_plain_output(out);
   for (int i = 1; i <= 100; ++i) output->evaluation({}, {.step = i, .loss = 0.5, .accuracy = 0.5});
   EXPECT_EQ(count(out.str(), "test loss"), 100);
+  EXPECT_EQ(count(out.str(), "AUC"), 0);
+  output->evaluation({}, {.step = 101, .loss = 0.5, .accuracy = 0.75, .auc = 0.7125});
+  EXPECT_EQ(count(out.str(), "step 101: test loss 0.5000, accuracy 75.00 %, AUC 0.7125\n"), 1);
 }
 
 }  // namespace

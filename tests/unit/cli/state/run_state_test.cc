@@ -31,6 +31,8 @@ RunState example() {
                                                  .queue = 1,
                                                  .updates = 7,
                                                  .rows = 2,
+                                                 .row_bytes = 640,
+                                                 .rows_evicted = 5,
                                                  .hottest = {{"users", 77, 1203}}}});
   return state;
 }
@@ -44,6 +46,9 @@ TEST(RunStateTest, JsonRoundTrip) {
   EXPECT_EQ(parsed->members[0].staleness->histogram, (std::vector<std::int64_t>{4, 5}));
   EXPECT_FALSE(parsed->members[0].server.has_value());
   EXPECT_EQ(parsed->members[1].server->hottest.at(0).id, 77u);
+  EXPECT_EQ(parsed->members[1].server->row_bytes, 640);
+  EXPECT_EQ(parsed->members[1].server->rows_evicted, 5);
+  EXPECT_FALSE(parsed->auc.has_value());
   EXPECT_EQ(parsed->loss, 0.25);
   EXPECT_FALSE(parsed->accuracy.has_value());
 }

@@ -62,6 +62,8 @@ RunState with_servers() {
                                             .queue = 2,
                                             .updates = 1204,
                                             .rows = 10'000,
+                                            .row_bytes = 3 << 20,
+                                            .rows_evicted = 1'200,
                                             .hottest = {{"users", 77, 1203}, {"items", 1, 99}}};
   state.members.push_back({.name = "evaluator-0", .phase = "evaluating"});
   return state;
@@ -73,18 +75,35 @@ TEST(DashboardTest, ServersAndStalenessHaveTheirTables) {
   const std::string text = absl::StrJoin(lines, "\n");
   EXPECT_THAT(text, HasSubstr("ps-0           9  training       -")) << "servers take no steps";
   EXPECT_THAT(text, EndsWith(R"(
-SERVER  LOAD  QUEUE   MB/s  UPDATES    ROWS  HOTTEST
-ps-0    38 %      2  812.2    1,204  10,000  users/77 (1,203), items/1 (99)
+SERVER  LOAD  QUEUE   MB/s  UPDATES    ROWS   MEMORY  EVICTED  HOTTEST
+ps-0    38 %      2  812.2    1,204  10,000  3.0 MiB    1,200  users/77 (1,203), items/1 (99)
 
 GRADIENTS OF  APPLIED  DROPPED  STALENESS  MAX  WAITED
 worker-0        1,200        3       1.25    5   2.5 s)"));
   EXPECT_THAT(absl::StrJoin(render_members(with_servers(), Terminal{}), "\n"), HasSubstr("users/77"));
 }
 
+TEST(DashboardTest, ServersWithoutTablesHaveNoColumnsOfThem) {
+  RunState state = with_servers();
+  state.members[2].server = ServerState{.updates = 7};
+  const std::string text = absl::StrJoin(render_members(state, Terminal{}), "\n");
+  EXPECT_THAT(text, HasSubstr("SERVER  LOAD  QUEUE  MB/s  UPDATES  ROWS  HOTTEST\n"));
+}
+
+TEST(DashboardTest, AnAucTakesTheAccuracysPlace) {
+  RunState state = running();
+  state.auc = 0.71234;
+  EXPECT_THAT(absl::StrJoin(render_dashboard(state, Terminal{}), "\n"),
+              HasSubstr("loss 0.5000  AUC 0.7123  ("));
+  const std::string summary = absl::StrJoin(render_summary(state, Terminal{}), "\n");
+  EXPECT_THAT(summary, HasSubstr("test AUC       0.7123"));
+  EXPECT_THAT(summary, HasSubstr("test accuracy  87.50 %"));
+}
+
 TEST(DashboardTest, ServersTablesFitTheTerminalToo) {
   RunState state = with_servers();
   for (int i = 1; i < 40; ++i) state.members.push_back(state.members[2]);
-  for (const int rows : {8, 11, 12, 24, 60}) {
+  for (int rows = 2; rows <= 60; ++rows) {
     const Terminal terminal{.interactive = true, .columns = 60, .rows = rows};
     const auto lines = render_dashboard(state, terminal);
     EXPECT_LT(lines.size(), static_cast<std::size_t>(rows));
@@ -110,9 +129,13 @@ TEST(DashboardTest, ManyMembersAreSummed) {
 TEST(DashboardTest, TheViewIsNeverHigherThanTheTerminal) {
   RunState state = running();
   state.members.resize(100);
-  for (const int rows : {8, 11, 12, 24, 30, 50}) {
+  for (int rows = 2; rows <= 50; ++rows) {
     const Terminal terminal{.interactive = true, .columns = 80, .rows = rows};
-    EXPECT_LT(render_dashboard(state, terminal).size(), static_cast<std::size_t>(rows));
+    const auto lines = render_dashboard(state, terminal);
+    EXPECT_LT(lines.size(), static_cast<std::size_t>(rows));
+    EXPECT_THAT(lines[0], HasSubstr("digits  Running")) << rows;
+    EXPECT_THAT(lines.back(), Not(HasSubstr("MEMBER"))) << rows << " rows: a head without members";
+    EXPECT_NE(lines.back(), "") << rows;
   }
   const Terminal high{.interactive = true, .columns = 80, .rows = 60};
   EXPECT_EQ(render_dashboard(state, high).back(), "... and 76 members more");

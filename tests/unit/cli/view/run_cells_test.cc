@@ -14,15 +14,19 @@ TEST(RunCellsTest, WhatIsNotKnownIsADash) {
   state.accuracy = 0.75;
   state.samples_per_second = 12345.6;
   EXPECT_EQ(progress_cells(state), (std::vector<std::string>{"5/10", "0.5000", "75.00 %", "12,345"}));
+  state.auc = 0.7125;
+  EXPECT_EQ(progress_cells(state)[2], "AUC 0.7125") << "what such a model is trained for";
 }
 
 TEST(RunCellsTest, Targets) {
   api::Training training;
   EXPECT_EQ(target_text(training), "");
-  training.target = api::Target{.accuracy = 0.9, .loss = {}};
+  training.target = api::Target{.accuracy = 0.9};
   EXPECT_EQ(target_text(training), "accuracy >= 0.9");
-  training.target = api::Target{.accuracy = {}, .loss = 1.5};
+  training.target = api::Target{.loss = 1.5};
   EXPECT_EQ(target_text(training), "loss <= 1.5");
+  training.target = api::Target{.auc = 0.7};
+  EXPECT_EQ(target_text(training), "auc >= 0.7");
 }
 
 }  // namespace

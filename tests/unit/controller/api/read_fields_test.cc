@@ -12,6 +12,7 @@ std::string read(std::string_view text, std::int64_t& size) {
   const std::vector<Diagnostic> found =
       read_fields(text, "f.yaml",
                   {.what = "settings",
+                   .allowed = "a map with kind: Settings",
                    .visit =
                        [&](FieldVisitor& v) {
                          v.constant({.name = "kind", .required = true}, "Settings");
@@ -34,7 +35,11 @@ TEST(ReadFieldsTest, FieldsAreReadAndErrorsHaveTheirPlace) {
   EXPECT_THAT(read("kind: Settings\nsize: 7\n", size),
               HasSubstr("f.yaml:2:7: error: size: seven is not possible"));
   EXPECT_THAT(read("size: 7\nkind: Other\n", size), ::testing::Not(HasSubstr("seven"))) << "first the fields";
-  EXPECT_THAT(read("- 1\n", size), HasSubstr("the file holds no settings"));
+  for (const char* other : {"- 1\n", "", "# size: 3\n"}) {
+    const std::string said = read(other, size);
+    EXPECT_THAT(said, HasSubstr("the file holds no settings")) << other;
+    EXPECT_THAT(said, HasSubstr("a map with kind: Settings")) << other;
+  }
   EXPECT_THAT(read("kind: [\n", size), HasSubstr("f.yaml:"));
   EXPECT_THAT(read(std::string_view("\0", 1), size), HasSubstr("f.yaml:1:1"));
 }

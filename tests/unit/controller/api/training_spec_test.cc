@@ -102,6 +102,65 @@ TEST(TrainingSpec, OfParameterServers) {
   EXPECT_EQ(of().delay_compensation(), 0.04);
 }
 
+const std::string kWideAndDeep = PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/wide_and_deep.yaml";
+
+TEST(TrainingSpec, OfWideAndDeep) {
+  const auto spec = spec_of(read_whole(kWideAndDeep));
+  ASSERT_TRUE(spec.model().has_wide_and_deep());
+  const v1::WideAndDeepSpec& model = spec.model().wide_and_deep();
+  EXPECT_EQ(model.embedding(), 16);
+  EXPECT_THAT(model.hidden(), ElementsAre(64, 32));
+  EXPECT_EQ(model.activation(), v1::ACTIVATION_TANH);
+  ASSERT_EQ(model.crosses_size(), 2);
+  EXPECT_THAT(model.crosses(1).fields(), ElementsAre(0, 2, 3));
+  EXPECT_EQ(spec.data().format(), v1::DataSpec::CLICKS);
+  EXPECT_FALSE(spec.data().has_train());
+  const v1::ClicksSpec& clicks = spec.data().clicks();
+  EXPECT_EQ(clicks.samples(), 1'000'000);
+  EXPECT_THAT(clicks.vocabularies(), ElementsAre(100, 1000, 10'000, std::int64_t{1} << 31));
+  EXPECT_EQ(clicks.exponent(), 1.2);
+  EXPECT_EQ(clicks.click_rate(), 0.05);
+  EXPECT_EQ(clicks.signal(), 0.5);
+  EXPECT_EQ(clicks.interaction(), 2);
+  EXPECT_EQ(clicks.seed(), 7u);
+  EXPECT_EQ(spec.target().metric(), "auc");
+  EXPECT_EQ(spec.target().value(), 0.7);
+  ASSERT_EQ(spec.parameter_server().tables_size(), 2);
+  const v1::TableSpec &wide = spec.parameter_server().tables(0), &deep = spec.parameter_server().tables(1);
+  EXPECT_EQ(wide.name(), "wide");
+  EXPECT_EQ(wide.max_rows(), 100'000);
+  EXPECT_EQ(wide.evict(), v1::TableSpec::LEAST_FREQUENT);
+  EXPECT_EQ(wide.optimizer().type(), v1::RowOptimizerSpec::FTRL);
+  EXPECT_EQ(wide.optimizer().learning_rate(), 0.2);
+  EXPECT_EQ(wide.optimizer().beta(), 0.5);
+  EXPECT_EQ(wide.optimizer().l1(), 0.001);
+  EXPECT_EQ(wide.optimizer().l2(), 0.01);
+  EXPECT_EQ(deep.name(), "deep");
+  EXPECT_EQ(deep.max_rows(), 50'000);
+  EXPECT_EQ(deep.evict(), v1::TableSpec::LEAST_RECENT);
+  EXPECT_EQ(deep.optimizer().type(), v1::RowOptimizerSpec::ADAM);
+  EXPECT_EQ(deep.optimizer().beta1(), 0.8);
+  EXPECT_EQ(deep.optimizer().beta2(), 0.99);
+  EXPECT_EQ(deep.optimizer().epsilon(), 1e-6);
+}
+
+TEST(TrainingSpec, TablesAreTrainedAsInThePaperWhereNothingIsSaid) {
+  const auto spec = spec_of(
+      read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/wide_and_deep_custom_data.yaml"));
+  ASSERT_EQ(spec.parameter_server().tables_size(), 2);
+  const v1::TableSpec &wide = spec.parameter_server().tables(0), &deep = spec.parameter_server().tables(1);
+  EXPECT_EQ(wide.optimizer().type(), v1::RowOptimizerSpec::FTRL);
+  EXPECT_GT(wide.optimizer().learning_rate(), 0);
+  EXPECT_GT(wide.optimizer().beta(), 0);
+  EXPECT_EQ(deep.optimizer().type(), v1::RowOptimizerSpec::ADAGRAD);
+  EXPECT_GT(deep.optimizer().learning_rate(), 0);
+  EXPECT_EQ(deep.optimizer().epsilon(), 1e-10);
+  EXPECT_EQ(wide.max_rows(), 0);
+  EXPECT_FALSE(spec_of(read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/servers.yaml"))
+                   .parameter_server()
+                   .tables_size() > 0);
+}
+
 TEST(TrainingSpec, AdagradHasAnEpsilonOfItsOwn) {
   const std::string text = with(kGoodJob, "type: SGD", "type: Adagrad");
   EXPECT_EQ(spec_of(text).optimizer().type(), v1::OptimizerSpec::ADAGRAD);
@@ -120,13 +179,19 @@ TEST(TrainingSpec, EnumerationsAreInTheSameOrder) {
     }
     EXPECT_TRUE(theirs_plain.ends_with(ours_plain)) << ours << " " << theirs;
   };
-  for (int i = 0; i < 7; ++i) {
+  for (int i = 0; i < 8; ++i) {
     same(name(static_cast<DataFormat>(i)),
          v1::DataSpec::Format_Name(static_cast<v1::DataSpec::Format>(i + 1)));
   }
   for (int i = 0; i < 4; ++i)
     same(name(static_cast<OptimizerType>(i)),
          v1::OptimizerSpec::Type_Name(static_cast<v1::OptimizerSpec::Type>(i)));
+  for (int i = 0; i < 4; ++i)
+    same(name(static_cast<RowOptimizerType>(i)),
+         v1::RowOptimizerSpec::Type_Name(static_cast<v1::RowOptimizerSpec::Type>(i)));
+  for (int i = 0; i < 2; ++i)
+    same(name(static_cast<Eviction>(i)),
+         v1::TableSpec::Eviction_Name(static_cast<v1::TableSpec::Eviction>(i)));
   for (int i = 0; i < 3; ++i) {
     same(name(static_cast<Activation>(i)), v1::Activation_Name(static_cast<v1::Activation>(i)));
     same(name(static_cast<ScheduleType>(i)),

@@ -8,6 +8,7 @@
 namespace paceline::controller {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr char kHead[] = "apiVersion: config.paceline.dev/v1alpha1\nkind: ControllerConfiguration\n";
@@ -86,6 +87,17 @@ TEST(ConfigTest, AnotherVersionIsRefused) {
   EXPECT_FALSE(parsed.config);
   EXPECT_FALSE(parse_config("", "c").config);
   EXPECT_FALSE(parse_config("[1]", "c").config);
+}
+
+TEST(ConfigTest, AFileWithoutAConfigurationIsToldWhatItShouldBe) {
+  for (const char* text : {"", "# workers: 3\n", "---\n", "[1]\n"}) {
+    const ParsedConfig parsed = parse_config(text, "c.yaml");
+    EXPECT_FALSE(parsed.config);
+    EXPECT_THAT(api::render_diagnostics(parsed.diagnostics, text),
+                AllOf(HasSubstr("c.yaml:1:1: error: the file holds no configuration"),
+                      HasSubstr("apiVersion: config.paceline.dev/v1alpha1, kind: ControllerConfiguration")))
+        << text;
+  }
 }
 
 }  // namespace

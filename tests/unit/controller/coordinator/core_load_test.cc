@@ -46,11 +46,17 @@ TEST(ServerLoadTest, WhatIsSentIsBroughtIntoRange) {
   v1::ServerStats s = stats(-5, std::numeric_limits<std::uint64_t>::max(), 0);
   s.set_queue(-1);
   s.set_updates(std::numeric_limits<std::int64_t>::max());
+  s.set_row_bytes(std::numeric_limits<std::uint64_t>::max());
+  s.set_rows_evicted(-7);
+  s.set_row_hits(9);
   for (int i = 0; i < 20; ++i) s.add_hottest()->set_table(std::string(200, 'x'));
   ServerLoad load;
   load.add(s, TimePoint(milliseconds(0)));
   EXPECT_EQ(load.report()->queue, 0);
   EXPECT_EQ(load.report()->updates, kMaxCount);
+  EXPECT_EQ(load.report()->row_bytes, static_cast<std::uint64_t>(kMaxCount));
+  EXPECT_EQ(load.report()->rows_evicted, 0);
+  EXPECT_EQ(load.report()->row_hits, 9);
   ASSERT_EQ(load.report()->hottest.size(), 8u);
   EXPECT_EQ(load.report()->hottest[0].table.size(), kMaxTableBytes);
 

@@ -66,6 +66,21 @@ TEST(JobProgressTest, AStepThatIsTakenAgainGivesNoSecondRecord) {
   EXPECT_EQ(effects.evaluations.size(), 1u);
 }
 
+TEST(JobProgressTest, AnEvaluationHasAnAucWhereItsModelHasOne) {
+  JobProgress progress{TimePoint{}};
+  Effects effects;
+  v1::Heartbeat message = beat(3, 3, 3, 1);
+  message.add_evaluations()->set_step(2);
+  v1::EvaluationRecord& second = *message.add_evaluations();
+  second.set_step(3);
+  second.set_auc(0.75);
+  progress.records_of_rank_zero(message, TimePoint{}, effects);
+  ASSERT_EQ(effects.evaluations.size(), 2u);
+  EXPECT_FALSE(effects.evaluations[0].auc.has_value());
+  EXPECT_EQ(effects.evaluations[1].auc, 0.75);
+  EXPECT_EQ(report_at(progress, TimePoint{}).last_evaluation->auc, 0.75);
+}
+
 TEST(JobProgressTest, WeightsAreComparedStepByStep) {
   JobProgress progress{TimePoint{}};
   EXPECT_TRUE(progress.weights(0, 3, 10, 1).empty());

@@ -2,47 +2,28 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <vector>
 
 #include "controller/coordinator/core_hello.h"
+#include "tests/support/transcript.h"
 #include "tests/unit/controller/coordinator/script.h"
 
 namespace paceline::coordinator {
 namespace {
 
+using paceline::testing::happens_as_written;
+using paceline::testing::transcripts;
+
 const std::filesystem::path kFolder =
     std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/unit/controller/coordinator/testdata";
 
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-std::vector<std::string> transcripts() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder))
-    names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class TranscriptTest : public ::testing::TestWithParam<std::string> {};
 
-// With PACELINE_UPDATE_TRANSCRIPTS set the files are written anew: read the difference before you commit it.
 TEST_P(TranscriptTest, HappensAsWritten) {
-  const std::filesystem::path path = kFolder / (GetParam() + ".txt");
-  const std::string expected = read(path), actual = run_transcript(expected);
-  if (std::getenv("PACELINE_UPDATE_TRANSCRIPTS") != nullptr) std::ofstream(path) << actual;
-  EXPECT_EQ(actual, expected);
+  happens_as_written(kFolder, GetParam(), run_transcript);
 }
 
-INSTANTIATE_TEST_SUITE_P(Core, TranscriptTest, ::testing::ValuesIn(transcripts()),
+INSTANTIATE_TEST_SUITE_P(Core, TranscriptTest, ::testing::ValuesIn(transcripts(kFolder)),
                          [](const auto& info) { return info.param; });
 
 CoreConfig good() {

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "controller/coordinator/core.h"
+#include "tests/support/transcript.h"
 
 namespace paceline::coordinator {
 
@@ -98,6 +99,7 @@ class Player {
     config.form_timeout = milliseconds(line.number("form", 10000));
     config.same_machine = line.number("elsewhere") == 0;
     config.rejoin_grace = milliseconds(line.number("rejoin", 0));
+    config.trained_before = line.number("trained") != 0;
     if (line.text("policy") == "next") config.on_member_lost = next_view;
     if (line.has("lost"))
       config.lost.push_back({Role::kWorker, static_cast<int>(line.number("lost")), "", "it was lost"});
@@ -324,15 +326,9 @@ class Player {
 }  // namespace
 
 std::string run_transcript(const std::string& transcript) {
-  std::istringstream in(transcript);
-  std::string result;
   Player player;
-  for (std::string line; std::getline(in, line);) {
-    const bool command = line.rfind("> ", 0) == 0;
-    if (command || line.empty() || line[0] == '#') result += line + "\n";
-    if (command) result += player.play(Line(line.substr(2)));
-  }
-  return result;
+  return paceline::testing::replay(transcript,
+                                   [&](const std::string& command) { return player.play(Line(command)); });
 }
 
 }  // namespace paceline::coordinator

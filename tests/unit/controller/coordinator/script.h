@@ -2,7 +2,7 @@
 
 // Scripts for the coordinator's core: text in, everything that it does as text out.
 //
-//   job chief=1 worker=3 [policy=next] [form=MS] [rejoin=MS]   always first; time begins at 0
+//   job chief=1 worker=3 [policy=next] [form=MS] [rejoin=MS] [trained=1]   always first; time begins at 0
 //       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost: the worker of that index,
 //       before
 //   hello STREAM ROLE INDEX [id=X] [pod=X] [job=X] [version=N] [held=G] [held_step=N]
@@ -21,8 +21,7 @@
 
 namespace paceline::coordinator {
 
-// Runs the lines of `transcript` that begin with "> " and returns it with the output of this run after each
-// of them. Other lines are dropped, but for comments (#) and blank lines.
+// The same commands, each with what the core does now (tests/support/transcript.h).
 std::string run_transcript(const std::string& transcript);
 
 }  // namespace paceline::coordinator

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/plan/plan.h"
 #include "tests/unit/controller/plan/world.h"
 
 namespace paceline::plan {
@@ -18,6 +19,27 @@ TEST(BlameTest, NobodyFailed) {
   Observed world = make_running_world(1, 2);
   finish(world, pod_of(world, Role::kWorker, 0), 0);
   EXPECT_FALSE(blame_by_pods(world).has_value());
+}
+
+// The others leave at once, with the code of those that were told to; the chief saves first.
+TEST(BlameTest, WhoFollowsAMemberThatIsAskedToStopIsNotBlamedBeforeThatHasSaidSo) {
+  Observed world = make_running_world(1, 2);
+  finish(world, pod_of(world, Role::kWorker, 0), kExitEvicted, 60s);
+  finish(world, pod_of(world, Role::kWorker, 1), kExitEvicted, 59s);
+  const Plan waits = plan(world);
+  EXPECT_EQ(waits.status.phase, api::Phase::kRunning);
+  ASSERT_TRUE(waits.requeue_after);
+  EXPECT_LE(*waits.requeue_after, world.limits.save_grace - 60s);
+  Culprit chief;
+  chief.role = Role::kChief;
+  chief.kind = CulpritKind::kFailed;
+  chief.evidence = "it was stopped: this member was asked to stop";
+  chief.age = 2s;
+  Observed told = world;
+  told.report->culprit = chief;
+  EXPECT_THAT(plan(told).status.message, HasSubstr("chief-0"));
+  world.now += world.limits.save_grace;
+  EXPECT_THAT(plan(world).status.message, HasSubstr("worker-0")) << "not for ever";
 }
 
 // Each case: how chief, worker-0 and worker-1 ended (code, or minus a signal; 99: runs), how many ms ago, and

@@ -123,7 +123,7 @@ TEST(RestartTest, WhatACopyOfTheListDoesNotShowIsConfirmedBeforeItDecides) {
   const Observed trains = world;
   std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-1-0"; });
   world.pods_may_lag = true;
-  EXPECT_EQ(plan(world).confirm, "the pod of worker-1 is not in the list");
+  EXPECT_EQ(plan(world).confirm, (Confirm{"the pod of worker-1 is not in the list", {"fashion-worker-1-0"}}));
   EXPECT_THAT(plan(world).actions, IsEmpty());
   world.pods_may_lag = false;
   EXPECT_FALSE(plan(world).confirm.has_value());
@@ -146,7 +146,13 @@ TEST(RestartTest, ALaterAttemptBeginsWhenTheClusterItselfSaysThatItsPlacesAreFre
   step(world);
   world.pods.clear();
   world.pods_may_lag = true;
-  EXPECT_TRUE(plan(world).confirm.has_value());
+  ASSERT_TRUE(plan(world).confirm.has_value());
+  EXPECT_THAT(plan(world).confirm->pods, ElementsAre("fashion-chief-0-0", "fashion-chief-0-2",
+                                                     "fashion-worker-0-0", "fashion-worker-1-0"))
+      << "the last attempt's, and one of a later attempt, should the job be an old copy";
+  Observed unwritten = world;  // its pods were made, and then the controller ended
+  unwritten.job.status.members.clear();
+  EXPECT_EQ(plan(unwritten).confirm, plan(world).confirm);
   EXPECT_THAT(actions_of<CreatePod>(plan(world)), IsEmpty());
   world.pods_may_lag = false;
   Observed hidden = world;
@@ -252,6 +258,22 @@ TEST(RestartTest, ADeletedMemberBringsTheRingBack) {
   settle(world);
   EXPECT_EQ(world.job.status.phase, Phase::kRunning);
   EXPECT_THAT(world.pods, SizeIs(3));
+}
+
+TEST(RestartTest, APodThatIsGoneFailsAJobThatReplacesNobody) {
+  for (const bool trains : {true, false}) {
+    api::TrainingJob job = make_job(1, 2);
+    if (!trains) job.spec.training.reset();
+    Observed world = make_running_world(std::move(job));
+    pod_of(world, Role::kWorker, 1).deleting = true;
+    EXPECT_EQ(plan(world).status.phase, Phase::kRunning) << "its end will tell";
+    std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.deleting; });
+    const Plan made = plan(world);
+    EXPECT_EQ(made.status.phase, Phase::kFailed);
+    EXPECT_EQ(made.status.reason, "MemberDeleted");
+    EXPECT_THAT(made.status.message, HasSubstr("worker-1 (pod fashion-worker-1-0) was deleted"));
+    EXPECT_THAT(actions_of<CreatePod>(made), IsEmpty());
+  }
 }
 
 TEST(RestartTest, ALostNodesPodIsNotWaitedFor) {
@@ -360,6 +382,8 @@ TEST(ResizeTest, TheRingStartsAgainInItsNewSize) {
     EXPECT_EQ(made.status.phase, Phase::kRestarting);
     EXPECT_EQ(made.status.reason, "Resized");
     EXPECT_THAT(made.status.message, HasSubstr("had 3 members and shall have"));
+    ASSERT_THAT(actions_of<RecordEvent>(made), SizeIs(1));
+    EXPECT_FALSE(actions_of<RecordEvent>(made)[0].event.warning) << "somebody asked for it";
     settle(world);
     EXPECT_EQ(world.job.status.phase, Phase::kRunning);
     EXPECT_THAT(world.pods, SizeIs(1 + workers));

@@ -13,6 +13,7 @@ namespace paceline::plan {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::vector<std::string> created(const Plan& plan) {
   std::vector<std::string> names;
@@ -220,6 +221,37 @@ TEST(ServersTest, WhetherADeletedWorkerIsMissedIsForTheCoordinatorToSay) {
   Observed server = make_running_world(job);
   pod_of(server, Role::kServer, 0).deleting = true;
   EXPECT_EQ(plan(server).status.phase, api::Phase::kRestarting);
+}
+
+// A forced deletion leaves no pod: a new one in its place would be refused by the coordinator.
+TEST(ServersTest, AWorkerWhosePodIsGoneGetsNoOtherWhileTheOthersMayGoOn) {
+  for (const api::RestartPolicy policy : {api::RestartPolicy::kNever, api::RestartPolicy::kOnFailure}) {
+    api::TrainingJob job = make_job_with_servers(2, 1);
+    job.spec.replica_specs.worker->restart_policy = policy;
+    job.spec.strategy.synchronization = api::Synchronization::kAsynchronous;
+    Observed world = make_running_world(job);
+    std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-1-0"; });
+    const Plan before = plan(world);
+    EXPECT_THAT(created(before), IsEmpty()) << explain(before);
+    EXPECT_EQ(before.status.phase, api::Phase::kRunning);
+    world.report->lost.push_back({Role::kWorker, 1, "fashion-worker-1-0", "worker-1 died"});
+    const Plan after = plan(world);
+    EXPECT_THAT(created(after), IsEmpty());
+    EXPECT_EQ(after.status.reason, "MemberLost");
+  }
+}
+
+// Its coordinator waits for that worker, and has no stream that could end.
+TEST(ServersTest, AWorkerWhosePodWentWithoutACoordinatorIsARestart) {
+  api::TrainingJob job = make_job_with_servers(2, 1);
+  job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+  job.spec.strategy.synchronization = api::Synchronization::kAsynchronous;
+  Observed world = make_running_world(job);
+  world.report = JobReport{};
+  pod_of(world, Role::kWorker, 1).deleting = true;
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kRunning) << "it may still say what becomes of it";
+  std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-1-0"; });
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kRestarting);
 }
 
 TEST(ServersTest, TheLossOfAnotherMemberStillFailsTheJob) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "controller/api/parse.h"
 #include "controller/plan/rules.h"
 #include "controller/reconcile/report_adapter.h"
@@ -12,6 +13,8 @@
 namespace paceline::reconcile {
 namespace {
 
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 constexpr char kText[] = R"(
@@ -28,6 +31,12 @@ spec:
     globalBatchSize: 8
     steps: 10
 )";
+
+StoredJob stored(std::string uid) {
+  api::Parsed parsed = api::parse_training_job(kText, "test");
+  EXPECT_TRUE(parsed.job) << api::render_diagnostics(parsed.diagnostics, kText);
+  return {.job = *parsed.job, .uid = std::move(uid)};
+}
 
 // A cluster that keeps each job's first token, as Kubernetes does.
 class TokenCluster final : public cluster::Cluster {
@@ -67,20 +76,17 @@ class CoordinatorsTest : public ::testing::Test {
     coordinators_.reset();
     CoordinatorsOptions options;
     options.advertised = "paceline:7070";
-    auto started = Coordinators::start(std::move(options), cluster_, clock_, Logger::none(), {});
+    auto started = Coordinators::start(std::move(options), cluster_, clock_, Logger::none(),
+                                       [this](const std::string& key) { notified_.lock()->push_back(key); });
     ASSERT_TRUE(started.ok()) << started.status();
     coordinators_ = *std::move(started);
-  }
-  static StoredJob stored(std::string uid) {
-    api::Parsed parsed = api::parse_training_job(kText, "test");
-    EXPECT_TRUE(parsed.job) << api::render_diagnostics(parsed.diagnostics, kText);
-    return {.job = *parsed.job, .uid = std::move(uid)};
   }
   std::string token() { return coordinators_->pod_environment("default/fashion")["PACELINE_TOKEN"]; }
 
   testing::FakeClock clock_;
   TokenCluster cluster_{clock_};
-  std::unique_ptr<Coordinators> coordinators_;
+  Guarded<std::vector<std::string>> notified_;
+  std::unique_ptr<Coordinators> coordinators_;  // last: it uses all of the above
 };
 
 TEST_F(CoordinatorsTest, AJobThatIsSeenHasOneCoordinator) {
@@ -153,15 +159,25 @@ TEST_F(CoordinatorsTest, MembersThatWereToldToStopHaveTheirCoordinatorUntilTheyH
   EXPECT_EQ(attempt(), 0) << "its last words have not been heard";
   ASSERT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kStopped);
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
-  EXPECT_EQ(attempt(), 1) << "they have";
+  EXPECT_EQ(attempt(), 0) << "they have, but nobody has written them down";
+  pod.phase = cluster::PodPhase::kFailed;
+  coordinators_->pods_seen("default/fashion", {pod});
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(attempt(), 0) << "even though it is all over";
+  coordinators_->last_words_kept("default/fashion", 7);
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(attempt(), 0) << "another attempt's";
+  notified_.lock()->clear();
+  coordinators_->last_words_kept("default/fashion", 0);
+  coordinators_->last_words_kept("default/fashion", 0);
+  EXPECT_THAT(*notified_.lock(), ElementsAre("default/fashion")) << "the next attempt may begin";
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(attempt(), 1);
+  coordinators_->last_words_kept("default/fashion", 1);
+  pod.phase = cluster::PodPhase::kRunning;
   pod.spec.attempt = 1;
   begin_next();
   EXPECT_EQ(attempt(), 2) << "nobody was told to stop: what failed has said all";
-  pod.spec.attempt = 2;
-  coordinators_->stop("default/fashion", {"the job is resized", true});
-  pod.phase = cluster::PodPhase::kFailed;
-  begin_next();
-  EXPECT_EQ(attempt(), 3) << "whose pods have ended say nothing more";
 }
 
 TEST_F(CoordinatorsTest, ASuspendedJobHasNoneWhenItsMembersHaveLeft) {
@@ -181,6 +197,9 @@ TEST_F(CoordinatorsTest, ASuspendedJobHasNoneWhenItsMembersHaveLeft) {
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   EXPECT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kStopped)
       << "what they saved as they left is its last word";
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  EXPECT_EQ(coordinators_->size(), 1u) << "it stands in no status yet";
+  coordinators_->last_words_kept("default/fashion", 0);
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   EXPECT_EQ(coordinators_->size(), 0u) << "nobody is attached any more";
   job.job.spec.run_policy.suspend = false;
@@ -222,6 +241,80 @@ TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
   EXPECT_FALSE(report->culprit);
 }
 
+// Both members of the job train, watched by a core that is made with these options.
+class WatchedMembers {
+ public:
+  explicit WatchedMembers(const CoordinatorsOptions& options)
+      : core_(core_config("default/fashion", stored("u1"), "a token", options).value(), now_) {
+    for (const int index : {0, 1}) {
+      v1::Hello hello;
+      hello.set_protocol_version(coordinator::kProtocolVersion);
+      hello.set_member_id(str_cat("m", index));
+      hello.set_job("default/fashion");
+      hello.set_role(v1::ROLE_WORKER);
+      hello.set_index(static_cast<std::uint32_t>(index));
+      hello.set_pod(str_cat("fashion-worker-", index, "-0"));
+      core_.step(coordinator::Attached{stream_of(index), hello}, now_);
+    }
+    pass(2s, {0, 1});
+    EXPECT_FALSE(have_failed());
+  }
+  // Only these are heard.
+  void pass(Duration time, const std::vector<int>& heard) {
+    for (const TimePoint until = now_ + time; now_ < until;) {
+      now_ += 100ms;
+      core_.step(coordinator::Tick{}, now_);
+      for (const int index : heard) {
+        v1::MemberMessage message;
+        message.mutable_heartbeat()->set_generation(core_.report(now_).generation.value);
+        message.mutable_heartbeat()->set_phase(v1::TRAINING);
+        core_.step(coordinator::Received{stream_of(index), message}, now_);
+      }
+    }
+  }
+  void end_stream(int index) {
+    core_.step(coordinator::StreamEnded{stream_of(index), "the connection broke"}, now_);
+  }
+  bool have_failed() const { return core_.state() != coordinator::JobState::kRunning; }
+
+ private:
+  static coordinator::StreamId stream_of(int index) { return {static_cast<std::uint64_t>(index) + 1}; }
+  TimePoint now_{100s};
+  coordinator::CoordinatorCore core_;
+};
+
+// The defaults are what docs/protocol.md says of Kubernetes.
+TEST(CoreConfigTest, WhatANetworkDoesWithinSecondsIsNoLoss) {
+  EXPECT_EQ(CoordinatorsOptions().heartbeat_timeout, 5s);
+  EXPECT_EQ(CoordinatorsOptions().rejoin_grace, 5s);
+  EXPECT_EQ(CoordinatorsOptions().most_silence, 30s);
+  for (const Duration more : {0s, 4s}) {
+    CoordinatorsOptions options;
+    options.heartbeat_timeout += more;
+    options.rejoin_grace += 2 * more;
+    options.most_silence += 3 * more;
+
+    WatchedMembers silent(options);
+    silent.pass(options.heartbeat_timeout, {0});
+    EXPECT_FALSE(silent.have_failed());
+    silent.pass(200ms, {0});
+    EXPECT_TRUE(silent.have_failed());
+
+    WatchedMembers broken(options);
+    broken.end_stream(1);
+    broken.pass(options.rejoin_grace - 100ms, {0});
+    EXPECT_FALSE(broken.have_failed());
+    broken.pass(200ms, {0});
+    EXPECT_TRUE(broken.have_failed());
+
+    WatchedMembers all_late(options);
+    all_late.pass(options.most_silence, {});
+    EXPECT_FALSE(all_late.have_failed());
+    all_late.pass(200ms, {});
+    EXPECT_TRUE(all_late.have_failed());
+  }
+}
+
 TEST_F(CoordinatorsTest, ServersAreMembersAndAnEvaluatorMayAttach) {
   StoredJob job = stored("u1");
   job.job.spec.replica_specs.ps = api::ReplicaSpec{.replicas = 2};
@@ -250,6 +343,34 @@ TEST_F(CoordinatorsTest, WhoWasLostInThisAttemptIsKnownFromTheStatus) {
   ASSERT_TRUE(report);
   ASSERT_EQ(report->lost.size(), 1u);
   EXPECT_EQ(report->lost[0].index, 1);
+}
+
+// Rank 0 may be finishing alone when a controller takes over: who has finished before is not to blame for
+// what comes later.
+TEST_F(CoordinatorsTest, WhoseProcessHasEndedWellInAJobThatTrainedHasFinished) {
+  const auto see_end = [&](Role role, int index, int code) {
+    cluster::Pod pod;
+    pod.spec.role = role;
+    pod.spec.index = index;
+    pod.spec.name = str_cat("fashion-", role_name(role), "-", index, "-0");
+    pod.uid = pod.spec.name;
+    pod.phase = code == 0 ? cluster::PodPhase::kSucceeded : cluster::PodPhase::kFailed;
+    pod.exit_code = code;
+    coordinators_->pods_seen("default/fashion", {pod});
+    clock_.advance(std::chrono::seconds(1));
+  };
+  for (const bool trained : {false, true}) {
+    begin();
+    StoredJob job = stored("u1");
+    if (trained) job.job.status.phase = api::Phase::kRunning;
+    ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+    see_end(Role::kWorker, 1, 0);
+    see_end(Role::kWorker, 0, 7);
+    see_end(Role::kEvaluator, 0, 0);  // nobody's: it only makes the coordinator look
+    const auto report = coordinators_->report("default/fashion");
+    ASSERT_TRUE(report && report->culprit);
+    EXPECT_EQ(report->culprit->index, trained ? 0 : 1);
+  }
 }
 
 TEST_F(CoordinatorsTest, AJobWithoutTrainingHasNone) {

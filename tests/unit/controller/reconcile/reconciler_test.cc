@@ -28,18 +28,25 @@ class FakeReports final : public ReportSource {
     *seen_.lock() = pods.size();
   }
   void stop(const std::string&, const plan::StopMembers&) override { ++*stops_.lock(); }
+  void last_words_kept(const std::string&, std::int64_t attempt) override { *kept_.lock() = attempt; }
   std::map<std::string, std::string> pod_environment(const std::string&) override {
     return {{"PACELINE_COORDINATOR", "127.0.0.1:1"}};
   }
   Guarded<std::optional<plan::JobReport>> report_{plan::JobReport{}};
   Guarded<std::size_t> seen_{std::size_t{0}};
+  // The next attempt has another coordinator, but while members leave.
   absl::Status job_seen(const std::string&, const StoredJob& job) override {
-    *attempt_.lock() = job.job.status.restarts.attempt;
+    const std::int64_t attempt = job.job.status.restarts.attempt;
+    *attempt_.lock() = attempt;
+    auto report = report_.lock();
+    if (report->has_value() && (*report)->attempt < attempt && !*leaving_.lock())
+      report->emplace().attempt = attempt;
     return *job_seen_.lock();
   }
   Guarded<absl::Status> job_seen_;
   Guarded<int> stops_{0};
-  Guarded<std::int64_t> attempt_{std::int64_t{-1}};
+  Guarded<std::int64_t> attempt_{std::int64_t{-1}}, kept_{std::int64_t{-1}};
+  Guarded<bool> leaving_{false};
 };
 
 // Counts what is written, and can fail.
@@ -96,7 +103,9 @@ class ReconcilerTest : public ::testing::Test {
   api::Status status() { return jobs_.get(kKey)->job.status; }
   void set_report(plan::ReportPhase phase, Step step = 0) {
     auto report = reports_.report_.lock();
+    const std::int64_t attempt = report->has_value() ? (*report)->attempt : 0;
     report->emplace().phase = phase;
+    (*report)->attempt = attempt;
     (*report)->generation.value = 1;
     (*report)->progress.step = step;
   }
@@ -346,10 +355,60 @@ TEST_F(ReconcilerTest, ASuspendedJobsCoordinatorIsToldOnceAndItsPodsEnd) {
   EXPECT_EQ(*reports_.attempt_.lock(), 1);
 }
 
+// Somebody changes the job at the moment at which it is written.
+TEST_F(ReconcilerTest, WhatIsTakenBackBeforeItIsWrittenHasNotBegun) {
+  using Edit = void (*)(api::TrainingJob&);
+  for (const Edit edit : {Edit{[](api::TrainingJob& job) { job.spec.run_policy.suspend = true; }},
+                          Edit{[](api::TrainingJob& job) { job.spec.replica_specs.worker->replicas = 2; }}}) {
+    bring_up();
+    const std::size_t events = cluster_.events().size();
+    jobs_.edit(edit);
+    *jobs_.failure_.lock() = absl::AbortedError("the job has changed");
+    EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+    *jobs_.failure_.lock() = absl::OkStatus();
+    jobs_.edit([](api::TrainingJob&) {});
+    pass();
+    EXPECT_EQ(*reports_.stops_.lock(), 0) << "nobody was told to leave";
+    const std::vector<cluster::Pod> list = cluster_.list_pods("default", "fashion").value();
+    for (const cluster::Pod& pod : list) EXPECT_FALSE(pod.deleting);
+    EXPECT_THAT(pods(), SizeIs(2));
+    EXPECT_EQ(status().phase, api::Phase::kRunning);
+    EXPECT_EQ(status().restarts, (api::Restarts{.size = 2}));
+    EXPECT_THAT(cluster_.events(), SizeIs(events));
+  }
+}
+
+TEST_F(ReconcilerTest, WhatMembersSayAsTheyLeaveIsKeptWhenItIsWritten) {
+  bring_up();
+  cluster_.end_deleted_at_once(false);
+  *reports_.leaving_.lock() = true;
+  jobs_.edit([](api::TrainingJob& job) { job.spec.run_policy.suspend = true; });
+  pass();
+  ASSERT_EQ(status().restarts.attempt, 1);
+  jobs_.edit([](api::TrainingJob&) {});
+  pass();
+  EXPECT_EQ(*reports_.kept_.lock(), -1) << "they are still at it";
+  cluster_.end_deleted();
+  pass();
+  set_report(plan::ReportPhase::kStopped, 7);  // no more than a step: it is not held back
+  *jobs_.failure_.lock() = absl::UnavailableError("away");
+  EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
+  EXPECT_EQ(*reports_.kept_.lock(), -1);
+  *jobs_.failure_.lock() = absl::OkStatus();
+  pass();
+  EXPECT_EQ(status().progress.step, 7);
+  EXPECT_EQ(*reports_.kept_.lock(), 0);
+  EXPECT_THAT(pods(), SizeIs(0)) << "nobody comes before the coordinator that it belongs to";
+  *reports_.leaving_.lock() = false;
+  pass();
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-1", "fashion-worker-0-1"));
+}
+
 TEST_F(ReconcilerTest, AResizedJobsMembersAreToldAndWhatTheySaveIsKept) {
   jobs_.edit([](api::TrainingJob& job) { job.spec.replica_specs.worker->max_replicas = 2; });
   bring_up();
   cluster_.end_deleted_at_once(false);
+  *reports_.leaving_.lock() = true;
   jobs_.edit([](api::TrainingJob& job) { job.spec.replica_specs.worker->replicas = 2; });
   pass();
   EXPECT_EQ(*reports_.stops_.lock(), 1) << "a member that was stopped has not failed";

@@ -2,14 +2,15 @@
 
 // A file store that crashes. It keeps two states: what processes see, and what a disk would hold after a
 // power cut, where only synced content and synced names are sure to be. Faults: fail from the n-th operation
-// on (a crash: nothing has an effect any more), with the n-th write torn after some bytes; a full disk. One
-// thread.
+// on (a crash: nothing has an effect any more), with the n-th write torn after some bytes; a full disk. What
+// a writer appends is not on the disk before its finish(). One thread.
 
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "base/rng.h"
 #include "base/status.h"
@@ -80,6 +81,12 @@ class MemoryFileStore final : public FileStore {
     change({Change::kWrite, path, content});
     return status;
   }
+  absl::StatusOr<std::unique_ptr<FileWriter>> create_file(const std::string& path) override {
+    PL_RETURN_IF_ERROR(begin());
+    if (!folders_.contains(path.substr(0, path.rfind('/')))) return absl::NotFoundError(path);
+    change({Change::kWrite, path});
+    return std::make_unique<Writer>(*this, path);
+  }
   absl::Status sync_folder(const std::string& path) override {
     PL_RETURN_IF_ERROR(begin());
     // Only the names of this folder itself are sure now; what is pending inside a folder that got a new name
@@ -133,6 +140,11 @@ class MemoryFileStore final : public FileStore {
     const auto* data = reinterpret_cast<const std::byte*>(found->second.data());
     return std::vector<std::byte>(data, data + found->second.size());
   }
+  absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const override {
+    const auto found = files_.find(path);
+    if (found == files_.end()) return absl::NotFoundError(path);
+    return std::make_unique<Reader>(found->second);
+  }
 
  private:
   using Tree = std::map<std::string, std::string>;
@@ -142,6 +154,54 @@ class MemoryFileStore final : public FileStore {
     std::string content;
     std::string to;
   };
+
+  class Writer final : public FileWriter {
+   public:
+    Writer(MemoryFileStore& store, std::string path) : store_(store), path_(std::move(path)) {}
+    absl::Status append(std::span<const std::byte> bytes) override {
+      return store_.append(path_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+    absl::Status finish() override {
+      PL_RETURN_IF_ERROR(store_.begin());
+      store_.change({Change::kWrite, path_, store_.files_[path_]});
+      return absl::OkStatus();
+    }
+
+   private:
+    MemoryFileStore& store_;
+    const std::string path_;
+  };
+
+  class Reader final : public FileReader {
+   public:
+    explicit Reader(std::string content) : content_(std::move(content)) {}
+    absl::StatusOr<std::size_t> read(std::span<std::byte> out) override {
+      const std::size_t count = std::min(out.size(), content_.size() - at_);
+      std::copy_n(reinterpret_cast<const std::byte*>(content_.data()) + at_, count, out.begin());
+      at_ += count;
+      return count;
+    }
+
+   private:
+    const std::string content_;
+    std::size_t at_ = 0;
+  };
+
+  // Only what processes see: the disk has it when the writer has finished.
+  absl::Status append(const std::string& path, std::string_view bytes) {
+    const bool crashing = operations_ == crash_at_;
+    absl::Status status = begin();
+    if (!status.ok() && !crashing) return status;
+    if (!status.ok()) bytes = bytes.substr(0, torn_bytes_);
+    std::uint64_t used = bytes.size();
+    for (const auto& [name, other] : files_) used += other.size();
+    if (used > capacity_) {
+      bytes.remove_suffix(std::min<std::uint64_t>(used - capacity_, bytes.size()));
+      status = absl::ResourceExhaustedError("the disk is full");
+    }
+    files_[path].append(bytes);
+    return status;
+  }
 
   static std::string parent(const std::string& path) {
     return path.substr(0, std::min(path.rfind('/'), path.size()));

@@ -189,5 +189,20 @@ TEST(SafetensorsTest, MutatedFilesNeverCrash) {
   EXPECT_LT(accepted, 4000);
 }
 
+TEST(SafetensorsTest, AHeaderIsTheSameBeforeItsBytesAreThere) {
+  const std::vector<std::int64_t> ids(6);
+  const std::vector<float> rows(18);
+  const std::vector<TensorView> views = {tensor_view<std::int64_t>("ids/0", DType::kI64, {6}, ids),
+                                         tensor_view<float>("rows/0", DType::kF32, {6, 3}, rows)};
+  const std::vector<TensorShape> shapes = {{"ids/0", DType::kI64, {6}}, {"rows/0", DType::kF32, {6, 3}}};
+  EXPECT_EQ(encode_header_of(shapes, {{"rows", "6"}}).value(), encode_header(views, {{"rows", "6"}}).value());
+  for (const std::vector<TensorShape>& wrong :
+       {std::vector<TensorShape>{{"a", DType::kF32, {-1}}},
+        std::vector<TensorShape>{{"a", DType::kF32, {1}}, {"a"}},
+        std::vector<TensorShape>{{"__metadata__", DType::kF32, {1}}}}) {
+    EXPECT_EQ(encode_header_of(wrong, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace paceline::checkpoint

@@ -21,6 +21,13 @@ v1::TrainingSpec some_spec() {
   return spec;
 }
 
+v1::TrainingSpec with_table(v1::TrainingSpec spec, v1::RowOptimizerSpec::Type type) {
+  v1::TableSpec& table = *spec.mutable_parameter_server()->add_tables();
+  table.set_name("wide");
+  table.mutable_optimizer()->set_type(type);
+  return spec;
+}
+
 TEST(SpecHash, ChangesWithWhatACheckpointDependsOnAndNamesIt) {
   struct Case {
     const char* field;
@@ -35,6 +42,7 @@ TEST(SpecHash, ChangesWithWhatACheckpointDependsOnAndNamesIt) {
            {"spec.training.globalBatchSize", [](auto& s) { s.set_global_batch_size(65); }},
            {"spec.training.seed", [](auto& s) { s.set_seed(6); }},
            {"spec.training.precision", [](auto& s) { s.set_precision(v1::PRECISION_BF16); }},
+           {"spec.training.model.tables", [](auto& s) { s = with_table(s, v1::RowOptimizerSpec::FTRL); }},
        }) {
     v1::TrainingSpec other = spec;
     c.change(other);
@@ -51,6 +59,22 @@ TEST(SpecHash, ChangesWithNothingElse) {
   other.mutable_optimizer()->set_learning_rate(1);
   EXPECT_EQ(spec_hash(spec), spec_hash(other));
   EXPECT_THAT(essential_differences(spec, other), IsEmpty());
+  other.mutable_parameter_server()->set_servers(3);
+  EXPECT_EQ(spec_hash(spec), spec_hash(other)) << "servers without tables";
+}
+
+TEST(SpecHash, OfATableTheKindOfOptimizerCounts) {
+  const v1::TrainingSpec ftrl = with_table(some_spec(), v1::RowOptimizerSpec::FTRL);
+  v1::TrainingSpec other = ftrl;
+  other.mutable_parameter_server()->mutable_tables(0)->mutable_optimizer()->set_learning_rate(2);
+  other.mutable_parameter_server()->mutable_tables(0)->set_max_rows(1000);
+  other.mutable_parameter_server()->set_servers(2);
+  EXPECT_EQ(spec_hash(ftrl), spec_hash(other));
+  EXPECT_THAT(essential_differences(ftrl, other), IsEmpty());
+  other.mutable_parameter_server()->mutable_tables(0)->mutable_optimizer()->set_type(
+      v1::RowOptimizerSpec::SGD);
+  EXPECT_NE(spec_hash(ftrl), spec_hash(other));
+  EXPECT_THAT(essential_differences(ftrl, other), ElementsAre("spec.training.model.tables"));
 }
 
 // Checkpoints of earlier builds are to be found again.

@@ -29,6 +29,7 @@ TEST(ProgressTest, AHeartbeatSaysWhatHappenedSinceTheLast) {
   progress.set_weights_hash(2, 0xabcdef);
   progress.step_applied(step(1, true));
   progress.step_applied(step(2, true));
+  ASSERT_TRUE(progress.evaluated({1, 0.6, 0.8, 100, 5, false, 0.75}));
   ASSERT_TRUE(progress.evaluated({2, 0.5, 0.9, 100, 7, true}));
   v1::Heartbeat beat;
   progress.collect(&beat);
@@ -49,8 +50,11 @@ TEST(ProgressTest, AHeartbeatSaysWhatHappenedSinceTheLast) {
   EXPECT_EQ(beat.records(1).step(), 2);
   EXPECT_EQ(beat.records(1).loss(), 0.5);
   ASSERT_EQ(beat.step_times_size(), 2);
-  ASSERT_EQ(beat.evaluations_size(), 1);
-  EXPECT_TRUE(beat.evaluations(0).target_reached());
+  ASSERT_EQ(beat.evaluations_size(), 2);
+  EXPECT_FALSE(beat.evaluations(0).target_reached());
+  EXPECT_EQ(beat.evaluations(0).auc(), 0.75);
+  EXPECT_TRUE(beat.evaluations(1).target_reached());
+  EXPECT_FALSE(beat.evaluations(1).has_auc());
 
   progress.step_applied(step(3));
   progress.collect(&beat);

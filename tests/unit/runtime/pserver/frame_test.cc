@@ -47,7 +47,7 @@ TEST(PsFrame, ComesBackAsItWas) {
                              .rank = static_cast<std::int32_t>(rng.below(100)) - 1,
                              .number = static_cast<std::int64_t>(rng.next_u64()),
                              .begin = rng.next_u64(),
-                             .length = 4 * rng.below(kMaxMessage / 4)};
+                             .length = 8 * rng.below(kMaxMessage / 8)};
     const auto decoded = decode_frame(encoded(header));
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_EQ(*decoded, header);
@@ -79,6 +79,10 @@ TEST(PsFrame, BoundsEveryLength) {
   EXPECT_TRUE(with(FrameKind::kGradient, kMaxData));
   EXPECT_FALSE(with(FrameKind::kGradient, kMaxData + 4));
   EXPECT_FALSE(with(FrameKind::kWeights, 6)) << "half a float";
+  EXPECT_TRUE(with(FrameKind::kRowIds, 24));
+  EXPECT_FALSE(with(FrameKind::kRowIds, 12)) << "half an id";
+  EXPECT_TRUE(with(FrameKind::kRowPlaces, 12));
+  EXPECT_FALSE(with(FrameKind::kPullRows, kMaxMessage + 1)) << "a message";
   EXPECT_TRUE(with(FrameKind::kLog, kMaxMessage));
   EXPECT_FALSE(with(FrameKind::kLog, kMaxMessage + 1));
   EXPECT_FALSE(with(FrameKind::kAbort, ~std::uint64_t{0}));

@@ -39,7 +39,7 @@ BeginMessage some_begin() {
 }
 
 TEST(PsMessages, Join) {
-  const JoinMessage join{1000, 4096, true, 8192, 64};
+  const JoinMessage join{1000, 4096, true, 8192, 64, 0x12345678};
   JoinMessage decoded;
   ASSERT_TRUE(decode(bytes_of(join), decoded).ok());
   EXPECT_EQ(decoded, join);

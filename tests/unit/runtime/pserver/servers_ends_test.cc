@@ -8,16 +8,12 @@
 namespace paceline::pserver {
 namespace {
 
-using testing::Medium;
-using testing::medium_name;
+using testing::Floats;
 using testing::ServersWorld;
 using testing::WorldSpec;
 
-using Floats = std::vector<float>;
-
 class ServersEnds : public testing::ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, ServersEnds, ::testing::Values(Medium::kSharedMemory, Medium::kTcp),
-                         [](const auto& info) { return medium_name(info.param); });
+INSTANTIATE_TEST_SUITE_P(Media, ServersEnds, testing::media(), testing::medium_name);
 
 TEST_P(ServersEnds, WhoDoesNotPushIsNamed) {
   WorldSpec spec = this->spec();

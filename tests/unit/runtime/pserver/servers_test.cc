@@ -15,17 +15,13 @@
 namespace paceline::pserver {
 namespace {
 
-using testing::Medium;
-using testing::medium_name;
+using testing::Floats;
 using testing::ServersWorld;
 using testing::sgd;
 using testing::WorldSpec;
 
-using Floats = std::vector<float>;
-
 class Servers : public testing::ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, Servers, ::testing::Values(Medium::kSharedMemory, Medium::kTcp),
-                         [](const auto& info) { return medium_name(info.param); });
+INSTANTIATE_TEST_SUITE_P(Media, Servers, testing::media(), testing::medium_name);
 
 Floats random_floats(Rng& rng, std::size_t n) {
   Floats values(n);

@@ -7,8 +7,8 @@
 
 namespace paceline::pserver::testing {
 
-std::string medium_name(Medium medium) {
-  return medium == Medium::kTcp ? "Tcp" : "SharedMemory";
+std::string medium_name(const ::testing::TestParamInfo<Medium>& info) {
+  return info.param == Medium::kTcp ? "Tcp" : "SharedMemory";
 }
 
 v1::OptimizerSpec sgd(double rate, double momentum) {
@@ -54,7 +54,7 @@ void ServersWorld::connect(const WorldSpec& spec) {
   if (spec_.mode.units_per_step() == 0) spec_.mode.set_units_per_step(spec.workers);
   make_fabrics();
   if (fabrics_.size() != w + s) return;
-  const ClientOptions shape{spec.workers, spec.servers, spec.slice_bytes};
+  const ClientOptions shape{spec.workers, spec.servers, spec.slice_bytes, spec.tables};
   clients_.resize(w);
   servers_.resize(s);
   strangers_.resize(w);
@@ -65,6 +65,9 @@ void ServersWorld::connect(const WorldSpec& spec) {
     auto memory = fabrics_[k]->arena().allocate(spec_.layout.elements * sizeof(float));
     ASSERT_TRUE(memory.ok()) << memory.status();
     gradients_.emplace_back(reinterpret_cast<float*>(memory->data()), spec_.layout.elements);
+    memory = fabrics_[k]->arena().allocate(spec_.row_floats * sizeof(float));
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    row_gradients_.emplace_back(reinterpret_cast<float*>(memory->data()), spec_.row_floats);
   }
   {
     std::vector<std::jthread> threads;
@@ -81,7 +84,9 @@ void ServersWorld::connect(const WorldSpec& spec) {
           options.policy = [this](const PolicyStart& start) { return make_policy(spec_.mode, start); };
           options.on_lost = [this, index = static_cast<int>(r - w)](int rank, const absl::Status& why) {
             losses_.lock()->push_back({index, rank, why});
+            if (spec_.when_lost != nullptr) spec_.when_lost(index);
           };
+          options.max_kept_bytes = spec_.max_kept_bytes;
           auto server = Server::connect(*fabrics_[r], mine, options, clock_, deadline());
           statuses[r] = server.status();
           if (server.ok()) servers_[r - w] = std::move(*server);
@@ -126,9 +131,10 @@ void ServersWorld::drop_server(int s) {
   servers_[k].reset();
 }
 
-absl::Status ServersWorld::begin(std::span<const float> weights) {
+absl::Status ServersWorld::begin(std::span<const float> weights, sparse::RowSource* rows) {
   InitialState state;
   state.weights = weights;
+  state.rows = rows;
   state.start.total_steps = spec_.total_steps;
   return client(0).initialize(state, deadline());
 }

@@ -19,8 +19,14 @@
 
 namespace paceline::pserver::testing {
 
+using Floats = std::vector<float>;
+
 enum class Medium { kSharedMemory, kTcp };
-std::string medium_name(Medium medium);
+// A suite of ServersTest runs over each: INSTANTIATE_TEST_SUITE_P(Media, Suite, media(), medium_name).
+inline auto media() {
+  return ::testing::Values(Medium::kSharedMemory, Medium::kTcp);
+}
+std::string medium_name(const ::testing::TestParamInfo<Medium>& info);
 
 struct WorldSpec {
   Medium medium = Medium::kSharedMemory;
@@ -34,6 +40,10 @@ struct WorldSpec {
   tensor::ParameterLayout layout;  // empty: one parameter that decays
   bool run_servers = true;
   std::vector<int> strangers;  // workers that are not made: the test has their sockets instead
+  std::vector<sparse::TableSpec> tables;
+  std::size_t row_floats = 0;  // of each worker's memory for gradients of rows
+  std::uint64_t max_kept_bytes = kMaxKeptBytes;
+  std::function<void(int server)> when_lost;  // in the server's thread, when it has lost a worker
 };
 
 v1::OptimizerSpec sgd(double rate, double momentum = 0);
@@ -62,11 +72,12 @@ class ServersWorld {
   void drop_server(int s);
   std::span<float> weights(int w) { return weights_[static_cast<std::size_t>(w)]; }
   std::span<float> gradient(int w) { return gradients_[static_cast<std::size_t>(w)]; }
+  std::span<float> row_gradient(int w) { return row_gradients_[static_cast<std::size_t>(w)]; }
   std::vector<collective::PeerLink>& stranger(int w) { return strangers_[static_cast<std::size_t>(w)]; }
   const tensor::ParameterLayout& layout() const { return spec_.layout; }
 
-  // Worker 0's word: these weights, at step 0.
-  absl::Status begin(std::span<const float> weights);
+  // Worker 0's word: these weights, and these rows, at step 0.
+  absl::Status begin(std::span<const float> weights, sparse::RowSource* rows = nullptr);
   // Pushes all of the gradient in one range, and commits.
   absl::Status push_and_commit(int w, const Commit& commit = {});
   // body(w) in one thread per worker.
@@ -95,7 +106,7 @@ class ServersWorld {
   collective::Group group_;
   std::vector<std::unique_ptr<collective::Fabric>> fabrics_;
   std::vector<std::vector<float>> weights_;
-  std::vector<std::span<float>> gradients_;
+  std::vector<std::span<float>> gradients_, row_gradients_;
   std::vector<std::vector<collective::PeerLink>> strangers_;
   Guarded<std::vector<absl::Status>> results_;
   Guarded<std::vector<Loss>> losses_;

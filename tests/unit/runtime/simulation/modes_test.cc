@@ -29,5 +29,18 @@ TEST(ModesTest, NamesAndSizes) {
   }
 }
 
+TEST(ModesTest, WhatAStudyCompares) {
+  const auto names = [](const std::vector<Mode>& modes) {
+    std::vector<std::string> found;
+    for (const Mode& mode : modes) found.push_back(mode.name);
+    return found;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(modes_to_compare(8, 1, {1, 4})),
+            (Names{"synchronous", "7 + 1 backups", "first 7 of 8", "bounded, staleness 1",
+                   "bounded, staleness 4", "asynchronous"}));
+  EXPECT_EQ(names(modes_to_compare(8, 0, {})), (Names{"synchronous", "asynchronous"}));
+}
+
 }  // namespace
 }  // namespace paceline::simulation

@@ -37,6 +37,8 @@ TEST(MakePlan, TakesStepsTargetsAndCheckpoints) {
   EXPECT_EQ(plan->total_steps, 70);
   EXPECT_EQ(plan->evaluate_every, 7);
   EXPECT_EQ(plan->target->metric, TargetMetric::kLoss);
+  spec.mutable_target()->set_metric("auc");
+  EXPECT_EQ(make_plan(spec, 1000, 10)->target->metric, TargetMetric::kAuc);
   EXPECT_TRUE(plan->saves);
   EXPECT_EQ(plan->checkpoint_time, std::chrono::milliseconds(1500));
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/trainer/limits.h"
 #include "runtime/trainer/trainer.h"
 #include "tests/support/fake_servers.h"
 #include "tests/support/step_model.h"
@@ -217,7 +218,7 @@ TEST(ServerTraining, AWorkerThatIsNotNeededStopsAlone) {
       auto& leaving = server_job.job.member(2);
       if (rank == 2) leaving.stop.request();
       // Else the others may have done everything before it goes.
-      if (rank == 0 && unit > 30) {
+      if (rank != 2 && unit > 30) {
         EXPECT_TRUE(leaving.membership->wait_until_left());
       }
     };
@@ -291,6 +292,62 @@ TEST(ServerTraining, CheckpointsAreWrittenWhileTrainingGoesOn) {
   EXPECT_EQ(told[0].error(), "");
   EXPECT_EQ(told.back().step(), 12);
   EXPECT_TRUE(server_job.job.member(1).membership->checkpoints().empty());
+}
+
+// How long the servers will be there for it: they live as long as a finished job's chief does.
+TEST(ServerTraining, TheLastSaveHasTheTimeThatItsServersServeOn) {
+  enum class Case : std::uint8_t { kFinished, kStopped, kEnded };
+  for (const Case how : {Case::kFinished, Case::kStopped, Case::kEnded}) {
+    const TemporaryFolder folder;
+    const SystemClock clock;
+    v1::TrainingSpec spec = server_spec(how == Case::kFinished ? 6 : 1'000'000, 2);
+    spec.mutable_checkpoint()->set_directory(folder.path());
+    spec.mutable_checkpoint()->set_every_steps(1'000'000);  // none but the last
+    ServerJob server_job(spec, 0);
+    auto& chief = server_job.job.member(0);
+    server_job.servers.before_commit = [&](int rank, pserver::Unit unit) {
+      if (rank != 0 || unit != 40) return;
+      if (how == Case::kStopped) chief.stop.request();
+      if (how == Case::kEnded) chief.membership->end(absl::AbortedError("the user stops the job"));
+      if (how == Case::kEnded) server_job.job.member(1).membership->end(absl::AbortedError("likewise"));
+    };
+    std::vector<Duration> limits;
+    server_job.servers.before_take = [&](Deadline deadline) {
+      limits.push_back(deadline.remaining(clock.now()));
+    };
+    server_job.job.run();
+    ASSERT_EQ(limits.size(), 1u);
+    EXPECT_LE(limits[0], how == Case::kFinished ? kSaveLimit : kStoppedServiceLimit);
+    EXPECT_GT(limits[0], how == Case::kFinished ? kStoppedServiceLimit : kLastServiceLimit);
+  }
+}
+
+// A server that hangs has a part of the state: neither a checkpoint beside the training nor the last one is
+// waited for.
+TEST(ServerTraining, AStateThatIsLostIsNotWaitedFor) {
+  for (const bool last : {false, true}) {
+    const TemporaryFolder folder;
+    v1::TrainingSpec spec = server_spec(last ? 6 : 1'000'000, 2);
+    spec.mutable_checkpoint()->set_directory(folder.path());
+    spec.mutable_checkpoint()->set_every_steps(last ? 1'000'000 : 4);
+    ServerJob server_job(spec, 0);
+    server_job.servers.hold_snapshots(true);
+    const auto lose_a_server = [&] {
+      for (int each = 0; each < 2; ++each) {
+        server_job.job.member(each).membership->end(absl::DataLossError("ps-0 is frozen"));
+      }
+    };
+    server_job.servers.before_commit = [&](int rank, pserver::Unit unit) {
+      if (!last && rank == 0 && unit == 40) lose_a_server();
+    };
+    server_job.servers.before_take = [&](Deadline) {
+      if (last) lose_a_server();
+    };
+    server_job.job.run();
+    EXPECT_EQ(server_job.servers.overdue(), 0);
+    EXPECT_EQ(server_job.job.member(0).outcome.checkpoint_path, "");
+    EXPECT_EQ(server_job.job.member(0).outcome.ending, last ? Ending::kFinished : Ending::kEnded);
+  }
 }
 
 TEST(ServerTraining, ACheckpointContinuesWithServersAndWithAllReduceToTheBit) {

@@ -131,6 +131,7 @@ TEST(StepMachine, ATargetEndsTheJob) {
     Target target;
     double loss, accuracy;
     bool reached;
+    std::optional<double> auc = std::nullopt;
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Case& c : std::vector<Case>{{{TargetMetric::kAccuracy, 0.9}, 1, 0.9, true},
@@ -138,7 +139,11 @@ TEST(StepMachine, ATargetEndsTheJob) {
                                          {{TargetMetric::kAccuracy, 0.9}, 0, nan, false},
                                          {{TargetMetric::kLoss, 0.5}, 0.5, 0, true},
                                          {{TargetMetric::kLoss, 0.5}, 0.6, 1, false},
-                                         {{TargetMetric::kLoss, 0.5}, nan, 1, false}}) {
+                                         {{TargetMetric::kLoss, 0.5}, nan, 1, false},
+                                         {{TargetMetric::kAuc, 0.7}, 1, 0, true, 0.7},
+                                         {{TargetMetric::kAuc, 0.7}, 0, 1, false, 0.69},
+                                         {{TargetMetric::kAuc, 0.7}, 0, 1, false, nan},
+                                         {{TargetMetric::kAuc, 0.7}, 0, 1, false}}) {
     StepPlan plan = plan_of(10);
     plan.evaluates = true;
     plan.evaluate_every = 1;
@@ -148,7 +153,7 @@ TEST(StepMachine, ATargetEndsTheJob) {
     machine.viewed(0);
     machine.aligned(0, at(0));
     ASSERT_EQ(machine.applied(machine.step() + 1, {}).todo, Todo::kEvaluate);
-    EXPECT_EQ(machine.evaluated(c.loss, c.accuracy).todo, c.reached ? Todo::kWriteModel : Todo::kStep);
+    EXPECT_EQ(machine.evaluated(c.loss, c.accuracy, c.auc).todo, c.reached ? Todo::kWriteModel : Todo::kStep);
     EXPECT_EQ(machine.target_reached(), c.reached);
   }
 }

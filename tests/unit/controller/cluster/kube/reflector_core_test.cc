@@ -13,30 +13,24 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "controller/cluster/kube/api_error.h"
+#include "tests/support/transcript.h"
 
 namespace paceline::kube {
 namespace {
 
+using paceline::testing::happens_as_written;
+using paceline::testing::transcripts;
 using std::chrono::milliseconds;
 namespace fs = std::filesystem;
 
 const fs::path kFolder = fs::path(PACELINE_SOURCE_DIR) / "tests/unit/controller/cluster/kube/testdata";
-
-std::string read(const fs::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 absl::Status error(int code, int after_ms = 0) {
   if (code == 0) return absl::UnavailableError("no connection");
@@ -117,23 +111,13 @@ std::string run(const std::string& transcript) {
   return out;
 }
 
-std::vector<std::string> transcripts() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kFolder)) names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class ReflectorTranscriptTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ReflectorTranscriptTest, HappensAsWritten) {
-  const fs::path path = kFolder / (GetParam() + ".txt");
-  const std::string expected = read(path), actual = run(expected);
-  if (std::getenv("PACELINE_UPDATE_TRANSCRIPTS") != nullptr) std::ofstream(path) << actual;
-  EXPECT_EQ(actual, expected);
+  happens_as_written(kFolder, GetParam(), run);
 }
 
-INSTANTIATE_TEST_SUITE_P(Reflector, ReflectorTranscriptTest, ::testing::ValuesIn(transcripts()),
+INSTANTIATE_TEST_SUITE_P(Reflector, ReflectorTranscriptTest, ::testing::ValuesIn(transcripts(kFolder)),
                          [](const auto& info) { return info.param; });
 
 Duration wait_of(ReflectorCore& core) {

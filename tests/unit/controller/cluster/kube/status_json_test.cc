@@ -30,7 +30,7 @@ api::Status full() {
                      {{Role::kServer, 1, 3}},
                      parse_time("2026-01-31T12:30:00Z")};
   status.view = {{7}, 4};
-  status.progress = {120, 2000, 1.5, 0.25, 0.5, 0.875, 5120.5, 0.96875, 30.5};
+  status.progress = {120, 2000, 1.5, 0.25, 0.5, 0.875, 0.75, 5120.5, 0.96875, 30.5};
   status.members = {{Role::kChief,
                      0,
                      0,
@@ -53,7 +53,7 @@ api::Status full() {
                      119,
                      0.125,
                      0.0625,
-                     {{0.25, 1e6, 2, 3, 4, {{"users", 5, 6}}}},
+                     {{0.25, 1e6, 2, 3, 4, 10, 11, {{"users", 5, 6}}}},
                      {}}};
   status.last_checkpoint = "/checkpoints/100";
   status.model = "/model";
@@ -92,6 +92,9 @@ TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
   EXPECT_EQ(json["progress"]["samplesPerSecond"], 5120.5);
   EXPECT_EQ(json["members"][1]["role"], "ps");
   EXPECT_EQ(json["members"][1]["server"]["bytesPerSecond"], 1e6);
+  EXPECT_EQ(json["progress"]["testAuc"], 0.75);
+  EXPECT_EQ(json["members"][1]["server"]["rowBytes"], 10);
+  EXPECT_EQ(json["members"][1]["server"]["rowsEvicted"], 11);
   EXPECT_EQ(json["members"][1]["server"]["hottest"][0], (Json{{"table", "users"}, {"id", 5}, {"pulls", 6}}));
   EXPECT_EQ(json["members"][0]["staleness"]["dropped"], 8);
   EXPECT_EQ(json["startTime"], "2026-01-31T10:00:00.001Z");

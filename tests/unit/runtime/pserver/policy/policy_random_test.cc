@@ -62,8 +62,10 @@ class World {
     if (!with_losses_) {
       EXPECT_LT(events, kMaxEvents);
     }
-    // Whatever happened: who is there now brings it to its end.
-    if (!policy_->is_there(0)) policy_->join(0);
+    // Whatever happened: who is there now brings it to its end; where all are needed, they come back.
+    for (int worker = 0; worker < (policy_->needs_all() ? spec_.workers() : 1); ++worker) {
+      if (!policy_->is_there(worker)) policy_->join(worker);
+    }
     policy_->nobody_else_comes();
     while (!policy_->finished() && !::testing::Test::HasFailure())
       policy_->commit(choose(policy_->computing()));
@@ -122,7 +124,7 @@ void run_worlds(bool with_losses) {
   EXPECT_GT(drops, 1000);
   EXPECT_EQ(lead, 4) << "the bound is reached";
   if (with_losses) {
-    EXPECT_GT(several, 1000) << "some compute several units of a step";
+    EXPECT_GT(several, 100) << "some compute several units of a step";
   }
 }
 

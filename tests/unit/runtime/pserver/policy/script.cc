@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "runtime/pserver/policy/policy.h"
+#include "tests/support/transcript.h"
 
 namespace paceline::pserver {
 namespace {
@@ -111,15 +112,9 @@ class Player {
 }  // namespace
 
 std::string run_transcript(const std::string& transcript) {
-  std::istringstream in(transcript);
-  std::string result;
   Player player;
-  for (std::string line; std::getline(in, line);) {
-    const bool command = line.rfind("> ", 0) == 0;
-    if (command || line.empty() || line[0] == '#') result += line + "\n";
-    if (command) result += player.play(line.substr(2));
-  }
-  return result;
+  return paceline::testing::replay(transcript,
+                                   [&](const std::string& command) { return player.play(command); });
 }
 
 }  // namespace paceline::pserver

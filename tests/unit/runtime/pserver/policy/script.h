@@ -16,8 +16,7 @@
 
 namespace paceline::pserver {
 
-// Runs the lines of `transcript` that begin with "> " and returns it with the answers of this run after each
-// of them. Other lines are dropped, but for comments (#) and blank lines.
+// The same commands, each with what the policy answers now (tests/support/transcript.h).
 std::string run_transcript(const std::string& transcript);
 
 }  // namespace paceline::pserver

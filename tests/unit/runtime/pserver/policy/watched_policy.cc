@@ -111,6 +111,7 @@ void WatchedPolicy::check_update(const Update& update) {
   const auto size = static_cast<std::int64_t>(update.gradients.size());
   if (synchronous()) {
     EXPECT_EQ(size, spec_.gradients_per_step());
+    EXPECT_FALSE(several && needs_all()) << "where all are needed nobody takes a part over";
     EXPECT_DOUBLE_EQ(update.scale * static_cast<double>(size), static_cast<double>(spec_.units_per_step()));
   } else {
     EXPECT_EQ(update.scale, 1);
@@ -157,7 +158,7 @@ void WatchedPolicy::check_units() {
 void WatchedPolicy::check_progress() {
   if (finished_) {
     EXPECT_TRUE(synchronous() || pending_.empty()) << "what was committed counts";
-  } else if (!there_.empty() && expected_.empty()) {
+  } else if (!there_.empty() && expected_.empty() && (!needs_all() || everybody_is_there())) {
     EXPECT_FALSE(turns_.empty()) << "everybody waits";
   }
   if (!synchronous()) {

@@ -23,6 +23,8 @@ class WatchedPolicy {
   // At the end: whoever never came is said to have left.
   void nobody_else_comes();
 
+  // The synchronous mode without spare workers.
+  bool needs_all() const { return synchronous() && spec_.gradients_per_step() == spec_.workers(); }
   bool is_there(int worker) const { return there_.contains(worker); }
   bool has_turn(int worker) const { return turns_.contains(worker); }
   std::vector<int> computing() const;
@@ -46,6 +48,7 @@ class WatchedPolicy {
   void check_units();
   void check_progress();
   std::int64_t slowest() const;
+  bool everybody_is_there() const { return static_cast<std::int64_t>(there_.size()) == spec_.workers(); }
   bool synchronous() const { return spec_.synchronization() == v1::ParameterServerSpec::SYNCHRONOUS; }
 
   v1::ParameterServerSpec spec_;

@@ -1,0 +1,64 @@
+#pragma once
+
+// Parts of a checkpoint: files beside its state, for what is larger than memory. They are written and read
+// from begin to end, piece by piece; nothing is kept here. What a part must be is in the manifest, so that
+// one that was damaged is told from one that was not. One thread each.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/checkpoint/file_store.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/safetensors.h"
+
+namespace paceline::checkpoint {
+
+class PartWriter {
+ public:
+  PartWriter(std::unique_ptr<FileWriter> file, std::string name)
+      : file_(std::move(file)), entry_{std::move(name)} {}
+
+  // RESOURCE_EXHAUSTED: the disk is full.
+  absl::Status append(std::span<const std::byte> bytes);
+  // Syncs it. What the manifest says of it. Nothing is appended after it.
+  absl::StatusOr<FileEntry> finish();
+
+ private:
+  const std::unique_ptr<FileWriter> file_;
+  FileEntry entry_;
+};
+
+class PartReader {
+ public:
+  // `entry` is the manifest's.
+  PartReader(std::unique_ptr<FileReader> file, FileEntry entry)
+      : file_(std::move(file)), entry_(std::move(entry)) {}
+
+  const FileEntry& entry() const { return entry_; }
+  std::uint64_t left() const { return entry_.bytes - at_; }
+  // All of `out`. DATA_LOSS, with the part's name: fewer bytes are left; with the last byte: the file is
+  // longer than the manifest says, or has another checksum.
+  absl::Status read(std::span<std::byte> out);
+
+ private:
+  absl::Status check_end();
+
+  const std::unique_ptr<FileReader> file_;
+  const FileEntry entry_;
+  std::uint64_t at_ = 0;
+  std::uint32_t crc32c_ = 0;
+};
+
+// Reads all of it.
+absl::Status check_part(PartReader& part);
+
+// The header of a part that is a safetensors file; its data comes next. DATA_LOSS, UNIMPLEMENTED:
+// parse_header(), with the part's name. REQUIRES: nothing of it was read.
+absl::StatusOr<SafetensorsHeader> read_header(PartReader& part);
+
+}  // namespace paceline::checkpoint

@@ -1,0 +1,108 @@
+// A client's links: what is written and read, how long it waits, and what becomes of errors.
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "runtime/collective/fault.h"
+#include "runtime/pserver/client_impl.h"
+#include "runtime/transport/socket.h"
+
+namespace paceline::pserver {
+
+namespace {
+
+constexpr int kLookAroundMs = 1000;
+constexpr std::size_t kReadBudget = std::size_t{4} << 20;
+
+}  // namespace
+
+// A server whose connection broke may have said why before: another server, say, was lost.
+absl::Status ClientImpl::lost(absl::Status error) {
+  if (absl::IsUnavailable(error)) {
+    for (Server& each : servers_) (void)each.link.receive(*this, kReadBudget);
+    if (!told_.ok()) error = told_;
+  }
+  return fail(error);
+}
+
+absl::Status ClientImpl::flush_all() {
+  for (Server& each : servers_) {
+    if (each.link.drained()) continue;
+    if (const absl::Status flushed = each.link.flush(); !flushed.ok()) return lost(flushed);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClientImpl::flush(Deadline deadline) {
+  const TimePoint from = clock_.now();
+  for (;;) {
+    if (close_.is_closed()) return close_.reason();
+    PL_RETURN_IF_ERROR(flush_all());
+    polled_.clear();
+    Server* busy = nullptr;
+    for (Server& each : servers_) {
+      if (each.link.drained()) continue;
+      if (busy == nullptr) busy = &each;
+      polled_.push_back({each.link.fd(), POLLOUT, 0});
+    }
+    if (busy == nullptr) return absl::OkStatus();
+    polled_.push_back({close_.fd(), POLLIN, 0});
+    const TimePoint now = clock_.now();
+    if (deadline.expired(now)) {
+      return fail(busy->link.blame(absl::DeadlineExceededError(
+          str_cat("has not taken what was sent to it after ", format_duration(now - from)))));
+    }
+    ::poll(polled_.data(), polled_.size(),
+           transport::poll_milliseconds(deadline.remaining(now), kLookAroundMs));
+  }
+}
+
+absl::Status ClientImpl::drain(const char* what, Deadline deadline) {
+  PL_RETURN_IF_ERROR(flush_all());
+  const auto busy = [](const Server& each) { return !each.link.drained(); };
+  for (auto at = servers_.begin();
+       (at = std::find_if(servers_.begin(), servers_.end(), busy)) != servers_.end();) {
+    const absl::Status pumped = pump(deadline);
+    if (absl::IsDeadlineExceeded(pumped)) {
+      return fail(at->link.blame(absl::DeadlineExceededError(str_cat("does not take ", what, " in time"))));
+    }
+    PL_RETURN_IF_ERROR(pumped);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClientImpl::pump(Deadline deadline) {
+  if (close_.is_closed()) return close_.reason();
+  if (interrupted()) return interrupt_.reason();
+  PL_RETURN_IF_ERROR(flush_all());
+  polled_.clear();
+  for (Server& each : servers_) {
+    polled_.push_back(
+        {each.link.fd(), static_cast<short>(each.link.drained() ? POLLIN : POLLIN | POLLOUT), 0});
+  }
+  polled_.push_back({close_.fd(), POLLIN, 0});
+  polled_.push_back({interrupt_.fd(), POLLIN, 0});
+  const TimePoint from = clock_.now();
+  const Duration left = deadline.remaining(from);
+  int found = 0;
+  for (int turn = 0; turn <= spin_calls_ && found == 0; ++turn) {
+    const int limit = turn < spin_calls_ ? 0 : transport::poll_milliseconds(left, kLookAroundMs);
+    found = ::poll(polled_.data(), polled_.size(), limit);
+  }
+  if (!bytes_came_) times_.wait += clock_.now() - from;
+  if (close_.is_closed()) return close_.reason();
+  if (interrupted()) return interrupt_.reason();
+  if (found <= 0) {
+    return deadline.expired(clock_.now()) ? absl::DeadlineExceededError("late") : absl::OkStatus();
+  }
+  for (std::size_t s = 0; s < servers_.size(); ++s) {
+    if ((polled_[s].revents & ~POLLOUT) == 0) continue;
+    const absl::Status received = servers_[s].link.receive(*this, kReadBudget);
+    if (!received.ok()) return lost(received);
+  }
+  return flush_all();
+}
+
+}  // namespace paceline::pserver

@@ -1,0 +1,171 @@
+#pragma once
+
+// A model with sparse tables whose gradients are small integers, so that sums are exact in any order: one
+// worker and many, on any servers, must agree to the bit (step_model.h is the one without tables).
+//
+// A sample is a value in {0..4} of each of three fields and a label, 0 or 1, from a hash of its number. The
+// model: score = sum of the fields' embeddings + sum of w[j] * (j % 3 - 1) + the wide weights; loss = |score
+// - label|, whose gradient by every number of a row is 1 or -1.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "runtime/data/dataset.h"
+#include "runtime/tensor/program.h"
+#include "runtime/trainer/workload.h"
+#include "tests/support/step_model.h"
+
+namespace paceline::testing {
+
+inline constexpr std::int64_t kClickFields = 3, kClickEmbedding = 2;
+inline constexpr std::size_t kClickInputs = kClickFields * kClickEmbedding;
+
+class ClickDataset final : public data::Dataset {
+ public:
+  explicit ClickDataset(std::int64_t size) : size_(size) {
+    shape_.kind = data::InputKind::kTokens;
+    shape_.dims = {kClickFields};
+    shape_.classes = 2;
+  }
+  const data::SampleShape& shape() const override { return shape_; }
+  std::int64_t size() const override { return size_; }
+  absl::Status fetch(std::span<const std::int64_t> indices, std::uint64_t,
+                     const data::BatchView& batch) const override {
+    PL_CHECK(batch.tokens.size() == indices.size() * kClickFields && batch.labels.size() == indices.size(),
+             "the batch has room for exactly these samples");
+    std::size_t at = 0;
+    for (std::size_t row = 0; row < indices.size(); ++row) {
+      Rng rng(static_cast<std::uint64_t>(indices[row]), 11);
+      for (std::int64_t f = 0; f < kClickFields; ++f)
+        batch.tokens[at++] = static_cast<std::int32_t>(rng.below(5));
+      batch.labels[row] = static_cast<std::int32_t>(rng.below(2));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::int64_t size_;
+  data::SampleShape shape_;
+};
+
+class ClickProgram final : public tensor::Program {
+ public:
+  explicit ClickProgram(std::int64_t max_rows)
+      : max_rows_(max_rows),
+        inputs_(static_cast<std::size_t>(max_rows) * kClickInputs),
+        input_gradients_(inputs_.size()),
+        offsets_(static_cast<std::size_t>(max_rows)),
+        offset_gradients_(offsets_.size()),
+        scores_(offsets_.size()),
+        labels_(offsets_.size()) {
+    layout_.parameters = {{"w", {6}, 0, 6, true}};
+    layout_.elements = 8;
+    layout_.trained_elements = 6;
+  }
+  const tensor::ParameterLayout& parameters() const override { return layout_; }
+  std::int64_t max_rows() const override { return max_rows_; }
+  void bind(std::span<float> weights, std::span<float> gradients) override {
+    weights_ = weights;
+    gradients_ = gradients;
+  }
+  void initialize(std::uint64_t seed, std::span<float> weights) const override {
+    std::fill(weights.begin(), weights.end(), 0.0F);
+    Rng rng(seed, 3);
+    for (std::size_t j = 0; j < kClickInputs; ++j) weights[j] = static_cast<float>(rng.below(9)) / 8 - 0.5F;
+  }
+  void weights_changed() override {}
+  tensor::BatchMemory batch() override {
+    return {inputs_, {}, labels_, offsets_, input_gradients_, offset_gradients_, scores_};
+  }
+
+  tensor::ForwardResult forward(std::int64_t rows) override {
+    PL_CHECK(rows > 0 && rows <= max_rows_, "rows");
+    rows_ = static_cast<std::size_t>(rows);
+    tensor::ForwardResult result{0, 0, rows};
+    for (std::size_t r = 0; r < rows_; ++r) {
+      float score = offsets_[r];
+      for (std::size_t j = 0; j < kClickInputs; ++j)
+        score += inputs_[r * kClickInputs + j] + weights_[j] * factor(j);
+      scores_[r] = score;
+      result.loss_sum += std::abs(score - static_cast<float>(labels_[r]));
+      result.correct += (score > 0) == (labels_[r] == 1) ? 1 : 0;
+    }
+    return result;
+  }
+
+  void backward(float scale, bool accumulate, const OnReady& on_ready) override {
+    if (!accumulate) std::fill(gradients_.begin(), gradients_.end(), 0.0F);
+    for (std::size_t r = 0; r < rows_; ++r) {
+      const float sign = scores_[r] > static_cast<float>(labels_[r]) ? scale : -scale;
+      offset_gradients_[r] = sign;
+      for (std::size_t j = 0; j < kClickInputs; ++j) {
+        gradients_[j] += sign * factor(j);
+        input_gradients_[r * kClickInputs + j] = sign;
+      }
+    }
+    if (on_ready != nullptr) on_ready(0, layout_.elements);
+  }
+
+ private:
+  static float factor(std::size_t j) { return static_cast<float>(j % 3) - 1; }
+
+  tensor::ParameterLayout layout_;
+  const std::int64_t max_rows_;
+  std::vector<float> inputs_, input_gradients_, offsets_, offset_gradients_, scores_;
+  std::vector<std::int32_t> labels_;
+  std::size_t rows_ = 0;
+  std::span<float> weights_, gradients_;
+};
+
+// One cross, of the first two fields.
+inline model::WideAndDeepShape click_shape() {
+  return {kClickFields, kClickEmbedding, {{0, 1}}};
+}
+
+inline trainer::OpenWorkload click_workload(std::int64_t train, std::int64_t test) {
+  return [train, test](const v1::TrainingSpec&) -> absl::StatusOr<trainer::Workload> {
+    trainer::Workload workload;
+    workload.data.train = std::make_shared<ClickDataset>(train);
+    if (test > 0) workload.data.test = std::make_shared<ClickDataset>(test);
+    workload.compile = [](trainer::Purpose,
+                          std::int64_t rows) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
+      return std::make_unique<ClickProgram>(rows);
+    };
+    workload.sparse = click_shape();
+    return workload;
+  };
+}
+
+// SGD for the model, FTRL for the wide table, Adam, which counts a row's steps, for the deep one.
+inline v1::TrainingSpec click_spec(std::int64_t steps, std::int64_t batch, int workers, int servers) {
+  v1::TrainingSpec spec = step_spec(steps, batch);
+  spec.mutable_model()->mutable_wide_and_deep()->set_embedding(kClickEmbedding);
+  v1::ParameterServerSpec& group = *spec.mutable_parameter_server();
+  group.set_workers(workers);
+  group.set_servers(servers);
+  group.set_units_per_step(workers);
+  group.set_gradients_per_step(workers);
+  group.set_overlap(true);
+  group.set_timeout_ms(20'000);
+  v1::TableSpec& wide = *group.add_tables();
+  wide.set_name("wide");
+  wide.mutable_optimizer()->set_type(v1::RowOptimizerSpec::FTRL);
+  wide.mutable_optimizer()->set_learning_rate(0.5);
+  wide.mutable_optimizer()->set_beta(1);
+  v1::TableSpec& deep = *group.add_tables();
+  deep.set_name("deep");
+  v1::RowOptimizerSpec& adam = *deep.mutable_optimizer();
+  adam.set_type(v1::RowOptimizerSpec::ADAM);
+  adam.set_learning_rate(0.03125);
+  adam.set_beta1(0.9);
+  adam.set_beta2(0.99);
+  adam.set_epsilon(1e-8);
+  return spec;
+}
+
+}  // namespace paceline::testing

@@ -1,0 +1,139 @@
+#include "runtime/checkpoint/parts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/runtime/checkpoint/saved_state.h"
+
+namespace paceline::checkpoint {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(PartsTest, CrashAnywhereInASave) {
+  crash_everywhere(2, {1, 2}, 3, kTwoParts);
+}
+TEST(PartsTest, CrashAnywhereSavingAStepAgain) {
+  crash_everywhere(1, {4}, 4, kTwoParts);
+}
+
+TEST(PartsTest, TheyAreReadInPiecesAndAnEmptyOneIsThere) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 2);
+  ASSERT_TRUE(save(store, State(1).snapshot, kTwoParts).ok());
+  EXPECT_EQ(loaded_step(files, kTwoParts), 1);
+  {
+    const auto writer = store.begin();
+    ASSERT_TRUE(writer.ok());
+    const auto part = (*writer)->begin_part("nothing");
+    ASSERT_TRUE(part.ok());
+    const auto entry = (*part)->finish();
+    ASSERT_TRUE(entry.ok());
+    ASSERT_TRUE((*writer)->finish(State(2).snapshot, std::span(&*entry, 1)).ok());
+  }
+  const auto loaded = store.load_latest();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->name, "step-000000002");
+  EXPECT_EQ(read_part(store, *loaded, "nothing").value_or("?"), "");
+  const absl::Status missing = store.open_part(*loaded, "table-wide").status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(missing.message(), "step-000000002: there is no part 'table-wide'");
+}
+
+TEST(PartsTest, ACheckpointThatIsNeverFinishedLeavesNothing) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 2);
+  ASSERT_TRUE(store.save(State(1).snapshot).ok());
+  {
+    const auto writer = store.begin();
+    ASSERT_TRUE(writer.ok());
+    const auto part = (*writer)->begin_part("table-wide");
+    ASSERT_TRUE(part.ok() && (*part)->append(bytes("abc")).ok());
+    EXPECT_THAT(names(files), ElementsAre(".saving", "step-000000001"));
+  }
+  EXPECT_THAT(names(files), ElementsAre("step-000000001"));
+  EXPECT_EQ(loaded_step(files), 1);
+}
+
+TEST(PartsTest, WithADamagedPartTheOneBeforeIsTaken) {
+  const std::string part = str_cat(kFolder, "/step-000000002/table-wide");
+  const std::pair<std::function<void(std::map<std::string, std::string>&)>, std::string> cases[] = {
+      {[&](auto& f) { f.erase(part); }, "table-wide"},
+      {[&](auto& f) { f[part].pop_back(); }, "table-wide: "},
+      {[&](auto& f) { f[part] += 'x'; }, "table-wide: more than the "},
+      {[&](auto& f) { f[part].front() ^= 1; }, "table-wide: its checksum isn't the manifest's"},
+      {[&](auto& f) { f[part].back() ^= 1; }, "table-wide: its checksum isn't the manifest's"},
+      {[&](auto& f) { f[part].clear(); }, "table-wide: 0 bytes, the manifest says "},
+  };
+  for (const auto& [alter, reason] : cases) {
+    MemoryFileStore files;
+    CheckpointStore store(files, kFolder, 5);
+    for (const std::int64_t step : {1, 2}) ASSERT_TRUE(save(store, State(step).snapshot, kTwoParts).ok());
+    alter(files.files());
+    EXPECT_EQ(loaded_step(files, kTwoParts), 1);
+    const auto loaded = store.load_latest();
+    ASSERT_EQ(loaded->refused.size(), 1u) << reason;
+    EXPECT_THAT(loaded->refused[0], HasSubstr("step-000000002: "));
+    EXPECT_THAT(loaded->refused[0], HasSubstr(reason));
+  }
+}
+
+// Damaged after it was looked at: reading tells with the last byte at the latest.
+TEST(PartsTest, AnyByteOfAPartThatIsAlteredIsFoundWhileItIsRead) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 5);
+  ASSERT_TRUE(save(store, State(3).snapshot, kTwoParts).ok());
+  const auto loaded = store.load_latest();
+  ASSERT_TRUE(loaded.ok());
+  std::string& content = files.files()[str_cat(kFolder, "/step-000000003/table-deep")];
+  for (char& byte : content) {
+    byte ^= 0x10;
+    EXPECT_EQ(read_part(store, *loaded, "table-deep").status().code(), absl::StatusCode::kDataLoss);
+    byte ^= 0x10;
+  }
+  EXPECT_EQ(read_part(store, *loaded, "table-deep").value_or(""), part_content(3, "table-deep"));
+  const auto part = store.open_part(*loaded, "table-deep");
+  std::string more(content.size() + 1, '?');
+  EXPECT_EQ((*part)->read(std::as_writable_bytes(std::span(more))).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(PartsTest, AFullDiskGetsItsRoomBack) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 2);
+  ASSERT_TRUE(store.save(State(1).snapshot).ok());
+  std::uint64_t used = 0;
+  for (const auto& [path, content] : files.files()) used += content.size();
+  for (const std::uint64_t room : {0, 30, 100, 200}) {
+    files.set_capacity(used + room);
+    EXPECT_EQ(save(store, State(2).snapshot, kTwoParts).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(names(files), ElementsAre("step-000000001"));
+  }
+  files.set_capacity(UINT64_MAX);
+  EXPECT_TRUE(save(store, State(2).snapshot, kTwoParts).ok());
+  EXPECT_EQ(loaded_step(files, kTwoParts), 2);
+}
+
+TEST(PartsTest, OnThisMachinesFiles) {
+  const paceline::testing::TemporaryFolder folder;
+  CheckpointStore store(folder.path() + "/a", 1);
+  for (const std::int64_t step : {1, 2}) ASSERT_TRUE(save(store, State(step).snapshot, kTwoParts).ok());
+  const auto loaded = store.load_latest();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_THAT(make_directory_store()->list(folder.path() + "/a/step-000000002").value(),
+              ElementsAre("manifest.json", "state.safetensors", "table-deep", "table-wide"));
+  const auto part = store.open_part(*loaded, "table-wide");
+  ASSERT_TRUE(part.ok()) << part.status();
+  ASSERT_TRUE(save(store, State(3).snapshot, kTwoParts).ok());
+  EXPECT_EQ(store.open_part(*loaded, "table-wide").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(check_part(**part).ok()) << "an open one stays readable when its checkpoint goes";
+  std::filesystem::resize_file(folder.path() + "/a/step-000000003/table-wide", 5);
+  EXPECT_EQ(store.load_latest().status().code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace paceline::checkpoint

@@ -1,0 +1,243 @@
+// Frames about rows that make no sense lose who sent them, and nobody else.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "rows_world.h"
+#include "runtime/pserver/frame.h"
+
+namespace paceline::pserver {
+namespace {
+
+using namespace testing;
+using ::testing::HasSubstr;
+
+class ServersRowsFrames : public testing::ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersRowsFrames, testing::media(), testing::medium_name);
+
+class Stranger {
+ public:
+  Stranger(ServersWorld& world, const WorldSpec& spec) : socket_(world.stranger(1)[0].sockets[0].get()) {
+    Buffer message;
+    encode(JoinMessage{spec.elements, spec.slice_bytes, spec.medium == Medium::kSharedMemory, 0, 0,
+                       fingerprint(spec.tables)},
+           message);
+    send({.kind = FrameKind::kJoin}, message);
+  }
+  void send(FrameHeader header, Bytes payload) {
+    header.generation = Generation{3};
+    header.rank = header.rank < 0 ? 1 : header.rank;
+    header.length = payload.size();
+    Buffer bytes(kFrameBytes);
+    encode(header, std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    ASSERT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  }
+  void announce(FrameKind kind, const RowsMessage& parts) {
+    Buffer message;
+    encode(parts, message);
+    send({.kind = kind}, message);
+  }
+  // What is pushed before its turn belongs to no unit: with the turn it is forgotten.
+  void wait_for_turn() {
+    FrameKind kind = FrameKind::kJoin;
+    while (kind != FrameKind::kTurn) {
+      std::array<std::byte, kFrameBytes> head{};
+      read(head);
+      const auto header = decode_frame(head);
+      ASSERT_TRUE(header.ok()) << header.status();
+      Buffer payload(header->length);
+      read(payload);
+      kind = header->kind;
+    }
+  }
+  template <typename Value>
+  void values(FrameKind kind, const std::vector<Value>& values) {
+    send({.kind = kind}, std::as_bytes(std::span(values)));
+  }
+
+ private:
+  void read(std::span<std::byte> bytes) {
+    while (!bytes.empty()) {
+      pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
+      ASSERT_EQ(::poll(&readable, 1, 60'000), 1) << "no turn came";
+      const ssize_t got = ::recv(socket_, bytes.data(), bytes.size(), 0);
+      ASSERT_GT(got, 0);
+      bytes = bytes.subspan(static_cast<std::size_t>(got));
+    }
+  }
+
+  const int socket_;
+};
+
+TEST_P(ServersRowsFrames, FramesThatMakeNoSenseLoseTheirSender) {
+  using Ids = std::vector<RowId>;
+  constexpr auto kPull = FrameKind::kPullRows, kPush = FrameKind::kPushRows, kIds = FrameKind::kRowIds;
+  struct Case {
+    const char* name;
+    const char* says;
+    std::function<void(Stranger&)> send;
+    bool tcp_only = false;
+  };
+  const Case cases[] = {
+      {"ids that fall", "row ids must rise",
+       [](Stranger& s) {
+         s.announce(kPull, {{0, 2, 0}}), s.values(kIds, Ids{7, 5});
+       }},
+      {"pushed ids that are equal", "the same row twice",
+       [](Stranger& s) {
+         s.announce(kPush, {{0, 2, 0}}), s.values(kIds, Ids{5, 5});
+       }},
+      {"no such table", "names table 2 of 2",
+       [](Stranger& s) {
+         s.announce(kPull, {{2, 1, 0}});
+       }},
+      {"too many rows", "can't be meant",
+       [](Stranger& s) {
+         s.announce(kPull, {{0, sparse::kMaxRowsPerCall + 1, 0}});
+       }},
+      {"too many floats", "floats at once",
+       [](Stranger& s) {
+         s.announce(kPush, {{1, sparse::kMaxRowsPerCall, 0}});
+       }},
+      {"no rows", "can't be meant",
+       [](Stranger& s) {
+         s.announce(kPull, {{0, 0, 0}});
+       }},
+      {"tables that fall", "can't be meant",
+       [](Stranger& s) {
+         s.announce(kPull, {{1, 1, 0}, {0, 1, 0}});
+       }},
+      {"half a message", "can't be meant", [](Stranger& s) { s.send({.kind = kPull}, Buffer(24)); }},
+      {"ids that nobody announced", "not expected", [](Stranger& s) { s.values(kIds, Ids{5}); }},
+      {"more ids than announced", "not expected",
+       [](Stranger& s) {
+         s.announce(kPull, {{0, 1, 0}}), s.values(kIds, Ids{5, 6});
+       }},
+      {"a pull in a pull", "not expected",
+       [](Stranger& s) {
+         s.announce(kPull, {{0, 1, 0}}), s.announce(kPull, {{0, 1, 0}});
+       }},
+      {"a commit with ids missing", "gradients of rows missing",
+       [](Stranger& s) {
+         s.wait_for_turn();
+         s.announce(kPush, {{0, 1, 0}});
+         s.send({.kind = FrameKind::kGradient}, Buffer(4000));
+         s.send({.kind = FrameKind::kCommit}, Buffer(17));
+       },
+       /*tcp_only=*/true},
+      {"a commit with floats missing", "gradients of rows missing",
+       [](Stranger& s) {
+         s.wait_for_turn();
+         s.announce(kPush, {{0, 2, 0}});
+         s.values(kIds, Ids{5, 7});
+         s.values(FrameKind::kRowGradient, Floats(5));
+         s.send({.kind = FrameKind::kGradient}, Buffer(4000));
+         s.send({.kind = FrameKind::kCommit}, Buffer(17));
+       },
+       /*tcp_only=*/true},
+      {"floats outside", "not expected",
+       [](Stranger& s) {
+         s.announce(kPush, {{0, 1, 0}});
+         s.values(kIds, Ids{5});
+         s.values(FrameKind::kRowGradient, Floats(5));
+       }},
+      {"rows of a checkpoint", "not expected",
+       [](Stranger& s) { s.send({.kind = FrameKind::kSavedRows}, {}); }},
+      {"the end of a checkpoint", "not expected",
+       [](Stranger& s) { s.send({.kind = FrameKind::kRowsRestored}, {}); }},
+      {"a server's frame", "not expected", [](Stranger& s) { s.send({.kind = FrameKind::kTables}, {}); }},
+  };
+  for (const Case& c : cases) {
+    if (c.tcp_only && GetParam() != Medium::kTcp) continue;
+    SCOPED_TRACE(c.name);
+    WorldSpec spec = this->spec();
+    spec.strangers = {1};
+    spec.servers = 1;
+    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    spec.tables = {table_of("a", 4), table_of("b", 1024)};
+    spec.row_floats = 100;
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
+    Stranger stranger(world, spec);
+    c.send(stranger);
+    absl::Status why;
+    ASSERT_TRUE(world.wait_for_loss(0, 1, &why));
+    EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument) << why;
+    EXPECT_THAT(std::string(why.message()), HasSubstr("worker-1"));
+    EXPECT_THAT(std::string(why.message()), HasSubstr(c.says));
+    WorkerRows rows;
+    rows.ids = {{1, 2}, {3}};
+    ASSERT_TRUE(rows.pull(world, spec.tables, 0).ok()) << "the others go on";
+  }
+}
+
+TEST_P(ServersRowsFrames, OtherTablesAreRefused) {
+  WorldSpec spec = this->spec();
+  spec.strangers = {1};
+  spec.servers = 1;
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  spec.tables = {table_of("ads", 4)};
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  WorldSpec other = spec;
+  other.tables[0].optimizer.learning_rate = 2;
+  const Stranger stranger(world, other);
+  absl::Status why;
+  ASSERT_TRUE(world.wait_for_loss(0, 1, &why));
+  EXPECT_EQ(why.code(), absl::StatusCode::kFailedPrecondition) << why;
+  EXPECT_THAT(std::string(why.message()), HasSubstr("(ads of 4)"));
+}
+
+// Rows of a checkpoint that fit no table, or come twice.
+TEST_P(ServersRowsFrames, RowsThatFitNoTableAreRefused) {
+  struct Bad final : sparse::RowSource {
+    int table = 0, batches = 0, most = 1;
+    std::size_t floats = 4;
+    absl::Status error;
+    absl::StatusOr<int> next(SavedRows& rows) override {
+      if (!error.ok()) return error;
+      if (batches++ == most) return 0;
+      rows.ids = {77};
+      rows.last = {0};
+      rows.uses = rows.steps = {1};
+      rows.floats.assign(floats, 1);
+      return table;
+    }
+  };
+  const auto begun = [&](Bad source) {
+    WorldSpec spec = this->spec();
+    spec.tables = {table_of("ads", 4)};
+    ServersWorld world(spec);
+    const absl::Status status = world.begin(Floats(spec.elements, 0), &source);
+    if (!status.ok()) {
+      EXPECT_EQ(world.client(0).closed(), status);
+      return status;
+    }
+    return world.client(0).wait_turn(world.deadline()).status();
+  };
+  EXPECT_TRUE(begun({}).ok());
+  Bad bad;
+  bad.table = 1;
+  EXPECT_THAT(std::string(begun(bad).message()), HasSubstr("table 1 of 1: there is no such table"));
+  bad = {};
+  bad.floats = 8;
+  EXPECT_THAT(std::string(begun(bad).message()), HasSubstr("table ads: 1 rows with 8 floats"));
+  bad = {};
+  bad.error = absl::DataLossError("part 3 is torn");
+  EXPECT_EQ(begun(bad), bad.error);
+  bad = {};
+  bad.most = 2;
+  const absl::Status twice = begun(bad);
+  EXPECT_TRUE(absl::IsInvalidArgument(twice)) << twice;
+  EXPECT_THAT(std::string(twice.message()), HasSubstr("row 77 comes twice"));
+}
+
+}  // namespace
+}  // namespace paceline::pserver

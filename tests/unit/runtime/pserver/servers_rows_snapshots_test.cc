@@ -1,0 +1,171 @@
+// Snapshots of rows: consistent with the dense weights, streamed, and restored.
+
+#include <gtest/gtest.h>
+
+#include "rows_world.h"
+
+namespace paceline::pserver {
+namespace {
+
+using namespace testing;
+
+class ServersRowsSnapshots : public testing::ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersRowsSnapshots, testing::media(), testing::medium_name);
+
+// Unit u adds 1 to row 7 and creates row 1000 + u; the dense weights count the units.
+TEST_P(ServersRowsSnapshots, SnapshotsOfRowsAreOfTheDenseVersionWhileTrainingGoesOn) {
+  WorldSpec spec = this->spec();
+  spec.servers = 3;
+  spec.elements = 50;
+  spec.total_steps = 150;
+  spec.optimizer = sgd(1);
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  spec.tables = {table_of("a", 3), table_of("b", 1)};
+  spec.row_floats = 100;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  int compared = 0;
+  world.each_worker([&](int w) {
+    std::jthread collecting;
+    WorkerRows rows;
+    for (int k = 0;; ++k) {
+      const auto turn = world.client(w).wait_turn(world.deadline());
+      ASSERT_TRUE(turn.ok()) << turn.status();
+      if (turn->finished) break;
+      if (w == 0 && k % 10 == 3 && world.client(0).begin_snapshot().ok()) {
+        if (collecting.joinable()) collecting.join();
+        collecting = std::jthread([&] {
+          Floats weights(spec.elements);
+          RowsTaken taken;
+          const auto info = world.client(0).take_snapshot(weights, {}, world.deadline());
+          ASSERT_TRUE(info.ok()) << info.status();
+          ASSERT_TRUE(world.client(0).take_rows(taken, world.deadline()).ok());
+          taken.check_counts();
+          const auto v = static_cast<float>(info->version);
+          EXPECT_EQ(weights[7], v);
+          EXPECT_EQ(taken.clocks, std::set<std::int64_t>{info->version});
+          std::set<Unit> units;
+          for (Unit u = 0; u < info->units.below; ++u) units.insert(u);
+          for (const Unit u : info->units.missing) units.erase(u);
+          for (int t = 0; t < 2; ++t) {
+            if (info->version > 0) {
+              EXPECT_EQ((taken.rows[{t, 7}].floats[0]), v);
+            }
+            for (const Unit u : units) {
+              EXPECT_EQ((taken.rows[{t, 1000 + static_cast<RowId>(u)}].floats[0]), 1) << u;
+            }
+          }
+          EXPECT_EQ(taken.rows.size(), info->version > 0 ? 2 * units.size() + 2 : 0);
+          ++compared;
+        });
+      }
+      std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
+      rows.ids = {{7, 1000 + static_cast<RowId>(turn->unit)}, {7, 1000 + static_cast<RowId>(turn->unit)}};
+      ASSERT_TRUE(rows.push(world, spec.tables, w, [](int, RowId, std::size_t) { return -1.0f; }).ok());
+      ASSERT_TRUE(world.push_and_commit(w).ok());
+    }
+  });
+  EXPECT_GE(compared, 1);
+  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+}
+
+// Adam's rows and all that is kept of them, through a snapshot, from two servers to one and to three.
+TEST_P(ServersRowsSnapshots, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit) {
+  const std::vector<TableSpec> tables = some_tables();
+  WorldSpec spec = this->spec();
+  spec.workers = 1;
+  spec.total_steps = 6;
+  spec.tables = tables;
+  spec.row_floats = 20000;
+  const auto work = [&](ServersWorld& world, Step until) {
+    WorkerRows rows;
+    for (;;) {
+      const auto turn = world.client(0).wait_turn(world.deadline());
+      ASSERT_TRUE(turn.ok()) << turn.status();
+      if (turn->finished || turn->step == until) return;
+      rows.ids = ids_of(4, turn->unit, tables.size());
+      ASSERT_TRUE(rows.push(world, tables, 0,
+                            [&](int t, RowId id, std::size_t k) { return gradient_of(turn->unit, t, id, k); })
+                      .ok());
+      ASSERT_TRUE(world.push_and_commit(0).ok());
+    }
+  };
+  RowsTaken whole, half;
+  SnapshotInfo info;
+  {
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    work(world, 3);
+    const auto taken = take_all(world, half);
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    info = *taken;
+    EXPECT_EQ(info.step, 3);
+  }
+  for (const int servers : {2, 1, 3}) {
+    SCOPED_TRACE(servers);
+    spec.servers = servers;
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    const Floats weights(spec.elements, 0);
+    RowsGiven given(half, static_cast<std::size_t>(40 * servers));
+    InitialState state;
+    state.weights = weights;
+    state.optimizer_steps = info.optimizer_steps;
+    state.start = {info.units, info.step, spec.total_steps};
+    state.rows = &given;
+    ASSERT_TRUE(world.client(0).initialize(state, world.deadline()).ok());
+    RowsTaken again;
+    work(world, 3);
+    ASSERT_TRUE(take_all(world, again).ok());
+    EXPECT_EQ(again.rows, half.rows);
+    EXPECT_EQ(again.clocks, half.clocks);
+    // The turn is still this worker's: unit 3 has rows, too.
+    WorkerRows rows;
+    rows.ids = ids_of(4, 3, tables.size());
+    ASSERT_TRUE(
+        rows.push(world, tables, 0, [&](int t, RowId id, std::size_t k) { return gradient_of(3, t, id, k); })
+            .ok());
+    ASSERT_TRUE(world.push_and_commit(0).ok());
+    work(world, spec.total_steps);
+    RowsTaken end;
+    ASSERT_TRUE(take_all(world, end).ok());
+    if (whole.rows.empty()) whole = end;
+    EXPECT_EQ(end.rows, whole.rows);
+    EXPECT_GT(end.rows.size(), half.rows.size());
+  }
+}
+
+TEST_P(ServersRowsSnapshots, RowsComeInBatchesOfBoundedSize) {
+  WorldSpec spec = this->spec();
+  spec.workers = 1;
+  spec.servers = 2;
+  spec.total_steps = 1;
+  spec.tables = {table_of("wide", 1), table_of("deep", 1024)};
+  const std::size_t rows_of_deep = 3000;
+  spec.row_floats = rows_of_deep * 1024;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
+  WorkerRows rows;
+  rows.ids.resize(2);
+  for (RowId id = 0; id < rows_of_deep; ++id) rows.ids[1].push_back(id * 7);
+  ASSERT_TRUE(
+      rows.push(world, spec.tables, 0, [](int, RowId id, std::size_t) { return -static_cast<float>(id); })
+          .ok());
+  ASSERT_TRUE(world.push_and_commit(0).ok());
+  ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
+  RowsTaken taken;
+  ASSERT_TRUE(take_all(world, taken).ok());
+  EXPECT_EQ(taken.rows.size(), rows_of_deep);
+  EXPECT_EQ((taken.rows[{1, 7 * 2999}].floats[1023]), 7 * 2999);
+  EXPECT_LE(taken.largest, kRowsBatchBytes / (1024 * sizeof(float)));
+  ASSERT_TRUE(rows.pull(world, spec.tables, 0).ok()) << "after the last turn, too";
+  EXPECT_EQ(rows.value(1, 2999, 1024), 7 * 2999);
+  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+}
+
+}  // namespace
+}  // namespace paceline::pserver

@@ -1,0 +1,291 @@
+#include "runtime/trainer/table_parts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/rng.h"
+#include "base/status.h"
+#include "tests/unit/runtime/checkpoint/memory_file_store.h"
+
+namespace paceline::trainer {
+namespace {
+
+using checkpoint::CheckpointStore;
+using checkpoint::FileEntry;
+using checkpoint::MemoryFileStore;
+using pserver::sparse::RowOptimizer;
+using pserver::sparse::SavedRows;
+using pserver::sparse::TableSpec;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kFolder = "runs/job/checkpoints";
+
+TableSpec table(const std::string& name, std::size_t dim, RowOptimizer::Kind kind) {
+  TableSpec spec;
+  spec.name = name;
+  spec.dim = dim;
+  spec.optimizer.kind = kind;
+  spec.optimizer.learning_rate = 0.1;
+  return spec;
+}
+
+const std::vector<TableSpec> kTables = {table("wide", 1, RowOptimizer::Kind::kFtrl),
+                                        table("deep", 4096, RowOptimizer::Kind::kAdagrad),
+                                        table("none", 2, RowOptimizer::Kind::kSgd)};
+
+// Rows of `server`: ids and all numbers follow from a seed.
+SavedRows some_rows(std::size_t count, std::size_t floats, std::uint64_t server) {
+  SavedRows rows;
+  Rng rng(server, 5);
+  for (std::size_t k = 0; k < count; ++k) {
+    rows.ids.push_back(rng.next_u64());
+    rows.last.push_back(static_cast<std::int64_t>(rng.below(1000)));
+    rows.uses.push_back(static_cast<std::uint32_t>(rng.below(50)));
+    rows.steps.push_back(static_cast<std::uint32_t>(rng.below(60)));
+    for (std::size_t i = 0; i < floats; ++i) rows.floats.push_back(static_cast<float>(rng.below(1000)) - 500);
+  }
+  return rows;
+}
+
+struct Row {
+  std::int64_t last;
+  std::uint32_t uses, steps;
+  std::vector<float> floats;
+  bool operator==(const Row&) const = default;
+};
+using Rows = std::map<std::pair<int, std::uint64_t>, Row>;  // by table and id
+
+void note(int table, const SavedRows& rows, Rows& to) {
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const std::size_t floats = rows.floats.size() / rows.size();
+    const auto begin = rows.floats.begin() + static_cast<std::ptrdiff_t>(k * floats);
+    const bool added =
+        to.try_emplace({table, rows.ids[k]}, Row{rows.last[k],
+                                                 rows.uses[k],
+                                                 rows.steps[k],
+                                                 {begin, begin + static_cast<std::ptrdiff_t>(floats)}})
+            .second;
+    EXPECT_TRUE(added) << "row " << rows.ids[k] << " twice";
+  }
+}
+
+// Two servers' rows of kTables: so many that they take several chunks.
+struct Given {
+  Given() {
+    for (int server = 0; server < 2; ++server) {
+      wide.push_back(some_rows(90'000, 3, static_cast<std::uint64_t>(server)));
+      deep.push_back(some_rows(150, 8192, static_cast<std::uint64_t>(server) + 2));
+    }
+  }
+  absl::Status give(pserver::sparse::RowSink& sink) const {
+    for (int server = 0; server < 2; ++server) {
+      const auto s = static_cast<std::size_t>(server);
+      PL_RETURN_IF_ERROR(sink.begin(0, server, wide[s].size(), 7));
+      PL_RETURN_IF_ERROR(sink.begin(1, server, deep[s].size(), 7));
+      PL_RETURN_IF_ERROR(sink.begin(2, server, 0, 7));
+    }
+    for (std::size_t s : {1, 0}) {
+      PL_RETURN_IF_ERROR(sink.add(0, static_cast<int>(s), wide[s]));
+      PL_RETURN_IF_ERROR(sink.add(1, static_cast<int>(s), deep[s]));
+    }
+    return absl::OkStatus();
+  }
+  Rows rows() const {
+    Rows all;
+    for (const SavedRows& each : wide) note(0, each, all);
+    for (const SavedRows& each : deep) note(1, each, all);
+    return all;
+  }
+  std::vector<SavedRows> wide, deep;
+};
+
+absl::Status save(CheckpointStore& store, const std::vector<TableSpec>& tables, const Given& given) {
+  PL_ASSIGN_OR_RETURN(const auto writer, store.begin());
+  TablePartsWriter rows(tables, TableContents::kAll,
+                        [&](const std::string& name) { return writer->begin_part(name); });
+  PL_RETURN_IF_ERROR(given.give(rows));
+  PL_ASSIGN_OR_RETURN(const std::vector<FileEntry> parts, rows.finish());
+  return writer->finish({{.step = 3}, {}}, parts);
+}
+
+TEST(TableParts, WhatIsWrittenIsReadInChunks) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 1);
+  const Given given;
+  ASSERT_TRUE(save(store, kTables, given).ok());
+  const auto loaded = store.load_latest();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->parts.size(), 3u);
+  EXPECT_EQ(loaded->parts[1].name, "table-deep.safetensors");
+  const auto reader = TablePartsReader::open(store, *loaded, kTables);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  Rows read;
+  SavedRows rows;
+  while (true) {
+    const auto number = (*reader)->next(rows);
+    ASSERT_TRUE(number.ok()) << number.status();
+    if (rows.size() == 0) break;
+    EXPECT_LE(rows.floats.size(), std::size_t{1} << 18);
+    note(*number, rows, read);
+  }
+  EXPECT_EQ(read, given.rows());
+  ASSERT_TRUE((*reader)->next(rows).ok());
+  EXPECT_EQ(rows.size(), 0u) << "the end stays the end";
+}
+
+TEST(TableParts, TheFilesAreSafetensorsWithAlignedChunks) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 1);
+  ASSERT_TRUE(save(store, kTables, Given()).ok());
+  for (const char* name : {"wide", "deep", "none"}) {
+    const auto file =
+        read_safetensors(files, str_cat(kFolder, "/step-000000003/table-", name, ".safetensors"));
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(file->metadata.at("table"), name);
+    for (const auto& tensor : file->tensors) {
+      const auto offset = static_cast<std::size_t>(tensor.data.data() - file->bytes.data());
+      EXPECT_EQ(offset % 8, 0u) << tensor.name;
+    }
+  }
+  const auto deep = read_safetensors(files, str_cat(kFolder, "/step-000000003/table-deep.safetensors"));
+  EXPECT_EQ(deep->metadata.at("dim"), "4096");
+  EXPECT_EQ(deep->metadata.at("state"), "sum");
+  EXPECT_EQ(deep->metadata.at("rows"), "300");
+  ASSERT_GT(deep->tensors.size(), 5u) << "several chunks";
+  EXPECT_EQ(deep->tensors[4].name, "rows/0");
+  EXPECT_EQ(deep->tensors[5].name, "ids/1");
+}
+
+TEST(TableParts, AModelHasIdsAndWeightsAlone) {
+  MemoryFileStore files;
+  const Given given;
+  const auto take = [&](pserver::sparse::RowSink& sink) { return given.give(sink); };
+  ASSERT_TRUE(write_table_files(files, "model", kTables, take).ok());
+  ASSERT_TRUE(write_table_files(files, "model", kTables, take).ok()) << "over the old ones";
+  EXPECT_THAT(*files.list("model"),
+              ElementsAre("table-deep.safetensors", "table-none.safetensors", "table-wide.safetensors"));
+  const auto file = read_safetensors(files, "model/table-wide.safetensors");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const Rows expected = given.rows();
+  std::size_t seen = 0;
+  for (std::size_t k = 0; k + 1 < file->tensors.size(); k += 2) {
+    EXPECT_EQ(file->tensors[k].name, str_cat("ids/", k / 2));
+    EXPECT_EQ(file->tensors[k + 1].name, str_cat("weights/", k / 2));
+    const std::size_t rows = file->tensors[k].data.size() / 8;
+    ASSERT_EQ(file->tensors[k + 1].data.size(), rows * 4);
+    for (std::size_t r = 0; r < rows; ++r) {
+      std::uint64_t id = 0;
+      float weight = 0;
+      std::memcpy(&id, file->tensors[k].data.data() + r * 8, 8);
+      std::memcpy(&weight, file->tensors[k + 1].data.data() + r * 4, 4);
+      EXPECT_EQ(weight, expected.at({0, id}).floats[0]);
+      ++seen;
+    }
+  }
+  EXPECT_EQ(seen, 180'000u);
+}
+
+TEST(TableParts, AModelThatCanNotBeWrittenLeavesTheOldOne) {
+  MemoryFileStore files;
+  const auto empty = [](pserver::sparse::RowSink& sink) { return sink.begin(0, 0, 0, 0); };
+  ASSERT_TRUE(write_table_files(files, "model", kTables, empty).ok());
+  const auto before = files.files();
+  files.set_capacity(100'000);
+  const Given given;
+  const auto take = [&](pserver::sparse::RowSink& sink) { return given.give(sink); };
+  EXPECT_EQ(write_table_files(files, "model", kTables, take).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(files.files(), before);
+}
+
+TEST(TableParts, WhatServersAnnouncedMustCome) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 1);
+  const auto writer = store.begin();
+  ASSERT_TRUE(writer.ok());
+  const auto open = [&](const std::string& name) { return (*writer)->begin_part(name); };
+  {
+    TablePartsWriter rows(kTables, TableContents::kAll, open);
+    ASSERT_TRUE(rows.begin(0, 0, 2, 1).ok());
+    EXPECT_THAT(std::string(rows.add(0, 1, some_rows(3, 3, 1)).message()), HasSubstr("table wide: server 1"));
+  }
+  {
+    TablePartsWriter rows(kTables, TableContents::kAll, open);
+    ASSERT_TRUE(rows.begin(0, 0, 2, 1).ok());
+    ASSERT_TRUE(rows.add(0, 0, some_rows(1, 3, 1)).ok());
+    EXPECT_EQ(rows.finish().status().message(), "table wide: 1 of 2 rows have come");
+  }
+  {
+    TablePartsWriter rows(kTables, TableContents::kAll, open);
+    EXPECT_EQ(rows.begin(0, 0, ~std::uint64_t{0}, 1).code(), absl::StatusCode::kInvalidArgument);
+    ASSERT_TRUE(rows.begin(0, 0, 2, 1).ok());
+    EXPECT_EQ(rows.add(0, 0, some_rows(2, 2, 1)).code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(TableParts, RowsOfAnotherTableAreRefused) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 1);
+  ASSERT_TRUE(save(store, kTables, Given()).ok());
+  const auto loaded = store.load_latest();
+  std::vector<TableSpec> other = kTables;
+  other[1].optimizer.kind = RowOptimizer::Kind::kAdam;
+  const absl::Status optimizer = TablePartsReader::open(store, *loaded, other).status();
+  EXPECT_EQ(optimizer.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(optimizer.message()),
+              HasSubstr("table deep has rows of 4096 floats with the state sum, this job needs rows of 4096 "
+                        "floats with the state exp_avg,exp_avg_sq"));
+  other = kTables;
+  other[0].dim = 2;
+  EXPECT_EQ(TablePartsReader::open(store, *loaded, other).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  other = kTables;
+  other[2].name = "more";
+  EXPECT_EQ(TablePartsReader::open(store, *loaded, other).status().code(), absl::StatusCode::kDataLoss);
+}
+
+// A part that is not what its name says, and whose checksum is right.
+TEST(TableParts, WhatIsNoTableIsRefused) {
+  const std::vector<TableSpec> one = {kTables[0]};
+  const std::vector<float> floats(3);
+  const std::vector<std::int64_t> ids(1);
+  const checkpoint::Metadata metadata = {{"dim", "1"}, {"state", "z,n"}};
+  const auto wrong = checkpoint::encode_header(
+      std::vector{checkpoint::tensor_view<std::int64_t>("ids/0", DType::kI64, {1}, ids),
+                  checkpoint::tensor_view<float>("rows/0", DType::kF32, {1, 3}, floats)},
+      metadata);
+  for (const std::string& content :
+       {std::string("abc"), std::string(20, 'x'), *wrong + std::string(8 + 12, '\0')}) {
+    MemoryFileStore files;
+    CheckpointStore store(files, kFolder, 1);
+    const auto writer = store.begin();
+    const auto part = (*writer)->begin_part("table-wide.safetensors");
+    ASSERT_TRUE((*part)->append(checkpoint::text_bytes(content)).ok());
+    const std::vector<FileEntry> entries = {*(*part)->finish()};
+    ASSERT_TRUE((*writer)->finish({{.step = 3}, {}}, entries).ok());
+    const auto loaded = store.load_latest();
+    const absl::Status status = TablePartsReader::open(store, *loaded, one).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("table-wide.safetensors"));
+  }
+}
+
+// Between its verification and its reading a file may still change: no wrong rows pass for the whole table.
+TEST(TableParts, DamageIsFoundWhileRowsAreRead) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 1);
+  ASSERT_TRUE(save(store, kTables, Given()).ok());
+  const auto loaded = store.load_latest();
+  files.files()[str_cat(kFolder, "/step-000000003/table-wide.safetensors")].back() ^= 1;
+  const auto reader = TablePartsReader::open(store, *loaded, kTables);
+  ASSERT_TRUE(reader.ok());
+  SavedRows rows;
+  absl::Status status;
+  for (int batch = 0; batch < 1000 && status.ok(); ++batch) status = (*reader)->next(rows).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace paceline::trainer

@@ -1,0 +1,329 @@
+// A trainer's workers with sparse tables, on parameter servers that are the test's.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/pserver/sparse/initializer.h"
+#include "runtime/trainer/evaluator_member.h"
+#include "runtime/trainer/table_specs.h"
+#include "runtime/trainer/trainer.h"
+#include "tests/support/click_model.h"
+#include "tests/support/fake_servers.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thread_job.h"
+
+namespace paceline::trainer {
+namespace {
+
+using paceline::testing::click_spec;
+using paceline::testing::click_workload;
+using paceline::testing::FakeServers;
+using paceline::testing::TemporaryFolder;
+using paceline::testing::ThreadJob;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kTrain = 96, kTest = 40;
+using Hashes = std::map<Step, std::uint64_t>;
+using TableRows = std::map<pserver::sparse::RowId, std::vector<float>>;
+
+// Workers m0, m1, ... and, last in the view, servers that are not run here.
+class TableJob {
+ public:
+  explicit TableJob(const v1::TrainingSpec& spec, std::int64_t test_samples = kTest)
+      : servers(spec),
+        job(static_cast<int>(spec.parameter_server().workers()), spec, click_workload(kTrain, test_samples)) {
+    for (int rank = 0; rank < job.size(); ++rank) job.member(rank).connect_servers = servers.connector();
+    job.send_view(view(1, static_cast<int>(spec.parameter_server().servers())));
+  }
+  v1::View view(std::uint64_t generation, int count) const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < job.size() + count; ++rank) ranks.push_back(rank);
+    v1::View view = job.view(generation, ranks);
+    for (int rank = job.size(); rank < job.size() + count; ++rank) {
+      view.mutable_members(rank)->set_role(v1::ROLE_PS);
+    }
+    return view;
+  }
+  TableJob& run_to_the_end() {
+    job.run();
+    for (int rank = 0; rank < job.size(); ++rank) {
+      EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+    }
+    return *this;
+  }
+
+  FakeServers servers;
+  ThreadJob job;
+};
+
+struct Result {
+  Hashes hashes;  // of the last worker
+  TableRows wide, deep;
+  bool operator==(const Result&) const = default;
+};
+
+Result train(const v1::TrainingSpec& spec) {
+  TableJob job(spec);
+  job.run_to_the_end();
+  return {job.job.member(job.job.size() - 1).hashes, job.servers.rows(0), job.servers.rows(1)};
+}
+
+// Of a table of the final model that has one chunk.
+TableRows rows_of_model(const std::string& folder, const std::string& table, std::size_t dim) {
+  TableRows rows;
+  const auto file = checkpoint::read_model(folder + "/table-" + table + ".safetensors");
+  EXPECT_TRUE(file.ok()) << file.status();
+  if (!file.ok() || file->tensors.size() != 2) return rows;
+  EXPECT_EQ(file->tensors[0].name, "ids/0");
+  EXPECT_EQ(file->tensors[1].name, "weights/0");
+  const std::span<const std::byte> ids = file->tensors[0].data, weights = file->tensors[1].data;
+  EXPECT_EQ(weights.size() / (dim * sizeof(float)), ids.size() / sizeof(std::uint64_t));
+  for (std::size_t k = 0; k < ids.size() / sizeof(std::uint64_t); ++k) {
+    std::uint64_t id = 0;
+    std::vector<float> row(dim);
+    std::memcpy(&id, ids.data() + k * sizeof(id), sizeof(id));
+    std::memcpy(row.data(), weights.data() + k * dim * sizeof(float), dim * sizeof(float));
+    rows[id] = row;
+  }
+  return rows;
+}
+
+TEST(TableTraining, ManyWorkersAndServersTrainTheRowsOfOne) {
+  const Result one = train(click_spec(25, 32, 1, 1));
+  EXPECT_EQ(one.hashes.size(), 26u);
+  EXPECT_EQ(one.deep.size(), 15u) << "five values of three fields";
+  EXPECT_EQ(one.wide.size(), 39u) << "and the combinations of two that 96 samples have";
+  for (const int workers : {2, 3}) {
+    for (const int servers : {1, 3}) {
+      EXPECT_EQ(train(click_spec(25, 32, workers, servers)), one)
+          << workers << " workers, " << servers << " servers";
+    }
+  }
+}
+
+TEST(TableTraining, WithoutOverlapAndInMicroBatchesTheRowsAreTheSame) {
+  v1::TrainingSpec spec = click_spec(12, 32, 2, 2);
+  const Result expected = train(spec);
+  spec.mutable_parameter_server()->set_overlap(false);
+  spec.set_micro_batch_size(5);
+  EXPECT_EQ(train(spec), expected);
+}
+
+// Of each gradient the rows count where the dense part does: every sample adds its sign once to w[0], and to
+// the two numbers of three embeddings the opposite.
+TEST(TableTraining, RowsCountWithTheirUnitOrAreDroppedWithIt) {
+  for (const auto mode : {v1::ParameterServerSpec::SYNCHRONOUS, v1::ParameterServerSpec::ASYNCHRONOUS,
+                          v1::ParameterServerSpec::BOUNDED_STALENESS}) {
+    const TemporaryFolder folder;
+    v1::TrainingSpec spec = click_spec(15, 32, 3, 2);
+    v1::ParameterServerSpec& group = *spec.mutable_parameter_server();
+    group.set_synchronization(mode);
+    if (mode == v1::ParameterServerSpec::SYNCHRONOUS) {  // with a backup worker
+      group.set_gradients_per_step(2);
+      group.set_units_per_step(2);
+    }
+    group.set_staleness(mode == v1::ParameterServerSpec::BOUNDED_STALENESS ? 2 : 0);
+    group.mutable_tables(1)->mutable_optimizer()->Clear();
+    group.mutable_tables(1)->mutable_optimizer()->set_learning_rate(spec.optimizer().learning_rate());
+    spec.mutable_checkpoint()->set_model_directory(folder.path());
+    TableJob(spec).run_to_the_end();
+
+    const auto model = checkpoint::read_model(folder.path() + "/model.safetensors");
+    ASSERT_TRUE(model.ok()) << model.status();
+    std::vector<float> before(8), after(6);
+    paceline::testing::ClickProgram(1).initialize(spec.seed(), before);
+    std::memcpy(after.data(), model->tensors[0].data.data(), 6 * sizeof(float));
+    const pserver::sparse::TableSpec deep = table_specs(spec)[1];
+    double moved = 0;
+    for (const auto& [id, row] : rows_of_model(folder.path(), "deep", 2)) {
+      std::vector<float> initial(2);
+      pserver::sparse::initialize_row(deep.initializer, deep.seed, id, initial);
+      for (std::size_t i = 0; i < 2; ++i) moved += row[i] - initial[i];
+    }
+    EXPECT_NE(after[0], before[0]);
+    EXPECT_NEAR(moved, -6 * (after[0] - before[0]), 1e-4) << "mode " << mode;
+  }
+}
+
+TEST(TableTraining, ACheckpointContinuesOnOtherServersToTheBit) {
+  const Result unbroken = train(click_spec(24, 32, 2, 1));
+  for (const int servers : {1, 2, 3}) {
+    const TemporaryFolder folder;
+    v1::TrainingSpec spec = click_spec(10, 32, 2, 2);
+    spec.mutable_checkpoint()->set_directory(folder.path());
+    spec.mutable_checkpoint()->set_every_steps(5);
+    train(spec);
+    spec = click_spec(24, 32, 2, servers);
+    spec.mutable_checkpoint()->set_directory(folder.path());
+    spec.mutable_checkpoint()->set_resume(true);
+    const Result rest = train(spec);
+    EXPECT_EQ(rest.wide, unbroken.wide) << servers << " servers";
+    EXPECT_EQ(rest.deep, unbroken.deep) << servers << " servers";
+    ASSERT_EQ(rest.hashes.begin()->first, 10);
+    EXPECT_EQ(rest.hashes.rbegin()->second, unbroken.hashes.at(24));
+  }
+}
+
+// The rows are those of the weights' step, although training goes on while they are taken.
+TEST(TableTraining, ACheckpointBesideTheTrainingIsOfOneStep) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = click_spec(12, 32, 2, 2);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  spec.mutable_checkpoint()->set_every_steps(4);
+  spec.mutable_checkpoint()->set_keep(5);
+  {
+    TableJob job(spec, 0);
+    job.servers.hold_snapshots(true);
+    auto& first = job.job.member(0);
+    const auto heard = first.options.on_hash;
+    first.options.on_hash = [&](Step step, std::uint64_t hash) {
+      heard(step, hash);
+      if (step == 8) job.servers.hold_snapshots(false);
+    };
+    job.run_to_the_end();
+    const auto told = first.membership->checkpoints();
+    ASSERT_GE(told.size(), 2u);
+    EXPECT_EQ(told[0].step(), 4);
+    EXPECT_EQ(told[0].error(), "");
+    EXPECT_GT(told[0].bytes(), 15u * 6 * 4) << "rows and their state count";
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (entry.path().filename() != "step-000000004") std::filesystem::remove_all(entry.path());
+  }
+  // Nothing is left to train: the rows that the servers get are the checkpoint's.
+  spec.set_steps(4);
+  spec.mutable_checkpoint()->set_every_steps(0);
+  spec.mutable_checkpoint()->set_resume(true);
+  const Result resumed = train(spec), expected = train(click_spec(4, 32, 2, 1));
+  EXPECT_EQ(resumed.wide, expected.wide);
+  EXPECT_EQ(resumed.deep, expected.deep);
+}
+
+TEST(TableTraining, ACheckpointThatCanNotBeWrittenEndsNothing) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = click_spec(20, 32, 2, 2);
+  const std::string place = folder.path() + "/checkpoints";
+  spec.mutable_checkpoint()->set_directory(place);
+  spec.mutable_checkpoint()->set_every_steps(6);
+  TableJob job(spec, 0);
+  job.servers.before_commit = [&](int rank, pserver::Unit unit) {
+    if (rank != 0 || unit != 4) return;
+    std::filesystem::remove_all(place);
+    std::ofstream(place) << "no folder";
+  };
+  job.run_to_the_end();
+  const auto told = job.job.member(0).membership->checkpoints();
+  ASSERT_GE(told.size(), 2u) << "the next one is tried, too";
+  for (const auto& each : told) EXPECT_THAT(each.error(), HasSubstr(place));
+}
+
+TEST(TableTraining, TheModelHasTheTablesThatTheServersHold) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = click_spec(10, 32, 2, 3);
+  spec.mutable_checkpoint()->set_model_directory(folder.path());
+  TableJob job(spec);
+  job.run_to_the_end();
+  EXPECT_EQ(job.job.member(0).membership->leaving()->model_path(), folder.path() + "/model.safetensors");
+  EXPECT_EQ(rows_of_model(folder.path(), "wide", 1), job.servers.rows(0));
+  EXPECT_EQ(rows_of_model(folder.path(), "deep", 2), job.servers.rows(1));
+}
+
+// The chief asks the servers, the evaluator reads the checkpoint: of one state they say the same.
+TEST(TableTraining, ChiefAndEvaluatorFindTheSameAuc) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = click_spec(10, 32, 2, 2);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  spec.mutable_checkpoint()->set_every_steps(10);
+  spec.mutable_evaluation()->set_batch_size(7);
+  TableJob job(spec);
+  job.run_to_the_end();
+  v1::Heartbeat beat;
+  job.job.member(0).membership->progress().collect(&beat);
+  ASSERT_EQ(beat.evaluations_size(), 1);
+  const v1::EvaluationRecord& by_chief = beat.evaluations(0);
+  ASSERT_TRUE(by_chief.has_auc());
+  EXPECT_GT(by_chief.auc(), 0);
+  EXPECT_LT(by_chief.auc(), 1);
+
+  const SystemClock clock;
+  const Logger logger = Logger::none();
+  paceline::testing::ScriptedMembership membership("e0", spec);
+  StopRequest stop;
+  std::jthread thread([&] {
+    EvaluatorMember({membership, clock, logger, stop, click_workload(kTrain, kTest)}).run();
+  });
+  const Deadline limit = Deadline::after(clock.now(), std::chrono::seconds(30));
+  v1::Heartbeat other;
+  while (other.evaluations_size() == 0 && !limit.expired(clock.now())) {
+    membership.progress().collect(&other);
+    std::this_thread::yield();
+  }
+  membership.end(absl::CancelledError("the job is finished"));
+  ASSERT_EQ(other.evaluations_size(), 1);
+  const v1::EvaluationRecord& by_evaluator = other.evaluations(0);
+  EXPECT_EQ(by_evaluator.step(), 10);
+  EXPECT_EQ(by_evaluator.samples(), kTest);
+  EXPECT_EQ(by_evaluator.loss(), by_chief.loss());
+  EXPECT_EQ(by_evaluator.accuracy(), by_chief.accuracy());
+  EXPECT_EQ(by_evaluator.auc(), by_chief.auc());
+}
+
+TEST(TableTraining, ReachingTheAucEndsTheJob) {
+  v1::TrainingSpec spec = click_spec(1'000'000, 32, 2, 1);
+  spec.mutable_evaluation()->set_every_steps(3);
+  spec.mutable_target()->set_metric("auc");
+  spec.mutable_target()->set_value(0.01);
+  TableJob job(spec);
+  job.run_to_the_end();
+  EXPECT_LT(job.job.member(0).outcome.step, 1'000'000);
+}
+
+// The view is drained: the rows wait in a checkpoint for the next view's servers.
+TEST(TableTraining, TheNextViewsServersGetTheRowsOfTheLast) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = click_spec(30, 32, 2, 1);
+  const Result unbroken = train(spec);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  TableJob first(spec);
+  FakeServers second(spec);
+  auto& told = first.job.member(1);
+  const auto heard = told.options.on_hash;
+  told.options.on_hash = [&](Step step, std::uint64_t hash) {
+    heard(step, hash);
+    if (step != 10) return;
+    told.membership->drain(Generation{1});
+    first.job.send_view(first.view(2, 2));
+  };
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& member = first.job.member(rank);
+    member.connect_servers = [&, old = member.connect_servers, fresh = second.connector()](
+                                 collective::Fabric& fabric, const collective::Group& group, auto&&... rest) {
+      return group.generation == Generation{1} ? old(fabric, group, rest...) : fresh(fabric, group, rest...);
+    };
+  }
+  first.run_to_the_end();
+  EXPECT_EQ(first.job.member(1).hashes, unbroken.hashes);
+  EXPECT_EQ(second.rows(0), unbroken.wide);
+  EXPECT_EQ(second.rows(1), unbroken.deep);
+}
+
+TEST(TableTraining, TablesNeedServers) {
+  v1::TrainingSpec spec = click_spec(10, 32, 1, 1);
+  spec.clear_parameter_server();
+  ThreadJob job(1, spec, click_workload(kTrain, 0));
+  job.send_view(job.view(1, {0}));
+  job.run();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
+  EXPECT_TRUE(job.member(0).outcome.configuration);
+  EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("ParameterServer"));
+}
+
+}  // namespace
+}  // namespace paceline::trainer
