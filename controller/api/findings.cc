@@ -17,6 +17,12 @@ Diagnostic& Findings::add(Position at, std::string path, std::string problem) {
   return d;
 }
 
+void Findings::refuse(const std::string& path, std::string problem, std::string found, std::string allowed) {
+  Diagnostic& d = add(path, std::move(problem));
+  d.found = std::move(found);
+  d.allowed = std::move(allowed);
+}
+
 Position Findings::place_of(std::string_view path) const {
   while (true) {
     const auto found = places_.find(path);

@@ -28,6 +28,10 @@ class Findings {
     return add(place_of(path), path, std::move(problem));
   }
 
+  // An error: what is wrong with the field of this path, what stands there (empty: nothing to show), what
+  // may.
+  void refuse(const std::string& path, std::string problem, std::string found, std::string allowed);
+
   void add(Diagnostic diagnostic) { diagnostics_.push_back(std::move(diagnostic)); }
 
   // The newest. REQUIRES: add() was called.

@@ -30,13 +30,6 @@ bool all_clean(const Findings& f, std::initializer_list<std::string> paths) {
   return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return f.clean(path); });
 }
 
-void error(Findings& f, const std::string& path, std::string problem, std::string found,
-           std::string allowed) {
-  Diagnostic& d = f.add(path, std::move(problem));
-  d.found = std::move(found);
-  d.allowed = std::move(allowed);
-}
-
 void warn(Findings& f, const std::string& path, std::string problem) {
   f.add(path, std::move(problem)).severity = Severity::kWarning;
 }
@@ -44,7 +37,7 @@ void warn(Findings& f, const std::string& path, std::string problem) {
 void check_members(const TrainingJob& job, Findings& f) {
   if (!f.clean(kReplicas) || !f.has(kReplicas)) return;
   if (trainer_count(job) == 0)
-    error(f, kReplicas, "nobody trains", "no replicas", "at least one chief or worker");
+    f.refuse(kReplicas, "nobody trains", "no replicas", "at least one chief or worker");
 }
 
 // The choice of an algorithm is about links; members that share memory have one way, which beats them all.
@@ -54,8 +47,8 @@ void check_algorithm(const TrainingJob& job, Findings& f) {
   if (!all_clean(f, {path, "spec.strategy.allReduce.transport"})) return;
   if (a.transport == Transport::kTcp || a.algorithm == Algorithm::kAuto || a.algorithm == Algorithm::kDirect)
     return;
-  error(f, path, "has no effect where members share memory", name(a.algorithm),
-        "with transport: TCP; else Auto or Direct");
+  f.refuse(path, "has no effect where members share memory", name(a.algorithm),
+           "with transport: TCP; else Auto or Direct");
 }
 
 void check_role(const char* role, const std::optional<ReplicaSpec>& spec, const Training& t, Findings& f) {
@@ -64,15 +57,15 @@ void check_role(const char* role, const std::optional<ReplicaSpec>& spec, const 
   const Container* container = spec->container ? &*spec->container : nullptr;
   const bool has_command = container != nullptr && !container->command.empty();
   if (container != nullptr && !has_command && !container->args.empty()) {
-    error(f, str_cat(path, ".template.spec.containers[", spec->container_index, "].args"),
-          "arguments without a command", "", "a command");
+    f.refuse(str_cat(path, ".template.spec.containers[", spec->container_index, "].args"),
+             "arguments without a command", "", "a command");
   }
   const bool custom = t.model.type == ModelType::kCustom || t.data.format == DataFormat::kCustom;
   const bool sees_it = std::string_view(role) != "ps";  // servers see weights, not what they are of
   if (!custom || !sees_it || has_command || spec->replicas == 0) return;
   if (!all_clean(f, {path, under(kModel, "type"), under(kData, "format")})) return;
-  error(f, path, "a custom model or data set needs a command", "",
-        "template.spec.containers[0].command: the program that registers it");
+  f.refuse(path, "a custom model or data set needs a command", "",
+           "template.spec.containers[0].command: the program that registers it");
 }
 
 using Roles = std::array<std::pair<const char*, const std::optional<ReplicaSpec>*>, 4>;
@@ -89,14 +82,14 @@ void check_roles(const TrainingJob& job, Findings& f) {
 void check_without_training(const TrainingJob& job, Findings& f) {
   if (!f.clean("spec") || !f.has("spec")) return;
   for (const char* path : {"spec.strategy", "spec.checkpoint"}) {
-    if (f.has(path)) error(f, path, "does not apply here", "", "only with training");
+    if (f.has(path)) f.refuse(path, "does not apply here", "", "only with training");
   }
   for (const auto& [role, spec] : roles_of(job.spec.replica_specs)) {
     if (!*spec || (*spec)->replicas == 0) continue;
     const std::optional<Container>& container = (*spec)->container;
     if (container && !(container->image.empty() && container->command.empty())) continue;
-    error(f, under(kReplicas, role), "without training there is nothing to run", "",
-          "template.spec.containers[0] with an image or a command; or spec.training");
+    f.refuse(under(kReplicas, role), "without training there is nothing to run", "",
+             "template.spec.containers[0] with an image or a command; or spec.training");
   }
 }
 
@@ -108,10 +101,10 @@ void check_batches(const TrainingJob& job, Findings& f) {
     return;
   const std::int64_t share = (t.global_batch_size + units - 1) / units;
   if (t.global_batch_size < units) {
-    error(f, batch,
-          units == members ? "smaller than the number of members"
-                           : "smaller than the number of gradients that make a step",
-          str_cat(t.global_batch_size), str_cat(">= ", units));
+    f.refuse(batch,
+             units == members ? "smaller than the number of members"
+                              : "smaller than the number of gradients that make a step",
+             str_cat(t.global_batch_size), str_cat(">= ", units));
     return;
   }
   if (t.global_batch_size % units != 0) {
@@ -120,8 +113,8 @@ void check_batches(const TrainingJob& job, Findings& f) {
                  units == members ? " members" : " gradients", ": some get ", share, ", others ", share - 1));
   }
   if (f.clean(micro) && t.micro_batch_size > share) {
-    error(f, micro, "larger than a member's share of the batch", str_cat(t.micro_batch_size),
-          str_cat("0 to ", share));
+    f.refuse(micro, "larger than a member's share of the batch", str_cat(t.micro_batch_size),
+             str_cat("0 to ", share));
   }
 }
 
@@ -130,14 +123,14 @@ void check_length(const TrainingJob& job, Findings& f) {
   const std::string steps = under(kTraining, "steps"), epochs = under(kTraining, "epochs");
   if (!f.has(kTraining)) return;
   if (f.has(steps) && f.has(epochs)) {
-    error(f, epochs, "both steps and epochs are given", "", "exactly one of them");
+    f.refuse(epochs, "both steps and epochs are given", "", "exactly one of them");
   } else if (!f.has(steps) && !f.has(epochs)) {
-    error(f, kTraining, "neither steps nor epochs is given", "", "exactly one of them");
+    f.refuse(kTraining, "neither steps nor epochs is given", "", "exactly one of them");
   }
   const std::string warmup = under(kTraining, "optimizer.schedule.warmupSteps");
   if (t.steps && all_clean(f, {steps, warmup}) && t.optimizer.schedule.warmup_steps > *t.steps) {
-    error(f, warmup, "longer than the training", str_cat(t.optimizer.schedule.warmup_steps),
-          str_cat("at most ", *t.steps));
+    f.refuse(warmup, "longer than the training", str_cat(t.optimizer.schedule.warmup_steps),
+             str_cat("at most ", *t.steps));
   }
 }
 
@@ -149,25 +142,25 @@ void check_evaluation(const TrainingJob& job, Findings& f) {
                       static_cast<int>(t.target->loss.has_value()) +
                       static_cast<int>(t.target->auc.has_value());
     if (given != 1) {
-      error(f, target,
-            given == 0 ? "none of accuracy, loss and auc is given"
-                       : "more than one of accuracy, loss and auc are given",
-            "", "exactly one of them");
+      f.refuse(target,
+               given == 0 ? "none of accuracy, loss and auc is given"
+                          : "more than one of accuracy, loss and auc are given",
+               "", "exactly one of them");
     }
   }
   if (t.evaluation.every_steps && t.evaluation.every_epochs) {
-    error(f, under(evaluation, "everyEpochs"), "both everySteps and everyEpochs are given", "",
-          "at most one of them");
+    f.refuse(under(evaluation, "everyEpochs"), "both everySteps and everyEpochs are given", "",
+             "at most one of them");
   }
   if (!f.clean(kData) || !f.has(kData)) return;
   if (t.data.test && t.data.test_fraction > 0) {
-    error(f, under(kData, "testFraction"), "both test and testFraction are given", "", "at most one of them");
+    f.refuse(under(kData, "testFraction"), "both test and testFraction are given", "", "at most one of them");
   }
   if (may_have_held_out_data(t.data)) return;
   for (const std::string& path : {target, evaluation}) {
     if (f.has(path))
-      error(f, path, "there is no held-out data to evaluate on", "",
-            "only with data.test or data.testFraction");
+      f.refuse(path, "there is no held-out data to evaluate on", "",
+               "only with data.test or data.testFraction");
   }
 }
 
@@ -180,15 +173,15 @@ std::int64_t known_image_side(const Data& d) {
 void check_cnn(const Model& m, const Data& d, Findings& f) {
   if (m.type != ModelType::kCnn) return;
   if (!d.shape.empty() && d.shape.size() != 3) {
-    error(f, under(kData, "shape"), "a cnn needs images", str_cat(d.shape.size(), " dimensions"),
-          "[channels, height, width]");
+    f.refuse(under(kData, "shape"), "a cnn needs images", str_cat(d.shape.size(), " dimensions"),
+             "[channels, height, width]");
   } else if (d.format == DataFormat::kCsv && d.shape.empty()) {
-    error(f, kData, "a cnn needs images, and csv has only rows", "", "shape: [channels, height, width]");
+    f.refuse(kData, "a cnn needs images, and csv has only rows", "", "shape: [channels, height, width]");
   }
   const std::int64_t side = known_image_side(d);
   if (side > 0 && f.clean(under(kModel, "channels")) && (side >> m.channels.size()) == 0) {
-    error(f, under(kModel, "channels"), "too many convolutions: each halves the image",
-          str_cat(m.channels.size()), str_cat("images of ", side, " pixels leave nothing after the last"));
+    f.refuse(under(kModel, "channels"), "too many convolutions: each halves the image",
+             str_cat(m.channels.size()), str_cat("images of ", side, " pixels leave nothing after the last"));
   }
 }
 
@@ -219,25 +212,25 @@ void check_model(const TrainingJob& job, Findings& f) {
   const std::string type = under(kModel, "type"), format = under(kData, "format");
   if (m.type == ModelType::kGpt && all_clean(f, {type, under(kModel, "heads"), under(kModel, "width")}) &&
       f.has(under(kModel, "heads")) && m.width % m.heads != 0) {
-    error(f, under(kModel, "heads"), "does not divide the width", str_cat(m.heads),
-          str_cat("a divisor of ", m.width));
+    f.refuse(under(kModel, "heads"), "does not divide the width", str_cat(m.heads),
+             str_cat("a divisor of ", m.width));
   }
   if (!f.has(type) || !f.has(format) || !all_clean(f, {type, format})) return;
   const bool free = m.type == ModelType::kCustom || d.format == DataFormat::kCustom;
   if (!free && input_of(d.format) != input_of(m.type)) {
-    error(f, format, str_cat("a ", name(m.type), " cannot be trained on this"), quote(name(d.format)),
-          str_cat(formats_of(input_of(m.type)), ", custom"));
+    f.refuse(format, str_cat("a ", name(m.type), " cannot be trained on this"), quote(name(d.format)),
+             str_cat(formats_of(input_of(m.type)), ", custom"));
     return;
   }
   const std::string vocabulary = under(kModel, "vocabularySize"), classes = under(kModel, "classes");
   if (m.type == ModelType::kGpt && d.format == DataFormat::kText && f.clean(vocabulary) &&
       m.vocabulary_size < 256) {
-    error(f, vocabulary, "text has 256 different tokens", str_cat(m.vocabulary_size), ">= 256");
+    f.refuse(vocabulary, "text has 256 different tokens", str_cat(m.vocabulary_size), ">= 256");
   }
   const bool classifier = m.type == ModelType::kMlp || m.type == ModelType::kCnn;
   if (classifier && d.format == DataFormat::kCifar10 && f.has(classes) && f.clean(classes) &&
       m.classes < 10) {
-    error(f, classes, "CIFAR-10 has 10 classes", str_cat(m.classes), ">= 10");
+    f.refuse(classes, "CIFAR-10 has 10 classes", str_cat(m.classes), ">= 10");
   }
   check_cnn(m, d, f);
 }
@@ -245,9 +238,9 @@ void check_model(const TrainingJob& job, Findings& f) {
 void check_files(const std::string& path, const DataFiles& files, DataFormat format, Findings& f) {
   const bool labelled = format == DataFormat::kIdx || format == DataFormat::kNpy;
   if (!labelled || !f.clean(path) || files.inputs.size() == files.labels.size()) return;
-  error(f, under(path, "labels"), "not one file of labels for each file of inputs",
-        str_cat(files.labels.size()),
-        str_cat(files.inputs.size(), files.inputs.size() == 1 ? " file" : " files"));
+  f.refuse(under(path, "labels"), "not one file of labels for each file of inputs",
+           str_cat(files.labels.size()),
+           str_cat(files.inputs.size(), files.inputs.size() == 1 ? " file" : " files"));
 }
 
 void check_data(const TrainingJob& job, Findings& f) {
@@ -270,8 +263,8 @@ void check_optimizer(const TrainingJob& job, Findings& f) {
   const Optimizer& o = job.spec.training->optimizer;
   const std::string optimizer = under(kTraining, "optimizer");
   if (f.clean(optimizer) && o.nesterov && o.momentum == 0) {
-    error(f, under(optimizer, "nesterov"), "needs momentum", "momentum 0",
-          "momentum > 0, or nesterov: false");
+    f.refuse(under(optimizer, "nesterov"), "needs momentum", "momentum 0",
+             "momentum > 0, or nesterov: false");
   }
 }
 
@@ -280,8 +273,8 @@ void check_checkpoint(const TrainingJob& job, Findings& f) {
   if (!f.has(location) || !f.clean(location)) return;
   const auto path = location_path(job.spec.checkpoint.location);
   if (!path.ok())
-    error(f, location, "not a place that checkpoints can go to", quote(job.spec.checkpoint.location),
-          "a path, or file:///path");
+    f.refuse(location, "not a place that checkpoints can go to", quote(job.spec.checkpoint.location),
+             "a path, or file:///path");
 }
 
 }  // namespace

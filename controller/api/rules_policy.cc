@@ -10,13 +10,6 @@ namespace {
 constexpr char kWorker[] = "spec.replicaSpecs.worker";
 constexpr char kMinAvailable[] = "spec.runPolicy.schedulingPolicy.minAvailable";
 
-void error(Findings& f, const std::string& path, std::string problem, std::int64_t found,
-           std::string allowed) {
-  Diagnostic& d = f.add(path, std::move(problem));
-  d.found = str_cat(found);
-  d.allowed = std::move(allowed);
-}
-
 void check_elastic(const TrainingJob& job, Findings& f) {
   if (!job.spec.replica_specs.worker) return;
   const ReplicaSpec& worker = *job.spec.replica_specs.worker;
@@ -24,9 +17,10 @@ void check_elastic(const TrainingJob& job, Findings& f) {
                     max = str_cat(kWorker, ".maxReplicas");
   if (!f.clean(replicas)) return;
   if (worker.min_replicas && f.clean(min) && *worker.min_replicas > worker.replicas)
-    error(f, min, "more than replicas", *worker.min_replicas, str_cat("at most ", worker.replicas));
+    f.refuse(min, "more than replicas", str_cat(*worker.min_replicas), str_cat("at most ", worker.replicas));
   if (worker.max_replicas && f.clean(max) && *worker.max_replicas < worker.replicas)
-    error(f, max, "fewer than replicas", *worker.max_replicas, str_cat("at least ", worker.replicas));
+    f.refuse(max, "fewer than replicas", str_cat(*worker.max_replicas),
+             str_cat("at least ", worker.replicas));
 }
 
 // Members train when all of them are there: another number would not be acted on.
@@ -35,8 +29,8 @@ void check_scheduling(const TrainingJob& job, Findings& f) {
   if (!min || !f.clean(kMinAvailable) || !f.clean("spec.replicaSpecs") || !f.has("spec.replicaSpecs")) return;
   const std::int64_t members = member_count(job);
   if (*min != members)
-    error(f, kMinAvailable, "members train together or not at all", *min,
-          str_cat(members, ", the number of members"));
+    f.refuse(kMinAvailable, "members train together or not at all", str_cat(*min),
+             str_cat(members, ", the number of members"));
 }
 
 }  // namespace

@@ -19,13 +19,6 @@ constexpr char kReplicas[] = "spec.replicaSpecs";
 constexpr char kServers[] = "spec.replicaSpecs.ps";
 constexpr char kEvaluator[] = "spec.replicaSpecs.evaluator";
 
-void error(Findings& f, const std::string& path, std::string problem, std::string found,
-           std::string allowed) {
-  Diagnostic& d = f.add(path, std::move(problem));
-  d.found = std::move(found);
-  d.allowed = std::move(allowed);
-}
-
 bool has_servers(const TrainingJob& job) {
   return job.spec.strategy.type == StrategyType::kParameterServer;
 }
@@ -33,20 +26,20 @@ bool has_servers(const TrainingJob& job) {
 void check_synchronization(const TrainingJob& job, Findings& f) {
   const Synchronization mode = job.spec.strategy.synchronization;
   if (has_servers(job) || mode == Synchronization::kSynchronous || !f.clean(kType)) return;
-  error(f, kSynchronization, "the members of an all-reduce wait for one another", name(mode),
-        "Synchronous; the others only with type: ParameterServer");
+  f.refuse(kSynchronization, "the members of an all-reduce wait for one another", name(mode),
+           "Synchronous; the others only with type: ParameterServer");
 }
 
 void check_servers(const TrainingJob& job, Findings& f) {
   if (!f.clean(kType) || !f.has(kReplicas)) return;
   const auto& ps = job.spec.replica_specs.ps;
   if (!has_servers(job)) {
-    if (ps) error(f, kServers, "does not apply here", "", "only with strategy.type: ParameterServer");
+    if (ps) f.refuse(kServers, "does not apply here", "", "only with strategy.type: ParameterServer");
     return;
   }
   if (!f.clean(kReplicas) || (ps && ps->replicas > 0)) return;
-  error(f, ps ? kServers : kReplicas, "nobody holds the weights", "no servers",
-        "the role ps with at least one replica; or strategy.type: AllReduce");
+  f.refuse(ps ? kServers : kReplicas, "nobody holds the weights", "no servers",
+           "the role ps with at least one replica; or strategy.type: AllReduce");
 }
 
 void check_gradients(const TrainingJob& job, Findings& f) {
@@ -54,17 +47,17 @@ void check_gradients(const TrainingJob& job, Findings& f) {
   const std::int64_t trainers = trainer_count(job);
   if (!has_servers(job) || trainers == 0 || !f.clean(kReplicas)) return;
   if (f.clean(kBackupWorkers) && s.backup_workers >= trainers)
-    error(f, kBackupWorkers, "nobody's gradient would count", str_cat(s.backup_workers),
-          str_cat("0 to ", trainers - 1, ", fewer than train"));
+    f.refuse(kBackupWorkers, "nobody's gradient would count", str_cat(s.backup_workers),
+             str_cat("0 to ", trainers - 1, ", fewer than train"));
   const auto& gradients = s.parameter_server.gradients_per_step;
   if (!gradients || !f.clean(kGradients)) return;
   if (s.backup_workers > 0) {
-    error(f, kGradients, "both backupWorkers and gradientsPerStep are given", "",
-          "at most one of them: backupWorkers gives the samples of a late gradient to somebody else, "
-          "gradientsPerStep leaves them out");
+    f.refuse(kGradients, "both backupWorkers and gradientsPerStep are given", "",
+             "at most one of them: backupWorkers gives the samples of a late gradient to somebody else, "
+             "gradientsPerStep leaves them out");
   } else if (*gradients > trainers) {
-    error(f, kGradients, "more gradients than there are members that compute one", str_cat(*gradients),
-          str_cat("1 to ", trainers));
+    f.refuse(kGradients, "more gradients than there are members that compute one", str_cat(*gradients),
+             str_cat("1 to ", trainers));
   }
 }
 
@@ -87,8 +80,8 @@ void check_deterministic(const TrainingJob& job, Findings& f) {
   if (!job.spec.training->deterministic || !f.clean("spec.strategy") || !f.clean(kReplicas)) return;
   const std::string chance = chance_in(job);
   if (!chance.empty())
-    error(f, path, str_cat("two runs would differ: ", chance), "true",
-          "false; or Synchronous with all gradients, or BoundedStaleness with staleness: 0");
+    f.refuse(path, str_cat("two runs would differ: ", chance), "true",
+             "false; or Synchronous with all gradients, or BoundedStaleness with staleness: 0");
 }
 
 void check_evaluator(const TrainingJob& job, Findings& f) {
@@ -96,12 +89,12 @@ void check_evaluator(const TrainingJob& job, Findings& f) {
   const Checkpoint& c = job.spec.checkpoint;
   if (!evaluator || evaluator->replicas == 0) return;
   if (f.clean("spec.checkpoint") && c.every_steps == 0 && c.every_seconds == 0)
-    error(f, kEvaluator, "it evaluates checkpoints, and the job writes none", "",
-          "only with checkpoint.everySteps or checkpoint.everySeconds");
+    f.refuse(kEvaluator, "it evaluates checkpoints, and the job writes none", "",
+             "only with checkpoint.everySteps or checkpoint.everySeconds");
   const std::string data = "spec.training.data";
   if (f.has(data) && f.clean(data) && !may_have_held_out_data(job.spec.training->data))
-    error(f, kEvaluator, "there is no held-out data to evaluate on", "",
-          "only with data.test or data.testFraction");
+    f.refuse(kEvaluator, "there is no held-out data to evaluate on", "",
+             "only with data.test or data.testFraction");
 }
 
 }  // namespace
