@@ -249,7 +249,9 @@ void visit(FieldVisitor& v, Training& t) {
     v.number({.name = "everyEpochs",
               .meaning = "Every so many epochs; 1 where neither this nor everySteps is given"},
              {.min = 0, .max = 1e6, .above_min = true}, t.evaluation.every_epochs);
-    v.integer({.name = "batchSize", .meaning = "Samples of one pass in one member"},
+    v.integer({.name = "batchSize",
+               .meaning = "Samples of one pass in one member; of wide-and-deep no more than servers give the "
+                          "rows of at once"},
               {.min = 1, .max = 1 << 24}, t.evaluation.batch_size);
     v.end();
   }

@@ -8,9 +8,11 @@
 
 namespace paceline::api {
 
-// Of one table at once: what a server gives and takes (docs/parameter-servers.md).
-inline constexpr std::int64_t kMaxUnitRows = 1 << 18;
-inline constexpr std::int64_t kMaxUnitFloats = 1 << 26;
+// What the samples of one unit may need at once: what a server gives and takes, and what a worker looks up.
+// The members refuse the same (runtime/trainer/sparse_rows.h).
+inline constexpr std::int64_t kMaxUnitRows = 1 << 18;     // of one table
+inline constexpr std::int64_t kMaxUnitFloats = 1 << 26;   // of both tables
+inline constexpr std::int64_t kMaxUnitLookups = 1 << 28;  // values and crosses of all samples
 
 void check_rules(const TrainingJob& job, Findings& findings);
 

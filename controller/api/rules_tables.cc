@@ -13,25 +13,18 @@ namespace paceline::api {
 
 namespace {
 
+constexpr char kStrategy[] = "spec.strategy.type";
 constexpr char kType[] = "spec.training.model.type";
 constexpr char kCrosses[] = "spec.training.model.crosses";
 constexpr char kTables[] = "spec.training.model.tables";
 constexpr char kClicks[] = "spec.training.data.clicks";
 constexpr char kBatch[] = "spec.training.globalBatchSize";
-constexpr char kEvaluationBatch[] = "spec.training.evaluation.batchSize";
 constexpr char kAuc[] = "spec.training.target.auc";
 
-void error(Findings& f, const std::string& path, std::string problem, std::string found,
-           std::string allowed) {
-  Diagnostic& d = f.add(path, std::move(problem));
-  d.found = std::move(found);
-  d.allowed = std::move(allowed);
-}
-
 void check_where_rows_are(const TrainingJob& job, Findings& f) {
-  if (job.spec.strategy.type == StrategyType::kParameterServer || !f.clean("spec.strategy.type")) return;
-  error(f, kType, "its rows lie on parameter servers", quote(name(ModelType::kWideAndDeep)),
-        "only with strategy.type: ParameterServer");
+  if (job.spec.strategy.type == StrategyType::kParameterServer || !f.clean(kStrategy)) return;
+  f.refuse(kType, "its rows lie on parameter servers", quote(name(ModelType::kWideAndDeep)),
+           "only with strategy.type: ParameterServer");
 }
 
 void check_crosses(const Training& t, Findings& f) {
@@ -43,11 +36,11 @@ void check_crosses(const Training& t, Findings& f) {
     if (!f.clean(path) || cross.empty()) continue;
     const auto place = std::ranges::adjacent_find(cross, std::ranges::greater_equal());
     if (place != cross.end()) {
-      error(f, path, "not in ascending order", str_cat(place[1], " after ", place[0]),
-            "each field once, in ascending order");
+      f.refuse(path, "not in ascending order", str_cat(place[1], " after ", place[0]),
+               "each field once, in ascending order");
     } else if (counted && cross.back() >= fields) {
-      error(f, path, "names a field that the data lacks", str_cat(cross.back()),
-            str_cat("0 to ", fields - 1, ", as many as data.clicks.vocabularies has"));
+      f.refuse(path, "names a field that the data lacks", str_cat(cross.back()),
+               str_cat("0 to ", fields - 1, ", as many as data.clicks.vocabularies has"));
     }
   }
 }
@@ -55,20 +48,26 @@ void check_crosses(const Training& t, Findings& f) {
 void check_eviction(const char* table, const Table& t, Findings& f) {
   const std::string path = str_cat(kTables, ".", table, ".eviction");
   if (!f.has(path) || !f.clean(str_cat(kTables, ".", table)) || t.max_rows > 0) return;
-  error(f, path, "nothing is evicted without a bound", "", "only with maxRows above 0");
+  f.refuse(path, "nothing is evicted without a bound", "", "only with maxRows above 0");
 }
 
-// Of how many rows `samples` look one up at most, in the table that has more, against what a server gives at
-// once.
-struct Rows {
-  std::int64_t needed = 0, allowed = 0;
+// What the samples of one unit may need at once, against what a server gives; empty: no more than that.
+struct Excess {
+  std::string needed, allowed;
 };
-Rows rows_of(const Training& t, std::int64_t samples) {
+Excess excess_of(const Training& t, std::int64_t samples) {
+  const auto fields = static_cast<std::int64_t>(t.data.clicks.vocabularies.size());
+  const auto crosses = static_cast<std::int64_t>(t.model.crosses.size());
   std::int64_t deep = 0;
   for (const std::int64_t values : t.data.clicks.vocabularies) deep += std::min(values, samples);
-  const Rows deep_rows{deep, std::min(kMaxUnitRows, kMaxUnitFloats / t.model.embedding)};
-  const Rows wide_rows{deep + samples * static_cast<std::int64_t>(t.model.crosses.size()), kMaxUnitRows};
-  return wide_rows.needed > wide_rows.allowed ? wide_rows : deep_rows;
+  const std::int64_t wide = deep + samples * crosses, floats = wide + deep * t.model.embedding;
+  const std::int64_t lookups = samples * (fields + crosses);
+  if (wide > kMaxUnitRows) return {str_cat(wide, " rows of one table"), str_cat(kMaxUnitRows, " rows")};
+  if (floats > kMaxUnitFloats)
+    return {str_cat(floats, " floats of both tables"), str_cat(kMaxUnitFloats, " floats")};
+  if (lookups > kMaxUnitLookups)
+    return {str_cat(lookups, " values and crosses"), str_cat(kMaxUnitLookups, " of them")};
+  return {};
 }
 
 void check_rows(const TrainingJob& job, Findings& f) {
@@ -76,26 +75,29 @@ void check_rows(const TrainingJob& job, Findings& f) {
   const std::int64_t units = units_per_step(job);
   if (t.data.format != DataFormat::kClicks || !f.has(kClicks) || !f.clean(kClicks) || t.model.embedding < 1)
     return;
-  const auto check = [&](const char* path, const char* whose, std::int64_t samples, const char* what_to_do) {
-    if (!f.clean(path)) return;
-    const Rows rows = rows_of(t, samples);
-    if (rows.needed <= rows.allowed) return;
-    error(f, path, "needs more rows at once than servers give",
-          str_cat(whose, samples, " samples, which may be up to ", rows.needed, " rows of one table"),
-          str_cat("up to ", rows.allowed, " rows: ", what_to_do));
-  };
-  if (units > 0 && f.has(kBatch) && f.clean("spec.replicaSpecs") && f.clean("spec.strategy"))
-    check(kBatch, "a share of ", (t.global_batch_size + units - 1) / units,
-          "a smaller batch, or more workers");
-  check(kEvaluationBatch, "", t.evaluation.batch_size, "a smaller batch");
+  if (units <= 0 || !f.has(kBatch) || !f.clean(kBatch) || !f.clean("spec.replicaSpecs") ||
+      !f.clean("spec.strategy"))
+    return;
+  const std::int64_t share = (t.global_batch_size + units - 1) / units;
+  const Excess excess = excess_of(t, share);
+  if (excess.needed.empty()) return;
+  f.refuse(kBatch, "needs more at once than servers give",
+           str_cat("a share of ", share, " samples, which may be up to ", excess.needed),
+           str_cat("up to ", excess.allowed, ": a smaller batch, or more workers"));
 }
 
 void check_auc(const TrainingJob& job, Findings& f) {
   const Training& t = *job.spec.training;
   if (!t.target || !t.target->auc || !f.has(kType) || !f.clean(kType)) return;
-  if (t.model.type == ModelType::kWideAndDeep || t.model.type == ModelType::kCustom) return;
-  error(f, kAuc, str_cat("a ", name(t.model.type), " gives no single score that samples could be ranked by"),
-        "", "only with model.type: wide-and-deep, custom");
+  if (t.model.type != ModelType::kWideAndDeep && t.model.type != ModelType::kCustom) {
+    f.refuse(kAuc,
+             str_cat("a ", name(t.model.type), " gives no single score that samples could be ranked by"), "",
+             "only with model.type: wide-and-deep, custom");
+  } else if (t.model.type == ModelType::kCustom && job.spec.strategy.type != StrategyType::kParameterServer &&
+             f.clean(kStrategy)) {
+    f.refuse(kAuc, "the members of an all-reduce evaluate a part each, and nobody ranks all samples", "",
+             "only with strategy.type: ParameterServer");
+  }
 }
 
 }  // namespace

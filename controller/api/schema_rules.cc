@@ -244,21 +244,17 @@ std::vector<Entry> rules_of_training() {
   };
 }
 
-// How many rows of the wide table `samples` need at most, and of the deep one.
-std::string rows_of(std::string_view samples) {
-  return str_cat("self.training.data.clicks.vocabularies.map(v, v < ", samples, " ? v : ", samples,
-                 ").sum()");
-}
-
 std::vector<Entry> rules_of_tables() {
   const std::string is_wide = R"((has(self.training) && self.training.model.type == "wide-and-deep"))";
   const std::string has_clicks = str_cat("(", is_wide, R"( && self.training.data.format == "clicks" && )",
                                          "has(self.training.data.clicks))");
-  const auto fits = [&](std::string_view samples) {
-    return str_cat(rows_of(samples), " + ", samples,
-                   " * size(self.training.model.?crosses.orValue([])) <= ", kMaxUnitRows, " && ",
-                   rows_of(samples), " * self.training.model.?embedding.orValue(1) <= ", kMaxUnitFloats);
-  };
+  // `deep`: how many values n samples have at most, and with them rows of the deep table.
+  const std::string fits = str_cat(
+      "[self.training.data.clicks.vocabularies.map(v, v < n ? v : n).sum()].all(deep, "
+      "[n * size(self.training.model.?crosses.orValue([]))].all(crosses, deep + crosses <= ",
+      kMaxUnitRows,
+      " && deep + crosses + deep * self.training.model.?embedding.orValue(1) <= ", kMaxUnitFloats,
+      " && n * size(self.training.data.clicks.vocabularies) + crosses <= ", kMaxUnitLookups, "))");
   return {
       {"spec",
        {str_cat("!", is_wide, " || ", kHasServers),
@@ -280,16 +276,17 @@ std::vector<Entry> rules_of_tables() {
         "needs a model that gives one score; allowed: only with model.type: wide-and-deep, custom",
         "target.auc"}},
       {"spec",
-       {str_cat("!", has_clicks, " || [", kMembers, " - ", kBackups,
-                "].all(m, m <= 0 || [(self.training.globalBatchSize + m - 1) / m].all(n, ", fits("n"), "))"),
-        "a member's share of the batch may need more rows at once than servers give; allowed: a smaller one, "
-        "or more workers",
-        "training.globalBatchSize"}},
+       {str_cat("!has(self.training) || !has(self.training.target) || !has(self.training.target.auc) || ",
+                R"(self.training.model.type != "custom" || )", kHasServers),
+        "the members of an all-reduce evaluate a part each, and nobody ranks all samples; allowed: only with "
+        "strategy.type: ParameterServer",
+        "training.target.auc"}},
       {"spec",
-       {str_cat("!", has_clicks, " || [self.training.?evaluation.?batchSize.orValue(500)].all(n, ", fits("n"),
-                ")"),
-        "may need more rows at once than servers give; allowed: a smaller batch",
-        "training.evaluation.batchSize"}},
+       {str_cat("!", has_clicks, " || [", kMembers, " - ", kBackups,
+                "].all(m, m <= 0 || [(self.training.globalBatchSize + m - 1) / m].all(n, ", fits, "))"),
+        "a member's share of the batch may need more at once than servers give; allowed: a smaller one, or "
+        "more workers",
+        "training.globalBatchSize"}},
   };
 }
 
