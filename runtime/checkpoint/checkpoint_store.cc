@@ -100,7 +100,7 @@ absl::StatusOr<CheckpointNote> CheckpointStore::peek_latest() const {
   return absl::NotFoundError(str_cat("no complete checkpoint in ", folder_));
 }
 
-absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name) const {
+absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name, const GoOn& go_on) const {
   const std::string path = str_cat(folder_, "/", name);
   PL_ASSIGN_OR_RETURN(Manifest manifest, read_manifest(name));
   const FileEntry& entry = manifest.files[0];
@@ -118,7 +118,7 @@ absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name) 
   if (!tensors.ok()) return with_context(tensors.status(), kStateName);
   for (std::size_t k = 1; k < manifest.files.size(); ++k) {
     PL_ASSIGN_OR_RETURN(const auto part, open_part_of(name, manifest.files[k]));
-    PL_RETURN_IF_ERROR(check_part(*part));
+    PL_RETURN_IF_ERROR(check_part(*part, go_on));
   }
   LoadedCheckpoint loaded{name, std::move(manifest.progress)};
   loaded.tensors = std::move(tensors->tensors);
@@ -133,22 +133,28 @@ absl::StatusOr<std::unique_ptr<PartReader>> CheckpointStore::open_part_of(const 
   return std::make_unique<PartReader>(std::move(file), entry);
 }
 
-absl::StatusOr<std::unique_ptr<PartReader>> CheckpointStore::open_part(const LoadedCheckpoint& loaded,
+absl::StatusOr<std::unique_ptr<PartReader>> CheckpointStore::open_part(const std::string& checkpoint,
+                                                                       std::span<const FileEntry> parts,
                                                                        std::string_view name) const {
-  const auto entry = std::find_if(loaded.parts.begin(), loaded.parts.end(),
-                                  [name](const FileEntry& part) { return part.name == name; });
-  if (entry == loaded.parts.end()) {
-    return absl::DataLossError(str_cat(loaded.name, ": there is no part '", name, "'"));
-  }
-  return open_part_of(loaded.name, *entry);
+  const auto entry =
+      std::find_if(parts.begin(), parts.end(), [name](const FileEntry& part) { return part.name == name; });
+  if (entry == parts.end())
+    return absl::DataLossError(str_cat(checkpoint, ": there is no part '", name, "'"));
+  return open_part_of(checkpoint, *entry);
 }
 
-absl::StatusOr<LoadedCheckpoint> CheckpointStore::load_latest() const {
+absl::StatusOr<LoadedCheckpoint> CheckpointStore::load_latest(const GoOn& go_on) const {
   PL_ASSIGN_OR_RETURN(const auto names, candidates());
+  absl::Status stopped;  // no fault of the checkpoint that was being read
+  const GoOn ask = [&] {
+    if (go_on != nullptr) stopped = go_on();
+    return stopped;
+  };
   std::vector<std::string> refused;
   bool damaged = false;  // one without a manifest was only never completed
   for (const std::string& name : names) {
-    auto loaded = load(name);
+    auto loaded = load(name, ask);
+    if (!stopped.ok()) return stopped;
     if (loaded.ok()) {
       loaded->refused = std::move(refused);
       return loaded;

@@ -75,12 +75,19 @@ class CheckpointStore {
   absl::Status check_writable();
 
   // The newest complete checkpoint. NOT_FOUND: none was ever completed. DATA_LOSS: all that were are
-  // damaged; says how. All of its parts are read once, to know that they are whole.
-  absl::StatusOr<LoadedCheckpoint> load_latest() const;
+  // damaged; says how. All of its parts are read once, to know that they are whole; `go_on`, unless null, is
+  // asked before each MiB of that: its error is the result.
+  absl::StatusOr<LoadedCheckpoint> load_latest(const GoOn& go_on = nullptr) const;
 
   // A part of what load_latest() returned, which may outlive the store. DATA_LOSS: it has none of that name;
   // NOT_FOUND: it was removed since.
   absl::StatusOr<std::unique_ptr<PartReader>> open_part(const LoadedCheckpoint& loaded,
+                                                        std::string_view name) const {
+    return open_part(loaded.name, loaded.parts, name);
+  }
+  // Of the checkpoint of that name, whose parts are known.
+  absl::StatusOr<std::unique_ptr<PartReader>> open_part(const std::string& checkpoint,
+                                                        std::span<const FileEntry> parts,
                                                         std::string_view name) const;
 
   // The newest whose manifest is whole; its state is not looked at, so that load_latest() may still pass it
@@ -94,7 +101,7 @@ class CheckpointStore {
   // All that may be complete, newest first.
   absl::StatusOr<std::vector<std::string>> candidates() const;
   absl::StatusOr<Manifest> read_manifest(const std::string& name) const;
-  absl::StatusOr<LoadedCheckpoint> load(const std::string& name) const;
+  absl::StatusOr<LoadedCheckpoint> load(const std::string& name, const GoOn& go_on) const;
   absl::StatusOr<std::unique_ptr<PartReader>> open_part_of(const std::string& checkpoint,
                                                            const FileEntry& entry) const;
 

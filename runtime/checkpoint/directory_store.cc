@@ -62,7 +62,9 @@ class DirectoryWriter final : public FileWriter {
 
 class DirectoryReader final : public FileReader {
  public:
-  DirectoryReader(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  DirectoryReader(UniqueFd fd, std::string path, std::uint64_t size)
+      : fd_(std::move(fd)), path_(std::move(path)), size_(size) {}
+  std::uint64_t size() const override { return size_; }
   absl::StatusOr<std::size_t> read(std::span<std::byte> out) override {
     return read_some(fd_.get(), out, path_);
   }
@@ -70,6 +72,7 @@ class DirectoryReader final : public FileReader {
  private:
   const UniqueFd fd_;
   const std::string path_;
+  const std::uint64_t size_;
 };
 
 class DirectoryStore final : public FileStore {
@@ -155,8 +158,8 @@ class DirectoryStore final : public FileStore {
   absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const override {
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd.valid()) return errno_status(errno, str_cat("open ", path));
-    PL_RETURN_IF_ERROR(size_of(fd.get(), path).status());
-    return std::make_unique<DirectoryReader>(std::move(fd), path);
+    PL_ASSIGN_OR_RETURN(const std::uint64_t size, size_of(fd.get(), path));
+    return std::make_unique<DirectoryReader>(std::move(fd), path, size);
   }
 };
 

@@ -34,6 +34,8 @@ class FileReader {
   virtual ~FileReader() = default;
   // The next bytes; fewer than `out` has room for only at the file's end.
   virtual absl::StatusOr<std::size_t> read(std::span<std::byte> out) = 0;
+  // Bytes of the whole file when it was opened.
+  virtual std::uint64_t size() const = 0;
 };
 
 class FileStore {

@@ -53,9 +53,10 @@ absl::Status PartReader::check_end() {
       str_cat(entry_.name, ": its checksum isn't the manifest's: the file was altered or damaged"));
 }
 
-absl::Status check_part(PartReader& part) {
+absl::Status check_part(PartReader& part, const GoOn& go_on) {
   std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(part.left(), kCheckBytes)));
   do {
+    if (go_on != nullptr) PL_RETURN_IF_ERROR(go_on());
     const std::size_t next = static_cast<std::size_t>(std::min<std::uint64_t>(part.left(), buffer.size()));
     PL_RETURN_IF_ERROR(part.read(std::span(buffer).first(next)));
   } while (part.left() > 0);

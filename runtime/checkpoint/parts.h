@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,8 +55,11 @@ class PartReader {
   std::uint32_t crc32c_ = 0;
 };
 
-// Reads all of it.
-absl::Status check_part(PartReader& part);
+// Asked now and then by what takes long: an error ends it.
+using GoOn = std::function<absl::Status()>;
+
+// Reads all of it. `go_on`, unless null, is asked before each MiB: its error is the result.
+absl::Status check_part(PartReader& part, const GoOn& go_on = nullptr);
 
 // The header of a part that is a safetensors file; its data comes next. DATA_LOSS, UNIMPLEMENTED:
 // parse_header(), with the part's name. REQUIRES: nothing of it was read.

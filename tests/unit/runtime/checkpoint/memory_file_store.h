@@ -175,6 +175,7 @@ class MemoryFileStore final : public FileStore {
   class Reader final : public FileReader {
    public:
     explicit Reader(std::string content) : content_(std::move(content)) {}
+    std::uint64_t size() const override { return content_.size(); }
     absl::StatusOr<std::size_t> read(std::span<std::byte> out) override {
       const std::size_t count = std::min(out.size(), content_.size() - at_);
       std::copy_n(reinterpret_cast<const std::byte*>(content_.data()) + at_, count, out.begin());

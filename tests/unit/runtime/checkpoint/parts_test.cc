@@ -102,6 +102,32 @@ TEST(PartsTest, AnyByteOfAPartThatIsAlteredIsFoundWhileItIsRead) {
   EXPECT_EQ((*part)->read(std::as_writable_bytes(std::span(more))).code(), absl::StatusCode::kDataLoss);
 }
 
+// However many GiB there are to verify: who loads is asked once per MiB, and an older checkpoint is no way
+// out.
+TEST(PartsTest, VerifyingEndsWhenItShall) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 5);
+  for (const std::int64_t step : {1, 2}) {
+    const auto writer = store.begin();
+    const auto part = (*writer)->begin_part("table-deep");
+    const std::string content(std::size_t{5} << 20, 'x');
+    ASSERT_TRUE((*part)->append(text_bytes(content)).ok());
+    const std::vector<FileEntry> entries = {*(*part)->finish()};
+    ASSERT_TRUE((*writer)->finish(State(step).snapshot, entries).ok());
+  }
+  int asked = 0;
+  const auto until = [&](int last) {
+    return [&asked, last]() -> absl::Status {
+      return ++asked < last ? absl::OkStatus() : absl::CancelledError("asked to stop");
+    };
+  };
+  EXPECT_EQ(store.load_latest(until(3)).status(), absl::CancelledError("asked to stop"));
+  EXPECT_EQ(asked, 3);
+  asked = 0;
+  EXPECT_EQ(store.load_latest(until(100))->progress.step, 2);
+  EXPECT_EQ(asked, 5);
+}
+
 TEST(PartsTest, AFullDiskGetsItsRoomBack) {
   MemoryFileStore files;
   CheckpointStore store(files, kFolder, 2);
