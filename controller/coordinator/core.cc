@@ -41,7 +41,12 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
     slot->lost = slot->drained = true;
     lost_.push_back(each);
   }
-  reason_ = str_cat("waiting for ", members_ - lost_.size(), " members to attach");
+  for (const FinishedMember& each : config_.finished) {
+    Slot* slot = slot_of(static_cast<int>(each.role), each.index);
+    if (slot != nullptr && slot->trains() && number(*slot) != 0 && !slot->lost) note_finished(*slot);
+  }
+  const auto gone = std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.gone(); });
+  reason_ = str_cat("waiting for ", static_cast<std::ptrdiff_t>(members_) - gone, " members to attach");
 }
 
 Effects CoordinatorCore::Impl::step(const Input& input, TimePoint now) {
@@ -230,8 +235,8 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
 void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   const std::string why = cut(leaving.reason());
   slot.step = std::max(slot.step, sane_step(leaving.step()));
-  const bool earlier = slot.trains() && slot.rank < 0 && gathers_earlier_view() &&
-                       slot.hello->held_generation() > 0;
+  const bool earlier =
+      slot.trains() && slot.rank < 0 && gathers_earlier_view() && slot.hello->held_generation() > 0;
   const bool leads = slot.rank == 0 || (earlier && number(slot) == 0);
   if (leads) progress_.reached(slot.step);
   if (leads && !leaving.checkpoint_path().empty()) checkpoint_path_ = cut(leaving.checkpoint_path());
@@ -240,9 +245,11 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   slot.left = slot.drained = true;
   const bool finished = leaving.outcome() == v1::Leaving::FINISHED;
   say(str_cat(slot.name(), " leaves: ", finished ? "finished" : why));
-  if (!blames() || slot.observes()) return;
-  if (finished && slot.rank < 0 && !earlier)
-    return lose(slot, FaultKind::kFailed, now_, "it left before the first view");
+  if (slot.observes()) return;
+  const bool in_view = slot.rank >= 0 || earlier;
+  slot.finished = finished && in_view && !stopping_ && !is_final(state_);
+  if (!blames()) return;
+  if (finished && !in_view) return lose(slot, FaultKind::kFailed, now_, "it left before the first view");
   if (finished) {
     slot.phase = Phase::kFinished;
     if (earlier && !leads) return note_finished(slot);
@@ -261,7 +268,7 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
 }
 
 void CoordinatorCore::Impl::note_finished(Slot& slot) {
-  slot.left = slot.drained = slot.finished_before = true;
+  slot.left = slot.drained = slot.finished = slot.finished_before = true;
   slot.phase = Phase::kFinished;
   slot.evidence.reset();
   say(str_cat(slot.name(), " has finished in a view of an earlier coordinator"));

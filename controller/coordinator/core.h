@@ -77,6 +77,12 @@ LossDecision fail_on_loss(const Verdict& verdict, int trainers_left);
 // (docs/protocol.md).
 LossPolicy loss_policy(const v1::TrainingSpec& training);
 
+// Its work is done: nobody waits for it.
+struct FinishedMember {
+  Role role = Role::kWorker;
+  int index = 0;
+};
+
 struct CoreConfig {
   std::string job;  // namespace/name
   v1::TrainingSpec training;
@@ -101,6 +107,9 @@ struct CoreConfig {
   // Members have trained in a view of an earlier coordinator: a process of theirs that ends well while this
   // one gathers them has finished, and is not waited for. (Rank 0 may be saving the last checkpoint alone.)
   bool trained_before = false;
+  // Those of them that are known to have finished, whatever becomes of their pods. Never rank 0, and no
+  // server.
+  std::vector<FinishedMember> finished;
   LossPolicy on_member_lost = fail_on_loss;
 };
 // OK, or INVALID_ARGUMENT and what is wrong.

@@ -34,6 +34,7 @@ struct Slot {
   TimePoint last_heard{};
   Gaps gaps;
   bool left = false;             // said goodbye
+  bool finished = false;         // its work was done when it left
   bool lost = false;             // the others go on without it
   bool finished_before = false;  // in an earlier coordinator's view, of which it has left
   int rank = -1;                 // in the current view

@@ -19,6 +19,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
     member.index = slot.index;
     member.attached = slot.attached();
     member.left = slot.left;
+    member.finished = slot.finished;
     member.lost = slot.lost;
     if (slot.hello) {
       member.member_id = slot.hello->member_id();

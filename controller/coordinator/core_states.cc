@@ -93,7 +93,7 @@ bool CoordinatorCore::Impl::misses_finished() {
   bool any = false;
   for (Slot& slot : members()) {
     if (!std::exchange(slot.finished_before, false)) continue;
-    slot.left = false;
+    slot.left = slot.finished = false;
     lose(slot, FaultKind::kDead, now_, "it has finished, but others wait for another view");
     any = true;
   }

@@ -27,8 +27,9 @@ struct ReportedMember {
   std::int64_t rank = -1;  // in the present view; -1: not in it
   std::string pod, host;
   std::int64_t pid = 0;
-  std::string phase;  // its own word: Training, Waiting, ...
-  Step step = 0;      // steps applied so far
+  std::string phase;      // its own word: Training, Waiting, ...
+  bool finished = false;  // it has said that its work is done, and left
+  Step step = 0;          // steps applied so far
   Duration last_heard{};
   double compute_fraction = 0, wait_fraction = 0;
   std::optional<api::ServerStatus> server;

@@ -2,7 +2,8 @@
 // first Limits::first_batch, then as many as there are. Names are deterministic, so what a stale list hides
 // is refused by the cluster. A member's place stays empty while one of an earlier attempt still lives, which
 // only the cluster itself can say, and until a restart's back-off has passed; so does that of a member which
-// the others may go on without, once they train: nobody joins a view that runs.
+// the others may go on without, once they train: nobody joins a view that runs. Whose work is done has no
+// other after it, whoever deletes its pod.
 
 #include <algorithm>
 #include <set>
@@ -43,6 +44,14 @@ std::vector<std::string> who_may_hold(const Observed& observed, const std::vecto
   return {names.begin(), names.end()};
 }
 
+// It stands beside the ring and had ended, and its policy let that be (rule_beside): a deletion doesn't
+// change that.
+bool ended_beside(const Observed& observed, const Slot& slot) {
+  const api::MemberStatus* last = last_status(observed, slot.role, slot.index);
+  return last != nullptr && !api::is_member(observed.job, slot.role) &&
+         last->phase == cluster::pod_phase_name(cluster::PodPhase::kFailed);
+}
+
 }  // namespace
 
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan) {
@@ -54,6 +63,7 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
   for (const Slot& slot : slots) {
     if (find_pod(observed, slot.role, slot.index) != nullptr || is_lost(observed, slot.role, slot.index))
       continue;
+    if (has_finished(observed, slot.role, slot.index) || ended_beside(observed, slot)) continue;
     if (view_runs(observed) && may_be_spare(observed, slot)) continue;
     if (!earlier_lives(whole, slot.role)) missing.push_back(slot);
   }

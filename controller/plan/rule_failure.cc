@@ -142,7 +142,8 @@ std::string name_in(const Observed& observed, const Slot& slot) {
 std::vector<std::string> missing_members(const Observed& observed) {
   std::vector<std::string> names;
   for (const Slot& slot : desired_slots(observed.job)) {
-    const bool missing = find_pod(observed, slot.role, slot.index) == nullptr;
+    const bool missing = find_pod(observed, slot.role, slot.index) == nullptr &&
+                         !has_finished(observed, slot.role, slot.index);
     if (missing && api::is_member(observed.job, slot.role)) names.push_back(name_in(observed, slot));
   }
   return names;
@@ -152,12 +153,14 @@ std::vector<std::string> missing_members(const Observed& observed) {
 // to know that the ring must start again. Where the policy is Never, what becomes of it decides; of one that
 // is gone nothing more becomes. Whether one that may be spare is missed is for the coordinator to say: not
 // for one that still gathers the members of an earlier coordinator's view, and never hears of a pod that is
-// gone. A pod that is not in a copy of the list may live all the same: the cluster is asked first.
+// gone. A pod that is not in a copy of the list may live all the same: the cluster is asked first. Nobody
+// misses one whose work is done.
 bool by_deletion(const Observed& observed, Plan& plan) {
   if (plan.status.phase != api::Phase::kRunning) return false;
   for (const Slot& slot : desired_slots(observed.job)) {
     const auto& replica = api::replica_spec(observed.job, slot.role);
     if (!api::is_member(observed.job, slot.role) || is_lost(observed, slot.role, slot.index)) continue;
+    if (has_finished(observed, slot.role, slot.index)) continue;
     const bool never = replica->restart_policy == api::RestartPolicy::kNever;
     const cluster::Pod* found = find_pod(observed, slot.role, slot.index);
     if (found != nullptr && (never || !found->deleting || found->ended())) continue;

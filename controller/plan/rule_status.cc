@@ -30,7 +30,11 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   status.pod = pod.spec.name;
   status.host = pod.host;
   status.pid = pod.pid;
-  status.phase = pod.deleting ? "Deleting" : cluster::pod_phase_name(pod.phase);
+  // What is deleted after its work was done keeps its last word.
+  const bool finished = has_finished(observed, pod.spec.role, pod.spec.index);
+  const bool leaves = pod.deleting && !finished;
+  status.phase = leaves ? "Deleting" : cluster::pod_phase_name(pod.phase);
+  if (finished && pod.phase != cluster::PodPhase::kSucceeded) status.phase = kFinishedPhase;
   const ReportedMember* member = find_member(observed, pod.spec.role, pod.spec.index);
   if (is_lost(observed, pod.spec.role, pod.spec.index)) status.phase = kLostPhase;
   if (member == nullptr) return status;
@@ -40,7 +44,7 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   status.wait_fraction = member->wait_fraction;
   status.server = member->server;
   status.staleness = member->staleness;
-  if (status.phase != kLostPhase && !pod.ended() && !pod.deleting && !member->phase.empty())
+  if (status.phase != kLostPhase && !finished && !pod.ended() && !leaves && !member->phase.empty())
     status.phase = member->phase;
   return status;
 }
@@ -50,7 +54,7 @@ void copy_members(const Observed& observed, api::Status& status) {
   for (api::MemberStatus& member : status.members) {
     const bool here = std::ranges::any_of(
         observed.pods, [&](const cluster::Pod& pod) { return pod.spec.name == member.pod; });
-    const bool ended = member.phase == "Succeeded" || member.phase == "Failed" || member.phase == kLostPhase;
+    const bool ended = says_finished(member) || member.phase == "Failed" || member.phase == kLostPhase;
     if (!here && !ended && is_terminal(status.phase)) member.phase = "Deleted";
   }
   const auto order = [](const api::MemberStatus& member) { return std::tuple(member.role, member.index); };

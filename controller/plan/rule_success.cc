@@ -17,12 +17,12 @@ Duration since_finish(const Observed& observed) {
   if (observed.report && observed.report->phase == ReportPhase::kFinished) return observed.report->in_phase;
   const Slot leader = leader_slot(observed.job);
   const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
-  return pod != nullptr && pod->finished ? observed.now - *pod->finished : Duration::zero();
+  if (pod == nullptr) return observed.limits.finish_grace;  // nobody knows any more
+  return pod->finished ? observed.now - *pod->finished : Duration::zero();
 }
 
 std::string success_message(const Observed& observed) {
-  if (!observed.report || observed.report->phase != ReportPhase::kFinished)
-    return "the leader's process ended well";
+  if (!reported_finished(observed)) return "the leader's process ended well";
   const api::Progress& progress = observed.report->progress;
   std::string message = str_cat("training finished after ", progress.step, " steps");
   if (progress.test_accuracy) message += str_cat(", test accuracy ", *progress.test_accuracy);
@@ -43,6 +43,8 @@ void ended_without_finishing(const Observed& observed, Plan& plan) {
   for (const Slot& slot : slots) {
     if (!api::is_member(observed.job, slot.role) || is_lost(observed, slot.role, slot.index)) continue;
     const cluster::Pod* pod = find_pod(observed, slot.role, slot.index);
+    const bool gone = pod == nullptr && has_finished(observed, slot.role, slot.index);
+    if (gone) continue;
     if (pod == nullptr || pod->phase != cluster::PodPhase::kSucceeded) return;
     last = std::max(last, pod->finished.value_or(observed.now));
   }
@@ -52,7 +54,8 @@ void ended_without_finishing(const Observed& observed, Plan& plan) {
           str_cat("all pods exited with code 0, but training stood at step ", observed.report->progress.step,
                   " and did not finish; does the pods' command train this job?"),
           plan);
-  plan.blamed = *find_pod(observed, slots.front().role, slots.front().index);
+  const cluster::Pod* leader = find_pod(observed, slots.front().role, slots.front().index);
+  if (leader != nullptr) plan.blamed = *leader;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "controller/plan/attempts.h"
 #include "controller/plan/pods.h"
 
 namespace paceline::plan {
@@ -26,14 +27,24 @@ bool is_bad_news(api::Phase phase, const std::string& reason) {
          (phase == api::Phase::kRestarting && reason != api::name(api::RestartCause::kResized));
 }
 
+// It runs the runtime's own program, which ends with code 0 only when training is over.
+bool is_built_in(const api::TrainingJob& job, Role role) {
+  const auto& replica = api::replica_spec(job, role);
+  return job.spec.training && replica && (!replica->container || replica->container->command.empty());
+}
+
 // Whether the leader's end without an error is the end of training although this coordinator has seen none of
-// it: an earlier one did, and the members ended before they found the new one. The built-in trainer ends with
-// code 0 only when training is over.
+// it: an earlier one did, and the members ended before they found the new one.
 bool finished_unseen(const Observed& observed) {
   if (observed.report->generation.value > 0) return false;
-  const api::ReplicaSpec& leader = *leader_slot(observed.job).replica;
-  const bool built_in = !leader.container || leader.container->command.empty();
-  return built_in || observed.job.status.phase == api::Phase::kRunning;
+  return is_built_in(observed.job, leader_slot(observed.job).role) ||
+         observed.job.status.phase == api::Phase::kRunning;
+}
+
+bool reported_finished(const Observed& observed, Role role, int index) {
+  return observed.report && std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
+           return member.role == role && member.index == index && member.finished;
+         });
 }
 
 bool is_culprit(const Observed& observed, Role role, int index) {
@@ -69,12 +80,41 @@ void set_condition(const Observed& observed, const std::string& type, bool value
   found->observed_generation = observed.generation;
 }
 
+bool reported_finished(const Observed& observed) {
+  const Slot leader = leader_slot(observed.job);
+  return observed.report && (observed.report->phase == ReportPhase::kFinished ||
+                             reported_finished(observed, leader.role, leader.index));
+}
+
 bool training_finished(const Observed& observed) {
-  if (observed.report && observed.report->phase == ReportPhase::kFinished) return true;
+  if (reported_finished(observed)) return true;
   if (observed.report && !finished_unseen(observed)) return false;
   const Slot leader = leader_slot(observed.job);
-  const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
-  return pod != nullptr && pod->phase == cluster::PodPhase::kSucceeded;
+  return has_finished(observed, leader.role, leader.index);
+}
+
+const api::MemberStatus* last_status(const Observed& observed, Role role, int index) {
+  const std::string name = pod_name(observed.job, role, index, wanted_attempt(observed.job, role, index));
+  const auto& members = observed.job.status.members;
+  const auto found = std::ranges::find_if(members, [&](const api::MemberStatus& each) {
+    return each.role == role && each.index == index && each.pod == name;
+  });
+  return found == members.end() ? nullptr : &*found;
+}
+
+bool says_finished(const api::MemberStatus& member) {
+  return member.phase == cluster::pod_phase_name(cluster::PodPhase::kSucceeded) ||
+         member.phase == kFinishedPhase;
+}
+
+bool has_finished(const Observed& observed, Role role, int index) {
+  if (role == Role::kServer && api::is_member(observed.job, role)) return false;
+  const cluster::Pod* pod = find_pod(observed, role, index);
+  const bool well = pod != nullptr && pod->phase == cluster::PodPhase::kSucceeded;
+  if (pod != nullptr && pod->ended() && !pod->deleting) return well;
+  if ((well && is_built_in(observed.job, role)) || reported_finished(observed, role, index)) return true;
+  const api::MemberStatus* last = last_status(observed, role, index);
+  return last != nullptr && says_finished(*last);
 }
 
 bool view_runs(const Observed& observed) {

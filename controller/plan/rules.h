@@ -31,12 +31,25 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan);
 
 // ---- what several rules do
 
-// Whether training is over and well: the coordinator says so, or, without one, the leader's process ended
-// well.
+// Whether training is over and well: the coordinator or the leader says so, or, without one, the leader's
+// process ended well.
 bool training_finished(const Observed& observed);
+// The former alone.
+bool reported_finished(const Observed& observed);
 
-// status.members[].phase of such a one.
+// status.members[].phase: of one that the others go on without, and of one that has said that its work is
+// done and whose pod has not ended yet.
 inline constexpr char kLostPhase[] = "Lost";
+inline constexpr char kFinishedPhase[] = "Finished";
+// Whether the status keeps that this member's work is done.
+bool says_finished(const api::MemberStatus& member);
+// Whether the work in this place is done, while others may still be at theirs: whatever becomes of its pod
+// then is no loss, and no reason for another one. Its pod ended well (not merely because it was deleted), or
+// its coordinator says so; the status keeps either, since the pod may be gone and the coordinator a new one.
+// Never of a member that serves: it holds what the leader saves.
+bool has_finished(const Observed& observed, Role role, int index);
+// What the status last said of the pod that this place wants; null: nothing.
+const api::MemberStatus* last_status(const Observed& observed, Role role, int index);
 // Whether the coordinator has a view whose members train: it will say who is missed in it.
 bool view_runs(const Observed& observed);
 // Whether the member in this place is gone, and the others go on without it.

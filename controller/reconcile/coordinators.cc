@@ -38,15 +38,16 @@ std::string link_key_of(const std::string& token, const std::string& uid) {
   return key;
 }
 
-// Of the present attempt, those that an earlier coordinator saw go.
-std::vector<coordinator::LostMember> lost_members(const api::TrainingJob& job) {
-  std::vector<coordinator::LostMember> lost;
-  const std::string suffix = str_cat("-", job.status.restarts.attempt);
+// Of the present attempt, those that an earlier coordinator saw go: the others do without them, or they had
+// finished.
+void keep_who_is_gone(const api::TrainingJob& job, coordinator::CoreConfig& core) {
   for (const api::MemberStatus& each : job.status.members) {
-    if (each.phase != plan::kLostPhase || !each.pod.ends_with(suffix)) continue;
-    lost.push_back({each.role, static_cast<int>(each.index), each.pod, str_cat(each.pod, " was lost")});
+    if (!each.pod.ends_with(core.pod_suffix)) continue;
+    const auto index = static_cast<int>(each.index);
+    if (each.phase == plan::kLostPhase)
+      core.lost.push_back({each.role, index, each.pod, str_cat(each.pod, " was lost")});
+    if (core.trained_before && plan::says_finished(each)) core.finished.push_back({each.role, index});
   }
-  return lost;
 }
 
 // It has no members, and shall have none.
@@ -90,8 +91,8 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   core.roles = expected_roles(job.job);
   core.pod_suffix = str_cat("-", job.job.status.restarts.attempt);
   core.on_member_lost = coordinator::loss_policy(core.training);
-  core.lost = lost_members(job.job);
   core.trained_before = job.job.status.phase == api::Phase::kRunning;
+  keep_who_is_gone(job.job, core);
   core.reattach_limit = options.reattach_limit;
   core.form_timeout = options.form_timeout;
   core.heartbeat_timeout = options.heartbeat_timeout;

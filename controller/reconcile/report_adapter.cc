@@ -78,6 +78,7 @@ plan::ReportedMember member_of(const coordinator::MemberReport& m) {
   out.host = m.host;
   out.pid = m.pid;
   out.phase = coordinator::phase_name(m.phase);
+  out.finished = m.finished;
   out.step = m.step;
   out.last_heard = m.silent;
   if (m.server) out.server = status_of(*m.server);

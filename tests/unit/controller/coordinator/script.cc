@@ -103,6 +103,8 @@ class Player {
     if (line.text("policy") == "next") config.on_member_lost = next_view;
     if (line.has("lost"))
       config.lost.push_back({Role::kWorker, static_cast<int>(line.number("lost")), "", "it was lost"});
+    if (line.has("finished"))
+      config.finished.push_back({Role::kWorker, static_cast<int>(line.number("finished"))});
     PL_CHECK(validate(config).ok(), "the script's job");
     core_ = std::make_unique<CoordinatorCore>(config, now_);
   }

@@ -2,9 +2,10 @@
 
 // Scripts for the coordinator's core: text in, everything that it does as text out.
 //
-//   job chief=1 worker=3 [policy=next] [form=MS] [rejoin=MS] [trained=1]   always first; time begins at 0
-//       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost: the worker of that index,
-//       before
+//   job chief=1 worker=3 [policy=next] [form=MS] [rejoin=MS] [trained=1 [finished=N]]   always first; time
+//   begins at 0
+//       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost, finished: the worker of
+//       that index, before
 //   hello STREAM ROLE INDEX [id=X] [pod=X] [job=X] [version=N] [held=G] [held_step=N]
 //   alive STREAM...                                  those that send heartbeats by themselves, every 200 ms
 //   wait MS                                          time passes, with a tick every 50 ms

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "base/rng.h"
 #include "controller/plan/explain.h"
@@ -106,10 +107,16 @@ class Story {
     const bool may_create = !is_terminal(after.phase) && after.phase != api::Phase::kSuspended &&
                             after.restarts.attempt == before.restarts.attempt;
     EXPECT_TRUE(may_create || actions_of<CreatePod>(made).empty()) << explain(made);
+    for (const CreatePod& each : actions_of<CreatePod>(made))
+      EXPECT_FALSE(done_.contains(each.spec.name)) << each.spec.name << " has ended well\n" << explain(made);
+    for (const cluster::Pod& pod : world_.pods) {
+      if (pod.phase == cluster::PodPhase::kSucceeded && !pod.deleting) done_.insert(pod.spec.name);
+    }
   }
 
   Rng rng_;
   Observed world_;
+  std::set<std::string> done_;  // pods that were seen to have ended well
 };
 
 TEST(StoriesTest, KeepTheirPromises) {

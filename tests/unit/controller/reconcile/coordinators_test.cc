@@ -373,6 +373,29 @@ TEST_F(CoordinatorsTest, WhoseProcessHasEndedWellInAJobThatTrainedHasFinished) {
   }
 }
 
+// Its pod may be deleted before another controller takes over, but the status has kept its last word.
+TEST_F(CoordinatorsTest, WhoHadFinishedInThisAttemptIsKnownFromTheStatus) {
+  for (const char* phase : {"Succeeded", "Finished", "Deleting", "Failed"}) {
+    for (const std::int64_t attempt : {0, 1}) {
+      begin();
+      StoredJob job = stored("u1");
+      job.job.status.phase = api::Phase::kRunning;
+      job.job.status.restarts.attempt = attempt;
+      api::MemberStatus member{.role = Role::kWorker, .index = 1};
+      member.pod = "fashion-worker-1-1";
+      member.phase = phase;
+      job.job.status.members = {member};
+      ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+      const auto report = coordinators_->report("default/fashion");
+      ASSERT_TRUE(report);
+      const bool finished =
+          attempt == 1 && (phase == std::string("Succeeded") || phase == std::string("Finished"));
+      EXPECT_THAT(report->reason, ::testing::HasSubstr(finished ? "for 1 members" : "for 2 members"))
+          << phase << ", attempt " << attempt;
+    }
+  }
+}
+
 TEST_F(CoordinatorsTest, AJobWithoutTrainingHasNone) {
   StoredJob job = stored("u1");
   job.job.spec.training.reset();

@@ -1,0 +1,299 @@
+// Members whose work is done before the job's is: the chief may still write its model. What becomes of their
+// pods then is no loss, and no reason to bring them back.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controller/plan/explain.h"
+#include "controller/plan/rules.h"
+#include "tests/unit/controller/plan/world.h"
+
+namespace paceline::plan {
+namespace {
+
+using namespace std::chrono_literals;
+using api::Phase;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr api::RestartPolicy kPolicies[] = {api::RestartPolicy::kNever, api::RestartPolicy::kOnFailure,
+                                            api::RestartPolicy::kAlways, api::RestartPolicy::kExitCode};
+
+api::TrainingJob with_policy(api::TrainingJob job, api::RestartPolicy policy) {
+  auto& roles = job.spec.replica_specs;
+  for (auto* replica : {&roles.chief, &roles.worker, &roles.ps, &roles.evaluator}) {
+    if (*replica) (*replica)->restart_policy = policy;
+  }
+  return job;
+}
+
+// Its own program, without a coordinator.
+Observed make_commands_world(api::TrainingJob job) {
+  job.spec.training.reset();
+  Observed world = make_world(std::move(job));
+  world.report.reset();
+  for (int i = 0; i < 4; ++i) {
+    apply(plan(world), world);
+    advance(world);
+  }
+  EXPECT_EQ(world.job.status.phase, Phase::kRunning);
+  return world;
+}
+
+void say_finished(Observed& world, Role role, int index) {
+  for (ReportedMember& member : world.report->members)
+    member.finished = member.finished || (member.role == role && member.index == index);
+}
+
+void remove(Observed& world, const std::string& pod) {
+  EXPECT_EQ(std::erase_if(world.pods, [&](const cluster::Pod& each) { return each.spec.name == pod; }), 1u);
+}
+
+void new_coordinator(Observed& world) {
+  if (world.report) world.report = JobReport{};
+}
+
+// Nothing is done for the job, nor asked of the cluster; it trains.
+void expect_untouched(Observed& world, const std::string& when) {
+  world.pods_may_lag = true;
+  const Plan made = plan(world);
+  EXPECT_FALSE(made.confirm.has_value()) << when;
+  EXPECT_THAT(made.actions, IsEmpty()) << when << "\n" << explain(made);
+  EXPECT_EQ(made.status.phase, Phase::kRunning) << when << "\n" << explain(made);
+  EXPECT_EQ(made.status.restarts.total, 0) << when;
+  apply(made, world);
+}
+
+// A user, or a node's garbage collector, deletes the pod of a worker that has ended well.
+TEST(FinishedTest, ADeletedPodOfAFinishedWorkerIsNoLoss) {
+  for (const api::RestartPolicy policy : kPolicies) {
+    for (const bool trains : {true, false}) {
+      SCOPED_TRACE(::testing::Message() << api::name(policy) << (trains ? "" : ", own command"));
+      const api::TrainingJob job = with_policy(make_job(1, 2), policy);
+      Observed world = trains ? make_running_world(job) : make_commands_world(job);
+      finish(world, pod_of(world, Role::kWorker, 1), 0);
+      expect_untouched(world, "it has ended");
+      pod_of(world, Role::kWorker, 1).deleting = true;
+      expect_untouched(world, "it is being deleted");
+      remove(world, "fashion-worker-1-0");
+      expect_untouched(world, "it is gone");
+      EXPECT_EQ(world.job.status.members.back().phase, "Succeeded") << "its last word";
+      new_coordinator(world);
+      expect_untouched(world, "another controller took over");
+      finish(world, pod_of(world, Role::kChief, 0), 0);
+      finish(world, pod_of(world, Role::kWorker, 0), 0);
+      EXPECT_EQ(plan(world).status.phase, Phase::kSucceeded);
+    }
+  }
+}
+
+// It has said goodbye, and its process is about to end; nobody sees how it ends.
+TEST(FinishedTest, TheCoordinatorKnowsWhoHasFinishedBeforeThePodsEnd) {
+  for (const api::RestartPolicy policy : kPolicies) {
+    SCOPED_TRACE(api::name(policy));
+    Observed world = make_running_world(with_policy(make_job(1, 2), policy));
+    say_finished(world, Role::kWorker, 1);
+    expect_untouched(world, "it has finished");
+    pod_of(world, Role::kWorker, 1).deleting = true;
+    expect_untouched(world, "it is being deleted");
+    EXPECT_EQ(world.job.status.members.back().phase, kFinishedPhase);
+    Observed killed = world;
+    kill(killed, pod_of(killed, Role::kWorker, 1), SIGTERM);
+    expect_untouched(killed, "the deletion came before its own end");
+    remove(world, "fashion-worker-1-0");
+    expect_untouched(world, "it is gone");
+    new_coordinator(world);
+    expect_untouched(world, "another controller took over");
+  }
+}
+
+TEST(FinishedTest, AnotherControllerFindsItInTheStatusThoughThePodStillRuns) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
+  say_finished(world, Role::kWorker, 1);
+  expect_untouched(world, "it has finished");
+  new_coordinator(world);
+  expect_untouched(world, "another controller took over");
+  pod_of(world, Role::kWorker, 1).deleting = true;
+  expect_untouched(world, "it is being deleted");
+  remove(world, "fashion-worker-1-0");
+  expect_untouched(world, "it is gone");
+}
+
+// A program of its own may end well because it is asked to.
+TEST(FinishedTest, WhoEndsWellOnlyBecauseItIsDeletedHasNotFinished) {
+  for (const Role role : {Role::kChief, Role::kWorker}) {
+    Observed world = make_commands_world(with_policy(make_job(1, 2), api::RestartPolicy::kNever));
+    cluster::Pod& pod = pod_of(world, role, 0);
+    pod.deleting = true;
+    apply(plan(world), world);
+    finish(world, pod, 0);
+    const std::string name = pod.spec.name;
+    const Plan ended = plan(world);
+    EXPECT_EQ(ended.status.phase, Phase::kRunning) << explain(ended);
+    apply(ended, world);
+    remove(world, name);
+    EXPECT_EQ(plan(world).status.reason, "MemberDeleted");
+  }
+}
+
+// The built-in trainer ends with code 0 only when training is over.
+TEST(FinishedTest, ATrainerThatEndsWellHasFinishedWhoeverDeletesIt) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kNever));
+  finish(world, pod_of(world, Role::kWorker, 1), 0);
+  pod_of(world, Role::kWorker, 1).deleting = true;
+  expect_untouched(world, "both at once");
+  remove(world, "fashion-worker-1-0");
+  expect_untouched(world, "it is gone");
+}
+
+TEST(FinishedTest, WhoCrashesAfterItHasFinishedIsStillBlamed) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kNever));
+  say_finished(world, Role::kWorker, 1);
+  apply(plan(world), world);
+  kill(world, pod_of(world, Role::kWorker, 1), SIGSEGV, world.limits.verdict_grace);
+  EXPECT_EQ(plan(world).status.reason, "MemberKilled");
+}
+
+TEST(FinishedTest, TheLastAttemptsFinishedWorkerIsOfThatAttemptOnly) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
+  finish(world, pod_of(world, Role::kWorker, 1), 0);
+  apply(plan(world), world);
+  finish(world, pod_of(world, Role::kWorker, 0), 137, world.limits.verdict_grace);
+  apply(plan(world), world);
+  EXPECT_EQ(world.job.status.phase, Phase::kRestarting);
+  advance(world);
+  EXPECT_THAT(actions_of<CreatePod>(plan(world)), SizeIs(3));
+}
+
+// ---- the leader
+
+// Others may be about to end, for Limits::finish_grace at most.
+TEST(FinishedTest, ALeaderThatHasFinishedMayBeDeletedWhileOthersLeave) {
+  for (const bool trains : {true, false}) {
+    const api::TrainingJob job = with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure);
+    Observed world = trains ? make_running_world(job) : make_commands_world(job);
+    new_coordinator(world);
+    finish(world, pod_of(world, Role::kChief, 0), 0);
+    apply(plan(world), world);
+    remove(world, "fashion-chief-0-0");
+    const Plan made = plan(world);
+    EXPECT_EQ(made.status.phase, Phase::kRunning) << explain(made);
+    EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(2)) << "nobody knows any more since when it waits";
+    EXPECT_THAT(actions_of<CreatePod>(made), IsEmpty());
+    apply(made, world);
+    advance(world);
+    EXPECT_EQ(plan(world).status.phase, Phase::kSucceeded);
+  }
+}
+
+// The coordinator lets the others leave before it calls the job finished.
+TEST(FinishedTest, ALeaderThatSaysSoHasFinishedTheJob) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
+  say_finished(world, Role::kChief, 0);
+  pod_of(world, Role::kWorker, 0).deleting = true;
+  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, world.limits.verdict_grace);
+  const Plan now = plan(world);
+  EXPECT_EQ(now.status.phase, Phase::kRunning) << explain(now);
+  EXPECT_THAT(now.actions, IsEmpty());
+  apply(now, world);
+  advance(world);
+  finish(world, pod_of(world, Role::kChief, 0), 0);
+  const Plan end = plan(world);
+  EXPECT_EQ(end.status.phase, Phase::kSucceeded);
+  EXPECT_EQ(end.status.message,
+            "training finished after 120 steps; afterwards worker-1 was killed by signal 9 (SIGKILL)");
+}
+
+TEST(FinishedTest, ProgramsThatEndWellWithoutTrainingFailTheJobThoughPodsAreGone) {
+  for (const Role gone : {Role::kChief, Role::kWorker}) {
+    Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kNever), 0);
+    for (cluster::Pod& pod : world.pods) finish(world, pod, 0);
+    apply(plan(world), world);
+    remove(world, pod_of(world, gone, 0).spec.name);
+    apply(plan(world), world);
+    EXPECT_EQ(world.job.status.phase, Phase::kRunning) << "the last report may be under way";
+    world.now += world.limits.report_grace;
+    EXPECT_EQ(plan(world).status.reason, "NotFinished");
+  }
+}
+
+// ---- servers, spare workers, and who stands beside
+
+// They hold what the chief writes.
+TEST(FinishedTest, AServerIsMissedUntilTheChiefHasFinished) {
+  Observed world =
+      make_running_world(with_policy(make_job_with_servers(2, 1), api::RestartPolicy::kOnFailure));
+  for (const int index : {0, 1}) {
+    say_finished(world, Role::kWorker, index);
+    finish(world, pod_of(world, Role::kWorker, index), 0);
+  }
+  expect_untouched(world, "the chief writes its model");
+  Observed deleted = world;
+  pod_of(deleted, Role::kServer, 0).deleting = true;
+  EXPECT_EQ(plan(deleted).status.phase, Phase::kRestarting);
+  Observed gone = world;
+  gone.pods_may_lag = false;
+  remove(gone, "fashion-ps-0-0");
+  EXPECT_EQ(plan(gone).status.phase, Phase::kRestarting);
+  say_finished(world, Role::kChief, 0);
+  pod_of(world, Role::kServer, 0).deleting = true;
+  EXPECT_EQ(plan(world).status.phase, Phase::kRunning);
+}
+
+TEST(FinishedTest, AFinishedSpareWorkerIsNotMissedByAnotherCoordinatorEither) {
+  for (const api::RestartPolicy policy : kPolicies) {
+    SCOPED_TRACE(api::name(policy));
+    api::TrainingJob job = with_policy(make_job_with_servers(2, 1), policy);
+    job.spec.strategy.backup_workers = 1;
+    Observed world = make_running_world(job);
+    say_finished(world, Role::kWorker, 1);
+    finish(world, pod_of(world, Role::kWorker, 1), 0);
+    expect_untouched(world, "it has ended");
+    remove(world, "fashion-worker-1-0");
+    expect_untouched(world, "it is gone");
+    new_coordinator(world);
+    expect_untouched(world, "another controller took over");
+  }
+}
+
+// What its policy does not replace, a deletion doesn't bring back; one that runs comes back.
+TEST(FinishedTest, AnEvaluatorThatHasEndedComesBackByItsPolicyAlone) {
+  for (const api::RestartPolicy policy : kPolicies) {
+    for (const int code : {0, 1}) {
+      SCOPED_TRACE(::testing::Message() << api::name(policy) << ", code " << code);
+      const bool replaced =
+          code == 0 ? policy == api::RestartPolicy::kAlways
+                    : policy == api::RestartPolicy::kAlways || policy == api::RestartPolicy::kOnFailure;
+      Observed world = make_running_world(with_policy(make_job_with_servers(1, 1, 1), policy));
+      finish(world, pod_of(world, Role::kEvaluator, 0), code);
+      apply(plan(world), world);
+      remove(world, "fashion-evaluator-0-0");
+      const std::vector<CreatePod> made = actions_of<CreatePod>(plan(world));
+      ASSERT_THAT(made, SizeIs(replaced ? 1 : 0));
+      if (replaced) {
+        EXPECT_EQ(made[0].spec.name, "fashion-evaluator-0-1");
+      }
+    }
+    Observed world = make_running_world(with_policy(make_job_with_servers(1, 1, 1), policy));
+    remove(world, "fashion-evaluator-0-0");
+    EXPECT_THAT(actions_of<CreatePod>(plan(world)), SizeIs(1)) << "it ran";
+    EXPECT_EQ(plan(world).status.phase, Phase::kRunning);
+  }
+}
+
+TEST(FinishedTest, AServerBesideComesBackUnlessItHasEnded) {
+  api::TrainingJob job = with_policy(make_job(1, 1), api::RestartPolicy::kNever);
+  job.spec.replica_specs.ps = api::ReplicaSpec{1, api::RestartPolicy::kNever, {}};
+  const Observed runs = make_commands_world(job);
+  Observed deleted = runs;
+  remove(deleted, "fashion-ps-0-0");
+  EXPECT_THAT(actions_of<CreatePod>(plan(deleted)), SizeIs(1));
+  Observed ended = runs;
+  finish(ended, pod_of(ended, Role::kServer, 0), 1);
+  apply(plan(ended), ended);
+  remove(ended, "fashion-ps-0-0");
+  EXPECT_THAT(plan(ended).actions, IsEmpty());
+}
+
+}  // namespace
+}  // namespace paceline::plan
