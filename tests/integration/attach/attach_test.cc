@@ -105,6 +105,7 @@ class AttachTest : public ::testing::Test {
     config.core.heartbeat_interval = 20ms;
     config.core.heartbeat_timeout = heartbeat_timeout;
     config.core.most_silence = 4 * heartbeat_timeout;
+    config.core.grace = grace_;
     config.token = kToken;
     config.observer = &watcher_;
     return config;
@@ -145,6 +146,7 @@ class AttachTest : public ::testing::Test {
 
   static constexpr const char* kToken = "a-token-of-some-length";
   SystemClock clock_;
+  Duration grace_ = coordinator::CoreConfig{}.grace;
   Watcher watcher_;
   std::unique_ptr<coordinator::Server> server_;
   std::unique_ptr<coordinator::JobHandle> handle_;
@@ -491,6 +493,72 @@ TEST_F(AttachTest, WhatABrokenStreamHadOnTheWayIsSentAgainOnTheNext) {
   EXPECT_EQ(forgetful.streams_, 3);
   EXPECT_EQ(forgetful.steps_, applied) << "each once, in order";
   EXPECT_EQ(forgetful.checkpoints_, std::set<Step>{3});
+}
+
+// A network may keep a stream open that is long dead: the member's next one counts, and what becomes of the
+// last one then is nobody's loss.
+TEST_F(AttachTest, TheNextStreamOfAMemberWinsOverTheLateEndOfTheLast) {
+  grace_ = Duration::zero();
+  start(0, 1);
+  struct End {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int messages[v1::CoordinatorMessage::kTaken + 1] = {};  // by kind
+    bool ended = false;
+    bool wait(const std::function<bool()>& condition) {
+      std::unique_lock lock(mutex);
+      return changed.wait_for(lock, kLong, condition);
+    }
+    bool wait(v1::CoordinatorMessage::KindCase kind, int count) {
+      return wait([=, this] { return messages[kind] >= count; });
+    }
+  };
+  const auto open = [&](End& end) {
+    const auto message = [&end](const v1::CoordinatorMessage& m) {
+      const std::lock_guard lock(end.mutex);
+      ++end.messages[m.kind_case()];
+      end.changed.notify_all();
+    };
+    const auto ended = [&end](const absl::Status&) {
+      const std::lock_guard lock(end.mutex);
+      end.ended = true;
+      end.changed.notify_all();
+    };
+    return member::Stream::open(server_->address(), kToken, {message, ended});
+  };
+  const auto hello = [](std::uint64_t held) {
+    v1::MemberMessage message;
+    message.mutable_hello()->set_protocol_version(1);
+    message.mutable_hello()->set_member_id("uid-worker0-1");
+    message.mutable_hello()->set_job("default/digits");
+    message.mutable_hello()->set_role(v1::ROLE_WORKER);
+    message.mutable_hello()->set_held_generation(held);
+    return message;
+  };
+  const auto beat = [](std::uint64_t number) {
+    v1::MemberMessage message;
+    message.mutable_heartbeat()->set_generation(1);
+    message.mutable_heartbeat()->set_number(number);
+    return message;
+  };
+  End last_end, next_end;
+  auto last = open(last_end);
+  last->send(hello(0));
+  ASSERT_TRUE(last_end.wait(v1::CoordinatorMessage::kView, 1));
+  const auto next = open(next_end);
+  next->send(hello(1));
+  ASSERT_TRUE(next_end.wait(v1::CoordinatorMessage::kView, 1)) << "it does not wait for the last one's end";
+  ASSERT_TRUE(last_end.wait([&] { return last_end.ended; }));
+  EXPECT_EQ(last_end.messages[v1::CoordinatorMessage::kEvict], 1);
+  last.reset();
+  for (std::uint64_t number = 1; number <= 50; ++number) {
+    next->send(beat(number));
+    ASSERT_TRUE(next_end.wait(v1::CoordinatorMessage::kTaken, static_cast<int>(number))) << number;
+  }
+  const coordinator::Report report = handle_->report();
+  EXPECT_EQ(report.state, JobState::kRunning) << report.reason;
+  EXPECT_TRUE(report.members[0].attached);
+  EXPECT_FALSE(report.verdict.has_value());
 }
 
 TEST_F(AttachTest, NobodyListensUntilTheDeadline) {
