@@ -186,13 +186,12 @@ v1::TableSpec make_table(const char* name, const Table& t) {
 v1::ParameterServerSpec make_parameter_server(const TrainingJob& job) {
   const Strategy& s = job.spec.strategy;
   const ParameterServer& p = s.parameter_server;
-  const std::int64_t units = units_per_step(job);
   v1::ParameterServerSpec spec;
   spec.set_synchronization(static_cast<v1::ParameterServerSpec::Synchronization>(s.synchronization));
   spec.set_workers(trainer_count(job));
   spec.set_servers(member_count(job) - trainer_count(job));
-  spec.set_gradients_per_step(p.gradients_per_step.value_or(units));
-  spec.set_units_per_step(units);
+  spec.set_gradients_per_step(gradients_per_step(job));
+  spec.set_units_per_step(units_per_step(job));
   if (s.synchronization == Synchronization::kBoundedStaleness) spec.set_staleness(p.staleness);
   if (s.synchronization == Synchronization::kAsynchronous) spec.set_delay_compensation(p.delay_compensation);
   spec.set_transport(static_cast<v1::ExchangeSpec::Transport>(p.transport));

@@ -27,6 +27,10 @@ std::int64_t units_per_step(const TrainingJob& job) {
   return trainer_count(job) - job.spec.strategy.backup_workers;
 }
 
+std::int64_t gradients_per_step(const TrainingJob& job) {
+  return job.spec.strategy.parameter_server.gradients_per_step.value_or(units_per_step(job));
+}
+
 const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role) {
   const ReplicaSpecs& roles = job.spec.replica_specs;
   switch (role) {

@@ -394,6 +394,7 @@ struct ServerStatus {
 struct StalenessStatus {
   std::int64_t applied = 0, dropped = 0, max = 0;
   double mean = 0, wait_seconds = 0;
+  std::vector<std::int64_t> histogram;  // [i]: applied with staleness i; [31]: or more; no zeros at its end
   bool operator==(const StalenessStatus&) const = default;
 };
 
@@ -443,6 +444,9 @@ bool is_member(const TrainingJob& job, Role role);
 
 // Into how many units, the samples of one gradient each, a global batch is cut.
 std::int64_t units_per_step(const TrainingJob& job);
+
+// How many of them make an update where it is synchronous: all, but for gradientsPerStep.
+std::int64_t gradients_per_step(const TrainingJob& job);
 const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role);
 
 // Whether a restart for this cause counts against backoffLimit.

@@ -50,6 +50,7 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
 }
 
 // A pod that is gone keeps its last word; of a job that has ended it was deleted, if it had not ended itself.
+// What its gradients came to stays where nobody tells of them any more.
 void copy_members(const Observed& observed, api::Status& status) {
   for (api::MemberStatus& member : status.members) {
     const bool here = std::ranges::any_of(
@@ -59,9 +60,10 @@ void copy_members(const Observed& observed, api::Status& status) {
   }
   const auto order = [](const api::MemberStatus& member) { return std::tuple(member.role, member.index); };
   for (const cluster::Pod& pod : observed.pods) {
-    const api::MemberStatus now = member_status(observed, pod);
+    api::MemberStatus now = member_status(observed, pod);
     const auto place = std::ranges::lower_bound(status.members, order(now), {}, order);
     if (place != status.members.end() && order(*place) == order(now)) {
+      if (place->pod == now.pod && !now.staleness) now.staleness = place->staleness;
       *place = now;
     } else {
       status.members.insert(place, now);

@@ -61,11 +61,14 @@ api::ServerStatus status_of(const coordinator::ServerReport& r) {
 }
 
 api::StalenessStatus status_of(const coordinator::StalenessReport& r) {
-  return {.applied = r.applied,
-          .dropped = r.dropped,
-          .max = r.max,
-          .mean = r.mean,
-          .wait_seconds = seconds(r.wait)};
+  api::StalenessStatus out{.applied = r.applied,
+                           .dropped = r.dropped,
+                           .max = r.max,
+                           .mean = r.mean,
+                           .wait_seconds = seconds(r.wait),
+                           .histogram = r.histogram};
+  while (!out.histogram.empty() && out.histogram.back() == 0) out.histogram.pop_back();
+  return out;
 }
 
 plan::ReportedMember member_of(const coordinator::MemberReport& m) {

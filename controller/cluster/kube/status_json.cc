@@ -230,12 +230,14 @@ api::ServerStatus server_from(const Json& json) {
 Json to_json(const api::StalenessStatus& staleness) {
   Json json = Json::object();
   staleness_fields(staleness, putter(json));
+  if (!staleness.histogram.empty()) json["histogram"] = staleness.histogram;
   return json;
 }
 
 api::StalenessStatus staleness_from(const Json& json) {
   api::StalenessStatus staleness;
   staleness_fields(staleness, taker(json));
+  for (const Json& count : list_at(json, {"histogram"})) staleness.histogram.push_back(integer_at(count, {}));
   return staleness;
 }
 

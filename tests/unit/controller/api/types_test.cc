@@ -13,8 +13,14 @@ TEST(Types, ChiefAndWorkersTrain) {
   job.spec.replica_specs.worker = ReplicaSpec{.replicas = 3};
   EXPECT_EQ(trainer_count(job), 4);
   EXPECT_EQ(units_per_step(job), 4);
+  EXPECT_EQ(gradients_per_step(job), 4);
   job.spec.strategy.backup_workers = 1;
   EXPECT_EQ(units_per_step(job), 3);
+  EXPECT_EQ(gradients_per_step(job), 3);
+  job.spec.strategy.backup_workers = 0;
+  job.spec.strategy.parameter_server.gradients_per_step = 2;
+  EXPECT_EQ(units_per_step(job), 4) << "the samples of two are left out";
+  EXPECT_EQ(gradients_per_step(job), 2);
 }
 
 TEST(Types, ServersAreMembersOfTheBuiltInTrainerOnly) {

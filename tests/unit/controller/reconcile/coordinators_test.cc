@@ -229,6 +229,31 @@ TEST(ReportAdapterTest, TheNewestCheckpointIsKnownWhileMembersTrain) {
   EXPECT_EQ(to_plan(report).last_save->error, "the disk is full");
 }
 
+TEST(ReportAdapterTest, StalenessIsWholeAndNoLongerThanItIs) {
+  coordinator::Report report;
+  report.members.resize(1);
+  report.members[0].member_id = "uid-0";
+  coordinator::StalenessReport& staleness = report.members[0].staleness.emplace();
+  staleness = {.applied = 7,
+               .dropped = 2,
+               .histogram = std::vector<std::int64_t>(32),
+               .mean = 0.5,
+               .max = 3,
+               .wait = std::chrono::milliseconds(1500)};
+  EXPECT_TRUE(to_plan(report).members.at(0).staleness->histogram.empty());
+  staleness.histogram[0] = 4;
+  staleness.histogram[3] = 3;
+  const api::StalenessStatus told = to_plan(report).members.at(0).staleness.value();
+  EXPECT_EQ(told, (api::StalenessStatus{.applied = 7,
+                                        .dropped = 2,
+                                        .max = 3,
+                                        .mean = 0.5,
+                                        .wait_seconds = 1.5,
+                                        .histogram = {4, 0, 0, 3}}));
+  staleness.histogram[31] = 1;
+  EXPECT_EQ(to_plan(report).members.at(0).staleness->histogram.size(), 32u);
+}
+
 TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
   clock_.advance(std::chrono::hours(48));

@@ -42,7 +42,7 @@ api::Status full() {
                      0.5,
                      0.25,
                      {},
-                     {{9, 8, 7, 0.5, 0.75}}},
+                     {{9, 8, 7, 0.5, 0.75, {6, 0, 3}}}},
                     {Role::kServer,
                      2,
                      -1,
@@ -97,6 +97,7 @@ TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
   EXPECT_EQ(json["members"][1]["server"]["rowsEvicted"], 11);
   EXPECT_EQ(json["members"][1]["server"]["hottest"][0], (Json{{"table", "users"}, {"id", 5}, {"pulls", 6}}));
   EXPECT_EQ(json["members"][0]["staleness"]["dropped"], 8);
+  EXPECT_EQ(json["members"][0]["staleness"]["histogram"], (Json{6, 0, 3}));
   EXPECT_EQ(json["startTime"], "2026-01-31T10:00:00.001Z");
 }
 
