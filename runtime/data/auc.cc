@@ -84,7 +84,15 @@ ExpectedAuc expected_auc(std::span<double> p) {
         v * (negatives_below - auc) * n / clicks + (1 - v) * (1 - positives_below - auc) * n / others;
     squares += influence * influence;
   });
-  return {auc, std::sqrt(squares) / n};
+  return {auc, std::sqrt(squares) / n, clicks / n};
+}
+
+double auc_deviation(double auc, double positives, double negatives) {
+  const double n1 = std::max(positives, 1.0), n0 = std::max(negatives, 1.0);
+  const double two_positives = auc / (2 - auc), two_negatives = 2 * auc * auc / (1 + auc);
+  const double sum =
+      auc * (1 - auc) + (n1 - 1) * (two_positives - auc * auc) + (n0 - 1) * (two_negatives - auc * auc);
+  return std::sqrt(std::max(sum, 0.0) / (n1 * n0));
 }
 
 }  // namespace paceline::data

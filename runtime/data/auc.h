@@ -31,6 +31,7 @@ class Auc {
 struct ExpectedAuc {
   double value = 0;
   double standard_error = 0;
+  double positives = 0;  // share of all samples
 };
 
 // What the best possible ranking reaches on samples that are positive with probability p, ranked by p itself
@@ -39,5 +40,9 @@ struct ExpectedAuc {
 // the error is that of the sample of p alone; it is estimated from each sample's influence on the result.
 // REQUIRES: at least two values in [0, 1], not all 0 or all 1. Sorts `p`.
 ExpectedAuc expected_auc(std::span<double> p);
+
+// By how much the AUC of so many samples differs from that of their population, `auc` (the standard
+// deviation, of which 4 are hardly ever exceeded: Hanley and McNeil 1982).
+double auc_deviation(double auc, double positives, double negatives);
 
 }  // namespace paceline::data

@@ -74,6 +74,7 @@ ClickLog::ClickLog(const v1::ClicksSpec& spec) : key_(mix64(spec.seed())), sampl
   shape_.dims = {spec.vocabularies_size()};
   shape_.labels = 1;
   shape_.classes = 2;
+  shape_.vocabularies.assign(spec.vocabularies().begin(), spec.vocabularies().end());
 }
 
 double ClickLog::linear_weight(std::size_t field, std::int64_t value) const {

@@ -24,6 +24,9 @@ struct SampleShape {
   std::int64_t classes = 0;        // number of classes or the vocabulary's size; 0: not known from the data
   std::int64_t smallest_label =
       0;  // where classes comes from labels, which are smallest_label to classes - 1
+  // kTokens that are categories, one of each field: how many values each field has, 0 and up; empty: not
+  // known.
+  std::vector<std::int64_t> vocabularies = {};
   std::int64_t elements() const {
     std::int64_t n = 1;
     for (const auto d : dims) n *= d;

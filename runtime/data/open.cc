@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "runtime/data/array_files.h"
+#include "runtime/data/checked_dataset.h"
 #include "runtime/data/clicks.h"
 #include "runtime/data/split.h"
 #include "runtime/data/token_dataset.h"
@@ -21,6 +22,7 @@ using v1::DataSpec;
 
 constexpr std::size_t kMaxFiles = 4096;
 constexpr int kMaxThreads = 16;
+constexpr std::int64_t kBestAucDraws = 1 << 16;  // within about 0.002, in a quarter of a second
 
 using FileList = std::vector<std::shared_ptr<const InputFile>>;
 
@@ -170,6 +172,12 @@ absl::StatusOr<Datasets> open_custom(const DataSpec& spec, const OpenOptions& op
     return absl::InvalidArgumentError(
         str_cat("the custom data set '", spec.custom().name(), "' has no training samples"));
   }
+  const std::string of = str_cat(" set of '", spec.custom().name(), "'");
+  const ValueLimits limits{options.vocabulary_size, options.classes};
+  PL_ASSIGN_OR_RETURN(sets.train, check_values(std::move(sets.train), "the training" + of, limits));
+  if (sets.test != nullptr) {
+    PL_ASSIGN_OR_RETURN(sets.test, check_values(std::move(sets.test), "the test" + of, limits));
+  }
   return sets;
 }
 
@@ -197,7 +205,9 @@ absl::StatusOr<Datasets> open_datasets(const v1::DataSpec& spec, const OpenOptio
   if (spec.format() == DataSpec::CUSTOM) {
     PL_ASSIGN_OR_RETURN(sets, open_custom(spec, options));
   } else if (spec.format() == DataSpec::CLICKS) {
-    PL_ASSIGN_OR_RETURN(sets.train, ClickLog::make(spec.clicks()));
+    PL_ASSIGN_OR_RETURN(const std::shared_ptr<const ClickLog> log, ClickLog::make(spec.clicks()));
+    sets.train = log;
+    sets.best_auc = [log] { return log->bayes_auc(kBestAucDraws); };
   } else if (spec.format() >= DataSpec::IDX && spec.format() <= DataSpec::CSV) {
     PL_ASSIGN_OR_RETURN(sets, open_files_of(spec, options));
   } else {
@@ -205,7 +215,10 @@ absl::StatusOr<Datasets> open_datasets(const v1::DataSpec& spec, const OpenOptio
         str_cat("data.format ", static_cast<int>(spec.format()), " isn't known"));
   }
   if (sets.test == nullptr && spec.test_fraction() != 0) {
-    return split_dataset(std::move(sets.train), spec.test_fraction(), options.seed);
+    PL_ASSIGN_OR_RETURN(Datasets parts,
+                        split_dataset(std::move(sets.train), spec.test_fraction(), options.seed));
+    parts.best_auc = std::move(sets.best_auc);
+    return parts;
   }
   return sets;
 }

@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/paceline/v1/training.pb.h"
+#include "runtime/data/auc.h"
 #include "runtime/data/dataset.h"
 
 namespace paceline::data {
@@ -26,6 +27,8 @@ namespace paceline::data {
 struct Datasets {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;  // null: no held-out samples
+  // The AUC that no model exceeds on the population of the samples, but by chance; null: nobody knows it.
+  std::function<ExpectedAuc()> best_auc = nullptr;
 };
 
 // A user's own data sets (`format: custom`), by name; `parameters` are the scalars under `custom.parameters`,
@@ -37,9 +40,10 @@ using DatasetFactories = std::map<std::string, DatasetFactory>;
 struct OpenOptions {
   std::int64_t block_size = 0;  // tokens, text: tokens of one sample, > 0
   std::int64_t vocabulary_size =
-      0;                   // tokens, text: > 0: a token that is not below it makes fetch() fail; 0: unchecked
-  std::uint64_t seed = 0;  // decides the split by test_fraction
-  int threads = 1;         // > 1: the files of one job are opened (inflated) at the same time
+      0;  // tokens, text, custom: > 0: a token that is not below it makes fetch() fail; 0: unchecked
+  std::int64_t classes = 0;  // custom: > 0: a label outside [0, classes) makes fetch() fail; 0: unchecked
+  std::uint64_t seed = 0;    // decides the split by test_fraction
+  int threads = 1;           // > 1: the files of one job are opened (inflated) at the same time
   DatasetFactories custom;
 };
 
