@@ -19,6 +19,12 @@ Lookups::Lookups(std::int64_t max_occurrences) : max_occurrences_(static_cast<st
   sorted_.reserve(max_occurrences_);
 }
 
+std::uint64_t Lookups::bytes(std::int64_t max_occurrences) {
+  const auto most = static_cast<std::uint64_t>(max_occurrences);
+  constexpr std::uint64_t kEach = 2 * sizeof(std::uint64_t) + 3 * sizeof(std::uint32_t);
+  return std::bit_ceil(2 * most) * sizeof(Slot) + most * kEach;
+}
+
 void Lookups::clear() {
   ids_.clear();
   places_.clear();

@@ -17,6 +17,8 @@ class Lookups {
  public:
   // REQUIRES: 0 < max_occurrences < 2^31.
   explicit Lookups(std::int64_t max_occurrences);
+  // The memory that one takes.
+  static std::uint64_t bytes(std::int64_t max_occurrences);
 
   void clear();
   // One more occurrence. REQUIRES: fewer than max_occurrences since clear().

@@ -1,5 +1,7 @@
 #include "runtime/model/wide_and_deep.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 #include "runtime/model/layers.h"
 
@@ -37,6 +39,15 @@ absl::Status check_cross(const v1::CrossSpec& cross) {
 
 }  // namespace
 
+SampleNeeds needs_of(const WideAndDeepShape& shape, std::int64_t samples) {
+  const auto crosses = samples * static_cast<std::int64_t>(shape.crosses.size());
+  std::int64_t values = shape.vocabularies.empty() ? samples * shape.fields : 0;
+  for (const std::int64_t different : shape.vocabularies) values += std::min(different, samples);
+  return {.rows = {values + crosses, values},
+          .floats = values + crosses + values * shape.embedding,
+          .lookups = samples * shape.fields + crosses};
+}
+
 absl::StatusOr<WideAndDeepShape> WideAndDeep::shape(const data::SampleShape& sample) const {
   if (sample.kind != data::InputKind::kTokens || sample.dims.size() != 1 || sample.labels != 1) {
     return absl::InvalidArgumentError(
@@ -48,7 +59,7 @@ absl::StatusOr<WideAndDeepShape> WideAndDeep::shape(const data::SampleShape& sam
     return absl::InvalidArgumentError(
         str_cat("wide-and-deep needs labels that are 0 or 1; the data's go to ", sample.classes - 1));
   }
-  WideAndDeepShape shape{sample.dims[0], spec_.embedding(), {}};
+  WideAndDeepShape shape{sample.dims[0], spec_.embedding(), {}, sample.vocabularies};
   for (const v1::CrossSpec& cross : spec_.crosses()) {
     shape.crosses.emplace_back(cross.fields().begin(), cross.fields().end());
     if (shape.crosses.back().back() >= shape.fields) {

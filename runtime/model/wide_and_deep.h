@@ -8,6 +8,7 @@
 // rows are made when they are first looked up, and only a batch's rows travel. The MLP is an ordinary dense
 // model, which takes the looked-up numbers as inputs and gives their gradients back.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,9 +36,19 @@ struct WideAndDeepShape {
   std::int64_t fields = 0;
   std::int64_t embedding = 0;
   std::vector<std::vector<std::int64_t>> crosses;  // fields, each in [0, fields), ascending
+  std::vector<std::int64_t> vocabularies = {};     // how many values each field has; empty: not known
 };
 
 enum : std::size_t { kWideTable = 0, kDeepTable = 1, kTables = 2 };
+
+// The most that so many samples may need: no field has more values than it has or there are samples, and no
+// two crosses of a sample are the same.
+struct SampleNeeds {
+  std::array<std::int64_t, kTables> rows{};  // of each table
+  std::int64_t floats = 0;                   // of all these rows
+  std::int64_t lookups = 0;                  // occurrences of rows of the wide table, which has more
+};
+SampleNeeds needs_of(const WideAndDeepShape& shape, std::int64_t samples);
 
 class WideAndDeep final : public Model {
  public:

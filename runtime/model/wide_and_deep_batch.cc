@@ -19,31 +19,41 @@ std::uint64_t cross_id(std::int64_t cross, std::span<const std::uint64_t> values
   return id;
 }
 
-WideAndDeepBatch::Table::Table(std::int64_t max_occurrences, std::int64_t row_width)
+WideAndDeepBatch::Table::Table(std::int64_t max_occurrences, std::int64_t max_rows, std::int64_t row_width)
     : width(static_cast<std::size_t>(row_width)),
+      max_floats(static_cast<std::size_t>(max_rows) * width),
       lookups(max_occurrences),
-      rows(static_cast<std::size_t>(max_occurrences) * width),
-      own_gradients(rows.size()),
-      gradients(own_gradients) {}
+      rows(std::make_unique_for_overwrite<float[]>(max_floats)) {}
 
 WideAndDeepBatch::WideAndDeepBatch(WideAndDeepShape shape, std::int64_t max_samples)
     : shape_(std::move(shape)),
       fields_(static_cast<std::size_t>(shape_.fields)),
       wide_per_sample_(fields_ + shape_.crosses.size()),
       sample_ids_(fields_) {
+  const SampleNeeds needs = needs_of(shape_, max_samples);
   tables_.reserve(kTables);
-  tables_.emplace_back(max_samples * static_cast<std::int64_t>(wide_per_sample_), 1);
-  tables_.emplace_back(max_samples * shape_.fields, shape_.embedding);
+  tables_.emplace_back(needs.lookups, needs.rows[kWideTable], 1);
+  tables_.emplace_back(max_samples * shape_.fields, needs.rows[kDeepTable], shape_.embedding);
   std::size_t longest = 0;
   for (const auto& cross : shape_.crosses) longest = std::max(longest, cross.size());
   cross_ids_.reserve(longest);
 }
 
+std::uint64_t WideAndDeepBatch::bytes(const WideAndDeepShape& shape, std::int64_t max_samples) {
+  const SampleNeeds needs = needs_of(shape, max_samples);
+  return static_cast<std::uint64_t>(needs.floats) * sizeof(float) + Lookups::bytes(needs.lookups) +
+         Lookups::bytes(max_samples * shape.fields);
+}
+
 void WideAndDeepBatch::place_gradients(std::size_t table, std::span<float> memory) {
   Table& t = tables_[table];
-  PL_CHECK(memory.size() == t.rows.size(), "there is room for as many gradients as for rows");
+  PL_CHECK(memory.size() == t.max_floats, "there is room for as many gradients as for rows");
   t.gradients = memory;
-  t.own_gradients = {};
+}
+
+std::span<float> WideAndDeepBatch::gradients(std::size_t table) {
+  PL_CHECK(!tables_[table].gradients.empty(), "gradients have a place");
+  return tables_[table].gradients.first(used_floats(table));
 }
 
 void WideAndDeepBatch::look_up(std::span<const std::int32_t> tokens) {
@@ -63,11 +73,16 @@ void WideAndDeepBatch::look_up(std::span<const std::int32_t> tokens) {
       tables_[kWideTable].lookups.add(cross_id(static_cast<std::int64_t>(c), cross_ids_));
     }
   }
-  for (Table& table : tables_) table.lookups.finish();
+  for (Table& table : tables_) {
+    table.lookups.finish();
+    PL_CHECK(table.lookups.ids().size() * table.width <= table.max_floats,
+             "a field's values are as the shape says");
+  }
 }
 
 void WideAndDeepBatch::clear_gradients() {
   for (std::size_t t = 0; t < kTables; ++t) {
+    if (tables_[t].gradients.empty()) continue;
     const std::span<float> values = gradients(t);
     std::fill(values.begin(), values.end(), 0.0F);
   }
@@ -92,11 +107,12 @@ void WideAndDeepBatch::gather(std::int64_t begin, std::int64_t count,
   }
   float* to = memory.inputs.data();
   for (const std::uint32_t place : occurrences(deep, begin, count, fields_))
-    to = std::copy_n(deep.rows.data() + place * deep.width, deep.width, to);
+    to = std::copy_n(deep.rows.get() + place * deep.width, deep.width, to);
 }
 
 void WideAndDeepBatch::scatter(std::int64_t begin, std::int64_t count, const tensor::BatchMemory& memory) {
-  Table &wide = tables_[kWideTable], &deep = tables_[kDeepTable];
+  const Table &wide = tables_[kWideTable], &deep = tables_[kDeepTable];
+  PL_CHECK(!wide.gradients.empty() && !deep.gradients.empty(), "gradients have a place");
   const auto weights = occurrences(wide, begin, count, wide_per_sample_);
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     for (const std::uint32_t place : weights.subspan(i * wide_per_sample_, wide_per_sample_))

@@ -1,13 +1,16 @@
 #include "runtime/trainer/checkpoint_rows.h"
 
 #include <algorithm>
+#include <new>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
 #include "runtime/model/wide_and_deep_batch.h"
 #include "runtime/pserver/sparse/initializer.h"
+#include "runtime/trainer/sparse_rows.h"
 
 namespace paceline::trainer {
 
@@ -17,7 +20,7 @@ using pserver::sparse::RowId;
 using pserver::sparse::SavedRows;
 using pserver::sparse::TableSpec;
 
-constexpr std::int64_t kSamplesAtATime = 256;
+constexpr std::int64_t kMostSamples = 256;            // at a time
 constexpr std::size_t kSlack = std::size_t{1} << 16;  // ids that come again, before they are sorted out
 
 void keep_each_once(std::vector<RowId>& ids) {
@@ -36,22 +39,34 @@ absl::StatusOr<std::unique_ptr<CheckpointRows>> CheckpointRows::open(const data:
                                                                      std::vector<TableSpec> specs) {
   PL_CHECK(specs.size() == model::kTables, "the tables are the model's");
   std::unique_ptr<CheckpointRows> rows(new CheckpointRows(std::move(specs)));
-  PL_RETURN_IF_ERROR(rows->find_ids(samples, shape));
-  for (Table& table : rows->tables_) table.rows.resize(table.ids.size() * table.spec.dim);
+  try {
+    PL_RETURN_IF_ERROR(rows->find_ids(samples, shape));
+    for (Table& table : rows->tables_) table.rows.resize(table.ids.size() * table.spec.dim);
+  } catch (const std::bad_alloc&) {
+    std::string found;
+    for (const Table& table : rows->tables_) {
+      found += str_cat(found.empty() ? "" : ", ", table.ids.size(), " rows of ", table.spec.dim,
+                       " floats of the table ", table.spec.name);
+    }
+    return absl::ResourceExhaustedError(
+        str_cat("no memory for the rows that ", samples.size(), " held-out samples need, by now ", found,
+                "; hold fewer samples out, or give the evaluator more memory"));
+  }
   return rows;
 }
 
 absl::Status CheckpointRows::find_ids(const data::Dataset& samples, const model::WideAndDeepShape& shape) {
-  model::WideAndDeepBatch batch(shape, kSamplesAtATime);
+  const std::int64_t most = std::clamp<std::int64_t>(max_samples_of_pull(shape), 1, kMostSamples);
+  model::WideAndDeepBatch batch(shape, most);
   std::vector<std::int64_t> indices;
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(kSamplesAtATime * samples.shape().elements()));
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(kSamplesAtATime * samples.shape().labels));
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(most * samples.shape().elements()));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(most * samples.shape().labels));
   std::vector<std::size_t> sorted(tables_.size(), 0);
-  for (std::int64_t at = 0; at < samples.size(); at += kSamplesAtATime) {
-    indices.resize(static_cast<std::size_t>(std::min(kSamplesAtATime, samples.size() - at)));
+  for (std::int64_t at = 0; at < samples.size(); at += most) {
+    indices.resize(static_cast<std::size_t>(std::min(most, samples.size() - at)));
     std::iota(indices.begin(), indices.end(), at);
     const auto part = [&](std::vector<std::int32_t>& all) {
-      return std::span(all).first(indices.size() * all.size() / static_cast<std::size_t>(kSamplesAtATime));
+      return std::span(all).first(indices.size() * all.size() / static_cast<std::size_t>(most));
     };
     const std::span<std::int32_t> used = part(tokens);
     PL_RETURN_IF_ERROR(samples.fetch(indices, 0, {{}, used, part(labels)}));

@@ -20,7 +20,8 @@ namespace paceline::trainer {
 
 class CheckpointRows {
  public:
-  // Goes over all samples once, to know which rows they need. The data set's errors.
+  // Goes over all samples once, to know which rows they need. The data set's errors. RESOURCE_EXHAUSTED:
+  // there is no memory for their rows.
   static absl::StatusOr<std::unique_ptr<CheckpointRows>> open(const data::Dataset& samples,
                                                               const model::WideAndDeepShape& shape,
                                                               std::vector<pserver::sparse::TableSpec> specs);

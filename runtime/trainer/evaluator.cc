@@ -23,35 +23,61 @@ std::int64_t evaluation_rows(const v1::TrainingSpec& spec, const Workload& workl
   return std::max<std::int64_t>(1, std::min(spec.evaluation().batch_size(), most));
 }
 
+absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::create(
+    std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<tensor::Program> program,
+    const std::optional<model::WideAndDeepShape>& sparse) {
+  std::unique_ptr<SparseRows> rows;
+  if (sparse.has_value()) {
+    PL_ASSIGN_OR_RETURN(rows, SparseRows::create(*sparse, program->max_rows()));
+  }
+  return std::unique_ptr<Evaluator>(new Evaluator(std::move(dataset), std::move(program), std::move(rows)));
+}
+
 Evaluator::Evaluator(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<tensor::Program> program,
-                     const std::optional<model::WideAndDeepShape>& sparse)
+                     std::unique_ptr<SparseRows> rows)
     : dataset_(std::move(dataset)),
       program_(std::move(program)),
-      indices_(static_cast<std::size_t>(program_->max_rows())) {
+      indices_(static_cast<std::size_t>(program_->max_rows())),
+      rows_(std::move(rows)) {
   if (!program_->batch().scores.empty()) auc_.reserve(static_cast<std::size_t>(dataset_->size()));
-  if (!sparse.has_value()) return;
-  auto rows = SparseRows::create(*sparse, program_->max_rows());
-  PL_CHECK(rows.ok(), "evaluation_rows() are few enough");
-  rows_ = *std::move(rows);
+  if (rows_ == nullptr) return;
   tokens_.resize(static_cast<std::size_t>(program_->max_rows() * dataset_->shape().elements()));
 }
 
-absl::Status Evaluator::add_rows(std::int64_t begin, std::int64_t end, const SparseRows::Pull& pull) {
+absl::StatusOr<data::BatchView> Evaluator::fetch(std::int64_t begin, std::int64_t end) {
   const std::span<std::int64_t> rows = std::span(indices_).first(static_cast<std::size_t>(end - begin));
   std::iota(rows.begin(), rows.end(), begin);
   tensor::BatchMemory memory = program_->batch();
   if (rows_ != nullptr) memory.tokens = tokens_;  // the program has none: it takes what their rows say
   const data::BatchView view = batch_view(memory, dataset_->shape(), end - begin);
   const absl::Status fetched = dataset_->fetch(rows, 0, view);
-  if (!fetched.ok()) {  // this member's own fault, whatever the code: no peer is to blame for input
-    return absl::InternalError(str_cat("held-out samples ", begin, " to ", end - 1, ": ", fetched.message()));
+  if (fetched.ok()) return view;
+  // This member's own fault, whatever the code: no peer is to blame for input.
+  return absl::InternalError(str_cat("held-out samples ", begin, " to ", end - 1, ": ", fetched.message()));
+}
+
+absl::StatusOr<bool> Evaluator::has_both_labels(const std::function<absl::Status()>& go_on) {
+  bool positive = false, negative = false;
+  for (std::int64_t begin = 0; begin < dataset_->size() && !(positive && negative);) {
+    PL_RETURN_IF_ERROR(go_on());
+    const std::int64_t next = std::min(dataset_->size(), begin + program_->max_rows());
+    PL_ASSIGN_OR_RETURN(const data::BatchView view, fetch(begin, next));
+    for (const std::int32_t label : view.labels) (label == 1 ? positive : negative) = true;
+    begin = next;
   }
+  return positive && negative;
+}
+
+absl::Status Evaluator::add_rows(std::int64_t begin, std::int64_t end, const SparseRows::Pull& pull) {
+  PL_ASSIGN_OR_RETURN(const data::BatchView view, fetch(begin, end));
+  const tensor::BatchMemory memory = program_->batch();
   if (rows_ != nullptr) {
     PL_RETURN_IF_ERROR(rows_->pull(view.tokens, pull));
     rows_->batch().gather(0, end - begin, memory);
   }
   const tensor::ForwardResult result = program_->forward(end - begin);
-  if (!memory.scores.empty()) auc_.add(memory.scores.first(rows.size()), view.labels);
+  if (!memory.scores.empty())
+    auc_.add(memory.scores.first(static_cast<std::size_t>(end - begin)), view.labels);
   sums_.loss_sum += result.loss_sum;
   sums_.correct += result.correct;
   sums_.label_count += result.label_count;

@@ -38,9 +38,10 @@ std::int64_t evaluation_rows(const v1::TrainingSpec& spec, const Workload& workl
 class Evaluator {
  public:
   // `program` is bound to the weights; its max_rows() is the size of a batch. `sparse`: of a model with
-  // tables.
-  Evaluator(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<tensor::Program> program,
-            const std::optional<model::WideAndDeepShape>& sparse = std::nullopt);
+  // tables. INVALID_ARGUMENT, RESOURCE_EXHAUSTED: SparseRows::create().
+  static absl::StatusOr<std::unique_ptr<Evaluator>> create(
+      std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<tensor::Program> program,
+      const std::optional<model::WideAndDeepShape>& sparse = std::nullopt);
 
   // Without an AUC. The communicator's errors (at once when it closes, within one batch); INTERNAL: the data
   // set's. A peer that doesn't come within `timeout` after this member's part is an error. REQUIRES: no
@@ -53,16 +54,25 @@ class Evaluator {
   absl::StatusOr<EvaluationResult> run_alone(const std::function<absl::Status()>& go_on,
                                              const SparseRows::Pull& pull = nullptr);
 
+  // Whether the model scores a sample with one number, and, so far as the labels have to be read to know it,
+  // whether samples with both labels are held out: without either there is no AUC. `go_on` as above.
+  bool scores() { return !program_->batch().scores.empty(); }
+  absl::StatusOr<bool> has_both_labels(const std::function<absl::Status()>& go_on);
+
  private:
+  Evaluator(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<tensor::Program> program,
+            std::unique_ptr<SparseRows> rows);
   absl::Status add_samples(std::int64_t begin, std::int64_t end, const std::function<absl::Status()>& go_on,
                            const SparseRows::Pull& pull);
+  // Into the program's memory, but for the tokens of a model with tables.
+  absl::StatusOr<data::BatchView> fetch(std::int64_t begin, std::int64_t end);
   absl::Status add_rows(std::int64_t begin, std::int64_t end, const SparseRows::Pull& pull);
 
   const std::shared_ptr<const data::Dataset> dataset_;
   const std::unique_ptr<tensor::Program> program_;
   std::vector<std::int64_t> indices_;
-  std::unique_ptr<SparseRows> rows_;  // null: no tables
-  std::vector<std::int32_t> tokens_;  // of a batch whose rows are pulled
+  const std::unique_ptr<SparseRows> rows_;  // null: no tables
+  std::vector<std::int32_t> tokens_;        // of a batch whose rows are pulled
   tensor::ForwardResult sums_;
   data::Auc auc_;
 };

@@ -73,7 +73,8 @@ absl::Status EvaluatorMember::prepare() {
                       workload_.compile(Purpose::kEvaluation, evaluation_rows(spec_, workload_)));
   weights_.resize(program->parameters().elements);
   program->bind(weights_, {});
-  evaluator_ = std::make_unique<Evaluator>(workload_.data.test, std::move(program), workload_.sparse);
+  PL_ASSIGN_OR_RETURN(evaluator_,
+                      Evaluator::create(workload_.data.test, std::move(program), workload_.sparse));
   return absl::OkStatus();
 }
 
@@ -82,7 +83,10 @@ absl::Status EvaluatorMember::look() {
   const checkpoint::CheckpointStore store(spec_.checkpoint().directory(), 1);
   const auto newest = store.newest();
   if (!newest.ok() || newest->empty() || *newest == newest_) return absl::OkStatus();
-  const auto loaded = store.load_latest();
+  const auto loaded = store.load_latest([this] {
+    return go_on().ok() ? absl::OkStatus() : absl::CancelledError("no evaluation is wanted any more");
+  });
+  if (absl::IsCancelled(loaded.status())) return loaded.status();
   if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // it is not complete yet
   newest_ = *newest;
   PL_RETURN_IF_ERROR(loaded.status());

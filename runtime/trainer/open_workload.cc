@@ -31,12 +31,34 @@ absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& sourc
   return tensor::compile(graph, *source.device, options);
 }
 
+// Labels that the model can be told; 0: it says nothing of them.
+std::int64_t classes_of(const v1::ModelSpec& model) {
+  if (model.has_mlp()) return model.mlp().classes();
+  if (model.has_cnn()) return model.cnn().classes();
+  if (model.has_gpt()) return model.gpt().vocabulary_size();
+  return model.has_wide_and_deep() ? 2 : 0;
+}
+
+// Both sets' samples are trained alike: what one of them does not know is not known.
+data::SampleShape shape_of(const data::Datasets& data) {
+  data::SampleShape shape = data.train->shape();
+  if (data.test == nullptr) return shape;
+  const data::SampleShape& test = data.test->shape();  // it may have classes that training never sees
+  shape.classes = std::max(shape.classes, test.classes);
+  shape.smallest_label = std::min(shape.smallest_label, test.smallest_label);
+  if (test.vocabularies.size() != shape.vocabularies.size()) shape.vocabularies.clear();
+  for (std::size_t f = 0; f < shape.vocabularies.size(); ++f)
+    shape.vocabularies[f] = std::max(shape.vocabularies[f], test.vocabularies[f]);
+  return shape;
+}
+
 absl::StatusOr<data::Datasets> open_data(const v1::TrainingSpec& spec, const Registry& registry,
                                          int threads) {
   data::OpenOptions options;
   options.seed = spec.seed();
   options.threads = threads;
   options.custom = registry.datasets;
+  options.classes = classes_of(spec.model());
   if (spec.model().has_gpt()) {
     options.block_size = spec.model().gpt().block_size();
     options.vocabulary_size = spec.model().gpt().vocabulary_size();
@@ -63,12 +85,7 @@ OpenWorkload make_open_workload(Registry registry, std::shared_ptr<tensor::Devic
     PL_ASSIGN_OR_RETURN(workload.data, open_data(spec, registry, threads));
     auto source = std::make_shared<Source>();
     PL_ASSIGN_OR_RETURN(source->model, model::make_model(spec.model(), registry.models));
-    source->shape = workload.data.train->shape();
-    if (workload.data.test != nullptr) {  // it may have classes that training never sees
-      const data::SampleShape& test = workload.data.test->shape();
-      source->shape.classes = std::max(source->shape.classes, test.classes);
-      source->shape.smallest_label = std::min(source->shape.smallest_label, test.smallest_label);
-    }
+    source->shape = shape_of(workload.data);
     if (spec.model().has_wide_and_deep()) {
       PL_ASSIGN_OR_RETURN(workload.sparse,
                           model::WideAndDeep(spec.model().wide_and_deep()).shape(source->shape));

@@ -22,10 +22,15 @@ Step evaluation_interval(const v1::TrainingSpec& spec, std::int64_t train_sample
   return std::max<Step>(1, std::llround(std::min(steps, 1e15)));
 }
 
-absl::StatusOr<Target> target_of(const v1::TargetSpec& spec) {
+absl::StatusOr<Target> target_of(const v1::TargetSpec& spec, bool with_servers) {
   if (spec.metric() == "accuracy") return Target{TargetMetric::kAccuracy, spec.value()};
   if (spec.metric() == "loss") return Target{TargetMetric::kLoss, spec.value()};
-  if (spec.metric() == "auc") return Target{TargetMetric::kAuc, spec.value()};
+  if (spec.metric() == "auc") {
+    if (with_servers) return Target{TargetMetric::kAuc, spec.value()};
+    return invalid(
+        "target.auc: the members of an all-reduce evaluate a part each, and nobody ranks all samples: "
+        "give strategy.type: ParameterServer, or another target");
+  }
   return invalid(str_cat("target: '", spec.metric(), "'; allowed: accuracy, loss, auc"));
 }
 
@@ -59,7 +64,7 @@ absl::StatusOr<StepPlan> make_plan(const v1::TrainingSpec& spec, std::int64_t tr
                                    "' returns no test set: return one, or give data.testFraction above 0")
                          : "target needs held-out samples: give data.test, or data.testFraction above 0");
     }
-    PL_ASSIGN_OR_RETURN(plan.target, target_of(spec.target()));
+    PL_ASSIGN_OR_RETURN(plan.target, target_of(spec.target(), spec.has_parameter_server()));
   }
   plan.saves = !spec.checkpoint().directory().empty();
   plan.checkpoint_every = spec.checkpoint().every_steps();

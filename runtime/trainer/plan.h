@@ -12,7 +12,7 @@ namespace paceline::trainer {
 
 // `test_samples` is 0 where nothing is held out. INVALID_ARGUMENT names the field: neither steps nor epochs,
 // an empty training set, a global batch below 1 or larger than the training set, a target without held-out
-// samples or of an unknown metric.
+// samples, of an unknown metric, or an AUC without parameter servers.
 absl::StatusOr<StepPlan> make_plan(const v1::TrainingSpec& spec, std::int64_t train_samples,
                                    std::int64_t test_samples);
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/status.h"
+#include "runtime/trainer/model_files.h"
 #include "runtime/trainer/weights_hash.h"
 
 namespace paceline::trainer {
@@ -95,15 +96,18 @@ absl::StatusOr<StatePosition> Replica::restore(const checkpoint::LoadedCheckpoin
   return position;
 }
 
-absl::StatusOr<std::string> Replica::write_model(const std::string& folder) {
+std::vector<checkpoint::TensorView> Replica::model_tensors(std::span<const float> weights) const {
   std::vector<checkpoint::TensorView> tensors;
   for (const tensor::Parameter& p : layout_.parameters) {
-    tensors.push_back(checkpoint::tensor_view<float>(
-        p.name, DType::kF32, p.dims, std::span<const float>(weights_).subspan(p.offset, p.count)));
+    tensors.push_back(
+        checkpoint::tensor_view<float>(p.name, DType::kF32, p.dims, weights.subspan(p.offset, p.count)));
   }
-  const std::string path = str_cat(folder, "/model.safetensors");
-  PL_RETURN_IF_ERROR(checkpoint::write_model(path, tensors, {{"step", str_cat(step_)}, {"format", "pt"}}));
-  return path;
+  return tensors;
+}
+
+absl::StatusOr<std::string> Replica::write_model(const std::string& folder) {
+  return write_model_files(*checkpoint::make_directory_store(), folder, {step_, hash()},
+                           model_tensors(weights_), {}, nullptr);
 }
 
 }  // namespace paceline::trainer

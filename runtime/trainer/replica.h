@@ -64,6 +64,8 @@ class Replica {
   // Where that state stands. DATA_LOSS: a tensor is missing or of another size; INVALID_ARGUMENT: made by
   // another job.
   absl::StatusOr<StatePosition> restore(const checkpoint::LoadedCheckpoint& loaded);
+  // What a model of this layout holds; valid until `weights` change.
+  std::vector<checkpoint::TensorView> model_tensors(std::span<const float> weights) const;
   // model.safetensors of `folder`, written atomically; its path.
   absl::StatusOr<std::string> write_model(const std::string& folder);
 

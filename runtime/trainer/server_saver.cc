@@ -5,9 +5,11 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "runtime/checkpoint/layout.h"
 #include "runtime/trainer/limits.h"
-#include "runtime/trainer/table_parts.h"
+#include "runtime/trainer/model_files.h"
 #include "runtime/trainer/table_specs.h"
+#include "runtime/trainer/weights_hash.h"
 
 namespace paceline::trainer {
 
@@ -124,13 +126,20 @@ SaveOutcome ServerSaver::write() {
   return outcome;
 }
 
-absl::Status ServerSaver::write_tables(pserver::Client& client, const std::string& folder, Duration limit) {
+absl::StatusOr<std::unique_ptr<TablePartsReader>> ServerSaver::written_rows() const {
+  return TablePartsReader::open(store_, checkpoint::checkpoint_name(position_.step), parts_, tables_);
+}
+
+absl::StatusOr<std::string> ServerSaver::write_model(pserver::Client& client, const std::string& folder,
+                                                     Duration limit) {
   PL_CHECK(!busy_, "one state at a time");
   const Deadline deadline = Deadline::after(clock_.now(), limit);
   PL_RETURN_IF_ERROR(client.begin_snapshot());
   PL_RETURN_IF_ERROR(client.flush(deadline));
   PL_RETURN_IF_ERROR(take_dense(client, deadline));
-  return write_table_files(*checkpoint::make_directory_store(), folder, tables_,
+  return write_model_files(*checkpoint::make_directory_store(), folder,
+                           {position_.step, weights_hash(weights_)}, replica_.model_tensors(weights_),
+                           tables_,
                            [&](pserver::sparse::RowSink& rows) { return client.take_rows(rows, deadline); });
 }
 

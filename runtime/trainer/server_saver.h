@@ -22,6 +22,7 @@
 #include "runtime/pserver/client.h"
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/stop_request.h"
+#include "runtime/trainer/table_parts.h"
 
 namespace paceline::trainer {
 
@@ -55,9 +56,11 @@ class ServerSaver {
   absl::Status collect(pserver::Client& client, Duration limit);
   // Writes what was collected.
   SaveOutcome write();
-  // The servers' present tables into `folder`, as the final model has them; collected() are the weights that
-  // belong to them. REQUIRES: not busy.
-  absl::Status write_tables(pserver::Client& client, const std::string& folder, Duration limit);
+  // The rows of the checkpoint that write() has just written: they are not read before they are asked for.
+  absl::StatusOr<std::unique_ptr<TablePartsReader>> written_rows() const;
+  // The servers' present state into `folder`, as the final model with its tables (model_files.h); its path.
+  // REQUIRES: not busy.
+  absl::StatusOr<std::string> write_model(pserver::Client& client, const std::string& folder, Duration limit);
   std::span<const float> collected() const { return weights_; }
   const StatePosition& position() const { return position_; }
 

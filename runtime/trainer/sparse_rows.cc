@@ -1,6 +1,8 @@
 #include "runtime/trainer/sparse_rows.h"
 
 #include <algorithm>
+#include <new>
+#include <string>
 
 #include "base/status.h"
 
@@ -8,32 +10,54 @@ namespace paceline::trainer {
 
 namespace {
 
-constexpr std::int64_t kMaxFloats = std::int64_t{1} << 30;  // of a batch's rows, if all differed
+using pserver::sparse::kMaxFloatsPerCall;
+using pserver::sparse::kMaxRowsPerCall;
 
-std::int64_t lookups_of(const model::WideAndDeepShape& shape) {
-  return shape.fields + static_cast<std::int64_t>(shape.crosses.size());
-}
-std::int64_t floats_of(const model::WideAndDeepShape& shape) {
-  return lookups_of(shape) + shape.fields * shape.embedding;
+// What the samples may need that is more than there may be; empty: nothing.
+std::string excess_of(const model::WideAndDeepShape& shape, std::int64_t samples) {
+  const model::SampleNeeds needs = model::needs_of(shape, samples);
+  const std::int64_t rows = *std::max_element(needs.rows.begin(), needs.rows.end());
+  const auto more = [](std::int64_t needed, std::size_t allowed, const char* of) {
+    return str_cat(needed, of, "; allowed: up to ", allowed);
+  };
+  if (rows > static_cast<std::int64_t>(kMaxRowsPerCall))
+    return more(rows, kMaxRowsPerCall, " rows of one table");
+  if (needs.floats > static_cast<std::int64_t>(kMaxFloatsPerCall))
+    return more(needs.floats, kMaxFloatsPerCall, " floats of rows");
+  if (needs.lookups > kMaxLookups) return more(needs.lookups, kMaxLookups, " values and crosses");
+  return "";
 }
 
 }  // namespace
 
 std::int64_t max_samples_of_pull(const model::WideAndDeepShape& shape) {
-  return std::min(static_cast<std::int64_t>(pserver::sparse::kMaxRowsPerCall) / lookups_of(shape),
-                  static_cast<std::int64_t>(pserver::sparse::kMaxFloatsPerCall) / floats_of(shape));
+  std::int64_t most = 0, too_many = kMaxLookups + 1;  // a sample has a lookup
+  while (too_many - most > 1) {
+    const std::int64_t middle = most + (too_many - most) / 2;
+    (excess_of(shape, middle).empty() ? most : too_many) = middle;
+  }
+  return most;
 }
 
 absl::StatusOr<std::unique_ptr<SparseRows>> SparseRows::create(const model::WideAndDeepShape& shape,
                                                                std::int64_t max_samples) {
-  const std::int64_t allowed = kMaxFloats / floats_of(shape);
-  if (max_samples > allowed) {
+  if (const std::string excess = excess_of(shape, max_samples); !excess.empty()) {
     return absl::InvalidArgumentError(
-        str_cat("a worker's part of a global batch is of ", max_samples,
-                " samples; allowed, with this model: at most ", allowed,
-                "; take more workers or a smaller spec.training.globalBatchSize"));
+        str_cat("a worker's part of a global batch is of ", max_samples, " samples, which may need up to ",
+                excess, "; take more workers or a smaller spec.training.globalBatchSize",
+                shape.vocabularies.empty()
+                    ? ", or let the data set say how many values its fields have (SampleShape::vocabularies)"
+                    : ""));
   }
-  return std::unique_ptr<SparseRows>(new SparseRows(shape, max_samples));
+  try {
+    return std::unique_ptr<SparseRows>(new SparseRows(shape, max_samples));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(str_cat(
+        "no memory for the ", model::WideAndDeepBatch::bytes(shape, max_samples), " bytes that the rows of ",
+        max_samples,
+        " samples at once and the finding of them take, in each worker; take more workers or a "
+        "smaller spec.training.globalBatchSize, or for an evaluation a smaller evaluation.batchSize"));
+  }
 }
 
 absl::Status SparseRows::place_gradients(transport::Arena& arena) {
@@ -47,27 +71,11 @@ absl::Status SparseRows::place_gradients(transport::Arena& arena) {
 
 absl::Status SparseRows::pull(std::span<const std::int32_t> tokens, const Pull& pull) {
   batch_.look_up(tokens);
-  PL_RETURN_IF_ERROR(check_size());
   batch_.clear_gradients();
   for (std::size_t t = 0; t < model::kTables; ++t) {
     pulls_[t] = {static_cast<int>(t), batch_.ids(t), batch_.rows(t)};
   }
   return pull(pulls_);
-}
-
-absl::Status SparseRows::check_size() {
-  std::size_t floats = 0, rows = 0;
-  for (std::size_t t = 0; t < model::kTables; ++t) {
-    rows = std::max(rows, batch_.ids(t).size());
-    floats += batch_.rows(t).size();
-  }
-  if (rows <= pserver::sparse::kMaxRowsPerCall && floats <= pserver::sparse::kMaxFloatsPerCall) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(str_cat(
-      "the samples of one unit need ", rows, " rows of a table, and ", floats,
-      " floats in all; allowed: ", pserver::sparse::kMaxRowsPerCall, " and ",
-      pserver::sparse::kMaxFloatsPerCall, "; take more workers or a smaller spec.training.globalBatchSize"));
 }
 
 std::span<const pserver::sparse::RowsPush> SparseRows::pushes() {

@@ -18,6 +18,10 @@
 
 namespace paceline::trainer {
 
+// Lookups of the samples of one batch. With sparse::kMaxRowsPerCall and kMaxFloatsPerCall it is what
+// validation refuses where it knows the data (controller/api/rules.h).
+inline constexpr std::int64_t kMaxLookups = std::int64_t{1} << 28;
+
 // Samples whose rows one call may pull, however few of them are the same.
 std::int64_t max_samples_of_pull(const model::WideAndDeepShape& shape);
 
@@ -26,15 +30,16 @@ class SparseRows {
   // Fills the rows, as pserver::Client::pull_rows().
   using Pull = std::function<absl::Status(std::span<const pserver::sparse::RowsPull> pulls)>;
 
-  // Of batches of at most `max_samples` samples. INVALID_ARGUMENT: memory for all that they look up is more
-  // than there may be.
+  // Of batches of at most `max_samples` samples. INVALID_ARGUMENT: they may need more rows, floats or lookups
+  // than there may be at once, if no more of them are the same than the shape says. RESOURCE_EXHAUSTED:
+  // memory.
   static absl::StatusOr<std::unique_ptr<SparseRows>> create(const model::WideAndDeepShape& shape,
                                                             std::int64_t max_samples);
   // Gradients lie in the arena from now on, where servers may read them. RESOURCE_EXHAUSTED.
   absl::Status place_gradients(transport::Arena& arena);
 
-  // Of these samples, one after the other, from now on; gradients are zero. INVALID_ARGUMENT: they need more
-  // rows than one call may name; or the error of `pull`.
+  // Of these samples, one after the other, from now on; gradients that have a place are zero. The error of
+  // `pull`.
   absl::Status pull(std::span<const std::int32_t> tokens, const Pull& pull);
   // Between its passes: gather() and scatter().
   model::WideAndDeepBatch& batch() { return batch_; }
@@ -43,7 +48,6 @@ class SparseRows {
 
  private:
   SparseRows(const model::WideAndDeepShape& shape, std::int64_t max_samples) : batch_(shape, max_samples) {}
-  absl::Status check_size();
 
   model::WideAndDeepBatch batch_;
   std::array<pserver::sparse::RowsPull, model::kTables> pulls_;

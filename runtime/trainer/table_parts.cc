@@ -81,8 +81,8 @@ void append_row(const SavedRows& from, std::size_t k, std::size_t width, SavedRo
 
 }  // namespace
 
-std::string table_file(const TableSpec& spec) {
-  return str_cat("table-", spec.name, ".safetensors");
+std::string table_file(std::string_view table) {
+  return str_cat("table-", table, ".safetensors");
 }
 
 // ---- writing ----
@@ -96,8 +96,9 @@ struct TablePartsWriter::Table {
   SavedRows chunk;
 };
 
-TablePartsWriter::TablePartsWriter(const std::vector<TableSpec>& specs, TableContents contents, OpenPart open)
-    : contents_(contents), open_(std::move(open)) {
+TablePartsWriter::TablePartsWriter(const std::vector<TableSpec>& specs, TableContents contents, OpenPart open,
+                                   checkpoint::Metadata metadata)
+    : contents_(contents), open_(std::move(open)), metadata_(std::move(metadata)) {
   for (const TableSpec& spec : specs) {
     Table& table = tables_.emplace_back();
     table.spec = spec;
@@ -127,11 +128,13 @@ absl::Status TablePartsWriter::open(Table& table) {
     const std::size_t chunk = shapes.size() / table.columns.size();
     for (const Column& column : table.columns) shapes.push_back(shape_of(column, chunk, rows));
   }
-  checkpoint::Metadata metadata = {
-      {"table", table.spec.name}, {"dim", str_cat(table.spec.dim)}, {"rows", str_cat(table.announced)}};
+  checkpoint::Metadata metadata = metadata_;
+  metadata["table"] = table.spec.name;
+  metadata["dim"] = str_cat(table.spec.dim);
+  metadata["rows"] = str_cat(table.announced);
   if (contents_ == TableContents::kAll) metadata["state"] = absl::StrJoin(states_of(table.spec), ",");
   PL_ASSIGN_OR_RETURN(const std::string header, checkpoint::encode_header_of(shapes, metadata));
-  PL_ASSIGN_OR_RETURN(table.part, open_(table_file(table.spec)));
+  PL_ASSIGN_OR_RETURN(table.part, open_(table_file(table.spec.name)));
   return table.part->append(checkpoint::text_bytes(header));
 }
 
@@ -185,31 +188,6 @@ absl::StatusOr<std::vector<FileEntry>> TablePartsWriter::finish() {
   return entries;
 }
 
-absl::Status write_table_files(checkpoint::FileStore& files, const std::string& folder,
-                               const std::vector<TableSpec>& specs,
-                               const std::function<absl::Status(pserver::sparse::RowSink& rows)>& take) {
-  const auto temporary = [&](const std::string& name) { return str_cat(folder, "/", name, ".tmp"); };
-  const auto write = [&]() -> absl::Status {
-    PL_RETURN_IF_ERROR(files.make_folder(folder));
-    TablePartsWriter writer(
-        specs, TableContents::kWeights,
-        [&](const std::string& name) -> absl::StatusOr<std::unique_ptr<checkpoint::PartWriter>> {
-          PL_ASSIGN_OR_RETURN(auto file, files.create_file(temporary(name)));
-          return std::make_unique<checkpoint::PartWriter>(std::move(file), name);
-        });
-    PL_RETURN_IF_ERROR(take(writer));
-    PL_ASSIGN_OR_RETURN(const std::vector<FileEntry> entries, writer.finish());
-    for (const FileEntry& entry : entries) {
-      PL_RETURN_IF_ERROR(files.rename(temporary(entry.name), str_cat(folder, "/", entry.name)));
-    }
-    return files.sync_folder(folder);
-  };
-  const absl::Status status = write();
-  if (status.ok()) return status;
-  for (const TableSpec& spec : specs) files.remove(temporary(table_file(spec))).IgnoreError();
-  return status;
-}
-
 // ---- reading ----
 
 struct TablePartsReader::Table {
@@ -221,7 +199,7 @@ struct TablePartsReader::Table {
 
 namespace {
 
-absl::Status check_table(const checkpoint::LoadedCheckpoint& loaded, const TableSpec& spec,
+absl::Status check_table(const std::string& checkpoint, const TableSpec& spec,
                          const checkpoint::Metadata& metadata) {
   const auto said = [&](const char* key) {
     const auto found = metadata.find(key);
@@ -232,7 +210,7 @@ absl::Status check_table(const checkpoint::LoadedCheckpoint& loaded, const Table
   const auto words = [](const std::string& dim, const std::string& names) {
     return str_cat("rows of ", dim, " floats with ", names.empty() ? "no state" : "the state ", names);
   };
-  return absl::InvalidArgumentError(str_cat("checkpoint ", loaded.name, ": table ", spec.name, " has ",
+  return absl::InvalidArgumentError(str_cat("checkpoint ", checkpoint, ": table ", spec.name, " has ",
                                             words(said("dim"), said("state")), ", this job needs ",
                                             words(str_cat(spec.dim), state),
                                             "; continue with the table's optimizer and width"));
@@ -251,7 +229,7 @@ absl::StatusOr<std::vector<std::size_t>> chunks_of(std::span<const TensorEntry> 
                         tensors[at + c].dtype == expected.dtype && tensors[at + c].dims == expected.dims;
       if (!same)
         return absl::DataLossError(
-            str_cat(table_file(spec), ": tensor '", expected.name, "' is missing or another"));
+            str_cat(table_file(spec.name), ": tensor '", expected.name, "' is missing or another"));
     }
     chunks.push_back(static_cast<std::size_t>(rows));
   }
@@ -264,15 +242,15 @@ TablePartsReader::TablePartsReader() = default;
 TablePartsReader::~TablePartsReader() = default;
 
 absl::StatusOr<std::unique_ptr<TablePartsReader>> TablePartsReader::open(
-    const checkpoint::CheckpointStore& store, const checkpoint::LoadedCheckpoint& loaded,
+    const checkpoint::CheckpointStore& store, const std::string& checkpoint, std::span<const FileEntry> parts,
     const std::vector<TableSpec>& specs) {
   std::unique_ptr<TablePartsReader> reader(new TablePartsReader());
   for (const TableSpec& spec : specs) {
     Table& table = reader->tables_.emplace_back();
     table.spec = spec;
-    PL_ASSIGN_OR_RETURN(table.part, store.open_part(loaded, table_file(spec)));
+    PL_ASSIGN_OR_RETURN(table.part, store.open_part(checkpoint, parts, table_file(spec.name)));
     PL_ASSIGN_OR_RETURN(const checkpoint::SafetensorsHeader header, checkpoint::read_header(*table.part));
-    PL_RETURN_IF_ERROR(check_table(loaded, spec, header.metadata));
+    PL_RETURN_IF_ERROR(check_table(checkpoint, spec, header.metadata));
     PL_ASSIGN_OR_RETURN(table.chunks, chunks_of(header.tensors, spec));
   }
   return reader;

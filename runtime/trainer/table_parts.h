@@ -1,8 +1,8 @@
 #pragma once
 
-// Sparse tables in files (docs/checkpoints.md): a checkpoint's parts, and the final model. One safetensors
-// file for each table, "table-<name>.safetensors", whose rows come in chunks, so that a table of any size is
-// written from begin to end and read likewise, with the memory of one chunk.
+// Sparse tables in files (docs/checkpoints.md): a checkpoint's parts, and the final model's (model_files.h).
+// One safetensors file for each table, "table-<name>.safetensors", whose rows come in chunks, so that a table
+// of any size is written from begin to end and read likewise, with the memory of one chunk.
 //
 // Chunk k has, with n rows: ids/k (n), last/k (n), uses/k (n), steps/k (n) and rows/k (n, floats of a row
 // with its state); in the final model ids/k and weights/k (n, dim) alone. Rows are in no order, and of all
@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,15 +30,16 @@ enum class TableContents : std::uint8_t {
 };
 
 // "table-deep.safetensors"
-std::string table_file(const pserver::sparse::TableSpec& spec);
+std::string table_file(std::string_view table);
 
 class TablePartsWriter final : public pserver::sparse::RowSink {
  public:
   // Makes a file, when its first rows come or at finish(): its errors are those of add() and finish().
   using OpenPart =
       std::function<absl::StatusOr<std::unique_ptr<checkpoint::PartWriter>>(const std::string& name)>;
+  // `metadata`: what all files say besides.
   TablePartsWriter(const std::vector<pserver::sparse::TableSpec>& specs, TableContents contents,
-                   OpenPart open);
+                   OpenPart open, checkpoint::Metadata metadata = {});
   ~TablePartsWriter() override;
 
   // INVALID_ARGUMENT: numbers that can't be meant, or more rows than were announced.
@@ -53,14 +56,9 @@ class TablePartsWriter final : public pserver::sparse::RowSink {
 
   const TableContents contents_;
   const OpenPart open_;
+  const checkpoint::Metadata metadata_;
   std::vector<Table> tables_;
 };
-
-// The tables of the final model: ids and weights, a file for each in `folder`, which replaces the old one
-// when it is whole. `take` gives all rows to the sink. Its errors, the sink's, or the store's.
-absl::Status write_table_files(checkpoint::FileStore& files, const std::string& folder,
-                               const std::vector<pserver::sparse::TableSpec>& specs,
-                               const std::function<absl::Status(pserver::sparse::RowSink& rows)>& take);
 
 class TablePartsReader final : public pserver::sparse::RowSource {
  public:
@@ -68,7 +66,13 @@ class TablePartsReader final : public pserver::sparse::RowSource {
   // other state than `specs` say. Outlives the store.
   static absl::StatusOr<std::unique_ptr<TablePartsReader>> open(
       const checkpoint::CheckpointStore& store, const checkpoint::LoadedCheckpoint& loaded,
-      const std::vector<pserver::sparse::TableSpec>& specs);
+      const std::vector<pserver::sparse::TableSpec>& specs) {
+    return open(store, loaded.name, loaded.parts, specs);
+  }
+  // Of the checkpoint of that name, whose parts are known: one that this process has written.
+  static absl::StatusOr<std::unique_ptr<TablePartsReader>> open(
+      const checkpoint::CheckpointStore& store, const std::string& checkpoint,
+      std::span<const checkpoint::FileEntry> parts, const std::vector<pserver::sparse::TableSpec>& specs);
   ~TablePartsReader() override;
 
   // About a MiB at a time. DATA_LOSS, where the file is damaged: at a table's last rows at the latest.

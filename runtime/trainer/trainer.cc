@@ -225,13 +225,11 @@ Decision Trainer::write_model() {
   const StopRequest::Saving saving(parts_.stop);
   report_hash();
   if (spec_.checkpoint().model_directory().empty()) return machine_.model_written();
-  const auto failed = [&](const absl::Status& why) {
-    return on_error(absl::InternalError(str_cat("the final model couldn't be written: ", why.message())));
-  };
-  const absl::Status tables = write_model_tables();
-  if (!tables.ok()) return failed(tables);
-  auto path = replica_->write_model(spec_.checkpoint().model_directory());
-  if (!path.ok()) return failed(path.status());
+  auto path = write_model_files();
+  if (!path.ok()) {
+    return on_error(
+        absl::InternalError(str_cat("the final model couldn't be written: ", path.status().message())));
+  }
   outcome_.model_path = *std::move(path);
   return machine_.model_written();
 }

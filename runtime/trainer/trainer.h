@@ -5,9 +5,9 @@
 //
 // run() is called once, by the training thread. What it was given outlives it. From other threads only the
 // membership's cancel hook and StopRequest reach it; they close the communicator, interrupt the servers'
-// client, or cancel their making, which ends any wait for a peer within a millisecond; reading, computing and
-// saving are not interrupted. After the first step of a view nothing is allocated but for evaluations,
-// checkpoints and log lines.
+// client, or cancel their making, which ends any wait for a peer within a millisecond; verifying a
+// checkpoint's parts ends with the next MiB; else reading, computing and saving are not interrupted. After
+// the first step of a view nothing is allocated but for evaluations, checkpoints and log lines.
 
 #include <algorithm>
 #include <cstdint>
@@ -91,6 +91,9 @@ class Trainer {
   Decision on_error(const absl::Status& status);
 
   absl::Status open_workload();
+  absl::Status check_target(const StepPlan& plan);
+  absl::Status go_on() const;
+  Decision gave_up(const absl::Status& found, bool configuration);
   absl::Status connect();
   absl::Status resume();
   absl::Status open_session();
@@ -111,7 +114,7 @@ class Trainer {
   // trainer_tables.cc
   absl::Status open_tables();
   absl::Status keep_rows();
-  absl::Status write_model_tables();
+  absl::StatusOr<std::string> write_model_files();
 
   absl::StatusOr<v1::View> next_view(Duration limit);
   void adopt(CloseLinks close);

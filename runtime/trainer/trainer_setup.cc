@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/data/ledger.h"
 #include "runtime/trainer/all_reduce_session.h"
+#include "runtime/trainer/auc_target.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/plan.h"
 #include "runtime/trainer/trainer.h"
@@ -30,17 +31,38 @@ Decision Trainer::prepare() {
   const std::int64_t train = workload_.data.train->size();
   const std::int64_t test = workload_.data.test == nullptr ? 0 : workload_.data.test->size();
   auto plan = make_plan(spec_, train, test);
-  if (!plan.ok()) {
-    outcome_.configuration = true;
-    outcome_.error = plan.status();
-    return machine_.failed();
-  }
+  const absl::Status planned = plan.ok() ? check_target(*plan) : plan.status();
+  if (!planned.ok()) return gave_up(planned, true);
   plan->servers = servers_;
   parts_.membership.progress().set_plan(plan->total_steps, train, replica_->layout().trained_elements);
   parts_.logger.info(str_cat("ready after ", format_duration(now() - started_), ": ", train, " training and ",
                              test, " held-out samples, ", replica_->layout().trained_elements,
                              " parameters, ", plan->total_steps, " steps of ", spec_.global_batch_size()));
   return machine_.prepared(*plan);
+}
+
+// Whether what takes long before the first step is still wanted.
+absl::Status Trainer::go_on() const {
+  PL_RETURN_IF_ERROR(parts_.membership.status());
+  return parts_.stop.requested() ? absl::CancelledError("asked to stop") : absl::OkStatus();
+}
+
+// Before the first step, with what was found wrong, unless nobody wanted it any more.
+Decision Trainer::gave_up(const absl::Status& found, bool configuration) {
+  if (!parts_.membership.status().ok()) return on_error(found);
+  if (absl::IsCancelled(found) && parts_.stop.requested()) return machine_.stopped();
+  outcome_.configuration = configuration;
+  outcome_.error = found;
+  return machine_.failed();
+}
+
+absl::Status Trainer::check_target(const StepPlan& plan) {
+  if (!plan.target.has_value() || plan.target->metric != TargetMetric::kAuc) return absl::OkStatus();
+  PL_ASSIGN_OR_RETURN(
+      const std::string warning,
+      check_auc_target(plan.target->value, *evaluator_, workload_.data, [this] { return go_on(); }));
+  if (!warning.empty()) parts_.logger.warning(warning);
+  return absl::OkStatus();
 }
 
 // Whichever program can be made before the view is known gives the initial weights.
@@ -52,7 +74,8 @@ absl::Status Trainer::open_workload() {
                         workload_.compile(Purpose::kEvaluation, evaluation_rows(spec_, workload_)));
     PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, *program, parts_.fabric.arena()));
     program->bind(replica_->weights(), {});
-    evaluator_ = std::make_unique<Evaluator>(workload_.data.test, std::move(program), workload_.sparse);
+    PL_ASSIGN_OR_RETURN(evaluator_,
+                        Evaluator::create(workload_.data.test, std::move(program), workload_.sparse));
     return absl::OkStatus();
   }
   PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, 1));
@@ -123,7 +146,7 @@ absl::Status Trainer::resume() {
         str_cat(folder, " holds checkpoints of an earlier training, ", newest,
                 " the newest; continue it with --resume, or give another checkpoint.location"));
   }
-  const auto loaded = store.load_latest();
+  const auto loaded = store.load_latest([this] { return go_on(); });
   if (loaded.status().code() == absl::StatusCode::kNotFound) {
     parts_.logger.info(str_cat("nothing to resume from: ", loaded.status().message()));
     return absl::OkStatus();
@@ -179,11 +202,7 @@ Decision Trainer::align() {
   absl::Status status = connect();
   if (!status.ok()) return on_error(status);
   status = resume();
-  if (!status.ok()) {
-    outcome_.configuration = status.code() == absl::StatusCode::kInvalidArgument;
-    outcome_.error = status;
-    return machine_.failed();
-  }
+  if (!status.ok()) return gave_up(status, absl::IsInvalidArgument(status));
   status =
       servers_ ? initialize_servers() : replica_->align(*communicator_, Deadline::after(now(), kLoadLimit));
   if (status.ok()) status = open_session();

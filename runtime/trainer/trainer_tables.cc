@@ -28,23 +28,16 @@ absl::Status Trainer::keep_rows() {
   const SaveOutcome saved = saver_->write();
   tell_saved(saved);
   PL_RETURN_IF_ERROR(saved.status);
-  const checkpoint::CheckpointStore store(spec_.checkpoint().directory(), 1);
-  PL_ASSIGN_OR_RETURN(const checkpoint::LoadedCheckpoint loaded, store.load_latest());
-  if (loaded.progress.step != saved.step) {
-    return absl::InternalError(str_cat("the checkpoint of step ", saved.step, " was just saved, and ",
-                                       loaded.name, " is the newest"));
-  }
-  PL_ASSIGN_OR_RETURN(saved_rows_, TablePartsReader::open(store, loaded, tables_));
+  PL_ASSIGN_OR_RETURN(saved_rows_, saver_->written_rows());
   return absl::OkStatus();
 }
 
-absl::Status Trainer::write_model_tables() {
-  if (tables_.empty()) return absl::OkStatus();
+absl::StatusOr<std::string> Trainer::write_model_files() {
+  const std::string& folder = spec_.checkpoint().model_directory();
+  if (tables_.empty()) return replica_->write_model(folder);
   adopt_servers(Turns::kOver);
   tell_saved(saver_->wait());
-  PL_RETURN_IF_ERROR(saver_->write_tables(*client_, spec_.checkpoint().model_directory(), kSaveLimit));
-  std::ranges::copy(saver_->collected(), replica_->weights().begin());  // that belong to these rows
-  return absl::OkStatus();
+  return saver_->write_model(*client_, folder, kSaveLimit);
 }
 
 }  // namespace paceline::trainer

@@ -3,16 +3,21 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 namespace {
 
 std::atomic<std::int64_t> all{0};
-thread_local std::int64_t own = 0;
+thread_local std::int64_t own = 0, own_bytes = 0;
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+thread_local std::size_t limit = kNoLimit;
 
 void* allocate_or_null(std::size_t bytes, std::size_t alignment) {
   all.fetch_add(1, std::memory_order_relaxed);
   ++own;
+  if (bytes > limit) return nullptr;
+  own_bytes += static_cast<std::int64_t>(bytes);
   if (bytes == 0) bytes = 1;
   return alignment <= alignof(std::max_align_t)
              ? std::malloc(bytes)
@@ -84,6 +89,16 @@ std::int64_t allocations_of_all_threads() {
 }
 std::int64_t allocations_of_this_thread() {
   return own;
+}
+std::int64_t bytes_of_this_thread() {
+  return own_bytes;
+}
+
+AllocationLimit::AllocationLimit(std::size_t bytes) {
+  limit = bytes;
+}
+AllocationLimit::~AllocationLimit() {
+  limit = kNoLimit;
 }
 
 }  // namespace paceline::testing

@@ -25,9 +25,13 @@ namespace paceline::testing {
 inline constexpr std::int64_t kClickFields = 3, kClickEmbedding = 2;
 inline constexpr std::size_t kClickInputs = kClickFields * kClickEmbedding;
 
+// Whether there is something to learn.
+enum class ClickLabels : std::uint8_t { kRandom, kOfTheFirstValue, kAllOnes };
+
 class ClickDataset final : public data::Dataset {
  public:
-  explicit ClickDataset(std::int64_t size) : size_(size) {
+  explicit ClickDataset(std::int64_t size, ClickLabels labels = ClickLabels::kRandom)
+      : size_(size), labels_(labels) {
     shape_.kind = data::InputKind::kTokens;
     shape_.dims = {kClickFields};
     shape_.classes = 2;
@@ -43,50 +47,45 @@ class ClickDataset final : public data::Dataset {
       Rng rng(static_cast<std::uint64_t>(indices[row]), 11);
       for (std::int64_t f = 0; f < kClickFields; ++f)
         batch.tokens[at++] = static_cast<std::int32_t>(rng.below(5));
-      batch.labels[row] = static_cast<std::int32_t>(rng.below(2));
+      const std::int32_t first = batch.tokens[at - kClickFields];
+      batch.labels[row] = labels_ == ClickLabels::kRandom    ? static_cast<std::int32_t>(rng.below(2))
+                          : labels_ == ClickLabels::kAllOnes ? 1
+                                                             : static_cast<std::int32_t>(first % 2);
     }
     return absl::OkStatus();
   }
 
  private:
   std::int64_t size_;
+  ClickLabels labels_;
   data::SampleShape shape_;
 };
 
-class ClickProgram final : public tensor::Program {
+class ClickProgram final : public HandMadeProgram {
  public:
   explicit ClickProgram(std::int64_t max_rows)
-      : max_rows_(max_rows),
+      : HandMadeProgram(max_rows),
         inputs_(static_cast<std::size_t>(max_rows) * kClickInputs),
         input_gradients_(inputs_.size()),
         offsets_(static_cast<std::size_t>(max_rows)),
         offset_gradients_(offsets_.size()),
-        scores_(offsets_.size()),
-        labels_(offsets_.size()) {
+        scores_(offsets_.size()) {
     layout_.parameters = {{"w", {6}, 0, 6, true}};
     layout_.elements = 8;
     layout_.trained_elements = 6;
-  }
-  const tensor::ParameterLayout& parameters() const override { return layout_; }
-  std::int64_t max_rows() const override { return max_rows_; }
-  void bind(std::span<float> weights, std::span<float> gradients) override {
-    weights_ = weights;
-    gradients_ = gradients;
   }
   void initialize(std::uint64_t seed, std::span<float> weights) const override {
     std::fill(weights.begin(), weights.end(), 0.0F);
     Rng rng(seed, 3);
     for (std::size_t j = 0; j < kClickInputs; ++j) weights[j] = static_cast<float>(rng.below(9)) / 8 - 0.5F;
   }
-  void weights_changed() override {}
   tensor::BatchMemory batch() override {
     return {inputs_, {}, labels_, offsets_, input_gradients_, offset_gradients_, scores_};
   }
 
   tensor::ForwardResult forward(std::int64_t rows) override {
-    PL_CHECK(rows > 0 && rows <= max_rows_, "rows");
-    rows_ = static_cast<std::size_t>(rows);
     tensor::ForwardResult result{0, 0, rows};
+    begin(rows);
     for (std::size_t r = 0; r < rows_; ++r) {
       float score = offsets_[r];
       for (std::size_t j = 0; j < kClickInputs; ++j)
@@ -114,12 +113,7 @@ class ClickProgram final : public tensor::Program {
  private:
   static float factor(std::size_t j) { return static_cast<float>(j % 3) - 1; }
 
-  tensor::ParameterLayout layout_;
-  const std::int64_t max_rows_;
   std::vector<float> inputs_, input_gradients_, offsets_, offset_gradients_, scores_;
-  std::vector<std::int32_t> labels_;
-  std::size_t rows_ = 0;
-  std::span<float> weights_, gradients_;
 };
 
 // One cross, of the first two fields.
@@ -127,15 +121,10 @@ inline model::WideAndDeepShape click_shape() {
   return {kClickFields, kClickEmbedding, {{0, 1}}};
 }
 
-inline trainer::OpenWorkload click_workload(std::int64_t train, std::int64_t test) {
-  return [train, test](const v1::TrainingSpec&) -> absl::StatusOr<trainer::Workload> {
-    trainer::Workload workload;
-    workload.data.train = std::make_shared<ClickDataset>(train);
-    if (test > 0) workload.data.test = std::make_shared<ClickDataset>(test);
-    workload.compile = [](trainer::Purpose,
-                          std::int64_t rows) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
-      return std::make_unique<ClickProgram>(rows);
-    };
+inline trainer::OpenWorkload click_workload(std::int64_t train, std::int64_t test,
+                                            ClickLabels labels = ClickLabels::kRandom) {
+  return [train, test, labels](const v1::TrainingSpec&) -> absl::StatusOr<trainer::Workload> {
+    trainer::Workload workload = workload_of<ClickDataset, ClickProgram>(train, test, labels);
     workload.sparse = click_shape();
     return workload;
   };
@@ -145,13 +134,8 @@ inline trainer::OpenWorkload click_workload(std::int64_t train, std::int64_t tes
 inline v1::TrainingSpec click_spec(std::int64_t steps, std::int64_t batch, int workers, int servers) {
   v1::TrainingSpec spec = step_spec(steps, batch);
   spec.mutable_model()->mutable_wide_and_deep()->set_embedding(kClickEmbedding);
+  use_servers(spec, workers, servers);
   v1::ParameterServerSpec& group = *spec.mutable_parameter_server();
-  group.set_workers(workers);
-  group.set_servers(servers);
-  group.set_units_per_step(workers);
-  group.set_gradients_per_step(workers);
-  group.set_overlap(true);
-  group.set_timeout_ms(20'000);
   v1::TableSpec& wide = *group.add_tables();
   wide.set_name("wide");
   wide.mutable_optimizer()->set_type(v1::RowOptimizerSpec::FTRL);

@@ -43,39 +43,59 @@ class StepDataset final : public data::Dataset {
   data::SampleShape shape_;
 };
 
-class StepProgram final : public tensor::Program {
+// What programs whose gradients the test computes itself have in common.
+class HandMadeProgram : public tensor::Program {
+ public:
+  explicit HandMadeProgram(std::int64_t max_rows)
+      : labels_(static_cast<std::size_t>(max_rows)), max_rows_(max_rows) {}
+  const tensor::ParameterLayout& parameters() const final { return layout_; }
+  std::int64_t max_rows() const final { return max_rows_; }
+  void bind(std::span<float> weights, std::span<float> gradients) final {
+    weights_ = weights;
+    gradients_ = gradients;
+  }
+  void weights_changed() final {}
+
+ protected:
+  // Of the batch at hand.
+  void begin(std::int64_t rows) {
+    PL_CHECK(rows > 0 && rows <= max_rows_, "rows");
+    rows_ = static_cast<std::size_t>(rows);
+  }
+
+  tensor::ParameterLayout layout_;
+  std::vector<std::int32_t> labels_;
+  std::size_t rows_ = 0;
+  std::span<float> weights_, gradients_;
+
+ private:
+  const std::int64_t max_rows_;
+};
+
+class StepProgram final : public HandMadeProgram {
  public:
   explicit StepProgram(std::int64_t max_rows)
-      : inputs_(static_cast<std::size_t>(max_rows * kStepModelWidth)),
-        labels_(static_cast<std::size_t>(max_rows)),
-        signs_(static_cast<std::size_t>(max_rows)),
-        max_rows_(max_rows) {
+      : HandMadeProgram(max_rows),
+        inputs_(static_cast<std::size_t>(max_rows * kStepModelWidth)),
+        signs_(static_cast<std::size_t>(max_rows)) {
     layout_.parameters = {{"first", {24}, 0, 24, true}, {"second", {16}, 32, 16, false}};
     layout_.elements = 48;
     layout_.trained_elements = 40;
-  }
-  const tensor::ParameterLayout& parameters() const override { return layout_; }
-  std::int64_t max_rows() const override { return max_rows_; }
-  void bind(std::span<float> weights, std::span<float> gradients) override {
-    weights_ = weights;
-    gradients_ = gradients;
   }
   void initialize(std::uint64_t seed, std::span<float> weights) const override {
     std::fill(weights.begin(), weights.end(), 0.0F);
     Rng rng(seed, 3);
     for (std::size_t j = 0; j < kStepModelWidth; ++j) weights[slot(j)] = static_cast<float>(rng.below(9)) - 4;
   }
-  void weights_changed() override {}
   tensor::BatchMemory batch() override { return {inputs_, {}, labels_}; }
 
   tensor::ForwardResult forward(std::int64_t rows) override {
-    PL_CHECK(rows > 0 && rows <= max_rows_, "rows");
-    rows_ = rows;
     tensor::ForwardResult result{0, 0, rows};
-    for (std::int64_t r = 0; r < rows; ++r) {
-      float error = -static_cast<float>(labels_[static_cast<std::size_t>(r)]);
+    begin(rows);
+    for (std::size_t r = 0; r < rows_; ++r) {
+      float error = -static_cast<float>(labels_[r]);
       for (std::size_t j = 0; j < kStepModelWidth; ++j) error += weights_[slot(j)] * input(r, j);
-      signs_[static_cast<std::size_t>(r)] = error > 0 ? 1.0F : -1.0F;
+      signs_[r] = error > 0 ? 1.0F : -1.0F;
       result.loss_sum += std::abs(error);
       result.correct += std::abs(error) < 0.5F ? 1 : 0;
     }
@@ -84,10 +104,9 @@ class StepProgram final : public tensor::Program {
 
   void backward(float scale, bool accumulate, const OnReady& on_ready) override {
     if (!accumulate) std::fill(gradients_.begin(), gradients_.end(), 0.0F);
-    for (std::int64_t r = 0; r < rows_; ++r) {
-      for (std::size_t j = 0; j < kStepModelWidth; ++j) {
-        gradients_[slot(j)] += scale * signs_[static_cast<std::size_t>(r)] * input(r, j);
-      }
+    for (std::size_t r = 0; r < rows_; ++r) {
+      for (std::size_t j = 0; j < kStepModelWidth; ++j)
+        gradients_[slot(j)] += scale * signs_[r] * input(r, j);
     }
     if (on_ready == nullptr) return;
     on_ready(32, 48);
@@ -96,29 +115,28 @@ class StepProgram final : public tensor::Program {
 
  private:
   static std::size_t slot(std::size_t j) { return j < 24 ? j : j + 8; }
-  float input(std::int64_t row, std::size_t j) const {
-    return inputs_[static_cast<std::size_t>(row * kStepModelWidth) + j];
-  }
+  float input(std::size_t row, std::size_t j) const { return inputs_[row * kStepModelWidth + j]; }
 
-  tensor::ParameterLayout layout_;
   std::vector<float> inputs_;
-  std::vector<std::int32_t> labels_;
   std::vector<float> signs_;
-  const std::int64_t max_rows_;
-  std::int64_t rows_ = 0;
-  std::span<float> weights_, gradients_;
 };
+
+// Sets of Samples(count, more...) for Programs.
+template <typename Samples, typename Program, typename... More>
+trainer::Workload workload_of(std::int64_t train, std::int64_t test, const More&... more) {
+  trainer::Workload workload;
+  workload.data.train = std::make_shared<Samples>(train, more...);
+  if (test > 0) workload.data.test = std::make_shared<Samples>(test, more...);
+  workload.compile = [](trainer::Purpose,
+                        std::int64_t rows) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
+    return std::make_unique<Program>(rows);
+  };
+  return workload;
+}
 
 inline trainer::OpenWorkload step_workload(std::int64_t train, std::int64_t test) {
   return [train, test](const v1::TrainingSpec&) -> absl::StatusOr<trainer::Workload> {
-    trainer::Workload workload;
-    workload.data.train = std::make_shared<StepDataset>(train);
-    if (test > 0) workload.data.test = std::make_shared<StepDataset>(test);
-    workload.compile = [](trainer::Purpose,
-                          std::int64_t rows) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
-      return std::make_unique<StepProgram>(rows);
-    };
-    return workload;
+    return workload_of<StepDataset, StepProgram>(train, test);
   };
 }
 
@@ -135,6 +153,17 @@ inline v1::TrainingSpec step_spec(std::int64_t steps, std::int64_t batch) {
   spec.mutable_data()->set_prefetch(2);
   spec.mutable_evaluation()->set_batch_size(8);
   return spec;
+}
+
+// On parameter servers, every update of all workers' gradients.
+inline void use_servers(v1::TrainingSpec& spec, int workers, int servers) {
+  v1::ParameterServerSpec& group = *spec.mutable_parameter_server();
+  group.set_workers(workers);
+  group.set_servers(servers);
+  group.set_units_per_step(workers);
+  group.set_gradients_per_step(workers);
+  group.set_overlap(true);
+  group.set_timeout_ms(20'000);
 }
 
 }  // namespace paceline::testing

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "runtime/checkpoint/safetensors_file.h"
 #include "tests/unit/runtime/checkpoint/saved_state.h"
 
 namespace paceline::checkpoint {

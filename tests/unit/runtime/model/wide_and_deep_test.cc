@@ -190,6 +190,10 @@ struct Trial {
     program->bind(weights, gradient);
     for (float& w : weights) w = 0.5F * rng.normal();
     batch = std::make_unique<WideAndDeepBatch>(*model.shape(clicks(kFields)), kRows);
+    for (std::size_t t = 0; t < kTables; ++t) {
+      places[t].resize(batch->max_floats(t));
+      batch->place_gradients(t, places[t]);
+    }
     for (std::int64_t i = 0; i < kRows * kFields; ++i)
       tokens.push_back(static_cast<std::int32_t>(rng.below(i % kFields == 0 ? 2 : 5)));
     for (std::int64_t i = 0; i < kRows; ++i) labels.push_back(static_cast<std::int32_t>(rng.below(2)));
@@ -243,6 +247,7 @@ struct Trial {
   std::unique_ptr<tensor::Device> device = tensor::make_cpu_device({});
   std::unique_ptr<tensor::Program> program;
   std::unique_ptr<WideAndDeepBatch> batch;
+  std::array<std::vector<float>, kTables> places;  // of the rows' gradients
   std::vector<float> weights, gradient;
   std::vector<std::int32_t> tokens, labels;
   Oracle oracle;

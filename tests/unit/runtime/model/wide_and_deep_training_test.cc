@@ -100,6 +100,10 @@ class Trainer {
     program_->bind(weights_, gradient_);
     program_->initialize(1, weights_);
     batch_ = std::make_unique<WideAndDeepBatch>(*model_.shape(log_->shape()), recipe_.batch);
+    for (std::size_t t = 0; t < kTables; ++t) {
+      row_gradients_[t].resize(batch_->max_floats(t));
+      batch_->place_gradients(t, row_gradients_[t]);
+    }
   }
 
   Trained run() {
@@ -167,6 +171,7 @@ class Trainer {
   std::vector<LocalTable> tables_;
   std::unique_ptr<tensor::Program> program_;
   std::unique_ptr<WideAndDeepBatch> batch_;
+  std::array<std::vector<float>, kTables> row_gradients_;
   std::vector<float> weights_, gradient_, sums_;
   std::vector<std::int64_t> indices_;
   std::vector<std::int32_t> tokens_;

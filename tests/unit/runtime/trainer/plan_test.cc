@@ -38,6 +38,7 @@ TEST(MakePlan, TakesStepsTargetsAndCheckpoints) {
   EXPECT_EQ(plan->evaluate_every, 7);
   EXPECT_EQ(plan->target->metric, TargetMetric::kLoss);
   spec.mutable_target()->set_metric("auc");
+  spec.mutable_parameter_server();
   EXPECT_EQ(make_plan(spec, 1000, 10)->target->metric, TargetMetric::kAuc);
   EXPECT_TRUE(plan->saves);
   EXPECT_EQ(plan->checkpoint_time, std::chrono::milliseconds(1500));
@@ -62,6 +63,7 @@ TEST(MakePlan, NamesTheFieldThatIsWrong) {
             },
             10, 0, "custom data set 'moons' returns no test set"},
            {[](auto& s) { s.mutable_target()->set_metric("beauty"); }, 10, 5, "beauty"},
+           {[](auto& s) { s.mutable_target()->set_metric("auc"); }, 10, 5, "strategy.type: ParameterServer"},
        }) {
     v1::TrainingSpec spec = step_spec(5, 8);
     c.change(spec);

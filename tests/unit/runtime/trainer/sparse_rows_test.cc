@@ -7,6 +7,8 @@
 #include <numeric>
 #include <vector>
 
+#include "base/text.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/click_model.h"
 
 namespace paceline::trainer {
@@ -62,35 +64,66 @@ TEST(SparseRows, AFailedPullIsItsError) {
       absl::StatusCode::kUnavailable);
 }
 
-TEST(SparseRows, ABatchOfTooManyDifferentRowsIsRefusedWithAdvice) {
-  const model::WideAndDeepShape shape{1, 1, {}};
-  constexpr std::int64_t kMost = std::int64_t{1} << 18;
-  EXPECT_EQ(max_samples_of_pull(shape), kMost);
-  const auto rows = SparseRows::create(shape, 2 * kMost);
-  ASSERT_TRUE(rows.ok());
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(2 * kMost));
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i % kMost);
-  int pulled = 0;
-  const auto count = [&](std::span<const RowsPull>) {
-    ++pulled;
-    return absl::OkStatus();
+// Validation says the same where it knows the data: tests/integration/pserver/unit_limits_test.cc.
+TEST(SparseRows, SamplesThatMayNeedTooMuchAreRefusedWithAdvice) {
+  struct Case {
+    model::WideAndDeepShape shape;
+    std::int64_t most;  // samples
+    const char* one_more;
   };
-  EXPECT_TRUE((*rows)->pull(tokens, count).ok()) << "as many different ones as there may be";
-  tokens[0] = kMost;
-  const absl::Status status = (*rows)->pull(tokens, count);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("262145 rows of a table"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("globalBatchSize"));
-  EXPECT_EQ(pulled, 1);
+  const std::vector<std::int64_t> large(4, 1'000'000);
+  for (const Case& c : std::vector<Case>{
+           {{1, 1, {}}, 1 << 18, "may need up to 262145 rows of one table; allowed: up to 262144"},
+           {{3, 1, {{0, 1}}}, 65536, "may need up to 262148 rows of one table; allowed: up to 262144"},
+           {{4, 4096, {}, large}, 4095, "may need up to 67125248 floats of rows; allowed: up to 67108864"},
+           {{2, 8, {}, {10, 100}},
+            1 << 27,
+            "may need up to 268435458 values and crosses; allowed: up to 268435456"},
+       }) {
+    EXPECT_EQ(max_samples_of_pull(c.shape), c.most);
+    const absl::Status status = SparseRows::create(c.shape, c.most + 1).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    const std::string message(status.message());
+    EXPECT_THAT(message, HasSubstr(c.one_more));
+    EXPECT_THAT(message, HasSubstr("globalBatchSize"));
+    EXPECT_EQ(message.find("SampleShape::vocabularies") != std::string::npos, c.shape.vocabularies.empty())
+        << "what would help, where it is not said";
+  }
 }
 
-TEST(SparseRows, ABatchBeyondAllMemoryIsRefused) {
-  const model::WideAndDeepShape shape{1000, 4096, {}};
-  EXPECT_EQ(max_samples_of_pull(shape), 16);
+TEST(SparseRows, FieldsOfFewValuesNeedFewRowsHoweverManySamplesThereAre) {
+  const model::WideAndDeepShape shape{2, 4, {}, {3, 1000}};
+  constexpr std::int64_t kSamples = 1 << 18;  // twice as many lookups as there may be rows
+  const auto rows = SparseRows::create(shape, kSamples);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ((*rows)->batch().max_floats(model::kWideTable), 1003u);
+  EXPECT_EQ((*rows)->batch().max_floats(model::kDeepTable), 4012u);
+  std::vector<std::int32_t> tokens(2 * kSamples);
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<std::int32_t>(i % 2 == 0 ? i % 3 : i % 1000);
+  EXPECT_TRUE((*rows)->pull(tokens, [](std::span<const RowsPull>) { return absl::OkStatus(); }).ok());
+}
+
+TEST(SparseRows, AnEvaluationHasNoGradientsAndTakesNoMemoryForThem) {
+  const model::WideAndDeepShape shape{4, 1024, {}};
+  const std::int64_t before = paceline::testing::bytes_of_this_thread();
+  const auto rows = SparseRows::create(shape, 1000);
+  ASSERT_TRUE(rows.ok());
+  const std::int64_t taken = paceline::testing::bytes_of_this_thread() - before;
+  EXPECT_GE(taken, 4 * 1000 * 1025 * 4) << "rows";
+  EXPECT_LT(taken, 6 * 1000 * 1025 * 4) << "and not as much again";
+}
+
+TEST(SparseRows, AMissOfMemoryIsToldWithHowMuchAndForWhat) {
+  const model::WideAndDeepShape shape{4, 1024, {}};
+  const paceline::testing::AllocationLimit limit(std::size_t{8} << 20);
   const absl::Status status = SparseRows::create(shape, 1000).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("of 1000 samples; allowed, with this model: at most 262"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  const std::string message(status.message());
+  EXPECT_THAT(message, HasSubstr(str_cat("no memory for the ", model::WideAndDeepBatch::bytes(shape, 1000),
+                                         " bytes")));
+  EXPECT_THAT(message, HasSubstr("of 1000 samples"));
+  EXPECT_THAT(message, HasSubstr("globalBatchSize"));
 }
 
 }  // namespace

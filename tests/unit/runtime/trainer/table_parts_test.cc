@@ -18,7 +18,6 @@ using checkpoint::MemoryFileStore;
 using pserver::sparse::RowOptimizer;
 using pserver::sparse::SavedRows;
 using pserver::sparse::TableSpec;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr const char* kFolder = "runs/job/checkpoints";
@@ -157,47 +156,6 @@ TEST(TableParts, TheFilesAreSafetensorsWithAlignedChunks) {
   ASSERT_GT(deep->tensors.size(), 5u) << "several chunks";
   EXPECT_EQ(deep->tensors[4].name, "rows/0");
   EXPECT_EQ(deep->tensors[5].name, "ids/1");
-}
-
-TEST(TableParts, AModelHasIdsAndWeightsAlone) {
-  MemoryFileStore files;
-  const Given given;
-  const auto take = [&](pserver::sparse::RowSink& sink) { return given.give(sink); };
-  ASSERT_TRUE(write_table_files(files, "model", kTables, take).ok());
-  ASSERT_TRUE(write_table_files(files, "model", kTables, take).ok()) << "over the old ones";
-  EXPECT_THAT(*files.list("model"),
-              ElementsAre("table-deep.safetensors", "table-none.safetensors", "table-wide.safetensors"));
-  const auto file = read_safetensors(files, "model/table-wide.safetensors");
-  ASSERT_TRUE(file.ok()) << file.status();
-  const Rows expected = given.rows();
-  std::size_t seen = 0;
-  for (std::size_t k = 0; k + 1 < file->tensors.size(); k += 2) {
-    EXPECT_EQ(file->tensors[k].name, str_cat("ids/", k / 2));
-    EXPECT_EQ(file->tensors[k + 1].name, str_cat("weights/", k / 2));
-    const std::size_t rows = file->tensors[k].data.size() / 8;
-    ASSERT_EQ(file->tensors[k + 1].data.size(), rows * 4);
-    for (std::size_t r = 0; r < rows; ++r) {
-      std::uint64_t id = 0;
-      float weight = 0;
-      std::memcpy(&id, file->tensors[k].data.data() + r * 8, 8);
-      std::memcpy(&weight, file->tensors[k + 1].data.data() + r * 4, 4);
-      EXPECT_EQ(weight, expected.at({0, id}).floats[0]);
-      ++seen;
-    }
-  }
-  EXPECT_EQ(seen, 180'000u);
-}
-
-TEST(TableParts, AModelThatCanNotBeWrittenLeavesTheOldOne) {
-  MemoryFileStore files;
-  const auto empty = [](pserver::sparse::RowSink& sink) { return sink.begin(0, 0, 0, 0); };
-  ASSERT_TRUE(write_table_files(files, "model", kTables, empty).ok());
-  const auto before = files.files();
-  files.set_capacity(100'000);
-  const Given given;
-  const auto take = [&](pserver::sparse::RowSink& sink) { return given.give(sink); };
-  EXPECT_EQ(write_table_files(files, "model", kTables, take).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(files.files(), before);
 }
 
 TEST(TableParts, WhatServersAnnouncedMustCome) {

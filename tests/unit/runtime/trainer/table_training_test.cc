@@ -15,52 +15,30 @@
 #include "runtime/trainer/table_specs.h"
 #include "runtime/trainer/trainer.h"
 #include "tests/support/click_model.h"
-#include "tests/support/fake_servers.h"
+#include "tests/support/server_job.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/thread_job.h"
 
 namespace paceline::trainer {
 namespace {
 
 using paceline::testing::click_spec;
 using paceline::testing::click_workload;
+using paceline::testing::ClickLabels;
 using paceline::testing::FakeServers;
+using paceline::testing::Hashes;
+using paceline::testing::ServerJob;
 using paceline::testing::TemporaryFolder;
 using paceline::testing::ThreadJob;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kTrain = 96, kTest = 40;
-using Hashes = std::map<Step, std::uint64_t>;
 using TableRows = std::map<pserver::sparse::RowId, std::vector<float>>;
 
-// Workers m0, m1, ... and, last in the view, servers that are not run here.
-class TableJob {
+class TableJob : public ServerJob {
  public:
-  explicit TableJob(const v1::TrainingSpec& spec, std::int64_t test_samples = kTest)
-      : servers(spec),
-        job(static_cast<int>(spec.parameter_server().workers()), spec, click_workload(kTrain, test_samples)) {
-    for (int rank = 0; rank < job.size(); ++rank) job.member(rank).connect_servers = servers.connector();
-    job.send_view(view(1, static_cast<int>(spec.parameter_server().servers())));
-  }
-  v1::View view(std::uint64_t generation, int count) const {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < job.size() + count; ++rank) ranks.push_back(rank);
-    v1::View view = job.view(generation, ranks);
-    for (int rank = job.size(); rank < job.size() + count; ++rank) {
-      view.mutable_members(rank)->set_role(v1::ROLE_PS);
-    }
-    return view;
-  }
-  TableJob& run_to_the_end() {
-    job.run();
-    for (int rank = 0; rank < job.size(); ++rank) {
-      EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
-    }
-    return *this;
-  }
-
-  FakeServers servers;
-  ThreadJob job;
+  explicit TableJob(const v1::TrainingSpec& spec, std::int64_t test_samples = kTest,
+                    ClickLabels labels = ClickLabels::kRandom)
+      : ServerJob(spec, click_workload(kTrain, test_samples, labels)) {}
 };
 
 struct Result {
@@ -171,6 +149,26 @@ TEST(TableTraining, ACheckpointContinuesOnOtherServersToTheBit) {
   }
 }
 
+TEST(TableTraining, AStopWhileACheckpointIsVerifiedIsHeardAtOnce) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = click_spec(10, 32, 1, 1);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  spec.mutable_checkpoint()->set_every_steps(5);
+  train(spec);
+  spec.set_steps(20);
+  spec.mutable_checkpoint()->set_resume(true);
+  TableJob job(spec);
+  auto& only = job.job.member(0);
+  only.connect_servers = [&, connect = only.connect_servers](auto&&... with) {
+    only.stop.request();  // then the checkpoint is loaded
+    return connect(with...);
+  };
+  job.job.run();
+  EXPECT_EQ(only.outcome.ending, Ending::kStopped) << only.outcome.error;
+  EXPECT_FALSE(only.outcome.configuration);
+  EXPECT_TRUE(only.hashes.empty()) << "nothing was trained on";
+}
+
 // The rows are those of the weights' step, although training goes on while they are taken.
 TEST(TableTraining, ACheckpointBesideTheTrainingIsOfOneStep) {
   const TemporaryFolder folder;
@@ -275,14 +273,39 @@ TEST(TableTraining, ChiefAndEvaluatorFindTheSameAuc) {
   EXPECT_EQ(by_evaluator.auc(), by_chief.auc());
 }
 
+// Nothing is known before training, and nearly everything soon after: the target is what training made of it.
 TEST(TableTraining, ReachingTheAucEndsTheJob) {
-  v1::TrainingSpec spec = click_spec(1'000'000, 32, 2, 1);
+  v1::TrainingSpec spec = click_spec(300, 32, 2, 1);
   spec.mutable_evaluation()->set_every_steps(3);
   spec.mutable_target()->set_metric("auc");
-  spec.mutable_target()->set_value(0.01);
-  TableJob job(spec);
+  spec.mutable_target()->set_value(0.95);
+  for (v1::TableSpec& table : *spec.mutable_parameter_server()->mutable_tables())
+    table.mutable_optimizer()->set_learning_rate(0.002);
+  TableJob job(spec, kTest, ClickLabels::kOfTheFirstValue);
   job.run_to_the_end();
-  EXPECT_LT(job.job.member(0).outcome.step, 1'000'000);
+  v1::Heartbeat beat;
+  job.job.member(0).membership->progress().collect(&beat);
+  ASSERT_GE(beat.evaluations_size(), 2) << "the first one is too early";
+  EXPECT_LT(beat.evaluations(0).auc(), 0.8);
+  for (int i = 0; i < beat.evaluations_size(); ++i) {
+    const v1::EvaluationRecord& each = beat.evaluations(i);
+    const bool last = i + 1 == beat.evaluations_size();
+    EXPECT_EQ(each.auc() >= 0.95, last) << "step " << each.step();
+    EXPECT_EQ(each.target_reached(), last) << "step " << each.step();
+  }
+  EXPECT_LT(job.job.member(0).outcome.step, 300);
+}
+
+TEST(TableTraining, AnAucThatCanNotBeReachedIsToldBeforeTheTraining) {
+  v1::TrainingSpec spec = click_spec(300, 32, 1, 1);
+  spec.mutable_target()->set_metric("auc");
+  spec.mutable_target()->set_value(0.95);
+  TableJob job(spec, kTest, ClickLabels::kAllOnes);
+  job.job.run();
+  EXPECT_EQ(job.job.member(0).outcome.ending, Ending::kFailed);
+  EXPECT_TRUE(job.job.member(0).outcome.configuration);
+  EXPECT_THAT(std::string(job.job.member(0).outcome.error.message()), HasSubstr("one label only"));
+  EXPECT_TRUE(job.job.member(0).hashes.empty());
 }
 
 // The view is drained: the rows wait in a checkpoint for the next view's servers.

@@ -1,0 +1,203 @@
+#include "runtime/trainer/model_files.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/bytes.h"
+#include "base/status.h"
+#include "runtime/trainer/table_parts.h"
+
+namespace paceline::trainer {
+
+namespace {
+
+using checkpoint::Metadata;
+using pserver::sparse::TableSpec;
+
+constexpr std::size_t kHeaderLengthBytes = 8;
+
+Metadata metadata_of(const ModelStamp& stamp) {
+  return {{"step", str_cat(stamp.step)}, {"weightsHash", absl::StrFormat("%016x", stamp.weights_hash)}};
+}
+
+std::string said(const Metadata& metadata, const char* key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? std::string() : found->second;
+}
+
+std::optional<ModelStamp> stamp_of(const Metadata& metadata) {
+  ModelStamp stamp;
+  const std::string hash = said(metadata, "weightsHash");
+  if (!absl::SimpleAtoi(said(metadata, "step"), &stamp.step) || hash.size() != 16 ||
+      !absl::SimpleHexAtoi(hash, &stamp.weights_hash)) {
+    return std::nullopt;
+  }
+  return stamp;
+}
+
+std::string in_words(const std::string& file, const Metadata& metadata) {
+  if (!stamp_of(metadata).has_value()) return str_cat(file, " does not say");
+  return str_cat(file, " of step ", said(metadata, "step"), " (weights ", said(metadata, "weightsHash"), ")");
+}
+
+}  // namespace
+
+// ---- writing ----
+
+absl::StatusOr<std::string> write_model_files(checkpoint::FileStore& files, const std::string& folder,
+                                              const ModelStamp& stamp,
+                                              std::span<const checkpoint::TensorView> dense,
+                                              const std::vector<TableSpec>& tables, const TakeRows& take) {
+  const auto temporary = [&](const std::string& name) { return str_cat(folder, "/", name, ".tmp"); };
+  std::vector<std::string> names;
+  for (const TableSpec& table : tables) names.push_back(table_file(table.name));
+  names.emplace_back(kModelFile);
+  Metadata metadata = metadata_of(stamp);
+  const auto write = [&]() -> absl::Status {
+    PL_RETURN_IF_ERROR(files.make_folder(folder));
+    if (!tables.empty()) {
+      TablePartsWriter writer(
+          tables, TableContents::kWeights,
+          [&](const std::string& name) -> absl::StatusOr<std::unique_ptr<checkpoint::PartWriter>> {
+            PL_ASSIGN_OR_RETURN(auto file, files.create_file(temporary(name)));
+            return std::make_unique<checkpoint::PartWriter>(std::move(file), name);
+          },
+          metadata);
+      PL_RETURN_IF_ERROR(take(writer));
+      PL_RETURN_IF_ERROR(writer.finish().status());
+      metadata["tables"] = absl::StrJoin(
+          tables, ",", [](std::string* text, const TableSpec& table) { text->append(table.name); });
+    }
+    metadata["format"] = "pt";
+    std::string header;
+    PL_ASSIGN_OR_RETURN(const checkpoint::Pieces pieces, checkpoint::pieces_of(dense, metadata, header));
+    PL_RETURN_IF_ERROR(files.write_file(temporary(kModelFile), pieces));
+    for (const std::string& name : names)
+      PL_RETURN_IF_ERROR(files.rename(temporary(name), str_cat(folder, "/", name)));
+    return files.sync_folder(folder);
+  };
+  const absl::Status status = write();
+  if (status.ok()) return str_cat(folder, "/", kModelFile);
+  for (const std::string& name : names) files.remove(temporary(name)).IgnoreError();
+  return status;
+}
+
+// ---- reading ----
+
+struct ModelReader::File {
+  std::string name;
+  std::unique_ptr<checkpoint::FileReader> file;
+  checkpoint::SafetensorsHeader header;
+  std::size_t tensor = 0;  // the next: ids/k, then weights/k
+
+  absl::Status read(std::span<std::byte> out) {
+    PL_ASSIGN_OR_RETURN(const std::size_t got, file->read(out));
+    return got == out.size() ? absl::OkStatus() : absl::DataLossError(str_cat(name, ": it ends too early"));
+  }
+};
+
+namespace {
+
+// The header, behind which the file's data comes next.
+absl::StatusOr<checkpoint::SafetensorsHeader> read_header_of(checkpoint::FileReader& file) {
+  std::vector<std::byte> begin(kHeaderLengthBytes);
+  PL_ASSIGN_OR_RETURN(const std::size_t got, file.read(begin));
+  const std::uint64_t length =
+      got == begin.size() ? ByteReader(begin).u64() : checkpoint::kMaxHeaderBytes + 1;
+  if (length > checkpoint::kMaxHeaderBytes) return absl::DataLossError("it has no header");
+  begin.resize(begin.size() + static_cast<std::size_t>(length));
+  const std::span<std::byte> text = std::span(begin).subspan(kHeaderLengthBytes);
+  PL_ASSIGN_OR_RETURN(const std::size_t more, file.read(text));
+  if (more < text.size()) return absl::DataLossError("it ends within its header");
+  return checkpoint::parse_header(begin, file.size());
+}
+
+// Chunks of as many ids as rows of weights.
+absl::Status check_chunks(const checkpoint::SafetensorsHeader& header, std::size_t dim) {
+  if (header.tensors.size() % 2 != 0) return absl::DataLossError("not each chunk has ids and weights");
+  for (std::size_t k = 0; k < header.tensors.size(); k += 2) {
+    const checkpoint::TensorEntry &ids = header.tensors[k], &weights = header.tensors[k + 1];
+    const bool right = ids.name == str_cat("ids/", k / 2) && ids.dtype == DType::kI64 &&
+                       ids.dims.size() == 1 && weights.name == str_cat("weights/", k / 2) &&
+                       weights.dtype == DType::kF32 &&
+                       weights.dims == std::vector<std::int64_t>{ids.dims[0], static_cast<std::int64_t>(dim)};
+    if (!right)
+      return absl::DataLossError(str_cat("tensor 'ids/", k / 2, "' or its weights are missing or others"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+ModelReader::ModelReader() = default;
+ModelReader::~ModelReader() = default;
+
+absl::StatusOr<std::unique_ptr<ModelReader>> ModelReader::open(const checkpoint::FileStore& files,
+                                                               const std::string& folder) {
+  std::unique_ptr<ModelReader> reader(new ModelReader());
+  PL_ASSIGN_OR_RETURN(reader->dense_, checkpoint::read_safetensors(files, str_cat(folder, "/", kModelFile)));
+  const Metadata& metadata = reader->dense_.metadata;
+  if (const std::string tables = said(metadata, "tables"); !tables.empty()) {
+    const std::vector<std::string> names = absl::StrSplit(tables, ',');
+    for (const std::string& name : names) reader->tables_.push_back({name});
+  }
+  const std::optional<ModelStamp> stamp = stamp_of(metadata);
+  if (stamp.has_value()) reader->stamp_ = *stamp;
+  PL_RETURN_IF_ERROR(reader->open_tables(files, folder));
+  return reader;
+}
+
+absl::Status ModelReader::open_tables(const checkpoint::FileStore& files, const std::string& folder) {
+  const std::optional<ModelStamp> stamp = stamp_of(dense_.metadata);
+  bool mixed = false;
+  std::string what = in_words(kModelFile, dense_.metadata);
+  for (Table& table : tables_) {
+    File& file = files_.emplace_back();
+    file.name = table_file(table.name);
+    auto opened = files.open_file(str_cat(folder, "/", file.name));
+    if (absl::IsNotFound(opened.status())) {
+      mixed = true;
+      what += str_cat(", ", file.name, " missing");
+      continue;
+    }
+    PL_RETURN_IF_ERROR(opened.status());
+    file.file = *std::move(opened);
+    auto header = read_header_of(*file.file);
+    if (!header.ok()) return with_context(header.status(), str_cat(folder, "/", file.name));
+    file.header = *std::move(header);
+    const Metadata& metadata = file.header.metadata;
+    what += str_cat(", ", in_words(file.name, metadata));
+    mixed |= !stamp.has_value() || stamp_of(metadata) != stamp;
+    if (!absl::SimpleAtoi(said(metadata, "dim"), &table.dim) ||
+        !absl::SimpleAtoi(said(metadata, "rows"), &table.rows))
+      return absl::DataLossError(str_cat(folder, "/", file.name, ": it does not say what it is a table of"));
+    PL_RETURN_IF_ERROR(with_context(check_chunks(file.header, table.dim), str_cat(folder, "/", file.name)));
+  }
+  if (!mixed) return absl::OkStatus();
+  return absl::DataLossError(str_cat(folder, " holds files of different models: ", what,
+                                     "; somebody was stopped while replacing one by the other, or copied "
+                                     "some of the files. Let the job write "
+                                     "its model once more (paceline run --resume goes on from its newest "
+                                     "checkpoint), or copy all files again"));
+}
+
+absl::StatusOr<std::size_t> ModelReader::next(Rows& rows) {
+  rows.ids.clear();
+  rows.weights.clear();
+  while (table_ < files_.size() && files_[table_].tensor == files_[table_].header.tensors.size()) ++table_;
+  if (table_ == files_.size()) return 0;
+  File& file = files_[table_];
+  const auto count = static_cast<std::size_t>(file.header.tensors[file.tensor].dims[0]);
+  rows.ids.resize(count);
+  rows.weights.resize(count * tables_[table_].dim);
+  PL_RETURN_IF_ERROR(file.read(std::as_writable_bytes(std::span(rows.ids))));
+  PL_RETURN_IF_ERROR(file.read(std::as_writable_bytes(std::span(rows.weights))));
+  file.tensor += 2;
+  return table_;
+}
+
+}  // namespace paceline::trainer
