@@ -1,0 +1,75 @@
+// Servers and evaluators of a job whose own program trains: beside the ring, as stories in the model cluster.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/plan/passes.h"
+
+namespace paceline::plan {
+namespace {
+
+using namespace std::chrono_literals;
+using api::Phase;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+Observed with_ps_and_evaluator(api::RestartPolicy policy) {
+  Observed world = make_world(0, 2);
+  world.job.spec.training.reset();  // with it servers are members
+  world.job.spec.replica_specs.ps = api::ReplicaSpec{1, policy, {}};
+  world.job.spec.replica_specs.evaluator = api::ReplicaSpec{1, policy, {}};
+  settle(world);
+  EXPECT_EQ(world.job.status.phase, Phase::kRunning);
+  EXPECT_THAT(world.pods, SizeIs(4));
+  return world;
+}
+
+TEST(BesideTest, NeitherFailsTheJobNorKeepsItFromSucceeding) {
+  Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
+  finish(world, pod_of(world, Role::kEvaluator, 0), 1, 60s);
+  settle(world);
+  EXPECT_EQ(world.job.status.phase, Phase::kRunning);
+  EXPECT_EQ(world.job.status.replica_statuses[2].failed, 1);
+  world.report->phase = ReportPhase::kFinished;
+  for (const int index : {0, 1}) finish(world, pod_of(world, Role::kWorker, index), 0);
+  const Plan made = step(world);
+  EXPECT_EQ(made.status.phase, Phase::kSucceeded) << "the server still runs";
+  ASSERT_THAT(actions_of<DeletePod>(made), SizeIs(1));
+  EXPECT_EQ(actions_of<DeletePod>(made)[0].name, "fashion-ps-0-0");
+  advance(world);
+  EXPECT_TRUE(plan(world).done);
+}
+
+TEST(BesideTest, AServerIsReplacedAloneAsOftenAsItMayBe) {
+  Observed world = with_ps_and_evaluator(api::RestartPolicy::kOnFailure);
+  world.job.spec.run_policy.backoff_limit = 2;
+  for (int i = 0; i < 5; ++i) {
+    finish(world, member(world, Role::kServer, 0), 1, 60s);
+    settle(world);
+    if (i >= 2) break;
+    EXPECT_EQ(world.job.status.restarts.replacements[0].count, i + 1);
+  }
+  EXPECT_EQ(world.job.status.phase, Phase::kRunning);
+  EXPECT_EQ(world.job.status.restarts.attempt, 0) << "the ring was left alone";
+  EXPECT_EQ(world.job.status.restarts.total, 2);
+  EXPECT_THAT(world.job.status.restarts.replacements, ElementsAre(api::Replacement{Role::kServer, 0, 2}));
+}
+
+TEST(BesideTest, AfterAResumptionNoNameIsUsedAgain) {
+  Observed world = with_ps_and_evaluator(api::RestartPolicy::kOnFailure);
+  finish(world, pod_of(world, Role::kServer, 0), 137, 60s);
+  settle(world);
+  world.job.spec.run_policy.suspend = true;
+  settle(world);
+  world.job.spec.run_policy.suspend = false;
+  settle(world);
+  std::vector<std::string> live;
+  for (const cluster::Pod& pod : world.pods) {
+    if (!pod.ended()) live.push_back(pod.spec.name);
+  }
+  EXPECT_THAT(live, ::testing::UnorderedElementsAre("fashion-worker-0-1", "fashion-worker-1-1",
+                                                    "fashion-ps-0-2", "fashion-evaluator-0-1"));
+}
+
+}  // namespace
+}  // namespace paceline::plan
