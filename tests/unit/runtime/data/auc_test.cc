@@ -141,5 +141,26 @@ TEST(ExpectedAuc, UniformProbabilitiesAndTheirError) {
   EXPECT_NEAR(std::sqrt(squares / kTrials), 1, 0.15);
 }
 
+// Samples of the same population differ by as much as is said, nearly: the formula is of another
+// distribution.
+TEST(AucDeviation, IsThatOfManySetsOfSamples) {
+  constexpr int kTrials = 400;
+  constexpr double kTrue = 5.0 / 6;
+  double squares = 0;
+  for (int t = 0; t < kTrials; ++t) {
+    Rng rng(kSeed, 5000 + static_cast<std::uint64_t>(t));
+    Samples s;
+    for (int i = 0; i < 500; ++i) {
+      s.scores.push_back(rng.uniform());
+      s.labels.push_back(rng.uniform() < s.scores.back() ? 1 : 0);
+    }
+    squares += std::pow(value_of(s).value_or(0) - kTrue, 2);
+  }
+  const double deviation = auc_deviation(kTrue, 250, 250);
+  EXPECT_NEAR(std::sqrt(squares / kTrials) / deviation, 1, 0.2) << "seed " << kSeed;
+  EXPECT_NEAR(auc_deviation(kTrue, 1000, 1000) / deviation, 0.5, 0.01) << "four times as many";
+  EXPECT_GT(auc_deviation(kTrue, 0, 500), 0.2) << "one positive is all that is reckoned with";
+}
+
 }  // namespace
 }  // namespace paceline::data

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "base/text.h"
+#include "runtime/data/clicks.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/input_file.h"
 #include "tests/unit/runtime/data/files.h"
@@ -229,6 +230,28 @@ TEST(OpenTest, SplitIsDisjointCompleteAndSeeded) {
   }
   EXPECT_EQ(held_out[0], held_out[1]);
   EXPECT_NE(held_out[0], held_out[2]);
+}
+
+TEST(OpenTest, ClicksSayHowManyValuesTheirFieldsHaveAndTheBestAuc) {
+  DataSpec spec;
+  spec.set_format(DataSpec::CLICKS);
+  v1::ClicksSpec& clicks = *spec.mutable_clicks();
+  clicks.set_samples(1000);
+  for (const std::int64_t size : {10, 20, 3000}) clicks.add_vocabularies(size);
+  clicks.set_exponent(1);
+  clicks.set_click_rate(0.3);
+  clicks.set_signal(1.5);
+  for (const double fraction : {0.0, 0.25}) {
+    spec.set_test_fraction(fraction);
+    const auto sets = open_datasets(spec, {.seed = 3});
+    ASSERT_TRUE(sets.ok()) << sets.status();
+    EXPECT_THAT(sets->train->shape().vocabularies, ElementsAre(10, 20, 3000));
+    ASSERT_NE(sets->best_auc, nullptr);
+    const ExpectedAuc best = sets->best_auc(), exact = (*ClickLog::make(clicks))->bayes_auc(1 << 18);
+    EXPECT_NEAR(best.value, exact.value, 4 * (best.standard_error + exact.standard_error));
+    EXPECT_LT(best.standard_error, 0.002);
+    EXPECT_NEAR(best.positives, 0.3, 0.01);
+  }
 }
 
 // What a crop and a flip do, done the slow way: every result is one of the shifts, mirrored or not; all
