@@ -56,11 +56,22 @@ spec:
 """
 
 
+def header_of(data):
+    (length,) = struct.unpack("<Q", data[:8])
+    return length, json.loads(data[8:8 + length])
+
+
+def moments_of(model):
+    """Of which step, and with which dense weights, each file of the model is."""
+    files = [pathlib.Path(model)] + sorted(pathlib.Path(model).parent.glob("table-*.safetensors"))
+    metadata = {file.name: header_of(file.read_bytes())[1]["__metadata__"] for file in files}
+    return {name: (said["step"], said["weightsHash"]) for name, said in metadata.items()}
+
+
 def rows_of(model, table):
     """Weights of a table beside the final model, as bytes by id."""
     data = (pathlib.Path(model).parent / f"table-{table}.safetensors").read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + length])
+    length, header = header_of(data)
     header.pop("__metadata__", None)
 
     def tensor(name):
@@ -103,6 +114,13 @@ class SparseTablesTest(CliCase):
         self.assertRegex(described.stdout, r"(wide|deep)/\d+")
         self.nothing_left()
 
+    def test_a_target_that_no_model_reaches_is_refused_at_the_start(self):
+        text = job(extra="    target: {auc: 0.99}\n")
+        result = self.paceline("run", self.write(text), timeout=60 * SLOW)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr + result.stdout, r"target\.auc 0\.99 is above 0\.\d+, the best that any model can do on this data")
+        self.nothing_left()
+
     def test_every_mode_learns_from_clicks(self):
         for name, strategy in MODES.items():
             with self.subTest(mode=name):
@@ -131,6 +149,10 @@ class SparseTablesTest(CliCase):
         self.assertEqual((half["step"], last["step"]), (150, 300))
         self.assertEqual((last["loss"], last["testLoss"], last["auc"]), (whole["loss"], whole["testLoss"], whole["auc"]))
         self.assertEqual(pathlib.Path(last["model"]).read_bytes(), pathlib.Path(whole["model"]).read_bytes())
+        moments = moments_of(last["model"])
+        self.assertEqual(sorted(moments), ["model.safetensors", "table-deep.safetensors", "table-wide.safetensors"])
+        self.assertEqual(len(set(moments.values())), 1, moments)
+        self.assertEqual(moments["model.safetensors"][0], "300")
         for table in ("wide", "deep"):
             rows = rows_of(last["model"], table)
             self.assertGreater(len(rows), 1000)
