@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <future>
 
+#include "base/guarded.h"
 #include "base/rng.h"
 #include "runtime/collective/fault.h"
 #include "runtime/pserver/frame.h"
@@ -64,11 +66,24 @@ TEST_P(ServersFaults, TheOthersGoOnWithoutALostWorker) {
     ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
     std::promise<void> goes;
     const std::shared_future<void> gone = goes.get_future().share();
+    // Until worker 1 dies nobody commits a turn before all have it. Else the others could have been through
+    // two steps before worker 1 commits its first turn: its second gradient would wait for one of theirs, and
+    // they for its death.
+    Guarded<std::array<int, 3>> have_turn;
+    const auto all_have_turn = [&](std::size_t k) {
+      ++(*have_turn.lock())[k];
+      bool held = false;
+      have_turn.lock_when([&](const auto& n) { return n[k] == 3; }, std::chrono::seconds(30), &held);
+      return held;
+    };
     world.each_worker([&](int w) {
-      for (int k = 0;; ++k) {
+      for (std::size_t k = 0;; ++k) {
         const auto turn = world.client(w).wait_turn(world.deadline());
         ASSERT_TRUE(turn.ok()) << turn.status();
         if (turn->finished) break;
+        if (k < 3) {
+          ASSERT_TRUE(all_have_turn(k)) << k;
+        }
         if (w == 1 && k == 2) {  // without a word, with a gradient that is half pushed
           ASSERT_TRUE(world.client(1).push(0, 500).ok());
           world.drop_client(1);
@@ -138,7 +153,8 @@ TEST_P(ServersFaults, EveryUnitCountsOnceOnEverySlice) {
     spec.mode.set_units_per_step(parts);
     spec.mode.set_gradients_per_step(parts);
     // 0: nobody; nor where all are needed.
-    const int victim = seed % 4 == 0 ? 0 : static_cast<int>(rng.below(static_cast<std::uint64_t>(spec.workers)));
+    const int victim =
+        seed % 4 == 0 ? 0 : static_cast<int>(rng.below(static_cast<std::uint64_t>(spec.workers)));
     const int turns = static_cast<int>(rng.below(4));
     ServersWorld world(spec);
     if (HasFatalFailure()) return;

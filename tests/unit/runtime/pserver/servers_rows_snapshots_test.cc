@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "rows_world.h"
 
 namespace paceline::pserver {
@@ -26,6 +28,8 @@ TEST_P(ServersRowsSnapshots, SnapshotsOfRowsAreOfTheDenseVersionWhileTrainingGoe
   if (HasFatalFailure()) return;
   ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
   int compared = 0;
+  std::promise<void> begins;
+  const std::shared_future<void> begun = begins.get_future().share();
   world.each_worker([&](int w) {
     std::jthread collecting;
     WorkerRows rows;
@@ -33,7 +37,11 @@ TEST_P(ServersRowsSnapshots, SnapshotsOfRowsAreOfTheDenseVersionWhileTrainingGoe
       const auto turn = world.client(w).wait_turn(world.deadline());
       ASSERT_TRUE(turn.ok()) << turn.status();
       if (turn->finished) break;
+      if (w == 1 && k == 20) {  // else it may do everything before worker 0 has begun one
+        ASSERT_EQ(begun.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+      }
       if (w == 0 && k % 10 == 3 && world.client(0).begin_snapshot().ok()) {
+        if (k == 3) begins.set_value();
         if (collecting.joinable()) collecting.join();
         collecting = std::jthread([&] {
           Floats weights(spec.elements);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <limits>
 
 #include "base/rng.h"
@@ -247,13 +248,19 @@ TEST_P(Servers, SnapshotsAreOneVersionWhileTrainingGoesOn) {
   Floats weights(spec.elements), state(spec.elements);
   const std::vector<std::span<float>> states = {state};
   int taken = 0;
+  std::promise<void> begins;
+  const std::shared_future<void> begun = begins.get_future().share();
   world.each_worker([&](int w) {
     std::jthread collecting;
     for (int k = 0;; ++k) {
       const auto turn = world.client(w).wait_turn(world.deadline());
       ASSERT_TRUE(turn.ok()) << turn.status();
       if (turn->finished) break;
+      if (w == 1 && k == 20) {  // else it may do everything before worker 0 has begun one
+        ASSERT_EQ(begun.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+      }
       if (w == 0 && k % 10 == 3 && world.client(0).begin_snapshot().ok()) {
+        if (k == 3) begins.set_value();
         if (collecting.joinable()) collecting.join();  // the last one is taken, but perhaps still compared
         collecting = std::jthread([&, version = turn->version] {
           const auto info = world.client(0).take_snapshot(weights, states, world.deadline());

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <set>
 
 #include "runtime/trainer/trainer.h"
@@ -131,11 +132,19 @@ TEST(ServerTraining, AWorkerThatIsNotNeededStopsAlone) {
     if (backups) spec.mutable_parameter_server()->set_units_per_step(2);
     const pserver::Unit units = 400 * spec.parameter_server().units_per_step();
     ServerJob server_job(spec, 0);
+    std::promise<void> computes;
+    const std::shared_future<void> last_computes = computes.get_future().share();
     server_job.servers.before_commit = [&](int rank, pserver::Unit unit) {
       auto& leaving = server_job.job.member(2);
-      if (rank == 2) leaving.stop.request();
+      if (rank == 2) {
+        leaving.stop.request();
+        computes.set_value();  // it leaves with the answer to this commit
+        return;
+      }
+      // The update that its gradient waits for may not wait for it to leave.
+      EXPECT_EQ(last_computes.wait_for(std::chrono::seconds(20)), std::future_status::ready);
       // Else the others may have done everything before it goes.
-      if (rank != 2 && unit > 30) {
+      if (unit > 30) {
         EXPECT_TRUE(leaving.membership->wait_until_left());
       }
     };
