@@ -137,7 +137,10 @@ absl::Status ServerImpl::poll_once(Deadline start) {
     PL_RETURN_IF_ERROR(serve(*polled_links_[k], polled_[k].revents));
   }
   // What waited for worker 0 to take rows of a snapshot.
-  if (next_pending_ < pending_size_ && !waits_for_factor_) PL_RETURN_IF_ERROR(carry_out_pending());
+  if (next_pending_ < pending_size_ && !waits_for_factor_) {
+    PL_RETURN_IF_ERROR(carry_out_pending());
+    if (sequences()) PL_RETURN_IF_ERROR(follow_sequencer());  // it may have lost a worker
+  }
   busy_ns_ += (clock_.now() - from).count();
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 
 #include "rows_world.h"
 #include "runtime/collective/fault.h"
+#include "stranger.h"
 
 namespace paceline::pserver {
 namespace {
@@ -310,6 +311,68 @@ TEST_P(ServersRowsFaults, UpdatesWaitWhileTooMuchIsKeptForASnapshot) {
   work(1);
   world.drop_client(0);
   ASSERT_TRUE(world.client(1).wait_turn(world.deadline()).ok());
+}
+
+// That a worker is gone may be noticed late, when the log is carried out that waited for a snapshot's rows:
+// what that means for the others is said at once, too.
+TEST(ServersRowsLosses, AWorkerLostWhileTheLogCatchesUpGivesItsUnitToOneThatWaits) {
+  WorldSpec spec;  // shared memory: a UNIX socket can refuse what is sent to it, and seem alive
+  spec.optimizer = sgd(1);
+  spec.workers = 3;
+  spec.servers = 1;
+  spec.strangers = {1};
+  spec.max_kept_bytes = 0;
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  spec.mode.set_units_per_step(1);
+  spec.total_steps = 6;
+  spec.tables = {table_of("a", 4)};
+  spec.row_floats = 100;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  const auto wait_for_gradients = [&](std::int64_t count) {
+    const Deadline limit = world.deadline();
+    while (world.server(0).stats().gradients() < count && !limit.expired(world.clock().now())) {
+      std::this_thread::yield();
+    }
+  };
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  for (const int w : {0, 2}) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+  Stranger stranger(world, spec);
+  const Unit unit = stranger.wait_for_turn();
+
+  // Row 7 changes after the snapshot, which keeps it as it was: updates wait from here on.
+  WorkerRows rows;
+  rows.ids = {{7}};
+  const auto work = [&] {
+    ASSERT_TRUE(rows.push(world, spec.tables, 2, [](int, RowId, std::size_t) { return -1.0f; }).ok());
+    ASSERT_TRUE(world.push_and_commit(2).ok());
+  };
+  work();
+  ASSERT_TRUE(world.client(2).wait_turn(world.deadline()).ok());
+  ASSERT_TRUE(world.client(0).begin_snapshot().ok());
+  Floats weights(spec.elements);
+  ASSERT_TRUE(world.client(0).take_snapshot(weights, {}, world.deadline()).ok());
+  work();
+  ASSERT_TRUE(world.client(2).wait_turn(world.deadline()).ok());
+
+  // Of six units the stranger gets the last; the others have nothing left to do.
+  stranger.hear_nothing_more();
+  stranger.commit(unit);
+  wait_for_gradients(3);
+  work();
+  ASSERT_TRUE(world.push_and_commit(0).ok());
+  wait_for_gradients(5);
+  EXPECT_EQ(world.server(0).stats().updates(), 2);
+  world.drop_client(0);
+  const auto turn = world.client(2).wait_turn(world.deadline());
+  ASSERT_TRUE(turn.ok()) << turn.status();
+  EXPECT_FALSE(turn->finished);
+  EXPECT_TRUE(world.wait_for_loss(0, 1));
+  work();
+  const auto last = world.client(2).wait_turn(world.deadline());
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_TRUE(last->finished);
+  EXPECT_EQ(last->version, 6);
 }
 
 }  // namespace
