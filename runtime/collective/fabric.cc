@@ -16,6 +16,7 @@
 #include "runtime/transport/mapping.h"
 #include "runtime/transport/meeting.h"
 #include "runtime/transport/peer_watch.h"
+#include "runtime/transport/socket.h"
 
 namespace paceline::collective {
 
@@ -197,6 +198,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_tcp(const
   std::vector<transport::PeerWatch::Peer> controls;
   std::vector<std::vector<UniqueFd>> sockets(static_cast<std::size_t>(world));
   for (MetPeer& peer : met) {
+    transport::end_when_unanswered(peer.channels[0].get());
     controls.push_back({peer.rank, std::move(peer.channels[0])});
     auto& data = sockets[static_cast<std::size_t>(peer.rank)];
     for (std::size_t c = 1; c < peer.channels.size(); ++c) data.push_back(std::move(peer.channels[c]));

@@ -22,8 +22,8 @@ namespace paceline::transport {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr int kTcpUserTimeoutMs = 10'000;
-constexpr int kKeepIdleSeconds = 5, kKeepIntervalSeconds = 2;  // the user timeout ends it
+constexpr int kUnansweredMs = 10'000;
+constexpr int kKeepIdleSeconds = 5, kKeepIntervalSeconds = 2, kKeepProbes = 3;
 
 absl::Status system_error(std::string_view what) {
   return absl::UnavailableError(str_cat(what, ": ", std::strerror(errno)));
@@ -151,13 +151,17 @@ absl::StatusOr<UniqueFd> accept_one(int listener) {
 void tune_tcp(int fd) {
   // Buffers are the system's to size: asking for a size ends its tuning, and the limit may be far too low.
   // Each is a wish: a UNIX socket or a smaller system limit only makes the link slower.
-  const int on = 1, timeout = kTcpUserTimeoutMs;
+  const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   // A peer whose host is gone is noticed also where nothing is on its way: after two hours by default.
   ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepIdleSeconds, sizeof(kKeepIdleSeconds));
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepIntervalSeconds, sizeof(kKeepIntervalSeconds));
-  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kKeepProbes, sizeof(kKeepProbes));
+}
+
+void end_when_unanswered(int fd) {
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnansweredMs, sizeof(kUnansweredMs));
 }
 
 absl::Status send_short(int fd, std::span<const std::byte> bytes, std::span<const int> descriptors) {

@@ -39,8 +39,12 @@ absl::StatusOr<UniqueFd> connect_local(const std::string& name, const Clock& clo
 // descriptor or memory for it, and it still waits.
 absl::StatusOr<UniqueFd> accept_one(int listener);
 
-// Options of a TCP data socket: no delay, an end within seconds when the other host is gone.
+// Options of every TCP socket: no delay, and while it is idle an end within seconds when the other host is
+// gone.
 void tune_tcp(int fd);
+// Of one that carries short messages alone: that end also where something is on its way. For data it would be
+// the end of a peer that lives and reads nothing for so long, because it computes or saves.
+void end_when_unanswered(int fd);
 
 // Sends all of a short message with descriptors beside it (UNIX sockets). UNAVAILABLE when the other end is
 // gone or does not read.
