@@ -100,6 +100,38 @@ class PolicyTest(JobCase):
         self.assertNotIn("torn-worker-0-0", self.pods("torn"))
         self.assertIn("torn-worker-0-0", self.status("torn")["message"])
 
+    def test_a_pod_that_is_deleted_when_its_work_is_done_is_not_missed(self):
+        """By a user or a garbage collector, while the chief is still at its own."""
+        program = {"name": "main", "image": "paceline/busybox:1", "command": ["sh", "-c", "trap 'exit 0' TERM; sleep 10000 & wait"]}
+        for restart in ("Never", "OnFailure"):
+            name = f"done-{restart.lower()}"
+            own = job(name, restart=restart, template={"spec": {"containers": [program]}})
+            del own["spec"]["training"]
+            self.apply(own)
+        for name in ("done-never", "done-onfailure"):
+            self.wait_for(name, "Running")
+            self.end_well(f"{name}-worker-0-0")
+            self.wait_until("the controller to see it", lambda name=name: self.worker(name).get("succeeded") == 1)
+            self.kubectl("delete", "pod", f"{name}-worker-0-0")
+            self.wait_until("the controller to see it", lambda name=name: self.worker(name).get("succeeded", 0) == 0)
+        self.kill_controllers(self.leader())   # the next one has only what the status keeps
+        self.apply(job("later", workers=0))
+        self.wait_for("later", "Succeeded")
+        for name in ("done-never", "done-onfailure"):
+            self.assertEqual(sorted(self.pods(name)), [f"{name}-chief-0-0"])
+            self.assertEqual(self.status(name)["phase"], "Running")
+            self.end_well(f"{name}-chief-0-0")
+            self.wait_for(name, "Succeeded")
+            self.assertEqual(self.status(name).get("restarts", {}).get("total", 0), 0)
+
+    def end_well(self, pod):
+        """A shell that ends with code 0 when it is asked to."""
+        self.kill("sh", self.get("pod", pod)["metadata"]["uid"], signal.SIGTERM)
+        self.wait_for_phase(pod, "Succeeded")
+
+    def worker(self, name):
+        return next(each for each in self.status(name)["replicaStatuses"] if each["role"] == "worker")
+
     def test_an_evicted_member_is_not_charged(self):
         self.apply(endless("moved", restart="OnFailure", runPolicy={"backoffLimit": 0}))
         self.wait_for("moved", "Running")
@@ -168,6 +200,15 @@ class PolicyTest(JobCase):
         self.wait_until("the condition", lambda: "exceeded quota: none" in self.condition("waiting", "Running").get("message", ""), 30)
         self.kubectl("delete", "quota", "none")
         self.wait_for("waiting", "Succeeded")
+
+    def test_what_the_cluster_refuses_to_admit_is_said(self):
+        enforce = "pod-security.kubernetes.io/enforce"
+        self.kubectl("label", "namespace", self.namespace, f"{enforce}=restricted")
+        self.apply(job("barred", workers=0))
+        self.wait_until("the condition", lambda: 'violates PodSecurity "restricted' in self.condition("barred", "Running").get("message", ""), 30)
+        self.assertEqual(self.condition("barred", "Running")["reason"], "PodNotCreated")
+        self.kubectl("label", "namespace", self.namespace, f"{enforce}-")
+        self.wait_for("barred", "Succeeded")
 
     def test_a_tenant_without_rights_sees_nothing(self):
         self.apply(job("private", workers=0))
