@@ -77,4 +77,12 @@ std::int64_t pass_rows(const v1::TrainingSpec& spec, std::int64_t rows) {
   return spec.micro_batch_size() > 0 ? std::min(spec.micro_batch_size(), rows) : rows;
 }
 
+std::int64_t samples_of_steps(const v1::TrainingSpec& spec, Step steps) {
+  const std::int64_t samples = steps * spec.global_batch_size();
+  const std::int64_t parts = spec.parameter_server().units_per_step();
+  const std::int64_t counted = spec.parameter_server().gradients_per_step();
+  if (counted >= parts) return samples;
+  return samples / parts * counted + samples % parts * counted / parts;
+}
+
 }  // namespace paceline::trainer

@@ -19,4 +19,8 @@ absl::StatusOr<StepPlan> make_plan(const v1::TrainingSpec& spec, std::int64_t tr
 // Samples of one pass in a member that takes `rows` samples of a step: micro_batch_size, or all of them.
 std::int64_t pass_rows(const v1::TrainingSpec& spec, std::int64_t rows);
 
+// Samples that count in so many steps: whole global batches, but where servers leave gradients out
+// (gradients_per_step below units_per_step); then as a mean, since parts of a batch may differ by one.
+std::int64_t samples_of_steps(const v1::TrainingSpec& spec, Step steps);
+
 }  // namespace paceline::trainer

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/fault.h"
+#include "runtime/trainer/plan.h"
 #include "runtime/trainer/table_specs.h"
 
 namespace paceline::trainer {
@@ -137,7 +138,7 @@ void Trainer::report_step(const StepResult& result) {
   }
   member::AppliedStep applied;
   applied.step = step;
-  applied.samples = step * spec_.global_batch_size();
+  applied.samples = samples_of_steps(spec_, step);
   applied.bytes_sent = bytes_sent_;
   applied.bytes_received = bytes_received_;
   applied.has_loss = result.has_loss && group_.rank == 0;

@@ -212,7 +212,7 @@ Decision Trainer::align() {
   member::Progress& progress = parts_.membership.progress();
   if (!stepped_) {
     training_since_ = now();
-    progress.set_resumed(replica_->step(), replica_->step() * spec_.global_batch_size());
+    progress.set_resumed(replica_->step(), samples_of_steps(spec_, replica_->step()));
   }
   progress.set_phase(v1::TRAINING);
   parts_.logger.info(str_cat("view ", group_.generation.value, ": rank ", group_.rank, " of ",

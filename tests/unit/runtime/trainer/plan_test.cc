@@ -44,6 +44,19 @@ TEST(MakePlan, TakesStepsTargetsAndCheckpoints) {
   EXPECT_EQ(plan->checkpoint_time, std::chrono::milliseconds(1500));
 }
 
+TEST(SamplesOfSteps, AreThoseThatCount) {
+  v1::TrainingSpec spec = step_spec(70, 64);
+  EXPECT_EQ(samples_of_steps(spec, 10), 640);
+  v1::ParameterServerSpec& servers = *spec.mutable_parameter_server();
+  servers.set_units_per_step(3);
+  servers.set_gradients_per_step(3);
+  EXPECT_EQ(samples_of_steps(spec, 10), 640) << "all, or all but the backups";
+  servers.set_gradients_per_step(2);
+  EXPECT_EQ(samples_of_steps(spec, 10), 426) << "two thirds";
+  EXPECT_EQ(samples_of_steps(spec, 0), 0);
+  EXPECT_EQ(samples_of_steps(spec, std::int64_t{3} << 50), std::int64_t{128} << 50) << "nothing overflows";
+}
+
 TEST(MakePlan, NamesTheFieldThatIsWrong) {
   struct Case {
     std::function<void(v1::TrainingSpec&)> change;

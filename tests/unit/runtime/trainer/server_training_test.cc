@@ -86,6 +86,20 @@ TEST(ServerTraining, ADroppedGradientsUnitIsDoneAgainAndItsWorkerGoesOn) {
   }
 }
 
+// Drop without backups: a step is two of three parts, and so much is what members say has been trained.
+TEST(ServerTraining, SamplesThatWereLeftOutAreNotCounted) {
+  v1::TrainingSpec spec = server_spec(15, 3);
+  spec.mutable_parameter_server()->set_gradients_per_step(2);
+  ServerJob server_job(spec);
+  server_job.run_to_the_end();
+  for (int rank = 0; rank < 3; ++rank) {
+    v1::Heartbeat beat;
+    server_job.job.member(rank).membership->progress().collect(&beat);
+    EXPECT_EQ(beat.step(), 15) << "rank " << rank;
+    EXPECT_EQ(beat.samples(), 15 * 32 * 2 / 3) << "rank " << rank;
+  }
+}
+
 TEST(ServerTraining, HashesAreNotComparedWhereWorkersReadDifferentVersions) {
   ServerJob server_job(server_spec(10, 2, v1::ParameterServerSpec::ASYNCHRONOUS));
   server_job.run_to_the_end();
