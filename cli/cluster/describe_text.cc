@@ -7,6 +7,7 @@
 #include "cli/cluster/names.h"
 #include "cli/view/age.h"
 #include "cli/view/dashboard.h"
+#include "cli/view/gradients_text.h"
 
 namespace paceline::cli {
 
@@ -43,11 +44,14 @@ std::string roles_text(const api::TrainingJob& job) {
   return text;
 }
 
-std::string length_text(const api::Training& training) {
+std::string length_text(const api::TrainingJob& job) {
+  const api::Training& training = *job.spec.training;
   std::string text = training.steps ? str_cat(with_commas(*training.steps), " steps")
                                     : str_cat(training.epochs.value_or(0), " epochs");
-  text += str_cat(", ", with_commas(training.global_batch_size), " samples each step");
-  return text;
+  const auto gradients = step_gradients(job);
+  return str_cat(text, ", ",
+                 gradients ? samples_text(*gradients) : with_commas(training.global_batch_size) + " samples",
+                 " each step");
 }
 
 Rows spec_rows(const Described& d) {
@@ -58,7 +62,7 @@ Rows spec_rows(const Described& d) {
     rows.push_back(
         {"model", str_cat(api::name(training->model.type), ", ", api::name(training->optimizer.type),
                           " with learning rate ", training->optimizer.learning_rate)});
-    rows.push_back({"length", length_text(*training)});
+    rows.push_back({"length", length_text(job)});
   } else {
     rows.push_back({"program", "the templates' own command"});
   }

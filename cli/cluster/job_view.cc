@@ -1,6 +1,7 @@
 #include "cli/cluster/job_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "cli/cluster/names.h"
 #include "cli/view/age.h"
+#include "cli/view/gradients_text.h"
 #include "cli/view/run_cells.h"
 #include "cli/view/terminal.h"
 #include "controller/api/checkpoint_step.h"
@@ -68,7 +70,7 @@ StalenessState staleness_of(const api::StalenessStatus& s) {
           .max = s.max,
           .mean = s.mean,
           .wait_seconds = s.wait_seconds,
-          .histogram = {}};
+          .histogram = s.histogram};
 }
 
 MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
@@ -84,7 +86,7 @@ MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
   if (trains && !known->phase.empty()) member.phase = known->phase;
   member.step = known->step;
   if (known->server && trains) member.server = server_of(*known->server);
-  if (known->staleness && trains) member.staleness = staleness_of(*known->staleness);
+  if (known->staleness) member.staleness = staleness_of(*known->staleness);  // what has ended, too
   if (!trains || known->rank < 0 || known->server) return member;
   member.step_ms = step_ms;
   member.compute_ms = step_ms * known->compute_fraction;
@@ -100,6 +102,7 @@ MemberState member_of(const api::MemberStatus& known) {
   member.node = known.host.empty() ? "-" : known.host;
   member.phase = known.phase;
   member.step = known.step;
+  if (known.staleness) member.staleness = staleness_of(*known.staleness);
   return member;
 }
 
@@ -165,10 +168,12 @@ RunState run_state_of(const JobView& job, const api::TrainingJob* spec, const st
   if (spec != nullptr && spec->spec.training) {
     const api::Training& training = *spec->spec.training;
     state.target = target_text(training);
-    state.samples = status.progress.step * training.global_batch_size;
+    state.gradients = step_gradients(*spec);
+    const double step_samples = samples_per_step(*spec);
+    state.samples = std::llround(static_cast<double>(status.progress.step) * step_samples);
     state.target_reached = training.target && is_reached(*training.target, status.progress);
     if (status.progress.samples_per_second > 0)
-      step_ms = 1000 * static_cast<double>(training.global_batch_size) / status.progress.samples_per_second;
+      step_ms = 1000 * step_samples / status.progress.samples_per_second;
   }
   for (const SlimPod& pod : present_pods(pods)) state.members.push_back(member_of(job, pod, step_ms));
   if (state.members.empty()) {

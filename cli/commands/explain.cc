@@ -9,6 +9,7 @@
 #include "cli/commands/cluster_flags.h"
 #include "cli/commands/job_file.h"
 #include "cli/session.h"
+#include "cli/view/gradients_text.h"
 #include "controller/api/print.h"
 #include "controller/api/training_spec.h"
 #include "controller/plan/explain.h"
@@ -43,6 +44,7 @@ void print_outline(const JobFile& file) {
   std::cout << "\n  each step: " << with_commas(training.global_batch_size) << " samples, "
             << with_commas(share) << (training.global_batch_size % units == 0 ? "" : " or one more")
             << (units == trainers ? " for each member\n" : " for each of the first gradients\n");
+  if (const auto gradients = step_gradients(file.job)) std::cout << "  " << step_text(*gradients) << "\n";
   for (const std::string& input : training.data.train.inputs) {
     std::cout << "  training data: " << api::resolve_path(file.base_folder, input) << "\n";
   }

@@ -26,6 +26,7 @@
 #include "cli/run/run_state_builder.h"
 #include "cli/session.h"
 #include "cli/state/resume_command.h"
+#include "cli/view/gradients_text.h"
 #include "cli/view/run_cells.h"
 #include "controller/api/parse.h"
 #include "controller/api/source_text.h"
@@ -88,6 +89,7 @@ class RunCommand {
     live_ = options_.output == "auto" && session_.out_terminal.interactive;
     output_ = make_output(options_.output, live_, stdout_.stream());
     output_->started(state_);
+    if (state_.gradients) output_->note(step_text(*state_.gradients));
     if (options_.resume) note_checkpoint();
     auto started = LocalRun::start({.job = job_.job,
                                     .job_uid = state_.name,
@@ -156,6 +158,7 @@ class RunCommand {
     state_.owner_pid = ::getpid();
     state_.created = format_wall_time(session_.clock.wall_now());
     state_.target = target_text(*job_.job.spec.training);
+    state_.gradients = step_gradients(job_.job);
     PL_RETURN_IF_ERROR(write_file_atomically(run_->path("job.yaml"), job_.text));
     PL_RETURN_IF_ERROR(run_->write_state(state_, true));
     PL_ASSIGN_OR_RETURN(metrics_, MetricsFile::open(run_->path("metrics.jsonl")));
@@ -294,7 +297,7 @@ class RunCommand {
     tell_failure();
     // Now the mean over the whole run, where the live view shows the last seconds.
     if (first_step_) {
-      const auto rate = mean_rate(*first_step_, last_step_, job_.job.spec.training->global_batch_size);
+      const auto rate = mean_rate(*first_step_, last_step_, samples_per_step(job_.job));
       if (rate) state_.samples_per_second = *rate;
     }
     state_.finished = format_wall_time(session_.clock.wall_now());

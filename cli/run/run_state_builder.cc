@@ -102,10 +102,10 @@ void apply_status(const api::Status& status, RunState& state) {
 }
 
 std::optional<double> mean_rate(const coordinator::StepRecord& first, const coordinator::StepRecord& last,
-                                std::int64_t global_batch_size) {
+                                double samples_per_step) {
   const double time = seconds(last.since_start - first.since_start);
   if (time <= 0 || last.step <= first.step) return std::nullopt;
-  return static_cast<double>((last.step - first.step) * global_batch_size) / time;
+  return static_cast<double>(last.step - first.step) * samples_per_step / time;
 }
 
 }  // namespace paceline::cli

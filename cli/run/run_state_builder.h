@@ -21,6 +21,6 @@ void apply_status(const api::Status& status, RunState& state);
 // Samples per second between two step records of rank 0, on its own clock (heartbeats come too seldom to
 // measure a short run by). Nothing where no time or no step lies between them.
 std::optional<double> mean_rate(const coordinator::StepRecord& first, const coordinator::StepRecord& last,
-                                std::int64_t global_batch_size);
+                                double samples_per_step);
 
 }  // namespace paceline::cli

@@ -38,6 +38,7 @@ void visit(Visitor&& v, State& s) {
   v("elapsedSeconds", s.elapsed_seconds);
   v("firstStepSeconds", s.first_step_seconds);
   v("targetSeconds", s.target_seconds);
+  v("gradients", s.gradients);
   v("samples", s.samples);
   v("parameters", s.parameters);
   v("bytesExchanged", s.bytes_exchanged);
@@ -98,6 +99,17 @@ void visit_parts(Visitor&& v, auto& s) requires requires {
 
 template <typename Visitor>
 void visit_parts(Visitor&& v, auto& s) requires requires {
+  s.counted;
+}
+{
+  v("counted", s.counted);
+  v("workers", s.workers);
+  v("samples", s.samples);
+  v("batch", s.batch);
+}
+
+template <typename Visitor>
+void visit_parts(Visitor&& v, auto& s) requires requires {
   s.pulls;
 }
 {
@@ -105,6 +117,10 @@ void visit_parts(Visitor&& v, auto& s) requires requires {
   v("id", s.id);
   v("pulls", s.pulls);
 }
+
+template <typename T>
+concept Part =
+    std::same_as<T, ServerState> || std::same_as<T, StalenessState> || std::same_as<T, StepGradients>;
 
 struct Write {
   Json& json;
@@ -117,7 +133,7 @@ struct Write {
     if (value) (*this)(key, *value);
   }
   template <typename T>
-  requires std::same_as<T, ServerState> || std::same_as<T, StalenessState>
+  requires Part<T>
   void operator()(const char* key, const T& value) const {
     Json part = Json::object();
     visit_parts(Write{part}, value);
@@ -142,7 +158,7 @@ struct Read {
     if (const auto it = json.find(key); it != json.end() && !it->is_null()) (*this)(key, value.emplace());
   }
   template <typename T>
-  requires std::same_as<T, ServerState> || std::same_as<T, StalenessState>
+  requires Part<T>
   void operator()(const char* key, T& value) const { visit_parts(Read{json.at(key)}, value); }
   void operator()(const char* key, std::vector<HotRowState>& rows) const {
     if (!json.contains(key)) return;

@@ -35,6 +35,13 @@ struct StalenessState {
       histogram;  // [i]: applied with staleness i; the last: that or more; empty: not known
 };
 
+// Of a step of servers that wait for the first gradients only.
+struct StepGradients {
+  std::int64_t counted = 0, workers = 0;  // the first so many of theirs
+  double samples = 0;                     // that count in a step, as a mean
+  std::int64_t batch = 0;                 // globalBatchSize
+};
+
 // One member of the job. Times are means over the steps of the last heartbeat, in milliseconds of the
 // member's own clock.
 struct MemberState {
@@ -72,6 +79,7 @@ struct RunState {
   std::optional<double> eta_seconds;
   double elapsed_seconds = 0;                                // since the start of the run
   std::optional<double> first_step_seconds, target_seconds;  // since the start of the run
+  std::optional<StepGradients> gradients;                    // absent: everybody's count
   std::int64_t samples = 0;
   std::uint64_t parameters = 0;
   std::uint64_t bytes_exchanged = 0;      // sent, all members

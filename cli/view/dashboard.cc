@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/view/gradients_text.h"
 #include "cli/view/narrow.h"
 #include "cli/view/servers_view.h"
 
@@ -157,7 +158,13 @@ std::vector<std::string> render_dashboard(const RunState& state, const Terminal&
     const int members = std::clamp(room() - kOtherLines, 1, kMaxMemberLines);
     lines.emplace_back();
     add(members_table(state, terminal, width, members));
-    add(render_servers(state, terminal, width, std::min(room(), 2 * kMaxMemberLines)));
+    auto staleness = staleness_lines(state, width);
+    const int left = room() - static_cast<int>(staleness.size());
+    auto tables = render_servers(state, terminal, width, std::min(left, 2 * kMaxMemberLines));
+    if (!tables.empty()) {
+      add(std::move(tables));
+      add(std::move(staleness));
+    }
   }
   // Of a terminal with hardly a row, the first lines.
   if (room() < 0) lines.resize(static_cast<std::size_t>(height));
@@ -181,6 +188,8 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
   if (state.total_steps > 0)
     row("steps", str_cat(with_commas(state.step), " of ", with_commas(state.total_steps), " (",
                          with_commas(state.samples), " samples, ", fixed(state.epoch, 2), " epochs)"));
+  if (std::string text = gradients_text(state); !text.empty()) row("gradients", std::move(text));
+  if (std::string text = staleness_text(state); !text.empty()) row("staleness", std::move(text));
   if (state.samples_per_second >= 1)
     row("speed", str_cat(with_commas(static_cast<std::int64_t>(state.samples_per_second)),
                          " samples/s, goodput ", fixed(state.goodput * 100, 1), " %"));

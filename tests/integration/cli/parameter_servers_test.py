@@ -101,6 +101,46 @@ class ParameterServersTest(CliCase):
                 self.assertTrue(pathlib.Path(last["model"]).is_file())
         self.nothing_left()
 
+    def test_which_gradients_count_is_said_and_what_it_costs(self):
+        steps = 400
+        for mode, samples, words in (("drop", 40, "40 of 60 samples (67 %)"), ("backup", 60, "all 60 samples")):
+            with self.subTest(mode=mode):
+                result = self.paceline("run", self.write(job(MODES[mode], steps=steps)), "--name", mode, timeout=300)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                step = f"each step counts the first 2 of 3 gradients: {words}"
+                self.assertEqual(result.stdout.splitlines()[1], step, "ahead of everything")
+                status = self.status(mode)
+                self.assertEqual(status["gradients"], {"counted": 2, "workers": 3, "samples": samples, "batch": 60})
+                self.assertEqual(status["samples"], steps * samples, "those that count")
+                told = [m["staleness"] for m in status["members"] if "staleness" in m]
+                self.assertEqual(len(told), 3)
+                applied, dropped = (sum(worker[key] for worker in told) for key in ("applied", "dropped"))
+                self.assertEqual(applied, 2 * steps)
+                expected = f"{step}; none came too late\n"
+                if dropped > 0:
+                    expected = f"{step}; {dropped:,} of {applied + dropped:,} gradients ("
+                self.assertIn(expected, result.stdout)
+                self.assertIn(expected, self.paceline("describe", mode).stdout)
+                self.assertNotIn("staleness   ", result.stdout, "synchronous: none")
+        everybody = self.paceline("run", self.write(job(MODES["sync"])), "--name", "everybody", timeout=300)
+        self.assertEqual(everybody.returncode, 0, everybody.stderr)
+        self.assertNotIn("gradients", everybody.stdout)
+
+    def test_the_staleness_of_every_gradient_is_shown(self):
+        path = self.write(job(MODES["async"], steps=400))
+        result = self.paceline("run", path, timeout=300)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        told = [m["staleness"] for m in self.status("digits")["members"] if "staleness" in m]
+        total = sum(worker["applied"] for worker in told)
+        self.assertEqual(total, 3 * 400, "every unit once")
+        self.assertEqual(sum(sum(worker["histogram"]) for worker in told), total)
+        fresh = sum(worker["histogram"][0] for worker in told)
+        self.assertLess(fresh, total, "nobody waits, and others update meanwhile")
+        spread = rf"((<|>)?\d+ %, |[\d+-]+: )+(<|>)?\d+ % of {total:,} gradients; mean \d+\.\d\d, most {max(w['max'] for w in told)}\n"
+        self.assertRegex(result.stdout, r"staleness +" + spread)
+        self.assertRegex(self.paceline("describe").stdout, r"staleness +" + spread)
+        self.assertRegex(self.paceline("top", "--once").stdout, rf"\nstaleness of {total:,} gradients:  .* %\n")
+
     def test_synchronous_is_all_reduce(self):
         expected = self.run_to_the_end(job("synchronization: Synchronous", servers=0), "ring")[-1]
         for name, servers, transport in (("one", 1, "SharedMemory"), ("three", 3, "SharedMemory"), ("tcp", 2, "TCP")):

@@ -158,6 +158,60 @@ TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
   EXPECT_THAT(text, Not(HasSubstr("/logs")));
 }
 
+// A chief and three workers, of whose gradients three make a step.
+kube::Json job_that_drops(const std::string& phase) {
+  kube::Json job = job_object("digits", phase);
+  job["spec"]["strategy"] = {{"type", "ParameterServer"}, {"parameterServer", {{"gradientsPerStep", 3}}}};
+  job["spec"]["replicaSpecs"]["ps"] = kube::Json::object();
+  job["spec"]["replicaSpecs"]["worker"] = {{"replicas", 3}};
+  const auto worker = [](int index, kube::Json histogram) {
+    return kube::Json{
+        {"role", "worker"},
+        {"index", index},
+        {"rank", index + 1},
+        {"pod", str_cat("digits-worker-", index, "-1")},
+        {"phase", "Training"},
+        {"step", 120},
+        {"staleness",
+         {{"applied", 100}, {"dropped", 20}, {"mean", 0.5}, {"max", 2}, {"histogram", histogram}}}};
+  };
+  job["status"]["members"] = {worker(0, {60, 30, 10}), worker(1, {50, 50})};
+  return job;
+}
+
+TEST_F(ClusterTest, DescribesWhatBecomesOfGradients) {
+  add_job(job_that_drops("Running"));
+  add_pod(pod_object("digits", "worker", 0, 1));
+  add_pod(pod_object("digits", "worker", 1, 1));
+  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
+  const std::string text = out_.str();
+  EXPECT_THAT(
+      text, HasSubstr("gradients      each step counts the first 3 of 4 gradients: 48 of 64 samples (75 %); "
+                      "40 of 240 gradients (17 %) came too late and were dropped\n"));
+  EXPECT_THAT(text,
+              HasSubstr("staleness      0: 55 %, 1: 40 %, 2: 5 % of 200 gradients; mean 0.50, most 2\n"));
+  EXPECT_THAT(text, HasSubstr("steps          120 of 200 (5,760 samples, ")) << "those that count";
+  EXPECT_THAT(text, ::testing::ContainsRegex("length +200 steps, 48 of 64 samples \\(75 %\\) each step\n"));
+  EXPECT_THAT(text, HasSubstr("worker-1          100       20       0.50    2"));
+
+  out_.str("");
+  ASSERT_TRUE(top_job(call_, {.name = "digits", .once = true}).ok()) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("\nstaleness of 200 gradients:  0: 55 %  1: 40 %  2: 5 %\n"));
+}
+
+TEST_F(ClusterTest, WhatBecameOfGradientsIsKnownWhenThePodsAreGone) {
+  add_job(job_that_drops("Succeeded"));
+  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("40 of 240 gradients (17 %) came too late"));
+  EXPECT_THAT(out_.str(), HasSubstr("0: 55 %, 1: 40 %, 2: 5 % of 200 gradients"));
+  out_.str("");
+  add_pod(pod_object("digits", "worker", 0, 1, "Succeeded"));
+  add_pod(pod_object("digits", "worker", 1, 2, "Succeeded"));
+  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("0: 60 %, 1: 30 %, 2: 10 % of 100 gradients"))
+      << "of another pod nobody told";
+}
+
 TEST_F(ClusterTest, DescribeWithoutANameTakesTheNewestThatGoesOn) {
   add_job(job_object("a-old", "Succeeded"));
   add_job(job_object("b-running", "Running"));

@@ -16,6 +16,7 @@ RunState example() {
   state.total_steps = 100;
   state.loss = 0.25;
   state.bytes_exchanged = 1ull << 40;
+  state.gradients = StepGradients{.counted = 2, .workers = 3, .samples = 42.5, .batch = 64};
   state.members.push_back(
       {.pod = "digits-chief-0-0",
        .name = "chief-0",
@@ -44,6 +45,12 @@ TEST(RunStateTest, JsonRoundTrip) {
   EXPECT_EQ(to_json(*parsed), text);
   ASSERT_EQ(parsed->members.size(), 2u);
   EXPECT_EQ(parsed->members[0].staleness->histogram, (std::vector<std::int64_t>{4, 5}));
+  ASSERT_TRUE(parsed->gradients.has_value());
+  EXPECT_EQ(parsed->gradients->counted, 2);
+  EXPECT_EQ(parsed->gradients->workers, 3);
+  EXPECT_EQ(parsed->gradients->samples, 42.5);
+  EXPECT_EQ(parsed->gradients->batch, 64);
+  EXPECT_FALSE(parse_run_state(to_json(RunState()))->gradients.has_value());
   EXPECT_FALSE(parsed->members[0].server.has_value());
   EXPECT_EQ(parsed->members[1].server->hottest.at(0).id, 77u);
   EXPECT_EQ(parsed->members[1].server->row_bytes, 640);
@@ -60,8 +67,9 @@ TEST(RunStateTest, BytesThatAreNoUtf8AreWrittenAsReplacementCharacters) {
 }
 
 TEST(RunStateTest, RefusesWhatItDidNotWrite) {
-  for (const char* text : {"", "{", "[]", "3", R"({"step": "x"})", R"({"members": [1]})", R"({"loss": {}})",
-                           R"({"members": [{"server": {"queue": "x"}}]})"}) {
+  for (const char* text :
+       {"", "{", "[]", "3", R"({"step": "x"})", R"({"members": [1]})", R"({"loss": {}})",
+        R"({"gradients": {"counted": "x"}})", R"({"members": [{"server": {"queue": "x"}}]})"}) {
     EXPECT_EQ(parse_run_state(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
 }

@@ -80,6 +80,11 @@ ps-0    38 %      2  812.2    1,204  10,000  3.0 MiB    1,200  users/77 (1,203),
 
 GRADIENTS OF  APPLIED  DROPPED  STALENESS  MAX  WAITED
 worker-0        1,200        3       1.25    5   2.5 s)"));
+  RunState stale = with_servers();
+  stale.members[1].staleness->histogram = {600, 300, 100, 0, 120, 80};
+  EXPECT_THAT(absl::StrJoin(render_dashboard(stale, Terminal{}), "\n"),
+              EndsWith("    5   2.5 s\n"
+                       "staleness of 1,200 gradients:  0: 50 %  1: 25 %  2: 8 %  3-4: 10 %  5-8: 7 %"));
   EXPECT_THAT(absl::StrJoin(render_members(with_servers(), Terminal{}), "\n"), HasSubstr("users/77"));
 }
 
@@ -103,6 +108,7 @@ TEST(DashboardTest, AnAucTakesTheAccuracysPlace) {
 TEST(DashboardTest, ServersTablesFitTheTerminalToo) {
   RunState state = with_servers();
   for (int i = 1; i < 40; ++i) state.members.push_back(state.members[2]);
+  state.members[1].staleness->histogram = {600, 300, 100, 0, 120, 80};
   for (int rows = 2; rows <= 60; ++rows) {
     const Terminal terminal{.interactive = true, .columns = 60, .rows = rows};
     const auto lines = render_dashboard(state, terminal);
@@ -195,6 +201,19 @@ TEST(DashboardTest, OddNumbersDoNotBreakIt) {
   state.total_steps = 0;
   EXPECT_FALSE(render_dashboard(state, Terminal{}).empty());
   EXPECT_FALSE(render_summary(state, Terminal{}).empty());
+}
+
+TEST(DashboardTest, SummarySaysWhatBecameOfGradients) {
+  RunState state = with_servers();
+  state.gradients = StepGradients{.counted = 1, .workers = 2, .samples = 32, .batch = 64};
+  state.members[1].staleness->histogram = {600, 600};
+  const std::string text = absl::StrJoin(render_summary(state, Terminal{}), "\n");
+  EXPECT_THAT(text,
+              HasSubstr("  gradients      each step counts the first gradient of 2: 32 of 64 samples (50 %); "
+                        "3 of 1,203 gradients (<1 %) came too late and were dropped\n"));
+  EXPECT_THAT(text, HasSubstr("  staleness      0: 50 %, 1: 50 % of 1,200 gradients; mean 1.25, most 5\n"));
+  const std::string of_others = absl::StrJoin(render_summary(running(), Terminal{}), "\n");
+  EXPECT_THAT(of_others, AllOf(Not(HasSubstr("gradients")), Not(HasSubstr("staleness"))));
 }
 
 TEST(DashboardTest, SummarySaysWhereThingsAre) {
