@@ -82,11 +82,15 @@ void StopSignals::run() {
 void StopSignals::wait_for_end() {
   bool said = false;
   Duration idle{};  // since the last look at which something was being saved
-  for (Duration waited{}; waited < patience_.save && idle < patience_.others; waited += kLook) {
+  std::uint64_t moves = request_.moves();
+  for (Duration still{}; still < patience_.save && idle < patience_.others; still += kLook) {
+    const std::uint64_t now = request_.moves();
+    if (std::exchange(moves, now) != now) still = Duration::zero();
     idle = request_.saving() ? Duration::zero() : idle + kLook;
     if (idle == Duration::zero() && !std::exchange(said, true)) {
-      logger_.warning(str_cat("waits for the checkpoint that is being written, ",
-                              format_duration(patience_.save), " at most; a signal ends it at once"));
+      logger_.warning(str_cat("waits for the checkpoint that is being written, as long as no ",
+                              format_duration(patience_.save),
+                              " pass in which nothing of it moves; a signal ends it at once"));
     }
     if (wait_signal(kLook) || ended_) return;
   }

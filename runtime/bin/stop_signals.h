@@ -17,16 +17,17 @@ namespace paceline {
 
 struct StopPatience {
   Duration others = std::chrono::seconds(2);  // with the other members, and then with the training thread
-  Duration save = std::chrono::minutes(5);    // with a save; the controller's Limits::save_grace is longer
-  std::function<void()> end_process;          // null: _exit(kExitEnded)
+  // With a save in which nothing moves. The controller's Limits::save_grace is longer.
+  Duration save = std::chrono::minutes(5);
+  std::function<void()> end_process;  // null: _exit(kExitEnded)
 };
 
 class StopSignals {
  public:
   // At the first signal the request is made; `others` later, or at a second signal, it expires; and as long
   // after that, or at a third signal, the process ends with kExitEnded. While a checkpoint or the model is
-  // being written that time stands still, but `save` is the most. Request and logger outlive it. UNAVAILABLE:
-  // the system refuses.
+  // being written that time stands still, but when nothing of it has moved for `save` it ends, too. Request
+  // and logger outlive it. UNAVAILABLE: the system refuses.
   static absl::StatusOr<std::unique_ptr<StopSignals>> watch(trainer::StopRequest& request,
                                                             const Logger& logger, StopPatience patience = {});
   ~StopSignals();

@@ -20,13 +20,7 @@ namespace paceline::pserver {
 namespace {
 
 constexpr int kChannels = 2;
-constexpr int kTurnsPerCall = 8;                                // a look at the sockets is a system call
-constexpr Duration kAskLimit = std::chrono::milliseconds(300);  // for the sequencer's word on who is late
-
-absl::Status unexpected(const FrameHeader& header) {
-  return absl::InvalidArgumentError(
-      str_cat("sent a ", kind_name(header.kind), " frame that is not expected"));
-}
+constexpr int kTurnsPerCall = 8;  // a look at the sockets is a system call
 
 // begin, end, begin, end, ... of what decays.
 std::vector<std::uint64_t> decay_of(const tensor::ParameterLayout& layout) {
@@ -145,6 +139,15 @@ void ClientImpl::say_state(std::size_t vector, std::span<const float> values) {
   });
 }
 
+absl::Status ClientImpl::tell_loading() {
+  if (close_.is_closed()) return close_.reason();
+  PL_CHECK(rank_ == 0, "worker 0 says what the servers begin with");
+  for (Server& each : servers_) {
+    if (each.link.drained()) send(each.link, FrameKind::kLoading, 0);
+  }
+  return flush_all();
+}
+
 absl::Status ClientImpl::initialize(const InitialState& state, Deadline deadline) {
   if (close_.is_closed()) return close_.reason();
   PL_CHECK(rank_ == 0, "worker 0 says what the servers begin with");
@@ -162,8 +165,9 @@ absl::Status ClientImpl::initialize(const InitialState& state, Deadline deadline
   for (Server& each : servers_) send(each.link, FrameKind::kBegin, 0, buffer_);
   say_state(0, state.weights);
   for (std::size_t k = 0; k < state.optimizer.size(); ++k) say_state(k + 1, state.optimizer[k].values);
-  PL_RETURN_IF_ERROR(drain("the weights", deadline));
-  return options_.tables.empty() ? absl::OkStatus() : say_rows(state.rows, deadline);
+  Patience patience(clock_, deadline);
+  PL_RETURN_IF_ERROR(drain("the weights", patience));
+  return options_.tables.empty() ? absl::OkStatus() : say_rows(state.rows, patience);
 }
 
 // ---- a unit ----
@@ -210,11 +214,6 @@ absl::Status ClientImpl::leave() {
   return flush_all();
 }
 
-bool ClientImpl::turn_is_here() const {
-  return turn_.has_value() &&
-         std::all_of(servers_.begin(), servers_.end(), [](const Server& each) { return each.has_weights; });
-}
-
 absl::StatusOr<TurnResult> ClientImpl::wait_turn(Deadline deadline) {
   if (close_.is_closed()) return close_.reason();
   PL_CHECK(unit_ < 0, "the last turn is committed before the next is waited for");
@@ -238,44 +237,6 @@ absl::StatusOr<TurnResult> ClientImpl::wait_turn(Deadline deadline) {
   unit_times_ = std::exchange(times_, ClientTimes());
   count_turn(turn);
   return turn;
-}
-
-absl::Status ClientImpl::wait_for_turn(Deadline deadline) {
-  const TimePoint from = clock_.now();
-  while (!turn_is_here()) {
-    const absl::Status pumped = pump(deadline);
-    if (absl::IsDeadlineExceeded(pumped)) return fail(late(clock_.now() - from));
-    PL_RETURN_IF_ERROR(pumped);
-  }
-  return absl::OkStatus();
-}
-
-// Who is to blame for a turn that did not come.
-absl::Status ClientImpl::late(Duration waited) {
-  const auto blame = [&](int rank, const char* why) {
-    return collective::with_faulty_rank(
-        absl::DeadlineExceededError(str_cat("waited ", format_duration(waited), " for ",
-                                            names_[static_cast<std::size_t>(rank)], ": ", why)),
-        rank);
-  };
-  if (turn_.has_value()) {
-    for (int s = 0; s < options_.servers; ++s) {
-      if (!server(s).has_weights) return blame(options_.workers + s, "it has not sent its weights");
-    }
-  }
-  waited_for_.reset();
-  send(server(0).link, FrameKind::kAsk, 0);
-  const Deadline answer = Deadline::after(clock_.now(), kAskLimit);
-  while (!waited_for_.has_value()) {
-    const absl::Status pumped = pump(answer);
-    if (absl::IsDeadlineExceeded(pumped)) return blame(options_.workers, "it does not answer");
-    PL_RETURN_IF_ERROR(pumped);
-  }
-  const int rank = *waited_for_;
-  if (rank < 0 || rank >= static_cast<int>(names_.size())) {
-    return blame(options_.workers, "it has no turn for this worker");
-  }
-  return blame(rank, rank < options_.workers ? "it has not pushed its gradient" : "it is behind the others");
 }
 
 void ClientImpl::count_turn(const TurnResult& turn) {
@@ -322,10 +283,12 @@ absl::Status ClientImpl::received(Link& link, const FrameHeader& header, Bytes m
       turn_ = turn;
       return absl::OkStatus();
     }
-    case FrameKind::kWaiting:
-      if (index != 0) return unexpected(header);
-      waited_for_ = static_cast<int>(header.number);
+    case FrameKind::kWaiting: {
+      WaitingMessage said;
+      PL_RETURN_IF_ERROR(decode(message, said));
+      server(index).waits_for = said;
       return absl::OkStatus();
+    }
     default:
       return unexpected(header);
   }

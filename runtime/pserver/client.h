@@ -25,8 +25,10 @@
 // take_rows(), which may run in another beside them, and interrupt(), close(), closed(), counters() and
 // staleness(), which any thread may call at any time. A snapshot is taken before leave(), and nothing called
 // after it. After the first turn nothing is allocated, but where more rows are pulled or pushed than ever
-// before. No wait passes its deadline; close() ends it within a millisecond, and so does interrupt(), after
-// which the servers can still be asked for a snapshot. Errors, as the communicator's:
+// before. No wait passes its deadline, but that of a turn while worker 0 holds all up (wait_turn()); where a
+// state is loaded or saved, the deadline is one of progress: whenever bytes have moved it is as far off again
+// as it was at the call. close() ends a wait within a millisecond, and so does interrupt(), after which the
+// servers can still be asked for a snapshot. Errors, as the communicator's:
 // UNAVAILABLE - a server is gone; DEADLINE_EXCEEDED - names who was waited for: a server that does not
 // answer, or the worker that has not pushed; ABORTED - close() was called; INVALID_ARGUMENT - a peer sent
 // what is no frame, or one that can't be meant; FAILED_PRECONDITION - the servers hold another model. Where
@@ -51,11 +53,15 @@
 
 namespace paceline::pserver {
 
+// So long may worker 0, while all wait for what it loads or saves, move nothing.
+inline constexpr Duration kStallLimit = std::chrono::minutes(30);
+
 struct ClientOptions {
   int workers = 0;              // of the group: ranks [0, workers), the chief first
   int servers = 0;              // ranks [workers, workers + servers); the first of them sequences
   std::size_t slice_bytes = 0;  // 0: kDefaultSliceBytes (shard_map.h); all members say the same
   std::vector<sparse::TableSpec> tables = {};  // sparse ones, likewise; rows.h counts them in this order
+  Duration stall_limit = kStallLimit;
 };
 
 // Optimiser state as checkpoints name it (optimizer::StateVector), as long as the weights.
@@ -147,12 +153,19 @@ class Client {
                                                          const Clock& clock, Deadline deadline);
   virtual ~Client() = default;
 
+  // Worker 0, before initialize(), as often as it likes while it reads what it will say there: so others know
+  // that it is about it. Never waits.
+  virtual absl::Status tell_loading() = 0;
   // Worker 0, once, before its first wait_turn(): what the servers hold from now on. Returns when all of it
   // is on its way; rows go as the source gives them, a few MiB at a time. Others' first turn waits for it.
-  // The source's error, or INVALID_ARGUMENT where it gives rows that no table has, closes the client.
+  // The source's error, or INVALID_ARGUMENT where it gives rows that no table has, closes the client. The
+  // deadline is one of progress; what the source takes of the time is not the servers'.
   virtual absl::Status initialize(const InitialState& state, Deadline deadline) = 0;
 
-  // REQUIRES: nothing is out (the first call, or after commit()).
+  // REQUIRES: nothing is out (the first call, or after commit()). Where the deadline has passed the servers
+  // are asked why. While worker 0 holds all up, by what it loads, or by rows of a snapshot that it has yet to
+  // take, this waits on, and blames it only where it has moved nothing for ClientOptions::stall_limit; what
+  // is waited for after that has the time of the call anew.
   virtual absl::StatusOr<TurnResult> wait_turn(Deadline deadline) = 0;
   // Fills the rows that `pulls` name, of any tables, each table at most once: one round trip to all servers
   // at once. They are those of the moment, each whole: where all wait for all those of turn.version, else of
@@ -180,21 +193,24 @@ class Client {
   // is under way), and go on. Never waits. FAILED_PRECONDITION: the one before was not taken yet.
   virtual absl::Status begin_snapshot() = 0;
   // Waits until all that was pushed, committed and asked for is on its way. DEADLINE_EXCEEDED names the
-  // server that does not take it. The thread of the turns, which wait for the same by themselves until they
-  // are interrupted.
+  // server that does not take it; it is one of progress. The thread of the turns, which wait for the same by
+  // themselves until they are interrupted.
   virtual absl::Status flush(Deadline deadline) = 0;
   // Collects that copy into vectors as long as the weights; `optimizer` in the order of
   // optimizer::Optimizer::state(). The servers then drop it; where there are tables, after take_rows().
-  // REQUIRES: begin_snapshot(); one thread at a time.
+  // The deadline is one of progress. REQUIRES: begin_snapshot(); one thread at a time.
   virtual absl::StatusOr<SnapshotInfo> take_snapshot(std::span<float> weights,
                                                      std::span<const std::span<float>> optimizer,
                                                      Deadline deadline) = 0;
-  // The rows of that state, all of them once, table by table, from all servers beside each other: a few MiB
-  // are under way at a time. Then the servers drop their copy, and the next snapshot may begin. Where there
-  // are no tables it does nothing. The thread of the turns must not wait for a turn between
+  // The rows of that state, all of them once, the tables in turn, from all servers beside each other: a few
+  // MiB are under way at a time. Then the servers drop their copy, and the next snapshot may begin. Where
+  // there are no tables it does nothing. The thread of the turns must not wait for a turn between
   // begin_snapshot() and this, if both are its own: updates wait while servers keep more than
   // kMaxKeptBytes of old rows for it. REQUIRES: take_snapshot() returned OK, and this was not called since.
   // The sink's error is returned when the servers know of it: the snapshot is over, the client stays open.
+  // So it is where a server is late (the deadline is one of progress, and what the sink takes of the time is
+  // not the server's), unless that server does not end what it was asked for within the same time again: then
+  // no other snapshot begins.
   virtual absl::Status take_rows(sparse::RowSink& sink, Deadline deadline) = 0;
 
   // This worker computes no more; the servers do not count it as lost. Never waits.

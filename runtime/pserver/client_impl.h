@@ -1,8 +1,8 @@
 #pragma once
 
-// The inside of a Client: client.cc has the turns, client_rows.cc the rows of sparse tables,
-// client_snapshot.cc and client_take_rows.cc the snapshots, which have connections of their own and so run
-// beside the turns.
+// The inside of a Client: client.cc has the turns, client_waits.cc how they are waited for, client_rows.cc
+// the rows of sparse tables, client_snapshot.cc and client_take_rows.cc the snapshots, which have connections
+// of their own and so run beside the turns.
 
 #include <poll.h>
 
@@ -18,6 +18,7 @@
 #include "runtime/pserver/close_signal.h"
 #include "runtime/pserver/link.h"
 #include "runtime/pserver/messages.h"
+#include "runtime/pserver/patience.h"
 #include "runtime/pserver/read_counts.h"
 #include "runtime/pserver/row_cut.h"
 #include "runtime/pserver/row_messages.h"
@@ -44,6 +45,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   // Says to all servers who this is.
   absl::Status join();
 
+  absl::Status tell_loading() override;
   absl::Status initialize(const InitialState& state, Deadline deadline) override;
   absl::StatusOr<TurnResult> wait_turn(Deadline deadline) override;
   absl::Status pull_rows(std::span<const sparse::RowsPull> pulls, Deadline deadline) override;
@@ -80,10 +82,11 @@ class ClientImpl final : public Client, private FrameReceiver {
     std::uint64_t reads = 0;
     bool has_weights = false;  // of the turn that is waited for
     Version version = 0;
-    bool owes_rows = false;    // of the pull that is waited for
-    std::size_t part = 0;      // of its answer: what is coming, ...
-    std::uint64_t begins = 0;  // ... and at which byte that began
-    TablesMessage marks;       // of the snapshot that is being taken
+    bool owes_rows = false;                   // of the pull that is waited for
+    std::size_t part = 0;                     // of its answer: what is coming, ...
+    std::uint64_t begins = 0;                 // ... and at which byte that began
+    TablesMessage marks;                      // of the snapshot that is being taken
+    std::optional<WaitingMessage> waits_for;  // its answer to the last kAsk
   };
 
   absl::StatusOr<std::span<std::byte>> place(Link& link, const FrameHeader& header,
@@ -92,8 +95,8 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::Status on_weights(int index, const FrameHeader& header);
 
   // ---- rows (client_rows.cc) ----
-  absl::Status say_rows(sparse::RowSource* source, Deadline deadline);
-  absl::Status say_batch(int table, const sparse::SavedRows& rows, Deadline deadline);
+  absl::Status say_rows(sparse::RowSource* source, Patience& patience);
+  absl::Status say_batch(int table, const sparse::SavedRows& rows, Patience& patience);
   void ask_for_rows();
   absl::Status wait_for_rows(Deadline deadline);
   void send_rows(int index, std::span<const sparse::RowsPush> pushes);
@@ -102,7 +105,8 @@ class ClientImpl final : public Client, private FrameReceiver {
   bool fits_pull(int index, const FrameHeader& header) const;
 
   // ---- snapshots ----
-  absl::Status take_table(class RowTaker& taker, std::size_t table, Deadline deadline);
+  absl::Status take_all_rows(class RowTaker& taker, Deadline deadline);
+  absl::StatusOr<int> ask_for_saved_rows(class RowTaker& taker, std::vector<pollfd>& polled);
   absl::Status say_taken();
 
   // Ends the client with an error; returns what stays.
@@ -114,11 +118,14 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::Status lost(absl::Status error);
   absl::Status flush_all();
   // Until all is on its way. DEADLINE_EXCEEDED names who does not take `what`.
-  absl::Status drain(const char* what, Deadline deadline);
+  absl::Status drain(const char* what, Patience& patience);
+  std::uint64_t bytes_written() const;  // to all servers, so far
   // One round of polling: writes, reads, hands on. DEADLINE_EXCEEDED without a name.
   absl::Status pump(Deadline deadline);
-  absl::Status late(Duration waited);
   absl::Status wait_for_turn(Deadline deadline);
+  absl::Status ask_what_is_waited_for();
+  absl::StatusOr<Duration> wait_longer(Duration waited, Duration patience) const;
+  absl::Status late(Duration waited) const;
   void count_turn(const TurnResult& turn);
   bool turn_is_here() const;
   void say_state(std::size_t vector, std::span<const float> values);
@@ -144,7 +151,6 @@ class ClientImpl final : public Client, private FrameReceiver {
   Buffer buffer_;
 
   std::optional<TurnResult> turn_;  // came, and was not yet given to the caller
-  std::optional<int> waited_for_;   // the sequencer's answer
   absl::Status told_;               // why a server ended, in its words
   Unit unit_ = -1;                  // that the caller computes
   std::size_t pushed_ = 0;          // elements of it

@@ -35,8 +35,14 @@ absl::Status ClientImpl::flush_all() {
   return absl::OkStatus();
 }
 
+std::uint64_t ClientImpl::bytes_written() const {
+  std::uint64_t bytes = 0;
+  for (const Server& each : servers_) bytes += each.link.bytes_sent();
+  return bytes;
+}
+
 absl::Status ClientImpl::flush(Deadline deadline) {
-  const TimePoint from = clock_.now();
+  Patience patience(clock_, deadline);
   for (;;) {
     if (close_.is_closed()) return close_.reason();
     PL_RETURN_IF_ERROR(flush_all());
@@ -49,26 +55,30 @@ absl::Status ClientImpl::flush(Deadline deadline) {
     }
     if (busy == nullptr) return absl::OkStatus();
     polled_.push_back({close_.fd(), POLLIN, 0});
-    const TimePoint now = clock_.now();
-    if (deadline.expired(now)) {
+    patience.count(bytes_written());
+    if (patience.expired()) {
       return fail(busy->link.blame(absl::DeadlineExceededError(
-          str_cat("has not taken what was sent to it after ", format_duration(now - from)))));
+          str_cat("has taken nothing of what was sent to it for ", format_duration(patience.idle())))));
     }
-    ::poll(polled_.data(), polled_.size(),
-           transport::poll_milliseconds(deadline.remaining(now), kLookAroundMs));
+    ::poll(polled_.data(), polled_.size(), transport::poll_milliseconds(patience.left(), kLookAroundMs));
   }
 }
 
-absl::Status ClientImpl::drain(const char* what, Deadline deadline) {
+absl::Status ClientImpl::drain(const char* what, Patience& patience) {
   PL_RETURN_IF_ERROR(flush_all());
   const auto busy = [](const Server& each) { return !each.link.drained(); };
   for (auto at = servers_.begin();
        (at = std::find_if(servers_.begin(), servers_.end(), busy)) != servers_.end();) {
-    const absl::Status pumped = pump(deadline);
-    if (absl::IsDeadlineExceeded(pumped)) {
-      return fail(at->link.blame(absl::DeadlineExceededError(str_cat("does not take ", what, " in time"))));
+    patience.count(bytes_written());
+    const absl::Status pumped = pump(patience.deadline());
+    if (!absl::IsDeadlineExceeded(pumped)) {
+      PL_RETURN_IF_ERROR(pumped);
+      continue;
     }
-    PL_RETURN_IF_ERROR(pumped);
+    patience.count(bytes_written());
+    if (!patience.expired()) continue;
+    return fail(at->link.blame(absl::DeadlineExceededError(
+        str_cat("has taken nothing of ", what, " for ", format_duration(patience.idle())))));
   }
   return absl::OkStatus();
 }

@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::size_t kMostQueued = std::size_t{4} << 20;  // of rows of a checkpoint, before they are sent
 
-absl::Status unexpected(const FrameHeader& header) {
-  return absl::InvalidArgumentError(
-      str_cat("sent a ", kind_name(header.kind), " frame that is not expected"));
-}
-
 }  // namespace
 
 // ---- pulls ----
@@ -196,7 +191,7 @@ void ClientImpl::send_rows(int index, std::span<const sparse::RowsPush> pushes) 
 
 // ---- what the tables begin with ----
 
-absl::Status ClientImpl::say_rows(sparse::RowSource* source, Deadline deadline) {
+absl::Status ClientImpl::say_rows(sparse::RowSource* source, Patience& patience) {
   batches_.resize(servers_.size());
   sparse::SavedRows rows;
   while (source != nullptr) {
@@ -204,20 +199,21 @@ absl::Status ClientImpl::say_rows(sparse::RowSource* source, Deadline deadline) 
     const absl::StatusOr<int> table = source->next(rows);
     if (!table.ok()) return fail(table.status());
     if (rows.size() == 0) break;
-    PL_RETURN_IF_ERROR(say_batch(*table, rows, deadline));
+    patience.moved();  // however long the source took
+    PL_RETURN_IF_ERROR(say_batch(*table, rows, patience));
   }
   batches_ = {};
   for (Server& each : servers_) send(each.link, FrameKind::kRowsRestored, 0);
-  return drain("the rows", deadline);
+  return drain("the rows", patience);
 }
 
-absl::Status ClientImpl::say_batch(int table, const sparse::SavedRows& rows, Deadline deadline) {
+absl::Status ClientImpl::say_batch(int table, const sparse::SavedRows& rows, Patience& patience) {
   if (table < 0 || static_cast<std::size_t>(table) >= options_.tables.size()) {
     return fail(absl::InvalidArgumentError(
         str_cat("rows for table ", table, " of ", options_.tables.size(), ": there is no such table")));
   }
   const sparse::TableSpec& spec = options_.tables[static_cast<std::size_t>(table)];
-  const std::size_t floats = row_floats(spec), n = rows.size();
+  const std::size_t floats = sparse::row_floats(spec), n = rows.size();
   if (rows.floats.size() != n * floats || rows.last.size() != n || rows.uses.size() != n ||
       rows.steps.size() != n) {
     return fail(
@@ -235,17 +231,12 @@ absl::Status ClientImpl::say_batch(int table, const sparse::SavedRows& rows, Dea
   for (std::size_t k = 0; k < n; ++k) {
     const int s = sparse::server_of(rows.ids[k], options_.servers);
     sparse::SavedRows& batch = batches_[static_cast<std::size_t>(s)];
-    batch.ids.push_back(rows.ids[k]);
-    batch.last.push_back(rows.last[k]);
-    batch.uses.push_back(rows.uses[k]);
-    batch.steps.push_back(rows.steps[k]);
-    const float* const from = rows.floats.data() + k * floats;
-    batch.floats.insert(batch.floats.end(), from, from + floats);
+    batch.append(rows, k, floats);
     if (batch.size() < most) continue;
     say(s);
     if (queued_bytes_ < kMostQueued) continue;
     queued_bytes_ = 0;
-    PL_RETURN_IF_ERROR(drain("the rows", deadline));
+    PL_RETURN_IF_ERROR(drain("the rows", patience));
   }
   for (int s = 0; s < options_.servers; ++s) {
     if (batches_[static_cast<std::size_t>(s)].size() > 0) say(s);

@@ -108,10 +108,6 @@ class Collector final : public FrameReceiver {
     return each.vectors == vectors_.size() && each.marks->size() == tables_;
   }
   Part& part(int index) { return parts_[static_cast<std::size_t>(index)]; }
-  absl::Status unexpected(const FrameHeader& header) const {
-    return absl::InvalidArgumentError(
-        str_cat("sent a ", kind_name(header.kind), " frame that does not fit the snapshot"));
-  }
   // The vectors of a part come in order.
   absl::Status check(int index, const FrameHeader& header) {
     const bool fits = header.kind == FrameKind::kCopied && part(index).vectors < vectors_.size() &&
@@ -182,20 +178,19 @@ absl::StatusOr<SnapshotInfo> ClientImpl::take_snapshot(std::span<float> weights,
   Collector collector(map_, std::move(vectors), options_.tables.size(), options_.workers, shared_);
   for (int s = 0; s < options_.servers; ++s) collector.set_server(s, &server(s).arena, &server(s).marks);
 
-  const TimePoint from = clock_.now();
+  Patience patience(clock_, deadline);
   std::vector<pollfd> polled;
   const auto poll_all = [&](short events) -> absl::Status {
     polled.clear();
     for (const Server& each : servers_) polled.push_back({each.copies.fd(), events, 0});
     polled.push_back({close_.fd(), POLLIN, 0});
-    const Duration left = deadline.remaining(clock_.now());
-    if (left == Duration::zero()) {
+    if (patience.expired()) {
       return fail(
           server(collector.missing())
-              .copies.blame(absl::DeadlineExceededError(str_cat("has not sent its part of a snapshot after ",
-                                                                format_duration(clock_.now() - from)))));
+              .copies.blame(absl::DeadlineExceededError(str_cat(
+                  "has sent nothing of its part of a snapshot for ", format_duration(patience.idle())))));
     }
-    ::poll(polled.data(), polled.size(), transport::poll_milliseconds(left, kLookAroundMs));
+    ::poll(polled.data(), polled.size(), transport::poll_milliseconds(patience.left(), kLookAroundMs));
     return close_.reason();
   };
   while (!collector.done()) {
@@ -204,6 +199,7 @@ absl::StatusOr<SnapshotInfo> ClientImpl::take_snapshot(std::span<float> weights,
       if (polled[s].revents == 0) continue;
       const absl::Status received = servers_[s].copies.receive(collector, kReadBudget);
       if (!received.ok()) return fail(received);
+      patience.moved();
     }
   }
   if (const absl::Status same = collector.check_versions(); !same.ok()) return fail(same);

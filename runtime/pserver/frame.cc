@@ -34,7 +34,8 @@ const char* kind_name(FrameKind kind) {
       "?",        "Join",      "Begin",       "State",     "Gradient",     "Commit",   "Wish",     "Ask",
       "Snapshot", "Taken",     "Leave",       "Turn",      "Weights",      "Waiting",  "Copy",     "Copied",
       "Ready",    "Held",      "Norm",        "Log",       "Factor",       "Abort",    "PullRows", "PushRows",
-      "RowIds",   "RowPlaces", "RowGradient", "SavedRows", "RowsRestored", "TakeRows", "Rows",     "Tables"};
+      "RowIds",   "RowPlaces", "RowGradient", "SavedRows", "RowsRestored", "TakeRows", "Rows",     "Tables",
+      "Loading"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(kLastFrameKind) + 1);
   return kind <= kLastFrameKind ? kNames[static_cast<std::size_t>(kind)] : "?";
 }
@@ -55,6 +56,11 @@ std::size_t unit_of(FrameKind kind) {
     default:
       return 0;
   }
+}
+
+absl::Status unexpected(const FrameHeader& header) {
+  return absl::InvalidArgumentError(
+      str_cat("sent a ", kind_name(header.kind), " frame of ", header.length, " bytes that is not expected"));
 }
 
 void encode(const FrameHeader& header, std::span<std::byte, kFrameBytes> bytes) {

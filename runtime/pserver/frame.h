@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/ids.h"
 
@@ -26,14 +27,14 @@ enum class FrameKind : std::uint16_t {
   kGradient,  // floats of a gradient: number = unit, begin in the slab
   kCommit,    // number = unit; message (to the sequencer)
   kWish,      // message, to the sequencer
-  kAsk,       // whom does the sequencer wait for
+  kAsk,       // what is waited for?
   kSnapshot,  // worker 0, to the sequencer: keep a copy
   kTaken,     // worker 0: the copy can go; number = version
   kLeave,     // it computes no more
   // server -> worker
   kTurn,     // message, from the sequencer; number = version
   kWeights,  // floats, or begin = where they lie in the server's arena; number = version
-  kWaiting,  // answer to kAsk: number = rank, or -1
+  kWaiting,  // message: the answer to kAsk
   kCopy,     // message: version and progress of a snapshot (sequencer); number = version
   kCopied,   // floats of one vector of a snapshot, or where they lie: number = vector, begin
   // server -> sequencer
@@ -57,8 +58,10 @@ enum class FrameKind : std::uint16_t {
   // sparse tables: server -> worker
   kRows,    // floats, or begin = where they lie in the server's arena; number = of the pull
   kTables,  // message: what the tables of a snapshot have; number = version
+  // worker 0 -> server
+  kLoading,  // it reads what the servers will begin with
 };
-inline constexpr FrameKind kLastFrameKind = FrameKind::kTables;
+inline constexpr FrameKind kLastFrameKind = FrameKind::kLoading;
 const char* kind_name(FrameKind kind);
 // What a payload that goes straight to where it belongs is made of, in bytes; 0: it is a message.
 std::size_t unit_of(FrameKind kind);
@@ -75,6 +78,9 @@ struct FrameHeader {
   std::uint64_t length = 0;  // of the payload, in bytes
   bool operator==(const FrameHeader&) const = default;
 };
+
+// INVALID_ARGUMENT: "sent a Turn frame of 86 bytes that is not expected"; a link puts its peer's name before.
+absl::Status unexpected(const FrameHeader& header);
 
 void encode(const FrameHeader& header, std::span<std::byte, kFrameBytes> bytes);
 // INVALID_ARGUMENT: not a frame, a wrong checksum, an unknown kind, longer than its kind may be, half a

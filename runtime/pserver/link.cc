@@ -81,6 +81,7 @@ absl::Status Link::flush() {
       return blame(absl::ResourceExhaustedError("it does not read what is sent to it"));
     }
     if (sent < 0) return blame(absl::UnavailableError(str_cat("is gone: ", std::strerror(errno))));
+    bytes_sent_ += static_cast<std::uint64_t>(sent);
     for (auto left = static_cast<std::size_t>(sent); left > 0;) {
       const std::size_t part = std::min(left, pieces_[next_].size - written_);
       written_ += part;
@@ -94,6 +95,12 @@ absl::Status Link::flush() {
   pieces_.clear();
   next_ = 0;
   return absl::OkStatus();
+}
+
+std::size_t Link::waiting() const {
+  std::size_t bytes = 0;
+  for (std::size_t k = next_; k < pieces_.size(); ++k) bytes += pieces_[k].size;
+  return bytes - written_;
 }
 
 // A queue that never runs empty, as while rows are streamed, stays about as small as what is not written yet.

@@ -52,10 +52,12 @@ class Link {
   // Writes what the socket takes.
   absl::Status flush();
   bool drained() const { return next_ == pieces_.size(); }
+  std::size_t waiting() const;  // bytes that are not written yet
 
   // Reads and hands on what there is, at most about `budget` bytes. The receiver's errors end it.
   absl::Status receive(FrameReceiver& receiver, std::size_t budget);
   std::uint64_t bytes_received() const { return bytes_received_; }
+  std::uint64_t bytes_sent() const { return bytes_sent_; }  // that the socket took
 
   // The error, said to be this peer's.
   absl::Status blame(const absl::Status& status) const;
@@ -88,7 +90,7 @@ class Link {
   bool in_payload_ = false;
   FrameHeader header_;     // of the payload that is coming straight
   std::uint64_t got_ = 0;  // of them, in bytes
-  std::uint64_t bytes_received_ = 0;
+  std::uint64_t bytes_received_ = 0, bytes_sent_ = 0;
 };
 
 }  // namespace paceline::pserver

@@ -262,6 +262,24 @@ absl::Status decode(Bytes bytes, LogEntry& message) {
   return whole(reader) ? absl::OkStatus() : bad("Log");
 }
 
+void encode(const WaitingMessage& message, Buffer& buffer) {
+  Writer writer(buffer);
+  writer.put(message.rank);
+  writer.put(static_cast<std::uint8_t>(message.hold));
+  writer.put(static_cast<std::int64_t>(message.idle.count()));
+}
+
+absl::Status decode(Bytes bytes, WaitingMessage& message) {
+  ByteReader reader(bytes);
+  message.rank = static_cast<std::int32_t>(reader.u32());
+  const std::uint8_t hold = reader.u8();
+  message.hold = static_cast<WaitingMessage::Hold>(hold);
+  const std::int64_t idle = i64(reader);
+  message.idle = Duration(idle);
+  const bool meant = message.rank >= -1 && hold <= 2 && idle >= (hold > 0 ? 0 : -1);
+  return whole(reader) && meant ? absl::OkStatus() : bad("Waiting");
+}
+
 void encode(const AbortMessage& message, Buffer& buffer) {
   Writer writer(buffer);
   writer.put(message.code);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
 #include "runtime/pserver/client.h"
 #include "runtime/pserver/frame.h"
 #include "runtime/pserver/policy/policy.h"
@@ -76,6 +77,21 @@ struct LogEntry {
   std::vector<Contributor> contributors;  // kUpdate: by worker, ascending
 };
 
+// kWaiting: what one server's log waits for, if it stands still.
+struct WaitingMessage {
+  enum class Hold : std::uint8_t {
+    kNone = 0,
+    kLoading = 1,   // worker 0 has not said all that the servers begin with
+    kSnapshot = 2,  // too many rows are kept until worker 0 takes them
+  };
+  std::int32_t rank = -1;   // the sequencer's word: whose gradient is missing, or which server; -1: nobody
+  Hold hold = Hold::kNone;  // now
+  // Since worker 0 moved last while it held all up, or, without a hold, since the last one was over. -1:
+  // there was none.
+  Duration idle{-1};
+  bool operator==(const WaitingMessage&) const = default;
+};
+
 struct AbortMessage {
   std::int32_t code = 0;
   std::int32_t blamed = -1;
@@ -89,6 +105,7 @@ void encode(const Wishes& message, Buffer& buffer);
 void encode(const TurnResult& message, Buffer& buffer);
 void encode(const SnapshotInfo& message, Buffer& buffer);
 void encode(const LogEntry& message, Buffer& buffer);
+void encode(const WaitingMessage& message, Buffer& buffer);
 void encode(const AbortMessage& message, Buffer& buffer);
 void encode(double message, Buffer& buffer);
 
@@ -99,6 +116,7 @@ absl::Status decode(Bytes bytes, Wishes& message);
 absl::Status decode(Bytes bytes, TurnResult& message);
 absl::Status decode(Bytes bytes, SnapshotInfo& message);
 absl::Status decode(Bytes bytes, LogEntry& message);
+absl::Status decode(Bytes bytes, WaitingMessage& message);
 absl::Status decode(Bytes bytes, AbortMessage& message);
 absl::Status decode(Bytes bytes, double& message);
 

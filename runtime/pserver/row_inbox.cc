@@ -10,15 +10,6 @@
 
 namespace paceline::pserver {
 
-namespace {
-
-absl::Status unexpected(const FrameHeader& header) {
-  return absl::InvalidArgumentError(
-      str_cat("sent a ", kind_name(header.kind), " frame of ", header.length, " bytes that is not expected"));
-}
-
-}  // namespace
-
 bool RowInbox::knows(FrameKind kind) {
   return kind == FrameKind::kPullRows || kind == FrameKind::kPushRows || kind == FrameKind::kRowIds ||
          kind == FrameKind::kRowPlaces || kind == FrameKind::kRowGradient;

@@ -12,8 +12,7 @@ namespace paceline::pserver {
 
 namespace {
 
-// Of a row in a kSavedRows, beside its floats: id, last, uses, steps.
-constexpr std::size_t kRowNotes = 24;
+constexpr std::size_t kRowNotes = sparse::SavedRows::kNoteBytes;
 
 absl::Status bad(const char* what) {
   return absl::InvalidArgumentError(str_cat("a ", what, " message that can't be meant"));
@@ -104,10 +103,6 @@ absl::Status decode(Bytes bytes, std::size_t row_floats, sparse::SavedRows& rows
   read_all(reader, count, rows.steps);
   read_all(reader, count * row_floats, rows.floats);
   return absl::OkStatus();
-}
-
-std::size_t row_floats(const sparse::TableSpec& spec) {
-  return (1 + sparse::state_names(spec.optimizer).size()) * spec.dim;
 }
 
 std::size_t rows_of_batch(std::size_t row_floats) {

@@ -46,8 +46,6 @@ absl::Status decode(Bytes bytes, TablesMessage& message);
 // Of a table whose rows have so many floats each.
 absl::Status decode(Bytes bytes, std::size_t row_floats, sparse::SavedRows& rows);
 
-// Weights and optimiser state of one row.
-std::size_t row_floats(const sparse::TableSpec& spec);
 // Rows of a batch of about kRowsBatchBytes; at least one.
 std::size_t rows_of_batch(std::size_t row_floats);
 // The same for the same tables in the same order with the same settings; 0: none.

@@ -94,19 +94,24 @@ absl::Status ServerImpl::run(Deadline start) {
   return ended;
 }
 
-absl::Status ServerImpl::loop(Deadline start) {
+absl::Status ServerImpl::loop(Deadline first) {
+  Patience start(clock_, first);
+  moved_at_ = clock_.now();
   while (!all_gone()) {
     if (close_.is_closed()) return close_.reason();
-    if (!ready_ && start.expired(clock_.now())) {
+    if (!ready_ && start.expired()) {
       return collective::with_faulty_rank(
-          absl::DeadlineExceededError(str_cat(names_[0], " has not said what to begin with")), 0);
+          absl::DeadlineExceededError(str_cat(names_[0],
+                                              " has not said what to begin with, and has sent nothing for ",
+                                              format_duration(start.idle()))),
+          0);
     }
     PL_RETURN_IF_ERROR(poll_once(start));
   }
   return ending();
 }
 
-absl::Status ServerImpl::poll_once(Deadline start) {
+absl::Status ServerImpl::poll_once(Patience& start) {
   if (stats_asked_.exchange(false)) tell_rows();
   polled_.clear();
   polled_links_.clear();
@@ -124,8 +129,7 @@ absl::Status ServerImpl::poll_once(Deadline start) {
   }
   polled_.push_back({close_.fd(), POLLIN, 0});
 
-  const int limit =
-      ready_ ? kLookAroundMs : transport::poll_milliseconds(start.remaining(clock_.now()), kLookAroundMs);
+  const int limit = ready_ ? kLookAroundMs : transport::poll_milliseconds(start.left(), kLookAroundMs);
   int found = 0;
   for (int turn = 0; turn <= spin_calls_ && found == 0; ++turn) {
     found = ::poll(polled_.data(), polled_.size(), turn < spin_calls_ ? 0 : limit);
@@ -135,6 +139,10 @@ absl::Status ServerImpl::poll_once(Deadline start) {
   for (std::size_t k = 0; k < polled_links_.size(); ++k) {
     if (polled_[k].revents == 0) continue;
     PL_RETURN_IF_ERROR(serve(*polled_links_[k], polled_[k].revents));
+  }
+  if (!ready_) {
+    start.count(worker(0).link.bytes_received());
+    moved_at_ = from - start.idle();
   }
   // What waited for worker 0 to take rows of a snapshot.
   if (next_pending_ < pending_size_ && !waits_for_factor_) {
@@ -151,6 +159,7 @@ absl::Status ServerImpl::serve(Link& link, short events) {
   if ((events & POLLOUT) != 0) status = link.flush();
   if (status.ok() && (events & ~POLLOUT) != 0) status = link.receive(*this, kReadBudget);
   const int rank = link.rank();
+  if (rank == 0) snapshot_bytes_ = worker(0).copies.bytes_sent() + worker(0).copies.bytes_received();
   if (absl::IsUnavailable(status) && is_worker(rank) && &link == &worker(rank).copies) {
     link = Link();  // whether it left or is lost, its other connection says
     return absl::OkStatus();

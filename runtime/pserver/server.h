@@ -8,9 +8,10 @@
 // share of weights and optimiser state, plus one gradient per worker over TCP, plus the copy of a snapshot
 // until it was taken, plus one more buffer of weights for each worker that still reads an older version; its
 // share of the sparse tables, plus the largest pull and push of each worker (row_inbox.h).
-// Threads: run() has its own; close(), closed() and stats() may be called by any. After the first update
-// nothing is allocated, but for snapshots, the policy's answers, and tables that grow. Errors as the
-// client's. A worker that is lost is told to the policy and to on_lost; a server that is lost ends the run.
+// Threads: run() has its own; close(), closed(), stats() and snapshot_bytes() may be called by any. After the
+// first update nothing is allocated, but for snapshots, the policy's answers, and tables that grow. Errors as
+// the client's. A worker that is lost is told to the policy and to on_lost; a server that is lost ends the
+// run.
 
 #include <cstdint>
 #include <functional>
@@ -50,7 +51,8 @@ class Server {
   virtual ~Server() = default;
 
   // Serves until all workers have left: OK, or UNAVAILABLE where all are lost and none said goodbye.
-  // `start`: until when worker 0 must have said what to begin with, DEADLINE_EXCEEDED. Other errors close
+  // `start`: until when worker 0 must have said what to begin with, DEADLINE_EXCEEDED: whenever something of
+  // it comes, that is as far off again as it was at the call. Other errors close
   // it: UNAVAILABLE - another server is lost; OUT_OF_RANGE - the gradient's norm is not finite;
   // INVALID_ARGUMENT - another server's frames; RESOURCE_EXHAUSTED - no memory for a new row; ABORTED. A
   // worker whose frames make no sense is told why, and lost.
@@ -58,6 +60,10 @@ class Server {
 
   // Of rows it says what the last call asked for, and after run() what there was in the end.
   virtual v1::ServerStats stats() const = 0;
+
+  // What snapshots have moved between worker 0 and this server: it rises while one is being taken. Any
+  // thread.
+  virtual std::uint64_t snapshot_bytes() const = 0;
 
   // As the client's: ends run() within a millisecond, or as soon as the block that is being summed is done.
   virtual void close(absl::Status reason) = 0;

@@ -13,11 +13,6 @@ namespace paceline::pserver {
 
 namespace {
 
-absl::Status unexpected(const FrameHeader& header) {
-  return absl::InvalidArgumentError(
-      str_cat("sent a ", kind_name(header.kind), " frame that is not expected"));
-}
-
 constexpr std::size_t kFloat = sizeof(float);
 
 }  // namespace
@@ -101,6 +96,10 @@ absl::Status ServerImpl::from_worker(int rank, const FrameHeader& header, Bytes 
       return absl::OkStatus();
     case FrameKind::kTakeRows:
       return on_take_rows(rank, header);
+    case FrameKind::kAsk:
+      return answer_ask(rank);
+    case FrameKind::kLoading:
+      return rank == 0 && !begun_ ? absl::OkStatus() : unexpected(header);
     case FrameKind::kSavedRows:
       return rank == 0 ? on_saved_rows(header, message) : unexpected(header);
     case FrameKind::kRowsRestored:
@@ -115,14 +114,27 @@ absl::Status ServerImpl::from_worker(int rank, const FrameHeader& header, Bytes 
       PL_RETURN_IF_ERROR(decode(message, wishes));
       return sequencer_->wished(rank, wishes);
     }
-    case FrameKind::kAsk:
-      send(from.link, FrameKind::kWaiting, sequencer_->waits_for(rank));
-      return from.link.flush();
     case FrameKind::kSnapshot:
       return rank == 0 ? sequencer_->snapshot() : unexpected(header);
     default:
       return unexpected(header);
   }
+}
+
+absl::Status ServerImpl::answer_ask(int rank) {
+  const TimePoint now = clock_.now();
+  WaitingMessage answer;
+  if (sequences()) answer.rank = sequencer_->waits_for(rank);
+  answer.hold = hold_;
+  if (hold_ != WaitingMessage::Hold::kNone) {
+    answer.idle = now - moved_at_;
+  } else if (released_at_.has_value()) {
+    answer.idle = now - *released_at_;
+  }
+  encode(answer, buffer_);
+  Link& to = worker(rank).link;
+  send(to, FrameKind::kWaiting, 0, buffer_);
+  return to.flush();
 }
 
 absl::Status ServerImpl::on_join(int rank, Bytes message) {
@@ -169,7 +181,9 @@ absl::Status ServerImpl::check_join(int rank) {
                                                  "; all members must train the same model"));
   }
   if (!shared_) {
-    PL_ASSIGN_OR_RETURN(from.slot, slab_->of_worker(rank, Slab::Use::kGradient));
+    const auto slot = slab_->of_worker(rank, Slab::Use::kGradient);
+    if (!slot.ok()) return own_error(with_context(slot.status(), str_cat("gradients of ", from.link.name())));
+    from.slot = *slot;
   }
   return absl::OkStatus();
 }
@@ -256,6 +270,8 @@ absl::Status ServerImpl::on_state(const FrameHeader& header) {
 absl::Status ServerImpl::ready_when_whole() {
   if (!begun_ || expected_state_ > 0 || !rows_restored_) return absl::OkStatus();
   ready_ = true;
+  hold_ = WaitingMessage::Hold::kNone;
+  released_at_ = clock_.now();
   if (sequences()) {
     sequencer_->ready(index_);
     return absl::OkStatus();

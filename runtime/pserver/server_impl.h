@@ -19,6 +19,7 @@
 #include "runtime/pserver/grow_buffer.h"
 #include "runtime/pserver/link.h"
 #include "runtime/pserver/messages.h"
+#include "runtime/pserver/patience.h"
 #include "runtime/pserver/read_counts.h"
 #include "runtime/pserver/row_inbox.h"
 #include "runtime/pserver/row_messages.h"
@@ -43,6 +44,7 @@ class ServerImpl final : public Server, private FrameReceiver {
 
   absl::Status run(Deadline start) override;
   v1::ServerStats stats() const override;
+  std::uint64_t snapshot_bytes() const override { return snapshot_bytes_; }
   void close(absl::Status reason) override { (void)close_.close(std::move(reason)); }
   absl::Status closed() const override { return close_.reason(); }
 
@@ -68,7 +70,8 @@ class ServerImpl final : public Server, private FrameReceiver {
 
   // ---- the loop (server.cc) ----
   absl::Status loop(Deadline start);
-  absl::Status poll_once(Deadline start);
+  absl::Status poll_once(Patience& start);
+  absl::Status answer_ask(int rank);
   absl::Status serve(Link& link, short events);
   void lose(int worker, const absl::Status& why);
   bool all_gone() const;
@@ -130,6 +133,7 @@ class ServerImpl final : public Server, private FrameReceiver {
   absl::Status on_take_rows(int rank, const FrameHeader& header);
   void drop_row_snapshots();
   bool too_much_is_kept() const;
+  bool held_up_by_snapshot();
   void tell_rows();
 
   const ServerOptions options_;
@@ -174,10 +178,14 @@ class ServerImpl final : public Server, private FrameReceiver {
   Version snapshot_version_ = -1;
   sparse::SavedRows saved_;  // a batch, on its way in or out
   std::vector<sparse::GradientRows> row_parts_;
+  // Whether worker 0 holds the log up, when it moved last then, and when it held it up last.
+  WaitingMessage::Hold hold_ = WaitingMessage::Hold::kLoading;
+  TimePoint moved_at_;
+  std::optional<TimePoint> released_at_;
 
   // Read by stats().
   std::atomic<std::int64_t> updates_{0}, gradients_{0}, busy_ns_{0}, queue_{0};
-  std::atomic<std::uint64_t> bytes_received_{0}, bytes_sent_{0};
+  std::atomic<std::uint64_t> bytes_received_{0}, bytes_sent_{0}, snapshot_bytes_{0};
   mutable std::atomic<bool> stats_asked_{false};  // row_stats_ is filled when the thread comes to it
   mutable Guarded<v1::ServerStats> row_stats_;
 };

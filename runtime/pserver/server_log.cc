@@ -60,7 +60,7 @@ absl::Status ServerImpl::carry_out_pending() {
     }
     switch (step.entry.kind) {
       case LogEntry::Kind::kUpdate:
-        if (too_much_is_kept()) return absl::OkStatus();  // until worker 0 has taken some
+        if (held_up_by_snapshot()) return absl::OkStatus();  // until worker 0 has taken some
         PL_RETURN_IF_ERROR(update(step.entry));
         break;
       case LogEntry::Kind::kTurn:

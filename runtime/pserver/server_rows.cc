@@ -14,11 +14,8 @@ namespace paceline::pserver {
 namespace {
 
 constexpr std::size_t kHottest = 8;  // ServerStats
-
-absl::Status unexpected(const FrameHeader& header) {
-  return absl::InvalidArgumentError(
-      str_cat("sent a ", kind_name(header.kind), " frame that is not expected"));
-}
+// Of a snapshot, before worker 0 may ask for more: it asks for two batches at a time.
+constexpr std::size_t kMostWaiting = 4 * kRowsBatchBytes;
 
 }  // namespace
 
@@ -40,7 +37,11 @@ absl::Status ServerImpl::answer_pull(int rank) {
   if (!from.link.drained()) {  // the memory of the last answer is still being sent
     return absl::InvalidArgumentError("asks for rows before it has read what was sent to it");
   }
-  PL_ASSIGN_OR_RETURN(const std::span<float> rows, memory_of_answer(from, pull.floats));
+  const auto memory = memory_of_answer(from, pull.floats);
+  if (!memory.ok()) {
+    return own_error(with_context(memory.status(), str_cat("rows that ", from.link.name(), " asks for")));
+  }
+  const std::span<float> rows = *memory;
   float* to = rows.data();
   std::size_t first = 0;
   for (const RowsOfTable& part : pull.parts) {
@@ -152,6 +153,11 @@ absl::Status ServerImpl::on_take_rows(int rank, const FrameHeader& header) {
       static_cast<std::size_t>(header.rank) >= tables_.size()) {
     return unexpected(header);
   }
+  if (to.waiting() > kMostWaiting) {
+    return absl::InvalidArgumentError(str_cat("asks for more rows of a snapshot before it has read the last ",
+                                              to.waiting(), " bytes of them"));
+  }
+  moved_at_ = clock_.now();
   sparse::SparseTable& table = tables_[static_cast<std::size_t>(header.rank)];
   table.next_saved(rows_of_batch(table.row_floats()), saved_);
   encode(saved_, buffer_);
@@ -168,6 +174,16 @@ bool ServerImpl::too_much_is_kept() const {
   std::uint64_t kept = 0;
   for (const sparse::SparseTable& table : tables_) kept += table.kept_bytes();
   return kept > options_.max_kept_bytes;
+}
+
+bool ServerImpl::held_up_by_snapshot() {
+  using Hold = WaitingMessage::Hold;
+  const Hold hold = too_much_is_kept() ? Hold::kSnapshot : Hold::kNone;
+  if (hold == hold_) return hold != Hold::kNone;
+  hold_ = hold;
+  moved_at_ = clock_.now();
+  if (hold == Hold::kNone) released_at_ = moved_at_;
+  return hold != Hold::kNone;
 }
 
 // ---- statistics ----

@@ -2,7 +2,8 @@
 
 // How long one member may keep the others waiting for storage. They only end a wait for a member that lives
 // and talks, but does not go on: a dead one is seen by its links, a frozen one by its heartbeats, which come
-// from a thread of their own (docs/checkpoints.md).
+// from a thread of their own (docs/checkpoints.md). With parameter servers they are limits of standing still:
+// as long as bytes of a state move, it may take any time.
 
 #include "base/clock.h"
 
@@ -10,10 +11,10 @@ namespace paceline::trainer {
 
 inline constexpr Duration kLoadLimit = std::chrono::minutes(30);  // data, then a checkpoint
 inline constexpr Duration kSaveLimit = std::chrono::minutes(30);  // rank 0's checkpoint
-// How long a server serves on when the job ends unfinished: worker 0 may be collecting what it holds.
+// How long a server serves on when the job ends unfinished, and nothing of what it holds is collected:
+// worker 0 may be about to.
 inline constexpr Duration kLastServiceLimit = std::chrono::seconds(30);
-// And when it was asked to stop itself: worker 0 may be writing a checkpoint, and collects the last one then,
-// for so long at most.
+// And when it was asked to stop itself: worker 0 may be writing a checkpoint, and collects the last one then.
 inline constexpr Duration kStoppedServiceLimit = std::chrono::minutes(5);
 
 }  // namespace paceline::trainer

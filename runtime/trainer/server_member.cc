@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "runtime/collective/fault.h"
+#include "runtime/pserver/patience.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/table_specs.h"
 #include "runtime/trainer/view_group.h"
@@ -20,6 +21,7 @@ constexpr Duration kFormingLimit = std::chrono::minutes(10);  // for the first a
 constexpr Duration kWordLimit = std::chrono::seconds(10);     // for the coordinator's, when all workers left
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
 constexpr Duration kLong = std::chrono::hours(24);              // the server ends the wait, or the job
+constexpr Duration kLook = std::chrono::milliseconds(500);      // between looks at what is collected
 constexpr Duration kGoodbyeLimit = std::chrono::seconds(2);
 constexpr char kStopped[] = "this member was asked to stop (SIGTERM or SIGINT)";
 
@@ -132,24 +134,34 @@ absl::Status ServerMember::serve(const v1::View& view) {
 // Closes the server when the job has ended, or this process is to, and the workers stay. REQUIRES: its run()
 // is under way.
 absl::Status ServerMember::watch(pserver::Server& server) {
-  Deadline close = Deadline::after(now(), kLong);
+  std::optional<pserver::Patience> patience;
   const auto close_within = [&](Duration limit) {
-    close = Deadline::after(now(), std::min(limit, close.remaining(now())));
+    if (patience.has_value()) limit = std::min(limit, patience->limit());
+    patience.emplace(parts_.clock, Deadline::after(now(), limit));
   };
   Events seen;
+  std::uint64_t seen_bytes = 0;
   while (true) {
-    bool ended = false, expired = false, in_time = false;
+    bool ended = false, expired = false;
     {
       auto events = events_.lock_when(
           [&](const Events& e) { return e.served || e.ended != seen.ended || e.expired != seen.expired; },
-          close.remaining(now()), &in_time);
+          patience.has_value() ? std::min(kLook, patience->left()) : kLong);
       if (events->served) return events->result;
       ended = events->ended && !std::exchange(seen.ended, events->ended);
       expired = events->expired && !std::exchange(seen.expired, events->expired);
     }
-    if (!in_time) {
-      server.close(absl::AbortedError("the job has ended, and the workers did not go"));
-      close = Deadline::after(now(), kLong);
+    if (patience.has_value()) {
+      const std::uint64_t taken = server.snapshot_bytes();
+      if (std::exchange(seen_bytes, taken) != taken) parts_.stop.moved();
+      patience->count(taken);
+      if (patience->expired()) {
+        server.close(
+            absl::AbortedError(str_cat("the job has ended, and the workers neither went nor took "
+                                       "anything of what is here for ",
+                                       format_duration(patience->limit()))));
+        patience.reset();
+      }
     }
     if (ended) {
       close_within(absl::IsCancelled(parts_.membership.status()) ? Duration::zero() : kLastServiceLimit);

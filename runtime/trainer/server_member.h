@@ -5,10 +5,10 @@
 //
 // run() is called once, by the process's main thread, which is the membership's; the server has a thread of
 // its own. What it was given outlives it. A server that is evicted from a job that is not finished serves on
-// until the workers have gone, because worker 0 may still be saving what it holds: for kLastServiceLimit at
-// most. So does one that is asked to stop, for kStoppedServiceLimit; where the workers do not go by
-// themselves within the patience of a stop (nobody asked them), its goodbye tells the coordinator, which ends
-// the job.
+// until the workers have gone, because worker 0 may still be saving what it holds: until nothing of it was
+// taken for kLastServiceLimit. So does one that is asked to stop, for kStoppedServiceLimit; where the workers
+// do not go by themselves within the patience of a stop (nobody asked them), its goodbye tells the
+// coordinator, which ends the job.
 
 #include <functional>
 #include <memory>

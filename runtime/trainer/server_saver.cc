@@ -37,7 +37,7 @@ void ServerSaver::begin(std::shared_ptr<pserver::Client> client, std::int64_t st
   if (thread_.joinable()) thread_.join();  // it has said what came of it
   thread_ = std::jthread([this, step, client = std::move(client)] {
     const StopRequest::Saving saving(stop_);
-    absl::Status status = take(*client, Deadline::after(began_, kSaveLimit));
+    absl::Status status = take(*client, kSaveLimit);
     const std::int64_t taken = status.ok() ? position_.step : step;
     if (status.ok()) status = save();
     *done_.lock() = SaveOutcome{std::move(status), taken, bytes_, clock_.now() - began_, {}};
@@ -63,17 +63,16 @@ std::optional<SaveOutcome> ServerSaver::wait() {
 absl::Status ServerSaver::collect(pserver::Client& client, Duration limit) {
   PL_CHECK(!busy_, "one checkpoint at a time");
   began_ = clock_.now();
-  const Deadline deadline = Deadline::after(began_, limit);
   PL_RETURN_IF_ERROR(client.begin_snapshot());
-  PL_RETURN_IF_ERROR(client.flush(deadline));
-  return take(client, deadline);
+  PL_RETURN_IF_ERROR(client.flush(from_now(limit)));
+  return take(client, limit);
 }
 
-absl::Status ServerSaver::take(pserver::Client& client, Deadline deadline) {
-  PL_RETURN_IF_ERROR(take_dense(client, deadline));
+absl::Status ServerSaver::take(pserver::Client& client, Duration limit) {
+  PL_RETURN_IF_ERROR(take_dense(client, limit));
   if (tables_.empty()) return absl::OkStatus();
   writer_.reset();  // one that could not be finished
-  auto parts = take_parts(client, deadline);
+  auto parts = take_parts(client, limit);
   if (parts.ok()) {
     parts_ = *std::move(parts);
   } else {
@@ -82,18 +81,40 @@ absl::Status ServerSaver::take(pserver::Client& client, Deadline deadline) {
   return parts.status();
 }
 
-absl::Status ServerSaver::take_dense(pserver::Client& client, Deadline deadline) {
+absl::Status ServerSaver::take_dense(pserver::Client& client, Duration limit) {
   weights_.resize(replica_.layout().elements);
   std::vector<std::span<float>> optimizer;
   for (const optimizer::StateVector& state : replica_.optimizer_state()) optimizer.push_back(state.values);
-  PL_ASSIGN_OR_RETURN(const pserver::SnapshotInfo info, client.take_snapshot(weights_, optimizer, deadline));
+  PL_ASSIGN_OR_RETURN(const pserver::SnapshotInfo info,
+                      client.take_snapshot(weights_, optimizer, from_now(limit)));
   position_ = {info.step, info.optimizer_steps, info.units};
   return absl::OkStatus();
 }
 
+namespace {
+
+// Says of every batch that the save goes on.
+class MovingRows final : public pserver::sparse::RowSink {
+ public:
+  MovingRows(pserver::sparse::RowSink& rows, StopRequest& stop) : rows_(rows), stop_(stop) {}
+  absl::Status begin(int table, int server, std::uint64_t rows, std::int64_t clock) override {
+    return rows_.begin(table, server, rows, clock);
+  }
+  absl::Status add(int table, int server, const pserver::sparse::SavedRows& rows) override {
+    stop_.moved();
+    return rows_.add(table, server, rows);
+  }
+
+ private:
+  pserver::sparse::RowSink& rows_;
+  StopRequest& stop_;
+};
+
+}  // namespace
+
 // The servers keep their copies until the rows are taken, or refused: the checkpoint is begun when they come.
 absl::StatusOr<std::vector<checkpoint::FileEntry>> ServerSaver::take_parts(pserver::Client& client,
-                                                                           Deadline deadline) {
+                                                                           Duration limit) {
   TablePartsWriter rows(
       tables_, TableContents::kAll,
       [this](const std::string& name) -> absl::StatusOr<std::unique_ptr<checkpoint::PartWriter>> {
@@ -102,7 +123,8 @@ absl::StatusOr<std::vector<checkpoint::FileEntry>> ServerSaver::take_parts(pserv
         }
         return writer_->begin_part(name);
       });
-  PL_RETURN_IF_ERROR(client.take_rows(rows, deadline));
+  MovingRows moving(rows, stop_);
+  PL_RETURN_IF_ERROR(client.take_rows(moving, from_now(limit)));
   return rows.finish();
 }
 
@@ -133,14 +155,15 @@ absl::StatusOr<std::unique_ptr<TablePartsReader>> ServerSaver::written_rows() co
 absl::StatusOr<std::string> ServerSaver::write_model(pserver::Client& client, const std::string& folder,
                                                      Duration limit) {
   PL_CHECK(!busy_, "one state at a time");
-  const Deadline deadline = Deadline::after(clock_.now(), limit);
   PL_RETURN_IF_ERROR(client.begin_snapshot());
-  PL_RETURN_IF_ERROR(client.flush(deadline));
-  PL_RETURN_IF_ERROR(take_dense(client, deadline));
+  PL_RETURN_IF_ERROR(client.flush(from_now(limit)));
+  PL_RETURN_IF_ERROR(take_dense(client, limit));
   return write_model_files(*checkpoint::make_directory_store(), folder,
                            {position_.step, weights_hash(weights_)}, replica_.model_tensors(weights_),
-                           tables_,
-                           [&](pserver::sparse::RowSink& rows) { return client.take_rows(rows, deadline); });
+                           tables_, [&](pserver::sparse::RowSink& rows) {
+                             MovingRows moving(rows, stop_);
+                             return client.take_rows(moving, from_now(limit));
+                           });
 }
 
 }  // namespace paceline::trainer

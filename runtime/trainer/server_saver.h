@@ -51,8 +51,9 @@ class ServerSaver {
   std::optional<SaveOutcome> poll();
   std::optional<SaveOutcome> wait();
 
-  // Collects the servers' present state and waits for it, `limit` at most: collected() and position() are it
-  // then. REQUIRES: not busy; where there are tables: a place for checkpoints, and write() follows.
+  // Collects the servers' present state and waits for it, as long as some of it comes within `limit`:
+  // collected() and position() are it then. REQUIRES: not busy; where there are tables: a place for
+  // checkpoints, and write() follows.
   absl::Status collect(pserver::Client& client, Duration limit);
   // Writes what was collected.
   SaveOutcome write();
@@ -65,9 +66,10 @@ class ServerSaver {
   const StatePosition& position() const { return position_; }
 
  private:
-  absl::Status take(pserver::Client& client, Deadline deadline);
-  absl::Status take_dense(pserver::Client& client, Deadline deadline);
-  absl::StatusOr<std::vector<checkpoint::FileEntry>> take_parts(pserver::Client& client, Deadline deadline);
+  absl::Status take(pserver::Client& client, Duration limit);
+  absl::Status take_dense(pserver::Client& client, Duration limit);
+  absl::StatusOr<std::vector<checkpoint::FileEntry>> take_parts(pserver::Client& client, Duration limit);
+  Deadline from_now(Duration limit) const { return Deadline::after(clock_.now(), limit); }
   absl::Status save();
 
   const Clock& clock_;

@@ -7,6 +7,7 @@
 // whoever would end the process asks saving() first.
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -46,6 +47,9 @@ class StopRequest {
     StopRequest& request_;
   };
   bool saving() const { return saving_.load() > 0; }
+  // Some more of it was written, or has come to be written; counted, so that one that goes on is known.
+  void moved() { moves_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t moves() const { return moves_.load(std::memory_order_relaxed); }
 
   // Called by expire(), in its thread, perhaps while this returns; at once where it has expired. When this
   // returns the hook that was there before runs no more: so not from a hook.
@@ -67,6 +71,7 @@ class StopRequest {
   std::atomic<bool> requested_{false};
   std::atomic<bool> expired_{false};
   std::atomic<int> saving_{0};
+  std::atomic<std::uint64_t> moves_{0};
   Guarded<Hooks> hooks_;
 };
 

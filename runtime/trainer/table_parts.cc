@@ -19,6 +19,7 @@ namespace {
 using checkpoint::FileEntry;
 using checkpoint::TensorEntry;
 using checkpoint::TensorShape;
+using pserver::sparse::row_floats;
 using pserver::sparse::SavedRows;
 using pserver::sparse::TableSpec;
 
@@ -35,9 +36,6 @@ struct Column {
 
 std::vector<std::string> states_of(const TableSpec& spec) {
   return pserver::sparse::state_names(spec.optimizer);
-}
-std::size_t row_floats(const TableSpec& spec) {
-  return spec.dim * (1 + states_of(spec).size());
 }
 
 std::vector<Column> columns_of(const TableSpec& spec, TableContents contents) {
@@ -67,16 +65,6 @@ TensorShape shape_of(const Column& column, std::size_t chunk, std::uint64_t rows
   TensorShape shape{str_cat(column.name, "/", chunk), column.dtype, {static_cast<std::int64_t>(rows)}};
   if (column.width > 0) shape.dims.push_back(static_cast<std::int64_t>(column.width));
   return shape;
-}
-
-void append_row(const SavedRows& from, std::size_t k, std::size_t width, SavedRows& to) {
-  to.ids.push_back(from.ids[k]);
-  to.last.push_back(from.last[k]);
-  to.uses.push_back(from.uses[k]);
-  to.steps.push_back(from.steps[k]);
-  const std::size_t floats = from.floats.size() / from.size();
-  const auto begin = from.floats.begin() + static_cast<std::ptrdiff_t>(k * floats);
-  to.floats.insert(to.floats.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
 }
 
 }  // namespace
@@ -154,7 +142,7 @@ absl::Status TablePartsWriter::add(int table, int server, const SavedRows& rows)
   if (t.part == nullptr) PL_RETURN_IF_ERROR(open(t));
   const std::size_t width = t.columns.back().width;
   for (std::size_t k = 0; k < rows.size(); ++k) {
-    append_row(rows, k, width, t.chunk);
+    t.chunk.append(rows, k, width);
     if (t.chunk.size() == t.chunk_rows) PL_RETURN_IF_ERROR(write_chunk(t));
   }
   return absl::OkStatus();
@@ -285,7 +273,7 @@ absl::StatusOr<int> TablePartsReader::next(SavedRows& rows) {
   const std::size_t width = row_floats(tables_[table_].spec);
   const std::size_t most = std::max<std::size_t>(1, kBatchFloats / width);
   for (const std::size_t end = std::min(chunk_.size(), given_ + most); given_ < end; ++given_) {
-    append_row(chunk_, given_, width, rows);
+    rows.append(chunk_, given_, width);
   }
   return static_cast<int>(table_);
 }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr Duration kFormingLimit = std::chrono::minutes(10);    // for the first and every next view
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
+constexpr Duration kTellLoading = std::chrono::seconds(1);      // between words to the servers
 
 }  // namespace
 
@@ -146,7 +147,14 @@ absl::Status Trainer::resume() {
         str_cat(folder, " holds checkpoints of an earlier training, ", newest,
                 " the newest; continue it with --resume, or give another checkpoint.location"));
   }
-  const auto loaded = store.load_latest([this] { return go_on(); });
+  TimePoint told = now();
+  const auto loaded = store.load_latest([&] {  // all parts are read once before anything goes to the servers
+    if (client_ != nullptr && now() - told >= kTellLoading) {
+      told = now();
+      client_->tell_loading().IgnoreError();  // initialize() says it again
+    }
+    return go_on();
+  });
   if (loaded.status().code() == absl::StatusCode::kNotFound) {
     parts_.logger.info(str_cat("nothing to resume from: ", loaded.status().message()));
     return absl::OkStatus();

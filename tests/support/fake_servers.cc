@@ -16,6 +16,7 @@ class FakeServers::FakeClient final : public pserver::Client {
       : servers_(servers), arena_(arena), rank_(rank), weights_(weights), gradient_(gradient) {}
   ~FakeClient() override { close(absl::OkStatus()); }
 
+  absl::Status tell_loading() override { return servers_.state(*this); }
   absl::Status initialize(const pserver::InitialState& state, Deadline) override {
     return servers_.initialize(state);
   }

@@ -22,20 +22,13 @@ constexpr std::size_t kAhead = 8;  // rows that a second pass fetches ahead
 
 }  // namespace
 
-void SavedRows::clear() {
-  ids.clear();
-  last.clear();
-  uses.clear();
-  steps.clear();
-  floats.clear();
-}
-
 SparseTable::SparseTable(const TableSpec& spec, int servers)
     : spec_(spec),
       bound_((spec.bound.max_rows + static_cast<std::uint64_t>(servers) - 1) /
              static_cast<std::uint64_t>(servers)),
       stepper_(spec.optimizer, spec.dim),
-      store_(stepper_.row_floats()) {}
+      store_(stepper_.row_floats()),
+      kept_(stepper_.row_floats()) {}
 
 std::uint32_t SparseTable::find(RowId id, std::uint64_t hash) const {
   return index_.find(hash, [&](std::uint32_t row) { return store_.note(row).id == id; });

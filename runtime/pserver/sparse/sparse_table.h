@@ -20,6 +20,7 @@
 #include "runtime/pserver/sparse/row_index.h"
 #include "runtime/pserver/sparse/row_optimizer.h"
 #include "runtime/pserver/sparse/row_store.h"
+#include "runtime/pserver/sparse/saved_rows.h"
 #include "runtime/pserver/sparse/table_spec.h"
 
 namespace paceline::pserver::sparse {
@@ -39,16 +40,6 @@ struct TableStats {
   std::uint64_t misses = 0;  // ... and that were not
   std::uint64_t creates = 0;
   std::uint64_t evictions = 0;
-};
-
-// Rows with all that is kept of them: for checkpoints.
-struct SavedRows {
-  std::vector<RowId> ids;
-  std::vector<std::int64_t> last;
-  std::vector<std::uint32_t> uses, steps;
-  std::vector<float> floats;  // weights, then state, of each row in turn
-  std::size_t size() const { return ids.size(); }
-  void clear();
 };
 
 class SparseTable {
@@ -81,7 +72,8 @@ class SparseTable {
   void next_saved(std::size_t most, SavedRows& rows);
   void end_snapshot();
   bool snapshot_is_open() const { return snapshot_open_; }
-  std::uint64_t kept_bytes() const;  // memory of rows that were changed before they were given
+  // Memory of rows that were changed before they were given; it goes as they are given.
+  std::uint64_t kept_bytes() const { return kept_.bytes(); }
 
   // Takes rows of a checkpoint. INVALID_ARGUMENT: a row that is there already, or numbers that can't be
   // meant. REQUIRES: as many floats as rows need; no snapshot is open.
@@ -121,7 +113,6 @@ class SparseTable {
   bool must_keep(std::uint32_t row) const {
     return snapshot_open_ && row >= cursor_ && row < snapshot_end_ && !given_[row];
   }
-  void append(std::uint32_t row, SavedRows& to) const;
 
   const TableSpec spec_;
   const std::uint64_t bound_;  // of this part; 0: none
@@ -136,8 +127,7 @@ class SparseTable {
   bool snapshot_open_ = false;
   std::uint32_t cursor_ = 0, snapshot_end_ = 0;
   std::vector<bool> given_;  // rows that the snapshot does not have, or that are in kept_
-  SavedRows kept_;
-  std::size_t kept_given_ = 0;
+  KeptRows kept_;
 
   std::uint64_t hits_ = 0, misses_ = 0, creates_ = 0, evictions_ = 0;
   HotRows hot_;

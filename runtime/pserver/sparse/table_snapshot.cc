@@ -17,18 +17,9 @@ std::uint64_t SparseTable::begin_snapshot() {
   return store_.rows();
 }
 
-void SparseTable::append(std::uint32_t row, SavedRows& to) const {
-  const RowNote& note = store_.note(row);
-  to.ids.push_back(note.id);
-  to.last.push_back(note.last);
-  to.uses.push_back(note.uses);
-  to.steps.push_back(note.steps);
-  const float* const floats = store_.floats(row);
-  to.floats.insert(to.floats.end(), floats, floats + row_floats());
-}
-
 void SparseTable::keep(std::uint32_t row) {
-  append(row, kept_);
+  const RowNote& note = store_.note(row);
+  kept_.append(note.id, note.last, note.uses, note.steps, {store_.floats(row), row_floats()});
   given_[row] = true;
 }
 
@@ -36,22 +27,11 @@ void SparseTable::next_saved(std::size_t most, SavedRows& rows) {
   rows.clear();
   PL_CHECK(most > 0, "a batch of rows is of one or more");
   if (!snapshot_open_) return;
-  for (; kept_given_ < kept_.size() && rows.size() < most; ++kept_given_) {
-    const std::size_t k = kept_given_;
-    rows.ids.push_back(kept_.ids[k]);
-    rows.last.push_back(kept_.last[k]);
-    rows.uses.push_back(kept_.uses[k]);
-    rows.steps.push_back(kept_.steps[k]);
-    const auto from = kept_.floats.begin() + static_cast<std::ptrdiff_t>(k * row_floats());
-    rows.floats.insert(rows.floats.end(), from, from + static_cast<std::ptrdiff_t>(row_floats()));
-  }
-  if (kept_given_ == kept_.size()) {
-    kept_.clear();
-    kept_given_ = 0;
-  }
+  kept_.take(most, rows);
   for (; cursor_ < snapshot_end_ && rows.size() < most; ++cursor_) {
-    const bool is_free = store_.note(cursor_).last == RowNote::kFree;
-    if (!given_[cursor_] && !is_free) append(cursor_, rows);
+    const RowNote& note = store_.note(cursor_);
+    if (given_[cursor_] || note.last == RowNote::kFree) continue;
+    rows.append(note.id, note.last, note.uses, note.steps, {store_.floats(cursor_), row_floats()});
   }
   if (rows.size() == 0) end_snapshot();
 }
@@ -60,12 +40,7 @@ void SparseTable::end_snapshot() {
   snapshot_open_ = false;
   cursor_ = snapshot_end_ = 0;
   given_ = {};
-  kept_ = {};
-  kept_given_ = 0;
-}
-
-std::uint64_t SparseTable::kept_bytes() const {
-  return (kept_.size() - kept_given_) * (row_floats() * sizeof(float) + sizeof(RowNote));
+  kept_.clear();
 }
 
 absl::Status SparseTable::restore(const SavedRows& rows) {

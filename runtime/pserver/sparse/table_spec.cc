@@ -99,6 +99,10 @@ absl::Status check(std::span<const TableSpec> specs) {
   return absl::OkStatus();
 }
 
+std::size_t row_floats(const TableSpec& spec) {
+  return (1 + state_names(spec.optimizer).size()) * spec.dim;
+}
+
 std::vector<std::string> state_names(const RowOptimizer& optimizer) {
   switch (optimizer.kind) {
     case RowOptimizer::Kind::kAdagrad:

@@ -76,5 +76,7 @@ absl::Status check(std::span<const TableSpec> specs);
 // Vectors of optimiser state beside a row's weights, each `dim` long, by name: "momentum"; "sum" (Adagrad);
 // "exp_avg", "exp_avg_sq" (Adam); "z", "n" (FTRL).
 std::vector<std::string> state_names(const RowOptimizer& optimizer);
+// Weights and optimiser state of one row.
+std::size_t row_floats(const TableSpec& spec);
 
 }  // namespace paceline::pserver::sparse

@@ -60,6 +60,18 @@ TEST_F(StopSignalsTest, ASaveIsWaitedFor) {
   EXPECT_TRUE(ends());
 }
 
+TEST_F(StopSignalsTest, ASaveThatMovesIsWaitedForForAnyTime) {
+  watch(20ms, 1s);
+  const trainer::StopRequest::Saving saving(request_);
+  signal();
+  EXPECT_TRUE(wait([&] { return request_.expired(); }));
+  for (int k = 0; k < 150; ++k) {
+    request_.moved();
+    ASSERT_EQ(end_.wait_for(10ms), std::future_status::timeout);
+  }
+  EXPECT_TRUE(ends()) << "nothing moves any more";
+}
+
 TEST_F(StopSignalsTest, NotForEver) {
   watch(40ms, 100ms);
   const trainer::StopRequest::Saving saving(request_);

@@ -46,6 +46,23 @@ TEST(PsMessages, Join) {
   refuses_other_lengths(join);
 }
 
+TEST(PsMessages, Waiting) {
+  using Hold = WaitingMessage::Hold;
+  for (const WaitingMessage& said : {WaitingMessage{}, WaitingMessage{3, Hold::kNone, Duration(7)},
+                                     WaitingMessage{-1, Hold::kSnapshot, {}}}) {
+    WaitingMessage decoded;
+    ASSERT_TRUE(decode(bytes_of(said), decoded).ok());
+    EXPECT_EQ(decoded, said);
+    refuses_other_lengths(said);
+  }
+  WaitingMessage decoded;
+  for (const WaitingMessage& said :
+       {WaitingMessage{-2, Hold::kNone, {}}, WaitingMessage{0, static_cast<Hold>(3), {}},
+        WaitingMessage{0, Hold::kNone, Duration(-2)}, WaitingMessage{0, Hold::kLoading, Duration(-1)}}) {
+    EXPECT_FALSE(decode(bytes_of(said), decoded).ok());
+  }
+}
+
 TEST(PsMessages, Begin) {
   BeginMessage decoded;
   ASSERT_TRUE(decode(bytes_of(some_begin()), decoded).ok());

@@ -120,11 +120,8 @@ class RowsGiven final : public sparse::RowSource {
   absl::StatusOr<int> next(SavedRows& rows) override {
     const int table = at_ == end_ ? 0 : at_->first.first;
     for (; at_ != end_ && at_->first.first == table && rows.size() < batch_; ++at_) {
-      rows.ids.push_back(at_->first.second);
-      rows.last.push_back(at_->second.last);
-      rows.uses.push_back(at_->second.uses);
-      rows.steps.push_back(at_->second.steps);
-      rows.floats.insert(rows.floats.end(), at_->second.floats.begin(), at_->second.floats.end());
+      const RowsTaken::Row& row = at_->second;
+      rows.append(at_->first.second, row.last, row.uses, row.steps, row.floats);
     }
     return table;
   }

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <future>
+#include <atomic>
 
 #include "rows_world.h"
 #include "runtime/collective/fault.h"
@@ -153,28 +153,29 @@ TEST_P(ServersRowsFaults, WhatTheCallerSaysWrongClosesNothing) {
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
 }
 
-// The sequencer stands still in the middle of what it does, once, until it is released.
-class StandStill {
- public:
-  void stand() {
-    if (std::exchange(stood_, true)) return;
-    entered_.set_value();
-    released_.get_future().wait();
-  }
-  void wait_until_it_stands() { entered_.get_future().wait(); }
-  void release() {
-    if (!std::exchange(done_, true)) released_.set_value();
-  }
-
- private:
-  std::promise<void> entered_, released_;
-  bool stood_ = false, done_ = false;
-};
-
-struct Releases {
-  StandStill& still;
-  ~Releases() { still.release(); }
-};
+// Sharing memory, answers lie in the server's arena, which is too small for this one.
+TEST(ServersRowsMemory, AServersLackOfItIsNoWorkersFault) {
+  constexpr std::size_t kDim = 4096;
+  std::atomic<bool> lost{false};
+  WorldSpec spec;
+  spec.servers = 1;
+  spec.optimizer = sgd(0.5);
+  spec.arena_bytes = std::size_t{16} << 20;
+  spec.tables = {table_of("deep", kDim)};
+  spec.when_lost = [&](int) { lost = true; };
+  ServersWorld world(spec);
+  if (::testing::Test::HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ASSERT_TRUE(world.client(1).wait_turn(world.deadline()).ok());
+  WorkerRows rows;
+  rows.ids.emplace_back();
+  for (RowId id = 0; id < 2 * spec.arena_bytes / (kDim * sizeof(float)); ++id) rows.ids[0].push_back(id);
+  const absl::Status pulled = rows.pull(world, spec.tables, 1);
+  EXPECT_EQ(pulled.code(), absl::StatusCode::kResourceExhausted) << pulled;
+  EXPECT_EQ(collective::faulty_rank(pulled), 2) << pulled;
+  EXPECT_THAT(std::string(pulled.message()), HasSubstr("rows that rank 1 (worker-1) asks for"));
+  EXPECT_FALSE(lost);
+}
 
 TEST_P(ServersRowsFaults, DeadlineInterruptAndCloseEndAPull) {
   for (int how = 0; how < 3; ++how) {

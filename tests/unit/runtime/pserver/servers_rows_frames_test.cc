@@ -180,5 +180,35 @@ TEST_P(ServersRowsFrames, RowsThatFitNoTableAreRefused) {
   EXPECT_THAT(std::string(twice.message()), HasSubstr("row 77 comes twice"));
 }
 
+// Batches that worker 0 asks for and does not read.
+TEST_P(ServersRowsFrames, WhoAsksForMoreRowsOfASnapshotThanItReadsIsLost) {
+  constexpr std::size_t kDim = 4096, kRows = 400;
+  WorldSpec spec = this->spec();
+  spec.workers = spec.servers = 1;
+  spec.elements = 4;
+  spec.strangers = {0};
+  spec.tables = {table_of("deep", kDim)};
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  Stranger zero(world, spec, 0);
+  BeginMessage begin{.elements = spec.elements, .decay = {}, .optimizer = {}};
+  begin.start.total_steps = spec.total_steps;
+  zero.say({.kind = FrameKind::kBegin}, begin);
+  zero.send({.kind = FrameKind::kState}, Buffer(spec.elements * sizeof(float)));
+  for (RowId batch = 0; batch < 10; ++batch) {
+    SavedRows rows;
+    for (RowId k = 0; k < kRows; ++k) rows.append(batch * kRows + k, 0, 1, 1, Floats(kDim, 1));
+    zero.say({.kind = FrameKind::kSavedRows, .rank = 0}, rows);
+  }
+  zero.send({.kind = FrameKind::kRowsRestored}, {});
+  zero.send({.kind = FrameKind::kSnapshot}, {});
+  ASSERT_NO_FATAL_FAILURE(zero.wait_for_copy());
+  for (int k = 0; k < 200; ++k) zero.send_beside({.kind = FrameKind::kTakeRows, .rank = 0});
+  absl::Status why;
+  ASSERT_TRUE(world.wait_for_loss(0, 0, &why));
+  EXPECT_THAT(std::string(why.message()), HasSubstr("asks for more rows of a snapshot before it has read"));
+  EXPECT_THAT(std::string(why.message()), HasSubstr("worker-0"));
+}
+
 }  // namespace
 }  // namespace paceline::pserver

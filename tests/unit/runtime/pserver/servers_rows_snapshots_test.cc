@@ -145,6 +145,47 @@ TEST_P(ServersRowsSnapshots, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit)
   }
 }
 
+// There is no room for what is kept of rows that change before they are taken.
+TEST_P(ServersRowsSnapshots, ALargeTableKeepsNoUpdateOfASmallOneWaiting) {
+  constexpr RowId kRows = 4000;
+  WorldSpec spec = this->spec();
+  spec.servers = 1;
+  spec.max_kept_bytes = 0;
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  spec.tables = {table_of("large", 512), table_of("small", 1)};
+  spec.row_floats = kRows * 512 + 1;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
+  WorkerRows rows;
+  const auto work = [&](RowId count) {
+    rows.ids = {{}, {7}};
+    for (RowId id = 0; id < count; ++id) rows.ids[0].push_back(id);
+    ASSERT_TRUE(rows.push(world, spec.tables, 1, [](int, RowId, std::size_t) { return -1.0f; }).ok());
+    ASSERT_TRUE(world.push_and_commit(1).ok());
+  };
+  work(kRows);
+  ASSERT_TRUE(world.client(1).wait_turn(world.deadline()).ok());
+  Floats weights(spec.elements);
+  ASSERT_TRUE(world.client(0).begin_snapshot().ok());
+  ASSERT_TRUE(world.client(0).take_snapshot(weights, {}, world.deadline()).ok());
+  work(0);  // changes row 7 of the small table, which is kept as it was, ...
+  ASSERT_TRUE(world.client(1).wait_turn(world.deadline()).ok());
+  work(0);  // ... and this waits until it was taken
+  RowsTaken taken;
+  int batches = 0;
+  taken.each_batch = [&] {
+    if (++batches > 1) return absl::OkStatus();
+    return world.client(1).wait_turn(world.deadline(std::chrono::seconds(10))).status();
+  };
+  const absl::Status all = world.client(0).take_rows(taken, world.deadline());
+  EXPECT_TRUE(all.ok()) << all;
+  EXPECT_EQ(taken.rows.size(), kRows + 1);
+  EXPECT_GT(batches, 3);
+  EXPECT_EQ((taken.rows[{1, 7}].floats[0]), 1);
+}
+
 TEST_P(ServersRowsSnapshots, RowsComeInBatchesOfBoundedSize) {
   WorldSpec spec = this->spec();
   spec.workers = 1;

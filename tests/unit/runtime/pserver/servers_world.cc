@@ -26,7 +26,7 @@ void ServersWorld::make_fabrics() {
   group_.key.fill(9);
   for (int r = 0; r < spec_.workers + spec_.servers; ++r) {
     collective::FabricOptions options;
-    options.arena_bytes = std::size_t{256} << 20;
+    options.arena_bytes = spec_.arena_bytes;
     auto fabric = collective::Fabric::create(options, clock_);
     ASSERT_TRUE(fabric.ok()) << fabric.status();
     const std::string name =
@@ -54,7 +54,7 @@ void ServersWorld::connect(const WorldSpec& spec) {
   if (spec_.mode.units_per_step() == 0) spec_.mode.set_units_per_step(spec.workers);
   make_fabrics();
   if (fabrics_.size() != w + s) return;
-  const ClientOptions shape{spec.workers, spec.servers, spec.slice_bytes, spec.tables};
+  const ClientOptions shape{spec.workers, spec.servers, spec.slice_bytes, spec.tables, spec.stall_limit};
   clients_.resize(w);
   servers_.resize(s);
   strangers_.resize(w);
@@ -99,7 +99,7 @@ void ServersWorld::connect(const WorldSpec& spec) {
           if (links.ok()) strangers_[r] = std::move(*links);
         } else {
           auto client = Client::connect(*fabrics_[r], mine, shape, spec_.layout, weights_[r], gradients_[r],
-                                        clock_, deadline());
+                                        spec_.clock != nullptr ? *spec_.clock : clock_, deadline());
           statuses[r] = client.status();
           if (client.ok()) clients_[r] = std::move(*client);
         }

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -43,6 +45,9 @@ struct WorldSpec {
   std::vector<sparse::TableSpec> tables;
   std::size_t row_floats = 0;  // of each worker's memory for gradients of rows
   std::uint64_t max_kept_bytes = kMaxKeptBytes;
+  const Clock* clock = nullptr;  // the workers'; null: the machine's
+  Duration stall_limit = kStallLimit;
+  std::size_t arena_bytes = std::size_t{256} << 20;
   std::function<void(int server)> when_lost;  // in the server's thread, when it has lost a worker
 };
 
@@ -113,6 +118,29 @@ class ServersWorld {
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::jthread> threads_;  // of the servers
+};
+
+// A server's thread stands still in the middle of what it does, once, until it is released.
+class StandStill {
+ public:
+  void stand() {
+    if (std::exchange(stood_, true)) return;
+    entered_.set_value();
+    released_.get_future().wait();
+  }
+  void wait_until_it_stands() { entered_.get_future().wait(); }
+  void release() {
+    if (!std::exchange(done_, true)) released_.set_value();
+  }
+
+ private:
+  std::promise<void> entered_, released_;
+  bool stood_ = false, done_ = false;
+};
+
+struct Releases {
+  StandStill& still;
+  ~Releases() { still.release(); }
 };
 
 }  // namespace paceline::pserver::testing

@@ -1,6 +1,6 @@
 #pragma once
 
-// Worker 1 of a world, spoken for by the test, frame by frame.
+// A worker of a world, spoken for by the test, frame by frame.
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -20,21 +20,24 @@ namespace paceline::pserver::testing {
 class Stranger {
  public:
   // Joins the first server.
-  Stranger(ServersWorld& world, const WorldSpec& spec) : socket_(world.stranger(1)[0].sockets[0].get()) {
+  Stranger(ServersWorld& world, const WorldSpec& spec, int rank = 1)
+      : rank_(rank),
+        socket_(world.stranger(rank)[0].sockets[0].get()),
+        copies_(world.stranger(rank)[0].sockets[1].get()) {
     Buffer message;
     encode(JoinMessage{spec.elements, spec.slice_bytes, spec.medium == Medium::kSharedMemory, 0, 0,
                        fingerprint(spec.tables)},
            message);
     send({.kind = FrameKind::kJoin}, message);
   }
-  void send(FrameHeader header, Bytes payload) {
-    header.generation = Generation{3};
-    header.rank = header.rank < 0 ? 1 : header.rank;
-    header.length = payload.size();
-    Buffer bytes(kFrameBytes);
-    encode(header, std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
-    bytes.insert(bytes.end(), payload.begin(), payload.end());
-    ASSERT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  void send(const FrameHeader& header, Bytes payload) { write(socket_, header, payload); }
+  // By the connection of snapshots.
+  void send_beside(const FrameHeader& header) { write(copies_, header, {}); }
+  template <typename Message>
+  void say(const FrameHeader& header, const Message& message) {
+    Buffer payload;
+    encode(message, payload);
+    send(header, payload);
   }
   void announce(FrameKind kind, const RowsMessage& parts) {
     Buffer message;
@@ -53,6 +56,11 @@ class Stranger {
     read_turn(turn);
     return turn.unit;
   }
+  // Its part of a snapshot's dense state.
+  void wait_for_copy() {
+    Buffer payload;
+    wait_for(copies_, FrameKind::kCopied, payload);
+  }
   // UNIX sockets: what is sent to it from here on fails, but nothing wakes the sender before.
   void hear_nothing_more() { ASSERT_EQ(::shutdown(socket_, SHUT_RD), 0); }
   template <typename Value>
@@ -62,31 +70,48 @@ class Stranger {
 
  private:
   void read_turn(TurnResult& turn) {
-    FrameKind kind = FrameKind::kJoin;
-    while (kind != FrameKind::kTurn) {
+    Buffer payload;
+    ASSERT_NO_FATAL_FAILURE(wait_for(socket_, FrameKind::kTurn, payload));
+    ASSERT_TRUE(decode(payload, turn).ok());
+  }
+  // The payload of the next frame of that kind.
+  static void wait_for(int socket, FrameKind kind, Buffer& payload) {
+    for (FrameKind came = FrameKind::kJoin; came != kind;) {
       std::array<std::byte, kFrameBytes> head{};
-      read(head);
+      ASSERT_NO_FATAL_FAILURE(read(socket, head));
       const auto header = decode_frame(head);
       ASSERT_TRUE(header.ok()) << header.status();
-      Buffer payload(header->length);
-      read(payload);
-      kind = header->kind;
-      if (kind == FrameKind::kTurn) {
-        ASSERT_TRUE(decode(payload, turn).ok());
-      }
+      payload.resize(header->length);
+      ASSERT_NO_FATAL_FAILURE(read(socket, payload));
+      came = header->kind;
     }
   }
-  void read(std::span<std::byte> bytes) {
+  void write(int socket, FrameHeader header, Bytes payload) {
+    header.generation = Generation{3};
+    header.rank = header.rank < 0 ? rank_ : header.rank;
+    header.length = payload.size();
+    Buffer bytes(kFrameBytes);
+    encode(header, std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    for (Bytes rest = bytes; !rest.empty();) {
+      pollfd writable{.fd = socket, .events = POLLOUT, .revents = 0};
+      ASSERT_EQ(::poll(&writable, 1, 60'000), 1) << "it is not read";
+      const ssize_t sent = ::send(socket, rest.data(), rest.size(), MSG_NOSIGNAL);
+      if (sent < 0) return;  // the server has lost this worker
+      rest = rest.subspan(static_cast<std::size_t>(sent));
+    }
+  }
+  static void read(int socket, std::span<std::byte> bytes) {
     while (!bytes.empty()) {
-      pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
-      ASSERT_EQ(::poll(&readable, 1, 60'000), 1) << "no turn came";
-      const ssize_t got = ::recv(socket_, bytes.data(), bytes.size(), 0);
+      pollfd readable{.fd = socket, .events = POLLIN, .revents = 0};
+      ASSERT_EQ(::poll(&readable, 1, 60'000), 1) << "nothing came";
+      const ssize_t got = ::recv(socket, bytes.data(), bytes.size(), 0);
       ASSERT_GT(got, 0);
       bytes = bytes.subspan(static_cast<std::size_t>(got));
     }
   }
 
-  const int socket_;
+  const int rank_, socket_, copies_;
 };
 
 }  // namespace paceline::pserver::testing

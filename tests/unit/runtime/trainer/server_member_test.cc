@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "runtime/collective/fault.h"
+#include "runtime/trainer/limits.h"
 #include "tests/support/step_model.h"
 #include "tests/support/thread_job.h"
 
@@ -17,6 +19,18 @@ using paceline::testing::step_spec;
 using paceline::testing::ThreadFabric;
 using ::testing::HasSubstr;
 
+// The machine's, ahead by what the test says.
+class EarlyClock final : public Clock {
+ public:
+  TimePoint now() const override { return clock_.now() + Duration(ahead_ns_.load()); }
+  WallTime wall_now() const override { return clock_.wall_now(); }
+  void go_on_by(Duration time) { ahead_ns_ += time.count(); }
+
+ private:
+  const SystemClock clock_;
+  std::atomic<std::int64_t> ahead_ns_{0};
+};
+
 // A server that serves until the test or its close() ends that.
 class ScriptedServer final : public pserver::Server {
  public:
@@ -24,6 +38,8 @@ class ScriptedServer final : public pserver::Server {
     bool done = false;
     absl::Status result;
     int running = 0, closed = 0;
+    std::uint64_t saved = 0;  // of snapshots
+    int looks = 0;            // at that
     std::vector<pserver::ServerOptions> options;
   };
   explicit ScriptedServer(Guarded<Script>& script) : script_(script) {}
@@ -39,6 +55,11 @@ class ScriptedServer final : public pserver::Server {
     v1::ServerStats stats;
     stats.set_updates(7);
     return stats;
+  }
+  std::uint64_t snapshot_bytes() const override {
+    auto script = script_.lock();
+    ++script->looks;
+    return script->saved;
   }
   void close(absl::Status reason) override {
     auto script = script_.lock();
@@ -98,13 +119,33 @@ class ServerProcess {
     thread_.join();
     return outcome_;
   }
+  // Worker 0 has taken so much of what it holds, and the member knows.
+  void has_saved(std::uint64_t bytes) {
+    script_.lock()->saved = bytes;
+    wait_until_it_looked();
+  }
+  void go_on_by(Duration time) {
+    clock_.go_on_by(time);
+    wait_until_it_looked();
+  }
+  void wait_until_closed() {
+    clock_.go_on_by(std::chrono::hours(1));
+    script_.lock_when([](const ScriptedServer::Script& s) { return s.closed > 0; }, std::chrono::seconds(20));
+  }
   int closed() { return script_.lock()->closed; }
   pserver::ServerOptions options() { return script_.lock()->options.front(); }
   ScriptedMembership& membership() { return membership_; }
   StopRequest& stop() { return stop_; }
 
  private:
-  const SystemClock clock_;
+  // Twice: the first look may have begun before.
+  void wait_until_it_looked() {
+    const int before = script_.lock()->looks;
+    script_.lock_when([before](const ScriptedServer::Script& s) { return s.looks >= before + 2; },
+                      std::chrono::seconds(20));
+  }
+
+  EarlyClock clock_;
   const Logger logger_ = Logger::none();
   paceline::testing::MeetingPoint meeting_;
   ThreadFabric fabric_;
@@ -154,6 +195,21 @@ TEST(ServerMember, AnEvictedServerServesOnUntilTheWorkersHaveGone) {
   EXPECT_THAT(std::string(outcome.error.message()), HasSubstr("worker-1"));
   EXPECT_EQ(server.closed(), 0);
   EXPECT_FALSE(server.stop().saving());
+}
+
+TEST(ServerMember, AnEvictedServerServesOnAsLongAsItIsSaved) {
+  ServerProcess server;
+  server.send_view(1);
+  server.wait_until_it_serves(1);
+  server.membership().end(absl::AbortedError("worker-1 died"));
+  for (std::uint64_t bytes = 1; bytes <= 5; ++bytes) {
+    server.has_saved(bytes);
+    server.go_on_by(kLastServiceLimit - std::chrono::seconds(10));
+    EXPECT_EQ(server.closed(), 0);
+  }
+  server.wait_until_closed();
+  EXPECT_EQ(server.closed(), 1);
+  EXPECT_EQ(server.wait().ending, Ending::kEnded);
 }
 
 TEST(ServerMember, AskedToStopItLeavesWhenTheWorkersHave) {
