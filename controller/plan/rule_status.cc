@@ -2,6 +2,7 @@
 // Running.
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "base/text.h"
@@ -49,8 +50,15 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   return status;
 }
 
+// Without what was of that moment.
+std::optional<api::ServerStatus> last_counts(std::optional<api::ServerStatus> server) {
+  if (server) server->load = server->bytes_per_second = 0;
+  if (server) server->queue = 0;
+  return server;
+}
+
 // A pod that is gone keeps its last word; of a job that has ended it was deleted, if it had not ended itself.
-// What its gradients came to stays where nobody tells of them any more.
+// What its gradients came to, and what a server has counted, stay where nobody tells of them any more.
 void copy_members(const Observed& observed, api::Status& status) {
   for (api::MemberStatus& member : status.members) {
     const bool here = std::ranges::any_of(
@@ -64,6 +72,7 @@ void copy_members(const Observed& observed, api::Status& status) {
     const auto place = std::ranges::lower_bound(status.members, order(now), {}, order);
     if (place != status.members.end() && order(*place) == order(now)) {
       if (place->pod == now.pod && !now.staleness) now.staleness = place->staleness;
+      if (place->pod == now.pod && !now.server) now.server = last_counts(place->server);
       *place = now;
     } else {
       status.members.insert(place, now);
