@@ -73,6 +73,8 @@ class Membership {
   virtual Generation draining() const = 0;
 
   virtual Progress& progress() = 0;  // the training thread's board
+  // The next heartbeat goes at once, not at its time: for what would come too late then.
+  virtual void beat_now() = 0;
 
   // "I lost my link to that peer": sent at once. Then wait for the coordinator's word: wait_view() returns a
   // new view, or the eviction.

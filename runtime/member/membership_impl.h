@@ -47,6 +47,7 @@ class MembershipImpl final : public Membership {
   const std::string& member_id() const override { return member_id_; }
   Generation draining() const override { return {draining_.load(std::memory_order_acquire)}; }
   Progress& progress() override { return progress_; }
+  void beat_now() override { state_.lock()->beat_due = true; }
   absl::Status status() const override { return state_.lock()->status; }
 
   absl::StatusOr<v1::View> wait_view(Generation after, Deadline deadline) override;
@@ -73,6 +74,7 @@ class MembershipImpl final : public Membership {
     std::string leader;  // the next try goes there
     Reports reports;
     std::uint64_t taken = 0;  // the coordinator has that heartbeat and those before it
+    bool beat_due = false;    // a heartbeat, before its time
     CancelHook hook;
     bool hook_due = false, hook_running = false;
     bool leaving = false;

@@ -88,7 +88,7 @@ void MembershipImpl::wait_for_work(const std::stop_token& stop) {
   (void)state_.lock_when(
       [&](const State& s) {
         return stop.stop_requested() || s.stream_ended || s.hook_due || s.line != line ||
-               (s.reports.next() != nullptr && s.line == Line::kUp);
+               ((s.reports.next() != nullptr || s.beat_due) && s.line == Line::kUp);
       },
       wait);
 }
@@ -228,15 +228,17 @@ void MembershipImpl::send_reports() {
 // for. While the last one is still on its way (a stopped coordinator), or not taken, the board goes on
 // collecting.
 void MembershipImpl::send_heartbeat(TimePoint now) {
-  if (now < next_beat_) return;
+  const bool in_time = now >= next_beat_;
   Duration interval{};
   std::uint64_t taken = 0;
   {
     auto state = state_.lock();
+    const bool due = std::exchange(state->beat_due, false);
+    if (!in_time && !due) return;
     interval = state->interval;
     taken = state->taken;
   }
-  next_beat_ += interval * ((now - next_beat_) / interval + 1);
+  if (in_time) next_beat_ += interval * ((now - next_beat_) / interval + 1);
   if (!stream_->idle()) return;
   v1::MemberMessage message;
   *message.mutable_heartbeat() = heartbeats_.next(taken);

@@ -128,7 +128,9 @@ absl::Status ServerMember::serve(const v1::View& view) {
     events->served = true;
     events->result = std::move(result);
   });
-  return watch(*server);
+  const absl::Status served = watch(*server);
+  parts_.membership.beat_now();  // what it did in the end: the coordinator may hear that all is over next
+  return served;
 }
 
 // Closes the server when the job has ended, or this process is to, and the workers stay. REQUIRES: its run()

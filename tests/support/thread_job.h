@@ -102,6 +102,7 @@ class ScriptedMembership final : public member::Membership {
   std::vector<v1::PeerFault> faults() const { return copy(faults_); }
   std::vector<v1::CheckpointResult> checkpoints() const { return copy(checkpoints_); }
   std::optional<v1::Leaving> leaving() const { return copy(leaving_); }
+  int beats() const { return beats_.load(); }  // that were asked for
   bool wait_until_left() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return leaving_.has_value(); });
@@ -120,6 +121,7 @@ class ScriptedMembership final : public member::Membership {
   }
   Generation draining() const override { return {draining_.load()}; }
   member::Progress& progress() override { return progress_; }
+  void beat_now() override { ++beats_; }
   void report_peer_fault(Generation generation, Step step, std::string_view peer,
                          std::string_view reason) override {
     v1::PeerFault fault;
@@ -161,6 +163,7 @@ class ScriptedMembership final : public member::Membership {
 
   const std::string id_;
   v1::Welcome welcome_;
+  std::atomic<int> beats_{0};
   member::Progress progress_;
   std::atomic<std::uint64_t> draining_{0};
   mutable std::mutex mutex_;

@@ -209,6 +209,20 @@ TEST_F(AttachTest, RecordsOnTheBoardAtTheEndAreNotLost) {
   EXPECT_TRUE(watcher_.wait([&] { return watcher_.steps_ == 200; }));
 }
 
+TEST_F(AttachTest, AHeartbeatThatIsAskedForGoesBeforeItsTime) {
+  start(0, 1);
+  const testing::FakeClock still;
+  const auto member = attach(environment(Role::kWorker, 0), still);
+  ASSERT_TRUE(member.ok()) << std::string(member.status().message());
+  ASSERT_TRUE((*member)->wait_view(Generation{0}, Deadline::after(still.now(), kLong)).ok());
+  (*member)->progress().set_generation(Generation{1});
+  (*member)->progress().step_applied({7, 7, {}, 0, 0, true, 0.5, 0.1, 7});
+  (*member)->beat_now();
+  const Deadline limit = soon();
+  while (handle_->report().step < 7 && !limit.expired(clock_.now())) std::this_thread::yield();
+  EXPECT_EQ(handle_->report().step, 7);
+}
+
 TEST_F(AttachTest, AWrongTokenIsRefused) {
   start(0, 1);
   for (const std::string& token :

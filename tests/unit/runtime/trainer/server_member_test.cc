@@ -167,9 +167,11 @@ TEST(ServerMember, ItServesUntilTheWorkersLeaveAndTheJobIsFinished) {
   v1::Heartbeat beat;
   server.membership().progress().collect(&beat);
   EXPECT_EQ(beat.server().updates(), 7);
+  EXPECT_EQ(server.membership().beats(), 0);
   server.workers_leave();
   server.membership().end(absl::CancelledError("the job is finished"));
   EXPECT_EQ(server.wait().ending, Ending::kFinished);
+  EXPECT_EQ(server.membership().beats(), 1) << "its last numbers, at once";
 }
 
 TEST(ServerMember, AFinishedJobsServerDoesNotWaitForItsWorkers) {
