@@ -27,7 +27,7 @@ struct ReportedMember {
   std::int64_t rank = -1;  // in the present view; -1: not in it
   std::string pod, host;
   std::int64_t pid = 0;
-  std::string phase;      // its own word: Training, Waiting, ...
+  std::string phase;      // its own word: training, waiting, ...; "leaving": at its end, but not finished
   bool finished = false;  // it has said that its work is done, and left
   Step step = 0;          // steps applied so far
   Duration last_heard{};

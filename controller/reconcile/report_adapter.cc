@@ -71,6 +71,13 @@ api::StalenessStatus status_of(const coordinator::StalenessReport& r) {
   return out;
 }
 
+// Members say that they are at their end however they end: only of one whose work was done is "finished" the
+// word.
+const char* word_of(const coordinator::MemberReport& m) {
+  const bool undone = m.phase == coordinator::Phase::kFinished && !m.finished;
+  return undone ? "leaving" : coordinator::phase_name(m.phase);
+}
+
 plan::ReportedMember member_of(const coordinator::MemberReport& m) {
   plan::ReportedMember out;
   out.id = MemberId{m.member_id};
@@ -80,7 +87,7 @@ plan::ReportedMember member_of(const coordinator::MemberReport& m) {
   out.pod = m.pod;
   out.host = m.host;
   out.pid = m.pid;
-  out.phase = coordinator::phase_name(m.phase);
+  out.phase = word_of(m);
   out.finished = m.finished;
   out.step = m.step;
   out.last_heard = m.silent;

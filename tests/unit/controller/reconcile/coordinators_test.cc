@@ -229,6 +229,36 @@ TEST(ReportAdapterTest, TheNewestCheckpointIsKnownWhileMembersTrain) {
   EXPECT_EQ(to_plan(report).last_save->error, "the disk is full");
 }
 
+// A member says that it is at its end however it ends; only its goodbye says whether its work is done.
+TEST(ReportAdapterTest, WhoLeavesWithItsWorkUndoneIsNeverCalledFinished) {
+  for (const bool finished : {false, true}) {
+    coordinator::Report report;
+    report.state = coordinator::JobState::kRunning;
+    report.generation.value = 1;
+    report.members.push_back({.role = Role::kWorker, .index = 1, .finished = finished, .member_id = "m"});
+    report.members[0].phase = coordinator::Phase::kFinished;
+    plan::Observed world;
+    world.job = stored("u1").job;
+    world.job.status.phase = api::Phase::kRunning;
+    world.report = to_plan(report);
+    for (const int index : {0, 1}) {
+      cluster::Pod pod;
+      pod.spec.name = str_cat("fashion-worker-", index, "-0");
+      pod.spec.index = index;
+      pod.phase = cluster::PodPhase::kRunning;
+      world.pods.push_back(pod);
+    }
+    StoredJob next = stored("u1");
+    next.job.status = plan::plan(world).status;
+    ASSERT_THAT(next.job.status.members, SizeIs(2));
+    EXPECT_EQ(next.job.status.members[1].phase, finished ? plan::kFinishedPhase : "leaving");
+    const CoordinatorsOptions options;
+    const auto core = core_config("default/fashion", next, "token", options);
+    ASSERT_TRUE(core.ok());
+    EXPECT_THAT(core->finished, SizeIs(finished ? 1 : 0)) << "another controller's coordinator";
+  }
+}
+
 TEST(ReportAdapterTest, StalenessIsWholeAndNoLongerThanItIs) {
   coordinator::Report report;
   report.members.resize(1);
