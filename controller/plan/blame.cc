@@ -71,10 +71,6 @@ const char* verb_of(CulpritKind kind) {
   return "failed";
 }
 
-bool failed_by_itself(const cluster::Pod& pod) {
-  return pod.phase == cluster::PodPhase::kFailed && !pod.deleting;
-}
-
 // Whether a is the better culprit of the two.
 bool earlier(const cluster::Pod* a, const cluster::Pod* b) {
   const auto order = [](const cluster::Pod* pod) {
@@ -214,7 +210,7 @@ Blame blame_pod(const Observed& observed, const cluster::Pod& pod) {
 std::optional<Blame> blame_by_pods(const Observed& observed) {
   std::vector<const cluster::Pod*> failed;
   for (const cluster::Pod& pod : observed.pods) {
-    if (failed_by_itself(pod) && is_needed(observed, pod)) failed.push_back(&pod);
+    if (has_failed(observed, pod)) failed.push_back(&pod);
   }
   if (failed.empty()) return std::nullopt;
   const cluster::Pod* root = root_of(failed);

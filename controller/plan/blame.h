@@ -33,7 +33,8 @@ struct Blame {
 Blame blame_by_verdict(const Observed& observed);
 
 // The first failed pod of the ring; nothing where none has failed. A pod that is being deleted ends as it was
-// told to: it counts only if it failed before.
+// told to: it counts only if it failed before. One whose work was done when it was evicted or disrupted, or
+// whose sidecar failed then, does not count (has_finished).
 std::optional<Blame> blame_by_pods(const Observed& observed);
 
 // This pod, whoever else failed.

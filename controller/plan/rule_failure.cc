@@ -44,10 +44,7 @@ void fail(const Observed& observed, const std::string& reason, const std::string
 Duration since_first_failure(const Observed& observed) {
   Duration longest{};
   for (const cluster::Pod& pod : observed.pods) {
-    if (pod.phase == cluster::PodPhase::kFailed && !pod.deleting && pod.finished &&
-        is_needed(observed, pod)) {
-      longest = std::max(longest, observed.now - *pod.finished);
-    }
+    if (pod.finished && has_failed(observed, pod)) longest = std::max(longest, observed.now - *pod.finished);
   }
   return longest;
 }
@@ -102,7 +99,7 @@ bool by_creation(const Observed& observed, Plan& plan) {
   return true;
 }
 
-// A running pod that never joined.
+// A running pod that never joined; one whose work was done under an earlier coordinator need not.
 bool by_absence(const Observed& observed, Plan& plan) {
   if (!observed.report || observed.report->phase != ReportPhase::kForming ||
       observed.report->generation.value > 0)
@@ -113,7 +110,7 @@ bool by_absence(const Observed& observed, Plan& plan) {
     const bool joined = std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
       return member.role == pod.spec.role && member.index == pod.spec.index && !member.id.value.empty();
     });
-    if (joined) continue;
+    if (joined || has_finished(observed, pod.spec.role, pod.spec.index)) continue;
     // A coordinator that has just begun gives those of an earlier one their time, too.
     const WallTime since = std::max(*pod.started, observed.now - observed.report->in_phase);
     const Duration left = since + observed.limits.attach_timeout - observed.now;

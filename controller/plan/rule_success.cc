@@ -12,11 +12,13 @@ namespace paceline::plan {
 
 namespace {
 
-// Since when training is over: by the report, or by the leader's end.
+// Since when training is over: by the report, or by the leader's end. While the report says that the leader
+// has finished and others leave, it is not over: their coordinator counts their time.
 Duration since_finish(const Observed& observed) {
   if (observed.report && observed.report->phase == ReportPhase::kFinished) return observed.report->in_phase;
   const Slot leader = leader_slot(observed.job);
   const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
+  if (pod == nullptr && reported_finished(observed)) return Duration::zero();
   if (pod == nullptr) return observed.limits.finish_grace;  // nobody knows any more
   return pod->finished ? observed.now - *pod->finished : Duration::zero();
 }
@@ -28,24 +30,26 @@ std::string success_message(const Observed& observed) {
   if (progress.test_accuracy) message += str_cat(", test accuracy ", *progress.test_accuracy);
   if (progress.test_auc) message += str_cat(", test AUC ", *progress.test_auc);
   for (const cluster::Pod& pod : observed.pods) {
-    if (pod.phase == cluster::PodPhase::kFailed && !pod.deleting && is_needed(observed, pod)) {
+    if (has_failed(observed, pod)) {
       message += str_cat("; afterwards ", slot_name(pod.spec.role, pod.spec.index), " ", describe_end(pod));
     }
   }
   return message;
 }
 
-// All processes ended with code 0, but the coordinator does not say that training finished: its last words
-// may be under way.
+// All processes ended with code 0, or when their work was done, but the coordinator does not say that
+// training finished: its last words may be under way.
 void ended_without_finishing(const Observed& observed, Plan& plan) {
   const std::vector<Slot> slots = desired_slots(observed.job);
   WallTime last{};
   for (const Slot& slot : slots) {
     if (!api::is_member(observed.job, slot.role) || is_lost(observed, slot.role, slot.index)) continue;
     const cluster::Pod* pod = find_pod(observed, slot.role, slot.index);
-    const bool gone = pod == nullptr && has_finished(observed, slot.role, slot.index);
-    if (gone) continue;
-    if (pod == nullptr || pod->phase != cluster::PodPhase::kSucceeded) return;
+    const bool ended = pod == nullptr || pod->ended();
+    if (!ended) return;
+    const bool well = pod != nullptr && pod->phase == cluster::PodPhase::kSucceeded;
+    if (!well && !has_finished(observed, slot.role, slot.index)) return;
+    if (pod == nullptr) continue;
     last = std::max(last, pod->finished.value_or(observed.now));
   }
   const Duration left = last + observed.limits.report_grace - observed.now;

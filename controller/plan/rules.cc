@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/cause.h"
 #include "controller/plan/pods.h"
 
 namespace paceline::plan {
@@ -110,11 +111,21 @@ bool says_finished(const api::MemberStatus& member) {
 bool has_finished(const Observed& observed, Role role, int index) {
   if (role == Role::kServer && api::is_member(observed.job, role)) return false;
   const cluster::Pod* pod = find_pod(observed, role, index);
-  const bool well = pod != nullptr && pod->phase == cluster::PodPhase::kSucceeded;
-  if (pod != nullptr && pod->ended() && !pod->deleting) return well;
+  const bool ended = pod != nullptr && pod->ended();
+  const bool succeeded = ended && pod->phase == cluster::PodPhase::kSucceeded;
+  const bool well = succeeded || (ended && pod->exit_code == 0);  // the process, whatever became of its pod
+  if (ended && !pod->deleting) {
+    if (succeeded) return true;
+    if (!well && !disruption_of(*pod)) return false;
+  }
   if ((well && is_built_in(observed.job, role)) || reported_finished(observed, role, index)) return true;
   const api::MemberStatus* last = last_status(observed, role, index);
   return last != nullptr && says_finished(*last);
+}
+
+bool has_failed(const Observed& observed, const cluster::Pod& pod) {
+  return pod.phase == cluster::PodPhase::kFailed && !pod.deleting && is_needed(observed, pod) &&
+         !has_finished(observed, pod.spec.role, pod.spec.index);
 }
 
 bool view_runs(const Observed& observed) {

@@ -43,11 +43,14 @@ inline constexpr char kLostPhase[] = "Lost";
 inline constexpr char kFinishedPhase[] = "Finished";
 // Whether the status keeps that this member's work is done.
 bool says_finished(const api::MemberStatus& member);
-// Whether the work in this place is done, while others may still be at theirs: whatever becomes of its pod
-// then is no loss, and no reason for another one. Its pod ended well (not merely because it was deleted), or
-// its coordinator says so; the status keeps either, since the pod may be gone and the coordinator a new one.
-// Never of a member that serves: it holds what the leader saves.
+// Whether the work in this place is done, while others may still be at theirs: that its pod is deleted or
+// disrupted then is no loss, and no reason for another one. Its pod ended well (not merely because it was
+// deleted or disrupted), or its coordinator says so; the status keeps either, since the pod may be gone and
+// the coordinator a new one. Not of one whose process crashed by itself, whatever was said before. Never of a
+// member that serves: it holds what the leader saves.
 bool has_finished(const Observed& observed, Role role, int index);
+// A member whose pod failed, though nobody deleted it, and whose work was not done.
+bool has_failed(const Observed& observed, const cluster::Pod& pod);
 // What the status last said of the pod that this place wants; null: nothing.
 const api::MemberStatus* last_status(const Observed& observed, Role role, int index);
 // Whether the coordinator has a view whose members train: it will say who is missed in it.

@@ -125,6 +125,14 @@ void say_why_ended(const Json& status, const Json& terminated, SlimPod& pod) {
   say(pod, "", text_at(status, {"message"}));
 }
 
+// The trainer's end is the pod's, whatever its sidecars do, or have made of the pod since. One that ends well
+// while somebody else ends the pod may only do as it was told.
+PodPhase phase_by_trainer(const Json& status, const SlimPod& pod) {
+  const bool by_others = (pod.phase == PodPhase::kFailed && !text_at(status, {"reason"}).empty()) ||
+                         !condition(status, "DisruptionTarget", "True").is_null();
+  return pod.exit_code == 0 && !by_others ? PodPhase::kSucceeded : PodPhase::kFailed;
+}
+
 void read_metadata(const Json& metadata, SlimPod& pod) {
   const std::string& ns = text_at(metadata, {"namespace"});
   const Json& labels = at(metadata, {"labels"});
@@ -189,8 +197,10 @@ std::optional<SlimPod> slim_pod(const Json& object) {
   if (!terminated.is_null()) read_end(terminated, pod);
   const bool restarts = text_at(object, {"spec", "restartPolicy"}) != "Never";
   if (pod.phase == PodPhase::kRunning && !terminated.is_null() && !restarts) {
-    pod.phase = pod.exit_code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;
+    pod.phase = phase_by_trainer(status, pod);
     pod.ready = false;
+  } else if (pod.phase == PodPhase::kFailed && !terminated.is_null()) {
+    pod.phase = phase_by_trainer(status, pod);
   }
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
   if (ended) {

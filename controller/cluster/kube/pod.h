@@ -3,7 +3,8 @@
 // A Pod object's JSON to a slim value: what the planner needs, and what people want to hear. Pure.
 //
 // The trainer decides: the container named `trainer`, or the first. A pod whose trainer has ended has ended,
-// whatever its sidecars do.
+// whatever its sidecars do; with code 0 it has succeeded, though a sidecar fails, unless the pod was evicted
+// or disrupted: its program may have ended because it was asked to.
 //
 // Reasons are Kubernetes' own words. Of a pod that failed, the first of: the pod's (Evicted, NodeLost,
 // DeadlineExceeded, ...), why it was disrupted (PreemptionByScheduler, DeletionByTaintManager,

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "controller/plan/explain.h"
 #include "controller/plan/rules.h"
 #include "tests/unit/controller/plan/world.h"
@@ -51,6 +53,17 @@ void remove(Observed& world, const std::string& pod) {
 
 void new_coordinator(Observed& world) {
   if (world.report) world.report = JobReport{};
+}
+
+// The node ended the pod: how its process ended is told (a code, or minus a signal), or is not.
+void disrupt(Observed& world, cluster::Pod& pod, std::optional<int> how, const char* reason = "Evicted") {
+  pod.phase = cluster::PodPhase::kFailed;
+  pod.reason = reason;
+  pod.exit_code.reset();
+  pod.signal.reset();
+  if (how && *how < 0) pod.signal = -*how;
+  if (how && *how >= 0) pod.exit_code = *how;
+  pod.finished = world.now - world.limits.verdict_grace;  // nobody waits for a verdict any more
 }
 
 // Nothing is done for the job, nor asked of the cluster; it trains.
@@ -154,6 +167,89 @@ TEST(FinishedTest, WhoCrashesAfterItHasFinishedIsStillBlamed) {
   EXPECT_EQ(plan(world).status.reason, "MemberKilled");
 }
 
+// Its process has ended well; then its sidecar fails, or its node is drained.
+TEST(FinishedTest, WhoHasEndedWellIsNotLostWhenItsPodFailsLater) {
+  for (const api::RestartPolicy policy : kPolicies) {
+    for (const bool trains : {true, false}) {
+      for (const char* reason : {"Error", "Evicted"}) {
+        SCOPED_TRACE(::testing::Message()
+                     << api::name(policy) << ", " << reason << (trains ? "" : ", own command"));
+        const api::TrainingJob job = with_policy(make_job(1, 2), policy);
+        Observed world = trains ? make_running_world(job) : make_commands_world(job);
+        finish(world, pod_of(world, Role::kWorker, 1), 0);
+        expect_untouched(world, "it has ended");
+        disrupt(world, pod_of(world, Role::kWorker, 1), 0, reason);
+        expect_untouched(world, "its pod has failed");
+        new_coordinator(world);
+        expect_untouched(world, "another controller took over");
+        remove(world, "fashion-worker-1-0");
+        expect_untouched(world, "it is gone");
+      }
+    }
+  }
+}
+
+TEST(FinishedTest, AProgramThatEndsWellBecauseItIsEvictedHasNotFinished) {
+  for (const Role role : {Role::kChief, Role::kWorker}) {
+    Observed world = make_commands_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
+    disrupt(world, pod_of(world, role, 0), 0);
+    const Plan made = plan(world);
+    EXPECT_EQ(made.status.phase, Phase::kRestarting) << explain(made);
+    EXPECT_EQ(made.status.reason, "Evicted");
+  }
+}
+
+// Its process is still about to end, and nobody needs to see how.
+TEST(FinishedTest, WhoseWorkIsDoneIsNotLostToADisruption) {
+  for (const api::RestartPolicy policy : kPolicies) {
+    for (const auto how :
+         {std::optional<int>(), std::optional(0), std::optional(3), std::optional(-SIGKILL)}) {
+      for (const bool by_status : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << api::name(policy) << ", " << how.value_or(99) << by_status);
+        Observed world = make_running_world(with_policy(make_job(1, 2), policy));
+        say_finished(world, Role::kWorker, 1);
+        if (by_status) apply(plan(world), world);
+        if (by_status) new_coordinator(world);
+        disrupt(world, pod_of(world, Role::kWorker, 1), how, "TerminationByKubelet");
+        expect_untouched(world, "its node shuts down");
+        EXPECT_EQ(world.job.status.members.back().phase, kFinishedPhase);
+        remove(world, "fashion-worker-1-0");
+        expect_untouched(world, "it is gone");
+      }
+    }
+  }
+}
+
+// Who failed long ago and is no loss does not cut short what a new failure waits for, nor is it its victim.
+TEST(FinishedTest, AFinishedMembersDisruptionIsNoPartOfAnothersFailure) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kNever));
+  say_finished(world, Role::kWorker, 1);
+  disrupt(world, pod_of(world, Role::kWorker, 1), std::nullopt);
+  kill(world, pod_of(world, Role::kWorker, 0), SIGKILL);
+  const Plan waits = plan(world);
+  EXPECT_EQ(waits.status.phase, Phase::kRunning) << explain(waits);
+  world.now += world.limits.verdict_grace;
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.reason, "MemberKilled");
+  EXPECT_EQ(made.status.message.find("worker-1"), std::string::npos) << made.status.message;
+}
+
+// A view that another controller gathers again: who has finished does not come to it, though its pod runs.
+TEST(FinishedTest, NobodyWaitsForAFinishedMemberToJoin) {
+  for (const bool finished : {true, false}) {
+    Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kNever));
+    if (finished) say_finished(world, Role::kWorker, 1);
+    apply(plan(world), world);
+    JobReport forming;
+    forming.members = {world.report->members[0], world.report->members[1]};
+    forming.in_phase = world.limits.attach_timeout;
+    world.report = forming;
+    world.now += world.limits.attach_timeout;
+    const Plan made = plan(world);
+    EXPECT_EQ(made.status.reason, finished ? "MembersTrain" : "MemberMissing") << explain(made);
+  }
+}
+
 TEST(FinishedTest, TheLastAttemptsFinishedWorkerIsOfThatAttemptOnly) {
   Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
   finish(world, pod_of(world, Role::kWorker, 1), 0);
@@ -204,6 +300,21 @@ TEST(FinishedTest, ALeaderThatSaysSoHasFinishedTheJob) {
             "training finished after 120 steps; afterwards worker-1 was killed by signal 9 (SIGKILL)");
 }
 
+// The coordinator still counts down: what has become of the leader's pod does not shorten that.
+TEST(FinishedTest, TheOthersHaveTheirTimeThoughTheLeadersPodIsGone) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
+  say_finished(world, Role::kChief, 0);
+  apply(plan(world), world);
+  remove(world, "fashion-chief-0-0");
+  const Plan waits = plan(world);
+  EXPECT_THAT(waits.actions, IsEmpty()) << explain(waits);
+  ASSERT_TRUE(waits.requeue_after);
+  apply(waits, world);
+  world.report->phase = ReportPhase::kFinished;
+  world.report->in_phase = world.limits.finish_grace;
+  EXPECT_THAT(actions_of<DeletePod>(plan(world)), SizeIs(2));
+}
+
 TEST(FinishedTest, ProgramsThatEndWellWithoutTrainingFailTheJobThoughPodsAreGone) {
   for (const Role gone : {Role::kChief, Role::kWorker}) {
     Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kNever), 0);
@@ -215,6 +326,15 @@ TEST(FinishedTest, ProgramsThatEndWellWithoutTrainingFailTheJobThoughPodsAreGone
     world.now += world.limits.report_grace;
     EXPECT_EQ(plan(world).status.reason, "NotFinished");
   }
+}
+
+TEST(FinishedTest, ADisruptedMemberThatHadFinishedDoesNotKeepSuchAJobAlive) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kNever), 0);
+  for (cluster::Pod& pod : world.pods) finish(world, pod, 0);
+  apply(plan(world), world);
+  disrupt(world, pod_of(world, Role::kWorker, 1), 0);
+  world.now += world.limits.report_grace;
+  EXPECT_EQ(plan(world).status.reason, "NotFinished");
 }
 
 // ---- servers, spare workers, and who stands beside
@@ -235,6 +355,10 @@ TEST(FinishedTest, AServerIsMissedUntilTheChiefHasFinished) {
   gone.pods_may_lag = false;
   remove(gone, "fashion-ps-0-0");
   EXPECT_EQ(plan(gone).status.phase, Phase::kRestarting);
+  Observed evicted = world;
+  say_finished(evicted, Role::kServer, 0);
+  disrupt(evicted, pod_of(evicted, Role::kServer, 0), 0);
+  EXPECT_EQ(plan(evicted).status.phase, Phase::kRestarting);
   say_finished(world, Role::kChief, 0);
   pod_of(world, Role::kServer, 0).deleting = true;
   EXPECT_EQ(plan(world).status.phase, Phase::kRunning);

@@ -149,6 +149,45 @@ TEST(PodTest, TheTrainersEndIsThePodsEndWhateverSidecarsDo) {
   EXPECT_EQ(slim(json).phase, PodPhase::kRunning) << "it will be restarted";
 }
 
+// Whether its container still runs, or the kubelet calls the whole pod failed for it.
+TEST(PodTest, ASidecarThatFailsLaterDoesNotUndoTheTrainersGoodEnd) {
+  Json json = running_pod();
+  trainer_state(json) = terminated(0, "Completed");
+  json["status"]["containerStatuses"][0]["state"] = terminated(1, "Error");
+  for (const char* phase : {"Running", "Failed"}) {
+    json["status"]["phase"] = phase;
+    EXPECT_EQ(slim(json).phase, PodPhase::kSucceeded) << phase;
+    EXPECT_EQ(slim(json).exit_code, 0) << phase;
+    EXPECT_EQ(slim(json).reason, "Completed") << phase;
+    EXPECT_EQ(slim(json).finished, parse_time("2026-01-31T12:10:00Z")) << phase;
+  }
+  trainer_state(json) = terminated(3, "Error");
+  EXPECT_EQ(slim(json).phase, PodPhase::kFailed);
+  trainer_state(json) = terminated(128, "StartError");
+  EXPECT_EQ(slim(json).phase, PodPhase::kFailed) << "it never ran";
+}
+
+// A program that ends with code 0 because it is asked to has not finished.
+TEST(PodTest, WhoEndsWellWhileItsPodIsEndedByOthersHasFailed) {
+  Json obeyed = running_pod();
+  trainer_state(obeyed) = terminated(0, "Completed");
+  Json evicted = obeyed;
+  evicted["status"]["phase"] = "Failed";
+  evicted["status"]["reason"] = "Evicted";
+  Json disrupted = obeyed;
+  disrupted["status"]["conditions"].push_back(condition("DisruptionTarget", "True", "TerminationByKubelet"));
+  Json ended = disrupted;
+  ended["status"]["phase"] = "Failed";
+  for (const Json& json : {evicted, disrupted, ended}) {
+    EXPECT_EQ(slim(json).phase, PodPhase::kFailed) << json["status"];
+    EXPECT_EQ(slim(json).exit_code, 0);
+    EXPECT_NE(slim(json).reason, "Completed");
+  }
+  Json spared = obeyed;
+  spared["status"]["conditions"].push_back(condition("DisruptionTarget", "False", "PreemptionByScheduler"));
+  EXPECT_EQ(slim(spared).phase, PodPhase::kSucceeded);
+}
+
 TEST(PodTest, WithoutATrainerTheFirstContainerDecides) {
   Json json = running_pod();
   json["spec"]["containers"][1]["name"] = "main";
