@@ -226,20 +226,21 @@ void MembershipImpl::send_reports() {
 
 // Beats fall on multiples of the interval; those that could not be sent in time are left out, not made up
 // for. While the last one is still on its way (a stopped coordinator), or not taken, the board goes on
-// collecting.
+// collecting; one that was asked for goes behind it.
 void MembershipImpl::send_heartbeat(TimePoint now) {
   const bool in_time = now >= next_beat_;
+  bool due = false;
   Duration interval{};
   std::uint64_t taken = 0;
   {
     auto state = state_.lock();
-    const bool due = std::exchange(state->beat_due, false);
+    due = std::exchange(state->beat_due, false);
     if (!in_time && !due) return;
     interval = state->interval;
     taken = state->taken;
   }
   if (in_time) next_beat_ += interval * ((now - next_beat_) / interval + 1);
-  if (!stream_->idle()) return;
+  if (!due && !stream_->idle()) return;
   v1::MemberMessage message;
   *message.mutable_heartbeat() = heartbeats_.next(taken);
   (void)stream_->send(std::move(message));

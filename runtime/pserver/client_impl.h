@@ -122,6 +122,9 @@ class ClientImpl final : public Client, private FrameReceiver {
   std::uint64_t bytes_written() const;  // to all servers, so far
   // One round of polling: writes, reads, hands on. DEADLINE_EXCEEDED without a name.
   absl::Status pump(Deadline deadline);
+  // Polls the connections of snapshots for their end alone, and tells whose was cut.
+  std::size_t poll_copies();
+  absl::Status find_cut(std::size_t first);
   absl::Status wait_for_turn(Deadline deadline);
   absl::Status ask_what_is_waited_for();
   absl::StatusOr<Duration> wait_longer(Duration waited, Duration patience) const;

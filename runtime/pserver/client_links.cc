@@ -55,12 +55,15 @@ absl::Status ClientImpl::flush(Deadline deadline) {
     }
     if (busy == nullptr) return absl::OkStatus();
     polled_.push_back({close_.fd(), POLLIN, 0});
+    const std::size_t copies = poll_copies();
     patience.count(bytes_written());
     if (patience.expired()) {
       return fail(busy->link.blame(absl::DeadlineExceededError(
           str_cat("has taken nothing of what was sent to it for ", format_duration(patience.idle())))));
     }
     ::poll(polled_.data(), polled_.size(), transport::poll_milliseconds(patience.left(), kLookAroundMs));
+    if (close_.is_closed()) return close_.reason();
+    PL_RETURN_IF_ERROR(find_cut(copies));
   }
 }
 
@@ -94,6 +97,7 @@ absl::Status ClientImpl::pump(Deadline deadline) {
   }
   polled_.push_back({close_.fd(), POLLIN, 0});
   polled_.push_back({interrupt_.fd(), POLLIN, 0});
+  const std::size_t copies = poll_copies();
   const TimePoint from = clock_.now();
   const Duration left = deadline.remaining(from);
   int found = 0;
@@ -112,7 +116,25 @@ absl::Status ClientImpl::pump(Deadline deadline) {
     const absl::Status received = servers_[s].link.receive(*this, kReadBudget);
     if (!received.ok()) return lost(received);
   }
+  PL_RETURN_IF_ERROR(find_cut(copies));
   return flush_all();
+}
+
+// What comes on them is another thread's to read. That they are idle most of the time makes them those that
+// end where a server's host has vanished (docs/protocol.md, "Who connects").
+std::size_t ClientImpl::poll_copies() {
+  const std::size_t first = polled_.size();
+  for (const Server& each : servers_) polled_.push_back({each.copies.fd(), 0, 0});
+  return first;
+}
+
+absl::Status ClientImpl::find_cut(std::size_t first) {
+  for (std::size_t s = 0; s < servers_.size(); ++s) {
+    if ((polled_[first + s].revents & (POLLERR | POLLHUP)) == 0) continue;
+    return lost(servers_[s].link.blame(
+        absl::UnavailableError("is gone: its connection for snapshots timed out or was reset")));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace paceline::pserver

@@ -80,7 +80,10 @@ absl::Status Link::flush() {
       if (forget_written() <= kMaxQueued) return absl::OkStatus();
       return blame(absl::ResourceExhaustedError("it does not read what is sent to it"));
     }
-    if (sent < 0) return blame(absl::UnavailableError(str_cat("is gone: ", std::strerror(errno))));
+    if (sent < 0) {
+      cut_ = cut_ || errno != EPIPE;
+      return blame(absl::UnavailableError(str_cat("is gone: ", std::strerror(errno))));
+    }
     bytes_sent_ += static_cast<std::uint64_t>(sent);
     for (auto left = static_cast<std::size_t>(sent); left > 0;) {
       const std::size_t part = std::min(left, pieces_[next_].size - written_);
@@ -196,7 +199,10 @@ absl::Status Link::receive(FrameReceiver& receiver, std::size_t budget) {
     const ssize_t result = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
     if (result < 0 && errno == EINTR) continue;
     if (result < 0 && errno == EAGAIN) return absl::OkStatus();
-    if (result < 0) return blame(absl::UnavailableError(str_cat("is gone: ", std::strerror(errno))));
+    if (result < 0) {
+      cut_ = true;
+      return blame(absl::UnavailableError(str_cat("is gone: ", std::strerror(errno))));
+    }
     if (result == 0) return blame(absl::UnavailableError("is gone: the connection ended"));
     const auto got = static_cast<std::size_t>(result);
     total += got;

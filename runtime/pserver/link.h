@@ -41,6 +41,8 @@ class Link {
   int fd() const { return fd_.get(); }
   int rank() const { return rank_; }
   const std::string& name() const { return name_; }  // "rank 2 (ps-0)"
+  // After UNAVAILABLE: it timed out or was reset. Otherwise the peer closed it.
+  bool cut() const { return cut_; }
 
   // Queues a frame; the header's length and generation are filled in. The message is copied.
   void send(FrameHeader header, std::span<const std::byte> message = {});
@@ -91,6 +93,7 @@ class Link {
   FrameHeader header_;     // of the payload that is coming straight
   std::uint64_t got_ = 0;  // of them, in bytes
   std::uint64_t bytes_received_ = 0, bytes_sent_ = 0;
+  bool cut_ = false;
 };
 
 }  // namespace paceline::pserver

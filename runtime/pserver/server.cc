@@ -3,6 +3,7 @@
 #include "runtime/pserver/server.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -17,6 +18,7 @@ namespace paceline::pserver {
 namespace {
 
 constexpr std::size_t kReadBudget = std::size_t{1} << 20;  // of one link, before the others have their turn
+constexpr std::size_t kAllThereIs = std::numeric_limits<std::size_t>::max();
 constexpr int kChannels = 2;
 constexpr int kTurnsPerCall = 8;  // a look at the sockets is a system call
 constexpr int kLookAroundMs = 1000;
@@ -161,8 +163,7 @@ absl::Status ServerImpl::serve(Link& link, short events) {
   const int rank = link.rank();
   if (rank == 0) snapshot_bytes_ = worker(0).copies.bytes_sent() + worker(0).copies.bytes_received();
   if (absl::IsUnavailable(status) && is_worker(rank) && &link == &worker(rank).copies) {
-    link = Link();  // whether it left or is lost, its other connection says
-    return absl::OkStatus();
+    status = copies_ended(rank, status);
   }
   if (!status.ok() && is_worker(rank) && collective::faulty_rank(status) == rank) {
     lose(rank, status);
@@ -173,6 +174,18 @@ absl::Status ServerImpl::serve(Link& link, short events) {
   }
   PL_RETURN_IF_ERROR(status);
   return sequences() ? follow_sequencer() : absl::OkStatus();
+}
+
+// Where the worker closed it, its other connection says whether it left or is lost. Where it was cut, the
+// worker is lost, unless it had left: the other one would not say so for long while weights are on their way
+// (docs/protocol.md, "Who connects").
+absl::Status ServerImpl::copies_ended(int rank, const absl::Status& why) {
+  Worker& of = worker(rank);
+  const bool cut = of.copies.cut();
+  of.copies = Link();
+  if (!cut) return absl::OkStatus();
+  if (of.link.valid()) PL_RETURN_IF_ERROR(of.link.receive(*this, kAllThereIs));
+  return of.left ? absl::OkStatus() : why;
 }
 
 // Whatever it was doing, the others go on. What it committed counts; its memory stays mapped.

@@ -264,7 +264,7 @@ absl::Status ServerImpl::copy(SnapshotInfo snapshot) {
   constexpr int kMostOut = 1;
   if (copies_out_ > 0) {
     const absl::Status heard = to.receive(*this, kTakenBudget);
-    if (absl::IsUnavailable(heard)) {  // whether it left or is lost, its other connection says
+    if (absl::IsUnavailable(heard) && !to.cut()) {  // whether it left or is lost, its other connection says
       to = Link();
       return absl::OkStatus();
     }

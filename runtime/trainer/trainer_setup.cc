@@ -33,7 +33,7 @@ Decision Trainer::prepare() {
   const std::int64_t test = workload_.data.test == nullptr ? 0 : workload_.data.test->size();
   auto plan = make_plan(spec_, train, test);
   const absl::Status planned = plan.ok() ? check_target(*plan) : plan.status();
-  if (!planned.ok()) return gave_up(planned, true);
+  if (!planned.ok()) return gave_up(planned, absl::IsInvalidArgument(planned));
   plan->servers = servers_;
   parts_.membership.progress().set_plan(plan->total_steps, train, replica_->layout().trained_elements);
   parts_.logger.info(str_cat("ready after ", format_duration(now() - started_), ": ", train, " training and ",

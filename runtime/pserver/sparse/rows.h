@@ -40,7 +40,8 @@ class RowSource {
 };
 
 // Where rows of a snapshot go. First begin() for every table and server, with how many rows will come and the
-// table's clock there (updates; the same on all servers of a view), then add(), in any order of servers,
+// table's clock there (updates; the same on all servers of a view), then add(), in any order of tables
+// and servers,
 // until all rows have come; one thread. An error ends the snapshot.
 class RowSink {
  public:

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <future>
 
 #include "base/guarded.h"
@@ -316,6 +317,81 @@ TEST_P(ServersFaults, AWorkerWithAnotherModelIsTold) {
   ASSERT_TRUE(world.wait_for_loss(0, 1, &why));
   EXPECT_EQ(why.code(), absl::StatusCode::kFailedPrecondition) << why;
   EXPECT_NE(why.message().find("999"), std::string::npos) << why;
+}
+
+// ---- connections of snapshots ----
+
+// As after a timeout, too: an end that the other process did not make.
+void cut(UniqueFd& socket) {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  ASSERT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+  socket.reset();
+}
+
+WorldSpec tcp_spec() {
+  WorldSpec spec;
+  spec.medium = Medium::kTcp;
+  spec.optimizer = sgd(0.5);
+  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  return spec;
+}
+
+void say_leave(int socket) {
+  std::array<std::byte, kFrameBytes> leave{};
+  encode({.kind = FrameKind::kLeave, .generation = Generation{3}, .rank = 1}, leave);
+  ASSERT_EQ(::send(socket, leave.data(), leave.size(), MSG_NOSIGNAL), static_cast<ssize_t>(leave.size()));
+}
+
+// Its host has vanished: on the connection of requests nothing says so while weights are on their way.
+TEST(ServersCutLinks, AWorkerWhoseConnectionOfSnapshotsIsCutIsLost) {
+  WorldSpec spec = tcp_spec();
+  spec.strangers = {1};
+  ServersWorld world(spec);
+  if (::testing::Test::HasFatalFailure()) return;
+  for (collective::PeerLink& link : world.stranger(1)) ASSERT_NO_FATAL_FAILURE(cut(link.sockets[1]));
+  for (int s = 0; s < 2; ++s) {
+    absl::Status why;
+    ASSERT_TRUE(world.wait_for_loss(s, 1, &why)) << s;
+    EXPECT_EQ(why.code(), absl::StatusCode::kUnavailable) << why;
+    EXPECT_NE(why.message().find("worker-1"), std::string::npos) << why;
+  }
+}
+
+TEST(ServersCutLinks, AWorkerThatHadLeftIsNotLost) {
+  for (const bool closes : {false, true}) {
+    SCOPED_TRACE(closes);
+    std::atomic<int> losses = 0;
+    WorldSpec spec = tcp_spec();
+    spec.strangers = {1};
+    spec.when_lost = [&](int) { ++losses; };
+    ServersWorld world(spec);
+    if (::testing::Test::HasFatalFailure()) return;
+    for (collective::PeerLink& link : world.stranger(1)) {
+      if (closes) link.sockets[1].reset();
+      ASSERT_NO_FATAL_FAILURE(say_leave(link.sockets[0].get()));
+      if (!closes) {
+        ASSERT_NO_FATAL_FAILURE(cut(link.sockets[1]));
+      }
+    }
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    EXPECT_EQ(losses, 0);
+  }
+}
+
+TEST(ServersCutLinks, AServerWhoseConnectionOfSnapshotsIsCutIsNamed) {
+  WorldSpec spec = tcp_spec();
+  spec.strangers = {3};
+  ServersWorld world(spec);
+  if (::testing::Test::HasFatalFailure()) return;
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  collective::PeerLink& of_worker_1 = world.stranger(3)[1];
+  ASSERT_EQ(of_worker_1.rank, 1);
+  ASSERT_NO_FATAL_FAILURE(cut(of_worker_1.sockets[1]));
+  const absl::Status late = world.client(1).wait_turn(world.deadline()).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kUnavailable) << late;
+  EXPECT_EQ(collective::faulty_rank(late), 3) << late;
+  EXPECT_NE(late.message().find("ps-1): is gone: its connection for snapshots"), std::string::npos) << late;
 }
 
 }  // namespace

@@ -151,6 +151,7 @@ TEST_P(ServersRowsSnapshots, ALargeTableKeepsNoUpdateOfASmallOneWaiting) {
   WorldSpec spec = this->spec();
   spec.servers = 1;
   spec.max_kept_bytes = 0;
+  spec.stall_limit = std::chrono::seconds(10);
   spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
   spec.tables = {table_of("large", 512), table_of("small", 1)};
   spec.row_floats = kRows * 512 + 1;

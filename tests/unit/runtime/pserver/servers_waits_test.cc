@@ -5,6 +5,7 @@
 
 #include "rows_world.h"
 #include "runtime/collective/fault.h"
+#include "stranger.h"
 
 namespace paceline::pserver {
 namespace {
@@ -73,6 +74,9 @@ class HeldUp {
     ASSERT_NO_FATAL_FAILURE(work());
     ASSERT_TRUE(world.client(1).wait_turn(world.deadline()).ok());
     ASSERT_NO_FATAL_FAILURE(work());
+    if (!spec_.strangers.empty()) {
+      ASSERT_NO_FATAL_FAILURE(wait_until_held());
+    }
   }
   static WorldSpec spec_of(WorldSpec spec) {
     spec.max_kept_bytes = 0;
@@ -81,8 +85,24 @@ class HeldUp {
     spec.row_floats = 100;
     return spec;
   }
+  // With a third worker that only asks what is waited for.
+  static WorldSpec watched_spec_of(const WorldSpec& spec) {
+    WorldSpec watched = spec_of(spec);
+    watched.workers = 3;
+    watched.strangers = {2};
+    return watched;
+  }
 
  private:
+  void wait_until_held() {
+    const Deadline limit = world_.deadline();
+    for (int s = 0; s < spec_.servers; ++s) {
+      for (WaitingMessage said; said.hold != WaitingMessage::Hold::kSnapshot;) {
+        ASSERT_FALSE(limit.expired(world_.clock().now())) << "server " << s << " holds nothing up";
+        ASSERT_NO_FATAL_FAILURE(Stranger::ask(world_, 2, s, said));
+      }
+    }
+  }
   void work() {
     ASSERT_TRUE(rows_.push(world_, spec_.tables, 1, [](int, RowId, std::size_t) { return -1.0f; }).ok());
     ASSERT_TRUE(world_.push_and_commit(1).ok());
@@ -92,10 +112,16 @@ class HeldUp {
   WorkerRows rows_;
 };
 
+// How long a turn is waited for, by a clock that goes on by as much; and then longer than until it is asked
+// again what is waited for. A server that is late by less changes nothing.
+constexpr Duration kPatience = std::chrono::seconds(20);
+constexpr Duration kAskedAgain = kPatience + std::chrono::milliseconds(1200);
+
 TEST_P(ServersWaits, WhoWaitsForASnapshotsRowsToBeTakenBlamesNobody) {
   WatchedClock clock;
-  WorldSpec spec = HeldUp::spec_of(this->spec());
+  WorldSpec spec = HeldUp::watched_spec_of(this->spec());
   spec.clock = &clock;
+  spec.stall_limit = std::chrono::seconds(30);
   ServersWorld world(spec);
   if (HasFatalFailure()) return;
   HeldUp held(world, spec);
@@ -105,20 +131,23 @@ TEST_P(ServersWaits, WhoWaitsForASnapshotsRowsToBeTakenBlamesNobody) {
     const TimePoint from = clock.now();
     const std::jthread waits([&] {
       clock.watch_this_thread();
-      turn = world.client(1).wait_turn(world.deadline(std::chrono::milliseconds(10)));
+      turn = world.client(1).wait_turn(Deadline::after(from, kPatience));
       clock.thread_is_done();
     });
-    EXPECT_TRUE(clock.wait_until_seen(from + std::chrono::milliseconds(1200)));
+    clock.wait_until_asked(3);  // it knows how long it may wait
+    clock.go_on_by(kPatience);
+    EXPECT_TRUE(clock.wait_until_seen(from + kAskedAgain));
     RowsTaken taken;
     const absl::Status all = world.client(0).take_rows(taken, world.deadline());
     EXPECT_TRUE(all.ok()) << all;
   }
   EXPECT_TRUE(turn.ok()) << turn.status();
+  world.stranger(2).clear();
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
 }
 
 TEST_P(ServersWaits, WhoTakesNoRowsOfASnapshotForTooLongIsBlamed) {
-  WorldSpec spec = HeldUp::spec_of(this->spec());
+  WorldSpec spec = HeldUp::watched_spec_of(this->spec());
   spec.stall_limit = std::chrono::milliseconds(20);
   ServersWorld world(spec);
   if (HasFatalFailure()) return;
@@ -137,6 +166,7 @@ TEST_P(ServersWaits, WhoWaitsForAStateToBeLoadedBlamesNobody) {
   WatchedClock clock;
   WorldSpec spec = HeldUp::spec_of(this->spec());
   spec.clock = &clock;
+  spec.stall_limit = std::chrono::seconds(30);
   ServersWorld world(spec);
   if (HasFatalFailure()) return;
   absl::StatusOr<TurnResult> turn;
@@ -144,11 +174,13 @@ TEST_P(ServersWaits, WhoWaitsForAStateToBeLoadedBlamesNobody) {
     const TimePoint from = clock.now();
     const std::jthread waits([&] {
       clock.watch_this_thread();
-      turn = world.client(1).wait_turn(world.deadline(std::chrono::milliseconds(10)));
+      turn = world.client(1).wait_turn(Deadline::after(from, kPatience));
       clock.thread_is_done();
     });
     EXPECT_TRUE(world.client(0).tell_loading().ok());
-    EXPECT_TRUE(clock.wait_until_seen(from + std::chrono::milliseconds(1200)));
+    clock.wait_until_asked(3);
+    clock.go_on_by(kPatience);
+    EXPECT_TRUE(clock.wait_until_seen(from + kAskedAgain));
     EXPECT_TRUE(world.client(0).tell_loading().ok());
     EXPECT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
   }

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace paceline::pserver::testing {
 
@@ -40,6 +39,17 @@ ServersWorld::ServersWorld(const WorldSpec& spec) : spec_(spec) {
   connect(spec);
 }
 
+// A worker's are all servers; a server's all workers, and the first server or, of that, all others.
+std::vector<int> ServersWorld::peers_of(int rank) const {
+  const int w = spec_.workers;
+  std::vector<int> peers;
+  for (int peer = 0; peer < w + spec_.servers; ++peer) {
+    if (peer != rank && (peer < w) != (rank < w)) peers.push_back(peer);
+    if (peer != rank && peer >= w && rank >= w && (peer == w || rank == w)) peers.push_back(peer);
+  }
+  return peers;
+}
+
 void ServersWorld::connect(const WorldSpec& spec) {
   if (spec_.layout.elements == 0) {
     spec_.layout = {.parameters = {tensor::Parameter{
@@ -57,7 +67,7 @@ void ServersWorld::connect(const WorldSpec& spec) {
   const ClientOptions shape{spec.workers, spec.servers, spec.slice_bytes, spec.tables, spec.stall_limit};
   clients_.resize(w);
   servers_.resize(s);
-  strangers_.resize(w);
+  strangers_.resize(w + s);
   results_.lock()->assign(s, absl::UnknownError("it runs"));
   std::vector<absl::Status> statuses(w + s);
   for (std::size_t k = 0; k < w; ++k) {
@@ -75,7 +85,11 @@ void ServersWorld::connect(const WorldSpec& spec) {
       threads.emplace_back([&, r] {
         collective::Group mine = group_;
         mine.rank = static_cast<int>(r);
-        if (r >= w) {
+        if (std::find(spec_.strangers.begin(), spec_.strangers.end(), mine.rank) != spec_.strangers.end()) {
+          auto links = fabrics_[r]->meet(mine, peers_of(mine.rank), 2, deadline());
+          statuses[r] = links.status();
+          if (links.ok()) strangers_[r] = std::move(*links);
+        } else if (r >= w) {
           ServerOptions options;
           options.shape = shape;
           options.optimizer = spec_.optimizer;
@@ -90,13 +104,6 @@ void ServersWorld::connect(const WorldSpec& spec) {
           auto server = Server::connect(*fabrics_[r], mine, options, clock_, deadline());
           statuses[r] = server.status();
           if (server.ok()) servers_[r - w] = std::move(*server);
-        } else if (std::find(spec_.strangers.begin(), spec_.strangers.end(), mine.rank) !=
-                   spec_.strangers.end()) {
-          std::vector<int> peers(s);
-          std::iota(peers.begin(), peers.end(), spec_.workers);
-          auto links = fabrics_[r]->meet(mine, peers, 2, deadline());
-          statuses[r] = links.status();
-          if (links.ok()) strangers_[r] = std::move(*links);
         } else {
           auto client = Client::connect(*fabrics_[r], mine, shape, spec_.layout, weights_[r], gradients_[r],
                                         spec_.clock != nullptr ? *spec_.clock : clock_, deadline());
@@ -110,6 +117,7 @@ void ServersWorld::connect(const WorldSpec& spec) {
   threads_.resize(s);
   if (!spec.run_servers) return;
   for (std::size_t k = 0; k < s; ++k) {
+    if (servers_[k] == nullptr) continue;
     threads_[k] = std::jthread([this, k] {
       const absl::Status ended = servers_[k]->run(deadline());
       (*results_.lock())[k] = ended;

@@ -41,7 +41,7 @@ struct WorldSpec {
   Step total_steps = 5;
   tensor::ParameterLayout layout;  // empty: one parameter that decays
   bool run_servers = true;
-  std::vector<int> strangers;  // workers that are not made: the test has their sockets instead
+  std::vector<int> strangers;  // ranks that are not made: the test has their sockets instead
   std::vector<sparse::TableSpec> tables;
   std::size_t row_floats = 0;  // of each worker's memory for gradients of rows
   std::uint64_t max_kept_bytes = kMaxKeptBytes;
@@ -78,7 +78,9 @@ class ServersWorld {
   std::span<float> weights(int w) { return weights_[static_cast<std::size_t>(w)]; }
   std::span<float> gradient(int w) { return gradients_[static_cast<std::size_t>(w)]; }
   std::span<float> row_gradient(int w) { return row_gradients_[static_cast<std::size_t>(w)]; }
-  std::vector<collective::PeerLink>& stranger(int w) { return strangers_[static_cast<std::size_t>(w)]; }
+  std::vector<collective::PeerLink>& stranger(int rank) {
+    return strangers_[static_cast<std::size_t>(rank)];
+  }
   const tensor::ParameterLayout& layout() const { return spec_.layout; }
 
   // Worker 0's word: these weights, and these rows, at step 0.
@@ -105,6 +107,7 @@ class ServersWorld {
  private:
   void make_fabrics();
   void connect(const WorldSpec& spec);
+  std::vector<int> peers_of(int rank) const;
 
   WorldSpec spec_;
   SystemClock clock_;

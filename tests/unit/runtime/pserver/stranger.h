@@ -30,9 +30,15 @@ class Stranger {
            message);
     send({.kind = FrameKind::kJoin}, message);
   }
-  void send(const FrameHeader& header, Bytes payload) { write(socket_, header, payload); }
+  void send(FrameHeader header, Bytes payload) {
+    header.rank = header.rank < 0 ? rank_ : header.rank;
+    write(socket_, header, payload);
+  }
   // By the connection of snapshots.
-  void send_beside(const FrameHeader& header) { write(copies_, header, {}); }
+  void send_beside(FrameHeader header) {
+    header.rank = header.rank < 0 ? rank_ : header.rank;
+    write(copies_, header, {});
+  }
   template <typename Message>
   void say(const FrameHeader& header, const Message& message) {
     Buffer payload;
@@ -61,6 +67,14 @@ class Stranger {
     Buffer payload;
     wait_for(copies_, FrameKind::kCopied, payload);
   }
+  // What that server waits for, as it tells a worker that is a stranger and need not have joined.
+  static void ask(ServersWorld& world, int rank, int server, WaitingMessage& said) {
+    const int socket = world.stranger(rank)[static_cast<std::size_t>(server)].sockets[0].get();
+    write(socket, {.kind = FrameKind::kAsk, .rank = rank}, {});
+    Buffer payload;
+    ASSERT_NO_FATAL_FAILURE(wait_for(socket, FrameKind::kWaiting, payload));
+    ASSERT_TRUE(decode(payload, said).ok());
+  }
   // UNIX sockets: what is sent to it from here on fails, but nothing wakes the sender before.
   void hear_nothing_more() { ASSERT_EQ(::shutdown(socket_, SHUT_RD), 0); }
   template <typename Value>
@@ -86,9 +100,8 @@ class Stranger {
       came = header->kind;
     }
   }
-  void write(int socket, FrameHeader header, Bytes payload) {
+  static void write(int socket, FrameHeader header, Bytes payload) {
     header.generation = Generation{3};
-    header.rank = header.rank < 0 ? rank_ : header.rank;
     header.length = payload.size();
     Buffer bytes(kFrameBytes);
     encode(header, std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
