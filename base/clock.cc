@@ -30,6 +30,7 @@ std::string format_duration(Duration duration) {
   const double seconds = std::chrono::duration<double>(duration).count();
   char text[64];
   if (seconds < 0) return "-" + format_duration(-duration);
+  if (seconds == 0) return "0 s";
   if (seconds < 1e-3) {
     std::snprintf(text, sizeof(text), "%.0f us", seconds * 1e6);
   } else if (seconds < 1) {
@@ -38,10 +39,11 @@ std::string format_duration(Duration duration) {
     std::snprintf(text, sizeof(text), "%.1f s", seconds);
   } else if (seconds < 3600) {
     const long whole = static_cast<long>(seconds);
-    std::snprintf(text, sizeof(text), "%ld min %ld s", whole / 60, whole % 60);
+    std::snprintf(text, sizeof(text), whole % 60 == 0 ? "%ld min" : "%ld min %ld s", whole / 60, whole % 60);
   } else {
     const long whole = static_cast<long>(seconds);
-    std::snprintf(text, sizeof(text), "%ld h %ld min", whole / 3600, whole / 60 % 60);
+    const char* const form = whole / 60 % 60 == 0 ? "%ld h" : "%ld h %ld min";
+    std::snprintf(text, sizeof(text), form, whole / 3600, whole / 60 % 60);
   }
   return text;
 }

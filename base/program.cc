@@ -1,5 +1,6 @@
 #include "base/program.h"
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -82,6 +83,7 @@ int run_main(const char* program, int failure_code, const std::function<int()>& 
   program_name = program;
   exit_code = failure_code;
   std::set_terminate(end_at_once);
+  (void)::signal(SIGXFSZ, SIG_IGN);
   try {
     return body();
   } catch (...) {

@@ -1,9 +1,11 @@
 #include "cli/cluster/job_view.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
-#include <tuple>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/text.h"
@@ -16,6 +18,7 @@
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/status_json.h"
 #include "controller/cluster/kube/times.h"
+#include "controller/plan/rules.h"
 
 namespace paceline::cli {
 
@@ -64,6 +67,14 @@ ServerState server_of(const api::ServerStatus& s) {
   return out;
 }
 
+// Of one that has ended: the status may be of a moment when it still had rates.
+ServerState counts_of(const api::ServerStatus& s) {
+  ServerState out = server_of(s);
+  out.load = out.bytes_per_second = 0;
+  out.queue = 0;
+  return out;
+}
+
 StalenessState staleness_of(const api::StalenessStatus& s) {
   return {.applied = s.applied,
           .dropped = s.dropped,
@@ -85,8 +96,8 @@ MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
   const bool trains = pod.phase == cluster::PodPhase::kRunning && !pod.deletion;
   if (trains && !known->phase.empty()) member.phase = known->phase;
   member.step = known->step;
-  if (known->server && trains) member.server = server_of(*known->server);
-  if (known->staleness) member.staleness = staleness_of(*known->staleness);  // what has ended, too
+  if (known->server) member.server = trains ? server_of(*known->server) : counts_of(*known->server);
+  if (known->staleness) member.staleness = staleness_of(*known->staleness);
   if (!trains || known->rank < 0 || known->server) return member;
   member.step_ms = step_ms;
   member.compute_ms = step_ms * known->compute_fraction;
@@ -94,16 +105,45 @@ MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
   return member;
 }
 
-// Members of a job whose pods are gone are known from its status alone.
-MemberState member_of(const api::MemberStatus& known) {
+// One whose pod is gone is known from the status alone; its last word holds only if that was its end.
+MemberState gone_member(const api::MemberStatus& known) {
   MemberState member;
   member.pod = known.pod;
   member.name = member_name(known.role, static_cast<int>(known.index));
   member.node = known.host.empty() ? "-" : known.host;
-  member.phase = known.phase;
+  const bool ended = plan::says_finished(known) || known.phase == plan::kLostPhase ||
+                     known.phase == cluster::pod_phase_name(cluster::PodPhase::kFailed);
+  member.phase = str_cat(ended ? str_cat(known.phase, ", ") : "", "pod gone");
   member.step = known.step;
+  if (known.server) member.server = counts_of(*known.server);
   if (known.staleness) member.staleness = staleness_of(*known.staleness);
   return member;
+}
+
+// Whether the status tells of a later pod than `pod` in the same place: "<job>-<role>-<index>-<attempt>".
+bool is_later(const api::MemberStatus& known, const SlimPod& pod) {
+  const std::string_view attempt = std::string_view(known.pod).substr(known.pod.rfind('-') + 1);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(attempt.data(), attempt.data() + attempt.size(), value);
+  return error == std::errc() && end == attempt.data() + attempt.size() && value > pod.attempt;
+}
+
+// By role and index: those that have a pod, and those of which only the status still tells.
+std::vector<MemberState> members_of(const JobView& job, const std::vector<SlimPod>& pods, double step_ms) {
+  std::map<std::pair<Role, int>, MemberState> places;
+  std::map<std::pair<Role, int>, SlimPod> present;
+  for (SlimPod& pod : present_pods(pods)) {
+    places[{pod.role, pod.index}] = member_of(job, pod, step_ms);
+    present[{pod.role, pod.index}] = std::move(pod);
+  }
+  for (const api::MemberStatus& known : job.status.members) {
+    const std::pair place(known.role, static_cast<int>(known.index));
+    const auto pod = present.find(place);
+    if (pod == present.end() || is_later(known, pod->second)) places[place] = gone_member(known);
+  }
+  std::vector<MemberState> members;
+  for (auto& [place, member] : places) members.push_back(std::move(member));
+  return members;
 }
 
 }  // namespace
@@ -175,10 +215,7 @@ RunState run_state_of(const JobView& job, const api::TrainingJob* spec, const st
     if (status.progress.samples_per_second > 0)
       step_ms = 1000 * step_samples / status.progress.samples_per_second;
   }
-  for (const SlimPod& pod : present_pods(pods)) state.members.push_back(member_of(job, pod, step_ms));
-  if (state.members.empty()) {
-    for (const api::MemberStatus& known : status.members) state.members.push_back(member_of(known));
-  }
+  state.members = members_of(job, pods, step_ms);
   return state;
 }
 

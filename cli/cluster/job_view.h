@@ -31,8 +31,9 @@ JobView read_job(const kube::Json& object);
 // an earlier one.
 std::vector<kube::SlimPod> present_pods(const std::vector<kube::SlimPod>& pods);
 
-// For the live view, the listing and the summary. `job` gives what only the spec knows (null: it can't be
-// parsed). Where the status has the speed, a member's times of a step follow from its fractions.
+// For the live view, the listing and the summary. `spec` gives what only the spec knows (null: it can't be
+// parsed). Where the status has the speed, a member's times of a step follow from its fractions. A member
+// whose pod is gone is known from the status alone, and its phase says so.
 RunState run_state_of(const JobView& job, const api::TrainingJob* spec,
                       const std::vector<kube::SlimPod>& pods, WallTime now);
 

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/names.h"
 #include "controller/cluster/kube/credentials.h"
@@ -26,10 +27,16 @@ std::optional<std::string> variable(const char* name) {
 absl::Status run_on_cluster(Session& session, const ClusterFlags& flags, std::stop_token stop,
                             const std::function<absl::Status(Call&)>& work) {
   const Logger log = Logger::to_stderr(session.program, LogLevel::kWarning);
-  PL_ASSIGN_OR_RETURN(
-      const kube::KubeAccess access,
-      kube::find_access({.kubeconfig = flags.kubeconfig, .context = flags.context, .variable = variable},
-                        session.clock, log));
+  const auto found = kube::find_access(
+      {.kubeconfig = flags.kubeconfig, .context = flags.context, .variable = variable}, session.clock, log);
+  // A command that only a cluster has, of somebody who may mean a run of this machine.
+  if (absl::IsNotFound(found.status()) && !is_on_cluster(session, flags)) {
+    return absl::NotFoundError(
+        str_cat(found.status().message(),
+                "; this command is for jobs of a cluster: `paceline describe RUN` tells "
+                "what happened to a run of this machine"));
+  }
+  PL_ASSIGN_OR_RETURN(const kube::KubeAccess access, found);
   PL_ASSIGN_OR_RETURN(const std::unique_ptr<kube::Transport> transport,
                       kube::open_curl_transport(access.endpoint, access.credentials, log));
   std::uint64_t seed = 0;

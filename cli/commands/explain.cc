@@ -4,8 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <string>
 
 #include "base/processors.h"
+#include "base/text.h"
 #include "cli/commands/cluster_flags.h"
 #include "cli/commands/job_file.h"
 #include "cli/session.h"
@@ -74,6 +76,12 @@ void print_own_programs(const JobFile& file, plan::Observed observed) {
 
 void explain_file(Session& session, const std::string& file, bool with_job) {
   auto job = load_job_file(file, std::cerr);
+  if (absl::IsNotFound(job.status()) && file.find_first_of("./") == std::string::npos) {
+    return session.fail(absl::NotFoundError(str_cat(
+        job.status().message(),
+        "; explain takes a job file, or with --cluster or -n the name of a job there; `paceline describe ",
+        file, "` tells of a run of this machine")));
+  }
   if (!job.ok()) return session.fail(job.status());
   const bool own_programs = !job->job.spec.training;
   if (!own_programs) make_local(*job, std::cerr);

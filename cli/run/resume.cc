@@ -34,10 +34,14 @@ std::string changed_fields(const v1::TrainingSpec& now, const RunState& earlier,
 
 }  // namespace
 
-std::optional<FoundCheckpoint> newest_checkpoint(const JobFile& job, const std::string& run_folder) {
+std::string checkpoint_folder(const JobFile& job, const std::string& run_folder) {
   const auto spec = spec_of(job.job, job.base_folder, run_folder);
-  if (!spec.ok() || spec->checkpoint().directory().empty()) return std::nullopt;
-  const std::string& folder = spec->checkpoint().directory();
+  return spec.ok() ? spec->checkpoint().directory() : "";
+}
+
+std::optional<FoundCheckpoint> newest_checkpoint(const JobFile& job, const std::string& run_folder) {
+  const std::string folder = checkpoint_folder(job, run_folder);
+  if (folder.empty()) return std::nullopt;
   auto note = checkpoint::CheckpointStore(folder, 1).peek_latest();
   if (!note.ok()) return std::nullopt;
   return FoundCheckpoint{str_cat(folder, "/", note->name), std::move(note->progress)};

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/commands/job_file.h"
+#include "cli/run/checkpoint_lock.h"
 #include "cli/run/local_run.h"
 #include "cli/run/metrics_file.h"
 #include "cli/run/output.h"
@@ -150,6 +151,9 @@ class RunCommand {
     } else {
       PL_ASSIGN_OR_RETURN(run_, store.create(job_.job.metadata.name));
     }
+    if (const std::string folder = checkpoint_folder(job_, run_->folder()); !folder.empty()) {
+      PL_ASSIGN_OR_RETURN(checkpoint_lock_, lock_checkpoints(folder));
+    }
     state_.name = run_->name();
     state_.job = job_.job.metadata.name;
     state_.ns = job_.job.metadata.ns;
@@ -184,10 +188,11 @@ class RunCommand {
     return run_->write_last_state(earlier_->state);
   }
 
-  // Where a resumed run begins: its members will say the same in their logs.
+  // Where a resumed run begins: its members will say the same in their logs, or which one they refuse: only
+  // they read all of it.
   void note_checkpoint() {
-    const auto newest = newest_checkpoint(job_, run_->folder());
-    output_->note(newest ? str_cat("run ", state_.name, " goes on from its newest checkpoint, ", newest->path)
+    noted_ = newest_checkpoint(job_, run_->folder());
+    output_->note(noted_ ? str_cat("run ", state_.name, " goes on from its newest checkpoint, ", noted_->path)
                          : str_cat("run ", state_.name, " has no checkpoint: it begins anew at step 0"));
   }
 
@@ -259,7 +264,13 @@ class RunCommand {
 
   void note_steps(const std::vector<coordinator::StepRecord>& steps) {
     if (steps.empty()) return;
-    if (!first_step_) first_step_ = steps.front();
+    if (!first_step_) {
+      first_step_ = steps.front();
+      if (noted_ && first_step_->step < noted_->progress.step) {
+        output_->note(str_cat(noted_->path, " was passed over, and training went on from an earlier one: ",
+                              "`paceline logs ", state_.name, "` says why"));
+      }
+    }
     last_step_ = steps.back();
     metrics_->steps(steps);
   }
@@ -296,10 +307,8 @@ class RunCommand {
     }
     tell_failure();
     // Now the mean over the whole run, where the live view shows the last seconds.
-    if (first_step_) {
-      const auto rate = mean_rate(*first_step_, last_step_, samples_per_step(job_.job));
-      if (rate) state_.samples_per_second = *rate;
-    }
+    const auto rate = first_step_ ? mean_rate(*first_step_, last_step_, samples_per_step(job_.job)) : 0;
+    if (rate) state_.samples_per_second = *rate;
     state_.finished = format_wall_time(session_.clock.wall_now());
     state_.eta_seconds.reset();
     metrics_->flush();
@@ -324,10 +333,11 @@ class RunCommand {
     }
   }
 
-  // Empty where that would lead nowhere: the run is being deleted, has no checkpoint, or has just failed to
-  // go on from it.
+  // Empty where that would lead nowhere: the run is being deleted, has no checkpoint of its own, or has just
+  // failed to go on from it.
   std::string how_to_resume() const {
-    const bool in_vain = earlier_ && !first_step_ && state_.phase == "Failed";
+    const bool trained = first_step_ || !state_.checkpoint.empty();
+    const bool in_vain = !trained && (!earlier_ || state_.phase == "Failed");
     if (deleted_ || in_vain || !newest_checkpoint(job_, run_->folder())) return "";
     return str_cat("go on from its newest checkpoint with `",
                    resume_command(session_.state_dir_option, options_.file, state_.name), "`");
@@ -344,8 +354,8 @@ class RunCommand {
 
   // A full disk must not end a training; its user hears of it once.
   void note_once(const absl::Status& status) {
-    if (status.ok() || noted_) return;
-    noted_ = true;
+    if (status.ok() || fault_noted_) return;
+    fault_noted_ = true;
     output_->note(std::string(status.message()));
   }
 
@@ -360,15 +370,17 @@ class RunCommand {
   const RunOptions& options_;
   JobFile job_;
   RunState state_;
+  UniqueFd checkpoint_lock_;
   std::unique_ptr<OwnedRun> run_;
   std::unique_ptr<MetricsFile> metrics_;
   std::unique_ptr<LocalRun> local_;
   std::unique_ptr<RunOutput> output_;
   std::optional<coordinator::StepRecord> first_step_;  // the first that was heard of
+  std::optional<FoundCheckpoint> noted_;               // what a resumed run is to go on from
   coordinator::StepRecord last_step_;
   int interrupts_ = 0;
   std::optional<Earlier> earlier_;  // of a resumed run
-  bool noted_ = false;
+  bool fault_noted_ = false;
   bool failure_told_ = false;
   bool deleted_ = false;  // `paceline delete` stops the run
   bool live_ = false;

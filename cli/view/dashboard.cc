@@ -210,8 +210,9 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
 }
 
 std::string render_progress_line(const RunState& state) {
-  return str_cat("step ", state.step, "/", state.total_steps, "  epoch ", fixed(state.epoch, 2), "  ",
-                 rates_line(state));
+  const std::string rates = rates_line(state);
+  return str_cat("step ", state.step, "/", state.total_steps, "  epoch ", fixed(state.epoch, 2),
+                 rates.empty() ? "" : "  ", rates);
 }
 
 std::string Frame::draw(const std::vector<std::string>& lines) {

@@ -25,7 +25,8 @@ absl::Status show_live(std::ostream& out, const LiveView& view) {
       out << frame.draw(lines) << std::flush;
     } else {
       for (const std::string& line : lines) out << line << "\n";
-      out << std::endl;
+      if (!view.once && !is_finished(run)) out << "\n";  // between one look and the next
+      out << std::flush;
     }
     if (view.once || is_finished(run) || !view.wait()) break;
     PL_ASSIGN_OR_RETURN(run, view.look());

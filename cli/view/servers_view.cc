@@ -13,9 +13,8 @@ namespace {
 
 constexpr std::size_t kHottestShown = 3;
 
-constexpr Column kServerColumns[] = {{"SERVER"},           {"LOAD", true},       {"QUEUE", true, 5},
-                                     {"MB/s", true, 6},    {"UPDATES", true, 3}, {"ROWS", true, 2},
-                                     {"HOTTEST", false, 1}};
+constexpr Column kServerColumns[] = {
+    {"SERVER"}, {"LOAD", true}, {"QUEUE", true, 2}, {"MB/s", true, 3}, {"UPDATES", true, 1}};
 // Of a job with sparse tables.
 constexpr Column kTableColumns[] = {{"SERVER"},          {"LOAD", true},       {"QUEUE", true, 6},
                                     {"MB/s", true, 7},   {"UPDATES", true, 4}, {"ROWS", true, 3},
@@ -37,16 +36,12 @@ bool has_tables(const ServerState& s) {
 }
 
 Row row_of(const std::string& name, const ServerState& s, bool tables) {
-  Row row = {name,
-             fixed(s.load * 100, 0) + " %",
-             with_commas(s.queue),
-             fixed(s.bytes_per_second / 1e6, 1),
-             with_commas(s.updates),
-             s.rows > 0 ? with_commas(s.rows) : "-"};
-  if (tables) {
-    row.push_back(s.row_bytes > 0 ? human_bytes(static_cast<std::uint64_t>(s.row_bytes)) : "-");
-    row.push_back(s.rows_evicted > 0 ? with_commas(s.rows_evicted) : "-");
-  }
+  Row row = {name, fixed(s.load * 100, 0) + " %", with_commas(s.queue), fixed(s.bytes_per_second / 1e6, 1),
+             with_commas(s.updates)};
+  if (!tables) return row;
+  row.push_back(s.rows > 0 ? with_commas(s.rows) : "-");
+  row.push_back(s.row_bytes > 0 ? human_bytes(static_cast<std::uint64_t>(s.row_bytes)) : "-");
+  row.push_back(s.rows_evicted > 0 ? with_commas(s.rows_evicted) : "-");
   row.push_back(hottest(s));
   return row;
 }

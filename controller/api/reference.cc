@@ -28,7 +28,7 @@ class Documenter final : public FieldVisitor {
   const std::vector<Section>& sections() const { return sections_; }
 
   bool begin(const Field& field, bool) override {
-    row(field, "map", *field.same_as == '\0' ? "" : str_cat("as ", field.same_as));
+    row(field, *field.same_as == '\0' ? "map" : str_cat("map, fields as of `", field.same_as, "`"), "");
     if (*field.same_as != '\0') return false;
     open_.push_back(add_section(path_of(field.name)));
     return true;

@@ -218,7 +218,7 @@ void check_model(const TrainingJob& job, Findings& f) {
   if (!f.has(type) || !f.has(format) || !all_clean(f, {type, format})) return;
   const bool free = m.type == ModelType::kCustom || d.format == DataFormat::kCustom;
   if (!free && input_of(d.format) != input_of(m.type)) {
-    f.refuse(format, str_cat("a ", name(m.type), " cannot be trained on this"), quote(name(d.format)),
+    f.refuse(format, str_cat("the model ", name(m.type), " cannot be trained on this"), quote(name(d.format)),
              str_cat(formats_of(input_of(m.type)), ", custom"));
     return;
   }

@@ -86,13 +86,16 @@ void check_rows(const TrainingJob& job, Findings& f) {
            str_cat("up to ", excess.allowed, ": a smaller batch, or more workers"));
 }
 
+// Without servers no evaluation tells an AUC, and members refuse the target as they start (runtime/trainer):
+// what is refused here is no job that could train.
 void check_auc(const TrainingJob& job, Findings& f) {
   const Training& t = *job.spec.training;
   if (!t.target || !t.target->auc || !f.has(kType) || !f.clean(kType)) return;
   if (t.model.type != ModelType::kWideAndDeep && t.model.type != ModelType::kCustom) {
-    f.refuse(kAuc,
-             str_cat("a ", name(t.model.type), " gives no single score that samples could be ranked by"), "",
-             "only with model.type: wide-and-deep, custom");
+    f.refuse(
+        kAuc,
+        str_cat("the model ", name(t.model.type), " gives no single score that samples could be ranked by"),
+        "", "only with model.type: wide-and-deep, custom");
   } else if (t.model.type == ModelType::kCustom && job.spec.strategy.type != StrategyType::kParameterServer &&
              f.clean(kStrategy)) {
     f.refuse(kAuc, "the members of an all-reduce evaluate a part each, and nobody ranks all samples", "",

@@ -51,6 +51,13 @@ Schema conditions() {
   return schema;
 }
 
+Schema histogram() {
+  Schema schema =
+      list("histogram", "Applied with staleness 0, 1, ...; the 32nd: 31 or more.", integer("", ""));
+  schema.limit("maxItems", "32");
+  return schema;
+}
+
 Schema progress() {
   return object(
       "progress", "From the members' heartbeats.",
@@ -78,8 +85,8 @@ Schema schema_of_status() {
             object("", "",
                    {text("role", "chief, worker, ps or evaluator."), integer("active", "Not ended."),
                     integer("ready", "Running, in the present attempt."),
-                    integer("succeeded", "Of the present attempt."),
-                    integer("failed", "Of the present attempt.")})),
+                    integer("succeeded", "Of the present attempt, gone or not."),
+                    integer("failed", "Of the present attempt, gone or not.")})),
        object("restarts", "How often pods were started again, and why.",
               {integer("total", "In all, without changes of size."),
                integer("attempt", "The number at the end of the members' pods' names.")}),
@@ -90,7 +97,7 @@ Schema schema_of_status() {
             object("", "",
                    {text("role", "chief, worker, ps or evaluator."), integer("index", "Of its role, from 0."),
                     integer("rank", "In the view; -1: not in it."), text("pod", "Its pod."),
-                    text("host", "Where it runs."), text("phase", "Its own word: Training."),
+                    text("host", "Where it runs."), text("phase", "Its own word (training), or its pod's."),
                     integer("step", "Steps that it has applied."),
                     object("server", "Of a parameter server; rates of about a second.",
                            {number("load", "Share of the time in which it sums, updates or moves bytes."),
@@ -103,8 +110,7 @@ Schema schema_of_status() {
                            {integer("applied", "Gradients."),
                             integer("dropped", "Gradients that came too late."), number("mean", "Staleness."),
                             integer("max", "Staleness."), number("waitSeconds", "For its turns."),
-                            list("histogram", "Applied with staleness 0, 1, ...; the 32nd: 31 or more.",
-                                 integer("", ""))})})),
+                            histogram()})})),
        list("stragglers", "Members that hold the others back.",
             object("", "", {text("pod", "Its name."), text("reason", "Why it is slow.")})),
        text("lastCheckpoint", "The newest checkpoint."),

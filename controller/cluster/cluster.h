@@ -54,6 +54,7 @@ struct Pod {
   std::string uid;  // unique for all time
   PodPhase phase = PodPhase::kPending;
   bool deleting = false;
+  bool lingers = false;  // Kubernetes: it has ended, but containers beside its trainer run on
   std::int64_t pid = 0;  // local: the process group, which is its first process; 0 on Kubernetes
   std::string host;
   std::optional<int> exit_code;  // finished by exit
@@ -63,6 +64,8 @@ struct Pod {
   std::string log_path;  // local only
   std::optional<WallTime> started, finished;
   bool ended() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
+  // Nothing of it runs any more, and it holds nothing of a node's but its logs.
+  bool all_ended() const { return ended() && !lingers; }
 };
 
 struct Event {

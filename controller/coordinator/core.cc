@@ -50,7 +50,6 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
 }
 
 Effects CoordinatorCore::Impl::step(const Input& input, TimePoint now) {
-  effects_ = {};
   effects_.report_changed = !std::holds_alternative<Tick>(input);
   now_ = std::max(now, last_now_);
   forgive_own_absence();
@@ -66,6 +65,7 @@ Effects CoordinatorCore::Impl::step(const Input& input, TimePoint now) {
 void CoordinatorCore::Impl::on(const Attached& in) {
   if (slot_of(in.stream) != nullptr) return;
   const std::string error = hello_error(in.hello, config_);
+  if (!error.empty() && is_of_later_attempt(in.hello, config_)) return put_off(in);
   if (!error.empty()) return refuse(in.stream, error);
   Slot& slot = *slot_of(in.hello.role(), in.hello.index());
   if (slot.observes()) return attach_observer(slot, in);
@@ -84,6 +84,13 @@ void CoordinatorCore::Impl::on(const Attached& in) {
                                      slot.hello->member_id()));
   }
   bind(slot, in);
+}
+
+// It comes again, until the controller has seen that attempt in the job's status.
+void CoordinatorCore::Impl::put_off(const Attached& in) {
+  say(str_cat("stream ", in.stream.value, " is put off: pod ", cut(in.hello.pod(), kMaxNameBytes),
+              " is of a later attempt than this one, whose pods' names end in ", config_.pod_suffix));
+  effects_.close.push_back(in.stream);
 }
 
 // The newest one counts: of two, the other is what a lost node or a broken connection has left. It stays
@@ -164,6 +171,7 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
   slot.bytes_sent = heartbeat.bytes_sent();
   slot.bytes_received = heartbeat.bytes_received();
   if (heartbeat.has_server()) slot.load.add(heartbeat.server(), now_);
+  slot.served = heartbeat.has_server() && slot.phase == Phase::kWaiting;
   if (heartbeat.has_staleness()) slot.staleness = from_wire(heartbeat.staleness());
   if (slot.rank == 0) progress_.rank_zero(heartbeat, now_);
   if (take(slot, heartbeat)) count_steps(slot, heartbeat);

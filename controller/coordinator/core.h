@@ -100,7 +100,9 @@ struct CoreConfig {
   Duration form_timeout = std::chrono::seconds(60);
   Duration stop_timeout =
       std::chrono::seconds(5);  // also: how long others may take to leave after rank 0 finished
-  Duration save_timeout = std::chrono::seconds(310);  // rank 0 that was told to stop may save for so long
+  // Rank 0 that was told to stop may save for so long, whatever moves meanwhile: so long its process lives,
+  // since who ends that (the kubelet: terminationGracePeriodSeconds) knows of no progress either.
+  Duration save_timeout = std::chrono::seconds(310);
   bool same_machine = true;      // members' process ids mean something to people; else pods are named instead
   Duration reattach_limit{};     // how long members go on without a coordinator; zero: as they like
   std::vector<LostMember> lost;  // before this coordinator began: the others go on without them

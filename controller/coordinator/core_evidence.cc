@@ -81,11 +81,7 @@ TimePoint CoordinatorCore::Impl::due() const {
   }
   if (state_ == JobState::kForming) due = std::min(due, form_since_ + config_.form_timeout);
   if (state_ == JobState::kDraining) due = std::min(due, drain_since_ + config_.stop_timeout);
-  if (stopping_) {
-    const TimePoint observers = stop_since_ + config_.stop_timeout;
-    due = std::min(due, last_now_ < observers ? observers : stop_by());
-  }
-  if (finish_by_) due = std::min(due, *finish_by_);
+  if (stopping_ || finish_by_) due = std::min(due, end_due());
   return due;
 }
 

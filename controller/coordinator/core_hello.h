@@ -11,6 +11,8 @@
 namespace paceline::coordinator {
 
 std::string hello_error(const v1::Hello& hello, const CoreConfig& config);
+// Its pod is of a later attempt than this coordinator's, which goes by an old copy of the job then.
+bool is_of_later_attempt(const v1::Hello& hello, const CoreConfig& config);
 
 // The first `limit` bytes of a text, fewer where that would split a UTF-8 character (protobuf refuses to
 // parse halves).

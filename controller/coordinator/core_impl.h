@@ -46,6 +46,7 @@ struct Slot {
   StepTimes mean_times;
   std::uint64_t bytes_sent = 0, bytes_received = 0;
   ServerLoad load;
+  bool served = false;  // a server all of whose workers have left: these are its last numbers
   std::optional<StalenessReport> staleness;
   std::uint64_t taken = 0;  // the newest heartbeat whose records are counted
   std::optional<Evidence> evidence;
@@ -90,6 +91,7 @@ class CoordinatorCore::Impl {
   bool gathers_earlier_view() const { return state_ == JobState::kForming && generation_.value == 0; }
   void note_finished(Slot& slot);
   void attach_observer(Slot& slot, const Attached& in);
+  void put_off(const Attached& in);
 
   // --- evidence and verdict ---
   void lose(Slot& slot, FaultKind kind, TimePoint since, std::string text, bool accusing = false);
@@ -112,7 +114,7 @@ class CoordinatorCore::Impl {
   void settle();
   void settle_end();
   void form_if_complete();
-  bool misses_finished();
+  bool misses_gone();
   // Whether all members hold the same view of an earlier coordinator; its generation, else 0.
   std::uint64_t common_view() const;
   void make_view(std::int64_t first_step);
@@ -121,6 +123,7 @@ class CoordinatorCore::Impl {
 
   // --- helpers ---
   TimePoint stop_by() const;  // REQUIRES: stopping_
+  TimePoint end_due() const;  // REQUIRES: stopping_ or finish_by_
   bool blames() const { return !is_final(state_) && !stopping_ && !finish_by_; }
   // Those that a view is made of; the rest of the slots are observers'.
   std::span<Slot> members() { return {slots_.data(), members_}; }
@@ -153,6 +156,7 @@ class CoordinatorCore::Impl {
   std::string stop_reason_;
   TimePoint stop_since_{};
   std::optional<TimePoint> finish_by_;
+  std::optional<TimePoint> nobody_since_;  // nobody trains any more, and the job ends
   std::string model_path_, checkpoint_path_;
 
   std::optional<TimePoint> suspicious_since_;  // the first evidence of the window was seen
@@ -166,7 +170,7 @@ class CoordinatorCore::Impl {
   TimePoint verdict_at_{}, state_since_{};
   JobState state_before_ = JobState::kForming;
 
-  Effects effects_;  // of the step under way
+  Effects effects_;  // of the step under way; of the first, also why those who are gone are not waited for
 };
 
 }  // namespace paceline::coordinator

@@ -36,6 +36,14 @@ StepTimes from_wire(const v1::StepTimes& times) {
 void JobProgress::rank_zero(const v1::Heartbeat& heartbeat, TimePoint now) {
   step_ = sane_step(heartbeat.step());
   samples_ = sane_step(heartbeat.samples());
+  // Before the first step of a view rank 0 stands at 0. What it says next may be far beyond what it has taken
+  // meanwhile: the steps of a checkpoint that it has loaded, which say nothing about the rate.
+  const Step taken = std::min(sane_step(heartbeat.steps()), step_);
+  if (!points_.empty() && points_.back().step == 0 && step_ > taken) {
+    const double mean_samples = static_cast<double>(samples_) / static_cast<double>(step_);
+    const auto samples = static_cast<std::int64_t>(mean_samples * static_cast<double>(taken));
+    points_.back() = {points_.back().at, step_ - taken, samples_ - samples};
+  }
   if (heartbeat.total_steps() > 0) total_steps_ = sane_step(heartbeat.total_steps());
   if (heartbeat.train_samples() > 0) train_samples_ = sane_step(heartbeat.train_samples());
   if (heartbeat.parameter_count() > 0) parameters_ = heartbeat.parameter_count();

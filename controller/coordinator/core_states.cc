@@ -30,18 +30,38 @@ TimePoint CoordinatorCore::Impl::stop_by() const {
          (may_save ? std::max(config_.save_timeout, config_.stop_timeout) : config_.stop_timeout);
 }
 
+// Servers and observers don't know when training is over: they are told, once nobody trains any more. A
+// server has its last numbers by then, or with its next word: one that is silent is not waited for longer
+// than it takes to be called frozen.
 void CoordinatorCore::Impl::settle_end() {
-  // Servers and observers don't know when training is over: they are told, once nobody trains any more.
-  const bool someone =
-      std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); });
-  const bool observed = !another_follows_ && std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) {
-    return s.observes() && s.attached();
-  });
-  const bool in_time = now_ < stop_since_ + config_.stop_timeout;  // for observers' goodbyes
-  if (stopping_ && ((!someone && !(observed && in_time)) || now_ >= stop_by()))
-    return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
-  if (!stopping_ && finish_by_ && (!someone || now_ >= *finish_by_))
-    end(JobState::kFinished, "finished", true);
+  if (!stopping_ && !finish_by_) return;
+  if (std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); })) {
+    nobody_since_.reset();
+    if (now_ < (stopping_ ? stop_by() : *finish_by_)) return;
+  } else {
+    if (!nobody_since_) nobody_since_ = now_;
+    const bool counts = std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) {
+      return s.role == Role::kServer && s.attached() && s.rank >= 0 && !s.served;
+    });
+    if (counts && now_ < *nobody_since_ + config_.heartbeat_timeout) return;
+    const bool observed =
+        stopping_ && !another_follows_ &&
+        std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.observes() && s.attached(); });
+    if (observed && now_ < stop_since_ + config_.stop_timeout) return;  // for their goodbyes
+  }
+  if (stopping_) return end(JobState::kStopped, str_cat("stopped: ", stop_reason_), false);
+  end(JobState::kFinished, "finished", true);
+}
+
+// The first moment at which settle_end() may end the job by time alone.
+TimePoint CoordinatorCore::Impl::end_due() const {
+  if (!nobody_since_) return stopping_ ? stop_by() : *finish_by_;
+  TimePoint due = TimePoint::max();
+  for (const TimePoint limit :
+       {*nobody_since_ + config_.heartbeat_timeout, stop_since_ + config_.stop_timeout}) {
+    if (limit > last_now_) due = std::min(due, limit);
+  }
+  return due;
 }
 
 std::uint64_t CoordinatorCore::Impl::common_view() const {
@@ -64,10 +84,7 @@ void CoordinatorCore::Impl::form_if_complete() {
   const bool adopts = common > 0 && all_say(Slot::Held::kTrains);
   // Do they still train in it? Their heartbeats will tell.
   if (common > 0 && !adopts && !one_says(Slot::Held::kWaits)) return;
-  if (!adopts && !lost_.empty())
-    return end(JobState::kFailed,
-               str_cat("the view that went on without a member has ended: ", lost_[0].message), false);
-  if (!adopts && misses_finished()) return;
+  if (!adopts && misses_gone()) return;
   std::uint64_t newest = generation_.value;
   std::int64_t first_step = 0;
   for (const Slot& slot : members()) {  // they may know generations of a coordinator before this one
@@ -88,13 +105,14 @@ void CoordinatorCore::Impl::form_if_complete() {
   effects_.report_changed = true;
 }
 
-// Who had finished is not there for another view.
-bool CoordinatorCore::Impl::misses_finished() {
+// Who had finished is not there for another view, which is no failure of its process; nor is who was lost.
+bool CoordinatorCore::Impl::misses_gone() {
   bool any = false;
   for (Slot& slot : members()) {
-    if (!std::exchange(slot.finished_before, false)) continue;
-    slot.left = slot.finished = false;
-    lose(slot, FaultKind::kDead, now_, "it has finished, but others wait for another view");
+    if (!slot.gone()) continue;
+    const char* const what = slot.lost ? "was lost, and" : "has finished, but";
+    slot.lost = slot.left = slot.finished = slot.finished_before = false;
+    lose(slot, FaultKind::kUnreachable, now_, str_cat("it ", what, " others wait for another view"));
     any = true;
   }
   return any;
@@ -109,6 +127,7 @@ void CoordinatorCore::Impl::make_view(std::int64_t first_step) {
   for (Slot& slot : members()) {
     slot.rank = number(slot);
     slot.drained = slot.gone();
+    slot.served = false;
     v1::ViewMember& member = *view_.add_members();
     member.set_role(static_cast<v1::RoleKind>(slot.role));
     member.set_index(static_cast<std::uint32_t>(slot.index));
@@ -150,6 +169,7 @@ void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finishe
     if (!slot.attached() || stays) continue;
     evict(slot.stream, reason_, finished, true);
     slot.stream = {};
+    slot.left |= finished;  // servers and observers say no goodbye: this is theirs
   }
 }
 

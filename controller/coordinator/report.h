@@ -63,7 +63,7 @@ struct MemberReport {
   Role role = Role::kWorker;
   int index = 0;
   bool attached = false;             // its stream is open now
-  bool left = false;                 // it said goodbye
+  bool left = false;                 // it said goodbye, or was told that the job is finished
   bool finished = false;             // its work was done when it left, and nobody had asked it to stop
   bool lost = false;                 // the others go on without it
   std::string member_id, pod, host;  // empty before it attached

@@ -48,15 +48,18 @@ Plan plan(const Observed& whole) {
     set_condition(observed, "Created", true, "Accepted", "the job is accepted", plan.status);
   const bool ended = rule_stop(observed, plan) || rule_finished(observed, plan) ||
                      rule_suspend(observed, plan) || rule_deadline(observed, plan) ||
-                     rule_resize(observed, plan) || rule_failure(observed, plan);
+                     rule_resize(observed, plan);
+  const Failure failure = ended ? Failure::kDecided : rule_failure(observed, plan);
   if (plan.confirm) return plan;
-  if (!ended) {
+  if (failure == Failure::kNone) {
     rule_lost(observed, plan);
     rule_create_pods(observed, whole, plan);
-    if (plan.confirm) return plan;
-    rule_beside(observed, plan);
-    rule_success(observed, plan);
+  } else if (failure == Failure::kAwaited) {
+    create_beside(observed, whole, plan);
   }
+  if (plan.confirm) return plan;
+  if (failure != Failure::kDecided) rule_beside(observed, plan);
+  if (failure == Failure::kNone) rule_success(observed, plan);
   rule_leftovers(whole, plan);
   rule_trouble(observed, plan);
   rule_status(observed, whole, plan);

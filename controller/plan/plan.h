@@ -4,11 +4,12 @@
 // every action carries its reason, which logs, events and `paceline explain` show.
 //
 // Rules, in order (one file each); the first that lets the members end keeps the later ones from running:
-//   stop (the job is deleted, or its user stops it) -> finished (clean-up, ttl) -> suspend -> deadline ->
-//   resize -> failure (end, or restart) -> lost (members that the others go on without) -> create pods ->
-//   beside (servers, evaluators) -> success;
-// then always: leftovers (pods of earlier attempts) -> trouble (why pods don't run) -> status.
-// A job that is managed by somebody else (runPolicy.managedBy) gets an empty plan.
+//   stop (the job is deleted, or its user stops it) -> finished (clean-up, ttl) -> suspend ->
+//   deadline -> resize -> failure (end, or restart) -> lost (members that the others go on without) ->
+//   create pods -> beside (servers, evaluators) -> success;
+// while a failure's verdict is waited for, of the later ones only what stands beside the ring; then always:
+// leftovers (pods of earlier attempts) -> trouble (why pods don't run) -> status. A job that is managed by
+// somebody else (runPolicy.managedBy) gets an empty plan.
 //
 // A restart is an attempt: all members of the ring leave, and when none of them lives any more, pods with the
 // next attempt's names take their places and resume from the newest checkpoint. The attempt's number and the
@@ -19,8 +20,8 @@
 // finished; a counter that goes back. A plan made from a stale pod list does no harm: names are
 // deterministic, so a second creation is refused by the cluster, and deletions name the uid. REQUIRES of the
 // observer: job and pods are at least as new as what it wrote itself. Where one list may lag behind the other
-// (a new leader's), a pod is taken for gone only by the cluster's own word: Plan::confirm. Cost: O(pods +
-// members).
+// (a new leader's), a pod is taken for gone only by the cluster's own word: Plan::confirm. Cost: O(pods x
+// members) comparisons, as lists are searched from their beginning.
 
 #include <optional>
 #include <string>

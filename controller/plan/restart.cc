@@ -74,7 +74,7 @@ void begin_attempt(const Observed& observed, Role role, api::RestartCause cause,
   enter_phase(observed, api::Phase::kRestarting, reason,
               str_cat(message, "; all members start again", when, " (attempt ", restarts.attempt, ")"), plan);
   for (const cluster::Pod& pod : observed.pods) {
-    if (!api::is_member(observed.job, pod.spec.role) || pod.ended() || pod.deleting) continue;
+    if (!api::is_member(observed.job, pod.spec.role) || pod.all_ended() || pod.deleting) continue;
     plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace_of(observed, pod, grace),
                                      str_cat("restart: ", message)});
   }

@@ -52,13 +52,8 @@ bool ended_beside(const Observed& observed, const Slot& slot) {
          last->phase == cluster::pod_phase_name(cluster::PodPhase::kFailed);
 }
 
-}  // namespace
-
-void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan) {
-  if (training_finished(observed)) return;
-  const auto& not_before = observed.job.status.restarts.not_before;
-  if (not_before && *not_before > observed.now) return requeue(*not_before - observed.now, plan);
-  const std::vector<Slot> slots = desired_slots(observed.job);
+std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
+                                const std::vector<Slot>& slots) {
   std::vector<Slot> missing;
   for (const Slot& slot : slots) {
     if (find_pod(observed, slot.role, slot.index) != nullptr || is_lost(observed, slot.role, slot.index))
@@ -67,24 +62,48 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
     if (view_runs(observed) && may_be_spare(observed, slot)) continue;
     if (!earlier_lives(whole, slot.role)) missing.push_back(slot);
   }
-  if (earlier_may_hide(observed, missing)) {
-    plan.confirm = Confirm{"pods of a later attempt take the places of pods that are not in the list",
-                           who_may_hold(observed, missing)};
-    return;
-  }
-  plan.status.restarts.size = api::member_count(observed.job);
-  if (missing.empty()) return;
-  const auto here = slots.size() - missing.size();
+  return missing;
+}
+
+bool confirm_places(const Observed& observed, const std::vector<Slot>& missing, Plan& plan) {
+  if (!earlier_may_hide(observed, missing)) return false;
+  plan.confirm = Confirm{"pods of a later attempt take the places of pods that are not in the list",
+                         who_may_hold(observed, missing)};
+  return true;
+}
+
+// As many as one batch; `all`: of how many places.
+void create(const Observed& observed, const std::vector<Slot>& missing, std::size_t all, Plan& plan) {
   const auto batch = std::clamp(
-      here, static_cast<std::size_t>(std::max(1, observed.limits.first_batch)),
+      all - missing.size(), static_cast<std::size_t>(std::max(1, observed.limits.first_batch)),
       static_cast<std::size_t>(std::max(observed.limits.first_batch, observed.limits.largest_batch)));
   for (std::size_t i = 0; i < std::min(batch, missing.size()); ++i) {
     const Slot& slot = missing[i];
-    plan.actions.push_back(
-        CreatePod{pod_spec(observed, slot),
-                  str_cat(slot_name(slot.role, slot.index), " of ", slots.size(), " pods is missing")});
+    plan.actions.push_back(CreatePod{pod_spec(observed, slot), str_cat(slot_name(slot.role, slot.index),
+                                                                       " of ", all, " pods is missing")});
   }
   if (missing.size() > batch) requeue(Duration::zero(), plan);
+}
+
+}  // namespace
+
+void create_beside(const Observed& observed, const Observed& whole, Plan& plan) {
+  const std::vector<Slot> slots = desired_slots(observed.job);
+  std::vector<Slot> missing = missing_slots(observed, whole, slots);
+  std::erase_if(missing, [&](const Slot& slot) { return api::is_member(observed.job, slot.role); });
+  if (!confirm_places(observed, missing, plan)) create(observed, missing, slots.size(), plan);
+}
+
+void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan) {
+  if (training_finished(observed)) return;
+  const auto& not_before = observed.job.status.restarts.not_before;
+  if (not_before && *not_before > observed.now) return requeue(*not_before - observed.now, plan);
+  const std::vector<Slot> slots = desired_slots(observed.job);
+  const std::vector<Slot> missing = missing_slots(observed, whole, slots);
+  if (confirm_places(observed, missing, plan)) return;
+  plan.status.restarts.size = api::member_count(observed.job);
+  if (missing.empty()) return;
+  create(observed, missing, slots.size(), plan);
   if (!plan.status.start_time) plan.status.start_time = observed.now;
   enter_phase(observed, api::Phase::kStarting, "CreatingPods", str_cat("creating ", slots.size(), " pods"),
               plan);

@@ -49,22 +49,22 @@ Duration since_first_failure(const Observed& observed) {
   return longest;
 }
 
-bool by_verdict(const Observed& observed, Plan& plan) {
+Failure by_verdict(const Observed& observed, Plan& plan) {
   const Culprit& culprit = *observed.report->culprit;
   const cluster::Pod* pod = find_pod(observed, culprit.role, culprit.index);
   const bool has_end = culprit.signal || culprit.exit_code || pod == nullptr || pod->ended();
   const bool will_end = culprit.kind == CulpritKind::kDead || culprit.kind == CulpritKind::kFailed;
   if (will_end && !has_end && culprit.age < observed.limits.verdict_grace) {
     requeue(observed.limits.verdict_grace - culprit.age, plan);
-    return true;
+    return Failure::kAwaited;
   }
   fail_by(observed, blame_by_verdict(observed), plan);
-  return true;
+  return Failure::kDecided;
 }
 
-bool by_pods(const Observed& observed, Plan& plan) {
+Failure by_pods(const Observed& observed, Plan& plan) {
   const std::optional<Blame> blame = blame_by_pods(observed);
-  if (!blame) return false;
+  if (!blame) return Failure::kNone;
   const bool may_explain = observed.report && !(blame->pod && blame->pod->reason == "StartError");
   const Duration since = since_first_failure(observed);
   // Who follows another member that was asked to stop leaves first: that one may be saving before it says so.
@@ -72,10 +72,10 @@ bool by_pods(const Observed& observed, Plan& plan) {
   const Duration patience = follows ? observed.limits.save_grace : observed.limits.verdict_grace;
   if (may_explain && observed.report->phase != ReportPhase::kFailed && since < patience) {
     requeue(patience - since, plan);
-    return true;
+    return Failure::kAwaited;
   }
   fail_by(observed, *blame, plan);
-  return true;
+  return Failure::kDecided;
 }
 
 bool by_report(const Observed& observed, Plan& plan) {
@@ -186,11 +186,13 @@ bool by_deletion(const Observed& observed, Plan& plan) {
 
 }  // namespace
 
-bool rule_failure(const Observed& observed, Plan& plan) {
-  if (training_finished(observed)) return false;
+Failure rule_failure(const Observed& observed, Plan& plan) {
+  if (training_finished(observed)) return Failure::kNone;
   if (observed.report && observed.report->culprit) return by_verdict(observed, plan);
-  return by_pods(observed, plan) || by_deletion(observed, plan) || by_report(observed, plan) ||
-         by_creation(observed, plan) || by_absence(observed, plan);
+  if (const Failure found = by_pods(observed, plan); found != Failure::kNone) return found;
+  const bool decided = by_deletion(observed, plan) || by_report(observed, plan) ||
+                       by_creation(observed, plan) || by_absence(observed, plan);
+  return decided ? Failure::kDecided : Failure::kNone;
 }
 
 }  // namespace paceline::plan

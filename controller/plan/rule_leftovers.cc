@@ -11,7 +11,7 @@ namespace paceline::plan {
 void rule_leftovers(const Observed& observed, Plan& plan) {
   for (const cluster::Pod& pod : observed.pods) {
     const std::int64_t wanted = wanted_attempt(observed.job, pod.spec.role, pod.spec.index);
-    const bool kept = pod.ended() && pod.spec.attempt + 1 >= wanted;
+    const bool kept = pod.all_ended() && pod.spec.attempt + 1 >= wanted;
     if (pod.deleting || pod.spec.attempt >= wanted || kept) continue;
     plan.actions.push_back(
         DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace_of(observed, pod, observed.limits.stop_grace),

@@ -57,9 +57,23 @@ std::optional<api::ServerStatus> last_counts(std::optional<api::ServerStatus> se
   return server;
 }
 
+// Once an attempt in the job's new size has pods, those of the last are known to have ended: nobody asks any
+// more for the ones that have no place in it.
+void forget_unwanted(const Observed& observed, api::Status& status) {
+  const bool begun = std::ranges::any_of(
+      observed.pods, [&](const cluster::Pod& pod) { return api::is_member(observed.job, pod.spec.role); });
+  if (!begun || status.restarts.size != api::member_count(observed.job)) return;
+  std::erase_if(status.members, [&](const api::MemberStatus& member) {
+    const auto& replica = api::replica_spec(observed.job, member.role);
+    return !replica || member.index >= replica->replicas;
+  });
+}
+
 // A pod that is gone keeps its last word; of a job that has ended it was deleted, if it had not ended itself.
-// What its gradients came to, and what a server has counted, stay where nobody tells of them any more.
+// How far it came, what its gradients came to, and what a server has counted, stay where nobody tells of them
+// any more.
 void copy_members(const Observed& observed, api::Status& status) {
+  forget_unwanted(observed, status);
   for (api::MemberStatus& member : status.members) {
     const bool here = std::ranges::any_of(
         observed.pods, [&](const cluster::Pod& pod) { return pod.spec.name == member.pod; });
@@ -71,6 +85,7 @@ void copy_members(const Observed& observed, api::Status& status) {
     api::MemberStatus now = member_status(observed, pod);
     const auto place = std::ranges::lower_bound(status.members, order(now), {}, order);
     if (place != status.members.end() && order(*place) == order(now)) {
+      if (place->pod == now.pod) now.step = std::max(now.step, place->step);
       if (place->pod == now.pod && !now.staleness) now.staleness = place->staleness;
       if (place->pod == now.pod && !now.server) now.server = last_counts(place->server);
       *place = now;
@@ -85,7 +100,9 @@ void copy_report(const JobReport& report, api::Status& status) {
   const auto in_view =
       std::ranges::count_if(report.members, [](const ReportedMember& member) { return member.rank >= 0; });
   if (in_view > 0) status.view.size = in_view;
-  const bool resumed = report.attempt > 0 && report.phase == ReportPhase::kRunning;  // from an earlier step
+  // From an earlier step; while rank 0 loads that, it has not told of any.
+  const bool resumed =
+      report.attempt > 0 && report.phase == ReportPhase::kRunning && report.progress.step > 0;
   if (report.progress.step >= status.progress.step || resumed) status.progress = report.progress;
   if (!report.model_path.empty()) status.model = report.model_path;
   if (!report.checkpoint_path.empty()) status.last_checkpoint = report.checkpoint_path;
@@ -122,25 +139,53 @@ void note_running(const Observed& observed, Plan& plan) {
                 plan);
     return;
   }
-  const auto running = std::ranges::count_if(observed.pods, [&](const cluster::Pod& pod) {
-    return pod.phase == cluster::PodPhase::kRunning && api::is_member(observed.job, pod.spec.role);
-  });
-  if (running < api::member_count(observed.job)) return;
-  enter_phase(observed, api::Phase::kRunning, "PodsRun", str_cat("all ", running, " pods run"), plan);
+  std::int64_t running = 0, finished = 0;
+  for (const Slot& slot : desired_slots(observed.job)) {
+    if (!api::is_member(observed.job, slot.role)) continue;
+    const cluster::Pod* pod = find_pod(observed, slot.role, slot.index);
+    if (pod != nullptr && pod->phase == cluster::PodPhase::kRunning) {
+      ++running;
+    } else if (has_finished(observed, slot.role, slot.index)) {
+      ++finished;
+    }
+  }
+  if (running == 0 || running + finished < api::member_count(observed.job)) return;
+  const std::string all = finished == 0
+                              ? str_cat("all ", running, " pods run")
+                              : str_cat(running, running == 1 ? " pod runs, " : " pods run, ", finished,
+                                        finished == 1 ? " has finished" : " have finished");
+  enter_phase(observed, api::Phase::kRunning, "PodsRun", all, plan);
 }
 
-void count_replicas(const Observed& whole, api::Status& status) {
+// Of the present attempt, those whose pods are gone, as the status has kept them.
+void count_gone(const Observed& observed, const api::MemberStatus& member, api::ReplicaStatus& counts) {
+  const bool succeeded = says_finished(member);
+  if (!succeeded && member.phase != cluster::pod_phase_name(cluster::PodPhase::kFailed)) return;
+  const auto index = static_cast<int>(member.index);
+  if (find_pod(observed, member.role, index) != nullptr) return;
+  if (last_status(observed, member.role, index) == &member) ++(succeeded ? counts.succeeded : counts.failed);
+}
+
+void count_pod(const Observed& observed, const cluster::Pod& pod, api::ReplicaStatus& counts) {
+  const bool succeeded =
+      pod.ended() && (pod.phase == cluster::PodPhase::kSucceeded ||
+                      has_finished(observed, pod.spec.role, pod.spec.index));  // whatever became of its pod
+  counts.ready += pod.phase == cluster::PodPhase::kRunning && !pod.deleting ? 1 : 0;
+  counts.succeeded += succeeded ? 1 : 0;
+  counts.failed += pod.ended() && !succeeded ? 1 : 0;
+}
+
+void count_replicas(const Observed& observed, const Observed& whole, api::Status& status) {
   status.replica_statuses.clear();
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
     if (!api::replica_spec(whole.job, role)) continue;
     api::ReplicaStatus counts{.role = role};
-    for (const cluster::Pod& pod : whole.pods) {
-      if (pod.spec.role != role) continue;
-      const bool now = pod.spec.attempt == wanted_attempt(whole.job, role, pod.spec.index);
-      counts.active += pod.ended() ? 0 : 1;
-      counts.ready += now && pod.phase == cluster::PodPhase::kRunning && !pod.deleting ? 1 : 0;
-      counts.succeeded += now && pod.phase == cluster::PodPhase::kSucceeded ? 1 : 0;
-      counts.failed += now && pod.phase == cluster::PodPhase::kFailed ? 1 : 0;
+    for (const cluster::Pod& pod : whole.pods) counts.active += pod.spec.role == role && !pod.ended() ? 1 : 0;
+    for (const cluster::Pod& pod : observed.pods) {
+      if (pod.spec.role == role) count_pod(observed, pod, counts);
+    }
+    for (const api::MemberStatus& member : observed.job.status.members) {
+      if (member.role == role) count_gone(observed, member, counts);
     }
     status.replica_statuses.push_back(counts);
   }
@@ -150,7 +195,7 @@ void count_replicas(const Observed& whole, api::Status& status) {
 
 void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
   plan.status.observed_generation = observed.generation;
-  count_replicas(whole, plan.status);
+  count_replicas(observed, whole, plan.status);
   copy_members(observed, plan.status);
   // Of a job that has ended too: what members say as they leave comes after the decision to stop.
   if (whole.report && observed.report && whole.report->attempt < observed.report->attempt)

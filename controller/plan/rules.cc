@@ -164,7 +164,7 @@ Duration grace_of(const Observed& observed, const cluster::Pod& pod, Duration gr
 
 void delete_running_pods(const Observed& observed, Duration grace, const std::string& reason, Plan& plan) {
   for (const cluster::Pod& pod : observed.pods) {
-    if (pod.ended() || (pod.deleting && grace > Duration::zero())) continue;
+    if (pod.all_ended() || (pod.deleting && grace > Duration::zero())) continue;
     plan.actions.push_back(
         DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace_of(observed, pod, grace), reason});
   }
@@ -176,7 +176,7 @@ void clean_pods(const Observed& observed, Duration grace, const std::string& rea
   delete_running_pods(observed, grace, reason, plan);
   if (policy != api::CleanPodPolicy::kAll) return;
   for (const cluster::Pod& pod : observed.pods) {
-    if (!pod.ended() || pod.deleting) continue;
+    if (!pod.all_ended() || pod.deleting) continue;
     plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace, reason});
   }
 }

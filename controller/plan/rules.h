@@ -3,6 +3,7 @@
 // The planner's rules. Each looks at what is observed and adds to the plan; plan.cc says in which order they
 // run and which of them ends the story. Pure.
 
+#include <cstdint>
 #include <string>
 
 #include "controller/plan/blame.h"
@@ -17,11 +18,14 @@ bool rule_finished(const Observed& observed, Plan& plan);
 bool rule_suspend(const Observed& observed, Plan& plan);
 bool rule_deadline(const Observed& observed, Plan& plan);
 bool rule_resize(const Observed& observed, Plan& plan);
-bool rule_failure(const Observed& observed, Plan& plan);
+// kAwaited: a member has failed, and what that comes to is not known yet: the ring is left as it is.
+enum class Failure : std::uint8_t { kNone, kAwaited, kDecided };
+Failure rule_failure(const Observed& observed, Plan& plan);
 
 // The rules see the present attempt only; `whole` has what is left of earlier ones too.
 void rule_lost(const Observed& observed, Plan& plan);
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan);
+void create_beside(const Observed& observed, const Observed& whole, Plan& plan);  // no members
 void rule_beside(const Observed& observed, Plan& plan);
 void rule_success(const Observed& observed, Plan& plan);
 // These run always, last.

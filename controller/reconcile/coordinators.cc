@@ -57,6 +57,13 @@ bool is_suspended(const StoredJob& job) {
          (phase == api::Phase::kSuspended || phase == api::Phase::kPending);
 }
 
+// What the template gives its pod between SIGTERM and SIGKILL; zero: nothing of its own.
+Duration grace_of_rank_zero(const api::TrainingJob& job) {
+  const auto& chief = api::replica_spec(job, Role::kChief);
+  const auto& first = chief && chief->replicas > 0 ? chief : api::replica_spec(job, Role::kWorker);
+  return std::chrono::seconds(first ? first->termination_grace_seconds.value_or(0) : 0);
+}
+
 }  // namespace
 
 std::vector<coordinator::ExpectedRole> expected_roles(const api::TrainingJob& job) {
@@ -94,6 +101,7 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   core.trained_before = job.job.status.phase == api::Phase::kRunning;
   keep_who_is_gone(job.job, core);
   core.reattach_limit = options.reattach_limit;
+  core.save_timeout = std::max(core.save_timeout, grace_of_rank_zero(job.job));
   core.form_timeout = options.form_timeout;
   core.heartbeat_timeout = options.heartbeat_timeout;
   core.rejoin_grace = options.rejoin_grace;
@@ -174,8 +182,11 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
   void on_report_changed() override {
     if (!begun_.load()) return;
-    const coordinator::JobState state = handle_->report().state;
-    if (last_state_.exchange(state) != state) look();  // heartbeats alone are no reason to reconcile
+    const coordinator::Report report = handle_->report();
+    const auto finished = std::ranges::count_if(report.members, &coordinator::MemberReport::finished);
+    const bool other_state = last_state_.exchange(report.state) != report.state;
+    const bool other_finished = last_finished_.exchange(finished) != finished;
+    if (other_state || other_finished) look();  // heartbeats alone are no reason to reconcile
   }
 
  private:
@@ -191,6 +202,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   std::unique_ptr<coordinator::JobHandle> handle_;
   std::atomic<bool> begun_{false}, words_kept_{false}, stopped_{false}, pods_live_{false};
   std::atomic<coordinator::JobState> last_state_{coordinator::JobState::kForming};
+  std::atomic<std::ptrdiff_t> last_finished_{0};
   Guarded<std::set<std::string>> told_pods_;  // by uid
 };
 

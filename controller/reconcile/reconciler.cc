@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/rules.h"
 
 namespace paceline::reconcile {
 
@@ -100,7 +101,8 @@ bool is_event(const plan::Action& action) {
   return std::holds_alternative<plan::RecordEvent>(action);
 }
 
-// Equal but for what changes with every heartbeat.
+// Equal but for what changes with every heartbeat. Who has finished is no progress: another controller must
+// know it, whatever becomes of the pod by then.
 bool same_but_for_progress(const api::Status& a, const api::Status& b) {
   api::Status rest = a;
   rest.progress = b.progress;
@@ -108,6 +110,7 @@ bool same_but_for_progress(const api::Status& a, const api::Status& b) {
   if (b.phase == api::Phase::kRunning) rest.last_checkpoint = b.last_checkpoint;
   if (rest.members.size() != b.members.size()) return false;
   for (std::size_t i = 0; i < rest.members.size(); ++i) {
+    if (plan::says_finished(rest.members[i]) != plan::says_finished(b.members[i])) return false;
     rest.members[i].phase = b.members[i].phase;  // pods that come and go are counted, too
     rest.members[i].step = b.members[i].step;
     rest.members[i].compute_fraction = b.members[i].compute_fraction;

@@ -1,5 +1,7 @@
 #include "controller/reconcile/report_adapter.h"
 
+#include <cmath>
+
 #include "base/text.h"
 
 namespace paceline::reconcile {
@@ -8,6 +10,11 @@ namespace {
 
 double seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
+}
+
+// For people to read, in a status that has to be small: all members' are written with every change.
+double thousandths(double value) {
+  return std::round(value * 1000) / 1000;
 }
 
 plan::ReportPhase phase_of(coordinator::JobState state) {
@@ -64,8 +71,8 @@ api::StalenessStatus status_of(const coordinator::StalenessReport& r) {
   api::StalenessStatus out{.applied = r.applied,
                            .dropped = r.dropped,
                            .max = r.max,
-                           .mean = r.mean,
-                           .wait_seconds = seconds(r.wait),
+                           .mean = thousandths(r.mean),
+                           .wait_seconds = thousandths(seconds(r.wait)),
                            .histogram = r.histogram};
   while (!out.histogram.empty() && out.histogram.back() == 0) out.histogram.pop_back();
   return out;
@@ -95,8 +102,8 @@ plan::ReportedMember member_of(const coordinator::MemberReport& m) {
   if (m.staleness) out.staleness = status_of(*m.staleness);
   const double step = seconds(m.mean_times.step);
   if (step > 0) {
-    out.compute_fraction = seconds(m.mean_times.compute) / step;
-    out.wait_fraction = seconds(m.mean_times.wait) / step;
+    out.compute_fraction = thousandths(seconds(m.mean_times.compute) / step);
+    out.wait_fraction = thousandths(seconds(m.mean_times.wait) / step);
   }
   return out;
 }

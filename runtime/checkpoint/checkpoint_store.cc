@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/crc32c.h"
 #include "base/status.h"
 #include "runtime/checkpoint/layout.h"
 
@@ -101,19 +100,13 @@ absl::StatusOr<CheckpointNote> CheckpointStore::peek_latest() const {
 }
 
 absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name, const GoOn& go_on) const {
-  const std::string path = str_cat(folder_, "/", name);
   PL_ASSIGN_OR_RETURN(Manifest manifest, read_manifest(name));
-  const FileEntry& entry = manifest.files[0];
-  PL_ASSIGN_OR_RETURN(
-      auto bytes, files_.read_file(str_cat(path, "/", kStateName), std::min(entry.bytes, kMaxStateBytes)));
-  if (bytes.size() != entry.bytes) {
-    return absl::DataLossError(
-        str_cat(kStateName, ": ", bytes.size(), " bytes, the manifest says ", entry.bytes));
+  if (manifest.files[0].bytes > kMaxStateBytes) {
+    return absl::ResourceExhaustedError(
+        str_cat(kStateName, " has ", manifest.files[0].bytes, " bytes; allowed: ", kMaxStateBytes));
   }
-  if (crc32c(bytes) != entry.crc32c) {
-    return absl::DataLossError(
-        str_cat(kStateName, ": its checksum isn't the manifest's: the file was altered or damaged"));
-  }
+  PL_ASSIGN_OR_RETURN(const auto state, open_part_of(name, manifest.files[0]));
+  PL_ASSIGN_OR_RETURN(auto bytes, state->read_rest(go_on));
   auto tensors = parse_safetensors(std::move(bytes));
   if (!tensors.ok()) return with_context(tensors.status(), kStateName);
   for (std::size_t k = 1; k < manifest.files.size(); ++k) {

@@ -76,7 +76,7 @@ class CheckpointStore {
 
   // The newest complete checkpoint. NOT_FOUND: none was ever completed. DATA_LOSS: all that were are
   // damaged; says how. All of its parts are read once, to know that they are whole; `go_on`, unless null, is
-  // asked before each MiB of that: its error is the result.
+  // asked before each MiB of them and of its state: its error is the result.
   absl::StatusOr<LoadedCheckpoint> load_latest(const GoOn& go_on = nullptr) const;
 
   // A part of what load_latest() returned, which may outlive the store. DATA_LOSS: it has none of that name;

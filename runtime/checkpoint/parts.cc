@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <new>
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
@@ -11,7 +11,7 @@
 namespace paceline::checkpoint {
 
 namespace {
-constexpr std::size_t kCheckBytes = std::size_t{1} << 20;
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // before each, who waits is asked
 constexpr std::size_t kHeaderLengthBytes = 8;
 }  // namespace
 
@@ -41,6 +41,27 @@ absl::Status PartReader::read(std::span<std::byte> out) {
   return left() == 0 ? check_end() : absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::byte>> PartReader::read_rest(const GoOn& go_on) {
+  if (file_->size() != entry_.bytes) {
+    return absl::DataLossError(
+        str_cat(entry_.name, ": ", file_->size(), " bytes, the manifest says ", entry_.bytes));
+  }
+  std::vector<std::byte> rest;
+  try {
+    rest.resize(static_cast<std::size_t>(left()));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(str_cat("no memory for the ", left(), " bytes of ", entry_.name));
+  }
+  std::size_t at = 0;
+  do {
+    if (go_on != nullptr) PL_RETURN_IF_ERROR(go_on());
+    const std::size_t next = std::min(rest.size() - at, kPieceBytes);
+    PL_RETURN_IF_ERROR(read(std::span(rest).subspan(at, next)));
+    at += next;
+  } while (at < rest.size());
+  return rest;
+}
+
 absl::Status PartReader::check_end() {
   std::array<std::byte, 1> more;
   PL_ASSIGN_OR_RETURN(const std::size_t got, file_->read(more));
@@ -54,7 +75,7 @@ absl::Status PartReader::check_end() {
 }
 
 absl::Status check_part(PartReader& part, const GoOn& go_on) {
-  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(part.left(), kCheckBytes)));
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(part.left(), kPieceBytes)));
   do {
     if (go_on != nullptr) PL_RETURN_IF_ERROR(go_on());
     const std::size_t next = static_cast<std::size_t>(std::min<std::uint64_t>(part.left(), buffer.size()));

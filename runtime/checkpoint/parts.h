@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,6 +35,9 @@ class PartWriter {
   FileEntry entry_;
 };
 
+// Asked now and then by what takes long: an error ends it.
+using GoOn = std::function<absl::Status()>;
+
 class PartReader {
  public:
   // `entry` is the manifest's.
@@ -45,6 +49,9 @@ class PartReader {
   // All of `out`. DATA_LOSS, with the part's name: fewer bytes are left; with the last byte: the file is
   // longer than the manifest says, or has another checksum.
   absl::Status read(std::span<std::byte> out);
+  // All that is left. DATA_LOSS: as read(), before memory is taken where the file has another size.
+  // RESOURCE_EXHAUSTED: no memory. `go_on`, unless null, is asked before each MiB: its error is the result.
+  absl::StatusOr<std::vector<std::byte>> read_rest(const GoOn& go_on);
 
  private:
   absl::Status check_end();
@@ -54,9 +61,6 @@ class PartReader {
   std::uint64_t at_ = 0;
   std::uint32_t crc32c_ = 0;
 };
-
-// Asked now and then by what takes long: an error ends it.
-using GoOn = std::function<absl::Status()>;
 
 // Reads all of it. `go_on`, unless null, is asked before each MiB: its error is the result.
 absl::Status check_part(PartReader& part, const GoOn& go_on = nullptr);

@@ -150,6 +150,7 @@ absl::Status ClientImpl::tell_loading() {
 
 absl::Status ClientImpl::initialize(const InitialState& state, Deadline deadline) {
   if (close_.is_closed()) return close_.reason();
+  if (interrupted()) return interrupt_.reason();
   PL_CHECK(rank_ == 0, "worker 0 says what the servers begin with");
   PL_CHECK(state.weights.size() == map_.elements(), "weights as long as the model");
   BeginMessage begin{.elements = map_.elements(),

@@ -35,6 +35,7 @@
 // an error is about one peer, collective::faulty_rank() tells which.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -198,10 +199,12 @@ class Client {
   virtual absl::Status flush(Deadline deadline) = 0;
   // Collects that copy into vectors as long as the weights; `optimizer` in the order of
   // optimizer::Optimizer::state(). The servers then drop it; where there are tables, after take_rows().
-  // The deadline is one of progress. REQUIRES: begin_snapshot(); one thread at a time.
+  // The deadline is one of progress. `moved`, unless null, is called in this thread whenever some of it has
+  // come. REQUIRES: begin_snapshot(); one thread at a time.
   virtual absl::StatusOr<SnapshotInfo> take_snapshot(std::span<float> weights,
                                                      std::span<const std::span<float>> optimizer,
-                                                     Deadline deadline) = 0;
+                                                     Deadline deadline,
+                                                     const std::function<void()>& moved = nullptr) = 0;
   // The rows of that state, all of them once, the tables in turn, from all servers beside each other: a few
   // MiB are under way at a time. Then the servers drop their copy, and the next snapshot may begin. Where
   // there are no tables it does nothing. The thread of the turns must not wait for a turn between

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/guarded.h"
@@ -56,8 +57,8 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::Status begin_snapshot() override;
   absl::Status flush(Deadline deadline) override;
   absl::StatusOr<SnapshotInfo> take_snapshot(std::span<float> weights,
-                                             std::span<const std::span<float>> optimizer,
-                                             Deadline deadline) override;
+                                             std::span<const std::span<float>> optimizer, Deadline deadline,
+                                             const std::function<void()>& moved) override;
   absl::Status take_rows(sparse::RowSink& sink, Deadline deadline) override;
   absl::Status leave() override;
   ClientTimes last_times() const override { return unit_times_; }
@@ -87,6 +88,7 @@ class ClientImpl final : public Client, private FrameReceiver {
     std::uint64_t begins = 0;                 // ... and at which byte that began
     TablesMessage marks;                      // of the snapshot that is being taken
     std::optional<WaitingMessage> waits_for;  // its answer to the last kAsk
+    std::optional<Patience> silence;          // while that is owed, in one wait for a turn
   };
 
   absl::StatusOr<std::span<std::byte>> place(Link& link, const FrameHeader& header,
@@ -126,8 +128,9 @@ class ClientImpl final : public Client, private FrameReceiver {
   std::size_t poll_copies();
   absl::Status find_cut(std::size_t first);
   absl::Status wait_for_turn(Deadline deadline);
-  absl::Status ask_what_is_waited_for();
+  absl::Status ask_what_is_waited_for(Duration patience);
   absl::StatusOr<Duration> wait_longer(Duration waited, Duration patience) const;
+  absl::Status blame(int rank, Duration waited, std::string_view why) const;
   absl::Status late(Duration waited) const;
   void count_turn(const TurnResult& turn);
   bool turn_is_here() const;

@@ -199,6 +199,8 @@ absl::Status ClientImpl::say_rows(sparse::RowSource* source, Patience& patience)
     const absl::StatusOr<int> table = source->next(rows);
     if (!table.ok()) return fail(table.status());
     if (rows.size() == 0) break;
+    if (close_.is_closed()) return close_.reason();  // where servers are fast, drain() never asks
+    if (interrupted()) return interrupt_.reason();
     patience.moved();  // however long the source took
     PL_RETURN_IF_ERROR(say_batch(*table, rows, patience));
   }
@@ -228,20 +230,23 @@ absl::Status ClientImpl::say_batch(int table, const sparse::SavedRows& rows, Pat
     queued_bytes_ += buffer_.size();
     batch.clear();
   };
+  const auto make_room = [&]() -> absl::Status {
+    if (queued_bytes_ < kMostQueued) return flush_all();
+    queued_bytes_ = 0;
+    return drain("the rows", patience);
+  };
   for (std::size_t k = 0; k < n; ++k) {
     const int s = sparse::server_of(rows.ids[k], options_.servers);
     sparse::SavedRows& batch = batches_[static_cast<std::size_t>(s)];
     batch.append(rows, k, floats);
     if (batch.size() < most) continue;
     say(s);
-    if (queued_bytes_ < kMostQueued) continue;
-    queued_bytes_ = 0;
-    PL_RETURN_IF_ERROR(drain("the rows", patience));
+    PL_RETURN_IF_ERROR(make_room());
   }
   for (int s = 0; s < options_.servers; ++s) {
     if (batches_[static_cast<std::size_t>(s)].size() > 0) say(s);
   }
-  return flush_all();
+  return make_room();
 }
 
 }  // namespace paceline::pserver

@@ -167,7 +167,8 @@ absl::Status ClientImpl::begin_snapshot() {
 
 absl::StatusOr<SnapshotInfo> ClientImpl::take_snapshot(std::span<float> weights,
                                                        std::span<const std::span<float>> optimizer,
-                                                       Deadline deadline) {
+                                                       Deadline deadline,
+                                                       const std::function<void()>& moved) {
   if (close_.is_closed()) return close_.reason();
   PL_CHECK(snapshot_begun_ && snapshot_version_ < 0, "a snapshot is begun before it is taken, once");
   std::vector<std::span<float>> vectors = {weights};
@@ -200,6 +201,7 @@ absl::StatusOr<SnapshotInfo> ClientImpl::take_snapshot(std::span<float> weights,
       const absl::Status received = servers_[s].copies.receive(collector, kReadBudget);
       if (!received.ok()) return fail(received);
       patience.moved();
+      if (moved != nullptr) moved();
     }
   }
   if (const absl::Status same = collector.check_versions(); !same.ok()) return fail(same);

@@ -1,6 +1,6 @@
 // Waiting for a turn, and who is to blame where none comes. Each server is asked what its log waits for: the
 // sequencer knows whose gradient is missing, and every one whether worker 0 holds it up, by what it loads or
-// by rows of a snapshot that it has not taken. That is nobody's fault as long as something moves.
+// by a snapshot whose rows it has not taken. That is nobody's fault as long as something moves.
 
 #include <algorithm>
 
@@ -25,13 +25,14 @@ bool ClientImpl::turn_is_here() const {
 absl::Status ClientImpl::wait_for_turn(Deadline deadline) {
   const TimePoint from = clock_.now();
   const Duration patience = deadline.remaining(from);
+  for (Server& each : servers_) each.silence.reset();
   while (!turn_is_here()) {
     const absl::Status pumped = pump(deadline);
     if (!absl::IsDeadlineExceeded(pumped)) {
       PL_RETURN_IF_ERROR(pumped);
       continue;
     }
-    PL_RETURN_IF_ERROR(ask_what_is_waited_for());
+    PL_RETURN_IF_ERROR(ask_what_is_waited_for(patience));
     const TimePoint now = clock_.now();
     const absl::StatusOr<Duration> more = wait_longer(now - from, patience);
     if (!more.ok()) return fail(more.status());
@@ -40,10 +41,15 @@ absl::Status ClientImpl::wait_for_turn(Deadline deadline) {
   return absl::OkStatus();
 }
 
-// Until all have answered, the limit has passed, or the turn has come after all.
-absl::Status ClientImpl::ask_what_is_waited_for() {
+// Until all have answered, the limit has passed, or the turn has come after all. Who still owes an answer is
+// not asked again: what it sends meanwhile, weights that its answer comes behind, shows that it lives.
+absl::Status ClientImpl::ask_what_is_waited_for(Duration patience) {
   for (Server& each : servers_) {
+    if (each.waits_for.has_value()) each.silence.reset();  // late, but it answered
     each.waits_for.reset();
+    if (each.silence.has_value()) continue;
+    each.silence.emplace(clock_, Deadline::after(clock_.now(), patience));
+    each.silence->count(each.link.bytes_received());
     send(each.link, FrameKind::kAsk, 0);
   }
   const Deadline limit = Deadline::after(clock_.now(), kAskLimit);
@@ -53,6 +59,10 @@ absl::Status ClientImpl::ask_what_is_waited_for() {
     if (absl::IsDeadlineExceeded(pumped)) break;
     PL_RETURN_IF_ERROR(pumped);
   }
+  for (Server& each : servers_) {
+    if (each.waits_for.has_value()) each.silence.reset();
+    if (each.silence.has_value()) each.silence->count(each.link.bytes_received());
+  }
   return absl::OkStatus();
 }
 
@@ -61,50 +71,56 @@ absl::StatusOr<Duration> ClientImpl::wait_longer(Duration waited, Duration patie
   if (turn_is_here()) return patience;
   using Hold = WaitingMessage::Hold;
   Duration more = Duration::zero();
-  bool held = false;
+  const WaitingMessage* held = nullptr;  // by a worker 0 that has moved last there
   for (const Server& each : servers_) {
     if (!each.waits_for.has_value()) continue;
     const WaitingMessage& said = *each.waits_for;
     if (said.hold == Hold::kNone) {  // what it waits for now may have begun only then
       if (said.idle >= Duration::zero()) more = std::max(more, patience - said.idle);
-      continue;
+    } else if (held == nullptr || said.idle < held->idle) {
+      held = &said;
     }
-    if (said.idle >= options_.stall_limit) {
-      const char* const what = said.hold == Hold::kLoading
-                                   ? "has sent nothing of what the servers begin with"
-                                   : "has taken no rows of a snapshot, which updates wait for,";
-      return collective::with_faulty_rank(
-          absl::DeadlineExceededError(str_cat("waited ", format_duration(waited), " for ", names_[0], ": it ",
-                                              what, " for ", format_duration(said.idle))),
-          0);
-    }
-    held = true;
   }
-  if (held) return kAskAgain;
-  if (more > Duration::zero()) return more;
-  return late(waited);
+  if (held == nullptr) {
+    if (more > Duration::zero()) return more;
+    return late(waited);
+  }
+  if (held->idle >= options_.stall_limit) {
+    const char* const what = held->hold == Hold::kLoading
+                                 ? "it has sent nothing of what the servers begin with for "
+                                 : "it has taken nothing of a snapshot, which updates wait for, for ";
+    return blame(0, waited, str_cat(what, format_duration(held->idle)));
+  }
+  for (std::size_t s = 0; s < servers_.size(); ++s) {
+    const std::optional<Patience>& silence = servers_[s].silence;
+    if (!silence.has_value() || !silence->expired()) continue;
+    return blame(options_.workers + static_cast<int>(s), waited, "it does not answer");
+  }
+  return kAskAgain;
+}
+
+absl::Status ClientImpl::blame(int rank, Duration waited, std::string_view why) const {
+  return collective::with_faulty_rank(
+      absl::DeadlineExceededError(str_cat("waited ", format_duration(waited), " for ",
+                                          names_[static_cast<std::size_t>(rank)], ": ", why)),
+      rank);
 }
 
 absl::Status ClientImpl::late(Duration waited) const {
-  const auto blame = [&](int rank, const char* why) {
-    return collective::with_faulty_rank(
-        absl::DeadlineExceededError(str_cat("waited ", format_duration(waited), " for ",
-                                            names_[static_cast<std::size_t>(rank)], ": ", why)),
-        rank);
-  };
   if (turn_.has_value()) {
     for (int s = 0; s < options_.servers; ++s) {
       if (!servers_[static_cast<std::size_t>(s)].has_weights) {
-        return blame(options_.workers + s, "it has not sent its weights");
+        return blame(options_.workers + s, waited, "it has not sent its weights");
       }
     }
   }
-  if (!servers_[0].waits_for.has_value()) return blame(options_.workers, "it does not answer");
+  if (!servers_[0].waits_for.has_value()) return blame(options_.workers, waited, "it does not answer");
   const int rank = servers_[0].waits_for->rank;
   if (rank < 0 || rank >= static_cast<int>(names_.size())) {
-    return blame(options_.workers, "it has no turn for this worker");
+    return blame(options_.workers, waited, "it has no turn for this worker");
   }
-  return blame(rank, rank < options_.workers ? "it has not pushed its gradient" : "it is behind the others");
+  return blame(rank, waited,
+               rank < options_.workers ? "it has not pushed its gradient" : "it is behind the others");
 }
 
 }  // namespace paceline::pserver

@@ -83,7 +83,10 @@ absl::StatusOr<FrameHeader> decode_frame(std::span<const std::byte, kFrameBytes>
   std::memcpy(&fields, bytes.data(), sizeof(fields));
   if (fields.magic != kFrameMagic) return absl::InvalidArgumentError("a frame with a wrong magic");
   if (fields.version != kFrameVersion) {
-    return absl::InvalidArgumentError(str_cat("a frame of version ", fields.version));
+    return absl::FailedPreconditionError(
+        str_cat("a frame of version ", fields.version,
+                " of the parameter servers' protocol, this member speaks version ", kFrameVersion,
+                ": all members of a job must run the same release of paceline"));
   }
   if (fields.checksum != crc32c(bytes.first(kChecked))) {
     return absl::InvalidArgumentError("a frame header with a wrong checksum");

@@ -14,7 +14,8 @@
 namespace paceline::pserver {
 
 inline constexpr std::uint32_t kFrameMagic = 0x53504c50;  // "PLPS"
-inline constexpr std::uint16_t kFrameVersion = 1;
+// Raised with every change of a kind or a message: the members of a job are of one release.
+inline constexpr std::uint16_t kFrameVersion = 2;
 inline constexpr std::size_t kFrameBytes = 64;
 inline constexpr std::size_t kMaxMessage = std::size_t{8} << 20;   // payload of a message
 inline constexpr std::uint64_t kMaxData = std::uint64_t{1} << 44;  // payload of floats or ids
@@ -84,7 +85,7 @@ absl::Status unexpected(const FrameHeader& header);
 
 void encode(const FrameHeader& header, std::span<std::byte, kFrameBytes> bytes);
 // INVALID_ARGUMENT: not a frame, a wrong checksum, an unknown kind, longer than its kind may be, half a
-// float or id.
+// float or id. FAILED_PRECONDITION: another version.
 absl::StatusOr<FrameHeader> decode_frame(std::span<const std::byte, kFrameBytes> bytes);
 
 }  // namespace paceline::pserver

@@ -2,8 +2,8 @@
 
 // Frames over one connected socket, both ways, without ever waiting. One thread. Errors name the peer and
 // carry its rank (collective/fault.h): UNAVAILABLE - it is gone; INVALID_ARGUMENT, FAILED_PRECONDITION - what
-// it sent is no frame, or is one of another view; RESOURCE_EXHAUSTED - it does not read what it asked for.
-// After an error the link is of no use.
+// it sent is no frame, or is one of another view or version; RESOURCE_EXHAUSTED - it does not read what it
+// asked for. After an error the link is of no use.
 
 #include <cstddef>
 #include <cstdint>

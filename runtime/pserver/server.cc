@@ -75,6 +75,7 @@ ServerImpl::ServerImpl(Wiring wiring, const ServerOptions& options, transport::A
       of.rows.emplace(RowInbox::Options{options_.shape.tables, index_, options_.shape.servers, shared_,
                                         of.arena.memory()});
     } else {
+      transport::end_when_unanswered(peer.sockets[0].get());  // it carries short messages alone
       servers_[static_cast<std::size_t>(peer.rank - options.shape.workers)] =
           Link(std::move(peer.sockets[0]), peer.rank, name, generation_);
     }
@@ -115,6 +116,7 @@ absl::Status ServerImpl::loop(Deadline first) {
 
 absl::Status ServerImpl::poll_once(Patience& start) {
   if (stats_asked_.exchange(false)) tell_rows();
+  see_what_copies_moved();
   polled_.clear();
   polled_links_.clear();
   const auto add = [&](Link& link) {
@@ -161,7 +163,6 @@ absl::Status ServerImpl::serve(Link& link, short events) {
   if ((events & POLLOUT) != 0) status = link.flush();
   if (status.ok() && (events & ~POLLOUT) != 0) status = link.receive(*this, kReadBudget);
   const int rank = link.rank();
-  if (rank == 0) snapshot_bytes_ = worker(0).copies.bytes_sent() + worker(0).copies.bytes_received();
   if (absl::IsUnavailable(status) && is_worker(rank) && &link == &worker(rank).copies) {
     status = copies_ended(rank, status);
   }
@@ -174,6 +175,15 @@ absl::Status ServerImpl::serve(Link& link, short events) {
   }
   PL_RETURN_IF_ERROR(status);
   return sequences() ? follow_sequencer() : absl::OkStatus();
+}
+
+// Worker 0, who may hold the log up, takes some of a snapshot: weights or rows.
+void ServerImpl::see_what_copies_moved() {
+  const Link& copies = worker(0).copies;
+  const std::uint64_t bytes = copies.bytes_sent() + copies.bytes_received();
+  if (!copies.valid() || bytes == snapshot_bytes_) return;
+  snapshot_bytes_ = bytes;
+  moved_at_ = clock_.now();
 }
 
 // Where the worker closed it, its other connection says whether it left or is lost. Where it was cut, the

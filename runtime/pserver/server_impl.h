@@ -1,8 +1,8 @@
 #pragma once
 
 // The inside of a Server. One thread runs everything but close(), closed(), stats() and snapshot_bytes(): it
-// polls all links, hands frames to on_*(), and carries out the log. server.cc has the loop, server_frames.cc what peers say,
-// server_log.cc what is done to the weights, server_rows.cc what is done to sparse tables.
+// polls all links, hands frames to on_*(), and carries out the log. server.cc has the loop, server_frames.cc
+// what peers say, server_log.cc what is done to the weights, server_rows.cc what is done to sparse tables.
 
 #include <poll.h>
 
@@ -73,6 +73,7 @@ class ServerImpl final : public Server, private FrameReceiver {
   absl::Status poll_once(Patience& start);
   absl::Status answer_ask(int rank);
   absl::Status serve(Link& link, short events);
+  void see_what_copies_moved();
   absl::Status copies_ended(int worker, const absl::Status& why);
   void lose(int worker, const absl::Status& why);
   bool all_gone() const;

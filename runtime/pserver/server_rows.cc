@@ -157,7 +157,6 @@ absl::Status ServerImpl::on_take_rows(int rank, const FrameHeader& header) {
     return absl::InvalidArgumentError(str_cat("asks for more rows of a snapshot before it has read the last ",
                                               to.waiting(), " bytes of them"));
   }
-  moved_at_ = clock_.now();
   sparse::SparseTable& table = tables_[static_cast<std::size_t>(header.rank)];
   table.next_saved(rows_of_batch(table.row_floats()), saved_);
   encode(saved_, buffer_);

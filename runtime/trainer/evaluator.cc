@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::create(
     const std::optional<model::WideAndDeepShape>& sparse) {
   std::unique_ptr<SparseRows> rows;
   if (sparse.has_value()) {
-    PL_ASSIGN_OR_RETURN(rows, SparseRows::create(*sparse, program->max_rows()));
+    PL_ASSIGN_OR_RETURN(rows, SparseRows::create(*sparse, program->max_rows(), Purpose::kEvaluation));
   }
   return std::unique_ptr<Evaluator>(new Evaluator(std::move(dataset), std::move(program), std::move(rows)));
 }

@@ -9,6 +9,11 @@
 
 namespace paceline::trainer {
 
+// For a view, the first one or the next: whoever is attached can't know whether a pod of another member waits
+// for a free node, or for its image. The coordinator and the planner say who is missing, and for how long one
+// may be.
+inline constexpr Duration kFormingLimit = std::chrono::hours(24 * 365);
+
 inline constexpr Duration kLoadLimit = std::chrono::minutes(30);  // data, then a checkpoint
 inline constexpr Duration kSaveLimit = std::chrono::minutes(30);  // rank 0's checkpoint
 // How long a server serves on when the job ends unfinished, and nothing of what it holds is collected:

@@ -1,6 +1,8 @@
 #include "runtime/trainer/model_files.h"
 
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -91,8 +93,8 @@ absl::StatusOr<std::string> write_model_files(checkpoint::FileStore& files, cons
 struct ModelReader::File {
   std::string name;
   std::unique_ptr<checkpoint::FileReader> file;
-  checkpoint::SafetensorsHeader header;
-  std::size_t tensor = 0;  // the next: ids/k, then weights/k
+  std::vector<std::size_t> chunks;  // rows of each
+  std::size_t chunk = 0;            // the next
 
   absl::Status read(std::span<std::byte> out) {
     PL_ASSIGN_OR_RETURN(const std::size_t got, file->read(out));
@@ -116,19 +118,30 @@ absl::StatusOr<checkpoint::SafetensorsHeader> read_header_of(checkpoint::FileRea
   return checkpoint::parse_header(begin, file.size());
 }
 
-// Chunks of as many ids as rows of weights.
-absl::Status check_chunks(const checkpoint::SafetensorsHeader& header, std::size_t dim) {
-  if (header.tensors.size() % 2 != 0) return absl::DataLossError("not each chunk has ids and weights");
-  for (std::size_t k = 0; k < header.tensors.size(); k += 2) {
-    const checkpoint::TensorEntry &ids = header.tensors[k], &weights = header.tensors[k + 1];
-    const bool right = ids.name == str_cat("ids/", k / 2) && ids.dtype == DType::kI64 &&
-                       ids.dims.size() == 1 && weights.name == str_cat("weights/", k / 2) &&
-                       weights.dtype == DType::kF32 &&
-                       weights.dims == std::vector<std::int64_t>{ids.dims[0], static_cast<std::int64_t>(dim)};
-    if (!right)
-      return absl::DataLossError(str_cat("tensor 'ids/", k / 2, "' or its weights are missing or others"));
+// Rows of each chunk: as many ids as rows of weights, one chunk behind the other.
+absl::StatusOr<std::vector<std::size_t>> chunks_of(const checkpoint::SafetensorsHeader& header,
+                                                   const ModelReader::Table& table) {
+  std::map<std::string_view, const checkpoint::TensorEntry*> named;
+  for (const checkpoint::TensorEntry& tensor : header.tensors) named[tensor.name] = &tensor;
+  std::vector<std::size_t> chunks;
+  std::uint64_t at = 0, total = 0;
+  for (; 2 * chunks.size() < named.size(); total += chunks.back()) {
+    const auto ids = named.find(str_cat("ids/", chunks.size()));
+    const auto weights = named.find(str_cat("weights/", chunks.size()));
+    const bool there = ids != named.end() && weights != named.end() && ids->second->dtype == DType::kI64 &&
+                       ids->second->dims.size() == 1 && weights->second->dtype == DType::kF32;
+    const std::int64_t rows = there ? ids->second->dims[0] : 0;
+    const std::vector<std::int64_t> dims = {rows, static_cast<std::int64_t>(table.dim)};
+    if (!there || weights->second->dims != dims || ids->second->begin != at ||
+        weights->second->begin != ids->second->end) {
+      return absl::DataLossError(
+          str_cat("tensor 'ids/", chunks.size(), "' or its weights are missing or others"));
+    }
+    at = weights->second->end;
+    chunks.push_back(static_cast<std::size_t>(rows));
   }
-  return absl::OkStatus();
+  if (total == table.rows) return chunks;
+  return absl::DataLossError(str_cat("its chunks have ", total, " rows, it says ", table.rows));
 }
 
 }  // namespace
@@ -166,16 +179,17 @@ absl::Status ModelReader::open_tables(const checkpoint::FileStore& files, const 
     }
     PL_RETURN_IF_ERROR(opened.status());
     file.file = *std::move(opened);
-    auto header = read_header_of(*file.file);
+    const auto header = read_header_of(*file.file);
     if (!header.ok()) return with_context(header.status(), str_cat(folder, "/", file.name));
-    file.header = *std::move(header);
-    const Metadata& metadata = file.header.metadata;
+    const Metadata& metadata = header->metadata;
     what += str_cat(", ", in_words(file.name, metadata));
     mixed |= !stamp.has_value() || stamp_of(metadata) != stamp;
     if (!absl::SimpleAtoi(said(metadata, "dim"), &table.dim) ||
         !absl::SimpleAtoi(said(metadata, "rows"), &table.rows))
       return absl::DataLossError(str_cat(folder, "/", file.name, ": it does not say what it is a table of"));
-    PL_RETURN_IF_ERROR(with_context(check_chunks(file.header, table.dim), str_cat(folder, "/", file.name)));
+    auto chunks = chunks_of(*header, table);
+    if (!chunks.ok()) return with_context(chunks.status(), str_cat(folder, "/", file.name));
+    file.chunks = *std::move(chunks);
   }
   if (!mixed) return absl::OkStatus();
   return absl::DataLossError(str_cat(folder, " holds files of different models: ", what,
@@ -188,15 +202,17 @@ absl::Status ModelReader::open_tables(const checkpoint::FileStore& files, const 
 absl::StatusOr<std::size_t> ModelReader::next(Rows& rows) {
   rows.ids.clear();
   rows.weights.clear();
-  while (table_ < files_.size() && files_[table_].tensor == files_[table_].header.tensors.size()) ++table_;
-  if (table_ == files_.size()) return 0;
-  File& file = files_[table_];
-  const auto count = static_cast<std::size_t>(file.header.tensors[file.tensor].dims[0]);
+  std::size_t count = 0;
+  for (; table_ < files_.size(); ++table_) {
+    File& file = files_[table_];
+    while (count == 0 && file.chunk < file.chunks.size()) count = file.chunks[file.chunk++];
+    if (count > 0) break;
+  }
+  if (count == 0) return 0;
   rows.ids.resize(count);
   rows.weights.resize(count * tables_[table_].dim);
-  PL_RETURN_IF_ERROR(file.read(std::as_writable_bytes(std::span(rows.ids))));
-  PL_RETURN_IF_ERROR(file.read(std::as_writable_bytes(std::span(rows.weights))));
-  file.tensor += 2;
+  PL_RETURN_IF_ERROR(files_[table_].read(std::as_writable_bytes(std::span(rows.ids))));
+  PL_RETURN_IF_ERROR(files_[table_].read(std::as_writable_bytes(std::span(rows.weights))));
   return table_;
 }
 

@@ -17,7 +17,6 @@ namespace paceline::trainer {
 
 namespace {
 
-constexpr Duration kFormingLimit = std::chrono::minutes(10);  // for the first and every next view
 constexpr Duration kWordLimit = std::chrono::seconds(10);     // for the coordinator's, when all workers left
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
 constexpr Duration kLong = std::chrono::hours(24);              // the server ends the wait, or the job
@@ -84,6 +83,7 @@ Outcome ServerMember::run() {
     const auto rank = collective::faulty_rank(served);
     const bool known = rank.has_value() && *rank >= 0 && *rank < view->members_size();
     parts_.logger.warning(str_cat("view ", generation_.value, " is over: ", served.message()));
+    if (absl::IsResourceExhausted(served) && !rank.has_value()) return end(served);  // nobody else's
     parts_.membership.report_peer_fault(generation_, 0, known ? view->members(*rank).member_id() : "",
                                         std::string(served.message()));
     limit = kWordLimit;
@@ -113,9 +113,10 @@ absl::Status ServerMember::serve(const v1::View& view) {
   PL_ASSIGN_OR_RETURN(
       std::shared_ptr<pserver::Server> server,
       parts_.connect(parts_.fabric, group, options, parts_.clock, Deadline::after(now(), kLoadLimit)));
+  // Statistics of one that waits are its last: below.
+  parts_.membership.progress().set_phase(v1::TRAINING);
   parts_.membership.progress().set_extra(
       [server](v1::Heartbeat& beat) { *beat.mutable_server() = server->stats(); });
-  parts_.membership.progress().set_phase(v1::TRAINING);
   parts_.logger.info(str_cat("view ", view.generation(), ": server ", group.rank - options.shape.workers,
                              " of ", options.shape.servers, " for ", options.shape.workers,
                              options.shape.workers == 1 ? " worker" : " workers"));
@@ -129,7 +130,8 @@ absl::Status ServerMember::serve(const v1::View& view) {
     events->result = std::move(result);
   });
   const absl::Status served = watch(*server);
-  parts_.membership.beat_now();  // what it did in the end: the coordinator may hear that all is over next
+  parts_.membership.progress().set_phase(v1::WAITING);
+  parts_.membership.beat_now();  // what it did in the end: the coordinator waits for that, if all is over
   return served;
 }
 

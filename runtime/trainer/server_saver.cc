@@ -86,14 +86,14 @@ absl::Status ServerSaver::take_dense(pserver::Client& client, Duration limit) {
   std::vector<std::span<float>> optimizer;
   for (const optimizer::StateVector& state : replica_.optimizer_state()) optimizer.push_back(state.values);
   PL_ASSIGN_OR_RETURN(const pserver::SnapshotInfo info,
-                      client.take_snapshot(weights_, optimizer, from_now(limit)));
+                      client.take_snapshot(weights_, optimizer, from_now(limit), [this] { stop_.moved(); }));
   position_ = {info.step, info.optimizer_steps, info.units};
   return absl::OkStatus();
 }
 
 namespace {
 
-// Says of every batch that the save goes on.
+// Says of every batch of rows that the save goes on.
 class MovingRows final : public pserver::sparse::RowSink {
  public:
   MovingRows(pserver::sparse::RowSink& rows, StopRequest& stop) : rows_(rows), stop_(stop) {}

@@ -40,23 +40,25 @@ std::int64_t max_samples_of_pull(const model::WideAndDeepShape& shape) {
 }
 
 absl::StatusOr<std::unique_ptr<SparseRows>> SparseRows::create(const model::WideAndDeepShape& shape,
-                                                               std::int64_t max_samples) {
+                                                               std::int64_t max_samples, Purpose purpose) {
+  const bool trains = purpose == Purpose::kTraining;
+  const char* const batch = trains ? "a worker's part of a global batch" : "a batch of an evaluation";
+  const char* const fewer = trains ? "take more workers or a smaller spec.training.globalBatchSize"
+                                   : "take a smaller spec.training.evaluation.batchSize";
   if (const std::string excess = excess_of(shape, max_samples); !excess.empty()) {
-    return absl::InvalidArgumentError(
-        str_cat("a worker's part of a global batch is of ", max_samples, " samples, which may need up to ",
-                excess, "; take more workers or a smaller spec.training.globalBatchSize",
-                shape.vocabularies.empty()
-                    ? ", or let the data set say how many values its fields have (SampleShape::vocabularies)"
-                    : ""));
+    return absl::InvalidArgumentError(str_cat(
+        batch, " is of ", max_samples, max_samples == 1 ? " sample" : " samples", ", which may need up to ",
+        excess, "; ", max_samples == 1 ? "take fewer fields, or narrower tables" : fewer,
+        shape.vocabularies.empty()
+            ? ", or let the data set say how many values its fields have (SampleShape::vocabularies)"
+            : ""));
   }
   try {
     return std::unique_ptr<SparseRows>(new SparseRows(shape, max_samples));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(str_cat(
         "no memory for the ", model::WideAndDeepBatch::bytes(shape, max_samples), " bytes that the rows of ",
-        max_samples,
-        " samples at once and the finding of them take, in each worker; take more workers or a "
-        "smaller spec.training.globalBatchSize, or for an evaluation a smaller evaluation.batchSize"));
+        max_samples, " samples at once (", batch, ") and the finding of them take; ", fewer));
   }
 }
 

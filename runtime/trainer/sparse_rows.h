@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/model/wide_and_deep_batch.h"
 #include "runtime/pserver/sparse/rows.h"
+#include "runtime/trainer/workload.h"
 #include "runtime/transport/memory.h"
 
 namespace paceline::trainer {
@@ -30,11 +31,11 @@ class SparseRows {
   // Fills the rows, as pserver::Client::pull_rows().
   using Pull = std::function<absl::Status(std::span<const pserver::sparse::RowsPull> pulls)>;
 
-  // Of batches of at most `max_samples` samples. INVALID_ARGUMENT: they may need more rows, floats or lookups
-  // than there may be at once, if no more of them are the same than the shape says. RESOURCE_EXHAUSTED:
-  // memory.
+  // Of batches of at most `max_samples` samples, which are a worker's part of a global batch, or an
+  // evaluation's. INVALID_ARGUMENT: they may need more rows, floats or lookups than there may be at once, if
+  // no more of them are the same than the shape says. RESOURCE_EXHAUSTED: memory. Either says what to change.
   static absl::StatusOr<std::unique_ptr<SparseRows>> create(const model::WideAndDeepShape& shape,
-                                                            std::int64_t max_samples);
+                                                            std::int64_t max_samples, Purpose purpose);
   // Gradients lie in the arena from now on, where servers may read them. RESOURCE_EXHAUSTED.
   absl::Status place_gradients(transport::Arena& arena);
 

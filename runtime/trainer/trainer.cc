@@ -17,9 +17,10 @@ constexpr Duration kGoodbyeLimit = std::chrono::seconds(2);
 
 constexpr char kStopped[] = "this member was stopped";
 
-bool is_peers_fault(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kAborted ||
-         status.code() == absl::StatusCode::kDeadlineExceeded;
+// What a server lacks is no lack of this member's.
+bool is_peers_fault(const absl::Status& status, int own_rank) {
+  if (absl::IsResourceExhausted(status)) return collective::faulty_rank(status).value_or(own_rank) != own_rank;
+  return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
 }
 
 }  // namespace
@@ -89,7 +90,7 @@ Decision Trainer::on_error(const absl::Status& status) {
   if (absl::IsDataLoss(membership)) return machine_.ended_in_vain();
   if (!membership.ok()) return machine_.ended(absl::IsCancelled(membership));
   if (parts_.stop.expired()) return machine_.stopped();
-  if (is_peers_fault(status)) {
+  if (is_peers_fault(status, group_.rank)) {
     fault_ = status;
     return machine_.peer_failed();
   }

@@ -5,9 +5,9 @@
 //
 // run() is called once, by the training thread. What it was given outlives it. From other threads only the
 // membership's cancel hook and StopRequest reach it; they close the communicator, interrupt the servers'
-// client, or cancel their making, which ends any wait for a peer within a millisecond; verifying a
-// checkpoint's parts ends with the next MiB; else reading, computing and saving are not interrupted. After
-// the first step of a view nothing is allocated but for evaluations, checkpoints and log lines.
+// client, or cancel their making, which ends any wait for a peer within a millisecond; reading a checkpoint
+// ends with the next MiB; else reading, computing and saving are not interrupted. After the first step of a
+// view nothing is allocated but for evaluations, checkpoints and log lines.
 
 #include <algorithm>
 #include <cstdint>

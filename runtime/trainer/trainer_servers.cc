@@ -68,10 +68,11 @@ absl::Status Trainer::initialize_servers() {
   state.optimizer_steps = position_->optimizer_steps;
   state.start = {position_->units, position_->step, machine_.plan().total_steps};
   state.rows = saved_rows_.get();
-  PL_RETURN_IF_ERROR(client_->initialize(state, Deadline::after(now(), kLoadLimit)));
-  position_.reset();
+  const absl::Status given = client_->initialize(state, Deadline::after(now(), kLoadLimit));
+  // Rows are read once: of a state whose rows went in part, the next view would begin with the rest.
+  if (given.ok() || saved_rows_ != nullptr) position_.reset();
   saved_rows_.reset();
-  return absl::OkStatus();
+  return given;
 }
 
 absl::Status Trainer::open_server_session() {

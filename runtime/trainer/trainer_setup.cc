@@ -15,7 +15,6 @@ namespace paceline::trainer {
 
 namespace {
 
-constexpr Duration kFormingLimit = std::chrono::minutes(10);    // for the first and every next view
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
 constexpr Duration kTellLoading = std::chrono::seconds(1);      // between words to the servers
 
@@ -136,19 +135,20 @@ absl::Status Trainer::resume() {
   position_ = StatePosition::after(0);
   if (folder.empty()) return absl::OkStatus();
   checkpoint::CheckpointStore store(folder, std::max<std::int64_t>(1, spec_.checkpoint().keep()));
+  const bool resumes = spec_.checkpoint().resume();
+  const auto newest = store.newest();  // before anything is touched: another training may be saving there
+  if (!resumes && newest.ok() && !newest->empty()) {
+    return absl::InvalidArgumentError(
+        str_cat(folder, " holds checkpoints of an earlier training, ", *newest,
+                " the newest; continue it with --resume, or give another checkpoint.location"));
+  }
   const StepPlan& plan = machine_.plan();
   if (plan.checkpoint_every > 0 || plan.checkpoint_time > Duration::zero()) {
     PL_RETURN_IF_ERROR(with_context(store.check_writable(), "no checkpoints can be written"));
   }
-  if (!spec_.checkpoint().resume()) {
-    PL_ASSIGN_OR_RETURN(const std::string newest, store.newest());
-    if (newest.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        str_cat(folder, " holds checkpoints of an earlier training, ", newest,
-                " the newest; continue it with --resume, or give another checkpoint.location"));
-  }
+  if (!resumes) return newest.status();
   TimePoint told = now();
-  const auto loaded = store.load_latest([&] {  // all parts are read once before anything goes to the servers
+  const auto loaded = store.load_latest([&] {  // all of it is read once before anything goes to the servers
     if (client_ != nullptr && now() - told >= kTellLoading) {
       told = now();
       client_->tell_loading().IgnoreError();  // initialize() says it again

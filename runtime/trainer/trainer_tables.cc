@@ -18,7 +18,7 @@ absl::Status Trainer::open_tables() {
   }
   const std::vector<std::int64_t> units = unit_rows(spec_);
   const std::int64_t most = std::max<std::int64_t>(1, *std::max_element(units.begin(), units.end()));
-  PL_ASSIGN_OR_RETURN(rows_, SparseRows::create(*workload_.sparse, most));
+  PL_ASSIGN_OR_RETURN(rows_, SparseRows::create(*workload_.sparse, most, Purpose::kTraining));
   return rows_->place_gradients(parts_.fabric.arena());
 }
 

@@ -38,8 +38,10 @@ absl::StatusOr<UniqueFd> make_shared_memory(const char* name, std::size_t bytes)
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid() || ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
       ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return absl::ResourceExhaustedError(
-        str_cat("shared memory of ", bytes, " bytes: ", std::strerror(errno)));
+    const int error = errno;
+    return absl::ResourceExhaustedError(str_cat(
+        "shared memory of ", bytes, " bytes: ", std::strerror(error),
+        error == EFBIG ? "; is the size of files limited (ulimit -f)? The limit is for this memory, too" : ""));
   }
   return fd;
 }

@@ -114,11 +114,13 @@ class PolicyTest(JobCase):
             self.end_well(f"{name}-worker-0-0")
             self.wait_until("the controller to see it", lambda name=name: self.worker(name).get("succeeded") == 1)
             self.kubectl("delete", "pod", f"{name}-worker-0-0")
-            self.wait_until("the controller to see it", lambda name=name: self.worker(name).get("succeeded", 0) == 0)
-        self.kill_controllers(self.wait_until("a leader", lambda: self.leader()))   # the next one has only what the status keeps
-        self.apply(job("later", workers=0))
+        self.apply(job("later", workers=0))   # whose pod the controller sees after those deletions
         self.wait_for("later", "Succeeded")
+        self.wait_for_a_pass("done-never", "done-onfailure")
+        self.kill_controllers(self.wait_until("a leader", lambda: self.leader()))   # the next one has only what the status keeps
+        self.wait_for_a_pass("done-never", "done-onfailure")
         for name in ("done-never", "done-onfailure"):
+            self.assertEqual(self.worker(name).get("succeeded"), 1)
             self.assertEqual(sorted(self.pods(name)), [f"{name}-chief-0-0"])
             self.assertEqual(self.status(name)["phase"], "Running")
             self.end_well(f"{name}-chief-0-0")
@@ -130,6 +132,14 @@ class PolicyTest(JobCase):
         self.wait_until("the program", lambda: "ready" in self.run_kubectl("logs", pod).stdout)
         self.kill("sh", self.get("pod", pod)["metadata"]["uid"], signal.SIGTERM)
         self.wait_for_phase(pod, "Succeeded")
+
+    def wait_for_a_pass(self, *names):
+        """A controller that leads from now on has looked at these jobs: it says which edit it has seen."""
+        for name in names:
+            limit = self.get("tj", name)["spec"].get("runPolicy", {}).get("backoffLimit", 6)
+            self.kubectl("patch", "tj", name, "--type=merge", "-p", json.dumps({"spec": {"runPolicy": {"backoffLimit": limit + 1}}}))
+            edit = self.get("tj", name)["metadata"]["generation"]
+            self.wait_until("the edit to be seen", lambda name=name, edit=edit: self.status(name).get("observedGeneration") == edit)
 
     def worker(self, name):
         return next(each for each in self.status(name)["replicaStatuses"] if each["role"] == "worker")

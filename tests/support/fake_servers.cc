@@ -16,7 +16,7 @@ class FakeServers::FakeClient final : public pserver::Client {
       : servers_(servers), arena_(arena), rank_(rank), weights_(weights), gradient_(gradient) {}
   ~FakeClient() override { close(absl::OkStatus()); }
 
-  absl::Status tell_loading() override { return servers_.state(*this); }
+  absl::Status tell_loading() override { return servers_.tell_loading(*this); }
   absl::Status initialize(const pserver::InitialState& state, Deadline) override {
     return servers_.initialize(state);
   }
@@ -45,9 +45,12 @@ class FakeServers::FakeClient final : public pserver::Client {
   absl::Status flush(Deadline) override { return absl::OkStatus(); }
   absl::StatusOr<pserver::SnapshotInfo> take_snapshot(std::span<float> weights,
                                                       std::span<const std::span<float>> optimizer,
-                                                      Deadline deadline) override {
+                                                      Deadline deadline,
+                                                      const std::function<void()>& moved) override {
     if (servers_.before_take != nullptr) servers_.before_take(deadline);
-    return servers_.take_snapshot(*this, weights, optimizer);
+    auto taken = servers_.take_snapshot(*this, weights, optimizer);
+    if (taken.ok() && moved != nullptr) moved();
+    return taken;
   }
   absl::Status take_rows(pserver::sparse::RowSink& sink, Deadline) override {
     return servers_.take_rows(*this, sink);
@@ -108,10 +111,19 @@ trainer::ConnectServers FakeServers::connector() {
 }
 
 void FakeServers::fail(int rank) {
+  fail(collective::with_faulty_rank(absl::UnavailableError(str_cat("rank ", rank, " (ps-0) is gone")), rank));
+}
+
+void FakeServers::fail(absl::Status why) {
   const std::lock_guard lock(mutex_);
-  failed_ =
-      collective::with_faulty_rank(absl::UnavailableError(str_cat("rank ", rank, " (ps-0) is gone")), rank);
+  failed_ = std::move(why);
   changed_.notify_all();
+}
+
+absl::Status FakeServers::tell_loading(const FakeClient& client) {
+  const std::lock_guard lock(mutex_);
+  ++told_loading_;
+  return state_locked(client);
 }
 
 absl::Status FakeServers::state(const FakeClient& client) const {
@@ -124,6 +136,7 @@ absl::Status FakeServers::state_locked(const FakeClient& client) const {
 }
 
 absl::Status FakeServers::initialize(const pserver::InitialState& state) {
+  if (before_initialize != nullptr) PL_RETURN_IF_ERROR(before_initialize(state));
   const std::lock_guard lock(mutex_);
   std::ranges::copy(state.weights, weights_.begin());
   for (const auto& given : state.optimizer) {

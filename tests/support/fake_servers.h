@@ -36,8 +36,12 @@ class FakeServers {
   }
   // The servers are gone: every worker's call fails, and blames `rank`.
   void fail(int rank);
+  // They have ended with this.
+  void fail(absl::Status why);
   // Called in the worker's thread before it commits; without locks.
   std::function<void(int rank, pserver::Unit unit)> before_commit;
+  // Called with what worker 0 gives; its error is what initialize() returns. Without locks.
+  std::function<absl::Status(const pserver::InitialState& state)> before_initialize;
   // Called in the thread that collects a snapshot, with its deadline, before it waits; without locks.
   std::function<void(Deadline deadline)> before_take;
   // Collecting a snapshot waits until this is released.
@@ -46,6 +50,8 @@ class FakeServers {
     snapshots_held_ = hold;
     changed_.notify_all();
   }
+  // How often worker 0 said that it still reads what they begin with.
+  int told_loading() const { return copy(told_loading_); }
   // Snapshots that were waited for until the fake gave up.
   int overdue() const { return copy(overdue_); }
 
@@ -65,6 +71,7 @@ class FakeServers {
 
   class FakeClient;
 
+  absl::Status tell_loading(const FakeClient& client);
   absl::Status state(const FakeClient& client) const;
   absl::Status state_locked(const FakeClient& client) const;
   absl::Status initialize(const pserver::InitialState& state);
@@ -112,6 +119,7 @@ class FakeServers {
   FakeTables tables_;
   std::optional<Snapshot> snapshot_;
   bool snapshots_held_ = false;
+  int told_loading_ = 0;
   int overdue_ = 0;
   std::vector<pserver::InitialState> initial_;  // spans of workers' memory
   std::vector<pserver::Update> updates_;

@@ -33,8 +33,8 @@ class ServerJob {
  public:
   explicit ServerJob(const v1::TrainingSpec& spec, std::int64_t test_samples = kStepTest)
       : ServerJob(spec, step_workload(kStepTrain, test_samples)) {}
-  ServerJob(const v1::TrainingSpec& spec, const trainer::OpenWorkload& workload)
-      : servers(spec), job(static_cast<int>(spec.parameter_server().workers()), spec, workload) {
+  ServerJob(const v1::TrainingSpec& spec, const trainer::OpenWorkload& workload, const Clock* clock = nullptr)
+      : servers(spec), job(static_cast<int>(spec.parameter_server().workers()), spec, workload, clock) {
     for (int rank = 0; rank < job.size(); ++rank) job.member(rank).connect_servers = servers.connector();
     job.send_view(view(1, static_cast<int>(spec.parameter_server().servers())));
   }

@@ -50,7 +50,8 @@ class ThreadFabric final : public collective::Fabric {
   absl::StatusOr<std::unique_ptr<collective::Communicator>> connect(const collective::Group& group,
                                                                     Deadline) override {
     connected_ = true;
-    return meeting_.take(group.generation, static_cast<int>(group.members.size()), group.rank);
+    auto links = meeting_.take(group.generation, static_cast<int>(group.members.size()), group.rank);
+    return wrap == nullptr ? std::move(links) : wrap(std::move(links));
   }
   absl::StatusOr<bool> shares_memory(const collective::Group&) const override { return true; }
   absl::StatusOr<std::vector<collective::PeerLink>> meet(const collective::Group&, std::span<const int>, int,
@@ -59,6 +60,8 @@ class ThreadFabric final : public collective::Fabric {
   }
   void cancel_connects() override {}  // nobody ever waits
   bool connected() const { return connected_; }
+  // What the member gets in place of its communicator; may be null.
+  std::function<std::unique_ptr<collective::Communicator>(std::unique_ptr<collective::Communicator>)> wrap;
 
  private:
   MeetingPoint& meeting_;
@@ -99,10 +102,21 @@ class ScriptedMembership final : public member::Membership {
   // Runs in the training thread when it reports a fault; without locks.
   std::function<void(const v1::PeerFault&)> on_fault;
 
+  // Runs in the thread that asks for a heartbeat.
+  std::function<void()> on_beat;
+
   std::vector<v1::PeerFault> faults() const { return copy(faults_); }
   std::vector<v1::CheckpointResult> checkpoints() const { return copy(checkpoints_); }
   std::optional<v1::Leaving> leaving() const { return copy(leaving_); }
   int beats() const { return beats_.load(); }  // that were asked for
+  // Until the member has waited so many more times for a view; false: it has left instead.
+  bool waits_again(int times) {
+    std::unique_lock lock(mutex_);
+    const bool done = changed_.wait_for(lock, std::chrono::seconds(20), [&, at = waits_ + times] {
+      return leaving_.has_value() || waits_ >= at;
+    });
+    return done && !leaving_.has_value();
+  }
   bool wait_until_left() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return leaving_.has_value(); });
@@ -113,6 +127,8 @@ class ScriptedMembership final : public member::Membership {
   const std::string& member_id() const override { return id_; }
   absl::StatusOr<v1::View> wait_view(Generation after, Deadline) override {
     std::unique_lock lock(mutex_);
+    ++waits_;
+    changed_.notify_all();
     const bool there = changed_.wait_for(lock, std::chrono::milliseconds(100),
                                          [&] { return !status_.ok() || view_.generation() > after.value; });
     if (!status_.ok()) return unshared(status_);
@@ -121,7 +137,10 @@ class ScriptedMembership final : public member::Membership {
   }
   Generation draining() const override { return {draining_.load()}; }
   member::Progress& progress() override { return progress_; }
-  void beat_now() override { ++beats_; }
+  void beat_now() override {
+    ++beats_;
+    if (on_beat != nullptr) on_beat();
+  }
   void report_peer_fault(Generation generation, Step step, std::string_view peer,
                          std::string_view reason) override {
     v1::PeerFault fault;
@@ -169,6 +188,7 @@ class ScriptedMembership final : public member::Membership {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   v1::View view_;
+  int waits_ = 0;
   absl::Status status_;
   CancelHook hook_;
   std::vector<v1::PeerFault> faults_;
@@ -190,8 +210,10 @@ class ThreadJob {
     std::map<Step, std::uint64_t> hashes;
   };
 
-  ThreadJob(int world, const v1::TrainingSpec& spec, const trainer::OpenWorkload& workload)
-      : meeting_(clock_) {
+  // `clock`, unless null, is the members', and outlives the job.
+  ThreadJob(int world, const v1::TrainingSpec& spec, const trainer::OpenWorkload& workload,
+            const Clock* clock = nullptr)
+      : clock_(clock == nullptr ? machine_clock_ : *clock), meeting_(clock_) {
     for (int rank = 0; rank < world; ++rank) {
       auto member = std::make_unique<Member>();
       member->membership = std::make_unique<ScriptedMembership>(str_cat("m", rank), spec);
@@ -241,7 +263,8 @@ class ThreadJob {
   int size() const { return static_cast<int>(members_.size()); }
 
  private:
-  const SystemClock clock_;
+  const SystemClock machine_clock_;
+  const Clock& clock_;
   const Logger logger_ = Logger::none();
   MeetingPoint meeting_;
   std::vector<std::unique_ptr<Member>> members_;

@@ -32,10 +32,13 @@ void add_counts(const api::TrainingJob& job, const api::Status& status, Json& js
   if (const auto step = api::checkpoint_step(status.last_checkpoint)) json["lastCheckpointStep"] = *step;
 }
 
+bool is_refused(const api::Status& status) {
+  return status.phase == api::Phase::kFailed && status.reason == kInvalidSpec;
+}
+
 // What became of a job that was refused before its spec was edited is over: it is to be run after all.
 void forget_refusal(SpecGeneration generation, api::Status& status) {
-  const bool refused = status.phase == api::Phase::kFailed && status.reason == kInvalidSpec;
-  if (!refused || status.observed_generation == generation) return;
+  if (!is_refused(status) || status.observed_generation == generation) return;
   status.phase = api::Phase::kPending;
   status.reason.clear();
   status.message.clear();
@@ -127,10 +130,9 @@ absl::StatusOr<reconcile::StoredJob> KubeJobStore::get(const std::string& key) {
 // ---- statuses
 
 absl::Status KubeJobStore::refuse(const SlimJob& job) {
-  if (job.deleted || job.status.phase == api::Phase::kSucceeded) return absl::OkStatus();
-  if (job.status.phase == api::Phase::kFailed && job.status.observed_generation == job.generation) {
-    return absl::OkStatus();
-  }
+  const bool ended = job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
+  const bool edited = is_refused(job.status) && job.status.observed_generation != job.generation;
+  if (job.deleted || (ended && !edited)) return absl::OkStatus();
   api::Status status = job.status;
   status.phase = api::Phase::kFailed;
   status.reason = kInvalidSpec;
@@ -143,6 +145,8 @@ absl::Status KubeJobStore::refuse(const SlimJob& job) {
     if (condition.type == "Created" || !condition.status) continue;
     condition.status = false;
     condition.last_transition = now;
+    condition.reason = kInvalidSpec;
+    condition.message = status.message;
   }
   status.conditions.push_back({"Failed", true, status.reason, status.message, now, job.generation});
   return write(job, status, job.resource_version);

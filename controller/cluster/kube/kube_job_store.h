@@ -6,7 +6,7 @@
 //
 // An object that the parser refuses gets phase Failed, reason InvalidSpec and the errors, and is NOT_FOUND to
 // get(): there is nothing to run, until somebody edits it; then it is Pending. Its pods, if it had some, are
-// left as they are.
+// left as they are. A job that has ended is not refused any more.
 //
 // Thread-safe. get() is UNAVAILABLE until the first list is complete. write_status() writes to the very
 // version of the object that was read: ABORTED where it has changed since (by a user, or by a controller that

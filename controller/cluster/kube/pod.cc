@@ -199,6 +199,8 @@ std::optional<SlimPod> slim_pod(const Json& object) {
   if (pod.phase == PodPhase::kRunning && !terminated.is_null() && !restarts) {
     pod.phase = phase_by_trainer(status, pod);
     pod.ready = false;
+    pod.lingers = std::ranges::any_of(
+        containers, [](const Json& each) { return !at(each, {"state", "running"}).is_null(); });
   } else if (pod.phase == PodPhase::kFailed && !terminated.is_null()) {
     pod.phase = phase_by_trainer(status, pod);
   }
@@ -228,6 +230,7 @@ cluster::Pod to_cluster_pod(const SlimPod& pod) {
   result.uid = pod.uid;
   result.phase = pod.phase;
   result.deleting = pod.deletion.has_value();
+  result.lingers = pod.lingers;
   result.host = pod.node;
   result.exit_code = pod.exit_code;
   result.signal = pod.signal;

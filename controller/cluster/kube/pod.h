@@ -34,7 +34,7 @@ struct SlimPod {
   Role role = Role::kWorker;
   std::int32_t index = 0, attempt = 0, restarts = 0;  // restarts of all its containers
   cluster::PodPhase phase = cluster::PodPhase::kPending;
-  bool ready = false;
+  bool ready = false, lingers = false;  // lingers: its trainer has ended, and other containers run on
   std::string node, host_ip, pod_ip;
   std::optional<WallTime> created, deletion, started, finished;  // deletion: when its grace ends
   std::optional<std::int32_t> exit_code, signal;                 // of the trainer; at most one of them

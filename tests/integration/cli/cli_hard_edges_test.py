@@ -113,6 +113,16 @@ class HardEdges(CliCase):
         self.assertIn("ulimit -u", result.stderr)
         self.nothing_left()
 
+    def test_a_limit_of_file_sizes_is_an_error_not_a_signal(self):
+        result = self.paceline("run", self.write(job()), preexec_fn=limited(resource.RLIMIT_FSIZE, 1000))
+        self.assertEqual(result.returncode, 4, result)
+        self.assertRegex(result.stderr, "File too large")
+        # Enough for the run's own files, but not for the memory that members share, which counts as a file.
+        result = self.paceline("run", self.write(job()), preexec_fn=limited(resource.RLIMIT_FSIZE, 1 << 20))
+        self.assertEqual(result.returncode, 1, result)
+        self.assertRegex(result.stderr, r"File too large; .*ulimit -f")
+        self.nothing_left()
+
     # ---- signals
 
     def test_ctrl_c_while_the_reader_takes_nothing(self):
@@ -199,6 +209,18 @@ class HardEdges(CliCase):
         self.training("digits", 2)
         winner.send_signal(signal.SIGINT)
         self.assertEqual(winner.wait(20 * SLOW), 130)
+        self.nothing_left()
+
+    def test_two_runs_do_not_save_in_one_place(self):
+        path = self.write(job(steps=LONG, extra=f"  checkpoint: {{everySteps: 50, location: {self.folder}/saved}}\n"))
+        first = self.start("run", path)
+        self.training("digits", 2)
+        second = self.start("run", path, "--name", "second")
+        out, error = second.communicate(timeout=20 * SLOW)
+        self.assertEqual(second.returncode, 4, out + error)
+        self.assertRegex(error, r"another `paceline run` saves its checkpoints in .*saved right now; .*another checkpoint.location")
+        first.send_signal(signal.SIGINT)
+        self.assertEqual(first.wait(20 * SLOW), 130)
         self.nothing_left()
 
     def test_strangers_at_the_coordinators_port_do_no_harm(self):

@@ -127,6 +127,28 @@ class CliTest(CliCase):
         self.assertEqual({name for name in before if before[name] != after.get(name) and not name.startswith("logs/")},
                          {"events.jsonl"})
 
+    def test_a_newest_checkpoint_that_is_passed_over_is_said(self):
+        checkpoints = "  checkpoint: {everySteps: 50}\n"
+        self.assertEqual(self.paceline("run", self.write(job(steps=100, extra=checkpoints))).returncode, 0)
+        state = self.state / "runs/digits/checkpoints/step-000000100/state.safetensors"
+        state.write_bytes(state.read_bytes()[:-1])
+        result = self.paceline("run", self.write(job(steps=150, extra=checkpoints)), "--resume")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        said = 'step-000000100 was passed over, and training went on from an earlier one: `paceline logs digits` says why'
+        self.assertIn(said, result.stdout)
+        self.assertIn("passed over step-000000100: state.safetensors: ", self.paceline("logs", "digits").stdout)
+        again = self.paceline("run", self.write(job(steps=200, extra=checkpoints)), "--resume")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertNotIn("passed over", again.stdout)
+
+    def test_a_run_that_never_began_is_not_to_go_on_from_the_checkpoints_of_another(self):
+        location = f"  checkpoint: {{everySteps: 50, location: {self.folder}/shared}}\n"
+        self.assertEqual(self.paceline("run", self.write(job(steps=50, extra=location))).returncode, 0)
+        result = self.paceline("run", self.write(job(steps=50, extra=location, name="other")))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, "holds checkpoints of an earlier training, step-000000050 the newest")
+        self.assertNotIn("--resume other", result.stderr)
+
     def test_a_global_batch_of_more_samples_than_there_are_is_refused(self):
         result = self.paceline("run", self.write(job().replace("globalBatchSize: 64", "globalBatchSize: 2000")))
         self.assertEqual(result.returncode, 1, result.stderr)
@@ -449,6 +471,10 @@ class CliTest(CliCase):
             self.assertEqual((result.returncode, result.stdout), (3, ""), result.stderr)
             self.assertIn("no cluster to talk to", result.stderr)
         self.assertIn("kubectl paceline: ", result.stderr)
+        self.assertNotIn("of this machine", result.stderr)
+        self.assertIn("`paceline describe RUN` tells what happened to a run of this machine", asked("events", "x").stderr)
+        self.assertNotIn("of this machine", asked("events", "x", "--cluster").stderr)
+        self.assertIn("`paceline describe digits` tells of a run of this machine", asked("explain", "digits").stderr)
         for words, code in ((("logs", "--since", "5m"), 2), (("delete", "x", "--cascade", "orphan"), 2), (("get", "-w"), 2),
                             (("get", "x", "-A"), 2), (("get", "Not_A_Name", "--cluster"), 2), (("scale", "x", "worker"), 2),
                             (("delete", "x", "-n", "a", "--timeout", "soon"), 2), (("delete", "-n", "a"), 2)):

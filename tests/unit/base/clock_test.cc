@@ -42,8 +42,11 @@ TEST(ClockTest, DurationsForPeople) {
   EXPECT_EQ(format_duration(1500us), "1.5 ms");
   EXPECT_EQ(format_duration(120ms), "120 ms");
   EXPECT_EQ(format_duration(1500ms), "1.5 s");
+  EXPECT_EQ(format_duration(0s), "0 s");
   EXPECT_EQ(format_duration(200s), "3 min 20 s");
+  EXPECT_EQ(format_duration(300s), "5 min");
   EXPECT_EQ(format_duration(3700s), "1 h 1 min");
+  EXPECT_EQ(format_duration(7230s), "2 h");
   EXPECT_EQ(format_duration(-2s), "-2.0 s");
 }
 

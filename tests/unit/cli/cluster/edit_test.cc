@@ -316,6 +316,23 @@ TEST_F(ClusterTest, ExplainOfARunningJobHasNothingToDo) {
   EXPECT_THAT(out_.str(), HasSubstr("  nothing to do\n"));
 }
 
+TEST_F(ClusterTest, ExplainKnowsWhoWasLost) {
+  kube::Json job = job_object("digits", "Running");
+  job["spec"]["strategy"] = {{"type", "ParameterServer"}, {"synchronization", "Asynchronous"}};
+  job["spec"]["replicaSpecs"]["ps"] = kube::Json::object();
+  job["spec"]["replicaSpecs"]["worker"] = {{"replicas", 1}};
+  job["status"]["restarts"] = {{"size", 3}};
+  job["status"]["members"] = {
+      {{"role", "worker"}, {"index", 0}, {"pod", "digits-worker-0-0"}, {"phase", "Lost"}}};
+  add_job(job);
+  add_pod(pod_object("digits", "chief", 0, 0));
+  add_pod(pod_object("digits", "ps", 0, 0));
+  add_pod(pod_object("digits", "worker", 0, 0, "Failed"));
+  ASSERT_TRUE(explain_job_on_cluster(call_, "digits").ok());
+  EXPECT_THAT(out_.str(), Not(HasSubstr("restart"))) << "the others go on without it";
+  EXPECT_THAT(out_.str(), HasSubstr("  nothing to do\n"));
+}
+
 TEST_F(ClusterTest, ExplainOfASuspendedJobDeletesItsPods) {
   kube::Json job = job_object("digits", "Running");
   job["spec"]["runPolicy"]["suspend"] = true;

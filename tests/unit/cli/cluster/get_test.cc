@@ -212,6 +212,53 @@ TEST_F(ClusterTest, WhatBecameOfGradientsIsKnownWhenThePodsAreGone) {
       << "of another pod nobody told";
 }
 
+// A garbage collector, or a user, has removed the pods of members that had ended, and of one that had not.
+TEST_F(ClusterTest, MembersWhosePodsAreGoneAreStillListed) {
+  kube::Json job = job_object("digits", "Running");
+  const auto member = [](const char* role, int index, const char* phase, int attempt = 1) {
+    return kube::Json{
+        {"role", role},   {"index", index}, {"pod", str_cat("digits-", role, "-", index, "-", attempt)},
+        {"phase", phase}, {"step", 120},    {"host", "node-2"}};
+  };
+  job["status"]["members"] = {member("chief", 0, "training"),   member("worker", 0, "Finished"),
+                              member("worker", 1, "Lost"),      member("worker", 2, "training"),
+                              member("worker", 3, "Succeeded"), member("worker", 4, "training", 0)};
+  add_job(job);
+  add_pod(pod_object("digits", "chief", 0, 1));
+  add_pod(pod_object("digits", "worker", 3, 0, "Failed"));  // of the attempt before
+  add_pod(pod_object("digits", "worker", 4, 1));            // of which the status does not tell yet
+  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
+  const std::string described = out_.str();
+  out_.str("");
+  ASSERT_TRUE(top_job(call_, {.name = "digits", .once = true}).ok()) << err_.str();
+  for (const std::string& text : {described, out_.str()}) {
+    EXPECT_THAT(text, ::testing::ContainsRegex("chief-0 +node-1 +training +120"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("worker-0 +node-2 +Finished, pod gone +120"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("worker-1 +node-2 +Lost, pod gone +120"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("worker-2 +node-2 +pod gone +120")) << "it trains no more";
+    EXPECT_THAT(text, ::testing::ContainsRegex("worker-3 +node-2 +Succeeded, pod gone +120"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("worker-4 +node-1 +Running +0"));
+  }
+}
+
+TEST_F(ClusterTest, WhatServersHaveCountedIsShownWhenTheyHaveEnded) {
+  kube::Json job = job_that_drops("Succeeded");
+  job["status"]["members"].push_back(
+      {{"role", "ps"},
+       {"pod", "digits-ps-0-1"},
+       {"phase", "Succeeded"},
+       {"server", {{"load", 0.5}, {"queue", 3}, {"updates", 400}, {"rows", 12345}, {"rowBytes", 1 << 20}}}});
+  add_job(job);
+  ASSERT_TRUE(top_job(call_, {.name = "digits", .once = true}).ok()) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("ps-0     0 %      0   0.0      400  12,345  1.0 MiB"))
+      << "its pod is gone";
+  out_.str("");
+  add_pod(pod_object("digits", "ps", 0, 1, "Succeeded"));
+  ASSERT_TRUE(top_job(call_, {.name = "digits", .once = true}).ok()) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("ps-0     0 %      0   0.0      400  12,345  1.0 MiB")) << "no rates";
+  EXPECT_THAT(out_.str(), Not(HasSubstr("\n\n\n"))) << "one empty line above the result";
+}
+
 TEST_F(ClusterTest, DescribeWithoutANameTakesTheNewestThatGoesOn) {
   add_job(job_object("a-old", "Succeeded"));
   add_job(job_object("b-running", "Running"));

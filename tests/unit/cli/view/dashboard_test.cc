@@ -92,7 +92,7 @@ TEST(DashboardTest, ServersWithoutTablesHaveNoColumnsOfThem) {
   RunState state = with_servers();
   state.members[2].server = ServerState{.updates = 7};
   const std::string text = absl::StrJoin(render_members(state, Terminal{}), "\n");
-  EXPECT_THAT(text, HasSubstr("SERVER  LOAD  QUEUE  MB/s  UPDATES  ROWS  HOTTEST\n"));
+  EXPECT_THAT(text, HasSubstr("SERVER  LOAD  QUEUE  MB/s  UPDATES\nps-0     0 %      0   0.0        7\n"));
 }
 
 TEST(DashboardTest, AnAucTakesTheAccuracysPlace) {
@@ -248,6 +248,12 @@ TEST(DashboardTest, TheLastStepHasNoTimeToGo) {
   state.samples_per_second = 0;
   EXPECT_EQ(render_progress_line(state),
             "step 200/200  epoch 1.25  loss 0.5000  accuracy 87.50 %  (target accuracy >= 0.9)");
+}
+
+TEST(DashboardTest, ALineOfProgressEndsWithItsLastWord) {
+  EXPECT_EQ(render_progress_line({.step = 3, .total_steps = 9, .epoch = 0.5}), "step 3/9  epoch 0.50");
+  EXPECT_EQ(render_progress_line({.step = 3, .total_steps = 9, .epoch = 0.5, .loss = 0.25}),
+            "step 3/9  epoch 0.50  loss 0.2500");
 }
 
 TEST(FrameTest, RedrawsInPlace) {

@@ -34,5 +34,23 @@ TEST(HelloTest, MembersOfAnotherAttemptAreRefused) {
             "pod digits-worker-0-11 is of another attempt: the names of this one's pods end in -1");
 }
 
+TEST(HelloTest, ALaterAttemptIsToldByTheNumberAtThePodsEnd) {
+  const auto is_later = [](const char* pod, const char* suffix, v1::RoleKind role = v1::ROLE_WORKER) {
+    CoreConfig config;
+    config.pod_suffix = suffix;
+    v1::Hello hello;
+    hello.set_role(role);
+    hello.set_pod(pod);
+    return is_of_later_attempt(hello, config);
+  };
+  EXPECT_TRUE(is_later("digits-worker-0-10", "-9"));
+  EXPECT_FALSE(is_later("digits-worker-0-9", "-9"));
+  EXPECT_FALSE(is_later("digits-worker-0-9", "-10"));
+  EXPECT_FALSE(is_later("digits-worker-0-10", "")) << "where attempts have no names";
+  EXPECT_FALSE(is_later("digits-evaluator-0-10", "-9", v1::ROLE_EVALUATOR)) << "it has attempts of its own";
+  for (const char* other : {"", "-", "digits", "digits-", "digits-1x", "digits-99999999999999999999"})
+    EXPECT_FALSE(is_later(other, "-0")) << other;
+}
+
 }  // namespace
 }  // namespace paceline::coordinator

@@ -47,6 +47,27 @@ TEST(JobProgressTest, RatesAreThoseOfTheLastSeconds) {
   EXPECT_NEAR(report.goodput, 0.5 / 20, 1e-3);  // 500 steps of 1 ms in 20 s
 }
 
+// Rank 0 says 0 until it has read the checkpoint.
+TEST(JobProgressTest, TheStepsOfACheckpointAreNoneOfThisRuns) {
+  JobProgress progress{TimePoint{}};
+  Effects effects;
+  const auto say = [&](Step step, std::int64_t steps, int ms) {
+    const v1::Heartbeat message = beat(step, step * 64, steps, 1);
+    progress.rank_zero(message, TimePoint{milliseconds(ms)});
+    progress.records_of_rank_zero(message, TimePoint{milliseconds(ms)}, effects);
+  };
+  say(0, 0, 100);
+  say(500, 10, 300);  // it has gone on from step 490
+  EXPECT_NEAR(report_at(progress, {}).samples_per_second, 10 * 64 / 0.2, 1);
+  say(520, 20, 700);
+  EXPECT_NEAR(report_at(progress, {}).samples_per_second, 30 * 64 / 0.6, 1);
+
+  progress.new_view();
+  say(0, 0, 1000);
+  say(1000, 0, 1100);  // of a training that was done already
+  EXPECT_EQ(report_at(progress, {}).samples_per_second, 0);
+}
+
 TEST(JobProgressTest, TimeStandsStillAtTheEnd) {
   JobProgress progress{TimePoint{}};
   progress.end(TimePoint{milliseconds(700)});

@@ -100,6 +100,7 @@ class Player {
     config.same_machine = line.number("elsewhere") == 0;
     config.rejoin_grace = milliseconds(line.number("rejoin", 0));
     config.trained_before = line.number("trained") != 0;
+    if (line.has("attempt")) config.pod_suffix = str_cat("-", line.number("attempt"));
     if (line.text("policy") == "next") config.on_member_lost = next_view;
     if (line.has("lost"))
       config.lost.push_back({Role::kWorker, static_cast<int>(line.number("lost")), "", "it was lost"});

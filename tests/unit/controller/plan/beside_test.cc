@@ -71,5 +71,29 @@ TEST(BesideTest, AfterAResumptionNoNameIsUsedAgain) {
                                                     "fashion-ps-0-2", "fashion-evaluator-0-1"));
 }
 
+// A worker that was asked to stop has left, and another one may be saving for minutes before it says so.
+TEST(BesideTest, AnEvaluatorIsReplacedWhileAFailureIsWaitedFor) {
+  Observed world = make_running_world(make_job_with_servers(3, 1, 1));
+  world.job.spec.replica_specs.evaluator->restart_policy = api::RestartPolicy::kOnFailure;
+  finish(world, pod_of(world, Role::kWorker, 1), kExitEvicted);
+  std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-2-0"; });
+  const Plan waits = step(world);
+  EXPECT_EQ(waits.requeue_after, world.limits.refresh);
+  EXPECT_EQ(waits.status.phase, Phase::kRunning);
+  finish(world, pod_of(world, Role::kEvaluator, 0), 1);
+  EXPECT_EQ(step(world).status.restarts.total, 1);
+  Observed behind = world;
+  behind.pods_may_lag = true;
+  ASSERT_TRUE(plan(behind).confirm.has_value()) << "the last one may live";
+  EXPECT_THAT(plan(behind).confirm->pods, ::testing::Contains("fashion-evaluator-0-0"));
+  settle(world);
+  EXPECT_THAT(names(world), ::testing::Contains("fashion-evaluator-0-1"));
+  EXPECT_THAT(names(world), ::testing::Not(::testing::Contains("fashion-worker-2-0"))) << "the ring waits";
+  EXPECT_EQ(world.job.status.phase, Phase::kRunning);
+  EXPECT_EQ(world.job.status.restarts.attempt, 0);
+  world.now += world.limits.save_grace;
+  EXPECT_EQ(plan(world).status.phase, Phase::kFailed);
+}
+
 }  // namespace
 }  // namespace paceline::plan

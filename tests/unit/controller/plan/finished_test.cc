@@ -250,6 +250,25 @@ TEST(FinishedTest, NobodyWaitsForAFinishedMemberToJoin) {
   }
 }
 
+// The others wait for another view, to which it does not come: that its process ended well is no permanent
+// failure of it.
+TEST(FinishedTest, AFinishedMemberThatIsMissedAfterAllIsARestart) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kExitCode));
+  finish(world, pod_of(world, Role::kWorker, 1), 0);
+  pod_of(world, Role::kWorker, 1).exit_code = 0;
+  apply(plan(world), world);
+  world.report->phase = ReportPhase::kFailed;
+  world.report->culprit = Culprit{.role = Role::kWorker,
+                                  .index = 1,
+                                  .kind = CulpritKind::kUnreachable,
+                                  .exit_code = 0,
+                                  .evidence = "it has finished, but others wait for another view"};
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, Phase::kRestarting) << explain(made);
+  EXPECT_EQ(made.status.reason, "Silent");
+  EXPECT_EQ(made.status.message.find("permanent"), std::string::npos) << made.status.message;
+}
+
 TEST(FinishedTest, TheLastAttemptsFinishedWorkerIsOfThatAttemptOnly) {
   Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
   finish(world, pod_of(world, Role::kWorker, 1), 0);
@@ -417,6 +436,74 @@ TEST(FinishedTest, AServerBesideComesBackUnlessItHasEnded) {
   apply(plan(ended), ended);
   remove(ended, "fashion-ps-0-0");
   EXPECT_THAT(plan(ended).actions, IsEmpty());
+}
+
+const api::ReplicaStatus& counts_of(const api::Status& status, Role role) {
+  return *std::ranges::find(status.replica_statuses, role, &api::ReplicaStatus::role);
+}
+
+TEST(FinishedTest, WhoHasSucceededCountsWhenItsPodIsGone) {
+  for (const bool trains : {true, false}) {
+    SCOPED_TRACE(trains ? "" : "own command");
+    Observed world = trains ? make_running_world(make_job(1, 2)) : make_commands_world(make_job(1, 2));
+    finish(world, pod_of(world, Role::kWorker, 1), 0);
+    apply(plan(world), world);
+    EXPECT_EQ(counts_of(world.job.status, Role::kWorker),
+              (api::ReplicaStatus{.role = Role::kWorker, .active = 1, .ready = 1, .succeeded = 1}));
+    remove(world, "fashion-worker-1-0");
+    for (int i = 0; i < 2; ++i) {
+      new_coordinator(world);
+      apply(plan(world), world);
+      EXPECT_EQ(counts_of(world.job.status, Role::kWorker).succeeded, 1);
+    }
+    finish(world, pod_of(world, Role::kChief, 0), 0);
+    finish(world, pod_of(world, Role::kWorker, 0), 0);
+    apply(plan(world), world);
+    ASSERT_EQ(world.job.status.phase, Phase::kSucceeded);
+    world.pods.clear();
+    apply(plan(world), world);
+    EXPECT_EQ(counts_of(world.job.status, Role::kChief).succeeded, 1) << "cleanPodPolicy: All";
+    EXPECT_EQ(counts_of(world.job.status, Role::kWorker).succeeded, 2);
+  }
+}
+
+TEST(FinishedTest, WhoseWorkIsDoneHasSucceededHoweverItsPodEnds) {
+  Observed world = make_running_world(make_job(1, 2));
+  say_finished(world, Role::kWorker, 1);
+  apply(plan(world), world);
+  EXPECT_EQ(counts_of(world.job.status, Role::kWorker),
+            (api::ReplicaStatus{.role = Role::kWorker, .active = 2, .ready = 2}))
+      << "its pod has not ended yet";
+  disrupt(world, pod_of(world, Role::kWorker, 1), std::nullopt);
+  apply(plan(world), world);
+  EXPECT_EQ(counts_of(world.job.status, Role::kWorker).succeeded, 1);
+  EXPECT_EQ(counts_of(world.job.status, Role::kWorker).failed, 0);
+  remove(world, "fashion-worker-1-0");
+  EXPECT_EQ(counts_of(plan(world).status, Role::kWorker).succeeded, 1);
+}
+
+TEST(FinishedTest, WhoHasFailedCountsWhenItsPodIsGone) {
+  Observed world = make_running_world(make_job(1, 2));
+  finish(world, pod_of(world, Role::kWorker, 0), 1, world.limits.verdict_grace);
+  apply(plan(world), world);
+  ASSERT_EQ(world.job.status.phase, Phase::kFailed);
+  world.pods.clear();
+  apply(plan(world), world);
+  EXPECT_EQ(counts_of(world.job.status, Role::kWorker).failed, 1);
+  EXPECT_EQ(counts_of(world.job.status, Role::kChief).failed, 0) << "it was deleted";
+}
+
+TEST(FinishedTest, TheLastAttemptsEndsCountNoMore) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
+  finish(world, pod_of(world, Role::kWorker, 1), 0);
+  apply(plan(world), world);
+  finish(world, pod_of(world, Role::kWorker, 0), 137, world.limits.verdict_grace);
+  apply(plan(world), world);
+  ASSERT_EQ(world.job.status.restarts.attempt, 1);
+  world.pods.clear();
+  apply(plan(world), world);
+  EXPECT_EQ(counts_of(world.job.status, Role::kWorker).succeeded, 0);
+  EXPECT_EQ(counts_of(world.job.status, Role::kWorker).failed, 0);
 }
 
 }  // namespace

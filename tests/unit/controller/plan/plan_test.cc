@@ -72,6 +72,22 @@ TEST(PlanTest, WithoutACoordinatorAJobRunsWhenItsPodsDo) {
   EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
 }
 
+TEST(PlanTest, WithoutACoordinatorAMemberThatIsSoonDoneIsNotWaitedForToRun) {
+  Observed world = make_world(0, 2);
+  world.report.reset();
+  apply(plan(world), world);
+  advance(world);
+  cluster::Pod& slow = pod_of(world, Role::kWorker, 0);
+  slow.phase = cluster::PodPhase::kPending;
+  finish(world, pod_of(world, Role::kWorker, 1), 0);
+  apply(plan(world), world);
+  EXPECT_EQ(world.job.status.phase, api::Phase::kStarting);
+  slow.phase = cluster::PodPhase::kRunning;
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
+  EXPECT_EQ(made.status.message, "1 pod runs, 1 has finished");
+}
+
 TEST(PlanTest, AJobThatHasEndedHasNoTimeToGo) {
   Observed world = make_running_world(1, 1);
   world.report->progress.eta_seconds = 12;

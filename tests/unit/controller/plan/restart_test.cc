@@ -59,6 +59,22 @@ TEST(RestartTest, TheLastCoordinatorsReportIsNotThePresentOnes) {
   EXPECT_THAT(actions_of<CreatePod>(made), SizeIs(2));
 }
 
+// The next attempt's view stands before its rank 0 has said where it resumes; so does a view that another
+// controller gathers again.
+TEST(RestartTest, AViewThatHasJustBegunHasNoProgressYet) {
+  Observed world = restartable(0, 2);
+  let_die(world, Role::kWorker, 1);
+  step(world);
+  settle(world);
+  ASSERT_EQ(world.report->phase, ReportPhase::kRunning);
+  ASSERT_EQ(world.report->attempt, 1);
+  EXPECT_EQ(step(world).status.progress.step, 120) << "how far the last attempt came";
+  world.report->progress = {.step = 0, .total_steps = 2000};
+  EXPECT_EQ(step(world).status.progress.step, 120) << "it still loads the checkpoint";
+  world.report->progress = {.step = 100, .total_steps = 2000};
+  EXPECT_EQ(step(world).status.progress.step, 100) << "that it resumes from";
+}
+
 TEST(RestartTest, WhatACopyOfTheListDoesNotShowIsConfirmedBeforeItDecides) {
   Observed world = restartable(1, 2);
   const Observed trains = world;

@@ -97,6 +97,39 @@ TEST(ResizeTest, TheRingStartsAgainInItsNewSize) {
   }
 }
 
+std::vector<std::string> listed(const api::Status& status) {
+  std::vector<std::string> pods;
+  for (const api::MemberStatus& each : status.members) pods.push_back(each.pod);
+  return pods;
+}
+
+TEST(ResizeTest, WhoIsNoLongerWantedLeavesTheStatusWhenTheNextAttemptBegins) {
+  Observed world = make_running_world(1, 3);
+  world.job.spec.replica_specs.worker->replicas = 1;
+  for (int i = 0; i < 2; ++i) step(world);
+  EXPECT_THAT(listed(world.job.status), SizeIs(4)) << "they live yet, and another controller asks for them";
+  world.pods.clear();
+  world.pods_may_lag = true;
+  ASSERT_TRUE(plan(world).confirm.has_value());
+  EXPECT_THAT(plan(world).confirm->pods, ::testing::Contains("fashion-worker-2-0"));
+  world.pods_may_lag = false;
+  settle(world);
+  EXPECT_EQ(world.job.status.phase, Phase::kRunning);
+  EXPECT_THAT(listed(world.job.status), ElementsAre("fashion-chief-0-1", "fashion-worker-0-1"));
+}
+
+TEST(ResizeTest, AJobThatHasEndedKeepsItsMembersWhateverItsSizeShallBe) {
+  Observed world = make_running_world(0, 3);
+  world.report->phase = ReportPhase::kFinished;
+  for (cluster::Pod& pod : world.pods) finish(world, pod, 0);
+  EXPECT_EQ(step(world).status.phase, Phase::kSucceeded);
+  world.job.spec.replica_specs.worker->replicas = 1;
+  EXPECT_THAT(listed(plan(world).status), SizeIs(3));
+  world.pods.clear();
+  world.job.spec.replica_specs.worker->replicas = 3;
+  EXPECT_THAT(listed(plan(world).status), SizeIs(3));
+}
+
 // ---- who manages the job, and its end
 
 TEST(ManagedByTest, SomebodyElsesJobIsLeftAlone) {
@@ -129,13 +162,15 @@ TEST(TtlTest, TheJobIsDeletedWhenItHasLainLongEnough) {
   EXPECT_EQ(deletions[0].name, "fashion");
 }
 
+// Of three pods, one of which still runs.
+constexpr struct CleanUp {
+  api::CleanPodPolicy policy;
+  std::size_t deleted;
+} kCleanUps[] = {
+    {api::CleanPodPolicy::kRunning, 1}, {api::CleanPodPolicy::kAll, 3}, {api::CleanPodPolicy::kNone, 0}};
+
 TEST(CleanPodPolicyTest, SaysWhatStays) {
-  struct Case {
-    api::CleanPodPolicy policy;
-    std::size_t deleted;
-  };
-  for (const Case& c : {Case{api::CleanPodPolicy::kRunning, 1}, Case{api::CleanPodPolicy::kAll, 3},
-                        Case{api::CleanPodPolicy::kNone, 0}}) {
+  for (const CleanUp& c : kCleanUps) {
     Observed world = make_running_world(0, 3);
     world.job.spec.run_policy.clean_pod_policy = c.policy;
     finish(world, world.pods[0], 1, 10s);
@@ -147,6 +182,28 @@ TEST(CleanPodPolicyTest, SaysWhatStays) {
     EXPECT_TRUE(plan(world).done) << api::name(c.policy);
     EXPECT_THAT(plan(world).actions, IsEmpty());
   }
+}
+
+// What its trainer leaves running beside it would hold its node's room for good.
+TEST(CleanPodPolicyTest, APodWhoseSidecarsRunOnStillRuns) {
+  for (const CleanUp& c : kCleanUps) {
+    Observed world = make_running_world(0, 3);
+    world.job.spec.run_policy.clean_pod_policy = c.policy;
+    world.report->phase = ReportPhase::kFinished;
+    for (cluster::Pod& pod : world.pods) finish(world, pod, 0);
+    world.pods[1].lingers = true;
+    const Plan made = step(world);
+    EXPECT_EQ(made.status.phase, Phase::kSucceeded) << "nobody waits for it";
+    EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(c.deleted)) << api::name(c.policy);
+  }
+}
+
+TEST(SuspendTest, APodWhoseSidecarsRunOnGoesToo) {
+  Observed world = make_running_world(0, 2);
+  finish(world, world.pods[1], 0);
+  world.pods[1].lingers = true;
+  world.job.spec.run_policy.suspend = true;
+  EXPECT_THAT(actions_of<DeletePod>(step(world)), SizeIs(2));
 }
 
 }  // namespace

@@ -238,7 +238,25 @@ TEST(ServersTest, AWorkerWhosePodIsGoneGetsNoOtherWhileTheOthersMayGoOn) {
     const Plan after = plan(world);
     EXPECT_THAT(created(after), IsEmpty());
     EXPECT_EQ(after.status.reason, "MemberLost");
+    EXPECT_EQ(member(after, Role::kWorker, 1).phase, kLostPhase) << "another coordinator shall know it";
+    apply(after, world);
+    const Plan later = plan(world);
+    EXPECT_THAT(later.actions, IsEmpty()) << "it is said once\n" << explain(later);
   }
+}
+
+// Their view has ended without a coordinator, and another one needs it.
+TEST(ServersTest, AMemberThatIsMissedAfterAllIsARestart) {
+  api::TrainingJob job = make_job_with_servers(2, 1);
+  job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+  Observed world = make_running_world(job);
+  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, std::chrono::seconds(5));
+  lose(world, Role::kWorker, 1);
+  apply(plan(world), world);
+  fail_by_verdict(world, Role::kWorker, 1);
+  world.report->culprit->kind = CulpritKind::kUnreachable;
+  world.report->phase = ReportPhase::kFailed;
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kRestarting);
 }
 
 // Its coordinator waits for that worker, and has no stream that could end.
@@ -285,10 +303,12 @@ TEST(ServersTest, WhatServersAndWorkersSayIsInTheStatus) {
   EXPECT_EQ(member(plan(world), Role::kWorker, 0).staleness, told) << "its last word";
   const api::ServerStatus counts{.updates = 9, .rows = 40, .row_bytes = 800, .hottest = {{"deep", 5, 3}}};
   EXPECT_EQ(member(plan(world), Role::kServer, 0).server, counts) << "its last word; rates are of now";
+  EXPECT_EQ(member(plan(world), Role::kWorker, 0).step, 120) << "its last word";
   pod_of(world, Role::kWorker, 0).spec.name = "fashion-worker-0-1";
   pod_of(world, Role::kServer, 0).spec.name = "fashion-ps-0-1";
   EXPECT_FALSE(member(plan(world), Role::kServer, 0).server) << "another pod's rows are its own";
   EXPECT_FALSE(member(plan(world), Role::kWorker, 0).staleness) << "another pod's gradients are its own";
+  EXPECT_EQ(member(plan(world), Role::kWorker, 0).step, 0) << "another pod's steps are its own";
 }
 
 }  // namespace

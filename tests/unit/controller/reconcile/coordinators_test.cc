@@ -267,9 +267,9 @@ TEST(ReportAdapterTest, StalenessIsWholeAndNoLongerThanItIs) {
   staleness = {.applied = 7,
                .dropped = 2,
                .histogram = std::vector<std::int64_t>(32),
-               .mean = 0.5,
+               .mean = 0.5004,
                .max = 3,
-               .wait = std::chrono::milliseconds(1500)};
+               .wait = std::chrono::microseconds(1500300)};
   EXPECT_TRUE(to_plan(report).members.at(0).staleness->histogram.empty());
   staleness.histogram[0] = 4;
   staleness.histogram[3] = 3;
@@ -282,6 +282,23 @@ TEST(ReportAdapterTest, StalenessIsWholeAndNoLongerThanItIs) {
                                         .histogram = {4, 0, 0, 3}}));
   staleness.histogram[31] = 1;
   EXPECT_EQ(to_plan(report).members.at(0).staleness->histogram.size(), 32u);
+}
+
+TEST(CoreConfigTest, RankZeroSavesAsLongAsItsPodMayLive) {
+  const CoordinatorsOptions options;
+  const auto save_timeout = [&options](std::optional<std::int64_t> chief,
+                                       std::optional<std::int64_t> worker) {
+    StoredJob job = stored("u1");
+    if (chief) job.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
+    if (chief) job.job.spec.replica_specs.chief->termination_grace_seconds = chief;
+    job.job.spec.replica_specs.worker->termination_grace_seconds = worker;
+    return core_config("default/fashion", job, "token", options).value().save_timeout;
+  };
+  const Duration usual = coordinator::CoreConfig().save_timeout;
+  EXPECT_EQ(save_timeout({}, {}), usual);
+  EXPECT_EQ(save_timeout({}, 60), usual) << "its pod goes before";
+  EXPECT_EQ(save_timeout({}, 3600), std::chrono::hours(1));
+  EXPECT_EQ(save_timeout(3600, 7200), std::chrono::hours(1)) << "the chief is rank 0";
 }
 
 TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {

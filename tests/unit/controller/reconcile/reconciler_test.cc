@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "controller/plan/rules.h"
 #include "controller/reconcile/job_store.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_cluster.h"
@@ -202,6 +203,32 @@ TEST_F(ReconcilerTest, ProgressIsWrittenOncePerInterval) {
   pass();
   EXPECT_EQ(status().progress.step, 20);
   EXPECT_EQ(status().last_checkpoint, "/checkpoints/20");
+}
+
+// What another controller must know is no progress: a member's word that its work is done.
+TEST_F(ReconcilerTest, WhoHasFinishedIsWrittenAtOnce) {
+  bring_up();
+  clock_.advance(kProgressInterval);
+  set_report(plan::ReportPhase::kRunning, 10);
+  pass();
+  int writes = *jobs_.writes_.lock();
+  const auto say = [&](const char* phase, bool finished) {
+    set_report(plan::ReportPhase::kRunning, 20);
+    (*reports_.report_.lock())
+        ->members.push_back(
+            {.id = MemberId{"m"}, .role = Role::kWorker, .phase = phase, .finished = finished});
+  };
+  say("leaving", false);
+  pass();
+  EXPECT_EQ(*jobs_.writes_.lock(), writes) << "its own word is progress";
+  say("finished", true);
+  pass();
+  EXPECT_EQ(*jobs_.writes_.lock(), ++writes);
+  EXPECT_EQ(status().members.at(1).phase, plan::kFinishedPhase);
+  EXPECT_EQ(status().progress.step, 20);
+  (*reports_.report_.lock())->progress.step = 30;
+  pass();
+  EXPECT_EQ(*jobs_.writes_.lock(), writes) << "once";
 }
 
 TEST_F(ReconcilerTest, AnExistingPodIsNoError) {

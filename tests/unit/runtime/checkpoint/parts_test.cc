@@ -102,6 +102,14 @@ TEST(PartsTest, AnyByteOfAPartThatIsAlteredIsFoundWhileItIsRead) {
   EXPECT_EQ((*part)->read(std::as_writable_bytes(std::span(more))).code(), absl::StatusCode::kDataLoss);
 }
 
+// Refuses when it is asked for the `last` time; `asked`: how often it was.
+GoOn until(int last, int& asked) {
+  asked = 0;
+  return [last, &asked]() -> absl::Status {
+    return ++asked < last ? absl::OkStatus() : absl::CancelledError("asked to stop");
+  };
+}
+
 // However many GiB there are to verify: who loads is asked once per MiB, and an older checkpoint is no way
 // out.
 TEST(PartsTest, VerifyingEndsWhenItShall) {
@@ -116,15 +124,29 @@ TEST(PartsTest, VerifyingEndsWhenItShall) {
     ASSERT_TRUE((*writer)->finish(State(step).snapshot, entries).ok());
   }
   int asked = 0;
-  const auto until = [&](int last) {
-    return [&asked, last]() -> absl::Status {
-      return ++asked < last ? absl::OkStatus() : absl::CancelledError("asked to stop");
-    };
-  };
-  EXPECT_EQ(store.load_latest(until(3)).status(), absl::CancelledError("asked to stop"));
+  EXPECT_EQ(store.load_latest(until(3, asked)).status(), absl::CancelledError("asked to stop"));
   EXPECT_EQ(asked, 3);
-  asked = 0;
-  EXPECT_EQ(store.load_latest(until(100))->progress.step, 2);
+  EXPECT_EQ(store.load_latest(until(100, asked))->progress.step, 2);
+  EXPECT_EQ(asked, 1 + 5) << "for the state, and its part";
+}
+
+// The state may be as long, and has no parts where the model has no tables.
+TEST(PartsTest, ReadingAStateEndsWhenItShall) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 5);
+  const std::vector<float> weights((std::size_t{5} << 20) / sizeof(float) - 100, 0.5F);
+  for (const std::int64_t step : {1, 2}) {
+    Snapshot snapshot = State(step).snapshot;
+    snapshot.tensors = {
+        tensor_view<float>("weights", DType::kF32, {static_cast<std::int64_t>(weights.size())}, weights)};
+    ASSERT_TRUE(store.save(snapshot).ok());
+  }
+  int asked = 0;
+  for (const int last : {1, 3, 5}) {
+    EXPECT_EQ(store.load_latest(until(last, asked)).status(), absl::CancelledError("asked to stop"));
+    EXPECT_EQ(asked, last);
+  }
+  EXPECT_EQ(store.load_latest(until(100, asked))->progress.step, 2);
   EXPECT_EQ(asked, 5);
 }
 

@@ -1,19 +1,16 @@
 // One suite for every transport: against a serial reference, bit for bit.
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <set>
 
 #include "base/rng.h"
 #include "conformance_world.h"
 #include "runtime/collective/reduce.h"
+#include "tests/support/tcp_limits.h"
 
 namespace paceline::collective {
 namespace {
@@ -342,22 +339,8 @@ INSTANTIATE_TEST_SUITE_P(Media, ConformanceOfSeveral,
 // would be a peer that does not answer.
 TEST(TcpLinks, OnlyControlEndsWhereNobodyReads) {
   World world(Medium::kTcp, 2);
-  std::multiset<int> limits;  // in ms, of both ends of each connection
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    const int fd = std::stoi(entry.path().filename());
-    sockaddr_storage peer{};
-    socklen_t length = sizeof(peer);
-    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) != 0 || peer.ss_family == AF_UNIX) {
-      continue;
-    }
-    int limit = -1, keeps = 0;
-    length = sizeof(int);
-    ASSERT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, &length), 0);
-    ASSERT_EQ(::getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &keeps, &length), 0);
-    EXPECT_EQ(keeps, 1);
-    limits.insert(limit);
-  }
-  EXPECT_EQ(limits, (std::multiset<int>{0, 0, 0, 0, 10'000, 10'000})) << "one for control, two for data";
+  EXPECT_EQ(paceline::testing::unanswered_limits(), (std::multiset<int>{0, 0, 0, 0, 10'000, 10'000}))
+      << "one for control, two for data, of both ends";
 }
 
 }  // namespace

@@ -8,12 +8,14 @@
 #include <array>
 #include <atomic>
 #include <future>
+#include <set>
 
 #include "base/guarded.h"
 #include "base/rng.h"
 #include "runtime/collective/fault.h"
 #include "runtime/pserver/frame.h"
 #include "servers_world.h"
+#include "tests/support/tcp_limits.h"
 
 namespace paceline::pserver {
 namespace {
@@ -377,6 +379,17 @@ TEST(ServersCutLinks, AWorkerThatHadLeftIsNotLost) {
     for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
     EXPECT_EQ(losses, 0);
   }
+}
+
+// While servers have something to say to each other only what is not answered tells that a host has vanished.
+TEST(ServersCutLinks, BetweenServersWhatIsNotAnsweredEndsTheLink) {
+  WorldSpec spec = tcp_spec();
+  spec.workers = 1;
+  const ServersWorld world(spec);
+  if (::testing::Test::HasFatalFailure()) return;
+  EXPECT_EQ(paceline::testing::unanswered_limits(),
+            (std::multiset<int>{0, 0, 0, 0, 0, 0, 0, 0, 10'000, 10'000}))
+      << "requests and snapshots of a worker and two servers, and what those have, of both ends";
 }
 
 TEST(ServersCutLinks, AServerWhoseConnectionOfSnapshotsIsCutIsNamed) {

@@ -263,6 +263,71 @@ TEST_P(ServersRowsFaults, ASinksErrorEndsTheSnapshotAndNothingElse) {
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
 }
 
+// Rows without an end, in batches of which each server gets a part.
+class EndlessRows final : public sparse::RowSource {
+ public:
+  explicit EndlessRows(int batch) : batch_(batch) {}
+  absl::StatusOr<int> next(SavedRows& rows) override {
+    const Floats row(kDim);
+    for (int k = 0; k < batch_; ++k) rows.append(++id_, 0, 1, 1, row);
+    ++asked;
+    return each_batch == nullptr ? 0 : each_batch();
+  }
+  static constexpr std::size_t kDim = 256;
+  int asked = 0;
+  std::function<absl::StatusOr<int>()> each_batch;  // may be null
+
+ private:
+  const int batch_;
+  RowId id_ = 0;
+};
+
+absl::Status load(ServersWorld& world, sparse::RowSource& rows, std::size_t elements, Duration wait) {
+  const Floats weights(elements);
+  InitialState state{.weights = weights, .optimizer = {}, .optimizer_steps = 0, .start = {}, .rows = &rows};
+  state.start.total_steps = 1;
+  return world.client(0).initialize(state, world.deadline(wait));
+}
+
+// However fast rows come out of a checkpoint: what the servers have not taken waits there, not in worker 0.
+TEST_P(ServersRowsFaults, RowsThatNoServerTakesAreNotReadEither) {
+  WorldSpec spec = this->spec();
+  spec.workers = 1;
+  spec.servers = 3;
+  spec.run_servers = false;
+  spec.tables = {table_of("a", EndlessRows::kDim)};
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  EndlessRows rows(100);
+  const absl::Status late = load(world, rows, spec.elements, std::chrono::milliseconds(100));
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
+  EXPECT_THAT(std::string(late.message()), HasSubstr("has taken nothing of the rows for"));
+}
+
+// The servers take all at once, so that nothing is ever waited for.
+TEST_P(ServersRowsFaults, AnInterruptEndsTheLoadingOfRows) {
+  for (const int when : {0, 3}) {
+    SCOPED_TRACE(when);
+    WorldSpec spec = this->spec();
+    spec.workers = 1;
+    spec.tables = {table_of("a", EndlessRows::kDim)};
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    EndlessRows rows(1);
+    rows.each_batch = [&]() -> absl::StatusOr<int> {
+      if (rows.asked == when) world.client(0).interrupt();
+      if (rows.asked > when + 10) return absl::UnknownError("it goes on");
+      return 0;
+    };
+    if (when == 0) world.client(0).interrupt();
+    const absl::Status ended = load(world, rows, spec.elements, std::chrono::seconds(60));
+    EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
+    EXPECT_EQ(rows.asked, when);
+    EXPECT_TRUE(world.client(0).closed().ok());
+    for (const absl::Status& result : world.end()) EXPECT_TRUE(result.ok()) << result;
+  }
+}
+
 // A row that changes before worker 0 has taken it is kept as it was; where that is too much, the next update
 // waits for worker 0.
 TEST_P(ServersRowsFaults, UpdatesWaitWhileTooMuchIsKeptForASnapshot) {

@@ -6,61 +6,27 @@
 #include "rows_world.h"
 #include "runtime/collective/fault.h"
 #include "stranger.h"
+#include "tests/support/early_clock.h"
+#include "tests/support/fake_clock.h"
 
 namespace paceline::pserver {
 namespace {
 
 using namespace testing;
+using paceline::testing::EarlyClock;
+using paceline::testing::FakeClock;
 using ::testing::HasSubstr;
 
 class ServersWaits : public testing::ServersTest {};
 INSTANTIATE_TEST_SUITE_P(Media, ServersWaits, testing::media(), testing::medium_name);
-
-// The machine's, ahead by what the test says, and what it told one thread last.
-class WatchedClock final : public Clock {
- public:
-  TimePoint now() const override {
-    auto seen = seen_.lock();
-    const TimePoint now = clock_.now() + seen->ahead;
-    if (seen->thread != std::this_thread::get_id()) return now;
-    seen->newest = now;
-    ++seen->looks;
-    return now;
-  }
-  WallTime wall_now() const override { return clock_.wall_now(); }
-
-  void watch_this_thread() { seen_.lock()->thread = std::this_thread::get_id(); }
-  // Waits until that thread has asked for the time so often.
-  void wait_until_asked(int times) {
-    (void)seen_.lock_when([times](const Seen& seen) { return seen.done || seen.looks >= times; },
-                          std::chrono::minutes(1));
-  }
-  void go_on_by(Duration time) { seen_.lock()->ahead += time; }
-  void thread_is_done() { seen_.lock()->done = true; }
-  // Waits until that thread has seen that moment; false: it is done before.
-  bool wait_until_seen(TimePoint moment) {
-    const auto over = [moment](const Seen& seen) { return seen.done || seen.newest >= moment; };
-    return !seen_.lock_when(over, std::chrono::minutes(1))->done;
-  }
-
- private:
-  struct Seen {
-    std::thread::id thread;
-    TimePoint newest{};
-    Duration ahead{};
-    int looks = 0;
-    bool done = false;
-  };
-  SystemClock clock_;
-  mutable Guarded<Seen> seen_;
-};
 
 // Both servers hold up the second update of worker 1 until worker 0 takes the rows of its snapshot.
 class HeldUp {
  public:
   HeldUp(ServersWorld& world, const WorldSpec& spec) : world_(world), spec_(spec) {}
 
-  void begin() {
+  // Up to the snapshot's rows, or to its weights.
+  void begin(bool takes_weights = true) {
     ServersWorld& world = world_;
     rows_.ids = {{}, {}};
     for (RowId id = 0; id < 20; ++id) rows_.ids[0].push_back(id);
@@ -70,10 +36,18 @@ class HeldUp {
     ASSERT_TRUE(world.client(1).wait_turn(world.deadline()).ok());
     Floats weights(spec_.elements);
     ASSERT_TRUE(world.client(0).begin_snapshot().ok());
-    ASSERT_TRUE(world.client(0).take_snapshot(weights, {}, world.deadline()).ok());
+    if (takes_weights) {
+      ASSERT_TRUE(world.client(0).take_snapshot(weights, {}, world.deadline()).ok());
+    }
+    const Deadline limit = world.deadline();
+    while (!takes_weights && world.server(0).snapshot_bytes() == 0) {  // it is not made yet
+      ASSERT_FALSE(limit.expired(world.clock().now()));
+      std::this_thread::yield();
+    }
     ASSERT_NO_FATAL_FAILURE(work());
     ASSERT_TRUE(world.client(1).wait_turn(world.deadline()).ok());
     ASSERT_NO_FATAL_FAILURE(work());
+    ASSERT_TRUE(world.client(1).flush(world.deadline()).ok());
     if (!spec_.strangers.empty()) {
       ASSERT_NO_FATAL_FAILURE(wait_until_held());
     }
@@ -118,7 +92,7 @@ constexpr Duration kPatience = std::chrono::seconds(20);
 constexpr Duration kAskedAgain = kPatience + std::chrono::milliseconds(1200);
 
 TEST_P(ServersWaits, WhoWaitsForASnapshotsRowsToBeTakenBlamesNobody) {
-  WatchedClock clock;
+  EarlyClock clock;
   WorldSpec spec = HeldUp::watched_spec_of(this->spec());
   spec.clock = &clock;
   spec.stall_limit = std::chrono::seconds(30);
@@ -158,12 +132,42 @@ TEST_P(ServersWaits, WhoTakesNoRowsOfASnapshotForTooLongIsBlamed) {
   EXPECT_EQ(collective::faulty_rank(late), 0) << late;
   EXPECT_THAT(std::string(late.message()), HasSubstr("worker-0"));
   EXPECT_THAT(std::string(late.message()),
-              HasSubstr("it has taken no rows of a snapshot, which updates wait for"));
+              HasSubstr("it has taken nothing of a snapshot, which updates wait for"));
+}
+
+// Its weights come before its rows. They are larger than what sockets hold, so that the servers have some
+// left when they hold the log up.
+TEST(ServersWaitsOverTcp, WhoTakesWeightsOfASnapshotMovesToo) {
+  constexpr Duration kLate = std::chrono::hours(1);
+  EarlyClock clock;
+  WorldSpec spec;
+  spec.medium = Medium::kTcp;
+  spec.optimizer = sgd(0.5);
+  spec = HeldUp::watched_spec_of(spec);
+  spec.servers = 1;
+  spec.elements = std::size_t{8} << 20;
+  spec.slice_bytes = std::size_t{1} << 20;
+  spec.server_clock = &clock;
+  ServersWorld world(spec);
+  if (::testing::Test::HasFatalFailure()) return;
+  HeldUp held(world, spec);
+  ASSERT_NO_FATAL_FAILURE(held.begin(/*takes_weights=*/false));
+  EXPECT_LT(world.server(0).snapshot_bytes(), spec.elements * sizeof(float));
+  clock.go_on_by(kLate);
+  Floats weights(spec.elements);
+  int moves = 0;
+  const auto taken = world.client(0).take_snapshot(weights, {}, world.deadline(), [&] { ++moves; });
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_GT(moves, 1) << "they come in parts";
+  WaitingMessage said;
+  ASSERT_NO_FATAL_FAILURE(Stranger::ask(world, 2, 0, said));
+  EXPECT_EQ(said.hold, WaitingMessage::Hold::kSnapshot);
+  EXPECT_LT(said.idle, kLate);
 }
 
 // Worker 1's first turn comes when worker 0 has said what to begin with.
 TEST_P(ServersWaits, WhoWaitsForAStateToBeLoadedBlamesNobody) {
-  WatchedClock clock;
+  EarlyClock clock;
   WorldSpec spec = HeldUp::spec_of(this->spec());
   spec.clock = &clock;
   spec.stall_limit = std::chrono::seconds(30);
@@ -199,12 +203,42 @@ TEST_P(ServersWaits, WhoLoadsNothingForTooLongIsBlamed) {
   EXPECT_THAT(std::string(late.message()), HasSubstr("it has sent nothing of what the servers begin with"));
 }
 
+// However long worker 0 may load or save. The test speaks for both servers; time goes on when it says so.
+TEST_P(ServersWaits, AServerThatAnswersNothingIsNamedWhileAnotherOneIsHeldUp) {
+  const FakeClock stands;
+  EarlyClock clock(stands);
+  WorldSpec spec = this->spec();
+  spec.strangers = {2, 3};
+  spec.clock = &clock;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  std::promise<absl::Status> ends;
+  std::future<absl::Status> end = ends.get_future();
+  const std::jthread waits([&, from = clock.now()] {
+    clock.watch_this_thread();
+    ends.set_value(world.client(1).wait_turn(Deadline::after(from, kPatience)).status());
+    clock.thread_is_done();
+  });
+  clock.wait_until_asked(3);
+  clock.go_on_by(kPatience);
+  const WaitingMessage loads{.rank = 0, .hold = WaitingMessage::Hold::kLoading, .idle = Duration::zero()};
+  Stranger::answer(world, 2, 1, loads);
+  clock.go_on_by(kPatience);
+  const bool ended = end.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  EXPECT_TRUE(ended) << "it waits on";
+  if (!ended) world.client(1).close(absl::AbortedError("the test is over"));
+  const absl::Status late = end.get();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
+  EXPECT_EQ(collective::faulty_rank(late), 3) << late;
+  EXPECT_THAT(std::string(late.message()), HasSubstr("ps-1): it does not answer"));
+}
+
 // A server that is late with rows costs the snapshot, not the client.
 TEST_P(ServersWaits, ALateServerEndsASnapshotAndNothingElse) {
   for (const bool comes_back : {true, false}) {
     SCOPED_TRACE(comes_back);
     StandStill still;
-    WatchedClock clock;
+    EarlyClock clock;
     WorldSpec spec = HeldUp::spec_of(this->spec());
     spec.servers = 1;
     spec.strangers = {1};

@@ -101,7 +101,9 @@ void ServersWorld::connect(const WorldSpec& spec) {
             if (spec_.when_lost != nullptr) spec_.when_lost(index);
           };
           options.max_kept_bytes = spec_.max_kept_bytes;
-          auto server = Server::connect(*fabrics_[r], mine, options, clock_, deadline());
+          auto server =
+              Server::connect(*fabrics_[r], mine, options,
+                              spec_.server_clock != nullptr ? *spec_.server_clock : clock_, deadline());
           statuses[r] = server.status();
           if (server.ok()) servers_[r - w] = std::move(*server);
         } else {

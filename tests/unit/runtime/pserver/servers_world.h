@@ -45,7 +45,8 @@ struct WorldSpec {
   std::vector<sparse::TableSpec> tables;
   std::size_t row_floats = 0;  // of each worker's memory for gradients of rows
   std::uint64_t max_kept_bytes = kMaxKeptBytes;
-  const Clock* clock = nullptr;  // the workers'; null: the machine's
+  const Clock* clock = nullptr;         // the workers'; null: the machine's
+  const Clock* server_clock = nullptr;  // likewise
   Duration stall_limit = kStallLimit;
   std::size_t arena_bytes = std::size_t{256} << 20;
   std::function<void(int server)> when_lost;  // in the server's thread, when it has lost a worker
@@ -78,9 +79,7 @@ class ServersWorld {
   std::span<float> weights(int w) { return weights_[static_cast<std::size_t>(w)]; }
   std::span<float> gradient(int w) { return gradients_[static_cast<std::size_t>(w)]; }
   std::span<float> row_gradient(int w) { return row_gradients_[static_cast<std::size_t>(w)]; }
-  std::vector<collective::PeerLink>& stranger(int rank) {
-    return strangers_[static_cast<std::size_t>(rank)];
-  }
+  std::vector<collective::PeerLink>& stranger(int rank) { return strangers_[static_cast<std::size_t>(rank)]; }
   const tensor::ParameterLayout& layout() const { return spec_.layout; }
 
   // Worker 0's word: these weights, and these rows, at step 0.

@@ -75,6 +75,14 @@ class Stranger {
     ASSERT_NO_FATAL_FAILURE(wait_for(socket, FrameKind::kWaiting, payload));
     ASSERT_TRUE(decode(payload, said).ok());
   }
+  // As that server, when it is asked by that worker.
+  static void answer(ServersWorld& world, int server_rank, int worker, const WaitingMessage& answer) {
+    const int socket = world.stranger(server_rank)[static_cast<std::size_t>(worker)].sockets[0].get();
+    Buffer payload;
+    ASSERT_NO_FATAL_FAILURE(wait_for(socket, FrameKind::kAsk, payload));
+    encode(answer, payload);
+    write(socket, {.kind = FrameKind::kWaiting, .rank = server_rank}, payload);
+  }
   // UNIX sockets: what is sent to it from here on fails, but nothing wakes the sender before.
   void hear_nothing_more() { ASSERT_EQ(::shutdown(socket_, SHUT_RD), 0); }
   template <typename Value>

@@ -221,6 +221,53 @@ TEST(ModelFiles, WhatIsNoTableIsRefused) {
   EXPECT_EQ(ModelReader::open(files, "elsewhere").status().code(), absl::StatusCode::kNotFound);
 }
 
+// The table "wide", whose chunks have that many rows; the header says that there are `rows`.
+void replace_wide(MemoryFileStore& files, const std::vector<std::int64_t>& chunks, std::uint64_t rows) {
+  const std::string path = str_cat(kFolder, "/table-wide.safetensors");
+  checkpoint::Metadata metadata = checkpoint::read_safetensors(files, path)->metadata;
+  metadata["rows"] = str_cat(rows);
+  std::vector<checkpoint::TensorShape> shapes;
+  std::string data;
+  std::uint64_t id = 0;
+  for (std::size_t k = 0; k < chunks.size(); ++k) {
+    shapes.push_back({str_cat("ids/", k), DType::kI64, {chunks[k]}});
+    shapes.push_back({str_cat("weights/", k), DType::kF32, {chunks[k], 1}});
+    std::vector<std::uint64_t> ids(static_cast<std::size_t>(chunks[k]));
+    std::iota(ids.begin(), ids.end(), id);
+    id += ids.size();
+    const std::vector<float> weights(ids.size(), 0.5F);
+    data.append(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(std::uint64_t));
+    data.append(reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(float));
+  }
+  files.files()[path] = *checkpoint::encode_header_of(shapes, metadata) + data;
+}
+
+TEST(ModelFiles, AnEmptyChunkIsNotTheEnd) {
+  for (const std::vector<std::int64_t>& chunks :
+       {std::vector<std::int64_t>{0, 2, 4}, {2, 0, 0, 4}, {2, 4, 0}}) {
+    MemoryFileStore files;
+    ASSERT_TRUE(Given(7, 10, 3).write(files).ok());
+    replace_wide(files, chunks, 6);
+    const auto reader = ModelReader::open(files, kFolder);
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    const auto rows = rows_of(**reader);
+    ASSERT_TRUE(rows.ok()) << rows.status();
+    EXPECT_EQ((*rows)[0].size(), 6u);
+    EXPECT_EQ((*rows)[1].size(), 3u) << "the table behind it is read as well";
+  }
+}
+
+TEST(ModelFiles, ATableThatHasNotTheRowsThatItSaysIsRefused) {
+  for (const std::uint64_t said : {5u, 7u, 0u}) {
+    MemoryFileStore files;
+    ASSERT_TRUE(Given(7, 10, 3).write(files).ok());
+    replace_wide(files, {2, 4}, said);
+    EXPECT_THAT(
+        refusal(files),
+        HasSubstr(str_cat(kFolder, "/table-wide.safetensors: its chunks have 6 rows, it says ", said)));
+  }
+}
+
 TEST(ModelFiles, AModelThatCanNotBeWrittenLeavesTheOldOne) {
   MemoryFileStore files;
   ASSERT_TRUE(Given(5, 100, 2).write(files).ok());

@@ -3,33 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <thread>
 
 #include "runtime/collective/fault.h"
 #include "runtime/trainer/limits.h"
+#include "tests/support/early_clock.h"
 #include "tests/support/step_model.h"
 #include "tests/support/thread_job.h"
 
 namespace paceline::trainer {
 namespace {
 
+using paceline::testing::EarlyClock;
 using paceline::testing::ScriptedMembership;
 using paceline::testing::step_spec;
 using paceline::testing::ThreadFabric;
 using ::testing::HasSubstr;
-
-// The machine's, ahead by what the test says.
-class EarlyClock final : public Clock {
- public:
-  TimePoint now() const override { return clock_.now() + Duration(ahead_ns_.load()); }
-  WallTime wall_now() const override { return clock_.wall_now(); }
-  void go_on_by(Duration time) { ahead_ns_ += time.count(); }
-
- private:
-  const SystemClock clock_;
-  std::atomic<std::int64_t> ahead_ns_{0};
-};
 
 // A server that serves until the test or its close() ends that.
 class ScriptedServer final : public pserver::Server {
@@ -129,6 +118,7 @@ class ServerProcess {
     clock_.go_on_by(std::chrono::hours(1));
     script_.lock_when([](const ScriptedServer::Script& s) { return s.closed > 0; }, std::chrono::seconds(20));
   }
+  void time_passes(Duration time) { clock_.go_on_by(time); }
   int closed() { return script_.lock()->closed; }
   pserver::ServerOptions options() { return script_.lock()->options.front(); }
   ScriptedMembership& membership() { return membership_; }
@@ -166,11 +156,26 @@ TEST(ServerMember, ItServesUntilTheWorkersLeaveAndTheJobIsFinished) {
   v1::Heartbeat beat;
   server.membership().progress().collect(&beat);
   EXPECT_EQ(beat.server().updates(), 7);
+  EXPECT_EQ(beat.phase(), v1::TRAINING);
   EXPECT_EQ(server.membership().beats(), 0);
+  server.membership().on_beat = [&] { server.membership().progress().collect(&beat); };
   server.workers_leave();
   server.membership().end(absl::CancelledError("the job is finished"));
   EXPECT_EQ(server.wait().ending, Ending::kFinished);
   EXPECT_EQ(server.membership().beats(), 1) << "its last numbers, at once";
+  EXPECT_EQ(beat.phase(), v1::WAITING) << "which the coordinator knows them by";
+}
+
+TEST(ServerMember, AViewMayTakeAnyTimeToForm) {
+  ServerProcess server;
+  EXPECT_TRUE(server.membership().waits_again(1));
+  server.time_passes(std::chrono::hours(24));
+  EXPECT_TRUE(server.membership().waits_again(2));
+  server.send_view(1);
+  server.wait_until_it_serves(1);
+  server.workers_leave();
+  server.membership().end(absl::CancelledError("the job is finished"));
+  EXPECT_EQ(server.wait().ending, Ending::kFinished);
 }
 
 TEST(ServerMember, AFinishedJobsServerDoesNotWaitForItsWorkers) {
@@ -260,6 +265,19 @@ TEST(ServerMember, ALostPeerIsReportedWithItsName) {
   EXPECT_EQ(server.wait().ending, Ending::kEnded);
   ASSERT_EQ(server.membership().faults().size(), 1u);
   EXPECT_EQ(server.membership().faults()[0].peer_member_id(), "w1");
+}
+
+TEST(ServerMember, WhatItLacksItselfIsItsOwnFailure) {
+  ServerProcess server;
+  server.send_view(1);
+  server.wait_until_it_serves(1);
+  server.workers_leave(absl::ResourceExhaustedError("no memory for rows of table wide"));
+  const Outcome outcome = server.wait();
+  EXPECT_EQ(outcome.ending, Ending::kFailed);
+  EXPECT_TRUE(server.membership().faults().empty());
+  ASSERT_TRUE(server.membership().leaving().has_value());
+  EXPECT_EQ(server.membership().leaving()->outcome(), v1::Leaving::FAILED);
+  EXPECT_THAT(server.membership().leaving()->reason(), HasSubstr("table wide"));
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <set>
 
+#include "runtime/collective/fault.h"
 #include "runtime/trainer/trainer.h"
 #include "tests/support/server_job.h"
 
@@ -178,7 +180,7 @@ TEST(ServerTraining, AWorkerThatIsNotNeededStopsAlone) {
   }
 }
 
-TEST(ServerTraining, ALostServerIsReportedWithItsName) {
+void expect_blame_of_the_server(const std::function<void(FakeServers&)>& fail) {
   ServerJob server_job(server_spec(1'000'000, 2), 0);
   for (int rank = 0; rank < 2; ++rank) {
     auto* membership = server_job.job.member(rank).membership.get();
@@ -187,7 +189,7 @@ TEST(ServerTraining, ALostServerIsReportedWithItsName) {
     };
   }
   server_job.servers.before_commit = [&](int rank, pserver::Unit unit) {
-    if (rank == 1 && unit > 40) server_job.servers.fail(2);
+    if (rank == 1 && unit > 40) fail(server_job.servers);
   };
   server_job.job.run();
   for (int rank = 0; rank < 2; ++rank) {
@@ -197,6 +199,16 @@ TEST(ServerTraining, ALostServerIsReportedWithItsName) {
     ASSERT_EQ(member.membership->faults().size(), 1u);
     EXPECT_EQ(member.membership->faults()[0].peer_member_id(), "m2");
   }
+}
+
+TEST(ServerTraining, ALostServerIsReportedWithItsName) {
+  expect_blame_of_the_server([](FakeServers& servers) { servers.fail(2); });
+}
+
+TEST(ServerTraining, AServersLackOfMemoryIsNoWorkersFailure) {
+  expect_blame_of_the_server([](FakeServers& servers) {
+    servers.fail(collective::with_faulty_rank(absl::ResourceExhaustedError("ps-0 ended: no memory"), 2));
+  });
 }
 
 // The view is drained: worker 0 takes the state, and gives it to the next view's servers.

@@ -18,9 +18,10 @@ using pserver::sparse::RowsPull;
 using pserver::sparse::RowsPush;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(SparseRows, WhatIsPulledIsLookedUpAndItsGradientsLieInTheArena) {
-  const auto rows = SparseRows::create(paceline::testing::click_shape(), 4);
+  const auto rows = SparseRows::create(paceline::testing::click_shape(), 4, Purpose::kTraining);
   ASSERT_TRUE(rows.ok());
   const auto arena = transport::Arena::create(std::size_t{1} << 20);
   ASSERT_TRUE(arena.ok() && (*rows)->place_gradients(**arena).ok());
@@ -57,11 +58,18 @@ TEST(SparseRows, WhatIsPulledIsLookedUpAndItsGradientsLieInTheArena) {
 }
 
 TEST(SparseRows, AFailedPullIsItsError) {
-  const auto rows = SparseRows::create(paceline::testing::click_shape(), 4);
+  const auto rows = SparseRows::create(paceline::testing::click_shape(), 4, Purpose::kTraining);
   const std::vector<std::int32_t> tokens = {0, 1, 2};
   EXPECT_EQ(
       (*rows)->pull(tokens, [](std::span<const RowsPull>) { return absl::UnavailableError("gone"); }).code(),
       absl::StatusCode::kUnavailable);
+}
+
+// The advice names the field that rules there, and no other.
+void expect_field_of(Purpose purpose, const std::string& message) {
+  const bool trains = purpose == Purpose::kTraining;
+  EXPECT_EQ(message.find("spec.training.globalBatchSize") != std::string::npos, trains) << message;
+  EXPECT_EQ(message.find("spec.training.evaluation.batchSize") != std::string::npos, !trains) << message;
 }
 
 // Validation says the same where it knows the data: tests/integration/pserver/unit_limits_test.cc.
@@ -81,20 +89,32 @@ TEST(SparseRows, SamplesThatMayNeedTooMuchAreRefusedWithAdvice) {
             "may need up to 268435458 values and crosses; allowed: up to 268435456"},
        }) {
     EXPECT_EQ(max_samples_of_pull(c.shape), c.most);
-    const absl::Status status = SparseRows::create(c.shape, c.most + 1).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    const std::string message(status.message());
-    EXPECT_THAT(message, HasSubstr(c.one_more));
-    EXPECT_THAT(message, HasSubstr("globalBatchSize"));
-    EXPECT_EQ(message.find("SampleShape::vocabularies") != std::string::npos, c.shape.vocabularies.empty())
-        << "what would help, where it is not said";
+    for (const Purpose purpose : {Purpose::kTraining, Purpose::kEvaluation}) {
+      const absl::Status status = SparseRows::create(c.shape, c.most + 1, purpose).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      const std::string message(status.message());
+      EXPECT_THAT(message, HasSubstr(c.one_more));
+      expect_field_of(purpose, message);
+      EXPECT_EQ(message.find("SampleShape::vocabularies") != std::string::npos, c.shape.vocabularies.empty())
+          << "what would help, where it is not said";
+    }
+  }
+}
+
+TEST(SparseRows, OfOneSampleThatNeedsTooMuchNoBatchIsSmallEnough) {
+  const model::WideAndDeepShape shape{4, 1 << 25, {}, {10, 10, 10, 10}};
+  for (const Purpose purpose : {Purpose::kTraining, Purpose::kEvaluation}) {
+    const std::string message(SparseRows::create(shape, 1, purpose).status().message());
+    EXPECT_THAT(message, HasSubstr("is of 1 sample, which may need up to 134217732 floats of rows"));
+    EXPECT_THAT(message, HasSubstr("take fewer fields, or narrower tables"));
+    EXPECT_THAT(message, Not(HasSubstr("atchSize")));
   }
 }
 
 TEST(SparseRows, FieldsOfFewValuesNeedFewRowsHoweverManySamplesThereAre) {
   const model::WideAndDeepShape shape{2, 4, {}, {3, 1000}};
   constexpr std::int64_t kSamples = 1 << 18;  // twice as many lookups as there may be rows
-  const auto rows = SparseRows::create(shape, kSamples);
+  const auto rows = SparseRows::create(shape, kSamples, Purpose::kTraining);
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ((*rows)->batch().max_floats(model::kWideTable), 1003u);
   EXPECT_EQ((*rows)->batch().max_floats(model::kDeepTable), 4012u);
@@ -107,7 +127,7 @@ TEST(SparseRows, FieldsOfFewValuesNeedFewRowsHoweverManySamplesThereAre) {
 TEST(SparseRows, AnEvaluationHasNoGradientsAndTakesNoMemoryForThem) {
   const model::WideAndDeepShape shape{4, 1024, {}};
   const std::int64_t before = paceline::testing::bytes_of_this_thread();
-  const auto rows = SparseRows::create(shape, 1000);
+  const auto rows = SparseRows::create(shape, 1000, Purpose::kEvaluation);
   ASSERT_TRUE(rows.ok());
   const std::int64_t taken = paceline::testing::bytes_of_this_thread() - before;
   EXPECT_GE(taken, 4 * 1000 * 1025 * 4) << "rows";
@@ -116,14 +136,16 @@ TEST(SparseRows, AnEvaluationHasNoGradientsAndTakesNoMemoryForThem) {
 
 TEST(SparseRows, AMissOfMemoryIsToldWithHowMuchAndForWhat) {
   const model::WideAndDeepShape shape{4, 1024, {}};
-  const paceline::testing::AllocationLimit limit(std::size_t{8} << 20);
-  const absl::Status status = SparseRows::create(shape, 1000).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  const std::string message(status.message());
-  EXPECT_THAT(message, HasSubstr(str_cat("no memory for the ", model::WideAndDeepBatch::bytes(shape, 1000),
-                                         " bytes")));
-  EXPECT_THAT(message, HasSubstr("of 1000 samples"));
-  EXPECT_THAT(message, HasSubstr("globalBatchSize"));
+  for (const Purpose purpose : {Purpose::kTraining, Purpose::kEvaluation}) {
+    const paceline::testing::AllocationLimit limit(std::size_t{8} << 20);
+    const absl::Status status = SparseRows::create(shape, 1000, purpose).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    const std::string message(status.message());
+    EXPECT_THAT(message, HasSubstr(str_cat("no memory for the ", model::WideAndDeepBatch::bytes(shape, 1000),
+                                           " bytes")));
+    EXPECT_THAT(message, HasSubstr("of 1000 samples"));
+    expect_field_of(purpose, message);
+  }
 }
 
 }  // namespace

@@ -337,6 +337,42 @@ TEST(TableTraining, TheNextViewsServersGetTheRowsOfTheLast) {
   EXPECT_EQ(second.rows(1), unbroken.deep);
 }
 
+// The second view's servers are lost when they have some of the rows: the third's must not begin with the rest.
+TEST(TableTraining, RowsThatWereReadInPartAreNotGivenToAnotherView) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = click_spec(30, 32, 1, 1);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  TableJob job(spec);
+  FakeServers second(spec), third(spec);
+  auto& chief = job.job.member(0);
+  const auto heard = chief.options.on_hash;
+  chief.options.on_hash = [&](Step step, std::uint64_t hash) {
+    heard(step, hash);
+    if (step != 10) return;
+    chief.membership->drain(Generation{1});
+    job.job.send_view(job.view(2, 1));
+  };
+  std::size_t read = 0;
+  second.before_initialize = [&](const pserver::InitialState& state) -> absl::Status {
+    pserver::sparse::SavedRows rows;
+    EXPECT_TRUE(state.rows->next(rows).ok());
+    read = rows.size();
+    return absl::UnavailableError("ps-0 is gone");
+  };
+  chief.membership->on_fault = [&](const v1::PeerFault&) { job.job.send_view(job.view(3, 1)); };
+  chief.connect_servers = [&, first = chief.connect_servers, then = second.connector(),
+                           last = third.connector()](collective::Fabric& fabric,
+                                                     const collective::Group& group, auto&&... rest) {
+    if (group.generation == Generation{1}) return first(fabric, group, rest...);
+    return group.generation == Generation{2} ? then(fabric, group, rest...) : last(fabric, group, rest...);
+  };
+  job.job.run();
+  EXPECT_GT(read, 0u);
+  EXPECT_EQ(chief.outcome.ending, Ending::kFailed);
+  EXPECT_THAT(std::string(chief.outcome.error.message()), HasSubstr("begins without the servers' state"));
+  EXPECT_TRUE(third.initialized().empty());
+}
+
 TEST(TableTraining, TablesNeedServers) {
   v1::TrainingSpec spec = click_spec(10, 32, 1, 1);
   spec.clear_parameter_server();

@@ -5,15 +5,20 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "runtime/collective/call_communicator.h"
 #include "runtime/collective/fault.h"
+#include "runtime/trainer/limits.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/early_clock.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/step_model.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_job.h"
@@ -21,6 +26,8 @@
 namespace paceline::trainer {
 namespace {
 
+using paceline::testing::EarlyClock;
+using paceline::testing::FakeClock;
 using paceline::testing::step_spec;
 using paceline::testing::step_workload;
 using paceline::testing::TemporaryFolder;
@@ -109,12 +116,15 @@ TEST(Trainer, CheckpointsOfAnEarlierTrainingAreNotMixedWithNewOnes) {
   spec.mutable_checkpoint()->set_directory(folder.path());
   spec.mutable_checkpoint()->set_every_steps(4);
   train(1, spec);
+  const std::string saving = folder.path() + "/.saving";  // the earlier one may go on, and be saving right now
+  ASSERT_TRUE(std::filesystem::create_directory(saving));
   ThreadJob job(1, spec, step_workload(kTrain, kTest));
   job.send_view(job.view(1, {0}));
   job.run();
   EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
   EXPECT_TRUE(job.member(0).outcome.configuration);
   EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("--resume"));
+  EXPECT_TRUE(std::filesystem::exists(saving));
 }
 
 TEST(Trainer, ACheckpointOfAnotherJobIsRefused) {
@@ -181,31 +191,75 @@ TEST(Trainer, CheckpointsThatCantBeWrittenEndTheJobBeforeItsFirstStep) {
   EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("no checkpoints can be written"));
 }
 
-// Rank 0's save blocks until another member gives up, or has waited for three times the exchange's limit.
+// Another member's pod may wait for a free node: whoever waits for it has not failed.
+TEST(Trainer, AViewMayTakeAnyTimeToForm) {
+  EarlyClock clock;
+  ThreadJob job(1, step_spec(4, 32), step_workload(kTrain, 0), &clock);
+  std::jthread trains([&] { job.run(); });
+  auto& membership = *job.member(0).membership;
+  EXPECT_TRUE(membership.waits_again(1));
+  clock.go_on_by(std::chrono::hours(24));
+  EXPECT_TRUE(membership.waits_again(2));
+  job.send_view(job.view(1, {0}));
+  trains.join();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFinished) << job.member(0).outcome.error;
+}
+
+// Passes all calls on, and tells how long each of them may take.
+class LimitsTeller final : public collective::CallCommunicator {
+ public:
+  using Tell = std::function<void(Duration limit)>;
+  LimitsTeller(std::unique_ptr<collective::Communicator> links, const Clock& clock, Tell tell)
+      : links_(std::move(links)), clock_(clock), tell_(std::move(tell)) {}
+  int rank() const override { return links_->rank(); }
+  int world_size() const override { return links_->world_size(); }
+  Generation generation() const override { return links_->generation(); }
+  void close(absl::Status reason) override { links_->close(std::move(reason)); }
+  absl::Status closed() const override { return links_->closed(); }
+  collective::Counters counters() const override { return links_->counters(); }
+
+ private:
+  absl::Status run(const collective::Call& call, Deadline deadline) override {
+    tell_(deadline.remaining(clock_.now()));
+    if (call.kind == collective::Kind::kBroadcast) {
+      return links_->broadcast(call.data, call.count, call.dtype, call.root, deadline);
+    }
+    PL_CHECK(call.kind == collective::Kind::kAllReduce, "what a trainer calls");
+    return links_->all_reduce(call.data, call.count, call.dtype, call.op, deadline, call.algorithm);
+  }
+
+  const std::unique_ptr<collective::Communicator> links_;
+  const Clock& clock_;
+  const Tell tell_;
+};
+
+// The clock stands still: how long member 1 would wait in an exchange is what it was given for it.
 TEST(Trainer, ASaveMayTakeLongerThanAnExchange) {
-  constexpr std::int64_t kTimeoutMs = 400;
+  constexpr Duration kTimeout = std::chrono::milliseconds(400);
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(6, 32);
-  spec.mutable_exchange()->set_timeout_ms(kTimeoutMs);
+  spec.mutable_exchange()->set_timeout_ms(kTimeout / std::chrono::milliseconds(1));
   spec.mutable_checkpoint()->set_directory(folder.path());
   spec.mutable_checkpoint()->set_every_steps(4);
-  ThreadJob job(2, spec, step_workload(kTrain, 0));
-  std::promise<void> gave_up;
-  std::once_flag once;
-  job.member(1).membership->on_fault = [&](const v1::PeerFault&) {
-    std::call_once(once, [&] { gave_up.set_value(); });
-    for (int rank = 0; rank < 2; ++rank) job.member(rank).membership->end(absl::AbortedError("given up"));
-  };
-  auto given_up = gave_up.get_future();
-  job.member(0).options.hash_every = 1000;  // so that the save is the first to hash its step
-  job.member(0).options.on_hash = [&](Step step, std::uint64_t) {
-    if (step == 4) given_up.wait_for(std::chrono::milliseconds(3 * kTimeoutMs));
+  const FakeClock clock;
+  ThreadJob job(2, spec, step_workload(kTrain, 0), &clock);
+  std::atomic<Step> applied{0};
+  std::mutex mutex;
+  std::map<Step, std::set<Duration>> limits;  // of the exchanges after so many steps
+  job.member(1).options.on_hash = [&](Step step, std::uint64_t) { applied = step; };
+  job.member(1).fabric->wrap = [&](std::unique_ptr<collective::Communicator> links) {
+    return std::make_unique<LimitsTeller>(std::move(links), clock, [&](Duration limit) {
+      const std::lock_guard lock(mutex);
+      limits[applied].insert(limit);
+    });
   };
   job.send_view(job.view(1, {0, 1}));
   job.run();
-  EXPECT_TRUE(job.member(1).membership->faults().empty()) << job.member(1).membership->faults()[0].reason();
   for (int rank = 0; rank < 2; ++rank)
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+  EXPECT_EQ(job.member(0).membership->checkpoints().size(), 2u);
+  for (const Step step : {1, 2, 3, 5}) EXPECT_THAT(limits[step], ElementsAre(kTimeout)) << "step " << step;
+  EXPECT_THAT(limits[4], ElementsAre(kTimeout + kSaveLimit)) << "rank 0 saves before it comes";
 }
 
 // Its own signal handler may not end the process meanwhile.

@@ -54,6 +54,12 @@ class KubeJobStoreTest : public ::testing::Test {
     EXPECT_TRUE(job.ok()) << job.status();
     return job.ok() ? *std::move(job) : reconcile::StoredJob();
   }
+  void set_steps(int steps, int generation) {
+    server_.change("trainingjobs", "team", "digits", [&](Json& changed) {
+      changed["spec"]["training"]["steps"] = steps;
+      changed["metadata"]["generation"] = generation;
+    });
+  }
   // As one who has read the job just now.
   absl::Status write(const api::Status& status) {
     const auto job = store_->get(kKey);
@@ -232,6 +238,49 @@ TEST_F(KubeJobStoreTest, ARefusedJobThatIsMendedIsThereAgain) {
   ASSERT_TRUE(write(get().job.status).ok());
   EXPECT_EQ(this->status()["phase"], "Pending");
   EXPECT_FALSE(this->status().contains("conditions"));
+}
+
+TEST_F(KubeJobStoreTest, AMendedJobThatHadBegunIsPendingWithAllThatWasKnownOfIt) {
+  start_with(good_job());
+  api::Status status;
+  status.phase = api::Phase::kRunning;
+  status.observed_generation = {1};
+  status.view.generation.value = 1;
+  status.restarts.size = 4;
+  status.start_time = WallTime(1000s);
+  status.conditions = {{"Created", true, "Accepted", "", WallTime(1000s), {1}},
+                       {"Running", true, "MembersTrain", "all train", WallTime(1000s), {1}}};
+  status.members = {{.role = Role::kWorker, .index = 1, .pod = "digits-worker-1-0", .phase = "Finished"}};
+  ASSERT_TRUE(write(status).ok());
+  set_steps(0, 2);
+  EXPECT_TRUE(comes([&] { return absl::IsNotFound(store_->get(kKey).status()); }));
+  const api::Status refused = status_from_json(this->status());
+  EXPECT_EQ(refused.phase, api::Phase::kFailed);
+  EXPECT_FALSE(refused.conditions.at(1).status);
+  EXPECT_EQ(refused.conditions.at(1).reason, "InvalidSpec") << "why it does not run";
+  EXPECT_EQ(refused.conditions.at(1).message, refused.message);
+  set_steps(5, 3);
+  EXPECT_TRUE(comes([&] { return store_->get(kKey).ok(); }));
+  const api::Status mended = get().job.status;
+  EXPECT_EQ(mended.phase, api::Phase::kPending);
+  EXPECT_EQ(mended.start_time, status.start_time) << "the planner goes by it";
+  EXPECT_EQ(mended.restarts, status.restarts);
+  EXPECT_EQ(mended.members, status.members);
+}
+
+TEST_F(KubeJobStoreTest, AnEndIsForGoodWhateverBecomesOfTheSpec) {
+  start_with(good_job());
+  api::Status status;
+  status.phase = api::Phase::kFailed;
+  status.reason = "BackoffLimitExceeded";
+  status.observed_generation = {1};
+  ASSERT_TRUE(write(status).ok());
+  set_steps(0, 2);
+  EXPECT_TRUE(comes([&] { return absl::IsNotFound(store_->get(kKey).status()); }));
+  EXPECT_EQ(this->status()["reason"], "BackoffLimitExceeded");
+  set_steps(5, 3);
+  EXPECT_TRUE(comes([&] { return store_->get(kKey).ok(); }));
+  EXPECT_EQ(get().job.status.phase, api::Phase::kFailed) << "it does not begin again";
 }
 
 TEST_F(KubeJobStoreTest, ObjectsOfAnyShapeAreSurvived) {

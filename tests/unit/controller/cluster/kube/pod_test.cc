@@ -149,6 +149,18 @@ TEST(PodTest, TheTrainersEndIsThePodsEndWhateverSidecarsDo) {
   EXPECT_EQ(slim(json).phase, PodPhase::kRunning) << "it will be restarted";
 }
 
+TEST(PodTest, APodWhoseSidecarsRunOnLingers) {
+  Json json = running_pod();
+  EXPECT_FALSE(to_cluster_pod(slim(json)).lingers) << "its trainer runs";
+  trainer_state(json) = terminated(0, "Completed");
+  EXPECT_TRUE(to_cluster_pod(slim(json)).lingers);
+  EXPECT_FALSE(to_cluster_pod(slim(json)).all_ended());
+  trainer_state(json) = terminated(3, "Error");
+  EXPECT_TRUE(to_cluster_pod(slim(json)).lingers);
+  json["status"]["containerStatuses"][0]["state"] = terminated(1, "Error");
+  EXPECT_TRUE(to_cluster_pod(slim(json)).all_ended());
+}
+
 // Whether its container still runs, or the kubelet calls the whole pod failed for it.
 TEST(PodTest, ASidecarThatFailsLaterDoesNotUndoTheTrainersGoodEnd) {
   Json json = running_pod();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/text.h"
 #include "controller/cluster/kube/times.h"
 
 namespace paceline::kube {
@@ -99,6 +100,41 @@ TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
   EXPECT_EQ(json["members"][0]["staleness"]["dropped"], 8);
   EXPECT_EQ(json["members"][0]["staleness"]["histogram"], (Json{6, 0, 3}));
   EXPECT_EQ(json["startTime"], "2026-01-31T10:00:00.001Z");
+}
+
+// A status in which all members of the largest job tell all that they can; of names and counts as long as
+// these.
+std::size_t bytes_of_all_members(std::size_t name_bytes, std::int64_t count) {
+  constexpr int kMembers = 1024;
+  const std::string job(name_bytes - std::string("-worker-1023-12").size(), 'j');
+  api::Status status = full();
+  status.members.clear();
+  for (int i = 0; i < kMembers; ++i) {
+    api::MemberStatus member{.role = Role::kWorker, .index = i, .rank = i};
+    member.pod = str_cat(job, "-worker-", i, "-12");
+    member.host = std::string(name_bytes, 'n');
+    member.phase = "checkpointing";
+    member.step = count;
+    member.compute_fraction = 0.875;
+    member.wait_fraction = 0.125;
+    member.staleness = api::StalenessStatus{.applied = count,
+                                            .dropped = count,
+                                            .max = count,
+                                            .mean = 15.625,
+                                            .wait_seconds = 86400.125,
+                                            .histogram = std::vector<std::int64_t>(32, count)};
+    status.members.push_back(member);
+  }
+  return dump(status_to_json(status)).size();
+}
+
+// The API server takes objects of up to 1.5 MB, the job's spec included.
+TEST(StatusJsonTest, TheLargestJobsStatusFitsIntoTheApiServer) {
+  const std::size_t usual = bytes_of_all_members(40, 1'000'000), most = bytes_of_all_members(63, 999'999'999);
+  EXPECT_LT(usual, 650'000u);
+  EXPECT_LT(most, 900'000u) << "as long as labels may be, and more updates than a job has in days";
+  RecordProperty("usual", static_cast<int>(usual));
+  RecordProperty("most", static_cast<int>(most));
 }
 
 TEST(StatusJsonTest, WhatIsEmptyIsLeftOut) {

@@ -1,0 +1,42 @@
+#include "cli/run/checkpoint_lock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/temporary_folder.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(CheckpointLock, OneRunAtATime) {
+  const testing::TemporaryFolder folder;
+  const std::string place = folder.path() + "/a/checkpoints";
+  {
+    const auto first = lock_checkpoints(place);
+    ASSERT_TRUE(first.ok()) << first.status();
+    EXPECT_TRUE(first->valid());
+    const auto second = lock_checkpoints(place);
+    ASSERT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(second.status().message()), HasSubstr(place));
+    EXPECT_THAT(std::string(second.status().message()), HasSubstr("another checkpoint.location"));
+    EXPECT_TRUE(lock_checkpoints(folder.path() + "/b").ok());
+  }
+  EXPECT_TRUE(lock_checkpoints(place).ok()) << "the first has ended";
+  EXPECT_TRUE(std::filesystem::is_empty(place));
+}
+
+TEST(CheckpointLock, WhereNoFolderCanBeNothingIsHeld) {
+  const testing::TemporaryFolder folder;
+  std::ofstream(folder.path() + "/file") << "x";
+  const auto lock = lock_checkpoints(folder.path() + "/file/below");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  EXPECT_FALSE(lock->valid());
+}
+
+}  // namespace
+}  // namespace paceline::cli
