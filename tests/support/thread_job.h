@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -93,10 +94,14 @@ class ScriptedMembership final : public member::Membership {
     {
       const std::lock_guard lock(mutex_);
       status_ = unshared(why);
-      hook = hook_;
+      hook = std::exchange(hook_, nullptr);
+      ++hooks_running_;
       changed_.notify_all();
     }
     if (hook != nullptr) hook(unshared(why));
+    const std::lock_guard lock(mutex_);
+    --hooks_running_;
+    changed_.notify_all();
   }
   void drain(Generation generation) { draining_.store(generation.value); }
   // Runs in the training thread when it reports a fault; without locks.
@@ -162,9 +167,17 @@ class ScriptedMembership final : public member::Membership {
     const std::lock_guard lock(mutex_);
     return unshared(status_);
   }
+  // Not from a hook: it waits until none runs.
   void on_cancel(CancelHook hook) override {
-    const std::lock_guard lock(mutex_);
-    hook_ = std::move(hook);
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return hooks_running_ == 0; });
+      if (status_.ok()) {
+        hook_ = std::move(hook);
+        return;
+      }
+    }
+    if (hook != nullptr) hook(status());
   }
   absl::Status leave(const v1::Leaving& leaving, Deadline) override {
     const std::lock_guard lock(mutex_);
@@ -191,6 +204,7 @@ class ScriptedMembership final : public member::Membership {
   int waits_ = 0;
   absl::Status status_;
   CancelHook hook_;
+  int hooks_running_ = 0;
   std::vector<v1::PeerFault> faults_;
   std::vector<v1::CheckpointResult> checkpoints_;
   std::optional<v1::Leaving> leaving_;
