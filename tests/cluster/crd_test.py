@@ -7,8 +7,11 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
+
+import yaml
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -36,6 +39,18 @@ EXCEPTIONS = {
     "replicas_null.yaml": "the API server takes null for absent; in a file it is a value that somebody forgot",
     "labels_count.yaml": "what may be a text or a list has no type, and no rule can count it",
 }
+
+
+def rules_of(schema, path=""):
+    """(pattern of the field that it complains about, what it says), of every CEL rule that judges an object by itself."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        if "oldSelf" not in rule["rule"]:   # those that judge an edit: test_edits
+            yield path + re.escape(rule.get("fieldPath", "")), rule["message"]
+    for name, part in schema.get("properties", {}).items():
+        yield from rules_of(part, path + re.escape(f".{name}" if path else name))
+    for part, key in ((schema.get("items"), r"\[\d+\]"), (schema.get("additionalProperties"), r"\[[^]]+\]")):
+        if isinstance(part, dict):
+            yield from rules_of(part, path + key)
 
 
 def job_of(name, **spec):
@@ -101,6 +116,17 @@ class ParityTest(ResourceCase):
         problems = self.verdicts_differ(files)
         self.assertEqual({name: text for name, text in problems.items() if name not in EXCEPTIONS}, {})
         self.assertEqual(sorted(problems), sorted(EXCEPTIONS), "an exception that is none any more goes from the table")
+
+    def test_every_rule_has_a_bad_file_that_breaks_it_alone(self):
+        """One that nothing breaks may be wrong, or unknown to the parser, and both tests above would not notice."""
+        said = []
+        for file in sorted(f for f in (CASES / "bad").iterdir() if f.suffix != ".expected"):
+            causes = json.loads(self.ask_server(file)[1]).get("details", {}).get("causes", ())
+            said += [(cause["field"], cause["message"]) for cause in causes if len(causes) == 1]
+        definition = yaml.safe_load((ROOT / "crds/trainingjobs.yaml").read_text())
+        rules = list(rules_of(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]))
+        self.assertGreater(len(rules), 100)
+        self.assertEqual([rule for rule in rules if not any(re.fullmatch(rule[0], field) and message.endswith(rule[1]) for field, message in said)], [])
 
 
 class KubectlTest(ResourceCase):
