@@ -15,6 +15,7 @@ import unittest_report
 from machine import image
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ["PACELINE_BINARY_DIR"])
 
 
 class DockerfileTest(unittest.TestCase):
@@ -35,12 +36,11 @@ class ImageFilesTest(unittest.TestCase):
     """The folder that the Dockerfile copies has what the archive for the test cluster has, and its program runs from there."""
 
     def test_the_program_runs_with_nothing_but_its_image(self):
-        build = pathlib.Path(os.environ["PACELINE_BINARY_DIR"])
         for stem, made in image.IMAGES.items():
             with self.subTest(stem), tempfile.TemporaryDirectory() as folder:
                 root = pathlib.Path(folder) / "root"
-                image.layer(stem, build).write_to(root)
-                self.assertEqual({str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}, set(image.layer(stem, build).files))
+                image.layer(stem, BUILD).write_to(root)
+                self.assertEqual({str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}, set(image.layer(stem, BUILD).files))
                 self.assertEqual((root / "tmp").stat().st_mode & 0o7777, 0o1777)
                 self.assertFalse((root / "bin/sh").exists())
                 self.assertFalse([path for path in root.rglob("*") if path.is_file() and path.stat().st_mode & 0o6000])   # no setuid
@@ -49,6 +49,14 @@ class ImageFilesTest(unittest.TestCase):
                                              "--version"], capture_output=True, text=True, timeout=60)
                     self.assertEqual(result.returncode, 0, result.stderr)
                     self.assertIn(image.version(), result.stdout)
+
+    @unittest.skipUnless(BUILD.name == "release", "sanitizers and debug information are not small")
+    def test_they_are_as_small_as_the_page_says(self):
+        said = re.search(r"\((\d+) and (\d+) MB\)", (ROOT / "images/README.md").read_text())
+        for stem, megabytes in zip(image.IMAGES, said.groups()):
+            size = sum(len(content) for _, content in image.layer(stem, BUILD).files.values()) / 1e6
+            self.assertLess(size, 80, stem)
+            self.assertLess(abs(size / int(megabytes) - 1), 0.15, f"{stem} is of {size:.0f} MB; images/README.md says {megabytes}")
 
     def test_a_folder_that_has_something_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
