@@ -13,6 +13,8 @@ namespace {
 constexpr double kLeft = 70, kRight = 24, kTop = 52, kBottom = 42;  // margins around the plotted area
 constexpr int kColours = 8;
 constexpr double kLegendStep = 7.2;  // pixels per letter, about
+constexpr double kLegendRow = 14;    // further rows move the plotted area down
+constexpr std::size_t kMaxLegendRows = 4;
 constexpr std::size_t kMaxTicks = 11;
 constexpr std::size_t kFewestForOutliers = 20;
 constexpr double kLargest = 1e300;  // beyond it, differences overflow
@@ -79,12 +81,13 @@ Ranges ranges_of(const Chart& chart) {
 // From values to pixels within the chart.
 struct Scale {
   Range x, y;
+  double top = kTop;
   double px_x(double value) const {
     return kLeft + (value - x.low) / (x.high - x.low) * (kChartWidth - kLeft - kRight);
   }
   double px_y(double value) const {
     const double part = (value - y.low) / (y.high - y.low);
-    const double pixel = kChartHeight - kBottom - part * (kChartHeight - kTop - kBottom);
+    const double pixel = kChartHeight - kBottom - part * (kChartHeight - top - kBottom);
     return std::clamp(pixel, -10.0 * kChartHeight,
                       10.0 * kChartHeight);  // far outliers stay within what viewers can draw
   }
@@ -116,7 +119,7 @@ std::string draw_axes(const Chart& chart, const Scale& scale) {
   }
   svg += line("a", kLeft, bottom, right, bottom);
   svg += label((kLeft + right) / 2, bottom + 35, "middle", "m", escape_xml(chart.x_label));
-  svg += label(8, kTop - 10, "start", "m", escape_xml(chart.y_label));
+  svg += label(8, scale.top - 10, "start", "m", escape_xml(chart.y_label));
   return svg;
 }
 
@@ -139,17 +142,36 @@ std::string draw_series(const Series& series, std::size_t number, const Scale& s
   return str_cat("<path class=\"s", number % kColours, "\" d=\"", path, "\"/>\n", dots);
 }
 
-std::string draw_legend(const Chart& chart) {
-  std::string svg;
-  double x = kLeft, y = 36;
-  for (std::size_t i = 0; i < chart.series.size(); ++i) {
-    const std::string& name = chart.series[i].name;
-    const double width = 26 + kLegendStep * static_cast<double>(name.size());
-    if (x + width > kChartWidth - kRight) break;  // one row; those that don't fit are drawn all the same
-    svg += str_cat("<rect class=\"d", i % kColours, "\" x=\"", px(x), "\" y=\"", px(y - 8),
-                   "\" width=\"12\" height=\"4\"/>\n");
-    svg += label(x + 16, y, "start", "m", escape_xml(name));
+struct LegendPlace {
+  double x = 0;
+  std::size_t row = 0;
+};
+
+// Of each line's name, from left to right; those for which there is no row are drawn without one.
+std::vector<LegendPlace> legend_places(const Chart& chart) {
+  std::vector<LegendPlace> places;
+  double x = kLeft;
+  std::size_t row = 0;
+  for (const Series& series : chart.series) {
+    const double width = 26 + kLegendStep * static_cast<double>(series.name.size());
+    if (x > kLeft && x + width > kChartWidth - kRight) {
+      x = kLeft;
+      ++row;
+    }
+    if (row == kMaxLegendRows) break;
+    places.push_back({x, row});
     x += width;
+  }
+  return places;
+}
+
+std::string draw_legend(const Chart& chart, const std::vector<LegendPlace>& places) {
+  std::string svg;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const double y = 36 + kLegendRow * static_cast<double>(places[i].row);
+    svg += str_cat("<rect class=\"d", i % kColours, "\" x=\"", px(places[i].x), "\" y=\"", px(y - 8),
+                   "\" width=\"12\" height=\"4\"/>\n");
+    svg += label(places[i].x + 16, y, "start", "m", escape_xml(chart.series[i].name));
   }
   return svg;
 }
@@ -243,8 +265,10 @@ std::string draw_chart(const Chart& chart, int top) {
     svg += label(kChartWidth / 2.0, kChartHeight / 2.0, "middle", "m", "no data yet");
     return svg + "</g>\n";
   }
-  const Scale scale{ranges.x, ranges.y};
-  svg += draw_legend(chart);
+  const std::vector<LegendPlace> legend = legend_places(chart);
+  const std::size_t more_rows = legend.empty() ? 0 : legend.back().row;
+  const Scale scale{ranges.x, ranges.y, kTop + kLegendRow * static_cast<double>(more_rows)};
+  svg += draw_legend(chart, legend);
   svg += draw_axes(chart, scale);
   svg += "<g clip-path=\"url(#area)\">\n";
   for (std::size_t i = 0; i < chart.series.size(); ++i) svg += draw_series(chart.series[i], i, scale);

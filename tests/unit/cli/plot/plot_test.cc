@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -167,6 +169,43 @@ TEST(PictureTest, ChartsLieOneBelowTheOther) {
   EXPECT_THAT(two, HasSubstr("height=\"624\""));
   EXPECT_LT(two.find(">first<"), two.find("translate(0 334)"));
   EXPECT_GT(two.find(">second<"), two.find("translate(0 334)"));
+}
+
+// Seven modes are compared in one picture, with names as long as these.
+TEST(ChartTest, EveryLineHasItsName) {
+  Chart chart{"t", "x", "y"};
+  for (const char* name : {"synchronous", "10 + 6 backups", "first 10 of 16", "bounded, staleness 1",
+                           "bounded, staleness 4", "asynchronous", "asynchronous, lambda 0.5"}) {
+    chart.series.push_back({name, {{0, 0}, {1, 1}}});
+  }
+  const std::string svg = draw_chart(chart, 0);
+  std::vector<double> rows;
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    const std::string& name = chart.series[i].name;
+    const std::size_t at = svg.find(str_cat("text-anchor=\"start\">", name, "<"));
+    ASSERT_NE(at, std::string::npos) << name;
+    const std::size_t begin = svg.rfind("x=\"", at);
+    double x = 0, y = 0;
+    ASSERT_EQ(std::sscanf(svg.c_str() + begin, "x=\"%lf\" y=\"%lf\"", &x, &y), 2);
+    EXPECT_LT(x + 6.5 * static_cast<double>(name.size()), kChartWidth) << name;
+    rows.push_back(y);
+  }
+  EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end()));
+  EXPECT_GT(rows.back(), rows.front()) << "one row is too short for them";
+  // The highest line of the grid is that of the plotted area, or lies in it.
+  double top = kChartHeight;
+  for (std::size_t at = svg.find("class=\"g\""); at != std::string::npos;
+       at = svg.find("class=\"g\"", at + 1)) {
+    double y = 0;
+    ASSERT_EQ(std::sscanf(svg.c_str() + svg.find("y1=", at), "y1=\"%lf\"", &y), 1);
+    top = std::min(top, y);
+  }
+  EXPECT_GT(top, rows.back() + 4);
+  chart.series.resize(1);
+  chart.series[0].name = std::string(5000, 'x');
+  EXPECT_THAT(draw_chart(chart, 0), HasSubstr("xxx")) << "alone in its row, however long";
+  chart.series.assign(1000, chart.series[0]);
+  EXPECT_THAT(draw_chart(chart, 0), HasSubstr("class=\"s0\"")) << "the plotted area stays";
 }
 
 TEST(ChartTest, TicksAreRoundAndInside) {
