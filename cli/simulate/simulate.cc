@@ -168,7 +168,7 @@ absl::Status simulate_training(const SimulateOptions& options) {
   PL_ASSIGN_OR_RETURN(const v1::TrainingSpec spec,
                       api::make_training_spec(file.job, {.base_folder = file.base_folder}));
   if (spec.model().has_wide_and_deep()) {
-    return absl::UnimplementedError(
+    return absl::InvalidArgumentError(
         str_cat(options.file,
                 ": spec.training.model.type: wide-and-deep has rows on servers, which the simulation lacks; "
                 "allowed: mlp, cnn, gpt"));
