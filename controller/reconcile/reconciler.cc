@@ -377,7 +377,7 @@ absl::Status Reconciler::perform(const std::string& key, const plan::Action& act
     return absl::OkStatus();
   }
   if (const auto* removal = std::get_if<plan::DeleteJob>(&action)) {
-    log_.info(str_cat("job ", key, ": deleting the job: ", removal->reason));
+    log_.info(str_cat("deleting the job: ", removal->reason), {{"job", key}, {"reason", "TimeToLive"}});
     const absl::Status status = jobs_.remove(key, removal->uid);
     return absl::IsNotFound(status) ? absl::OkStatus() : with_context(status, "deleting the job");
   }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <sstream>
+
 #include "base/check.h"
 #include "base/status.h"
 #include "controller/plan/rules.h"
@@ -239,6 +241,55 @@ TEST_F(ReconcilerTest, AnExistingPodIsNoError) {
   ASSERT_TRUE(cluster_.create_pod(spec).ok());
   pass();
   EXPECT_THAT(pods(), ElementsAre("fashion-worker-0-0"));
+}
+
+// A cluster in which the second pod is not made before somebody asks for the third.
+class PatientCluster final : public cluster::Cluster {
+ public:
+  explicit PatientCluster(testing::FakeCluster& cluster) : cluster_(cluster) {}
+  absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override {
+    const int number = ++*asked_.lock();
+    bool met = true;
+    if (number == 2) asked_.lock_when([](int asked) { return asked >= 3; }, kPatience, &met);
+    if (!met) return absl::DeadlineExceededError("nobody asks for a pod while another one is made");
+    return cluster_.create_pod(spec);
+  }
+  absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
+                          Duration grace) override {
+    return cluster_.delete_pod(ns, name, uid, grace);
+  }
+  absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns,
+                                                      const std::string& job) override {
+    return cluster_.list_pods(ns, job);
+  }
+  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns, const std::string& job,
+                                                          const std::vector<std::string>& names) override {
+    return cluster_.list_pods_now(ns, job, names);
+  }
+  absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override {
+    return cluster_.ensure_job(job);
+  }
+  absl::Status record_event(const cluster::Event& event) override { return cluster_.record_event(event); }
+  void watch(OnChange on_change) override { cluster_.watch(std::move(on_change)); }
+  absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int lines) override {
+    return cluster_.tail_log(pod, lines);
+  }
+
+ private:
+  testing::FakeCluster& cluster_;
+  Guarded<int> asked_{0};
+};
+
+TEST_F(ReconcilerTest, PodsAreMadeAtTheSameTime) {
+  jobs_.edit([](api::TrainingJob& job) { job.spec.replica_specs.worker->replicas = 3; });
+  PatientCluster cluster(cluster_);
+  queue::WorkQueue queue(clock_);  // the fixture's ends with its reconciler
+  reconciler_.emplace(cluster, jobs_, reports_, clock_, queue, limits_, Logger::none(),
+                      ReconcilerOptions{.create_threads = 2});
+  const auto made = reconciler_->reconcile_once(kKey);
+  EXPECT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT(pods(), SizeIs(4));
+  reconciler_.reset();
 }
 
 TEST_F(ReconcilerTest, RefusedCreationsEndTheJob) {
@@ -603,6 +654,31 @@ TEST_F(ReconcilerTest, InANamespaceThatIsBeingDeletedNothingIsTriedAgain) {
   const std::size_t said = log.find("its namespace is being deleted");
   EXPECT_NE(said, std::string::npos) << log;
   EXPECT_EQ(log.find("its namespace is being deleted", said + 1), std::string::npos) << "once is enough";
+}
+
+TEST_F(ReconcilerTest, EveryLineAboutAJobNamesItAndTheReason) {
+  queue::WorkQueue queue(clock_);  // the fixture's ends with its reconciler
+  ::testing::internal::CaptureStderr();
+  reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue, limits_,
+                      Logger::to_stderr("test", LogLevel::kDebug, LogFormat::kJson), ReconcilerOptions());
+  jobs_.edit([](api::TrainingJob& job) {
+    job.spec.run_policy.ttl_seconds_after_finished = 5;
+    job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kAll;
+  });
+  bring_up();
+  set_report(plan::ReportPhase::kFinished);
+  for (const std::string& name : pods()) cluster_.finish(name, 0);
+  pass();
+  clock_.advance(5s);
+  pass();
+  EXPECT_TRUE(jobs_.get(kKey)->deleted);
+  std::istringstream log(::testing::internal::GetCapturedStderr());
+  int lines = 0;
+  for (std::string line; std::getline(log, line); ++lines) {
+    EXPECT_THAT(line, HasSubstr("\"job\":\"default/fashion\""));
+    EXPECT_THAT(line, ::testing::ContainsRegex("\"reason\":\"[^\"]"));
+  }
+  EXPECT_GE(lines, 8) << "pods made and deleted, three events, the job's end";
 }
 
 TEST_F(ReconcilerTest, WithoutItsLoopNothingIsWaitedForBeyondTheTimeout) {
