@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 
 #include "base/guarded.h"
@@ -92,6 +93,11 @@ class ControllerProgramTest : public ::testing::Test {
     if (const auto type = request.headers.find("content-type"); type != request.headers.end()) {
       asked.content_type = type->second;
     }
+    if (hangs_ && request.method == "POST" && request.target.find("/pods?") != std::string::npos) {
+      ++creations_;
+      ++*served_.lock();
+      return answer.hold();
+    }
     if (request.target.find("watch=true") == std::string::npos &&
         request.target.find("watch=1") == std::string::npos) {
       const auto response = api_.call(asked);
@@ -118,7 +124,8 @@ class ControllerProgramTest : public ::testing::Test {
     std::ofstream(path) << text;
     return path;
   }
-  std::vector<std::string> flags() const {
+  // `more`: of the configuration file.
+  std::vector<std::string> flags(const std::string& more = "") const {
     return {"--kubeconfig",
             write("kubeconfig", str_cat("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
                                         "clusters: [{name: c, cluster: {server: \"",
@@ -127,9 +134,10 @@ class ControllerProgramTest : public ::testing::Test {
                                         "contexts: [{name: c, context: {cluster: c, user: u}}]\n")),
             "--config",
             write("config.yaml",
-                  "apiVersion: config.paceline.dev/v1alpha1\nkind: ControllerConfiguration\n"
-                  "coordinator: {listen: \"127.0.0.1:0\"}\nhealth: {address: \"127.0.0.1:0\"}\n"
-                  "trainer: {image: \"paceline:test\"}\n")};
+                  str_cat("apiVersion: config.paceline.dev/v1alpha1\nkind: ControllerConfiguration\n"
+                          "coordinator: {listen: \"127.0.0.1:0\"}\nhealth: {address: \"127.0.0.1:0\"}\n"
+                          "trainer: {image: \"paceline:test\"}\n",
+                          more))};
   }
   template <typename Condition>
   bool wait_for(Condition condition) {
@@ -148,9 +156,16 @@ class ControllerProgramTest : public ::testing::Test {
     return names;
   }
 
+  bool leads() const {
+    const auto lease = api_.find("leases", "default", "paceline-controller");
+    return lease && (*lease)["spec"]["holderIdentity"] != "";
+  }
+
   testing::TemporaryFolder folder_;
   testing::FakeApiServer api_;
   std::stop_source stop_;
+  std::atomic<bool> hangs_{false};  // nobody answers who creates a pod
+  std::atomic<int> creations_{0};   // that were asked for since
   Guarded<std::uint64_t> served_{std::uint64_t{0}};
   testing::ScriptedHttpServer http_;
 };
@@ -174,13 +189,35 @@ TEST_F(ControllerProgramTest, GoesOnWhereNobodyTakesItsLogLines) {
   { const UniqueFd reader(ends[0]); }
   for (const int error : {writer.get(), full.get()}) {
     Program program(flags(), error);
-    ASSERT_TRUE(wait_for([&] {
-      const auto lease = api_.find("leases", "default", "paceline-controller");
-      return lease && (*lease)["spec"]["holderIdentity"] != "";
-    }));
+    ASSERT_TRUE(wait_for([&] { return leads(); }));
     program.signal(SIGTERM);
     EXPECT_EQ(program.wait(), 0);
   }
+}
+
+TEST_F(ControllerProgramTest, ALeaseThatIsLostEndsItWithACodeOfItsOwn) {
+  Program program(
+      flags("leaderElection: {leaseDurationSeconds: 6, renewDeadlineSeconds: 4, retryPeriodSeconds: 1}\n"));
+  ASSERT_TRUE(wait_for([&] { return leads(); }));
+  ASSERT_TRUE(api_.change("leases", "default", "paceline-controller",
+                          [](kube::Json& lease) { lease["spec"]["holderIdentity"] = "another"; }));
+  EXPECT_EQ(program.wait(), 3);
+  EXPECT_EQ((*api_.find("leases", "default", "paceline-controller"))["spec"]["holderIdentity"], "another");
+}
+
+TEST_F(ControllerProgramTest, ASecondSignalEndsItInTheMiddleOfItsWork) {
+  hangs_ = true;
+  api_.create("trainingjobs", "default", kube::Json::parse(kJob));
+  const std::string log = write("log", "");
+  const UniqueFd error(::open(log.c_str(), O_WRONLY | O_CLOEXEC));
+  Program program(flags(), error.get());
+  ASSERT_TRUE(wait_for([&] { return creations_ > 0; }));
+  program.signal(SIGTERM);
+  program.signal(SIGINT);  // a second SIGTERM might come while the first one waits, and be none
+  EXPECT_EQ(program.wait(), 4);
+  const std::string said((std::istreambuf_iterator<char>(std::ifstream(log).rdbuf())), {});
+  EXPECT_THAT(said, ::testing::HasSubstr("asked to end a second time"));
+  EXPECT_THAT(said, ::testing::Not(::testing::HasSubstr("jobs are still being worked on"))) << "it waited";
 }
 
 TEST_F(ControllerProgramTest, AsksAnotherOneWhetherItIsReady) {

@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <latch>
 
 #include "base/guarded.h"
 #include "base/text.h"
+#include "controller/cluster/kube/credentials.h"
+#include "controller/cluster/kube/curl_transport.h"
 #include "controller/lease/election_core.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
@@ -18,6 +21,8 @@
 namespace paceline::controller {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 constexpr Duration kPatience = std::chrono::seconds(60);
@@ -78,6 +83,16 @@ class ControllerTest : public ::testing::Test {
     std::vector<std::string> names;
     for (const auto& pod : server_.all("pods")) names.push_back(pod["metadata"]["name"]);
     return names;
+  }
+  // What its health port answers.
+  static kube::Response ask(const Controller& controller, const std::string& path) {
+    const auto transport =
+        kube::open_curl_transport({.server = str_cat("http://127.0.0.1:", controller.health_port())},
+                                  kube::fixed_credentials({}), Logger::none());
+    EXPECT_TRUE(transport.ok()) << transport.status();
+    auto response = (*transport)->call({.path = path});
+    EXPECT_TRUE(response.ok()) << response.status();
+    return response.value_or(kube::Response());
   }
 
   SystemClock clock_;
@@ -152,6 +167,66 @@ TEST_F(ControllerTest, AReplicaThatWaitsActsOnNothing) {
             "a")
       << "who does not hold it does not give it back";
   EXPECT_TRUE(leader->shut_down().ok());
+}
+
+TEST_F(ControllerTest, ItsPortTellsHowItIsAndOneThatWaitsIsWarm) {
+  server_.set_faults([](const kube::Request&) {
+    testing::FakeApiServer::Fault fault;
+    fault.broken = absl::UnavailableError("down");
+    return fault;
+  });
+  const std::unique_ptr<Controller> leader = start("a");
+  EXPECT_EQ(ask(*leader, "/healthz").status, 200) << "the process lives";
+  EXPECT_EQ(ask(*leader, "/readyz").status, 503);
+  EXPECT_THAT(ask(*leader, "/readyz").body, HasSubstr("the caches are not warm yet"));
+  server_.set_faults({});
+  ASSERT_TRUE(wait_for([&] { return leader->leads(); }));
+  server_.create("trainingjobs", "default", job("first"));
+  ASSERT_TRUE(wait_for([&] { return pods().size() == 2; }));
+  EXPECT_EQ(ask(*leader, "/readyz").status, 200);
+  const int watches = server_.requests("watch=true");
+  const std::unique_ptr<Controller> other = start("b");
+  ASSERT_TRUE(wait_for([&] { return ask(*other, "/readyz").status == 200; }));
+  EXPECT_FALSE(other->leads());
+  ASSERT_TRUE(wait_for([&] { return server_.requests("watch=true") >= 2 * watches; }))
+      << "it follows whatever the leader follows";
+  const std::string led = ask(*leader, "/metrics").body, waited = ask(*other, "/metrics").body;
+  EXPECT_THAT(led, AllOf(HasSubstr("leader_election_master_status{name=\"paceline-controller\"} 1\n"),
+                         HasSubstr("paceline_jobs{phase=\"Starting\"} 1\n"),
+                         HasSubstr("rest_client_requests_total{code=\"201\",method=\"POST\"}"),
+                         HasSubstr("controller_runtime_reconcile_time_seconds_bucket"),
+                         HasSubstr("workqueue_adds_total{name=\"trainingjob\"}")));
+  EXPECT_THAT(waited, HasSubstr("leader_election_master_status{name=\"paceline-controller\"} 0\n"));
+  EXPECT_TRUE(other->shut_down().ok());
+  EXPECT_TRUE(leader->shut_down().ok());
+}
+
+// Nobody else may begin while this one writes.
+TEST_F(ControllerTest, WhatIsUnderWayIsFinishedBeforeTheLeaseIsGivenBack) {
+  constexpr Duration kHead = std::chrono::milliseconds(300);  // for one that gives it back too early
+  std::latch asked(1);
+  Guarded<bool> given_back{false};
+  std::atomic<bool> first{true}, too_early{false};
+  server_.set_faults([&](const kube::Request& request) {
+    if (request.path.find("/leases") != std::string::npos &&
+        request.body.find("\"holderIdentity\":\"\"") != std::string::npos) {
+      *given_back.lock() = true;
+    }
+    const bool creation = request.path.find("/pods?fieldManager") != std::string::npos;
+    if (creation && first.exchange(false)) {
+      asked.count_down();
+      too_early = *given_back.lock_when([](bool given) { return given; }, kHead);
+    }
+    return testing::FakeApiServer::Fault{};
+  });
+  const std::unique_ptr<Controller> controller = start("a");
+  server_.create("trainingjobs", "default", job("first"));
+  asked.wait();
+  EXPECT_TRUE(controller->shut_down().ok());
+  EXPECT_FALSE(too_early);
+  EXPECT_TRUE(*given_back.lock());
+  EXPECT_THAT(pods(), UnorderedElementsAre("first-worker-0-0", "first-worker-1-0"));
+  server_.set_faults({});
 }
 
 TEST_F(ControllerTest, ACallForTheLeaseThatHangsLeavesTimeForAnother) {

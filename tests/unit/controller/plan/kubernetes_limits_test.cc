@@ -19,5 +19,13 @@ TEST(KubernetesLimitsTest, ARefusedPodIsWaitedForAndMembersShareANodesProcessors
   for (const CreatePod& pod : pods) EXPECT_EQ(pod.spec.threads, 1);
 }
 
+// What a job costs the API server while nothing but its progress changes.
+TEST(KubernetesLimitsTest, ProgressIsWrittenOnceInTenSeconds) {
+  EXPECT_EQ(kKubernetesStatusInterval, std::chrono::seconds(10));
+  Observed world = make_running_world(1, 2);
+  world.limits = kubernetes_limits();
+  EXPECT_EQ(plan(world).requeue_after, kKubernetesStatusInterval) << "and not looked at more often";
+}
+
 }  // namespace
 }  // namespace paceline::plan

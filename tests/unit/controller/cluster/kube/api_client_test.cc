@@ -101,6 +101,15 @@ TEST_F(ApiClientTest, TransportErrorsPassAsTheyAre) {
   EXPECT_EQ(api_.stream_log("n", "a", {}, all, {}), refused);
 }
 
+TEST_F(ApiClientTest, NothingIsHeldBackUnlessTheServerSaysSo) {
+  answer(200, "{}");
+  const TimePoint before = clock_.now();
+  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(api_.create(kPods, "n", {{"kind", "Pod"}}).ok());
+  EXPECT_TRUE(pauses_.empty()) << pauses_.size() << " pauses";
+  EXPECT_EQ(clock_.now(), before);
+  EXPECT_EQ(script_.requests.size(), 5000u);
+}
+
 TEST_F(ApiClientTest, AServerThatIsBusyIsAskedAgainWhenItSays) {
   answer(429, "", 2s);
   answer(503, "", 3s);

@@ -82,6 +82,36 @@ TEST_F(FindAccessTest, TheOrderIsKubectls) {
       << "what is named must be there";
 }
 
+// As people keep them: one file says which context, another has the cluster, a third the user.
+TEST_F(FindAccessTest, SeveralFilesAreOneConfiguration) {
+  const std::string which = write("which",
+                                  "current-context: c\ncontexts: [{name: c, context: "
+                                  "{cluster: k, user: u, namespace: team}}]\n");
+  write("token", "from-the-third");
+  const std::string cluster =
+      write("a/cluster", "clusters: [{name: k, cluster: {server: https://second}}]\n");
+  const std::string user = write("b/user",
+                                 "users: [{name: u, user: {tokenFile: ../token}}]\n"
+                                 "clusters: [{name: k, cluster: {server: https://third}}, "
+                                 "{name: l, cluster: {server: https://fourth}}]\n"
+                                 "contexts: [{name: d, context: {cluster: l, user: u}}]\n");
+  environment_["KUBECONFIG"] = str_cat(which, ":", cluster, ":", user);
+  EXPECT_EQ(server(), "https://second") << "the first file wins for each name";
+  ASSERT_TRUE(identity().ok()) << identity().status();
+  EXPECT_THAT((*identity())->headers, UnorderedElementsAre(Pair("Authorization", "Bearer from-the-third")))
+      << "relative to its own file";
+  EXPECT_EQ(find()->ns, "team");
+  options_.context = "d";
+  EXPECT_EQ(server(), "https://fourth");
+  options_.context = "e";
+  EXPECT_THAT(server(), AllOf(HasSubstr("context \"e\""), HasSubstr("c, d")));
+  options_.context.clear();
+  environment_["KUBECONFIG"] = str_cat(which, ":", user);
+  EXPECT_EQ(server(), "https://third");
+  environment_["KUBECONFIG"] = which;
+  EXPECT_THAT(server(), HasSubstr("cluster: \"k\""));
+}
+
 TEST_F(FindAccessTest, InAPodTheServiceAccountIsUsed) {
   environment_["KUBERNETES_SERVICE_HOST"] = "fd00::1";
   environment_["KUBERNETES_SERVICE_PORT"] = "6443";
