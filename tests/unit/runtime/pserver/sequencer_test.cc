@@ -149,14 +149,17 @@ TEST(Sequencer, ALateGradientIsDropped) {
   backup.set_units_per_step(2);
   Log log(3, 1, backup, 5);
   for (int w = 0; w < 3; ++w) log->joined(w);
-  std::string text = log.text();
-  EXPECT_EQ(text.substr(0, 19), "turn 0 unit 0 at 0\n");
-  // Whoever has a turn commits, until one is late.
+  EXPECT_EQ(log.text(), "turn 0 unit 0 at 0\nturn 1 unit 1 at 0\nturn 2 unit 4 at 0\n");
   log.commit(0, 0);
-  (void)log.text();
   log.commit(1, 1);
-  text = log.text();
-  EXPECT_EQ(text.substr(0, 14), "update 1: 0 1\n");
+  EXPECT_EQ(log.text(), "update 1: 0 1\nturn 0 unit 2 at 1\nturn 1 unit 3 at 1\n");
+  log.commit(2, 4, {100, 8, {}});
+  EXPECT_EQ(log.text(), "turn 2 unit 6 at 1 dropped\n") << "it goes on with the present version";
+  EXPECT_EQ(log.last_turn().loss_sum, 2) << "the update's, to which it came too late";
+  log.commit(1, 3);
+  log.commit(2, 6);
+  EXPECT_EQ(log.text().substr(0, 14), "update 2: 1 2\n");
+  EXPECT_EQ(log.last_turn().loss_sum, 2);
 }
 
 TEST(Sequencer, WishesStayAndTheTargetEndsIt) {
