@@ -1,6 +1,7 @@
-// Lookups go in blocks, so that a block's cache misses overlap: first the buckets of the index, then the rows
-// that they name, then the work. An update of one contributor steps each row as it is found; with several the
-// first pass finds and sums, the second steps.
+// Lookups go in blocks, so that a block's cache misses overlap: first the buckets of the index, then the notes
+// of the rows that they name, then the work, with the floats of a row fetched some rows before it. (All floats
+// of a block at once are more than the processor's nearest cache holds.) An update of one contributor steps
+// each row as it is found; with several the first pass finds and sums, the second steps.
 
 #include "runtime/pserver/sparse/sparse_table.h"
 
@@ -17,8 +18,8 @@ namespace paceline::pserver::sparse {
 
 namespace {
 
-constexpr std::size_t kBlock = 32;
-constexpr std::size_t kAhead = 8;  // rows that a second pass fetches ahead
+constexpr std::size_t kBlock = 64;
+constexpr std::size_t kAhead = 8;  // rows whose floats are on their way
 
 }  // namespace
 
@@ -46,9 +47,12 @@ void SparseTable::each_row(std::span<const RowId> ids, std::size_t floats, Each 
     }
     for (std::size_t k = 0; k < count; ++k) {
       likely[k] = index_.find(hashes[k], [](std::uint32_t) { return true; });
-      if (likely[k] != RowIndex::kNone) store_.prefetch(likely[k], floats);
+      if (likely[k] != RowIndex::kNone) store_.prefetch(likely[k], k < kAhead ? floats : 0);
     }
     for (std::size_t k = 0; k < count; ++k) {
+      if (k + kAhead < count && likely[k + kAhead] != RowIndex::kNone) {
+        store_.prefetch(likely[k + kAhead], floats);
+      }
       const RowId id = ids[from + k];
       std::uint32_t row = likely[k];
       if (row != RowIndex::kNone && (store_.note(row).id != id || store_.note(row).last == RowNote::kFree)) {
