@@ -167,6 +167,7 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
     slot.held = trains ? Slot::Held::kTrains : Slot::Held::kWaits;
   }
   if (slot.rank < 0 || heartbeat.generation() != generation_.value) return;  // alive, but not yet in the view
+  if (sane_step(heartbeat.step()) > slot.step) slot.stepped_at = now_;
   slot.step = sane_step(heartbeat.step());
   slot.bytes_sent = heartbeat.bytes_sent();
   slot.bytes_received = heartbeat.bytes_received();
@@ -217,27 +218,6 @@ void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat&
   diverged_text_ = str_cat(
       "its weights after ", step, " steps differ from those of ",
       trainers == 2 ? "the other rank (with two ranks nobody can tell which is wrong)" : "most ranks");
-}
-
-void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault) {
-  const auto accused = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {
-    return s.hello && s.hello->member_id() == fault.peer_member_id();
-  });
-  const auto ignored = [&](const char* why) {
-    say(str_cat("a fault report of ", slot.name(), " is ignored: ", why));
-  };
-  if (state_ != JobState::kRunning) return ignored("no view is running");
-  if (fault.generation() != generation_.value) return ignored("it is about another generation");
-  if (accused == slots_.end() || &*accused == &slot) return ignored("it names no other member");
-  if (slot.observes() || accused->observes()) return ignored("observers have no links");
-  if (accused->lost) return ignored("the others go on without that member");
-  if (accused->left && !accused->evidence) return ignored("that member has finished");
-  const auto same = [&](const Accusation& a) { return a.accuser == number(slot); };
-  if (std::any_of(accusations_.begin(), accusations_.end(), same))
-    return ignored("it has reported one already");
-  accusations_.push_back({number(slot), number(*accused), cut(fault.reason(), kMaxNameBytes)});
-  say(str_cat(slot.name(), " lost its link to ", accused->name(), " at step ", fault.step(), ": ",
-              accusations_.back().reason));
 }
 
 void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {

@@ -24,8 +24,8 @@
 //
 // Blame: what is seen of a member is evidence, kept with the moment since when it holds (a silent member:
 // since it was last heard). `grace` after the first evidence the verdict names one culprit: the earliest hard
-// evidence (verdict.h). Peers' reports are never blame by themselves: they only make the core look, and count
-// when nothing better turns up.
+// evidence (core_verdict.h). Peers' reports are never blame by themselves: they only make the core look, and
+// count when nothing better turns up: all of them, about all members (core_reports.h).
 
 #include <cstdint>
 #include <functional>
@@ -51,6 +51,7 @@ inline constexpr int kMaxEvaluationsPerHeartbeat = 64;
 inline constexpr std::size_t kMaxNameBytes = 256;    // ids, pods, hosts, addresses: longer ones are refused
 inline constexpr std::size_t kMaxTextBytes = 16384;  // reasons: longer ones are cut
 inline constexpr int kMaxAddresses = 16;
+inline constexpr int kMaxReportsOfServer = 64;  // lost members; further ones are ignored
 
 // A stream of the shell, unique for the life of a job's core.
 struct StreamId {
@@ -94,6 +95,10 @@ struct CoreConfig {
   Duration heartbeat_timeout = std::chrono::milliseconds(1500);  // more where all are late: core_silence.h
   Duration most_silence = std::chrono::seconds(6);  // where all are late, and while a view is formed
   Duration grace = std::chrono::milliseconds(300);
+  // Where there are reports only, and more of them may acquit whom they are against: so long after the first.
+  // The two ends of a link that is cut find it as far apart as its keep-alive is idle (5 s); a member waits
+  // 10 s for the coordinator's word.
+  Duration report_window = std::chrono::seconds(6);
   // Of a member of which nothing is known but that its stream has ended: where a network lies between, that
   // is no sign of death yet. No less than `grace`.
   Duration rejoin_grace{};

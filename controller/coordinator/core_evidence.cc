@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "controller/coordinator/core_impl.h"
@@ -16,6 +17,32 @@ void CoordinatorCore::Impl::lose(Slot& slot, FaultKind kind, TimePoint since, st
                                  bool accusing) {
   if (slot.evidence && !slot.evidence->accusing) return;  // what was seen first stays
   slot.evidence = Evidence{number(slot), kind, since, std::move(text), accusing};
+}
+
+void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault) {
+  const auto accused = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {
+    return s.hello && s.hello->member_id() == fault.peer_member_id();
+  });
+  const auto ignored = [&](const char* why) {
+    say(str_cat("a fault report of ", slot.name(), " is ignored: ", why));
+  };
+  if (state_ != JobState::kRunning) return ignored("no view is running");
+  if (fault.generation() != generation_.value) return ignored("it is about another generation");
+  if (accused == slots_.end() || &*accused == &slot) return ignored("it names no other member");
+  if (slot.observes() || accused->observes()) return ignored("observers have no links");
+  if (accused->lost) return ignored("the others go on without that member");
+  if (accused->left && !accused->evidence) return ignored("that member has finished");
+  // Who trains stops at the first; a server goes on without those it has lost.
+  const bool serves = slot.role == Role::kServer;
+  const auto of_it = [&](const Accusation& a) { return a.accuser == number(slot); };
+  const auto same = [&](const Accusation& a) { return of_it(a) && a.accused == number(*accused); };
+  const auto before = std::count_if(accusations_.begin(), accusations_.end(), of_it);
+  if (serves && std::any_of(accusations_.begin(), accusations_.end(), same))
+    return ignored("it has reported that one already");
+  if (before >= (serves ? kMaxReportsOfServer : 1)) return ignored("it has reported one already");
+  accusations_.push_back({number(slot), number(*accused), cut(fault.reason(), kMaxNameBytes)});
+  say(str_cat(slot.name(), " lost its link to ", accused->name(), " at step ", fault.step(), ": ",
+              accusations_.back().reason));
 }
 
 bool CoordinatorCore::Impl::someone_attached() const {
@@ -110,6 +137,20 @@ std::vector<Evidence> CoordinatorCore::Impl::all_evidence() const {
   return all;
 }
 
+Surroundings CoordinatorCore::Impl::surroundings() const {
+  Surroundings around;
+  std::set<int> accusers;
+  for (const Accusation& a : accusations_) accusers.insert(a.accuser);
+  for (const Slot& slot : members()) {
+    const bool trains = slot.trains() && slot.attached();
+    around.places.push_back({slot.role == Role::kServer, trains});
+    // A heartbeat tells of steps before it.
+    around.servers_work |= trains && suspicious_since_ && !accusers.contains(number(slot)) &&
+                           slot.stepped_at > *suspicious_since_ + config_.grace;
+  }
+  return around;
+}
+
 void CoordinatorCore::Impl::decide() {
   find_frozen();
   find_missing();
@@ -120,12 +161,13 @@ void CoordinatorCore::Impl::decide() {
   }
   if (!suspicious_since_) suspicious_since_ = now_;
   const Duration waited = now_ - *suspicious_since_;
-  const Judgement judgement = *judge(evidence, accusations_);
+  const Judgement judgement = *judge(evidence, accusations_, surroundings());
   // Who is frozen or missing was so for long: no better evidence can be under way.
   const bool ripe = judgement.kind == FaultKind::kFrozen || judgement.kind == FaultKind::kMissing;
   if (!ripe && waited < config_.grace) return;
   if (waited < config_.save_timeout && expects_the_asked(evidence)) return;
   if (may_come_back(slots_[static_cast<std::size_t>(judgement.culprit)])) return;
+  if (!judgement.sure && waited < config_.report_window) return;
   if (!has_hard(evidence)) {
     const auto quiet = [&](const Slot& s) {
       return s.attached() && 2 * (now_ - s.last_heard) > 5 * config_.heartbeat_interval &&
@@ -175,8 +217,9 @@ Verdict CoordinatorCore::Impl::make_verdict(const Judgement& judgement) const {
     const Slot& other = slots_[static_cast<std::size_t>(victim)];
     std::string what = other.evidence ? other.evidence->text : "reported a lost link";
     for (const Accusation& a : accusations_) {
-      if (a.accuser == victim)
-        what = str_cat("lost its link to ", slots_[static_cast<std::size_t>(a.accused)].name());
+      if (a.accuser != victim) continue;
+      what = str_cat("lost its link to ", slots_[static_cast<std::size_t>(a.accused)].name());
+      if (a.accused == judgement.culprit) break;
     }
     verdict.victims.push_back(str_cat(other.name(), ": ", what));
   }

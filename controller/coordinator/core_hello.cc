@@ -139,6 +139,10 @@ absl::Status validate(const CoreConfig& config) {
     if (d <= Duration::zero()) return wrong("a duration of ", format_duration(d));
   }
   if (config.grace < Duration::zero()) return wrong("a grace of ", format_duration(config.grace));
+  if (config.report_window < config.grace) {
+    return wrong("a report window of ", format_duration(config.report_window), " is less than the grace, ",
+                 format_duration(config.grace));
+  }
   if (config.most_silence < config.heartbeat_timeout) {
     return wrong("a most silence of ", format_duration(config.most_silence),
                  " is less than the heartbeat timeout, ", format_duration(config.heartbeat_timeout));

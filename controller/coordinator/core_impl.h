@@ -43,6 +43,7 @@ struct Slot {
   enum class Held : std::uint8_t { kUntold, kTrains, kWaits } held = Held::kUntold;
   Phase phase = Phase::kStarting;
   Step step = 0;
+  TimePoint stepped_at{};  // when its step was last seen to rise
   StepTimes mean_times;
   std::uint64_t bytes_sent = 0, bytes_received = 0;
   ServerLoad load;
@@ -104,6 +105,7 @@ class CoordinatorCore::Impl {
   void find_frozen();
   void find_missing();
   std::vector<Evidence> all_evidence() const;
+  Surroundings surroundings() const;
   bool expects_the_asked(std::span<const Evidence> evidence) const;
   void decide();
   Verdict make_verdict(const Judgement& judgement) const;
@@ -160,7 +162,7 @@ class CoordinatorCore::Impl {
   std::string model_path_, checkpoint_path_;
 
   std::optional<TimePoint> suspicious_since_;  // the first evidence of the window was seen
-  std::vector<Accusation> accusations_;        // one per accuser
+  std::vector<Accusation> accusations_;        // bounded: on_peer_fault()
   std::vector<int> diverged_;                  // ranks
   TimePoint diverged_since_{};
   std::string diverged_text_;

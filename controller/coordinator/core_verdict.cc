@@ -1,7 +1,6 @@
 #include "controller/coordinator/core_verdict.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -14,38 +13,29 @@ bool is_hard(const Evidence& evidence) {
   return !evidence.accusing;
 }
 
-// Among members that all are alive and talk to the coordinator, the one that most peers have lost; where that
-// is a draw, one that blames nobody itself, then the last. One accuser that has left is worth less than its
-// own failure.
-Judgement judge_soft(std::span<const Evidence> evidence, std::span<const Accusation> accusations) {
-  std::map<int, std::set<int>> accusers;
-  std::set<int> accusing;
-  for (const Accusation& a : accusations) {
-    accusers[a.accused].insert(a.accuser);
-    accusing.insert(a.accuser);
-  }
-  int culprit = -1;
-  std::size_t most = 0;
-  for (const auto& [accused, by] : accusers) {
-    const bool more = by.size() > most;
-    const bool better = by.size() == most && accusing.count(accused) <= accusing.count(culprit);
-    if (more || better) {
-      culprit = accused;
-      most = by.size();
-    }
-  }
-  if (most <= 1 && !evidence.empty()) {
+// All are alive and talk to the coordinator. One accuser that has left is worth less than its own failure.
+Judgement judge_soft(std::span<const Evidence> evidence, std::span<const Accusation> accusations,
+                     const Surroundings& around) {
+  const auto first_to_leave = [&]() -> Judgement {
     const auto first = std::min_element(evidence.begin(), evidence.end(),
                                         [](const auto& a, const auto& b) { return a.since < b.since; });
     return {first->slot, first->kind, first->text, {}};
-  }
-  const auto said = std::find_if(accusations.begin(), accusations.end(),
-                                 [culprit](const Accusation& a) { return a.accused == culprit; });
-  return {culprit,
+  };
+  if (accusations.empty()) return first_to_leave();
+  const Suspect suspect = find_suspect(accusations, around);
+  if (suspect.accusers <= 1 && !evidence.empty()) return first_to_leave();
+  const bool named = suspect.accusers > 0;
+  const auto said = std::find_if(accusations.begin(), accusations.end(), [&](const Accusation& a) {
+    return (named ? a.accused : a.accuser) == suspect.slot;
+  });
+  const std::string lost =
+      named ? str_cat(suspect.accusers, suspect.accusers == 1 ? " peer" : " peers", " lost the link to it")
+            : "it lost its link to a server that others go on with";
+  return {suspect.slot,
           FaultKind::kUnreachable,
-          str_cat(most, most == 1 ? " peer" : " peers",
-                  " lost the link to it, though it still talks to the coordinator: ", said->reason),
-          {}};
+          str_cat(lost, ", though it still talks to the coordinator: ", said->reason),
+          {},
+          suspect.sure};
 }
 
 const char* signal_name(int signal) {
@@ -106,7 +96,8 @@ bool all_follow(std::span<const Evidence> evidence) {
          std::all_of(evidence.begin(), evidence.end(), [](const Evidence& e) { return e.follows; });
 }
 
-std::optional<Judgement> judge(std::span<const Evidence> evidence, std::span<const Accusation> accusations) {
+std::optional<Judgement> judge(std::span<const Evidence> evidence, std::span<const Accusation> accusations,
+                               const Surroundings& around) {
   if (evidence.empty() && accusations.empty()) return std::nullopt;
   Judgement result;
   const Evidence* root = nullptr;
@@ -117,7 +108,7 @@ std::optional<Judgement> judge(std::span<const Evidence> evidence, std::span<con
   if (root != nullptr) {
     result = {root->slot, root->kind, root->text, {}};
   } else {
-    result = judge_soft(evidence, accusations);
+    result = judge_soft(evidence, accusations, around);
   }
   std::set<int> victims;
   for (const Evidence& e : evidence) victims.insert(e.slot);

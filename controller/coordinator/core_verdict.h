@@ -3,9 +3,9 @@
 // From evidence to one culprit. Pure.
 //
 // Hard evidence is about the member itself: it is dead, frozen, failed on its own account, or its weights
-// differ. Soft evidence is what one member says about another: accusations, and a failure whose cause, the
-// member says, is a peer. Any hard evidence outweighs all soft evidence, and of hard evidence the earliest
-// onset is the root cause.
+// differ. Soft evidence is what one member says about another: accusations (core_reports.h), and a failure
+// whose cause, the member says, is a peer. Any hard evidence outweighs all soft evidence, and of hard
+// evidence the earliest onset is the root cause.
 
 #include <optional>
 #include <span>
@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "controller/coordinator/core_reports.h"
 #include "controller/coordinator/report.h"
 
 namespace paceline::coordinator {
 
-// Of one member. Slots number the expected members: chief, workers, servers, each by index.
+// Of one member.
 struct Evidence {
   int slot = 0;
   FaultKind kind = FaultKind::kDead;
@@ -28,20 +29,17 @@ struct Evidence {
   bool lapsed = false;    // nothing but its stream has ended: it may come back
 };
 
-struct Accusation {
-  int accuser = 0, accused = 0;  // slots
-  std::string reason;
-};
-
 struct Judgement {
   int culprit = 0;  // slot
   FaultKind kind = FaultKind::kDead;
   std::string text;
   std::vector<int> victims;  // other slots with evidence, and accusers; ascending
+  bool sure = true;          // false: more reports may be under way that name another one
 };
 
 // Nothing when there is neither evidence nor accusation.
-std::optional<Judgement> judge(std::span<const Evidence> evidence, std::span<const Accusation> accusations);
+std::optional<Judgement> judge(std::span<const Evidence> evidence, std::span<const Accusation> accusations,
+                               const Surroundings& around);
 
 // True when some of it is hard.
 bool has_hard(std::span<const Evidence> evidence);

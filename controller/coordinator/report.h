@@ -83,7 +83,7 @@ enum class FaultKind : std::uint8_t {
   kDead,         // its process ended, or its stream did without a goodbye
   kFrozen,       // its stream is open but silent
   kFailed,       // it said that it failed, or broke the protocol
-  kUnreachable,  // it talks to the coordinator, but peers lost their link to it
+  kUnreachable,  // it talks to the coordinator, but it and its peers lost each other
   kDiverged,     // its weights differ from the others'
 };
 const char* fault_kind_name(FaultKind kind);

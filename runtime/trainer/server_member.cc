@@ -106,9 +106,12 @@ absl::Status ServerMember::serve(const v1::View& view) {
   PL_ASSIGN_OR_RETURN(const collective::Group group,
                       group_of(view, parts_.membership.member_id(), parts_.membership.welcome()));
   PL_ASSIGN_OR_RETURN(pserver::ServerOptions options, server_options(spec_, view));
-  options.on_lost = [this, &group](int rank, const absl::Status& why) {
+  // The coordinator's word decides what follows: beside others' reports this one tells who is cut off.
+  options.on_lost = [this, &view, &group](int rank, const absl::Status& why) {
     parts_.logger.warning(
         str_cat(group.members[static_cast<std::size_t>(rank)].member_id, " is gone: ", why.message()));
+    parts_.membership.report_peer_fault(group.generation, 0, view.members(rank).member_id(),
+                                        std::string(why.message()));
   };
   PL_ASSIGN_OR_RETURN(
       std::shared_ptr<pserver::Server> server,

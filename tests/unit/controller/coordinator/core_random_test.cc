@@ -291,7 +291,7 @@ TEST(JudgeTest, HardEvidenceOutweighsAndTheEarliestIsTheRoot) {
       const int accused = static_cast<int>(rng.below(5));
       if (rng.below(2) == 0 && accused != slot) accusations.push_back({slot, accused, "lost"});
     }
-    const auto judgement = judge(evidence, accusations);
+    const auto judgement = judge(evidence, accusations, {});
     ASSERT_EQ(judgement.has_value(), !evidence.empty() || !accusations.empty());
     if (!judgement) continue;
     if (earliest) {

@@ -56,6 +56,7 @@ TEST(ValidateTest, NamesWhatIsWrong) {
       {"members", [](CoreConfig& c) { c.roles = {}; }},
       {"members", [](CoreConfig& c) { c.roles[1].count = kMaxMembers; }},
       {"grace", [](CoreConfig& c) { c.grace = Duration(-1); }},
+      {"report window", [](CoreConfig& c) { c.report_window = c.grace / 2; }},
       {"heartbeat timeout", [](CoreConfig& c) { c.heartbeat_timeout = c.heartbeat_interval; }},
       {"most silence", [](CoreConfig& c) { c.most_silence = c.heartbeat_timeout / 2; }},
       {"duration", [](CoreConfig& c) { c.form_timeout = Duration::zero(); }},

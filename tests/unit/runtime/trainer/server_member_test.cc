@@ -267,6 +267,23 @@ TEST(ServerMember, ALostPeerIsReportedWithItsName) {
   EXPECT_EQ(server.membership().faults()[0].peer_member_id(), "w1");
 }
 
+// It serves on: whoever lost whom, the coordinator finds out by all words.
+TEST(ServerMember, AWorkerThatIsLostIsReportedWhileTheOthersAreServed) {
+  ServerProcess server;
+  server.send_view(3);
+  server.wait_until_it_serves(1);
+  server.options().on_lost(1, absl::UnavailableError("is gone: Connection timed out"));
+  ASSERT_EQ(server.membership().faults().size(), 1u);
+  const v1::PeerFault fault = server.membership().faults()[0];
+  EXPECT_EQ(fault.generation(), 3u);
+  EXPECT_EQ(fault.peer_member_id(), "w1");
+  EXPECT_THAT(fault.reason(), HasSubstr("timed out"));
+  server.workers_leave();
+  server.membership().end(absl::CancelledError("the job is finished"));
+  EXPECT_EQ(server.wait().ending, Ending::kFinished);
+  EXPECT_EQ(server.membership().faults().size(), 1u);
+}
+
 TEST(ServerMember, WhatItLacksItselfIsItsOwnFailure) {
   ServerProcess server;
   server.send_view(1);

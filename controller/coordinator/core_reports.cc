@@ -1,0 +1,68 @@
+#include "controller/coordinator/core_reports.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace paceline::coordinator {
+
+namespace {
+
+struct Said {
+  int accusers = 0;
+  int explained = 0;  // reports that would not be without it
+  bool accuses = false;
+};
+
+Surroundings::Place place(const Surroundings& around, int slot) {
+  const auto at = static_cast<std::size_t>(slot);
+  return at < around.places.size() ? around.places[at] : Surroundings::Place();
+}
+
+std::pair<int, int> link(int one, int other) {
+  return {std::min(one, other), std::max(one, other)};
+}
+
+}  // namespace
+
+Suspect find_suspect(std::span<const Accusation> accusations, const Surroundings& around) {
+  const auto serves = [&](int slot) { return place(around, slot).serves; };
+  std::set<std::pair<int, int>> broken;
+  std::set<int> missed;  // by a server
+  for (const Accusation& a : accusations) {
+    broken.insert(link(a.accuser, a.accused));
+    if (serves(a.accuser)) missed.insert(a.accused);
+  }
+  std::map<int, Said> said;
+  for (const Accusation& a : accusations) {
+    ++said[a.accused].accusers;
+    ++said[a.accused].explained;
+    Said& own = said[a.accuser];
+    own.accuses = true;
+    const bool cut_off = around.servers_work || missed.contains(a.accuser);
+    if (serves(a.accuser) || (serves(a.accused) && cut_off)) ++own.explained;
+  }
+  const auto is_reached = [&](int server) {
+    if (around.servers_work) return true;
+    for (int slot = 0; slot < static_cast<int>(around.places.size()); ++slot) {
+      if (place(around, slot).trains && !broken.contains(link(slot, server))) return true;
+    }
+    return false;
+  };
+  using Rank = std::tuple<bool, int, bool, int>;  // the largest is the culprit
+  Rank best{};
+  int most_reached = 0;  // explained by a server that somebody reaches
+  for (const auto& [slot, about] : said) {
+    if (about.explained == 0) continue;
+    const bool reached = serves(slot) && is_reached(slot);
+    if (reached) most_reached = std::max(most_reached, about.explained);
+    best = std::max(best, Rank{!reached, about.explained, !about.accuses, slot});
+  }
+  const auto [suspected, explained, silent, culprit] = best;
+  const bool sure = around.servers_work || (suspected && explained > most_reached);
+  return {culprit, said[culprit].accusers, sure};
+}
+
+}  // namespace paceline::coordinator
