@@ -229,6 +229,27 @@ TEST_F(ControllerTest, WhatIsUnderWayIsFinishedBeforeTheLeaseIsGivenBack) {
   server_.set_faults({});
 }
 
+TEST_F(ControllerTest, AJobThatIsHeldUpHoldsUpNoOther) {
+  Guarded<bool> go_on{false};
+  server_.set_faults([&](const kube::Request& request) {
+    const bool creation = request.path.find("/pods?fieldManager") != std::string::npos;
+    if (creation && request.body.find("\"first-worker-") != std::string::npos) {
+      (void)go_on.lock_when([](bool go) { return go; }, kPatience);
+    }
+    return testing::FakeApiServer::Fault{};
+  });
+  const std::unique_ptr<Controller> controller = start("a");
+  server_.create("trainingjobs", "default", job("first"));
+  server_.create("trainingjobs", "default", job("second"));
+  const bool second = wait_for([&] { return pods().size() == 2; });
+  EXPECT_THAT(pods(), UnorderedElementsAre("second-worker-0-0", "second-worker-1-0"));
+  *go_on.lock() = true;
+  EXPECT_TRUE(second);
+  EXPECT_TRUE(wait_for([&] { return pods().size() == 4; }));
+  server_.set_faults({});
+  EXPECT_TRUE(controller->shut_down().ok());
+}
+
 TEST_F(ControllerTest, ACallForTheLeaseThatHangsLeavesTimeForAnother) {
   const std::unique_ptr<Controller> controller = start("a");
   ASSERT_TRUE(wait_for([&] { return controller->leads(); }));

@@ -178,6 +178,21 @@ TEST(ReflectorCoreTest, ARetryAfterOfDaysIsNotWaitedFor) {
   EXPECT_EQ(wait_of(core), std::chrono::minutes(10));
 }
 
+// Also of a watch, by its answer or by an event; the next one begins where the last one was.
+TEST(ReflectorCoreTest, AWatchIsAskedForAgainWhenTheServerSays) {
+  ReflectorCore core(ReflectorLimits(), 1);
+  core.page_read("5", "");
+  (void)core.next();
+  core.watch_ended(error(429, 40'000), milliseconds(1));
+  EXPECT_EQ(wait_of(core), std::chrono::seconds(40));
+  EXPECT_EQ(std::get<ReflectorCore::Watch>(core.next()).resource_version, "5");
+  const Json busy = {{"kind", "Status"}, {"code", 503}, {"details", {{"retryAfterSeconds", 50}}}};
+  core.error_read(error_of(busy));
+  core.watch_ended(absl::OkStatus(), milliseconds(1));
+  EXPECT_EQ(wait_of(core), std::chrono::seconds(50));
+  EXPECT_EQ(std::get<ReflectorCore::Watch>(core.next()).resource_version, "5");
+}
+
 TEST(ReflectorCoreTest, WatchesAskForDifferentTimes) {
   ReflectorCore core(ReflectorLimits(), 3);
   core.page_read("5", "");
