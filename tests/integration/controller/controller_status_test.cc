@@ -104,13 +104,16 @@ TEST_F(ControllerStatusTest, ProgressAloneIsWrittenOnceInTenSeconds) {
   member->progress().set_phase(v1::TRAINING);
   ASSERT_TRUE(wait_for([&] { return kube::text_at(status(), {"phase"}) == "Running"; }));
 
-  // Steps come for much longer than a second, each with a heartbeat of its own.
+  // Steps come for much longer than a second, each with a heartbeat of its own, and with a change of the pod
+  // that means nothing and has the job looked at.
   const int before = server_.requests(kStatusWrite);
   Step step = 0;
   for (const Deadline end = Deadline::after(clock_.now(), 3500ms); !end.expired(clock_.now());) {
     ++step;
     member->progress().step_applied({step, step * 8, {}, 0, 0, true, 0.5, 0.1, step});
     member->beat_now();
+    server_.change("pods", "default", "first-worker-0-0",
+                   [step](kube::Json& pod) { pod["metadata"]["annotations"]["seen"] = str_cat(step); });
     look_again();
   }
   EXPECT_LE(server_.requests(kStatusWrite) - before, 1);
