@@ -9,6 +9,7 @@
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/times.h"
 #include "controller/plan/kubernetes_limits.h"
+#include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 
 namespace paceline::cli {
@@ -45,7 +46,7 @@ plan::JobReport report_from(const api::Status& status, WallTime now) {
     member.step = each.step;
     member.compute_fraction = each.compute_fraction;
     member.wait_fraction = each.wait_fraction;
-    if (each.phase == plan::kLostPhase && each.pod.ends_with(str_cat("-", report.attempt)))
+    if (each.phase == plan::kLostPhase && plan::attempt_in(each.pod) == report.attempt)
       report.lost.push_back({each.role, member.index, each.pod, str_cat(each.pod, " was lost")});
     report.members.push_back(std::move(member));
   }

@@ -1,11 +1,9 @@
 #include "cli/cluster/job_view.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/text.h"
@@ -18,6 +16,7 @@
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/status_json.h"
 #include "controller/cluster/kube/times.h"
+#include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 
 namespace paceline::cli {
@@ -120,12 +119,10 @@ MemberState gone_member(const api::MemberStatus& known) {
   return member;
 }
 
-// Whether the status tells of a later pod than `pod` in the same place: "<job>-<role>-<index>-<attempt>".
+// Whether the status tells of a later pod than `pod` in the same place.
 bool is_later(const api::MemberStatus& known, const SlimPod& pod) {
-  const std::string_view attempt = std::string_view(known.pod).substr(known.pod.rfind('-') + 1);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(attempt.data(), attempt.data() + attempt.size(), value);
-  return error == std::errc() && end == attempt.data() + attempt.size() && value > pod.attempt;
+  const auto attempt = plan::attempt_in(known.pod);
+  return attempt && *attempt > pod.attempt;
 }
 
 // By role and index: those that have a pod, and those of which only the status still tells.

@@ -1,11 +1,9 @@
 #include "controller/coordinator/core_hello.h"
 
-#include <charconv>
-#include <optional>
 #include <set>
-#include <string_view>
 
 #include "base/text.h"
+#include "controller/plan/pods.h"
 
 namespace paceline::coordinator {
 
@@ -28,17 +26,6 @@ std::string address_error(const v1::DataAddress& address) {
     if (std::string error = name_error("address.tcp", tcp, true); !error.empty()) return error;
   }
   return name_error("address.local_socket", address.local_socket(), false);
-}
-
-// What follows the last "-" of a pod's name, or of a suffix of such names.
-std::optional<std::int64_t> attempt_in(std::string_view name) {
-  const std::size_t dash = name.rfind('-');
-  if (dash == std::string_view::npos) return std::nullopt;
-  const std::string_view digits = name.substr(dash + 1);
-  std::int64_t attempt = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), attempt);
-  if (error != std::errc() || end != digits.data() + digits.size() || attempt < 0) return std::nullopt;
-  return attempt;
 }
 
 std::string slot_error(const v1::Hello& hello, const CoreConfig& config) {
@@ -83,7 +70,7 @@ std::string hello_error(const v1::Hello& hello, const CoreConfig& config) {
 
 bool is_of_later_attempt(const v1::Hello& hello, const CoreConfig& config) {
   if (hello.role() == v1::ROLE_EVALUATOR) return false;  // it has attempts of its own
-  const auto theirs = attempt_in(hello.pod()), ours = attempt_in(config.pod_suffix);
+  const auto theirs = plan::attempt_in(hello.pod()), ours = plan::attempt_in(config.pod_suffix);
   return theirs && ours && *theirs > *ours;
 }
 

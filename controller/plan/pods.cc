@@ -1,6 +1,7 @@
 #include "controller/plan/pods.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/check.h"
@@ -62,6 +63,16 @@ Slot leader_slot(const api::TrainingJob& job) {
 
 std::string pod_name(const api::TrainingJob& job, Role role, int index, std::int64_t attempt) {
   return str_cat(job.metadata.name, "-", role_name(role), "-", index, "-", attempt);
+}
+
+std::optional<std::int64_t> attempt_in(std::string_view pod_name) {
+  const std::size_t dash = pod_name.rfind('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = pod_name.substr(dash + 1);
+  std::int64_t attempt = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), attempt);
+  if (error != std::errc() || end != digits.data() + digits.size() || attempt < 0) return std::nullopt;
+  return attempt;
 }
 
 std::string slot_name(Role role, int index) {

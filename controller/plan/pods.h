@@ -2,7 +2,10 @@
 
 // Which pods a job wants, and how each looks. Pure.
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/plan/observed.h"
@@ -22,6 +25,9 @@ Slot leader_slot(const api::TrainingJob& job);
 
 // <job>-<role>-<index>-<attempt>
 std::string pod_name(const api::TrainingJob& job, Role role, int index, std::int64_t attempt);
+
+// What follows the last "-" of such a name, or of a suffix of such names; nothing where that is no number.
+std::optional<std::int64_t> attempt_in(std::string_view pod_name);
 
 // "worker-3", as in logs and member lists
 std::string slot_name(Role role, int index);

@@ -32,7 +32,7 @@ MAY_INCLUDE = {
     "controller/api": ["base", "proto"],
     "controller/plan": ["base", "controller/api", "controller/cluster"],
     "controller/queue": ["base"],
-    "controller/coordinator": ["base", "proto"],
+    "controller/coordinator": ["base", "proto", "controller/plan"],
     "controller/cluster": ["base"],
     "controller/cluster/local": ["base", "controller/cluster"],
     "controller/cluster/kube": ["base", "controller/api", "controller/cluster", "controller/reconcile"],

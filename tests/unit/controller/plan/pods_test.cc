@@ -100,5 +100,14 @@ TEST(PodsTest, TheTemplatesCommandPassesThrough) {
   }
 }
 
+TEST(PodsTest, ANameTellsItsAttempt) {
+  const api::TrainingJob job = make_job(1, 1);
+  EXPECT_EQ(attempt_in(pod_name(job, Role::kWorker, 3, 17)), 17);
+  EXPECT_EQ(attempt_in("-9"), 9) << "the suffix of such names";
+  for (const char* name : {"", "9", "digits", "digits-", "digits-worker-0-x", "digits-worker-0-1x", "a--",
+                           "a-99999999999999999999"})
+    EXPECT_FALSE(attempt_in(name)) << name;
+}
+
 }  // namespace
 }  // namespace paceline::plan
