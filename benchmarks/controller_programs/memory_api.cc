@@ -171,6 +171,10 @@ absl::StatusOr<Response> MemoryApi::call(const Request& request) {
   }
   if (request.method == Method::kPatch && path.plural == "trainingjobs" && path.subresource == "status")
     return write_status(path.name, request.body);
+  if (request.method == Method::kGet && path.plural == "trainingjobs") {
+    if (const int job = job_of(path.name); job >= 0 && job < static_cast<int>(jobs_.size()))
+      return answer(200, object(kJobs, static_cast<std::uint32_t>(job)));
+  }
   return not_found(request);
 }
 

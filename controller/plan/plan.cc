@@ -1,5 +1,7 @@
 #include "controller/plan/plan.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/rules.h"
@@ -28,7 +30,15 @@ const char* report_phase_name(ReportPhase phase) {
   return "Unknown";
 }
 
-Plan plan(const Observed& whole) {
+namespace {
+
+bool acts(const Plan& plan) {
+  return plan.stop_members || std::ranges::any_of(plan.actions, [](const Action& action) {
+           return !std::holds_alternative<RecordEvent>(action);
+         });
+}
+
+Plan decide(const Observed& whole) {
   Plan plan;
   plan.status = whole.job.status;
   const std::string& manager = whole.job.spec.run_policy.managed_by;
@@ -63,6 +73,15 @@ Plan plan(const Observed& whole) {
   rule_leftovers(whole, plan);
   rule_trouble(observed, plan);
   rule_status(observed, whole, plan);
+  return plan;
+}
+
+}  // namespace
+
+Plan plan(const Observed& whole) {
+  Plan plan = decide(whole);
+  if (whole.job_may_lag && (plan.confirm || acts(plan) || attempt_from_the_future(whole)))
+    plan.confirm = Confirm{.why = "something is to be done for it, and its copy may be old", .job = true};
   return plan;
 }
 

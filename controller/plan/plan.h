@@ -19,9 +19,10 @@
 // Never: two live pods for one role and index; a pod of a job that is suspended, stopped, deleted or
 // finished; a counter that goes back. A plan made from a stale pod list does no harm: names are
 // deterministic, so a second creation is refused by the cluster, and deletions name the uid. REQUIRES of the
-// observer: job and pods are at least as new as what it wrote itself. Where one list may lag behind the other
-// (a new leader's), a pod is taken for gone only by the cluster's own word: Plan::confirm. Cost: O(pods x
-// members) comparisons, as lists are searched from their beginning.
+// observer: job and pods are at least as new as what it wrote itself. Where they may be older than what
+// another leader wrote before, nothing is done until the job has been confirmed, once for each leader; and a
+// pod is taken for gone only by the cluster's own word: Plan::confirm. Cost: O(pods x members) comparisons, as
+// lists are searched from their beginning.
 
 #include <optional>
 #include <string>
@@ -67,13 +68,15 @@ struct StopMembers {
 
 struct Confirm {
   std::string why;
-  std::vector<std::string> pods;  // the names of those that may be there
+  bool job = false;               // observe the job itself first, and everything that depends on it
+  std::vector<std::string> pods;  // else: the names of those that may be there
   bool operator==(const Confirm&) const = default;
 };
 
 struct Plan {
-  // Set where a pod that is missing would decide, and the list of pods is a copy that may lag. The rest is
-  // void then; observe these pods at the cluster itself and plan again.
+  // Set where something is to be done, and the job is a copy that may lag; or where a pod that is missing
+  // would decide, and the list of pods is such a copy. The rest is void then; observe these at the cluster
+  // itself and plan again.
   std::optional<Confirm> confirm;
   std::vector<Action> actions;  // in this order
   // Set where members end in order. Their coordinator tells them before their pods are deleted, so that

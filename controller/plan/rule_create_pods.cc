@@ -28,19 +28,26 @@ bool earlier_may_hide(const Observed& observed, const std::vector<Slot>& missing
   });
 }
 
-// Who may hold these places: those that the status knows, and those of the attempt before. And where the job
-// is an old copy, the leader of the attempt after.
-std::vector<std::string> who_may_hold(const Observed& observed, const std::vector<Slot>& places) {
-  const api::TrainingJob& job = observed.job;
+// Of the last pod in this place that the status knows; when that was made, all before it had ended.
+std::int64_t last_known(const api::TrainingJob& job, const Slot& slot) {
+  for (const api::MemberStatus& member : job.status.members) {
+    if (member.role == slot.role && member.index == slot.index) return attempt_in(member.pod).value_or(0);
+  }
+  return 0;
+}
+
+// Who may hold any of the job's places: those that the status knows, and those of later attempts, whose pods
+// may have been made without a status that tells of them. Also of places that a pod in the copy seems to
+// hold: it may be gone. (The job is no old copy: plan.cc.)
+std::vector<std::string> who_may_hold(const api::TrainingJob& job) {
   std::set<std::string> names;
   for (const api::MemberStatus& member : job.status.members) names.insert(member.pod);
   names.erase("");
-  for (const Slot& slot : places) {
+  for (const Slot& slot : desired_slots(job)) {
     const std::int64_t wanted = wanted_attempt(job, slot.role, slot.index);
-    if (wanted > 0) names.insert(pod_name(job, slot.role, slot.index, wanted - 1));
+    for (std::int64_t attempt = last_known(job, slot); attempt < wanted; ++attempt)
+      names.insert(pod_name(job, slot.role, slot.index, attempt));
   }
-  const Slot leader = leader_slot(job);
-  names.insert(pod_name(job, leader.role, leader.index, wanted_attempt(job, leader.role, leader.index) + 1));
   return {names.begin(), names.end()};
 }
 
@@ -67,8 +74,8 @@ std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
 
 bool confirm_places(const Observed& observed, const std::vector<Slot>& missing, Plan& plan) {
   if (!earlier_may_hide(observed, missing)) return false;
-  plan.confirm = Confirm{"pods of a later attempt take the places of pods that are not in the list",
-                         who_may_hold(observed, missing)};
+  plan.confirm = Confirm{.why = "pods of a later attempt take the places of pods that are not in the list",
+                         .pods = who_may_hold(observed.job)};
   return true;
 }
 

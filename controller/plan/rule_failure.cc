@@ -163,8 +163,9 @@ bool by_deletion(const Observed& observed, Plan& plan) {
     if (found != nullptr && (never || !found->deleting || found->ended())) continue;
     if (may_be_spare(observed, slot) && (found != nullptr || view_runs(observed))) continue;
     if (found == nullptr && observed.pods_may_lag) {
-      plan.confirm = Confirm{str_cat("the pod of ", slot_name(slot.role, slot.index), " is not in the list"),
-                             missing_members(observed)};
+      plan.confirm =
+          Confirm{.why = str_cat("the pod of ", slot_name(slot.role, slot.index), " is not in the list"),
+                  .pods = missing_members(observed)};
       return true;
     }
     cluster::Pod pod;

@@ -254,11 +254,17 @@ absl::StatusOr<plan::Plan> Reconciler::reconcile_once(const std::string& key) {
 
 absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob stored) {
   absl::Status not_ready;
-  const std::string version = stored.version;
+  std::string version = stored.version;
   PL_ASSIGN_OR_RETURN(plan::Observed observed, observe(key, std::move(stored), not_ready));
   plan::Plan plan = plan::plan(observed);
+  if (plan.confirm && plan.confirm->job) {
+    PL_ASSIGN_OR_RETURN(stored, confirm_job(key, *plan.confirm));
+    version = stored.version;
+    PL_ASSIGN_OR_RETURN(observed, observe(key, std::move(stored), not_ready));
+    plan = plan::plan(observed);
+  }
   if (plan.confirm) {
-    PL_RETURN_IF_ERROR(confirm(key, *plan.confirm, not_ready, observed));
+    PL_RETURN_IF_ERROR(confirm_pods(key, *plan.confirm, not_ready, observed));
     plan = plan::plan(observed);
   }
   if (!not_ready.ok() || awaits_coordinator(observed)) std::erase_if(plan.actions, is_creation);
@@ -323,6 +329,7 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   auto shared = shared_.lock();
   Memory& memory = shared->jobs[key];
   memory.pod_templates = std::move(stored.pod_templates);
+  observed.job_may_lag = memory.confirmed_uid != observed.job_uid;
   observed.stop = memory.stop;
   observed.create_failure = memory.create_failure;
   if (!not_ready.ok()) {
@@ -332,8 +339,17 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   return observed;
 }
 
-absl::Status Reconciler::confirm(const std::string& key, const plan::Confirm& confirm,
-                                 const absl::Status& not_ready, plan::Observed& observed) {
+absl::StatusOr<StoredJob> Reconciler::confirm_job(const std::string& key, const plan::Confirm& confirm) {
+  log_.debug("asking for the job itself", {{"job", key}, {"reason", confirm.why}});
+  absl::StatusOr<StoredJob> stored = jobs_.get_now(key);
+  if (absl::IsNotFound(stored.status())) return absl::AbortedError(stored.status().message());
+  PL_RETURN_IF_ERROR(stored.status());
+  shared_.lock()->jobs[key].confirmed_uid = stored->uid;
+  return stored;
+}
+
+absl::Status Reconciler::confirm_pods(const std::string& key, const plan::Confirm& confirm,
+                                      const absl::Status& not_ready, plan::Observed& observed) {
   const api::Metadata& metadata = observed.job.metadata;
   log_.debug("asking the cluster for the job's pods", {{"job", key}, {"reason", confirm.why}});
   PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods_now(metadata.ns, metadata.name, confirm.pods));

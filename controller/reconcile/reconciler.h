@@ -82,6 +82,7 @@ class Reconciler {
     std::optional<plan::CreateFailure> create_failure;
     std::optional<TimePoint> progress_written;
     std::map<Role, std::string> pod_templates;
+    std::string confirmed_uid;  // of the job whose copy is no older than this reconciler
     std::optional<api::Status> final_status;
     api::Phase phase = api::Phase::kPending;
     bool namespace_ends = false;  // so it was said
@@ -96,9 +97,12 @@ class Reconciler {
   absl::StatusOr<plan::Plan> pass(const std::string& key, StoredJob stored);
   // `not_ready`: why what comes before the first pod can't be had.
   absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored, absl::Status& not_ready);
+  // The job by its store's own word, once: from then on only this reconciler moves its status on. ABORTED
+  // where it is gone.
+  absl::StatusOr<StoredJob> confirm_job(const std::string& key, const plan::Confirm& confirm);
   // The pods by the cluster's own word, and what follows from them.
-  absl::Status confirm(const std::string& key, const plan::Confirm& confirm, const absl::Status& not_ready,
-                       plan::Observed& observed);
+  absl::Status confirm_pods(const std::string& key, const plan::Confirm& confirm,
+                            const absl::Status& not_ready, plan::Observed& observed);
   // `refused`: why a pod could not be created.
   absl::Status execute(const std::string& key, const plan::Plan& plan, absl::Status& refused);
   absl::Status perform(const std::string& key, const plan::Action& action);

@@ -127,6 +127,13 @@ absl::StatusOr<reconcile::StoredJob> KubeJobStore::get(const std::string& key) {
   return stored;
 }
 
+absl::StatusOr<reconcile::StoredJob> KubeJobStore::get_now(const std::string& key) {
+  const std::size_t slash = key.find('/');
+  PL_ASSIGN_OR_RETURN(const Json there, api_.get(kTrainingJobs, key.substr(0, slash), key.substr(slash + 1)));
+  store_.offer(there);
+  return get(key);
+}
+
 // ---- statuses
 
 absl::Status KubeJobStore::refuse(const SlimJob& job) {

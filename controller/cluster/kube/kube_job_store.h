@@ -48,6 +48,7 @@ class KubeJobStore final : public reconcile::JobStore {
   std::vector<std::string> keys() { return store_.job_keys(); }
 
   absl::StatusOr<reconcile::StoredJob> get(const std::string& key) override;
+  absl::StatusOr<reconcile::StoredJob> get_now(const std::string& key) override;
   absl::Status write_status(const std::string& key, const api::Status& status,
                             const std::string& version) override;
   // Its children go with it.

@@ -56,10 +56,17 @@ class FakeReports final : public ReportSource {
 class CountingStore final : public JobStore {
  public:
   absl::StatusOr<StoredJob> get(const std::string& key) override {
-    PL_ASSIGN_OR_RETURN(StoredJob stored, store_.get(key));
+    PL_ASSIGN_OR_RETURN(StoredJob stored, copy_ ? *copy_ : store_.get(key));
     edit_(stored.job);
     return stored;
   }
+  absl::StatusOr<StoredJob> get_now(const std::string& key) override {
+    ++*asked_.lock();
+    copy_.reset();
+    return get(key);
+  }
+  // What get() shows until get_now().
+  void show_old(absl::StatusOr<StoredJob> copy) { copy_ = std::move(copy); }
   void edit(std::function<void(api::TrainingJob&)> edit) { edit_ = std::move(edit); }
   absl::Status write_status(const std::string& key, const api::Status& status,
                             const std::string& version) override {
@@ -71,10 +78,11 @@ class CountingStore final : public JobStore {
     return store_.remove(key, uid);
   }
   MemoryJobStore store_;
-  Guarded<int> writes_{0};
+  Guarded<int> writes_{0}, asked_{0};
   Guarded<absl::Status> failure_;
 
  private:
+  std::optional<absl::StatusOr<StoredJob>> copy_;
   std::function<void(api::TrainingJob&)> edit_ = [](api::TrainingJob&) {};
 };
 
@@ -408,6 +416,38 @@ TEST_F(ReconcilerTest, ALaterAttemptWaitsForThoseThatTheCopyOfTheListDoesNotShow
   const int asked = cluster_.lists_now();
   for (int i = 0; i < 3; ++i) pass();
   EXPECT_EQ(cluster_.lists_now(), asked);
+}
+
+// The watch that brings jobs may be many attempts behind when a leader begins.
+TEST_F(ReconcilerTest, AJobIsAskedForBeforeAnythingIsDoneForItOncePerLeader) {
+  jobs_.edit([](api::TrainingJob& job) {
+    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+  });
+  const absl::StatusOr<StoredJob> old = jobs_.get(kKey);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    bring_up();
+    ASSERT_TRUE(cluster_.delete_pod("default", str_cat("fashion-worker-0-", attempt), "", 1s).ok());
+    pass();
+    clock_.advance(1min);  // the back-off
+  }
+  bring_up();
+  const std::vector<std::string> members = pods();
+  ASSERT_THAT(members, ElementsAre("fashion-chief-0-2", "fashion-worker-0-2"));
+  EXPECT_EQ(*jobs_.asked_.lock(), 1) << "what this leader has written itself it knows";
+
+  reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits_, Logger::none());
+  for (const std::string& name : members) cluster_.hide(name);
+  jobs_.show_old(old);
+  pass();
+  EXPECT_EQ(*jobs_.asked_.lock(), 2);
+  EXPECT_EQ(pods(), members);
+  EXPECT_EQ(status().restarts.attempt, 2);
+  for (int i = 0; i < 3; ++i) pass();
+  EXPECT_EQ(*jobs_.asked_.lock(), 2);
+
+  reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits_, Logger::none());
+  pass();
+  EXPECT_EQ(*jobs_.asked_.lock(), 2) << "there is nothing to do";
 }
 
 TEST_F(ReconcilerTest, PodsThatDoNotStartAreLookedAtAgain) {

@@ -202,6 +202,26 @@ TEST_F(KubeJobStoreTest, AStatusOfAnEarlierVersionIsNotWritten) {
   EXPECT_TRUE(write(late).ok());
 }
 
+TEST_F(KubeJobStoreTest, WhatTheWatchHasNotBroughtYetCanBeAskedFor) {
+  start_with(good_job());
+  server_.set_faults([](const Request& request) {
+    testing::FakeApiServer::Fault fault;
+    if (request.path.find("watch") != std::string::npos) fault.broken = absl::UnavailableError("down");
+    return fault;
+  });
+  server_.end_watches(/*in_order=*/false);
+  api::Status newer;
+  newer.phase = api::Phase::kRunning;
+  newer.restarts.attempt = 3;
+  server_.change("trainingjobs", "team", "digits", [&](Json& job) { job["status"] = status_to_json(newer); });
+  const auto job = store_->get_now(kKey);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->job.status, newer);
+  EXPECT_EQ(get().job.status, newer) << "and is known from then on";
+  server_.erase("trainingjobs", "team", "digits");
+  EXPECT_EQ(store_->get_now(kKey).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(KubeJobStoreTest, WhatTheParserRefusesFailsWithItsErrors) {
   Json job = good_job();
   job["spec"]["training"]["optimizer"]["learningRat"] = 0.1;
