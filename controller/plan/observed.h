@@ -123,6 +123,13 @@ struct CreateFailure {
   std::string pod, error;
 };
 
+// Since when the observer has seen a pod in this phase, by its own clock (sightings.h).
+struct Sighting {
+  cluster::PodPhase phase = cluster::PodPhase::kPending;
+  WallTime since{};
+};
+using Sightings = std::map<std::string, Sighting>;  // by uid
+
 struct Observed {
   api::TrainingJob job;
   std::string job_uid;
@@ -131,6 +138,7 @@ struct Observed {
   std::vector<cluster::Pod> pods;
   bool job_may_lag = false;         // it is a copy, as old as may be: nothing is done by it (Plan::confirm)
   bool pods_may_lag = false;        // they are a copy: what is missing here may be there (Plan::confirm)
+  Sightings seen;
   std::optional<JobReport> report;  // nothing: there is no coordinator
   std::map<std::string, std::string>
       coordinator_env;  // how pods reach it: PACELINE_COORDINATOR, PACELINE_TOKEN, ...

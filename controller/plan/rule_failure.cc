@@ -12,6 +12,7 @@
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/sightings.h"
 
 namespace paceline::plan {
 
@@ -40,11 +41,11 @@ void fail(const Observed& observed, const std::string& reason, const std::string
   end_by(observed, blame, plan);
 }
 
-// How long ago the first pod failed.
+// How long ago the first pod was seen to have failed.
 Duration since_first_failure(const Observed& observed) {
   Duration longest{};
   for (const cluster::Pod& pod : observed.pods) {
-    if (pod.finished && has_failed(observed, pod)) longest = std::max(longest, observed.now - *pod.finished);
+    if (has_failed(observed, pod)) longest = std::max(longest, seen_for(observed, pod));
   }
   return longest;
 }
@@ -105,15 +106,14 @@ bool by_absence(const Observed& observed, Plan& plan) {
       observed.report->generation.value > 0)
     return false;
   for (const cluster::Pod& pod : observed.pods) {
-    if (pod.phase != cluster::PodPhase::kRunning || pod.deleting || !pod.started || !is_needed(observed, pod))
-      continue;
+    if (pod.phase != cluster::PodPhase::kRunning || pod.deleting || !is_needed(observed, pod)) continue;
     const bool joined = std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
       return member.role == pod.spec.role && member.index == pod.spec.index && !member.id.value.empty();
     });
     if (joined || has_finished(observed, pod.spec.role, pod.spec.index)) continue;
     // A coordinator that has just begun gives those of an earlier one their time, too.
-    const WallTime since = std::max(*pod.started, observed.now - observed.report->in_phase);
-    const Duration left = since + observed.limits.attach_timeout - observed.now;
+    const Duration waited = std::min(seen_for(observed, pod), observed.report->in_phase);
+    const Duration left = observed.limits.attach_timeout - waited;
     if (left > Duration::zero()) {
       requeue(left, plan);
       continue;

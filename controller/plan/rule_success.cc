@@ -7,20 +7,21 @@
 #include "base/text.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/sightings.h"
 
 namespace paceline::plan {
 
 namespace {
 
-// Since when training is over: by the report, or by the leader's end. While the report says that the leader
-// has finished and others leave, it is not over: their coordinator counts their time.
+// Since when training is over: by the report, or by when the leader was seen to have ended. While the report
+// says that the leader has finished and others leave, it is not over: their coordinator counts their time.
 Duration since_finish(const Observed& observed) {
   if (observed.report && observed.report->phase == ReportPhase::kFinished) return observed.report->in_phase;
   const Slot leader = leader_slot(observed.job);
   const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
   if (pod == nullptr && reported_finished(observed)) return Duration::zero();
   if (pod == nullptr) return observed.limits.finish_grace;  // nobody knows any more
-  return pod->finished ? observed.now - *pod->finished : Duration::zero();
+  return seen_for(observed, *pod);
 }
 
 std::string success_message(const Observed& observed) {
@@ -41,7 +42,7 @@ std::string success_message(const Observed& observed) {
 // training finished: its last words may be under way.
 void ended_without_finishing(const Observed& observed, Plan& plan) {
   const std::vector<Slot> slots = desired_slots(observed.job);
-  WallTime last{};
+  Duration quiet = Duration::max();  // since the last one ended
   for (const Slot& slot : slots) {
     if (!api::is_member(observed.job, slot.role) || is_lost(observed, slot.role, slot.index)) continue;
     const cluster::Pod* pod = find_pod(observed, slot.role, slot.index);
@@ -50,9 +51,9 @@ void ended_without_finishing(const Observed& observed, Plan& plan) {
     const bool well = pod != nullptr && pod->phase == cluster::PodPhase::kSucceeded;
     if (!well && !has_finished(observed, slot.role, slot.index)) return;
     if (pod == nullptr) continue;
-    last = std::max(last, pod->finished.value_or(observed.now));
+    quiet = std::min(quiet, seen_for(observed, *pod));
   }
-  const Duration left = last + observed.limits.report_grace - observed.now;
+  const Duration left = observed.limits.report_grace - quiet;
   if (left > Duration::zero()) return requeue(left, plan);
   end_job(observed, api::Phase::kFailed, "NotFinished",
           str_cat("all pods exited with code 0, but training stood at step ", observed.report->progress.step,

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "controller/plan/pods.h"
+#include "controller/plan/sightings.h"
 
 namespace paceline::plan {
 
@@ -69,6 +70,7 @@ void apply(const Plan& plan, Observed& world) {
     world.report->attempt = attempt;
   }
   world.job.status = plan.status;
+  note_sightings(world);
 }
 
 void advance(Observed& world) {
@@ -83,6 +85,7 @@ void advance(Observed& world) {
     }
   }
   if (world.report) form_view(world, *world.report);
+  note_sightings(world);
 }
 
 }  // namespace paceline::plan

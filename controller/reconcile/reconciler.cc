@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/rules.h"
+#include "controller/plan/sightings.h"
 
 namespace paceline::reconcile {
 
@@ -326,6 +327,7 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   observed.generation = stored.generation;
   observed.now = clock_.wall_now();
   observed.limits = limits_;
+  note_sightings(key, observed);
   auto shared = shared_.lock();
   Memory& memory = shared->jobs[key];
   memory.pod_templates = std::move(stored.pod_templates);
@@ -359,7 +361,20 @@ absl::Status Reconciler::confirm_pods(const std::string& key, const plan::Confir
   reports_.pods_seen(key, observed.pods);
   observed.report = reports_.report(key);
   observed.now = clock_.wall_now();
+  note_sightings(key, observed);
   return absl::OkStatus();
+}
+
+void Reconciler::note_sightings(const std::string& key, plan::Observed& observed) {
+  auto shared = shared_.lock();
+  plan::Sightings& seen = shared->jobs[key].seen;
+  observed.seen = std::move(seen);
+  if (plan::is_terminal(observed.job.status.phase)) {
+    observed.seen.clear();  // nobody asks any more
+  } else {
+    plan::note_sightings(observed);
+  }
+  seen = observed.seen;
 }
 
 absl::Status Reconciler::execute(const std::string& key, const plan::Plan& plan, absl::Status& refused) {

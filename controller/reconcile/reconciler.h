@@ -82,6 +82,7 @@ class Reconciler {
     std::optional<plan::CreateFailure> create_failure;
     std::optional<TimePoint> progress_written;
     std::map<Role, std::string> pod_templates;
+    plan::Sightings seen;
     std::string confirmed_uid;  // of the job whose copy is no older than this reconciler
     std::optional<api::Status> final_status;
     api::Phase phase = api::Phase::kPending;
@@ -103,6 +104,8 @@ class Reconciler {
   // The pods by the cluster's own word, and what follows from them.
   absl::Status confirm_pods(const std::string& key, const plan::Confirm& confirm,
                             const absl::Status& not_ready, plan::Observed& observed);
+  // Since when its pods have been seen as they are.
+  void note_sightings(const std::string& key, plan::Observed& observed);
   // `refused`: why a pod could not be created.
   absl::Status execute(const std::string& key, const plan::Plan& plan, absl::Status& refused);
   absl::Status perform(const std::string& key, const plan::Action& action);

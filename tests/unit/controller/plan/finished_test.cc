@@ -64,6 +64,7 @@ void disrupt(Observed& world, cluster::Pod& pod, std::optional<int> how, const c
   if (how && *how < 0) pod.signal = -*how;
   if (how && *how >= 0) pod.exit_code = *how;
   pod.finished = world.now - world.limits.verdict_grace;  // nobody waits for a verdict any more
+  world.seen[pod.uid] = {pod.phase, *pod.finished};
 }
 
 // Nothing is done for the job, nor asked of the cluster; it trains.
@@ -244,6 +245,7 @@ TEST(FinishedTest, NobodyWaitsForAFinishedMemberToJoin) {
     forming.members = {world.report->members[0], world.report->members[1]};
     forming.in_phase = world.limits.attach_timeout;
     world.report = forming;
+    note_sightings(world);
     world.now += world.limits.attach_timeout;
     const Plan made = plan(world);
     EXPECT_EQ(made.status.reason, finished ? "MembersTrain" : "MemberMissing") << explain(made);

@@ -47,7 +47,9 @@ Observed random_world(Rng& rng) {
   if (rng.below(3) != 0) world.job.status.start_time = world.now - Duration(1s) * rng.below(300);
   if (rng.below(10) == 0) world.create_failure = CreateFailure{static_cast<int>(rng.below(8)), "p", "e"};
   for (const Slot& slot : desired_slots(world.job)) {
-    if (rng.below(3) != 0) world.pods.push_back(random_pod(rng, world, slot.role, slot.index));
+    if (rng.below(3) == 0) continue;
+    const cluster::Pod& pod = world.pods.emplace_back(random_pod(rng, world, slot.role, slot.index));
+    if (pod.started) world.seen[pod.uid] = {pod.phase, pod.finished.value_or(*pod.started)};
   }
   if (rng.below(5) == 0) {
     world.report.reset();

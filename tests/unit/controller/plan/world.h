@@ -7,6 +7,7 @@
 #include <string>
 
 #include "controller/plan/pods.h"
+#include "controller/plan/sightings.h"
 #include "controller/plan/simulate.h"
 
 namespace paceline::plan {
@@ -73,6 +74,7 @@ inline void kill(Observed& world, cluster::Pod& pod, int signal, Duration ago = 
   pod.reason = "Error";
   pod.signal = signal;
   pod.finished = world.now - ago;
+  world.seen[pod.uid] = {pod.phase, world.now - ago};
 }
 
 inline void finish(Observed& world, cluster::Pod& pod, int code, Duration ago = {}) {
@@ -80,6 +82,7 @@ inline void finish(Observed& world, cluster::Pod& pod, int code, Duration ago = 
   pod.reason = code == 0 ? "Completed" : "Error";
   pod.exit_code = code;
   pod.finished = world.now - ago;
+  world.seen[pod.uid] = {pod.phase, world.now - ago};
 }
 
 template <typename T>

@@ -574,6 +574,21 @@ TEST_F(ReconcilerTest, AFailureCarriesTheLastLinesOfTheLog) {
   EXPECT_TRUE(pass().done);
 }
 
+// The nodes' clocks are not the controller's.
+TEST_F(ReconcilerTest, AVerdictsTimeIsCountedByTheControllersClock) {
+  jobs_.edit([](api::TrainingJob& job) {
+    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+  });
+  bring_up();
+  clock_.advance(10min);
+  cluster_.kill("fashion-worker-0-0", SIGKILL);
+  clock_.advance(-10min);
+  EXPECT_EQ(pass().requeue_after, limits_.verdict_grace);
+  clock_.advance(limits_.verdict_grace);
+  pass();
+  EXPECT_EQ(status().phase, api::Phase::kRestarting);
+}
+
 TEST_F(ReconcilerTest, WhatAMemberToldItselfItsLogDoesNotTellAgain) {
   bring_up();
   (*reports_.report_.lock())->culprit = plan::Culprit{.role = Role::kWorker,

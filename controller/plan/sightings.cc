@@ -1,0 +1,27 @@
+#include "controller/plan/sightings.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace paceline::plan {
+
+void note_sightings(Observed& observed) {
+  const bool forming = observed.report && observed.report->phase == ReportPhase::kForming;
+  Sightings seen;
+  for (const cluster::Pod& pod : observed.pods) {
+    const bool matters = pod.ended() || (forming && pod.phase == cluster::PodPhase::kRunning);
+    if (!matters) continue;
+    const auto known = observed.seen.find(pod.uid);
+    const bool same = known != observed.seen.end() && known->second.phase == pod.phase;
+    seen[pod.uid] = same ? known->second : Sighting{pod.phase, observed.now};
+  }
+  observed.seen = std::move(seen);
+}
+
+Duration seen_for(const Observed& observed, const cluster::Pod& pod) {
+  const auto known = observed.seen.find(pod.uid);
+  if (known == observed.seen.end() || known->second.phase != pod.phase) return Duration::zero();
+  return std::max<Duration>(observed.now - known->second.since, Duration::zero());
+}
+
+}  // namespace paceline::plan
