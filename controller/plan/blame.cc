@@ -129,6 +129,14 @@ std::string end_of_culprit(const Culprit& culprit, const cluster::Pod* pod) {
   return "";
 }
 
+// Somebody deleted the pod, and the coordinator was faster to miss its member. Not one that never joined,
+// whose pod may never have been there, nor one that said itself what became of it, or whose end was told.
+bool fell_silent_deleted(const Observed& observed, const Culprit& culprit, const cluster::Pod* pod) {
+  const bool silent = culprit.kind == CulpritKind::kDead || culprit.kind == CulpritKind::kFrozen ||
+                      culprit.kind == CulpritKind::kUnreachable;
+  return silent && !culprit.exit_code && !culprit.signal && pod == nullptr && !observed.pods_may_lag;
+}
+
 // Who failed by the same (a file that nobody has, a loss that all see) is no victim, and doesn't say it
 // again.
 void name_victims(const Culprit& culprit, Blame& blame) {
@@ -189,6 +197,11 @@ Blame blame_by_verdict(const Observed& observed) {
   blame.kind = culprit.kind;
   blame.exit_code = culprit.exit_code;
   blame.signal = culprit.signal;
+  blame.gone = fell_silent_deleted(observed, culprit, pod);
+  if (blame.gone) {
+    blame.reason = "MemberDeleted";
+    blame.message += "; its pod was deleted";
+  }
   name_victims(culprit, blame);
   return blame;
 }

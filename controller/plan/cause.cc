@@ -51,6 +51,7 @@ std::optional<api::RestartCause> disruption_of(const cluster::Pod& pod) {
 }
 
 api::RestartCause cause_of(const Blame& blame) {
+  if (blame.gone) return RestartCause::kDeleted;
   const bool told_by_pod =
       blame.pod && (blame.pod->ended() || blame.pod->deleting || disruption_of(*blame.pod));
   switch (blame.kind.value_or(CulpritKind::kDead)) {

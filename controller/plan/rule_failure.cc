@@ -5,6 +5,7 @@
 // it declares dead.
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "controller/plan/attempts.h"
@@ -41,6 +42,10 @@ void fail(const Observed& observed, const std::string& reason, const std::string
   end_by(observed, blame, plan);
 }
 
+std::string name_in(const Observed& observed, Role role, int index) {
+  return pod_name(observed.job, role, index, wanted_attempt(observed.job, role, index));
+}
+
 // How long ago the first pod was seen to have failed.
 Duration since_first_failure(const Observed& observed) {
   Duration longest{};
@@ -59,7 +64,15 @@ Failure by_verdict(const Observed& observed, Plan& plan) {
     requeue(observed.limits.verdict_grace - culprit.age, plan);
     return Failure::kAwaited;
   }
-  fail_by(observed, blame_by_verdict(observed), plan);
+  Blame blame = blame_by_verdict(observed);
+  // That is the job's own fault, unless the pod is gone: the cluster is asked.
+  const bool silent = culprit.kind != CulpritKind::kMissing && cause_of(blame) == api::RestartCause::kSilent;
+  if (silent && observed.pods_may_lag) {
+    const std::string name = name_in(observed, culprit.role, culprit.index);
+    plan.confirm = Confirm{.why = str_cat(name, " has fallen silent"), .pods = {name}};
+    return Failure::kDecided;
+  }
+  fail_by(observed, std::move(blame), plan);
   return Failure::kDecided;
 }
 
@@ -131,17 +144,12 @@ bool by_absence(const Observed& observed, Plan& plan) {
   return false;
 }
 
-std::string name_in(const Observed& observed, const Slot& slot) {
-  const std::int64_t attempt = wanted_attempt(observed.job, slot.role, slot.index);
-  return pod_name(observed.job, slot.role, slot.index, attempt);
-}
-
 std::vector<std::string> missing_members(const Observed& observed) {
   std::vector<std::string> names;
   for (const Slot& slot : desired_slots(observed.job)) {
     const bool missing = find_pod(observed, slot.role, slot.index) == nullptr &&
                          !has_finished(observed, slot.role, slot.index);
-    if (missing && api::is_member(observed.job, slot.role)) names.push_back(name_in(observed, slot));
+    if (missing && api::is_member(observed.job, slot.role)) names.push_back(name_in(observed, slot.role, slot.index));
   }
   return names;
 }
@@ -171,7 +179,7 @@ bool by_deletion(const Observed& observed, Plan& plan) {
     cluster::Pod pod;
     pod.spec.role = slot.role;
     pod.spec.index = slot.index;
-    pod.spec.name = name_in(observed, slot);
+    pod.spec.name = name_in(observed, slot.role, slot.index);
     pod.deleting = true;
     if (found != nullptr) pod = *found;
     Blame blame = blame_pod(observed, pod);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/plan/explain.h"
 #include "tests/unit/controller/plan/passes.h"
 
 namespace paceline::plan {
@@ -117,6 +118,30 @@ TEST(RestartTest, ALaterAttemptBeginsWhenTheClusterItselfSaysThatItsPlacesAreFre
   EXPECT_THAT(actions_of<CreatePod>(step(world)), SizeIs(3));
   world.pods_may_lag = true;
   EXPECT_FALSE(plan(world).confirm.has_value()) << "once for an attempt";
+}
+
+// The coordinator misses a member whose pod was deleted by force before the list of pods does.
+TEST(RestartTest, AMemberThatFellSilentWasDeletedWhereTheClusterSaysThatItsPodIsGone) {
+  using enum CulpritKind;
+  for (const CulpritKind kind : {kDead, kFrozen, kUnreachable, kFailed, kDiverged, kMissing}) {
+    Observed world = restartable(1, 2);
+    world.job.spec.run_policy.backoff_limit = 0;
+    world.report->culprit = Culprit{.role = Role::kWorker, .index = 1, .kind = kind, .age = 1h};
+    world.pods_may_lag = true;
+    const bool silent = kind == kDead || kind == kFrozen || kind == kUnreachable;
+    ASSERT_EQ(plan(world).confirm.has_value(), silent) << explain(plan(world));
+    if (silent) {
+      EXPECT_THAT(plan(world).confirm->pods, ElementsAre("fashion-worker-1-0"));
+    }
+    world.pods_may_lag = false;
+    EXPECT_EQ(plan(world).status.reason, "BackoffLimitExceeded") << "it is there";
+    std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-1-0"; });
+    const Plan made = plan(world);
+    EXPECT_EQ(made.status.reason, silent ? "Deleted" : "BackoffLimitExceeded") << explain(made);
+    EXPECT_EQ(made.status.message.find("its pod was deleted") != std::string::npos, silent);
+    world.report->culprit->exit_code = 1;
+    EXPECT_EQ(plan(world).status.reason, "BackoffLimitExceeded") << "its end was told before";
+  }
 }
 
 TEST(RestartTest, NeverMeansNever) {

@@ -398,6 +398,22 @@ TEST_F(ReconcilerTest, APodThatOnlyTheCopyOfTheListMissesIsNotTakenForDeleted) {
   EXPECT_EQ(status().restarts.total, 1);
 }
 
+TEST_F(ReconcilerTest, AMemberIsDeletedThoughItsCoordinatorMissesItFirst) {
+  jobs_.edit([](api::TrainingJob& job) {
+    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+    job.spec.run_policy.backoff_limit = 0;
+  });
+  bring_up();
+  ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", 0s).ok());
+  (*reports_.report_.lock())->culprit =
+      plan::Culprit{.role = Role::kWorker, .index = 0, .kind = plan::CulpritKind::kDead};
+  pass();
+  EXPECT_EQ(cluster_.lists_now(), 1);
+  EXPECT_EQ(status().phase, api::Phase::kRestarting) << status().message;
+  EXPECT_THAT(status().restarts.by_cause,
+              ElementsAre(api::RestartCount{Role::kWorker, api::RestartCause::kDeleted, 1}));
+}
+
 TEST_F(ReconcilerTest, ALaterAttemptWaitsForThoseThatTheCopyOfTheListDoesNotShow) {
   jobs_.edit([](api::TrainingJob& job) {
     job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
