@@ -243,9 +243,7 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
     if (earlier && !leads) return note_finished(slot);
     if (!leads) return;
     model_path_ = cut(leaving.model_path());
-    finish_by_ = now_ + config_.stop_timeout;
-    reason_ = str_cat(slot.name(), " has finished; waiting for the others to leave");
-    return;
+    return wait_for_the_others(slot);
   }
   const auto mine = [&](const Accusation& a) { return a.accuser == number(slot); };
   const bool accusing = std::any_of(accusations_.begin(), accusations_.end(), mine);
@@ -253,6 +251,11 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   const bool follows = stopped && leaving.follows();  // the one that was asked to will say so, or is dead
   lose(slot, FaultKind::kFailed, now_, stopped ? str_cat("it was stopped: ", why) : why, accusing || follows);
   slot.evidence->follows = follows && !accusing && slot.evidence->accusing;
+}
+
+void CoordinatorCore::Impl::wait_for_the_others(const Slot& leader) {
+  finish_by_ = now_ + config_.stop_timeout;
+  reason_ = str_cat(leader.name(), " has finished; waiting for the others to leave");
 }
 
 void CoordinatorCore::Impl::note_finished(Slot& slot) {
@@ -297,9 +300,11 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
   }
   if (!blames() || slot->left || slot->lost || slot->observes()) return;
   const bool well = in.exit_code == 0 && !in.signal && !slot->attached();
-  // Of rank 0 the planner says so, and ends the job.
-  if (well && config_.trained_before && gathers_earlier_view() && slot->trains() && number(*slot) != 0)
-    return note_finished(*slot);
+  if (well && config_.trained_before && gathers_earlier_view() && slot->trains()) {
+    note_finished(*slot);
+    if (number(*slot) == 0) wait_for_the_others(*slot);
+    return;
+  }
   if (slot->evidence) slot->evidence->lapsed = false;
   std::string text = str_cat("its process ended ", slot->hello ? "without a goodbye" : "before it attached");
   if (!in.reason.empty()) text += str_cat(": ", cut(in.reason));

@@ -113,6 +113,7 @@ struct CoreConfig {
   std::vector<LostMember> lost;  // before this coordinator began: the others go on without them
   // Members have trained in a view of an earlier coordinator: a process of theirs that ends well while this
   // one gathers them has finished, and is not waited for. (Rank 0 may be saving the last checkpoint alone.)
+  // Where it is rank 0's, the job has: whoever comes back later is told so.
   bool trained_before = false;
   // Those of them that are known to have finished, whatever becomes of their pods. Never rank 0, and no
   // server.

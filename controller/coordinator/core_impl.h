@@ -91,6 +91,7 @@ class CoordinatorCore::Impl {
   void bind(Slot& slot, const Attached& in);
   bool gathers_earlier_view() const { return state_ == JobState::kForming && generation_.value == 0; }
   void note_finished(Slot& slot);
+  void wait_for_the_others(const Slot& leader);
   void attach_observer(Slot& slot, const Attached& in);
   void put_off(const Attached& in);
 

@@ -1,0 +1,82 @@
+// What wakes the reconciler when members say it to their job's coordinator, over real gRPC.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/guarded.h"
+#include "base/text.h"
+#include "controller/api/parse.h"
+#include "controller/reconcile/coordinators.h"
+#include "runtime/member/membership.h"
+#include "tests/support/fake_cluster.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kLong = 20s;  // only a broken test waits so long
+constexpr char kKey[] = "default/digits";
+constexpr char kText[] = R"(
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: digits}
+spec:
+  replicaSpecs:
+    worker: {replicas: 2}
+  training:
+    model: {type: mlp, hidden: [8], classes: 2}
+    data: {format: csv, train: {inputs: train.csv}}
+    optimizer: {type: SGD, learningRate: 0.1}
+    globalBatchSize: 8
+    steps: 10
+)";
+
+// What other controllers must know is written at once: the status is looked at as soon as it is said.
+TEST(WakeTest, AMemberThatHasFinishedIsAReasonToLook) {
+  const SystemClock clock;
+  testing::FakeCluster cluster(clock);
+  Guarded<int> looks{0};
+  const auto wait_for_looks = [&looks](int count) {
+    bool came = false;
+    looks.lock_when([count](int n) { return n >= count; }, kLong, &came);
+    return came;
+  };
+  reconcile::CoordinatorsOptions options;
+  options.server.tick = 5ms;
+  auto coordinators = reconcile::Coordinators::start(options, cluster, clock, Logger::none(),
+                                                     [&looks](const std::string&) { ++*looks.lock(); });
+  ASSERT_TRUE(coordinators.ok()) << coordinators.status();
+  const api::Parsed parsed = api::parse_training_job(kText, "test");
+  ASSERT_TRUE(parsed.job) << api::render_diagnostics(parsed.diagnostics, kText);
+  ASSERT_TRUE((*coordinators)->job_seen(kKey, {.job = *parsed.job, .uid = "u1"}).ok());
+  const auto environment = (*coordinators)->pod_environment(kKey);
+  const Deadline soon = Deadline::after(clock.now(), kLong);
+  std::vector<std::unique_ptr<member::Membership>> members;
+  for (const int index : {0, 1}) {
+    member::Environment mine;
+    mine.coordinator = environment.at("PACELINE_COORDINATOR");
+    mine.token = environment.at("PACELINE_TOKEN");
+    mine.job = kKey;
+    mine.index = index;
+    mine.pod = str_cat("digits-worker-", index, "-0");
+    mine.pod_uid = str_cat("uid-", index);
+    auto member =
+        member::Membership::attach(mine, {.host_id = "host", .tcp = {"127.0.0.1:1"}}, {}, clock, soon);
+    ASSERT_TRUE(member.ok()) << member.status();
+    members.push_back(*std::move(member));
+  }
+  ASSERT_TRUE(wait_for_looks(2)) << "the view, and the job's state";
+  v1::Leaving leaving;
+  leaving.set_outcome(v1::Leaving::FINISHED);
+  ASSERT_TRUE(members[1]->leave(leaving, soon).ok());
+  EXPECT_TRUE(wait_for_looks(3));
+  EXPECT_EQ((*coordinators)->report(kKey)->phase, plan::ReportPhase::kRunning) << "the other trains";
+}
+
+}  // namespace
+}  // namespace paceline
