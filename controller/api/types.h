@@ -24,6 +24,8 @@ namespace paceline::api {
 inline constexpr std::string_view kApiVersion = "paceline.dev/v1alpha1";
 inline constexpr std::string_view kKind = "TrainingJob";
 inline constexpr std::string_view kManager = "paceline.dev/controller";  // spec.runPolicy.managedBy: this one
+// A job that the parser refuses: of one that has begun the type of a condition, of others why they failed.
+inline constexpr char kInvalidSpec[] = "InvalidSpec";
 
 struct Metadata {
   std::string name;

@@ -130,6 +130,13 @@ void note_last_save(const Observed& observed, const JobReport& report, Plan& pla
                was_bad ? "checkpoints are written again" : "a checkpoint could not be written", plan);
 }
 
+// Whoever reads the job's spec has said that it can't be run; now it can.
+void note_mended(const Observed& observed, api::Status& status) {
+  const auto said = std::ranges::find(status.conditions, api::kInvalidSpec, &api::Condition::type);
+  if (said == status.conditions.end() || !said->status) return;
+  set_condition(observed, api::kInvalidSpec, false, "Mended", "the spec is valid again", status);
+}
+
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
     if (observed.report->phase != ReportPhase::kRunning) return;
@@ -195,6 +202,7 @@ void count_replicas(const Observed& observed, const Observed& whole, api::Status
 
 void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
   plan.status.observed_generation = observed.generation;
+  note_mended(observed, plan.status);
   count_replicas(observed, whole, plan.status);
   copy_members(observed, plan.status);
   // Of a job that has ended too: what members say as they leave comes after the decision to stop.

@@ -15,7 +15,7 @@ namespace paceline::kube {
 namespace {
 
 constexpr std::size_t kRememberedSpecs = 100'000;  // more are parsed again
-constexpr char kInvalidSpec[] = "InvalidSpec";
+using api::kInvalidSpec;
 
 // What the API server shows and scales by, and nobody reads back: "3/4", pods that run of those that the job
 // wants, how many worker pods there are, and the step of the newest checkpoint.
@@ -34,6 +34,11 @@ void add_counts(const api::TrainingJob& job, const api::Status& status, Json& js
 
 bool is_refused(const api::Status& status) {
   return status.phase == api::Phase::kFailed && status.reason == kInvalidSpec;
+}
+
+bool has_begun(const api::Status& status) {
+  return status.phase != api::Phase::kPending && status.phase != api::Phase::kSucceeded &&
+         status.phase != api::Phase::kFailed;
 }
 
 // What became of a job that was refused before its spec was edited is over: it is to be run after all.
@@ -111,6 +116,11 @@ absl::StatusOr<reconcile::StoredJob> KubeJobStore::get(const std::string& key) {
   const auto job = store_.find(key);
   if (job == nullptr) return absl::NotFoundError(str_cat("job ", key, " does not exist"));
   if (!job->spec->job) {
+    if (has_begun(job->status)) {
+      PL_RETURN_IF_ERROR(leave_alone(*job));
+      return absl::FailedPreconditionError(
+          str_cat("job ", key, " is left as it is until its spec is valid: ", job->spec->errors));
+    }
     PL_RETURN_IF_ERROR(refuse(*job));
     return absl::NotFoundError(str_cat("job ", key, " can't be run: ", job->spec->errors));
   }
@@ -156,6 +166,16 @@ absl::Status KubeJobStore::refuse(const SlimJob& job) {
     condition.message = status.message;
   }
   status.conditions.push_back({"Failed", true, status.reason, status.message, now, job.generation});
+  return write(job, status, job.resource_version);
+}
+
+absl::Status KubeJobStore::leave_alone(const SlimJob& job) {
+  api::Status status = job.status;
+  auto said = std::ranges::find(status.conditions, kInvalidSpec, &api::Condition::type);
+  if (said == status.conditions.end())
+    said = status.conditions.insert(said, {kInvalidSpec, true, "Refused", "", clock_.wall_now(), {}});
+  said->message = job.spec->errors;
+  said->observed_generation = job.generation;
   return write(job, status, job.resource_version);
 }
 

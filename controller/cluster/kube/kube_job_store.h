@@ -5,8 +5,9 @@
 // back at once.
 //
 // An object that the parser refuses gets phase Failed, reason InvalidSpec and the errors, and is NOT_FOUND to
-// get(): there is nothing to run, until somebody edits it; then it is Pending. Its pods, if it had some, are
-// left as they are. A job that has ended is not refused any more.
+// get(): there is nothing to run, until somebody edits it; then it is Pending. One that has begun (an upgrade
+// may have made validation stricter) is FAILED_PRECONDITION: it is left as it is, says so in condition
+// InvalidSpec, and goes on once somebody has edited it. A job that has ended is not refused any more.
 //
 // Thread-safe. get() is UNAVAILABLE until the first list is complete. write_status() writes to the very
 // version of the object that was read: ABORTED where it has changed since (by a user, or by a controller that
@@ -77,6 +78,7 @@ class KubeJobStore final : public reconcile::JobStore {
   std::optional<SlimJob> decode(const Json& object);
   static std::shared_ptr<const Spec> read_spec(const Json& object, const api::Metadata& metadata);
   absl::Status refuse(const SlimJob& job);
+  absl::Status leave_alone(const SlimJob& job);
   absl::Status write(const SlimJob& job, const api::Status& status, const std::string& version);
 
   ApiClient& api_;

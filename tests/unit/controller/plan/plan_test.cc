@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "controller/plan/explain.h"
 #include "controller/plan/rules.h"
 #include "tests/unit/controller/plan/world.h"
 
@@ -321,6 +322,20 @@ TEST(PlanTest, APodThatNeverJoinsFailsTheJob) {
   const Plan made = plan(world);
   EXPECT_EQ(made.status.reason, "MemberMissing");
   EXPECT_THAT(made.status.message, HasSubstr("worker-1"));
+}
+
+TEST(PlanTest, ASpecThatWasInvalidForATimeIsNoReasonToDoAnything) {
+  Observed world = make_running_world(0, 2);
+  world.job.status.conditions.push_back({api::kInvalidSpec, true, "Refused", "steps: 0", world.now, {}});
+  api::Status before = world.job.status;
+  const Plan made = plan(world);
+  EXPECT_TRUE(made.actions.empty()) << explain(made);
+  EXPECT_FALSE(made.status.conditions.back().status);
+  EXPECT_EQ(made.status.conditions.back().reason, "Mended");
+  api::Status after = made.status;
+  after.conditions.pop_back();
+  before.conditions.pop_back();
+  EXPECT_EQ(after, before);
 }
 
 TEST(PlanTest, MembersOfAnEarlierControllerHaveTimeToComeBack) {

@@ -260,32 +260,40 @@ TEST_F(KubeJobStoreTest, ARefusedJobThatIsMendedIsThereAgain) {
   EXPECT_FALSE(this->status().contains("conditions"));
 }
 
-TEST_F(KubeJobStoreTest, AMendedJobThatHadBegunIsPendingWithAllThatWasKnownOfIt) {
+// An upgrade may have made validation stricter.
+TEST_F(KubeJobStoreTest, AJobThatHasBegunGoesOnWhenItsSpecIsMended) {
+  using enum api::Phase;
   start_with(good_job());
-  api::Status status;
-  status.phase = api::Phase::kRunning;
-  status.observed_generation = {1};
-  status.view.generation.value = 1;
-  status.restarts.size = 4;
-  status.start_time = WallTime(1000s);
-  status.conditions = {{"Created", true, "Accepted", "", WallTime(1000s), {1}},
-                       {"Running", true, "MembersTrain", "all train", WallTime(1000s), {1}}};
-  status.members = {{.role = Role::kWorker, .index = 1, .pod = "digits-worker-1-0", .phase = "Finished"}};
-  ASSERT_TRUE(write(status).ok());
-  set_steps(0, 2);
-  EXPECT_TRUE(comes([&] { return absl::IsNotFound(store_->get(kKey).status()); }));
-  const api::Status refused = status_from_json(this->status());
-  EXPECT_EQ(refused.phase, api::Phase::kFailed);
-  EXPECT_FALSE(refused.conditions.at(1).status);
-  EXPECT_EQ(refused.conditions.at(1).reason, "InvalidSpec") << "why it does not run";
-  EXPECT_EQ(refused.conditions.at(1).message, refused.message);
-  set_steps(5, 3);
-  EXPECT_TRUE(comes([&] { return store_->get(kKey).ok(); }));
-  const api::Status mended = get().job.status;
-  EXPECT_EQ(mended.phase, api::Phase::kPending);
-  EXPECT_EQ(mended.start_time, status.start_time) << "the planner goes by it";
-  EXPECT_EQ(mended.restarts, status.restarts);
-  EXPECT_EQ(mended.members, status.members);
+  int generation = 1;
+  for (const api::Phase phase : {kStarting, kRunning, kRestarting, kSuspended}) {
+    api::Status status;
+    status.phase = phase;
+    status.reason = "MembersTrain";
+    status.restarts.size = 4;
+    status.start_time = WallTime(1000s);
+    status.conditions = {{"Created", true, "Accepted", "", WallTime(1000s), {1}},
+                         {"Running", true, "MembersTrain", "all train", WallTime(1000s), {1}}};
+    status.members = {{.role = Role::kWorker, .index = 1, .pod = "digits-worker-1-0", .phase = "Finished"}};
+    ASSERT_TRUE(write(status).ok());
+    set_steps(0, ++generation);
+    EXPECT_TRUE(comes([&] { return absl::IsFailedPrecondition(store_->get(kKey).status()); }));
+    const api::Status refused = status_from_json(this->status());
+    ASSERT_EQ(refused.conditions.size(), 3u);
+    EXPECT_EQ(refused.conditions[2].type, "InvalidSpec");
+    EXPECT_TRUE(refused.conditions[2].status);
+    EXPECT_THAT(refused.conditions[2].message, HasSubstr("steps"));
+    EXPECT_EQ(refused.conditions[2].observed_generation.value, generation);
+    api::Status rest = refused;
+    rest.conditions.pop_back();
+    EXPECT_EQ(rest, status) << "everything else is as it was";
+    const int writes = server_.requests("PATCH");
+    EXPECT_TRUE(absl::IsFailedPrecondition(store_->get(kKey).status()));
+    EXPECT_EQ(server_.requests("PATCH"), writes) << "said once";
+    set_steps(5, ++generation);
+    EXPECT_TRUE(comes([&] { return store_->get(kKey).ok(); }));
+    EXPECT_EQ(get().job.status, refused) << "the planner says that it is mended";
+    EXPECT_EQ(server_.requests("PATCH"), writes);
+  }
 }
 
 TEST_F(KubeJobStoreTest, AnEndIsForGoodWhateverBecomesOfTheSpec) {
