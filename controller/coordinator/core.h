@@ -12,7 +12,8 @@
 //                                                                  earlier coordinator: they go on in it
 //   Running(g) -> Running(g)                                       a member was lost and the policy says: go
 //   on
-//                                                                  without it, in the same view
+//                                                                  without it, in the same view (also in an
+//                                                                  earlier one whose members are gathered)
 //
 // Members are those who train (chief, workers) and the servers. An evaluator is an observer: it is welcomed,
 // what it evaluates counts, it is told when the job finishes; it is in no view, and nobody waits for it or
@@ -123,7 +124,7 @@ struct CoreConfig {
 // OK, or INVALID_ARGUMENT and what is wrong.
 absl::Status validate(const CoreConfig& config);
 
-// A pod ended, says the cluster. Role and index say which member it was to be.
+// A pod ended, or is gone, says the cluster. Role and index say which member it was to be.
 struct PodFact {
   Role role = Role::kWorker;
   int index = 0;

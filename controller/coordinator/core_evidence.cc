@@ -229,9 +229,14 @@ Verdict CoordinatorCore::Impl::make_verdict(const Judgement& judgement) const {
 
 void CoordinatorCore::Impl::carry_out(Verdict verdict) {
   Slot& culprit = *slot_of(static_cast<int>(verdict.role), verdict.index);
-  LossDecision decision = config_.on_member_lost(verdict, trainers_left() - (culprit.trains() ? 1 : 0));
+  // They train on in the view of an earlier coordinator, where ranks are slots; unless they wait for another.
+  const bool earlier =
+      gathers_earlier_view() && config_.trained_before && verdict.kind != FaultKind::kUnreachable;
+  Verdict in_view = verdict;
+  if (earlier) in_view.rank = number(culprit);
+  LossDecision decision = config_.on_member_lost(in_view, trainers_left() - (culprit.trains() ? 1 : 0));
   if (decision.action == LossAction::kGoOn) {
-    if (state_ == JobState::kRunning) {
+    if (state_ == JobState::kRunning || earlier) {
       say(verdict.message);
       say(decision.reason);
       return go_on_without(culprit, std::move(verdict));
@@ -265,7 +270,8 @@ void CoordinatorCore::Impl::go_on_without(Slot& slot, Verdict verdict) {
   std::erase(diverged_, slot.rank);
   suspicious_since_.reset();
   lost_.push_back({verdict.role, verdict.index, verdict.pod, verdict.message});
-  reason_ = str_cat("view ", generation_.value, " goes on without ", slot.name());
+  reason_ = generation_.value > 0 ? str_cat("view ", generation_.value, " goes on without ", slot.name())
+                                  : str_cat("gathering an earlier view's members without ", slot.name());
   effects_.lost = std::move(verdict);
   effects_.report_changed = true;
 }

@@ -27,7 +27,7 @@ struct Blame {
   int index = 0;
   std::optional<CulpritKind> kind;       // by the coordinator's verdict
   std::optional<int> exit_code, signal;  // of the process, as far as anybody knows
-  bool gone = false;  // it fell silent, and its pod was deleted, by the cluster's own word
+  bool gone = false;                     // it fell silent, and its pod was deleted, by the cluster's own word
 };
 
 // The verdict's culprit. REQUIRES: observed.report->culprit.

@@ -21,8 +21,8 @@
 // deterministic, so a second creation is refused by the cluster, and deletions name the uid. REQUIRES of the
 // observer: job and pods are at least as new as what it wrote itself. Where they may be older than what
 // another leader wrote before, nothing is done until the job has been confirmed, once for each leader; and a
-// pod is taken for gone only by the cluster's own word: Plan::confirm. Cost: O(pods x members) comparisons, as
-// lists are searched from their beginning.
+// pod is taken for gone only by the cluster's own word: Plan::confirm. Cost: O(pods x members) comparisons,
+// as lists are searched from their beginning.
 
 #include <optional>
 #include <string>

@@ -66,7 +66,7 @@ std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
     if (find_pod(observed, slot.role, slot.index) != nullptr || is_lost(observed, slot.role, slot.index))
       continue;
     if (has_finished(observed, slot.role, slot.index) || ended_beside(observed, slot)) continue;
-    if (view_runs(observed) && may_be_spare(observed, slot)) continue;
+    if (view_goes_on(observed) && may_be_spare(observed, slot)) continue;
     if (!earlier_lives(whole, slot.role)) missing.push_back(slot);
   }
   return missing;

@@ -149,17 +149,18 @@ std::vector<std::string> missing_members(const Observed& observed) {
   for (const Slot& slot : desired_slots(observed.job)) {
     const bool missing = find_pod(observed, slot.role, slot.index) == nullptr &&
                          !has_finished(observed, slot.role, slot.index);
-    if (missing && api::is_member(observed.job, slot.role)) names.push_back(name_in(observed, slot.role, slot.index));
+    if (missing && api::is_member(observed.job, slot.role))
+      names.push_back(name_in(observed, slot.role, slot.index));
   }
   return names;
 }
 
 // Somebody deletes a member's pod, or has deleted it, while the ring trains: nobody needs to wait for its end
 // to know that the ring must start again. Where the policy is Never, what becomes of it decides; of one that
-// is gone nothing more becomes. Whether one that may be spare is missed is for the coordinator to say: not
-// for one that still gathers the members of an earlier coordinator's view, and never hears of a pod that is
-// gone. A pod that is not in a copy of the list may live all the same: the cluster is asked first. Nobody
-// misses one whose work is done.
+// is gone nothing more becomes. Whether one that may be spare is missed is for the coordinator to say: to one
+// that still gathers the members of an earlier coordinator's view it is told that a pod is gone, once the
+// cluster has said so. A pod that is not in a copy of the list may live all the same: the cluster is asked
+// first. Nobody misses one whose work is done.
 bool by_deletion(const Observed& observed, Plan& plan) {
   if (plan.status.phase != api::Phase::kRunning) return false;
   for (const Slot& slot : desired_slots(observed.job)) {
@@ -176,6 +177,7 @@ bool by_deletion(const Observed& observed, Plan& plan) {
                   .pods = missing_members(observed)};
       return true;
     }
+    if (may_be_spare(observed, slot) && view_goes_on(observed)) continue;
     cluster::Pod pod;
     pod.spec.role = slot.role;
     pod.spec.index = slot.index;

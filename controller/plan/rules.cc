@@ -132,6 +132,12 @@ bool view_runs(const Observed& observed) {
   return observed.report && observed.report->phase == ReportPhase::kRunning;
 }
 
+bool view_goes_on(const Observed& observed) {
+  return view_runs(observed) ||
+         (observed.report && observed.job.status.phase == api::Phase::kRunning &&
+          observed.report->phase == ReportPhase::kForming && observed.report->generation.value == 0);
+}
+
 bool is_lost(const Observed& observed, Role role, int index) {
   return observed.report && std::ranges::any_of(observed.report->lost, [&](const LostMember& each) {
            return each.role == role && each.index == index;

@@ -59,6 +59,8 @@ bool has_failed(const Observed& observed, const cluster::Pod& pod);
 const api::MemberStatus* last_status(const Observed& observed, Role role, int index);
 // Whether the coordinator has a view whose members train: it will say who is missed in it.
 bool view_runs(const Observed& observed);
+// The same, or it gathers the members of a view that trained before it began.
+bool view_goes_on(const Observed& observed);
 // Whether the member in this place is gone, and the others go on without it.
 bool is_lost(const Observed& observed, Role role, int index);
 // Whether the others may go on without the member in this place (a job with servers where not every update

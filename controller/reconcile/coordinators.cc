@@ -15,6 +15,7 @@
 #include "controller/api/training_spec.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/plan.h"
+#include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 #include "controller/reconcile/report_adapter.h"
 
@@ -55,6 +56,19 @@ bool is_suspended(const StoredJob& job) {
   const api::Phase phase = job.job.status.phase;
   return job.job.spec.run_policy.suspend &&
          (phase == api::Phase::kSuspended || phase == api::Phase::kPending);
+}
+
+// The pods of the present attempt's members, and what is to be told of one that is gone.
+std::vector<coordinator::PodFact> places_of(const api::TrainingJob& job) {
+  std::vector<coordinator::PodFact> places;
+  for (const plan::Slot& slot : plan::desired_slots(job)) {
+    if (!api::is_member(job, slot.role)) continue;
+    places.push_back({.role = slot.role,
+                      .index = slot.index,
+                      .pod = plan::pod_name(job, slot.role, slot.index, job.status.restarts.attempt),
+                      .reason = "its pod was deleted"});
+  }
+  return places;
 }
 
 // What the template gives its pod between SIGTERM and SIGKILL; zero: nothing of its own.
@@ -118,6 +132,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
         uid_(job.uid),
         token_(std::move(token)),
         attempt_(job.job.status.restarts.attempt),
+        places_(places_of(job.job)),
         log_(log),
         notify_(notify) {}
   ~Entry() override { close(); }
@@ -165,6 +180,12 @@ class Coordinators::Entry final : public coordinator::RunObserver {
       handle_->pod_ended(pod_fact(pod));
     }
   }
+  void pods_gone(const std::vector<std::string>& names) {
+    for (const coordinator::PodFact& place : places_) {
+      const bool gone = std::ranges::find(names, place.pod) != names.end();
+      if (gone && told_gone_.lock()->insert(place.pod).second) handle_->pod_ended(place);
+    }
+  }
 
   void on_verdict(const coordinator::Verdict& verdict) override {
     log_.warning(verdict.message, {{"job", key_}, {"reason", coordinator::fault_kind_name(verdict.kind)}});
@@ -197,6 +218,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
 
   const std::string key_, uid_, token_;
   const std::int64_t attempt_;
+  const std::vector<coordinator::PodFact> places_;
   const Logger& log_;
   const Notify& notify_;
   std::unique_ptr<coordinator::JobHandle> handle_;
@@ -204,6 +226,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   std::atomic<coordinator::JobState> last_state_{coordinator::JobState::kForming};
   std::atomic<std::ptrdiff_t> last_finished_{0};
   Guarded<std::set<std::string>> told_pods_;  // by uid
+  Guarded<std::set<std::string>> told_gone_;  // by name
 };
 
 Coordinators::Coordinators(CoordinatorsOptions options, cluster::Cluster& cluster, Logger log, Notify notify)
@@ -295,6 +318,10 @@ std::optional<plan::JobReport> Coordinators::report(const std::string& key) {
 
 void Coordinators::pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) {
   if (const std::shared_ptr<Entry> entry = find(key)) entry->pods_seen(pods);
+}
+
+void Coordinators::pods_gone(const std::string& key, const std::vector<std::string>& names) {
+  if (const std::shared_ptr<Entry> entry = find(key)) entry->pods_gone(names);
 }
 
 void Coordinators::last_words_kept(const std::string& key, std::int64_t attempt) {

@@ -73,6 +73,10 @@ void keep_pods_of(const std::string& uid, std::vector<cluster::Pod>& pods) {
   std::erase_if(pods, [&](const cluster::Pod& pod) { return pod.spec.job_uid != uid; });
 }
 
+bool has_pod(const std::vector<cluster::Pod>& pods, const std::string& name) {
+  return std::ranges::any_of(pods, [&](const cluster::Pod& pod) { return pod.spec.name == name; });
+}
+
 // What is left of earlier attempts (their logs are kept) are no members.
 bool any_members(const api::TrainingJob& job, const std::vector<cluster::Pod>& pods) {
   return std::ranges::any_of(pods, [&](const cluster::Pod& pod) {
@@ -359,6 +363,9 @@ absl::Status Reconciler::confirm_pods(const std::string& key, const plan::Confir
   observed.pods_may_lag = false;
   if (!not_ready.ok() && any_members(observed.job, observed.pods)) return not_ready;
   reports_.pods_seen(key, observed.pods);
+  std::vector<std::string> gone = confirm.pods;
+  std::erase_if(gone, [&](const std::string& name) { return has_pod(observed.pods, name); });
+  if (!gone.empty() && observed.job.status.phase == api::Phase::kRunning) reports_.pods_gone(key, gone);
   observed.report = reports_.report(key);
   observed.now = clock_.wall_now();
   note_sightings(key, observed);

@@ -34,6 +34,8 @@ class ReportSource {
   // What the cluster says about the job's pods, before job_seen() and every report(): the coordinator blames
   // better with it.
   virtual void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) = 0;
+  // Of a job whose members train, these pods are gone by the cluster's own word.
+  virtual void pods_gone(const std::string& /*key*/, const std::vector<std::string>& /*names*/) {}
   // What the final report() of this attempt's coordinator says stands in the job's status.
   virtual void last_words_kept(const std::string& /*key*/, std::int64_t /*attempt*/) {}
   // The user wants the job to end in order, suspends or resizes it; its pods get SIGTERM next.

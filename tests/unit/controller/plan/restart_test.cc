@@ -81,7 +81,8 @@ TEST(RestartTest, WhatACopyOfTheListDoesNotShowIsConfirmedBeforeItDecides) {
   const Observed trains = world;
   std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-1-0"; });
   world.pods_may_lag = true;
-  EXPECT_EQ(plan(world).confirm, (Confirm{.why = "the pod of worker-1 is not in the list", .pods = {"fashion-worker-1-0"}}));
+  EXPECT_EQ(plan(world).confirm,
+            (Confirm{.why = "the pod of worker-1 is not in the list", .pods = {"fashion-worker-1-0"}}));
   EXPECT_THAT(plan(world).actions, IsEmpty());
   world.pods_may_lag = false;
   EXPECT_FALSE(plan(world).confirm.has_value());

@@ -12,6 +12,7 @@
 namespace paceline::plan {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -259,17 +260,32 @@ TEST(ServersTest, AMemberThatIsMissedAfterAllIsARestart) {
   EXPECT_EQ(plan(world).status.phase, api::Phase::kRestarting);
 }
 
-// Its coordinator waits for that worker, and has no stream that could end.
-TEST(ServersTest, AWorkerWhosePodWentWithoutACoordinatorIsARestart) {
-  api::TrainingJob job = make_job_with_servers(2, 1);
-  job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
-  job.spec.strategy.synchronization = api::Synchronization::kAsynchronous;
-  Observed world = make_running_world(job);
-  world.report = JobReport{};
-  pod_of(world, Role::kWorker, 1).deleting = true;
-  EXPECT_EQ(plan(world).status.phase, api::Phase::kRunning) << "it may still say what becomes of it";
-  std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-1-0"; });
-  EXPECT_EQ(plan(world).status.phase, api::Phase::kRestarting);
+// Its coordinator gathers the others, and is told that the pod is gone (ReportSource::pods_gone).
+TEST(ServersTest, AWorkerWhosePodWentWithoutACoordinatorIsForTheNextOneToJudge) {
+  for (const bool spare : {true, false}) {
+    api::TrainingJob job = make_job_with_servers(2, 1);
+    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+    job.spec.replica_specs.ps->restart_policy = api::RestartPolicy::kOnFailure;
+    job.spec.strategy.synchronization = api::Synchronization::kAsynchronous;
+    Observed world = make_running_world(job);
+    world.report = JobReport{};
+    const Role role = spare ? Role::kWorker : Role::kServer;
+    const int index = spare ? 1 : 0;
+    const std::string name = pod_of(world, role, index).spec.name;
+    pod_of(world, role, index).deleting = true;
+    EXPECT_EQ(plan(world).status.phase, spare ? api::Phase::kRunning : api::Phase::kRestarting);
+    std::erase_if(world.pods, [&](const cluster::Pod& pod) { return pod.spec.name == name; });
+    world.pods_may_lag = true;
+    ASSERT_TRUE(plan(world).confirm);
+    EXPECT_THAT(plan(world).confirm->pods, ElementsAre(name));
+    world.pods_may_lag = false;
+    const Plan made = plan(world);
+    EXPECT_EQ(made.status.phase, spare ? api::Phase::kRunning : api::Phase::kRestarting) << explain(made);
+    EXPECT_THAT(created(made), IsEmpty());
+    if (!spare) continue;
+    world.report->lost.push_back({role, index, name, "its pod was deleted"});
+    EXPECT_EQ(plan(world).status.reason, "MemberLost");
+  }
 }
 
 TEST(ServersTest, TheLossOfAnotherMemberStillFailsTheJob) {

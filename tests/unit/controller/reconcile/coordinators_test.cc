@@ -445,6 +445,34 @@ TEST_F(CoordinatorsTest, WhoseProcessHasEndedWellInAJobThatTrainedHasFinished) {
   }
 }
 
+// Servers end when they are told that training is over: by this coordinator, if they find it later.
+TEST_F(CoordinatorsTest, WhereRankZeroHasEndedWellTheJobHasFinished) {
+  StoredJob job = stored("u1");
+  job.job.status.phase = api::Phase::kRunning;
+  job.job.status.progress.step = 10;
+  ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+  plan::Observed world;
+  world.job = job.job;
+  for (const int index : {0, 1}) {
+    cluster::Pod pod;
+    pod.uid = pod.spec.name = str_cat("fashion-worker-", index, "-0");
+    pod.spec.index = index;
+    pod.phase = index == 0 ? cluster::PodPhase::kSucceeded : cluster::PodPhase::kRunning;
+    if (index == 0) pod.exit_code = 0;
+    world.pods.push_back(pod);
+  }
+  coordinators_->pods_seen("default/fashion", world.pods);
+  world.report = coordinators_->report("default/fashion");
+  ASSERT_TRUE(world.report);
+  EXPECT_EQ(world.report->phase, plan::ReportPhase::kFinished);
+  EXPECT_FALSE(world.report->culprit);
+  EXPECT_EQ(plan::plan(world).requeue_after, world.limits.refresh) << "the others have time to hear of it";
+  EXPECT_TRUE(plan::plan(world).actions.empty());
+  world.pods[1].phase = cluster::PodPhase::kSucceeded;
+  EXPECT_EQ(plan::plan(world).status.phase, api::Phase::kSucceeded);
+  EXPECT_THAT(plan::plan(world).status.message, ::testing::HasSubstr("after 10 steps"));
+}
+
 // Its pod may be deleted before another controller takes over, but the status has kept its last word.
 TEST_F(CoordinatorsTest, WhoHadFinishedInThisAttemptIsKnownFromTheStatus) {
   for (const char* phase : {"Succeeded", "Finished", "Deleting", "Failed"}) {
@@ -465,6 +493,42 @@ TEST_F(CoordinatorsTest, WhoHadFinishedInThisAttemptIsKnownFromTheStatus) {
       EXPECT_THAT(report->reason, ::testing::HasSubstr(finished ? "for 1 members" : "for 2 members"))
           << phase << ", attempt " << attempt;
     }
+  }
+}
+
+// A worker's pod may be deleted while nobody leads: the next coordinator has no stream of it that could end.
+TEST_F(CoordinatorsTest, AWorkerWhosePodIsGoneIsLostBeforeTheOthersAreGathered) {
+  for (const bool asynchronous : {true, false}) {
+    begin();
+    StoredJob job = stored("u1");
+    job.job.status.phase = api::Phase::kRunning;
+    job.job.status.restarts.attempt = 1;
+    if (asynchronous) {
+      job.job.spec.strategy.type = api::StrategyType::kParameterServer;
+      job.job.spec.strategy.synchronization = api::Synchronization::kAsynchronous;
+      job.job.spec.replica_specs.ps = api::ReplicaSpec{};
+    }
+    ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+    const auto tell = [&](const std::vector<std::string>& names) {
+      for (int i = 0; i < 2; ++i) {  // the second time it only looks at the time
+        coordinators_->pods_gone("default/fashion", names);
+        cluster::Pod nobodys;
+        nobodys.uid = str_cat(asynchronous, names[0], i);
+        nobodys.spec.attempt = 1;
+        nobodys.spec.index = 9;
+        nobodys.phase = cluster::PodPhase::kFailed;
+        coordinators_->pods_seen("default/fashion", {nobodys});
+        clock_.advance(1s);
+      }
+      return *coordinators_->report("default/fashion");
+    };
+    const plan::JobReport others = tell({"fashion-worker-1-0", "fashion-worker-7-1", "bags-worker-1-1"});
+    EXPECT_THAT(others.lost, SizeIs(0)) << "of another attempt, or of nobody";
+    EXPECT_FALSE(others.culprit);
+    const plan::JobReport report = tell({"fashion-worker-1-1"});
+    EXPECT_THAT(report.lost, SizeIs(asynchronous ? 1 : 0));
+    EXPECT_EQ(report.culprit.has_value(), !asynchronous);
+    EXPECT_EQ(report.phase, asynchronous ? plan::ReportPhase::kForming : plan::ReportPhase::kFailed);
   }
 }
 

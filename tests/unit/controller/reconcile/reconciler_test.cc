@@ -31,12 +31,16 @@ class FakeReports final : public ReportSource {
     *seen_.lock() = pods.size();
   }
   void stop(const std::string&, const plan::StopMembers&) override { ++*stops_.lock(); }
+  void pods_gone(const std::string&, const std::vector<std::string>& names) override {
+    *gone_.lock() = names;
+  }
   void last_words_kept(const std::string&, std::int64_t attempt) override { *kept_.lock() = attempt; }
   std::map<std::string, std::string> pod_environment(const std::string&) override {
     return {{"PACELINE_COORDINATOR", "127.0.0.1:1"}};
   }
   Guarded<std::optional<plan::JobReport>> report_{plan::JobReport{}};
   Guarded<std::size_t> seen_{std::size_t{0}};
+  Guarded<std::vector<std::string>> gone_;
   // The next attempt has another coordinator, but while members leave.
   absl::Status job_seen(const std::string&, const StoredJob& job) override {
     const std::int64_t attempt = job.job.status.restarts.attempt;
@@ -388,12 +392,14 @@ TEST_F(ReconcilerTest, APodThatOnlyTheCopyOfTheListMissesIsNotTakenForDeleted) {
   cluster_.hide("fashion-worker-0-0");
   pass();
   EXPECT_EQ(cluster_.lists_now(), 1);
+  EXPECT_THAT(*reports_.gone_.lock(), SizeIs(0));
   EXPECT_EQ(status().phase, api::Phase::kRunning);
   EXPECT_EQ(status().restarts.total, 0);
   EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-0", "fashion-worker-0-0"));
   ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", 1s).ok());
   pass();
   EXPECT_EQ(cluster_.lists_now(), 2);
+  EXPECT_THAT(*reports_.gone_.lock(), ElementsAre("fashion-worker-0-0")) << "the coordinator is told";
   EXPECT_EQ(status().phase, api::Phase::kRestarting) << "the cluster itself says so";
   EXPECT_EQ(status().restarts.total, 1);
 }
