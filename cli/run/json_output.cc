@@ -48,6 +48,7 @@ class JsonOutput final : public RunOutput {
                   {"elapsedSeconds", s.elapsed_seconds},
                   {"targetReached", e.target_reached}};
     if (e.auc) event["auc"] = *e.auc;
+    if (!e.observer.empty()) event["evaluator"] = e.observer;
     line(event);
   }
   void checkpoint(const coordinator::CheckpointRecord& c) override {

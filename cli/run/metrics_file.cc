@@ -112,6 +112,7 @@ void MetricsFile::evaluation(const coordinator::EvaluationRecord& r) {
   const std::string line =
       str_cat(R"({"type":"evaluation","step":)", r.step, R"(,"loss":)", number(r.loss), R"(,"accuracy":)",
               number(r.accuracy), r.auc ? str_cat(R"(,"auc":)", number(*r.auc)) : std::string(),
+              r.observer.empty() ? std::string() : str_cat(R"(,"evaluator":")", r.observer, "\""),
               R"(,"timeSeconds":)", number(seconds(r.since_start)), "}\n");
   write(line);
 }

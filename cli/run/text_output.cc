@@ -24,8 +24,11 @@ std::string view_text(const coordinator::ViewRecord& view) {
 }
 
 std::string evaluation_text(const coordinator::EvaluationRecord& e, const RunState& state) {
-  std::string text = str_cat("step ", e.step, ": test loss ", loss_text(e.loss), ", accuracy ",
-                             fixed(e.accuracy * 100, 2), " %");
+  // An evaluator's comes when training is steps ahead of the checkpoint: it must not look like the newest
+  // step.
+  std::string text = e.observer.empty() ? str_cat("step ", e.step, ": ")
+                                        : str_cat(e.observer, ", checkpoint of step ", e.step, ": ");
+  text += str_cat("test loss ", loss_text(e.loss), ", accuracy ", fixed(e.accuracy * 100, 2), " %");
   if (e.auc) text += str_cat(", AUC ", fixed(*e.auc, 4));
   if (e.target_reached) text += str_cat("; the target ", state.target, " is reached");
   return text;

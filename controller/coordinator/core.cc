@@ -181,7 +181,7 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
 
 void CoordinatorCore::Impl::on_observation(Slot& slot, const v1::Heartbeat& heartbeat) {
   slot.step = sane_step(heartbeat.step());
-  if (take(slot, heartbeat)) progress_.evaluations_of_observer(heartbeat, effects_);
+  if (take(slot, heartbeat)) progress_.evaluations_of_observer(heartbeat, slot.name(), effects_);
 }
 
 // Whether it brings what was not counted before. A member sends a heartbeat's records again, under the same

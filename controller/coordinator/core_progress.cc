@@ -55,9 +55,20 @@ void JobProgress::records_of_rank_zero(const v1::Heartbeat& heartbeat, TimePoint
     const StepTimes times = from_wire(heartbeat.times());
     useful_ =
         std::min<Duration>(useful_ + std::max(times.step - times.checkpoint, Duration::zero()), now - began_);
-    if (!first_step_) first_step_ = now;
+    if (!first_step_) first_step_ = first_applied(heartbeat, now);
   }
   add_records(heartbeat, effects);
+}
+
+// A heartbeat brings all steps since the one before it, in a short job all that there are: the first of them
+// was applied as long ago as rank 0 has measured more since.
+TimePoint JobProgress::first_applied(const v1::Heartbeat& heartbeat, TimePoint now) const {
+  if (heartbeat.records().empty()) return now;
+  const Duration first = sane_age(heartbeat.records(0).since_start_ns());
+  Duration latest = sane_age(heartbeat.records().rbegin()->since_start_ns());
+  for (const v1::EvaluationRecord& r : heartbeat.evaluations())
+    latest = std::max(latest, sane_age(r.since_start_ns()));
+  return std::clamp(now - std::max(latest - first, Duration::zero()), std::min(began_, now), now);
 }
 
 void JobProgress::add_records(const v1::Heartbeat& heartbeat, Effects& effects) {
@@ -67,26 +78,29 @@ void JobProgress::add_records(const v1::Heartbeat& heartbeat, Effects& effects) 
     effects.steps.push_back(record);
     last_step_ = record;
   }
-  add_evaluations(heartbeat, last_of_rank_zero_, effects);
+  add_evaluations(heartbeat, {}, last_of_rank_zero_, effects);
 }
 
-void JobProgress::evaluations_of_observer(const v1::Heartbeat& heartbeat, Effects& effects) {
-  add_evaluations(heartbeat, last_of_observer_, effects);
+void JobProgress::evaluations_of_observer(const v1::Heartbeat& heartbeat, const std::string& observer,
+                                          Effects& effects) {
+  add_evaluations(heartbeat, observer, last_of_observer_, effects);
 }
 
-void JobProgress::add_evaluations(const v1::Heartbeat& heartbeat, std::optional<Step>& last,
-                                  Effects& effects) {
+void JobProgress::add_evaluations(const v1::Heartbeat& heartbeat, const std::string& observer,
+                                  std::optional<Step>& last, Effects& effects) {
   for (const v1::EvaluationRecord& r : heartbeat.evaluations()) {
     EvaluationRecord record{
         sane_step(r.step()),          r.loss(),          r.accuracy(), sane_step(r.samples()),
         sane_age(r.since_start_ns()), r.target_reached()};
     if (r.has_auc()) record.auc = r.auc();
+    record.observer = observer;
     if (last && record.step <= *last) continue;
     last = record.step;
-    if (!evaluated_.insert(record.step).second) continue;
+    const bool first = evaluated_.insert(record.step).second;
+    if (!first && !record.target_reached) continue;  // that it reached the target only rank 0 can say
     if (evaluated_.size() > kMaxEvaluatedSteps) evaluated_.erase(evaluated_.begin());
     effects.evaluations.push_back(record);
-    if (!last_evaluation_ || record.step > last_evaluation_->step) last_evaluation_ = record;
+    if (!last_evaluation_ || record.step > last_evaluation_->step || !first) last_evaluation_ = record;
   }
 }
 

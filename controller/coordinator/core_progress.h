@@ -33,8 +33,9 @@ class JobProgress {
   void rank_zero(const v1::Heartbeat& heartbeat, TimePoint now);
   // What it brings, once: its new records go to `effects`.
   void records_of_rank_zero(const v1::Heartbeat& heartbeat, TimePoint now, Effects& effects);
-  // What an evaluator has evaluated. A step that was evaluated before counts once, whoever it was.
-  void evaluations_of_observer(const v1::Heartbeat& heartbeat, Effects& effects);
+  // What an evaluator, `observer`, has evaluated. A step that was evaluated before counts once, whoever it
+  // was; but rank 0's that reached the target counts in any case.
+  void evaluations_of_observer(const v1::Heartbeat& heartbeat, const std::string& observer, Effects& effects);
   // A result that is told again after a re-attach counts once.
   void checkpoint(const v1::CheckpointResult& result, Effects& effects);
   // What rank 0 says as it leaves: its last heartbeat may have been refused or lost.
@@ -58,7 +59,9 @@ class JobProgress {
     std::int64_t samples = 0;
   };
   void add_records(const v1::Heartbeat& heartbeat, Effects& effects);
-  void add_evaluations(const v1::Heartbeat& heartbeat, std::optional<Step>& last, Effects& effects);
+  void add_evaluations(const v1::Heartbeat& heartbeat, const std::string& observer, std::optional<Step>& last,
+                       Effects& effects);
+  TimePoint first_applied(const v1::Heartbeat& heartbeat, TimePoint now) const;
   void add_rate_point(TimePoint now);
 
   TimePoint began_;

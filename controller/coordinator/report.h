@@ -124,6 +124,7 @@ struct EvaluationRecord {
   Duration since_start{};
   bool target_reached = false;
   std::optional<double> auc = std::nullopt;  // of models with one score for each sample
+  std::string observer = {};  // "evaluator-0", of the checkpoint of that step; empty: those who train did
 };
 
 struct CheckpointRecord {
@@ -169,7 +170,7 @@ struct Report {
   double samples_per_second = 0;                    // over the last seconds
   std::optional<Duration> eta;
   Duration elapsed{};  // since the job's coordinator began; stands still when the job has ended
-  std::optional<Duration> first_step_after;  // from that moment to the first applied step being heard of
+  std::optional<Duration> first_step_after;  // from that moment to the first applied step
   double goodput = 0;                        // time in applied steps / elapsed, 0..1
   std::uint64_t bytes_sent = 0;              // by all members' exchanges
   std::int64_t weights_checked_step = 0;  // newest step whose weights were seen equal on all ranks; 0: none

@@ -50,6 +50,21 @@ TEST_F(MetricsFileTest, WhatAKilledOwnerLeftOfALineIsCutOff) {
   EXPECT_EQ(text(), std::string(kFirst) + kSecond);
 }
 
+TEST_F(MetricsFileTest, AnEvaluationOfAnEvaluatorNamesIt) {
+  auto file = MetricsFile::open(path_);
+  ASSERT_TRUE(file.ok()) << file.status();
+  (*file)->evaluation({.step = 1, .loss = 0.5, .accuracy = 0.25, .since_start = 1s});
+  (*file)->evaluation(
+      {.step = 2, .loss = 0.5, .accuracy = 0.25, .since_start = 1s, .observer = "evaluator-0"});
+  (*file)->flush();
+  EXPECT_EQ(
+      text(),
+      R"({"type":"evaluation","step":1,"loss":0.5,"accuracy":0.25,"timeSeconds":1})"
+      "\n"
+      R"({"type":"evaluation","step":2,"loss":0.5,"accuracy":0.25,"evaluator":"evaluator-0","timeSeconds":1})"
+      "\n");
+}
+
 TEST_F(MetricsFileTest, AFileOfOnePartialLineBecomesEmpty) {
   std::ofstream(path_) << R"({"type":"st)";
   append(1);

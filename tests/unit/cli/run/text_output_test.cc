@@ -41,5 +41,21 @@ TEST(PlainOutput, SaysEveryEvaluation) {
   EXPECT_EQ(count(out.str(), "step 101: test loss 0.5000, accuracy 75.00 %, AUC 0.7125\n"), 1);
 }
 
+TEST(PlainOutput, AnEvaluatorsLineSaysWhoEvaluatedWhichCheckpoint) {
+  std::ostringstream out;
+  const auto output = make_plain_output(out);
+  output->evaluation({}, {.step = 20, .loss = 0.5, .accuracy = 0.75, .observer = "evaluator-0"});
+  EXPECT_EQ(out.str(), "evaluator-0, checkpoint of step 20: test loss 0.5000, accuracy 75.00 %\n");
+}
+
+TEST(JsonOutput, AnEvaluatorsEventNamesIt) {
+  std::ostringstream out;
+  const auto output = make_json_output(out);
+  output->evaluation({}, {.step = 20, .observer = "evaluator-1"});
+  EXPECT_EQ(count(out.str(), R"("evaluator":"evaluator-1")"), 1);
+  output->evaluation({}, {.step = 30});
+  EXPECT_EQ(count(out.str(), "evaluator"), 2) << "no word of one where those who train evaluate";
+}
+
 }  // namespace
 }  // namespace paceline::cli

@@ -68,6 +68,31 @@ TEST(JobProgressTest, TheStepsOfACheckpointAreNoneOfThisRuns) {
   EXPECT_EQ(report_at(progress, {}).samples_per_second, 0);
 }
 
+// A job of a few steps tells of all of them with its last heartbeat.
+TEST(JobProgressTest, TheFirstStepWasBeforeItWasHeardOf) {
+  const auto first_after = [](std::int64_t evaluated_ns) {
+    JobProgress progress{TimePoint{milliseconds(1000)}};
+    Effects effects;
+    v1::Heartbeat message = beat(20, 20 * 64, 20, 5);
+    for (int step = 1; step <= 20; ++step) {
+      v1::StepRecord& record = *message.add_records();
+      record.set_step(step);
+      record.set_since_start_ns((30 + step * 5) * 1'000'000);
+    }
+    if (evaluated_ns > 0) message.add_evaluations()->set_since_start_ns(evaluated_ns);
+    progress.records_of_rank_zero(message, TimePoint{milliseconds(1281)}, effects);
+    return report_at(progress, TimePoint{milliseconds(1282)}).first_step_after;
+  };
+  EXPECT_EQ(first_after(0), milliseconds(281 - 19 * 5));
+  EXPECT_EQ(first_after(150'000'000), milliseconds(281 - 19 * 5 - 20)) << "an evaluation came after the last";
+  EXPECT_EQ(first_after(1'000'000'000'000'000), Duration::zero()) << "a clock that lies";
+
+  JobProgress progress{TimePoint{}};
+  Effects effects;
+  progress.records_of_rank_zero(beat(2, 2, 2, 1), TimePoint{milliseconds(70)}, effects);
+  EXPECT_EQ(report_at(progress, TimePoint{}).first_step_after, milliseconds(70)) << "steps without records";
+}
+
 TEST(JobProgressTest, TimeStandsStillAtTheEnd) {
   JobProgress progress{TimePoint{}};
   progress.end(TimePoint{milliseconds(700)});
@@ -100,6 +125,37 @@ TEST(JobProgressTest, AnEvaluationHasAnAucWhereItsModelHasOne) {
   EXPECT_FALSE(effects.evaluations[0].auc.has_value());
   EXPECT_EQ(effects.evaluations[1].auc, 0.75);
   EXPECT_EQ(report_at(progress, TimePoint{}).last_evaluation->auc, 0.75);
+}
+
+v1::Heartbeat evaluation(Step step, bool target_reached) {
+  v1::Heartbeat message;
+  v1::EvaluationRecord& record = *message.add_evaluations();
+  record.set_step(step);
+  record.set_target_reached(target_reached);
+  return message;
+}
+
+TEST(JobProgressTest, AnEvaluationSaysWhoseItIs) {
+  JobProgress progress{TimePoint{}};
+  Effects effects;
+  progress.records_of_rank_zero(evaluation(10, false), TimePoint{}, effects);
+  progress.evaluations_of_observer(evaluation(20, false), "evaluator-0", effects);
+  ASSERT_EQ(effects.evaluations.size(), 2u);
+  EXPECT_EQ(effects.evaluations[0].observer, "");
+  EXPECT_EQ(effects.evaluations[1].observer, "evaluator-0");
+}
+
+// The evaluator's heartbeat may be the first about a checkpoint of the step that ends the training.
+TEST(JobProgressTest, ATargetThatIsReachedIsToldThoughTheEvaluatorWasFaster) {
+  JobProgress progress{TimePoint{}};
+  Effects effects;
+  progress.evaluations_of_observer(evaluation(10, false), "evaluator-0", effects);
+  progress.records_of_rank_zero(evaluation(10, true), TimePoint{}, effects);
+  ASSERT_EQ(effects.evaluations.size(), 2u);
+  EXPECT_TRUE(effects.evaluations[1].target_reached);
+  EXPECT_TRUE(report_at(progress, TimePoint{}).last_evaluation->target_reached);
+  progress.records_of_rank_zero(evaluation(10, true), TimePoint{}, effects);
+  EXPECT_EQ(effects.evaluations.size(), 2u) << "told again after a re-attach";
 }
 
 TEST(JobProgressTest, WeightsAreComparedStepByStep) {
