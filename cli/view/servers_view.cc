@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "base/category.h"
 #include "base/text.h"
 #include "cli/view/narrow.h"
 
@@ -22,11 +23,19 @@ constexpr Column kTableColumns[] = {{"SERVER"},          {"LOAD", true},       {
 constexpr Column kWorkerColumns[] = {{"GRADIENTS OF"},       {"APPLIED", true, 2}, {"DROPPED", true, 4},
                                      {"STALENESS", true, 6}, {"MAX", true, 3},     {"WAITED", true, 5}};
 
+// "deep: field 2 = 17 (1,203)"; of a combination of values, whose id says nothing of them,
+// "wide: id 0x... (hashed) (99)".
+std::string row_text(const HotRowState& row) {
+  const auto category = category_of(row.id);
+  const std::string what = category ? str_cat("field ", category->field, " = ", category->value)
+                                    : absl::StrCat("id 0x", absl::Hex(row.id, absl::kZeroPad16), " (hashed)");
+  return str_cat(row.table, ": ", what, " (", with_commas(row.pulls), ")");
+}
+
 std::string hottest(const ServerState& server) {
   std::string text;
   for (std::size_t i = 0; i < std::min(server.hottest.size(), kHottestShown); ++i) {
-    const HotRowState& row = server.hottest[i];
-    text += str_cat(text.empty() ? "" : ", ", row.table, "/", row.id, " (", with_commas(row.pulls), ")");
+    text += str_cat(text.empty() ? "" : ", ", row_text(server.hottest[i]));
   }
   return text.empty() ? "-" : text;
 }

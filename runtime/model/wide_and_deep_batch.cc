@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/category.h"
 #include "base/check.h"
 #include "base/rng.h"
 
 namespace paceline::model {
-
-// mix64 is a bijection, so distinct (field, value) have distinct ids.
-std::uint64_t value_id(std::int64_t field, std::int32_t value) {
-  return mix64((static_cast<std::uint64_t>(field + 1) << 32) | static_cast<std::uint32_t>(value));
-}
 
 std::uint64_t cross_id(std::int64_t cross, std::span<const std::uint64_t> values) {
   std::uint64_t id = mix64(~static_cast<std::uint64_t>(cross));
@@ -62,7 +58,7 @@ void WideAndDeepBatch::look_up(std::span<const std::int32_t> tokens) {
   for (std::size_t begin = 0; begin < tokens.size(); begin += fields_) {
     for (std::size_t f = 0; f < fields_; ++f) {
       PL_CHECK(tokens[begin + f] >= 0, "a field's value is not negative");
-      sample_ids_[f] = value_id(static_cast<std::int64_t>(f), tokens[begin + f]);
+      sample_ids_[f] = category_id({static_cast<std::int64_t>(f), tokens[begin + f]});
       tables_[kWideTable].lookups.add(sample_ids_[f]);
       tables_[kDeepTable].lookups.add(sample_ids_[f]);
     }

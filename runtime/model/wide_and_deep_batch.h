@@ -25,9 +25,8 @@
 
 namespace paceline::model {
 
-// The id of a field's value in either table: no two values share one. REQUIRES: field < 2^31, value >= 0.
-std::uint64_t value_id(std::int64_t field, std::int32_t value);
-// Of a combination of values in the wide table; `cross` is the cross's number, from 0.
+// The id of a combination of values, which have ids of their own (base/category.h), in the wide table;
+// `cross` is the cross's number, from 0.
 std::uint64_t cross_id(std::int64_t cross, std::span<const std::uint64_t> values);
 
 class WideAndDeepBatch {

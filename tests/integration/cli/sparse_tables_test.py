@@ -111,7 +111,7 @@ class SparseTablesTest(CliCase):
             self.assertGreater(server["hottest"][0]["pulls"], 100)
         described = self.paceline("describe", last["name"])
         self.assertIn("HOTTEST", described.stdout)
-        self.assertRegex(described.stdout, r"(wide|deep)/\d+")
+        self.assertRegex(described.stdout, r"(wide|deep): (field \d = \d+|id 0x[0-9a-f]{16} \(hashed\)) \(\d")
         self.nothing_left()
 
     def test_a_target_that_no_model_reaches_is_refused_at_the_start(self):

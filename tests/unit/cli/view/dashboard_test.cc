@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_join.h"
+#include "base/category.h"
 
 namespace paceline::cli {
 namespace {
@@ -57,14 +58,15 @@ RunState with_servers() {
   state.members[1].staleness = StalenessState{
       .applied = 1200, .dropped = 3, .max = 5, .mean = 1.25, .wait_seconds = 2.5, .histogram = {}};
   state.members.push_back({.name = "ps-0", .pid = 9, .phase = "training", .step = 50});
-  state.members.back().server = ServerState{.load = 0.375,
-                                            .bytes_per_second = 812.25e6,
-                                            .queue = 2,
-                                            .updates = 1204,
-                                            .rows = 10'000,
-                                            .row_bytes = 3 << 20,
-                                            .rows_evicted = 1'200,
-                                            .hottest = {{"users", 77, 1203}, {"items", 1, 99}}};
+  state.members.back().server = ServerState{
+      .load = 0.375,
+      .bytes_per_second = 812.25e6,
+      .queue = 2,
+      .updates = 1204,
+      .rows = 10'000,
+      .row_bytes = 3 << 20,
+      .rows_evicted = 1'200,
+      .hottest = {{"deep", category_id({2, 17}), 1203}, {"wide", 1, 99}, {"wide", category_id({0, 0}), 1}}};
   state.members.push_back({.name = "evaluator-0", .phase = "evaluating"});
   return state;
 }
@@ -76,7 +78,7 @@ TEST(DashboardTest, ServersAndStalenessHaveTheirTables) {
   EXPECT_THAT(text, HasSubstr("ps-0           9  training       -")) << "servers take no steps";
   EXPECT_THAT(text, EndsWith(R"(
 SERVER  LOAD  QUEUE   MB/s  UPDATES    ROWS   MEMORY  EVICTED  HOTTEST
-ps-0    38 %      2  812.2    1,204  10,000  3.0 MiB    1,200  users/77 (1,203), items/1 (99)
+ps-0    38 %      2  812.2    1,204  10,000  3.0 MiB    1,200  deep: field 2 = 17 (1,203), wide: id 0x0000000000000001 (hashed) (99), wide: field 0 = 0 (1)
 
 GRADIENTS OF  APPLIED  DROPPED  STALENESS  MAX  WAITED
 worker-0        1,200        3       1.25    5   2.5 s)"));
@@ -85,7 +87,8 @@ worker-0        1,200        3       1.25    5   2.5 s)"));
   EXPECT_THAT(absl::StrJoin(render_dashboard(stale, Terminal{}), "\n"),
               EndsWith("    5   2.5 s\n"
                        "staleness of 1,200 gradients:  0: 50 %  1: 25 %  2: 8 %  3-4: 10 %  5-8: 7 %"));
-  EXPECT_THAT(absl::StrJoin(render_members(with_servers(), Terminal{}), "\n"), HasSubstr("users/77"));
+  EXPECT_THAT(absl::StrJoin(render_members(with_servers(), Terminal{}), "\n"),
+              HasSubstr("deep: field 2 = 17"));
 }
 
 TEST(DashboardTest, ServersWithoutTablesHaveNoColumnsOfThem) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/category.h"
 #include "base/rng.h"
 #include "runtime/model/build.h"
 #include "runtime/model/wide_and_deep_batch.h"
@@ -103,6 +104,10 @@ TEST(WideAndDeep, RefusesOtherData) {
     tensor::GraphBuilder graph;
     EXPECT_THAT(std::string(model.build(graph, shape).message()), HasSubstr(message));
   }
+}
+
+std::uint64_t value_id(std::int64_t field, std::int32_t value) {
+  return category_id({field, value});
 }
 
 TEST(Ids, DifferForDifferentThings) {
