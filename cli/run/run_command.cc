@@ -11,26 +11,20 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_join.h"
-#include "base/file.h"
 #include "base/program.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
-#include "cli/commands/job_file.h"
-#include "cli/run/checkpoint_lock.h"
 #include "cli/run/local_run.h"
-#include "cli/run/metrics_file.h"
 #include "cli/run/output.h"
 #include "cli/run/patient_output.h"
 #include "cli/run/resume.h"
+#include "cli/run/run_setup.h"
 #include "cli/run/run_state_builder.h"
 #include "cli/session.h"
 #include "cli/state/resume_command.h"
 #include "cli/view/gradients_text.h"
 #include "cli/view/run_cells.h"
-#include "controller/api/parse.h"
-#include "controller/api/source_text.h"
 
 namespace paceline::cli {
 
@@ -41,13 +35,6 @@ using namespace std::chrono_literals;
 constexpr Duration kFrameInterval = 100ms;
 constexpr Duration kStateInterval = 500ms;
 constexpr int kStoppedReaderMs = 1000;  // who stopped the run does not wait for whoever reads its output
-constexpr int kOwnThreads = 16;         // of gRPC and of our own, and some to spare
-constexpr std::size_t kOwnDescriptors = 22, kDescriptorsPerMember = 3;
-
-struct RunOptions {
-  std::string file, output = "auto", log_level = "info";
-  std::optional<std::string> name, resume;
-};
 
 // Ctrl-C and SIGTERM as a file descriptor. Blocked before any thread starts, so that every thread inherits
 // it; pods get a clean mask.
@@ -76,26 +63,24 @@ class RunCommand {
     });
     if (status.ok()) return;
     local_.reset();
-    if (run_ != nullptr) fail_run("OutOfResources", std::string(status.message()));
+    if (setup_.run != nullptr) fail_run("OutOfResources", std::string(status.message()));
     session_.fail(status);
   }
 
  private:
   void run_to_the_end() {
     const UniqueFd interrupted = interrupts();
-    if (const absl::Status status = prepare(); !status.ok()) {
-      if (run_ != nullptr) give_back();
+    if (const absl::Status status = set_up_run(session_, options_, setup_); !status.ok())
       return session_.fail(status);
-    }
     live_ = options_.output == "auto" && session_.out_terminal.interactive;
     output_ = make_output(options_.output, live_, stdout_.stream());
     output_->started(state_);
     if (state_.gradients) output_->note(step_text(*state_.gradients));
     if (options_.resume) note_checkpoint();
-    auto started = LocalRun::start({.job = job_.job,
+    auto started = LocalRun::start({.job = setup_.job.job,
                                     .job_uid = state_.name,
-                                    .base_folder = job_.base_folder,
-                                    .run_folder = run_->folder(),
+                                    .base_folder = setup_.job.base_folder,
+                                    .run_folder = setup_.run->folder(),
                                     .program_folder = session_.program_folder,
                                     .log_level = options_.log_level,
                                     .resume = options_.resume.has_value()},
@@ -109,89 +94,10 @@ class RunCommand {
     finish(interrupted);
   }
 
-  // Reads the job, then makes or takes over the run's folder.
-  absl::Status prepare() {
-    if (options_.resume && options_.name) {
-      return absl::InvalidArgumentError("--resume continues a run under its own name: leave --name out");
-    }
-    PL_ASSIGN_OR_RETURN(job_, load_job_file(options_.file, std::cerr));
-    if (!job_.job.spec.training) {
-      return absl::FailedPreconditionError(
-          str_cat(job_.path,
-                  " has no spec.training: a local run is one of the native trainer; on Kubernetes "
-                  "the templates' own programs run, with `kubectl apply`"));
-    }
-    make_local(job_, std::cerr);
-    PL_ASSIGN_OR_RETURN(const RunStore store, session_.store());
-    for (const std::string& path : {job_.path, job_.base_folder, store.state_folder()}) {
-      if (!api::is_utf8(path)) return absl::InvalidArgumentError(str_cat(path, ": paths must be UTF-8"));
-    }
-    if (const auto missing = missing_data_files(job_); !missing.empty()) {
-      return absl::NotFoundError(str_cat("spec.training.data: no file ", absl::StrJoin(missing, ", "),
-                                         "; relative paths are relative to the job's folder, ",
-                                         job_.base_folder));
-    }
-    const auto& evaluator = job_.job.spec.replica_specs.evaluator;
-    const auto members =
-        static_cast<std::size_t>(api::member_count(job_.job) + (evaluator ? evaluator->replicas : 0));
-    PL_RETURN_IF_ERROR(reserve_resources(kOwnThreads, kOwnDescriptors + kDescriptorsPerMember * members));
-    if (options_.resume) {
-      std::string name = *options_.resume;
-      if (name.empty()) {
-        PL_ASSIGN_OR_RETURN(const RunState latest, store.latest_of(job_.job.metadata.name));
-        name = latest.name;
-      }
-      PL_ASSIGN_OR_RETURN(const RunState earlier, store.get(name));
-      PL_ASSIGN_OR_RETURN(run_, store.reopen(name));
-      PL_RETURN_IF_ERROR(check_resume(earlier, job_, newest_checkpoint(job_, run_->folder())));
-      earlier_ = Earlier{earlier, read_file(run_->path("job.yaml"), api::kMaxFileBytes).value_or("")};
-      PL_RETURN_IF_ERROR(run_->make_reserve());
-    } else if (options_.name) {
-      PL_ASSIGN_OR_RETURN(run_, store.create_named(*options_.name));
-    } else {
-      PL_ASSIGN_OR_RETURN(run_, store.create(job_.job.metadata.name));
-    }
-    if (const std::string folder = checkpoint_folder(job_, run_->folder()); !folder.empty()) {
-      PL_ASSIGN_OR_RETURN(checkpoint_lock_, lock_checkpoints(folder));
-    }
-    state_.name = run_->name();
-    state_.job = job_.job.metadata.name;
-    state_.ns = job_.job.metadata.ns;
-    state_.job_file = job_.path;
-    state_.folder = run_->folder();
-    state_.owner_pid = ::getpid();
-    state_.created = format_wall_time(session_.clock.wall_now());
-    state_.target = target_text(*job_.job.spec.training);
-    state_.gradients = step_gradients(job_.job);
-    PL_RETURN_IF_ERROR(write_file_atomically(run_->path("job.yaml"), job_.text));
-    PL_RETURN_IF_ERROR(run_->write_state(state_, true));
-    PL_ASSIGN_OR_RETURN(metrics_, MetricsFile::open(run_->path("metrics.jsonl")));
-    return absl::OkStatus();
-  }
-
-  // A run that could not begin: a new one leaves nothing, an earlier one stays as it was.
-  void give_back() const {
-    if (!options_.resume) return run_->discard();
-    if (earlier_) {
-      (void)write_last_state();
-    } else {
-      run_->drop_reserve();
-    }
-  }
-
-  // Of a resumed run that took no step: what its earlier session left, as if nobody had tried.
-  absl::Status write_last_state() const {
-    const bool untouched = earlier_ && !first_step_ && state_.phase != "Succeeded";
-    if (!untouched) return run_->write_last_state(state_);
-    if (!earlier_->job_text.empty())
-      PL_RETURN_IF_ERROR(write_file_atomically(run_->path("job.yaml"), earlier_->job_text));
-    return run_->write_last_state(earlier_->state);
-  }
-
   // Where a resumed run begins: its members will say the same in their logs, or which one they refuse: only
   // they read all of it.
   void note_checkpoint() {
-    noted_ = newest_checkpoint(job_, run_->folder());
+    noted_ = newest_checkpoint(setup_.job, setup_.run->folder());
     output_->note(noted_ ? str_cat("run ", state_.name, " goes on from its newest checkpoint, ", noted_->path)
                          : str_cat("run ", state_.name, " has no checkpoint: it begins anew at step 0"));
   }
@@ -200,8 +106,8 @@ class RunCommand {
     TimePoint next_frame = session_.clock.now(), next_state = next_frame;
     while (true) {
       const bool ended = local_->ended();  // before the events, so that none of them is missed
+      refresh();  // before them, too: progress must not be ahead of what is told of the steps before it
       take_events();
-      refresh();
       tell_failure();
       const TimePoint now = session_.clock.now();
       if (now >= next_frame || ended) {
@@ -211,9 +117,9 @@ class RunCommand {
         next_frame = now + kFrameInterval;
       }
       if (now >= next_state) {
-        metrics_->flush();
-        note_once(run_->write_state(state_, false));
-        note_once(metrics_->status());
+        setup_.metrics->flush();
+        note_once(setup_.run->write_state(state_, false));
+        note_once(setup_.metrics->status());
         next_state = now + kStateInterval;
       }
       if (ended) return;
@@ -251,12 +157,13 @@ class RunCommand {
       if (const auto* lost = std::get_if<LostMember>(&event))
         output_->note(str_cat(lost->message, "; the others go on without it"));
       if (const auto* steps = std::get_if<std::vector<coordinator::StepRecord>>(&event)) note_steps(*steps);
-      if (const auto* steps = std::get_if<coordinator::MemberSteps>(&event)) metrics_->member_steps(*steps);
+      if (const auto* steps = std::get_if<coordinator::MemberSteps>(&event))
+        setup_.metrics->member_steps(*steps);
       if (const auto* checkpoint = std::get_if<coordinator::CheckpointRecord>(&event))
         output_->checkpoint(*checkpoint);
       if (const auto* evaluation = std::get_if<coordinator::EvaluationRecord>(&event)) {
-        refresh();
-        metrics_->evaluation(*evaluation);
+        observed_ |= !evaluation->observer.empty();
+        setup_.metrics->evaluation(*evaluation);
         output_->evaluation(state_, *evaluation);
       }
     }
@@ -272,7 +179,7 @@ class RunCommand {
       }
     }
     last_step_ = steps.back();
-    metrics_->steps(steps);
+    setup_.metrics->steps(steps);
   }
 
   void refresh() {
@@ -307,12 +214,13 @@ class RunCommand {
     }
     tell_failure();
     // Now the mean over the whole run, where the live view shows the last seconds.
-    const auto rate = first_step_ ? mean_rate(*first_step_, last_step_, samples_per_step(job_.job)) : 0;
+    const auto rate = first_step_ ? mean_rate(*first_step_, last_step_, samples_per_step(setup_.job.job)) : 0;
     if (rate) state_.samples_per_second = *rate;
     state_.finished = format_wall_time(session_.clock.wall_now());
     state_.eta_seconds.reset();
-    metrics_->flush();
-    const absl::Status written = write_last_state();
+    setup_.metrics->flush();
+    const absl::Status written = write_last_state(setup_, first_step_.has_value());
+    tell_of_evaluator();
     output_->finished(state_);
     output_.reset();
     stdout_.drain(interrupted.get(), interrupts_ > 0 ? kStoppedReaderMs : -1);
@@ -333,12 +241,19 @@ class RunCommand {
     }
   }
 
+  // One that found nothing to evaluate would else end without a word here.
+  void tell_of_evaluator() {
+    if (observed_ || state_.phase != "Succeeded" || !setup_.job.job.spec.replica_specs.evaluator) return;
+    output_->note(str_cat("the evaluator has evaluated no checkpoint: `paceline logs ", state_.name,
+                          " evaluator-0` says what it looked for"));
+  }
+
   // Empty where that would lead nowhere: the run is being deleted, has no checkpoint of its own, or has just
   // failed to go on from it.
   std::string how_to_resume() const {
     const bool trained = first_step_ || !state_.checkpoint.empty();
-    const bool in_vain = !trained && (!earlier_ || state_.phase == "Failed");
-    if (deleted_ || in_vain || !newest_checkpoint(job_, run_->folder())) return "";
+    const bool in_vain = !trained && (!setup_.earlier || state_.phase == "Failed");
+    if (deleted_ || in_vain || !newest_checkpoint(setup_.job, setup_.run->folder())) return "";
     return str_cat("go on from its newest checkpoint with `",
                    resume_command(session_.state_dir_option, options_.file, state_.name), "`");
   }
@@ -349,7 +264,7 @@ class RunCommand {
     state_.message = message;
     state_.eta_seconds.reset();
     state_.finished = format_wall_time(session_.clock.wall_now());
-    (void)write_last_state();
+    (void)write_last_state(setup_, first_step_.has_value());
   }
 
   // A full disk must not end a training; its user hears of it once.
@@ -359,27 +274,18 @@ class RunCommand {
     output_->note(std::string(status.message()));
   }
 
-  // What a resumed run was before.
-  struct Earlier {
-    RunState state;
-    std::string job_text;  // empty: it had none
-  };
-
   Session& session_;
   PatientOutput stdout_{STDOUT_FILENO};
   const RunOptions& options_;
-  JobFile job_;
-  RunState state_;
-  UniqueFd checkpoint_lock_;
-  std::unique_ptr<OwnedRun> run_;
-  std::unique_ptr<MetricsFile> metrics_;
+  RunSetup setup_;
+  RunState& state_ = setup_.state;
   std::unique_ptr<LocalRun> local_;
   std::unique_ptr<RunOutput> output_;
   std::optional<coordinator::StepRecord> first_step_;  // the first that was heard of
   std::optional<FoundCheckpoint> noted_;               // what a resumed run is to go on from
   coordinator::StepRecord last_step_;
   int interrupts_ = 0;
-  std::optional<Earlier> earlier_;  // of a resumed run
+  bool observed_ = false;  // an evaluator has told of a checkpoint
   bool fault_noted_ = false;
   bool failure_told_ = false;
   bool deleted_ = false;  // `paceline delete` stops the run

@@ -15,6 +15,16 @@ namespace {
 // Between looks at the folder's names; a folder of another machine tells of no change.
 constexpr Duration kLook = std::chrono::milliseconds(500);
 constexpr Duration kGoodbyeLimit = std::chrono::seconds(2);
+// Without a checkpoint: then it says what it waits for.
+constexpr Duration kPatience = std::chrono::minutes(1);
+
+std::string when_saved(const v1::CheckpointSpec& spec) {
+  std::string text;
+  if (spec.every_steps() > 0) text = str_cat("every ", spec.every_steps(), " steps");
+  if (spec.every_seconds() > 0)
+    text += str_cat(text.empty() ? "" : " and ", "every ", spec.every_seconds(), " s");
+  return text.empty() ? "at its end" : text;
+}
 
 }  // namespace
 
@@ -39,10 +49,15 @@ Outcome EvaluatorMember::run() {
     const absl::Status looked = look();
     if (absl::IsInternal(looked)) return leave(v1::Leaving::FAILED, looked);
     if (!looked.ok() && go_on().ok()) parts_.logger.warning(std::string(looked.message()));
+    if (newest_.empty() && !told_of_none_ && parts_.clock.now() - began_ >= kPatience) {
+      told_of_none_ = true;
+      parts_.logger.warning(str_cat("still waits for the first checkpoint. ", none_found()));
+    }
     // Views are not for it: this waits, and ends with the membership.
     const auto view = parts_.membership.wait_view(seen_, Deadline::after(parts_.clock.now(), kLook));
     if (view.ok()) seen_ = Generation{view->generation()};
   }
+  if (outcome_.step == 0) parts_.logger.warning(str_cat("has evaluated nothing. ", nothing_evaluated()));
   const absl::Status membership = parts_.membership.status();
   if (membership.ok()) return leave(v1::Leaving::STOPPED, absl::OkStatus());
   outcome_.ending = absl::IsCancelled(membership) ? Ending::kFinished : Ending::kEnded;
@@ -76,6 +91,23 @@ absl::Status EvaluatorMember::prepare() {
   PL_ASSIGN_OR_RETURN(evaluator_,
                       Evaluator::create(workload_.data.test, std::move(program), workload_.sparse));
   return absl::OkStatus();
+}
+
+std::string EvaluatorMember::none_found() const {
+  return str_cat("It looks for folders step-* with a manifest.json in ", spec_.checkpoint().directory(),
+                 " and finds none; the chief (or worker 0) saves there ", when_saved(spec_.checkpoint()),
+                 ". If it has saved, they see different folders: on a cluster give both templates one volume "
+                 "for it (docs/kubernetes.md, Where files are). If not, let it save more often: "
+                 "spec.checkpoint.everySteps or everySeconds");
+}
+
+std::string EvaluatorMember::nothing_evaluated() const {
+  const checkpoint::CheckpointStore store(spec_.checkpoint().directory(), 1);
+  const auto newest = store.newest();
+  if (!newest.ok() || newest->empty()) return none_found();
+  return str_cat("There are checkpoints in ", spec_.checkpoint().directory(), ", the newest ", *newest,
+                 ", but it could not read one (then a line above says why) or was not done with one when it "
+                 "was to end: a job that is as short needs them earlier, by spec.checkpoint.everySteps");
 }
 
 // INTERNAL: this member can't evaluate. Other errors: not this checkpoint.

@@ -42,6 +42,9 @@ class EvaluatorMember {
   absl::Status look();
   absl::Status evaluate(const checkpoint::CheckpointStore& store, const checkpoint::LoadedCheckpoint& loaded);
   absl::Status go_on() const;
+  // What it looks for and where, and what to do where there is no checkpoint, or where it has evaluated none.
+  std::string none_found() const;
+  std::string nothing_evaluated() const;
   Outcome leave(v1::Leaving::Outcome how, const absl::Status& error);
 
   const EvaluatorParts parts_;
@@ -53,6 +56,7 @@ class EvaluatorMember {
   std::unique_ptr<CheckpointRows> rows_;  // null: the model has no tables
   std::unique_ptr<Evaluator> evaluator_;
   std::string newest_;  // that was looked at
+  bool told_of_none_ = false;
   Generation seen_;
   Outcome outcome_;
 };

@@ -23,7 +23,7 @@ MODES = {
 }
 
 
-def job(strategy, steps=400, workers=2, servers=2, evaluator=False, extra="", transport="Auto", every=100):
+def job(strategy, steps=400, workers=2, servers=2, evaluator="", extra="", transport="Auto", every=100):
     """A chief and `workers` workers; no servers: all-reduce."""
     kind = "ParameterServer" if servers else "AllReduce"
     if "parameterServer" not in strategy and servers:
@@ -38,7 +38,7 @@ spec:
     chief: {{}}
     worker: {{replicas: {workers}}}
     {f"ps: {{replicas: {servers}}}" if servers else ""}
-    {"evaluator: {}" if evaluator else ""}
+    {f"evaluator: {evaluator}" if evaluator else ""}
   training:
     model: {{type: mlp, hidden: [32], classes: 10}}
     data: {{format: csv, train: {{inputs: {DIGITS}}}, testFraction: 0.2, normalize: {{scale: 0.0625}}}}
@@ -306,7 +306,7 @@ class ParameterServersTest(CliCase):
         self.assertGreater(last["accuracy"], 0.9)
 
     def test_an_evaluator_evaluates_checkpoints_and_its_death_touches_nothing(self):
-        text = job(MODES["async"], steps=10_000_000, workers=1, servers=1, evaluator=True, extra="  checkpoint: {everySteps: 200}\n", every=0)
+        text = job(MODES["async"], steps=10_000_000, workers=1, servers=1, evaluator="{}", extra="  checkpoint: {everySteps: 200}\n", every=0)
         path = self.write(text.replace("    evaluation: {everySteps: 0}\n", ""))
         process = self.start("run", path, "--output", "json")
         status = self.training("digits", 4)
@@ -315,8 +315,18 @@ class ParameterServersTest(CliCase):
         step = self.status("digits")["step"]
         until(lambda: self.status("digits")["step"] > step + 500 // SLOW, 60 * SLOW, "the training goes on")
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(30 * SLOW), 130, process.stderr.read())
+        output, errors = process.communicate(timeout=30 * SLOW)
+        self.assertEqual(process.returncode, 130, errors)
+        evaluations = [event for event in map(json.loads, output.splitlines()) if event["type"] == "evaluation"]
+        self.assertEqual({event["evaluator"] for event in evaluations}, {"evaluator-0"}, "nobody else evaluates")
         self.nothing_left()
+
+    def test_an_evaluator_that_evaluated_nothing_is_told_of(self):
+        idle = '{restartPolicy: Never, template: {spec: {containers: [{command: ["true"]}]}}}'
+        text = job(MODES["sync"], steps=50, workers=1, servers=1, evaluator=idle, extra="  checkpoint: {everySteps: 200}\n")
+        result = self.paceline("run", self.write(text))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("the evaluator has evaluated no checkpoint: `paceline logs digits evaluator-0` says", result.stdout)
 
 
 if __name__ == "__main__":

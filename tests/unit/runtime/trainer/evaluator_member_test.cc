@@ -5,8 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 
+#include "tests/support/fake_clock.h"
 #include "tests/support/step_model.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_job.h"
@@ -14,17 +16,20 @@
 namespace paceline::trainer {
 namespace {
 
+using paceline::testing::FakeClock;
 using paceline::testing::ScriptedMembership;
 using paceline::testing::step_spec;
 using paceline::testing::step_workload;
 using paceline::testing::TemporaryFolder;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // An evaluator in a thread of the test, which sees its heartbeats.
 class Beside {
  public:
-  explicit Beside(const v1::TrainingSpec& spec, std::int64_t test_samples = 20)
-      : membership_("e0", spec), thread_([this, test_samples] {
+  explicit Beside(const v1::TrainingSpec& spec, std::int64_t test_samples = 20,
+                  Logger logger = Logger::none())
+      : logger_(std::move(logger)), membership_("e0", spec), thread_([this, test_samples] {
           EvaluatorMember member({membership_, clock_, logger_, stop_, step_workload(96, test_samples)});
           outcome_ = member.run();
         }) {}
@@ -34,8 +39,9 @@ class Beside {
 
   // The next evaluation that it reports.
   v1::EvaluationRecord next() {
-    const Deadline limit = Deadline::after(clock_.now(), std::chrono::seconds(30));
-    while (seen_.empty() && !limit.expired(clock_.now())) {
+    const SystemClock clock;
+    const Deadline limit = Deadline::after(clock.now(), std::chrono::seconds(30));
+    while (seen_.empty() && !limit.expired(clock.now())) {
       v1::Heartbeat beat;
       membership_.progress().collect(&beat);
       for (const auto& record : beat.evaluations()) seen_.push_back(record);
@@ -60,10 +66,11 @@ class Beside {
   }
   ScriptedMembership& membership() { return membership_; }
   StopRequest& stop() { return stop_; }
+  FakeClock& clock() { return clock_; }
 
  private:
-  const SystemClock clock_;
-  const Logger logger_ = Logger::none();
+  FakeClock clock_;
+  const Logger logger_;
   ScriptedMembership membership_;
   StopRequest stop_;
   Outcome outcome_;
@@ -127,6 +134,58 @@ TEST(EvaluatorMember, AStopEndsIt) {
   evaluator.stop().request();
   EXPECT_EQ(evaluator.wait().ending, Ending::kStopped);
   EXPECT_EQ(evaluator.membership().leaving()->outcome(), v1::Leaving::STOPPED);
+}
+
+// What an evaluator of a folder in which nothing is ever saved says until the job is finished.
+std::string log_of_a_vain_wait(const std::string& folder, const std::function<void(Beside&)>& meanwhile) {
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder);
+  spec.mutable_checkpoint()->set_every_steps(200);
+  ::testing::internal::CaptureStderr();
+  {
+    Beside evaluator(spec, 20, Logger::to_stderr("evaluator-0", LogLevel::kWarning));
+    meanwhile(evaluator);
+    EXPECT_EQ(evaluator.end(absl::CancelledError("the job is finished")).ending, Ending::kFinished);
+  }
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(EvaluatorMember, OneThatNeverFindsACheckpointSaysWhatItLookedForAndWhere) {
+  const TemporaryFolder folder;
+  const std::string log =
+      log_of_a_vain_wait(folder.path(), [](Beside& e) { EXPECT_TRUE(e.membership().waits_again(2)); });
+  EXPECT_THAT(log, HasSubstr("has evaluated nothing. It looks for folders step-* with a manifest.json in " +
+                             folder.path() + " and finds none"));
+  EXPECT_THAT(log, HasSubstr("saves there every 200 steps"));
+  EXPECT_THAT(log, HasSubstr("give both templates one volume"));
+  EXPECT_THAT(log, Not(HasSubstr("still waits"))) << "it did not wait for long";
+}
+
+TEST(EvaluatorMember, OneThatWaitsForLongSaysSoOnce) {
+  const TemporaryFolder folder;
+  const std::string log = log_of_a_vain_wait(folder.path(), [](Beside& e) {
+    EXPECT_TRUE(e.membership().waits_again(1));
+    for (int i = 0; i < 3; ++i) {
+      e.clock().advance(std::chrono::seconds(61));
+      EXPECT_TRUE(e.membership().waits_again(2));
+    }
+  });
+  const std::size_t first = log.find("still waits for the first checkpoint. It looks for");
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("still waits", first + 1), std::string::npos) << log;
+}
+
+TEST(EvaluatorMember, OneThatEvaluatedHasNothingToWarnOf) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  save(spec, 10, 1.0F);
+  const std::string log = log_of_a_vain_wait(folder.path(), [](Beside& e) {
+    EXPECT_EQ(e.next().step(), 10);
+    e.clock().advance(std::chrono::seconds(61));
+    EXPECT_TRUE(e.membership().waits_again(2));
+  });
+  EXPECT_EQ(log, "");
 }
 
 }  // namespace

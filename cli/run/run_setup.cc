@@ -1,0 +1,138 @@
+#include "cli/run/run_setup.h"
+
+#include <unistd.h>
+
+#include <iostream>
+
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/program.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/run/checkpoint_lock.h"
+#include "cli/run/resume.h"
+#include "cli/view/gradients_text.h"
+#include "cli/view/run_cells.h"
+#include "controller/api/parse.h"
+#include "controller/api/source_text.h"
+
+namespace paceline::cli {
+
+namespace {
+
+constexpr int kOwnThreads = 16;  // of gRPC and of our own, and some to spare
+constexpr std::size_t kOwnDescriptors = 22, kDescriptorsPerMember = 3;
+
+absl::StatusOr<JobFile> read_job(const RunOptions& options) {
+  PL_ASSIGN_OR_RETURN(JobFile job, load_job_file(options.file, std::cerr));
+  if (!job.job.spec.training) {
+    return absl::FailedPreconditionError(
+        str_cat(job.path,
+                " has no spec.training: a local run is one of the native trainer; on Kubernetes "
+                "the templates' own programs run, with `kubectl apply`"));
+  }
+  make_local(job, std::cerr);
+  return job;
+}
+
+// What can be known to be missing before anything is written.
+absl::Status check_machine(const JobFile& job, const RunStore& store) {
+  for (const std::string& path : {job.path, job.base_folder, store.state_folder()}) {
+    if (!api::is_utf8(path)) return absl::InvalidArgumentError(str_cat(path, ": paths must be UTF-8"));
+  }
+  if (const auto missing = missing_data_files(job); !missing.empty()) {
+    return absl::NotFoundError(str_cat("spec.training.data: no file ", absl::StrJoin(missing, ", "),
+                                       "; relative paths are relative to the job's folder, ",
+                                       job.base_folder));
+  }
+  const auto& evaluator = job.job.spec.replica_specs.evaluator;
+  const auto members =
+      static_cast<std::size_t>(api::member_count(job.job) + (evaluator ? evaluator->replicas : 0));
+  return reserve_resources(kOwnThreads, kOwnDescriptors + kDescriptorsPerMember * members);
+}
+
+// Takes over the run `name`; empty: the newest of this job.
+absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
+  if (name.empty()) {
+    PL_ASSIGN_OR_RETURN(const RunState latest, store.latest_of(setup.job.job.metadata.name));
+    name = latest.name;
+  }
+  PL_ASSIGN_OR_RETURN(const RunState earlier, store.get(name));
+  PL_ASSIGN_OR_RETURN(setup.run, store.reopen(name));
+  const OwnedRun& run = *setup.run;
+  PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, newest_checkpoint(setup.job, run.folder())));
+  setup.earlier = EarlierRun{earlier, read_file(run.path("job.yaml"), api::kMaxFileBytes).value_or("")};
+  return setup.run->make_reserve();
+}
+
+absl::Status open_folder(const RunStore& store, const RunOptions& options, RunSetup& setup) {
+  if (options.resume) return reopen(store, *options.resume, setup);
+  if (options.name) {
+    PL_ASSIGN_OR_RETURN(setup.run, store.create_named(*options.name));
+  } else {
+    PL_ASSIGN_OR_RETURN(setup.run, store.create(setup.job.job.metadata.name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status write_beginning(const Session& session, RunSetup& setup) {
+  const JobFile& job = setup.job;
+  OwnedRun& run = *setup.run;
+  if (const std::string folder = checkpoint_folder(job, run.folder()); !folder.empty()) {
+    PL_ASSIGN_OR_RETURN(setup.checkpoint_lock, lock_checkpoints(folder));
+  }
+  RunState& state = setup.state;
+  state.name = run.name();
+  state.job = job.job.metadata.name;
+  state.ns = job.job.metadata.ns;
+  state.job_file = job.path;
+  state.folder = run.folder();
+  state.owner_pid = ::getpid();
+  state.created = format_wall_time(session.clock.wall_now());
+  state.target = target_text(*job.job.spec.training);
+  state.gradients = step_gradients(job.job);
+  PL_RETURN_IF_ERROR(write_file_atomically(run.path("job.yaml"), job.text));
+  PL_RETURN_IF_ERROR(run.write_state(state, true));
+  PL_ASSIGN_OR_RETURN(setup.metrics, MetricsFile::open(run.path("metrics.jsonl")));
+  return absl::OkStatus();
+}
+
+void give_back(const RunOptions& options, const RunSetup& setup) {
+  if (setup.run == nullptr) return;
+  if (!options.resume) return setup.run->discard();
+  if (setup.earlier) {
+    (void)write_last_state(setup, false);
+  } else {
+    setup.run->drop_reserve();
+  }
+}
+
+absl::Status try_to_set_up(const Session& session, const RunOptions& options, RunSetup& setup) {
+  if (options.resume && options.name) {
+    return absl::InvalidArgumentError("--resume continues a run under its own name: leave --name out");
+  }
+  PL_ASSIGN_OR_RETURN(setup.job, read_job(options));
+  PL_ASSIGN_OR_RETURN(const RunStore store, session.store());
+  PL_RETURN_IF_ERROR(check_machine(setup.job, store));
+  PL_RETURN_IF_ERROR(open_folder(store, options, setup));
+  return write_beginning(session, setup);
+}
+
+}  // namespace
+
+absl::Status set_up_run(const Session& session, const RunOptions& options, RunSetup& setup) {
+  const absl::Status status = try_to_set_up(session, options, setup);
+  if (!status.ok()) give_back(options, setup);
+  return status;
+}
+
+absl::Status write_last_state(const RunSetup& setup, bool took_step) {
+  const bool untouched = setup.earlier && !took_step && setup.state.phase != "Succeeded";
+  if (!untouched) return setup.run->write_last_state(setup.state);
+  if (!setup.earlier->job_text.empty())
+    PL_RETURN_IF_ERROR(write_file_atomically(setup.run->path("job.yaml"), setup.earlier->job_text));
+  return setup.run->write_last_state(setup.earlier->state);
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,48 @@
+#pragma once
+
+// What `paceline run` has before its first process starts: the job, the run's folder with a first status, the
+// lock on its checkpoints. One thread.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/unique_fd.h"
+#include "cli/commands/job_file.h"
+#include "cli/run/metrics_file.h"
+#include "cli/session.h"
+#include "cli/state/run_state.h"
+#include "cli/state/run_store.h"
+
+namespace paceline::cli {
+
+struct RunOptions {
+  std::string file, output = "auto", log_level = "info";
+  std::optional<std::string> name, resume;  // resume: empty is the newest run of the job
+};
+
+// What a resumed run was before.
+struct EarlierRun {
+  RunState state;
+  std::string job_text;  // empty: it had none
+};
+
+struct RunSetup {
+  JobFile job;
+  RunState state;
+  UniqueFd checkpoint_lock;
+  std::unique_ptr<OwnedRun> run;  // null: there is nothing yet that would have to be given back
+  std::unique_ptr<MetricsFile> metrics;
+  std::optional<EarlierRun> earlier;  // of a resumed run
+};
+
+// Reads the job, then makes or takes over the run's folder. Errors are for the user; a new run then leaves
+// nothing, an earlier one is as it was. What it throws (std::bad_alloc) leaves in `setup` what there was.
+absl::Status set_up_run(const Session& session, const RunOptions& options, RunSetup& setup);
+
+// The run's last status.json; of a resumed one that took no step and did not succeed: what its earlier
+// session left, as if nobody had tried.
+absl::Status write_last_state(const RunSetup& setup, bool took_step);
+
+}  // namespace paceline::cli
