@@ -47,6 +47,17 @@ class ServerJob {
     }
     return view;
   }
+  // Its workers' servers from view 2 on.
+  void continue_on(FakeServers& next) {
+    for (int rank = 0; rank < job.size(); ++rank) {
+      auto& member = job.member(rank);
+      member.connect_servers = [now = member.connect_servers, then = next.connector()](
+                                   collective::Fabric& fabric, const collective::Group& group,
+                                   auto&&... rest) {
+        return (group.generation == Generation{1} ? now : then)(fabric, group, rest...);
+      };
+    }
+  }
   void run_to_the_end() {
     job.run();
     for (int rank = 0; rank < job.size(); ++rank) {

@@ -155,6 +155,12 @@ inline v1::TrainingSpec step_spec(std::int64_t steps, std::int64_t batch) {
   return spec;
 }
 
+// Saved in `folder` every so many steps, and at the end.
+inline void save_in(v1::TrainingSpec& spec, const std::string& folder, std::int64_t every_steps) {
+  spec.mutable_checkpoint()->set_directory(folder);
+  spec.mutable_checkpoint()->set_every_steps(every_steps);
+}
+
 // On parameter servers, every update of all workers' gradients.
 inline void use_servers(v1::TrainingSpec& spec, int workers, int servers) {
   v1::ParameterServerSpec& group = *spec.mutable_parameter_server();

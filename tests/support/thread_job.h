@@ -222,6 +222,14 @@ class ThreadJob {
     trainer::ConnectServers connect_servers;
     trainer::Outcome outcome;
     std::map<Step, std::uint64_t> hashes;
+
+    // Besides what it does anyway: `then`, in its own thread, once it has hashed the weights after `step`.
+    void at_step(Step step, std::function<void()> then) {
+      options.on_hash = [heard = options.on_hash, step, then = std::move(then)](Step at, std::uint64_t hash) {
+        heard(at, hash);
+        if (at == step) then();
+      };
+    }
   };
 
   // `clock`, unless null, is the members', and outlives the job.
@@ -258,6 +266,14 @@ class ThreadJob {
 
   void send_view(const v1::View& view) {
     for (auto& member : members_) member->membership->send_view(view);
+  }
+
+  // After `step` member `rank` hears that view 1 is drained, and all of the view that follows.
+  void drain_at(int rank, Step step, const v1::View& next) {
+    member(rank).at_step(step, [this, rank, next] {
+      member(rank).membership->drain(Generation{1});
+      send_view(next);
+    });
   }
 
   // Runs the first `count` members, or all, to their ends.

@@ -36,11 +36,7 @@ TEST(ServerSaves, AStopOfOneIsAStopOfAllAndRank0SavesWhatTheServersHold) {
   spec.mutable_checkpoint()->set_directory(folder.path());
   ServerJob server_job(spec, 0);
   auto& stopping = server_job.job.member(1);
-  const auto heard = stopping.options.on_hash;
-  stopping.options.on_hash = [&stopping, heard](Step step, std::uint64_t hash) {
-    heard(step, hash);
-    if (step == 20) stopping.stop.request();
-  };
+  stopping.at_step(20, [&] { stopping.stop.request(); });
   server_job.job.run();
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(server_job.job.member(rank).outcome.ending, Ending::kStopped);
@@ -94,11 +90,7 @@ TEST(ServerSaves, CheckpointsAreWrittenWhileTrainingGoesOn) {
   ServerJob server_job(spec, 0);
   server_job.servers.hold_snapshots(true);
   auto& first = server_job.job.member(0);
-  const auto heard = first.options.on_hash;
-  first.options.on_hash = [&](Step step, std::uint64_t hash) {
-    heard(step, hash);
-    if (step == 8) server_job.servers.hold_snapshots(false);
-  };
+  first.at_step(8, [&] { server_job.servers.hold_snapshots(false); });
   server_job.run_to_the_end();
   const auto told = first.membership->checkpoints();
   ASSERT_GE(told.size(), 2u);

@@ -22,6 +22,26 @@ using paceline::testing::ServerJob;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
+std::multiset<pserver::Unit> applied_units(ServerJob& server_job) {
+  std::multiset<pserver::Unit> units;
+  for (const pserver::Update& update : server_job.servers.updates()) {
+    for (const pserver::Gradient& gradient : update.gradients) units.insert(gradient.unit);
+  }
+  return units;
+}
+// Each of the first so many, once.
+std::multiset<pserver::Unit> units_below(pserver::Unit end) {
+  std::multiset<pserver::Unit> units;
+  for (pserver::Unit unit = 0; unit < end; ++unit) units.insert(unit);
+  return units;
+}
+
+v1::Heartbeat beat_of(ServerJob& server_job, int rank) {
+  v1::Heartbeat beat;
+  server_job.job.member(rank).membership->progress().collect(&beat);
+  return beat;
+}
+
 TEST(ServerTraining, SynchronousHasAllReducesWeightsAtEveryStepOnAllWorkers) {
   for (const int workers : {1, 2, 3}) {
     const v1::TrainingSpec spec = server_spec(30, workers);
@@ -53,13 +73,7 @@ TEST(ServerTraining, EveryUnitIsAppliedOnceInEveryMode) {
     if (mode == v1::ParameterServerSpec::BOUNDED_STALENESS) spec.mutable_parameter_server()->set_staleness(2);
     ServerJob server_job(spec);
     server_job.run_to_the_end();
-    std::multiset<pserver::Unit> units;
-    for (const pserver::Update& update : server_job.servers.updates()) {
-      for (const pserver::Gradient& gradient : update.gradients) units.insert(gradient.unit);
-    }
-    std::multiset<pserver::Unit> expected;
-    for (pserver::Unit unit = 0; unit < 60; ++unit) expected.insert(unit);
-    EXPECT_EQ(units, expected) << "mode " << mode;
+    EXPECT_EQ(applied_units(server_job), units_below(60)) << "mode " << mode;
     EXPECT_THAT(server_job.servers.left(), UnorderedElementsAre(0, 1, 2));
     for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(server_job.job.member(rank).outcome.step, 20);
   }
@@ -81,11 +95,7 @@ TEST(ServerTraining, ADroppedGradientsUnitIsDoneAgainAndItsWorkerGoesOn) {
       EXPECT_TRUE(applied.insert(gradient.unit).second) << "unit " << gradient.unit << " twice";
     }
   }
-  for (int rank = 0; rank < 3; ++rank) {
-    v1::Heartbeat beat;
-    server_job.job.member(rank).membership->progress().collect(&beat);
-    EXPECT_EQ(beat.step(), 15) << "rank " << rank;
-  }
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(beat_of(server_job, rank).step(), 15) << "rank " << rank;
 }
 
 // Drop without backups: a step is two of three parts, and so much is what members say has been trained.
@@ -95,8 +105,7 @@ TEST(ServerTraining, SamplesThatWereLeftOutAreNotCounted) {
   ServerJob server_job(spec);
   server_job.run_to_the_end();
   for (int rank = 0; rank < 3; ++rank) {
-    v1::Heartbeat beat;
-    server_job.job.member(rank).membership->progress().collect(&beat);
+    const v1::Heartbeat beat = beat_of(server_job, rank);
     EXPECT_EQ(beat.step(), 15) << "rank " << rank;
     EXPECT_EQ(beat.samples(), 15 * 32 * 2 / 3) << "rank " << rank;
   }
@@ -106,9 +115,7 @@ TEST(ServerTraining, HashesAreNotComparedWhereWorkersReadDifferentVersions) {
   ServerJob server_job(server_spec(10, 2, v1::ParameterServerSpec::ASYNCHRONOUS));
   server_job.run_to_the_end();
   EXPECT_TRUE(server_job.job.member(0).hashes.empty());
-  v1::Heartbeat beat;
-  server_job.job.member(0).membership->progress().collect(&beat);
-  EXPECT_EQ(beat.weights_hash_step(), 0);
+  EXPECT_EQ(beat_of(server_job, 0).weights_hash_step(), 0);
 }
 
 TEST(ServerTraining, Rank0AloneTellsLossesAndEvaluations) {
@@ -116,9 +123,7 @@ TEST(ServerTraining, Rank0AloneTellsLossesAndEvaluations) {
   spec.mutable_evaluation()->set_every_steps(4);
   ServerJob server_job(spec);
   server_job.run_to_the_end();
-  v1::Heartbeat beat, other;
-  server_job.job.member(0).membership->progress().collect(&beat);
-  server_job.job.member(1).membership->progress().collect(&other);
+  const v1::Heartbeat beat = beat_of(server_job, 0), other = beat_of(server_job, 1);
   EXPECT_EQ(beat.records_size(), 8);
   ASSERT_EQ(beat.evaluations_size(), 2);
   EXPECT_EQ(beat.evaluations(0).step(), 4);
@@ -171,12 +176,7 @@ TEST(ServerTraining, AWorkerThatIsNotNeededStopsAlone) {
     }
     EXPECT_EQ(server_job.job.member(2).outcome.ending, Ending::kStopped);
     EXPECT_FALSE(server_job.job.member(2).membership->leaving()->follows());
-    std::multiset<pserver::Unit> applied, expected;
-    for (const pserver::Update& update : server_job.servers.updates()) {
-      for (const pserver::Gradient& gradient : update.gradients) applied.insert(gradient.unit);
-    }
-    for (pserver::Unit unit = 0; unit < units; ++unit) expected.insert(unit);
-    EXPECT_EQ(applied, expected);
+    EXPECT_EQ(applied_units(server_job), units_below(units));
   }
 }
 
@@ -218,23 +218,8 @@ TEST(ServerTraining, TheNextViewsServersGetWhatTheLastOnesHeld) {
   const Hashes unbroken = hashes_by_all_reduce(2, spec);
   ServerJob first(spec);
   FakeServers second(spec);
-  v1::View next = first.job.view(2, {0, 1, 2});
-  next.mutable_members(2)->set_role(v1::ROLE_PS);
-  auto& told = first.job.member(1);
-  const auto heard = told.options.on_hash;
-  told.options.on_hash = [&](Step step, std::uint64_t hash) {
-    heard(step, hash);
-    if (step != 10) return;
-    told.membership->drain(Generation{1});
-    first.job.send_view(next);
-  };
-  for (int rank = 0; rank < 2; ++rank) {
-    auto& member = first.job.member(rank);
-    member.connect_servers = [&, old = member.connect_servers, fresh = second.connector()](
-                                 collective::Fabric& fabric, const collective::Group& group, auto&&... rest) {
-      return group.generation == Generation{1} ? old(fabric, group, rest...) : fresh(fabric, group, rest...);
-    };
-  }
+  first.continue_on(second);
+  first.job.drain_at(1, 10, first.view(2, 1));
   first.run_to_the_end();
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(first.job.member(rank).hashes, unbroken);
   EXPECT_EQ(first.servers.updates().size() + second.updates().size(), 30u);

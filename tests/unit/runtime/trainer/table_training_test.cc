@@ -26,6 +26,7 @@ using paceline::testing::click_workload;
 using paceline::testing::ClickLabels;
 using paceline::testing::FakeServers;
 using paceline::testing::Hashes;
+using paceline::testing::save_in;
 using paceline::testing::ServerJob;
 using paceline::testing::TemporaryFolder;
 using paceline::testing::ThreadJob;
@@ -135,8 +136,7 @@ TEST(TableTraining, ACheckpointContinuesOnOtherServersToTheBit) {
   for (const int servers : {1, 2, 3}) {
     const TemporaryFolder folder;
     v1::TrainingSpec spec = click_spec(10, 32, 2, 2);
-    spec.mutable_checkpoint()->set_directory(folder.path());
-    spec.mutable_checkpoint()->set_every_steps(5);
+    save_in(spec, folder.path(), 5);
     train(spec);
     spec = click_spec(24, 32, 2, servers);
     spec.mutable_checkpoint()->set_directory(folder.path());
@@ -152,8 +152,7 @@ TEST(TableTraining, ACheckpointContinuesOnOtherServersToTheBit) {
 TEST(TableTraining, AStopWhileACheckpointIsVerifiedIsHeardAtOnce) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = click_spec(10, 32, 1, 1);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  spec.mutable_checkpoint()->set_every_steps(5);
+  save_in(spec, folder.path(), 5);
   train(spec);
   spec.set_steps(20);
   spec.mutable_checkpoint()->set_resume(true);
@@ -173,18 +172,13 @@ TEST(TableTraining, AStopWhileACheckpointIsVerifiedIsHeardAtOnce) {
 TEST(TableTraining, ACheckpointBesideTheTrainingIsOfOneStep) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = click_spec(12, 32, 2, 2);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  spec.mutable_checkpoint()->set_every_steps(4);
+  save_in(spec, folder.path(), 4);
   spec.mutable_checkpoint()->set_keep(5);
   {
     TableJob job(spec, 0);
     job.servers.hold_snapshots(true);
     auto& first = job.job.member(0);
-    const auto heard = first.options.on_hash;
-    first.options.on_hash = [&](Step step, std::uint64_t hash) {
-      heard(step, hash);
-      if (step == 8) job.servers.hold_snapshots(false);
-    };
+    first.at_step(8, [&] { job.servers.hold_snapshots(false); });
     job.run_to_the_end();
     const auto told = first.membership->checkpoints();
     ASSERT_GE(told.size(), 2u);
@@ -208,8 +202,7 @@ TEST(TableTraining, ACheckpointThatCanNotBeWrittenEndsNothing) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = click_spec(20, 32, 2, 2);
   const std::string place = folder.path() + "/checkpoints";
-  spec.mutable_checkpoint()->set_directory(place);
-  spec.mutable_checkpoint()->set_every_steps(6);
+  save_in(spec, place, 6);
   TableJob job(spec, 0);
   job.servers.before_commit = [&](int rank, pserver::Unit unit) {
     if (rank != 0 || unit != 4) return;
@@ -237,8 +230,7 @@ TEST(TableTraining, TheModelHasTheTablesThatTheServersHold) {
 TEST(TableTraining, ChiefAndEvaluatorFindTheSameAuc) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = click_spec(10, 32, 2, 2);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  spec.mutable_checkpoint()->set_every_steps(10);
+  save_in(spec, folder.path(), 10);
   spec.mutable_evaluation()->set_batch_size(7);
   TableJob job(spec);
   job.run_to_the_end();
@@ -316,28 +308,16 @@ TEST(TableTraining, TheNextViewsServersGetTheRowsOfTheLast) {
   spec.mutable_checkpoint()->set_directory(folder.path());
   TableJob first(spec);
   FakeServers second(spec);
-  auto& told = first.job.member(1);
-  const auto heard = told.options.on_hash;
-  told.options.on_hash = [&](Step step, std::uint64_t hash) {
-    heard(step, hash);
-    if (step != 10) return;
-    told.membership->drain(Generation{1});
-    first.job.send_view(first.view(2, 2));
-  };
-  for (int rank = 0; rank < 2; ++rank) {
-    auto& member = first.job.member(rank);
-    member.connect_servers = [&, old = member.connect_servers, fresh = second.connector()](
-                                 collective::Fabric& fabric, const collective::Group& group, auto&&... rest) {
-      return group.generation == Generation{1} ? old(fabric, group, rest...) : fresh(fabric, group, rest...);
-    };
-  }
+  first.continue_on(second);
+  first.job.drain_at(1, 10, first.view(2, 2));
   first.run_to_the_end();
   EXPECT_EQ(first.job.member(1).hashes, unbroken.hashes);
   EXPECT_EQ(second.rows(0), unbroken.wide);
   EXPECT_EQ(second.rows(1), unbroken.deep);
 }
 
-// The second view's servers are lost when they have some of the rows: the third's must not begin with the rest.
+// The second view's servers are lost when they have some of the rows: the third's must not begin with the
+// rest.
 TEST(TableTraining, RowsThatWereReadInPartAreNotGivenToAnotherView) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = click_spec(30, 32, 1, 1);
@@ -345,13 +325,7 @@ TEST(TableTraining, RowsThatWereReadInPartAreNotGivenToAnotherView) {
   TableJob job(spec);
   FakeServers second(spec), third(spec);
   auto& chief = job.job.member(0);
-  const auto heard = chief.options.on_hash;
-  chief.options.on_hash = [&](Step step, std::uint64_t hash) {
-    heard(step, hash);
-    if (step != 10) return;
-    chief.membership->drain(Generation{1});
-    job.job.send_view(job.view(2, 1));
-  };
+  job.job.drain_at(0, 10, job.view(2, 1));
   std::size_t read = 0;
   second.before_initialize = [&](const pserver::InitialState& state) -> absl::Status {
     pserver::sparse::SavedRows rows;

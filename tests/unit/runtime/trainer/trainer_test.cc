@@ -28,6 +28,7 @@ namespace {
 
 using paceline::testing::EarlyClock;
 using paceline::testing::FakeClock;
+using paceline::testing::save_in;
 using paceline::testing::step_spec;
 using paceline::testing::step_workload;
 using paceline::testing::TemporaryFolder;
@@ -51,6 +52,34 @@ Hashes train(int world, const v1::TrainingSpec& spec, std::vector<double> shares
     EXPECT_EQ(job.member(rank).hashes, job.member(0).hashes) << "rank " << rank;
   }
   return job.member(0).hashes;
+}
+
+// A job of one member, which trains until it ends by itself.
+class Alone {
+ public:
+  explicit Alone(const v1::TrainingSpec& spec) : job_(1, spec, step_workload(kTrain, kTest)) {
+    job_.send_view(job_.view(1, {0}));
+    job_.run();
+  }
+  const Outcome& outcome() { return job_.member(0).outcome; }
+  std::string error() { return std::string(outcome().error.message()); }
+  // It failed before its first step, by how the job is written.
+  bool is_refused() {
+    return outcome().ending == Ending::kFailed && outcome().configuration && outcome().step == 0 &&
+           job_.member(0).membership->leaving()->outcome() == v1::Leaving::FAILED;
+  }
+
+ private:
+  ThreadJob job_;
+};
+
+// What a training of so many steps, with a checkpoint at its end, has left in `folder`: its spec, to go on
+// with.
+v1::TrainingSpec trained_in(const std::string& folder, std::int64_t steps) {
+  v1::TrainingSpec spec = step_spec(steps, 32);
+  save_in(spec, folder, steps);
+  train(1, spec);
+  return spec;
 }
 
 TEST(Trainer, OneWorkerAndManyHaveTheSameWeightsToTheBitAtEveryStep) {
@@ -97,8 +126,7 @@ TEST(Trainer, AContinuedRunHasTheWeightsOfAnUnbrokenOne) {
     spec.mutable_optimizer()->set_epsilon(1e-8);
     const Hashes unbroken = train(2, spec);
 
-    spec.mutable_checkpoint()->set_directory(folder.path());
-    spec.mutable_checkpoint()->set_every_steps(5);
+    save_in(spec, folder.path(), 5);
     spec.mutable_checkpoint()->set_keep(2);
     spec.set_steps(10);
     train(2, spec);
@@ -112,83 +140,56 @@ TEST(Trainer, AContinuedRunHasTheWeightsOfAnUnbrokenOne) {
 
 TEST(Trainer, CheckpointsOfAnEarlierTrainingAreNotMixedWithNewOnes) {
   const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(4, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  spec.mutable_checkpoint()->set_every_steps(4);
-  train(1, spec);
-  const std::string saving = folder.path() + "/.saving";  // the earlier one may go on, and be saving right now
+  const v1::TrainingSpec spec = trained_in(folder.path(), 4);
+  const std::string saving =
+      folder.path() + "/.saving";  // the earlier one may go on, and be saving right now
   ASSERT_TRUE(std::filesystem::create_directory(saving));
-  ThreadJob job(1, spec, step_workload(kTrain, kTest));
-  job.send_view(job.view(1, {0}));
-  job.run();
-  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
-  EXPECT_TRUE(job.member(0).outcome.configuration);
-  EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("--resume"));
+  Alone job(spec);
+  EXPECT_TRUE(job.is_refused());
+  EXPECT_THAT(job.error(), HasSubstr("--resume"));
   EXPECT_TRUE(std::filesystem::exists(saving));
 }
 
 TEST(Trainer, ACheckpointOfAnotherJobIsRefused) {
   const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(4, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  spec.mutable_checkpoint()->set_every_steps(4);
-  train(1, spec);
+  v1::TrainingSpec spec = trained_in(folder.path(), 4);
   spec.set_seed(77);
   spec.mutable_checkpoint()->set_resume(true);
-  ThreadJob job(1, spec, step_workload(kTrain, kTest));
-  job.send_view(job.view(1, {0}));
-  job.run();
-  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
-  EXPECT_TRUE(job.member(0).outcome.configuration);
-  EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("seed"));
-  EXPECT_EQ(job.member(0).membership->leaving()->outcome(), v1::Leaving::FAILED);
+  Alone job(spec);
+  EXPECT_TRUE(job.is_refused());
+  EXPECT_THAT(job.error(), HasSubstr("seed"));
 }
 
 TEST(Trainer, ACheckpointOfMoreStepsThanTheJobHasIsRefused) {
   const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(8, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  spec.mutable_checkpoint()->set_every_steps(8);
-  train(1, spec);
+  v1::TrainingSpec spec = trained_in(folder.path(), 8);
   spec.set_steps(4);
   spec.mutable_checkpoint()->set_resume(true);
-  ThreadJob job(1, spec, step_workload(kTrain, kTest));
-  job.send_view(job.view(1, {0}));
-  job.run();
-  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
-  EXPECT_TRUE(job.member(0).outcome.configuration);
-  EXPECT_THAT(std::string(job.member(0).outcome.error.message()),
-              HasSubstr("has 8 steps already, more than the 4 of this job"));
+  Alone job(spec);
+  EXPECT_TRUE(job.is_refused());
+  EXPECT_THAT(job.error(), HasSubstr("has 8 steps already, more than the 4 of this job"));
 }
 
 // Training all over again would not be what --resume asks for.
 TEST(Trainer, DamagedCheckpointsAreNotABeginning) {
   const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(4, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  spec.mutable_checkpoint()->set_every_steps(4);
-  train(1, spec);
+  v1::TrainingSpec spec = trained_in(folder.path(), 4);
   std::filesystem::resize_file(folder.path() + "/step-000000004/state.safetensors", 100);
   spec.mutable_checkpoint()->set_resume(true);
-  ThreadJob job(1, spec, step_workload(kTrain, kTest));
-  job.send_view(job.view(1, {0}));
-  job.run();
-  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
-  EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("damaged"));
+  Alone job(spec);
+  EXPECT_EQ(job.outcome().ending, Ending::kFailed);
+  EXPECT_THAT(job.error(), HasSubstr("damaged"));
 }
 
 TEST(Trainer, CheckpointsThatCantBeWrittenEndTheJobBeforeItsFirstStep) {
   const TemporaryFolder folder;
   std::ofstream(folder.path() + "/file") << "x";
   v1::TrainingSpec spec = step_spec(4, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path() + "/file");
-  spec.mutable_checkpoint()->set_every_steps(4);
-  ThreadJob job(1, spec, step_workload(kTrain, kTest));
-  job.send_view(job.view(1, {0}));
-  job.run();
-  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
-  EXPECT_EQ(job.member(0).outcome.step, 0);
-  EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("no checkpoints can be written"));
+  save_in(spec, folder.path() + "/file", 4);
+  Alone job(spec);
+  EXPECT_EQ(job.outcome().ending, Ending::kFailed);
+  EXPECT_EQ(job.outcome().step, 0);
+  EXPECT_THAT(job.error(), HasSubstr("no checkpoints can be written"));
 }
 
 // Another member's pod may wait for a free node: whoever waits for it has not failed.
@@ -239,8 +240,7 @@ TEST(Trainer, ASaveMayTakeLongerThanAnExchange) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(6, 32);
   spec.mutable_exchange()->set_timeout_ms(kTimeout / std::chrono::milliseconds(1));
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  spec.mutable_checkpoint()->set_every_steps(4);
+  save_in(spec, folder.path(), 4);
   const FakeClock clock;
   ThreadJob job(2, spec, step_workload(kTrain, 0), &clock);
   std::atomic<Step> applied{0};
@@ -266,8 +266,7 @@ TEST(Trainer, ASaveMayTakeLongerThanAnExchange) {
 TEST(Trainer, ASaveIsSeenByWhoWouldEndTheProcess) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(6, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  spec.mutable_checkpoint()->set_every_steps(4);
+  save_in(spec, folder.path(), 4);
   ThreadJob job(1, spec, step_workload(kTrain, 0));
   std::map<Step, bool> saving;
   job.member(0).options.hash_every = 5;
@@ -284,8 +283,7 @@ TEST(Trainer, ASaveIsSeenByWhoWouldEndTheProcess) {
 TEST(Trainer, ALoadThatTakesItsTimeIsWaitedForByConnectedMembers) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(8, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  spec.mutable_checkpoint()->set_every_steps(4);
+  save_in(spec, folder.path(), 4);
   spec.mutable_checkpoint()->set_keep(2);
   const Hashes unbroken = train(2, spec);
   const std::string manifest = folder.path() + "/step-000000008/manifest.json";
@@ -317,8 +315,7 @@ TEST(Trainer, ALoadThatTakesItsTimeIsWaitedForByConnectedMembers) {
 TEST(Trainer, Rank0WritesCheckpointsAndTheModelAndSaysSo) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(6, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path() + "/checkpoints");
-  spec.mutable_checkpoint()->set_every_steps(4);
+  save_in(spec, folder.path() + "/checkpoints", 4);
   spec.mutable_checkpoint()->set_model_directory(folder.path() + "/model");
   ThreadJob job(2, spec, step_workload(kTrain, kTest));
   job.send_view(job.view(1, {0, 1}));
@@ -402,11 +399,7 @@ TEST(Trainer, AStopOfOneIsAStopOfAllAfterTheSameStep) {
   job.send_view(job.view(1, {0, 1, 2}));
   // Asked in the middle of training, by its own thread: at its 20th step.
   auto& stopping = job.member(1);
-  const auto heard = stopping.options.on_hash;
-  stopping.options.on_hash = [&stopping, heard](Step step, std::uint64_t hash) {
-    heard(step, hash);
-    if (step == 20) stopping.stop.request();
-  };
+  stopping.at_step(20, [&] { stopping.stop.request(); });
   job.run();
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kStopped);
@@ -449,11 +442,7 @@ TEST(Trainer, ALostPeerIsReportedAndTheNextViewGoesOn) {
   ThreadJob job(3, spec, step_workload(kTrain, kTest));
   job.send_view(job.view(1, {0, 1, 2}));
   auto& lost = job.member(1);
-  const auto heard = lost.options.on_hash;
-  lost.options.on_hash = [&lost, heard](Step step, std::uint64_t hash) {
-    heard(step, hash);
-    if (step == 10) lost.membership->end(absl::AbortedError("evicted by the test"));
-  };
+  lost.at_step(10, [&] { lost.membership->end(absl::AbortedError("evicted by the test")); });
   const v1::View next = job.view(2, {0, 2});
   for (const int rank : {0, 2}) {
     auto* membership = job.member(rank).membership.get();
@@ -522,14 +511,7 @@ TEST(Trainer, ADrainedViewIsFollowedByTheNext) {
   const Hashes unbroken = train(1, spec);
   ThreadJob job(2, spec, step_workload(kTrain, kTest));
   job.send_view(job.view(1, {0, 1}));
-  auto& told = job.member(1);
-  const auto heard = told.options.on_hash;
-  told.options.on_hash = [&](Step step, std::uint64_t hash) {
-    heard(step, hash);
-    if (step != 10) return;
-    told.membership->drain(Generation{1});
-    job.send_view(job.view(2, {1, 0}));
-  };
+  job.drain_at(1, 10, job.view(2, {1, 0}));
   job.run();
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
