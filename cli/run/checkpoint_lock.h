@@ -1,7 +1,7 @@
 #pragma once
 
-// Of the runs on this machine, one at a time saves its checkpoints in a place: two that begin at once both see
-// it empty, and would mix their histories there.
+// Of the runs on this machine, one at a time saves its checkpoints in a place: two that begin at once both
+// see it empty, and would mix their histories there.
 
 #include <string>
 
@@ -10,10 +10,10 @@
 
 namespace paceline::cli {
 
-// Makes the folder and holds it until the descriptor is closed, or its process ends, however that ends; leaves
-// no file in it (flock(2) of the folder). FAILED_PRECONDITION: another run holds it. Where the folder can't be
-// made, or its file system has no locks, nothing is held, which is no error here: the members say whether
-// checkpoints can be written.
+// Makes the folder and holds it until the descriptor is closed, or its process ends, however that ends;
+// leaves no file in it (flock(2) of the folder). FAILED_PRECONDITION: another run holds it. Where the folder
+// can't be made, or its file system has no locks, nothing is held, which is no error here: the members say
+// whether checkpoints can be written.
 absl::StatusOr<UniqueFd> lock_checkpoints(const std::string& folder);
 
 }  // namespace paceline::cli

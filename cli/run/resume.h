@@ -17,8 +17,8 @@ struct FoundCheckpoint {
   checkpoint::Progress progress;
 };
 
-// Where the job saves its checkpoints, were `run_folder` its run's; empty where it saves none, or what it says
-// can't be read.
+// Where the job saves its checkpoints, were `run_folder` its run's; empty where it saves none, or what it
+// says can't be read.
 std::string checkpoint_folder(const JobFile& job, const std::string& run_folder);
 
 // The newest complete one that the job would go on from, were `run_folder` its run's.

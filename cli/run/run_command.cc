@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "cli/run/held_checkpoints.h"
 #include "cli/run/local_run.h"
 #include "cli/run/output.h"
 #include "cli/run/patient_output.h"
@@ -160,13 +162,22 @@ class RunCommand {
       if (const auto* steps = std::get_if<coordinator::MemberSteps>(&event))
         setup_.metrics->member_steps(*steps);
       if (const auto* checkpoint = std::get_if<coordinator::CheckpointRecord>(&event))
-        output_->checkpoint(*checkpoint);
+        checkpoints_.add(*checkpoint, session_.clock.now());
       if (const auto* evaluation = std::get_if<coordinator::EvaluationRecord>(&event)) {
-        observed_ |= !evaluation->observer.empty();
+        const bool observed = !evaluation->observer.empty();
+        observed_ |= observed;
+        tell_checkpoints(observed ? evaluation->step : evaluation->step - 1);
         setup_.metrics->evaluation(*evaluation);
         output_->evaluation(state_, *evaluation);
       }
     }
+    tell_checkpoints(last_step_.step);
+  }
+
+  // Those of steps up to this one.
+  void tell_checkpoints(Step told) {
+    for (const auto& checkpoint : checkpoints_.take(told, session_.clock.now()))
+      output_->checkpoint(checkpoint);
   }
 
   void note_steps(const std::vector<coordinator::StepRecord>& steps) {
@@ -220,6 +231,7 @@ class RunCommand {
     state_.eta_seconds.reset();
     setup_.metrics->flush();
     const absl::Status written = write_last_state(setup_, first_step_.has_value());
+    tell_checkpoints(std::numeric_limits<Step>::max());
     tell_of_evaluator();
     output_->finished(state_);
     output_.reset();
@@ -284,6 +296,7 @@ class RunCommand {
   std::optional<coordinator::StepRecord> first_step_;  // the first that was heard of
   std::optional<FoundCheckpoint> noted_;               // what a resumed run is to go on from
   coordinator::StepRecord last_step_;
+  HeldCheckpoints checkpoints_;
   int interrupts_ = 0;
   bool observed_ = false;  // an evaluator has told of a checkpoint
   bool fault_noted_ = false;

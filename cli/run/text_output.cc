@@ -45,7 +45,8 @@ class PlainOutput : public RunOutput {
 
   void started(const RunState& state) override { line(str_cat("run ", state.name, " in ", state.folder)); }
   void progress(const RunState& state) override {
-    const bool due = state.step > 0 && state.elapsed_seconds >= next_line_seconds_;
+    // The first heartbeat may count steps of which nothing is told yet, not even the loss.
+    const bool due = state.step > 0 && state.loss && state.elapsed_seconds >= next_line_seconds_;
     if (!due || state.step == last_step_) return;
     next_line_seconds_ = state.elapsed_seconds + kSecondsBetweenLines;
     last_step_ = state.step;

@@ -41,6 +41,18 @@ TEST(PlainOutput, SaysEveryEvaluation) {
   EXPECT_EQ(count(out.str(), "step 101: test loss 0.5000, accuracy 75.00 %, AUC 0.7125\n"), 1);
 }
 
+// Else its line stands before those of evaluations of earlier steps.
+TEST(PlainOutput, StepsOfWhichNothingIsToldYetHaveNoLine) {
+  std::ostringstream out;
+  const auto output = make_plain_output(out);
+  RunState state{.step = 166, .total_steps = 200};
+  output->progress(state);
+  EXPECT_EQ(out.str(), "");
+  state.loss = 0.5;
+  output->progress(state);
+  EXPECT_EQ(count(out.str(), "step 166/200"), 1);
+}
+
 TEST(PlainOutput, AnEvaluatorsLineSaysWhoEvaluatedWhichCheckpoint) {
   std::ostringstream out;
   const auto output = make_plain_output(out);

@@ -1,0 +1,18 @@
+#include "cli/run/held_checkpoints.h"
+
+namespace paceline::cli {
+
+void HeldCheckpoints::add(const coordinator::CheckpointRecord& record, TimePoint now) {
+  held_.push_back({record, now + kMost});
+}
+
+std::vector<coordinator::CheckpointRecord> HeldCheckpoints::take(Step told, TimePoint now) {
+  std::vector<coordinator::CheckpointRecord> due;
+  while (!held_.empty() && (held_.front().record.step <= told || held_.front().until <= now)) {
+    due.push_back(held_.front().record);
+    held_.pop_front();
+  }
+  return due;
+}
+
+}  // namespace paceline::cli

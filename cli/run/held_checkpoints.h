@@ -1,0 +1,32 @@
+#pragma once
+
+// Checkpoints in their place among the steps: a member tells of one at once, but of its losses and
+// evaluations with its next heartbeat. Who hears of a checkpoint first waits for the steps before it. Pure;
+// one thread.
+
+#include <deque>
+#include <vector>
+
+#include "base/clock.h"
+#include "controller/coordinator/report.h"
+
+namespace paceline::cli {
+
+class HeldCheckpoints {
+ public:
+  // However late the steps are, it is not held for longer.
+  static constexpr Duration kMost = std::chrono::seconds(1);
+
+  void add(const coordinator::CheckpointRecord& record, TimePoint now);
+  // Those of steps up to `told`, of which all is told, and those that have waited for long enough; in order.
+  std::vector<coordinator::CheckpointRecord> take(Step told, TimePoint now);
+
+ private:
+  struct Held {
+    coordinator::CheckpointRecord record;
+    TimePoint until;
+  };
+  std::deque<Held> held_;  // as they came; bounded by how many are written in kMost
+};
+
+}  // namespace paceline::cli

@@ -1,0 +1,37 @@
+#include "cli/run/held_checkpoints.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::vector<Step> steps(const std::vector<coordinator::CheckpointRecord>& records) {
+  std::vector<Step> steps;
+  for (const auto& record : records) steps.push_back(record.step);
+  return steps;
+}
+
+TEST(HeldCheckpoints, WaitForTheStepsBeforeThem) {
+  HeldCheckpoints held;
+  const TimePoint now{};
+  for (const Step step : {200, 300, 400}) held.add({.step = step}, now);
+  EXPECT_EQ(steps(held.take(199, now)), std::vector<Step>{});
+  EXPECT_EQ(steps(held.take(310, now)), (std::vector<Step>{200, 300}));
+  EXPECT_EQ(steps(held.take(310, now)), std::vector<Step>{}) << "each once";
+  EXPECT_EQ(steps(held.take(400, now)), std::vector<Step>{400});
+}
+
+TEST(HeldCheckpoints, DoNotWaitForLong) {
+  HeldCheckpoints held;
+  const TimePoint now{};
+  held.add({.step = 200}, now);
+  held.add({.step = 300}, now + milliseconds(10));
+  EXPECT_EQ(steps(held.take(0, now + HeldCheckpoints::kMost - milliseconds(1))), std::vector<Step>{});
+  EXPECT_EQ(steps(held.take(0, now + HeldCheckpoints::kMost)), std::vector<Step>{200});
+  EXPECT_EQ(steps(held.take(0, now + HeldCheckpoints::kMost + milliseconds(10))), std::vector<Step>{300});
+}
+
+}  // namespace
+}  // namespace paceline::cli
