@@ -121,16 +121,21 @@ TEST(FinishedTest, TheCoordinatorKnowsWhoHasFinishedBeforeThePodsEnd) {
   }
 }
 
-TEST(FinishedTest, AnotherControllerFindsItInTheStatusThoughThePodStillRuns) {
-  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
-  say_finished(world, Role::kWorker, 1);
-  expect_untouched(world, "it has finished");
+// Whoever looks at the job later, and whatever becomes of worker 1's pod.
+void expect_untouched_for_good(Observed& world) {
   new_coordinator(world);
   expect_untouched(world, "another controller took over");
   pod_of(world, Role::kWorker, 1).deleting = true;
   expect_untouched(world, "it is being deleted");
   remove(world, "fashion-worker-1-0");
   expect_untouched(world, "it is gone");
+}
+
+TEST(FinishedTest, AnotherControllerFindsItInTheStatusThoughThePodStillRuns) {
+  Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
+  say_finished(world, Role::kWorker, 1);
+  expect_untouched(world, "it has finished");
+  expect_untouched_for_good(world);
 }
 
 // A program of its own may end well because it is asked to.
@@ -181,10 +186,7 @@ TEST(FinishedTest, WhoHasEndedWellIsNotLostWhenItsPodFailsLater) {
         expect_untouched(world, "it has ended");
         disrupt(world, pod_of(world, Role::kWorker, 1), 0, reason);
         expect_untouched(world, "its pod has failed");
-        new_coordinator(world);
-        expect_untouched(world, "another controller took over");
-        remove(world, "fashion-worker-1-0");
-        expect_untouched(world, "it is gone");
+        expect_untouched_for_good(world);
       }
     }
   }

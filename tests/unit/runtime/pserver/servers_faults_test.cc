@@ -26,7 +26,17 @@ using testing::ServersWorld;
 using testing::sgd;
 using testing::WorldSpec;
 
-class ServersFaults : public testing::ServersTest {};
+class ServersFaults : public testing::ServersTest {
+ protected:
+  // Of two workers who don't wait for each other the second is the test.
+  WorldSpec spec_with_stranger(int servers) const {
+    WorldSpec spec = this->spec();
+    spec.servers = servers;
+    spec.strangers = {1};
+    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    return spec;
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Media, ServersFaults, testing::media(), testing::medium_name);
 
 TEST_P(ServersFaults, ALostServerIsNamedByAll) {
@@ -142,23 +152,9 @@ TEST_P(ServersFaults, EveryUnitCountsOnceOnEverySlice) {
     SCOPED_TRACE(seed);
     Rng rng(seed, 3);
     WorldSpec spec = this->spec();
-    spec.workers = static_cast<int>(2 + rng.below(3));
-    spec.servers = static_cast<int>(1 + rng.below(3));
+    const auto random = make_random(spec, seed, rng);
     spec.elements = 1 + rng.below(9000);
     spec.slice_bytes = 64 + rng.below(8000);
-    spec.total_steps = static_cast<Step>(2 + rng.below(10));
-    spec.optimizer = sgd(1);
-    std::int64_t parts = spec.workers;
-    if (seed % 4 == 1) parts = spec.workers - 1;  // a backup worker
-    if (seed % 4 == 2) spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-    if (seed % 4 == 3) spec.mode.set_synchronization(v1::ParameterServerSpec::BOUNDED_STALENESS);
-    spec.mode.set_staleness(static_cast<std::int64_t>(rng.below(3)));
-    spec.mode.set_units_per_step(parts);
-    spec.mode.set_gradients_per_step(parts);
-    // 0: nobody; nor where all are needed.
-    const int victim =
-        seed % 4 == 0 ? 0 : static_cast<int>(rng.below(static_cast<std::uint64_t>(spec.workers)));
-    const int turns = static_cast<int>(rng.below(4));
     ServersWorld world(spec);
     if (HasFatalFailure()) return;
     ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
@@ -173,14 +169,15 @@ TEST_P(ServersFaults, EveryUnitCountsOnceOnEverySlice) {
                   static_cast<std::ptrdiff_t>(n))
             << "version " << turn->version << " is not whole";
         if (turn->finished) {
-          const auto units = static_cast<float>(spec.total_steps * parts);
+          const auto units = static_cast<float>(random.units);
           EXPECT_EQ(value, units * (units + 1) / 2);
           return;
         }
         std::fill(world.gradient(w).begin(), world.gradient(w).end(), -static_cast<float>(turn->unit + 1));
         for (std::size_t end = n; end > 0;) {
           const std::size_t begin = end - std::min<std::size_t>(end, 1 + mine.below(n));
-          if (w == victim && w > 0 && k >= turns && mine.below(2) == 0) return world.drop_client(w);
+          if (w == random.victim && w > 0 && k >= random.turns && mine.below(2) == 0)
+            return world.drop_client(w);
           ASSERT_TRUE(world.client(w).push(begin, end).ok());
           end = begin;
         }
@@ -194,9 +191,7 @@ TEST_P(ServersFaults, EveryUnitCountsOnceOnEverySlice) {
 TEST_P(ServersFaults, GarbageLosesWhoSentItAndNobodyElse) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
-    WorldSpec spec = this->spec();
-    spec.strangers = {1};
-    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    const WorldSpec spec = spec_with_stranger(2);
     ServersWorld world(spec);
     if (HasFatalFailure()) return;
     ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
@@ -242,10 +237,7 @@ TEST_P(ServersFaults, FramesThatMakeNoSenseLoseTheirSender) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    WorldSpec spec = this->spec();
-    spec.strangers = {1};
-    spec.servers = 1;
-    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    const WorldSpec spec = spec_with_stranger(1);
     ServersWorld world(spec);
     if (HasFatalFailure()) return;
     ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
@@ -285,9 +277,7 @@ std::vector<std::byte> join_of(const WorldSpec& spec, std::size_t elements) {
 
 // The servers hear of a worker in any order: one may give it a turn before it knows it.
 TEST_P(ServersFaults, AJoinThatIsLateAtOneServerHoldsNobodyUp) {
-  WorldSpec spec = this->spec();
-  spec.strangers = {1};
-  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  const WorldSpec spec = spec_with_stranger(2);
   ServersWorld world(spec);
   if (HasFatalFailure()) return;
   const std::vector<std::byte> join = join_of(spec, spec.elements);
@@ -305,10 +295,7 @@ TEST_P(ServersFaults, AJoinThatIsLateAtOneServerHoldsNobodyUp) {
 }
 
 TEST_P(ServersFaults, AWorkerWithAnotherModelIsTold) {
-  WorldSpec spec = this->spec();
-  spec.strangers = {1};
-  spec.servers = 1;
-  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  const WorldSpec spec = spec_with_stranger(1);
   ServersWorld world(spec);
   if (HasFatalFailure()) return;
   const std::vector<std::byte> bytes = join_of(spec, 999);

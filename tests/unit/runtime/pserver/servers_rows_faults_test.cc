@@ -35,25 +35,11 @@ TEST_P(ServersRowsFaults, EachUnitsRowsAreAppliedOnce) {
     SCOPED_TRACE(seed);
     Rng rng(seed, 3);
     WorldSpec spec = this->spec();
-    spec.workers = static_cast<int>(2 + rng.below(3));
-    spec.servers = static_cast<int>(1 + rng.below(3));
+    const RandomMode random = make_random(spec, seed, rng);
     spec.elements = 1 + rng.below(500);
-    spec.total_steps = static_cast<Step>(2 + rng.below(10));
-    spec.optimizer = sgd(1);
-    std::int64_t parts = spec.workers;
-    if (seed % 4 == 1) parts = spec.workers - 1;  // a backup worker
-    if (seed % 4 == 2) spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-    if (seed % 4 == 3) spec.mode.set_synchronization(v1::ParameterServerSpec::BOUNDED_STALENESS);
-    spec.mode.set_staleness(static_cast<std::int64_t>(rng.below(3)));
-    spec.mode.set_units_per_step(parts);
-    spec.mode.set_gradients_per_step(parts);
     spec.tables = {table_of("a", 1 + rng.below(20)), table_of("b", 1 + rng.below(3))};
     spec.row_floats = 60 * 20 + 30 * 3;
-    // 0: nobody; nor where all are needed.
-    const int victim =
-        seed % 4 == 0 ? 0 : static_cast<int>(rng.below(static_cast<std::uint64_t>(spec.workers)));
-    const int turns = static_cast<int>(rng.below(4));
-    const Unit units = spec.total_steps * parts;
+    const Unit units = random.units;
     std::vector<std::map<RowId, float>> expected(2);
     for (Unit u = 0; u < units; ++u) {
       const auto ids = ids_of(seed, u);
@@ -68,7 +54,9 @@ TEST_P(ServersRowsFaults, EachUnitsRowsAreAppliedOnce) {
       Rng mine(seed, 700 + static_cast<std::uint64_t>(w));
       WorkerRows rows;
       for (int k = 0;; ++k) {
-        const auto dies = [&] { return w == victim && w > 0 && k >= turns && mine.below(3) == 0; };
+        const auto dies = [&] {
+          return w == random.victim && w > 0 && k >= random.turns && mine.below(3) == 0;
+        };
         const auto turn = world.client(w).wait_turn(world.deadline());
         ASSERT_TRUE(turn.ok()) << turn.status();
         dawdle(mine);

@@ -28,51 +28,38 @@ TEST_P(ServersRowsSnapshots, SnapshotsOfRowsAreOfTheDenseVersionWhileTrainingGoe
   if (HasFatalFailure()) return;
   ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
   int compared = 0;
-  std::promise<void> begins;
-  const std::shared_future<void> begun = begins.get_future().share();
-  world.each_worker([&](int w) {
-    std::jthread collecting;
-    WorkerRows rows;
-    for (int k = 0;; ++k) {
-      const auto turn = world.client(w).wait_turn(world.deadline());
-      ASSERT_TRUE(turn.ok()) << turn.status();
-      if (turn->finished) break;
-      if (w == 1 && k == 20) {  // else it may do everything before worker 0 has begun one
-        ASSERT_EQ(begun.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  const auto take = [&](const TurnResult&) {
+    Floats weights(spec.elements);
+    RowsTaken taken;
+    const auto info = world.client(0).take_snapshot(weights, {}, world.deadline());
+    ASSERT_TRUE(info.ok()) << info.status();
+    ASSERT_TRUE(world.client(0).take_rows(taken, world.deadline()).ok());
+    taken.check_counts();
+    const auto v = static_cast<float>(info->version);
+    EXPECT_EQ(weights[7], v);
+    EXPECT_EQ(taken.clocks, std::set<std::int64_t>{info->version});
+    std::set<Unit> units;
+    for (Unit u = 0; u < info->units.below; ++u) units.insert(u);
+    for (const Unit u : info->units.missing) units.erase(u);
+    for (int t = 0; t < 2; ++t) {
+      if (info->version > 0) {
+        EXPECT_EQ((taken.rows[{t, 7}].floats[0]), v);
       }
-      if (w == 0 && k % 10 == 3 && world.client(0).begin_snapshot().ok()) {
-        if (k == 3) begins.set_value();
-        if (collecting.joinable()) collecting.join();
-        collecting = std::jthread([&] {
-          Floats weights(spec.elements);
-          RowsTaken taken;
-          const auto info = world.client(0).take_snapshot(weights, {}, world.deadline());
-          ASSERT_TRUE(info.ok()) << info.status();
-          ASSERT_TRUE(world.client(0).take_rows(taken, world.deadline()).ok());
-          taken.check_counts();
-          const auto v = static_cast<float>(info->version);
-          EXPECT_EQ(weights[7], v);
-          EXPECT_EQ(taken.clocks, std::set<std::int64_t>{info->version});
-          std::set<Unit> units;
-          for (Unit u = 0; u < info->units.below; ++u) units.insert(u);
-          for (const Unit u : info->units.missing) units.erase(u);
-          for (int t = 0; t < 2; ++t) {
-            if (info->version > 0) {
-              EXPECT_EQ((taken.rows[{t, 7}].floats[0]), v);
-            }
-            for (const Unit u : units) {
-              EXPECT_EQ((taken.rows[{t, 1000 + static_cast<RowId>(u)}].floats[0]), 1) << u;
-            }
-          }
-          EXPECT_EQ(taken.rows.size(), info->version > 0 ? 2 * units.size() + 2 : 0);
-          ++compared;
-        });
+      for (const Unit u : units) {
+        EXPECT_EQ((taken.rows[{t, 1000 + static_cast<RowId>(u)}].floats[0]), 1) << u;
       }
-      std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
-      rows.ids = {{7, 1000 + static_cast<RowId>(turn->unit)}, {7, 1000 + static_cast<RowId>(turn->unit)}};
-      ASSERT_TRUE(rows.push(world, spec.tables, w, [](int, RowId, std::size_t) { return -1.0f; }).ok());
-      ASSERT_TRUE(world.push_and_commit(w).ok());
     }
+    EXPECT_EQ(taken.rows.size(), info->version > 0 ? 2 * units.size() + 2 : 0);
+    ++compared;
+  };
+  std::vector<WorkerRows> rows(2);
+  train_beside_snapshots(world, take, [&](int w, const TurnResult& turn) {
+    std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
+    const RowId own = 1000 + static_cast<RowId>(turn.unit);
+    WorkerRows& mine = rows[static_cast<std::size_t>(w)];
+    mine.ids = {{7, own}, {7, own}};
+    ASSERT_TRUE(mine.push(world, spec.tables, w, [](int, RowId, std::size_t) { return -1.0f; }).ok());
+    ASSERT_TRUE(world.push_and_commit(w).ok());
   });
   EXPECT_GE(compared, 1);
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;

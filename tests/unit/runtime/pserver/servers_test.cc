@@ -249,38 +249,23 @@ TEST_P(Servers, SnapshotsAreOneVersionWhileTrainingGoesOn) {
   Floats weights(spec.elements), state(spec.elements);
   const std::vector<std::span<float>> states = {state};
   int taken = 0;
-  std::promise<void> begins;
-  const std::shared_future<void> begun = begins.get_future().share();
-  world.each_worker([&](int w) {
-    std::jthread collecting;
-    for (int k = 0;; ++k) {
-      const auto turn = world.client(w).wait_turn(world.deadline());
-      ASSERT_TRUE(turn.ok()) << turn.status();
-      if (turn->finished) break;
-      if (w == 1 && k == 20) {  // else it may do everything before worker 0 has begun one
-        ASSERT_EQ(begun.wait_for(std::chrono::seconds(30)), std::future_status::ready);
-      }
-      if (w == 0 && k % 10 == 3 && world.client(0).begin_snapshot().ok()) {
-        if (k == 3) begins.set_value();
-        if (collecting.joinable()) collecting.join();  // the last one is taken, but perhaps still compared
-        collecting = std::jthread([&, version = turn->version] {
-          const auto info = world.client(0).take_snapshot(weights, states, world.deadline());
-          ASSERT_TRUE(info.ok()) << info.status();
-          EXPECT_GE(info->version, version);
-          EXPECT_EQ(info->optimizer_steps, info->version);
-          EXPECT_EQ(info->units.count(), info->version);
-          EXPECT_EQ(info->step, info->version / 2);
-          const auto v = static_cast<std::size_t>(info->version);
-          for (std::size_t i = 0; i < spec.elements; ++i) {
-            ASSERT_EQ(weights[i], value[v]) << i;
-            ASSERT_EQ(state[i], momentum[v]) << i;
-          }
-          ++taken;
-        });
-      }
-      std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
-      ASSERT_TRUE(world.push_and_commit(w).ok());
+  const auto take = [&](const TurnResult& turn) {
+    const auto info = world.client(0).take_snapshot(weights, states, world.deadline());
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_GE(info->version, turn.version);
+    EXPECT_EQ(info->optimizer_steps, info->version);
+    EXPECT_EQ(info->units.count(), info->version);
+    EXPECT_EQ(info->step, info->version / 2);
+    const auto v = static_cast<std::size_t>(info->version);
+    for (std::size_t i = 0; i < spec.elements; ++i) {
+      ASSERT_EQ(weights[i], value[v]) << i;
+      ASSERT_EQ(state[i], momentum[v]) << i;
     }
+    ++taken;
+  };
+  train_beside_snapshots(world, take, [&](int w, const TurnResult&) {
+    std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
+    ASSERT_TRUE(world.push_and_commit(w).ok());
   });
   EXPECT_GE(taken, 1);
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;

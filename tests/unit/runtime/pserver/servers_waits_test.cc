@@ -91,6 +91,32 @@ class HeldUp {
 constexpr Duration kPatience = std::chrono::seconds(20);
 constexpr Duration kAskedAgain = kPatience + std::chrono::milliseconds(1200);
 
+// Worker 1 waits for its turn, in a thread of its own, for as long as its patience by the test's clock lasts.
+class PatientWorker {
+ public:
+  PatientWorker(ServersWorld& world, EarlyClock& clock)
+      : clock_(clock), from_(clock.now()), thread_([this, &world] {
+          clock_.watch_this_thread();
+          ends_.set_value(world.client(1).wait_turn(Deadline::after(from_, kPatience)));
+          clock_.thread_is_done();
+        }) {}
+  // Once it waits, and knows how long it may.
+  void use_up_patience() {
+    clock_.wait_until_asked(3);
+    clock_.go_on_by(kPatience);
+  }
+  bool asks_again() { return clock_.wait_until_seen(from_ + kAskedAgain); }
+  bool ends_within(Duration limit) { return end_.wait_for(limit) == std::future_status::ready; }
+  absl::StatusOr<TurnResult> turn() { return end_.get(); }
+
+ private:
+  EarlyClock& clock_;
+  const TimePoint from_;
+  std::promise<absl::StatusOr<TurnResult>> ends_;
+  std::future<absl::StatusOr<TurnResult>> end_ = ends_.get_future();
+  const std::jthread thread_;
+};
+
 TEST_P(ServersWaits, WhoWaitsForASnapshotsRowsToBeTakenBlamesNobody) {
   EarlyClock clock;
   WorldSpec spec = HeldUp::watched_spec_of(this->spec());
@@ -100,21 +126,13 @@ TEST_P(ServersWaits, WhoWaitsForASnapshotsRowsToBeTakenBlamesNobody) {
   if (HasFatalFailure()) return;
   HeldUp held(world, spec);
   ASSERT_NO_FATAL_FAILURE(held.begin());
-  absl::StatusOr<TurnResult> turn;
-  {
-    const TimePoint from = clock.now();
-    const std::jthread waits([&] {
-      clock.watch_this_thread();
-      turn = world.client(1).wait_turn(Deadline::after(from, kPatience));
-      clock.thread_is_done();
-    });
-    clock.wait_until_asked(3);  // it knows how long it may wait
-    clock.go_on_by(kPatience);
-    EXPECT_TRUE(clock.wait_until_seen(from + kAskedAgain));
-    RowsTaken taken;
-    const absl::Status all = world.client(0).take_rows(taken, world.deadline());
-    EXPECT_TRUE(all.ok()) << all;
-  }
+  PatientWorker waits(world, clock);
+  waits.use_up_patience();
+  EXPECT_TRUE(waits.asks_again());
+  RowsTaken taken;
+  const absl::Status all = world.client(0).take_rows(taken, world.deadline());
+  EXPECT_TRUE(all.ok()) << all;
+  const auto turn = waits.turn();
   EXPECT_TRUE(turn.ok()) << turn.status();
   world.stranger(2).clear();
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
@@ -173,21 +191,13 @@ TEST_P(ServersWaits, WhoWaitsForAStateToBeLoadedBlamesNobody) {
   spec.stall_limit = std::chrono::seconds(30);
   ServersWorld world(spec);
   if (HasFatalFailure()) return;
-  absl::StatusOr<TurnResult> turn;
-  {
-    const TimePoint from = clock.now();
-    const std::jthread waits([&] {
-      clock.watch_this_thread();
-      turn = world.client(1).wait_turn(Deadline::after(from, kPatience));
-      clock.thread_is_done();
-    });
-    EXPECT_TRUE(world.client(0).tell_loading().ok());
-    clock.wait_until_asked(3);
-    clock.go_on_by(kPatience);
-    EXPECT_TRUE(clock.wait_until_seen(from + kAskedAgain));
-    EXPECT_TRUE(world.client(0).tell_loading().ok());
-    EXPECT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
-  }
+  PatientWorker waits(world, clock);
+  EXPECT_TRUE(world.client(0).tell_loading().ok());
+  waits.use_up_patience();
+  EXPECT_TRUE(waits.asks_again());
+  EXPECT_TRUE(world.client(0).tell_loading().ok());
+  EXPECT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  const auto turn = waits.turn();
   EXPECT_TRUE(turn.ok()) << turn.status();
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
 }
@@ -212,22 +222,15 @@ TEST_P(ServersWaits, AServerThatAnswersNothingIsNamedWhileAnotherOneIsHeldUp) {
   spec.clock = &clock;
   ServersWorld world(spec);
   if (HasFatalFailure()) return;
-  std::promise<absl::Status> ends;
-  std::future<absl::Status> end = ends.get_future();
-  const std::jthread waits([&, from = clock.now()] {
-    clock.watch_this_thread();
-    ends.set_value(world.client(1).wait_turn(Deadline::after(from, kPatience)).status());
-    clock.thread_is_done();
-  });
-  clock.wait_until_asked(3);
-  clock.go_on_by(kPatience);
+  PatientWorker waits(world, clock);
+  waits.use_up_patience();
   const WaitingMessage loads{.rank = 0, .hold = WaitingMessage::Hold::kLoading, .idle = Duration::zero()};
   Stranger::answer(world, 2, 1, loads);
   clock.go_on_by(kPatience);
-  const bool ended = end.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  const bool ended = waits.ends_within(std::chrono::seconds(20));
   EXPECT_TRUE(ended) << "it waits on";
   if (!ended) world.client(1).close(absl::AbortedError("the test is over"));
-  const absl::Status late = end.get();
+  const absl::Status late = waits.turn().status();
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
   EXPECT_EQ(collective::faulty_rank(late), 3) << late;
   EXPECT_THAT(std::string(late.message()), HasSubstr("ps-1): it does not answer"));

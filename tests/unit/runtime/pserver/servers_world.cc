@@ -182,4 +182,46 @@ bool ServersWorld::wait_for_loss(int server, int rank, absl::Status* why) {
   return held;
 }
 
+void train_beside_snapshots(ServersWorld& world, const std::function<void(const TurnResult&)>& take,
+                            const std::function<void(int, const TurnResult&)>& push) {
+  std::promise<void> begins;
+  const std::shared_future<void> begun = begins.get_future().share();
+  world.each_worker([&](int w) {
+    std::jthread collecting;
+    for (int k = 0;; ++k) {
+      const auto turn = world.client(w).wait_turn(world.deadline());
+      ASSERT_TRUE(turn.ok()) << turn.status();
+      if (turn->finished) break;
+      if (w == 1 && k == 20) {  // else it may do everything before worker 0 has begun one
+        ASSERT_EQ(begun.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+      }
+      if (w == 0 && k % 10 == 3 && world.client(0).begin_snapshot().ok()) {
+        if (k == 3) begins.set_value();
+        if (collecting.joinable()) collecting.join();  // the last one is taken, but perhaps still compared
+        collecting = std::jthread([&take, turn = *turn] { take(turn); });
+      }
+      ASSERT_NO_FATAL_FAILURE(push(w, *turn));
+    }
+  });
+}
+
+RandomMode make_random(WorldSpec& spec, std::uint64_t seed, Rng& rng) {
+  spec.workers = static_cast<int>(2 + rng.below(3));
+  spec.servers = static_cast<int>(1 + rng.below(3));
+  spec.total_steps = static_cast<Step>(2 + rng.below(10));
+  spec.optimizer = sgd(1);
+  RandomMode random;
+  random.parts = spec.workers;
+  if (seed % 4 == 1) random.parts = spec.workers - 1;  // a backup worker
+  if (seed % 4 == 2) spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  if (seed % 4 == 3) spec.mode.set_synchronization(v1::ParameterServerSpec::BOUNDED_STALENESS);
+  spec.mode.set_staleness(static_cast<std::int64_t>(rng.below(3)));
+  spec.mode.set_units_per_step(random.parts);
+  spec.mode.set_gradients_per_step(random.parts);
+  if (seed % 4 != 0) random.victim = static_cast<int>(rng.below(static_cast<std::uint64_t>(spec.workers)));
+  random.turns = static_cast<int>(rng.below(4));
+  random.units = spec.total_steps * random.parts;
+  return random;
+}
+
 }  // namespace paceline::pserver::testing

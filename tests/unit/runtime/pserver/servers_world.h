@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/guarded.h"
+#include "base/rng.h"
 #include "runtime/collective/fabric.h"
 #include "runtime/pserver/client.h"
 #include "runtime/pserver/server.h"
@@ -121,6 +122,22 @@ class ServersWorld {
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::jthread> threads_;  // of the servers
 };
+
+// All workers train to the end: `push(w, turn)` is one's work for a turn, in its own thread. From every tenth
+// turn of worker 0 on `take(turn)` collects a snapshot that it has begun, in one more thread, one at a time;
+// there is one at least.
+void train_beside_snapshots(ServersWorld& world, const std::function<void(const TurnResult&)>& take,
+                            const std::function<void(int, const TurnResult&)>& push);
+
+// 2 to 4 workers on 1 to 3 servers in a random mode, for 2 to 11 steps with SGD of rate 1, so that sums of
+// integers are exact. One worker may die from its turn `turns` on.
+struct RandomMode {
+  std::int64_t parts = 0;  // units of a step
+  int victim = 0;          // 0: nobody, as where all are needed
+  int turns = 0;
+  Unit units = 0;  // of all steps
+};
+RandomMode make_random(WorldSpec& spec, std::uint64_t seed, Rng& rng);
 
 // A server's thread stands still in the middle of what it does, once, until it is released.
 class StandStill {
