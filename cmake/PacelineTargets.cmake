@@ -66,15 +66,15 @@ function(paceline_program name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
 endfunction()
 
+configure_file(${CMAKE_SOURCE_DIR}/tests/support/paths.h.in ${CMAKE_BINARY_DIR}/generated/tests/support/paths.h)
+
 # paceline_test(NAME SOURCES ... DEPS ... [LABELS unit|integration])   -> one GoogleTest program, one ctest entry.
 # scripts/test counts the single test cases from the program's own report.
 function(paceline_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
   target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} ${PACELINE_TEST_OPTIONS})
-  target_compile_definitions(${name} PRIVATE PACELINE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-                                             PACELINE_BINARY_DIR="${CMAKE_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(NOT ARG_LABELS)

@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "tests/support/fake_api_server.h"
+#include "tests/support/paths.h"
 #include "tests/support/scripted_http_server.h"
 #include "tests/support/temporary_folder.h"
 

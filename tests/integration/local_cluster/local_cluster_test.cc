@@ -18,6 +18,7 @@
 #include "base/guarded.h"
 #include "base/text.h"
 #include "tests/integration/local_cluster/processes.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline::cluster {

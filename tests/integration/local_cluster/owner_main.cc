@@ -7,6 +7,7 @@
 
 #include "controller/cluster/local/local_cluster.h"
 #include "tests/integration/local_cluster/processes.h"
+#include "tests/support/paths.h"
 
 int main(int argc, char** argv) {
   if (argc < 5) return 2;

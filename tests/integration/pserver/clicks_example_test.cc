@@ -10,6 +10,7 @@
 #include "controller/api/parse.h"
 #include "controller/api/training_spec.h"
 #include "runtime/data/clicks.h"
+#include "tests/support/paths.h"
 
 namespace paceline {
 namespace {

@@ -26,6 +26,7 @@
 #include "controller/api/parse.h"
 #include "controller/api/training_spec.h"
 #include "controller/coordinator/server.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline {

@@ -22,6 +22,7 @@
 #include "runtime/tensor/cpu/cpu_device.h"
 #include "runtime/trainer/open_workload.h"
 #include "runtime/trainer/trainer.h"
+#include "tests/support/paths.h"
 
 namespace paceline::testing {
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "tests/integration/training/job.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline {

@@ -16,6 +16,7 @@
 #include "cli/plot/chart.h"
 #include "cli/plot/metrics.h"
 #include "cli/plot/picture.h"
+#include "tests/support/paths.h"
 
 namespace paceline::cli {
 namespace {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "tests/support/paths.h"
 #include "tests/unit/controller/api/job_text.h"
 
 namespace paceline::api {

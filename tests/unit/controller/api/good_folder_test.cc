@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "tests/support/paths.h"
 #include "tests/unit/controller/api/job_text.h"
 
 namespace paceline::api {

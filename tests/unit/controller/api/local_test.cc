@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "controller/api/edit.h"
+#include "tests/support/paths.h"
 #include "tests/unit/controller/api/job_text.h"
 
 namespace paceline::api {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "controller/api/print.h"
 #include "controller/api/training_spec.h"
+#include "tests/support/paths.h"
 #include "tests/unit/controller/api/job_text.h"
 
 namespace paceline::api {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "tests/support/paths.h"
 #include "tests/unit/controller/api/job_text.h"
 
 namespace paceline::api {

@@ -12,6 +12,7 @@
 #include "controller/cluster/local/local_cluster.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_cluster.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/controller/cluster/real_server.h"
 

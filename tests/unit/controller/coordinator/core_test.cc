@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "controller/coordinator/core_hello.h"
+#include "tests/support/paths.h"
 #include "tests/support/transcript.h"
 #include "tests/unit/controller/coordinator/script.h"
 

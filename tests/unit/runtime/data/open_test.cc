@@ -12,6 +12,7 @@
 #include "runtime/data/clicks.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/input_file.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/data/files.h"
 
 namespace paceline::data {

@@ -11,6 +11,7 @@
 
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/cpu/cpu_device.h"
+#include "tests/support/paths.h"
 
 namespace paceline::model {
 namespace {

@@ -1,6 +1,7 @@
 // The digits of the examples in virtual time.
 
 #include "runtime/simulation/virtual_training.h"
+#include "tests/support/paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

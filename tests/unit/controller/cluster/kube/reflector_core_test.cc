@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "controller/cluster/kube/api_error.h"
+#include "tests/support/paths.h"
 #include "tests/support/transcript.h"
 
 namespace paceline::kube {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tests/support/paths.h"
 #include "tests/support/transcript.h"
 #include "tests/unit/runtime/pserver/policy/script.h"
 
