@@ -10,7 +10,7 @@
 // in it; and, right after that tenth, how fast plain memory of the same kind is touched for the first time
 // (bytes/s). A virtual machine may get memory from its host only as it is touched for the first time, at a
 // fraction of the rate at which the kernel hands out what it has. The kernel's part is counted in ticks of some
-// ms: of a small table it is a guess.
+// ms: of a tenth that takes less than 200 ms it is not known, and OWN_ROWS is 0.
 //
 // table_rows: rows/s pulled and pushed (each row counts once for both), pulled, pushed. array_rows: the same
 // batches and the same arithmetic in an array where row k lies at k, fetched ahead, without an index or notes:
@@ -129,6 +129,8 @@ double touch_rate(std::size_t bytes, std::vector<HugeBlock>& touched) {
   return rate(static_cast<double>(block.size()), used_ns() - from);
 }
 
+constexpr long long kKnownFrom = 200'000'000;  // ns
+
 double kernel_seconds() {
   rusage used{};
   ::getrusage(RUSAGE_THREAD, &used);
@@ -159,8 +161,9 @@ void grow(Table& table, std::uint64_t rows, std::size_t batch, const float* grad
       longest = std::max(longest, took);
     }
     const auto own = used - static_cast<long long>((kernel_seconds() - kernel) * 1e9);
+    const bool known = used >= kKnownFrom && own > 0;
     const auto made = static_cast<double>(end - begin);
-    tenths[k] = {rate(made, used), rate(made, std::max(own, used / 100)),
+    tenths[k] = {rate(made, used), known ? rate(made, own) : 0,
                  touch_rate(table.table.stats().bytes / 100, touched)};
   }
   std::printf("growth %.0f", static_cast<double>(longest) / 1e3);
