@@ -224,6 +224,27 @@ absl::StatusOr<std::vector<std::size_t>> chunks_of(std::span<const TensorEntry> 
   return chunks;
 }
 
+// The manifest knows a file by its name, size and checksum alone: which table it is of, and how many rows it
+// has, its header says.
+absl::Status check_header(const std::string& checkpoint, const TableSpec& spec,
+                          const checkpoint::Metadata& metadata, std::span<const std::size_t> chunks) {
+  const auto said = [&](const char* key) {
+    const auto found = metadata.find(key);
+    return found == metadata.end() ? std::string("?") : found->second;
+  };
+  const std::string file = str_cat("checkpoint ", checkpoint, ": ", table_file(spec.name));
+  constexpr const char* kWhatToDo =
+      "; it was put together of other files: take it from where it was saved, or remove this checkpoint";
+  if (said("table") != spec.name) {
+    return absl::DataLossError(
+        str_cat(file, " is of the table '", said("table"), "', not of '", spec.name, "'", kWhatToDo));
+  }
+  std::uint64_t rows = 0;
+  for (const std::size_t chunk : chunks) rows += chunk;
+  if (said("rows") == str_cat(rows)) return absl::OkStatus();
+  return absl::DataLossError(str_cat(file, " says ", said("rows"), " rows, and has ", rows, kWhatToDo));
+}
+
 }  // namespace
 
 TablePartsReader::TablePartsReader() = default;
@@ -240,6 +261,7 @@ absl::StatusOr<std::unique_ptr<TablePartsReader>> TablePartsReader::open(
     PL_ASSIGN_OR_RETURN(const checkpoint::SafetensorsHeader header, checkpoint::read_header(*table.part));
     PL_RETURN_IF_ERROR(check_table(checkpoint, spec, header.metadata));
     PL_ASSIGN_OR_RETURN(table.chunks, chunks_of(header.tensors, spec));
+    PL_RETURN_IF_ERROR(check_header(checkpoint, spec, header.metadata, table.chunks));
   }
   return reader;
 }

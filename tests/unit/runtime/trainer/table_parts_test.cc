@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 
 #include "base/rng.h"
@@ -181,6 +182,51 @@ TEST(TableParts, WhatServersAnnouncedMustCome) {
     ASSERT_TRUE(rows.begin(0, 0, 2, 1).ok());
     EXPECT_EQ(rows.add(0, 0, some_rows(2, 2, 1)).code(), absl::StatusCode::kInvalidArgument);
   }
+}
+
+// Files whose sizes and checksums are right, but which are another table's, or hold other rows than they say.
+TEST(TableParts, AFilesHeaderMustSayWhatItIsTakenFor) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 1);
+  const std::vector<TableSpec> tables = {table("left", 3, RowOptimizer::Kind::kSgd),
+                                         table("right", 3, RowOptimizer::Kind::kSgd)};
+  const auto save_as = [&](const std::function<void(checkpoint::PartWriter&, int)>& write) {
+    const auto writer = store.begin();
+    ASSERT_TRUE(writer.ok());
+    std::vector<FileEntry> parts;
+    for (int k = 0; k < 2; ++k) {
+      const auto part = (*writer)->begin_part(table_file(tables[static_cast<std::size_t>(k)].name));
+      ASSERT_TRUE(part.ok());
+      write(**part, k);
+      parts.push_back((*part)->finish().value());
+    }
+    ASSERT_TRUE((*writer)->finish({{.step = 3}, {}}, parts).ok());
+  };
+  const auto header = [](const std::string& name, const std::string& rows) {
+    return checkpoint::encode_header_of({}, {{"table", name}, {"dim", "3"}, {"rows", rows}, {"state", ""}})
+        .value();
+  };
+  const auto refusal = [&]() -> absl::Status {
+    PL_ASSIGN_OR_RETURN(const auto loaded, store.load_latest());
+    return TablePartsReader::open(store, loaded, tables).status();
+  };
+  save_as([&](checkpoint::PartWriter& part, int k) {
+    ASSERT_TRUE(part.append(checkpoint::text_bytes(header(tables[static_cast<std::size_t>(k)].name, "0"))).ok());
+  });
+  EXPECT_TRUE(refusal().ok()) << refusal();
+  save_as([&](checkpoint::PartWriter& part, int k) {
+    ASSERT_TRUE(
+        part.append(checkpoint::text_bytes(header(tables[static_cast<std::size_t>(1 - k)].name, "0"))).ok());
+  });
+  EXPECT_EQ(refusal().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(refusal().message()),
+              HasSubstr("checkpoint step-000000003: table-left.safetensors is of the table 'right'"));
+  save_as([&](checkpoint::PartWriter& part, int k) {
+    ASSERT_TRUE(part.append(checkpoint::text_bytes(header(tables[static_cast<std::size_t>(k)].name, "7"))).ok());
+  });
+  EXPECT_EQ(refusal().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(refusal().message()),
+              HasSubstr("checkpoint step-000000003: table-left.safetensors says 7 rows, and has 0"));
 }
 
 TEST(TableParts, RowsOfAnotherTableAreRefused) {
