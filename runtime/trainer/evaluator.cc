@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <new>
 #include <numeric>
+#include <stdexcept>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -10,6 +13,10 @@
 #include "runtime/trainer/batch.h"
 
 namespace paceline::trainer {
+
+namespace {
+constexpr std::size_t kScoreBytes = 2 * sizeof(float);  // one for each label
+}  // namespace
 
 std::string in_words(const EvaluationResult& result) {
   return absl::StrFormat("loss %.4f, accuracy %.4f%s on %d held-out samples", result.loss, result.accuracy,
@@ -30,7 +37,28 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::create(
   if (sparse.has_value()) {
     PL_ASSIGN_OR_RETURN(rows, SparseRows::create(*sparse, program->max_rows(), Purpose::kEvaluation));
   }
-  return std::unique_ptr<Evaluator>(new Evaluator(std::move(dataset), std::move(program), std::move(rows)));
+  std::unique_ptr<Evaluator> evaluator(
+      new Evaluator(std::move(dataset), std::move(program), std::move(rows)));
+  PL_RETURN_IF_ERROR(evaluator->reserve_scores());
+  return evaluator;
+}
+
+// An AUC ranks all samples, so that all their scores are kept: of either label there may be as many.
+absl::Status Evaluator::reserve_scores() {
+  if (!scores()) return absl::OkStatus();
+  const auto samples = static_cast<std::uint64_t>(dataset_->size());
+  try {
+    auc_.reserve(static_cast<std::size_t>(samples));
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  const double gib = std::ldexp(static_cast<double>(samples) * kScoreBytes, -30);
+  return absl::ResourceExhaustedError(str_cat("no memory to rank ", samples,
+                                              " held-out samples for their AUC: ", kScoreBytes,
+                                              " bytes each are ", absl::StrFormat("%.1f GiB", gib),
+                                              "; hold fewer samples out (data.testFraction, or "
+                                              "data.clicks.samples), or give this member more memory"));
 }
 
 Evaluator::Evaluator(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<tensor::Program> program,
@@ -39,7 +67,6 @@ Evaluator::Evaluator(std::shared_ptr<const data::Dataset> dataset, std::unique_p
       program_(std::move(program)),
       indices_(static_cast<std::size_t>(program_->max_rows())),
       rows_(std::move(rows)) {
-  if (!program_->batch().scores.empty()) auc_.reserve(static_cast<std::size_t>(dataset_->size()));
   if (rows_ == nullptr) return;
   tokens_.resize(static_cast<std::size_t>(program_->max_rows() * dataset_->shape().elements()));
 }

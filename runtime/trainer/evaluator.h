@@ -38,7 +38,8 @@ std::int64_t evaluation_rows(const v1::TrainingSpec& spec, const Workload& workl
 class Evaluator {
  public:
   // `program` is bound to the weights; its max_rows() is the size of a batch. `sparse`: of a model with
-  // tables. INVALID_ARGUMENT, RESOURCE_EXHAUSTED: SparseRows::create().
+  // tables. INVALID_ARGUMENT, RESOURCE_EXHAUSTED: SparseRows::create(); RESOURCE_EXHAUSTED: no memory to rank
+  // so many samples.
   static absl::StatusOr<std::unique_ptr<Evaluator>> create(
       std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<tensor::Program> program,
       const std::optional<model::WideAndDeepShape>& sparse = std::nullopt);
@@ -62,6 +63,7 @@ class Evaluator {
  private:
   Evaluator(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<tensor::Program> program,
             std::unique_ptr<SparseRows> rows);
+  absl::Status reserve_scores();
   absl::Status add_samples(std::int64_t begin, std::int64_t end, const std::function<absl::Status()>& go_on,
                            const SparseRows::Pull& pull);
   // Into the program's memory, but for the tokens of a model with tables.
