@@ -31,12 +31,29 @@ absl::StatusOr<std::size_t> read_some(int fd, std::span<std::byte> out, const st
   return at;
 }
 
-// Of a regular file.
-absl::StatusOr<std::uint64_t> size_of(int fd, const std::string& path) {
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+struct OpenFile {
+  UniqueFd fd;
+  std::uint64_t size = 0;
+};
+
+// For reading. Opening a pipe would wait for who writes into it, so this one waits for nothing; of a regular
+// file that makes no difference.
+absl::StatusOr<OpenFile> open_regular(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return errno_status(errno, str_cat("open ", path));
   struct stat info {};
-  if (::fstat(fd, &info) != 0) return errno_status(errno, str_cat("stat ", path));
-  if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(str_cat(path, " is not a regular file"));
-  return static_cast<std::uint64_t>(info.st_size);
+  if (::fstat(fd.get(), &info) != 0) return errno_status(errno, str_cat("stat ", path));
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        str_cat(path, " is ", kind_of(info.st_mode), ", not a regular file: put the file back, or remove it"));
+  }
+  return OpenFile{std::move(fd), static_cast<std::uint64_t>(info.st_size)};
 }
 
 class DirectoryWriter final : public FileWriter {
@@ -137,9 +154,8 @@ class DirectoryStore final : public FileStore {
 
   absl::StatusOr<std::vector<std::byte>> read_file(const std::string& path,
                                                    std::uint64_t limit) const override {
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd.valid()) return errno_status(errno, str_cat("open ", path));
-    PL_ASSIGN_OR_RETURN(const std::uint64_t size, size_of(fd.get(), path));
+    PL_ASSIGN_OR_RETURN(const OpenFile file, open_regular(path));
+    const std::uint64_t size = file.size;
     if (size > limit) {
       return absl::ResourceExhaustedError(str_cat(path, " has ", size, " bytes; allowed: ", limit));
     }
@@ -150,16 +166,14 @@ class DirectoryStore final : public FileStore {
       return absl::ResourceExhaustedError(str_cat("no memory for the ", size, " bytes of ", path));
     }
     // Fewer where it shrank: what is left is judged by its length.
-    PL_ASSIGN_OR_RETURN(const std::size_t got, read_some(fd.get(), content, path));
+    PL_ASSIGN_OR_RETURN(const std::size_t got, read_some(file.fd.get(), content, path));
     content.resize(got);
     return content;
   }
 
   absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const override {
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd.valid()) return errno_status(errno, str_cat("open ", path));
-    PL_ASSIGN_OR_RETURN(const std::uint64_t size, size_of(fd.get(), path));
-    return std::make_unique<DirectoryReader>(std::move(fd), path, size);
+    PL_ASSIGN_OR_RETURN(OpenFile file, open_regular(path));
+    return std::make_unique<DirectoryReader>(std::move(file.fd), path, file.size);
   }
 };
 

@@ -57,10 +57,11 @@ class FileStore {
   virtual absl::Status remove(const std::string& path) = 0;
   // Names in a folder, sorted. NOT_FOUND.
   virtual absl::StatusOr<std::vector<std::string>> list(const std::string& path) const = 0;
-  // NOT_FOUND; RESOURCE_EXHAUSTED where it has more than `limit` bytes, before memory is taken.
+  // NOT_FOUND; INVALID_ARGUMENT: no regular file (a pipe is not waited for); RESOURCE_EXHAUSTED where it has
+  // more than `limit` bytes, before memory is taken.
   virtual absl::StatusOr<std::vector<std::byte>> read_file(const std::string& path,
                                                            std::uint64_t limit) const = 0;
-  // The same piece by piece, of any size. NOT_FOUND.
+  // The same piece by piece, of any size. NOT_FOUND, INVALID_ARGUMENT.
   virtual absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const = 0;
 };
 

@@ -105,8 +105,8 @@ std::vector<checkpoint::TensorView> Replica::model_tensors(std::span<const float
   return tensors;
 }
 
-absl::StatusOr<std::string> Replica::write_model(const std::string& folder) {
-  return write_model_files(*checkpoint::make_directory_store(), folder, {step_, hash()},
+absl::StatusOr<std::string> Replica::write_model(checkpoint::FileStore& files, const std::string& folder) {
+  return write_model_files(files, folder, {step_, hash()},
                            model_tensors(weights_), {}, nullptr);
 }
 

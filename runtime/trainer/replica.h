@@ -67,7 +67,7 @@ class Replica {
   // What a model of this layout holds; valid until `weights` change.
   std::vector<checkpoint::TensorView> model_tensors(std::span<const float> weights) const;
   // model.safetensors of `folder`, written atomically; its path.
-  absl::StatusOr<std::string> write_model(const std::string& folder);
+  absl::StatusOr<std::string> write_model(checkpoint::FileStore& files, const std::string& folder);
 
  private:
   Replica(const v1::TrainingSpec& spec, tensor::ParameterLayout layout, std::span<float> exchanged);

@@ -14,12 +14,13 @@
 namespace paceline::trainer {
 
 ServerSaver::ServerSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica,
-                         StopRequest& stop)
+                         StopRequest& stop, MovingFiles& files)
     : clock_(clock),
       replica_(replica),
       stop_(stop),
+      files_(files),
       tables_(table_specs(spec)),
-      store_(spec.checkpoint().directory(), std::max<std::int64_t>(1, spec.checkpoint().keep())) {}
+      store_(files, spec.checkpoint().directory(), std::max<std::int64_t>(1, spec.checkpoint().keep())) {}
 
 ServerSaver::~ServerSaver() {
   if (thread_.joinable()) thread_.join();
@@ -158,7 +159,7 @@ absl::StatusOr<std::string> ServerSaver::write_model(pserver::Client& client, co
   PL_RETURN_IF_ERROR(client.begin_snapshot());
   PL_RETURN_IF_ERROR(client.flush(from_now(limit)));
   PL_RETURN_IF_ERROR(take_dense(client, limit));
-  return write_model_files(*checkpoint::make_directory_store(), folder,
+  return write_model_files(files_, folder,
                            {position_.step, weights_hash(weights_)}, replica_.model_tensors(weights_),
                            tables_, [&](pserver::sparse::RowSink& rows) {
                              MovingRows moving(rows, stop_);

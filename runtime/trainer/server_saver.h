@@ -20,6 +20,7 @@
 #include "proto/paceline/v1/training.pb.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/pserver/client.h"
+#include "runtime/trainer/moving_files.h"
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/stop_request.h"
 #include "runtime/trainer/table_parts.h"
@@ -38,7 +39,9 @@ struct SaveOutcome {
 class ServerSaver {
  public:
   // All outlive it. The optimizer of `replica` is there, and its state is the memory of what is collected.
-  ServerSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica, StopRequest& stop);
+  // `files`: where checkpoints and the model are; they say what moves there.
+  ServerSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica, StopRequest& stop,
+              MovingFiles& files);
   ~ServerSaver();  // waits for the one under way
   ServerSaver(const ServerSaver&) = delete;
   ServerSaver& operator=(const ServerSaver&) = delete;
@@ -75,6 +78,7 @@ class ServerSaver {
   const Clock& clock_;
   Replica& replica_;
   StopRequest& stop_;
+  MovingFiles& files_;
   const std::vector<pserver::sparse::TableSpec> tables_;
   // The thread's while it is busy, else the owner's.
   checkpoint::CheckpointStore store_;

@@ -27,6 +27,7 @@ bool is_peers_fault(const absl::Status& status, int own_rank) {
 
 Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     : parts_(std::move(parts)),
+      files_(parts_.files, parts_.stop),
       options_(std::move(options)),
       spec_(parts_.membership.welcome().training()),
       servers_(spec_.has_parameter_server()),
@@ -195,7 +196,7 @@ Decision Trainer::save_checkpoint() {
   report_hash();
   const TimePoint from = now();
   const std::string& folder = spec_.checkpoint().directory();
-  checkpoint::CheckpointStore store(folder, std::max<std::int64_t>(1, spec_.checkpoint().keep()));
+  checkpoint::CheckpointStore store = checkpoints();
   const NamedState state = replica_->snapshot();
   const absl::Status saved = store.save(state.snapshot);
   const Duration stall = now() - from;

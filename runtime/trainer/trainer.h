@@ -27,6 +27,7 @@
 #include "runtime/member/step_clock.h"
 #include "runtime/pserver/client.h"
 #include "runtime/trainer/evaluator.h"
+#include "runtime/trainer/moving_files.h"
 #include "runtime/trainer/outcome.h"
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/server_saver.h"
@@ -62,6 +63,7 @@ struct TrainerParts {
   StopRequest& stop;
   OpenWorkload open_workload;
   ConnectServers connect_servers;  // null: this program knows no parameter servers
+  checkpoint::FileStore* files = nullptr;  // where checkpoints and the model are; null: this machine's
 };
 
 class Trainer {
@@ -96,6 +98,7 @@ class Trainer {
   Decision gave_up(const absl::Status& found, bool configuration);
   absl::Status connect();
   absl::Status resume();
+  checkpoint::CheckpointStore checkpoints();
   absl::Status open_session();
   absl::Status compile_for(std::span<const std::int64_t> rows);
 
@@ -127,6 +130,7 @@ class Trainer {
   TimePoint now() const { return parts_.clock.now(); }
 
   const TrainerParts parts_;
+  MovingFiles files_;
   const TrainerOptions options_;
   const v1::TrainingSpec& spec_;
   const bool servers_;       // parameter servers

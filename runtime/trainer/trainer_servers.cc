@@ -83,7 +83,7 @@ absl::Status Trainer::open_server_session() {
                       ServerSession::open(parts, workload_.data.train, Deadline::after(now(), kLoadLimit)));
   if (group_.rank != 0 || saver_ != nullptr) return absl::OkStatus();
   PL_RETURN_IF_ERROR(replica_->make_optimizer());
-  saver_ = std::make_unique<ServerSaver>(spec_, parts_.clock, *replica_, parts_.stop);
+  saver_ = std::make_unique<ServerSaver>(spec_, parts_.clock, *replica_, parts_.stop, files_);
   return absl::OkStatus();
 }
 

@@ -128,13 +128,17 @@ absl::Status Trainer::connect() {
   return absl::OkStatus();
 }
 
+checkpoint::CheckpointStore Trainer::checkpoints() {
+  return {files_, spec_.checkpoint().directory(), std::max<std::int64_t>(1, spec_.checkpoint().keep())};
+}
+
 // Rank 0 reads, before the members hold a state, while the others wait in align(): they get it from rank 0.
 absl::Status Trainer::resume() {
   const std::string& folder = spec_.checkpoint().directory();
   if (aligned_ || group_.rank != 0) return absl::OkStatus();
   position_ = StatePosition::after(0);
   if (folder.empty()) return absl::OkStatus();
-  checkpoint::CheckpointStore store(folder, std::max<std::int64_t>(1, spec_.checkpoint().keep()));
+  checkpoint::CheckpointStore store = checkpoints();
   const bool resumes = spec_.checkpoint().resume();
   const auto newest = store.newest();  // before anything is touched: another training may be saving there
   if (!resumes && newest.ok() && !newest->empty()) {

@@ -34,7 +34,7 @@ absl::Status Trainer::keep_rows() {
 
 absl::StatusOr<std::string> Trainer::write_model_files() {
   const std::string& folder = spec_.checkpoint().model_directory();
-  if (tables_.empty()) return replica_->write_model(folder);
+  if (tables_.empty()) return replica_->write_model(files_, folder);
   adopt_servers(Turns::kOver);
   tell_saved(saver_->wait());
   return saver_->write_model(*client_, folder, kSaveLimit);

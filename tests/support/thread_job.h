@@ -220,6 +220,7 @@ class ThreadJob {
     trainer::TrainerOptions options;
     trainer::OpenWorkload workload;
     trainer::ConnectServers connect_servers;
+    checkpoint::FileStore* files = nullptr;  // null: this machine's
     trainer::Outcome outcome;
     std::map<Step, std::uint64_t> hashes;
 
@@ -282,7 +283,7 @@ class ThreadJob {
     for (int rank = 0; rank < (count < 0 ? size() : count); ++rank) {
       threads.emplace_back([this, m = &member(rank)] {
         trainer::Trainer trainer(
-            {*m->membership, *m->fabric, clock_, logger_, m->stop, m->workload, m->connect_servers},
+            {*m->membership, *m->fabric, clock_, logger_, m->stop, m->workload, m->connect_servers, m->files},
             m->options);
         m->outcome = trainer.run();
       });

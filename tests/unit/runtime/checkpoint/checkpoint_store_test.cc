@@ -2,14 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "runtime/checkpoint/safetensors_file.h"
 #include "tests/unit/runtime/checkpoint/saved_state.h"
 
@@ -225,6 +229,27 @@ TEST_F(DirectoryTest, OnThisMachinesFiles) {
   const absl::Status status = CheckpointStore(folder_ + "/file", 1).save(State(1).snapshot);
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr(folder_ + "/file"));
+}
+
+// Opening a pipe waits for somebody who writes into it. One that waits is set free after the limit.
+TEST_F(DirectoryTest, APipeInTheFilesPlaceIsPassedOverAndHoldsNobodyUp) {
+  for (const char* name : {"manifest.json", "state.safetensors"}) {
+    CheckpointStore store(folder_, 2);
+    for (const std::int64_t step : {1, 2}) ASSERT_TRUE(store.save(State(step).snapshot).ok());
+    const std::string pipe = str_cat(folder_, "/step-000000002/", name);
+    ASSERT_TRUE(std::filesystem::remove(pipe));
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    auto loading = std::async(std::launch::async, [&] { return store.load_latest(); });
+    const bool came = loading.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    EXPECT_TRUE(came) << name << ": it waits for a writer";
+    if (!came) UniqueFd(::open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
+    const auto loaded = loading.get();
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ(loaded->name, "step-000000001");
+    ASSERT_EQ(loaded->refused.size(), 1u);
+    EXPECT_THAT(loaded->refused[0], HasSubstr(str_cat(pipe, " is a pipe, not a regular file")));
+    std::filesystem::remove_all(folder_ + "/step-000000002");
+  }
 }
 
 TEST_F(DirectoryTest, ModelsAreReadByOurselvesAndByPython) {

@@ -1,21 +1,18 @@
 // What worker 0 saves of the state that parameter servers hold, the test's, and how a training goes on from
 // it.
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <filesystem>
 #include <set>
-#include <thread>
 
-#include "base/unique_fd.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/trainer.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/server_job.h"
+#include "tests/support/slow_files.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline::trainer {
@@ -199,8 +196,8 @@ TEST(ServerSaves, ACheckpointContinuesWithServersAndWithAllReduceToTheBit) {
   }
 }
 
-// The two newest manifests are pipes: two seconds pass between the opening of one and of the other. What is
-// read then is the state of the third, which has no parts.
+// Two seconds pass before each of the two newest manifests is read, and they are not there. What is read then
+// is the state of the third, which has no parts.
 TEST(ServerSaves, ServersAreToldThatAStateIsBeingRead) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = server_spec(12, 2);
@@ -208,34 +205,20 @@ TEST(ServerSaves, ServersAreToldThatAStateIsBeingRead) {
   spec.mutable_checkpoint()->set_every_steps(4);
   spec.mutable_checkpoint()->set_keep(3);
   hashes_by_all_reduce(2, spec);
-  const auto manifest = [&](const char* step) {
-    return str_cat(folder.path(), "/step-", step, "/manifest.json");
-  };
+  std::set<std::string> slow;
   for (const char* step : {"000000008", "000000012"}) {
-    ASSERT_TRUE(std::filesystem::remove(manifest(step)));
-    ASSERT_EQ(::mkfifo(manifest(step).c_str(), 0600), 0);
+    slow.insert(str_cat(folder.path(), "/step-", step, "/manifest.json"));
+    ASSERT_TRUE(std::filesystem::remove(*slow.rbegin()));
   }
   spec.mutable_checkpoint()->set_resume(true);
   FakeClock clock;
-  ServerJob server_job(spec, paceline::testing::step_workload(96, 0), &clock);
-  const auto open_for_reader = [](const std::string& pipe) {
-    const SystemClock real;
-    const Deadline limit = Deadline::after(real.now(), std::chrono::seconds(20));
-    while (!UniqueFd(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)).valid()) {
-      if (limit.expired(real.now())) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  };
-  bool opened = false;
-  std::jthread storage([&] {
-    opened = open_for_reader(manifest("000000012"));
-    clock.advance(std::chrono::seconds(2));
-    opened = open_for_reader(manifest("000000008")) && opened;
+  paceline::testing::SlowFiles files([&](const std::string& path) {
+    if (slow.erase(path) > 0) clock.advance(std::chrono::seconds(2));
   });
+  ServerJob server_job(spec, paceline::testing::step_workload(96, 0), &clock);
+  server_job.job.member(0).files = &files;
   server_job.run_to_the_end();
-  storage.join();
-  EXPECT_TRUE(opened);
+  EXPECT_TRUE(slow.empty());
   EXPECT_EQ(server_job.job.member(1).hashes.begin()->first, 4);
   EXPECT_EQ(server_job.servers.told_loading(), 1);
 }

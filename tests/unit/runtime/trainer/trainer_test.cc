@@ -1,9 +1,7 @@
 #include "runtime/trainer/trainer.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <atomic>
 #include <filesystem>
@@ -12,13 +10,13 @@
 #include <set>
 #include <thread>
 
-#include "base/unique_fd.h"
 #include "runtime/collective/call_communicator.h"
 #include "runtime/collective/fault.h"
 #include "runtime/trainer/limits.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/early_clock.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/slow_files.h"
 #include "tests/support/step_model.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_job.h"
@@ -279,7 +277,7 @@ TEST(Trainer, ASaveIsSeenByWhoWouldEndTheProcess) {
   EXPECT_FALSE(job.member(0).stop.saving());
 }
 
-// The newest manifest is a pipe that nobody writes to until both members are connected.
+// The newest manifest is not read, and then not there, before both members are connected.
 TEST(Trainer, ALoadThatTakesItsTimeIsWaitedForByConnectedMembers) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(8, 32);
@@ -288,22 +286,21 @@ TEST(Trainer, ALoadThatTakesItsTimeIsWaitedForByConnectedMembers) {
   const Hashes unbroken = train(2, spec);
   const std::string manifest = folder.path() + "/step-000000008/manifest.json";
   std::filesystem::remove(manifest);
-  ASSERT_EQ(::mkfifo(manifest.c_str(), 0600), 0);
   spec.mutable_checkpoint()->set_resume(true);
   ThreadJob job(2, spec, step_workload(kTrain, kTest));
-  job.send_view(job.view(1, {0, 1}));
   bool connected = false;
-  std::jthread storage([&] {
+  paceline::testing::SlowFiles files([&](const std::string& path) {
+    if (path != manifest) return;
     const SystemClock clock;
     const Deadline limit = Deadline::after(clock.now(), std::chrono::seconds(10));
     while (!connected && !limit.expired(clock.now())) {
       connected = job.member(0).fabric->connected() && job.member(1).fabric->connected();
       std::this_thread::yield();
     }
-    UniqueFd(::open(manifest.c_str(), O_WRONLY | O_CLOEXEC));
   });
+  job.member(0).files = &files;
+  job.send_view(job.view(1, {0, 1}));
   job.run();
-  storage.join();
   EXPECT_TRUE(connected) << "rank 0 reads before it is connected";
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
@@ -322,6 +319,9 @@ TEST(Trainer, Rank0WritesCheckpointsAndTheModelAndSaysSo) {
   job.run();
   auto& first = *job.member(0).membership;
   ASSERT_EQ(first.checkpoints().size(), 2u);  // step 4 and the end
+  // Who waits for their end sees that they go on: state, its sync, manifest, its sync, and the model's.
+  EXPECT_GE(job.member(0).stop.moves(), 10u);
+  EXPECT_EQ(job.member(1).stop.moves(), 0u);
   EXPECT_EQ(first.checkpoints()[0].step(), 4);
   EXPECT_EQ(first.checkpoints()[0].error(), "");
   EXPECT_EQ(first.checkpoints()[0].path(), folder.path() + "/checkpoints/step-000000004");
