@@ -93,8 +93,11 @@ bool Trainer::may_leave_alone() const {
   return servers_ && group_.rank != 0 && !updates_need_everybody(spec_.parameter_server());
 }
 
-// While training goes on it only begins; at its end all of it is done here.
+// While training goes on it only begins; at its end all of it is done here. A view's end with tables is none
+// of these: what it leaves is written for the next view anyway (keep_rows()).
 Decision Trainer::save_from_servers() {
+  const bool kept_anyway = machine_.ending() == Ending::kNone && agreed_.drain && !tables_.empty();
+  if (kept_anyway) return machine_.checkpointed(now());
   if (machine_.ending() == Ending::kNone && !agreed_.drain) {
     saver_->begin(client_, machine_.step());
     return machine_.checkpointed(now());

@@ -311,6 +311,10 @@ TEST(TableTraining, TheNextViewsServersGetTheRowsOfTheLast) {
   first.continue_on(second);
   first.job.drain_at(1, 10, first.view(2, 2));
   first.run_to_the_end();
+  const auto saved = first.job.member(0).membership->checkpoints();
+  ASSERT_EQ(saved.size(), 1u) << "what the last view leaves is written once";
+  EXPECT_EQ(saved[0].error(), "");
+  EXPECT_GE(saved[0].step(), 10);
   EXPECT_EQ(first.job.member(1).hashes, unbroken.hashes);
   EXPECT_EQ(second.rows(0), unbroken.wide);
   EXPECT_EQ(second.rows(1), unbroken.deep);
