@@ -30,6 +30,8 @@ std::string when_saved(const v1::CheckpointSpec& spec) {
 
 EvaluatorMember::EvaluatorMember(EvaluatorParts parts)
     : parts_(std::move(parts)),
+      own_files_(parts_.files == nullptr ? checkpoint::make_directory_store() : nullptr),
+      files_(parts_.files == nullptr ? *own_files_ : *parts_.files),
       spec_(parts_.membership.welcome().training()),
       format_(spec_),
       began_(parts_.clock.now()) {}
@@ -102,7 +104,7 @@ std::string EvaluatorMember::none_found() const {
 }
 
 std::string EvaluatorMember::nothing_evaluated() const {
-  const checkpoint::CheckpointStore store(spec_.checkpoint().directory(), 1);
+  const checkpoint::CheckpointStore store(files_, spec_.checkpoint().directory(), 1);
   const auto newest = store.newest();
   if (!newest.ok() || newest->empty()) return none_found();
   return str_cat("There are checkpoints in ", spec_.checkpoint().directory(), ", the newest ", *newest,
@@ -112,7 +114,7 @@ std::string EvaluatorMember::nothing_evaluated() const {
 
 // INTERNAL: this member can't evaluate. Other errors: not this checkpoint.
 absl::Status EvaluatorMember::look() {
-  const checkpoint::CheckpointStore store(spec_.checkpoint().directory(), 1);
+  const checkpoint::CheckpointStore store(files_, spec_.checkpoint().directory(), 1);
   const auto newest = store.newest();
   if (!newest.ok() || newest->empty() || *newest == newest_) return absl::OkStatus();
   const auto loaded = store.load_latest([this] {
@@ -120,9 +122,12 @@ absl::Status EvaluatorMember::look() {
   });
   if (absl::IsCancelled(loaded.status())) return loaded.status();
   if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // it is not complete yet
-  newest_ = *newest;
-  PL_RETURN_IF_ERROR(loaded.status());
-  return evaluate(store, *loaded);
+  const absl::Status evaluated = loaded.ok() ? evaluate(store, *loaded) : loaded.status();
+  // A step that is saved again while it is read looks like a damaged one: the next look tells.
+  const bool whole = evaluated.ok() && loaded->name == *newest;
+  if (whole || *newest == tried_) newest_ = *newest;
+  tried_ = *newest;
+  return evaluated;
 }
 
 absl::Status EvaluatorMember::evaluate(const checkpoint::CheckpointStore& store,

@@ -29,6 +29,7 @@ struct EvaluatorParts {
   const Logger& logger;
   StopRequest& stop;
   OpenWorkload open_workload;
+  checkpoint::FileStore* files = nullptr;  // where checkpoints are; null: this machine's
 };
 
 class EvaluatorMember {
@@ -48,6 +49,8 @@ class EvaluatorMember {
   Outcome leave(v1::Leaving::Outcome how, const absl::Status& error);
 
   const EvaluatorParts parts_;
+  const std::unique_ptr<checkpoint::FileStore> own_files_;
+  checkpoint::FileStore& files_;
   const v1::TrainingSpec& spec_;
   const StateFormat format_;
   const TimePoint began_;
@@ -55,7 +58,8 @@ class EvaluatorMember {
   std::vector<float> weights_;
   std::unique_ptr<CheckpointRows> rows_;  // null: the model has no tables
   std::unique_ptr<Evaluator> evaluator_;
-  std::string newest_;  // that was looked at
+  std::string newest_;  // that needs no further look
+  std::string tried_;   // that was looked at
   bool told_of_none_ = false;
   Generation seen_;
   Outcome outcome_;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/support/fake_clock.h"
+#include "tests/support/slow_files.h"
 #include "tests/support/step_model.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_job.h"
@@ -27,10 +28,11 @@ using ::testing::Not;
 // An evaluator in a thread of the test, which sees its heartbeats.
 class Beside {
  public:
+  // `files`: null for this machine's.
   explicit Beside(const v1::TrainingSpec& spec, std::int64_t test_samples = 20,
-                  Logger logger = Logger::none())
-      : logger_(std::move(logger)), membership_("e0", spec), thread_([this, test_samples] {
-          EvaluatorMember member({membership_, clock_, logger_, stop_, step_workload(96, test_samples)});
+                  Logger logger = Logger::none(), checkpoint::FileStore* files = nullptr)
+      : logger_(std::move(logger)), membership_("e0", spec), thread_([this, test_samples, files] {
+          EvaluatorMember member({membership_, clock_, logger_, stop_, step_workload(96, test_samples), files});
           outcome_ = member.run();
         }) {}
   ~Beside() {
@@ -112,6 +114,24 @@ TEST(EvaluatorMember, WhatItCanNotReadIsPassedOver) {
   std::filesystem::resize_file(folder.path() + "/step-000000010/state.safetensors", 40);
   Beside evaluator(spec);
   save(spec, 20, 1.0F);
+  EXPECT_EQ(evaluator.next().step(), 20);
+}
+
+// Between the reading of its manifest and of its state: the two do not fit together.
+TEST(EvaluatorMember, AStepThatIsSavedAgainWhileItIsReadIsNotPassedOver) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  save(spec, 10, 1.0F);
+  save(spec, 20, 1.0F);
+  bool again = false;
+  paceline::testing::SlowFiles files([&](const std::string& path) {
+    if (again || !path.ends_with("step-000000020/state.safetensors")) return;
+    again = true;
+    save(spec, 20, 0.0F);
+  });
+  Beside evaluator(spec, 20, Logger::none(), &files);
+  EXPECT_EQ(evaluator.next().step(), 10) << "what is whole then";
   EXPECT_EQ(evaluator.next().step(), 20);
 }
 
