@@ -96,10 +96,16 @@ class SparseTablesTest(CliCase):
         return [member["server"] for member in status["members"] if "server" in member]
 
     def test_the_example_comes_near_the_best_auc_there_is(self):
-        events = self.events(ROOT / "examples/clicks-ps.yaml")
+        text, target = (ROOT / "examples/clicks-ps.yaml").read_text(), "0.78"
+        if SANITIZED:   # it stops early: how far it comes is asserted in the release build
+            target = "0.7"
+            for old, new in (("auc: 0.78", f"auc: {target}"), ("everySteps: 1000", "everySteps: 200")):
+                self.assertIn(old, text)
+                text = text.replace(old, new)
+        events = self.events(self.write(text))
         last = events[-1]
         self.assertTrue(last["targetReached"], last)
-        self.assertEqual(last["target"], "auc >= 0.78")
+        self.assertEqual(last["target"], f"auc >= {target}")
         for event in (event for event in events if event["type"] == "evaluation"):
             self.assertTrue(0.5 < event["auc"] < BEST_AUC + 0.01, event)
         servers = self.servers(last)
