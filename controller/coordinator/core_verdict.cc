@@ -13,6 +13,11 @@ bool is_hard(const Evidence& evidence) {
   return !evidence.accusing;
 }
 
+bool serves(const Surroundings& around, int slot) {
+  const auto at = static_cast<std::size_t>(slot);
+  return at < around.places.size() && around.places[at].serves;
+}
+
 // All are alive and talk to the coordinator. One accuser that has left is worth less than its own failure.
 Judgement judge_soft(std::span<const Evidence> evidence, std::span<const Accusation> accusations,
                      const Surroundings& around) {
@@ -28,9 +33,15 @@ Judgement judge_soft(std::span<const Evidence> evidence, std::span<const Accusat
   const auto said = std::find_if(accusations.begin(), accusations.end(), [&](const Accusation& a) {
     return (named ? a.accused : a.accuser) == suspect.slot;
   });
-  const std::string lost =
-      named ? str_cat(suspect.accusers, suspect.accusers == 1 ? " peer" : " peers", " lost the link to it")
-            : "it lost its link to a server that others go on with";
+  const auto peers = [](std::int64_t count) { return str_cat(count, count == 1 ? " peer" : " peers"); };
+  std::string lost = "it lost its link to a server that others go on with";
+  if (named) {
+    lost = str_cat(peers(suspect.accusers), " lost the link to it");
+  } else if (serves(around, suspect.slot)) {
+    const auto own = std::count_if(accusations.begin(), accusations.end(),
+                                   [&](const Accusation& a) { return a.accuser == suspect.slot; });
+    lost = str_cat("it lost its links to ", peers(own));
+  }
   return {suspect.slot,
           FaultKind::kUnreachable,
           str_cat(lost, ", though it still talks to the coordinator: ", said->reason),

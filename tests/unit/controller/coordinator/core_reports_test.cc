@@ -53,6 +53,7 @@ TEST(ReportsTest, WhoIsCutOff) {
       {"a server that all have lost", 3, 2, {{0, 4}, {1, 4}, {4, 2}}, 4, true},
       {"a server, but for a worker that has said nothing yet", 3, 2, {{0, 4}, {1, 4}, {3, 4}}, 4, false},
       {"a server that hangs and misses nobody", 3, 2, {{0, 4}}, 4, false},
+      {"a server that has lost all who train, it says", 3, 2, {{4, 0}, {4, 1}, {4, 2}}, 4, true},
       {"two workers of one node", 3, 1, {{1, 3}, {2, 3}, {3, 1}, {3, 2}}, 2, false},
       {"two workers of one node, and the third goes on", 3, 1, {{1, 3}, {2, 3}}, 2, true, true},
       {"the only worker: the server, as it says", 1, 1, {{0, 1}}, 1, true},
