@@ -52,7 +52,6 @@ inline constexpr int kMaxEvaluationsPerHeartbeat = 64;
 inline constexpr std::size_t kMaxNameBytes = 256;    // ids, pods, hosts, addresses: longer ones are refused
 inline constexpr std::size_t kMaxTextBytes = 16384;  // reasons: longer ones are cut
 inline constexpr int kMaxAddresses = 16;
-inline constexpr int kMaxReportsOfServer = 64;  // lost members; further ones are ignored
 
 // A stream of the shell, unique for the life of a job's core.
 struct StreamId {

@@ -32,14 +32,15 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
   if (slot.observes() || accused->observes()) return ignored("observers have no links");
   if (accused->lost) return ignored("the others go on without that member");
   if (accused->left && !accused->evidence) return ignored("that member has finished");
-  // Who trains stops at the first; a server goes on without those it has lost.
+  // Who trains stops at the first; a server goes on without those it has lost, who may be all: were one of
+  // its reports left out, it would seem to reach that one still.
   const bool serves = slot.role == Role::kServer;
   const auto of_it = [&](const Accusation& a) { return a.accuser == number(slot); };
   const auto same = [&](const Accusation& a) { return of_it(a) && a.accused == number(*accused); };
-  const auto before = std::count_if(accusations_.begin(), accusations_.end(), of_it);
   if (serves && std::any_of(accusations_.begin(), accusations_.end(), same))
     return ignored("it has reported that one already");
-  if (before >= (serves ? kMaxReportsOfServer : 1)) return ignored("it has reported one already");
+  if (!serves && std::any_of(accusations_.begin(), accusations_.end(), of_it))
+    return ignored("it has reported one already");
   accusations_.push_back({number(slot), number(*accused), cut(fault.reason(), kMaxNameBytes)});
   say(str_cat(slot.name(), " lost its link to ", accused->name(), " at step ", fault.step(), ": ",
               accusations_.back().reason));
@@ -161,6 +162,7 @@ void CoordinatorCore::Impl::decide() {
   }
   if (!suspicious_since_) suspicious_since_ = now_;
   const Duration waited = now_ - *suspicious_since_;
+  if (!has_hard(evidence) && waited < config_.grace) return;  // reports come many at once
   const Judgement judgement = *judge(evidence, accusations_, surroundings());
   // Who is frozen or missing was so for long: no better evidence can be under way.
   const bool ripe = judgement.kind == FaultKind::kFrozen || judgement.kind == FaultKind::kMissing;

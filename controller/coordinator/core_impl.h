@@ -163,7 +163,7 @@ class CoordinatorCore::Impl {
   std::string model_path_, checkpoint_path_;
 
   std::optional<TimePoint> suspicious_since_;  // the first evidence of the window was seen
-  std::vector<Accusation> accusations_;        // bounded: on_peer_fault()
+  std::vector<Accusation> accusations_;        // one of a pair, at most: on_peer_fault()
   std::vector<int> diverged_;                  // ranks
   TimePoint diverged_since_{};
   std::string diverged_text_;

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace paceline::coordinator {
 
@@ -29,12 +30,22 @@ std::pair<int, int> link(int one, int other) {
 
 Suspect find_suspect(std::span<const Accusation> accusations, const Surroundings& around) {
   const auto serves = [&](int slot) { return place(around, slot).serves; };
-  std::set<std::pair<int, int>> broken;
+  const auto trains = [&](int slot) { return place(around, slot).trains; };
+  std::vector<std::pair<int, int>> broken;
   std::set<int> missed;  // by a server
   for (const Accusation& a : accusations) {
-    broken.insert(link(a.accuser, a.accused));
+    broken.push_back(link(a.accuser, a.accused));
     if (serves(a.accuser)) missed.insert(a.accused);
   }
+  std::ranges::sort(broken);
+  const auto repeated = std::ranges::unique(broken);
+  broken.erase(repeated.begin(), repeated.end());
+  std::map<int, int> unreached;  // by server: who trains and has no link with it
+  for (const auto& [one, other] : broken) {
+    if (trains(one)) ++unreached[other];
+    if (trains(other)) ++unreached[one];
+  }
+  const auto trainers = std::ranges::count_if(around.places, &Surroundings::Place::trains);
   std::map<int, Said> said;
   for (const Accusation& a : accusations) {
     ++said[a.accused].accusers;
@@ -44,13 +55,7 @@ Suspect find_suspect(std::span<const Accusation> accusations, const Surroundings
     const bool cut_off = around.servers_work || missed.contains(a.accuser);
     if (serves(a.accuser) || (serves(a.accused) && cut_off)) ++own.explained;
   }
-  const auto is_reached = [&](int server) {
-    if (around.servers_work) return true;
-    for (int slot = 0; slot < static_cast<int>(around.places.size()); ++slot) {
-      if (place(around, slot).trains && !broken.contains(link(slot, server))) return true;
-    }
-    return false;
-  };
+  const auto is_reached = [&](int server) { return around.servers_work || unreached[server] < trainers; };
   using Rank = std::tuple<bool, int, bool, int>;  // the largest is the culprit
   Rank best{};
   int most_reached = 0;  // explained by a server that somebody reaches

@@ -10,11 +10,11 @@
 //   - Who trains reports a server that is gone as well as one that hangs, which loses nobody. So its word is
 //     against the server, and against itself once a server has missed it, or the others go on with all
 //     servers.
-// The culprit is the member that explains the most reports: without it they would not be. It is no server
-// that somebody who trains still reaches, which is nobody's report between the two; of one link that broke,
-// and no other, it is hence the end that trains. Nobody can tell who of the two it was, but one of those who
-// train can be spared more often, and nothing of the weights is lost with it. Of a draw: one that blames
-// nobody itself, then the last.
+// The culprit is the member that explains the most reports: without it they would not be. A server that
+// somebody who trains still reaches, which is nobody's report between the two, comes after all others; of one
+// link that broke, and no other, the culprit is hence the end that trains. Nobody can tell who of the two it
+// was, but one of those who train can be spared more often, and nothing of the weights is lost with it. Of a
+// draw: one that blames nobody itself, then the last.
 
 #include <span>
 #include <string>
@@ -47,7 +47,7 @@ struct Suspect {
   bool sure = true;
 };
 
-// REQUIRES: there is an accusation, and nobody accuses itself.
+// REQUIRES: there is an accusation, and nobody accuses itself. O(n log n) in the accusations.
 Suspect find_suspect(std::span<const Accusation> accusations, const Surroundings& around);
 
 }  // namespace paceline::coordinator

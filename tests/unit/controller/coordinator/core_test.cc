@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <string>
 
+#include "base/text.h"
 #include "controller/coordinator/core_hello.h"
 #include "tests/support/paths.h"
 #include "tests/support/transcript.h"
@@ -26,6 +28,27 @@ TEST_P(TranscriptTest, HappensAsWritten) {
 
 INSTANTIATE_TEST_SUITE_P(Core, TranscriptTest, ::testing::ValuesIn(transcripts(kFolder)),
                          [](const auto& info) { return info.param; });
+
+// Two servers of one node are cut off in a synchronous job of so many who train that what one server has to
+// report is much; who trains stops at the first server that it misses. (More than a transcript is read for.)
+TEST(ManyMembersTest, ServersOfANodeThatIsCutOffAreNamedThoughTheyMissVeryMany) {
+  constexpr int kWorkers = 100;
+  std::string script = str_cat("> job worker=", kWorkers, " ps=2\n");
+  std::string alive = "> alive s200 s201", missed;
+  for (int w = 0; w < kWorkers; ++w) {
+    script += str_cat("> hello s", w + 1, " worker ", w, "\n");
+    alive += str_cat(" s", w + 1);
+    missed += str_cat("> fault s200 worker", w, "\n> fault s201 worker", w, "\n");
+    missed += str_cat("> fault s", w + 1, " ps", w % 2, "\n");
+  }
+  script += "> hello s200 ps 0\n> hello s201 ps 1\n" + alive;
+  script += "\n> wait 1000\n" + missed + "> wait 7000\n";
+  const std::string played = run_transcript(script);
+  EXPECT_EQ(played.find("is ignored"), std::string::npos) << "every report counts";
+  const std::size_t verdict = played.find("VERDICT unreachable: ");
+  ASSERT_NE(verdict, std::string::npos) << played;
+  EXPECT_EQ(played.substr(verdict, 25), "VERDICT unreachable: ps-1") << played.substr(verdict, 300);
+}
 
 CoreConfig good() {
   CoreConfig config;
