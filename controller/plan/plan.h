@@ -66,6 +66,9 @@ struct StopMembers {
   bool operator==(const StopMembers&) const = default;
 };
 
+// Of so many names not one is worth asking for by itself: a cluster looks at all pods of the job.
+inline constexpr std::size_t kMostConfirmed = 1024;
+
 struct Confirm {
   std::string why;
   bool job = false;               // observe the job itself first, and everything that depends on it

@@ -38,14 +38,15 @@ std::int64_t last_known(const api::TrainingJob& job, const Slot& slot) {
 
 // Who may hold any of the job's places: those that the status knows, and those of later attempts, whose pods
 // may have been made without a status that tells of them. Also of places that a pod in the copy seems to
-// hold: it may be gone. (The job is no old copy: plan.cc.)
+// hold: it may be gone. (The job is no old copy: plan.cc.) No more are named than kMostConfirmed.
 std::vector<std::string> who_may_hold(const api::TrainingJob& job) {
   std::set<std::string> names;
   for (const api::MemberStatus& member : job.status.members) names.insert(member.pod);
   names.erase("");
   for (const Slot& slot : desired_slots(job)) {
     const std::int64_t wanted = wanted_attempt(job, slot.role, slot.index);
-    for (std::int64_t attempt = last_known(job, slot); attempt < wanted; ++attempt)
+    for (std::int64_t attempt = last_known(job, slot); attempt < wanted && names.size() < kMostConfirmed;
+         ++attempt)
       names.insert(pod_name(job, slot.role, slot.index, attempt));
   }
   return {names.begin(), names.end()};

@@ -121,6 +121,18 @@ TEST(RestartTest, ALaterAttemptBeginsWhenTheClusterItselfSaysThatItsPlacesAreFre
   EXPECT_FALSE(plan(world).confirm.has_value()) << "once for an attempt";
 }
 
+TEST(RestartTest, NotEveryNameOfVeryManyAttemptsIsAskedFor) {
+  Observed world = restartable(1, 2);
+  let_die(world, Role::kWorker, 1);
+  step(world);
+  world.job.status.members.clear();
+  world.job.status.restarts.attempt = 100'000;
+  world.pods.clear();
+  world.pods_may_lag = true;
+  ASSERT_TRUE(plan(world).confirm.has_value());
+  EXPECT_THAT(plan(world).confirm->pods, SizeIs(kMostConfirmed));
+}
+
 // The coordinator misses a member whose pod was deleted by force before the list of pods does.
 TEST(RestartTest, AMemberThatFellSilentWasDeletedWhereTheClusterSaysThatItsPodIsGone) {
   using enum CulpritKind;
