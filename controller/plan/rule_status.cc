@@ -100,10 +100,9 @@ void copy_report(const JobReport& report, api::Status& status) {
   const auto in_view =
       std::ranges::count_if(report.members, [](const ReportedMember& member) { return member.rank >= 0; });
   if (in_view > 0) status.view.size = in_view;
-  // From an earlier step; while rank 0 loads that, it has not told of any.
-  const bool resumed =
-      report.attempt > 0 && report.phase == ReportPhase::kRunning && report.progress.step > 0;
-  if (report.progress.step >= status.progress.step || resumed) status.progress = report.progress;
+  // A later attempt resumes from an earlier step, and may finish at one. While rank 0 loads that, it has not
+  // told of any; nor has it to a coordinator that began when training was over.
+  if (report.progress.step > 0 || status.progress.step == 0) status.progress = report.progress;
   if (!report.model_path.empty()) status.model = report.model_path;
   if (!report.checkpoint_path.empty()) status.last_checkpoint = report.checkpoint_path;
 }

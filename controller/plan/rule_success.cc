@@ -13,8 +13,10 @@ namespace paceline::plan {
 
 namespace {
 
-// Since when training is over: by the report, or by when the leader was seen to have ended. While the report
-// says that the leader has finished and others leave, it is not over: their coordinator counts their time.
+// Since when training is over: by the report, or by when the leader was seen to have ended, or, of one that
+// has finished by the status and runs yet, by when it was first seen to run while its coordinator gathered
+// members. While the report says that the leader has finished and others leave, it is not over: their
+// coordinator counts their time.
 Duration since_finish(const Observed& observed) {
   if (observed.report && observed.report->phase == ReportPhase::kFinished) return observed.report->in_phase;
   const Slot leader = leader_slot(observed.job);
@@ -28,7 +30,7 @@ std::string success_message(const Observed& observed) {
   if (!reported_finished(observed)) return "the leader's process ended well";
   // A coordinator that began when training was over has seen nothing of it.
   const api::Progress &told = observed.report->progress, &kept = observed.job.status.progress;
-  const api::Progress& progress = told.step >= kept.step ? told : kept;
+  const api::Progress& progress = told.step > 0 ? told : kept;
   std::string message = str_cat("training finished after ", progress.step, " steps");
   if (progress.test_accuracy) message += str_cat(", test accuracy ", *progress.test_accuracy);
   if (progress.test_auc) message += str_cat(", test AUC ", *progress.test_auc);

@@ -323,6 +323,23 @@ TEST(FinishedTest, ALeaderThatSaysSoHasFinishedTheJob) {
             "training finished after 120 steps; afterwards worker-1 was killed by signal 9 (SIGKILL)");
 }
 
+// An attempt that went back to a checkpoint may reach its target before it comes as far as the one before.
+TEST(FinishedTest, TheStepsAreThoseOfTheAttemptThatFinished) {
+  for (const Step told : {90, 0}) {
+    Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
+    world.job.status.progress.test_accuracy = 0.5;  // of step 120
+    world.report->progress = {.step = told};
+    world.report->phase = ReportPhase::kFinished;
+    for (cluster::Pod& pod : world.pods) finish(world, pod, 0);
+    const Plan end = plan(world);
+    EXPECT_EQ(end.status.phase, Phase::kSucceeded) << explain(end);
+    const bool seen = told > 0;  // else it began when training was over
+    EXPECT_EQ(end.status.message, seen ? "training finished after 90 steps"
+                                       : "training finished after 120 steps, test accuracy 0.5");
+    EXPECT_EQ(end.status.progress.step, seen ? 90 : 120);
+  }
+}
+
 // The coordinator still counts down: what has become of the leader's pod does not shorten that.
 TEST(FinishedTest, TheOthersHaveTheirTimeThoughTheLeadersPodIsGone) {
   Observed world = make_running_world(with_policy(make_job(1, 2), api::RestartPolicy::kOnFailure));
