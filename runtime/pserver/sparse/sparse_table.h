@@ -6,7 +6,7 @@
 // rows go depends on the number of servers, too; without one, nothing does.
 //
 // Growth is incremental: a row that is new costs one block of the store or one split of the index at most,
-// an eviction looks at kEvictLook rows at most. Memory: 32 bytes, about 12 of index, and the row's floats
+// an eviction looks at kEvictLook rows at most. Memory: 32 bytes, 10 to 20 of index, and the row's floats
 // and state for each row; what was given back is used again, not returned. One thread at a time.
 // RESOURCE_EXHAUSTED: no memory for a new row; the table is of no use after it.
 
