@@ -37,22 +37,26 @@ const char* kind_of(mode_t mode) {
   return S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
+absl::Status not_regular(const std::string& path, mode_t mode) {
+  return absl::InvalidArgumentError(
+      str_cat(path, " is ", kind_of(mode), ", not a regular file: put the file back, or remove it"));
+}
+
 struct OpenFile {
   UniqueFd fd;
   std::uint64_t size = 0;
 };
 
 // For reading. Opening a pipe would wait for who writes into it, so this one waits for nothing; of a regular
-// file that makes no difference.
+// file that makes no difference. A socket (or a device without its driver) can't be opened at all: ENXIO.
 absl::StatusOr<OpenFile> open_regular(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.valid()) return errno_status(errno, str_cat("open ", path));
+  const int error = fd.valid() ? 0 : errno;
   struct stat info {};
+  if (error == ENXIO && ::stat(path.c_str(), &info) == 0) return not_regular(path, info.st_mode);
+  if (error != 0) return errno_status(error, str_cat("open ", path));
   if (::fstat(fd.get(), &info) != 0) return errno_status(errno, str_cat("stat ", path));
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(
-        str_cat(path, " is ", kind_of(info.st_mode), ", not a regular file: put the file back, or remove it"));
-  }
+  if (!S_ISREG(info.st_mode)) return not_regular(path, info.st_mode);
   return OpenFile{std::move(fd), static_cast<std::uint64_t>(info.st_size)};
 }
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <filesystem>
 #include <fstream>
@@ -249,6 +251,21 @@ TEST_F(DirectoryTest, APipeInTheFilesPlaceIsPassedOverAndHoldsNobodyUp) {
     ASSERT_EQ(loaded->refused.size(), 1u);
     EXPECT_THAT(loaded->refused[0], HasSubstr(str_cat(pipe, " is a pipe, not a regular file")));
     std::filesystem::remove_all(folder_ + "/step-000000002");
+  }
+}
+
+// To open one fails before it can be asked what it is.
+TEST_F(DirectoryTest, ASocketIsNoFile) {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string path = folder_ + "/state";
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  std::copy(path.begin(), path.end(), address.sun_path);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  const auto store = make_directory_store();
+  for (const absl::Status& status : {store->read_file(path, 100).status(), store->open_file(path).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path + " is a socket, not a regular file"));
   }
 }
 
