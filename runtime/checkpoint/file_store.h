@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -65,7 +66,17 @@ class FileStore {
   virtual absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const = 0;
 };
 
-// Files of this machine.
-std::unique_ptr<FileStore> make_directory_store();
+// How a file's bytes [at, at + bytes) go to its disk before the file is whole: begins to write them, or, with
+// `await`, returns when they are written. An error is the file's, and is not told again by its sync.
+using WriteBack =
+    std::function<absl::Status(int fd, std::uint64_t at, std::uint64_t bytes, bool await)>;
+absl::Status write_back(int fd, std::uint64_t at, std::uint64_t bytes, bool await);
+inline constexpr std::uint64_t kWriteBackBytes = std::uint64_t{64} << 20;
+
+// Files of this machine. What is appended to one goes to the disk piece by piece of so many bytes, at most two of
+// which are under way: appending takes as long as the disk does, and the sync at the end does not wait for all
+// of a large file. One that is smaller than a piece is only synced.
+std::unique_ptr<FileStore> make_directory_store(std::uint64_t piece_bytes = kWriteBackBytes,
+                                                WriteBack write_back = checkpoint::write_back);
 
 }  // namespace paceline::checkpoint

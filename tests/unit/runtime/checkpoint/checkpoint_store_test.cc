@@ -254,6 +254,40 @@ TEST_F(DirectoryTest, APipeInTheFilesPlaceIsPassedOverAndHoldsNobodyUp) {
   }
 }
 
+// Two pieces are under way at most, however large what is appended; the sync has little left to do.
+TEST_F(DirectoryTest, ALargeFileGoesToTheDiskWhileItIsWritten) {
+  std::vector<std::string> calls;
+  absl::Status result;
+  const auto store = make_directory_store(100, [&](int, std::uint64_t at, std::uint64_t bytes, bool await) {
+    calls.push_back(str_cat(await ? "await " : "begin ", at, " + ", bytes));
+    return result;
+  });
+  std::vector<std::byte> content(370);
+  for (std::size_t k = 0; k < content.size(); ++k) content[k] = static_cast<std::byte>(k);
+  const std::span<const std::byte> all = content;
+  const std::string path = folder_ + "/state";
+  const auto file = store->create_file(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->append(all.first(99)).ok());
+  EXPECT_THAT(calls, ElementsAre()) << "a small one is only synced";
+  ASSERT_TRUE((*file)->append(all.subspan(99, 2)).ok());
+  EXPECT_THAT(calls, ElementsAre("begin 0 + 100"));
+  ASSERT_TRUE((*file)->append(all.subspan(101)).ok());
+  EXPECT_THAT(calls, ElementsAre("begin 0 + 100", "begin 100 + 100", "await 0 + 100", "begin 200 + 100",
+                                 "await 100 + 100"));
+  ASSERT_TRUE((*file)->finish().ok());
+  EXPECT_EQ(store->read_file(path, 1000).value(), content);
+  result = absl::ResourceExhaustedError("the disk is full");
+  const std::vector<std::span<const std::byte>> pieces = {all};
+  const absl::Status full = store->write_file(path, pieces);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()), HasSubstr(path));
+
+  const auto real = make_directory_store(100);
+  ASSERT_TRUE(real->write_file(path, pieces).ok());
+  EXPECT_EQ(real->read_file(path, 1000).value(), content);
+}
+
 // To open one fails before it can be asked what it is.
 TEST_F(DirectoryTest, ASocketIsNoFile) {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
