@@ -1,7 +1,5 @@
 #include "controller/plan/plan.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/rules.h"
@@ -31,12 +29,6 @@ const char* report_phase_name(ReportPhase phase) {
 }
 
 namespace {
-
-bool acts(const Plan& plan) {
-  return plan.stop_members || std::ranges::any_of(plan.actions, [](const Action& action) {
-           return !std::holds_alternative<RecordEvent>(action);
-         });
-}
 
 Plan decide(const Observed& whole) {
   Plan plan;
@@ -80,7 +72,8 @@ Plan decide(const Observed& whole) {
 
 Plan plan(const Observed& whole) {
   Plan plan = decide(whole);
-  if (whole.job_may_lag && (plan.confirm || acts(plan) || attempt_from_the_future(whole)))
+  const bool acts = plan.confirm || plan.stop_members || !plan.actions.empty();
+  if (whole.job_may_lag && (acts || plan.status != whole.job.status))
     plan.confirm = Confirm{.why = "something is to be done for it, and its copy may be old", .job = true};
   return plan;
 }

@@ -20,9 +20,10 @@
 // finished; a counter that goes back. A plan made from a stale pod list does no harm: names are
 // deterministic, so a second creation is refused by the cluster, and deletions name the uid. REQUIRES of the
 // observer: job and pods are at least as new as what it wrote itself. Where they may be older than what
-// another leader wrote before, nothing is done until the job has been confirmed, once for each leader; and a
-// pod is taken for gone only by the cluster's own word: Plan::confirm. Cost: O(pods x members) comparisons,
-// as lists are searched from their beginning.
+// another leader wrote before, nothing is done or written until the job has been confirmed, once for each
+// leader (the reconciler does so first of all, where the job may have a coordinator); and a pod is taken for
+// gone only by the cluster's own word: Plan::confirm. Cost: O(pods x members) comparisons, as lists are
+// searched from their beginning.
 
 #include <optional>
 #include <string>
@@ -77,9 +78,9 @@ struct Confirm {
 };
 
 struct Plan {
-  // Set where something is to be done, and the job is a copy that may lag; or where a pod that is missing
-  // would decide, and the list of pods is such a copy. The rest is void then; observe these at the cluster
-  // itself and plan again.
+  // Set where something is to be done or written, and the job is a copy that may lag; or where a pod that is
+  // missing would decide, and the list of pods is such a copy. The rest is void then; observe these at the
+  // cluster itself and plan again.
   std::optional<Confirm> confirm;
   std::vector<Action> actions;  // in this order
   // Set where members end in order. Their coordinator tells them before their pods are deleted, so that

@@ -51,13 +51,6 @@ void keep_who_is_gone(const api::TrainingJob& job, coordinator::CoreConfig& core
   }
 }
 
-// It has no members, and shall have none.
-bool is_suspended(const StoredJob& job) {
-  const api::Phase phase = job.job.status.phase;
-  return job.job.spec.run_policy.suspend &&
-         (phase == api::Phase::kSuspended || phase == api::Phase::kPending);
-}
-
 // The pods of the present attempt's members, and what is to be told of one that is gone.
 std::vector<coordinator::PodFact> places_of(const api::TrainingJob& job) {
   std::vector<coordinator::PodFact> places;
@@ -273,7 +266,7 @@ absl::Status Coordinators::job_seen(const std::string& key, const StoredJob& job
   if (known && known->still_leaves(job)) return absl::OkStatus();
   if (known) job_over(key);
   known.reset();
-  if (job.deleted || plan::is_terminal(job.job.status.phase)) return absl::OkStatus();
+  if (!may_have_members(job)) return absl::OkStatus();
   if (!job.job.spec.training) return absl::OkStatus();  // its commands are nobody's members
   PL_ASSIGN_OR_RETURN(std::shared_ptr<Entry> made, make(key, job));
   (*entries_.lock())[key] = std::move(made);

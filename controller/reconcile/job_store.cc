@@ -1,8 +1,21 @@
 #include "controller/reconcile/job_store.h"
 
 #include "base/status.h"
+#include "controller/plan/plan.h"
 
 namespace paceline::reconcile {
+
+bool is_suspended(const StoredJob& job) {
+  const api::Phase phase = job.job.status.phase;
+  return job.job.spec.run_policy.suspend &&
+         (phase == api::Phase::kSuspended || phase == api::Phase::kPending);
+}
+
+bool may_have_members(const StoredJob& job) {
+  const std::string& manager = job.job.spec.run_policy.managed_by;
+  return !job.deleted && !plan::is_terminal(job.job.status.phase) && !is_suspended(job) &&
+         (manager.empty() || manager == api::kManager);
+}
 
 absl::Status MemoryJobStore::add(StoredJob job) {
   const std::string key = api::job_key(job.job);

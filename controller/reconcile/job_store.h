@@ -21,6 +21,12 @@ struct StoredJob {
   std::map<Role, std::string> pod_templates;  // JSON, as the user wrote them; Kubernetes only
 };
 
+// It has no members, and shall have none, until it is resumed.
+bool is_suspended(const StoredJob& job);
+// It has not ended, nor is it suspended, to be deleted, or managed by somebody else: a coordinator is to be
+// had for it.
+bool may_have_members(const StoredJob& job);
+
 class JobStore {
  public:
   virtual ~JobStore() = default;

@@ -258,12 +258,16 @@ absl::StatusOr<plan::Plan> Reconciler::reconcile_once(const std::string& key) {
 }
 
 absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob stored) {
+  // Before it has a coordinator, which keeps to what it was made from: who was lost, and who had finished.
+  if (may_have_members(stored) && may_lag(key, stored.uid)) {
+    PL_ASSIGN_OR_RETURN(stored, confirm_job(key, "this leader sees it for the first time"));
+  }
   absl::Status not_ready;
   std::string version = stored.version;
   PL_ASSIGN_OR_RETURN(plan::Observed observed, observe(key, std::move(stored), not_ready));
   plan::Plan plan = plan::plan(observed);
   if (plan.confirm && plan.confirm->job) {
-    PL_ASSIGN_OR_RETURN(stored, confirm_job(key, *plan.confirm));
+    PL_ASSIGN_OR_RETURN(stored, confirm_job(key, plan.confirm->why));
     version = stored.version;
     PL_ASSIGN_OR_RETURN(observed, observe(key, std::move(stored), not_ready));
     plan = plan::plan(observed);
@@ -273,7 +277,8 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
     plan = plan::plan(observed);
   }
   if (!not_ready.ok() || awaits_coordinator(observed)) std::erase_if(plan.actions, is_creation);
-  if (!plan::is_terminal(plan.status.phase) && !observed.deleted && !observed.pods.empty()) {
+  if (!plan::is_terminal(plan.status.phase) && !observed.deleted && !observed.pods.empty() &&
+      !observed.job_may_lag) {
     ensure(key, observed);
   }
   if (plan.blamed) {
@@ -332,10 +337,10 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   observed.now = clock_.wall_now();
   observed.limits = limits_;
   note_sightings(key, observed);
+  observed.job_may_lag = may_lag(key, observed.job_uid);
   auto shared = shared_.lock();
   Memory& memory = shared->jobs[key];
   memory.pod_templates = std::move(stored.pod_templates);
-  observed.job_may_lag = memory.confirmed_uid != observed.job_uid;
   observed.stop = memory.stop;
   observed.create_failure = memory.create_failure;
   if (!not_ready.ok()) {
@@ -345,10 +350,15 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   return observed;
 }
 
-absl::StatusOr<StoredJob> Reconciler::confirm_job(const std::string& key, const plan::Confirm& confirm) {
-  log_.debug("asking for the job itself", {{"job", key}, {"reason", confirm.why}});
+bool Reconciler::may_lag(const std::string& key, const std::string& uid) {
+  return shared_.lock()->jobs[key].confirmed_uid != uid;
+}
+
+absl::StatusOr<StoredJob> Reconciler::confirm_job(const std::string& key, std::string_view why) {
+  log_.debug("asking for the job itself", {{"job", key}, {"reason", std::string(why)}});
   absl::StatusOr<StoredJob> stored = jobs_.get_now(key);
-  if (absl::IsNotFound(stored.status())) return absl::AbortedError(stored.status().message());
+  if (absl::IsNotFound(stored.status()) || absl::IsFailedPrecondition(stored.status()))
+    return absl::AbortedError(stored.status().message());
   PL_RETURN_IF_ERROR(stored.status());
   shared_.lock()->jobs[key].confirmed_uid = stored->uid;
   return stored;

@@ -98,9 +98,11 @@ class Reconciler {
   absl::StatusOr<plan::Plan> pass(const std::string& key, StoredJob stored);
   // `not_ready`: why what comes before the first pod can't be had.
   absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored, absl::Status& not_ready);
+  // Of the job itself there is only a copy, which may be older than what another leader wrote.
+  bool may_lag(const std::string& key, const std::string& uid);
   // The job by its store's own word, once: from then on only this reconciler moves its status on. ABORTED
-  // where it is gone.
-  absl::StatusOr<StoredJob> confirm_job(const std::string& key, const plan::Confirm& confirm);
+  // where it is gone, or can't be run any more.
+  absl::StatusOr<StoredJob> confirm_job(const std::string& key, std::string_view why);
   // The pods by the cluster's own word, and what follows from them.
   absl::Status confirm_pods(const std::string& key, const plan::Confirm& confirm,
                             const absl::Status& not_ready, plan::Observed& observed);

@@ -159,7 +159,8 @@ TEST(StoriesTest, AnOldListDoesNoHarm) {
 }
 
 // A leader that has just begun: its copies of the job and of the pods, which two watches bring, are each of
-// any moment in the past, the job's of any number of attempts ago.
+// any moment in the past, the job's of any number of attempts ago. It confirms the job before that has a
+// coordinator, and a coordinator stays what it was made as.
 class Takeovers {
  public:
   explicit Takeovers(std::uint64_t seed) : rng_(seed, 17) {
@@ -194,9 +195,17 @@ class Takeovers {
     if (!pod.ended()) finish(world_, pod, 137, 1s);
   }
 
-  static void begin_coordinator(Observed& seen) {
-    seen.report = JobReport{};
-    seen.report->attempt = seen.job.status.restarts.attempt;
+  static bool may_have_members(const api::TrainingJob& job) {
+    const api::Phase phase = job.status.phase;
+    const bool rests = phase == api::Phase::kPending || phase == api::Phase::kSuspended;
+    return !is_terminal(phase) && !(job.spec.run_policy.suspend && rests);
+  }
+  void confirm_job(Observed& seen) const {
+    EXPECT_TRUE(seen.job_may_lag) << "once is enough";
+    seen.job = world_.job;
+    seen.job_may_lag = false;
+    seen.report.reset();
+    if (may_have_members(seen.job)) seen.report.emplace().attempt = seen.job.status.restarts.attempt;
   }
 
   // The pods of these names as they are; of the others what the copy has.
@@ -212,9 +221,8 @@ class Takeovers {
   Plan plan_by(Observed& seen) const {
     Plan made = plan(seen);
     if (made.confirm && made.confirm->job) {
-      seen.job = world_.job;
-      seen.job_may_lag = false;
-      begin_coordinator(seen);
+      EXPECT_FALSE(seen.report) << "its coordinator would be of an unconfirmed job";
+      confirm_job(seen);
       made = plan(seen);
     }
     if (made.confirm) {
@@ -232,9 +240,11 @@ class Takeovers {
       seen.job = jobs_[rng_.below(jobs_.size())];
       seen.pods = lists_[rng_.below(lists_.size())];
       seen.job_may_lag = seen.pods_may_lag = true;
-      begin_coordinator(seen);
+      seen.report.reset();
+      if (may_have_members(seen.job)) confirm_job(seen);
     }
     Plan made = plan_by(seen);
+    EXPECT_TRUE(!seen.job_may_lag || made.status == seen.job.status) << "written from an old copy";
     for (const CreatePod& each : actions_of<CreatePod>(made))
       EXPECT_EQ(each.spec.attempt, wanted_attempt(world_.job, each.spec.role, each.spec.index))
           << each.spec.name << " is created, and the job is at " << world_.job.status.restarts.attempt;

@@ -121,12 +121,14 @@ TEST_F(CoordinatorsTest, AJobOfTheSameNameIsAnotherOne) {
   EXPECT_NE(token(), before);
 }
 
-TEST_F(CoordinatorsTest, WhatIsOverHasNone) {
-  StoredJob deleted = stored("u1"), finished = stored("u2");
+TEST_F(CoordinatorsTest, WhatIsOverOrSomebodyElsesHasNone) {
+  StoredJob deleted = stored("u1"), finished = stored("u2"), managed = stored("u3");
   deleted.deleted = true;
   finished.job.status.phase = api::Phase::kSucceeded;
   EXPECT_TRUE(coordinators_->job_seen("default/fashion", deleted).ok());
   EXPECT_TRUE(coordinators_->job_seen("default/fashion", finished).ok());
+  managed.job.spec.run_policy.managed_by = "kueue.x-k8s.io/multikueue";
+  EXPECT_TRUE(coordinators_->job_seen("default/fashion", managed).ok());
   EXPECT_EQ(coordinators_->size(), 0u);
 }
 

@@ -469,7 +469,7 @@ TEST_F(ReconcilerTest, AJobIsAskedForBeforeAnythingIsDoneForItOncePerLeader) {
 
   reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits_, Logger::none());
   pass();
-  EXPECT_EQ(*jobs_.asked_.lock(), 2) << "there is nothing to do";
+  EXPECT_EQ(*jobs_.asked_.lock(), 3) << "another leader, though it has nothing to do";
 }
 
 TEST_F(ReconcilerTest, PodsThatDoNotStartAreLookedAtAgain) {

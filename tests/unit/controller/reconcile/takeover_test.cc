@@ -1,0 +1,188 @@
+// A leader that has just begun, with its own coordinators: its copies of jobs may be of any moment in the past.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "controller/api/parse.h"
+#include "controller/plan/rules.h"
+#include "controller/reconcile/coordinators.h"
+#include "controller/reconcile/reconciler.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_cluster.h"
+
+namespace paceline::reconcile {
+namespace {
+
+constexpr char kKey[] = "default/fashion";
+constexpr char kText[] = R"(
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: fashion}
+spec:
+  strategy: {type: ParameterServer, synchronization: Asynchronous}
+  replicaSpecs:
+    worker: {replicas: 3, restartPolicy: OnFailure}
+    ps: {replicas: 1, restartPolicy: OnFailure}
+  training:
+    model: {type: mlp, hidden: [8], classes: 2}
+    data: {format: csv, train: {inputs: train.csv}}
+    optimizer: {type: SGD, learningRate: 0.1}
+    globalBatchSize: 8
+    steps: 10
+)";
+
+// What get() answers is as old as a test says, until get_now().
+class LaggingStore final : public JobStore {
+ public:
+  absl::StatusOr<StoredJob> get(const std::string& key) override { return copy ? *copy : truth.get(key); }
+  absl::StatusOr<StoredJob> get_now(const std::string& key) override {
+    ++asked;
+    copy.reset();
+    return truth.get(key);
+  }
+  absl::Status write_status(const std::string& key, const api::Status& status,
+                            const std::string& /*version*/) override {
+    if (copy) return absl::AbortedError("it is not the version that was read");
+    return truth.write_status(key, status);
+  }
+  absl::Status remove(const std::string& key, const std::string& uid) override {
+    return truth.remove(key, uid);
+  }
+  MemoryJobStore truth;
+  std::optional<StoredJob> copy;
+  int asked = 0;
+};
+
+class TakeoverTest : public ::testing::Test {
+ protected:
+  TakeoverTest() {
+    limits_.worker_program = {"worker"};
+    limits_.cores = 8;
+  }
+  void add(api::TrainingJob job) {
+    ASSERT_TRUE(jobs_.truth.add({.job = std::move(job), .uid = "job-uid"}).ok());
+  }
+  static api::TrainingJob job() {
+    api::Parsed parsed = api::parse_training_job(kText, "test");
+    EXPECT_TRUE(parsed.job) << api::render_diagnostics(parsed.diagnostics, kText);
+    return *parsed.job;
+  }
+  // Another leader, which knows nothing yet.
+  void lead() {
+    reconciler_.reset();
+    CoordinatorsOptions options;
+    auto started = Coordinators::start(std::move(options), cluster_, clock_, Logger::none(),
+                                       [](const std::string&) {});
+    ASSERT_TRUE(started.ok()) << started.status();
+    coordinators_ = *std::move(started);
+    reconciler_.emplace(cluster_, jobs_, *coordinators_, clock_, queue_, limits_, Logger::none());
+  }
+  void pass() {
+    const auto made = reconciler_->reconcile_once(kKey);
+    EXPECT_TRUE(made.ok()) << made.status();
+  }
+  StoredJob stored() { return jobs_.truth.get(kKey).value(); }
+
+  testing::FakeClock clock_;
+  testing::FakeCluster cluster_{clock_};
+  LaggingStore jobs_;
+  queue::WorkQueue queue_{clock_};
+  plan::Limits limits_;
+  std::unique_ptr<Coordinators> coordinators_;
+  std::optional<Reconciler> reconciler_;
+};
+
+// The leader before has written that the others go on without worker 2, or that its work is done; this one's
+// watch still shows a job that has not begun to train.
+TEST_F(TakeoverTest, WhoWasLostOrHadFinishedBeforeIsMissedByNobody) {
+  add(job());
+  for (const std::string& phase : {std::string(plan::kLostPhase), std::string(plan::kFinishedPhase)}) {
+    SCOPED_TRACE(phase);
+    lead();
+    ASSERT_TRUE(jobs_.truth.write_status(kKey, {}).ok());
+    pass();
+    pass();
+    const StoredJob old = stored();
+    ASSERT_EQ(old.job.status.phase, api::Phase::kStarting);
+    const std::vector<cluster::Pod> pods = *cluster_.list_pods("default", "fashion");
+    ASSERT_EQ(pods.size(), 4u);
+    for (const cluster::Pod& pod : pods) cluster_.run(pod.spec.name);
+    api::Status status = old.job.status;
+    status.phase = api::Phase::kRunning;
+    status.restarts.size = 4;
+    for (const cluster::Pod& pod : pods) {
+      const bool gone = pod.spec.role == Role::kWorker && pod.spec.index == 2;
+      std::erase_if(status.members, [&](const auto& each) { return each.pod == pod.spec.name; });
+      status.members.push_back({.role = pod.spec.role,
+                                .index = pod.spec.index,
+                                .pod = pod.spec.name,
+                                .phase = gone ? phase : "training"});
+    }
+    ASSERT_TRUE(jobs_.truth.write_status(kKey, status).ok());
+    ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-2-0", "", {}).ok());
+
+    lead();
+    jobs_.copy = old;
+    jobs_.asked = 0;
+    for (int i = 0; i < 10; ++i) {
+      pass();
+      clock_.advance(std::chrono::seconds(1));
+      cluster::Pod nobodys;
+      nobodys.uid = str_cat(i);
+      nobodys.spec.index = 9;
+      nobodys.phase = cluster::PodPhase::kFailed;
+      coordinators_->pods_seen(kKey, {nobodys});  // whatever is told makes it look at the time
+    }
+    ASSERT_EQ(stored().job.status.phase, api::Phase::kRunning) << stored().job.status.message;
+    EXPECT_EQ(stored().job.status.restarts.attempt, 0) << stored().job.status.message;
+    EXPECT_FALSE(coordinators_->report(kKey)->culprit);
+    EXPECT_EQ(cluster_.list_pods("default", "fashion")->size(), 3u);
+    EXPECT_EQ(jobs_.asked, 1);
+  }
+}
+
+// A status that is worked out from an old copy would be refused until the watch brings the next version.
+TEST_F(TakeoverTest, NoStatusIsWorkedOutFromAnOldCopy) {
+  api::TrainingJob suspended = job();
+  suspended.spec.run_policy.suspend = true;
+  add(suspended);
+  lead();
+  pass();
+  StoredJob old = stored();
+  ASSERT_EQ(old.job.status.phase, api::Phase::kSuspended);
+  lead();
+  jobs_.asked = 0;
+  pass();
+  EXPECT_EQ(jobs_.asked, 0) << "there is nothing to do for it, nor to be heard from its members";
+  lead();
+  old.generation.value = 7;  // an edit that nobody has seen by then
+  jobs_.copy = old;
+  pass();
+  EXPECT_EQ(jobs_.asked, 1);
+  EXPECT_EQ(coordinators_->size(), 0u);
+}
+
+// Where the first plan has nothing to do, nothing else would ask.
+TEST_F(TakeoverTest, AJobThatMayHaveMembersIsAskedForOnceAndOneThatHasEndedNever) {
+  add(job());
+  lead();
+  pass();
+  lead();
+  jobs_.asked = 0;
+  for (int i = 0; i < 3; ++i) pass();
+  EXPECT_EQ(jobs_.asked, 1);
+  api::Status ended = stored().job.status;
+  ended.phase = api::Phase::kSucceeded;
+  ended.completion_time = clock_.wall_now();
+  ASSERT_TRUE(jobs_.truth.write_status(kKey, ended).ok());
+  for (int i = 0; i < 3; ++i) pass();
+  lead();
+  jobs_.asked = 0;
+  pass();
+  EXPECT_EQ(jobs_.asked, 0);
+}
+
+}  // namespace
+}  // namespace paceline::reconcile
