@@ -756,6 +756,7 @@ TEST_F(ReconcilerTest, EveryLineAboutAJobNamesItAndTheReason) {
     EXPECT_THAT(line, ::testing::ContainsRegex("\"reason\":\"[^\"]"));
   }
   EXPECT_GE(lines, 8) << "pods made and deleted, three events, the job's end";
+  reconciler_.reset();  // before its queue
 }
 
 TEST_F(ReconcilerTest, WithoutItsLoopNothingIsWaitedForBeyondTheTimeout) {
