@@ -64,6 +64,9 @@ class Process {
   Process(const UniqueFd& network, std::vector<std::string> arguments,
           std::vector<std::string> environment = {}) {
     environment.push_back("PATH=/usr/sbin:/usr/bin:/sbin:/bin");
+    for (const char* name : {"ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
+      if (const char* value = std::getenv(name)) environment.push_back(str_cat(name, "=", value));
+    }
     const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
     pid_ = ::fork();
     if (pid_ != 0) return;
