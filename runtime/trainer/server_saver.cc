@@ -94,6 +94,11 @@ absl::Status ServerSaver::take_dense(pserver::Client& client, Duration limit) {
 
 namespace {
 
+// Storage that fails is no peer that does.
+absl::Status own_fault(const absl::Status& status) {
+  return absl::IsUnavailable(status) ? absl::InternalError(std::string(status.message())) : status;
+}
+
 // Says of every batch of rows that the save goes on.
 class MovingRows final : public pserver::sparse::RowSink {
  public:
@@ -103,7 +108,7 @@ class MovingRows final : public pserver::sparse::RowSink {
   }
   absl::Status add(int table, int server, const pserver::sparse::SavedRows& rows) override {
     stop_.moved();
-    return rows_.add(table, server, rows);
+    return own_fault(rows_.add(table, server, rows));
   }
 
  private:
@@ -126,7 +131,9 @@ absl::StatusOr<std::vector<checkpoint::FileEntry>> ServerSaver::take_parts(pserv
       });
   MovingRows moving(rows, stop_);
   PL_RETURN_IF_ERROR(client.take_rows(moving, from_now(limit)));
-  return rows.finish();
+  auto parts = rows.finish();
+  if (!parts.ok()) return own_fault(parts.status());
+  return parts;
 }
 
 absl::Status ServerSaver::save() {
@@ -159,9 +166,8 @@ absl::StatusOr<std::string> ServerSaver::write_model(pserver::Client& client, co
   PL_RETURN_IF_ERROR(client.begin_snapshot());
   PL_RETURN_IF_ERROR(client.flush(from_now(limit)));
   PL_RETURN_IF_ERROR(take_dense(client, limit));
-  return write_model_files(files_, folder,
-                           {position_.step, weights_hash(weights_)}, replica_.model_tensors(weights_),
-                           tables_, [&](pserver::sparse::RowSink& rows) {
+  return write_model_files(files_, folder, {position_.step, weights_hash(weights_)},
+                           replica_.model_tensors(weights_), tables_, [&](pserver::sparse::RowSink& rows) {
                              MovingRows moving(rows, stop_);
                              return client.take_rows(moving, from_now(limit));
                            });

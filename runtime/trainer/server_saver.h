@@ -5,7 +5,8 @@
 //
 // One thread owns it; the client's memory is not touched. The memory for one state is taken at the first one.
 // Errors of collecting are the client's, those of writing the store's. Rows of sparse tables go into files as
-// they come, batch by batch: collecting has both kinds of errors then.
+// they come, batch by batch: collecting has both kinds of errors then, but UNAVAILABLE is a server's alone
+// (storage's is INTERNAL).
 
 #include <cstdint>
 #include <memory>

@@ -62,7 +62,7 @@ struct TrainerParts {
   const Logger& logger;
   StopRequest& stop;
   OpenWorkload open_workload;
-  ConnectServers connect_servers;  // null: this program knows no parameter servers
+  ConnectServers connect_servers;          // null: this program knows no parameter servers
   checkpoint::FileStore* files = nullptr;  // where checkpoints and the model are; null: this machine's
 };
 
@@ -160,7 +160,7 @@ class Trainer {
   std::int64_t saving_ns_ = 0;  // checkpoint time that the next step reports
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
   Step hashed_step_ = -1;
-  Step collected_step_ = 0;                       // of the servers' state that was saved at the end
+  Step collected_step_ = 0;                       // of the servers' state that a view's end saved
   std::optional<StatePosition> position_;         // of the state in rank 0's replica, until servers hold it
   std::unique_ptr<TablePartsReader> saved_rows_;  // of that state; null: no tables, or they begin empty
   bool aligned_ = false;                          // the members have held one state

@@ -93,11 +93,13 @@ bool Trainer::may_leave_alone() const {
   return servers_ && group_.rank != 0 && !updates_need_everybody(spec_.parameter_server());
 }
 
-// While training goes on it only begins; at its end all of it is done here. A view's end with tables is none
-// of these: what it leaves is written for the next view anyway (keep_rows()).
+// While training goes on it only begins; at its end all of it is done here. What a drained view with tables
+// leaves is written for the next view's servers (keep_rows()), and that is its checkpoint.
 Decision Trainer::save_from_servers() {
-  const bool kept_anyway = machine_.ending() == Ending::kNone && agreed_.drain && !tables_.empty();
-  if (kept_anyway) return machine_.checkpointed(now());
+  if (machine_.ending() == Ending::kNone && agreed_.drain && !tables_.empty()) {
+    const absl::Status taken = take_state_from_servers();
+    return taken.ok() ? machine_.checkpointed(now()) : on_error(taken);
+  }
   if (machine_.ending() == Ending::kNone && !agreed_.drain) {
     saver_->begin(client_, machine_.step());
     return machine_.checkpointed(now());
@@ -138,19 +140,27 @@ void Trainer::tell_saved(const std::optional<SaveOutcome>& saved) {
   if (parts_.membership.status().ok()) parts_.membership.report_checkpoint(result);
 }
 
-// For the next view, whose servers know nothing.
+// For the next view, whose servers know nothing; once, where that was the view's checkpoint too.
 absl::Status Trainer::take_state_from_servers() {
-  if (group_.rank != 0) return absl::OkStatus();
+  if (group_.rank != 0 || position_.has_value()) return absl::OkStatus();
+  const StopRequest::Saving saving(parts_.stop);
+  parts_.membership.progress().set_phase(v1::CHECKPOINTING);
+  adopt_servers(Turns::kOver);
   tell_saved(saver_->wait());
   if (!tables_.empty() && spec_.checkpoint().directory().empty()) {
     return absl::FailedPreconditionError(
         "another view begins with the rows of the model's tables, which have no place to wait: give "
         "spec.checkpoint.location");
   }
-  PL_RETURN_IF_ERROR(saver_->collect(*client_, kSaveLimit));
+  const absl::Status collected = saver_->collect(*client_, kSaveLimit);
+  if (!collected.ok()) {
+    if (!tables_.empty()) tell_saved(SaveOutcome{collected, machine_.step(), 0, {}, {}});
+    return collected;
+  }
+  PL_RETURN_IF_ERROR(keep_rows());
   std::ranges::copy(saver_->collected(), replica_->weights().begin());
-  position_ = saver_->position();
-  return keep_rows();
+  position_ = saver_->position();  // now the next view may begin with it
+  return absl::OkStatus();
 }
 
 }  // namespace paceline::trainer

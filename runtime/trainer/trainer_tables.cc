@@ -26,9 +26,15 @@ absl::Status Trainer::open_tables() {
 absl::Status Trainer::keep_rows() {
   if (tables_.empty()) return absl::OkStatus();
   const SaveOutcome saved = saver_->write();
+  saving_ns_ += saved.stall.count();
   tell_saved(saved);
-  PL_RETURN_IF_ERROR(saved.status);
-  PL_ASSIGN_OR_RETURN(saved_rows_, saver_->written_rows());
+  auto rows = saved.status.ok() ? saver_->written_rows() : saved.status;
+  if (!rows.ok()) {  // storage's fault, whatever the code: no peer is to blame
+    return absl::InternalError(str_cat("the rows of the model's tables couldn't be kept for the next view: ",
+                                       rows.status().message()));
+  }
+  collected_step_ = saver_->position().step;
+  saved_rows_ = *std::move(rows);
   return absl::OkStatus();
 }
 

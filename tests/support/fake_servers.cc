@@ -64,6 +64,7 @@ class FakeServers::FakeClient final : public pserver::Client {
   v1::StalenessStats staleness() const override { return servers_.staleness(rank_); }
   void interrupt() override {
     const std::lock_guard lock(servers_.mutex_);
+    servers_.interrupted_ += interrupted_ ? 0 : 1;
     interrupted_ = true;
     servers_.changed_.notify_all();
   }

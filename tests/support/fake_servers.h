@@ -52,6 +52,8 @@ class FakeServers {
   }
   // How often worker 0 said that it still reads what they begin with.
   int told_loading() const { return copy(told_loading_); }
+  // Workers that were made to take no more turns.
+  int interrupted() const { return copy(interrupted_); }
   // Snapshots that were waited for until the fake gave up.
   int overdue() const { return copy(overdue_); }
 
@@ -121,6 +123,7 @@ class FakeServers {
   bool snapshots_held_ = false;
   int told_loading_ = 0;
   int overdue_ = 0;
+  int interrupted_ = 0;
   std::vector<pserver::InitialState> initial_;  // spans of workers' memory
   std::vector<pserver::Update> updates_;
   std::vector<pserver::Gradient> drops_;

@@ -1,6 +1,7 @@
 #pragma once
 
-// This machine's files, with something that happens before each of them is read: storage that takes its time.
+// This machine's files, with something that happens before each of them is read, or made: storage that takes
+// its time, or fails.
 
 #include <functional>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "runtime/checkpoint/file_store.h"
 
 namespace paceline::testing {
@@ -17,13 +19,19 @@ class SlowFiles final : public checkpoint::FileStore {
   // Called with the path before a file is opened for reading, in the thread that reads it.
   explicit SlowFiles(std::function<void(const std::string& path)> before_read)
       : before_read_(std::move(before_read)) {}
+  SlowFiles() : SlowFiles([](const std::string&) {}) {}
+
+  // Called with the path before a file is made; its error is what comes of that. May be null.
+  std::function<absl::Status(const std::string& path)> before_create;
 
   absl::Status make_folder(const std::string& path) override { return files_->make_folder(path); }
   absl::Status write_file(const std::string& path,
                           std::span<const std::span<const std::byte>> pieces) override {
+    if (before_create != nullptr) PL_RETURN_IF_ERROR(before_create(path));
     return files_->write_file(path, pieces);
   }
   absl::StatusOr<std::unique_ptr<checkpoint::FileWriter>> create_file(const std::string& path) override {
+    if (before_create != nullptr) PL_RETURN_IF_ERROR(before_create(path));
     return files_->create_file(path);
   }
   absl::Status sync_folder(const std::string& path) override { return files_->sync_folder(path); }
