@@ -165,7 +165,6 @@ class RunCommand {
         checkpoints_.add(*checkpoint, session_.clock.now());
       if (const auto* evaluation = std::get_if<coordinator::EvaluationRecord>(&event)) {
         const bool observed = !evaluation->observer.empty();
-        observed_ |= observed;
         tell_checkpoints(observed ? evaluation->step : evaluation->step - 1);
         setup_.metrics->evaluation(*evaluation);
         output_->evaluation(state_, *evaluation);
@@ -255,7 +254,7 @@ class RunCommand {
 
   // One that found nothing to evaluate would else end without a word here.
   void tell_of_evaluator() {
-    if (observed_ || state_.phase != "Succeeded" || !setup_.job.job.spec.replica_specs.evaluator) return;
+    if (!evaluated_nothing(setup_.job.job.spec, local_->report(), state_)) return;
     output_->note(str_cat("the evaluator has evaluated no checkpoint: `paceline logs ", state_.name,
                           " evaluator-0` says what it looked for"));
   }
@@ -298,7 +297,6 @@ class RunCommand {
   coordinator::StepRecord last_step_;
   HeldCheckpoints checkpoints_;
   int interrupts_ = 0;
-  bool observed_ = false;  // an evaluator has told of a checkpoint
   bool fault_noted_ = false;
   bool failure_told_ = false;
   bool deleted_ = false;  // `paceline delete` stops the run

@@ -101,6 +101,10 @@ void apply_status(const api::Status& status, RunState& state) {
   if (is_finished(state)) state.eta_seconds.reset();
 }
 
+bool evaluated_nothing(const api::Spec& spec, const coordinator::Report& report, const RunState& state) {
+  return spec.replica_specs.evaluator && state.phase == "Succeeded" && !report.last_observed;
+}
+
 std::optional<double> mean_rate(const coordinator::StepRecord& first, const coordinator::StepRecord& last,
                                 double samples_per_step) {
   const double time = seconds(last.since_start - first.since_start);

@@ -18,6 +18,10 @@ void apply_report(const coordinator::Report& report, RunState& state);
 // Phase, reason, message from the job's status. What has ended has no time to go.
 void apply_status(const api::Status& status, RunState& state);
 
+// Whether a training has succeeded with an evaluator in vain: it told of no checkpoint, not even of one whose
+// step those who train had evaluated themselves (of which there is no second event).
+bool evaluated_nothing(const api::Spec& spec, const coordinator::Report& report, const RunState& state);
+
 // Samples per second between two step records of rank 0, on its own clock (heartbeats come too seldom to
 // measure a short run by). Nothing where no time or no step lies between them.
 std::optional<double> mean_rate(const coordinator::StepRecord& first, const coordinator::StepRecord& last,

@@ -159,6 +159,7 @@ void JobProgress::fill(Report& report, TimePoint now) const {
   report.parameter_count = parameters_;
   report.last_step = last_step_;
   report.last_evaluation = last_evaluation_;
+  report.last_observed = last_of_observer_;
   report.last_checkpoint = last_checkpoint_;
   report.told_checkpoint = told_checkpoint_;
   report.weights_checked_step = checked_step_;

@@ -165,6 +165,7 @@ struct Report {
   std::uint64_t parameter_count = 0;
   std::optional<StepRecord> last_step;
   std::optional<EvaluationRecord> last_evaluation;
+  std::optional<Step> last_observed;  // the last that an evaluator told of, evaluated before or not
   std::optional<CheckpointRecord> last_checkpoint;  // that was written
   std::optional<CheckpointRecord> told_checkpoint;  // the newest that was tried, written or not
   double samples_per_second = 0;                    // over the last seconds

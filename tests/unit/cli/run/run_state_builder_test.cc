@@ -76,5 +76,22 @@ TEST(ApplyStatus, WhatHasEndedHasNoTimeToGo) {
   EXPECT_FALSE(state.eta_seconds.has_value());
 }
 
+TEST(EvaluatedNothing, IsSaidOfASuccessWhoseEvaluatorToldOfNoCheckpoint) {
+  api::Spec spec;
+  coordinator::Report report;
+  RunState state;
+  state.phase = "Succeeded";
+  EXPECT_FALSE(evaluated_nothing(spec, report, state)) << "there is no evaluator";
+  spec.replica_specs.evaluator.emplace();
+  EXPECT_TRUE(evaluated_nothing(spec, report, state));
+  report.last_evaluation = coordinator::EvaluationRecord{.step = 10};
+  EXPECT_TRUE(evaluated_nothing(spec, report, state)) << "those who train did";
+  state.phase = "Failed";
+  EXPECT_FALSE(evaluated_nothing(spec, report, state)) << "there is worse to tell";
+  state.phase = "Succeeded";
+  report.last_observed = 10;
+  EXPECT_FALSE(evaluated_nothing(spec, report, state)) << "of a step that was evaluated before";
+}
+
 }  // namespace
 }  // namespace paceline::cli

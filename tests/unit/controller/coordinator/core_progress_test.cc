@@ -158,6 +158,18 @@ TEST(JobProgressTest, ATargetThatIsReachedIsToldThoughTheEvaluatorWasFaster) {
   EXPECT_EQ(effects.evaluations.size(), 2u) << "told again after a re-attach";
 }
 
+// Of a checkpoint of the training's last step, which the chief evaluated, the evaluator's evaluation is no
+// event.
+TEST(JobProgressTest, WhatTheEvaluatorEvaluatedIsKnownThoughOthersDidBefore) {
+  JobProgress progress{TimePoint{}};
+  Effects effects;
+  progress.records_of_rank_zero(evaluation(10, false), TimePoint{}, effects);
+  EXPECT_FALSE(report_at(progress, TimePoint{}).last_observed.has_value());
+  progress.evaluations_of_observer(evaluation(10, false), "evaluator-0", effects);
+  EXPECT_EQ(effects.evaluations.size(), 1u);
+  EXPECT_EQ(report_at(progress, TimePoint{}).last_observed, 10);
+}
+
 TEST(JobProgressTest, WeightsAreComparedStepByStep) {
   JobProgress progress{TimePoint{}};
   EXPECT_TRUE(progress.weights(0, 3, 10, 1).empty());
