@@ -345,7 +345,17 @@ struct Replacement {
   bool operator==(const Replacement&) const = default;
 };
 
-// What must survive the controller: counters only grow, and numbers of attempts are never used twice.
+// A restart that is counted as kSilent for now: when the member fell silent its pod ran, as far as anybody
+// knew. A node that dies is told from a process that hangs only later.
+struct Unsettled {
+  Role role = Role::kWorker;
+  std::string pod;
+  WallTime since{};  // when it was counted
+  bool operator==(const Unsettled&) const = default;
+};
+
+// What must survive the controller: counters only grow (but that one kSilent may become another cause), and
+// numbers of attempts are never used twice.
 struct Restarts {
   std::int64_t attempt = 0;  // of the members: the number at the end of their pods' names
   std::int64_t size = 0;     // members of this attempt; 0: it has not begun
@@ -356,6 +366,7 @@ struct Restarts {
   std::vector<RestartCount> by_cause;     // sorted by role and cause
   std::vector<Replacement> replacements;  // sorted by role and index
   std::optional<WallTime> not_before;     // the attempt begins at this time or later (back-off)
+  std::optional<Unsettled> unsettled;     // of the newest restart
   bool operator==(const Restarts&) const = default;
 };
 

@@ -55,6 +55,9 @@ struct Pod {
   PodPhase phase = PodPhase::kPending;
   bool deleting = false;
   bool lingers = false;  // Kubernetes: it has ended, but containers beside its trainer run on
+  // Kubernetes: it ran when its node was last heard, and the node does not answer, or says that it can't
+  // work.
+  bool node_not_ready = false;
   std::int64_t pid = 0;  // local: the process group, which is its first process; 0 on Kubernetes
   std::string host;
   std::optional<int> exit_code;  // finished by exit

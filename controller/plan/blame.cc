@@ -191,6 +191,7 @@ Blame blame_by_verdict(const Observed& observed) {
   const std::string evidence = end_says_it ? evidence_beside_end(culprit, pod) : culprit.evidence;
   if (!evidence.empty()) blame.message += str_cat(": ", evidence);
   if (!end_says_it && !end.empty()) blame.message += str_cat("; its process ", end);
+  if (pod != nullptr && pod->node_not_ready) blame.message += "; its node is not ready";
   if (pod != nullptr) blame.pod = *pod;
   blame.role = culprit.role;
   blame.index = culprit.index;

@@ -40,6 +40,10 @@ RestartCause cause_of_pod(const cluster::Pod& pod) {
   return RestartCause::kExited;
 }
 
+RestartCause cause_of_silence(const Blame& blame) {
+  return blame.pod ? silenced_by(*blame.pod).value_or(RestartCause::kSilent) : RestartCause::kSilent;
+}
+
 }  // namespace
 
 std::optional<api::RestartCause> disruption_of(const cluster::Pod& pod) {
@@ -47,6 +51,12 @@ std::optional<api::RestartCause> disruption_of(const cluster::Pod& pod) {
     if (pod.reason == reason) return cause;
   }
   if (pod.reason.starts_with("OutOf")) return RestartCause::kRefusedByNode;  // OutOfcpu, OutOfmemory, ...
+  return std::nullopt;
+}
+
+std::optional<api::RestartCause> silenced_by(const cluster::Pod& pod) {
+  if (const auto disruption = disruption_of(pod)) return disruption;
+  if (pod.node_not_ready) return RestartCause::kNodeLost;
   return std::nullopt;
 }
 
@@ -58,8 +68,7 @@ api::RestartCause cause_of(const Blame& blame) {
     case CulpritKind::kMissing:
     case CulpritKind::kFrozen:
     case CulpritKind::kUnreachable:
-      if (blame.pod && disruption_of(*blame.pod)) return *disruption_of(*blame.pod);
-      return RestartCause::kSilent;
+      return cause_of_silence(blame);
     case CulpritKind::kDiverged:
       return RestartCause::kDiverged;
     case CulpritKind::kDead:
@@ -69,7 +78,7 @@ api::RestartCause cause_of(const Blame& blame) {
   if (told_by_pod) return cause_of_pod(*blame.pod);
   if (blame.signal) return RestartCause::kKilled;
   if (blame.exit_code || blame.kind == CulpritKind::kFailed) return RestartCause::kExited;
-  return RestartCause::kSilent;
+  return cause_of_silence(blame);
 }
 
 bool may_restart(api::RestartPolicy policy, const Blame& blame) {

@@ -113,7 +113,10 @@ struct Limits {
   Duration longest_back_off = std::chrono::minutes(5);  // it doubles up to this
   Duration healthy_after =
       std::chrono::minutes(10);  // of training: the next restart is again the first in a row
-  int disruptions = 1000;        // restarts that are not the job's fault, then the job has failed
+  // A member fell silent, and no more restarts may be charged: so long it may take until its node shows to be
+  // lost. Kubernetes takes 50 s to miss a node, and its pods tolerate that for 300 s.
+  Duration settle_time = std::chrono::minutes(6);
+  int disruptions = 1000;  // restarts that are not the job's fault, then the job has failed
   Duration refresh = std::chrono::seconds(1);  // of a running job's status
 };
 

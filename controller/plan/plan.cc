@@ -48,10 +48,12 @@ Plan decide(const Observed& whole) {
   const Observed& observed = narrowed ? *narrowed : whole;
   if (plan.status.conditions.empty())
     set_condition(observed, "Created", true, "Accepted", "the job is accepted", plan.status);
+  settle(whole, plan);
   const bool ended = rule_stop(observed, plan) || rule_finished(observed, plan) ||
                      rule_suspend(observed, plan) || rule_deadline(observed, plan) ||
                      rule_resize(observed, plan);
-  const Failure failure = ended ? Failure::kDecided : rule_failure(observed, plan);
+  Failure failure = ended ? Failure::kDecided : rule_unsettled(whole, plan);
+  if (failure == Failure::kNone) failure = rule_failure(observed, plan);
   if (plan.confirm) return plan;
   if (failure == Failure::kNone) {
     rule_lost(observed, plan);

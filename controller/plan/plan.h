@@ -5,8 +5,8 @@
 //
 // Rules, in order (one file each); the first that lets the members end keeps the later ones from running:
 //   stop (the job is deleted, or its user stops it) -> finished (clean-up, ttl) -> suspend ->
-//   deadline -> resize -> failure (end, or restart) -> lost (members that the others go on without) ->
-//   create pods -> beside (servers, evaluators) -> success;
+//   deadline -> resize -> unsettled (whose fault the last restart was) -> failure (end, or restart) -> lost
+//   (members that the others go on without) -> create pods -> beside (servers, evaluators) -> success;
 // while a failure's verdict is waited for, of the later ones only what stands beside the ring; then always:
 // leftovers (pods of earlier attempts) -> trouble (why pods don't run) -> status. A job that is managed by
 // somebody else (runPolicy.managedBy) gets an empty plan.

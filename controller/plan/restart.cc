@@ -12,17 +12,6 @@ namespace paceline::plan {
 
 namespace {
 
-// Restarts of the ring that count, or that don't count, against backoffLimit.
-std::int64_t counted(const api::TrainingJob& job, const api::Restarts& restarts, bool charged) {
-  std::int64_t sum = 0;
-  for (const api::RestartCount& each : restarts.by_cause) {
-    const bool resized = each.cause == api::RestartCause::kResized;
-    if (api::is_member(job, each.role) && !resized && api::is_charged(each.cause) == charged)
-      sum += each.count;
-  }
-  return sum;
-}
-
 bool trained_for_long(const Observed& observed) {
   for (const api::Condition& condition : observed.job.status.conditions) {
     if (condition.type == "Running" && condition.status)
@@ -38,17 +27,74 @@ Duration back_off(const Limits& limits, std::int64_t in_a_row) {
   return std::min(wait, limits.longest_back_off);
 }
 
+api::RestartCount& count_of(api::Restarts& restarts, Role role, api::RestartCause cause) {
+  const auto order = [](const api::RestartCount& each) { return std::tuple(each.role, each.cause); };
+  const auto place = std::ranges::lower_bound(restarts.by_cause, std::tuple(role, cause), {}, order);
+  if (place != restarts.by_cause.end() && place->role == role && place->cause == cause) return *place;
+  return *restarts.by_cause.insert(place, {role, cause, 0});
+}
+
+// The pod of a member that fell silent runs still, for all that the cluster knows.
+std::optional<api::Unsettled> unsettled_by(const Observed& observed, const Blame& blame,
+                                           api::RestartCause cause) {
+  if (cause != api::RestartCause::kSilent || !blame.pod || blame.pod->ended()) return std::nullopt;
+  return api::Unsettled{blame.role, blame.pod->spec.name, observed.now};
+}
+
+std::string in_time(Duration wait) {
+  return wait > Duration::zero() ? str_cat(" in ", format_duration(wait)) : "";
+}
+
+void begin(const Observed& observed, Role role, api::RestartCause cause, const std::string& reason,
+           const std::string& message, bool only_if_lost, Duration grace, Plan& plan) {
+  api::Restarts& restarts = plan.status.restarts;
+  const bool resized = cause == api::RestartCause::kResized;
+  restarts.in_a_row = resized || trained_for_long(observed) ? (resized ? 0 : 1) : restarts.in_a_row + 1;
+  count_restart(restarts, role, cause);
+  ++restarts.attempt;
+  restarts.size = 0;
+  restarts.not_before.reset();
+  const Duration wait = back_off(observed.limits, restarts.in_a_row);
+  if (wait > Duration::zero()) restarts.not_before = observed.now + wait;
+  const std::string attempt = str_cat(in_time(wait), " (attempt ", restarts.attempt, ")");
+  enter_phase(observed, api::Phase::kRestarting, reason,
+              only_if_lost ? str_cat(message, ", and start once more", attempt, " only if its node is lost")
+                           : str_cat(message, "; all members start again", attempt),
+              plan);
+  for (const cluster::Pod& pod : observed.pods) {
+    if (!api::is_member(observed.job, pod.spec.role) || pod.all_ended() || pod.deleting) continue;
+    plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace_of(observed, pod, grace),
+                                     str_cat("restart: ", message)});
+  }
+  requeue(wait, plan);
+}
+
 }  // namespace
 
 void count_restart(api::Restarts& restarts, Role role, api::RestartCause cause) {
   if (cause != api::RestartCause::kResized) ++restarts.total;
-  const auto order = [](const api::RestartCount& each) { return std::tuple(each.role, each.cause); };
-  const auto place = std::ranges::lower_bound(restarts.by_cause, std::tuple(role, cause), {}, order);
-  if (place != restarts.by_cause.end() && place->role == role && place->cause == cause) {
-    ++place->count;
-  } else {
-    restarts.by_cause.insert(place, {role, cause, 1});
+  ++count_of(restarts, role, cause).count;
+}
+
+void recount_restart(api::Restarts& restarts, Role role, api::RestartCause from, api::RestartCause to) {
+  --count_of(restarts, role, from).count;
+  ++count_of(restarts, role, to).count;
+  std::erase_if(restarts.by_cause, [](const api::RestartCount& each) { return each.count <= 0; });
+}
+
+std::int64_t restarts_of_ring(const api::TrainingJob& job, const api::Restarts& restarts, bool charged) {
+  std::int64_t sum = 0;
+  for (const api::RestartCount& each : restarts.by_cause) {
+    const bool resized = each.cause == api::RestartCause::kResized;
+    if (api::is_member(job, each.role) && !resized && api::is_charged(each.cause) == charged)
+      sum += each.count;
   }
+  return sum;
+}
+
+std::string used_up(std::int64_t restarts) {
+  return str_cat("; the members were started again ", restarts,
+                 " times already (spec.runPolicy.backoffLimit)");
 }
 
 void skip_to_next_attempt(api::Restarts& restarts) {
@@ -61,24 +107,7 @@ void skip_to_next_attempt(api::Restarts& restarts) {
 
 void begin_attempt(const Observed& observed, Role role, api::RestartCause cause, const std::string& reason,
                    const std::string& message, Duration grace, Plan& plan) {
-  api::Restarts& restarts = plan.status.restarts;
-  const bool resized = cause == api::RestartCause::kResized;
-  restarts.in_a_row = resized || trained_for_long(observed) ? (resized ? 0 : 1) : restarts.in_a_row + 1;
-  count_restart(restarts, role, cause);
-  ++restarts.attempt;
-  restarts.size = 0;
-  restarts.not_before.reset();
-  const Duration wait = back_off(observed.limits, restarts.in_a_row);
-  if (wait > Duration::zero()) restarts.not_before = observed.now + wait;
-  const std::string when = wait > Duration::zero() ? str_cat(" in ", format_duration(wait)) : "";
-  enter_phase(observed, api::Phase::kRestarting, reason,
-              str_cat(message, "; all members start again", when, " (attempt ", restarts.attempt, ")"), plan);
-  for (const cluster::Pod& pod : observed.pods) {
-    if (!api::is_member(observed.job, pod.spec.role) || pod.all_ended() || pod.deleting) continue;
-    plan.actions.push_back(DeletePod{pod.spec.ns, pod.spec.name, pod.uid, grace_of(observed, pod, grace),
-                                     str_cat("restart: ", message)});
-  }
-  requeue(wait, plan);
+  begin(observed, role, cause, reason, message, false, grace, plan);
 }
 
 bool restart_by_policy(const Observed& observed, Blame& blame, Plan& plan) {
@@ -90,11 +119,12 @@ bool restart_by_policy(const Observed& observed, Blame& blame, Plan& plan) {
     return false;
   }
   const bool charged = api::is_charged(cause);
-  const std::int64_t count = counted(observed.job, plan.status.restarts, charged);
-  if (charged && count >= observed.job.spec.run_policy.backoff_limit) {
+  const std::optional<api::Unsettled> unsettled = unsettled_by(observed, blame, cause);
+  const std::int64_t count = restarts_of_ring(observed.job, plan.status.restarts, charged);
+  const bool too_many = charged && count >= observed.job.spec.run_policy.backoff_limit;
+  if (too_many) blame.message += used_up(count);
+  if (too_many && !unsettled) {
     blame.reason = "BackoffLimitExceeded";
-    blame.message +=
-        str_cat("; the members were started again ", count, " times already (spec.runPolicy.backoffLimit)");
     return false;
   }
   if (!charged && count >= observed.limits.disruptions) {
@@ -104,8 +134,9 @@ bool restart_by_policy(const Observed& observed, Blame& blame, Plan& plan) {
                 " times for reasons that are not the job's fault, which is this cluster's limit");
     return false;
   }
-  begin_attempt(observed, blame.role, cause, api::name(cause), blame.message, observed.limits.failure_grace,
-                plan);
+  begin(observed, blame.role, cause, api::name(cause), blame.message, too_many, observed.limits.failure_grace,
+        plan);
+  plan.status.restarts.unsettled = unsettled;
   plan.blamed = blame.pod;
   return true;
 }

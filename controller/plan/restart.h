@@ -2,6 +2,7 @@
 
 // Attempts begin and are counted here. Pure.
 
+#include <cstdint>
 #include <string>
 
 #include "controller/plan/blame.h"
@@ -24,5 +25,12 @@ void skip_to_next_attempt(api::Restarts& restarts);
 
 // By role and cause, and in all; a change of size is none of the restarts in all.
 void count_restart(api::Restarts& restarts, Role role, api::RestartCause cause);
+// One that was counted as `from` was `to`. REQUIRES: there is one.
+void recount_restart(api::Restarts& restarts, Role role, api::RestartCause from, api::RestartCause to);
+
+// Restarts of the ring that count, or that don't count, against backoffLimit.
+std::int64_t restarts_of_ring(const api::TrainingJob& job, const api::Restarts& restarts, bool charged);
+// "; the members were started again 6 times already (spec.runPolicy.backoffLimit)"
+std::string used_up(std::int64_t restarts);
 
 }  // namespace paceline::plan

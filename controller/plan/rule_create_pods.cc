@@ -6,7 +6,6 @@
 // other after it, whoever deletes its pod.
 
 #include <algorithm>
-#include <set>
 
 #include "base/text.h"
 #include "controller/plan/attempts.h"
@@ -26,30 +25,6 @@ bool earlier_may_hide(const Observed& observed, const std::vector<Slot>& missing
     return wanted_attempt(observed.job, slot.role, slot.index) > 0 &&
            (begins || !api::is_member(observed.job, slot.role));
   });
-}
-
-// Of the last pod in this place that the status knows; when that was made, all before it had ended.
-std::int64_t last_known(const api::TrainingJob& job, const Slot& slot) {
-  for (const api::MemberStatus& member : job.status.members) {
-    if (member.role == slot.role && member.index == slot.index) return attempt_in(member.pod).value_or(0);
-  }
-  return 0;
-}
-
-// Who may hold any of the job's places: those that the status knows, and those of later attempts, whose pods
-// may have been made without a status that tells of them. Also of places that a pod in the copy seems to
-// hold: it may be gone. (The job is no old copy: plan.cc.) No more are named than kMostConfirmed.
-std::vector<std::string> who_may_hold(const api::TrainingJob& job) {
-  std::set<std::string> names;
-  for (const api::MemberStatus& member : job.status.members) names.insert(member.pod);
-  names.erase("");
-  for (const Slot& slot : desired_slots(job)) {
-    const std::int64_t wanted = wanted_attempt(job, slot.role, slot.index);
-    for (std::int64_t attempt = last_known(job, slot); attempt < wanted && names.size() < kMostConfirmed;
-         ++attempt)
-      names.insert(pod_name(job, slot.role, slot.index, attempt));
-  }
-  return {names.begin(), names.end()};
 }
 
 // It stands beside the ring and had ended, and its policy let that be (rule_beside): a deletion doesn't

@@ -18,8 +18,11 @@ bool rule_finished(const Observed& observed, Plan& plan);
 bool rule_suspend(const Observed& observed, Plan& plan);
 bool rule_deadline(const Observed& observed, Plan& plan);
 bool rule_resize(const Observed& observed, Plan& plan);
+// What has come to light of a restart that is charged for now. May run whatever else is decided.
+void settle(const Observed& whole, Plan& plan);
 // kAwaited: a member has failed, and what that comes to is not known yet: the ring is left as it is.
 enum class Failure : std::uint8_t { kNone, kAwaited, kDecided };
+Failure rule_unsettled(const Observed& whole, Plan& plan);
 Failure rule_failure(const Observed& observed, Plan& plan);
 
 // The rules see the present attempt only; `whole` has what is left of earlier ones too.

@@ -63,6 +63,10 @@ class FakeCluster final : public cluster::Cluster {
       end(pod, "StartError", false);
     });
   }
+  // The control plane has given up the pod's node.
+  void lose_node(const std::string& name) {
+    change(name, [](cluster::Pod& pod) { pod.node_not_ready = true; });
+  }
   // Deleted pods end now, as if their grace had passed.
   void end_deleted() {
     const std::lock_guard lock(mutex_);

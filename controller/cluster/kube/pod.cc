@@ -156,6 +156,15 @@ std::optional<WallTime> end_of(const Json& status) {
   return parse_time(text_at(status, {"startTime"}));
 }
 
+// The node lifecycle controller takes condition Ready from the pods of a node that is not ready any more (40
+// to 50 s after it was last heard), and changes nothing else. The kubelet, which gives and takes it
+// otherwise, has a reason each time, and takes ContainersReady with it, or names a readiness gate.
+bool is_given_up(const Json& status) {
+  const Json& unready = condition(status, "Ready", "False");
+  return !unready.is_null() && text_at(unready, {"reason"}).empty() &&
+         !condition(status, "ContainersReady", "True").is_null();
+}
+
 std::size_t memory_of(const std::string& text) {
   constexpr std::size_t kInside = 15;  // texts up to this take no memory of their own
   constexpr std::size_t kMalloc = 16;  // and what malloc adds
@@ -199,12 +208,14 @@ std::optional<SlimPod> slim_pod(const Json& object) {
   if (pod.phase == PodPhase::kRunning && !terminated.is_null() && !restarts) {
     pod.phase = phase_by_trainer(status, pod);
     pod.ready = false;
-    pod.lingers = std::ranges::any_of(
-        containers, [](const Json& each) { return !at(each, {"state", "running"}).is_null(); });
+    pod.lingers = std::ranges::any_of(containers, [](const Json& each) {
+      return !at(each, {"state", "running"}).is_null();
+    });
   } else if (pod.phase == PodPhase::kFailed && !terminated.is_null()) {
     pod.phase = phase_by_trainer(status, pod);
   }
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+  pod.node_not_ready = !ended && is_given_up(status);
   if (ended) {
     say_why_ended(status, terminated, pod);
     if (!pod.finished) pod.finished = end_of(status);
@@ -231,6 +242,7 @@ cluster::Pod to_cluster_pod(const SlimPod& pod) {
   result.phase = pod.phase;
   result.deleting = pod.deletion.has_value();
   result.lingers = pod.lingers;
+  result.node_not_ready = pod.node_not_ready;
   result.host = pod.node;
   result.exit_code = pod.exit_code;
   result.signal = pod.signal;

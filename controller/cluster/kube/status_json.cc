@@ -194,6 +194,10 @@ Json to_json(const api::Restarts& restarts) {
     json["replacements"].push_back(
         {{"role", role_name(each.role)}, {"index", each.index}, {"count", each.count}});
   }
+  if (const auto& unsettled = restarts.unsettled) {
+    json["unsettled"] = {{"role", role_name(unsettled->role)}, {"pod", unsettled->pod}};
+    put(json["unsettled"], "since", std::optional(unsettled->since));
+  }
   return json;
 }
 
@@ -207,6 +211,10 @@ api::Restarts restarts_from(const Json& json) {
   for (const Json& each : list_at(json, {"replacements"})) {
     restarts.replacements.push_back(
         {role_of(text_at(each, {"role"})), integer_at(each, {"index"}), integer_at(each, {"count"})});
+  }
+  if (const Json& unsettled = at(json, {"unsettled"}); unsettled.is_object()) {
+    restarts.unsettled = {role_of(text_at(unsettled, {"role"})), text_at(unsettled, {"pod"}),
+                          parse_time(text_at(unsettled, {"since"})).value_or(WallTime())};
   }
   return restarts;
 }

@@ -87,6 +87,25 @@ TEST(CauseTest, SilenceOfALostNodeIsTheNodes) {
   EXPECT_EQ(cause_of(blame), RestartCause::kNodeLost);
 }
 
+TEST(CauseTest, ANodeThatIsNotReadyExcusesSilenceAlone) {
+  Blame blame;
+  blame.pod.emplace().node_not_ready = true;
+  blame.pod->phase = cluster::PodPhase::kRunning;
+  EXPECT_EQ(silenced_by(*blame.pod), RestartCause::kNodeLost);
+  using enum CulpritKind;
+  for (const CulpritKind kind : {kMissing, kDead, kFrozen, kUnreachable}) {
+    blame.kind = kind;
+    EXPECT_EQ(cause_of(blame), RestartCause::kNodeLost);
+  }
+  blame.kind = kDiverged;
+  EXPECT_EQ(cause_of(blame), RestartCause::kDiverged);
+  blame.kind = kFailed;
+  EXPECT_EQ(cause_of(blame), RestartCause::kExited);
+  blame.kind = kDead;
+  blame.signal = 11;
+  EXPECT_EQ(cause_of(blame), RestartCause::kKilled) << "its end was told";
+}
+
 TEST(CauseTest, WhatIsNotTheJobsFaultIsNotCharged) {
   for (int i = 0; i <= static_cast<int>(RestartCause::kResized); ++i) {
     const auto cause = static_cast<RestartCause>(i);

@@ -11,6 +11,8 @@
 #include "base/rng.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/explain.h"
+#include "controller/plan/restart.h"
+#include "controller/plan/rules.h"
 #include "tests/unit/controller/plan/world.h"
 
 namespace paceline::plan {
@@ -70,7 +72,13 @@ class Story {
       world_.job.spec.replica_specs.worker->replicas = 1 + static_cast<std::int64_t>(rng_.below(5));
     if (world_.pods.empty()) return;
     cluster::Pod& pod = world_.pods[rng_.below(world_.pods.size())];
-    if (rng_.below(4) == 0) {
+    if (rng_.below(4) == 0) pod.node_not_ready = !pod.node_not_ready;
+    if (rng_.below(8) == 0 && view_runs(world_)) {
+      world_.report->culprit = Culprit{.role = pod.spec.role,
+                                       .index = pod.spec.index,
+                                       .kind = static_cast<CulpritKind>(rng_.below(6)),
+                                       .age = 1h};
+    } else if (rng_.below(4) == 0) {
       pod.deleting = true;
     } else if (pod.phase == cluster::PodPhase::kRunning) {
       const int codes[] = {1, 3, 137, 0};  // one that ends well before it joins is the coordinator's to judge
@@ -96,7 +104,8 @@ class Story {
     const api::Status &before = world_.job.status, &after = made.status;
     EXPECT_GE(after.restarts.attempt, before.restarts.attempt);
     EXPECT_GE(after.restarts.total, before.restarts.total);
-    EXPECT_GE(after.restarts.by_cause.size(), before.restarts.by_cause.size());
+    const std::size_t recounted = before.restarts.unsettled && !after.restarts.unsettled ? 1 : 0;
+    EXPECT_GE(after.restarts.by_cause.size() + recounted, before.restarts.by_cause.size());
     std::int64_t sum = 0;
     for (const api::RestartCount& each : after.restarts.by_cause)
       sum += each.cause == api::RestartCause::kResized ? 0 : each.count;
@@ -107,6 +116,11 @@ class Story {
     const bool has_state = after.phase != api::Phase::kStarting && after.phase != api::Phase::kPending;
     EXPECT_EQ(exclusive, has_state ? 1 : 0) << explain(made);
     EXPECT_TRUE(!is_terminal(before.phase) || after.phase == before.phase);
+    const std::int64_t charged = restarts_of_ring(world_.job, after.restarts, true);
+    const bool too_many = charged > world_.job.spec.run_policy.backoff_limit && !is_terminal(after.phase);
+    EXPECT_TRUE(!too_many || after.restarts.unsettled) << explain(made);
+    const auto of_ring = [&](const CreatePod& each) { return api::is_member(world_.job, each.spec.role); };
+    EXPECT_TRUE(!too_many || std::ranges::none_of(actions_of<CreatePod>(made), of_ring)) << explain(made);
     const bool may_create = !is_terminal(after.phase) && after.phase != api::Phase::kSuspended &&
                             after.restarts.attempt == before.restarts.attempt;
     EXPECT_TRUE(may_create || actions_of<CreatePod>(made).empty()) << explain(made);

@@ -9,9 +9,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "controller/plan/rules.h"
-#include "controller/reconcile/job_store.h"
-#include "tests/support/fake_clock.h"
-#include "tests/support/fake_cluster.h"
+#include "tests/unit/controller/reconcile/reconciler_fixture.h"
 
 namespace paceline::reconcile {
 namespace {
@@ -21,125 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr char kKey[] = "default/fashion";
 constexpr Duration kPatience = 20s;
-
-class FakeReports final : public ReportSource {
- public:
-  std::optional<plan::JobReport> report(const std::string&) override { return *report_.lock(); }
-  void pods_seen(const std::string&, const std::vector<cluster::Pod>& pods) override {
-    *seen_.lock() = pods.size();
-  }
-  void stop(const std::string&, const plan::StopMembers&) override { ++*stops_.lock(); }
-  void pods_gone(const std::string&, const std::vector<std::string>& names) override {
-    *gone_.lock() = names;
-  }
-  void last_words_kept(const std::string&, std::int64_t attempt) override { *kept_.lock() = attempt; }
-  std::map<std::string, std::string> pod_environment(const std::string&) override {
-    return {{"PACELINE_COORDINATOR", "127.0.0.1:1"}};
-  }
-  Guarded<std::optional<plan::JobReport>> report_{plan::JobReport{}};
-  Guarded<std::size_t> seen_{std::size_t{0}};
-  Guarded<std::vector<std::string>> gone_;
-  // The next attempt has another coordinator, but while members leave.
-  absl::Status job_seen(const std::string&, const StoredJob& job) override {
-    const std::int64_t attempt = job.job.status.restarts.attempt;
-    *attempt_.lock() = attempt;
-    auto report = report_.lock();
-    if (report->has_value() && (*report)->attempt < attempt && !*leaving_.lock())
-      report->emplace().attempt = attempt;
-    return *job_seen_.lock();
-  }
-  Guarded<absl::Status> job_seen_;
-  Guarded<int> stops_{0};
-  Guarded<std::int64_t> attempt_{std::int64_t{-1}}, kept_{std::int64_t{-1}};
-  Guarded<bool> leaving_{false};
-};
-
-// Counts what is written, and can fail.
-class CountingStore final : public JobStore {
- public:
-  absl::StatusOr<StoredJob> get(const std::string& key) override {
-    PL_ASSIGN_OR_RETURN(StoredJob stored, copy_ ? *copy_ : store_.get(key));
-    edit_(stored.job);
-    return stored;
-  }
-  absl::StatusOr<StoredJob> get_now(const std::string& key) override {
-    ++*asked_.lock();
-    copy_.reset();
-    return get(key);
-  }
-  // What get() shows until get_now().
-  void show_old(absl::StatusOr<StoredJob> copy) { copy_ = std::move(copy); }
-  void edit(std::function<void(api::TrainingJob&)> edit) { edit_ = std::move(edit); }
-  absl::Status write_status(const std::string& key, const api::Status& status,
-                            const std::string& version) override {
-    ++*writes_.lock();
-    PL_RETURN_IF_ERROR(*failure_.lock());
-    return store_.write_status(key, status, version);
-  }
-  absl::Status remove(const std::string& key, const std::string& uid) override {
-    return store_.remove(key, uid);
-  }
-  MemoryJobStore store_;
-  Guarded<int> writes_{0}, asked_{0};
-  Guarded<absl::Status> failure_;
-
- private:
-  std::optional<absl::StatusOr<StoredJob>> copy_;
-  std::function<void(api::TrainingJob&)> edit_ = [](api::TrainingJob&) {};
-};
-
-class ReconcilerTest : public ::testing::Test {
- protected:
-  ReconcilerTest() {
-    StoredJob stored;
-    stored.uid = "job-uid";
-    stored.job.metadata.name = "fashion";
-    stored.job.spec.training.emplace();
-    stored.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
-    stored.job.spec.replica_specs.worker = api::ReplicaSpec{1, {}, {}};
-    PL_CHECK(jobs_.store_.add(stored).ok(), "the store is empty");
-    limits_.worker_program = {"worker"};
-    limits_.cores = 2;
-    reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits_, Logger::none());
-  }
-  plan::Plan pass() {
-    auto plan = reconciler_->reconcile_once(kKey);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    return *std::move(plan);
-  }
-  std::vector<std::string> pods() {
-    const std::vector<cluster::Pod> list = cluster_.list_pods("default", "fashion").value();
-    std::vector<std::string> names;
-    for (const cluster::Pod& pod : list) names.push_back(pod.spec.name);
-    return names;
-  }
-  api::Status status() { return jobs_.get(kKey)->job.status; }
-  void set_report(plan::ReportPhase phase, Step step = 0) {
-    auto report = reports_.report_.lock();
-    const std::int64_t attempt = report->has_value() ? (*report)->attempt : 0;
-    report->emplace().phase = phase;
-    (*report)->attempt = attempt;
-    (*report)->generation.value = 1;
-    (*report)->progress.step = step;
-  }
-  // Pods run and members train.
-  void bring_up() {
-    pass();
-    for (const std::string& name : pods()) cluster_.run(name);
-    set_report(plan::ReportPhase::kRunning);
-    pass();
-  }
-
-  testing::FakeClock clock_;
-  testing::FakeCluster cluster_{clock_};
-  CountingStore jobs_;
-  FakeReports reports_;
-  queue::WorkQueue queue_{clock_};
-  plan::Limits limits_;
-  std::optional<Reconciler> reconciler_;
-};
 
 TEST_F(ReconcilerTest, APassCreatesThePodsAndWritesTheStatus) {
   pass();

@@ -58,6 +58,30 @@ TEST(PodTest, APodThatIsEvictedSaysSoBeforeItHasEnded) {
   EXPECT_EQ(pod.message, "Taint manager: deleting due to NoExecute taint");
 }
 
+// The node lifecycle controller changes the status of one condition, and nothing else.
+TEST(PodTest, APodWhoseNodeIsNotReadySaysSoByItsConditionReady) {
+  const auto ready = [](Json& json) -> Json& { return json["status"]["conditions"][2]; };
+  Json json = running_pod();
+  ASSERT_EQ(ready(json)["type"], "Ready");
+  EXPECT_FALSE(to_cluster_pod(slim(json)).node_not_ready);
+  ready(json)["status"] = "False";
+  EXPECT_TRUE(to_cluster_pod(slim(json)).node_not_ready);
+  EXPECT_EQ(to_cluster_pod(slim(json)).phase, PodPhase::kRunning);
+  json["metadata"]["deletionTimestamp"] = "2026-01-31T12:20:00Z";
+  EXPECT_TRUE(to_cluster_pod(slim(json)).node_not_ready) << "nobody ends it there";
+  Json gated = json;  // the kubelet's own words
+  ready(gated)["reason"] = "ReadinessGatesNotReady";
+  Json probed = json;
+  ready(probed)["reason"] = "ContainersNotReady";
+  probed["status"]["conditions"][3] = condition("ContainersReady", "False", "ContainersNotReady");
+  Json silent = probed;
+  ready(silent).erase("reason");
+  Json ended = json;
+  trainer_state(ended) = terminated(137, "Error");
+  for (const Json& other : {gated, probed, silent, ended})
+    EXPECT_FALSE(to_cluster_pod(slim(other)).node_not_ready) << other["status"];
+}
+
 TEST(PodTest, ToTheClustersOwnType) {
   Json json = running_pod();
   json["metadata"]["deletionTimestamp"] = "2026-01-31T12:20:00Z";

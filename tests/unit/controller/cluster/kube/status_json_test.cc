@@ -29,7 +29,8 @@ api::Status full() {
                      7,
                      {{Role::kWorker, api::RestartCause::kEvicted, 6}},
                      {{Role::kServer, 1, 3}},
-                     parse_time("2026-01-31T12:30:00Z")};
+                     parse_time("2026-01-31T12:30:00Z"),
+                     {{Role::kWorker, "j-worker-1-4", *parse_time("2026-01-31T12:25:00.125Z")}}};
   status.view = {{7}, 4};
   status.progress = {120, 2000, 1.5, 0.25, 0.5, 0.875, 0.75, 5120.5, 0.96875, 30.5};
   status.members = {{Role::kChief,
@@ -86,6 +87,8 @@ TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
   EXPECT_EQ(json["conditions"][1]["status"], "False");
   EXPECT_EQ(json["conditions"][0]["lastTransitionTime"], "2026-01-31T12:00:00.250Z");
   EXPECT_EQ(json["restarts"]["total"], 7);
+  EXPECT_EQ(json["restarts"]["unsettled"],
+            (Json{{"role", "worker"}, {"pod", "j-worker-1-4"}, {"since", "2026-01-31T12:25:00.125Z"}}));
   EXPECT_EQ(json["replicaStatuses"][0],
             (Json{{"role", "worker"}, {"active", 4}, {"ready", 3}, {"succeeded", 2}, {"failed", 1}}));
   EXPECT_EQ(json["conditions"][0]["observedGeneration"], 2);

@@ -1,0 +1,71 @@
+// A member that fell silent: its node has died, or its process hangs (plan/rule_unsettled.cc).
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/reconcile/reconciler_fixture.h"
+
+namespace paceline::reconcile {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class SilenceTest : public ReconcilerTest {
+ protected:
+  SilenceTest() {
+    jobs_.edit([](api::TrainingJob& job) {
+      job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+      job.spec.run_policy.backoff_limit = 0;
+    });
+  }
+  // Pods stay that are deleted; the one worker's heartbeats have stopped.
+  void fall_silent() {
+    bring_up();
+    cluster_.end_deleted_at_once(false);
+    (*reports_.report_.lock())->culprit =
+        plan::Culprit{.role = Role::kWorker, .index = 0, .kind = plan::CulpritKind::kFrozen};
+    pass();
+  }
+};
+
+// A job that may have no more restarts, and a controller that ends while it waits.
+TEST_F(SilenceTest, AMemberWhoseNodeDiesIsNotChargedThoughItFallsSilentFirst) {
+  fall_silent();
+  EXPECT_EQ(status().phase, api::Phase::kRestarting) << status().message;
+  EXPECT_THAT(status().restarts.by_cause,
+              ElementsAre(api::RestartCount{Role::kWorker, api::RestartCause::kSilent, 1}));
+  const api::Status waiting = status();
+  reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits_, Logger::none());
+  clock_.advance(1min);
+  pass();
+  EXPECT_EQ(status().restarts, waiting.restarts);
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-0", "fashion-worker-0-0"));
+  cluster_.lose_node("fashion-worker-0-0");
+  pass();
+  EXPECT_EQ(status().phase, api::Phase::kRestarting);
+  EXPECT_THAT(status().restarts.by_cause,
+              ElementsAre(api::RestartCount{Role::kWorker, api::RestartCause::kNodeLost, 1}));
+  cluster_.end_deleted();
+  pass();
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-1", "fashion-worker-0-1"));
+}
+
+TEST_F(SilenceTest, AtItsLimitAJobFailsWhenTheClusterItselfSaysThatTheSilentPodIsGone) {
+  fall_silent();
+  ASSERT_EQ(status().phase, api::Phase::kRestarting) << status().message;
+  for (const std::string& name : pods()) cluster_.hide(name);
+  pass();
+  EXPECT_EQ(status().phase, api::Phase::kRestarting) << "only the copy misses it";
+  cluster_.end_deleted();
+  pass();
+  EXPECT_EQ(status().phase, api::Phase::kFailed);
+  EXPECT_EQ(status().reason, "BackoffLimitExceeded");
+  EXPECT_THAT(status().message, HasSubstr("its node is not lost: the pod is gone"));
+  EXPECT_THAT(pods(), SizeIs(0));
+}
+
+}  // namespace
+}  // namespace paceline::reconcile
