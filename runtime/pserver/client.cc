@@ -193,13 +193,16 @@ absl::Status ClientImpl::commit(const Commit& commit) {
   if (close_.is_closed()) return close_.reason();
   PL_CHECK(unit_ >= 0, "a commit belongs to a turn");
   PL_CHECK(pushed_ == gradient_.size(), "all of the gradient is pushed before it is committed");
+  const TimePoint from = clock_.now();
   encode(CommitMessage{commit.loss_sum, commit.samples, commit.wishes}, buffer_);
   for (int s = 0; s < options_.servers; ++s) {
     send(server(s).link, FrameKind::kCommit, unit_, s == 0 ? Bytes(buffer_) : Bytes());
   }
   unit_ = -1;
   may_pull_ = rows_pushed_now_ = false;
-  return flush_all();
+  const absl::Status flushed = flush_all();
+  times_.transfer += clock_.now() - from;
+  return flushed;
 }
 
 absl::Status ClientImpl::wish(const Wishes& wishes) {
@@ -234,15 +237,15 @@ absl::StatusOr<TurnResult> ClientImpl::wait_turn(Deadline deadline) {
   unit_ = turn.finished ? -1 : turn.unit;
   may_pull_ = true;
   pushed_ = 0;
-  times_.transfer += (clock_.now() - from) - (times_.wait - wait_before);
-  unit_times_ = std::exchange(times_, ClientTimes());
-  count_turn(turn);
+  const Duration waited = times_.wait - wait_before;
+  times_.transfer += (clock_.now() - from) - waited;
+  count_turn(turn, waited);
   return turn;
 }
 
-void ClientImpl::count_turn(const TurnResult& turn) {
+void ClientImpl::count_turn(const TurnResult& turn, Duration waited) {
   auto counts = staleness_.lock();
-  counts->wait_ns += unit_times_.wait.count();
+  counts->wait_ns += waited.count();
   if (turn.dropped) {
     ++counts->dropped;
   } else if (turn.staleness >= 0) {

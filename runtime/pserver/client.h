@@ -128,7 +128,8 @@ struct SnapshotInfo {
   std::int64_t optimizer_steps = 0;
 };
 
-// Of the last unit: the time in which push(), commit() and wait_turn() held the caller.
+// Since the client was made: the time in which pull_rows(), push(), push_rows(), commit() and wait_turn()
+// held the caller. Whoever reads them before and after some calls knows what those took.
 struct ClientTimes {
   Duration wait{};      // the turn had not come yet
   Duration transfer{};  // bytes moved
@@ -219,7 +220,7 @@ class Client {
   // This worker computes no more; the servers do not count it as lost. Never waits.
   virtual absl::Status leave() = 0;
 
-  virtual ClientTimes last_times() const = 0;
+  virtual ClientTimes times() const = 0;  // the thread of the turns
   virtual ClientCounters counters() const = 0;
   virtual v1::StalenessStats staleness() const = 0;
 

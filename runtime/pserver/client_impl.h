@@ -61,7 +61,7 @@ class ClientImpl final : public Client, private FrameReceiver {
                                              const std::function<void()>& moved) override;
   absl::Status take_rows(sparse::RowSink& sink, Deadline deadline) override;
   absl::Status leave() override;
-  ClientTimes last_times() const override { return unit_times_; }
+  ClientTimes times() const override { return times_; }
   ClientCounters counters() const override {
     return {bytes_sent_, bytes_received_, rows_pulled_, rows_pushed_};
   }
@@ -132,7 +132,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::StatusOr<Duration> wait_longer(Duration waited, Duration patience) const;
   absl::Status blame(int rank, Duration waited, std::string_view why) const;
   absl::Status late(Duration waited) const;
-  void count_turn(const TurnResult& turn);
+  void count_turn(const TurnResult& turn, Duration waited);
   bool turn_is_here() const;
   void say_state(std::size_t vector, std::span<const float> values);
   Server& server(int index) { return servers_[static_cast<std::size_t>(index)]; }
@@ -163,7 +163,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   bool bytes_came_ = false;         // of the weights or rows that are waited for
   bool may_pull_ = false;           // a turn is here, and not committed
   bool rows_pushed_now_ = false;    // in this turn
-  ClientTimes times_, unit_times_;  // so far; of the last unit
+  ClientTimes times_;
 
   RowCut pull_, push_;  // what is pulled now; what was pushed last
   std::vector<RowsCall> calls_;

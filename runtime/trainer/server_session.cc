@@ -107,21 +107,21 @@ absl::StatusOr<StepResult> ServerSession::step(const Agreement& wishes, member::
     batch = *taken;
     input_->expect(turn_.next);
   }
+  Duration moved = parts_.client.times().transfer;
+  const auto move_bytes = [&](StepPart from) {  // what the client did in it was moving bytes
+    const Duration now = parts_.client.times().transfer;
+    clock.move(from, StepPart::kTransfer, now - std::exchange(moved, now));
+  };
   {
     auto part = clock.part(StepPart::kCompute);
     PL_RETURN_IF_ERROR(compute(batch, wishes));
+    move_bytes(StepPart::kCompute);
   }
   {
     auto part = clock.part(StepPart::kWait);
-    const TimePoint from = parts_.clock.now();
     const Duration patience = turn_patience(parts_.spec, parts_.plan, parts_.rank, before);
-    PL_RETURN_IF_ERROR(wait_turn(Deadline::after(from, patience)));
-    // What was not waiting here was moving bytes, and the rest of that went on in compute().
-    const pserver::ClientTimes times = parts_.client.last_times();
-    const Duration transfer = times.transfer - std::exchange(evaluation_pulls_, Duration::zero());
-    const Duration moved = std::min(transfer, parts_.clock.now() - from - times.wait);
-    clock.move(StepPart::kWait, StepPart::kTransfer, moved);
-    clock.move(StepPart::kCompute, StepPart::kTransfer, transfer - moved);
+    PL_RETURN_IF_ERROR(wait_turn(Deadline::after(parts_.clock.now(), patience)));
+    move_bytes(StepPart::kWait);
   }
   return result_of(wishes, before);
 }
@@ -180,12 +180,7 @@ absl::StatusOr<EvaluationResult> ServerSession::evaluate(Evaluator& evaluator) {
                                        : absl::OkStatus();
   };
   if (pull_ == nullptr) return evaluator.run_alone(go_on);
-  return evaluator.run_alone(go_on, [this](std::span<const pserver::sparse::RowsPull> pulls) {
-    const TimePoint from = parts_.clock.now();
-    absl::Status pulled = pull_(pulls);
-    evaluation_pulls_ += parts_.clock.now() - from;
-    return pulled;
-  });
+  return evaluator.run_alone(go_on, pull_);
 }
 
 absl::Status ServerSession::tell_target_reached() {

@@ -76,9 +76,8 @@ class ServerSession final : public Session {
   Passes::BeforeLast before_last_;
   tensor::Program::OnReady on_ready_;
   SparseRows::Pull pull_;
-  Duration evaluation_pulls_{};  // since the last turn: the client counts them with its unit
-  double loss_sum_ = 0;          // of the unit under way
-  double told_loss_ = 0;         // of what was applied since the last step that was told, by all workers
+  double loss_sum_ = 0;   // of the unit under way
+  double told_loss_ = 0;  // of what was applied since the last step that was told, by all workers
   std::int64_t told_samples_ = 0;
   absl::Status push_status_;
   pserver::TurnResult turn_;

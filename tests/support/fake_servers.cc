@@ -20,12 +20,20 @@ class FakeServers::FakeClient final : public pserver::Client {
   absl::Status initialize(const pserver::InitialState& state, Deadline) override {
     return servers_.initialize(state);
   }
-  absl::StatusOr<pserver::TurnResult> wait_turn(Deadline) override { return servers_.wait_turn(*this); }
+  absl::StatusOr<pserver::TurnResult> wait_turn(Deadline) override {
+    take(servers_.takes_.turn, times_.wait);
+    take(servers_.takes_.weights, times_.transfer);
+    return servers_.wait_turn(*this);
+  }
   absl::Status push(std::size_t begin, std::size_t end) override {
     pushed_ += end - begin;
+    take(servers_.takes_.push, times_.transfer);
     return servers_.state(*this);
   }
   absl::Status pull_rows(std::span<const pserver::sparse::RowsPull> pulls, Deadline) override {
+    Duration uncounted{};
+    take(servers_.takes_.cut, uncounted);
+    take(servers_.takes_.pull, times_.transfer);
     return servers_.pull_rows(*this, pulls);
   }
   absl::Status push_rows(std::span<const pserver::sparse::RowsPush> pushes) override {
@@ -33,11 +41,13 @@ class FakeServers::FakeClient final : public pserver::Client {
       PL_CHECK(arena_.contains(push.gradient.data(), push.gradient.size_bytes()), "servers can read it");
     }
     pushes_.assign(pushes.begin(), pushes.end());
+    take(servers_.takes_.push_rows, times_.transfer);
     return servers_.state(*this);
   }
   absl::Status commit(const pserver::Commit& commit) override {
     PL_CHECK(pushed_ == gradient_.size(), "every element is pushed once");
     pushed_ = 0;
+    take(servers_.takes_.commit, times_.transfer);
     return servers_.commit(*this, commit);
   }
   absl::Status wish(const pserver::Wishes& wishes) override { return servers_.wish(wishes); }
@@ -59,7 +69,7 @@ class FakeServers::FakeClient final : public pserver::Client {
     servers_.leave(rank_);
     return absl::OkStatus();
   }
-  pserver::ClientTimes last_times() const override { return {}; }
+  pserver::ClientTimes times() const override { return times_; }
   pserver::ClientCounters counters() const override { return {units_ * 100, units_ * 100, 0, 0}; }
   v1::StalenessStats staleness() const override { return servers_.staleness(rank_); }
   void interrupt() override {
@@ -83,6 +93,11 @@ class FakeServers::FakeClient final : public pserver::Client {
     return closed_;
   }
 
+  void take(Duration time, Duration& counted) {
+    if (servers_.clock_ != nullptr) servers_.clock_->advance(time);
+    counted += time;
+  }
+
   FakeServers& servers_;
   const transport::Arena& arena_;
   const int rank_;
@@ -90,6 +105,7 @@ class FakeServers::FakeClient final : public pserver::Client {
   std::size_t pushed_ = 0;
   std::vector<pserver::sparse::RowsPush> pushes_;  // of the unit
   std::uint64_t units_ = 0;
+  pserver::ClientTimes times_;
   absl::Status closed_;       // guarded by the servers' mutex
   bool interrupted_ = false;  // likewise
 };

@@ -15,6 +15,7 @@
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/pserver/client.h"
 #include "runtime/trainer/trainer.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/fake_tables.h"
 
 namespace paceline::testing {
@@ -38,6 +39,15 @@ class FakeServers {
   void fail(int rank);
   // They have ended with this.
   void fail(absl::Status why);
+  // So long a call takes, by a clock that it moves on: of one worker alone, or they move each other's.
+  struct Takes {
+    Duration cut{};  // a pull, before anything moves
+    Duration pull{}, push{}, push_rows{}, commit{}, turn{}, weights{};
+  };
+  void take_time(FakeClock& clock, const Takes& takes) {
+    clock_ = &clock;
+    takes_ = takes;
+  }
   // Called in the worker's thread before it commits; without locks.
   std::function<void(int rank, pserver::Unit unit)> before_commit;
   // Called with what worker 0 gives; its error is what initialize() returns. Without locks.
@@ -111,6 +121,8 @@ class FakeServers {
   };
 
   const v1::TrainingSpec spec_;
+  FakeClock* clock_ = nullptr;
+  Takes takes_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int, Worker> workers_;

@@ -15,6 +15,7 @@
 #include "runtime/trainer/table_specs.h"
 #include "runtime/trainer/trainer.h"
 #include "tests/support/click_model.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/server_job.h"
 #include "tests/support/temporary_folder.h"
 
@@ -38,8 +39,8 @@ using TableRows = std::map<pserver::sparse::RowId, std::vector<float>>;
 class TableJob : public ServerJob {
  public:
   explicit TableJob(const v1::TrainingSpec& spec, std::int64_t test_samples = kTest,
-                    ClickLabels labels = ClickLabels::kRandom)
-      : ServerJob(spec, click_workload(kTrain, test_samples, labels)) {}
+                    ClickLabels labels = ClickLabels::kRandom, const Clock* clock = nullptr)
+      : ServerJob(spec, click_workload(kTrain, test_samples, labels), clock) {}
 };
 
 struct Result {
@@ -263,6 +264,38 @@ TEST(TableTraining, ChiefAndEvaluatorFindTheSameAuc) {
   EXPECT_EQ(by_evaluator.loss(), by_chief.loss());
   EXPECT_EQ(by_evaluator.accuracy(), by_chief.accuracy());
   EXPECT_EQ(by_evaluator.auc(), by_chief.auc());
+}
+
+// An evaluation pulls rows through the same client, for as long as it likes: none of that is the next step's.
+TEST(TableTraining, AStepsTimesAreItsOwnCallsAlsoAfterAnEvaluation) {
+  using std::chrono::milliseconds;
+  const FakeServers::Takes takes{.cut = milliseconds(3),
+                                 .pull = milliseconds(5),
+                                 .push = milliseconds(11),
+                                 .push_rows = milliseconds(17),
+                                 .commit = milliseconds(23),
+                                 .turn = milliseconds(100),
+                                 .weights = milliseconds(31)};
+  v1::TrainingSpec spec = click_spec(6, 32, 1, 1);
+  spec.mutable_parameter_server()->set_overlap(false);
+  spec.mutable_evaluation()->set_every_steps(2);
+  spec.mutable_evaluation()->set_batch_size(7);  // six pulls
+  paceline::testing::FakeClock clock;
+  TableJob job(spec, kTest, ClickLabels::kRandom, &clock);
+  job.servers.take_time(clock, takes);
+  job.run_to_the_end();
+  v1::Heartbeat beat;
+  job.job.member(0).membership->progress().collect(&beat);
+  EXPECT_EQ(beat.evaluations_size(), 3);
+  ASSERT_EQ(beat.step_times_size(), 6);
+  const Duration transfer = takes.pull + takes.push + takes.push_rows + takes.commit + takes.weights;
+  for (int i = 0; i < beat.step_times_size(); ++i) {
+    const v1::StepTimes& times = beat.step_times(i);
+    EXPECT_EQ(Duration(times.transfer_ns()), transfer) << "step " << i + 1;
+    EXPECT_EQ(Duration(times.compute_ns()), takes.cut) << "step " << i + 1;
+    EXPECT_EQ(Duration(times.wait_ns()), takes.turn) << "step " << i + 1;
+    EXPECT_EQ(Duration(times.step_ns()), transfer + takes.cut + takes.turn) << "step " << i + 1;
+  }
 }
 
 // Nothing is known before training, and nearly everything soon after: the target is what training made of it.
