@@ -2,8 +2,8 @@
 
 // How long one member may keep the others waiting for storage. They only end a wait for a member that lives
 // and talks, but does not go on: a dead one is seen by its links, a frozen one by its heartbeats, which come
-// from a thread of their own (docs/checkpoints.md). With parameter servers they are limits of standing still:
-// as long as bytes of a state move, it may take any time.
+// from a thread of their own (docs/checkpoints.md). Of a load, and with parameter servers of a save, they are
+// limits of standing still: as long as bytes of a state move, it may take any time.
 
 #include "base/clock.h"
 

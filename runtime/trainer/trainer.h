@@ -98,6 +98,10 @@ class Trainer {
   Decision gave_up(const absl::Status& found, bool configuration);
   absl::Status connect();
   absl::Status resume();
+  // Rank 0, while it reads what the members begin with, and when it has.
+  absl::Status tell_loading(bool still);
+  absl::Status wait_for_load();  // the others, with all-reduce: until it has
+  absl::Status share_state();    // ... and then all have the same
   checkpoint::CheckpointStore checkpoints();
   absl::Status open_session();
   absl::Status compile_for(std::span<const std::int64_t> rows);

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/collective/fault.h"
 #include "runtime/data/ledger.h"
 #include "runtime/trainer/all_reduce_session.h"
 #include "runtime/trainer/auc_target.h"
@@ -16,7 +17,7 @@ namespace paceline::trainer {
 namespace {
 
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
-constexpr Duration kTellLoading = std::chrono::seconds(1);      // between words to the servers
+constexpr Duration kTellLoading = std::chrono::seconds(1);      // between words to who waits for a load
 
 }  // namespace
 
@@ -132,6 +133,35 @@ checkpoint::CheckpointStore Trainer::checkpoints() {
   return {files_, spec_.checkpoint().directory(), std::max<std::int64_t>(1, spec_.checkpoint().keep())};
 }
 
+// With servers they are told, and their workers ask them. A word that a broken link loses is no error of the
+// load: what comes after it meets the same.
+absl::Status Trainer::tell_loading(bool still) {
+  if (servers_) return still ? client_->tell_loading() : absl::OkStatus();  // initialize() says it again
+  if (communicator_->world_size() == 1) return absl::OkStatus();
+  std::int64_t word = still ? 1 : 0;
+  return communicator_->broadcast(&word, 1, DType::kI64, 0, Deadline::after(now(), kLoadLimit));
+}
+
+// However long it takes, as long as rank 0 says that it goes on. Who hands its words on is not to blame.
+absl::Status Trainer::wait_for_load() {
+  for (std::int64_t still = 1; still != 0;) {
+    const absl::Status heard =
+        communicator_->broadcast(&still, 1, DType::kI64, 0, Deadline::after(now(), kLoadLimit));
+    if (!absl::IsDeadlineExceeded(heard)) {
+      PL_RETURN_IF_ERROR(heard);
+      continue;
+    }
+    const std::string& folder = spec_.checkpoint().directory();
+    return collective::with_faulty_rank(
+        absl::DeadlineExceededError(
+            str_cat("rank 0 (", group_.members[0].member_id, ") has read nothing of ",
+                    folder.empty() ? "what the members begin with" : str_cat("the checkpoints in ", folder),
+                    " for ", format_duration(kLoadLimit))),
+        0);
+  }
+  return absl::OkStatus();
+}
+
 // Rank 0 reads, before the members hold a state, while the others wait in align(): they get it from rank 0.
 absl::Status Trainer::resume() {
   const std::string& folder = spec_.checkpoint().directory();
@@ -152,10 +182,10 @@ absl::Status Trainer::resume() {
   }
   if (!resumes) return newest.status();
   TimePoint told = now();
-  const auto loaded = store.load_latest([&] {  // all of it is read once before anything goes to the servers
-    if (client_ != nullptr && now() - told >= kTellLoading) {
+  const auto loaded = store.load_latest([&] {  // all of it is read once before anything goes to anybody
+    if (now() - told >= kTellLoading) {
       told = now();
-      client_->tell_loading().IgnoreError();  // initialize() says it again
+      tell_loading(true).IgnoreError();
     }
     return go_on();
   });
@@ -210,13 +240,17 @@ absl::Status Trainer::open_session() {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::share_state() {
+  PL_RETURN_IF_ERROR(group_.rank == 0 ? tell_loading(false) : wait_for_load());
+  return replica_->align(*communicator_, Deadline::after(now(), kLoadLimit));
+}
+
 Decision Trainer::align() {
   absl::Status status = connect();
   if (!status.ok()) return on_error(status);
   status = resume();
   if (!status.ok()) return gave_up(status, absl::IsInvalidArgument(status));
-  status =
-      servers_ ? initialize_servers() : replica_->align(*communicator_, Deadline::after(now(), kLoadLimit));
+  status = servers_ ? initialize_servers() : share_state();
   if (status.ok()) status = open_session();
   if (!status.ok()) return on_error(status);
   aligned_ = true;
