@@ -170,6 +170,11 @@ class DirectoryStore final : public FileStore {
     for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
       names.push_back(it->path().filename().string());
     }
+    // Unlike a path that leads nowhere, it is not to be waited for.
+    if (error == std::errc::not_a_directory) {
+      return absl::InvalidArgumentError(
+          str_cat("list ", path, ": there is a file in the place of a folder (", error.message(), ")"));
+    }
     if (error) return errno_status(error.value(), str_cat("list ", path));
     std::sort(names.begin(), names.end());
     return names;
@@ -208,9 +213,11 @@ class DirectoryStore final : public FileStore {
 
 absl::Status write_back(int fd, std::uint64_t at, std::uint64_t bytes, bool await) {
 #ifdef SYNC_FILE_RANGE_WRITE
-  const unsigned how = await ? SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER
-                             : SYNC_FILE_RANGE_WRITE;
-  if (::sync_file_range(fd, static_cast<off_t>(at), static_cast<off_t>(bytes), how) == 0) return absl::OkStatus();
+  const unsigned how = await
+                           ? SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER
+                           : SYNC_FILE_RANGE_WRITE;
+  if (::sync_file_range(fd, static_cast<off_t>(at), static_cast<off_t>(bytes), how) == 0)
+    return absl::OkStatus();
   // Unknown to a sandbox's kernel, or to this kind of file.
   if (errno != ENOSYS && errno != ESPIPE && errno != EINVAL) return errno_status(errno, "write back");
 #else

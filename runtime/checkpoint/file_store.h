@@ -56,7 +56,7 @@ class FileStore {
   virtual absl::Status rename(const std::string& from, const std::string& to) = 0;
   // A file, or a folder with all that is in it. OK where there is none.
   virtual absl::Status remove(const std::string& path) = 0;
-  // Names in a folder, sorted. NOT_FOUND.
+  // Names in a folder, sorted. NOT_FOUND; INVALID_ARGUMENT: it, or one above it, is a file.
   virtual absl::StatusOr<std::vector<std::string>> list(const std::string& path) const = 0;
   // NOT_FOUND; INVALID_ARGUMENT: no regular file (a pipe is not waited for); RESOURCE_EXHAUSTED where it has
   // more than `limit` bytes, before memory is taken.
@@ -68,14 +68,13 @@ class FileStore {
 
 // How a file's bytes [at, at + bytes) go to its disk before the file is whole: begins to write them, or, with
 // `await`, returns when they are written. An error is the file's, and is not told again by its sync.
-using WriteBack =
-    std::function<absl::Status(int fd, std::uint64_t at, std::uint64_t bytes, bool await)>;
+using WriteBack = std::function<absl::Status(int fd, std::uint64_t at, std::uint64_t bytes, bool await)>;
 absl::Status write_back(int fd, std::uint64_t at, std::uint64_t bytes, bool await);
 inline constexpr std::uint64_t kWriteBackBytes = std::uint64_t{64} << 20;
 
-// Files of this machine. What is appended to one goes to the disk piece by piece of so many bytes, at most two of
-// which are under way: appending takes as long as the disk does, and the sync at the end does not wait for all
-// of a large file. One that is smaller than a piece is only synced.
+// Files of this machine. What is appended to one goes to the disk piece by piece of so many bytes, at most
+// two of which are under way: appending takes as long as the disk does, and the sync at the end does not wait
+// for all of a large file. One that is smaller than a piece is only synced.
 std::unique_ptr<FileStore> make_directory_store(std::uint64_t piece_bytes = kWriteBackBytes,
                                                 WriteBack write_back = checkpoint::write_back);
 

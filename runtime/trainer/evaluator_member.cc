@@ -51,7 +51,8 @@ Outcome EvaluatorMember::run() {
     const absl::Status looked = look();
     if (absl::IsInternal(looked)) return leave(v1::Leaving::FAILED, looked);
     if (!looked.ok() && go_on().ok()) parts_.logger.warning(std::string(looked.message()));
-    if (newest_.empty() && !told_of_none_ && parts_.clock.now() - began_ >= kPatience) {
+    const bool none = tried_.empty() && may_look_.ok();
+    if (none && !told_of_none_ && parts_.clock.now() - began_ >= kPatience) {
       told_of_none_ = true;
       parts_.logger.warning(str_cat("still waits for the first checkpoint. ", none_found()));
     }
@@ -96,7 +97,19 @@ absl::Status EvaluatorMember::prepare() {
 }
 
 std::string EvaluatorMember::none_found() const {
-  return str_cat("It looks for folders step-* with a manifest.json in ", spec_.checkpoint().directory(),
+  const std::string& folder = spec_.checkpoint().directory();
+  const checkpoint::CheckpointStore store(files_, folder, 1);
+  const auto newest = store.newest();
+  if (!newest.ok()) {
+    return str_cat("It may not look for checkpoints in ", folder, ": ", newest.status().message(),
+                   ". Let this member read that folder, or give another one: spec.checkpoint.location");
+  }
+  if (!newest->empty()) {
+    return str_cat("The newest checkpoint in ", folder, ", ", *newest,
+                   ", is not complete: its manifest.json, which is written last, is not there, or not whole; "
+                   "either it is still being written, or who wrote it has ended");
+  }
+  return str_cat("It looks for folders step-* with a manifest.json in ", folder,
                  " and finds none; the chief (or worker 0) saves there ", when_saved(spec_.checkpoint()),
                  ". If it has saved, they see different folders: on a cluster give both templates one volume "
                  "for it (docs/kubernetes.md, Where files are). If not, let it save more often: "
@@ -104,18 +117,22 @@ std::string EvaluatorMember::none_found() const {
 }
 
 std::string EvaluatorMember::nothing_evaluated() const {
-  const checkpoint::CheckpointStore store(files_, spec_.checkpoint().directory(), 1);
-  const auto newest = store.newest();
-  if (!newest.ok() || newest->empty()) return none_found();
-  return str_cat("There are checkpoints in ", spec_.checkpoint().directory(), ", the newest ", *newest,
-                 ", but it could not read one (then a line above says why) or was not done with one when it "
-                 "was to end: a job that is as short needs them earlier, by spec.checkpoint.everySteps");
+  const std::string& folder = spec_.checkpoint().directory();
+  if (!tried_.empty())
+    return str_cat("It could read no checkpoint in ", folder, "; a line above says why of ", tried_);
+  const checkpoint::CheckpointStore store(files_, folder, 1);
+  if (!store.peek_latest().ok()) return none_found();
+  return str_cat("There are checkpoints in ", folder,
+                 ", but it was not done with one when it was to end: a job that is as short needs them "
+                 "earlier, by spec.checkpoint.everySteps");
 }
 
 // INTERNAL: this member can't evaluate. Other errors: not this checkpoint.
 absl::Status EvaluatorMember::look() {
   const checkpoint::CheckpointStore store(files_, spec_.checkpoint().directory(), 1);
   const auto newest = store.newest();
+  if (!newest.ok() && may_look_.ok()) parts_.logger.warning(str_cat("waits. ", none_found()));
+  may_look_ = newest.status();
   if (!newest.ok() || newest->empty() || *newest == newest_) return absl::OkStatus();
   const auto loaded = store.load_latest([this] {
     return go_on().ok() ? absl::OkStatus() : absl::CancelledError("no evaluation is wanted any more");
@@ -123,6 +140,7 @@ absl::Status EvaluatorMember::look() {
   if (absl::IsCancelled(loaded.status())) return loaded.status();
   if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // it is not complete yet
   const absl::Status evaluated = loaded.ok() ? evaluate(store, *loaded) : loaded.status();
+  if (!evaluated.ok() && !go_on().ok()) return evaluated;  // it was not to the end of it
   // A step that is saved again while it is read looks like a damaged one: the next look tells.
   const bool whole = evaluated.ok() && loaded->name == *newest;
   if (whole || *newest == tried_) newest_ = *newest;

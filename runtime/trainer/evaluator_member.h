@@ -43,7 +43,8 @@ class EvaluatorMember {
   absl::Status look();
   absl::Status evaluate(const checkpoint::CheckpointStore& store, const checkpoint::LoadedCheckpoint& loaded);
   absl::Status go_on() const;
-  // What it looks for and where, and what to do where there is no checkpoint, or where it has evaluated none.
+  // What it looks for and where, and what to do where it may not look or there is no (whole) checkpoint; or
+  // why it has evaluated none.
   std::string none_found() const;
   std::string nothing_evaluated() const;
   Outcome leave(v1::Leaving::Outcome how, const absl::Status& error);
@@ -58,8 +59,9 @@ class EvaluatorMember {
   std::vector<float> weights_;
   std::unique_ptr<CheckpointRows> rows_;  // null: the model has no tables
   std::unique_ptr<Evaluator> evaluator_;
-  std::string newest_;  // that needs no further look
-  std::string tried_;   // that was looked at
+  std::string newest_;     // that needs no further look
+  std::string tried_;      // that was looked at; empty: there was no whole one
+  absl::Status may_look_;  // into the folder; as of the last look
   bool told_of_none_ = false;
   Generation seen_;
   Outcome outcome_;

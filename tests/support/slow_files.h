@@ -23,6 +23,8 @@ class SlowFiles final : public checkpoint::FileStore {
 
   // Called with the path before a file is made; its error is what comes of that. May be null.
   std::function<absl::Status(const std::string& path)> before_create;
+  // Likewise of a folder whose names are asked for.
+  std::function<absl::Status(const std::string& path)> before_list;
 
   absl::Status make_folder(const std::string& path) override { return files_->make_folder(path); }
   absl::Status write_file(const std::string& path,
@@ -40,6 +42,7 @@ class SlowFiles final : public checkpoint::FileStore {
   }
   absl::Status remove(const std::string& path) override { return files_->remove(path); }
   absl::StatusOr<std::vector<std::string>> list(const std::string& path) const override {
+    if (before_list != nullptr) PL_RETURN_IF_ERROR(before_list(path));
     return files_->list(path);
   }
   absl::StatusOr<std::vector<std::byte>> read_file(const std::string& path,

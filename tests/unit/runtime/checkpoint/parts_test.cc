@@ -166,6 +166,18 @@ TEST(PartsTest, AFullDiskGetsItsRoomBack) {
   EXPECT_EQ(loaded_step(files, kTwoParts), 2);
 }
 
+TEST(PartsTest, AFileInThePlaceOfAFolderIsNoFolderThatIsMissing) {
+  const paceline::testing::TemporaryFolder folder;
+  const std::string file = folder.path() + "/a";
+  ASSERT_TRUE(make_directory_store()->write_file(file, {}).ok());
+  EXPECT_EQ(make_directory_store()->list(folder.path() + "/b").status().code(), absl::StatusCode::kNotFound);
+  for (const std::string& path : {file, file + "/b"}) {
+    const absl::Status refused = make_directory_store()->list(path).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+    EXPECT_EQ(CheckpointStore(path, 1).newest().status(), refused);
+  }
+}
+
 TEST(PartsTest, OnThisMachinesFiles) {
   const paceline::testing::TemporaryFolder folder;
   CheckpointStore store(folder.path() + "/a", 1);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -32,7 +33,8 @@ class Beside {
   explicit Beside(const v1::TrainingSpec& spec, std::int64_t test_samples = 20,
                   Logger logger = Logger::none(), checkpoint::FileStore* files = nullptr)
       : logger_(std::move(logger)), membership_("e0", spec), thread_([this, test_samples, files] {
-          EvaluatorMember member({membership_, clock_, logger_, stop_, step_workload(96, test_samples), files});
+          EvaluatorMember member(
+              {membership_, clock_, logger_, stop_, step_workload(96, test_samples), files});
           outcome_ = member.run();
         }) {}
   ~Beside() {
@@ -157,13 +159,14 @@ TEST(EvaluatorMember, AStopEndsIt) {
 }
 
 // What an evaluator of a folder in which nothing is ever saved says until the job is finished.
-std::string log_of_a_vain_wait(const std::string& folder, const std::function<void(Beside&)>& meanwhile) {
+std::string log_of_a_vain_wait(const std::string& folder, const std::function<void(Beside&)>& meanwhile,
+                               checkpoint::FileStore* files = nullptr) {
   v1::TrainingSpec spec = step_spec(100, 32);
   spec.mutable_checkpoint()->set_directory(folder);
   spec.mutable_checkpoint()->set_every_steps(200);
   ::testing::internal::CaptureStderr();
   {
-    Beside evaluator(spec, 20, Logger::to_stderr("evaluator-0", LogLevel::kWarning));
+    Beside evaluator(spec, 20, Logger::to_stderr("evaluator-0", LogLevel::kWarning), files);
     meanwhile(evaluator);
     EXPECT_EQ(evaluator.end(absl::CancelledError("the job is finished")).ending, Ending::kFinished);
   }
@@ -179,6 +182,94 @@ TEST(EvaluatorMember, OneThatNeverFindsACheckpointSaysWhatItLookedForAndWhere) {
   EXPECT_THAT(log, HasSubstr("saves there every 200 steps"));
   EXPECT_THAT(log, HasSubstr("give both templates one volume"));
   EXPECT_THAT(log, Not(HasSubstr("still waits"))) << "it did not wait for long";
+}
+
+int times(const std::string& part, const std::string& text) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+// Three looks, and more than a minute.
+void waits_for_long(Beside& evaluator) {
+  EXPECT_TRUE(evaluator.membership().waits_again(2));
+  evaluator.clock().advance(std::chrono::seconds(61));
+  EXPECT_TRUE(evaluator.membership().waits_again(2));
+}
+
+TEST(EvaluatorMember, OneThatMayNotLookSaysSoOnceAndWhy) {
+  const TemporaryFolder folder;
+  paceline::testing::SlowFiles files;
+  files.before_list = [](const std::string& path) {
+    return absl::PermissionDeniedError(str_cat("list ", path, ": Permission denied"));
+  };
+  const std::string log = log_of_a_vain_wait(folder.path(), waits_for_long, &files);
+  const std::string why = "It may not look for checkpoints in " + folder.path() + ": list " + folder.path() +
+                          ": Permission denied. Let this member read that folder";
+  EXPECT_EQ(times("waits. " + why, log), 1) << log;
+  EXPECT_EQ(times("has evaluated nothing. " + why, log), 1) << log;
+  EXPECT_EQ(times("Permission denied", log), 2) << log;
+  EXPECT_THAT(log, Not(HasSubstr("finds none")));
+  EXPECT_THAT(log, Not(HasSubstr("still waits")));
+}
+
+TEST(EvaluatorMember, AFileInThePlaceOfTheFolderIsNoFolderWithoutCheckpoints) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/checkpoints";
+  std::ofstream(file) << "none";
+  for (const std::string& place : {file, file + "/of-this-job"}) {
+    const std::string log = log_of_a_vain_wait(place, waits_for_long);
+    EXPECT_EQ(times("It may not look for checkpoints in " + place, log), 2) << log;
+    EXPECT_THAT(log, HasSubstr("there is a file in the place of a folder"));
+    EXPECT_THAT(log, Not(HasSubstr("finds none")));
+  }
+}
+
+TEST(EvaluatorMember, OneThatMayLookAgainGoesOn) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  save(spec, 10, 1.0F);
+  std::atomic<bool> may = false;
+  paceline::testing::SlowFiles files;
+  files.before_list = [&](const std::string&) {
+    return may ? absl::OkStatus() : absl::PermissionDeniedError("not yet");
+  };
+  const std::string log = log_of_a_vain_wait(
+      folder.path(),
+      [&](Beside& e) {
+        EXPECT_TRUE(e.membership().waits_again(2));
+        may = true;
+        EXPECT_EQ(e.next().step(), 10);
+      },
+      &files);
+  EXPECT_EQ(times("not yet", log), 1) << log;
+  EXPECT_THAT(log, Not(HasSubstr("has evaluated nothing")));
+}
+
+TEST(EvaluatorMember, ACheckpointThatIsBeingWrittenIsNotComplete) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() + "/step-000000010");
+  const std::string log = log_of_a_vain_wait(folder.path(), waits_for_long);
+  const std::string what =
+      "The newest checkpoint in " + folder.path() + ", step-000000010, is not complete: its manifest.json";
+  EXPECT_EQ(times("still waits for the first checkpoint. " + what, log), 1) << log;
+  EXPECT_EQ(times("has evaluated nothing. " + what, log), 1) << log;
+  EXPECT_THAT(log, Not(HasSubstr("finds none")));
+}
+
+TEST(EvaluatorMember, OneThatCouldReadNoneSaysWhichItTried) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  save(spec, 10, 1.0F);
+  std::filesystem::resize_file(folder.path() + "/step-000000010/state.safetensors", 40);
+  const std::string log = log_of_a_vain_wait(folder.path(), waits_for_long);
+  EXPECT_THAT(log, HasSubstr("has evaluated nothing. It could read no checkpoint in " + folder.path() +
+                             "; a line above says why of step-000000010"));
+  EXPECT_THAT(log, HasSubstr("every checkpoint in " + folder.path() + " is damaged"));
+  EXPECT_THAT(log, Not(HasSubstr("still waits")));
+  EXPECT_THAT(log, Not(HasSubstr("not complete")));
 }
 
 TEST(EvaluatorMember, OneThatWaitsForLongSaysSoOnce) {
