@@ -187,12 +187,27 @@ struct TablePartsReader::Table {
 
 namespace {
 
-absl::Status check_table(const std::string& checkpoint, const TableSpec& spec,
+std::string value_of(const checkpoint::Metadata& metadata, const char* key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? std::string("?") : found->second;
+}
+
+constexpr const char* kWhatToDo =
+    "; it was put together of other files: take it from where it was saved, or remove this checkpoint";
+
+// The manifest knows a file by its name, size and checksum alone: which table it is of its header says, and
+// is asked first. Of another table's the width and the optimizer are nobody's mistake.
+absl::Status check_name(const std::string& checkpoint, const TableSpec& spec,
+                        const checkpoint::Metadata& metadata) {
+  const std::string name = value_of(metadata, "table");
+  if (name == spec.name) return absl::OkStatus();
+  return absl::DataLossError(str_cat("checkpoint ", checkpoint, ": ", table_file(spec.name),
+                                     " is of the table '", name, "', not of '", spec.name, "'", kWhatToDo));
+}
+
+absl::Status check_shape(const std::string& checkpoint, const TableSpec& spec,
                          const checkpoint::Metadata& metadata) {
-  const auto said = [&](const char* key) {
-    const auto found = metadata.find(key);
-    return found == metadata.end() ? std::string("?") : found->second;
-  };
+  const auto said = [&](const char* key) { return value_of(metadata, key); };
   const std::string state = absl::StrJoin(states_of(spec), ",");
   if (said("dim") == str_cat(spec.dim) && said("state") == state) return absl::OkStatus();
   const auto words = [](const std::string& dim, const std::string& names) {
@@ -224,25 +239,15 @@ absl::StatusOr<std::vector<std::size_t>> chunks_of(std::span<const TensorEntry> 
   return chunks;
 }
 
-// The manifest knows a file by its name, size and checksum alone: which table it is of, and how many rows it
-// has, its header says.
-absl::Status check_header(const std::string& checkpoint, const TableSpec& spec,
-                          const checkpoint::Metadata& metadata, std::span<const std::size_t> chunks) {
-  const auto said = [&](const char* key) {
-    const auto found = metadata.find(key);
-    return found == metadata.end() ? std::string("?") : found->second;
-  };
-  const std::string file = str_cat("checkpoint ", checkpoint, ": ", table_file(spec.name));
-  constexpr const char* kWhatToDo =
-      "; it was put together of other files: take it from where it was saved, or remove this checkpoint";
-  if (said("table") != spec.name) {
-    return absl::DataLossError(
-        str_cat(file, " is of the table '", said("table"), "', not of '", spec.name, "'", kWhatToDo));
-  }
+// Last: only of the table that it should be are the rows worth counting.
+absl::Status check_rows(const std::string& checkpoint, const TableSpec& spec,
+                        const checkpoint::Metadata& metadata, std::span<const std::size_t> chunks) {
   std::uint64_t rows = 0;
   for (const std::size_t chunk : chunks) rows += chunk;
-  if (said("rows") == str_cat(rows)) return absl::OkStatus();
-  return absl::DataLossError(str_cat(file, " says ", said("rows"), " rows, and has ", rows, kWhatToDo));
+  const std::string said = value_of(metadata, "rows");
+  if (said == str_cat(rows)) return absl::OkStatus();
+  return absl::DataLossError(str_cat("checkpoint ", checkpoint, ": ", table_file(spec.name), " says ", said,
+                                     " rows, and has ", rows, kWhatToDo));
 }
 
 }  // namespace
@@ -259,9 +264,10 @@ absl::StatusOr<std::unique_ptr<TablePartsReader>> TablePartsReader::open(
     table.spec = spec;
     PL_ASSIGN_OR_RETURN(table.part, store.open_part(checkpoint, parts, table_file(spec.name)));
     PL_ASSIGN_OR_RETURN(const checkpoint::SafetensorsHeader header, checkpoint::read_header(*table.part));
-    PL_RETURN_IF_ERROR(check_table(checkpoint, spec, header.metadata));
+    PL_RETURN_IF_ERROR(check_name(checkpoint, spec, header.metadata));
+    PL_RETURN_IF_ERROR(check_shape(checkpoint, spec, header.metadata));
     PL_ASSIGN_OR_RETURN(table.chunks, chunks_of(header.tensors, spec));
-    PL_RETURN_IF_ERROR(check_header(checkpoint, spec, header.metadata, table.chunks));
+    PL_RETURN_IF_ERROR(check_rows(checkpoint, spec, header.metadata, table.chunks));
   }
   return reader;
 }

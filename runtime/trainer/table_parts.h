@@ -62,8 +62,8 @@ class TablePartsWriter final : public pserver::sparse::RowSink {
 
 class TablePartsReader final : public pserver::sparse::RowSource {
  public:
-  // DATA_LOSS: a table is missing, or what is there is none. INVALID_ARGUMENT: its rows have another width or
-  // other state than `specs` say. Outlives the store.
+  // DATA_LOSS: a table is missing, or what is there is another one (whatever its rows are) or none.
+  // INVALID_ARGUMENT: its rows have another width or other state than `specs` say. Outlives the store.
   static absl::StatusOr<std::unique_ptr<TablePartsReader>> open(
       const checkpoint::CheckpointStore& store, const checkpoint::LoadedCheckpoint& loaded,
       const std::vector<pserver::sparse::TableSpec>& specs) {

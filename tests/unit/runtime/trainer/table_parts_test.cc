@@ -211,7 +211,8 @@ TEST(TableParts, AFilesHeaderMustSayWhatItIsTakenFor) {
     return TablePartsReader::open(store, loaded, tables).status();
   };
   save_as([&](checkpoint::PartWriter& part, int k) {
-    ASSERT_TRUE(part.append(checkpoint::text_bytes(header(tables[static_cast<std::size_t>(k)].name, "0"))).ok());
+    ASSERT_TRUE(
+        part.append(checkpoint::text_bytes(header(tables[static_cast<std::size_t>(k)].name, "0"))).ok());
   });
   EXPECT_TRUE(refusal().ok()) << refusal();
   save_as([&](checkpoint::PartWriter& part, int k) {
@@ -222,11 +223,39 @@ TEST(TableParts, AFilesHeaderMustSayWhatItIsTakenFor) {
   EXPECT_THAT(std::string(refusal().message()),
               HasSubstr("checkpoint step-000000003: table-left.safetensors is of the table 'right'"));
   save_as([&](checkpoint::PartWriter& part, int k) {
-    ASSERT_TRUE(part.append(checkpoint::text_bytes(header(tables[static_cast<std::size_t>(k)].name, "7"))).ok());
+    ASSERT_TRUE(
+        part.append(checkpoint::text_bytes(header(tables[static_cast<std::size_t>(k)].name, "7"))).ok());
   });
   EXPECT_EQ(refusal().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(refusal().message()),
               HasSubstr("checkpoint step-000000003: table-left.safetensors says 7 rows, and has 0"));
+}
+
+// Each of two tables of other widths and optimizers in the other's file.
+TEST(TableParts, AnotherTablesFileIsToldBeforeItsSizesAre) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 1);
+  const std::vector<TableSpec> tables = {table("narrow", 1, RowOptimizer::Kind::kSgd),
+                                         table("broad", 8, RowOptimizer::Kind::kAdam)};
+  for (const bool exchanged : {false, true}) {
+    const auto writer = store.begin();
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    TablePartsWriter rows(tables, TableContents::kAll, [&](const std::string& name) {
+      const std::string other = table_file(name == table_file("narrow") ? "broad" : "narrow");
+      return (*writer)->begin_part(exchanged ? other : name);
+    });
+    const auto parts = rows.finish();
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    ASSERT_TRUE((*writer)->finish({{.step = 3}, {}}, *parts).ok());
+    const auto loaded = store.load_latest();
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    const absl::Status opened = TablePartsReader::open(store, *loaded, tables).status();
+    EXPECT_EQ(opened.code(), exchanged ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk) << opened;
+    if (!exchanged) continue;
+    EXPECT_THAT(std::string(opened.message()),
+                HasSubstr("checkpoint step-000000003: table-narrow.safetensors is of the table 'broad', not "
+                          "of 'narrow'; it was put together of other files"));
+  }
 }
 
 TEST(TableParts, RowsOfAnotherTableAreRefused) {
@@ -255,7 +284,7 @@ TEST(TableParts, WhatIsNoTableIsRefused) {
   const std::vector<TableSpec> one = {kTables[0]};
   const std::vector<float> floats(3);
   const std::vector<std::int64_t> ids(1);
-  const checkpoint::Metadata metadata = {{"dim", "1"}, {"state", "z,n"}};
+  const checkpoint::Metadata metadata = {{"table", "wide"}, {"dim", "1"}, {"rows", "1"}, {"state", "z,n"}};
   const auto wrong = checkpoint::encode_header(
       std::vector{checkpoint::tensor_view<std::int64_t>("ids/0", DType::kI64, {1}, ids),
                   checkpoint::tensor_view<float>("rows/0", DType::kF32, {1, 3}, floats)},
