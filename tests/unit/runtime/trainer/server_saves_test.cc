@@ -94,7 +94,12 @@ TEST(ServerSaves, CheckpointsAreWrittenWhileTrainingGoesOn) {
   EXPECT_EQ(told[0].step(), 4);
   EXPECT_EQ(told[0].error(), "");
   EXPECT_EQ(told.back().step(), 12);
-  EXPECT_GE(first.stop.moves(), told.size()) << "weights that come are a save that goes on";
+  const auto state = checkpoint::CheckpointStore(folder.path(), 1).load_latest();
+  ASSERT_TRUE(state.ok()) << state.status();
+  // What comes from the servers; the state's header and tensors, and its sync; the manifest and its sync.
+  EXPECT_EQ(first.stop.moves(), told.size() * (1 + (1 + state->tensors.size() + 1) + (1 + 1)))
+      << "a save that goes on";
+  for (const auto& each : told) EXPECT_EQ(each.error(), "") << "step " << each.step();
   EXPECT_TRUE(server_job.job.member(1).membership->checkpoints().empty());
 }
 

@@ -227,6 +227,35 @@ TEST(TableTraining, TheModelHasTheTablesThatTheServersHold) {
   EXPECT_EQ(rows_of_model(folder.path(), "deep", 2), job.servers.rows(1));
 }
 
+// Batches of five rows, which come from one server, into files of one chunk each.
+std::size_t batches(TableJob& job) {
+  return (job.servers.rows(0).size() + 4) / 5 + (job.servers.rows(1).size() + 4) / 5;
+}
+
+// Who waits for the end of it sees that it goes on, whatever it is that takes its time.
+TEST(TableTraining, AllThatIsSavedAndWrittenIsMovement) {
+  for (const bool model : {false, true}) {
+    const TemporaryFolder folder;
+    v1::TrainingSpec spec = click_spec(10, 32, 1, 1);
+    if (model) {
+      spec.mutable_checkpoint()->set_model_directory(folder.path());
+    } else {
+      save_in(spec, folder.path(), 10);
+    }
+    TableJob job(spec, 0);
+    job.run_to_the_end();
+    const auto dense = model ? checkpoint::read_model(folder.path() + "/model.safetensors")
+                             : checkpoint::read_model(folder.path() + "/step-000000010/state.safetensors");
+    ASSERT_TRUE(dense.ok()) << dense.status();
+    ASSERT_GT(batches(job), 10u);
+    const std::size_t columns = model ? 2 : 5;  // ids and weights; ids, last, uses, steps and rows
+    const std::size_t from_servers = 1 + batches(job), tables = 2 * (1 + columns + 1),
+                      of_dense = 1 + dense->tensors.size() + 1, manifest = model ? 0 : 1 + 1;
+    EXPECT_EQ(job.job.member(0).stop.moves(), from_servers + tables + of_dense + manifest)
+        << (model ? "the model" : "a checkpoint");
+  }
+}
+
 // The chief asks the servers, the evaluator reads the checkpoint: of one state they say the same.
 TEST(TableTraining, ChiefAndEvaluatorFindTheSameAuc) {
   const TemporaryFolder folder;
