@@ -9,10 +9,10 @@
 
 #include "base/guarded.h"
 #include "base/text.h"
-#include "controller/api/parse.h"
 #include "controller/reconcile/coordinators.h"
 #include "runtime/member/membership.h"
 #include "tests/support/fake_cluster.h"
+#include "tests/support/small_job.h"
 
 namespace paceline {
 namespace {
@@ -21,20 +21,6 @@ using namespace std::chrono_literals;
 
 constexpr Duration kLong = 20s;  // only a broken test waits so long
 constexpr char kKey[] = "default/digits";
-constexpr char kText[] = R"(
-apiVersion: paceline.dev/v1alpha1
-kind: TrainingJob
-metadata: {name: digits}
-spec:
-  replicaSpecs:
-    worker: {replicas: 2}
-  training:
-    model: {type: mlp, hidden: [8], classes: 2}
-    data: {format: csv, train: {inputs: train.csv}}
-    optimizer: {type: SGD, learningRate: 0.1}
-    globalBatchSize: 8
-    steps: 10
-)";
 
 // What other controllers must know is written at once: the status is looked at as soon as it is said.
 TEST(WakeTest, AMemberThatHasFinishedIsAReasonToLook) {
@@ -51,9 +37,7 @@ TEST(WakeTest, AMemberThatHasFinishedIsAReasonToLook) {
   auto coordinators = reconcile::Coordinators::start(options, cluster, clock, Logger::none(),
                                                      [&looks](const std::string&) { ++*looks.lock(); });
   ASSERT_TRUE(coordinators.ok()) << coordinators.status();
-  const api::Parsed parsed = api::parse_training_job(kText, "test");
-  ASSERT_TRUE(parsed.job) << api::render_diagnostics(parsed.diagnostics, kText);
-  ASSERT_TRUE((*coordinators)->job_seen(kKey, {.job = *parsed.job, .uid = "u1"}).ok());
+  ASSERT_TRUE((*coordinators)->job_seen(kKey, {.job = testing::small_job("digits"), .uid = "u1"}).ok());
   const auto environment = (*coordinators)->pod_environment(kKey);
   const Deadline soon = Deadline::after(clock.now(), kLong);
   std::vector<std::unique_ptr<member::Membership>> members;

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "controller/api/parse.h"
 #include "controller/plan/rules.h"
 #include "controller/reconcile/report_adapter.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_cluster.h"
+#include "tests/support/small_job.h"
 
 namespace paceline::reconcile {
 namespace {
@@ -17,25 +17,8 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-constexpr char kText[] = R"(
-apiVersion: paceline.dev/v1alpha1
-kind: TrainingJob
-metadata: {name: fashion}
-spec:
-  replicaSpecs:
-    worker: {replicas: 2}
-  training:
-    model: {type: mlp, hidden: [8], classes: 2}
-    data: {format: csv, train: {inputs: train.csv}}
-    optimizer: {type: SGD, learningRate: 0.1}
-    globalBatchSize: 8
-    steps: 10
-)";
-
 StoredJob stored(std::string uid) {
-  api::Parsed parsed = api::parse_training_job(kText, "test");
-  EXPECT_TRUE(parsed.job) << api::render_diagnostics(parsed.diagnostics, kText);
-  return {.job = *parsed.job, .uid = std::move(uid)};
+  return {.job = testing::small_job("fashion"), .uid = std::move(uid)};
 }
 
 // A cluster that keeps each job's first token, as Kubernetes does.

@@ -1,36 +1,26 @@
-// A leader that has just begun, with its own coordinators: its copies of jobs may be of any moment in the past.
+// A leader that has just begun, with its own coordinators: its copies of jobs may be of any moment in the
+// past.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "controller/api/parse.h"
 #include "controller/plan/rules.h"
 #include "controller/reconcile/coordinators.h"
 #include "controller/reconcile/reconciler.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_cluster.h"
+#include "tests/support/small_job.h"
 
 namespace paceline::reconcile {
 namespace {
 
 constexpr char kKey[] = "default/fashion";
-constexpr char kText[] = R"(
-apiVersion: paceline.dev/v1alpha1
-kind: TrainingJob
-metadata: {name: fashion}
-spec:
-  strategy: {type: ParameterServer, synchronization: Asynchronous}
+constexpr char kReplicas[] = R"(  strategy: {type: ParameterServer, synchronization: Asynchronous}
   replicaSpecs:
     worker: {replicas: 3, restartPolicy: OnFailure}
     ps: {replicas: 1, restartPolicy: OnFailure}
-  training:
-    model: {type: mlp, hidden: [8], classes: 2}
-    data: {format: csv, train: {inputs: train.csv}}
-    optimizer: {type: SGD, learningRate: 0.1}
-    globalBatchSize: 8
-    steps: 10
 )";
 
 // What get() answers is as old as a test says, until get_now().
@@ -64,17 +54,13 @@ class TakeoverTest : public ::testing::Test {
   void add(api::TrainingJob job) {
     ASSERT_TRUE(jobs_.truth.add({.job = std::move(job), .uid = "job-uid"}).ok());
   }
-  static api::TrainingJob job() {
-    api::Parsed parsed = api::parse_training_job(kText, "test");
-    EXPECT_TRUE(parsed.job) << api::render_diagnostics(parsed.diagnostics, kText);
-    return *parsed.job;
-  }
+  static api::TrainingJob job() { return testing::small_job("fashion", kReplicas); }
   // Another leader, which knows nothing yet.
   void lead() {
     reconciler_.reset();
     CoordinatorsOptions options;
-    auto started = Coordinators::start(std::move(options), cluster_, clock_, Logger::none(),
-                                       [](const std::string&) {});
+    auto started =
+        Coordinators::start(std::move(options), cluster_, clock_, Logger::none(), [](const std::string&) {});
     ASSERT_TRUE(started.ok()) << started.status();
     coordinators_ = *std::move(started);
     reconciler_.emplace(cluster_, jobs_, *coordinators_, clock_, queue_, limits_, Logger::none());
