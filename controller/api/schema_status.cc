@@ -37,14 +37,15 @@ Schema list(const char* name, const char* description, Schema item) {
 }
 
 Schema conditions() {
-  Schema schema =
-      list("conditions",
-           "Created, Running, Restarting, Suspended, Succeeded, Failed, CheckpointFailed; as of any object.",
-           object("", "",
-                  {text("type", "What is or is not so."), text("status", "True, False or Unknown."),
-                   text("reason", "Why, in one word."), text("message", "Why, in a sentence."),
-                   moment("lastTransitionTime", "When status changed."),
-                   integer("observedGeneration", "The generation of the spec that this is about.")}));
+  Schema schema = list(
+      "conditions",
+      "Created, Running, Restarting, Suspended, Succeeded, Failed, CheckpointFailed, InvalidSpec; as of any "
+      "object.",
+      object("", "",
+             {text("type", "What is or is not so."), text("status", "True, False or Unknown."),
+              text("reason", "Why, in one word."), text("message", "Why, in a sentence."),
+              moment("lastTransitionTime", "When status changed."),
+              integer("observedGeneration", "The generation of the spec that this is about.")}));
   schema.items[0].required = {"type", "status"};
   schema.limit("x-kubernetes-list-type", "map");
   schema.limit("x-kubernetes-list-map-keys", "[type]");

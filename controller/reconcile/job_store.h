@@ -30,8 +30,9 @@ bool may_have_members(const StoredJob& job);
 class JobStore {
  public:
   virtual ~JobStore() = default;
-  // By key "namespace/name"; NOT_FOUND where there is none. At least as new as what write_status() of this
-  // store wrote.
+  // By key "namespace/name"; NOT_FOUND where there is none, FAILED_PRECONDITION where it is to be left as it
+  // is until it changes, of which the store tells. At least as new as what write_status() of this store
+  // wrote.
   virtual absl::StatusOr<StoredJob> get(const std::string& key) = 0;
   // The same by the word of whoever keeps the jobs, at this moment: where get() answers from a copy that a
   // watch keeps, which lags, this costs a request. What it returned get() knows, too.

@@ -169,7 +169,9 @@ bool Reconciler::drain(Duration timeout) {
 std::map<api::Phase, std::int64_t> Reconciler::phases() {
   std::map<api::Phase, std::int64_t> counts;
   auto shared = shared_.lock();
-  for (const auto& [key, memory] : shared->jobs) ++counts[memory.phase];
+  for (const auto& [key, memory] : shared->jobs) {
+    if (memory.phase) ++counts[*memory.phase];
+  }
   return counts;
 }
 
@@ -214,9 +216,10 @@ void Reconciler::work() {
     if (!key) continue;
     const TimePoint begun = clock_.now();
     const absl::StatusOr<plan::Plan> plan = reconcile_once(*key);
-    const bool gone = absl::IsNotFound(plan.status()), hopeless = absl::IsCancelled(plan.status());
+    const bool gone = absl::IsNotFound(plan.status()), hopeless = absl::IsCancelled(plan.status()),
+               left_alone = absl::IsFailedPrecondition(plan.status());
     if (options_.on_pass) {
-      const bool well = plan.ok() || gone || hopeless;
+      const bool well = plan.ok() || gone || hopeless || left_alone;
       options_.on_pass(!well                              ? "error"
                        : plan.ok() && plan->requeue_after ? "requeue_after"
                                                           : "success",
@@ -227,6 +230,9 @@ void Reconciler::work() {
       if (plan->requeue_after) queue_.add_after(*key, *plan->requeue_after);
     } else if (gone) {
       forget(*key);
+      queue_.forget(*key);
+    } else if (left_alone) {
+      say_left_alone(*key, std::string(plan.status().message()));
       queue_.forget(*key);
     } else if (hopeless) {
       // The job goes with its namespace, and the store will tell.
@@ -249,11 +255,23 @@ void Reconciler::work() {
   }
 }
 
+void Reconciler::say_left_alone(const std::string& key, const std::string& why) {
+  {
+    auto shared = shared_.lock();
+    std::string& said = shared->jobs[key].left_alone;
+    if (said == why) return;
+    said = why;
+  }
+  log_.warning(why, {{"job", key}, {"reason", "LeftAlone"}});
+}
+
 absl::StatusOr<plan::Plan> Reconciler::reconcile_once(const std::string& key) {
   PL_ASSIGN_OR_RETURN(StoredJob stored, jobs_.get(key));
+  shared_.lock()->jobs[key].left_alone.clear();
   absl::StatusOr<plan::Plan> plan = pass(key, std::move(stored));
-  // What else is missing (a program, a folder) is no sign that the job is gone.
-  if (absl::IsNotFound(plan.status())) return absl::UnavailableError(plan.status().message());
+  // What else is missing (a program, a folder) is no sign that the job is gone, nor to be left alone.
+  if (absl::IsNotFound(plan.status()) || absl::IsFailedPrecondition(plan.status()))
+    return absl::UnavailableError(plan.status().message());
   return plan;
 }
 

@@ -61,7 +61,7 @@ class Reconciler {
   void start();
   // No key is taken any more; waits for the passes under way. False: some are not done after `timeout`.
   bool drain(Duration timeout);
-  // Of the jobs that were seen and are not gone: how many are in each phase.
+  // Of the jobs that were worked on and are not gone: how many are in each phase.
   std::map<api::Phase, std::int64_t> phases();
   // Something about this job changed: look at it.
   void notify(const std::string& key);
@@ -72,7 +72,8 @@ class Reconciler {
   absl::StatusOr<api::Status> wait(const std::string& key, Duration timeout);
 
   // One pass over one job in the caller's thread: for tests, instead of start(). NOT_FOUND: the store has no
-  // such job, and nothing else. CANCELLED: nothing can be created for it any more (Cluster::create_pod()).
+  // such job, FAILED_PRECONDITION: the store wants it left as it is, and nothing else. CANCELLED: nothing can
+  // be created for it any more (Cluster::create_pod()).
   absl::StatusOr<plan::Plan> reconcile_once(const std::string& key);
 
  private:
@@ -85,8 +86,9 @@ class Reconciler {
     plan::Sightings seen;
     std::string confirmed_uid;  // of the job whose copy is no older than this reconciler
     std::optional<api::Status> final_status;
-    api::Phase phase = api::Phase::kPending;
-    bool namespace_ends = false;  // so it was said
+    std::optional<api::Phase> phase;  // none before the first pass
+    bool namespace_ends = false;      // so it was said
+    std::string left_alone;           // why, as it was said
   };
   struct Shared {
     std::map<std::string, Memory> jobs;
@@ -95,6 +97,8 @@ class Reconciler {
   };
 
   void work();
+  // Once for each reason.
+  void say_left_alone(const std::string& key, const std::string& why);
   absl::StatusOr<plan::Plan> pass(const std::string& key, StoredJob stored);
   // `not_ready`: why what comes before the first pod can't be had.
   absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored, absl::Status& not_ready);

@@ -17,21 +17,6 @@ namespace {
 constexpr std::size_t kRememberedSpecs = 100'000;  // more are parsed again
 using api::kInvalidSpec;
 
-// What the API server shows and scales by, and nobody reads back: "3/4", pods that run of those that the job
-// wants, how many worker pods there are, and the step of the newest checkpoint.
-void add_counts(const api::TrainingJob& job, const api::Status& status, Json& json) {
-  std::int64_t ready = 0, wanted = 0;
-  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
-    if (const auto& spec = api::replica_spec(job, role)) wanted += spec->replicas;
-  }
-  for (const api::ReplicaStatus& each : status.replica_statuses) {
-    ready += each.ready;
-    if (each.role == Role::kWorker) json["replicas"] = each.active;
-  }
-  json["ready"] = str_cat(ready, "/", wanted);
-  if (const auto step = api::checkpoint_step(status.last_checkpoint)) json["lastCheckpointStep"] = *step;
-}
-
 bool is_refused(const api::Status& status) {
   return status.phase == api::Phase::kFailed && status.reason == kInvalidSpec;
 }
@@ -94,6 +79,7 @@ std::optional<KubeJobStore::SlimJob> KubeJobStore::decode(const Json& object) {
   job.generation = {integer_at(metadata, {"generation"})};
   job.deleted = !text_at(metadata, {"deletionTimestamp"}).empty();
   job.status = status_from_json(at(object, {"status"}));
+  job.counts = counts_of(at(object, {"status"}));
   {
     auto specs = specs_.lock();
     const auto found = specs->find(job.uid);
@@ -146,6 +132,31 @@ absl::StatusOr<reconcile::StoredJob> KubeJobStore::get_now(const std::string& ke
 
 // ---- statuses
 
+// What the API server shows and scales by, and nobody here reads: "3/4", pods that run of those that the job
+// wants, how many worker pods there are, and the step of the newest checkpoint.
+KubeJobStore::Counts KubeJobStore::counts_of(const api::TrainingJob& job, const api::Status& status) {
+  Counts counts;
+  std::int64_t ready = 0, wanted = 0;
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
+    if (const auto& spec = api::replica_spec(job, role)) wanted += spec->replicas;
+  }
+  for (const api::ReplicaStatus& each : status.replica_statuses) {
+    ready += each.ready;
+    if (each.role == Role::kWorker) counts.replicas = each.active;
+  }
+  counts.ready = str_cat(ready, "/", wanted);
+  counts.checkpoint_step = api::checkpoint_step(status.last_checkpoint);
+  return counts;
+}
+
+KubeJobStore::Counts KubeJobStore::counts_of(const Json& status) {
+  Counts counts{.ready = text_at(status, {"ready"})};
+  if (status.contains("replicas")) counts.replicas = integer_at(status, {"replicas"});
+  if (status.contains("lastCheckpointStep"))
+    counts.checkpoint_step = integer_at(status, {"lastCheckpointStep"});
+  return counts;
+}
+
 absl::Status KubeJobStore::refuse(const SlimJob& job) {
   const bool ended = job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
   const bool edited = is_refused(job.status) && job.status.observed_generation != job.generation;
@@ -172,8 +183,12 @@ absl::Status KubeJobStore::refuse(const SlimJob& job) {
 absl::Status KubeJobStore::leave_alone(const SlimJob& job) {
   api::Status status = job.status;
   auto said = std::ranges::find(status.conditions, kInvalidSpec, &api::Condition::type);
-  if (said == status.conditions.end())
-    said = status.conditions.insert(said, {kInvalidSpec, true, "Refused", "", clock_.wall_now(), {}});
+  if (said == status.conditions.end()) said = status.conditions.insert(said, {.type = kInvalidSpec});
+  if (!said->status) {
+    said->status = true;
+    said->reason = "Refused";
+    said->last_transition = clock_.wall_now();
+  }
   said->message = job.spec->errors;
   said->observed_generation = job.generation;
   return write(job, status, job.resource_version);
@@ -189,7 +204,11 @@ absl::Status KubeJobStore::write_status(const std::string& key, const api::Statu
 absl::Status KubeJobStore::write(const SlimJob& job, const api::Status& status, const std::string& version) {
   Json json = status_to_json(status);
   if (json == status_to_json(job.status)) return absl::OkStatus();
-  if (job.spec->job) add_counts(*job.spec->job, status, json);
+  // A job that is left alone is counted as it was: nobody can say what its spec wants.
+  const Counts counts = job.spec->job ? counts_of(*job.spec->job, status) : job.counts;
+  if (!counts.ready.empty()) json["ready"] = counts.ready;
+  if (counts.replicas) json["replicas"] = *counts.replicas;
+  if (counts.checkpoint_step) json["lastCheckpointStep"] = *counts.checkpoint_step;
   // A server that drops a field is not told of it for ever: what it has is what we wrote.
   const std::size_t hash = std::hash<std::string>()(dump(json));
   {

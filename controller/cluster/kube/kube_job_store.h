@@ -62,6 +62,11 @@ class KubeJobStore final : public reconcile::JobStore {
     std::map<Role, std::string> pod_templates;
     std::string errors;
   };
+  // Of a status what only the API server reads, as it shows it.
+  struct Counts {
+    std::string ready;
+    std::optional<std::int64_t> replicas, checkpoint_step;
+  };
   struct SlimJob {
     std::string key, job_key, uid, resource_version;
     SpecGeneration generation;
@@ -69,6 +74,7 @@ class KubeJobStore final : public reconcile::JobStore {
     api::Metadata metadata;
     std::shared_ptr<const Spec> spec;
     api::Status status;
+    Counts counts;
     bool operator==(const SlimJob& other) const;
   };
   struct Cached {
@@ -77,6 +83,8 @@ class KubeJobStore final : public reconcile::JobStore {
   };
   std::optional<SlimJob> decode(const Json& object);
   static std::shared_ptr<const Spec> read_spec(const Json& object, const api::Metadata& metadata);
+  static Counts counts_of(const api::TrainingJob& job, const api::Status& status);
+  static Counts counts_of(const Json& status);
   absl::Status refuse(const SlimJob& job);
   absl::Status leave_alone(const SlimJob& job);
   absl::Status write(const SlimJob& job, const api::Status& status, const std::string& version);

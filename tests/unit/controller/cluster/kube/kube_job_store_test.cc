@@ -296,6 +296,42 @@ TEST_F(KubeJobStoreTest, AJobThatHasBegunGoesOnWhenItsSpecIsMended) {
   }
 }
 
+TEST_F(KubeJobStoreTest, WhatTheServerShowsStaysWhileAJobIsLeftAlone) {
+  start_with(good_job());
+  api::Status status;
+  status.phase = api::Phase::kRunning;
+  status.last_checkpoint = "/data/digits/step-00000040";
+  status.replica_statuses = {{.role = Role::kWorker, .active = 2, .ready = 1}};
+  ASSERT_TRUE(write(status).ok());
+  const Json before = this->status();
+  ASSERT_EQ(before["lastCheckpointStep"], 40);
+  set_steps(0, 2);
+  EXPECT_TRUE(comes([&] { return absl::IsFailedPrecondition(store_->get(kKey).status()); }));
+  const Json after = this->status();
+  ASSERT_TRUE(after.contains("conditions"));
+  for (const char* shown : {"ready", "replicas", "lastCheckpointStep"})
+    EXPECT_EQ(after.value(shown, Json()), before[shown]) << shown;
+}
+
+TEST_F(KubeJobStoreTest, ASecondRefusalIsOneAgain) {
+  start_with(good_job());
+  api::Status status;
+  status.phase = api::Phase::kRunning;
+  status.conditions = {{"InvalidSpec", false, "Mended", "the spec is valid again", WallTime(1000s), {1}}};
+  ASSERT_TRUE(write(status).ok());
+  clock_.advance(50s);
+  set_steps(0, 2);
+  EXPECT_TRUE(comes([&] { return absl::IsFailedPrecondition(store_->get(kKey).status()); }));
+  const api::Status refused = status_from_json(this->status());
+  ASSERT_EQ(refused.conditions.size(), 1u);
+  const api::Condition& said = refused.conditions[0];
+  EXPECT_TRUE(said.status);
+  EXPECT_EQ(said.reason, "Refused");
+  EXPECT_THAT(said.message, HasSubstr("steps"));
+  EXPECT_EQ(said.observed_generation.value, 2);
+  EXPECT_EQ(format_wall_time(said.last_transition), format_wall_time(clock_.wall_now()));
+}
+
 TEST_F(KubeJobStoreTest, AnEndIsForGoodWhateverBecomesOfTheSpec) {
   start_with(good_job());
   api::Status status;

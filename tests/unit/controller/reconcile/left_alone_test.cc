@@ -1,0 +1,126 @@
+// A job whose store wants it left as it is (its spec became invalid under it): nothing is tried again.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "controller/reconcile/reconciler.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_cluster.h"
+
+namespace paceline::reconcile {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kKey[] = "default/fashion";
+
+class NoReports final : public ReportSource {
+ public:
+  std::optional<plan::JobReport> report(const std::string&) override { return plan::JobReport{}; }
+  void pods_seen(const std::string&, const std::vector<cluster::Pod>&) override {}
+  void stop(const std::string&, const plan::StopMembers&) override {}
+  std::map<std::string, std::string> pod_environment(const std::string&) override { return {}; }
+};
+
+class RefusingStore final : public JobStore {
+ public:
+  absl::StatusOr<StoredJob> get(const std::string& key) override {
+    const std::string why = *refusal.lock();
+    if (why.empty()) return truth.get(key);
+    ++*refused.lock();
+    return absl::FailedPreconditionError(why);
+  }
+  absl::Status write_status(const std::string& key, const api::Status& status, const std::string&) override {
+    ++*writes.lock();
+    return truth.write_status(key, status);
+  }
+  absl::Status remove(const std::string& key, const std::string& uid) override {
+    return truth.remove(key, uid);
+  }
+  MemoryJobStore truth;
+  Guarded<std::string> refusal;
+  Guarded<int> writes{0}, refused{0};
+};
+
+class LeftAloneTest : public ::testing::Test {
+ protected:
+  LeftAloneTest() {
+    StoredJob stored{.uid = "job-uid"};
+    stored.job.metadata.name = "fashion";
+    stored.job.spec.training.emplace();
+    stored.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
+    EXPECT_TRUE(jobs_.truth.add(stored).ok());
+    plan::Limits limits;
+    limits.worker_program = {"worker"};
+    limits.cores = 2;
+    ReconcilerOptions options;
+    options.on_pass = [this](std::string_view result, Duration) { passes_.lock()->emplace_back(result); };
+    reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits,
+                        Logger::to_stderr("test", LogLevel::kInfo), options);
+  }
+  // Waits until the loop has made one more pass.
+  void look() {
+    const std::size_t before = passes_.lock()->size();
+    reconciler_->notify(kKey);
+    bool passed = false;
+    passes_.lock_when([&](const auto& passes) { return passes.size() > before; }, 20s, &passed);
+    EXPECT_TRUE(passed);
+  }
+
+  testing::FakeClock clock_;
+  testing::FakeCluster cluster_{clock_};
+  RefusingStore jobs_;
+  NoReports reports_;
+  queue::WorkQueue queue_{clock_};
+  Guarded<std::vector<std::string>> passes_;
+  std::optional<Reconciler> reconciler_;
+};
+
+int count(std::string_view text, std::string_view part) {
+  int times = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++times;
+  return times;
+}
+
+TEST_F(LeftAloneTest, ItIsLookedAtWhenItChangesAndOnlyThen) {
+  ::testing::internal::CaptureStderr();
+  *jobs_.refusal.lock() = "it is left as it is: steps: 0";
+  reconciler_->start();
+  for (int i = 0; i < 3; ++i) look();
+  EXPECT_TRUE(reconciler_->phases().empty()) << "nobody knows its phase";
+  EXPECT_EQ(queue_.failures(kKey), 0) << "nothing waits to be tried again";
+  EXPECT_EQ(*jobs_.writes.lock(), 0);
+  *jobs_.refusal.lock() = "it is left as it is: steps: -1";
+  look();
+  jobs_.refusal.lock()->clear();
+  look();
+  EXPECT_EQ(reconciler_->phases().size(), 1u);
+  EXPECT_EQ(jobs_.truth.get(kKey)->job.status.phase, api::Phase::kStarting) << "it goes on";
+  const int refused = *jobs_.refused.lock();
+  EXPECT_EQ(refused, 4);
+  *jobs_.refusal.lock() = "it is left as it is: steps: -1";
+  reconciler_->notify(kKey);
+  bool again = false;
+  jobs_.refused.lock_when([&](int now) { return now > refused; }, 20s, &again);
+  EXPECT_TRUE(again);
+  reconciler_.reset();
+  EXPECT_THAT(*passes_.lock(), Not(::testing::Contains("error")));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count(log, "steps: 0"), 1) << log;
+  EXPECT_EQ(count(log, "steps: -1"), 2) << "it was mended between: " << log;
+  EXPECT_THAT(log, Not(HasSubstr("it is tried again")));
+}
+
+// Only the store's own word counts.
+TEST_F(LeftAloneTest, WhatAnythingElseRefusesIsTriedAgain) {
+  cluster_.refuse_creations(absl::FailedPreconditionError("no room"));
+  const auto plan = reconciler_->reconcile_once(kKey);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kUnavailable) << plan.status();
+}
+
+}  // namespace
+}  // namespace paceline::reconcile
