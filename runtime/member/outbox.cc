@@ -20,7 +20,10 @@ const v1::Heartbeat& Heartbeats::newest() {
 }
 
 void Reports::add(v1::MemberMessage report) {
-  if (reports_.size() < kMax) reports_.push_back({std::move(report), 0});
+  const bool fault = report.has_peer_fault();
+  if (fault ? faults_ >= kMostFaults : reports_.size() - faults_ >= kMostOthers) return;
+  faults_ += fault ? 1 : 0;
+  reports_.push_back({std::move(report), 0});
 }
 
 const v1::MemberMessage* Reports::next() const {
@@ -33,7 +36,10 @@ void Reports::sent(std::uint64_t last) {
 }
 
 void Reports::taken(std::uint64_t heartbeat) {
-  for (; sent_ > 0 && reports_.front().after < heartbeat; --sent_) reports_.pop_front();
+  for (; sent_ > 0 && reports_.front().after < heartbeat; --sent_) {
+    faults_ -= reports_.front().message.has_peer_fault() ? 1 : 0;
+    reports_.pop_front();
+  }
 }
 
 }  // namespace paceline::member

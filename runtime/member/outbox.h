@@ -34,7 +34,9 @@ class Heartbeats {
 // heartbeat was taken that first went out after it, on the same stream.
 class Reports {
  public:
-  static constexpr std::size_t kMax = 64;  // beyond it a report is dropped
+  // Beyond these a report is dropped. Of faults a server has one for each worker that it lost its link to,
+  // and the coordinator counts them.
+  static constexpr std::size_t kMostFaults = 1024, kMostOthers = 64;
 
   void add(v1::MemberMessage report);
   // The first that this stream has not carried yet; null: none.
@@ -50,7 +52,8 @@ class Reports {
     std::uint64_t after = 0;
   };
   std::deque<Report> reports_;
-  std::size_t sent_ = 0;  // the first of them, on this stream
+  std::size_t faults_ = 0;  // among them
+  std::size_t sent_ = 0;    // the first of them, on this stream
 };
 
 }  // namespace paceline::member

@@ -80,12 +80,29 @@ TEST(ReportsTest, OneThatWasNotSentIsNotTaken) {
   EXPECT_EQ(send_all(reports, 100), "1 ");
 }
 
-TEST(ReportsTest, TheyAreBounded) {
+// Of the first kind and of the second, how many are to be sent; sends them.
+std::pair<std::size_t, std::size_t> count_all(Reports& reports) {
+  std::pair<std::size_t, std::size_t> counts;
+  for (; const v1::MemberMessage* next = reports.next(); reports.sent(1))
+    ++(next->has_peer_fault() ? counts.first : counts.second);
+  return counts;
+}
+
+// A server whose network is cut loses its links to all workers of the largest job at once.
+TEST(ReportsTest, FaultsAndOthersAreBoundedEachByThemselves) {
   Reports reports;
-  for (std::size_t i = 0; i < Reports::kMax + 10; ++i) reports.add(report(static_cast<Step>(i)));
-  std::size_t count = 0;
-  for (; reports.next() != nullptr; ++count) reports.sent(1);
-  EXPECT_EQ(count, Reports::kMax);
+  v1::MemberMessage fault;
+  fault.mutable_peer_fault();
+  const std::pair most{std::size_t{1024}, std::size_t{64}};
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < 10 + 1024; ++i) {
+      reports.add(report(static_cast<Step>(i)));
+      reports.add(fault);
+    }
+    EXPECT_EQ(count_all(reports), most);
+    reports.taken(2);  // makes room for as many
+    EXPECT_EQ(count_all(reports).first, 0u);
+  }
 }
 
 }  // namespace
