@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/pserver/sparse/fetch_ahead.h"
 #include "runtime/pserver/sparse/huge_block.h"
 
 namespace paceline::pserver::sparse {
@@ -36,8 +37,8 @@ class RowIndex {
   // REQUIRES: it is there.
   void erase(std::uint64_t hash, std::uint32_t row);
 
-  // Inline always: see RowStore::prefetch().
-  [[gnu::always_inline]] inline void prefetch(std::uint64_t hash) const { __builtin_prefetch(&home(hash)); }
+  // The bucket where find() begins.
+  void fetch(std::uint64_t hash) const { fetch_ahead(&home(hash)); }
   std::uint64_t rows() const { return rows_; }
   std::uint64_t bytes() const;
   std::uint64_t splits() const { return splits_; }

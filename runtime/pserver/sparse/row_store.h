@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/pserver/sparse/fetch_ahead.h"
 #include "runtime/pserver/sparse/huge_block.h"
 #include "runtime/pserver/sparse/table_spec.h"
 
@@ -39,12 +40,11 @@ class RowStore {
     return reinterpret_cast<float*>(blocks_[row >> shift_].data() + floats_begin_) +
            (row & mask_) * row_floats_;
   }
-  // The note, and so many of the floats. Inline always: GCC 12 takes a function that does nothing but fetch
-  // ahead for one without any effect, and leaves out the calls of it.
-  [[gnu::always_inline]] inline void prefetch(std::uint32_t row, std::size_t floats) const {
-    __builtin_prefetch(&note(row));
+  // The note, and so many of the floats.
+  void fetch(std::uint32_t row, std::size_t floats) const {
+    fetch_ahead(&note(row));
     const auto* const begin = reinterpret_cast<const char*>(this->floats(row));
-    for (std::size_t at = 0; at < floats * sizeof(float); at += 64) __builtin_prefetch(begin + at);
+    for (std::size_t at = 0; at < floats * sizeof(float); at += kCacheLine) fetch_ahead(begin + at);
   }
 
   // All numbers that were ever taken are below it.

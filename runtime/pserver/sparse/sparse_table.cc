@@ -1,7 +1,7 @@
-// Lookups go in blocks, so that a block's cache misses overlap: first the buckets of the index, then the notes
-// of the rows that they name, then the work, with the floats of a row fetched some rows before it. (All floats
-// of a block at once are more than the processor's nearest cache holds.) An update of one contributor steps
-// each row as it is found; with several the first pass finds and sums, the second steps.
+// Lookups go in blocks, so that a block's cache misses overlap: first the buckets of the index, then the
+// notes of the rows that they name, then the work, with the floats of a row fetched some rows before it. (All
+// floats of a block at once are more than the processor's nearest cache holds.) An update of one contributor
+// steps each row as it is found; with several the first pass finds and sums, the second steps.
 
 #include "runtime/pserver/sparse/sparse_table.h"
 
@@ -43,15 +43,15 @@ void SparseTable::each_row(std::span<const RowId> ids, std::size_t floats, Each 
     const std::size_t count = std::min(kBlock, ids.size() - from);
     for (std::size_t k = 0; k < count; ++k) {
       hashes[k] = hash_of(ids[from + k]);
-      index_.prefetch(hashes[k]);
+      index_.fetch(hashes[k]);
     }
     for (std::size_t k = 0; k < count; ++k) {
       likely[k] = index_.find(hashes[k], [](std::uint32_t) { return true; });
-      if (likely[k] != RowIndex::kNone) store_.prefetch(likely[k], k < kAhead ? floats : 0);
+      if (likely[k] != RowIndex::kNone) store_.fetch(likely[k], k < kAhead ? floats : 0);
     }
     for (std::size_t k = 0; k < count; ++k) {
       if (k + kAhead < count && likely[k + kAhead] != RowIndex::kNone) {
-        store_.prefetch(likely[k + kAhead], floats);
+        store_.fetch(likely[k + kAhead], floats);
       }
       const RowId id = ids[from + k];
       std::uint32_t row = likely[k];
@@ -162,7 +162,7 @@ void SparseTable::add(std::uint32_t row, const float* gradient) {
 void SparseTable::step(float factor, double fraction) {
   stepper_.begin(factor, fraction);
   for (std::size_t k = 0; k < touched_.size(); ++k) {
-    if (k + kAhead < touched_.size()) store_.prefetch(touched_[k + kAhead].row, row_floats());
+    if (k + kAhead < touched_.size()) store_.fetch(touched_[k + kAhead].row, row_floats());
     const Touched& each = touched_[k];
     stepper_.step(store_.floats(each.row), each.gradient, store_.note(each.row).steps);
   }
