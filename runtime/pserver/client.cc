@@ -240,7 +240,20 @@ absl::StatusOr<TurnResult> ClientImpl::wait_turn(Deadline deadline) {
   const Duration waited = times_.wait - wait_before;
   times_.transfer += (clock_.now() - from) - waited;
   count_turn(turn, waited);
+  count_frames();
   return turn;
+}
+
+void ClientImpl::count_frames() {
+  ClientCounters all;
+  for (const Server& each : servers_) {
+    all.frames_sent += each.link.frames_sent();
+    all.frames_received += each.link.frames_received();
+    all.round_trips += each.link.answers();
+  }
+  frames_sent_ = all.frames_sent;
+  frames_received_ = all.frames_received;
+  round_trips_ = all.round_trips;
 }
 
 void ClientImpl::count_turn(const TurnResult& turn, Duration waited) {

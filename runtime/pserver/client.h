@@ -14,6 +14,9 @@
 //   }
 //   client->leave();
 //
+// Push and pull are one round trip with each server: nothing is heard between a turn's first push and the
+// next turn, whose weights answer all of it. Rows are pulled in one more, since the turn says which.
+//
 // Weights and gradient are the caller's, as long as the model's layout, and outlive the client; the gradient
 // lies in the fabric's arena. Between wait_turn() and push() a range of the gradient belongs to the caller;
 // between push() and the return of the next wait_turn() to the servers, which may read it where it lies.
@@ -141,6 +144,11 @@ struct ClientCounters {
   // Of sparse tables: their ids (8 bytes each) and floats are in the bytes, too.
   std::uint64_t rows_pulled = 0;
   std::uint64_t rows_pushed = 0;
+  // Up to the last turn, of the connections for requests: to and from all servers, and how often each of them
+  // was heard after something had been sent to it.
+  std::uint64_t frames_sent = 0;
+  std::uint64_t frames_received = 0;
+  std::uint64_t round_trips = 0;
 };
 
 class Client {

@@ -63,7 +63,8 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::Status leave() override;
   ClientTimes times() const override { return times_; }
   ClientCounters counters() const override {
-    return {bytes_sent_, bytes_received_, rows_pulled_, rows_pushed_};
+    return {bytes_sent_,  bytes_received_,  rows_pulled_, rows_pushed_,
+            frames_sent_, frames_received_, round_trips_};
   }
   v1::StalenessStats staleness() const override;
   void interrupt() override { (void)interrupt_.close(absl::CancelledError("no more turns are taken")); }
@@ -133,6 +134,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::Status blame(int rank, Duration waited, std::string_view why) const;
   absl::Status late(Duration waited) const;
   void count_turn(const TurnResult& turn, Duration waited);
+  void count_frames();
   bool turn_is_here() const;
   void say_state(std::size_t vector, std::span<const float> values);
   Server& server(int index) { return servers_[static_cast<std::size_t>(index)]; }
@@ -176,6 +178,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   std::atomic<bool> snapshot_begun_{false};  // and not taken
   Version snapshot_version_ = -1;            // taken, but for its rows
   std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0}, rows_pulled_{0}, rows_pushed_{0};
+  std::atomic<std::uint64_t> frames_sent_{0}, frames_received_{0}, round_trips_{0};
   mutable Guarded<Staleness> staleness_;
 };
 

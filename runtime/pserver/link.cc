@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/status.h"
 #include "runtime/collective/fault.h"
@@ -43,21 +44,23 @@ void Link::queue(std::span<const std::byte> bytes) {
   pieces_.back().size += bytes.size();
 }
 
-void Link::send(FrameHeader header, std::span<const std::byte> message) {
+void Link::queue_header(FrameHeader header, std::size_t length) {
   header.generation = generation_;
-  header.length = message.size();
+  header.length = length;
   std::array<std::byte, kFrameBytes> bytes;
   encode(header, bytes);
   queue(bytes);
+  ++frames_sent_;
+  asked_ = true;
+}
+
+void Link::send(FrameHeader header, std::span<const std::byte> message) {
+  queue_header(header, message.size());
   queue(message);
 }
 
 void Link::send_straight(FrameHeader header, std::span<const std::byte> payload) {
-  header.generation = generation_;
-  header.length = payload.size();
-  std::array<std::byte, kFrameBytes> bytes;
-  encode(header, bytes);
-  queue(bytes);
+  queue_header(header, payload.size());
   if (!payload.empty()) pieces_.push_back({payload.data(), 0, payload.size()});
 }
 
@@ -142,6 +145,7 @@ absl::Status Link::hand_on(FrameReceiver& receiver) {
   }
   if (got_ < header_.length) return absl::OkStatus();
   in_payload_ = false;
+  ++frames_received_;
   return receiver.received(*this, header_, {});
 }
 
@@ -171,6 +175,7 @@ absl::Status Link::parse(FrameReceiver& receiver) {
       if (buffer_.size() < whole) buffer_.resize(whole);
       return absl::OkStatus();
     }
+    ++frames_received_;
     PL_RETURN_IF_ERROR(receiver.received(*this, header, all.subspan(kFrameBytes, header.length)));
     begin_ += whole;
   }
@@ -207,6 +212,7 @@ absl::Status Link::receive(FrameReceiver& receiver, std::size_t budget) {
     const auto got = static_cast<std::size_t>(result);
     total += got;
     bytes_received_ += got;
+    if (std::exchange(asked_, false)) ++answers_;
     const std::size_t placed = std::min(got, direct);
     got_ += placed;
     end_ += got - placed;

@@ -59,7 +59,11 @@ class Link {
   // Reads and hands on what there is, at most about `budget` bytes. The receiver's errors end it.
   absl::Status receive(FrameReceiver& receiver, std::size_t budget);
   std::uint64_t bytes_received() const { return bytes_received_; }
-  std::uint64_t bytes_sent() const { return bytes_sent_; }  // that the socket took
+  std::uint64_t bytes_sent() const { return bytes_sent_; }            // that the socket took
+  std::uint64_t frames_sent() const { return frames_sent_; }          // that were queued
+  std::uint64_t frames_received() const { return frames_received_; }  // whole ones
+  // How often the peer was heard after something had been sent to it: round trips.
+  std::uint64_t answers() const { return answers_; }
 
   // The error, said to be this peer's.
   absl::Status blame(const absl::Status& status) const;
@@ -75,6 +79,7 @@ class Link {
   absl::Status parse(FrameReceiver& receiver);
   absl::Status hand_on(FrameReceiver& receiver);
   void queue(std::span<const std::byte> bytes);
+  void queue_header(FrameHeader header, std::size_t length);
   std::size_t forget_written();  // returns how many bytes of messages are left
 
   UniqueFd fd_;
@@ -93,6 +98,8 @@ class Link {
   FrameHeader header_;     // of the payload that is coming straight
   std::uint64_t got_ = 0;  // of them, in bytes
   std::uint64_t bytes_received_ = 0, bytes_sent_ = 0;
+  std::uint64_t frames_sent_ = 0, frames_received_ = 0, answers_ = 0;
+  bool asked_ = false;  // something was sent, and nothing heard since
   bool cut_ = false;
 };
 

@@ -70,7 +70,9 @@ class FakeServers::FakeClient final : public pserver::Client {
     return absl::OkStatus();
   }
   pserver::ClientTimes times() const override { return times_; }
-  pserver::ClientCounters counters() const override { return {units_ * 100, units_ * 100, 0, 0}; }
+  pserver::ClientCounters counters() const override {
+    return {.bytes_sent = units_ * 100, .bytes_received = units_ * 100};
+  }
   v1::StalenessStats staleness() const override { return servers_.staleness(rank_); }
   void interrupt() override {
     const std::lock_guard lock(servers_.mutex_);
