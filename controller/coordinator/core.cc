@@ -311,6 +311,13 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
   lose(*slot, FaultKind::kDead, now_, std::move(text));
 }
 
+void CoordinatorCore::Impl::on(const Absence& in) {
+  Slot* slot = slot_of(static_cast<int>(in.role), in.index);
+  const bool awaited = slot != nullptr && !slot->observes() && !slot->attached() && !slot->left &&
+                       !slot->gone() && gathers_earlier_view();
+  if (awaited && blames()) lose(*slot, FaultKind::kMissing, now_, cut(in.reason));
+}
+
 void CoordinatorCore::Impl::on(const Stop& in) {
   if (is_final(state_) || stopping_) return;
   stopping_ = true;

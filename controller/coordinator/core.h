@@ -132,6 +132,14 @@ struct PodFact {
   std::string reason;  // e.g. "StartError: no such file"; may be empty
 };
 
+// A member of an earlier coordinator's view has not attached, and nobody waits for it any longer, though its
+// pod runs as far as the cluster knows: its node may be dead.
+struct Absence {
+  Role role = Role::kWorker;
+  int index = 0;
+  std::string reason;
+};
+
 struct Attached {
   StreamId stream;
   v1::Hello hello;
@@ -150,7 +158,7 @@ struct Stop {
   std::string reason;
   bool another_follows = false;
 };
-using Input = std::variant<Attached, Received, StreamEnded, PodFact, Tick, Stop>;
+using Input = std::variant<Attached, Received, StreamEnded, PodFact, Absence, Tick, Stop>;
 
 struct Send {
   StreamId stream;

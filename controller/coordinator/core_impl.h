@@ -79,6 +79,7 @@ class CoordinatorCore::Impl {
   void on(const Received& in);
   void on(const StreamEnded& in);
   void on(const PodFact& in);
+  void on(const Absence& in);
   void on(const Tick&) {}
   void on(const Stop& in);
   void on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat);

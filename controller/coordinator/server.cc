@@ -128,6 +128,7 @@ class Handle final : public JobHandle {
   ~Handle() override { close(); }
   Report report() const override { return job_->report(); }
   void pod_ended(const PodFact& fact) override { job_->feed(fact); }
+  void absent(const Absence& absence) override { job_->feed(absence); }
   void stop(Stop stop) override { job_->feed(std::move(stop)); }
   void close() override {
     server_.remove_job(job_);

@@ -53,6 +53,8 @@ class JobHandle {
   // What the cluster says about a pod that ended. May come before or after its stream's end, and more than
   // once.
   virtual void pod_ended(const PodFact& fact) = 0;
+  // It has not come, and is not to be waited for: a member of a view of an earlier coordinator.
+  virtual void absent(const Absence& absence) = 0;
   // Asks the members to stop; the state becomes kStopped when they have left or `CoreConfig::stop_timeout`
   // has passed.
   virtual void stop(Stop stop) = 0;

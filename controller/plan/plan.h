@@ -67,6 +67,13 @@ struct StopMembers {
   bool operator==(const StopMembers&) const = default;
 };
 
+struct AbsentMember {
+  Role role = Role::kWorker;
+  int index = 0;
+  std::string pod, why;
+  bool operator==(const AbsentMember&) const = default;
+};
+
 // Of so many names not one is worth asking for by itself: a cluster looks at all pods of the job.
 inline constexpr std::size_t kMostConfirmed = 1024;
 
@@ -86,6 +93,9 @@ struct Plan {
   // Set where members end in order. Their coordinator tells them before their pods are deleted, so that
   // nobody's end is taken for a failure, and hears what they save as they leave.
   std::optional<StopMembers> stop_members;
+  // Their pods run, but they have not joined a coordinator that gathers the members of an earlier one's view,
+  // and the others may go on without them: whether they do is for it to say.
+  std::vector<AbsentMember> absent;
   api::Status status;         // to be written if it differs from the observed one
   std::string status_reason;  // why the phase is what it is
   // Set when this plan lets the job fail or start again: the pod whose last log lines belong into the error.

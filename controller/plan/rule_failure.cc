@@ -113,13 +113,17 @@ bool by_creation(const Observed& observed, Plan& plan) {
   return true;
 }
 
-// A running pod that never joined; one whose work was done under an earlier coordinator need not.
+// A running pod that never joined; one whose work was done under an earlier coordinator need not. Of one that
+// may be spare, whose view may go on, only its coordinator is told; also where its pod is being deleted,
+// which never ends on a node that is dead.
 bool by_absence(const Observed& observed, Plan& plan) {
   if (!observed.report || observed.report->phase != ReportPhase::kForming ||
       observed.report->generation.value > 0)
     return false;
   for (const cluster::Pod& pod : observed.pods) {
-    if (pod.phase != cluster::PodPhase::kRunning || pod.deleting || !is_needed(observed, pod)) continue;
+    if (pod.phase != cluster::PodPhase::kRunning || !is_needed(observed, pod)) continue;
+    const bool spare = may_be_spare(observed, {pod.spec.role, pod.spec.index}) && view_goes_on(observed);
+    if (pod.deleting && !spare) continue;
     const bool joined = std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
       return member.role == pod.spec.role && member.index == pod.spec.index && !member.id.value.empty();
     });
@@ -131,13 +135,18 @@ bool by_absence(const Observed& observed, Plan& plan) {
       requeue(left, plan);
       continue;
     }
+    const std::string why =
+        str_cat("it did not join within ", format_duration(observed.limits.attach_timeout));
+    if (spare) {
+      plan.absent.push_back({pod.spec.role, pod.spec.index, pod.spec.name, why});
+      continue;
+    }
     const std::string who = describe(pod.spec.role, pod.spec.index, pod.spec.name, pod.pid);
     Blame blame = blame_pod(observed, pod);
     blame.reason = "MemberMissing";
     blame.kind = CulpritKind::kMissing;
-    blame.message =
-        str_cat(who, " runs, but did not join within ", format_duration(observed.limits.attach_timeout),
-                "; its command must attach to PACELINE_COORDINATOR");
+    blame.message = str_cat(who, " runs, but ", why, "; its command must attach to PACELINE_COORDINATOR");
+    plan.absent.clear();
     fail_by(observed, blame, plan);
     return true;
   }

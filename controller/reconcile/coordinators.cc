@@ -179,6 +179,11 @@ class Coordinators::Entry final : public coordinator::RunObserver {
       if (gone && told_gone_.lock()->insert(place.pod).second) handle_->pod_ended(place);
     }
   }
+  void members_absent(const std::vector<plan::AbsentMember>& absent) {
+    for (const plan::AbsentMember& each : absent) {
+      if (told_absent_.lock()->insert(each.pod).second) handle_->absent({each.role, each.index, each.why});
+    }
+  }
 
   void on_verdict(const coordinator::Verdict& verdict) override {
     log_.warning(verdict.message, {{"job", key_}, {"reason", coordinator::fault_kind_name(verdict.kind)}});
@@ -218,8 +223,8 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   std::atomic<bool> begun_{false}, words_kept_{false}, stopped_{false}, pods_live_{false};
   std::atomic<coordinator::JobState> last_state_{coordinator::JobState::kForming};
   std::atomic<std::ptrdiff_t> last_finished_{0};
-  Guarded<std::set<std::string>> told_pods_;  // by uid
-  Guarded<std::set<std::string>> told_gone_;  // by name
+  Guarded<std::set<std::string>> told_pods_;                // by uid
+  Guarded<std::set<std::string>> told_gone_, told_absent_;  // by name
 };
 
 Coordinators::Coordinators(CoordinatorsOptions options, cluster::Cluster& cluster, Logger log, Notify notify)
@@ -315,6 +320,10 @@ void Coordinators::pods_seen(const std::string& key, const std::vector<cluster::
 
 void Coordinators::pods_gone(const std::string& key, const std::vector<std::string>& names) {
   if (const std::shared_ptr<Entry> entry = find(key)) entry->pods_gone(names);
+}
+
+void Coordinators::members_absent(const std::string& key, const std::vector<plan::AbsentMember>& absent) {
+  if (const std::shared_ptr<Entry> entry = find(key)) entry->members_absent(absent);
 }
 
 void Coordinators::last_words_kept(const std::string& key, std::int64_t attempt) {

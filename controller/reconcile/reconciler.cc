@@ -312,6 +312,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
                   ":\n", tail);
     }
   }
+  if (!plan.absent.empty()) reports_.members_absent(key, plan.absent);
   absl::Status refused;
   absl::StatusOr<bool> written = false;
   if (plan.stop_members) {

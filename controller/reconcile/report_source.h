@@ -36,6 +36,9 @@ class ReportSource {
   virtual void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) = 0;
   // Of a job whose members train, these pods are gone by the cluster's own word.
   virtual void pods_gone(const std::string& /*key*/, const std::vector<std::string>& /*names*/) {}
+  // Nobody waits for these any longer (Plan::absent).
+  virtual void members_absent(const std::string& /*key*/, const std::vector<plan::AbsentMember>& /*absent*/) {
+  }
   // What the final report() of this attempt's coordinator says stands in the job's status.
   virtual void last_words_kept(const std::string& /*key*/, std::int64_t /*attempt*/) {}
   // The user wants the job to end in order, suspends or resizes it; its pods get SIGTERM next.

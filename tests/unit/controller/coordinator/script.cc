@@ -140,6 +140,8 @@ class Player {
   Input input(const Line& line) {
     const std::string& command = line.words[0];
     if (command == "stop") return Stop{line.words[1], line.words.size() > 2 && line.words[2] == "another"};
+    if (command == "absent")
+      return Absence{role_of(line.words[1]), std::atoi(line.words[2].c_str()), line.text("reason")};
     if (command == "pod") {
       PodFact fact{role_of(line.words[1]),
                    std::atoi(line.words[2].c_str()),

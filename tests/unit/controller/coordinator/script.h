@@ -14,8 +14,8 @@
 //   [records=N] [step_ms=N] [times=N] [evaluation=STEP] [busy_ms=N [in=N] [out=N] [queue=N]] [dropped=N
 //   [stale=N]] fault STREAM ID [gen=N] [reason=X] leave STREAM finished|failed|stopped [reason=X] [model=X]
 //   checkpoint STREAM step=N path=X end STREAM [reason=X] pod ROLE INDEX [pod=X] [exit=N] [signal=N]
-//   [reason=X] empty STREAM | again STREAM                      a message without content; a second Hello
-//   stop REASON report
+//   [reason=X] absent ROLE INDEX [reason=X] empty STREAM | again STREAM                      a message
+//   without content; a second Hello stop REASON report
 // In values, "_" stands for a blank.
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/explain.h"
 #include "controller/plan/plan.h"
@@ -12,6 +13,7 @@
 namespace paceline::plan {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -285,6 +287,56 @@ TEST(ServersTest, AWorkerWhosePodWentWithoutACoordinatorIsForTheNextOneToJudge) 
     if (!spare) continue;
     world.report->lost.push_back({role, index, name, "its pod was deleted"});
     EXPECT_EQ(plan(world).status.reason, "MemberLost");
+  }
+}
+
+// A controller that takes over finds its pod running, or asked to end, on a node that is dead.
+TEST(ServersTest, AWorkerThatDoesNotComeBackToANewCoordinatorIsForItToJudge) {
+  const auto joins = [](Observed& world, Role role, int index) {
+    world.report->members.push_back({MemberId{"m"}, role, index});
+  };
+  for (const bool deleting : {false, true}) {
+    api::TrainingJob job = make_job_with_servers(2, 1);
+    for (auto* replica : {&job.spec.replica_specs.worker, &job.spec.replica_specs.ps})
+      (*replica)->restart_policy = api::RestartPolicy::kOnFailure;
+    job.spec.strategy.synchronization = api::Synchronization::kAsynchronous;
+    Observed world = make_running_world(job);
+    pod_of(world, Role::kWorker, 1).deleting = deleting;
+    world.report = JobReport{};
+    joins(world, Role::kChief, 0);
+    joins(world, Role::kWorker, 0);
+    note_sightings(world);
+    Observed server = world;
+    joins(server, Role::kWorker, 1);
+    joins(world, Role::kServer, 0);
+    const auto wait = [](Observed& seen, Duration time) {
+      seen.now += time;
+      seen.report->in_phase += time;
+    };
+    wait(world, world.limits.attach_timeout - 1s);
+    EXPECT_THAT(plan(world).absent, IsEmpty());
+    EXPECT_EQ(plan(world).requeue_after, 1s);
+    wait(world, 1s);
+    const Plan made = plan(world);
+    const std::string why = str_cat("it did not join within ", format_duration(world.limits.attach_timeout));
+    EXPECT_TRUE(made.absent == std::vector{AbsentMember(Role::kWorker, 1, "fashion-worker-1-0", why)});
+    EXPECT_THAT(made.actions, IsEmpty()) << explain(made);
+    EXPECT_EQ(made.status.phase, api::Phase::kRunning);
+    Observed lagging = world;
+    lagging.job_may_lag = true;
+    EXPECT_TRUE(plan(lagging).confirm) << "it may be another attempt's";
+    Observed starting = world;
+    starting.job.status.phase = api::Phase::kStarting;
+    EXPECT_THAT(plan(starting).absent, IsEmpty()) << "no view of theirs can go on";
+    EXPECT_EQ(plan(starting).status.phase, deleting ? api::Phase::kStarting : api::Phase::kRestarting);
+    lose(world, Role::kWorker, 1);
+    const Plan lost = plan(world);
+    EXPECT_THAT(lost.absent, IsEmpty());
+    EXPECT_EQ(lost.status.reason, "MemberLost");
+    EXPECT_EQ(deleted(lost).size(), deleting ? 0u : 1u);
+    wait(server, server.limits.attach_timeout);
+    EXPECT_THAT(plan(server).absent, IsEmpty());
+    EXPECT_EQ(plan(server).status.phase, api::Phase::kRestarting) << "nobody can do without a server";
   }
 }
 

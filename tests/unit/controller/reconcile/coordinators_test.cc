@@ -517,6 +517,35 @@ TEST_F(CoordinatorsTest, AWorkerWhosePodIsGoneIsLostBeforeTheOthersAreGathered) 
   }
 }
 
+// Its node died while nobody led: its pod stays, and its member doesn't come.
+TEST_F(CoordinatorsTest, AWorkerThatDoesNotComeIsLostOnceThePlannerHasWaited) {
+  for (const std::int64_t index : {0, 1}) {
+    begin();
+    StoredJob job = stored("u1");
+    job.job.status.phase = api::Phase::kRunning;
+    job.job.spec.strategy.type = api::StrategyType::kParameterServer;
+    job.job.spec.strategy.synchronization = api::Synchronization::kAsynchronous;
+    job.job.spec.replica_specs.ps = api::ReplicaSpec{};
+    ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
+    const auto tell = [&] {
+      coordinators_->members_absent(
+          "default/fashion", {{Role::kWorker, static_cast<int>(index),
+                               str_cat("fashion-worker-", index, "-0"), "it did not join within 60 s"}});
+      return *coordinators_->report("default/fashion");
+    };
+    const plan::JobReport report = tell();
+    ASSERT_THAT(report.lost, SizeIs(index == 1 ? 1 : 0));
+    EXPECT_EQ(report.culprit.has_value(), index == 0) << "rank 0 can't be spared";
+    EXPECT_EQ(report.phase, index == 1 ? plan::ReportPhase::kForming : plan::ReportPhase::kFailed);
+    if (index == 1) {
+      EXPECT_THAT(report.lost[0].message, ::testing::HasSubstr("worker-1 never attached: it did not join"));
+    }
+    notified_.lock()->clear();
+    EXPECT_EQ(tell().lost.size(), report.lost.size());
+    EXPECT_THAT(*notified_.lock(), SizeIs(0)) << "it is told once";
+  }
+}
+
 TEST_F(CoordinatorsTest, AJobWithoutTrainingHasNone) {
   StoredJob job = stored("u1");
   job.job.spec.training.reset();
