@@ -101,7 +101,7 @@ void CoordinatorCore::Impl::attach_observer(Slot& slot, const Attached& in) {
   if (slot.attached())
     evict(slot.stream, str_cat(slot.name(), " has attached again by another stream"), false, true);
   bind(slot, in);
-  slot.left = false;
+  slot.left = slot.served = slot.told_over = false;
 }
 
 void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
@@ -127,7 +127,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   effects_.send.push_back({slot.stream, std::move(message)});
   say(str_cat(slot.name(), again ? " attached again as " : " attached as ", in.hello.member_id()));
   if (slot.rank >= 0) send_view(slot);
-  if (slot.rank >= 0 && state_ == JobState::kDraining) send_drain(slot);
+  if (slot.rank >= 0 && state_ == JobState::kDraining) send_drain(slot, drain_reason_);
 }
 
 void CoordinatorCore::Impl::on(const Received& in) {
@@ -181,7 +181,9 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
 
 void CoordinatorCore::Impl::on_observation(Slot& slot, const v1::Heartbeat& heartbeat) {
   slot.step = sane_step(heartbeat.step());
-  if (take(slot, heartbeat)) progress_.evaluations_of_observer(heartbeat, slot.name(), effects_);
+  if (!take(slot, heartbeat)) return;  // sent again, it says what it is by now, and brings what it was then
+  slot.served = slot.told_over && slot.phase == Phase::kFinished;
+  progress_.evaluations_of_observer(heartbeat, slot.name(), effects_);
 }
 
 // Whether it brings what was not counted before. A member sends a heartbeat's records again, under the same

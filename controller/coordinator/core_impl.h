@@ -47,7 +47,9 @@ struct Slot {
   StepTimes mean_times;
   std::uint64_t bytes_sent = 0, bytes_received = 0;
   ServerLoad load;
-  bool served = false;  // a server all of whose workers have left: these are its last numbers
+  bool served = false;  // a server all of whose workers have left, or an observer that has looked once more:
+                        // these are its last numbers
+  bool told_over = false;  // an observer, on its stream, that the training is
   std::optional<StalenessReport> staleness;
   std::uint64_t taken = 0;  // the newest heartbeat whose records are counted
   std::optional<Evidence> evidence;
@@ -117,6 +119,7 @@ class CoordinatorCore::Impl {
   // --- states ---
   void settle();
   void settle_end();
+  bool observers_look();
   void form_if_complete();
   bool misses_gone();
   // Whether all members hold the same view of an earlier coordinator; its generation, else 0.
@@ -142,7 +145,7 @@ class CoordinatorCore::Impl {
     evict(stream, reason, finished, true);
   }
   void send_view(const Slot& to);
-  void send_drain(const Slot& to);
+  void send_drain(const Slot& to, const std::string& reason);
   void break_protocol(Slot& slot, const std::string& what);
 
   CoreConfig config_;

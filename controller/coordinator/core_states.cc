@@ -32,7 +32,7 @@ TimePoint CoordinatorCore::Impl::stop_by() const {
 
 // Servers and observers don't know when training is over: they are told, once nobody trains any more. A
 // server has its last numbers by then, or with its next word: one that is silent is not waited for longer
-// than it takes to be called frozen.
+// than it takes to be called frozen. An observer may have the newest checkpoint yet to evaluate.
 void CoordinatorCore::Impl::settle_end() {
   if (!stopping_ && !finish_by_) return;
   if (std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); })) {
@@ -44,6 +44,7 @@ void CoordinatorCore::Impl::settle_end() {
       return s.role == Role::kServer && s.attached() && s.rank >= 0 && !s.served;
     });
     if (counts && now_ < *nobody_since_ + config_.heartbeat_timeout) return;
+    if (!stopping_ && observers_look() && now_ < *nobody_since_ + config_.stop_timeout) return;
     const bool observed =
         stopping_ && !another_follows_ &&
         std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.observes() && s.attached(); });
@@ -53,12 +54,24 @@ void CoordinatorCore::Impl::settle_end() {
   end(JobState::kFinished, "finished", true);
 }
 
+// Tells those that have not heard yet that what is saved now is the last; whether one has not said yet that
+// it has seen that.
+bool CoordinatorCore::Impl::observers_look() {
+  bool looks = false;
+  for (Slot& slot : slots_) {
+    if (!slot.observes() || !slot.attached()) continue;
+    if (!std::exchange(slot.told_over, true)) send_drain(slot, "the training is over");
+    looks |= !slot.served;
+  }
+  return looks;
+}
+
 // The first moment at which settle_end() may end the job by time alone.
 TimePoint CoordinatorCore::Impl::end_due() const {
   if (!nobody_since_) return stopping_ ? stop_by() : *finish_by_;
   TimePoint due = TimePoint::max();
-  for (const TimePoint limit :
-       {*nobody_since_ + config_.heartbeat_timeout, stop_since_ + config_.stop_timeout}) {
+  for (const TimePoint limit : {*nobody_since_ + config_.heartbeat_timeout,
+                                *nobody_since_ + config_.stop_timeout, stop_since_ + config_.stop_timeout}) {
     if (limit > last_now_) due = std::min(due, limit);
   }
   return due;
@@ -153,7 +166,7 @@ void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {
   reason_ = drain_reason_ = str_cat("view ", generation_.value, " ends: ", why);
   say(reason_);
   for (const Slot& slot : slots_) {
-    if (slot.attached() && slot.rank >= 0) send_drain(slot);
+    if (slot.attached() && slot.rank >= 0) send_drain(slot, drain_reason_);
   }
 }
 
@@ -179,10 +192,10 @@ void CoordinatorCore::Impl::send_view(const Slot& to) {
   effects_.send.push_back({to.stream, std::move(message)});
 }
 
-void CoordinatorCore::Impl::send_drain(const Slot& to) {
+void CoordinatorCore::Impl::send_drain(const Slot& to, const std::string& reason) {
   v1::CoordinatorMessage message;
-  message.mutable_drain()->set_generation(generation_.value);
-  message.mutable_drain()->set_reason(drain_reason_);
+  message.mutable_drain()->set_generation(std::max<std::uint64_t>(1, generation_.value));
+  message.mutable_drain()->set_reason(reason);
   effects_.send.push_back({to.stream, std::move(message)});
 }
 

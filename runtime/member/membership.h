@@ -68,8 +68,8 @@ class Membership {
 
   // The first view newer than `after`. DEADLINE_EXCEEDED, or why the membership ended.
   virtual absl::StatusOr<v1::View> wait_view(Generation after, Deadline deadline) = 0;
-  // The newest generation that is to be drained: finish the step under way, then wait_view(). 0: none. One
-  // atomic read.
+  // The newest generation that is to be drained: finish the step under way, then wait_view(). 0: none. For an
+  // observer, which is in no view: the training is over, unless 0. One atomic read.
   virtual Generation draining() const = 0;
 
   virtual Progress& progress() = 0;  // the training thread's board

@@ -47,9 +47,15 @@ Outcome EvaluatorMember::run() {
   parts_.logger.info(str_cat("evaluates the checkpoints in ", spec_.checkpoint().directory(), " on ",
                              workload_.data.test->size(), " held-out samples"));
   while (go_on().ok()) {
-    progress.set_phase(v1::WAITING);
+    // What is saved by then is the last: the job's end waits for a look that begins later (docs/protocol.md).
+    const bool over = parts_.membership.draining().value > 0;
+    if (!seen_the_last_) progress.set_phase(v1::WAITING);
     const absl::Status looked = look();
     if (absl::IsInternal(looked)) return leave(v1::Leaving::FAILED, looked);
+    if (over && looked.ok() && !std::exchange(seen_the_last_, true)) {
+      progress.set_phase(v1::FINISHED);
+      parts_.membership.beat_now();
+    }
     if (!looked.ok() && go_on().ok()) parts_.logger.warning(std::string(looked.message()));
     const bool none = tried_.empty() && may_look_.ok();
     if (none && !told_of_none_ && parts_.clock.now() - began_ >= kPatience) {

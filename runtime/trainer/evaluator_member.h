@@ -1,8 +1,9 @@
 #pragma once
 
 // An evaluator's whole life: beside the training, of which it is no member, it evaluates the newest
-// checkpoint whenever there is a new one, and reports what it found; it ends when the job does. Its own end
-// touches nothing else. Of sparse tables it keeps the rows that the held-out samples need.
+// checkpoint whenever there is a new one, and reports what it found; it ends when the job does, which waits
+// for its look at what the training saved last. Its own end touches nothing else. Of sparse tables it keeps
+// the rows that the held-out samples need.
 //
 // run() is called once, by the process's main thread. What it was given outlives it.
 
@@ -63,6 +64,7 @@ class EvaluatorMember {
   std::string tried_;      // that was looked at; empty: there was no whole one
   absl::Status may_look_;  // into the folder; as of the last look
   bool told_of_none_ = false;
+  bool seen_the_last_ = false;  // after the training
   Generation seen_;
   Outcome outcome_;
 };

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "tests/support/fake_clock.h"
@@ -29,10 +30,12 @@ using ::testing::Not;
 // An evaluator in a thread of the test, which sees its heartbeats.
 class Beside {
  public:
-  // `files`: null for this machine's.
+  // `files`: null for this machine's. `before`, unless null, is called before it begins.
   explicit Beside(const v1::TrainingSpec& spec, std::int64_t test_samples = 20,
-                  Logger logger = Logger::none(), checkpoint::FileStore* files = nullptr)
-      : logger_(std::move(logger)), membership_("e0", spec), thread_([this, test_samples, files] {
+                  Logger logger = Logger::none(), checkpoint::FileStore* files = nullptr,
+                  const std::function<void(Beside&)>& before = nullptr)
+      : logger_(std::move(logger)), membership_("e0", spec), thread_([this, test_samples, files, before] {
+          if (before != nullptr) before(*this);
           EvaluatorMember member(
               {membership_, clock_, logger_, stop_, step_workload(96, test_samples), files});
           outcome_ = member.run();
@@ -106,6 +109,65 @@ TEST(EvaluatorMember, EachNewestCheckpointIsEvaluatedAndReported) {
   const Outcome outcome = evaluator.end(absl::CancelledError("the job is finished"));
   EXPECT_EQ(outcome.ending, Ending::kFinished);
   EXPECT_FALSE(evaluator.membership().leaving().has_value()) << "it says nothing more";
+}
+
+// The coordinator has told that the training is over, and waits: between the look before and the job's end
+// rank 0 saved its last checkpoint.
+TEST(EvaluatorMember, WhatIsSavedAtTheEndOfTheTrainingIsEvaluatedBeforeItSaysThatItIsDone) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  save(spec, 10, 1.0F);
+  std::atomic<bool> saved = false;
+  Beside* self = nullptr;
+  paceline::testing::SlowFiles files([&](const std::string& path) {  // while it reads the one before
+    if (!path.ends_with("step-000000010/state.safetensors") || saved.exchange(true)) return;
+    save(spec, 20, 0.0F);
+    self->membership().drain(Generation{1});
+  });
+  std::promise<v1::Heartbeat> last;
+  Beside evaluator(spec, 20, Logger::none(), &files, [&](Beside& beside) {
+    self = &beside;
+    beside.membership().on_beat = [&] {
+      v1::Heartbeat beat;
+      beside.membership().progress().collect(&beat);
+      last.set_value(beat);  // once: it says so once
+    };
+  });
+  auto heard = last.get_future();
+  ASSERT_EQ(heard.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  const v1::Heartbeat beat = heard.get();
+  EXPECT_EQ(beat.phase(), v1::FINISHED);
+  ASSERT_EQ(beat.evaluations_size(), 2) << "with what it says";
+  EXPECT_EQ(beat.evaluations(0).step(), 10);
+  EXPECT_EQ(beat.evaluations(1).step(), 20);
+  EXPECT_TRUE(evaluator.membership().waits_again(3)) << "until the job is finished";
+  const Outcome outcome = evaluator.end(absl::CancelledError("the job is finished"));
+  EXPECT_EQ(outcome.ending, Ending::kFinished);
+  EXPECT_EQ(evaluator.membership().beats(), 1);
+}
+
+// A checkpoint that can't be read does not keep the job's end waiting, nor that there is none.
+TEST(EvaluatorMember, OneThatHasNothingToEvaluateIsDoneToo) {
+  for (const bool damaged : {false, true}) {
+    const TemporaryFolder folder;
+    v1::TrainingSpec spec = step_spec(100, 32);
+    spec.mutable_checkpoint()->set_directory(folder.path());
+    if (damaged) {
+      save(spec, 10, 1.0F);
+      std::filesystem::resize_file(folder.path() + "/step-000000010/state.safetensors", 40);
+    }
+    Beside evaluator(spec);
+    evaluator.membership().drain(Generation{3});
+    for (int looks = 0; looks < 50 && evaluator.membership().beats() == 0; ++looks) {
+      EXPECT_TRUE(evaluator.membership().waits_again(1));
+    }
+    EXPECT_EQ(evaluator.membership().beats(), 1) << (damaged ? "a damaged one" : "none");
+    v1::Heartbeat beat;
+    evaluator.membership().progress().collect(&beat);
+    EXPECT_EQ(beat.phase(), v1::FINISHED);
+    evaluator.end(absl::CancelledError("the job is finished"));
+  }
 }
 
 TEST(EvaluatorMember, WhatItCanNotReadIsPassedOver) {
