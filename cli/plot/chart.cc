@@ -11,6 +11,7 @@ namespace paceline::cli {
 namespace {
 
 constexpr double kLeft = 70, kRight = 24, kTop = 52, kBottom = 42;  // margins around the plotted area
+constexpr double kLabelLeft = 8;                                    // of the y axis, above it
 constexpr int kColours = 8;
 constexpr double kLegendStep = 7.2;  // pixels per letter, about
 constexpr double kLegendRow = 14;    // further rows move the plotted area down
@@ -119,7 +120,7 @@ std::string draw_axes(const Chart& chart, const Scale& scale) {
   }
   svg += line("a", kLeft, bottom, right, bottom);
   svg += label((kLeft + right) / 2, bottom + 35, "middle", "m", escape_xml(chart.x_label));
-  svg += label(8, scale.top - 10, "start", "m", escape_xml(chart.y_label));
+  svg += label(kLabelLeft, scale.top - 10, "start", "m", escape_xml(chart.y_label));
   return svg;
 }
 
@@ -266,7 +267,9 @@ std::string draw_chart(const Chart& chart, int top) {
     return svg + "</g>\n";
   }
   const std::vector<LegendPlace> legend = legend_places(chart);
-  const std::size_t more_rows = legend.empty() ? 0 : legend.back().row;
+  const double label_end = kLabelLeft + kLegendStep * static_cast<double>(chart.y_label.size());
+  const std::size_t label_row = !legend.empty() && label_end > kLeft ? 1 : 0;  // else it stands beside them
+  const std::size_t more_rows = (legend.empty() ? 0 : legend.back().row) + label_row;
   const Scale scale{ranges.x, ranges.y, kTop + kLegendRow * static_cast<double>(more_rows)};
   svg += draw_legend(chart, legend);
   svg += draw_axes(chart, scale);

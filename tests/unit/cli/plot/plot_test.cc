@@ -209,6 +209,26 @@ TEST(ChartTest, EveryLineHasItsName) {
   EXPECT_THAT(draw_chart(chart, 0), HasSubstr("class=\"s0\"")) << "the plotted area stays";
 }
 
+// What the y axis shows stands between the legend and the axis: under the names where it would reach them.
+TEST(ChartTest, ALongLabelOfTheAxisDoesNotTouchTheLegend) {
+  for (const std::string label : {"ms", "correct", "of synchronous", "useful gradients/s"}) {
+    Chart chart{.title = "t", .x_label = "x", .y_label = label, .series = {}};
+    chart.series.push_back({"synchronous", {{0, 0}, {1, 1}}});
+    const std::string svg = draw_chart(chart, 0);
+    const auto number = [&](const std::string& key, std::size_t before) {
+      const std::size_t at = svg.rfind(key, before);
+      return at == std::string::npos ? -1.0 : std::stod(svg.substr(at + key.size()));
+    };
+    const std::size_t of_label = svg.find(">" + label + "<"), of_name = svg.find(">synchronous<");
+    ASSERT_NE(of_label, std::string::npos);
+    ASSERT_NE(of_name, std::string::npos);
+    const double label_end = number(" x=\"", of_label) + 7.2 * static_cast<double>(label.size());
+    const double swatch = number("<rect class=\"d0\" x=\"", of_name);
+    const double below = number(" y=\"", of_label) - number(" y=\"", of_name);
+    EXPECT_TRUE(label_end <= swatch || below >= 12) << label << " at " << below << " below the names";
+  }
+}
+
 TEST(ChartTest, TicksAreRoundAndInside) {
   EXPECT_THAT(nice_ticks(0, 10), ElementsAre(0, 2, 4, 6, 8, 10));
   EXPECT_THAT(nice_ticks(0, 1999), ElementsAre(0, 500, 1000, 1500));
