@@ -130,7 +130,8 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     return absl::OkStatus();
   }
 
-  // coordinator::RunObserver: from the server's threads.
+  // coordinator::RunObserver: from the server's threads, one at a time. A batch's events are taken together:
+  // whoever saw a step's records and not yet its evaluation would tell a checkpoint of that step too early.
   void on_view(const coordinator::ViewRecord& view) override { push(view); }
   void on_steps(std::span<const coordinator::StepRecord> steps) override {
     push(std::vector<coordinator::StepRecord>(steps.begin(), steps.end()));
@@ -153,6 +154,18 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
       *last = state;
     }
     if (changed) look();  // heartbeats alone are no reason to reconcile
+  }
+  void on_batch_end() override {
+    if (batch_.empty()) return;
+    {
+      auto events = events_.lock();
+      for (RunEvent& event : batch_) {
+        if (events->size() < (is_of_steps(event) ? kMaxWaitingStepEvents : kMaxWaitingEvents))
+          events->push_back(std::move(event));
+      }
+    }
+    batch_.clear();
+    wake();
   }
 
   // reconcile::ReportSource: from the loop's thread.
@@ -178,16 +191,11 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   void look() {
     if (wired_.load()) reconciler_->notify(key_);
   }
-  void push(RunEvent event) {
-    const bool of_steps = std::holds_alternative<std::vector<coordinator::StepRecord>>(event) ||
-                          std::holds_alternative<coordinator::MemberSteps>(event);
-    {
-      auto events = events_.lock();
-      if (events->size() >= (of_steps ? kMaxWaitingStepEvents : kMaxWaitingEvents)) return;
-      events->push_back(std::move(event));
-    }
-    wake();
+  static bool is_of_steps(const RunEvent& event) {
+    return std::holds_alternative<std::vector<coordinator::StepRecord>>(event) ||
+           std::holds_alternative<coordinator::MemberSteps>(event);
   }
+  void push(RunEvent event) { batch_.push_back(std::move(event)); }
   void wake() {
     const std::uint64_t one = 1;
     (void)!::write(wake_.get(), &one, sizeof(one));
@@ -210,6 +218,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   // The loop's thread alone.
   std::set<std::string> told_pods_;  // by uid; bounded by the job's pods
 
+  std::vector<RunEvent> batch_;  // the observer's calls alone; bounded by what one input brings
   mutable Guarded<std::vector<RunEvent>> events_;
   mutable Guarded<bool> ended_{false};
   Guarded<coordinator::JobState> last_state_{coordinator::JobState::kForming};

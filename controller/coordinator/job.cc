@@ -138,6 +138,7 @@ void Job::tell(const Effects& effects) {
   if (effects.verdict) observer_->on_verdict(*effects.verdict);
   if (effects.lost) observer_->on_lost(*effects.lost);
   if (effects.report_changed) observer_->on_report_changed();
+  observer_->on_batch_end();
 }
 
 Report Job::report() const {

@@ -158,6 +158,40 @@ TEST(JobTest, ManyThreadsFeedItAndObserversHearInOrder) {
   }
 }
 
+// Writes down what it hears.
+class WritingObserver final : public RunObserver {
+ public:
+  void on_steps(std::span<const StepRecord> records) override { note(str_cat("steps ", records.size())); }
+  void on_evaluation(const EvaluationRecord& evaluation) override {
+    note(str_cat("evaluation ", evaluation.step));
+  }
+  void on_report_changed() override { note("report"); }
+  void on_batch_end() override { note("end"); }
+  void note(const std::string& what) { heard += str_cat(heard.empty() ? "" : ", ", what); }
+  std::string heard;
+};
+
+// Whoever shows it can do so at once, with nothing of it missing.
+TEST(JobTest, AnObserverHearsWhereWhatOneHeartbeatBringsEnds) {
+  testing::FakeClock clock;
+  WritingObserver observer;
+  Job job(one_worker(observer), clock);
+  const StreamId stream{1};
+  job.attach(stream, std::make_shared<CountingOutlet>(), hello_of("a"));
+  observer.heard.clear();
+  v1::MemberMessage message;
+  v1::Heartbeat& beat = *message.mutable_heartbeat();
+  beat.set_generation(job.report().generation.value);
+  for (int step = 1; step <= 2; ++step) {
+    beat.set_step(step);
+    beat.add_records()->set_step(step);
+  }
+  beat.add_evaluations()->set_step(2);
+  job.feed(Received{stream, message});
+  EXPECT_EQ(observer.heard, "steps 2, evaluation 2, report, end");
+  job.close();
+}
+
 TEST(JobTest, AfterCloseNobodyAttaches) {
   testing::FakeClock clock;
   JobConfig config;
