@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace paceline::api {
@@ -40,7 +41,7 @@ void visit(FieldVisitor& v, ParameterServer& p, Synchronization mode) {
            "workers: fewer samples per step; absent: everybody's, but for backupWorkers",
        .applies = mode == Synchronization::kSynchronous,
        .only_with = "synchronization: Synchronous"},
-      {.min = 1, .max = 257}, p.gradients_per_step);
+      {.min = 1, .max = kMaxGroupMembers - 1}, p.gradients_per_step);
   v.integer(
       {.name = "staleness",
        .meaning = "By how many units of work a worker may lead the slowest; 0: as Synchronous, to the bit",
@@ -83,7 +84,7 @@ void visit(FieldVisitor& v, Strategy& s) {
            "are others, and no step waits for the slowest",
        .applies = servers && s.synchronization == Synchronization::kSynchronous,
        .only_with = "type: ParameterServer and synchronization: Synchronous"},
-      {.min = 0, .max = 256}, s.backup_workers);
+      {.min = 0, .max = kMaxGroupMembers - 2}, s.backup_workers);
   v.object({.name = "parameterServer",
             .meaning = "What makes an update, and how bytes move to servers and back",
             .applies = servers,
@@ -231,7 +232,7 @@ void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic)
 }
 
 void visit(FieldVisitor& v, ReplicaSpecs& r) {
-  constexpr IntegerRange kOne{.min = 0, .max = 1}, kMany{.min = 0, .max = 256};
+  constexpr IntegerRange kOne{.min = 0, .max = 1}, kMany{.min = 0, .max = kMaxGroupMembers};
   v.optional_object({.name = "chief",
                      .meaning = "Rank 0: trains like a worker, and writes what one member must write",
                      .any_case = true},

@@ -5,6 +5,7 @@
 
 #include "controller/api/schema_rules.h"
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "controller/api/rules.h"
 
@@ -60,6 +61,13 @@ std::vector<Entry> rules_of_roles() {
       {"spec.replicaSpecs",
        {R"(self.map(k, k.lowerAscii() in ["chief", "worker"], self[k].replicas).sum() > 0)",
         "nobody trains; allowed: at least one chief or worker"}},
+      {"spec",
+       {str_cat(R"(!has(self.training) || self.replicaSpecs.map(k, k.lowerAscii() != "evaluator", )"
+                "self.replicaSpecs[k].?maxReplicas.orValue(self.replicaSpecs[k].replicas)).sum() <= ",
+                kMaxGroupMembers),
+        str_cat("more members than can be linked to one another; allowed: at most ", kMaxGroupMembers,
+                " of chief, worker (its maxReplicas) and ps together"),
+        "replicaSpecs"}},
       {"spec.replicaSpecs.*",
        {"!has(self.minReplicas) || self.minReplicas <= self.replicas", "more than replicas", "minReplicas"}},
       {"spec.replicaSpecs.*",

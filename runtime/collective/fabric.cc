@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/limits.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "runtime/collective/arguments.h"
@@ -33,9 +34,8 @@ constexpr int kTurnsPerCall = 8;
 
 absl::Status check_group(const Group& group, const Address& mine) {
   const int world = static_cast<int>(group.members.size());
-  if (world < 1 || world > transport::kMaxLocalRanks) {
-    return absl::InvalidArgumentError(
-        str_cat("a group of ", world, " members; 1 to ", transport::kMaxLocalRanks));
+  if (world < 1 || world > kMaxGroupMembers) {
+    return absl::InvalidArgumentError(str_cat("a group of ", world, " members; 1 to ", kMaxGroupMembers));
   }
   if (group.rank < 0 || group.rank >= world) {
     return absl::InvalidArgumentError(str_cat("rank ", group.rank, " of ", world, " members"));

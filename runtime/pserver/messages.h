@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "runtime/pserver/client.h"
 #include "runtime/pserver/frame.h"
 #include "runtime/pserver/policy/policy.h"
@@ -23,7 +24,7 @@ namespace paceline::pserver {
 using Buffer = std::vector<std::byte>;
 using Bytes = std::span<const std::byte>;
 
-inline constexpr int kMaxWorkers = 256;        // a group's members
+inline constexpr int kMaxWorkers = kMaxGroupMembers;
 inline constexpr std::size_t kMaxVectors = 4;  // of the optimiser
 inline constexpr std::size_t kMaxVectorName = 64;
 inline constexpr std::size_t kMaxDecayRanges = 1 << 18;

@@ -25,11 +25,12 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "runtime/transport/futex.h"
 
 namespace paceline::transport {
 
-inline constexpr int kMaxLocalRanks = 256;
+inline constexpr int kMaxLocalRanks = kMaxGroupMembers;
 inline constexpr std::size_t kStagingBytes = std::size_t{512} << 10;  // per rank and parity
 
 // What a rank says of its part in a collective; all ranks compare.
