@@ -1,7 +1,8 @@
 // Lookups go in blocks, so that a block's cache misses overlap: first the buckets of the index, then the
 // notes of the rows that they name, then the work, with the floats of a row fetched some rows before it. (All
 // floats of a block at once are more than the processor's nearest cache holds.) An update of one contributor
-// steps each row as it is found; with several the first pass finds and sums, the second steps.
+// steps each row as it is found; with several the first pass finds and sums, the second steps. Rows that are
+// new where the table is full come last.
 
 #include "runtime/pserver/sparse/sparse_table.h"
 
@@ -92,23 +93,44 @@ void SparseTable::touch(std::uint32_t row) {
   if (note.steps < 0xffffffff) ++note.steps;
 }
 
+// Rows for which others have to go wait until all of the update's that are there are touched: else it could
+// lose one that it has not come to yet, and begin it anew.
 template <typename Each>
-absl::Status SparseTable::each_gradient(const GradientRows& part, std::size_t floats, Each each) {
+absl::Status SparseTable::each_gradient(std::span<const GradientRows> parts, std::size_t floats, Each each) {
   absl::Status failed;
-  each_row(part.ids, floats, [&](std::size_t k, std::uint64_t hash, std::uint32_t row) {
-    if (row == RowIndex::kNone) {
-      if (!failed.ok()) return;
-      auto created = create(part.ids[k], hash);
-      if (!created.ok()) {
-        failed = created.status();
-        return;
+  missing_.clear();
+  for (const GradientRows& part : parts) {
+    each_row(part.ids, floats, [&](std::size_t k, std::uint64_t hash, std::uint32_t row) {
+      const std::size_t place = part.places != nullptr ? part.places[k] : k;
+      const float* const gradient = part.gradient + place * spec_.dim;
+      if (row == RowIndex::kNone) {
+        if (!failed.ok()) return;
+        if (is_full()) {
+          missing_.push_back({part.ids[k], gradient});
+          return;
+        }
+        auto created = create(part.ids[k], hash);
+        if (!created.ok()) {
+          failed = created.status();
+          return;
+        }
+        row = *created;
       }
-      row = *created;
+      each(row, gradient);
+    });
+    PL_RETURN_IF_ERROR(failed);
+  }
+  for (std::size_t k = 0; k < missing_.size(); ++k) {
+    if (k + kAhead < missing_.size()) index_.fetch(hash_of(missing_[k + kAhead].id));
+    const auto [id, gradient] = missing_[k];
+    const std::uint64_t hash = hash_of(id);
+    std::uint32_t row = find(id, hash);  // several may bring it
+    if (row == RowIndex::kNone) {
+      PL_ASSIGN_OR_RETURN(row, create(id, hash));
     }
-    const std::size_t place = part.places != nullptr ? part.places[k] : k;
-    each(row, part.gradient + place * spec_.dim);
-  });
-  return failed;
+    each(row, gradient);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SparseTable::update(std::span<const GradientRows> parts, float factor, double fraction) {
@@ -119,7 +141,7 @@ absl::Status SparseTable::update(std::span<const GradientRows> parts, float fact
   }
   ++clock_;
   stepper_.begin(factor, fraction);
-  return each_gradient(parts[0], row_floats(), [&](std::uint32_t row, const float* gradient) {
+  return each_gradient(parts, row_floats(), [&](std::uint32_t row, const float* gradient) {
     touch(row);
     stepper_.step(store_.floats(row), gradient, store_.note(row).steps);
   });
@@ -129,10 +151,8 @@ absl::StatusOr<double> SparseTable::gather(std::span<const GradientRows> parts) 
   ++clock_;
   touched_.clear();
   sums_.clear();
-  for (const GradientRows& part : parts) {
-    PL_RETURN_IF_ERROR(
-        each_gradient(part, 0, [&](std::uint32_t row, const float* gradient) { add(row, gradient); }));
-  }
+  PL_RETURN_IF_ERROR(
+      each_gradient(parts, 0, [&](std::uint32_t row, const float* gradient) { add(row, gradient); }));
   double squares = 0;
   const tensor::cpu::Kernels& kernels = tensor::cpu::kernels();
   for (Touched& each : touched_) {
@@ -173,7 +193,7 @@ void SparseTable::step(float factor, double fraction) {
 
 absl::StatusOr<std::uint32_t> SparseTable::create(RowId id, std::uint64_t hash) {
   // Two for one, so that a table above its bound (an update may have more rows than that) comes down again.
-  for (int k = 0; k < 2 && bound_ > 0 && store_.rows() >= bound_; ++k) {
+  for (int k = 0; k < 2 && is_full(); ++k) {
     if (!evict_one()) break;
   }
   PL_ASSIGN_OR_RETURN(const std::uint32_t row, store_.take());

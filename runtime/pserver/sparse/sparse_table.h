@@ -95,17 +95,22 @@ class SparseTable {
     std::uint32_t row;
     std::uint32_t sum;  // place in sums_, or kNoSum: the gradient is one contributor's
   };
+  struct Missing {
+    RowId id;
+    const float* gradient;
+  };
 
   // Calls each(k, hash, row) for every id in turn, with its row or kNone; rows are on their way into the
   // cache by then, `floats` of each.
   template <typename Each>
   void each_row(std::span<const RowId> ids, std::size_t floats, Each each);
-  // Calls each(row, gradient) for every row of an update's part; rows that are not there are created first.
-  // The first error of that is returned, and no more are created then.
+  // Calls each(row, gradient), which touches the row, for every row of an update; rows that are not there
+  // are created first. The first error of that is returned, and no more are created then.
   template <typename Each>
-  absl::Status each_gradient(const GradientRows& part, std::size_t floats, Each each);
+  absl::Status each_gradient(std::span<const GradientRows> parts, std::size_t floats, Each each);
   std::uint32_t find(RowId id, std::uint64_t hash) const;
   absl::StatusOr<std::uint32_t> create(RowId id, std::uint64_t hash);
+  bool is_full() const { return bound_ > 0 && store_.rows() >= bound_; }
   bool evict_one();
   void touch(std::uint32_t row);
   void add(std::uint32_t row, const float* gradient);
@@ -120,7 +125,8 @@ class SparseTable {
   RowStore store_;
   RowIndex index_;
   std::int64_t clock_ = 0;
-  std::uint32_t hand_ = 0;  // of evictions
+  std::uint32_t hand_ = 0;        // of evictions
+  std::vector<Missing> missing_;  // rows of an update for which others have to go
   std::vector<Touched> touched_;
   std::vector<float> sums_;
 

@@ -105,6 +105,8 @@ class Oracle {
     for (const auto& [id, row] : rows_) all.push_back(id);
     return all;
   }
+  bool has(RowId id) const { return rows_.contains(id); }
+  void forget(RowId id) { rows_.erase(id); }
 
  private:
   struct Kept {
@@ -310,11 +312,68 @@ TEST(SparseTable, TheBoundHoldsAndTheWorkIsBounded) {
         const GradientRows parts[] = {push.rows()};
         ASSERT_TRUE(table.update(parts, 1, 1).ok());
         ASSERT_LE(table.stats().rows, 501u);
-        for (const RowId id : push.ids) ASSERT_TRUE(is_there(table, id)) << "rows of the last update stay";
+        for (const RowId id : push.ids)
+          ASSERT_TRUE(is_there(table, id)) << "rows of the last update are there";
       }
       const TableStats stats = table.stats();
       EXPECT_EQ(stats.creates - stats.evictions, stats.rows);
       EXPECT_GT(stats.evictions, 500u);
+    }
+  }
+}
+
+TEST(SparseTable, ANewRowDoesNotTakeThePlaceOfOneThatTheSameUpdateTrains) {
+  for (const auto evict : {RowBound::Evict::kLeastRecent, RowBound::Evict::kLeastFrequent}) {
+    for (const std::size_t contributors : {1, 2}) {
+      SCOPED_TRACE(testing::Message() << "rule " << static_cast<int>(evict) << ", " << contributors);
+      TableSpec spec = spec_of(1);
+      spec.initializer = {};
+      spec.bound = {.max_rows = 4, .evict = evict};
+      SparseTable table(spec, 1);
+      for (int k = 0; k < 8; ++k) ASSERT_TRUE(train(table, {101, 102, 103, 104}).ok());
+      const std::vector<Push> pushes = contributors == 1 ? std::vector<Push>{{{1, 101}, {1, 1}}}
+                                                         : std::vector<Push>{{{1}, {1}}, {{101}, {1}}};
+      ASSERT_TRUE(table.update(parts_of(pushes), 1, 1).ok());
+      EXPECT_EQ(pull(table, {1, 101}), (std::vector<Row>{{-0.5f}, {-4.5f}}));
+      EXPECT_EQ(table.stats().creates, 5u);
+      EXPECT_EQ(table.stats().evictions, 1u);
+    }
+  }
+}
+
+// What is there goes on with its optimiser's state, what is not begins anew, and nothing else is created:
+// under both rules, of any number of contributors, also where an update has more rows than the bound.
+TEST(SparseTable, WithABoundRowsGoOnAsLongAsTheyAreThere) {
+  for (const auto evict : {RowBound::Evict::kLeastRecent, RowBound::Evict::kLeastFrequent}) {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      SCOPED_TRACE(testing::Message() << "rule " << static_cast<int>(evict) << ", seed " << seed);
+      Rng rng(seed, 0);
+      TableSpec spec = spec_of(2, RowOptimizer::Kind::kAdam);
+      spec.bound = {.max_rows = 60, .evict = evict};
+      SparseTable table(spec, 1);
+      Oracle oracle(spec);
+      for (int version = 0; version < 100; ++version) {
+        std::vector<Push> pushes(1 + rng.below(3));
+        for (Push& each : pushes) each = some_push(rng, version % 20 == 19 ? 100 : 12, 300, 2, false);
+        std::map<RowId, bool> before;
+        for (const Push& push : pushes) {
+          for (const RowId id : push.ids) before[id] = oracle.has(id);
+        }
+        const std::uint64_t created = table.stats().creates;
+        ASSERT_TRUE(table.update(parts_of(pushes), 0.5f, 1).ok());
+        oracle.update(pushes, 0.5f, 1);
+        const auto fresh =
+            std::count_if(before.begin(), before.end(), [](const auto& each) { return !each.second; });
+        ASSERT_EQ(table.stats().creates - created, static_cast<std::uint64_t>(fresh)) << version;
+        for (const RowId id : oracle.ids()) {
+          const bool there = is_there(table, id);
+          ASSERT_TRUE(there || !before.contains(id)) << "row " << id << " of update " << version;
+          if (!there) oracle.forget(id);
+          ASSERT_EQ(pull(table, {id})[0], oracle.row(id)) << "row " << id << " at " << version;
+        }
+        ASSERT_EQ(table.stats().rows, oracle.ids().size());
+      }
+      EXPECT_GT(table.stats().evictions, 100u);
     }
   }
 }
