@@ -56,6 +56,7 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointStore::begin() {
   const std::string saving = str_cat(folder_, "/", kSavingName);
   PL_RETURN_IF_ERROR(files_.make_folder(folder_));
   PL_RETURN_IF_ERROR(files_.remove(saving));
+  PL_RETURN_IF_ERROR(put_back_replaced());
   auto writer = std::make_unique<CheckpointWriter>(files_, folder_, keep_);
   PL_RETURN_IF_ERROR(files_.make_folder(saving));
   return writer;
@@ -68,11 +69,24 @@ absl::Status CheckpointStore::save(const Snapshot& snapshot) {
 
 absl::StatusOr<std::vector<std::string>> CheckpointStore::candidates() const {
   PL_ASSIGN_OR_RETURN(auto names, checkpoint_names(files_, folder_));
-  const auto all = files_.list(folder_);
-  const bool replaced = all.ok() && std::find(all->begin(), all->end(), kReplacedName) != all->end();
   std::reverse(names.begin(), names.end());
-  if (replaced) names.emplace_back(kReplacedName);
+  const auto all = files_.list(folder_);
+  if (!all.ok() || std::find(all->begin(), all->end(), kReplacedName) == all->end()) return names;
+  const auto manifest = read_manifest(kReplacedName);
+  const std::int64_t step = manifest.ok() ? manifest->progress.step : -1;
+  const auto older =
+      std::find_if(names.begin(), names.end(), [step](const auto& name) { return step_of(name) < step; });
+  names.insert(older, kReplacedName);
   return names;
+}
+
+absl::Status CheckpointStore::put_back_replaced() {
+  const auto manifest = read_manifest(kReplacedName);
+  if (!manifest.ok()) return absl::OkStatus();
+  const std::string name = checkpoint_name(manifest->progress.step);
+  PL_ASSIGN_OR_RETURN(const auto names, checkpoint_names(files_, folder_));
+  if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
+  return files_.rename(str_cat(folder_, "/", kReplacedName), str_cat(folder_, "/", name));
 }
 
 absl::StatusOr<Manifest> CheckpointStore::read_manifest(const std::string& name) const {
@@ -164,8 +178,8 @@ absl::StatusOr<LoadedCheckpoint> CheckpointStore::load_latest(const GoOn& go_on)
 }
 
 absl::StatusOr<std::string> CheckpointStore::newest() const {
-  PL_ASSIGN_OR_RETURN(const auto names, checkpoint_names(files_, folder_));
-  return names.empty() ? std::string() : names.back();
+  PL_ASSIGN_OR_RETURN(const auto names, candidates());
+  return names.empty() ? std::string() : names.front();
 }
 
 }  // namespace paceline::checkpoint

@@ -94,12 +94,15 @@ class CheckpointStore {
   // over. NOT_FOUND: there is none.
   absl::StatusOr<CheckpointNote> peek_latest() const;
 
-  // The name of the newest one, complete or not; empty: there is none.
+  // The name of the newest one, complete or not; empty: there is none. It need not be step-*: a crash may
+  // leave the only one as .replaced.
   absl::StatusOr<std::string> newest() const;
 
  private:
-  // All that may be complete, newest first.
+  // All that may be complete, newest first; among them, by its step, one that was to be replaced.
   absl::StatusOr<std::vector<std::string>> candidates() const;
+  // What a crash left without its name gets it back, so that it counts as the others do.
+  absl::Status put_back_replaced();
   absl::StatusOr<Manifest> read_manifest(const std::string& name) const;
   absl::StatusOr<LoadedCheckpoint> load(const std::string& name, const GoOn& go_on) const;
   absl::StatusOr<std::unique_ptr<PartReader>> open_part_of(const std::string& checkpoint,

@@ -15,8 +15,9 @@
 //   2. write .saving/manifest.json (synced), sync .saving
 //   3. rename .saving to step-N, sync the folder    complete: step-N counts from here
 //   4. remove the oldest beyond `keep`              its manifest first, so that half a removal is refused
-// A step that is saved again is renamed to .replaced before 3 and removed in 4. Where nothing else is
-// complete, load_latest() takes .replaced, so that there is a checkpoint at every moment, even with keep = 1.
+// A step that is saved again is renamed to .replaced before 3 and removed in 4. In between .replaced is the
+// checkpoint of its step for whoever reads, and the next save gives it its name back where that is free: so
+// there is a checkpoint at every moment, even with keep = 1, and none that was complete is lost.
 
 namespace paceline::checkpoint {
 

@@ -1,8 +1,8 @@
 #include "runtime/checkpoint/checkpoint_store.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -89,6 +89,9 @@ TEST(CheckpointStoreTest, CrashAnywhereKeepingOne) {
 }
 TEST(CheckpointStoreTest, CrashAnywhereSavingAStepAgain) {
   crash_everywhere(1, {4}, 4);
+}
+TEST(CheckpointStoreTest, CrashAnywhereSavingAStepAgainBesideAnOlderOne) {
+  crash_everywhere(3, {3, 4}, 4);
 }
 TEST(CheckpointStoreTest, AFullDiskKeepsThePreviousOneAndGivesBackItsRoom) {
   MemoryFileStore files;

@@ -36,30 +36,33 @@ class MemoryFileStore final : public FileStore {
   std::unique_ptr<MemoryFileStore> after_power_cut(Rng& rng) const {
     auto store = std::make_unique<MemoryFileStore>();
     store->files_ = synced_;
+    store->folders_ = synced_folders_;
     const std::uint64_t kept = rng.below(pending_.size() + 1);
     for (std::uint64_t i = 0; i < kept; ++i) apply(pending_[i], store->files_, store->folders_);
-    for (const auto& [path, content] : store->files_) store->add_folders(path);
-    for (const auto& folder : folders_) store->folders_.insert(folder);
-    store->synced_ = store->files_;
+    for (const auto& [path, content] : store->files_) add_folders(path, store->folders_);
+    store->settle();
     return store;
   }
   // What another process finds when this one was killed.
   std::unique_ptr<MemoryFileStore> after_kill() const {
     auto store = std::make_unique<MemoryFileStore>();
-    store->files_ = store->synced_ = files_;
+    store->files_ = files_;
     store->folders_ = folders_;
+    store->settle();
     return store;
   }
   // Everything becomes durable, as on an idle machine after a while.
   void settle() {
     synced_ = files_;
+    synced_folders_ = folders_;
     pending_.clear();
   }
   std::map<std::string, std::string>& files() { return files_; }
 
   absl::Status make_folder(const std::string& path) override {
     PL_RETURN_IF_ERROR(begin());
-    add_folders(path + "/");
+    add_folders(path + "/", folders_);
+    add_folders(path + "/", synced_folders_);
     return absl::OkStatus();
   }
   absl::Status write_file(const std::string& path,
@@ -94,8 +97,7 @@ class MemoryFileStore final : public FileStore {
     std::vector<Change> later;
     for (const Change& change : pending_) {
       if (parent(change.path) == path || parent(change.to) == path) {
-        std::set<std::string> folders;
-        apply(change, synced_, folders);
+        apply(change, synced_, synced_folders_);
         for (Change& other : later) {
           if (change.kind == Change::kRename && inside(other.path, change.path)) {
             other.path = change.to + other.path.substr(change.path.size());
@@ -244,15 +246,15 @@ class MemoryFileStore final : public FileStore {
     const std::int64_t number = operations_++;
     return number >= crash_at_ ? absl::UnavailableError("crashed") : absl::OkStatus();
   }
-  void add_folders(const std::string& path) {
+  static void add_folders(const std::string& path, std::set<std::string>& folders) {
     for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-      folders_.insert(path.substr(0, slash));
+      folders.insert(path.substr(0, slash));
     }
   }
 
   Tree files_;
   Tree synced_;
-  std::set<std::string> folders_;
+  std::set<std::string> folders_, synced_folders_;  // a new one is there at once
   std::vector<Change> pending_;
   std::int64_t operations_ = 0;
   std::int64_t crash_at_ = INT64_MAX;

@@ -147,9 +147,13 @@ inline void crash_everywhere(std::int64_t keep, const std::vector<std::int64_t>&
           const std::int64_t step = loaded_step(*left, parts);
           EXPECT_TRUE(step == next || (!saved && step == previous)) << "found " << step;
           CheckpointStore again(*left, kFolder, keep);
+          EXPECT_TRUE(step < 0 || !again.newest()->empty()) << "a training that does not resume sees it";
           EXPECT_TRUE(save(again, State(next + 1).snapshot, parts).ok());
           EXPECT_EQ(loaded_step(*left, parts), next + 1);
           EXPECT_LE(names(*left).size(), static_cast<std::size_t>(keep)) << "leftovers are removed";
+          if (keep == 1) continue;
+          ASSERT_TRUE(left->remove(checkpoint_path(kFolder, next + 1)).ok());
+          EXPECT_EQ(loaded_step(*left, parts), step) << "the one before it stays";
         }
       }
     }
