@@ -196,6 +196,62 @@ TEST_P(ServersRows, ADroppedGradientLeavesNoRows) {
   EXPECT_EQ(rows.pulled[0][1], initial[1] - 1);
 }
 
+// Two gradients of three make a step: the servers weigh their sum by 3 / 2, for weights and for rows, and the
+// norm that is clipped is the weighted one's. All numbers are exact.
+TEST_P(ServersRows, AStepOfFewerGradientsIsWeighedByThoseThatCount) {
+  // Each of 256 numbers has a sum of 3 + 5: a norm of 128, weighted 192.
+  const std::vector<std::pair<double, float>> cases = {
+      {0, 12.0f},
+      {200, 12.0f},
+      {144, 9.0f}};  // clipped at 144: more than the plain norm, less than the other
+  for (const auto& [clip_norm, of_a_step] : cases) {
+    SCOPED_TRACE(clip_norm);
+    WorldSpec spec = this->spec();
+    spec.workers = 3;
+    spec.servers = 3;
+    spec.elements = 100;
+    spec.slice_bytes = 64;
+    spec.mode.set_gradients_per_step(2);
+    spec.mode.set_units_per_step(3);
+    spec.optimizer = sgd(1);
+    spec.optimizer.set_clip_norm(clip_norm);
+    spec.tables = {table_of("a", 4), table_of("b", 1)};
+    spec.row_floats = 1000;
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    WorkerRows rows;
+    rows.ids = {std::vector<RowId>(25), std::vector<RowId>(56)};
+    for (std::size_t k = 0; k < 25; ++k) rows.ids[0][k] = k * k;
+    for (std::size_t k = 0; k < 56; ++k) rows.ids[1][k] = 3 * k;
+    const auto take_turn = [&](int w, bool dropped) {
+      const auto turn = world.client(w).wait_turn(world.deadline());
+      ASSERT_TRUE(turn.ok()) << turn.status();
+      ASSERT_EQ(turn->dropped, dropped);
+      ASSERT_TRUE(rows.pull(world, spec.tables, w).ok());
+      const float expected = -of_a_step * static_cast<float>(turn->version);
+      for (const float weight : world.weights(w)) ASSERT_EQ(weight, expected);
+      for (std::size_t k = 0; k < 25; ++k) ASSERT_EQ(rows.value(0, k, 4), expected);
+      for (std::size_t k = 0; k < 56; ++k) ASSERT_EQ(rows.value(1, k, 1), expected);
+    };
+    const auto give = [&](int w, float value) {
+      std::fill(world.gradient(w).begin(), world.gradient(w).end(), value);
+      ASSERT_TRUE(rows.push(world, spec.tables, w, [&](int, RowId, std::size_t) { return value; }).ok());
+      ASSERT_TRUE(world.push_and_commit(w).ok());
+    };
+    for (int w = 0; w < 3; ++w) ASSERT_NO_FATAL_FAILURE(take_turn(w, false));
+    ASSERT_NO_FATAL_FAILURE(give(1, 3));
+    ASSERT_NO_FATAL_FAILURE(give(0, 5));
+    for (const int w : {0, 1}) ASSERT_NO_FATAL_FAILURE(take_turn(w, false));
+    ASSERT_NO_FATAL_FAILURE(give(2, 1000));  // of the step before
+    ASSERT_NO_FATAL_FAILURE(take_turn(2, true));
+    ASSERT_NO_FATAL_FAILURE(give(2, 3));
+    ASSERT_NO_FATAL_FAILURE(give(0, 5));
+    for (const int w : {0, 2}) ASSERT_NO_FATAL_FAILURE(take_turn(w, false));
+    EXPECT_EQ(world.weights(0)[0], -2 * of_a_step) << "two updates";
+  }
+}
+
 TEST_P(ServersRows, ServersTellOfTheirRows) {
   WorldSpec spec = this->spec();
   spec.workers = 1;
