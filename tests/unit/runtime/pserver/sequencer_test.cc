@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/rng.h"
 #include "base/text.h"
 #include "runtime/collective/fault.h"
 
@@ -49,12 +53,15 @@ class Log {
             str_cat("turn ", e.worker, step.turn.finished ? " finished" : str_cat(" unit ", step.turn.unit),
                     " at ", step.turn.version, e.keeps ? " keeps" : "", step.turn.dropped ? " dropped" : "");
         last_turn_ = step.turn;
+        if (!step.turn.finished) given_.emplace_back(e.worker, step.turn.unit);
       }
       all += "\n";
     }
     return all;
   }
   const TurnResult& last_turn() const { return last_turn_; }
+  // Worker and unit of the turns in the texts since the last call.
+  std::vector<std::pair<int, Unit>> take_given() { return std::exchange(given_, {}); }
 
  private:
   SequencerOptions options() const {
@@ -65,6 +72,7 @@ class Log {
   int workers_, servers_;
   Sequencer sequencer_;
   TurnResult last_turn_;
+  std::vector<std::pair<int, Unit>> given_;
 };
 
 v1::ParameterServerSpec mode(v1::ParameterServerSpec::Synchronization synchronization) {
@@ -109,6 +117,72 @@ TEST(Sequencer, AGradientCountsOnceAllServersHoldIt) {
   EXPECT_FALSE(log->committed(0, 0, {}).ok()) << "twice";
   EXPECT_TRUE(log->held(0, 0, 1).ok());
   EXPECT_EQ(log.text(), "update 1: 0\nturn 0 unit 1 at 1\n");
+}
+
+// What a server or a worker says of a gradient, in any order and some of it again, now or much later: what is
+// said again is refused, and the log is that of a training in which nothing was.
+TEST(Sequencer, WhatIsSaidTwiceCountsOnce) {
+  struct Word {
+    int worker;
+    Unit unit;
+    int server;  // -1: the worker's own
+    bool operator==(const Word&) const = default;
+  };
+  const auto say = [](Log& to, const Word& word) {
+    return word.server < 0 ? to->committed(word.worker, word.unit, {1, 1, {}})
+                           : to->held(word.worker, word.unit, word.server);
+  };
+  std::int64_t refused = 0, refused_within_a_turn = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE(str_cat("seed ", seed));
+    Rng rng(seed, 0);
+    const int workers = static_cast<int>(1 + rng.below(4)), servers = static_cast<int>(1 + rng.below(3));
+    v1::ParameterServerSpec spec = mode(static_cast<v1::ParameterServerSpec::Synchronization>(rng.below(3)));
+    if (spec.synchronization() == v1::ParameterServerSpec::SYNCHRONOUS) {
+      spec.set_gradients_per_step(
+          static_cast<std::int64_t>(1 + rng.below(static_cast<std::uint64_t>(workers))));
+      if (rng.below(2) == 0) spec.set_units_per_step(spec.gradients_per_step());  // else samples are dropped
+    }
+    spec.set_staleness(static_cast<std::int64_t>(rng.below(3)));
+    Log log(workers, servers, spec, 6), plain(workers, servers, spec, 6);
+    for (int w = 0; w < workers; ++w) {
+      log->joined(w);
+      plain->joined(w);
+    }
+    std::vector<Word> to_say, said;
+    const auto compare = [&] {
+      EXPECT_EQ(log.text(), plain.text());
+      for (const auto& [worker, unit] : log.take_given()) {
+        for (int server = -1; server < servers; ++server) to_say.push_back({worker, unit, server});
+      }
+    };
+    compare();
+    while (!to_say.empty() && !::testing::Test::HasFailure()) {
+      if (!said.empty() && rng.below(2) == 0) {
+        const Word again = said[said.size() - 1 - rng.below(std::min<std::size_t>(said.size(), 12))];
+        // A unit that was dropped is given out again: that is no second word.
+        if (std::find(to_say.begin(), to_say.end(), again) != to_say.end()) continue;
+        EXPECT_EQ(say(log, again).code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_EQ(log.text(), "") << "what is refused does nothing";
+        ++refused;
+        refused_within_a_turn += std::any_of(to_say.begin(), to_say.end(), [&](const Word& word) {
+          return word.worker == again.worker && word.unit == again.unit;
+        });
+        continue;
+      }
+      const auto next = to_say.begin() + static_cast<std::ptrdiff_t>(rng.below(to_say.size()));
+      const Word word = *next;
+      to_say.erase(next);
+      EXPECT_TRUE(say(log, word).ok());
+      EXPECT_TRUE(say(plain, word).ok());
+      said.push_back(word);
+      compare();
+    }
+    EXPECT_TRUE(log->finished());
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(refused_within_a_turn, 1000) << "before the gradient is whole";
 }
 
 TEST(Sequencer, WhoLeavesWithAnUnfinishedGradientDoesNotCount) {
