@@ -19,6 +19,15 @@ def trainer(spec=None, **container):
     return {"spec": {**(spec or {}), "containers": [{"name": "trainer", **container}]}}
 
 
+def listening(name, **keywords):
+    """A job whose members are shells that end with code 0 when they are asked to."""
+    listens = "trap 'exit 0' TERM; sleep 10000 & until grep -q ^sleep /proc/$!/cmdline; do :; done; echo ready; wait"
+    program = {"name": "main", "image": "paceline/busybox:1", "command": ["sh", "-c", listens]}
+    own = job(name, template={"spec": {"containers": [program]}}, **keywords)
+    del own["spec"]["training"]
+    return own
+
+
 @needs_cluster
 class PolicyTest(JobCase):
     def test_suspend_and_resume(self):
@@ -62,6 +71,21 @@ class PolicyTest(JobCase):
         for name in ("none", "running"):
             self.wait_until(f"the ends of {name}", lambda: [pod["status"]["phase"] for pod in self.pods(name).values()] == ["Succeeded"] * 2)
 
+    def test_clean_pod_policies_when_a_member_runs_on(self):
+        """A chief fails beside a worker that would run for ever."""
+        names = {policy: f"fails-{policy.lower()}" for policy in ("All", "None", "Running")}
+        self.apply(*(listening(name, runPolicy={"cleanPodPolicy": policy}) for policy, name in names.items()))
+        for name in names.values():
+            self.wait_for(name, "Running")
+            self.wait_until_it_listens(f"{name}-worker-0-0")
+            self.end(f"{name}-chief-0-0", signal.SIGKILL)
+            self.wait_for(name, "Failed")
+        self.wait_until("the end of all pods", lambda: not self.pods(names["All"]))
+        phases = lambda policy: {name: pod["status"]["phase"] for name, pod in self.pods(names[policy]).items()}
+        self.wait_until("the end of the one that ran", lambda: phases("Running") == {"fails-running-chief-0-0": "Failed"})
+        self.assertEqual(phases("None"), {"fails-none-chief-0-0": "Failed", "fails-none-worker-0-0": "Running"})
+        self.assertNotIn("deletionTimestamp", self.pods(names["None"])["fails-none-worker-0-0"]["metadata"])
+
     def test_a_failing_job_restarts_up_to_its_limit(self):
         self.apply(job("wrong", restart="OnFailure", training={"data": {"format": "csv", "train": {"inputs": "data/none.csv"}, "testFraction": 0.2}},
                        runPolicy={"backoffLimit": 1}))
@@ -102,13 +126,8 @@ class PolicyTest(JobCase):
 
     def test_a_pod_that_is_deleted_when_its_work_is_done_is_not_missed(self):
         """By a user or a garbage collector, while the chief is still at its own."""
-        listens = "trap 'exit 0' TERM; sleep 10000 & until grep -q ^sleep /proc/$!/cmdline; do :; done; echo ready; wait"
-        program = {"name": "main", "image": "paceline/busybox:1", "command": ["sh", "-c", listens]}
         for restart in ("Never", "OnFailure"):
-            name = f"done-{restart.lower()}"
-            own = job(name, restart=restart, template={"spec": {"containers": [program]}})
-            del own["spec"]["training"]
-            self.apply(own)
+            self.apply(listening(f"done-{restart.lower()}", restart=restart))
         for name in ("done-never", "done-onfailure"):
             self.wait_for(name, "Running")
             self.end_well(f"{name}-worker-0-0")
@@ -128,10 +147,16 @@ class PolicyTest(JobCase):
             self.assertEqual(self.status(name).get("restarts", {}).get("total", 0), 0)
 
     def end_well(self, pod):
-        """A shell that ends with code 0 when it is asked to, once it listens: before that a pod's first process hears of no SIGTERM."""
-        self.wait_until("the program", lambda: "ready" in self.run_kubectl("logs", pod).stdout)
-        self.kill("sh", self.get("pod", pod)["metadata"]["uid"], signal.SIGTERM)
+        self.end(pod, signal.SIGTERM)
         self.wait_for_phase(pod, "Succeeded")
+
+    def end(self, pod, number):
+        self.wait_until_it_listens(pod)
+        self.kill("sh", self.get("pod", pod)["metadata"]["uid"], number)
+
+    def wait_until_it_listens(self, pod):
+        """Before that a pod's first process hears of no SIGTERM."""
+        self.wait_until("the program", lambda: "ready" in self.run_kubectl("logs", pod).stdout)
 
     def wait_for_a_pass(self, *names):
         """A controller that leads from now on has looked at these jobs: it says which edit it has seen."""
