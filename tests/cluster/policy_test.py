@@ -34,8 +34,10 @@ class PolicyTest(JobCase):
         self.apply(endless("pausing", runPolicy={"suspend": True}))
         self.wait_for("pausing", "Suspended")
         self.assertEqual(self.pods("pausing"), {})
+        self.place("pausing", "node-2")   # as a queue that admits a job does
         self.suspend("pausing", "false")
         self.wait_for("pausing", "Running")
+        self.assert_placed("pausing", "node-2")
         first = sorted(self.pods("pausing"))
         # Before the first step there is nothing to save.
         self.wait_until("a step", lambda: "first step applied" in self.run_kubectl("logs", first[0]).stdout)
@@ -44,12 +46,22 @@ class PolicyTest(JobCase):
         self.wait_until("the pods' end", lambda: not self.pods("pausing"))
         self.assertEqual(self.condition("pausing", "Running")["status"], "False")
         saved = self.wait_until("what was saved on leaving", lambda: self.status("pausing").get("lastCheckpoint"))
+        self.place("pausing", "node-1")
         self.suspend("pausing", "false")
         self.wait_for("pausing", "Running")
+        self.assert_placed("pausing", "node-1")
         self.assertEqual(self.condition("pausing", "Suspended")["status"], "False")
         self.assertEqual(len({*first, *self.pods("pausing")}), 4)   # other names: another attempt
         self.assertRegex(saved, r"^/paceline/checkpoints/step-\d{9}$")
         self.assertEqual(self.status("pausing")["restarts"].get("total", 0), 0)
+
+    def place(self, name, node):
+        edit = {"template": {"metadata": {"labels": {"placed-on": node}}, "spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}
+        self.kubectl("patch", "tj", name, "--type=merge", "-p", json.dumps({"spec": {"replicaSpecs": {"chief": edit, "worker": edit}}}))
+
+    def assert_placed(self, name, node):
+        pods = self.pods(name).values()
+        self.assertEqual([(pod["metadata"]["labels"].get("placed-on"), pod["spec"]["nodeName"]) for pod in pods], [(node, node)] * 2)
 
     def test_the_deadline_ends_a_job(self):
         self.apply(endless("late", runPolicy={"activeDeadlineSeconds": 1}))
