@@ -31,7 +31,9 @@ def listening(name, **keywords):
 @needs_cluster
 class PolicyTest(JobCase):
     def test_suspend_and_resume(self):
-        self.apply(endless("pausing", runPolicy={"suspend": True}))
+        """A job of a user of its own, whose images nobody writes to, saves as it leaves."""
+        contained = {"readOnlyRootFilesystem": True, "runAsNonRoot": True, "runAsUser": 20000, "allowPrivilegeEscalation": False}
+        self.apply(endless("pausing", template=trainer(resources={"limits": {"cpu": "50m"}}, securityContext=contained), runPolicy={"suspend": True}))
         self.wait_for("pausing", "Suspended")
         self.assertEqual(self.pods("pausing"), {})
         self.place("pausing", "node-2")   # as a queue that admits a job does
@@ -39,6 +41,7 @@ class PolicyTest(JobCase):
         self.wait_for("pausing", "Running")
         self.assert_placed("pausing", "node-2")
         first = sorted(self.pods("pausing"))
+        self.assertEqual(self.pods("pausing")[first[0]]["spec"]["containers"][0]["securityContext"], contained)
         # Before the first step there is nothing to save.
         self.wait_until("a step", lambda: "first step applied" in self.run_kubectl("logs", first[0]).stdout)
         self.suspend("pausing", "true")
