@@ -261,7 +261,8 @@ absl::StatusOr<std::unique_ptr<Fabric>> Fabric::create(const FabricOptions& opti
   if (options.sockets_per_peer < 1 || options.sockets_per_peer > 16) {
     return absl::InvalidArgumentError(str_cat("sockets_per_peer ", options.sockets_per_peer, "; 1 to 16"));
   }
-  PL_ASSIGN_OR_RETURN(auto arena, transport::Arena::create(options.arena_bytes));
+  const std::size_t bytes = options.arena_bytes > 0 ? options.arena_bytes : transport::usual_capacity();
+  PL_ASSIGN_OR_RETURN(auto arena, transport::Arena::create(bytes));
   PL_ASSIGN_OR_RETURN(transport::TcpListener tcp, transport::listen_tcp(options.tcp_bind));
   Address address;
   address.host_id = local_host_id();

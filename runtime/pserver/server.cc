@@ -162,6 +162,8 @@ absl::Status ServerImpl::serve(Link& link, short events) {
   absl::Status status;
   if ((events & POLLOUT) != 0) status = link.flush();
   if (status.ok() && (events & ~POLLOUT) != 0) status = link.receive(*this, kReadBudget);
+  // It ends by an error of its own: what comes behind the frame that showed it is nobody's fault.
+  if (!status.ok() && close_.is_closed()) return absl::OkStatus();
   const int rank = link.rank();
   if (absl::IsUnavailable(status) && is_worker(rank) && &link == &worker(rank).copies) {
     status = copies_ended(rank, status);

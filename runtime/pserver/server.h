@@ -33,6 +33,7 @@ struct ServerOptions {
   v1::OptimizerSpec optimizer;
   double delay_compensation = 0;  // lambda of DC-ASGD; 0: off
   std::int64_t units_per_step = 1;
+  ModeHolds holds;  // holds_of(mode)
   // Called once, by the first server, with what worker 0 said; REQUIRED there. Its error closes the view.
   std::function<absl::StatusOr<std::unique_ptr<Policy>>(const PolicyStart&)> policy;
   std::uint64_t max_kept_bytes = kMaxKeptBytes;  // of rows that worker 0 has yet to take; tests have less
@@ -54,7 +55,8 @@ class Server {
   // `start`: until when worker 0 must have said what to begin with, DEADLINE_EXCEEDED: whenever something of
   // it comes, that is as far off again as it was at the call. Other errors close
   // it: UNAVAILABLE - another server is lost; OUT_OF_RANGE - the gradient's norm is not finite;
-  // INVALID_ARGUMENT - another server's frames; RESOURCE_EXHAUSTED - no memory for a new row; ABORTED. A
+  // INVALID_ARGUMENT - another server's frames; RESOURCE_EXHAUSTED - the arena is too small for what the
+  // dense weights may need, told before the first turn, or no memory for a new row; ABORTED. A
   // worker whose frames make no sense is told why, and lost.
   virtual absl::Status run(Deadline start) = 0;
 

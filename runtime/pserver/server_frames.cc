@@ -223,8 +223,6 @@ absl::Status ServerImpl::on_begin(int rank, Bytes message) {
 absl::Status ServerImpl::make_room() {
   map_.emplace(begin_.elements, options_.shape.servers, options_.shape.slice_bytes);
   const std::size_t share = map_->share(index_);
-  slab_.emplace(arena_, share, options_.shape.workers);
-  PL_RETURN_IF_ERROR(slab_->open());
 
   // The slab's layout: the slices, cut where decay begins or ends.
   tensor::ParameterLayout layout{.parameters = {}, .elements = share, .trained_elements = share};
@@ -245,6 +243,9 @@ absl::Status ServerImpl::make_room() {
   }
   PL_ASSIGN_OR_RETURN(auto optimizer, optimizer::Optimizer::create(options_.optimizer, layout));
   optimizer_.emplace(std::move(optimizer));
+  slab_.emplace(arena_, share, options_.shape.workers);
+  PL_RETURN_IF_ERROR(slab_->check(dense_need()));
+  PL_RETURN_IF_ERROR(slab_->open());
   optimizer_->set_steps(begin_.optimizer_steps);
   for (const sparse::TableSpec& spec : options_.shape.tables) {
     tables_.emplace_back(spec, options_.shape.servers);
@@ -254,6 +255,15 @@ absl::Status ServerImpl::make_room() {
   const auto parts = static_cast<float>(options_.units_per_step);
   updater_.emplace(map_->slices(index_), share, static_cast<float>(options_.delay_compensation) * parts);
   return absl::OkStatus();
+}
+
+SlabNeed ServerImpl::dense_need() {
+  const auto workers = static_cast<std::size_t>(options_.shape.workers);
+  return {.weights = 1 + (options_.holds.older_weights ? workers : 0),
+          .gradients = shared_ ? 0 : workers,
+          .kept = options_.holds.put_aside ? workers : 0,
+          .read = options_.delay_compensation > 0 ? workers : 0,
+          .copies = 1 + optimizer_->state().size()};
 }
 
 std::span<float> ServerImpl::vector_of_state(std::size_t k) {

@@ -98,6 +98,7 @@ class ServerImpl final : public Server, private FrameReceiver {
   absl::Status on_commit(int rank, const FrameHeader& header, Bytes message);
   absl::Status check_join(int rank);
   absl::Status make_room();
+  SlabNeed dense_need();
   absl::Status ready_when_whole();
   std::span<float> vector_of_state(std::size_t k);
   void send(Link& link, FrameKind kind, std::int64_t number, Bytes message = {}, std::int32_t rank = -1);

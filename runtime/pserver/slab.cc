@@ -28,6 +28,19 @@ absl::StatusOr<std::span<float>> Slab::first_time(std::span<float>& memory) {
   return memory;
 }
 
+absl::Status Slab::check(const SlabNeed& need) const {
+  constexpr std::size_t kPage = transport::Arena::kAlignment;
+  const std::size_t each = (elements_ * sizeof(float) + kPage - 1) / kPage * kPage, vectors = need.vectors();
+  if (each == 0 || vectors <= arena_.left() / each) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      str_cat("a server's share of the weights is ", each, " bytes, and it may need ", vectors,
+              " times as much (weights ", need.weights, ", gradients ", need.gradients, ", put aside ",
+              need.kept, ", weights that workers have read ", need.read, ", snapshot ", need.copies,
+              "): ", vectors * each, " bytes, and ", arena_.left(), " of the ", arena_.capacity(),
+              " that this process may share are left; take more servers (ps), so that each holds less, or "
+              "fewer workers"));
+}
+
 absl::Status Slab::open() {
   PL_ASSIGN_OR_RETURN(const std::span<float> memory, take());
   buffers_.push_back({memory, 0});

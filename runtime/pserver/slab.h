@@ -17,9 +17,17 @@
 
 namespace paceline::pserver {
 
+// The most vectors, each as long as the share, that a slab takes until its server ends.
+struct SlabNeed {
+  std::size_t weights = 1, gradients = 0, kept = 0, read = 0, copies = 0;
+  std::size_t vectors() const { return weights + gradients + kept + read + copies; }
+};
+
 class Slab {
  public:
   Slab(transport::Arena& arena, std::size_t elements, int workers);
+  // Whether the arena has so much left: else training would end in the middle. The error says of what it is.
+  absl::Status check(const SlabNeed& need) const;
   // Takes the first buffer of weights.
   absl::Status open();
 

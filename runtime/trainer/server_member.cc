@@ -17,7 +17,7 @@ namespace paceline::trainer {
 
 namespace {
 
-constexpr Duration kWordLimit = std::chrono::seconds(10);     // for the coordinator's, when all workers left
+constexpr Duration kWordLimit = std::chrono::seconds(10);  // for the coordinator's, when all workers left
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
 constexpr Duration kLong = std::chrono::hours(24);              // the server ends the wait, or the job
 constexpr Duration kLook = std::chrono::milliseconds(500);      // between looks at what is collected
@@ -40,6 +40,7 @@ absl::StatusOr<pserver::ServerOptions> server_options(const v1::TrainingSpec& sp
   options.optimizer = spec.optimizer();
   options.delay_compensation = servers.delay_compensation();
   options.units_per_step = servers.units_per_step();
+  options.holds = pserver::holds_of(servers);
   options.policy = [servers](const pserver::PolicyStart& start) {
     return pserver::make_policy(servers, start);
   };

@@ -1,7 +1,10 @@
 #include "runtime/transport/memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -17,7 +20,25 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
+bool is_limited(decltype(RLIMIT_AS) resource) {
+  struct rlimit limit {};
+  return ::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
 }  // namespace
+
+std::size_t usual_capacity(std::uint64_t machine_bytes, bool limited) {
+  constexpr std::uint64_t kLeast = std::uint64_t{16} << 30, kMost = std::uint64_t{256} << 30;
+  return limited ? kLeast : std::clamp(std::min(machine_bytes, kMost) * 2, kLeast, kMost);
+}
+
+std::size_t usual_capacity() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGESIZE);
+  const std::uint64_t bytes = pages > 0 && page_bytes > 0
+                                  ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes)
+                                  : 0;
+  return usual_capacity(bytes, is_limited(RLIMIT_AS) || is_limited(RLIMIT_FSIZE));
+}
 
 absl::StatusOr<std::unique_ptr<Arena>> Arena::create(std::size_t capacity_bytes) {
   const std::size_t capacity = round_up(capacity_bytes, kAlignment);
@@ -48,10 +69,11 @@ Arena::~Arena() {
 
 absl::StatusOr<std::span<std::byte>> Arena::allocate(std::size_t bytes) {
   const std::size_t taken = round_up(bytes, kAlignment);
-  if (taken < bytes || taken > capacity_ - used_) {
-    return absl::ResourceExhaustedError(str_cat("the arena has ", capacity_ - used_, " of ", capacity_,
-                                                " bytes left, ", bytes,
-                                                " were asked for; raise arena_bytes"));
+  if (taken < bytes || taken > left()) {
+    return absl::ResourceExhaustedError(
+        str_cat("of the ", capacity_, " bytes that this process may share ", left(), " are left, ", bytes,
+                " were asked for; a server holds less where there are more of them (ps), and a machine with "
+                "more memory gives more, up to 256 GiB, where ulimit -v and -f say unlimited"));
   }
   std::span<std::byte> result(base_ + used_, bytes);
   used_ += taken;

@@ -9,6 +9,7 @@
 // used by any thread under the collectives' rules.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,12 @@
 #include "base/unique_fd.h"
 
 namespace paceline::transport {
+
+// What an arena's capacity is where nobody says: twice a machine's memory, so that memory runs out first, but
+// 16 GiB at least, and 256 GiB at most, for 256 members of one host map one another's. 16 GiB where the
+// address space or the size of files is `limited`.
+std::size_t usual_capacity(std::uint64_t machine_bytes, bool limited);
+std::size_t usual_capacity();  // this machine's, under this process' limits (ulimit -v, -f)
 
 class Arena {
  public:
@@ -37,6 +44,7 @@ class Arena {
 
   int fd() const { return fd_.get(); }
   std::size_t capacity() const { return capacity_; }
+  std::size_t left() const { return capacity_ - used_; }
 
   static constexpr std::size_t kAlignment = 4096;
 

@@ -74,4 +74,12 @@ absl::StatusOr<std::unique_ptr<Policy>> make_policy(const v1::ParameterServerSpe
   }
 }
 
+ModeHolds holds_of(const v1::ParameterServerSpec& spec) {
+  if (spec.synchronization() == v1::ParameterServerSpec::ASYNCHRONOUS) return {.put_aside = false};
+  // Who must give a gradient of these weights to every update has read them before it.
+  const bool lockstep = spec.synchronization() == v1::ParameterServerSpec::SYNCHRONOUS &&
+                        spec.gradients_per_step() >= spec.workers();
+  return {.older_weights = !lockstep, .put_aside = !lockstep};
+}
+
 }  // namespace paceline::pserver

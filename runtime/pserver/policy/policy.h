@@ -102,4 +102,11 @@ class Policy {
 absl::StatusOr<std::unique_ptr<Policy>> make_policy(const v1::ParameterServerSpec& spec,
                                                     const PolicyStart& start);
 
+// What a mode may make a server hold of a worker beside the gradient that arrives.
+struct ModeHolds {
+  bool older_weights = true;  // it still reads them when the next version is made
+  bool put_aside = true;      // a gradient waits for its update while the worker computes the next
+};
+ModeHolds holds_of(const v1::ParameterServerSpec& spec);
+
 }  // namespace paceline::pserver

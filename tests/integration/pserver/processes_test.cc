@@ -124,6 +124,7 @@ class Processes {
         server_options.shape = shape;
         server_options.optimizer.set_learning_rate(1);
         server_options.units_per_step = kWorkers;
+        server_options.holds = holds_of(mode_of(job.synchronization));
         server_options.policy = [&](const PolicyStart& start) {
           return make_policy(mode_of(job.synchronization), start);
         };

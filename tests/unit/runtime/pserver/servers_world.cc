@@ -95,6 +95,7 @@ void ServersWorld::connect(const WorldSpec& spec) {
           options.optimizer = spec_.optimizer;
           options.delay_compensation = spec_.mode.delay_compensation();
           options.units_per_step = spec_.mode.units_per_step();
+          options.holds = holds_of(spec_.mode);
           options.policy = [this](const PolicyStart& start) { return make_policy(spec_.mode, start); };
           options.on_lost = [this, index = static_cast<int>(r - w)](int rank, const absl::Status& why) {
             losses_.lock()->push_back({index, rank, why});

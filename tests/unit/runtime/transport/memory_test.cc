@@ -1,5 +1,6 @@
 #include "runtime/transport/memory.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,6 +22,27 @@ TEST(Arena, HandsOutZeroedAlignedMemoryUntilItIsFull) {
   }
   EXPECT_EQ((*arena)->offset_of(b->data()), Arena::kAlignment);
   EXPECT_EQ((*arena)->allocate(1).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Twice the memory: more than can be touched. 256 members of one host map 256 such arenas.
+TEST(Arena, IsAsLargeAsTheMachineAllows) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  EXPECT_EQ(usual_capacity(0, false), 16 * kGiB);
+  EXPECT_EQ(usual_capacity(4 * kGiB, false), 16 * kGiB);
+  EXPECT_EQ(usual_capacity(20 * kGiB, false), 40 * kGiB);
+  EXPECT_EQ(usual_capacity(2048 * kGiB, false), 256 * kGiB);
+  EXPECT_EQ(usual_capacity(~std::uint64_t{0}, false), 256 * kGiB);
+  EXPECT_EQ(usual_capacity(2048 * kGiB, true), 16 * kGiB);
+  EXPECT_GE(usual_capacity(), 16 * kGiB);
+}
+
+TEST(Arena, SaysWhatIsLeftAndWhatHelps) {
+  auto arena = Arena::create(2 * Arena::kAlignment);
+  ASSERT_TRUE(arena.ok() && (*arena)->allocate(1).ok());
+  EXPECT_EQ((*arena)->left(), Arena::kAlignment);
+  const std::string said((*arena)->allocate(5000).status().message());
+  EXPECT_THAT(said, testing::HasSubstr("of the 8192 bytes that this process may share 4096 are left, 5000"));
+  EXPECT_THAT(said, testing::HasSubstr("more of them (ps)"));
 }
 
 TEST(Arena, KnowsItsOwn) {
