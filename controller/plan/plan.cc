@@ -74,7 +74,8 @@ Plan decide(const Observed& whole) {
 
 Plan plan(const Observed& whole) {
   Plan plan = decide(whole);
-  const bool acts = plan.confirm || plan.stop_members || !plan.absent.empty() || !plan.actions.empty();
+  const bool acts = plan.confirm || plan.stop_members || !plan.absent.empty() || plan.leader_finished ||
+                    !plan.actions.empty();
   if (whole.job_may_lag && (acts || plan.status != whole.job.status))
     plan.confirm = Confirm{.why = "something is to be done for it, and its copy may be old", .job = true};
   return plan;

@@ -96,6 +96,9 @@ struct Plan {
   // Their pods run, but they have not joined a coordinator that gathers the members of an earlier one's view,
   // and the others may go on without them: whether they do is for it to say.
   std::vector<AbsentMember> absent;
+  // Rank 0's work was done under an earlier coordinator, and its pod is gone: the present one, which has
+  // heard nothing of that, tells those who come back to it that training is over.
+  bool leader_finished = false;
   api::Status status;         // to be written if it differs from the observed one
   std::string status_reason;  // why the phase is what it is
   // Set when this plan lets the job fail or start again: the pod whose last log lines belong into the error.

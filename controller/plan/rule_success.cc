@@ -15,13 +15,14 @@ namespace {
 
 // Since when training is over: by the report, or by when the leader was seen to have ended, or, of one that
 // has finished by the status and runs yet, by when it was first seen to run while its coordinator gathered
-// members. While the report says that the leader has finished and others leave, it is not over: their
-// coordinator counts their time.
+// members; of one that is gone, by when that coordinator began. While the report says that the leader has
+// finished and others leave, it is not over: their coordinator counts their time.
 Duration since_finish(const Observed& observed) {
   if (observed.report && observed.report->phase == ReportPhase::kFinished) return observed.report->in_phase;
   const Slot leader = leader_slot(observed.job);
   const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
   if (pod == nullptr && reported_finished(observed)) return Duration::zero();
+  if (pod == nullptr && observed.report) return observed.report->in_phase;
   if (pod == nullptr) return observed.limits.finish_grace;  // nobody knows any more
   return seen_for(observed, *pod);
 }
@@ -81,6 +82,9 @@ void rule_success(const Observed& observed, Plan& plan) {
   const bool running = std::ranges::any_of(
       observed.pods, [&](const cluster::Pod& pod) { return !pod.ended() && is_needed(observed, pod); });
   if (!running) return end();
+  const Slot leader = leader_slot(observed.job);
+  plan.leader_finished = observed.report && !reported_finished(observed) &&
+                         find_pod(observed, leader.role, leader.index) == nullptr;
   const Duration left = observed.limits.finish_grace - since_finish(observed);
   if (left > Duration::zero()) return requeue(left, plan);
   if (observed.job.spec.run_policy.clean_pod_policy == api::CleanPodPolicy::kNone) return end();

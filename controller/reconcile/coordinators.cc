@@ -51,7 +51,7 @@ void keep_who_is_gone(const api::TrainingJob& job, coordinator::CoreConfig& core
   }
 }
 
-// The pods of the present attempt's members, and what is to be told of one that is gone.
+// The pods of the present attempt's members, rank 0's first, and what is to be told of one that is gone.
 std::vector<coordinator::PodFact> places_of(const api::TrainingJob& job) {
   std::vector<coordinator::PodFact> places;
   for (const plan::Slot& slot : plan::desired_slots(job)) {
@@ -183,6 +183,12 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     for (const plan::AbsentMember& each : absent) {
       if (told_absent_.lock()->insert(each.pod).second) handle_->absent({each.role, each.index, each.why});
     }
+  }
+  void leader_finished() {
+    coordinator::PodFact end = places_.front();
+    end.exit_code = 0;
+    end.reason.clear();
+    if (told_gone_.lock()->insert(end.pod).second) handle_->pod_ended(end);
   }
 
   void on_verdict(const coordinator::Verdict& verdict) override {
@@ -324,6 +330,10 @@ void Coordinators::pods_gone(const std::string& key, const std::vector<std::stri
 
 void Coordinators::members_absent(const std::string& key, const std::vector<plan::AbsentMember>& absent) {
   if (const std::shared_ptr<Entry> entry = find(key)) entry->members_absent(absent);
+}
+
+void Coordinators::leader_finished(const std::string& key) {
+  if (const std::shared_ptr<Entry> entry = find(key)) entry->leader_finished();
 }
 
 void Coordinators::last_words_kept(const std::string& key, std::int64_t attempt) {

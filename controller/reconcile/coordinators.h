@@ -74,6 +74,7 @@ class Coordinators final : public ReportSource {
   void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) override;
   void pods_gone(const std::string& key, const std::vector<std::string>& names) override;
   void members_absent(const std::string& key, const std::vector<plan::AbsentMember>& absent) override;
+  void leader_finished(const std::string& key) override;
   void last_words_kept(const std::string& key, std::int64_t attempt) override;
   void stop(const std::string& key, const plan::StopMembers& stop) override;
   std::map<std::string, std::string> pod_environment(const std::string& key) override;

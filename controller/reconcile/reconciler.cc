@@ -313,6 +313,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
     }
   }
   if (!plan.absent.empty()) reports_.members_absent(key, plan.absent);
+  if (plan.leader_finished) reports_.leader_finished(key);
   absl::Status refused;
   absl::StatusOr<bool> written = false;
   if (plan.stop_members) {

@@ -39,6 +39,8 @@ class ReportSource {
   // Nobody waits for these any longer (Plan::absent).
   virtual void members_absent(const std::string& /*key*/, const std::vector<plan::AbsentMember>& /*absent*/) {
   }
+  // Plan::leader_finished.
+  virtual void leader_finished(const std::string& /*key*/) {}
   // What the final report() of this attempt's coordinator says stands in the job's status.
   virtual void last_words_kept(const std::string& /*key*/, std::int64_t /*attempt*/) {}
   // The user wants the job to end in order, suspends or resizes it; its pods get SIGTERM next.

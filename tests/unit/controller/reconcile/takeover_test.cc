@@ -69,6 +69,14 @@ class TakeoverTest : public ::testing::Test {
     const auto made = reconciler_->reconcile_once(kKey);
     EXPECT_TRUE(made.ok()) << made.status();
   }
+  // Whatever a coordinator is told makes it look at the time.
+  static cluster::Pod nobodys_pod(const std::string& uid) {
+    cluster::Pod pod;
+    pod.uid = uid;
+    pod.spec.index = 9;
+    pod.phase = cluster::PodPhase::kFailed;
+    return pod;
+  }
   StoredJob stored() { return jobs_.truth.get(kKey).value(); }
 
   testing::FakeClock clock_;
@@ -115,11 +123,7 @@ TEST_F(TakeoverTest, WhoWasLostOrHadFinishedBeforeIsMissedByNobody) {
     for (int i = 0; i < 10; ++i) {
       pass();
       clock_.advance(std::chrono::seconds(1));
-      cluster::Pod nobodys;
-      nobodys.uid = str_cat(i);
-      nobodys.spec.index = 9;
-      nobodys.phase = cluster::PodPhase::kFailed;
-      coordinators_->pods_seen(kKey, {nobodys});  // whatever is told makes it look at the time
+      coordinators_->pods_seen(kKey, {nobodys_pod(str_cat(i))});
     }
     ASSERT_EQ(stored().job.status.phase, api::Phase::kRunning) << stored().job.status.message;
     EXPECT_EQ(stored().job.status.restarts.attempt, 0) << stored().job.status.message;
@@ -127,6 +131,46 @@ TEST_F(TakeoverTest, WhoWasLostOrHadFinishedBeforeIsMissedByNobody) {
     EXPECT_EQ(cluster_.list_pods("default", "fashion")->size(), 3u);
     EXPECT_EQ(jobs_.asked, 1);
   }
+}
+
+// Rank 0 has written the model and said so, and its pod was deleted before it had ended: only a coordinator
+// tells servers that training is over, which end by themselves then.
+TEST_F(TakeoverTest, WhereRankZeroHadFinishedAndItsPodIsGoneTheServersAreTold) {
+  add(job());
+  lead();
+  pass();
+  pass();
+  const std::vector<cluster::Pod> pods = *cluster_.list_pods("default", "fashion");
+  ASSERT_EQ(pods.size(), 4u);
+  api::Status status = stored().job.status;
+  status.phase = api::Phase::kRunning;
+  status.restarts.size = 4;
+  status.members.clear();
+  for (const cluster::Pod& pod : pods) {
+    cluster_.run(pod.spec.name);
+    const bool leads = pod.spec.role == Role::kWorker && pod.spec.index == 0;
+    status.members.push_back({.role = pod.spec.role,
+                              .index = pod.spec.index,
+                              .pod = pod.spec.name,
+                              .phase = leads ? plan::kFinishedPhase : "training"});
+  }
+  ASSERT_TRUE(jobs_.truth.write_status(kKey, status).ok());
+  ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", {}).ok());
+  lead();
+  pass();
+  EXPECT_EQ(cluster_.list_pods("default", "fashion")->size(), 3u) << "they have time to hear of it";
+  clock_.advance(limits_.finish_grace / 2);
+  pass();
+  EXPECT_EQ(cluster_.list_pods("default", "fashion")->size(), 3u);
+  clock_.advance(std::chrono::seconds(1));
+  coordinators_->pods_seen(kKey, {nobodys_pod("look")});
+  ASSERT_TRUE(coordinators_->report(kKey));
+  EXPECT_EQ(coordinators_->report(kKey)->phase, plan::ReportPhase::kFinished);
+  EXPECT_FALSE(coordinators_->report(kKey)->culprit);
+  for (const char* name : {"fashion-ps-0-0", "fashion-worker-1-0", "fashion-worker-2-0"})
+    cluster_.finish(name, 0);
+  pass();
+  EXPECT_EQ(stored().job.status.phase, api::Phase::kSucceeded) << stored().job.status.message;
 }
 
 // A status that is worked out from an old copy would be refused until the watch brings the next version.
