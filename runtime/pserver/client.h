@@ -28,14 +28,14 @@
 // take_rows(), which may run in another beside them, and interrupt(), close(), closed(), counters() and
 // staleness(), which any thread may call at any time. A snapshot is taken before leave(), and nothing called
 // after it. After the first turn nothing is allocated, but where more rows are pulled or pushed than ever
-// before. No wait passes its deadline, but that of a turn while worker 0 holds all up (wait_turn()); where a
-// state is loaded or saved, the deadline is one of progress: whenever bytes have moved it is as far off again
-// as it was at the call. close() ends a wait within a millisecond, and so does interrupt(), after which the
-// servers can still be asked for a snapshot. Errors, as the communicator's:
-// UNAVAILABLE - a server is gone; DEADLINE_EXCEEDED - names who was waited for: a server that does not
-// answer, or the worker that has not pushed; ABORTED - close() was called; INVALID_ARGUMENT - a peer sent
-// what is no frame, or one that can't be meant; FAILED_PRECONDITION - the servers hold another model. Where
-// an error is about one peer, collective::faulty_rank() tells which.
+// before. No wait passes its deadline, but that of a turn while worker 0 holds all up (wait_turn()) or
+// weights and gradients move; where rows are pulled, or a state is loaded or saved, the deadline is one of
+// progress: whenever bytes have moved it is as far off again as it was at the call. close() ends a wait
+// within a millisecond, and so does interrupt(), after which the servers can still be asked for a snapshot.
+// Errors, as the communicator's: UNAVAILABLE - a server is gone; DEADLINE_EXCEEDED - names who was waited
+// for: a server that does not answer, or the worker that has not pushed; ABORTED - close() was called;
+// INVALID_ARGUMENT - a peer sent what is no frame, or one that can't be meant; FAILED_PRECONDITION - the
+// servers hold another model. Where an error is about one peer, collective::faulty_rank() tells which.
 
 #include <cstdint>
 #include <functional>
@@ -175,7 +175,8 @@ class Client {
   // REQUIRES: nothing is out (the first call, or after commit()). Where the deadline has passed the servers
   // are asked why. While worker 0 holds all up, by what it loads, or by rows of a snapshot that it has yet to
   // take, this waits on, and blames it only where it has moved nothing for ClientOptions::stall_limit; what
-  // is waited for after that has the time of the call anew.
+  // is waited for after that has the time of the call anew. So it has whenever some of a gradient, of rows or
+  // of weights has moved.
   virtual absl::StatusOr<TurnResult> wait_turn(Deadline deadline) = 0;
   // Fills the rows that `pulls` name, of any tables, each table at most once: one round trip to all servers
   // at once. They are those of the moment, each whole: where all wait for all those of turn.version, else of

@@ -90,6 +90,9 @@ class ClientImpl final : public Client, private FrameReceiver {
     TablesMessage marks;                      // of the snapshot that is being taken
     std::optional<WaitingMessage> waits_for;  // its answer to the last kAsk
     std::optional<Patience> silence;          // while that is owed, in one wait for a turn
+    std::uint64_t moved_before = 0;           // bytes both ways, when that wait began
+    bool moves = false;                       // some did between then and the kAsk
+    std::uint64_t moved() const { return link.bytes_received() + link.bytes_sent(); }
   };
 
   absl::StatusOr<std::span<std::byte>> place(Link& link, const FrameHeader& header,

@@ -61,11 +61,20 @@ void ClientImpl::ask_for_rows() {
 
 absl::Status ClientImpl::wait_for_rows(Deadline deadline) {
   const TimePoint from = clock_.now();
+  Patience patience(clock_, deadline);
+  const auto moved = [this] {
+    std::uint64_t bytes = 0;
+    for (const Server& each : servers_) bytes += each.moved();
+    return bytes;
+  };
+  patience.count(moved());
   const auto owes = [](const Server& each) { return each.owes_rows; };
   for (auto at = servers_.begin();
        (at = std::find_if(servers_.begin(), servers_.end(), owes)) != servers_.end();) {
-    const absl::Status pumped = pump(deadline);
+    const absl::Status pumped = pump(patience.deadline());
     if (absl::IsDeadlineExceeded(pumped)) {
+      patience.count(moved());
+      if (!patience.expired()) continue;
       return fail(at->link.blame(absl::DeadlineExceededError(
           str_cat("has not sent its rows after ", format_duration(clock_.now() - from)))));
     }

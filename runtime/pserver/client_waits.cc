@@ -1,6 +1,7 @@
 // Waiting for a turn, and who is to blame where none comes. Each server is asked what its log waits for: the
 // sequencer knows whose gradient is missing, and every one whether worker 0 holds it up, by what it loads or
-// by a snapshot whose rows it has not taken. That is nobody's fault as long as something moves.
+// by a snapshot whose rows it has not taken. That is nobody's fault as long as something moves; nor is a
+// gradient or weights that are long on their way, be it to or from this worker or another one.
 
 #include <algorithm>
 
@@ -13,7 +14,7 @@ namespace paceline::pserver {
 namespace {
 
 constexpr Duration kAskLimit = std::chrono::seconds(2);  // for the servers' words
-constexpr Duration kAskAgain = std::chrono::seconds(1);  // while worker 0 holds them up
+constexpr Duration kAskAgain = std::chrono::seconds(1);  // while worker 0 holds them up, or something comes
 
 }  // namespace
 
@@ -25,7 +26,10 @@ bool ClientImpl::turn_is_here() const {
 absl::Status ClientImpl::wait_for_turn(Deadline deadline) {
   const TimePoint from = clock_.now();
   const Duration patience = deadline.remaining(from);
-  for (Server& each : servers_) each.silence.reset();
+  for (Server& each : servers_) {
+    each.silence.reset();
+    each.moved_before = each.moved();
+  }
   while (!turn_is_here()) {
     const absl::Status pumped = pump(deadline);
     if (!absl::IsDeadlineExceeded(pumped)) {
@@ -48,9 +52,13 @@ absl::Status ClientImpl::ask_what_is_waited_for(Duration patience) {
     if (each.waits_for.has_value()) each.silence.reset();  // late, but it answered
     each.waits_for.reset();
     if (each.silence.has_value()) continue;
+    each.moves = each.moved() != each.moved_before;
     each.silence.emplace(clock_, Deadline::after(clock_.now(), patience));
-    each.silence->count(each.link.bytes_received());
     send(each.link, FrameKind::kAsk, 0);
+  }
+  PL_RETURN_IF_ERROR(flush_all());
+  for (Server& each : servers_) {
+    if (each.silence.has_value()) each.silence->count(each.moved());  // the question is no sign of life
   }
   const Deadline limit = Deadline::after(clock_.now(), kAskLimit);
   const auto owes = [](const Server& each) { return !each.waits_for.has_value(); };
@@ -61,7 +69,7 @@ absl::Status ClientImpl::ask_what_is_waited_for(Duration patience) {
   }
   for (Server& each : servers_) {
     if (each.waits_for.has_value()) each.silence.reset();
-    if (each.silence.has_value()) each.silence->count(each.link.bytes_received());
+    if (each.silence.has_value()) each.silence->count(each.moved());
   }
   return absl::OkStatus();
 }
@@ -83,6 +91,11 @@ absl::StatusOr<Duration> ClientImpl::wait_longer(Duration waited, Duration patie
   }
   if (held == nullptr) {
     if (more > Duration::zero()) return more;
+    // Its answer comes behind weights, or this worker's question behind its gradient.
+    const auto on_its_way = [](const Server& each) {
+      return each.silence.has_value() && each.moves && !each.silence->expired();
+    };
+    if (std::any_of(servers_.begin(), servers_.end(), on_its_way)) return kAskAgain;
     return late(waited);
   }
   if (held->idle >= options_.stall_limit) {

@@ -87,8 +87,8 @@ struct WaitingMessage {
   };
   std::int32_t rank = -1;   // the sequencer's word: whose gradient is missing, or which server; -1: nobody
   Hold hold = Hold::kNone;  // now
-  // Since worker 0 moved last while it held all up, or, without a hold, since the last one was over. -1:
-  // there was none.
+  // Since worker 0 moved last while it held all up. Without a hold: since the last one was over, or some of a
+  // gradient, of rows or of weights came from a worker or went to one; -1: there was none of these.
   Duration idle{-1};
   bool operator==(const WaitingMessage&) const = default;
 };

@@ -160,7 +160,12 @@ absl::Status ServerImpl::poll_once(Patience& start) {
 absl::Status ServerImpl::serve(Link& link, short events) {
   if (!link.valid()) return absl::OkStatus();  // lost meanwhile
   absl::Status status;
-  if ((events & POLLOUT) != 0) status = link.flush();
+  if ((events & POLLOUT) != 0) {
+    const std::uint64_t before = link.bytes_sent();
+    status = link.flush();
+    const bool of_turns = is_worker(link.rank()) && &link == &worker(link.rank()).link;
+    if (of_turns && link.bytes_sent() != before) transfer_moved_at_ = clock_.now();
+  }
   if (status.ok() && (events & ~POLLOUT) != 0) status = link.receive(*this, kReadBudget);
   // It ends by an error of its own: what comes behind the frame that showed it is nobody's fault.
   if (!status.ok() && close_.is_closed()) return absl::OkStatus();

@@ -23,6 +23,7 @@ void ServerImpl::send(Link& link, FrameKind kind, std::int64_t number, Bytes mes
 
 absl::StatusOr<std::span<std::byte>> ServerImpl::place(Link& link, const FrameHeader& header,
                                                        std::uint64_t at) {
+  if (is_worker(link.rank())) transfer_moved_at_ = clock_.now();
   const std::uint64_t count = header.length / kFloat;
   std::span<float> memory;
   if (header.kind == FrameKind::kState && link.rank() == 0 && begun_ && !ready_ && header.number >= 0 &&
@@ -128,8 +129,8 @@ absl::Status ServerImpl::answer_ask(int rank) {
   answer.hold = hold_;
   if (hold_ != WaitingMessage::Hold::kNone) {
     answer.idle = now - moved_at_;
-  } else if (released_at_.has_value()) {
-    answer.idle = now - *released_at_;
+  } else if (const auto last = std::max(released_at_, transfer_moved_at_); last.has_value()) {
+    answer.idle = now - *last;
   }
   encode(answer, buffer_);
   Link& to = worker(rank).link;

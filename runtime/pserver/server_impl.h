@@ -185,6 +185,8 @@ class ServerImpl final : public Server, private FrameReceiver {
   WaitingMessage::Hold hold_ = WaitingMessage::Hold::kLoading;
   TimePoint moved_at_;
   std::optional<TimePoint> released_at_;
+  // When some of a gradient, of rows, or of weights came from a worker or went to one last.
+  std::optional<TimePoint> transfer_moved_at_;
 
   // Read by stats().
   std::atomic<std::int64_t> updates_{0}, gradients_{0}, busy_ns_{0}, queue_{0};

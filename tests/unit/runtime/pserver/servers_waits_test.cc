@@ -106,12 +106,18 @@ class PatientWorker {
     clock_.go_on_by(kPatience);
   }
   bool asks_again() { return clock_.wait_until_seen(from_ + kAskedAgain); }
+  // Time goes on by so much, and it still waits then.
+  bool waits_for_another(Duration time) {
+    clock_.go_on_by(time);
+    return clock_.wait_until_seen(from_ + (passed_ += time));
+  }
   bool ends_within(Duration limit) { return end_.wait_for(limit) == std::future_status::ready; }
   absl::StatusOr<TurnResult> turn() { return end_.get(); }
 
  private:
   EarlyClock& clock_;
   const TimePoint from_;
+  Duration passed_{};
   std::promise<absl::StatusOr<TurnResult>> ends_;
   std::future<absl::StatusOr<TurnResult>> end_ = ends_.get_future();
   const std::jthread thread_;
@@ -234,6 +240,105 @@ TEST_P(ServersWaits, AServerThatAnswersNothingIsNamedWhileAnotherOneIsHeldUp) {
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
   EXPECT_EQ(collective::faulty_rank(late), 3) << late;
   EXPECT_THAT(std::string(late.message()), HasSubstr("ps-1): it does not answer"));
+}
+
+// A server of a world, spoken for by the test: sends a turn at once, and as much of its weights as it is
+// told.
+class SlowServer {
+ public:
+  SlowServer(ServersWorld& world, int rank, int worker, std::size_t floats)
+      : rank_(rank), socket_(world.stranger(rank)[static_cast<std::size_t>(worker)].sockets[0].get()) {
+    TurnResult turn;
+    turn.unit = 0;
+    Buffer message;
+    encode(turn, message);
+    announce(FrameKind::kTurn, message.size());
+    write(message);
+    announce(FrameKind::kWeights, floats * sizeof(float));
+  }
+  void send(std::size_t floats) { write(Buffer(floats * sizeof(float))); }
+
+ private:
+  void announce(FrameKind kind, std::size_t length) {
+    Buffer bytes(kFrameBytes);
+    FrameHeader header{.kind = kind, .rank = rank_, .length = length};
+    header.generation = Generation{3};
+    encode(header, std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
+    write(bytes);
+  }
+  void write(const Buffer& bytes) {
+    ASSERT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  }
+  const int rank_, socket_;
+};
+
+TEST(ServersWaitsOverTcp, WeightsThatAreLongOnTheirWayAreNobodysFaultUntilTheyStop) {
+  constexpr std::size_t kFloats = 3000;
+  for (const bool stops : {false, true}) {
+    const FakeClock stands;
+    EarlyClock clock(stands);
+    WorldSpec spec;
+    spec.medium = Medium::kTcp;
+    spec.workers = 2;
+    spec.servers = 1;
+    spec.elements = kFloats;
+    spec.optimizer = sgd(0.1);
+    spec.strangers = {2};
+    spec.clock = &clock;
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    PatientWorker waits(world, clock);
+    clock.wait_until_asked(3);
+    SlowServer server(world, 2, 1, kFloats);
+    server.send(1000);
+    // It asks, nothing answers within 2 s, and it asks again.
+    for (const int seconds : {20, 3, 3, 3})
+      EXPECT_TRUE(waits.waits_for_another(std::chrono::seconds(seconds)));
+    server.send(1000);
+    EXPECT_TRUE(waits.waits_for_another(std::chrono::seconds(3)));  // and has seen that they came
+    EXPECT_TRUE(waits.waits_for_another(std::chrono::seconds(15))) << "some came since it asked";
+    if (!stops) server.send(1000);
+    for (int i = 0; stops && i < 20 && !waits.ends_within(std::chrono::milliseconds(200)); ++i)
+      clock.go_on_by(std::chrono::seconds(3));
+    const bool ended = waits.ends_within(std::chrono::seconds(20));
+    EXPECT_TRUE(ended) << "it waits on";
+    if (!ended) world.client(1).close(absl::AbortedError("the test is over"));
+    const auto turn = waits.turn();
+    EXPECT_EQ(turn.ok(), !stops) << turn.status();
+    if (!stops) continue;
+    EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded) << turn.status();
+    EXPECT_EQ(collective::faulty_rank(turn.status()), 2) << turn.status();
+    EXPECT_THAT(std::string(turn.status().message()), HasSubstr("it has not sent its weights"));
+  }
+}
+
+// Who waits for a worker whose gradient is on its way learns when some of it came last.
+TEST(ServersWaitsOverTcp, AServerSaysWhenSomeOfAGradientCameLast) {
+  const FakeClock stands;
+  EarlyClock clock(stands);
+  WorldSpec spec;
+  spec.medium = Medium::kTcp;
+  spec.workers = 2;
+  spec.servers = 1;
+  spec.elements = 3000;
+  spec.optimizer = sgd(0.1);
+  spec.strangers = {1};
+  spec.server_clock = &clock;
+  ServersWorld world(spec);
+  if (HasFatalFailure()) return;
+  Stranger slow(world, spec);
+  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  const Unit unit = slow.wait_for_turn();
+  WaitingMessage said;
+  for (std::uint64_t begin : {std::uint64_t{0}, std::uint64_t{1000}, std::uint64_t{2000}}) {
+    clock.go_on_by(std::chrono::seconds(7));
+    ASSERT_NO_FATAL_FAILURE(Stranger::ask(world, 1, 0, said));
+    EXPECT_GE(said.idle, std::chrono::seconds(7)) << "before byte " << begin;
+    const Floats some(1000, 1.0f);
+    slow.send({.kind = FrameKind::kGradient, .number = unit, .begin = begin}, std::as_bytes(std::span(some)));
+    ASSERT_NO_FATAL_FAILURE(Stranger::ask(world, 1, 0, said));
+    EXPECT_EQ(said.idle, Duration::zero()) << "from byte " << begin;
+  }
 }
 
 // A server that is late with rows costs the snapshot, not the client.
