@@ -233,6 +233,8 @@ class PolicyTest(JobCase):
             "nowhere": (trainer({"nodeSelector": {"zone": "moon"}}), "Unschedulable", "didn't match Pod's node affinity/selector"),
             "imageless": (trainer(image="paceline/absent:1"), "ErrImagePull", "paceline/absent:1"),
             "keyless": (trainer(env=[secret]), "CreateContainerConfigError", 'secret "absent" not found'),
+            "mountless": (trainer({"volumes": [{"name": "s", "secret": {"secretName": "absent"}}]},
+                                  volumeMounts=[{"name": "s", "mountPath": "/secret"}]), "FailedMount", 'secret "absent" not found'),
             "diskless": (trainer({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "absent"}}]}), "Unschedulable",
                          'persistentvolumeclaim "absent" not found')}
         self.apply(*(job(name, workers=0, template=template) for name, (template, _, _) in jobs.items()))
@@ -243,7 +245,8 @@ class PolicyTest(JobCase):
             self.assertIn(found["reason"], (reason, "ImagePullBackOff") if name == "imageless" else (reason,))
             self.assertIn(f"{name}-chief-0-0", found["message"])
         self.kubectl("create", "secret", "generic", "absent", "--from-literal=k=v")
-        self.wait_for("keyless", "Succeeded")
+        for name in ("keyless", "mountless"):
+            self.wait_for(name, "Succeeded")
 
     def test_a_quota_is_waited_for(self):
         self.kubectl("create", "quota", "none", "--hard=pods=0")
