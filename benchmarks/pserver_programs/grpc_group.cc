@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <future>
+#include <mutex>
 #include <utility>
 
 #include "base/check.h"
@@ -31,9 +32,32 @@ grpc::ByteBuffer view(const std::vector<char>& bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
+// Memory for what comes, used again by the next call: a server has it for as long as its workers train.
+class Slots {
+ public:
+  explicit Slots(std::size_t bytes) : bytes_(bytes) {}
+  std::vector<char> take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::vector<char>(bytes_);
+    std::vector<char> slot = std::move(free_.back());
+    free_.pop_back();
+    return slot;
+  }
+  void give_back(std::vector<char> slot) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(slot));
+  }
+
+ private:
+  const std::size_t bytes_;
+  std::mutex mutex_;
+  std::vector<std::vector<char>> free_;  // guarded by mutex_
+};
+
 class GrpcServer::Answer final : public grpc::ServerGenericBidiReactor {
  public:
-  Answer(std::size_t largest, const std::vector<char>& answer) : slot_(largest), answer_(view(answer)) {
+  Answer(Slots& slots, const std::vector<char>& answer)
+      : slots_(slots), slot_(slots.take()), answer_(view(answer)) {
     StartRead(&request_);
   }
   void OnReadDone(bool ok) override {
@@ -41,24 +65,28 @@ class GrpcServer::Answer final : public grpc::ServerGenericBidiReactor {
     copy_out(request_, slot_);
     StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
   }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    slots_.give_back(std::move(slot_));
+    delete this;
+  }
 
  private:
+  Slots& slots_;
   std::vector<char> slot_;
   grpc::ByteBuffer request_, answer_;
 };
 
 class GrpcServer::Service final : public grpc::CallbackGenericService {
  public:
-  Service(std::size_t largest, const std::map<std::string, std::size_t>& answers) : largest_(largest) {
+  Service(std::size_t largest, const std::map<std::string, std::size_t>& answers) : slots_(largest) {
     for (const auto& [method, bytes] : answers) answers_[method] = std::vector<char>(bytes, 1);
   }
 
  private:
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    return new Answer(largest_, answers_.at(context->method()));
+    return new Answer(slots_, answers_.at(context->method()));
   }
-  const std::size_t largest_;
+  Slots slots_;
   std::map<std::string, std::vector<char>> answers_;
 };
 
