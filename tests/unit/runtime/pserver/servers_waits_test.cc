@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <numeric>
+
 #include "rows_world.h"
 #include "runtime/collective/fault.h"
 #include "stranger.h"
@@ -91,13 +94,17 @@ class HeldUp {
 constexpr Duration kPatience = std::chrono::seconds(20);
 constexpr Duration kAskedAgain = kPatience + std::chrono::milliseconds(1200);
 
-// Worker 1 waits for its turn, in a thread of its own, for as long as its patience by the test's clock lasts.
+// Worker 1 waits for its turn, or what else, in a thread of its own, for as long as its patience by the
+// test's clock lasts.
 class PatientWorker {
  public:
-  PatientWorker(ServersWorld& world, EarlyClock& clock)
-      : clock_(clock), from_(clock.now()), thread_([this, &world] {
+  using Wait = std::function<absl::StatusOr<TurnResult>(Client& client, Deadline deadline)>;
+  PatientWorker(
+      ServersWorld& world, EarlyClock& clock,
+      const Wait& wait = [](Client& client, Deadline deadline) { return client.wait_turn(deadline); })
+      : clock_(clock), from_(clock.now()), thread_([this, &world, wait] {
           clock_.watch_this_thread();
-          ends_.set_value(world.client(1).wait_turn(Deadline::after(from_, kPatience)));
+          ends_.set_value(wait(world.client(1), Deadline::after(from_, kPatience)));
           clock_.thread_is_done();
         }) {}
   // Once it waits, and knows how long it may.
@@ -257,15 +264,15 @@ class SlowServer {
     announce(FrameKind::kWeights, floats * sizeof(float));
   }
   void send(std::size_t floats) { write(Buffer(floats * sizeof(float))); }
-
- private:
-  void announce(FrameKind kind, std::size_t length) {
+  void announce(FrameKind kind, std::size_t length, std::int64_t number = 0) {
     Buffer bytes(kFrameBytes);
-    FrameHeader header{.kind = kind, .rank = rank_, .length = length};
+    FrameHeader header{.kind = kind, .rank = rank_, .number = number, .length = length};
     header.generation = Generation{3};
     encode(header, std::span<std::byte, kFrameBytes>(bytes.data(), kFrameBytes));
     write(bytes);
   }
+
+ private:
   void write(const Buffer& bytes) {
     ASSERT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
@@ -309,6 +316,55 @@ TEST(ServersWaitsOverTcp, WeightsThatAreLongOnTheirWayAreNobodysFaultUntilTheySt
     EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded) << turn.status();
     EXPECT_EQ(collective::faulty_rank(turn.status()), 2) << turn.status();
     EXPECT_THAT(std::string(turn.status().message()), HasSubstr("it has not sent its weights"));
+  }
+}
+
+TEST(ServersWaitsOverTcp, RowsThatAreLongOnTheirWayAreWaitedForUntilTheyStop) {
+  constexpr std::size_t kIds = 100, kDim = 30;
+  for (const bool stops : {false, true}) {
+    const FakeClock stands;
+    EarlyClock clock(stands);
+    WorldSpec spec;
+    spec.medium = Medium::kTcp;
+    spec.workers = 2;
+    spec.servers = 1;
+    spec.elements = 10;
+    spec.optimizer = sgd(0.1);
+    spec.tables = {table_of("a", kDim)};
+    spec.row_floats = kIds * kDim;
+    spec.strangers = {2};
+    spec.clock = &clock;
+    ServersWorld world(spec);
+    if (HasFatalFailure()) return;
+    SlowServer server(world, 2, 1, spec.elements);
+    server.send(spec.elements);
+    std::vector<RowId> ids(kIds);
+    std::iota(ids.begin(), ids.end(), 0);
+    Floats rows(kIds * kDim);
+    PatientWorker waits(world, clock, [&](Client& client, Deadline deadline) {
+      auto turn = client.wait_turn(deadline);
+      const absl::Status pulled = client.pull_rows({{{0, ids, rows}}}, deadline);
+      if (turn.ok() && !pulled.ok()) turn = pulled;
+      return turn;
+    });
+    ASSERT_NO_FATAL_FAILURE(Stranger::hear(world, 2, 1, FrameKind::kPullRows));
+    server.announce(FrameKind::kRows, rows.size() * sizeof(float), 1);
+    server.send(1000);
+    EXPECT_TRUE(waits.waits_for_another(kPatience + std::chrono::seconds(1))) << "some came meanwhile";
+    server.send(1000);
+    EXPECT_TRUE(waits.waits_for_another(kPatience + std::chrono::seconds(1))) << "some came again";
+    if (!stops) server.send(1000);
+    for (int i = 0; stops && i < 20 && !waits.ends_within(std::chrono::milliseconds(200)); ++i)
+      clock.go_on_by(std::chrono::seconds(10));
+    const bool ended = waits.ends_within(std::chrono::seconds(20));
+    EXPECT_TRUE(ended) << "it waits on";
+    if (!ended) world.client(1).close(absl::AbortedError("the test is over"));
+    const auto turn = waits.turn();
+    EXPECT_EQ(turn.ok(), !stops) << turn.status();
+    if (!stops) continue;
+    EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded) << turn.status();
+    EXPECT_EQ(collective::faulty_rank(turn.status()), 2) << turn.status();
+    EXPECT_THAT(std::string(turn.status().message()), HasSubstr("has not sent its rows"));
   }
 }
 

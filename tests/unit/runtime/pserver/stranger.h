@@ -83,6 +83,11 @@ class Stranger {
     encode(answer, payload);
     write(socket, {.kind = FrameKind::kWaiting, .rank = server_rank}, payload);
   }
+  // Waits for a frame of that kind, as that server, from that worker.
+  static void hear(ServersWorld& world, int server_rank, int worker, FrameKind kind) {
+    Buffer payload;
+    wait_for(world.stranger(server_rank)[static_cast<std::size_t>(worker)].sockets[0].get(), kind, payload);
+  }
   // UNIX sockets: what is sent to it from here on fails, but nothing wakes the sender before.
   void hear_nothing_more() { ASSERT_EQ(::shutdown(socket_, SHUT_RD), 0); }
   template <typename Value>
