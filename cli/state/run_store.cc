@@ -236,6 +236,8 @@ absl::StatusOr<std::vector<RunState>> RunStore::list() const {
   std::error_code error;
   std::filesystem::directory_iterator entries(runs(), error), end;
   if (error == std::errc::no_such_file_or_directory) return states;
+  if (error == std::errc::not_a_directory)  // as in make_folder()
+    return absl::FailedPreconditionError(str_cat("list ", runs(), ": ", error.message()));
   if (error) return errno_status(error.value(), str_cat("list ", runs()));
   for (; entries != end; entries.increment(error)) {
     if (auto state = read(entries->path().filename().string()); state.ok())

@@ -208,6 +208,8 @@ TEST_F(RunStoreTest, ADiscardedRunLeavesNothing) {
 TEST_F(RunStoreTest, AStateFolderThatIsAFileIsNotAMissingRun) {
   std::ofstream(store_.state_folder()) << "x";
   EXPECT_EQ(store_.create("a").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(store_.list().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(store_.choose("").status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(RunStoreTest, NotFoundNamesWhatThereIs) {
