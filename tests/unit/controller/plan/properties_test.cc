@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/rng.h"
+#include "controller/api/schema.h"
 #include "controller/plan/explain.h"
 #include "tests/unit/controller/plan/world.h"
 
@@ -167,6 +168,42 @@ TEST(PlanPropertiesTest, PlansConverge) {
       EXPECT_TRUE(rest.status == world.job.status);
     }
   });
+}
+
+// Of a job's conditions, by the reference: "Created, Running, ...; as of any object."
+std::set<std::string> listed_conditions() {
+  const std::string definition = api::custom_resource_definition();
+  const std::size_t end = definition.find("; as of any object.");
+  EXPECT_NE(end, std::string::npos);
+  const std::size_t begin = definition.rfind('\'', end) + 1;
+  std::set<std::string> types;
+  for (std::size_t at = begin; at < end;) {
+    const std::size_t stop = std::min(definition.find(", ", at), end);
+    types.insert(definition.substr(at, stop - at));
+    at = stop + 2;
+  }
+  return types;
+}
+
+TEST(PlanPropertiesTest, TheReferenceListsTheConditionsThatAreWritten) {
+  // The job store's own, of a job whose spec became invalid; the planner says only that it is mended.
+  std::set<std::string> written = {api::kInvalidSpec};
+  for_random_worlds([&](Rng& rng, Observed& world) {
+    world.job.spec.run_policy.suspend = rng.below(4) == 0;
+    api::ReplicaSpecs& replicas = world.job.spec.replica_specs;
+    const bool restarts = rng.below(2) == 0;
+    for (std::optional<api::ReplicaSpec>* spec : {&replicas.chief, &replicas.worker}) {
+      if (restarts && *spec) (*spec)->restart_policy = api::RestartPolicy::kOnFailure;
+    }
+    for (int round = 0; round < 4; ++round) {
+      if (world.report && rng.below(4) == 0) world.report->last_save = LastSave{100, "the disk is full"};
+      const Plan made = plan(world);
+      for (const api::Condition& condition : made.status.conditions) written.insert(condition.type);
+      apply(made, world);
+      advance(world);
+    }
+  });
+  EXPECT_EQ(written, listed_conditions());
 }
 
 TEST(PlanPropertiesTest, WhatIsStoppedEnds) {
