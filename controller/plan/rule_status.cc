@@ -95,14 +95,18 @@ void copy_members(const Observed& observed, api::Status& status) {
   }
 }
 
+// A later attempt resumes from an earlier step, as does a view, and may finish at one. While rank 0 loads
+// that, it has not told of any; nor has it to a coordinator that began when training was over.
+void copy_progress(const JobReport& report, api::Status& status) {
+  if (report.progress.step > 0 || status.progress.step == 0) status.progress = report.progress;
+}
+
 void copy_report(const JobReport& report, api::Status& status) {
   status.view.generation = std::max(status.view.generation, report.generation);
   const auto in_view =
       std::ranges::count_if(report.members, [](const ReportedMember& member) { return member.rank >= 0; });
   if (in_view > 0) status.view.size = in_view;
-  // A later attempt resumes from an earlier step, and may finish at one. While rank 0 loads that, it has not
-  // told of any; nor has it to a coordinator that began when training was over.
-  if (report.progress.step > 0 || status.progress.step == 0) status.progress = report.progress;
+  copy_progress(report, status);
   if (!report.model_path.empty()) status.model = report.model_path;
   if (!report.checkpoint_path.empty()) status.last_checkpoint = report.checkpoint_path;
 }
@@ -110,7 +114,7 @@ void copy_report(const JobReport& report, api::Status& status) {
 // Of members that were told to leave: what they saved then is the newest, whatever attempt comes next.
 void copy_last_words(const JobReport& report, api::Status& status) {
   if (!report.checkpoint_path.empty()) status.last_checkpoint = report.checkpoint_path;
-  if (report.progress.step >= status.progress.step) status.progress = report.progress;
+  copy_progress(report, status);
 }
 
 // Training goes on without a checkpoint that can't be written, so that nobody would notice: said once, until

@@ -76,6 +76,26 @@ TEST(RestartTest, AViewThatHasJustBegunHasNoProgressYet) {
   EXPECT_EQ(step(world).status.progress.step, 100) << "that it resumes from";
 }
 
+// A view that goes back to a checkpoint may have to leave before it comes as far as the one before.
+TEST(RestartTest, LastWordsTellWhereMembersCameTo) {
+  for (const Step told : {130, 100, 0}) {
+    Observed world = restartable(0, 2);
+    let_die(world, Role::kWorker, 1);
+    JobReport last = *world.report;
+    step(world);
+    ASSERT_EQ(world.job.status.restarts.attempt, last.attempt + 1);
+    ASSERT_EQ(world.job.status.progress.step, 120);
+    advance(world);
+    last.phase = ReportPhase::kFailed;
+    last.progress = {.step = told};
+    last.checkpoint_path = "/checkpoints/step-000000100";
+    world.report = last;
+    const Plan made = step(world);
+    EXPECT_EQ(made.status.progress.step, told > 0 ? told : 120) << "0: its coordinator never heard";
+    EXPECT_EQ(made.status.last_checkpoint, "/checkpoints/step-000000100");
+  }
+}
+
 TEST(RestartTest, WhatACopyOfTheListDoesNotShowIsConfirmedBeforeItDecides) {
   Observed world = restartable(1, 2);
   const Observed trains = world;
