@@ -18,6 +18,8 @@ std::int64_t whole_seconds(Duration d) {
   return std::chrono::duration_cast<std::chrono::seconds>(d).count();
 }
 
+constexpr std::int64_t kReleasedSeconds = 1;  // the duration of a lease that was given back
+
 }  // namespace
 
 std::string config_error(const ElectionConfig& config) {
@@ -75,8 +77,7 @@ ElectionCore::Action ElectionCore::next(TimePoint now, WallTime wall, double ran
 }
 
 bool ElectionCore::free(TimePoint now) const {
-  if (!seen_ || seen_->record.holder.empty() || seen_->record.holder == config_.identity) return true;
-  return now >= *changed_at_ + seconds(seen_->record.duration_seconds);
+  return now >= *changed_at_ + owed_;
 }
 
 ElectionCore::Write ElectionCore::make_write(WallTime wall) const {
@@ -99,6 +100,15 @@ void ElectionCore::see(std::optional<Seen> seen, TimePoint now) {
   const bool changed =
       !changed_at_ || seen.has_value() != seen_.has_value() || (seen && seen->version != seen_->version);
   if (changed) changed_at_ = now;
+  const bool nobodys = !seen || seen->record.holder.empty();
+  if (!nobodys) {
+    owed_ =
+        seen->record.holder == config_.identity ? Duration::zero() : seconds(seen->record.duration_seconds);
+  } else if (leads_until_ || (seen && seen->record.duration_seconds == kReleasedSeconds)) {
+    owed_ = Duration::zero();
+  } else if (seen_ && changed) {  // whoever held it may not know yet
+    owed_ = std::max(owed_, config_.lease_duration);
+  }
   seen_ = std::move(seen);
   holder_ = seen_ ? seen_->record.holder : "";
 }
@@ -106,11 +116,14 @@ void ElectionCore::see(std::optional<Seen> seen, TimePoint now) {
 void ElectionCore::on_read(std::optional<Seen> seen, TimePoint now) {
   see(std::move(seen), now);
   must_read_ = false;
+  // After a conflict that was none: no faster than other renewals.
+  if (std::exchange(conflict_, false) && leads_until_) pause_ = true;
 }
 
 void ElectionCore::on_written(Seen seen, TimePoint now) {
   see(std::move(seen), now);
   leads_until_ = write_began_ + config_.renew_deadline;
+  conflict_ = false;
   error_.clear();
   must_read_ = false;
   pause_ = true;
@@ -119,7 +132,8 @@ void ElectionCore::on_written(Seen seen, TimePoint now) {
 void ElectionCore::on_conflict() {
   error_ = "the lease changed in between";
   must_read_ = true;
-  pause_ = true;
+  conflict_ = true;
+  pause_ = !leads_until_;
 }
 
 void ElectionCore::on_error(std::string error) {
@@ -133,7 +147,7 @@ std::optional<ElectionCore::Write> ElectionCore::release(TimePoint now, WallTime
   LeaseRecord record = seen_->record;
   record.holder.clear();
   record.address.clear();
-  record.duration_seconds = 1;
+  record.duration_seconds = kReleasedSeconds;
   record.renewed = wall;
   return Write{std::move(record), seen_->version};
 }

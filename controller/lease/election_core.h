@@ -11,6 +11,12 @@
 //   renew_deadline * (1 + x) < lease_duration * (1 - x)
 // for clocks whose speeds differ from true time by the part x: 20 % with the defaults. Writes carry the
 // version that was read: of two replicas that want the same lease one is refused.
+//
+// Somebody may delete the lease, or take its holder's name out, while the leader leads on. Who has seen it
+// before waits for its duration, and ours at least, from the moment at which it saw it so, unless it was
+// given back (release()); the leader makes it again with its next renewal. A replica that never saw it (it
+// has just begun, or the lease was made and deleted between two of its looks) can't know of a leader and
+// makes it at once: that leader learns of it by its next renewal, reads at once, and leads no more.
 
 #include <cstdint>
 #include <optional>
@@ -64,7 +70,7 @@ class ElectionCore {
   void on_read(std::optional<Seen> seen, TimePoint now);
   // What stands there after our write.
   void on_written(Seen seen, TimePoint now);
-  // Somebody was faster.
+  // Somebody was faster: a leader looks at once who that is.
   void on_conflict();
   // Neither read nor written, or not known.
   void on_error(std::string error);
@@ -89,7 +95,9 @@ class ElectionCore {
   bool must_read_ = true;
   bool pause_ = false;  // the last try is over: wait before the next
   std::optional<Seen> seen_;
+  bool conflict_ = false;                // the last write met one, and nothing was read since
   std::optional<TimePoint> changed_at_;  // when we saw `seen_` change
+  Duration owed_{};                      // to another one, from then on
   std::string holder_, error_;
   TimePoint write_began_{};
   std::optional<TimePoint> leads_until_;

@@ -159,11 +159,74 @@ TEST_F(ElectionCoreTest, ALeaderThatSeesAnotherHolderHasLost) {
   (void)wait(0);
   (void)write(2);
   core_.on_conflict();
-  (void)wait(2);
-  ASSERT_TRUE(reads(4));
-  core_.on_read(held_by("other", "9"), at(4));
-  EXPECT_THAT(lost(4), HasSubstr("other"));
-  EXPECT_FALSE(core_.leads(at(4)));
+  ASSERT_TRUE(reads(2)) << "at once";
+  core_.on_read(held_by("other", "9"), at(2));
+  EXPECT_THAT(lost(2), HasSubstr("other"));
+  EXPECT_FALSE(core_.leads(at(2)));
+}
+
+TEST_F(ElectionCoreTest, ALeaderWhoseLeaseSomebodyEditsGoesOnAtItsPace) {
+  acquire(0);
+  (void)wait(0);
+  (void)write(2);
+  core_.on_conflict();
+  ASSERT_TRUE(reads(2));
+  core_.on_read(held_by("me", "9"), at(2));
+  EXPECT_EQ(wait(2), seconds(2)) << "or two who are never content would ask without end";
+  EXPECT_EQ(write(4).version, "9");
+}
+
+TEST_F(ElectionCoreTest, ALeaseThatWasHeldAndIsGoneIsNotFreeAtOnce) {
+  ASSERT_TRUE(reads(0));
+  core_.on_read(held_by("other", "5", 20), at(0));
+  (void)wait(0);
+  ASSERT_TRUE(reads(3));
+  core_.on_read(std::nullopt, at(3));
+  EXPECT_GT(wait(3), seconds(2)) << "its holder may not know yet";
+  ASSERT_TRUE(reads(22.9));
+  core_.on_read(std::nullopt, at(22.9));
+  (void)wait(22.9);
+  ASSERT_TRUE(reads(23));
+  core_.on_read(std::nullopt, at(23));
+  EXPECT_EQ(write(23).version, "") << "it had renewed it at 3 s at the latest";
+}
+
+TEST_F(ElectionCoreTest, ALeaseWhoseHolderWasTakenOutIsNotFreeAtOnce) {
+  ASSERT_TRUE(reads(0));
+  core_.on_read(held_by("other", "5"), at(0));
+  (void)wait(0);
+  ASSERT_TRUE(reads(3));
+  core_.on_read(held_by("", "6"), at(3));
+  (void)wait(3);
+  ASSERT_TRUE(reads(17.9));
+  core_.on_read(held_by("", "6"), at(17.9));
+  (void)wait(17.9);
+  ASSERT_TRUE(reads(18));
+  core_.on_read(held_by("", "6"), at(18));
+  EXPECT_EQ(write(18).version, "6");
+}
+
+TEST_F(ElectionCoreTest, ALeaseThatIsGoneMayHaveHadAHolderWhomThisReplicaNeverSaw) {
+  ASSERT_TRUE(reads(0));
+  core_.on_read(held_by("", "5", 1), at(0));  // given back
+  (void)write(0);
+  core_.on_conflict();  // another one has it
+  (void)wait(0);
+  ASSERT_TRUE(reads(3));
+  core_.on_read(std::nullopt, at(3));
+  (void)wait(3);
+  ASSERT_TRUE(reads(18));
+  core_.on_read(std::nullopt, at(18));
+  EXPECT_EQ(write(18).version, "");
+}
+
+TEST_F(ElectionCoreTest, ALeaseThatWasGivenBackAfterItWasHeldIsTakenAtOnce) {
+  ASSERT_TRUE(reads(0));
+  core_.on_read(held_by("other", "5"), at(0));
+  (void)wait(0);
+  ASSERT_TRUE(reads(3));
+  core_.on_read(held_by("", "6", 1), at(3));
+  EXPECT_EQ(write(3).version, "6");
 }
 
 TEST_F(ElectionCoreTest, ALeaderMakesALeaseThatWasDeletedAgain) {
@@ -183,10 +246,9 @@ TEST_F(ElectionCoreTest, ALeaderMakesALeaseThatWasDeletedAgain) {
   core_.on_read(std::nullopt, at(4));
   (void)write(4);
   core_.on_conflict();
-  (void)wait(4);
-  ASSERT_TRUE(reads(6));
-  core_.on_read(held_by("other", "9"), at(6));
-  EXPECT_THAT(lost(6), HasSubstr("other"));
+  ASSERT_TRUE(reads(4));
+  core_.on_read(held_by("other", "9"), at(4));
+  EXPECT_THAT(lost(4), HasSubstr("other"));
 }
 
 TEST_F(ElectionCoreTest, ReleaseNamesNobodyForASecond) {

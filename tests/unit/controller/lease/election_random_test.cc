@@ -1,6 +1,7 @@
 // Several replicas with clocks of different speed over one lease, in simulated time: calls are delayed, lost
-// before or after they took effect; replicas stand still, die and come back. At no moment do two of them
-// believe that they lead; when the faults end, one leads soon.
+// before or after they took effect; replicas stand still, die and come back; somebody deletes the lease, but
+// never where a replica has not seen it since it began and since the last deletion. At no moment do two of
+// them believe that they lead; when the faults end, one leads soon.
 
 #include <gtest/gtest.h>
 
@@ -31,6 +32,7 @@ struct Server {
   std::optional<Seen> stored;
   std::uint64_t version = 0;
   absl::StatusOr<Seen> write(const ElectionCore::Write& write) {
+    if (!write.version.empty() && !stored) return absl::NotFoundError("gone");
     if (write.version.empty() ? stored.has_value() : !stored || stored->version != write.version) {
       return absl::AbortedError("conflict");
     }
@@ -44,6 +46,7 @@ struct Replica {
   double rate = 1;
   Duration offset{};
   std::uint64_t life = 0;  // events of an earlier one are void
+  bool saw = false;        // the lease, in this life and since it was last deleted
   TimePoint local(Duration t) const {
     return TimePoint(offset + std::chrono::duration_cast<Duration>(t * rate));
   }
@@ -65,6 +68,7 @@ class Simulation {
       replicas_[i].offset = seconds(1 + rng_.below(100'000));
       after(milliseconds(rng_.below(3000)), [this, i] { start(i); });
     }
+    after(seconds(20), [this] { try_to_delete(); });
   }
 
   void run_until(Duration end) {
@@ -85,6 +89,7 @@ class Simulation {
     return count;
   }
   int terms() const { return terms_; }
+  int deletions() const { return deletions_; }
 
  private:
   bool chance(double p) { return faults_ && static_cast<double>(rng_.uniform()) < p; }
@@ -95,8 +100,25 @@ class Simulation {
     if (chance(0.1)) return milliseconds(rng_.below(20'000));
     return milliseconds(1 + rng_.below(50));
   }
+  void try_to_delete() {
+    if (!faults_) return;
+    after(milliseconds(rng_.below(20'000)), [this] { try_to_delete(); });
+    if (!server_.stored) return;
+    for (const Replica& r : replicas_) {
+      if (r.core && !r.saw) return;
+    }
+    server_.stored.reset();
+    ++deletions_;
+    for (Replica& r : replicas_) r.saw = false;
+  }
   void start(int i) {
+    bool any = false;
+    for (const Replica& r : replicas_) any = any || r.core;
+    if (any && deletions_ > 0 && !server_.stored) {
+      return after(milliseconds(100), [this, i] { start(i); });
+    }
     ++replicas_[i].life;
+    replicas_[i].saw = false;
     replicas_[i].core.emplace(ElectionConfig{.identity = str_cat("r", i, "-", replicas_[i].life)});
     go(i, replicas_[i].life);
   }
@@ -129,7 +151,10 @@ class Simulation {
     } else if (std::holds_alternative<ElectionCore::Read>(action)) {
       after(latency(), [this, i, life] {
         answer(i, life,
-               [seen = server_.stored](ElectionCore& core, TimePoint now) { core.on_read(seen, now); });
+               [this, i, deletions = deletions_, seen = server_.stored](ElectionCore& core, TimePoint now) {
+                 core.on_read(seen, now);
+                 if (seen && deletions == deletions_) replicas_[i].saw = true;
+               });
       });
     } else {
       call_write(i, life, std::get<ElectionCore::Write>(action));
@@ -140,10 +165,12 @@ class Simulation {
     after(latency(), [this, i, life, write = std::move(write)] {
       const absl::StatusOr<Seen> seen = server_.write(write);
       if (chance(0.1)) return fail(i, life);  // done, but the answer is lost
-      answer(i, life, [this, seen](ElectionCore& core, TimePoint now) {
+      answer(i, life, [this, i, deletions = deletions_, seen](ElectionCore& core, TimePoint now) {
+        if (absl::IsNotFound(seen.status())) return core.on_read(std::nullopt, now);
         if (!seen.ok()) return core.on_conflict();
         const bool led = core.leads(now);
         core.on_written(*seen, now);
+        if (deletions == deletions_) replicas_[i].saw = true;
         if (!led && core.leads(now)) ++terms_;
       });
     });
@@ -169,14 +196,14 @@ class Simulation {
   bool faults_ = true;
   Duration now_{};
   std::uint64_t order_ = 0;
-  int terms_ = 0;
+  int terms_ = 0, deletions_ = 0;
   Server server_;
   Replica replicas_[kReplicas];
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
 };
 
 TEST(ElectionRandomTest, NeverTwoLeadersAndAlwaysOneInTheEnd) {
-  int terms = 0;
+  int terms = 0, deletions = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(str_cat("seed ", seed));
     Simulation simulation(seed);
@@ -185,9 +212,11 @@ TEST(ElectionRandomTest, NeverTwoLeadersAndAlwaysOneInTheEnd) {
     simulation.run_until(kFaultyTime + kCalmTime);
     EXPECT_EQ(simulation.leaders(), 1);
     terms += simulation.terms();
+    deletions += simulation.deletions();
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(terms, 300 * 5) << "the lease must change hands often, or this shows nothing";
+  EXPECT_GT(deletions, 300 * 5);
 }
 
 }  // namespace
