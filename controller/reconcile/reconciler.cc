@@ -58,6 +58,20 @@ std::string without_lines_of(const std::string& log, std::string_view told, std:
   return rest;
 }
 
+// A pod's node is asked for its log, and one that is cut off lets everybody wait: not where the cluster says
+// that the node does not answer, nor where its pod ran when the member fell silent, which may be the node's
+// doing before the cluster knows. A log on this machine is there, whatever became of its process.
+bool may_have_log(const plan::Observed& observed, const cluster::Pod& pod) {
+  if (!pod.log_path.empty()) return true;
+  if (pod.node_not_ready) return false;
+  if (pod.ended() || !observed.report || !observed.report->culprit) return true;
+  const plan::Culprit& culprit = *observed.report->culprit;
+  using enum plan::CulpritKind;
+  const bool silent = culprit.kind == kDead || culprit.kind == kFrozen || culprit.kind == kUnreachable;
+  return !silent || culprit.exit_code || culprit.signal || culprit.role != pod.spec.role ||
+         culprit.index != pod.spec.index;
+}
+
 cluster::JobObjects objects_of(const std::string& ns, const std::string& job, const std::string& uid,
                                const std::map<std::string, std::string>& env) {
   const auto token = env.find("PACELINE_TOKEN");
@@ -299,19 +313,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
       !observed.job_may_lag) {
     ensure(key, observed);
   }
-  if (plan.blamed) {
-    const bool by_verdict = observed.report && observed.report->culprit;
-    const std::string tail = shown(without_lines_of(
-        cluster_.tail_log(*plan.blamed, kBlamedLogLines).value_or(""),
-        by_verdict ? std::string_view(observed.report->culprit->evidence) : std::string_view(),
-        plan.status.message));
-    if (!tail.empty()) {
-      const std::string& path = plan.blamed->log_path;
-      plan.status.message +=
-          str_cat("\nlast lines of ", path.empty() ? str_cat("pod ", plan.blamed->spec.name, "'s log") : path,
-                  ":\n", tail);
-    }
-  }
+  if (plan.blamed) tell_last_lines(key, observed, plan);
   if (!plan.absent.empty()) reports_.members_absent(key, plan.absent);
   if (plan.leader_finished) reports_.leader_finished(key);
   absl::Status refused;
@@ -326,6 +328,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   if (plan.done) shared_.lock()->jobs[key].final_status = plan.status;
   shared_.lock()->jobs[key].phase = plan.status.phase;
   PL_RETURN_IF_ERROR(written.status());
+  if (plan.blamed) shared_.lock()->jobs[key].blamed_log.reset();
   if (*written && brings_last_words(observed)) reports_.last_words_kept(key, observed.report->attempt);
   if (plan.done) reports_.job_over(key);
   if (options_.pending_look > Duration::zero() && std::ranges::any_of(observed.pods, does_not_start)) {
@@ -334,6 +337,27 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   PL_RETURN_IF_ERROR(refused);
   PL_RETURN_IF_ERROR(not_ready);
   return plan;
+}
+
+void Reconciler::tell_last_lines(const std::string& key, const plan::Observed& observed, plan::Plan& plan) {
+  const cluster::Pod& pod = *plan.blamed;
+  if (!may_have_log(observed, pod)) return;
+  std::optional<Memory::BlamedLog> log = shared_.lock()->jobs[key].blamed_log;
+  if (!log || log->uid != pod.uid || log->ended != pod.ended()) {
+    const bool by_verdict = observed.report && observed.report->culprit;
+    log = Memory::BlamedLog{
+        .uid = pod.uid,
+        .ended = pod.ended(),
+        .tail = shown(without_lines_of(
+            cluster_.tail_log(pod, kBlamedLogLines).value_or(""),
+            by_verdict ? std::string_view(observed.report->culprit->evidence) : std::string_view(),
+            plan.status.message))};
+    shared_.lock()->jobs[key].blamed_log = log;
+  }
+  if (log->tail.empty()) return;
+  const std::string& path = pod.log_path;
+  plan.status.message += str_cat(
+      "\nlast lines of ", path.empty() ? str_cat("pod ", pod.spec.name, "'s log") : path, ":\n", log->tail);
 }
 
 absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, StoredJob stored,

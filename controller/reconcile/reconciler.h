@@ -89,6 +89,13 @@ class Reconciler {
     std::optional<api::Phase> phase;  // none before the first pass
     bool namespace_ends = false;      // so it was said
     std::string left_alone;           // why, as it was said
+    // Of the pod that the pass under way blames: a pass that is repeated asks for it no more.
+    struct BlamedLog {
+      std::string uid;  // the pod's
+      bool ended = false;
+      std::string tail;
+    };
+    std::optional<BlamedLog> blamed_log;
   };
   struct Shared {
     std::map<std::string, Memory> jobs;
@@ -110,6 +117,8 @@ class Reconciler {
   // The pods by the cluster's own word, and what follows from them.
   absl::Status confirm_pods(const std::string& key, const plan::Confirm& confirm,
                             const absl::Status& not_ready, plan::Observed& observed);
+  // Adds the last lines of the blamed pod's log to the message.
+  void tell_last_lines(const std::string& key, const plan::Observed& observed, plan::Plan& plan);
   // Since when its pods have been seen as they are.
   void note_sightings(const std::string& key, plan::Observed& observed);
   // `refused`: why a pod could not be created.

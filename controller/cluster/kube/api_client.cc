@@ -54,8 +54,9 @@ Duration ApiClient::jittered(Duration wait) {
   return wait + Duration(static_cast<std::int64_t>(static_cast<double>(wait.count()) * 0.5 * part));
 }
 
-absl::StatusOr<Response> ApiClient::send(Request request, const Exchange& exchange, std::stop_token stop) {
-  const Deadline deadline = Deadline::after(clock_.now(), call_limit_);
+absl::StatusOr<Response> ApiClient::send(Request request, const Exchange& exchange, std::stop_token stop,
+                                         Duration limit) {
+  const Deadline deadline = Deadline::after(clock_.now(), limit);
   Duration wait = kFirstWait;
   for (int attempt = 1;; ++attempt) {
     if (stop.stop_requested()) return absl::CancelledError(str_cat(describe(request), ": stopped"));
@@ -75,7 +76,7 @@ absl::StatusOr<Response> ApiClient::send(Request request, const Exchange& exchan
 absl::StatusOr<Json> ApiClient::send_json(Request request) {
   const auto call = [this](const Request& each) { return transport_.call(each); };
   const std::string what = describe(request);
-  PL_ASSIGN_OR_RETURN(const Response response, send(std::move(request), call, stop_));
+  PL_ASSIGN_OR_RETURN(const Response response, send(std::move(request), call, stop_, call_limit_));
   absl::StatusOr<Json> json = parse_json(response.body);
   if (!json.ok()) return with_context(json.status(), what);
   if (!json->is_object()) {
@@ -127,7 +128,8 @@ absl::StatusOr<Json> ApiClient::merge_patch(const Resource& resource, std::strin
 }
 
 absl::StatusOr<std::string> ApiClient::log(std::string_view ns, std::string_view pod,
-                                           std::string_view container, int lines, std::size_t limit_bytes) {
+                                           std::string_view container, int lines, std::size_t limit_bytes,
+                                           Duration limit) {
   Request request;
   request.path = path_of(kPods, ns, pod, "log",
                          {{"container", std::string(container)},
@@ -135,7 +137,7 @@ absl::StatusOr<std::string> ApiClient::log(std::string_view ns, std::string_view
                           {"limitBytes", std::to_string(limit_bytes)}});
   request.max_response_bytes = limit_bytes + 4096;
   const auto call = [this](const Request& each) { return transport_.call(each); };
-  PL_ASSIGN_OR_RETURN(Response response, send(request, call, stop_));
+  PL_ASSIGN_OR_RETURN(Response response, send(request, call, stop_, std::min(limit, call_limit_)));
   return std::move(response.body);
 }
 
@@ -179,7 +181,7 @@ absl::StatusOr<Page> ApiClient::list(const Scope& scope, int limit, std::string_
     body.clear();
     return transport_.stream(each, collect, stop);
   };
-  const absl::Status sent = send(request, stream, stop).status();
+  const absl::Status sent = send(request, stream, stop, call_limit_).status();
   if (too_large) {
     return absl::ResourceExhaustedError(str_cat(describe(request), ": a page of ", limit,
                                                 " objects is larger than ", kMaxListBytes, " bytes"));

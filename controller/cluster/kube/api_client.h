@@ -92,9 +92,10 @@ class ApiClient {
                                    std::string_view subresource, const Json& patch,
                                    const WriteOptions& options = {});
   // The last lines of a container's log, at most `limit_bytes` of them; the first container's where
-  // `container` is empty.
+  // `container` is empty. The API server asks the pod's node, which may not answer: all of it takes no longer
+  // than `limit`.
   absl::StatusOr<std::string> log(std::string_view ns, std::string_view pod, std::string_view container,
-                                  int lines, std::size_t limit_bytes);
+                                  int lines, std::size_t limit_bytes, Duration limit = kCallLimit);
 
   // A container's log in pieces as they come, until it ends (OK), `on_bytes` returns false (OK), or an error.
   // Silence of kCallLimit, or of 5 minutes with options.follow, is DEADLINE_EXCEEDED. Never repeated here.
@@ -111,7 +112,8 @@ class ApiClient {
 
  private:
   using Exchange = std::function<absl::StatusOr<Response>(const Request&)>;
-  absl::StatusOr<Response> send(Request request, const Exchange& exchange, std::stop_token stop);
+  absl::StatusOr<Response> send(Request request, const Exchange& exchange, std::stop_token stop,
+                                Duration limit);
   absl::StatusOr<Json> send_json(Request request);
   Duration jittered(Duration wait);
 

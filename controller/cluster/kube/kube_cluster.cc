@@ -324,7 +324,7 @@ absl::StatusOr<std::string> KubeCluster::tail_log(const cluster::Pod& pod, int l
   const std::string container = slim == nullptr             ? ""
                                 : slim->failed_init.empty() ? slim->trainer
                                                             : slim->failed_init;
-  return api_.log(pod.spec.ns, pod.spec.name, container, std::max(lines, 1), kTailLimitBytes);
+  return api_.log(pod.spec.ns, pod.spec.name, container, std::max(lines, 1), kTailLimitBytes, kTailLimit);
 }
 
 }  // namespace paceline::kube

@@ -38,6 +38,9 @@
 namespace paceline::kube {
 
 inline constexpr std::size_t kTailLimitBytes = 1 << 20;  // tail_log() asks for no more than this
+// Of one tail_log(). The API server tries for 30 s to reach a node that is cut off, and a restart waits for
+// the log.
+inline constexpr Duration kTailLimit = std::chrono::seconds(2);
 inline constexpr std::size_t kMostAskedByName = 32;
 inline constexpr std::size_t kMaxRememberedJobs = 100'000;
 // Secrets are not watched (that would take the right to list all): ensure_job() looks this often whether the

@@ -389,6 +389,22 @@ TEST_F(KubeClusterTest, LogsAreTheTrainers) {
   EXPECT_EQ(server_.requests("/log?container=fetch&"), 1) << "the trainer never ran";
 }
 
+// The API server itself tries for 30 s to reach a node that is cut off.
+TEST_F(KubeClusterTest, ALogIsNotWaitedForAsLongAsTheApiServerTriesToReachItsNode) {
+  const auto pod = cluster_->create_pod(spec());
+  Guarded<std::vector<Duration>> timeouts;
+  server_.set_faults([&](const Request& request) {
+    testing::FakeApiServer::Fault fault;
+    if (request.path.find("/log?") == std::string::npos) return fault;
+    timeouts.lock()->push_back(request.timeout);
+    fault.answer = Response{429, "", kTailLimit, ""};
+    return fault;
+  });
+  EXPECT_FALSE(cluster_->tail_log(*pod, 5).ok());
+  EXPECT_THAT(*timeouts.lock(), ElementsAre(kTailLimit)) << "and what is repeated is within it, too";
+  server_.set_faults({});
+}
+
 TEST_F(KubeClusterTest, AFieldThatTheApiServerDoesNotKnowIsNotDropped) {
   ASSERT_TRUE(cluster_->create_pod(spec()).ok());
   EXPECT_EQ(server_.requests("/pods?fieldManager=paceline-controller&fieldValidation=Strict"), 1);
