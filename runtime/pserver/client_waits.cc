@@ -48,19 +48,19 @@ absl::Status ClientImpl::wait_for_turn(Deadline deadline) {
 // Until all have answered, the limit has passed, or the turn has come after all. Who still owes an answer is
 // not asked again: what it sends meanwhile, weights that its answer comes behind, shows that it lives.
 absl::Status ClientImpl::ask_what_is_waited_for(Duration patience) {
+  const TimePoint now = clock_.now();
+  std::vector<Server*> asked;
   for (Server& each : servers_) {
     if (each.waits_for.has_value()) each.silence.reset();  // late, but it answered
     each.waits_for.reset();
     if (each.silence.has_value()) continue;
     each.moves = each.moved() != each.moved_before;
-    each.silence.emplace(clock_, Deadline::after(clock_.now(), patience));
     send(each.link, FrameKind::kAsk, 0);
+    asked.push_back(&each);
   }
-  PL_RETURN_IF_ERROR(flush_all());
-  for (Server& each : servers_) {
-    if (each.silence.has_value()) each.silence->count(each.moved());  // the question is no sign of life
-  }
-  const Deadline limit = Deadline::after(clock_.now(), kAskLimit);
+  PL_RETURN_IF_ERROR(flush_all());  // the question itself is no sign of life
+  for (Server* each : asked) each->silence.emplace(clock_, now, patience, each->moved());
+  const Deadline limit = Deadline::after(now, kAskLimit);
   const auto owes = [](const Server& each) { return !each.waits_for.has_value(); };
   while (!turn_is_here() && std::any_of(servers_.begin(), servers_.end(), owes)) {
     const absl::Status pumped = pump(limit);

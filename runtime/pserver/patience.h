@@ -14,6 +14,9 @@ class Patience {
   // `first`: the end where nothing moves at all. REQUIRES: `clock` outlives it.
   Patience(const Clock& clock, Deadline first)
       : clock_(clock), limit_(first.remaining(clock.now())), deadline_(first) {}
+  // From a moment that has been, when so much was counted.
+  Patience(const Clock& clock, TimePoint from, Duration limit, std::uint64_t counted)
+      : clock_(clock), limit_(limit), deadline_(Deadline::after(from, limit)), counted_(counted) {}
 
   void moved() { deadline_ = Deadline::after(clock_.now(), limit_); }
   // What is counted so far; another number than before: it has moved.

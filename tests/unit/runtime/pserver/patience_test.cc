@@ -30,5 +30,16 @@ TEST(Patience, LastsAsLongAsSomethingMoves) {
   EXPECT_FALSE(patience.expired());
 }
 
+TEST(Patience, MayHaveBegunBefore) {
+  paceline::testing::FakeClock clock;
+  const TimePoint from = clock.now();
+  clock.advance(seconds(8));
+  Patience patience(clock, from, seconds(10), 5);
+  patience.count(5);
+  EXPECT_EQ(patience.left(), seconds(2)) << "nothing has moved since";
+  patience.count(6);
+  EXPECT_EQ(patience.left(), seconds(10));
+}
+
 }  // namespace
 }  // namespace paceline::pserver

@@ -301,10 +301,7 @@ TEST(ServersWaitsOverTcp, WeightsThatAreLongOnTheirWayAreNobodysFaultUntilTheySt
     // It asks, nothing answers within 2 s, and it asks again.
     for (const int seconds : {20, 3, 3, 3})
       EXPECT_TRUE(waits.waits_for_another(std::chrono::seconds(seconds)));
-    server.send(1000);
-    EXPECT_TRUE(waits.waits_for_another(std::chrono::seconds(3)));  // and has seen that they came
-    EXPECT_TRUE(waits.waits_for_another(std::chrono::seconds(15))) << "some came since it asked";
-    if (!stops) server.send(1000);
+    if (!stops) server.send(kFloats - 1000);
     for (int i = 0; stops && i < 20 && !waits.ends_within(std::chrono::milliseconds(200)); ++i)
       clock.go_on_by(std::chrono::seconds(3));
     const bool ended = waits.ends_within(std::chrono::seconds(20));
