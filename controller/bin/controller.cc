@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "controller/bin/counting_transport.h"
+#include "controller/bin/key_gate.h"
 #include "controller/cluster/kube/api_client.h"
 #include "controller/cluster/kube/curl_transport.h"
 #include "controller/cluster/kube/kube_cluster.h"
@@ -56,7 +57,7 @@ class ControllerImpl final : public Controller {
                   .image = options_.config.trainer_image,
                   .instance = options_.identity,
                   .seed = options_.seed + 1}),
-        jobs_(api_, clock, log_, [this](const std::string& key) { queue_.add(key); },
+        jobs_(api_, clock, log_, [this](const std::string& key) { changed_jobs_.tell(key); },
               {.ns = options_.config.ns, .seed = options_.seed + 2}),
         lease_(
             lease_api_,
@@ -121,8 +122,9 @@ class ControllerImpl final : public Controller {
     settings.advertised = options_.config.coordinator_address;
     settings.folder = kube::kWorkFolder;
     settings.log_level = log_level_name(options_.config.member_log_level);
-    auto started = reconcile::Coordinators::start(std::move(settings), cluster_, clock_, log_,
-                                                  [this](const std::string& key) { queue_.add(key); });
+    auto started =
+        reconcile::Coordinators::start(std::move(settings), cluster_, clock_, log_,
+                                       [this](const std::string& key) { changed_jobs_.tell(key); });
     PL_RETURN_IF_ERROR(with_context(started.status(), "coordinator.listen"));
     coordinators_ = *std::move(started);
     return absl::OkStatus();
@@ -204,7 +206,7 @@ class ControllerImpl final : public Controller {
                                      .on_pass = [this](std::string_view result, Duration time) {
                                        metrics_.reconciled(result, time);
                                      }});
-    for (const std::string& key : jobs_.keys()) queue_.add(key);
+    changed_jobs_.open([this] { return jobs_.keys(); });
     reconciler_->start();
     leading_.store(true);
   }
@@ -232,6 +234,7 @@ class ControllerImpl final : public Controller {
   CountingTransport transport_;
   kube::ApiClient api_, lease_api_;
   queue::WorkQueue queue_;
+  KeyGate changed_jobs_{[this](const std::string& key) { queue_.add(key); }};
   kube::KubeCluster cluster_;
   kube::KubeJobStore jobs_;
   lease::KubeLease lease_;

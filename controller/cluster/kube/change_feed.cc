@@ -10,6 +10,7 @@ ChangeFeed::~ChangeFeed() = default;
 
 void ChangeFeed::tell(const std::string& key) {
   const std::lock_guard lock(mutex_);
+  if (!receiver_) return;
   keys_.insert(key);
   changed_.notify_all();
 }
@@ -17,6 +18,7 @@ void ChangeFeed::tell(const std::string& key) {
 void ChangeFeed::set_receiver(cluster::Cluster::OnChange receiver) {
   std::unique_lock lock(mutex_);
   receiver_ = std::move(receiver);
+  if (!receiver_) keys_.clear();
   changed_.wait(lock, [this] { return !calling_; });
   changed_.notify_all();
 }

@@ -20,7 +20,8 @@ class ChangeFeed {
   ~ChangeFeed();
 
   void tell(const std::string& key);
-  // As Cluster::watch(): when it returns, the old receiver runs no more. Keys wait while there is none.
+  // As Cluster::watch(): when it returns, the old receiver runs no more. What is told while there is none is
+  // forgotten: whoever begins to receive looks at all anyway.
   void set_receiver(cluster::Cluster::OnChange receiver);
 
  private:

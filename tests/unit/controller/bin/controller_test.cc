@@ -169,6 +169,24 @@ TEST_F(ControllerTest, AReplicaThatWaitsActsOnNothing) {
   EXPECT_TRUE(leader->shut_down().ok());
 }
 
+// Or each job of a week would be a key there, deleted or not.
+TEST_F(ControllerTest, AReplicaThatWaitsKeepsNoKeys) {
+  const std::unique_ptr<Controller> leader = start("a");
+  for (const char* const name : {"first", "second"}) server_.create("trainingjobs", "default", job(name));
+  ASSERT_TRUE(wait_for([&] { return leader->leads() && pods().size() == 4; }));
+  const int watches = server_.requests("watch=true");
+  const std::unique_ptr<Controller> other = start("b");
+  ASSERT_TRUE(wait_for([&] { return server_.requests("watch=true") >= 2 * watches; }))
+      << "it has told of what it listed";
+  const std::string metrics = ask(*other, "/metrics").body;
+  EXPECT_THAT(metrics, AllOf(HasSubstr("workqueue_depth{name=\"trainingjob\"} 0\n"),
+                             HasSubstr("workqueue_adds_total{name=\"trainingjob\"} 0\n")));
+  EXPECT_TRUE(leader->shut_down().ok());
+  server_.create("trainingjobs", "default", job("third"));  // before it leads, or after
+  ASSERT_TRUE(wait_for([&] { return pods().size() == 6; }));
+  EXPECT_TRUE(other->shut_down().ok());
+}
+
 TEST_F(ControllerTest, ItsPortTellsHowItIsAndOneThatWaitsIsWarm) {
   server_.set_faults([](const kube::Request&) {
     testing::FakeApiServer::Fault fault;
