@@ -47,7 +47,9 @@ class ControllerImpl final : public Controller {
         transport_(transport, metrics_),
         api_(transport_, clock, options_.seed, stop_.get_token()),
         // One that hangs leaves time for another.
-        lease_api_(transport_, clock, options_.seed + 4, stop_.get_token(), kube::real_pause,
+        lease_transport_(options_.lease_transport == nullptr ? transport : *options_.lease_transport,
+                         metrics_),
+        lease_api_(lease_transport_, clock, options_.seed + 4, stop_.get_token(), kube::real_pause,
                    std::chrono::seconds(options_.config.leader_election.renew_deadline_seconds) / 2),
         queue_(clock, {.per_second = kRetriesPerSecond}, &metrics_,
                {.on_full = [this] { say_full(); },
@@ -232,7 +234,9 @@ class ControllerImpl final : public Controller {
   std::stop_source stop_;
   web::ControllerMetrics metrics_;
   CountingTransport transport_;
-  kube::ApiClient api_, lease_api_;
+  kube::ApiClient api_;
+  CountingTransport lease_transport_;
+  kube::ApiClient lease_api_;
   queue::WorkQueue queue_;
   KeyGate changed_jobs_{[this](const std::string& key) { queue_.add(key); }};
   kube::KubeCluster cluster_;

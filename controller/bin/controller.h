@@ -23,6 +23,9 @@ struct ControllerOptions {
   std::string identity;  // of this process, unique for all time
   std::string own_host;  // its address, as members reach it; empty: they only have coordinator.address
   std::uint64_t seed = 1;
+  // Over which the lease is read and written: one of its own, so that calls that hang don't hold up a
+  // renewal. Null: the same as all else.
+  kube::Transport* lease_transport = nullptr;
   // By which the lease is held: one that goes on while the machine is suspended. Null: the same as all else.
   const Clock* election_clock = nullptr;
   // The lease is lost: the process has to end at once. From a thread of the election.

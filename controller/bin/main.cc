@@ -143,6 +143,10 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
   if (!access.ok()) return fail(kExitFailed, std::string(access.status().message()));
   const auto transport = kube::open_curl_transport(access->endpoint, access->credentials, log);
   if (!transport.ok()) return fail(kExitFailed, std::string(transport.status().message()));
+  // Its warnings are the other's.
+  const auto lease_transport =
+      kube::open_curl_transport(access->endpoint, access->credentials, Logger::none());
+  if (!lease_transport.ok()) return fail(kExitFailed, std::string(lease_transport.status().message()));
   log.info(str_cat("the API server is ", access->endpoint.server, ", as ", access->source),
            {{"reason", "Start"}});
 
@@ -154,6 +158,7 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
        .identity = identity(),
        .own_host = variable("POD_IP").value_or(""),
        .seed = seed,
+       .lease_transport = lease_transport->get(),
        .election_clock = &election_clock,
        .on_lost =
            [&log](const std::string& reason) {

@@ -18,6 +18,7 @@
 #include "base/guarded.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "controller/cluster/kube/curl_transport.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/paths.h"
 #include "tests/support/scripted_http_server.h"
@@ -204,6 +205,23 @@ TEST_F(ControllerProgramTest, ALeaseThatIsLostEndsItWithACodeOfItsOwn) {
                           [](kube::Json& lease) { lease["spec"]["holderIdentity"] = "another"; }));
   EXPECT_EQ(program.wait(), 3);
   EXPECT_EQ((*api_.find("leases", "default", "paceline-controller"))["spec"]["holderIdentity"], "another");
+}
+
+TEST_F(ControllerProgramTest, CallsThatHangDoNotHoldUpARenewal) {
+  constexpr int kJobs = kube::kMaxCallsInFlight + 20;
+  hangs_ = true;
+  kube::Json job = kube::Json::parse(kJob);
+  for (int i = 0; i < kJobs; ++i) {
+    job["metadata"]["name"] = str_cat("job-", i);
+    api_.create("trainingjobs", "default", job);
+  }
+  const Program program(
+      flags("workers: 200\nleaderElection: {leaseDurationSeconds: 6, renewDeadlineSeconds: 4, "
+            "retryPeriodSeconds: 1}\n"));
+  ASSERT_TRUE(wait_for([&] { return creations_ >= kube::kMaxCallsInFlight; })) << "no more are sent at once";
+  const auto renewals = [&] { return api_.requests("PATCH /apis/coordination.k8s.io/"); };
+  const int before = renewals();
+  EXPECT_TRUE(wait_for([&] { return renewals() >= before + 2; }));
 }
 
 TEST_F(ControllerProgramTest, ASecondSignalEndsItInTheMiddleOfItsWork) {
