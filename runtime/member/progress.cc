@@ -116,15 +116,14 @@ void Progress::step_applied(const AppliedStep& step) {
   }
 }
 
-bool Progress::evaluated(const Evaluation& evaluation) {
-  const std::uint64_t head = evaluations_head_.load(std::memory_order_relaxed);
-  if (head - evaluations_tail_.load(std::memory_order_acquire) >= kRingEvaluations) {
-    dropped_.fetch_add(1, std::memory_order_relaxed);
-    return false;
+void Progress::evaluated(const Evaluation& evaluation) {
+  auto waiting = evaluations_.lock();
+  if (waiting->size() < kMaxEvaluations) {
+    waiting->push_back(evaluation);
+    return;
   }
-  evaluations_[head % kRingEvaluations] = evaluation;
-  evaluations_head_.store(head + 1, std::memory_order_release);
-  return true;
+  waiting->back() = evaluation;
+  dropped_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Progress::collect(v1::Heartbeat* out) {
@@ -188,10 +187,9 @@ void Progress::collect_steps(v1::Heartbeat* out) {
 }
 
 void Progress::collect_evaluations(v1::Heartbeat* out) {
-  const std::uint64_t tail = evaluations_tail_.load(std::memory_order_relaxed);
-  const std::uint64_t head = evaluations_head_.load(std::memory_order_acquire);
-  for (std::uint64_t i = tail; i < head; ++i) {
-    const Evaluation& evaluation = evaluations_[i % kRingEvaluations];
+  taken_.clear();
+  taken_.swap(*evaluations_.lock());
+  for (const Evaluation& evaluation : taken_) {
     v1::EvaluationRecord& record = *out->add_evaluations();
     record.set_step(evaluation.step);
     record.set_loss(evaluation.loss);
@@ -201,7 +199,6 @@ void Progress::collect_evaluations(v1::Heartbeat* out) {
     record.set_target_reached(evaluation.target_reached);
     if (evaluation.auc.has_value()) record.set_auc(*evaluation.auc);
   }
-  evaluations_tail_.store(head, std::memory_order_release);
 }
 
 }  // namespace paceline::member

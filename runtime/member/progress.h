@@ -3,12 +3,13 @@
 // The board between the training thread, which writes what it does, and the heartbeat thread, which reports
 // it.
 //
-// Threads: the methods under "training thread" belong to one thread, collect() to another one. Neither ever
-// waits for the other (but set_extra(), outside of steps): current values are under a sequence lock of
-// atomics, step records go through a single-producer ring. Writing costs well under a microsecond. Bounds:
-// the ring holds kRingSteps steps between two heartbeats; when it is full the single step's record is dropped
-// and counted, its times still being in the sums. A heartbeat carries at most kMaxPerHeartbeat steps, evenly
-// thinned, the newest always among them. Steps are counted as "applied so far" everywhere.
+// Threads: the methods under "training thread" belong to one thread, collect() to another one. In a step
+// neither waits for the other (set_extra() and evaluated() do, outside of steps): current values are under a
+// sequence lock of atomics, step records go through a single-producer ring. Writing costs well under a
+// microsecond. Bounds: the ring holds kRingSteps steps between two heartbeats; when it is full the single
+// step's record is dropped and counted, its times still being in the sums. A heartbeat carries at most
+// kMaxPerHeartbeat steps, evenly thinned, the newest always among them. Steps are counted as "applied so far"
+// everywhere.
 
 #include <array>
 #include <atomic>
@@ -17,7 +18,9 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <vector>
 
+#include "base/guarded.h"
 #include "base/ids.h"
 #include "proto/paceline/v1/coordinator.pb.h"
 #include "runtime/member/step_clock.h"
@@ -47,7 +50,7 @@ struct Evaluation {
 class Progress {
  public:
   static constexpr std::size_t kRingSteps = 4096;
-  static constexpr std::size_t kRingEvaluations = 64;
+  static constexpr std::size_t kMaxEvaluations = 64;  // the coordinator takes no more at once
   static constexpr int kMaxPerHeartbeat = 256;
 
   Progress() = default;
@@ -64,8 +67,10 @@ class Progress {
   // The same, unless the hash of a rounder step (one with more factors of two) still waits for its heartbeat:
   // so that members whose heartbeats come at different moments tell of the same steps.
   void offer_weights_hash(Step step, std::uint64_t hash);
-  // False when the ring is full (64 evaluations within one heartbeat): it is dropped and counted.
-  bool evaluated(const Evaluation& evaluation);
+  // Waits for the heartbeat's thread to take what was told, some nanoseconds. Of more than kMaxEvaluations
+  // within one heartbeat the newest takes the place of the one before it, which is counted as dropped: so the
+  // last one, which may have reached the target, is always told.
+  void evaluated(const Evaluation& evaluation);
   // What else a heartbeat says: `extra` adds it, in the heartbeat's thread, and waits for nobody. Null:
   // nothing. When this returns the one before runs no more; what it told last is not told again.
   using Extra = std::function<void(v1::Heartbeat&)>;
@@ -119,9 +124,8 @@ class Progress {
   std::array<AppliedStep, kRingSteps> steps_{};
   alignas(64) std::atomic<std::uint64_t> steps_head_{0};
   alignas(64) std::atomic<std::uint64_t> steps_tail_{0};
-  std::array<Evaluation, kRingEvaluations> evaluations_{};
-  alignas(64) std::atomic<std::uint64_t> evaluations_head_{0};
-  alignas(64) std::atomic<std::uint64_t> evaluations_tail_{0};
+  Guarded<std::vector<Evaluation>> evaluations_;  // since the last heartbeat
+  std::vector<Evaluation> taken_;                 // heartbeat thread: swapped with them
   std::atomic<std::uint64_t> dropped_{0};
   std::atomic<std::uint64_t> told_hash_step_{0};  // by the last heartbeat
 

@@ -29,8 +29,8 @@ TEST(ProgressTest, AHeartbeatSaysWhatHappenedSinceTheLast) {
   progress.set_weights_hash(2, 0xabcdef);
   progress.step_applied(step(1, true));
   progress.step_applied(step(2, true));
-  ASSERT_TRUE(progress.evaluated({1, 0.6, 0.8, 100, 5, false, 0.75}));
-  ASSERT_TRUE(progress.evaluated({2, 0.5, 0.9, 100, 7, true}));
+  progress.evaluated({1, 0.6, 0.8, 100, 5, false, 0.75});
+  progress.evaluated({2, 0.5, 0.9, 100, 7, true});
   v1::Heartbeat beat;
   progress.collect(&beat);
   EXPECT_EQ(beat.generation(), 3u);
@@ -114,8 +114,22 @@ TEST(ProgressTest, AFullRingDropsRecordsButNotSums) {
   progress.collect(&beat);
   EXPECT_EQ(beat.steps(), count);
   EXPECT_EQ(beat.times().step_ns(), 21 * count);
-  for (std::size_t i = 0; i < Progress::kRingEvaluations; ++i) EXPECT_TRUE(progress.evaluated({}));
-  EXPECT_FALSE(progress.evaluated({}));
+}
+
+// The last evaluation of a job may be the one that reached its target.
+TEST(ProgressTest, TheNewestEvaluationIsNeverDropped) {
+  Progress progress;
+  const int most = static_cast<int>(Progress::kMaxEvaluations), count = most + 10;
+  for (int i = 1; i <= count; ++i) progress.evaluated({.step = i, .target_reached = i == count});
+  EXPECT_EQ(progress.dropped(), 10u);
+  v1::Heartbeat beat;
+  progress.collect(&beat);
+  ASSERT_EQ(beat.evaluations_size(), most);
+  for (int i = 1; i < most; ++i) EXPECT_EQ(beat.evaluations(i - 1).step(), i);
+  EXPECT_EQ(beat.evaluations(most - 1).step(), count);
+  EXPECT_TRUE(beat.evaluations(most - 1).target_reached());
+  progress.collect(&beat);
+  EXPECT_EQ(beat.evaluations_size(), 0);
 }
 
 TEST(ProgressTest, TheRoundestOfferedHashIsTold) {
