@@ -153,7 +153,7 @@ std::vector<std::string> hints_for(const Described& d) {
   if (job.deleting)
     hints.push_back(
         "it is being deleted, and waits for its pods and for the finalizers in metadata.finalizers");
-  if (!job.managed_by.empty() && job.managed_by != api::kManager)
+  if (!api::is_ours(job.managed_by))
     hints.push_back(
         str_cat("spec.runPolicy.managedBy is ", job.managed_by, ": paceline-controller leaves it alone"));
   else if (!job.seen && job.created && d.now - *job.created > kControllerTime)

@@ -23,7 +23,11 @@ namespace paceline::api {
 
 inline constexpr std::string_view kApiVersion = "paceline.dev/v1alpha1";
 inline constexpr std::string_view kKind = "TrainingJob";
-inline constexpr std::string_view kManager = "paceline.dev/controller";  // spec.runPolicy.managedBy: this one
+inline constexpr std::string_view kManager = "paceline.dev/controller";
+// By spec.runPolicy.managedBy: a job that names another controller is left alone.
+constexpr bool is_ours(std::string_view managed_by) {
+  return managed_by.empty() || managed_by == kManager;
+}
 // A job that the parser refuses: of one that has begun the type of a condition, of others why they failed.
 inline constexpr char kInvalidSpec[] = "InvalidSpec";
 

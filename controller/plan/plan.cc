@@ -34,7 +34,7 @@ Plan decide(const Observed& whole) {
   Plan plan;
   plan.status = whole.job.status;
   const std::string& manager = whole.job.spec.run_policy.managed_by;
-  if (!manager.empty() && manager != api::kManager) {
+  if (!api::is_ours(manager)) {
     plan.status_reason = str_cat("it is managed by ", manager);
     return plan;
   }

@@ -12,9 +12,8 @@ bool is_suspended(const StoredJob& job) {
 }
 
 bool may_have_members(const StoredJob& job) {
-  const std::string& manager = job.job.spec.run_policy.managed_by;
   return !job.deleted && !plan::is_terminal(job.job.status.phase) && !is_suspended(job) &&
-         (manager.empty() || manager == api::kManager);
+         api::is_ours(job.job.spec.run_policy.managed_by);
 }
 
 absl::Status MemoryJobStore::add(StoredJob job) {

@@ -58,6 +58,33 @@ class PolicyTest(JobCase):
         self.assertRegex(saved, r"^/paceline/checkpoints/step-\d{9}$")
         self.assertEqual(self.status("pausing")["restarts"].get("total", 0), 0)
 
+    def test_a_job_of_another_controller_is_left_alone(self):
+        """As MultiKueue has them: suspended until another cluster runs the job, whose status it copies here. One can not be run."""
+        one_file_of_two = {"data": {"format": "idx", "train": {"inputs": ["a", "b"], "labels": "c"}}}
+        policy = {"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue"}
+        theirs = {"far": job("far", runPolicy=policy), "far-odd": job("far-odd", training=one_file_of_two, runPolicy=policy)}
+        self.apply(*theirs.values())
+        self.let_the_controller_pass("odd-1", one_file_of_two)
+        for name in theirs:
+            self.assertNotIn("status", self.get("tj", name))
+        copied = {"phase": "Running", "conditions": [{"type": "Running", "status": "Unknown", "lastTransitionTime": "2026-01-02T03:04:05Z"}]}
+        for name in theirs:
+            self.kubectl("patch", "tj", name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": copied}))
+        before = {name: self.get("tj", name) for name in theirs}
+        self.let_the_controller_pass("odd-2", one_file_of_two)
+        for name, was in before.items():
+            self.assertEqual(was["status"], copied)
+            self.assertEqual(self.get("tj", name), was)   # its resourceVersion, too
+            self.assertNotIn("finalizers", was["metadata"])
+            self.assertEqual(self.get("events", "--field-selector", f"involvedObject.name={name}")["items"], [])
+        self.assertEqual(self.children(), [])
+
+    def let_the_controller_pass(self, name, training):
+        """It has looked at a job that came last, and refused it."""
+        self.apply(job(name, training=training))
+        self.wait_for(name, "Failed")
+        self.assertEqual(self.status(name)["reason"], "InvalidSpec")
+
     def place(self, name, node):
         edit = {"template": {"metadata": {"labels": {"placed-on": node}}, "spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}
         self.kubectl("patch", "tj", name, "--type=merge", "-p", json.dumps({"spec": {"replicaSpecs": {"chief": edit, "worker": edit}}}))

@@ -58,6 +58,7 @@ KubeJobStore::KubeJobStore(ApiClient& api, const Clock& clock, Logger log, Infor
 std::shared_ptr<const KubeJobStore::Spec> KubeJobStore::read_spec(const Json& object,
                                                                   const api::Metadata& metadata) {
   const auto spec = std::make_shared<Spec>();
+  spec->others = !api::is_ours(text_at(object, {"spec", "runPolicy", "managedBy"}));
   api::Parsed parsed = parse_job(object, metadata);
   if (!parsed.job) {
     spec->errors = errors_of(parsed.diagnostics, kMaxSpecErrorBytes);
@@ -102,6 +103,7 @@ absl::StatusOr<reconcile::StoredJob> KubeJobStore::get(const std::string& key) {
   const auto job = store_.find(key);
   if (job == nullptr) return absl::NotFoundError(str_cat("job ", key, " does not exist"));
   if (!job->spec->job) {
+    if (job->spec->others) return absl::NotFoundError(str_cat("job ", key, " is managed by somebody else"));
     if (has_begun(job->status)) {
       PL_RETURN_IF_ERROR(leave_alone(*job));
       return absl::FailedPreconditionError(

@@ -7,7 +7,9 @@
 // An object that the parser refuses gets phase Failed, reason InvalidSpec and the errors, and is NOT_FOUND to
 // get(): there is nothing to run, until somebody edits it; then it is Pending. One that has begun (an upgrade
 // may have made validation stricter) is FAILED_PRECONDITION: it is left as it is, says so in condition
-// InvalidSpec, and goes on once somebody has edited it. A job that has ended is not refused any more.
+// InvalidSpec, and goes on once somebody has edited it. A job that has ended is not refused any more. One
+// that another controller manages (runPolicy.managedBy, whatever else the spec says) is refused by nobody
+// here: it is NOT_FOUND where it can't be parsed, and nothing is written to it.
 //
 // Thread-safe. get() is UNAVAILABLE until the first list is complete. write_status() writes to the very
 // version of the object that was read: ABORTED where it has changed since (by a user, or by a controller that
@@ -61,6 +63,7 @@ class KubeJobStore final : public reconcile::JobStore {
     std::optional<api::TrainingJob> job;  // without: refused
     std::map<Role, std::string> pod_templates;
     std::string errors;
+    bool others = false;  // another controller manages it, and may read specs otherwise
   };
   // Of a status what only the API server reads, as it shows it.
   struct Counts {

@@ -347,6 +347,29 @@ TEST_F(KubeJobStoreTest, AnEndIsForGoodWhateverBecomesOfTheSpec) {
   EXPECT_EQ(get().job.status.phase, api::Phase::kFailed) << "it does not begin again";
 }
 
+// It may read specs otherwise, or be of a later version: neither refused, nor told that it is left alone.
+TEST_F(KubeJobStoreTest, SomebodyElsesJobIsNotWrittenToWhateverItsSpecSays) {
+  for (const api::Phase phase : {api::Phase::kPending, api::Phase::kRunning, api::Phase::kFailed}) {
+    Json job = good_job(api::name(phase));
+    job["spec"]["runPolicy"] = {{"suspend", true}, {"managedBy", "kueue.x-k8s.io/multikueue"}};
+    job["spec"]["training"]["steps"] = 0;
+    if (phase != api::Phase::kPending)
+      job["status"] = {{"phase", api::name(phase)}, {"reason", "InvalidSpec"}};
+    server_.create("trainingjobs", "team", job);
+  }
+  Json ours = good_job();
+  ours["spec"]["runPolicy"] = {{"managedBy", "paceline.dev/controller"}};
+  ours["spec"]["training"]["steps"] = 0;
+  server_.create("trainingjobs", "team", ours);
+  start();
+  for (const std::string& key : store_->keys()) {
+    EXPECT_TRUE(absl::IsNotFound(store_->get(key).status())) << key;
+    EXPECT_TRUE(absl::IsNotFound(store_->get_now(key).status())) << key;
+  }
+  EXPECT_EQ(server_.requests("PATCH"), 1);
+  EXPECT_EQ(status()["reason"], "InvalidSpec") << "this one is ours";
+}
+
 TEST_F(KubeJobStoreTest, ObjectsOfAnyShapeAreSurvived) {
   const Json kSpecs[] = {nullptr,
                          7,
