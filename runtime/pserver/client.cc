@@ -291,6 +291,8 @@ absl::Status ClientImpl::received(Link& link, const FrameHeader& header, Bytes m
       return told_;
     case FrameKind::kWeights:
       return on_weights(index, header);
+    case FrameKind::kComing:
+      return on_coming(index, header, message);
     case FrameKind::kRows:
       return on_rows(index, header);
     case FrameKind::kTurn: {
@@ -317,7 +319,10 @@ absl::Status ClientImpl::on_weights(int index, const FrameHeader& header) {
   const std::size_t share = map_.share(index);
   if (shared_) {
     PL_ASSIGN_OR_RETURN(const float* const slab, find_share(from.arena, header.begin, share));
-    copy_share(map_, index, slab, weights_);
+    const bool was_coming = from.coming.has_value() && from.coming->begin == header.begin &&
+                            from.coming->version == header.number;
+    copy_share(map_, index, slab, was_coming ? from.coming->read : 0, share, weights_);
+    from.coming.reset();
     auto* const count =
         reinterpret_cast<ReadCount*>(reads_.data() + static_cast<std::size_t>(index) * kReadCountBytes);
     count->store(++from.reads, std::memory_order_release);

@@ -141,6 +141,7 @@ struct ClientTimes {
 struct ClientCounters {
   std::uint64_t bytes_sent = 0;  // gradient bytes that left for the servers, by socket or by their reading
   std::uint64_t bytes_received = 0;  // weights
+  std::uint64_t floats_ahead = 0;    // weights that were read while they were made
   // Of sparse tables: their ids (8 bytes each) and floats are in the bytes, too.
   std::uint64_t rows_pulled = 0;
   std::uint64_t rows_pushed = 0;

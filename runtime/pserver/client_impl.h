@@ -63,8 +63,8 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::Status leave() override;
   ClientTimes times() const override { return times_; }
   ClientCounters counters() const override {
-    return {bytes_sent_,  bytes_received_,  rows_pulled_, rows_pushed_,
-            frames_sent_, frames_received_, round_trips_};
+    return {bytes_sent_,  bytes_received_, floats_ahead_,    rows_pulled_,
+            rows_pushed_, frames_sent_,    frames_received_, round_trips_};
   }
   v1::StalenessStats staleness() const override;
   void interrupt() override { (void)interrupt_.close(absl::CancelledError("no more turns are taken")); }
@@ -78,12 +78,20 @@ class ClientImpl final : public Client, private FrameReceiver {
     std::int64_t applied = 0, dropped = 0, sum = 0, max = 0, wait_ns = 0;
     std::array<std::int64_t, kHistogram> histogram{};
   };
+  struct Coming {
+    Version version = 0;
+    std::uint64_t begin = 0;  // in the server's arena
+    const float* slab = nullptr;
+    const MadeCount* made = nullptr;
+    std::size_t read = 0;  // elements, in the order of the slab
+  };
   struct Server {
     Link link, copies;
     transport::Mapping arena;
     std::uint64_t reads = 0;
     bool has_weights = false;  // of the turn that is waited for
     Version version = 0;
+    std::optional<Coming> coming;             // weights that are being made
     bool owes_rows = false;                   // of the pull that is waited for
     std::size_t part = 0;                     // of its answer: what is coming, ...
     std::uint64_t begins = 0;                 // ... and at which byte that began
@@ -99,6 +107,11 @@ class ClientImpl final : public Client, private FrameReceiver {
                                              std::uint64_t at) override;
   absl::Status received(Link& link, const FrameHeader& header, Bytes message) override;
   absl::Status on_weights(int index, const FrameHeader& header);
+
+  // ---- weights that are being made (client_ahead.cc) ----
+  absl::Status on_coming(int index, const FrameHeader& header, Bytes message);
+  // Copies what is made by now. False: nothing is coming, or nothing more was made for a while.
+  bool read_ahead();
 
   // ---- rows (client_rows.cc) ----
   absl::Status say_rows(sparse::RowSource* source, Patience& patience);
@@ -159,6 +172,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   std::vector<Server> servers_;
   std::vector<pollfd> polled_;
   int spin_calls_ = 0;
+  int idle_looks_ = 0;  // at what is coming, since something of it was made
   Buffer buffer_;
 
   std::optional<TurnResult> turn_;  // came, and was not yet given to the caller
@@ -180,7 +194,8 @@ class ClientImpl final : public Client, private FrameReceiver {
 
   std::atomic<bool> snapshot_begun_{false};  // and not taken
   Version snapshot_version_ = -1;            // taken, but for its rows
-  std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0}, rows_pulled_{0}, rows_pushed_{0};
+  std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0}, floats_ahead_{0}, rows_pulled_{0},
+      rows_pushed_{0};
   std::atomic<std::uint64_t> frames_sent_{0}, frames_received_{0}, round_trips_{0};
   mutable Guarded<Staleness> staleness_;
 };
@@ -188,8 +203,10 @@ class ClientImpl final : public Client, private FrameReceiver {
 // Payload byte `at` of server `index`'s part of a vector, and the bytes that follow it in the same slice.
 std::span<std::byte> bytes_of_share(const ShardMap& map, int index, std::span<float> vector,
                                     std::uint64_t at);
-// Copies a server's part, as its slab has it, to where it belongs. REQUIRES: as long as the share.
-void copy_share(const ShardMap& map, int index, const float* slab, std::span<float> vector);
+// Copies elements [from, to) of a server's part, as its slab has it, to where they belong. REQUIRES: the slab
+// is as long as the share.
+void copy_share(const ShardMap& map, int index, const float* slab, std::size_t from, std::size_t to,
+                std::span<float> vector);
 // What a server's frame says lies in its arena. INVALID_ARGUMENT.
 absl::StatusOr<const float*> find_share(const transport::Mapping& arena, std::uint64_t offset,
                                         std::size_t share);

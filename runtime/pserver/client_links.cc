@@ -101,6 +101,7 @@ absl::Status ClientImpl::pump(Deadline deadline) {
   const TimePoint from = clock_.now();
   const Duration left = deadline.remaining(from);
   int found = 0;
+  while (found == 0 && read_ahead()) found = ::poll(polled_.data(), polled_.size(), 0);
   for (int turn = 0; turn <= spin_calls_ && found == 0; ++turn) {
     const int limit = turn < spin_calls_ ? 0 : transport::poll_milliseconds(left, kLookAroundMs);
     found = ::poll(polled_.data(), polled_.size(), limit);

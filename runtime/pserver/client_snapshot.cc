@@ -78,7 +78,7 @@ class Collector final : public FrameReceiver {
     const std::size_t share = map_.share(index);
     if (shared_) {
       PL_ASSIGN_OR_RETURN(const float* const slab, find_share(*part(index).arena, header.begin, share));
-      copy_share(map_, index, slab, vectors_[static_cast<std::size_t>(header.rank)]);
+      copy_share(map_, index, slab, 0, share, vectors_[static_cast<std::size_t>(header.rank)]);
     } else if (header.length != share * sizeof(float)) {
       return unexpected(header);
     }
@@ -138,10 +138,13 @@ std::span<std::byte> bytes_of_share(const ShardMap& map, int index, std::span<fl
       .subspan(at - slice->slab * sizeof(float));
 }
 
-void copy_share(const ShardMap& map, int index, const float* slab, std::span<float> vector) {
+void copy_share(const ShardMap& map, int index, const float* slab, std::size_t from, std::size_t to,
+                std::span<float> vector) {
   for (const Slice& slice : map.slices(index)) {
-    if (slice.count == 0) continue;
-    std::memcpy(vector.data() + slice.begin, slab + slice.slab, slice.count * sizeof(float));
+    const std::size_t begin = std::max(from, slice.slab), end = std::min(to, slice.slab + slice.count);
+    if (begin >= end) continue;
+    std::memcpy(vector.data() + slice.begin + (begin - slice.slab), slab + begin,
+                (end - begin) * sizeof(float));
   }
 }
 

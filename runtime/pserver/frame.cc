@@ -35,7 +35,7 @@ const char* kind_name(FrameKind kind) {
       "Snapshot", "Taken",     "Leave",       "Turn",      "Weights",      "Waiting",  "Copy",     "Copied",
       "Ready",    "Held",      "Norm",        "Log",       "Factor",       "Abort",    "PullRows", "PushRows",
       "RowIds",   "RowPlaces", "RowGradient", "SavedRows", "RowsRestored", "TakeRows", "Rows",     "Tables",
-      "Loading"};
+      "Loading",  "Coming"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(kLastFrameKind) + 1);
   return kind <= kLastFrameKind ? kNames[static_cast<std::size_t>(kind)] : "?";
 }

@@ -15,7 +15,7 @@ namespace paceline::pserver {
 
 inline constexpr std::uint32_t kFrameMagic = 0x53504c50;  // "PLPS"
 // Raised with every change of a kind or a message: the members of a job are of one release.
-inline constexpr std::uint16_t kFrameVersion = 2;
+inline constexpr std::uint16_t kFrameVersion = 3;
 inline constexpr std::size_t kFrameBytes = 64;
 inline constexpr std::size_t kMaxMessage = std::size_t{8} << 20;   // payload of a message
 inline constexpr std::uint64_t kMaxData = std::uint64_t{1} << 44;  // payload of floats or ids
@@ -61,8 +61,11 @@ enum class FrameKind : std::uint16_t {
   kTables,  // message: what the tables of a snapshot have; number = version
   // worker 0 -> server
   kLoading,  // it reads what the servers will begin with
+  // server -> worker
+  kComing,  // message, shared memory: weights that are being made; begin and number as kWeights, which
+            // follows
 };
-inline constexpr FrameKind kLastFrameKind = FrameKind::kLoading;
+inline constexpr FrameKind kLastFrameKind = FrameKind::kComing;
 const char* kind_name(FrameKind kind);
 // What a payload that goes straight to where it belongs is made of, in bytes; 0: it is a message.
 std::size_t unit_of(FrameKind kind);

@@ -280,6 +280,16 @@ absl::Status decode(Bytes bytes, WaitingMessage& message) {
   return whole(reader) && meant ? absl::OkStatus() : bad("Waiting");
 }
 
+void encode(const ComingMessage& message, Buffer& buffer) {
+  Writer(buffer).put(message.made);
+}
+
+absl::Status decode(Bytes bytes, ComingMessage& message) {
+  ByteReader reader(bytes);
+  message.made = reader.u64();
+  return whole(reader) ? absl::OkStatus() : bad("Coming");
+}
+
 void encode(const AbortMessage& message, Buffer& buffer) {
   Writer writer(buffer);
   writer.put(message.code);

@@ -93,6 +93,12 @@ struct WaitingMessage {
   bool operator==(const WaitingMessage&) const = default;
 };
 
+// kComing: where in its arena the server counts the elements that are made (read_counts.h).
+struct ComingMessage {
+  std::uint64_t made = 0;
+  bool operator==(const ComingMessage&) const = default;
+};
+
 struct AbortMessage {
   std::int32_t code = 0;
   std::int32_t blamed = -1;
@@ -107,6 +113,7 @@ void encode(const TurnResult& message, Buffer& buffer);
 void encode(const SnapshotInfo& message, Buffer& buffer);
 void encode(const LogEntry& message, Buffer& buffer);
 void encode(const WaitingMessage& message, Buffer& buffer);
+void encode(const ComingMessage& message, Buffer& buffer);
 void encode(const AbortMessage& message, Buffer& buffer);
 void encode(double message, Buffer& buffer);
 
@@ -118,6 +125,7 @@ absl::Status decode(Bytes bytes, TurnResult& message);
 absl::Status decode(Bytes bytes, SnapshotInfo& message);
 absl::Status decode(Bytes bytes, LogEntry& message);
 absl::Status decode(Bytes bytes, WaitingMessage& message);
+absl::Status decode(Bytes bytes, ComingMessage& message);
 absl::Status decode(Bytes bytes, AbortMessage& message);
 absl::Status decode(Bytes bytes, double& message);
 

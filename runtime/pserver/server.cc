@@ -166,7 +166,12 @@ absl::Status ServerImpl::serve(Link& link, short events) {
     const bool of_turns = is_worker(link.rank()) && &link == &worker(link.rank()).link;
     if (of_turns && link.bytes_sent() != before) transfer_moved_at_ = clock_.now();
   }
-  if (status.ok() && (events & ~POLLOUT) != 0) status = link.receive(*this, kReadBudget);
+  if (status.ok() && (events & ~POLLOUT) != 0) {
+    status = link.receive(*this, kReadBudget);
+    // The sequencer's log: entries that came together are seen together.
+    const absl::Status carried = is_worker(link.rank()) ? absl::OkStatus() : own_error(carry_out_pending());
+    if (status.ok()) status = carried;
+  }
   // It ends by an error of its own: what comes behind the frame that showed it is nobody's fault.
   if (!status.ok() && close_.is_closed()) return absl::OkStatus();
   const int rank = link.rank();

@@ -28,6 +28,9 @@
 
 namespace paceline::pserver {
 
+// A worker copies so many in about 50 us, several times what it takes to tell it that they are coming.
+inline constexpr std::size_t kAheadFloats = std::size_t{1} << 17;
+
 struct ServerOptions {
   ClientOptions shape;  // the same as the workers'
   v1::OptimizerSpec optimizer;
@@ -36,6 +39,9 @@ struct ServerOptions {
   ModeHolds holds;  // holds_of(mode)
   // Called once, by the first server, with what worker 0 said; REQUIRED there. Its error closes the view.
   std::function<absl::StatusOr<std::unique_ptr<Policy>>(const PolicyStart&)> policy;
+  // Sharing memory, workers read weights while they are made, where a server has at least so many and each
+  // member a core of its own (else they would take it from the server). 0: always.
+  std::size_t ahead_floats = kAheadFloats;
   std::uint64_t max_kept_bytes = kMaxKeptBytes;  // of rows that worker 0 has yet to take; tests have less
   // In the server's thread: a worker that is gone without having said so. May be null.
   std::function<void(int rank, const absl::Status& why)> on_lost;

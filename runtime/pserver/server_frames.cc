@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "base/check.h"
 #include "base/status.h"
 #include "runtime/pserver/abort.h"
 #include "runtime/pserver/server_impl.h"
+#include "runtime/transport/futex.h"
 
 namespace paceline::pserver {
 
@@ -244,6 +246,10 @@ absl::Status ServerImpl::make_room() {
   }
   PL_ASSIGN_OR_RETURN(auto optimizer, optimizer::Optimizer::create(options_.optimizer, layout));
   optimizer_.emplace(std::move(optimizer));
+  if (may_read_ahead(share)) {
+    PL_ASSIGN_OR_RETURN(const std::span<std::byte> memory, arena_.allocate(sizeof(MadeCount)));
+    made_ = new (memory.data()) MadeCount(0);
+  }
   slab_.emplace(arena_, share, options_.shape.workers);
   PL_RETURN_IF_ERROR(slab_->check(dense_need()));
   PL_RETURN_IF_ERROR(slab_->open());
@@ -256,6 +262,12 @@ absl::Status ServerImpl::make_room() {
   const auto parts = static_cast<float>(options_.units_per_step);
   updater_.emplace(map_->slices(index_), share, static_cast<float>(options_.delay_compensation) * parts);
   return absl::OkStatus();
+}
+
+bool ServerImpl::may_read_ahead(std::size_t share) const {
+  const int members = options_.shape.workers + options_.shape.servers;
+  const bool cores = transport::SpinPolicy::for_members(members).turns == transport::SpinPolicy::kTurns;
+  return shared_ && share >= options_.ahead_floats && (cores || options_.ahead_floats == 0);
 }
 
 SlabNeed ServerImpl::dense_need() {
@@ -345,8 +357,8 @@ absl::Status ServerImpl::from_server(int index, const FrameHeader& header, Bytes
   switch (header.kind) {
     case FrameKind::kLog:
       PL_RETURN_IF_ERROR(decode(message, decoded_.entry));
-      append(decoded_);
-      return own_error(carry_out_pending());
+      append(decoded_);  // carried out once what came with it is here: serve()
+      return absl::OkStatus();
     case FrameKind::kFactor: {
       double factor = 0;
       PL_RETURN_IF_ERROR(decode(message, factor));

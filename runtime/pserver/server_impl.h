@@ -57,6 +57,7 @@ class ServerImpl final : public Server, private FrameReceiver {
     const float* gradient = nullptr;   // shared memory: the whole, where the worker has it
     const ReadCount* reads = nullptr;  // shared memory: weights that it has read from here
     std::uint64_t lent = 0;            // ... that were lent to it
+    Version ahead = -1;                // ... the last of them before they were made
     std::span<float> slot;             // TCP: what arrived of its gradient
     std::uint64_t arrived = 0;         // elements in the slot
     Unit unit = -1;                    // of what arrives or lies here
@@ -98,6 +99,7 @@ class ServerImpl final : public Server, private FrameReceiver {
   absl::Status on_commit(int rank, const FrameHeader& header, Bytes message);
   absl::Status check_join(int rank);
   absl::Status make_room();
+  bool may_read_ahead(std::size_t share) const;
   SlabNeed dense_need();
   absl::Status ready_when_whole();
   std::span<float> vector_of_state(std::size_t k);
@@ -117,6 +119,7 @@ class ServerImpl final : public Server, private FrameReceiver {
   absl::Status factor_known(Version version, double factor);
   absl::Status find_sources(const LogEntry& entry);
   absl::Status finish_update(const LogEntry& entry);
+  void announce(const LogEntry& entry);
   void update_is_made(const LogEntry& entry);
   absl::Status keep_aside(int rank);
   void see_who_has_read();
@@ -163,6 +166,7 @@ class ServerImpl final : public Server, private FrameReceiver {
   std::uint64_t expected_state_ = 0;  // floats that have not come
   std::optional<ShardMap> map_;
   std::optional<Slab> slab_;
+  MadeCount* made_ = nullptr;  // in the arena, where workers read what is being made
   std::optional<optimizer::Optimizer> optimizer_;
   std::optional<Updater> updater_;
   std::deque<sparse::SparseTable> tables_;

@@ -92,7 +92,8 @@ absl::Status ServerImpl::update(const LogEntry& entry) {
   }
   see_who_has_read();
   PL_ASSIGN_OR_RETURN(const std::span<float> next, slab_->next());
-  updater_->update(sources_, slab_->weights(), next, entry.scale, entry.learning_rate, *optimizer_);
+  announce(entry);
+  updater_->update(sources_, slab_->weights(), next, entry.scale, entry.learning_rate, *optimizer_, made_);
   PL_RETURN_IF_ERROR(update_rows(entry));
   update_is_made(entry);
   return absl::OkStatus();
@@ -182,12 +183,34 @@ absl::Status ServerImpl::finish_update(const LogEntry& entry) {
   see_who_has_read();
   PL_ASSIGN_OR_RETURN(const std::span<float> next, slab_->next());
   const float factor = entry.scale * static_cast<float>(*factor_);
-  updater_->step(slab_->weights(), next, factor, entry.learning_rate, *optimizer_);
+  announce(entry);
+  updater_->step(slab_->weights(), next, factor, entry.learning_rate, *optimizer_, made_);
   step_rows(entry, factor);
   update_is_made(entry);
   waits_for_factor_ = false;
   factor_.reset();
   return absl::OkStatus();
+}
+
+// Who is given the next weights right behind their update hears where they will lie, and may read them while
+// they are made.
+void ServerImpl::announce(const LogEntry& entry) {
+  if (made_ == nullptr) return;
+  made_->store(0, std::memory_order_release);
+  encode(ComingMessage{arena_.offset_of(reinterpret_cast<const std::byte*>(made_))}, buffer_);
+  const FrameHeader header{
+      .kind = FrameKind::kComing, .number = entry.version, .begin = slab_->next_offset()};
+  for (std::size_t k = next_pending_ + 1; k < pending_size_; ++k) {
+    const LogEntry& behind = pending_[k].entry;
+    if (behind.kind != LogEntry::Kind::kTurn || !is_worker(behind.worker)) break;
+    Worker& to = worker(behind.worker);
+    if (!to.is_there() || !to.link.valid() || to.ahead == entry.version) continue;
+    slab_->lend_next(behind.worker);
+    ++to.lent;
+    to.ahead = entry.version;
+    to.link.send(header, buffer_);
+    (void)to.link.flush();  // an error shows again when its turn is sent
+  }
 }
 
 void ServerImpl::see_who_has_read() {
@@ -217,8 +240,11 @@ absl::Status ServerImpl::turn(const LogEntry& entry, const TurnResult& result) {
     PL_ASSIGN_OR_RETURN(const auto read, slab_->of_worker(entry.worker, Slab::Use::kRead));
     std::memcpy(read.data(), weights.data(), weights.size_bytes());
   }
-  slab_->lend(entry.worker);
-  ++to.lent;
+  if (to.ahead != entry.version) {
+    slab_->lend(entry.worker);
+    ++to.lent;
+  }
+  to.ahead = -1;
   if (sequences()) {
     encode(result, buffer_);
     send(to.link, FrameKind::kTurn, entry.version, buffer_);

@@ -48,9 +48,17 @@ absl::Status Slab::open() {
 }
 
 void Slab::lend(int worker) {
+  lend_buffer(worker, current_);
+}
+
+void Slab::lend_next(int worker) {
+  lend_buffer(worker, next_);
+}
+
+void Slab::lend_buffer(int worker, std::size_t buffer) {
   give_back(worker);
-  borrowed_[static_cast<std::size_t>(worker)] = static_cast<int>(current_);
-  ++buffers_[current_].borrowers;
+  borrowed_[static_cast<std::size_t>(worker)] = static_cast<int>(buffer);
+  ++buffers_[buffer].borrowers;
 }
 
 void Slab::give_back(int worker) {

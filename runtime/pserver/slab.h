@@ -37,11 +37,14 @@ class Slab {
   std::size_t offset() const { return arena_.offset_of(buffers_[current_].memory.data()); }
 
   void lend(int worker);
+  // The memory of next(), which is not made yet, to one that will have to read it.
+  void lend_next(int worker);
   bool borrows(int worker) const { return borrowed_[static_cast<std::size_t>(worker)] >= 0; }
   void give_back(int worker);
 
   // The memory of the next version, which becomes weights() at next_is_made(); maybe weights() itself.
   absl::StatusOr<std::span<float>> next();
+  std::size_t next_offset() const { return arena_.offset_of(buffers_[next_].memory.data()); }
   void next_is_made() { current_ = next_; }
 
   // Per worker, each as long as the share, taken when first asked for.
@@ -59,6 +62,7 @@ class Slab {
     std::span<float> memory;
     int borrowers = 0;
   };
+  void lend_buffer(int worker, std::size_t buffer);
   absl::StatusOr<std::span<float>> take();
   absl::StatusOr<std::span<float>> first_time(std::span<float>& memory);
 

@@ -9,6 +9,15 @@
 
 namespace paceline::pserver {
 
+namespace {
+
+// Slices lie one behind the other in the slab: all before `end` is made.
+void tell(MadeCount* made, std::size_t end) {
+  if (made != nullptr) made->store(end, std::memory_order_release);
+}
+
+}  // namespace
+
 Updater::Updater(std::span<const Slice> slices, std::size_t elements, float compensation)
     : slices_(slices), elements_(elements), compensation_(compensation), sum_(kBlock), late_(kBlock) {
   constexpr std::size_t kExpectedSources = 256;
@@ -61,8 +70,8 @@ const float* Updater::sum_block(std::span<const GradientSource> sources, const S
 }
 
 void Updater::update(std::span<const GradientSource> sources, std::span<const float> from,
-                     std::span<float> to, float factor, double learning_rate,
-                     optimizer::Optimizer& optimizer) {
+                     std::span<float> to, float factor, double learning_rate, optimizer::Optimizer& optimizer,
+                     MadeCount* made) {
   optimizer.begin_step(learning_rate);
   each_block([&](const Slice& slice, std::size_t at, std::size_t count) {
     const std::size_t slab = slice.slab + at;
@@ -70,6 +79,7 @@ void Updater::update(std::span<const GradientSource> sources, std::span<const fl
     const std::span<float> weights = to.subspan(slab, count);
     if (from.data() != to.data()) std::memcpy(weights.data(), from.data() + slab, count * sizeof(float));
     optimizer.step_part(slab, weights, {gradient, count}, factor);
+    tell(made, slab + count);
   });
 }
 
@@ -86,13 +96,14 @@ double Updater::sum(std::span<const GradientSource> sources, std::span<const flo
 }
 
 void Updater::step(std::span<const float> from, std::span<float> to, float factor, double learning_rate,
-                   optimizer::Optimizer& optimizer) {
+                   optimizer::Optimizer& optimizer, MadeCount* made) {
   optimizer.begin_step(learning_rate);
   each_block([&](const Slice& slice, std::size_t at, std::size_t count) {
     const std::size_t slab = slice.slab + at;
     const std::span<float> weights = to.subspan(slab, count);
     if (from.data() != to.data()) std::memcpy(weights.data(), from.data() + slab, count * sizeof(float));
     optimizer.step_part(slab, weights, {whole_.data() + slab, count}, factor);
+    tell(made, slab + count);
   });
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/pserver/read_counts.h"
 #include "runtime/pserver/shard_map.h"
 
 namespace paceline::pserver {
@@ -28,14 +29,14 @@ class Updater {
   Updater(std::span<const Slice> slices, std::size_t elements, float compensation);
 
   // One optimiser step with the sum of `sources`, times `factor`: from the weights `from` into `to`, which
-  // may be the same. REQUIRES: a source.
+  // may be the same. REQUIRES: a source. `made`, where it is not null, rises by each block that is done.
   void update(std::span<const GradientSource> sources, std::span<const float> from, std::span<float> to,
-              float factor, double learning_rate, optimizer::Optimizer& optimizer);
+              float factor, double learning_rate, optimizer::Optimizer& optimizer, MadeCount* made);
 
   // The same in two passes: the sum, of which it returns the sum of squares; then the step.
   double sum(std::span<const GradientSource> sources, std::span<const float> from);
   void step(std::span<const float> from, std::span<float> to, float factor, double learning_rate,
-            optimizer::Optimizer& optimizer);
+            optimizer::Optimizer& optimizer, MadeCount* made);
 
   static constexpr std::size_t kBlock = 8192;  // elements
 

@@ -35,7 +35,7 @@ TEST(PsFrame, IsAsTheProtocolSays) {
                                  .number = 9,
                                  .begin = 0x100,
                                  .length = 4096});
-  const std::array<int, 20> start = {0x50, 0x4c, 0x50, 0x53, 2, 0, 4, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0};
+  const std::array<int, 20> start = {0x50, 0x4c, 0x50, 0x53, 3, 0, 4, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0};
   for (std::size_t k = 0; k < start.size(); ++k) EXPECT_EQ(std::to_integer<int>(bytes[k]), start[k]) << k;
   EXPECT_EQ(std::to_integer<int>(bytes[25]), 1);     // begin
   EXPECT_EQ(std::to_integer<int>(bytes[33]), 0x10);  // length
@@ -75,16 +75,17 @@ TEST(PsFrame, RefusesGarbage) {
   }
 }
 
-// Kinds and messages of version 1 were others: an older member's frame would be taken for what it is not.
+// Kinds and messages of versions 1 and 2 were others: an older member's frame would be taken for what it is
+// not.
 TEST(PsFrame, AnotherVersionIsRefusedByName) {
-  for (const int version : {0, 1, 3}) {
+  for (const int version : {0, 2, 4}) {
     Encoded bytes = encoded({.kind = FrameKind::kCommit, .generation = Generation{1}});
     bytes[4] = static_cast<std::byte>(version);
     const absl::Status refused = decode_frame(sealed(bytes)).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
     EXPECT_THAT(std::string(refused.message()),
                 HasSubstr("version " + std::to_string(version) + " of the parameter servers' protocol"));
-    EXPECT_THAT(std::string(refused.message()), HasSubstr("this member speaks version 2"));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("this member speaks version 3"));
     EXPECT_THAT(std::string(refused.message()),
                 HasSubstr("all members of a job must run the same release of paceline"));
   }

@@ -63,6 +63,14 @@ TEST(PsMessages, Waiting) {
   }
 }
 
+TEST(PsMessages, Coming) {
+  const ComingMessage coming{.made = 4096};
+  ComingMessage decoded;
+  ASSERT_TRUE(decode(bytes_of(coming), decoded).ok());
+  EXPECT_EQ(decoded, coming);
+  refuses_other_lengths(coming);
+}
+
 TEST(PsMessages, Begin) {
   BeginMessage decoded;
   ASSERT_TRUE(decode(bytes_of(some_begin()), decoded).ok());

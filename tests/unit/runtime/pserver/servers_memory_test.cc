@@ -48,6 +48,7 @@ class ServersMemory : public testing::ServersTest {
     spec.mode.set_staleness(1);
     if (c.compensates) spec.mode.set_delay_compensation(0.1);
     spec.arena_bytes = arena_bytes;
+    spec.ahead_floats = kAheadFloats;
     return spec;
   }
   std::size_t need_of(const Case& c) const { return GetParam() == Medium::kTcp ? c.over_tcp : c.shared; }

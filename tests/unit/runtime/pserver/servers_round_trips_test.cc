@@ -47,6 +47,7 @@ TEST_P(ServersRoundTrips, PushAndPullAreOneWithEachServer) {
   WorldSpec spec = this->spec();
   spec.elements = 1000;
   spec.slice_bytes = 1024;
+  spec.ahead_floats = kAheadFloats;
   const std::uint64_t slices = GetParam() == Medium::kTcp ? 4 : 0;
   for (const int servers : {1, 2, 4}) {
     spec.servers = servers;
@@ -59,6 +60,22 @@ TEST_P(ServersRoundTrips, PushAndPullAreOneWithEachServer) {
           EXPECT_EQ(cost.received, m + 1);
         });
   }
+}
+
+// Of large weights over shared memory each server says one frame more: that they are coming. The first one
+// always does; others where they hear of the update and of the turns at once.
+TEST_P(ServersRoundTrips, WeightsThatAreComingCostOneFrameMore) {
+  WorldSpec spec = this->spec();
+  spec.ahead_floats = 0;
+  const auto m = static_cast<std::uint64_t>(spec.servers);
+  const bool shared = GetParam() == Medium::kSharedMemory;
+  train(
+      spec, [](ServersWorld& world, int w) { ASSERT_TRUE(world.push_and_commit(w).ok()); },
+      [&](const Cost& cost) {
+        EXPECT_EQ(cost.round_trips, m);
+        EXPECT_GE(cost.received, m + 1 + (shared ? 1 : 0));
+        EXPECT_LE(cost.received, m + 1 + (shared ? m : 0));
+      });
 }
 
 // As where the passes go on beside it: ranges from the end to the beginning, as they become final.

@@ -102,6 +102,7 @@ void ServersWorld::connect(const WorldSpec& spec) {
             if (spec_.when_lost != nullptr) spec_.when_lost(index);
           };
           options.max_kept_bytes = spec_.max_kept_bytes;
+          options.ahead_floats = spec_.ahead_floats;
           auto server =
               Server::connect(*fabrics_[r], mine, options,
                               spec_.server_clock != nullptr ? *spec_.server_clock : clock_, deadline());
@@ -211,6 +212,7 @@ RandomMode make_random(WorldSpec& spec, std::uint64_t seed, Rng& rng) {
   spec.servers = static_cast<int>(1 + rng.below(3));
   spec.total_steps = static_cast<Step>(2 + rng.below(10));
   spec.optimizer = sgd(1);
+  if (rng.below(2) == 0) spec.ahead_floats = kAheadFloats;  // else also such small weights
   RandomMode random;
   random.parts = spec.workers;
   if (seed % 4 == 1) random.parts = spec.workers - 1;  // a backup worker

@@ -46,6 +46,7 @@ struct WorldSpec {
   std::vector<sparse::TableSpec> tables;
   std::size_t row_floats = 0;  // of each worker's memory for gradients of rows
   std::uint64_t max_kept_bytes = kMaxKeptBytes;
+  std::size_t ahead_floats = 0;         // weights are read while they are made, be they ever so few
   const Clock* clock = nullptr;         // the workers'; null: the machine's
   const Clock* server_clock = nullptr;  // likewise
   Duration stall_limit = kStallLimit;
@@ -81,6 +82,7 @@ class ServersWorld {
   std::span<float> gradient(int w) { return gradients_[static_cast<std::size_t>(w)]; }
   std::span<float> row_gradient(int w) { return row_gradients_[static_cast<std::size_t>(w)]; }
   std::vector<collective::PeerLink>& stranger(int rank) { return strangers_[static_cast<std::size_t>(rank)]; }
+  transport::Arena& arena(int rank) { return fabrics_[static_cast<std::size_t>(rank)]->arena(); }
   const tensor::ParameterLayout& layout() const { return spec_.layout; }
 
   // Worker 0's word: these weights, and these rows, at step 0.

@@ -22,7 +22,7 @@ TEST(Slab, WhatIsLentIsNotWritten) {
     float version = 0;
     for (int k = 0; k < 300; ++k) {
       const auto w = static_cast<std::size_t>(rng.below(static_cast<std::uint64_t>(workers)));
-      switch (rng.below(3)) {
+      switch (rng.below(4)) {
         case 0: {
           const auto next = slab.next();
           ASSERT_TRUE(next.ok()) << next.status();
@@ -35,6 +35,17 @@ TEST(Slab, WhatIsLentIsNotWritten) {
           reads[w] = slab.weights();
           values[w] = version;
           break;
+        case 2: {
+          const auto next = slab.next();
+          ASSERT_TRUE(next.ok()) << next.status();
+          slab.lend_next(static_cast<int>(w));  // and reads it once it is made
+          EXPECT_EQ(slab.next_offset(), slab.offset_of(*next));
+          std::fill(next->begin(), next->end(), ++version);
+          slab.next_is_made();
+          reads[w] = *next;
+          values[w] = version;
+          break;
+        }
         default:
           slab.give_back(static_cast<int>(w));
           reads[w] = {};

@@ -83,6 +83,18 @@ class Stranger {
     encode(answer, payload);
     write(socket, {.kind = FrameKind::kWaiting, .rank = server_rank}, payload);
   }
+  // As that server, to that worker.
+  static void say_as_server(ServersWorld& world, int server_rank, int worker, FrameHeader header,
+                            Bytes payload) {
+    header.rank = server_rank;
+    write(world.stranger(server_rank)[static_cast<std::size_t>(worker)].sockets[0].get(), header, payload);
+  }
+  // The next frame of that kind.
+  FrameHeader hear(FrameKind kind, Buffer& payload) {
+    FrameHeader header;
+    wait_for(socket_, kind, payload, &header);
+    return header;
+  }
   // Waits for a frame of that kind, as that server, from that worker.
   static void hear(ServersWorld& world, int server_rank, int worker, FrameKind kind) {
     Buffer payload;
@@ -102,7 +114,7 @@ class Stranger {
     ASSERT_TRUE(decode(payload, turn).ok());
   }
   // The payload of the next frame of that kind.
-  static void wait_for(int socket, FrameKind kind, Buffer& payload) {
+  static void wait_for(int socket, FrameKind kind, Buffer& payload, FrameHeader* found = nullptr) {
     for (FrameKind came = FrameKind::kJoin; came != kind;) {
       std::array<std::byte, kFrameBytes> head{};
       ASSERT_NO_FATAL_FAILURE(read(socket, head));
@@ -111,6 +123,7 @@ class Stranger {
       payload.resize(header->length);
       ASSERT_NO_FATAL_FAILURE(read(socket, payload));
       came = header->kind;
+      if (found != nullptr) *found = *header;
     }
   }
   static void write(int socket, FrameHeader header, Bytes payload) {
