@@ -19,8 +19,9 @@ absl::StatusOr<std::string> read_file(const std::string& path, std::size_t limit
 // crash at any moment `path` holds the old content or the new one. On an error the temporary file is removed.
 absl::Status write_file_atomically(const std::string& path, std::string_view content);
 
-// An errno as a status: ENOENT -> NOT_FOUND, EACCES/EPERM -> PERMISSION_DENIED, ENOSPC/EDQUOT/EMFILE/ENOMEM
-// -> RESOURCE_EXHAUSTED, EEXIST -> ALREADY_EXISTS, others UNAVAILABLE. The message is `what: strerror`.
+// An errno as a status: ENOENT/ENOTDIR -> NOT_FOUND, EACCES/EPERM/EROFS -> PERMISSION_DENIED, ENOSPC/EDQUOT/
+// EMFILE/ENFILE/ENOMEM/ENOBUFS/EFBIG -> RESOURCE_EXHAUSTED, EEXIST -> ALREADY_EXISTS, others UNAVAILABLE. The
+// message is `what: strerror`.
 absl::Status errno_status(int error, std::string_view what);
 
 }  // namespace paceline

@@ -48,8 +48,9 @@ std::uint64_t Replica::hash() const {
 
 // Members are equal exactly when the least of each value and the least of its complement belong together. The
 // optimizer's state follows from the steps that are in it.
-absl::Status Replica::align(collective::Communicator& communicator, Deadline deadline) {
+absl::Status Replica::align(collective::Communicator& communicator, const Clock& clock, Duration limit) {
   if (communicator.world_size() == 1) return absl::OkStatus();
+  const auto deadline = [&] { return Deadline::after(clock.now(), limit); };
   constexpr std::size_t kValues = 3;
   const std::array<std::int64_t, kValues> own = {step_, static_cast<std::int64_t>(layout_.elements),
                                                  static_cast<std::int64_t>(hash())};
@@ -58,8 +59,8 @@ absl::Status Replica::align(collective::Communicator& communicator, Deadline dea
     least[i] = own[i];
     least[kValues + i] = ~own[i];
   }
-  PL_RETURN_IF_ERROR(
-      communicator.all_reduce(least.data(), least.size(), DType::kI64, collective::ReduceOp::kMin, deadline));
+  PL_RETURN_IF_ERROR(communicator.all_reduce(least.data(), least.size(), DType::kI64,
+                                             collective::ReduceOp::kMin, deadline()));
   const auto equal = [&](std::size_t i) { return least[i] == ~least[kValues + i]; };
   if (!equal(1)) {
     return absl::FailedPreconditionError(
@@ -67,16 +68,16 @@ absl::Status Replica::align(collective::Communicator& communicator, Deadline dea
                 least[1], " to ", ~least[kValues + 1], "; run the same program on all"));
   }
   if (equal(0) && equal(2)) return absl::OkStatus();
-  return broadcast(communicator, deadline);
-}
 
-absl::Status Replica::broadcast(collective::Communicator& communicator, Deadline deadline) {
   std::array<std::int64_t, 2> counts = {step_, optimizer_->steps()};
-  PL_RETURN_IF_ERROR(communicator.broadcast(counts.data(), counts.size(), DType::kI64, 0, deadline));
-  PL_RETURN_IF_ERROR(communicator.broadcast(weights_.data(), weights_.size(), DType::kF32, 0, deadline));
-  for (const optimizer::StateVector& state : optimizer_->state()) {
-    PL_RETURN_IF_ERROR(
-        communicator.broadcast(state.values.data(), state.values.size(), DType::kF32, 0, deadline));
+  PL_RETURN_IF_ERROR(communicator.broadcast(counts.data(), counts.size(), DType::kI64, 0, deadline()));
+  std::vector<std::span<float>> vectors = {weights_};
+  for (const optimizer::StateVector& state : optimizer_->state()) vectors.push_back(state.values);
+  for (std::span<float> rest : vectors) {
+    for (; !rest.empty(); rest = rest.subspan(std::min(rest.size(), kPieceFloats))) {
+      const std::size_t piece = std::min(rest.size(), kPieceFloats);
+      PL_RETURN_IF_ERROR(communicator.broadcast(rest.data(), piece, DType::kF32, 0, deadline()));
+    }
   }
   step_ = counts[0];
   optimizer_->set_steps(counts[1]);
@@ -106,8 +107,7 @@ std::vector<checkpoint::TensorView> Replica::model_tensors(std::span<const float
 }
 
 absl::StatusOr<std::string> Replica::write_model(checkpoint::FileStore& files, const std::string& folder) {
-  return write_model_files(files, folder, {step_, hash()},
-                           model_tensors(weights_), {}, nullptr);
+  return write_model_files(files, folder, {step_, hash()}, model_tensors(weights_), {}, nullptr);
 }
 
 }  // namespace paceline::trainer

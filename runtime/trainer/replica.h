@@ -54,9 +54,11 @@ class Replica {
   absl::Status update(double learning_rate);
   std::uint64_t hash() const;
 
-  // Makes all members hold rank 0's state, where they differ; cheap where they don't. The communicator's
-  // errors; FAILED_PRECONDITION: the models have different numbers of parameters.
-  absl::Status align(collective::Communicator& communicator, Deadline deadline);
+  // Makes all members hold rank 0's state, where they differ; cheap where they don't. It goes in pieces of at
+  // most kPieceFloats, each of which may take `limit`. The communicator's errors; FAILED_PRECONDITION: the
+  // models have different numbers of parameters.
+  absl::Status align(collective::Communicator& communicator, const Clock& clock, Duration limit);
+  static constexpr std::size_t kPieceFloats = std::size_t{4} << 20;
 
   const StateFormat& format() const { return format_; }
   // What a checkpoint of this state holds; valid until the state changes.
@@ -71,7 +73,6 @@ class Replica {
 
  private:
   Replica(const v1::TrainingSpec& spec, tensor::ParameterLayout layout, std::span<float> exchanged);
-  absl::Status broadcast(collective::Communicator& communicator, Deadline deadline);
 
   const v1::TrainingSpec& spec_;
   const StateFormat format_;

@@ -242,7 +242,7 @@ absl::Status Trainer::open_session() {
 
 absl::Status Trainer::share_state() {
   PL_RETURN_IF_ERROR(group_.rank == 0 ? tell_loading(false) : wait_for_load());
-  return replica_->align(*communicator_, Deadline::after(now(), kLoadLimit));
+  return replica_->align(*communicator_, parts_.clock, kLoadLimit);
 }
 
 Decision Trainer::align() {
