@@ -89,8 +89,9 @@ Rows spec_rows(const Described& d) {
 Rows condition_rows(const Described& d) {
   Rows rows = {{"TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"}};
   for (const api::Condition& each : d.job.status.conditions) {
-    rows.push_back({each.type, each.status ? "True" : "False", age_text(each.last_transition, d.now),
-                    each.reason, visible(each.message)});
+    const char* const status = each.unknown ? "Unknown" : each.status ? "True" : "False";
+    rows.push_back(
+        {each.type, status, age_text(each.last_transition, d.now), each.reason, visible(each.message)});
   }
   return rows;
 }

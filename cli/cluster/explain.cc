@@ -59,6 +59,7 @@ plan::Observed observed(const Json& object, api::TrainingJob job, const std::vec
   const JobView view = read_job(object);
   observed.job = std::move(job);
   observed.job.status = view.status;
+  api::keep_our_conditions(observed.job.status);
   observed.job_uid = view.uid;
   observed.generation = {view.generation};
   observed.deleted = view.deleting;

@@ -1,6 +1,8 @@
 // What the controller writes: for those who read it. The API server does not refuse what is not listed.
 
+#include "base/text.h"
 #include "controller/api/schema_rules.h"
+#include "controller/api/types.h"
 
 namespace paceline::api {
 
@@ -30,22 +32,26 @@ Schema object(const char* name, const char* description, std::vector<Schema> pro
           .open = true,
           .properties = std::move(properties)};
 }
-Schema list(const char* name, const char* description, Schema item) {
-  Schema schema{.name = name, .description = description, .type = "array"};
+Schema list(const char* name, std::string description, Schema item) {
+  Schema schema{.name = name, .description = std::move(description), .type = "array"};
   schema.items.push_back(std::move(item));
   return schema;
 }
 
+std::string about_conditions() {
+  std::string types;
+  for (const char* type : kConditionTypes) types += str_cat(types.empty() ? "" : ", ", type);
+  return str_cat(types, "; as of any object. Others are left to those who wrote them.");
+}
+
 Schema conditions() {
-  Schema schema = list(
-      "conditions",
-      "Created, Running, Restarting, Suspended, Succeeded, Failed, CheckpointFailed, InvalidSpec; as of any "
-      "object.",
-      object("", "",
-             {text("type", "What is or is not so."), text("status", "True, False or Unknown."),
-              text("reason", "Why, in one word."), text("message", "Why, in a sentence."),
-              moment("lastTransitionTime", "When status changed."),
-              integer("observedGeneration", "The generation of the spec that this is about.")}));
+  Schema schema =
+      list("conditions", about_conditions(),
+           object("", "",
+                  {text("type", "What is or is not so."), text("status", "True, False or Unknown."),
+                   text("reason", "Why, in one word."), text("message", "Why, in a sentence."),
+                   moment("lastTransitionTime", "When status changed."),
+                   integer("observedGeneration", "The generation of the spec that this is about.")}));
   schema.items[0].required = {"type", "status"};
   schema.limit("x-kubernetes-list-type", "map");
   schema.limit("x-kubernetes-list-map-keys", "[type]");

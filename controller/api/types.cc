@@ -1,5 +1,8 @@
 #include "controller/api/types.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/text.h"
 #include "controller/api/choices.h"
 
@@ -44,6 +47,14 @@ const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role
       break;
   }
   return roles.evaluator;
+}
+
+bool is_our_condition(std::string_view type) {
+  return std::ranges::find(kConditionTypes, type) != std::end(kConditionTypes);
+}
+
+void keep_our_conditions(Status& status) {
+  std::erase_if(status.conditions, [](const Condition& each) { return !is_our_condition(each.type); });
 }
 
 bool is_charged(RestartCause cause) {

@@ -30,6 +30,13 @@ constexpr bool is_ours(std::string_view managed_by) {
 }
 // A job that the parser refuses: of one that has begun the type of a condition, of others why they failed.
 inline constexpr char kInvalidSpec[] = "InvalidSpec";
+inline constexpr char kCreated[] = "Created", kCheckpointFailed[] = "CheckpointFailed";
+// The types of status.conditions that are ours; those of phases are called as they are. All others are
+// somebody else's (a queue's, a user's): a job's status has them, but nobody here goes by them or writes
+// them.
+inline constexpr const char* kConditionTypes[] = {kCreated,    "Running", "Restarting",      "Suspended",
+                                                  "Succeeded", "Failed",  kCheckpointFailed, kInvalidSpec};
+bool is_our_condition(std::string_view type);
 
 struct Metadata {
   std::string name;
@@ -304,6 +311,7 @@ struct Condition {
   std::string reason, message;
   WallTime last_transition{};
   SpecGeneration observed_generation;
+  bool unknown = false;  // neither True nor False, which we never write; `status` is false then
   bool operator==(const Condition&) const = default;
 };
 
@@ -443,6 +451,9 @@ struct Status {
   std::optional<WallTime> start_time, completion_time;
   bool operator==(const Status&) const = default;
 };
+
+// What is somebody else's goes.
+void keep_our_conditions(Status& status);
 
 struct TrainingJob {
   Metadata metadata;

@@ -47,7 +47,8 @@ Plan decide(const Observed& whole) {
   const std::optional<Observed> narrowed = present(whole);
   const Observed& observed = narrowed ? *narrowed : whole;
   if (plan.status.conditions.empty())
-    set_condition(observed, "Created", true, "Accepted", "the job is accepted", plan.status);
+    set_condition(observed, api::kCreated, true, "Accepted", "the job is accepted", plan.status);
+  say_what_is_unknown(observed, plan.status);
   settle(whole, plan);
   const bool ended = rule_stop(observed, plan) || rule_finished(observed, plan) ||
                      rule_suspend(observed, plan) || rule_deadline(observed, plan) ||

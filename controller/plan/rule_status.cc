@@ -14,8 +14,6 @@ namespace paceline::plan {
 
 namespace {
 
-constexpr char kNotSaved[] = "CheckpointFailed";
-
 const ReportedMember* find_member(const Observed& observed, Role role, int index) {
   if (!observed.report) return nullptr;
   const auto& members = observed.report->members;
@@ -122,13 +120,13 @@ void copy_last_words(const JobReport& report, api::Status& status) {
 void note_last_save(const Observed& observed, const JobReport& report, Plan& plan) {
   if (!report.last_save) return;
   const auto& [step, error] = *report.last_save;
-  const auto known = std::ranges::find(plan.status.conditions, kNotSaved, &api::Condition::type);
+  const auto known = std::ranges::find(plan.status.conditions, api::kCheckpointFailed, &api::Condition::type);
   const bool was_bad = known != plan.status.conditions.end() && known->status;
   if (error.empty() != was_bad) return;
   const std::string message = was_bad ? str_cat("the checkpoint of step ", step, " is written")
                                       : str_cat(error, "; earlier checkpoints are kept");
   const char* const reason = was_bad ? "CheckpointSaved" : "CheckpointNotSaved";
-  set_condition(observed, kNotSaved, !was_bad, reason, message, plan.status);
+  set_condition(observed, api::kCheckpointFailed, !was_bad, reason, message, plan.status);
   record_event(observed, !was_bad, reason, message,
                was_bad ? "checkpoints are written again" : "a checkpoint could not be written", plan);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/cause.h"
@@ -12,7 +13,14 @@ namespace paceline::plan {
 namespace {
 
 constexpr Duration kShortestGrace = std::chrono::seconds(1);  // zero means at once, and is the user's alone
-constexpr const char* kExclusive[] = {"Running", "Restarting", "Suspended", "Succeeded", "Failed"};
+
+// Of those at most one is true.
+bool is_of_a_phase(const api::Condition& condition) {
+  for (int i = 0; i <= static_cast<int>(api::Phase::kSuspended); ++i) {
+    if (condition.type == api::name(static_cast<api::Phase>(i))) return true;
+  }
+  return false;
+}
 
 bool may_enter(api::Phase from, api::Phase to) {
   using api::Phase;
@@ -71,11 +79,13 @@ bool may_save(const Observed& observed, const cluster::Pod& pod) {
 
 void set_condition(const Observed& observed, const std::string& type, bool value, const std::string& reason,
                    const std::string& message, api::Status& status) {
+  PL_CHECK(api::is_our_condition(type), "others are not ours to write");
   auto found = std::ranges::find(status.conditions, type, &api::Condition::type);
   if (found == status.conditions.end())
     found = status.conditions.insert(found, api::Condition{type, !value, "", "", observed.now, {}});
-  if (found->status != value) found->last_transition = observed.now;
+  if (found->status != value || found->unknown) found->last_transition = observed.now;
   found->status = value;
+  found->unknown = false;
   found->reason = reason;
   found->message = message;
   found->observed_generation = observed.generation;
@@ -187,14 +197,22 @@ void clean_pods(const Observed& observed, Duration grace, const std::string& rea
   }
 }
 
+void say_what_is_unknown(const Observed& observed, api::Status& status) {
+  for (const api::Condition& each : status.conditions) {
+    if (!each.unknown) continue;
+    const bool value = each.type == api::kCreated || each.type == api::name(status.phase);
+    set_condition(observed, each.type, value, "SaidAgain",
+                  str_cat("it said Unknown; the job is ", api::name(status.phase)), status);
+  }
+}
+
 void enter_phase(const Observed& observed, api::Phase phase, const std::string& reason,
                  const std::string& message, Plan& plan) {
   api::Status& status = plan.status;
   if (!may_enter(status.phase, phase)) return;
-  for (const char* type : kExclusive) {
-    const auto known = std::ranges::find(status.conditions, type, &api::Condition::type);
-    if (type != std::string_view(api::name(phase)) && known != status.conditions.end() && known->status)
-      set_condition(observed, type, false, reason, message, status);
+  for (const api::Condition& each : status.conditions) {
+    if (each.status && each.type != api::name(phase) && is_of_a_phase(each))
+      set_condition(observed, each.type, false, reason, message, status);
   }
   status.phase = phase;
   status.reason = reason;

@@ -93,6 +93,10 @@ void clean_pods(const Observed& observed, Duration grace, const std::string& rea
 void set_condition(const Observed& observed, const std::string& type, bool value, const std::string& reason,
                    const std::string& message, api::Status& status);
 
+// Somebody else has written Unknown into conditions that only we know: by the phase they are so or not so.
+// What no phase tells (CheckpointFailed, InvalidSpec) is not so until it is found again.
+void say_what_is_unknown(const Observed& observed, api::Status& status);
+
 // Moves the phase on, with its condition and an event: from Pending over Starting to Running, between these
 // and Restarting or Suspended, and from each of them to an end, which is for good. Of Running, Restarting,
 // Suspended, Succeeded and Failed at most one condition is true.

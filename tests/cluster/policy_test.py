@@ -79,6 +79,24 @@ class PolicyTest(JobCase):
             self.assertEqual(self.get("events", "--field-selector", f"involvedObject.name={name}")["items"], [])
         self.assertEqual(self.children(), [])
 
+    def test_conditions_of_others_are_theirs(self):
+        self.apply(job("shared", workers=0, runPolicy={"suspend": True}))
+        self.wait_for("shared", "Suspended")
+        theirs = {"type": "QuotaReserved", "status": "Unknown", "reason": "Waiting", "message": "of 4 \u20ac", "weight": 3,
+                  "lastTransitionTime": "2026-01-02T03:04:05Z"}
+        kinds = [each["type"] for each in self.status("shared")["conditions"]]
+        edit = [{"op": "add", "path": "/status/conditions/-", "value": theirs},
+                {"op": "replace", "path": f"/status/conditions/{kinds.index('Suspended')}/status", "value": "Unknown"}]
+        self.kubectl("patch", "tj", "shared", "--subresource=status", "--type=json", "-p", json.dumps(edit))
+        self.wait_for("shared", "Suspended")   # this one is ours, and nobody else knows
+        self.suspend("shared", "false")
+        self.wait_for("shared", "Succeeded")
+        self.assertEqual(self.condition("shared", "QuotaReserved"), theirs)
+        fields = json.loads(self.kubectl("get", "tj", "shared", "-o", "json", "--show-managed-fields"))["metadata"]["managedFields"]
+        owners = [each["manager"] for each in fields if '{\\"type\\":\\"QuotaReserved\\"}' in json.dumps(each)]
+        self.assertEqual(len(owners), 1)
+        self.assertNotIn("paceline-controller", owners)
+
     def let_the_controller_pass(self, name, training):
         """It has looked at a job that came last, and refused it."""
         self.apply(job(name, training=training))

@@ -354,6 +354,30 @@ Response FakeApiServer::create_from(const Target& target, Json object) {
   return json_response(201, store(target.plural, std::move(object), "ADDED"));
 }
 
+// What was applied once and is no more is gone; what somebody else wrote stays.
+Json FakeApiServer::applied_status(const std::string& uid, const Json& status, Json applied) {
+  std::map<std::string, Json> ours;
+  for (const Json& each : kube::list_at(applied, {"conditions"})) ours[kube::text_at(each, {"type"})] = each;
+  std::set<std::string>& owned = owned_[uid];
+  Json merged = Json::array();
+  for (const Json& each : kube::list_at(status, {"conditions"})) {
+    const std::string& type = kube::text_at(each, {"type"});
+    if (const auto found = ours.find(type); found != ours.end()) {
+      merged.push_back(found->second);
+    } else if (!owned.contains(type)) {
+      merged.push_back(each);
+    }
+  }
+  for (const Json& each : kube::list_at(applied, {"conditions"})) {
+    const auto same = [&](const Json& there) { return there["type"] == each["type"]; };
+    if (std::ranges::none_of(merged, same)) merged.push_back(each);
+  }
+  owned.clear();
+  for (const auto& [type, each] : ours) owned.insert(type);
+  if (!merged.empty()) applied["conditions"] = merged;
+  return applied;
+}
+
 Response FakeApiServer::patch(const Target& target, const Request& request) {
   Json patch = Json::parse(request.body);
   Objects& objects = objects_[target.plural];
@@ -373,7 +397,8 @@ Response FakeApiServer::patch(const Target& target, const Request& request) {
   }
   if (target.subresource == "status") {
     if (request.content_type == "application/apply-patch+yaml") {
-      object["status"] = kube::at(patch, {"status"});  // all of it is its only manager's
+      object["status"] = applied_status(object["metadata"]["uid"], kube::at(object, {"status"}),
+                                        kube::at(patch, {"status"}));
     } else {
       object["status"].merge_patch(kube::at(patch, {"status"}));
     }

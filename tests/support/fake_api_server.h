@@ -3,8 +3,8 @@
 // An API server in memory, behind the Transport interface: no network, no time of its own. It keeps objects
 // of any kind as JSON, with uids, resource versions, generations, label and field selectors, pages with
 // continue tokens, watches with bookmarks, preconditions, graceful deletion of pods, server-side apply (as a
-// merge) and status sub-resources. A test breaks it: any request may be answered otherwise, any answer cut at
-// any byte.
+// merge; of statuses the conditions are a map by type, and all else is the applier's) and status
+// sub-resources. A test breaks it: any request may be answered otherwise, any answer cut at any byte.
 //
 // Thread-safe.
 
@@ -15,6 +15,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,7 @@ class FakeApiServer final : public kube::Transport {
   kube::Response create_from(const Target& target, Json object);
   kube::Response patch(const Target& target, const kube::Request& request);
   kube::Response remove(const Target& target, const Json& options);
+  Json applied_status(const std::string& uid, const Json& status, Json applied);
   Json store(const std::string& plural, Json object, const char* type);
   void forget(const std::string& plural, const std::string& key);
   absl::StatusOr<kube::Response> watch(const Target& target, const Fault& fault,
@@ -97,6 +99,7 @@ class FakeApiServer final : public kube::Transport {
   std::deque<Change> history_;
   std::map<std::string, Json::array_t> pages_;  // what is left, by continue token
   std::map<std::string, std::string> logs_;
+  std::map<std::string, std::set<std::string>> owned_;  // by uid: the types of conditions that were applied
   std::vector<std::string> requests_;
   Faults faults_;
   std::uint64_t version_ = 1000, oldest_ = 1000, uids_ = 0, tokens_ = 0;

@@ -80,6 +80,7 @@ std::optional<KubeJobStore::SlimJob> KubeJobStore::decode(const Json& object) {
   job.generation = {integer_at(metadata, {"generation"})};
   job.deleted = !text_at(metadata, {"deletionTimestamp"}).empty();
   job.status = status_from_json(at(object, {"status"}));
+  api::keep_our_conditions(job.status);
   job.counts = counts_of(at(object, {"status"}));
   {
     auto specs = specs_.lock();
@@ -172,8 +173,8 @@ absl::Status KubeJobStore::refuse(const SlimJob& job) {
   if (!status.completion_time) status.completion_time = now;
   std::erase_if(status.conditions, [](const api::Condition& each) { return each.type == "Failed"; });
   for (api::Condition& condition : status.conditions) {
-    if (condition.type == "Created" || !condition.status) continue;
-    condition.status = false;
+    if (condition.type == api::kCreated || !(condition.status || condition.unknown)) continue;
+    condition.status = condition.unknown = false;
     condition.last_transition = now;
     condition.reason = kInvalidSpec;
     condition.message = status.message;
@@ -188,6 +189,7 @@ absl::Status KubeJobStore::leave_alone(const SlimJob& job) {
   if (said == status.conditions.end()) said = status.conditions.insert(said, {.type = kInvalidSpec});
   if (!said->status) {
     said->status = true;
+    said->unknown = false;
     said->reason = "Refused";
     said->last_transition = clock_.wall_now();
   }

@@ -2,7 +2,8 @@
 
 // TrainingJobs on Kubernetes: kept by an informer, parsed by controller/api once per generation, their status
 // written by server-side apply to the status sub-resource, and only when it changed. What was written is read
-// back at once.
+// back at once. Conditions of types that are not ours are neither read nor written: the list is a map by
+// type, and apply leaves to others what it does not name.
 //
 // An object that the parser refuses gets phase Failed, reason InvalidSpec and the errors, and is NOT_FOUND to
 // get(): there is nothing to run, until somebody edits it; then it is Pending. One that has begun (an upgrade

@@ -156,7 +156,8 @@ auto taker(const Json& json) {
 // ---- the parts
 
 Json to_json(const api::Condition& condition) {
-  Json json = {{"type", condition.type}, {"status", condition.status ? "True" : "False"}};
+  const char* const status = condition.unknown ? "Unknown" : condition.status ? "True" : "False";
+  Json json = {{"type", condition.type}, {"status", status}};
   put(json, "lastTransitionTime", std::optional(condition.last_transition));
   condition_fields(condition, putter(json));
   return json;
@@ -165,7 +166,9 @@ Json to_json(const api::Condition& condition) {
 api::Condition condition_from(const Json& json) {
   api::Condition condition;
   take(json, "type", condition.type);
-  condition.status = text_at(json, {"status"}) == "True";
+  const std::string& status = text_at(json, {"status"});
+  condition.status = status == "True";
+  condition.unknown = !condition.status && status != "False";
   condition.last_transition = parse_time(text_at(json, {"lastTransitionTime"})).value_or(WallTime());
   condition_fields(condition, taker(json));
   return condition;
@@ -273,7 +276,9 @@ api::MemberStatus member_from(const Json& json) {
 Json status_to_json(const api::Status& status) {
   Json json = {{"phase", api::name(status.phase)}};
   status_fields(status, putter(json));
-  for (const api::Condition& condition : status.conditions) json["conditions"].push_back(to_json(condition));
+  for (const api::Condition& condition : status.conditions) {
+    if (api::is_our_condition(condition.type)) json["conditions"].push_back(to_json(condition));
+  }
   for (const api::ReplicaStatus& each : status.replica_statuses)
     json["replicaStatuses"].push_back(to_json(each));
   Json restarts = to_json(status.restarts);

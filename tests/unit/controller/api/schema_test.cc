@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/text.h"
+#include "controller/api/types.h"
 #include "tests/support/paths.h"
 #include "tests/unit/controller/api/job_text.h"
 
@@ -22,6 +24,13 @@ TEST(CustomResource, FileHoldsTheFieldsAsTheyAre) {
     return;
   }
   EXPECT_EQ(read_whole(kFile), custom_resource_definition());
+}
+
+TEST(CustomResource, NamesTheConditionsThatAreOurs) {
+  const std::string definition = custom_resource_definition();
+  std::string types;
+  for (const char* type : kConditionTypes) types += str_cat(types.empty() ? "" : ", ", type);
+  EXPECT_NE(definition.find(types + "; as of any object."), std::string::npos) << types;
 }
 
 TEST(CustomResource, IsBelow100KB) {

@@ -37,6 +37,16 @@ TEST(Types, ServersAreMembersOfTheBuiltInTrainerOnly) {
   EXPECT_FALSE(trains(Role::kServer));
 }
 
+TEST(Types, SomebodyElsesConditionsAreTold) {
+  Status status;
+  for (const char* type : {"QuotaReserved", "Created", "Unready", "Running", "running", ""})
+    status.conditions.push_back({.type = type});
+  keep_our_conditions(status);
+  ASSERT_EQ(status.conditions.size(), 2u);
+  EXPECT_EQ(status.conditions[0].type, "Created");
+  EXPECT_EQ(status.conditions[1].type, "Running");
+}
+
 TEST(Types, NamesAreThoseOfTheYaml) {
   EXPECT_STREQ(name(Phase::kFailed), "Failed");
   EXPECT_STREQ(name(Algorithm::kDirect), "Direct");

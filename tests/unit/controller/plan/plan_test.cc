@@ -324,6 +324,28 @@ TEST(PlanTest, APodThatNeverJoinsFailsTheJob) {
   EXPECT_THAT(made.status.message, HasSubstr("worker-1"));
 }
 
+TEST(PlanTest, WhatSomebodyHasMadeUnknownIsSaidAgain) {
+  Observed world = make_running_world(0, 2);
+  const api::Status known = world.job.status;
+  const WallTime then = world.now;
+  for (const char* type : api::kConditionTypes) {
+    SCOPED_TRACE(type);
+    world.job.status = known;
+    std::erase_if(world.job.status.conditions, [&](const api::Condition& each) { return each.type == type; });
+    world.job.status.conditions.push_back({.type = type, .last_transition = then, .unknown = true});
+    world.now += 5s;
+    const Plan made = plan(world);
+    EXPECT_TRUE(made.actions.empty()) << explain(made);
+    const auto& said = *std::ranges::find(made.status.conditions, type, &api::Condition::type);
+    EXPECT_FALSE(said.unknown);
+    EXPECT_EQ(said.status, said.type == "Created" || said.type == "Running");
+    EXPECT_EQ(said.last_transition, world.now);
+    EXPECT_FALSE(said.reason.empty());
+    world.job.status = made.status;
+    EXPECT_EQ(plan(world).status, made.status) << "once";
+  }
+}
+
 TEST(PlanTest, ASpecThatWasInvalidForATimeIsNoReasonToDoAnything) {
   Observed world = make_running_world(0, 2);
   world.job.status.conditions.push_back({api::kInvalidSpec, true, "Refused", "steps: 0", world.now, {}});

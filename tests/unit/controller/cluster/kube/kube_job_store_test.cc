@@ -139,6 +139,37 @@ TEST_F(KubeJobStoreTest, AStatusIsWrittenOnlyWhenItChanged) {
   EXPECT_EQ(this->status()["lastCheckpointStep"], 123);
 }
 
+TEST_F(KubeJobStoreTest, ConditionsOfOthersStayAsTheyAre) {
+  start_with(good_job());
+  const Json theirs = {{"type", "QuotaReserved"},
+                       {"status", "Unknown"},
+                       {"reason", "Waiting"},
+                       {"lastTransitionTime", "2026-01-31T12:00:00Z"},
+                       {"weight", 3}};
+  server_.change("trainingjobs", "team", "digits",
+                 [&](Json& job) { job["status"]["conditions"].push_back(theirs); });
+  EXPECT_TRUE(comes([&] { return get().version == "1002"; }));
+  api::Status status = get().job.status;
+  EXPECT_EQ(status, api::Status()) << "nobody goes by them";
+  status.phase = api::Phase::kRunning;
+  status.conditions = {{"Created", true, "Accepted", "", WallTime(1000s), {1}}};
+  ASSERT_TRUE(write(status).ok());
+  EXPECT_EQ(this->status()["conditions"].size(), 2u);
+  EXPECT_EQ(this->status()["conditions"][0], theirs);
+  EXPECT_EQ(get().job.status, status);
+  set_steps(0, 2);
+  EXPECT_TRUE(comes([&] { return absl::IsFailedPrecondition(store_->get(kKey).status()); }));
+  EXPECT_EQ(this->status()["conditions"].size(), 3u);
+  EXPECT_EQ(this->status()["conditions"][0], theirs) << "nor when a job is left alone";
+  server_.change("trainingjobs", "team", "digits", [](Json& job) {
+    job["status"]["phase"] = "Pending";
+    job["metadata"]["generation"] = 3;
+  });
+  EXPECT_TRUE(comes([&] { return absl::IsNotFound(store_->get(kKey).status()); }));
+  EXPECT_EQ(this->status()["phase"], "Failed");
+  EXPECT_EQ(this->status()["conditions"][0], theirs) << "nor when it is refused";
+}
+
 TEST_F(KubeJobStoreTest, AnotherControllersStatusIsTheBeginning) {
   Json job = good_job();
   api::Status before;

@@ -80,6 +80,32 @@ TEST(StatusJsonTest, GoesThereAndBack) {
   EXPECT_EQ(status_from_json(status_to_json(accepted)), accepted);
 }
 
+// Somebody else's: whatever is applied is owned.
+TEST(StatusJsonTest, ConditionsThatAreNotOursAreReadAndNotWritten) {
+  const Json json = {
+      {"conditions",
+       {{{"type", "QuotaReserved"}, {"status", "Unknown"}}, {{"type", "Running"}, {"status", "False"}}}}};
+  api::Status status = status_from_json(json);
+  ASSERT_EQ(status.conditions.size(), 2u);
+  EXPECT_EQ(status.conditions[0].type, "QuotaReserved");
+  EXPECT_TRUE(status.conditions[0].unknown);
+  const Json written = status_to_json(status);
+  ASSERT_EQ(written["conditions"].size(), 1u);
+  EXPECT_EQ(written["conditions"][0]["type"], "Running");
+  status.conditions.pop_back();
+  EXPECT_FALSE(status_to_json(status).contains("conditions"));
+}
+
+TEST(StatusJsonTest, AConditionIsTrueFalseOrUnknown) {
+  for (const char* word : {"True", "False", "Unknown"}) {
+    const api::Status status = status_from_json({{"conditions", {{{"type", "Running"}, {"status", word}}}}});
+    ASSERT_EQ(status.conditions.size(), 1u);
+    EXPECT_EQ(status.conditions[0].status, word == std::string("True"));
+    EXPECT_EQ(status.conditions[0].unknown, word == std::string("Unknown"));
+    EXPECT_EQ(status_to_json(status)["conditions"][0]["status"], word);
+  }
+}
+
 TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
   const Json json = status_to_json(full());
   EXPECT_EQ(json["phase"], "Running");
