@@ -75,6 +75,7 @@ absl::Status KubeCluster::wait_synced(Duration timeout) {
 
 absl::StatusOr<cluster::Pod> KubeCluster::create_pod(const cluster::PodSpec& spec) {
   PL_ASSIGN_OR_RETURN(const Json manifest, pod_manifest(spec, options_.image));
+  PL_RETURN_IF_ERROR(free_host_name(spec));
   absl::StatusOr<Json> created = api_.create(kPods, spec.ns, manifest, ApiClient::Unknown::kRefuse);
   if (absl::IsAlreadyExists(created.status())) {
     PL_ASSIGN_OR_RETURN(const Json there, api_.get(kPods, spec.ns, spec.name));
@@ -98,6 +99,27 @@ absl::StatusOr<cluster::Pod> KubeCluster::create_pod(const cluster::PodSpec& spe
   cluster::Pod pod = to_cluster_pod(*slim);
   pod.spec = spec;
   return pod;
+}
+
+// The planner makes another pod for a place while an earlier one has not ended only where that one's node is
+// lost: nobody can end it, and nobody knows whether it runs. Its peers must not find it.
+absl::Status KubeCluster::free_host_name(const cluster::PodSpec& spec) {
+  if (spec.attempt == 0) return absl::OkStatus();
+  for (const auto& pod : pod_store_.of_job(key_of(spec.ns, spec.job))) {
+    const bool earlier = pod->role == spec.role && pod->index == spec.index && pod->attempt < spec.attempt;
+    const bool ended =
+        pod->phase == cluster::PodPhase::kSucceeded || pod->phase == cluster::PodPhase::kFailed;
+    if (!earlier || !pod->has_host_name || (ended && !pod->lingers)) continue;
+    const std::string name = pod->key.substr(pod->key.find('/') + 1);
+    const absl::StatusOr<Json> changed =
+        api_.merge_patch(kPods, spec.ns, name, "", without_host_name(pod->uid));
+    if (changed.ok()) pod_store_.offer(*changed);
+    const bool gone = absl::IsNotFound(changed.status()) || absl::IsAborted(changed.status());
+    if (!changed.ok() && !gone) {
+      return with_context(changed.status(), str_cat("taking the host name from pod ", pod->key));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status KubeCluster::delete_pod(const std::string& ns, const std::string& name, const std::string& uid,

@@ -11,8 +11,9 @@
 // for all pods of the job (a quorum read of the whole namespace, in pages); what it brings is known to
 // list_pods() from then on. create_pod(): RESOURCE_EXHAUSTED where a quota is used up; CANCELLED
 // in a namespace that is being deleted; FAILED_PRECONDITION where a pod of that name is not the job's; other
-// errors as api_error.h says. delete_pod(): a grace below one second is one second: less would free the name
-// while the processes may run.
+// errors as api_error.h says; a pod of an earlier attempt that has not ended loses the host name to the new
+// one before. delete_pod(): a grace below one second is one second: less would free the name while the
+// processes may run.
 //
 // Of a pod that has a node and does not start, list_pods() asks the API server for its events
 // (pending_notes.h), and gives their reason and message as the pod's.
@@ -89,6 +90,7 @@ class KubeCluster final : public cluster::Cluster {
     TimePoint seen;  // when its Secret was last known to be there
   };
   static std::optional<Child> child_of(const Json& object);
+  absl::Status free_host_name(const cluster::PodSpec& spec);
   absl::Status ensure_service(const Owner& owner);
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
   absl::StatusOr<std::string> token_in_secret(const Owner& owner);

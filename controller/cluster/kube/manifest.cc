@@ -140,6 +140,7 @@ absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view
   metadata["labels"][kRoleLabel] = role_name(spec.role);
   metadata["labels"][kIndexLabel] = std::to_string(spec.index);
   metadata["labels"][kAttemptLabel] = std::to_string(spec.attempt);
+  metadata["labels"][kHostLabel] = "true";
   for (const char* part : {"labels", "annotations"}) {
     const Json& theirs = at(given, {"metadata", part});
     if (!theirs.is_object()) continue;
@@ -181,7 +182,11 @@ Json service_manifest(const Owner& owner) {
           {"spec",
            {{"clusterIP", "None"},
             {"publishNotReadyAddresses", true},
-            {"selector", {{kJobNameLabel, owner.job}}}}}};
+            {"selector", {{kJobNameLabel, owner.job}, {kHostLabel, "true"}}}}}};
+}
+
+Json without_host_name(std::string_view uid) {
+  return {{"metadata", {{"uid", uid}, {"labels", {{kHostLabel, nullptr}}}}}};
 }
 
 Json secret_manifest(const Owner& owner, std::string_view token) {

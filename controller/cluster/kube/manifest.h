@@ -33,6 +33,8 @@ std::string secret_name(std::string_view job);        // <job>-token
 absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view image);
 
 Json service_manifest(const Owner& owner);
+// A merge patch: the pod of this uid is found under its host name no more.
+Json without_host_name(std::string_view uid);
 Json secret_manifest(const Owner& owner, std::string_view token);
 
 // The uid of the TrainingJob that controls an object; empty where there is none.

@@ -143,6 +143,7 @@ void read_metadata(const Json& metadata, SlimPod& pod) {
   pod.role = role_of(text_at(labels, {kRoleLabel}));
   pod.index = number_of(text_at(labels, {kIndexLabel}));
   pod.attempt = number_of(text_at(labels, {kAttemptLabel}));
+  pod.has_host_name = !text_at(labels, {kHostLabel}).empty();
   pod.created = parse_time(text_at(metadata, {"creationTimestamp"}));
   pod.deletion = parse_time(text_at(metadata, {"deletionTimestamp"}));
 }

@@ -31,6 +31,9 @@ inline constexpr const char* kJobNameLabel = "paceline.dev/job-name";
 inline constexpr const char* kRoleLabel = "paceline.dev/role";
 inline constexpr const char* kIndexLabel = "paceline.dev/index";
 inline constexpr const char* kAttemptLabel = "paceline.dev/attempt";
+// The job's Service selects by it, too: taken from a pod whose host name another one is given, since a pod of
+// a node that can't be reached ends for nobody, and would be found under that name beside the new one.
+inline constexpr const char* kHostLabel = "paceline.dev/has-host-name";
 
 // What role_name() calls it, in letters of any case: labels, keys of replicaSpecs, what users type.
 std::optional<Role> role_named(std::string_view text);

@@ -321,6 +321,52 @@ TEST_F(KubeClusterTest, ASecretWithoutATokenIsSaid) {
   EXPECT_THAT(words(make()->ensure_job(job()).status()), HasSubstr("no readable \"token\""));
 }
 
+// What a lost node runs ends for nobody: its successor has its host name alone.
+TEST_F(KubeClusterTest, AHostNameHasOneOwner) {
+  const auto attempt = [&](int index, int number) {
+    cluster::PodSpec result = spec(index);
+    result.attempt = number;
+    result.name = str_cat("j-worker-", index, "-", number);
+    return result;
+  };
+  const auto found = [&] {
+    std::vector<std::string> names;
+    for (const Json& pod : server_.all("pods")) {
+      if (!at(pod, {"metadata", "labels", kHostLabel}).is_null())
+        names.push_back(text_at(pod, {"metadata", "name"}));
+    }
+    return names;
+  };
+  for (const int index : {0, 1}) ASSERT_TRUE(cluster_->create_pod(attempt(index, 0)).ok());
+  EXPECT_THAT(found(), ElementsAre("j-worker-0-0", "j-worker-1-0"));
+  EXPECT_EQ(server_.requests("PATCH"), 0);
+
+  // Not made before it has the name.
+  server_.set_faults([](const Request& request) {
+    testing::FakeApiServer::Fault fault;
+    if (request.method == Method::kPatch) fault.answer = Response{403, "{}", {}, ""};
+    return fault;
+  });
+  const absl::Status refused = cluster_->create_pod(attempt(0, 2)).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
+  EXPECT_THAT(words(refused), HasSubstr("taking the host name from pod n/j-worker-0-0"));
+  EXPECT_EQ(server_.all("pods").size(), 2u);
+  server_.set_faults({});
+
+  const int before = server_.requests("PATCH");
+  ASSERT_TRUE(cluster_->create_pod(attempt(0, 2)).ok());
+  EXPECT_THAT(found(), ElementsAre("j-worker-0-2", "j-worker-1-0"));
+  ASSERT_TRUE(cluster_->create_pod(attempt(0, 3)).ok());
+  EXPECT_THAT(found(), ElementsAre("j-worker-0-3", "j-worker-1-0"));
+  EXPECT_EQ(server_.requests("PATCH"), before + 2) << "of each once";
+
+  // One that has ended, or is gone, is found by nobody.
+  server_.change("pods", "n", "j-worker-1-0", [](Json& pod) { pod["status"]["phase"] = "Failed"; });
+  ASSERT_TRUE(comes([&] { return cluster_->list_pods("n", "j")->back().ended(); }));
+  ASSERT_TRUE(cluster_->create_pod(attempt(1, 1)).ok());
+  EXPECT_EQ(server_.requests("PATCH"), before + 2);
+}
+
 TEST_F(KubeClusterTest, EventsAreCountedInsteadOfRepeated) {
   const cluster::Event event{"n", "j", true, "PodNotCreated", "quota \x1b[2J", "job-uid"};
   for (int i = 0; i < 20; ++i) {

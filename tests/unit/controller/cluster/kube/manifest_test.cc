@@ -56,9 +56,11 @@ TEST(ManifestTest, APodWithoutATemplate) {
   const Json pod = manifest(spec());
   EXPECT_EQ(text_at(pod, {"metadata", "name"}), "digits-worker-2-1");
   EXPECT_EQ(text_at(pod, {"metadata", "namespace"}), "team");
-  EXPECT_EQ(
-      pod["metadata"]["labels"],
-      (Json{{kJobNameLabel, "digits"}, {kRoleLabel, "worker"}, {kIndexLabel, "2"}, {kAttemptLabel, "1"}}));
+  EXPECT_EQ(pod["metadata"]["labels"], (Json{{kJobNameLabel, "digits"},
+                                             {kRoleLabel, "worker"},
+                                             {kIndexLabel, "2"},
+                                             {kAttemptLabel, "1"},
+                                             {kHostLabel, "true"}}));
   EXPECT_EQ(pod["metadata"]["ownerReferences"], Json::parse(R"([{"apiVersion": "paceline.dev/v1alpha1",
     "kind": "TrainingJob", "name": "digits", "uid": "job-uid", "controller": true, "blockOwnerDeletion": true}])"));
   EXPECT_EQ(text_at(pod, {"spec", "restartPolicy"}), "Never");
@@ -246,7 +248,7 @@ TEST(ManifestTest, ServiceAndSecret) {
   EXPECT_EQ(text_at(service, {"metadata", "name"}), "digits");
   EXPECT_EQ(text_at(service, {"spec", "clusterIP"}), "None");
   EXPECT_TRUE(flag_at(service, {"spec", "publishNotReadyAddresses"}));
-  EXPECT_EQ(service["spec"]["selector"], (Json{{kJobNameLabel, "digits"}}));
+  EXPECT_EQ(service["spec"]["selector"], (Json{{kJobNameLabel, "digits"}, {kHostLabel, "true"}}));
   EXPECT_EQ(owner_uid(service), "job-uid");
   const Json secret = secret_manifest({"team", "digits", "job-uid"}, "t");
   EXPECT_EQ(text_at(secret, {"metadata", "name"}), "digits-token");
