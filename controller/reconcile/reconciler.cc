@@ -290,9 +290,13 @@ absl::StatusOr<plan::Plan> Reconciler::reconcile_once(const std::string& key) {
 }
 
 absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob stored) {
-  // Before it has a coordinator, which keeps to what it was made from: who was lost, and who had finished.
-  if (may_have_members(stored) && may_lag(key, stored.uid)) {
+  if (is_another(key, stored.uid)) {
+    PL_ASSIGN_OR_RETURN(stored, confirm_job(key, "another job of this name was there"));
+  } else if (may_have_members(stored) && may_lag(key, stored.uid)) {
+    // Before it has a coordinator, which keeps to what it was made from: who was lost, and who had finished.
     PL_ASSIGN_OR_RETURN(stored, confirm_job(key, "this leader sees it for the first time"));
+  } else {
+    shared_.lock()->jobs[key].uid = stored.uid;
   }
   absl::Status not_ready;
   std::string version = stored.version;
@@ -398,13 +402,55 @@ bool Reconciler::may_lag(const std::string& key, const std::string& uid) {
   return shared_.lock()->jobs[key].confirmed_uid != uid;
 }
 
+bool Reconciler::is_another(const std::string& key, const std::string& uid) {
+  auto shared = shared_.lock();
+  const std::string& known = shared->jobs[key].uid;
+  return !known.empty() && known != uid;
+}
+
+absl::Status Reconciler::end_earlier(const std::string& key, const StoredJob& stored) {
+  const api::Metadata& metadata = stored.job.metadata;
+  for (plan::Stop carried_out = plan::Stop::kNo;;) {
+    std::string earlier;
+    plan::Stop stop;
+    {
+      auto shared = shared_.lock();
+      Memory& memory = shared->jobs[key];
+      earlier = memory.uid;
+      stop = memory.stop;
+      if (stop == carried_out) {
+        memory = Memory{.uid = stored.uid};
+        break;
+      }
+    }
+    // With their owner gone they will go, too, where the cluster sees to that.
+    PL_ASSIGN_OR_RETURN(std::vector<cluster::Pod> pods, cluster_.list_pods(metadata.ns, metadata.name));
+    keep_pods_of(earlier, pods);
+    const bool now = stop == plan::Stop::kNow;
+    for (const cluster::Pod& pod : pods) {
+      if (pod.all_ended() || (pod.deleting && !now)) continue;
+      PL_RETURN_IF_ERROR(perform(key, plan::DeletePod{pod.spec.ns, pod.spec.name, pod.uid,
+                                                      now ? Duration::zero() : limits_.stop_grace,
+                                                      "the user stopped its job, which is gone"}));
+    }
+    carried_out = stop;
+  }
+  log_.info("another job has the name of one that is gone", {{"job", key}, {"reason", "Replaced"}});
+  reports_.job_over(key);
+  queue_.forget(key);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StoredJob> Reconciler::confirm_job(const std::string& key, std::string_view why) {
   log_.debug("asking for the job itself", {{"job", key}, {"reason", std::string(why)}});
   absl::StatusOr<StoredJob> stored = jobs_.get_now(key);
   if (absl::IsNotFound(stored.status()) || absl::IsFailedPrecondition(stored.status()))
     return absl::AbortedError(stored.status().message());
   PL_RETURN_IF_ERROR(stored.status());
-  shared_.lock()->jobs[key].confirmed_uid = stored->uid;
+  if (is_another(key, stored->uid)) PL_RETURN_IF_ERROR(end_earlier(key, *stored));
+  auto shared = shared_.lock();
+  Memory& memory = shared->jobs[key];
+  memory.uid = memory.confirmed_uid = stored->uid;
   return stored;
 }
 

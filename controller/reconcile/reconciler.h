@@ -11,6 +11,9 @@
 // changed, at most once per kProgressInterval; where the job has changed meanwhile it is not written, and the
 // job looked at again.
 //
+// A job that is deleted and made again under its name between two passes is another one: what is remembered
+// of the one before, and its coordinator, are no more.
+//
 // Thread-safe. The constructor's references must outlive it. It takes the cluster's watch for itself.
 
 #include <cstdint>
@@ -79,6 +82,7 @@ class Reconciler {
  private:
   // What is remembered about a job between passes; the cluster and the store have the rest.
   struct Memory {
+    std::string uid;  // whose all of this is; empty before the first pass
     plan::Stop stop = plan::Stop::kNo;
     std::optional<plan::CreateFailure> create_failure;
     std::optional<TimePoint> progress_written;
@@ -111,6 +115,11 @@ class Reconciler {
   absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored, absl::Status& not_ready);
   // Of the job itself there is only a copy, which may be older than what another leader wrote.
   bool may_lag(const std::string& key, const std::string& uid);
+  // What is remembered is about an earlier job of this name.
+  bool is_another(const std::string& key, const std::string& uid);
+  // From now on the name is this one's, of which only its store's own word can be trusted: an earlier job's
+  // coordinator ends, its pods too where the user was stopping it, and nothing of it is remembered.
+  absl::Status end_earlier(const std::string& key, const StoredJob& stored);
   // The job by its store's own word, once: from then on only this reconciler moves its status on. ABORTED
   // where it is gone, or can't be run any more.
   absl::StatusOr<StoredJob> confirm_job(const std::string& key, std::string_view why);

@@ -27,6 +27,7 @@ class FakeReports final : public ReportSource {
     *seen_.lock() = pods.size();
   }
   void stop(const std::string&, const plan::StopMembers&) override { ++*stops_.lock(); }
+  void job_over(const std::string&) override { ++*overs_.lock(); }
   void pods_gone(const std::string&, const std::vector<std::string>& names) override {
     *gone_.lock() = names;
   }
@@ -47,7 +48,7 @@ class FakeReports final : public ReportSource {
     return *job_seen_.lock();
   }
   Guarded<absl::Status> job_seen_;
-  Guarded<int> stops_{0};
+  Guarded<int> stops_{0}, overs_{0};
   Guarded<std::int64_t> attempt_{std::int64_t{-1}}, kept_{std::int64_t{-1}};
   Guarded<bool> leaving_{false};
 };
