@@ -102,6 +102,10 @@ class FabricOfSockets final : public Fabric {
 
   const Address& address() const override { return address_; }
   transport::Arena& arena() override { return *arena_; }
+  absl::Status renew_arena() override {
+    PL_ASSIGN_OR_RETURN(arena_, transport::Arena::create(arena_->capacity()));
+    return absl::OkStatus();
+  }
 
   absl::StatusOr<std::unique_ptr<Communicator>> connect(const Group& group, Deadline deadline) override {
     PL_RETURN_IF_ERROR(check_group(group, address_));
@@ -124,7 +128,7 @@ class FabricOfSockets final : public Fabric {
   const FabricOptions options_;
   const Clock& clock_;
   const Address address_;
-  const std::unique_ptr<transport::Arena> arena_;
+  std::unique_ptr<transport::Arena> arena_;
   const std::unique_ptr<MeetingPoint> meeting_;
   std::mutex meet_mutex_;
 };

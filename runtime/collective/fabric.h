@@ -66,6 +66,11 @@ class Fabric {
 
   virtual const Address& address() const = 0;
   virtual transport::Arena& arena() = 0;
+  // An empty one in its place, as large, for groups that are yet to meet: memory of an arena is never given
+  // back by itself. Peers that have mapped the old one keep it, as it is, until they let go.
+  // RESOURCE_EXHAUSTED: the old one stays. REQUIRES: nothing of this process uses it any more; no other
+  // thread calls arena(), connect() or meet().
+  virtual absl::Status renew_arena() = 0;
 
   // Connects to the other members of `group`, all of which must call it with the same generation.
   // INVALID_ARGUMENT, UNAVAILABLE, DEADLINE_EXCEEDED (names the missing member), PERMISSION_DENIED (a peer

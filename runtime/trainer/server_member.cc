@@ -114,6 +114,8 @@ absl::Status ServerMember::serve(const v1::View& view) {
     parts_.membership.report_peer_fault(group.generation, 0, view.members(rank).member_id(),
                                         std::string(why.message()));
   };
+  transport::Arena& used = parts_.fabric.arena();
+  if (used.left() < used.capacity()) PL_RETURN_IF_ERROR(parts_.fabric.renew_arena());  // by a view before
   PL_ASSIGN_OR_RETURN(
       std::shared_ptr<pserver::Server> server,
       parts_.connect(parts_.fabric, group, options, parts_.clock, Deadline::after(now(), kLoadLimit)));
@@ -134,6 +136,9 @@ absl::Status ServerMember::serve(const v1::View& view) {
     events->result = std::move(result);
   });
   const absl::Status served = watch(*server);
+  // What it held goes with it: between two views only the numbers stay.
+  parts_.membership.progress().set_extra(
+      [stats = server->stats()](v1::Heartbeat& beat) { *beat.mutable_server() = stats; });
   parts_.membership.progress().set_phase(v1::WAITING);
   parts_.membership.beat_now();  // what it did in the end: the coordinator waits for that, if all is over
   return served;

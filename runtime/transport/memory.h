@@ -3,10 +3,10 @@
 // Registered memory: what collectives use without a copy.
 //
 // An Arena belongs to the process, not to a view: it outlives every communicator, so that survivors of a
-// failure keep their state. Its pages come from a memfd, which members of the same host map into each other
-// (to read); nothing of it has a name in the file system, so nothing is left behind, however the
-// process ends. Allocation is not thread-safe and happens before the first step; the memory itself may be
-// used by any thread under the collectives' rules.
+// failure keep their state (a parameter server has none to keep: Fabric::renew_arena). Its pages come from a
+// memfd, which members of the same host map into each other (to read); nothing of it has a name in the file
+// system, so nothing is left behind, however the process ends. Allocation is not thread-safe and happens
+// before the first step; the memory itself may be used by any thread under the collectives' rules.
 
 #include <cstddef>
 #include <cstdint>

@@ -48,6 +48,10 @@ class ThreadFabric final : public collective::Fabric {
   }
   const collective::Address& address() const override { return address_; }
   transport::Arena& arena() override { return *arena_; }
+  absl::Status renew_arena() override {
+    PL_ASSIGN_OR_RETURN(arena_, transport::Arena::create(arena_->capacity()));
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::unique_ptr<collective::Communicator>> connect(const collective::Group& group,
                                                                     Deadline) override {
     connected_ = true;

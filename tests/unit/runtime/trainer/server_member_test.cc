@@ -27,11 +27,14 @@ class ScriptedServer final : public pserver::Server {
     bool done = false;
     absl::Status result;
     int running = 0, closed = 0;
+    int alive = 0;
+    std::size_t takes = 0;    // bytes of the arena, each
     std::uint64_t saved = 0;  // of snapshots
     int looks = 0;            // at that
     std::vector<pserver::ServerOptions> options;
   };
-  explicit ScriptedServer(Guarded<Script>& script) : script_(script) {}
+  explicit ScriptedServer(Guarded<Script>& script) : script_(script) { ++script_.lock()->alive; }
+  ~ScriptedServer() override { --script_.lock()->alive; }
   absl::Status run(Deadline) override {
     bool held = false;
     ++script_.lock()->running;
@@ -66,13 +69,14 @@ class ServerProcess {
  public:
   ServerProcess()
       : meeting_(clock_), fabric_(meeting_), membership_("ps", spec()), thread_([this] {
-          ServerMember member(
-              {membership_, fabric_, clock_, logger_, stop_,
-               [this](collective::Fabric&, const collective::Group&, const pserver::ServerOptions& options,
-                      const Clock&, Deadline) -> absl::StatusOr<std::unique_ptr<pserver::Server>> {
-                 script_.lock()->options.push_back(options);
-                 return std::make_unique<ScriptedServer>(script_);
-               }});
+          ServerMember member({membership_, fabric_, clock_, logger_, stop_,
+                               [this](collective::Fabric& fabric, const collective::Group&,
+                                      const pserver::ServerOptions& options, const Clock&,
+                                      Deadline) -> absl::StatusOr<std::unique_ptr<pserver::Server>> {
+                                 PL_RETURN_IF_ERROR(fabric.arena().allocate(script_.lock()->takes).status());
+                                 script_.lock()->options.push_back(options);
+                                 return std::make_unique<ScriptedServer>(script_);
+                               }});
           outcome_ = member.run();
         }) {}
 
@@ -94,10 +98,12 @@ class ServerProcess {
     }
     membership_.send_view(view);
   }
-  void wait_until_it_serves(std::size_t views) {
+  bool wait_until_it_serves(std::size_t views) {
+    bool held = false;
     script_.lock_when(
         [&](const ScriptedServer::Script& s) { return s.options.size() >= views && s.running > 0; },
-        std::chrono::seconds(20));
+        std::chrono::seconds(20), &held);
+    return held;
   }
   void workers_leave(const absl::Status& result = absl::OkStatus()) {
     auto script = script_.lock();
@@ -120,6 +126,14 @@ class ServerProcess {
   }
   void time_passes(Duration time) { clock_.go_on_by(time); }
   int closed() { return script_.lock()->closed; }
+  // Its servers are gone.
+  bool wait_until_nothing_is_held() {
+    bool held = false;
+    script_.lock_when([](const ScriptedServer::Script& s) { return s.alive == 0; }, std::chrono::seconds(20),
+                      &held);
+    return held;
+  }
+  void takes(std::size_t bytes) { script_.lock()->takes = bytes; }
   pserver::ServerOptions options() { return script_.lock()->options.front(); }
   ScriptedMembership& membership() { return membership_; }
   StopRequest& stop() { return stop_; }
@@ -250,6 +264,24 @@ TEST(ServerMember, ANewViewIsServedAnew) {
   server.workers_leave();
   server.send_view(2);
   server.wait_until_it_serves(2);
+  server.membership().end(absl::CancelledError("the job is finished"));
+  EXPECT_EQ(server.wait().ending, Ending::kFinished);
+}
+
+// A controller that comes anew may form another view of the same processes, any number of times.
+TEST(ServerMember, WhatAViewHeldIsGivenBackBeforeTheNext) {
+  ServerProcess server;
+  server.takes(std::size_t{10} << 20);  // of the 16 MiB that there are
+  for (std::uint64_t view = 1; view <= 4; ++view) {
+    server.send_view(view);
+    ASSERT_TRUE(server.wait_until_it_serves(view)) << "view " << view;
+    server.membership().drain(Generation{view});
+    server.workers_leave();
+    EXPECT_TRUE(server.wait_until_nothing_is_held()) << "view " << view;
+    v1::Heartbeat beat;
+    server.membership().progress().collect(&beat);
+    EXPECT_EQ(beat.server().updates(), 7) << "its numbers are told on";
+  }
   server.membership().end(absl::CancelledError("the job is finished"));
   EXPECT_EQ(server.wait().ending, Ending::kFinished);
 }
