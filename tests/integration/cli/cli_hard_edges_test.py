@@ -17,9 +17,7 @@ import time
 import unittest
 
 import unittest_report
-from cli_support import DIGITS, PACELINE, SANITIZED, SLOW, CliCase, job, processes_with, until
-
-LONG = 10000000
+from cli_support import DIGITS, ENDLESS, PACELINE, SANITIZED, SLOW, CliCase, is_stopped, job, processes_with, until
 
 
 def limited(kind, value):
@@ -130,7 +128,7 @@ class HardEdges(CliCase):
         self.addCleanup(os.close, read)
         fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
         self.assertEqual(os.write(write, b"x" * 4096), 4096)     # it is full
-        process = self.start("run", self.write(job(steps=LONG)), "--output", "json", stdout=write, stderr=write)
+        process = self.start("run", self.write(job(steps=ENDLESS)), "--output", "json", stdout=write, stderr=write)
         os.close(write)
         step = self.training("digits", 2)["step"]
         until(lambda: self.status("digits")["step"] > step + 100, 20 * SLOW, "the training and its status go on")
@@ -140,10 +138,12 @@ class HardEdges(CliCase):
         self.nothing_left()
 
     def test_sigterm_stops_in_order_and_a_second_one_at_once(self):
-        process = self.start("run", self.write(job(steps=LONG)))
-        for member in self.training("digits", 2)["members"]:
-            os.kill(member["pid"], signal.SIGSTOP)
-        process.send_signal(signal.SIGTERM)
+        process = self.start("run", self.write(job(steps=ENDLESS)))
+        members = self.training("digits", 2)["members"]
+        with self.standing_still(process):   # else it may find them frozen before it is interrupted
+            for member in members:
+                os.kill(member["pid"], signal.SIGSTOP)
+            process.send_signal(signal.SIGTERM)
         for line in process.stdout:
             if "stopping" in line:
                 break
@@ -153,15 +153,12 @@ class HardEdges(CliCase):
         self.nothing_left()
 
     def test_ctrl_z_and_fg_blame_nobody(self):
-        process = self.start("run", self.write(job(steps=LONG)))
+        process = self.start("run", self.write(job(steps=ENDLESS)))
         self.training("digits", 2)
-        os.kill(process.pid, signal.SIGSTOP)     # ctrl-Z, where the terminal's shell would be its parent
-        stat = pathlib.Path(f"/proc/{process.pid}/stat")
-        until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T", 10, "it is stopped")
-        enough = time.monotonic() + 2    # longer than a member may be silent, which is 1.5 s
-        until(lambda: time.monotonic() > enough, 10, "that time has passed")
-        before = self.status("digits")["step"]
-        os.kill(process.pid, signal.SIGCONT)
+        with self.standing_still(process):   # ctrl-Z, where the terminal's shell would be its parent
+            enough = time.monotonic() + 2    # longer than a member may be silent, which is 1.5 s
+            until(lambda: time.monotonic() > enough, 10, "that time has passed")
+            before = self.status("digits")["step"]
         until(lambda: self.status("digits")["step"] > before + 100, 20 * SLOW, "the run goes on")
         self.assertEqual(self.status("digits")["phase"], "Running")
         process.send_signal(signal.SIGINT)
@@ -170,16 +167,20 @@ class HardEdges(CliCase):
     # ---- members in trouble before they train
 
     def test_ctrl_c_while_a_member_is_stopped_before_it_attaches(self):
-        process = self.start("run", self.write(job(members=3, steps=LONG)))
-        pid = until(lambda: self.running_pids().get("worker-1"), 20 * SLOW, "worker-1 is started")
-        os.kill(pid, signal.SIGSTOP)
+        worker = pathlib.Path(PACELINE).parent / "paceline-worker"
+        script = f"[ $PACELINE_INDEX != 1 ] || kill -STOP $$; exec {worker}"
+        template = f"template: {{spec: {{containers: [{{command: [sh, -c, '{script}']}}]}}}}"
+        text = job(members=3, steps=ENDLESS)
+        self.assertIn("worker: {replicas: 2}", text)
+        process = self.start("run", self.write(text.replace("{replicas: 2}", f"{{replicas: 2, {template}}}")))
+        until(lambda: any(map(is_stopped, processes_with(str(self.folder)))), 20 * SLOW, "worker-1 is started, and stopped")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(30 * SLOW), 130)   # not the 60 s that it has to attach
         self.nothing_left()
 
     def test_a_death_at_start_up_is_named_within_two_seconds(self):
         def kill():
-            process = self.start("run", self.write(job(members=3, steps=LONG)))
+            process = self.start("run", self.write(job(members=3, steps=ENDLESS)))
             victim = until(lambda: self.running_pids().get("worker-0"), 20 * SLOW, "worker-0 is started")
             begin = time.monotonic()
             os.kill(victim, signal.SIGKILL)
@@ -195,7 +196,7 @@ class HardEdges(CliCase):
     # ---- two at once, and strangers
 
     def test_of_two_resumes_at_once_one_wins(self):
-        path = self.write(job(steps=LONG, extra="  checkpoint: {everySteps: 50}\n"))
+        path = self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n"))
         first = self.start("run", path)
         self.training("digits", 2)
         first.send_signal(signal.SIGINT)
@@ -212,7 +213,7 @@ class HardEdges(CliCase):
         self.nothing_left()
 
     def test_two_runs_do_not_save_in_one_place(self):
-        path = self.write(job(steps=LONG, extra=f"  checkpoint: {{everySteps: 50, location: {self.folder}/saved}}\n"))
+        path = self.write(job(steps=ENDLESS, extra=f"  checkpoint: {{everySteps: 50, location: {self.folder}/saved}}\n"))
         first = self.start("run", path)
         self.training("digits", 2)
         second = self.start("run", path, "--name", "second")
@@ -224,7 +225,7 @@ class HardEdges(CliCase):
         self.nothing_left()
 
     def test_strangers_at_the_coordinators_port_do_no_harm(self):
-        process = self.start("run", self.write(job(steps=LONG)))
+        process = self.start("run", self.write(job(steps=ENDLESS)))
         member = self.training("digits", 2)["members"][0]
         environment = pathlib.Path(f"/proc/{member['pid']}/environ").read_bytes().split(b"\0")
         address = next(e for e in environment if e.startswith(b"PACELINE_COORDINATOR=")).split(b"=", 1)[1].decode()

@@ -12,7 +12,7 @@ import time
 import unittest
 
 import unittest_report
-from cli_support import DIGITS, PACELINE, ROOT, SLOW, CliCase, job, until
+from cli_support import DIGITS, ENDLESS, PACELINE, ROOT, SLOW, CliCase, job, until
 
 
 class CliTest(CliCase):
@@ -59,7 +59,7 @@ class CliTest(CliCase):
         self.assertLess(last["step"], 100000)
 
     def test_resume_goes_on_where_the_run_stopped(self):
-        path = self.write(job(steps=1000000, extra="  checkpoint: {everySteps: 50}\n"))
+        path = self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n"))
         process = self.start("run", path)
         self.training("digits", 2)
         until(lambda: self.status("digits")["step"] > 100, 60, "some checkpoints")
@@ -219,7 +219,7 @@ class CliTest(CliCase):
         self.assertFalse((self.state / "runs/digits").exists())
 
     def test_commands_on_a_running_run(self):
-        process = self.start("run", self.write(job(steps=1000000)))
+        process = self.start("run", self.write(job(steps=ENDLESS)))
         self.training("digits", 2)
         self.assertIn("Running", self.paceline("top", "--once").stdout)
         self.assertRegex(self.paceline("get").stdout, r"(?m)^digits +Running")
@@ -229,7 +229,7 @@ class CliTest(CliCase):
         self.assertEqual(follower.wait(20), 0, "logs -f ends with the run")
 
     def test_delete_stops_a_run_that_goes_on(self):
-        process = self.start("run", self.write(job(members=2, steps=10000000, extra="  checkpoint: {everySteps: 50}\n")))
+        process = self.start("run", self.write(job(members=2, steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n")))
         self.training("digits", 2)
         self.assertEqual(self.paceline("logs", "digits", "worker-0", "--tail", "0").stdout, "")
         deleted = self.paceline("delete", "digits")
@@ -333,7 +333,7 @@ class CliTest(CliCase):
     # ---- members that die or freeze, and the end of the command itself
 
     def kill_worker(self, number):
-        process = self.start("run", self.write(job(members=3, steps=10000000)))
+        process = self.start("run", self.write(job(members=3, steps=ENDLESS)))
         status = self.training("digits", 3)
         victim = next(m for m in status["members"] if m["name"] == "worker-1")
         begin = time.monotonic()
@@ -363,7 +363,7 @@ class CliTest(CliCase):
         self.within(2.5, freeze)   # the verdict within 2 s, then the others' orderly end
 
     def test_a_failure_is_told_once_with_lines_of_its_own_session(self):
-        path = self.write(job(steps=10000000, extra="  checkpoint: {everySteps: 50}\n"))
+        path = self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n"))
         first = self.start("run", path)
         self.training("digits", 2)
         first.send_signal(signal.SIGINT)
@@ -386,7 +386,7 @@ class CliTest(CliCase):
         self.assertIn("go on from its newest checkpoint", error)
 
     def test_ctrl_c_stops_in_order(self):
-        process = self.start("run", self.write(job(members=3, steps=10000000)))
+        process = self.start("run", self.write(job(members=3, steps=ENDLESS)))
         self.training("digits", 3)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=20 * SLOW)
@@ -399,11 +399,12 @@ class CliTest(CliCase):
         self.nothing_left()
 
     def test_a_second_ctrl_c_stops_frozen_members_at_once(self):
-        process = self.start("run", self.write(job(members=2, steps=10000000)))
+        process = self.start("run", self.write(job(members=2, steps=ENDLESS)))
         status = self.training("digits", 2)
-        for member in status["members"]:
-            os.kill(member["pid"], signal.SIGSTOP)
-        process.send_signal(signal.SIGINT)
+        with self.standing_still(process):   # else it may find them frozen before it is interrupted
+            for member in status["members"]:
+                os.kill(member["pid"], signal.SIGSTOP)
+            process.send_signal(signal.SIGINT)
         for line in process.stdout:
             if "stopping" in line:
                 break
@@ -416,7 +417,7 @@ class CliTest(CliCase):
         before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
         temporary = self.folder / "tmp"   # the run's own: other tests use the system's at the same time
         temporary.mkdir()
-        process = self.start("run", self.write(job(members=3, steps=10000000)), environment={"TMPDIR": str(temporary)})
+        process = self.start("run", self.write(job(members=3, steps=ENDLESS)), environment={"TMPDIR": str(temporary)})
         self.training("digits", 3)
         process.kill()
         process.communicate()

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,8 @@ DIGITS = ROOT / "examples/data/digits.csv.gz"
 # Under a sanitizer everything is slower; bounds that users are promised are asserted in the release build.
 SANITIZED = any(name in PACELINE for name in ("/asan/", "/tsan/"))
 SLOW = 10 if SANITIZED else 1
+# Of a run that is killed or interrupted: no machine is so fast that it is over before that.
+ENDLESS = 100_000_000
 
 
 def job(members=2, steps=200, extra="", name="digits", transport="Auto", chief=True):
@@ -56,6 +59,12 @@ def processes_with(text):
     return found
 
 
+def is_stopped(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+    return False
+
+
 def until(condition, seconds, what):
     """Waits for a condition, looking often; fails the test after `seconds`."""
     deadline = time.monotonic() + seconds
@@ -89,6 +98,16 @@ class CliCase(unittest.TestCase):
             process.communicate()
         self.addCleanup(end)
         return process
+
+    @contextlib.contextmanager
+    def standing_still(self, process):
+        """While a command stands still it finds no member silent, however long the test takes meanwhile. Signals that it is sent it takes afterwards."""
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            until(lambda: is_stopped(process.pid), 10, "it is stopped")
+            yield
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
 
     def within(self, limit, experiment):
         """Runs `experiment`, which returns how many seconds something took, at most three times, each in a state folder of its own, until that is below

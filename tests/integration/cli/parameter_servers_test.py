@@ -12,7 +12,7 @@ import struct
 import time
 
 import unittest_report
-from cli_support import DIGITS, ROOT, SANITIZED, SLOW, CliCase, until
+from cli_support import DIGITS, ENDLESS, ROOT, SANITIZED, SLOW, CliCase, until
 
 MODES = {
     "sync": "synchronization: Synchronous",
@@ -153,7 +153,7 @@ class ParameterServersTest(CliCase):
     def end_by(self, role, index, kill, mode="sync"):
         """How long the run lasts once a member of it is killed or frozen, and what it says then."""
         self.state = self.folder / f"state-{len(list(self.folder.glob('state*')))}"
-        process = self.start("run", self.write(job(MODES[mode], steps=10_000_000)))
+        process = self.start("run", self.write(job(MODES[mode], steps=ENDLESS)))
         status = self.training("digits", 5)
         began = time.monotonic()
         os.kill(self.pid_of(status, role, index), kill)
@@ -217,7 +217,7 @@ class ParameterServersTest(CliCase):
             for kill in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
                 with self.subTest(mode=mode, signal=kill.name):
                     run = f"{mode}-{kill.name.lower()}"
-                    process = self.start("run", self.write(job(MODES[mode], steps=10_000_000)), "--name", run)
+                    process = self.start("run", self.write(job(MODES[mode], steps=ENDLESS)), "--name", run)
                     lost = self.training(run, 5)
                     os.kill(self.pid_of(lost, "worker", 1), kill)
                     is_lost = lambda: any(m["name"] == "worker-1" and m["phase"] == "lost" for m in self.status(run)["members"])
@@ -287,7 +287,7 @@ class ParameterServersTest(CliCase):
 
     def test_resume_on_another_number_of_servers(self):
         checkpoint = "  checkpoint: {everySteps: 50}\n"
-        path = self.write(job(MODES["sync"], steps=10_000_000, servers=2, extra=checkpoint, every=0).replace("    evaluation: {everySteps: 0}\n", ""))
+        path = self.write(job(MODES["sync"], steps=ENDLESS, servers=2, extra=checkpoint, every=0).replace("    evaluation: {everySteps: 0}\n", ""))
         process = self.start("run", path)
         self.training("digits", 5)
         until(lambda: self.status("digits")["step"] > 100, 60, "some checkpoints")
@@ -325,7 +325,7 @@ class ParameterServersTest(CliCase):
         self.assertGreater(last["accuracy"], 0.9)
 
     def test_an_evaluator_evaluates_checkpoints_and_its_death_touches_nothing(self):
-        text = job(MODES["async"], steps=10_000_000, workers=1, servers=1, evaluator="{}", extra="  checkpoint: {everySteps: 200}\n",
+        text = job(MODES["async"], steps=ENDLESS, workers=1, servers=1, evaluator="{}", extra="  checkpoint: {everySteps: 200}\n",
                    every=10_000_000)   # else the chief does
         path = self.write(text)
         process = self.start("run", path, "--output", "json")

@@ -11,7 +11,7 @@ import sys
 import unittest
 
 import unittest_report
-from cli_support import PACELINE, ROOT, SANITIZED, SLOW, CliCase, until
+from cli_support import ENDLESS, PACELINE, ROOT, SANITIZED, SLOW, CliCase, until
 
 WORKER = pathlib.Path(PACELINE).parent / "paceline-worker"
 BEST_AUC = 0.796   # of the example's click logs: docs/parameter-servers.md
@@ -173,7 +173,7 @@ class SparseTablesTest(CliCase):
             self.assertTrue(bound * 0.9 < rows < 2 * bound, f"{table}: {rows}")
         self.assertGreater(last["auc"], 0.6, "what is frequent stays")
         # Servers say it in their heartbeats.
-        process = self.start("run", self.write(job(tables=tables, steps=10_000_000)), "--output", "json")
+        process = self.start("run", self.write(job(tables=tables, steps=ENDLESS)), "--output", "json")
         status = self.training("clicks", 4)
         evicted = lambda: [server["rowsEvicted"] for server in self.servers(self.status("clicks") or status)]
         until(lambda: len(evicted()) == 2 and min(evicted()) > 100, 20 * SLOW, "evictions")
@@ -198,7 +198,7 @@ class SparseTablesTest(CliCase):
         self.nothing_left()
 
     def test_an_evaluator_ranks_held_out_clicks_by_checkpoints(self):
-        text = job(MODES["async"], steps=10_000_000, evaluator=True, extra="  checkpoint: {everySteps: 200}\n")
+        text = job(MODES["async"], steps=ENDLESS, evaluator=True, extra="  checkpoint: {everySteps: 200}\n")
         process = self.start("run", self.write(text), "--output", "json")
         self.training("clicks", 5)
         until(lambda: self.status("clicks").get("auc", 0) > 0.6, 60 * SLOW, "the AUC of a checkpoint")
