@@ -13,11 +13,10 @@ namespace {
 constexpr char kJsonType[] = "application/json";
 constexpr char kApplyType[] = "application/apply-patch+yaml";  // JSON is YAML
 constexpr char kMergeType[] = "application/merge-patch+json";
-constexpr Duration kFirstWait = std::chrono::milliseconds(200);  // where the server gives no time
+constexpr Duration kShortestTotal = std::chrono::milliseconds(1);  // zero would be without end
+constexpr Duration kFirstWait = std::chrono::milliseconds(200);    // where the server gives no time
 // A watch without bookmarks may be silent for long; one that is silent for longer is asked for again.
 constexpr Duration kWatchSilence = std::chrono::seconds(150);
-// Of a page of a list; the API server itself gives up after 60 s.
-constexpr Duration kPageLimit = std::chrono::minutes(2);
 // A log that says nothing may be well; a connection that was lost without a word is found by asking again.
 constexpr Duration kSilentFollow = std::chrono::minutes(5);
 
@@ -162,14 +161,14 @@ absl::Status ApiClient::stream_log(std::string_view ns, std::string_view pod, co
 }
 
 absl::StatusOr<Page> ApiClient::list(const Scope& scope, int limit, std::string_view continue_token,
-                                     std::stop_token stop) {
+                                     std::stop_token stop, Duration within) {
+  const Deadline deadline = Deadline::after(clock_.now(), within);
   Request request;
   request.path = path_of(scope.resource, scope.ns, {}, {},
                          {{"limit", std::to_string(limit)},
                           {"labelSelector", scope.label_selector},
                           {"fieldSelector", scope.field_selector},
                           {"continue", std::string(continue_token)}});
-  request.total = kPageLimit;
   std::string body;
   bool too_large = false;
   const auto collect = [&](std::string_view bytes) {
@@ -179,9 +178,11 @@ absl::StatusOr<Page> ApiClient::list(const Scope& scope, int limit, std::string_
   };
   const auto stream = [&](const Request& each) {
     body.clear();
-    return transport_.stream(each, collect, stop);
+    Request with_end = each;
+    with_end.total = std::max(deadline.remaining(clock_.now()), kShortestTotal);
+    return transport_.stream(with_end, collect, stop);
   };
-  const absl::Status sent = send(request, stream, stop, call_limit_).status();
+  const absl::Status sent = send(request, stream, stop, std::min(within, call_limit_)).status();
   if (too_large) {
     return absl::ResourceExhaustedError(str_cat(describe(request), ": a page of ", limit,
                                                 " objects is larger than ", kMaxListBytes, " bytes"));

@@ -30,6 +30,8 @@ namespace paceline::kube {
 
 inline constexpr int kMaxTries = 6;
 inline constexpr Duration kCallLimit = std::chrono::seconds(30);
+// Of a page of a list; the API server itself gives up after 60 s.
+inline constexpr Duration kPageLimit = std::chrono::minutes(2);
 inline constexpr std::size_t kMaxListBytes = 64u << 20;  // of one page
 inline constexpr char kFieldManager[] = "paceline-controller";
 
@@ -103,8 +105,9 @@ class ApiClient {
                           const std::function<bool(std::string_view)>& on_bytes, std::stop_token stop);
 
   // One page. OUT_OF_RANGE: the continue token is too old; RESOURCE_EXHAUSTED: more than kMaxListBytes.
+  // `within`: all tries together, with their answers, where that is less than the client's own limits.
   absl::StatusOr<Page> list(const Scope& scope, int limit, std::string_view continue_token,
-                            std::stop_token stop);
+                            std::stop_token stop, Duration within = kPageLimit);
   // Bytes of a watch stream (watch_decoder.h) with bookmarks, until the server ends it (OK), `on_bytes`
   // returns false (OK), or an error. Never repeated here.
   absl::Status watch(const Scope& scope, std::string_view resource_version, Duration timeout,

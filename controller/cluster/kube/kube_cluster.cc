@@ -210,12 +210,30 @@ void KubeCluster::ask_why_pending(const PendingNotes::Pods& pods) {
   constexpr Resource kPodEvents{"v1", "events", "Event"};
   const Scope scope{kPodEvents, pod->key.substr(0, pod->key.find('/')), "",
                     str_cat("involvedObject.uid=", pod->uid, ",type=Warning")};
-  const absl::StatusOr<Page> events = api_.list(scope, kMaxPodEvents, "", {});
-  // Without an answer the pod's status has to do.
-  if (events.ok()) notes_.lock()->told(*pod, events->items);
+  const absl::StatusOr<Page> events = api_.list(scope, kMaxPodEvents, "", {}, kQuestionLimit);
+  if (events.ok()) {
+    notes_.lock()->told(*pod, events->items);
+  } else {
+    notes_.lock()->no_answer(clock_.now());  // the pod's status has to do
+  }
 }
 
 // ---- what a job has once
+
+// Nobody reads it but pods that start, and one that can't start for want of it says so: that it comes back
+// while none does is only order. So it costs little: for all jobs together a request a second at most.
+bool KubeCluster::may_look_for_secret(Kept& kept, Known& known, bool lacked) {
+  const TimePoint now = clock_.now();
+  if (lacked) {
+    if (known.lacked && now - *known.lacked < kSecretLookOfOne) return false;
+    known.lacked = now;
+    return true;
+  }
+  if (now - known.seen < kSecretLook || (kept.looked && now - *kept.looked < kBetweenSecretLooks))
+    return false;
+  kept.looked = now;
+  return true;
+}
 
 bool KubeCluster::lacks_its_secret(const std::string& job_key) {
   return std::ranges::any_of(pod_store_.of_job(job_key), [](const auto& pod) {
@@ -227,29 +245,33 @@ absl::StatusOr<std::string> KubeCluster::ensure_job(const cluster::JobObjects& j
   const std::string key = key_of(job.ns, job.job);
   if (!services_.synced()) return absl::UnavailableError("the list of services has not come yet");
   const auto service = service_store_.find(key_of(job.ns, service_name(job.job)));
+  const bool lacked = lacks_its_secret(key);
   std::string token;
-  bool seen_lately = false;
-  const TimePoint now = clock_.now();
+  bool look = true;
   {
-    auto known = known_.lock();
-    const auto found = known->find(key);
-    if (found != known->end() && found->second.uid == job.job_uid) {
+    auto kept = kept_.lock();
+    const auto found = kept->jobs.find(key);
+    if (found != kept->jobs.end() && found->second.uid == job.job_uid) {
       token = found->second.token;
-      seen_lately = now - found->second.seen < kSecretLook;
+      look = may_look_for_secret(*kept, found->second, lacked);
     }
   }
   const Owner owner{job.ns, job.job, job.job_uid};
+  const TimePoint now = clock_.now();
   if (service == nullptr || service->owner != job.job_uid) PL_RETURN_IF_ERROR(ensure_service(owner));
-  if (!token.empty() && seen_lately && !lacks_its_secret(key)) return token;
+  if (!look) return token;
   if (token.empty() && job.token.empty()) return std::string();  // a job whose members need none
-  absl::StatusOr<std::string> kept = absl::NotFoundError("not asked");
-  if (!token.empty()) kept = token_in_secret(owner);
-  if (absl::IsNotFound(kept.status())) kept = ensure_secret(owner, token.empty() ? job.token : token);
-  PL_RETURN_IF_ERROR(kept.status());
-  auto known = known_.lock();
-  if (known->size() >= kMaxRememberedJobs) known->clear();
-  (*known)[key] = {job.job_uid, *kept, now};
-  return *kept;
+  absl::StatusOr<std::string> there = absl::NotFoundError("not asked");
+  if (!token.empty()) there = token_in_secret(owner);
+  if (absl::IsNotFound(there.status())) there = ensure_secret(owner, token.empty() ? job.token : token);
+  PL_RETURN_IF_ERROR(there.status());
+  auto kept = kept_.lock();
+  if (kept->jobs.size() >= kMaxRememberedJobs) kept->jobs.clear();
+  Known& known = kept->jobs[key];
+  if (known.uid != job.job_uid) known = {.uid = job.job_uid};
+  known.token = *there;
+  known.seen = now;
+  return *there;
 }
 
 absl::Status KubeCluster::ensure_service(const Owner& owner) {

@@ -21,6 +21,7 @@
 // Thread-safe. Threads: one for each of the two informers, one that calls the watcher.
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -42,11 +43,16 @@ inline constexpr std::size_t kTailLimitBytes = 1 << 20;  // tail_log() asks for 
 // Of one tail_log(). The API server tries for 30 s to reach a node that is cut off, and a restart waits for
 // the log.
 inline constexpr Duration kTailLimit = std::chrono::seconds(2);
+// Of the question why a pod does not start, for which a pass waits.
+inline constexpr Duration kQuestionLimit = std::chrono::seconds(2);
 inline constexpr std::size_t kMostAskedByName = 32;
 inline constexpr std::size_t kMaxRememberedJobs = 100'000;
-// Secrets are not watched (that would take the right to list all): ensure_job() looks this often whether the
-// job's is still there, and at once where a pod can't start for want of it.
+// Secrets are not watched (that would take the right to list all): ensure_job() looks whether the job's is
+// still there, no more often than this, and less often where there are so many jobs that it would be more
+// than one look per kBetweenSecretLooks; and at once where a pod can't start for want of it.
 inline constexpr Duration kSecretLook = std::chrono::seconds(30);
+inline constexpr Duration kBetweenSecretLooks = std::chrono::seconds(1);
+inline constexpr Duration kSecretLookOfOne = std::chrono::seconds(10);  // where it is a pod that lacks it
 
 struct KubeClusterOptions {
   std::string ns;        // empty: all namespaces
@@ -87,7 +93,12 @@ class KubeCluster final : public cluster::Cluster {
   // What was ensured of a job.
   struct Known {
     std::string uid, token;
-    TimePoint seen;  // when its Secret was last known to be there
+    TimePoint seen;                   // when its Secret was last known to be there
+    std::optional<TimePoint> lacked;  // when it was last looked for because a pod lacked it
+  };
+  struct Kept {
+    std::map<std::string, Known> jobs;  // by key
+    std::optional<TimePoint> looked;    // when any was last looked for by itself
   };
   static std::optional<Child> child_of(const Json& object);
   absl::Status free_host_name(const cluster::PodSpec& spec);
@@ -99,6 +110,7 @@ class KubeCluster final : public cluster::Cluster {
                                                  const std::vector<std::string>& names);
   std::vector<cluster::Pod> with_notes(const PendingNotes::Pods& pods);
   void ask_why_pending(const PendingNotes::Pods& pods);
+  bool may_look_for_secret(Kept& kept, Known& known, bool lacked);
   bool lacks_its_secret(const std::string& job_key);
   absl::Status write_event(const cluster::Event& event, const std::string& name);
 
@@ -108,7 +120,7 @@ class KubeCluster final : public cluster::Cluster {
   ChangeFeed feed_;
   ObjectStore<SlimPod> pod_store_;
   ObjectStore<Child> service_store_;
-  Guarded<std::map<std::string, Known>> known_;  // by job key
+  Guarded<Kept> kept_;
   Guarded<EventSeries> events_;
   Guarded<PendingNotes> notes_;
   Informer pods_, services_;  // last: they call into the above

@@ -28,7 +28,8 @@ std::string time_of(const Json& event) {
 
 std::shared_ptr<const SlimPod> PendingNotes::next(const Pods& pods, TimePoint now) {
   std::shared_ptr<const SlimPod> found;
-  const bool may_ask = !asked_ || now - *asked_ >= kBetweenQuestions;
+  const bool may_ask = !asking_ && (!asked_ || now - *asked_ >= kBetweenQuestions) &&
+                       (!no_answer_ || now - *no_answer_ >= kAfterNoAnswer);
   for (const auto& pod : pods) {
     if (!waits_without_a_word(*pod)) {
       notes_.erase(pod->uid);
@@ -39,12 +40,19 @@ std::shared_ptr<const SlimPod> PendingNotes::next(const Pods& pods, TimePoint no
     if (found != nullptr || !may_ask || now - note.first_seen < kOrdinaryStart) continue;
     if (note.asked && now - *note.asked < kBetweenQuestionsOfOne) continue;
     note.asked = asked_ = now;
+    asking_ = true;
     found = pod;
   }
   return found;
 }
 
+void PendingNotes::no_answer(TimePoint now) {
+  no_answer_ = now;
+  asking_ = false;
+}
+
 void PendingNotes::told(const SlimPod& pod, const Json::array_t& events) {
+  asking_ = false;
   const auto note = notes_.find(pod.uid);
   if (note == notes_.end()) return;
   std::string newest;

@@ -138,6 +138,21 @@ TEST_F(ApiClientTest, ALongRetryAfterIsTheCallersToWait) {
   EXPECT_TRUE(pauses_.empty());
 }
 
+TEST_F(ApiClientTest, AListCanBeHadWithinATimeOrNotAtAll) {
+  answer(429, "", 1s);
+  EXPECT_FALSE(api_.list({kPods, "", ""}, 5, "", {}, 2s).ok());
+  ASSERT_GE(script_.requests.size(), 1u);
+  EXPECT_LE(script_.requests.size(), 2u) << "with jitter a second try may be too late";
+  Duration left = 2s;
+  for (std::size_t i = 0; i < script_.requests.size(); ++i) {
+    EXPECT_EQ(script_.requests[i].timeout, left);
+    EXPECT_EQ(script_.requests[i].total, left);
+    if (i < pauses_.size()) left -= pauses_[i];
+  }
+  EXPECT_FALSE(api_.list({kPods, "", ""}, 5, "", {}).ok());
+  EXPECT_EQ(script_.requests.back().total > kCallLimit, true) << "bytes may take their time";
+}
+
 TEST_F(ApiClientTest, AllTriesTogetherKeepTheLimit) {
   ApiClient hurried(
       script_, clock_, 1, {},

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
+
 #include "base/text.h"
 #include "controller/cluster/kube/resources.h"
 #include "tests/support/fake_api_server.h"
@@ -219,6 +221,68 @@ TEST_F(KubeClusterTest, WhatOnlyEventsTellIsAskedFor) {
   EXPECT_EQ(cluster_->list_pods("n", "j")->at(0).reason, "FailedMount") << "asking is all that is refused";
 }
 
+// Each of 100 jobs is looked at every second, and none gets on.
+TEST_F(KubeClusterTest, JobsThatDoNotStartCostFewRequestsHoweverManyTheyAre) {
+  constexpr int kJobs = 100;
+  const auto of_job = [](int i) { return str_cat("j", i); };
+  const auto look = [&] {
+    for (int second = 0; second < 60; ++second) {
+      for (int i = 0; i < kJobs; ++i) {
+        EXPECT_EQ(cluster_->list_pods("n", of_job(i))->size(), 1u);
+        clock_.advance(10ms);
+      }
+    }
+  };
+  for (int i = 0; i < kJobs; ++i) {
+    cluster::PodSpec one = spec();
+    one.job = of_job(i);
+    one.name = str_cat(one.job, "-worker-0-0");
+    ASSERT_TRUE(cluster_->create_pod(one).ok());
+    server_.change("pods", "n", one.name, [](Json& pod) {
+      pod["status"] = {
+          {"phase", "Pending"},
+          {"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}}}};
+    });
+  }
+  const auto none_left = [&](const auto& holds) {
+    for (int i = 0; i < kJobs; ++i) {
+      if (!holds(cluster_->list_pods("n", of_job(i))->at(0))) return false;
+    }
+    return true;
+  };
+  ASSERT_TRUE(comes(
+      [&] { return none_left([](const cluster::Pod& pod) { return pod.reason == "Unschedulable"; }); }));
+  const auto asked = [&] { return server_.requests("GET /api/v1/namespaces"); };
+  const int before = asked();
+  look();
+  EXPECT_EQ(asked(), before) << "who has no node says why by itself";
+  for (int i = 0; i < kJobs; ++i) {
+    server_.change("pods", "n", str_cat(of_job(i), "-worker-0-0"), [](Json& pod) {
+      pod["spec"]["nodeName"] = "node-1";
+      pod["status"] = {{"phase", "Pending"}};
+    });
+  }
+  ASSERT_TRUE(comes([&] { return none_left([](const cluster::Pod& pod) { return pod.host == "node-1"; }); }));
+  look();
+  EXPECT_GT(asked() - before, 60 * 4);
+  EXPECT_LE(asked() - before, 60 * 5) << "five in a second";
+  std::mutex mutex;
+  std::vector<Request> questions;
+  server_.set_faults([&](const Request& request) {
+    testing::FakeApiServer::Fault fault;
+    if (request.path.find("/events") == std::string::npos) return fault;
+    const std::lock_guard lock(mutex);
+    questions.push_back(request);
+    fault.broken = absl::DeadlineExceededError("no answer");
+    return fault;
+  });
+  look();
+  const std::lock_guard lock(mutex);
+  EXPECT_GE(questions.size(), 5u);
+  EXPECT_LE(questions.size(), 7u) << "a server that says nothing is left in peace";
+  for (const Request& question : questions) EXPECT_LE(question.total, kQuestionLimit);
+}
+
 TEST_F(KubeClusterTest, AQuotaIsNoMissingRight) {
   answer("/pods", 403, {{"kind", "Status"}, {"message", "pods \"a\" is forbidden: exceeded quota: small"}});
   EXPECT_EQ(cluster_->create_pod(spec()).status().code(), absl::StatusCode::kResourceExhausted);
@@ -303,6 +367,43 @@ TEST_F(KubeClusterTest, ADeletedSecretComesBackByItself) {
   const int before = server_.requests("POST");
   EXPECT_EQ(cluster_->ensure_job(job("new")).value_or("none"), "token-1");
   EXPECT_EQ(server_.requests("POST"), before) << "it is there";
+}
+
+// Each of 100 jobs is looked at ten times a second for two minutes.
+TEST_F(KubeClusterTest, SecretsThatNobodyMissesCostARequestASecondForAllJobs) {
+  const auto job_of = [&](int i) {
+    return cluster::JobObjects{"n", str_cat("j", i), str_cat("uid-", i), "token"};
+  };
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(cluster_->ensure_job(job_of(i)).ok());
+  const int before = server_.requests("/secrets");
+  for (int pass = 0; pass < 1200; ++pass) {
+    clock_.advance(100ms);
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(cluster_->ensure_job(job_of(i)).ok());
+  }
+  const int looks = server_.requests("/secrets") - before;
+  EXPECT_LE(looks, 120 - 30 + 1);
+  EXPECT_GT(looks, 80) << "each has its turn";
+  for (int i = 0; i < 50; ++i)
+    EXPECT_LE(server_.requests(str_cat("GET /api/v1/namespaces/n/secrets/j", i, "-token")), 4);
+}
+
+// A ConfigMap of the user's may be what it lacks.
+TEST_F(KubeClusterTest, WhereAPodLacksSomethingElseItsSecretIsNotAskedForAtEveryPass) {
+  ASSERT_TRUE(cluster_->ensure_job(job()).ok());
+  ASSERT_TRUE(cluster_->create_pod(spec()).ok());
+  server_.change("pods", "n", spec().name, [](Json& pod) {
+    pod["status"]["containerStatuses"] = {
+        {{"name", "trainer"}, {"state", {{"waiting", {{"reason", "CreateContainerConfigError"}}}}}}};
+  });
+  ASSERT_TRUE(
+      comes([&] { return cluster_->list_pods("n", "j")->at(0).reason == "CreateContainerConfigError"; }));
+  for (int pass = 0; pass < 100; ++pass) {
+    ASSERT_TRUE(cluster_->ensure_job(job()).ok());
+    clock_.advance(100ms);
+  }
+  EXPECT_EQ(server_.requests("GET /api/v1/namespaces/n/secrets/j-token"), 1);
+  ASSERT_TRUE(cluster_->ensure_job(job()).ok());
+  EXPECT_EQ(server_.requests("GET /api/v1/namespaces/n/secrets/j-token"), 2);
 }
 
 TEST_F(KubeClusterTest, WhatIsSomebodyElsesIsLeftAlone) {

@@ -40,8 +40,23 @@ TEST(PendingNotesTest, NobodyIsAskedAboutBeforeItIsLate) {
   EXPECT_EQ(notes.next(pods, kStart), nullptr);
   EXPECT_EQ(notes.next(pods, kStart + kOrdinaryStart - 1ms), nullptr);
   EXPECT_EQ(notes.next(pods, kStart + kOrdinaryStart), pods[0]);
+  notes.told(*pods[0], {});
   EXPECT_EQ(notes.next(pods, kStart + kOrdinaryStart + 1s), nullptr) << "it was asked about";
   EXPECT_EQ(notes.next(pods, kStart + kOrdinaryStart + kBetweenQuestionsOfOne), pods[0]);
+}
+
+TEST(PendingNotesTest, WhileOneIsAnsweredNobodyElseIsAskedAbout) {
+  PendingNotes notes;
+  const PendingNotes::Pods pods{waiting(1), waiting(2)};
+  notes.next(pods, kStart);
+  const TimePoint late = kStart + 1min;
+  EXPECT_EQ(notes.next(pods, late), pods[0]);
+  EXPECT_EQ(notes.next(pods, late + 1s), nullptr);
+  notes.told(*pods[0], {});
+  EXPECT_EQ(notes.next(pods, late + 1s), pods[1]);
+  notes.no_answer(late + 2h);
+  EXPECT_EQ(notes.next(pods, late + 2h + kAfterNoAnswer - 1ms), nullptr);
+  EXPECT_EQ(notes.next(pods, late + 2h + kAfterNoAnswer), pods[0]);
 }
 
 TEST(PendingNotesTest, OneQuestionAtATimeForAll) {
@@ -50,8 +65,12 @@ TEST(PendingNotesTest, OneQuestionAtATimeForAll) {
   for (int i = 0; i < 1000; ++i) pods.push_back(waiting(i));
   notes.next(pods, kStart);
   int questions = 0;
-  for (Duration time{}; time < 2s; time += 10ms)
-    questions += notes.next(pods, kStart + 1min + time) != nullptr;
+  for (Duration time{}; time < 2s; time += 10ms) {
+    const auto asked = notes.next(pods, kStart + 1min + time);
+    if (asked == nullptr) continue;
+    ++questions;
+    notes.told(*asked, {});
+  }
   EXPECT_EQ(questions, 2s / kBetweenQuestions);
 }
 
