@@ -36,7 +36,7 @@ class QueueCore {
   // These three return false where most_keys are reached: the key is refused.
   bool add(const std::string& key, TimePoint now);
   bool add_at(const std::string& key, TimePoint at, TimePoint now);
-  bool add_rate_limited(const std::string& key, TimePoint now);
+  bool add_rate_limited(const std::string& key, TimePoint now, Duration at_least = Duration::zero());
   void forget(const std::string& key) { back_off_.forget(key); }
   int failures(const std::string& key) const { return back_off_.failures(key); }
 

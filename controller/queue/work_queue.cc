@@ -42,11 +42,11 @@ bool WorkQueue::add_after(const std::string& key, Duration delay) {
   return added;
 }
 
-bool WorkQueue::add_rate_limited(const std::string& key) {
+bool WorkQueue::add_rate_limited(const std::string& key, Duration at_least) {
   std::unique_lock lock(mutex_);
   changed_.notify_one();
   const std::uint64_t refused_before = core_.refused();
-  const bool added = !shut_down_ && core_.add_rate_limited(key, clock_.now());
+  const bool added = !shut_down_ && core_.add_rate_limited(key, clock_.now(), at_least);
   const std::uint64_t refused_after = core_.refused();
   lock.unlock();
   if (observer_ != nullptr) observer_->on_retry();

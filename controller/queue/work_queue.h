@@ -48,8 +48,9 @@ class WorkQueue {
   // False where the queue is shut down, or full: the key is refused.
   bool add(const std::string& key);
   bool add_after(const std::string& key, Duration delay);
-  // After the key's own back-off (doubled by every call until forget()) and the shared bucket's.
-  bool add_rate_limited(const std::string& key);
+  // After the key's own back-off (doubled by every call until forget()) and the shared bucket's, and not
+  // before `at_least`.
+  bool add_rate_limited(const std::string& key, Duration at_least = Duration::zero());
   // The key went well: its back-off starts again from the beginning.
   void forget(const std::string& key);
   // How often add_rate_limited() was called since the last forget().

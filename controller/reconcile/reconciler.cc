@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "base/retry_after.h"
 #include "base/status.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/rules.h"
@@ -21,6 +22,7 @@ namespace paceline::reconcile {
 namespace {
 
 constexpr Duration kIdle = std::chrono::hours(1);  // get() is woken by any key; this only bounds one call
+constexpr Duration kLongestAsked = std::chrono::minutes(10);  // by Retry-After
 
 // Of what a command printed, what fits into an error: no escape sequences, no endless lines.
 std::string shown(const std::string& log) {
@@ -263,7 +265,8 @@ void Reconciler::work() {
       } else {
         log_.warning(said, {{"job", *key}, {"reason", "ReconcileError"}});
       }
-      queue_.add_rate_limited(*key);
+      const Duration asked = retry_after(plan.status()).value_or(Duration::zero());
+      queue_.add_rate_limited(*key, std::min(asked, kLongestAsked));
     }
     queue_.done(*key);
   }
@@ -517,13 +520,13 @@ absl::Status Reconciler::perform(const std::string& key, const plan::Action& act
   if (const auto* removal = std::get_if<plan::DeleteJob>(&action)) {
     log_.info(str_cat("deleting the job: ", removal->reason), {{"job", key}, {"reason", "TimeToLive"}});
     const absl::Status status = jobs_.remove(key, removal->uid);
-    return absl::IsNotFound(status) ? absl::OkStatus() : with_context(status, "deleting the job");
+    return absl::IsNotFound(status) ? absl::OkStatus() : with_context_and_time(status, "deleting the job");
   }
   const auto& deletion = std::get<plan::DeletePod>(action);
   log_.debug(str_cat("deleting pod ", deletion.name), {{"job", key}, {"reason", deletion.reason}});
   const absl::Status status = cluster_.delete_pod(deletion.ns, deletion.name, deletion.uid, deletion.grace);
   return absl::IsNotFound(status) ? absl::OkStatus()
-                                  : with_context(status, str_cat("deleting pod ", deletion.name));
+                                  : with_context_and_time(status, str_cat("deleting pod ", deletion.name));
 }
 
 void Reconciler::ensure(const std::string& key, const plan::Observed& observed) {
@@ -588,7 +591,8 @@ absl::StatusOr<bool> Reconciler::write_status(const std::string& key, const plan
       return false;
     }
   }
-  PL_RETURN_IF_ERROR(with_context(jobs_.write_status(key, plan.status, version), "writing the status"));
+  PL_RETURN_IF_ERROR(
+      with_context_and_time(jobs_.write_status(key, plan.status, version), "writing the status"));
   shared_.lock()->jobs[key].progress_written = now;
   return true;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/retry_after.h"
 #include "base/status.h"
 #include "controller/cluster/kube/api_error.h"
 #include "controller/cluster/kube/times.h"

@@ -5,7 +5,7 @@
 //
 // A request that the server refuses for its load (429, or 5xx with Retry-After) is repeated when it says,
 // with jitter, at most kMaxTries times and while that fits into the call's limit; then it is the caller's
-// error, with retry_after() of api_error.h. Nothing else is repeated, and nothing is held back unasked. The
+// error, with its retry_after(). Nothing else is repeated, and nothing is held back unasked. The
 // limit is of all tries together; of a page of a list, whose bytes may take their time, it is silence, and
 // two minutes for all of it.
 //

@@ -1,9 +1,9 @@
 #include "controller/cluster/kube/api_error.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "absl/strings/cord.h"
+#include "base/retry_after.h"
 #include "base/status.h"
 
 namespace paceline::kube {
@@ -11,7 +11,6 @@ namespace paceline::kube {
 namespace {
 
 constexpr char kStatusObject[] = "paceline.dev/status";
-constexpr char kRetryAfter[] = "paceline.dev/retry-after-milliseconds";
 
 absl::StatusCode code_of(int status, std::string_view reason) {
   switch (status) {
@@ -47,10 +46,7 @@ absl::Status make(int status, std::string_view reason, std::string_view words, s
   if (!reason.empty()) message += str_cat(" ", harmless(reason, 64));
   if (!words.empty()) message += str_cat(": ", harmless(words, kMaxErrorBytes));
   absl::Status result(code_of(status, reason), message);
-  if (retry) {
-    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(*retry).count();
-    result.SetPayload(kRetryAfter, absl::Cord(std::to_string(milliseconds)));
-  }
+  if (retry) set_retry_after(result, *retry);
   return result;
 }
 
@@ -97,15 +93,6 @@ bool namespace_ends(const absl::Status& status) {
   return std::ranges::any_of(list_at(*object, {"details", "causes"}), [](const Json& cause) {
     return text_at(cause, {"reason"}) == "NamespaceTerminating";
   });
-}
-
-std::optional<Duration> retry_after(const absl::Status& status) {
-  const auto payload = status.GetPayload(kRetryAfter);
-  if (!payload) return std::nullopt;
-  const std::string text(*payload);
-  std::int64_t milliseconds = 0;
-  std::from_chars(text.data(), text.data() + text.size(), milliseconds);
-  return std::chrono::milliseconds(milliseconds);
 }
 
 const char* method_name(Method method) {

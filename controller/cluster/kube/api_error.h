@@ -6,13 +6,14 @@
 //   401 UNAUTHENTICATED    403 PERMISSION_DENIED     404 NOT_FOUND             410 OUT_OF_RANGE (expired)
 //   400, 413, 422 INVALID_ARGUMENT     409 ALREADY_EXISTS where its reason is AlreadyExists, else ABORTED
 //   405, 406, 415 UNIMPLEMENTED        429, 5xx UNAVAILABLE        anything else UNKNOWN
+//
+// Where the server asked us to stay away for a time, the status says how long (base/retry_after.h).
 
 #include <cstddef>
 #include <optional>
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "base/clock.h"
 #include "controller/cluster/kube/json.h"
 #include "controller/cluster/kube/transport.h"
 
@@ -33,9 +34,6 @@ inline constexpr std::size_t kMaxKeptStatusBytes = 64u << 10;
 
 // Nothing can be created any more in the namespace that a request was about: it is being deleted.
 bool namespace_ends(const absl::Status& status);
-
-// How long the server asked us to stay away.
-std::optional<Duration> retry_after(const absl::Status& status);
 
 const char* method_name(Method method);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/escaping.h"
+#include "base/retry_after.h"
 #include "base/status.h"
 #include "controller/cluster/kube/api_error.h"
 #include "controller/cluster/kube/resources.h"
@@ -116,7 +117,7 @@ absl::Status KubeCluster::free_host_name(const cluster::PodSpec& spec) {
     if (changed.ok()) pod_store_.offer(*changed);
     const bool gone = absl::IsNotFound(changed.status()) || absl::IsAborted(changed.status());
     if (!changed.ok() && !gone) {
-      return with_context(changed.status(), str_cat("taking the host name from pod ", pod->key));
+      return with_context_and_time(changed.status(), str_cat("taking the host name from pod ", pod->key));
     }
   }
   return absl::OkStatus();

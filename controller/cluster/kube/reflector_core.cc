@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/retry_after.h"
 #include "base/text.h"
 #include "controller/cluster/kube/api_error.h"
 

@@ -100,6 +100,21 @@ TEST(QueueCoreTest, DelaysAndBackOff) {
   EXPECT_EQ(core.take(kStart + 1s), "late");
 }
 
+TEST(QueueCoreTest, WhoIsAskedToStayAwayStaysAwayAtLeastSoLong) {
+  QueueCore core({{5ms, 1s}, 1000, 100}, kStart);
+  core.add_rate_limited("a", kStart, 300ms);
+  EXPECT_EQ(core.next_due(), kStart + 300ms);
+  EXPECT_EQ(core.take(kStart + 300ms), "a");
+  core.done("a");
+  for (int i = 0; i < 8; ++i) {
+    core.add_rate_limited("a", kStart + 300ms, 20ms);
+    EXPECT_EQ(core.take(kStart + 2s), "a");
+    core.done("a");
+  }
+  core.add_rate_limited("a", kStart + 2s, 20ms);
+  EXPECT_EQ(core.next_due(), kStart + 3s) << "its own back-off is longer";
+}
+
 TEST(QueueCoreTest, AFullQueueRefusesAndSaysWhenThereIsRoom) {
   QueueCore core({.most_keys = 4}, kStart);
   for (const char* key : {"a", "b", "c", "d"}) EXPECT_TRUE(core.add(key, kStart));

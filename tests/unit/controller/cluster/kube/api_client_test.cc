@@ -5,6 +5,7 @@
 
 #include <deque>
 
+#include "base/retry_after.h"
 #include "base/text.h"
 #include "controller/cluster/kube/api_error.h"
 #include "tests/support/fake_api_server.h"

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/retry_after.h"
 #include "base/text.h"
 
 namespace paceline::kube {
