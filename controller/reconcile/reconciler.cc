@@ -556,6 +556,17 @@ absl::Status Reconciler::create(const std::string& key, const plan::CreatePod& a
 absl::Status Reconciler::create_all(const std::string& key,
                                     const std::vector<const plan::CreatePod*>& creations) {
   if (creations.empty()) return absl::OkStatus();
+  {
+    // What wakes a pass meanwhile (its other pods come up) is no leave to ask again.
+    auto shared = shared_.lock();
+    const Memory& memory = shared->jobs[key];
+    const TimePoint now = clock_.now();
+    if (memory.create_again && now < *memory.create_again && memory.create_failure) {
+      absl::Status status = absl::UnavailableError(memory.create_failure->error);
+      set_retry_after(status, std::chrono::ceil<std::chrono::milliseconds>(*memory.create_again - now));
+      return status;
+    }
+  }
   Guarded<std::map<std::size_t, absl::Status>> failures;  // of those that were asked for at the same time
   slow_start(parallel_, creations.size(), static_cast<std::size_t>(limits_.largest_batch),
              [&](std::size_t i) {
@@ -566,12 +577,16 @@ absl::Status Reconciler::create_all(const std::string& key,
              });
   auto failed = failures.lock();
   auto shared = shared_.lock();
-  std::optional<plan::CreateFailure>& failure = shared->jobs[key].create_failure;
+  Memory& memory = shared->jobs[key];
+  std::optional<plan::CreateFailure>& failure = memory.create_failure;
+  memory.create_again.reset();
   if (failed->empty()) {
     failure.reset();
     return absl::OkStatus();
   }
   const auto& [first, status] = *failed->begin();
+  if (const auto asked = retry_after(status))
+    memory.create_again = clock_.now() + std::min(*asked, kLongestAsked);
   failure = plan::CreateFailure{(failure ? failure->count : 0) + 1, creations[first]->spec.name,
                                 std::string(status.message())};
   return status;

@@ -5,8 +5,9 @@
 // created several at a time, with slow start (parallel.h).
 //
 // Woken by the cluster's watch, by notify(), and by a plan's requeue_after. A failed action is retried with
-// the queue's back-off, but where its namespace is being deleted: then only changes are looked at; a pod that
-// exists already, or that is gone already, counts as success. The status is
+// the queue's back-off, and no earlier than a server asked for (retry_after.h), but where its namespace is
+// being deleted: then only changes are looked at; changes are looked at meanwhile, too, but no pod is created
+// before the time. A pod that exists already, or that is gone already, counts as success. The status is
 // written last (where members are told to leave: first), only when it changed, and where nothing but progress
 // changed, at most once per kProgressInterval; where the job has changed meanwhile it is not written, and the
 // job looked at again.
@@ -85,6 +86,7 @@ class Reconciler {
     std::string uid;  // whose all of this is; empty before the first pass
     plan::Stop stop = plan::Stop::kNo;
     std::optional<plan::CreateFailure> create_failure;
+    std::optional<TimePoint> create_again;  // no pod is created before: its server asked for the time
     std::optional<TimePoint> progress_written;
     std::map<Role, std::string> pod_templates;
     plan::Sightings seen;

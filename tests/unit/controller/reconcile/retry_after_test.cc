@@ -99,6 +99,22 @@ TEST_F(RetryAfterTest, SoDoesTheCreationOfPods) {
   expect_that_it_waits(45s);
 }
 
+// Its other pods come up, say, and are looked at.
+TEST_F(RetryAfterTest, APassThatComesBeforeThenCreatesNothing) {
+  cluster_.refuse_creations(busy(45s));
+  EXPECT_EQ(retry_after(reconciler_->reconcile_once(kKey).status()), Duration(45s));
+  cluster_.refuse_creations(absl::OkStatus());
+  clock_.advance(45s - 1ms);
+  const absl::Status early = reconciler_->reconcile_once(kKey).status();
+  EXPECT_EQ(early.message(), "429 TooManyRequests: busy");
+  EXPECT_EQ(retry_after(early), Duration(1ms));
+  EXPECT_EQ(cluster_.creations(), 0);
+  clock_.advance(1ms);
+  const absl::Status then = reconciler_->reconcile_once(kKey).status();
+  EXPECT_TRUE(then.ok()) << then;
+  EXPECT_EQ(cluster_.creations(), 1);
+}
+
 TEST_F(RetryAfterTest, NobodyStaysAwayForHours) {
   cluster_.refuse_creations(busy(5h));
   expect_that_it_waits(10min);
