@@ -30,7 +30,7 @@ bool QueueCore::add_at(const std::string& key, TimePoint at, TimePoint now) {
 
 bool QueueCore::add_rate_limited(const std::string& key, TimePoint now, Duration at_least) {
   if (delayed_.size() >= most_keys_ && !delayed_.contains(key)) return ++refused_, false;
-  const Duration wait = std::max({back_off_.next(key), bucket_.reserve(now), at_least});
+  const Duration wait = std::max(back_off_.next(key), at_least + bucket_.reserve(now));
   return add_at(key, now + wait, now);
 }
 

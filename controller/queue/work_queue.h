@@ -49,7 +49,7 @@ class WorkQueue {
   bool add(const std::string& key);
   bool add_after(const std::string& key, Duration delay);
   // After the key's own back-off (doubled by every call until forget()) and the shared bucket's, and not
-  // before `at_least`.
+  // before `at_least`, to which the bucket's wait is added: who are told the same time don't come at once.
   bool add_rate_limited(const std::string& key, Duration at_least = Duration::zero());
   // The key went well: its back-off starts again from the beginning.
   void forget(const std::string& key);

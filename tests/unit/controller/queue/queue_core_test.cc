@@ -115,6 +115,16 @@ TEST(QueueCoreTest, WhoIsAskedToStayAwayStaysAwayAtLeastSoLong) {
   EXPECT_EQ(core.next_due(), kStart + 3s) << "its own back-off is longer";
 }
 
+TEST(QueueCoreTest, ManyThatAreAskedToStayAwayDoNotComeBackAtOnce) {
+  QueueCore core({{5ms, 1s}, 10, 100}, kStart);
+  for (int i = 0; i < 1000; ++i) core.add_rate_limited(std::to_string(i), kStart, 60s);
+  int came = 0;
+  while (core.take(kStart + 60s)) ++came;
+  EXPECT_EQ(came, 100) << "no more than the burst";
+  while (core.take(kStart + 70s)) ++came;
+  EXPECT_EQ(came, 200);
+}
+
 TEST(QueueCoreTest, AFullQueueRefusesAndSaysWhenThereIsRoom) {
   QueueCore core({.most_keys = 4}, kStart);
   for (const char* key : {"a", "b", "c", "d"}) EXPECT_TRUE(core.add(key, kStart));
