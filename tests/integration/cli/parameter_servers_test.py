@@ -272,7 +272,7 @@ class ParameterServersTest(CliCase):
         for mode in ("async", "ssp", "backup"):
             with self.subTest(mode=mode):
                 # Under a sanitizer each step takes longer, and how much depends on the machine: as many steps as the loss needs.
-                for steps in (60, 300, 1500) if SANITIZED else (300, 1500, 7500):
+                for steps in (60, 300, 1500) if SANITIZED else (150, 750, 3750):
                     last = self.lose_a_worker(f"{mode}-{steps}", slow_job(MODES[mode], steps))
                     if last is not None:
                         break
