@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import signal
 import struct
 import time
@@ -149,6 +150,22 @@ class ParameterServersTest(CliCase):
                 last = self.run_to_the_end(job("synchronization: Synchronous", servers=servers, transport=transport), name)[-1]
                 self.assertLess(self.difference(last["model"], expected["model"]), 1e-4)
                 self.assertAlmostEqual(last["loss"], expected["loss"], places=4)
+
+    def test_synchronous_is_all_reduce_whatever_the_model_and_however_many_train_it(self):
+        for seed in range(4):
+            draw = random.Random(seed)
+            layers = [draw.randint(1, 70) for _ in range(draw.randint(0, 3))]
+            batch, workers, servers = draw.randint(5, 61), draw.randint(0, 3), draw.randint(1, 4)
+            with self.subTest(seed=seed, layers=layers, batch=batch, workers=workers, servers=servers):
+                def trained(servers):
+                    transport = draw.choice(("SharedMemory", "TCP"))
+                    text = job(MODES["sync"], steps=25, workers=workers, servers=servers, transport=transport)
+                    text = text.replace("hidden: [32]", f"hidden: {layers}")
+                    text = text.replace("globalBatchSize: 60", f"globalBatchSize: {batch}\n    seed: {seed + 1}")
+                    return self.run_to_the_end(text, f"random-{seed}-{servers}")[-1]
+                expected, last = trained(0), trained(servers)
+                self.assertEqual((last["step"], expected["step"]), (25, 25))
+                self.assertLess(self.difference(last["model"], expected["model"]), 1e-4)
 
     def end_by(self, role, index, kill, mode="sync"):
         """How long the run lasts once a member of it is killed or frozen, and what it says then."""
