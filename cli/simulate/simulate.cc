@@ -173,15 +173,15 @@ absl::Status simulate_training(const SimulateOptions& options) {
                 ": spec.training.model.type: wide-and-deep has rows on servers, which the simulation lacks; "
                 "allowed: mlp, cnn, gpt"));
   }
-  const std::int64_t members = std::max<std::int64_t>(1, api::member_count(file.job));
-  PL_ASSIGN_OR_RETURN(const Numbers numbers, read_numbers(options, str_cat(members), "0.3", "4"));
+  const std::int64_t workers = std::max<std::int64_t>(1, api::trainer_count(file.job));
+  PL_ASSIGN_OR_RETURN(const Numbers numbers, read_numbers(options, str_cat(workers), "0.3", "4"));
   PL_ASSIGN_OR_RETURN(const auto training, simulation::VirtualTraining::open(spec));
   if (!options.json)
     std::cout << heading(options) << ", the middle of " << options.repeats << "\n" << std::flush;
   std::vector<TrainingCase> results;
   for (const double sigma : numbers.sigmas) {
-    for (const int workers : numbers.workers) {
-      PL_ASSIGN_OR_RETURN(TrainingCase result, train(*training, spec, options, numbers, workers, sigma));
+    for (const int count : numbers.workers) {
+      PL_ASSIGN_OR_RETURN(TrainingCase result, train(*training, spec, options, numbers, count, sigma));
       if (!options.json) std::cout << "\n" << training_text(result) << std::flush;
       results.push_back(std::move(result));
     }

@@ -75,6 +75,11 @@ class SimulateTest(CliCase):
         for name in names:
             self.assertIn(name, texts)
 
+    def test_the_servers_of_a_job_compute_no_gradients(self):
+        output = self.simulate("training", ROOT / "examples/digits-ps-backup.yaml", "--repeats", "1", "--json")
+        (case,) = json.loads(output)["cases"]
+        self.assertEqual(case["workers"], 5, "a chief and four workers, beside their server")
+
     def test_what_it_can_not_do_is_refused_with_a_reason(self):
         for arguments, words in ((("stragglers", "--sigma", "0.1,much"), '--sigma 0.1,much: "much" is no number from 0 to 3'),
                                  (("stragglers", "--repeats", "2"), "--repeats is for simulate training alone"),
