@@ -1,9 +1,11 @@
 #include "base/program.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
@@ -56,6 +58,13 @@ absl::Status try_threads(int count) {
   });
 }
 
+void open_closed_standard_files() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+      (void)::open("/dev/null", O_RDWR);  // takes the lowest that is free, which is this one
+  }
+}
+
 }  // namespace
 
 std::string exception_text(const std::exception_ptr& exception) {
@@ -84,6 +93,7 @@ int run_main(const char* program, int failure_code, const std::function<int()>& 
   exit_code = failure_code;
   std::set_terminate(end_at_once);
   (void)::signal(SIGXFSZ, SIG_IGN);
+  open_closed_standard_files();
   try {
     return body();
   } catch (...) {

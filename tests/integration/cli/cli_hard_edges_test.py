@@ -48,6 +48,18 @@ class HardEdges(CliCase):
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         return ours, theirs
 
+    def test_closed_standard_files_are_nobodys(self):
+        file = self.write(job(steps=20))
+        for number, closed in enumerate(("<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-")):
+            with self.subTest(closed):
+                name = f"closed-{number}"
+                result = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", PACELINE, "--state-dir", self.state, "run", file, "--name", name],
+                                        capture_output=True, text=True, timeout=120)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(self.status(name)["phase"], "Succeeded")
+                lock = self.state / "runs" / name / "lock"
+                self.assertNotIn("paceline", lock.read_text(), "what is printed is in no file of the run")
+
     def running_pids(self):
         """The pods' own processes, by name: chief-0, worker-0, ..."""
         pids = {}

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace paceline {
 namespace {
@@ -43,6 +45,20 @@ TEST(ProgramDeathTest, AnotherThreadsExceptionEndsTheProcess) {
   };
   EXPECT_EXIT(::_exit(throws_in_a_thread()), ::testing::ExitedWithCode(4),
               "p: the system gives no more memory");
+}
+
+TEST(ProgramDeathTest, NoFileOfOursBecomesAStandardOne) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const std::vector<int>& closed : {std::vector{1}, {0, 2}, {0, 1, 2}}) {
+    const auto next_file = [&] {
+      for (const int fd : closed) ::close(fd);
+      return run_main("p", 4, [&] {
+        const bool writable = std::ranges::all_of(closed, [](int fd) { return ::write(fd, "x", 1) == 1; });
+        return writable ? ::dup(STDIN_FILENO) : 0;
+      });
+    };
+    EXPECT_EXIT(::_exit(next_file() > 2 ? 0 : 1), ::testing::ExitedWithCode(0), "");
+  }
 }
 
 TEST(Program, ExceptionsAsStatus) {
