@@ -261,7 +261,10 @@ void CoordinatorCore::Impl::carry_out(Verdict verdict) {
   drain_for_next_view(verdict_->message);
 }
 
-// What else was seen is judged by itself: there may be more that are lost.
+// What else was seen is judged by itself: there may be more that are lost. What their peers have reported,
+// too, has time to be complete; what was seen of members alone has had it since then: of four workers that
+// fail at the same time the last one would be judged after four windows, when the cluster's word of its end,
+// without a reason, had long been taken.
 void CoordinatorCore::Impl::go_on_without(Slot& slot, Verdict verdict) {
   if (slot.attached()) evict(slot.stream, verdict.message, false, true);
   slot.stream = {};
@@ -271,6 +274,10 @@ void CoordinatorCore::Impl::go_on_without(Slot& slot, Verdict verdict) {
                 [&](const Accusation& a) { return a.accuser == number(slot) || a.accused == number(slot); });
   std::erase(diverged_, slot.rank);
   suspicious_since_.reset();
+  if (accusations_.empty()) {
+    for (const Evidence& e : all_evidence())
+      suspicious_since_ = std::min(suspicious_since_.value_or(e.since), e.since);
+  }
   lost_.push_back({verdict.role, verdict.index, verdict.pod, verdict.message});
   reason_ = generation_.value > 0 ? str_cat("view ", generation_.value, " goes on without ", slot.name())
                                   : str_cat("gathering an earlier view's members without ", slot.name());

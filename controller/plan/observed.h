@@ -106,8 +106,11 @@ struct Limits {
   Duration save_grace = std::chrono::seconds(310);
   Duration finish_grace = std::chrono::seconds(10);    // for pods that stay although the job has finished
   Duration attach_timeout = std::chrono::seconds(60);  // a running pod that does not join by then has failed
-  Duration verdict_grace = std::chrono::milliseconds(700);  // a pod failed: wait so long for the verdict
-  Duration report_grace = std::chrono::seconds(2);  // all pods ended well: so long for the last report
+  // A pod failed: wait so long for the verdict. A machine that is busy takes seconds to hear why a member
+  // left.
+  Duration verdict_grace = std::chrono::seconds(5);
+  Duration exit_grace = std::chrono::milliseconds(700);  // a verdict is there: so long for the exit status
+  Duration report_grace = std::chrono::seconds(2);       // all pods ended well: so long for the last report
   Duration first_back_off =
       std::chrono::seconds(1);  // before the second restart in a row; the first is at once
   Duration longest_back_off = std::chrono::minutes(5);  // it doubles up to this

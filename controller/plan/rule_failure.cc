@@ -1,8 +1,8 @@
 // One member lost: the ring starts again, or the job is lost, by restartPolicy and backoffLimit (restart.h).
 // The message names the culprit, not its victims (blame.h). What a pod's end alone says may be a victim's
 // view: while there is a coordinator that has not spoken, its verdict is waited for, Limits::verdict_grace
-// long (where all that ended were told to, Limits::save_grace); likewise for the exit status of a member that
-// it declares dead.
+// long (where all that ended were told to, Limits::save_grace); likewise, Limits::exit_grace long, for the
+// exit status of a member that it declares dead.
 
 #include <algorithm>
 #include <utility>
@@ -60,8 +60,8 @@ Failure by_verdict(const Observed& observed, Plan& plan) {
   const cluster::Pod* pod = find_pod(observed, culprit.role, culprit.index);
   const bool has_end = culprit.signal || culprit.exit_code || pod == nullptr || pod->ended();
   const bool will_end = culprit.kind == CulpritKind::kDead || culprit.kind == CulpritKind::kFailed;
-  if (will_end && !has_end && culprit.age < observed.limits.verdict_grace) {
-    requeue(observed.limits.verdict_grace - culprit.age, plan);
+  if (will_end && !has_end && culprit.age < observed.limits.exit_grace) {
+    requeue(observed.limits.exit_grace - culprit.age, plan);
     return Failure::kAwaited;
   }
   Blame blame = blame_by_verdict(observed);

@@ -342,9 +342,9 @@ TEST(ServersTest, AWorkerThatDoesNotComeBackToANewCoordinatorIsForItToJudge) {
 
 TEST(ServersTest, TheLossOfAnotherMemberStillFailsTheJob) {
   Observed world = make_running_world(make_job_with_servers(2, 1));
-  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, std::chrono::seconds(5));
+  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, 2 * world.limits.verdict_grace);
   lose(world, Role::kWorker, 1);
-  kill(world, pod_of(world, Role::kServer, 0), SIGSEGV, std::chrono::seconds(2));
+  kill(world, pod_of(world, Role::kServer, 0), SIGSEGV, world.limits.verdict_grace);
   const Plan end = plan(world);
   EXPECT_EQ(end.status.phase, api::Phase::kFailed);
   EXPECT_THAT(end.status.message, HasSubstr("ps-0"));
