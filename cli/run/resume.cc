@@ -20,7 +20,8 @@ absl::StatusOr<v1::TrainingSpec> spec_of(const api::TrainingJob& job, const std:
                                        .resume = true});
 }
 
-// What the job has changed since the checkpoint was made, as far as the job.yaml beside it tells.
+// What the job has changed since the checkpoint was made that it can't go on with, as far as the job.yaml
+// beside it tells.
 std::string changed_fields(const v1::TrainingSpec& now, const RunState& earlier, const std::string& hash) {
   const std::string path = earlier.folder + "/job.yaml";
   const auto text = read_file(path, api::kMaxFileBytes);
@@ -44,16 +45,17 @@ std::optional<FoundCheckpoint> newest_checkpoint(const JobFile& job, const std::
   if (folder.empty()) return std::nullopt;
   auto note = checkpoint::CheckpointStore(folder, 1).peek_latest();
   if (!note.ok()) return std::nullopt;
-  return FoundCheckpoint{str_cat(folder, "/", note->name), std::move(note->progress)};
+  return FoundCheckpoint{str_cat(folder, "/", note->name), std::move(note->progress),
+                         std::move(note->refused)};
 }
 
 absl::Status check_resume(const RunState& earlier, const JobFile& job,
                           const std::optional<FoundCheckpoint>& newest) {
   const api::TrainingJob& wanted = job.job;
   if (!earlier.job.empty() && earlier.job != wanted.metadata.name) {
-    return absl::FailedPreconditionError(str_cat("run \"", earlier.name, "\" is of job \"", earlier.job,
-                                                 "\", and ", job.path, " is job \"", wanted.metadata.name,
-                                                 "\": resume it with its own file, ", earlier.job_file));
+    return absl::FailedPreconditionError(
+        str_cat("run \"", earlier.name, "\" is of job \"", earlier.job, "\", and ", job.path, " is job \"",
+                wanted.metadata.name, "\": resume it with its own, as in ", earlier.folder, "/job.yaml"));
   }
   const std::string anew = str_cat("`paceline run ", job.path, "` without --resume makes a new run");
   if (!newest) {
@@ -63,8 +65,8 @@ absl::Status check_resume(const RunState& earlier, const JobFile& job,
   }
   PL_ASSIGN_OR_RETURN(const v1::TrainingSpec spec, spec_of(wanted, job.base_folder, earlier.folder));
   const std::string& hash = newest->progress.spec_hash;
-  if (checkpoint::spec_hash(spec) != hash) {
-    const std::string changed = changed_fields(spec, earlier, hash);
+  const std::string changed = changed_fields(spec, earlier, hash);
+  if (!changed.empty() || checkpoint::spec_hash(spec) != hash) {
     return absl::FailedPreconditionError(str_cat(
         "run \"", earlier.name, "\" can't go on with ", job.path, ": its checkpoint ", newest->path,
         " was made with another ",

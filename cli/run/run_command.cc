@@ -102,6 +102,9 @@ class RunCommand {
     noted_ = newest_checkpoint(setup_.job, setup_.run->folder());
     output_->note(noted_ ? str_cat("run ", state_.name, " goes on from its newest checkpoint, ", noted_->path)
                          : str_cat("run ", state_.name, " has no checkpoint: it begins anew at step 0"));
+    if (!noted_) return;
+    for (const std::string& refused : noted_->refused)
+      output_->note(str_cat("a newer checkpoint is passed over: ", refused));
   }
 
   void loop(const UniqueFd& interrupted) {

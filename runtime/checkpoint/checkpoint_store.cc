@@ -106,9 +106,11 @@ absl::StatusOr<Manifest> CheckpointStore::read_manifest(const std::string& name)
 
 absl::StatusOr<CheckpointNote> CheckpointStore::peek_latest() const {
   PL_ASSIGN_OR_RETURN(const auto names, candidates());
+  std::vector<std::string> refused;
   for (const std::string& name : names) {
-    if (auto manifest = read_manifest(name); manifest.ok())
-      return CheckpointNote{name, std::move(manifest->progress)};
+    auto manifest = read_manifest(name);
+    if (manifest.ok()) return CheckpointNote{name, std::move(manifest->progress), std::move(refused)};
+    refused.push_back(str_cat(name, ": ", manifest.status().message()));
   }
   return absl::NotFoundError(str_cat("no complete checkpoint in ", folder_));
 }

@@ -48,6 +48,7 @@ struct LoadedCheckpoint {
 struct CheckpointNote {
   std::string name;  // "step-000000123"
   Progress progress;
+  std::vector<std::string> refused;  // newer ones, and why: "step-000000124: manifest: ..."
 };
 
 // Where a folder has the checkpoint of a step: "<folder>/step-000000123".
@@ -90,8 +91,8 @@ class CheckpointStore {
                                                         std::span<const FileEntry> parts,
                                                         std::string_view name) const;
 
-  // The newest whose manifest is whole; its state is not looked at, so that load_latest() may still pass it
-  // over. NOT_FOUND: there is none.
+  // The newest whose manifest is whole, and what newer ones lack; its state is not looked at, so that
+  // load_latest() may still pass it over. NOT_FOUND: there is none.
   absl::StatusOr<CheckpointNote> peek_latest() const;
 
   // The name of the newest one, complete or not; empty: there is none. It need not be step-*: a crash may

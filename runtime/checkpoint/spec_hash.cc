@@ -35,6 +35,10 @@ v1::ParameterServerSpec table_essence(const v1::TrainingSpec& spec) {
   return essence;
 }
 
+bool has_momentum(const v1::TrainingSpec& spec) {
+  return spec.optimizer().type() == v1::OptimizerSpec::SGD && spec.optimizer().momentum() > 0;
+}
+
 }  // namespace
 
 std::string spec_hash(const v1::TrainingSpec& spec) {
@@ -58,6 +62,10 @@ std::vector<std::string> essential_differences(const v1::TrainingSpec& a, const 
   note(bytes_of(a.model()) != bytes_of(b.model()), "spec.training.model");
   note(bytes_of(table_essence(a)) != bytes_of(table_essence(b)), "spec.training.model.tables");
   note(a.optimizer().type() != b.optimizer().type(), "spec.training.optimizer.type");
+  note(a.optimizer().type() == b.optimizer().type() && has_momentum(a) != has_momentum(b),
+       "spec.training.optimizer.momentum");
+  note(a.data().clicks().vocabularies_size() != b.data().clicks().vocabularies_size(),
+       "spec.training.data.clicks.vocabularies");
   note(a.global_batch_size() != b.global_batch_size(), "spec.training.globalBatchSize");
   note(a.seed() != b.seed(), "spec.training.seed");
   note(a.precision() != b.precision(), "spec.training.precision");

@@ -2,6 +2,10 @@
 
 // What a checkpoint must have been made by to be continued by a job: the model, the kind of optimizer, the
 // global batch, the seed and the precision. Lengths, rates, targets and places may differ. Pure.
+//
+// The hash, which is in every checkpoint's manifest and must not change, lacks two of them that decide which
+// tensors there are: whether there is momentum, and how many categorical fields. Where both specs are known
+// essential_differences() names those, too; where only the hash is, the tensors tell.
 
 #include <string>
 #include <vector>
@@ -10,7 +14,7 @@
 
 namespace paceline::checkpoint {
 
-// 16 hexadecimal digits, equal for specs without essential differences.
+// 16 hexadecimal digits, equal for specs without essential differences (but for those two).
 std::string spec_hash(const v1::TrainingSpec& spec);
 
 // The fields of a job (spec.training.model, ...) by which a checkpoint of `a` can't be continued by `b`;

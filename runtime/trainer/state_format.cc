@@ -83,8 +83,14 @@ absl::StatusOr<StatePosition> StateFormat::restore(const checkpoint::LoadedCheck
   }
   PL_RETURN_IF_ERROR(loaded.copy_to("weights", DType::kF32, std::as_writable_bytes(vectors.weights)));
   for (const optimizer::StateVector& state : vectors.optimizer) {
-    PL_RETURN_IF_ERROR(
-        loaded.copy_to(str_cat("optimizer/", state.name), DType::kF32, std::as_writable_bytes(state.values)));
+    const std::string name = str_cat("optimizer/", state.name);
+    if (loaded.find(name) == nullptr) {
+      return absl::InvalidArgumentError(
+          str_cat("checkpoint ", loaded.name, " has no '", name, "': it was made with another ",
+                  "spec.training.optimizer.", state.name,
+                  "; continue with that, or begin in another checkpoint.location"));
+    }
+    PL_RETURN_IF_ERROR(loaded.copy_to(name, DType::kF32, std::as_writable_bytes(state.values)));
   }
   return position;
 }

@@ -54,7 +54,7 @@ class StateFormat {
   // Valid as long as the vectors stay as they are.
   NamedState name(const StateVectors& vectors, const StatePosition& position) const;
   // Into `vectors`. DATA_LOSS: a tensor is missing, of another size, or can't be meant; INVALID_ARGUMENT:
-  // made by another job.
+  // made by another job, or one whose optimizer had another state.
   absl::StatusOr<StatePosition> restore(const checkpoint::LoadedCheckpoint& loaded,
                                         const StateVectors& vectors) const;
 

@@ -90,7 +90,7 @@ class CliTest(CliCase):
         self.assertRegex(again.stderr, "succeeded and has no checkpoint")
         other = self.paceline("run", self.write(job(steps=20, name="other"), "other.yaml"), "--resume", "digits")
         self.assertEqual(other.returncode, 4, other.stderr)
-        self.assertRegex(other.stderr, 'is of job "digits"')
+        self.assertRegex(other.stderr, r'is of job "digits".*: resume it with its own, as in \S+/runs/digits/job\.yaml')
         self.assertEqual(before, {name: (folder / name).read_bytes() for name in before})
 
     def content(self, run):
@@ -106,6 +106,8 @@ class CliTest(CliCase):
                 (job(steps=200, extra=checkpoints).replace("[32]", "[64]"), r"step-000000100 was made with another spec\.training\.model;"),
                 (job(steps=200, extra=checkpoints).replace("globalBatchSize: 64", "globalBatchSize: 32\n    seed: 2"),
                  r"another spec\.training\.globalBatchSize, spec\.training\.seed;"),
+                (job(steps=200, extra=checkpoints).replace(", momentum: 0.9", ""),
+                 r"another spec\.training\.optimizer\.momentum; give it what it was made with, as in \S+/runs/digits/job\.yaml"),
                 (job(steps=60, extra=checkpoints), r"spec\.training\.steps 60 is less than the 100 steps that run \"digits\" has taken")]:
             result = self.paceline("run", self.write(text), "--resume")
             self.assertEqual(result.returncode, 4, result.stderr)
@@ -140,6 +142,11 @@ class CliTest(CliCase):
         again = self.paceline("run", self.write(job(steps=200, extra=checkpoints)), "--resume")
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertNotIn("passed over", again.stdout)
+        (self.state / "runs/digits/checkpoints/step-000000200/manifest.json").write_text("x")
+        torn = self.paceline("run", self.write(job(steps=250, extra=checkpoints)), "--resume")
+        self.assertEqual(torn.returncode, 0, torn.stderr)
+        self.assertRegex(torn.stdout, r"goes on from its newest checkpoint, \S*/step-000000150\n"
+                                      r".*a newer checkpoint is passed over: step-000000200: manifest: not a JSON")
 
     def test_a_run_that_never_began_is_not_to_go_on_from_the_checkpoints_of_another(self):
         location = f"  checkpoint: {{everySteps: 50, location: {self.folder}/shared}}\n"

@@ -63,6 +63,26 @@ TEST(SpecHash, ChangesWithNothingElse) {
   EXPECT_EQ(spec_hash(spec), spec_hash(other)) << "servers without tables";
 }
 
+// The hash of what was saved before must stay what it is.
+TEST(SpecHash, WhatElseDecidesWhichTensorsThereAreIsNamed) {
+  v1::TrainingSpec spec = some_spec();
+  spec.mutable_optimizer()->set_type(v1::OptimizerSpec::SGD);
+  spec.mutable_optimizer()->set_momentum(0);
+  spec.mutable_data()->mutable_clicks()->add_vocabularies(100);
+  v1::TrainingSpec other = spec;
+  other.mutable_optimizer()->set_momentum(0.5);
+  EXPECT_EQ(spec_hash(spec), spec_hash(other));
+  EXPECT_THAT(essential_differences(spec, other), ElementsAre("spec.training.optimizer.momentum"));
+  EXPECT_THAT(essential_differences(other, spec), ElementsAre("spec.training.optimizer.momentum"));
+  spec.mutable_optimizer()->set_momentum(0.9);
+  spec.mutable_optimizer()->set_nesterov(true);
+  EXPECT_THAT(essential_differences(spec, other), IsEmpty()) << "how much of it may change";
+  other.mutable_data()->mutable_clicks()->set_vocabularies(0, 200);
+  EXPECT_THAT(essential_differences(spec, other), IsEmpty()) << "and how many values a field has";
+  other.mutable_data()->mutable_clicks()->add_vocabularies(10);
+  EXPECT_THAT(essential_differences(spec, other), ElementsAre("spec.training.data.clicks.vocabularies"));
+}
+
 TEST(SpecHash, OfATableTheKindOfOptimizerCounts) {
   const v1::TrainingSpec ftrl = with_table(some_spec(), v1::RowOptimizerSpec::FTRL);
   v1::TrainingSpec other = ftrl;

@@ -63,6 +63,20 @@ TEST(StateFormat, UnitsThatTheStepsDoNotTellAreKept) {
   }
 }
 
+TEST(StateFormat, WhatTheOptimizerHadNotIsNamed) {
+  const TemporaryFolder folder;
+  const StateFormat format(step_spec(100, 32));
+  Vectors in, out;
+  StateVectors plain = in.views();
+  plain.optimizer.clear();
+  checkpoint::CheckpointStore store(folder.path(), 1);
+  const NamedState state = format.name(plain, StatePosition::after(7));
+  ASSERT_TRUE(store.save(state.snapshot).ok());
+  const absl::Status status = format.restore(store.load_latest().value(), out.views()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another spec.training.optimizer.momentum; continue"));
+}
+
 TEST(StateFormat, WhatCanNotBeMeantIsRefused) {
   for (const StatePosition& position : std::vector<StatePosition>{{7, 23, {3, 25, {25}}},
                                                                   {7, 23, {3, 25, {22, 20}}},
