@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/commands/cluster_flags.h"
+#include "cli/number_checks.h"
 #include "cli/session.h"
 #include "cli/view/live.h"
 
@@ -62,7 +63,7 @@ void add_top(CLI::App& app, Session& session) {
       ->add_option("--interval", options->interval_seconds,
                    "Seconds between two looks (default: 0.5; on a cluster 2)")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 3600.0, "0.1 to 3600"));
+      ->check(number_between(0.1, 3600));
   command->add_flag("--once", options->once, "Print once and end");
   auto flags = add_cluster_flags(*command, session, Where::kBoth);
   command->footer(session.examples(

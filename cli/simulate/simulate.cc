@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "cli/commands/job_file.h"
+#include "cli/number_checks.h"
 #include "cli/plot/picture.h"
 #include "cli/simulate/report.h"
 #include "cli/simulate/simulate.h"
@@ -236,7 +237,7 @@ void add_simulate(CLI::App& app, Session& session) {
   list("--staleness", options->staleness, "Of bounded staleness (default: 1,4; training: 4)");
   command->add_option("--mu", options->mu, "Logarithm of the median delay in ms (default: 3)")
       ->type_name("NUMBER")
-      ->check(CLI::Range(-10.0, 20.0));
+      ->check(number_between(-10, 20));
   command->add_option("--slow", options->slow, "So many workers are always 10 times slower (default: 0)")
       ->type_name("N")
       ->check(CLI::Range(0, 10'000));
@@ -257,8 +258,10 @@ void add_simulate(CLI::App& app, Session& session) {
       ->add_option("--lambda", options->lambda,
                    "training: delay compensation (default: 0.5; 0 leaves it out)")
       ->type_name("NUMBER")
-      ->check(CLI::Range(0.0, 1e6));
-  command->add_option("--seed", options->seed, "Of the delays (default: 1)")->type_name("N");
+      ->check(number_between(0, 1e6));
+  command->add_option("--seed", options->seed, "Of the delays (default: 1)")
+      ->type_name("N")
+      ->check(whole_number());
   command->add_flag("--json", options->json, "Print JSON");
   command->add_option("-o,--output", options->output, "Draw charts, too, as SVG into this file")
       ->type_name("FILE");

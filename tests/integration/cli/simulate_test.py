@@ -83,6 +83,9 @@ class SimulateTest(CliCase):
     def test_what_it_can_not_do_is_refused_with_a_reason(self):
         for arguments, words in ((("stragglers", "--sigma", "0.1,much"), '--sigma 0.1,much: "much" is no number from 0 to 3'),
                                  (("stragglers", "--repeats", "2"), "--repeats is for simulate training alone"),
+                                 (("stragglers", "--mu", "nan"), '--mu: "nan" is no number from -10 to 20'),
+                                 (("training", "job.yaml", "--lambda", "-nan"), '--lambda: "-nan" is no number from 0 to'),
+                                 (("stragglers", "--seed", "-1"), '--seed: "-1" is no whole number from 0 to 18446744073709551615'),
                                  (("stragglers", "job.yaml"), "simulate stragglers takes no file: job.yaml"),
                                  (("training",), "simulate training needs the file of a TrainingJob"),
                                  (("training", ROOT / "examples/clicks-ps.yaml"), "wide-and-deep has rows on servers, which the simulation lacks")):
