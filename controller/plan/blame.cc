@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <csignal>
 #include <tuple>
 
 #include "base/text.h"
@@ -17,8 +18,11 @@ constexpr std::size_t kMostVictims = 8;  // named one by one
 
 std::string signal_text(int signal) {
   const char* name = ::sigabbrev_np(signal);
-  return str_cat("was killed by signal ", signal,
-                 name != nullptr ? str_cat(" (SIG", name, ")") : std::string());
+  return str_cat(
+      "was killed by signal ", signal, name != nullptr ? str_cat(" (SIG", name, ")") : std::string(),
+      signal == SIGBUS ? ", as it happens where a mapped file, of data or weights, is cut short or "
+                         "shared memory runs out"
+                       : "");
 }
 
 // The step that a member was last heard at; nothing where the coordinator doesn't know it.

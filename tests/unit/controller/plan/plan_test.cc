@@ -251,7 +251,8 @@ TEST(PlanTest, AVerdictWaitsForTheExitStatusOnlyBriefly) {
   world.report->phase = ReportPhase::kFailed;
   EXPECT_EQ(plan(world).requeue_after, 600ms);
   kill(world, pod_of(world, Role::kWorker, 0), SIGBUS);
-  EXPECT_THAT(plan(world).status.message, HasSubstr("killed by signal 7 (SIGBUS)"));
+  EXPECT_THAT(plan(world).status.message,
+              HasSubstr("killed by signal 7 (SIGBUS), as it happens where a mapped file"));
   pod_of(world, Role::kWorker, 0).phase = cluster::PodPhase::kRunning;
   world.report->culprit->age = 700ms;
   EXPECT_EQ(plan(world).status.reason, "MemberDied");
