@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -185,12 +186,12 @@ absl::Status delete_run(const RunStore& store, const std::string& name) {
 void delete_runs(Session& session, const std::vector<std::string>& names, bool all_finished) {
   const auto store = session.store();
   if (!store.ok()) return session.fail(store.status());
-  std::vector<std::string> wanted = names;
+  std::vector<std::string> wanted = names, stopped;
   if (all_finished) {
     auto runs = store->list();
     if (!runs.ok()) return session.fail(runs.status());
     for (const RunState& run : *runs) {
-      if (is_finished(run)) wanted.push_back(run.name);
+      if (is_finished(run)) (run.phase == "Stopped" ? stopped : wanted).push_back(run.name);
     }
   } else if (wanted.empty()) {
     return session.fail(kExitUsage, "name the runs to delete, or say --finished");
@@ -201,6 +202,11 @@ void delete_runs(Session& session, const std::vector<std::string>& names, bool a
     } else {
       std::cout << "run \"" << name << "\" deleted\n";
     }
+  }
+  // Their users were told that they may go on.
+  if (!stopped.empty()) {
+    std::cout << "kept, since they were stopped and may be resumed: " << absl::StrJoin(stopped, ", ")
+              << "; `paceline delete NAME` deletes them\n";
   }
 }
 
@@ -272,7 +278,8 @@ void add_delete(CLI::App& app, Session& session) {
   auto options = std::make_shared<Options>();
   command->add_option("NAME", options->cluster.names, "Names of runs, or of jobs on a cluster")
       ->type_name("");
-  command->add_flag("--finished", options->cluster.finished, "All that are finished");
+  command->add_flag("--finished", options->cluster.finished,
+                    "All that are finished; runs that their user stopped stay");
   auto flags = add_cluster_flags(*command, session, Where::kBoth, true);
   command->add_flag("--wait", options->cluster.wait, "Until they are gone (the default); --wait=false: not")
       ->group(kClusterGroup);

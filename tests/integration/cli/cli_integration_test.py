@@ -222,7 +222,7 @@ class CliTest(CliCase):
         plot = self.paceline("plot", "digits", "--output", self.folder / "plot.svg")
         self.assertEqual(plot.returncode, 0, plot.stderr)
         self.assertIn("<svg", (self.folder / "plot.svg").read_text())
-        self.assertEqual(self.paceline("delete", "digits").returncode, 0)
+        self.assertEqual(self.paceline("delete", "--finished").stdout, 'run "digits" deleted\n')
         self.assertFalse((self.state / "runs/digits").exists())
 
     def test_commands_on_a_running_run(self):
@@ -234,6 +234,9 @@ class CliTest(CliCase):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(20 * SLOW), 130)
         self.assertEqual(follower.wait(20), 0, "logs -f ends with the run")
+        kept = "kept, since they were stopped and may be resumed: digits; `paceline delete NAME` deletes them\n"
+        self.assertEqual(self.paceline("delete", "--finished").stdout, kept)
+        self.assertEqual(self.paceline("delete", "digits").returncode, 0)
 
     def test_delete_stops_a_run_that_goes_on(self):
         process = self.start("run", self.write(job(members=2, steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n")))
