@@ -27,6 +27,7 @@
 #include "cli/state/resume_command.h"
 #include "cli/view/gradients_text.h"
 #include "cli/view/run_cells.h"
+#include "controller/api/checkpoint_step.h"
 
 namespace paceline::cli {
 
@@ -232,6 +233,7 @@ class RunCommand {
     state_.finished = format_wall_time(session_.clock.wall_now());
     state_.eta_seconds.reset();
     setup_.metrics->flush();
+    find_last_checkpoint();
     const absl::Status written = write_last_state(setup_, first_step_.has_value());
     tell_checkpoints(std::numeric_limits<Step>::max());
     tell_of_evaluator();
@@ -253,6 +255,14 @@ class RunCommand {
                       : "; ",
                   again));
     }
+  }
+
+  // What rank 0 saved when the job had failed already was told to nobody.
+  void find_last_checkpoint() {
+    if (!first_step_ || state_.phase == "Succeeded") return;
+    const auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
+    if (newest && newest->progress.step > api::checkpoint_step(state_.checkpoint).value_or(-1))
+      state_.checkpoint = newest->path;
   }
 
   // One that found nothing to evaluate would else end without a word here.

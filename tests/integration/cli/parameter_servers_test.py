@@ -209,7 +209,8 @@ class ParameterServersTest(CliCase):
     def test_a_server_that_alone_is_asked_to_stop_ends_the_job_which_is_saved(self):
         _, errors = self.end_by("ps", 0, signal.SIGTERM)
         self.assertRegex(errors, "asked to stop")
-        self.assertTrue(list((self.state / "runs/digits/checkpoints").glob("step-*")))
+        newest = max((self.state / "runs/digits/checkpoints").glob("step-*"))
+        self.assertEqual(self.status("digits")["checkpoint"], str(newest), "the result names what was saved last")
 
     def test_a_worker_that_synchronous_training_needs_ends_it_and_what_was_done_is_saved(self):
         def experiment():
