@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "controller/cluster/kube/object_store.h"
 #include "tests/support/fake_api_server.h"
+#include "tests/unit/controller/cluster/kube/long_lines.h"
 
 namespace paceline::kube {
 namespace {
@@ -38,7 +39,9 @@ using Contents = std::map<std::string, std::string>;
 class InformerTest : public ::testing::Test {
  protected:
   FakeApiServer server_;
+  Transport* transport_ = &server_;
   SystemClock clock_;
+  Logger log_ = Logger::none();
   Guarded<std::vector<Duration>> waits_;
   ObjectStore<Thing> store_{decode};
   // What the store had for a job when the job was last told of.
@@ -52,9 +55,9 @@ class InformerTest : public ::testing::Test {
       waits_.lock()->push_back(time);
       return !stop.stop_requested();
     };
-    api_ = std::make_unique<ApiClient>(server_, clock_, seed, std::stop_token(), at_once);
+    api_ = std::make_unique<ApiClient>(*transport_, clock_, seed, std::stop_token(), at_once);
     informer_ = std::make_unique<Informer>(
-        *api_, Scope{kPods, "", kJobNameLabel}, store_, clock_, Logger::none(), seed,
+        *api_, Scope{kPods, "", kJobNameLabel}, store_, clock_, log_, seed,
         [this](const std::string& key) {
           Contents contents;
           for (const auto& value : store_.of_job(key)) {
@@ -159,6 +162,42 @@ TEST_F(InformerTest, WhatItWaitsForIsKnown) {
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("403 Forbidden: pods is forbidden"));
   server_.set_faults({});
   EXPECT_TRUE(informer_->wait_synced(20s).ok());
+}
+
+TEST_F(InformerTest, AWatchWhoseLineIsTooLongIsEndedAndWhatChangesIsListed) {
+  LongLines ill(server_);
+  transport_ = &ill;
+  log_ = Logger::to_stderr("informer", LogLevel::kWarning);
+  ::testing::internal::CaptureStderr();
+  server_.create("pods", "n", thing("a", "j"));
+  start();
+  EXPECT_TRUE(informer_->wait_synced(20s).ok());
+  EXPECT_TRUE(agrees());
+  server_.create("pods", "n", thing("b", "j"));
+  server_.change("pods", "n", "a", [](Json& pod) { pod["status"]["phase"] = "Running"; });
+  EXPECT_TRUE(agrees()) << "a list says what no watch does";
+  bool repeated = false;
+  ill.seen.lock_when([](const auto& seen) { return seen.lines >= 7; }, 60s, &repeated);
+  EXPECT_TRUE(repeated) << "it tries again";
+  ill.seen.lock()->ill = false;
+  server_.create("pods", "n", thing("c", "k"));
+  server_.erase("pods", "n", "b");
+  EXPECT_TRUE(agrees());
+  const int lists = server_.requests("limit=");
+  for (int i = 0; i < 3; ++i) {
+    server_.change("pods", "n", "c", [&](Json& pod) { pod["status"]["n"] = i; });
+    EXPECT_TRUE(agrees());
+  }
+  EXPECT_LE(server_.requests("limit="), lists + 1) << "watches tell of changes again";
+  informer_.reset();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr("the watch failed: a watch event longer than 8388608 bytes"));
+  auto seen = ill.seen.lock();
+  EXPECT_LE(seen->taken, kMaxWatchLineBytes + LongLines::kPiece);
+  EXPECT_LE(seen->memory, 4 * kMaxWatchLineBytes) << "of a line of " << LongLines::kLine;
+  EXPECT_LE(seen->kept, kMaxWatchLineBytes / 8);
+  EXPECT_EQ(waits_.lock()->size(), static_cast<std::size_t>(seen->lines)) << "it waits after each";
+  RecordProperty("memory_of_a_line", std::to_string(seen->memory));
 }
 
 TEST_F(InformerTest, ItStopsWhateverItDoes) {
