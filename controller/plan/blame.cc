@@ -75,18 +75,16 @@ const char* verb_of(CulpritKind kind) {
   return "failed";
 }
 
-// Whether a is the better culprit of the two.
-bool earlier(const cluster::Pod* a, const cluster::Pod* b) {
-  const auto order = [](const cluster::Pod* pod) {
-    return std::tuple(pod->exit_code == kExitEvicted, pod->finished.value_or(WallTime::max()),
-                      pod->spec.name);
-  };
-  return order(a) < order(b);
+bool is_evicted(const Observed& observed, const cluster::Pod& pod) {
+  return observed.job.spec.training && pod.exit_code == kExitEvicted;
 }
 
-// A signal that came within kSameMoment explains an exit with code 1.
-const cluster::Pod* root_of(const std::vector<const cluster::Pod*>& failed) {
-  const cluster::Pod* root = *std::ranges::min_element(failed, earlier);
+// The first that failed by itself. A signal that came within kSameMoment explains an exit with code 1.
+const cluster::Pod* root_of(const Observed& observed, const std::vector<const cluster::Pod*>& failed) {
+  const auto order = [&](const cluster::Pod* pod) {
+    return std::tuple(is_evicted(observed, *pod), pod->finished.value_or(WallTime::max()), pod->spec.name);
+  };
+  const cluster::Pod* root = *std::ranges::min_element(failed, {}, order);
   if (root->exit_code != 1 || !root->finished) return root;
   for (const cluster::Pod* pod : failed) {
     if (pod->signal && pod->finished && *pod->finished - *root->finished <= kSameMoment) return pod;
@@ -197,6 +195,7 @@ Blame blame_by_verdict(const Observed& observed) {
   if (!end_says_it && !end.empty()) blame.message += str_cat("; its process ", end);
   if (pod != nullptr && pod->node_not_ready) blame.message += "; its node is not ready";
   if (pod != nullptr) blame.pod = *pod;
+  blame.evicted = pod != nullptr && is_evicted(observed, *pod);
   blame.role = culprit.role;
   blame.index = culprit.index;
   blame.kind = culprit.kind;
@@ -218,6 +217,7 @@ Blame blame_pod(const Observed& observed, const cluster::Pod& pod) {
   blame.message = str_cat(describe(spec.role, spec.index, spec.name, pod.pid), " ", describe_end(pod),
                           at_step(last_step(observed, spec.role, spec.index)));
   blame.pod = pod;
+  blame.evicted = is_evicted(observed, pod);
   blame.role = spec.role;
   blame.index = spec.index;
   blame.exit_code = pod.exit_code;
@@ -231,7 +231,7 @@ std::optional<Blame> blame_by_pods(const Observed& observed) {
     if (has_failed(observed, pod)) failed.push_back(&pod);
   }
   if (failed.empty()) return std::nullopt;
-  const cluster::Pod* root = root_of(failed);
+  const cluster::Pod* root = root_of(observed, failed);
   Blame blame = blame_pod(observed, *root);
   blame.victims = victims_among(failed, root);
   return blame;

@@ -15,7 +15,7 @@
 
 namespace paceline::plan {
 
-inline constexpr int kExitEvicted = 3;
+inline constexpr int kExitEvicted = 3;  // of our trainer; another program may mean anything by it
 inline constexpr Duration kSameMoment = std::chrono::milliseconds(250);
 
 struct Blame {
@@ -28,6 +28,7 @@ struct Blame {
   std::optional<CulpritKind> kind;       // by the coordinator's verdict
   std::optional<int> exit_code, signal;  // of the process, as far as anybody knows
   bool gone = false;                     // it fell silent, and its pod was deleted, by the cluster's own word
+  bool evicted = false;                  // our trainer's pod ended as who is told to leave does
 };
 
 // The verdict's culprit. REQUIRES: observed.report->culprit.

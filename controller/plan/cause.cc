@@ -29,13 +29,13 @@ constexpr std::pair<std::string_view, RestartCause> kDisruptions[] = {
 
 constexpr int kFirstRetryableCode = 128;
 
-RestartCause cause_of_pod(const cluster::Pod& pod) {
+RestartCause cause_of_pod(const cluster::Pod& pod, bool evicted) {
   if (const auto disruption = disruption_of(pod)) return *disruption;
   if (pod.reason == "OOMKilled") return RestartCause::kOutOfMemory;
   if (pod.reason == "DeadlineExceeded") return RestartCause::kDeadlineExceeded;
   if (pod.reason == "StartError" || pod.reason == "ContainerCannotRun") return RestartCause::kNotStarted;
   if (pod.signal || pod.exit_code.value_or(0) >= kFirstRetryableCode) return RestartCause::kKilled;
-  if (pod.exit_code == kExitEvicted) return RestartCause::kControllerLost;
+  if (evicted) return RestartCause::kControllerLost;
   if (!pod.ended() && pod.deleting) return RestartCause::kDeleted;
   return RestartCause::kExited;
 }
@@ -75,7 +75,7 @@ api::RestartCause cause_of(const Blame& blame) {
     case CulpritKind::kFailed:
       break;
   }
-  if (told_by_pod) return cause_of_pod(*blame.pod);
+  if (told_by_pod) return cause_of_pod(*blame.pod, blame.evicted);
   if (blame.signal) return RestartCause::kKilled;
   if (blame.exit_code || blame.kind == CulpritKind::kFailed) return RestartCause::kExited;
   return cause_of_silence(blame);

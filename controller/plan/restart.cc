@@ -92,6 +92,17 @@ std::int64_t restarts_of_ring(const api::TrainingJob& job, const api::Restarts& 
   return sum;
 }
 
+const char* what_is_permanent(api::RestartCause cause) {
+  switch (cause) {
+    case api::RestartCause::kNotStarted:
+      return "a program that can't be started is permanent";
+    case api::RestartCause::kDeadlineExceeded:
+      return "a pod that is ended by its own activeDeadlineSeconds is permanent";
+    default:
+      return "exit codes 1 to 127 are permanent";
+  }
+}
+
 std::string used_up(std::int64_t restarts) {
   return str_cat("; the members were started again ", restarts,
                  " times already (spec.runPolicy.backoffLimit)");
@@ -115,7 +126,7 @@ bool restart_by_policy(const Observed& observed, Blame& blame, Plan& plan) {
   if (!replica || replica->restart_policy == api::RestartPolicy::kNever) return false;
   const api::RestartCause cause = cause_of(blame);
   if (!may_restart(replica->restart_policy, blame)) {
-    blame.message += "; exit codes 1 to 127 are permanent (restartPolicy: ExitCode)";
+    blame.message += str_cat("; ", what_is_permanent(cause), " (restartPolicy: ExitCode)");
     return false;
   }
   const bool charged = api::is_charged(cause);

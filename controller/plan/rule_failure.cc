@@ -82,7 +82,7 @@ Failure by_pods(const Observed& observed, Plan& plan) {
   const bool may_explain = observed.report && !(blame->pod && blame->pod->reason == "StartError");
   const Duration since = since_first_failure(observed);
   // Who follows another member that was asked to stop leaves first: that one may be saving before it says so.
-  const bool follows = blame->exit_code == kExitEvicted && view_runs(observed);
+  const bool follows = blame->evicted && view_runs(observed);
   const Duration patience = follows ? observed.limits.save_grace : observed.limits.verdict_grace;
   if (may_explain && observed.report->phase != ReportPhase::kFailed && since < patience) {
     requeue(patience - since, plan);

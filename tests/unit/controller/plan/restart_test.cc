@@ -14,6 +14,7 @@ using api::Phase;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 TEST(RestartTest, AllMembersLeaveAndComeBackAsTheNextAttempt) {
@@ -197,6 +198,30 @@ TEST(RestartTest, TheExitCodeDecides) {
       EXPECT_THAT(made.status.message, HasSubstr("exit codes 1 to 127 are permanent")) << code;
     }
   }
+}
+
+// 3 is what our trainer ends with where it is told to leave. Another program's 3 is its own.
+TEST(RestartTest, AnExitCodeOfAProgramOfItsOwnHasNoMeaningOfOurs) {
+  for (const bool ours : {true, false}) {
+    Observed world = restartable(0, 2, api::RestartPolicy::kExitCode);
+    world.job.spec.run_policy.backoff_limit = 0;
+    if (!ours) world.job.spec.training.reset();
+    world.report.reset();
+    let_die(world, Role::kWorker, 0, "Error", kExitEvicted);
+    const Plan made = plan(world);
+    EXPECT_EQ(made.status.phase, ours ? Phase::kRestarting : Phase::kFailed) << explain(made);
+    if (ours) continue;
+    EXPECT_THAT(made.status.message, HasSubstr("exit codes 1 to 127 are permanent"));
+  }
+}
+
+TEST(RestartTest, WhatIsPermanentIsSaidAsItIs) {
+  Observed world = restartable(0, 2, api::RestartPolicy::kExitCode);
+  let_die(world, Role::kWorker, 0, "DeadlineExceeded", 137);
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.phase, Phase::kFailed);
+  EXPECT_THAT(made.status.message, HasSubstr("ended by its own activeDeadlineSeconds is permanent"));
+  EXPECT_THAT(made.status.message, Not(HasSubstr("exit codes")));
 }
 
 TEST(RestartTest, TheBackoffLimitEndsIt) {
