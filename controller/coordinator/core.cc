@@ -11,8 +11,15 @@ namespace paceline::coordinator {
 
 namespace {
 
+constexpr int kExitFailed = 1, kExitEnded = 3;  // runtime/bin/run_member.h
+
 Phase from_wire(v1::MemberPhase phase) {
   return v1::MemberPhase_IsValid(phase) ? static_cast<Phase>(phase) : Phase::kStarting;
+}
+
+// Members end so, too, where they have lost another one and no coordinator is there to be told.
+bool may_follow_from_another(const PodFact& end) {
+  return !end.signal && (end.exit_code == kExitFailed || end.exit_code == kExitEnded);
 }
 
 StepTimes mean(StepTimes sum, std::int64_t steps) {
@@ -308,9 +315,11 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
     return;
   }
   if (slot->evidence) slot->evidence->lapsed = false;
-  std::string text = str_cat("its process ended ", slot->hello ? "without a goodbye" : "before it attached");
+  const bool unheard = config_.trained_before && gathers_earlier_view() && !slot->hello;
+  const char* const when = slot->hello ? "without a goodbye" : "before it attached";
+  std::string text = str_cat("its process ended ", when, unheard ? " again" : "");
   if (!in.reason.empty()) text += str_cat(": ", cut(in.reason));
-  lose(*slot, FaultKind::kDead, now_, std::move(text));
+  lose(*slot, FaultKind::kDead, now_, std::move(text), unheard && may_follow_from_another(in));
 }
 
 void CoordinatorCore::Impl::on(const Absence& in) {

@@ -4,8 +4,8 @@
 //
 // Hard evidence is about the member itself: it is dead, frozen, failed on its own account, or its weights
 // differ. Soft evidence is what one member says about another: accusations (core_reports.h), and a failure
-// whose cause, the member says, is a peer. Any hard evidence outweighs all soft evidence, and of hard
-// evidence the earliest onset is the root cause.
+// whose cause, the member says, is a peer, or may have said where no coordinator heard it. Any hard evidence
+// outweighs all soft evidence, and of hard evidence the earliest onset is the root cause.
 
 #include <optional>
 #include <span>
@@ -24,7 +24,7 @@ struct Evidence {
   FaultKind kind = FaultKind::kDead;
   TimePoint since;  // when it began to be so: of a silent member, when it was last heard
   std::string text;
-  bool accusing = false;  // soft: failed after having reported a peer, or `follows`
+  bool accusing = false;  // soft: failed after having reported a peer, perhaps to nobody, or `follows`
   bool follows = false;   // stopped because another member was asked to, which will say so itself
   bool lapsed = false;    // nothing but its stream has ended: it may come back
 };

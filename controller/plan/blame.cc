@@ -25,13 +25,16 @@ std::string signal_text(int signal) {
                        : "");
 }
 
-// The step that a member was last heard at; nothing where the coordinator doesn't know it.
+// The step that a member was last heard at, by this coordinator or an earlier one; nothing where nobody knows
+// it.
 std::optional<Step> last_step(const Observed& observed, Role role, int index) {
-  if (!observed.report) return std::nullopt;
-  for (const ReportedMember& member : observed.report->members) {
-    if (member.role == role && member.index == index && !member.id.value.empty()) return member.step;
+  if (observed.report) {
+    for (const ReportedMember& member : observed.report->members) {
+      if (member.role == role && member.index == index && !member.id.value.empty()) return member.step;
+    }
   }
-  return std::nullopt;
+  const api::MemberStatus* last = last_status(observed, role, index);
+  return last != nullptr && last->step > 0 ? std::optional(last->step) : std::nullopt;
 }
 
 const char* reason_of(const cluster::Pod& pod) {
@@ -85,7 +88,7 @@ const cluster::Pod* root_of(const Observed& observed, const std::vector<const cl
     return std::tuple(is_evicted(observed, *pod), pod->finished.value_or(WallTime::max()), pod->spec.name);
   };
   const cluster::Pod* root = *std::ranges::min_element(failed, {}, order);
-  if (root->exit_code != 1 || !root->finished) return root;
+  if (root->exit_code != kExitFailed || !root->finished) return root;
   for (const cluster::Pod* pod : failed) {
     if (pod->signal && pod->finished && *pod->finished - *root->finished <= kSameMoment) return pod;
   }
@@ -189,7 +192,9 @@ Blame blame_by_verdict(const Observed& observed) {
   if (end_says_it) blame.reason = pod != nullptr && pod->ended() ? reason_of(*pod) : blame.reason;
   blame.message = str_cat(describe(culprit.role, culprit.index, name, pid), " ",
                           end_says_it ? end : verb_of(culprit.kind));
-  if (culprit.kind != CulpritKind::kMissing) blame.message += at_step(culprit.step);
+  const bool heard = !culprit.member.value.empty();
+  if (culprit.kind != CulpritKind::kMissing)
+    blame.message += at_step(heard ? culprit.step : last_step(observed, culprit.role, culprit.index));
   const std::string evidence = end_says_it ? evidence_beside_end(culprit, pod) : culprit.evidence;
   if (!evidence.empty()) blame.message += str_cat(": ", evidence);
   if (!end_says_it && !end.empty()) blame.message += str_cat("; its process ", end);

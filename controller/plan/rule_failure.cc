@@ -2,7 +2,8 @@
 // The message names the culprit, not its victims (blame.h). What a pod's end alone says may be a victim's
 // view: while there is a coordinator that has not spoken, its verdict is waited for, Limits::verdict_grace
 // long (where all that ended were told to, Limits::save_grace); likewise, Limits::exit_grace long, for the
-// exit status of a member that it declares dead.
+// exit status of a member that it declares dead. Where members of an earlier coordinator's view ended before
+// they found this one, a pod of theirs that somebody deleted meanwhile is the reason.
 
 #include <algorithm>
 #include <utility>
@@ -204,10 +205,21 @@ bool by_deletion(const Observed& observed, Plan& plan) {
   return false;
 }
 
+// Whether who is to blame may have lost another member, and told nobody: this coordinator never heard it, and
+// how it ended is how those end, too.
+bool may_be_victim(const Observed& observed) {
+  if (!observed.report || observed.report->generation.value > 0) return false;
+  const auto& culprit = observed.report->culprit;
+  if (culprit && (!culprit->member.value.empty() || culprit->kind != CulpritKind::kDead)) return false;
+  const std::optional<Blame> blame = culprit ? blame_by_verdict(observed) : blame_by_pods(observed);
+  return blame && !blame->signal && (blame->exit_code == kExitFailed || blame->evicted);
+}
+
 }  // namespace
 
 Failure rule_failure(const Observed& observed, Plan& plan) {
   if (training_finished(observed)) return Failure::kNone;
+  if (may_be_victim(observed) && by_deletion(observed, plan)) return Failure::kDecided;
   if (observed.report && observed.report->culprit) return by_verdict(observed, plan);
   if (const Failure found = by_pods(observed, plan); found != Failure::kNone) return found;
   const bool decided = by_deletion(observed, plan) || by_report(observed, plan) ||

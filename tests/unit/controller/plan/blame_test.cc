@@ -175,6 +175,7 @@ TEST(BlameTest, TheCoordinatorsVerdict) {
         Case{CulpritKind::kMissing, "MemberMissing", "never joined: its stream ended"}}) {
     Observed world = make_running_world(1, 2);
     Culprit culprit;
+    culprit.member = MemberId{"m"};
     culprit.role = Role::kWorker;
     culprit.index = 1;
     culprit.pid = 4711;
@@ -194,6 +195,7 @@ TEST(BlameTest, TheCoordinatorsVerdict) {
 TEST(BlameTest, AVerdictIsCompletedByTheProcessEnd) {
   Observed world = make_running_world(1, 2);
   Culprit culprit;
+  culprit.member = MemberId{"m"};
   culprit.role = Role::kChief;
   culprit.pid = 4000;
   culprit.step = 7;
@@ -218,6 +220,7 @@ TEST(BlameTest, TheClustersWordsStandThereOnce) {
   cluster::Pod& pod = pod_of(world, Role::kWorker, 1);
   kill(world, pod, SIGKILL);
   Culprit culprit;
+  culprit.member = MemberId{"m"};
   culprit.role = Role::kWorker;
   culprit.index = 1;
   culprit.step = 3;
@@ -239,6 +242,7 @@ TEST(BlameTest, WhoFailedByTheSameIsNoVictim) {
   Observed world = make_running_world(1, 3);
   Culprit culprit;
   culprit.kind = CulpritKind::kFailed;
+  culprit.member = MemberId{"m"};
   culprit.role = Role::kChief;
   culprit.evidence = "the loss is nan";
   culprit.victims = {"worker-0: the loss is nan", "worker-1: lost its link", "worker-2: the loss is nan"};

@@ -290,6 +290,54 @@ TEST(ServersTest, AWorkerWhosePodWentWithoutACoordinatorIsForTheNextOneToJudge) 
   }
 }
 
+// They lost a server while nobody led, told nobody, and had ended when another controller took over.
+TEST(ServersTest, AServerWhosePodWentWithoutACoordinatorIsTheReasonWhyTheOthersEnded) {
+  api::TrainingJob job = make_job_with_servers(1, 1);
+  for (auto* replica :
+       {&job.spec.replica_specs.chief, &job.spec.replica_specs.worker, &job.spec.replica_specs.ps})
+    (*replica)->restart_policy = api::RestartPolicy::kOnFailure;
+  Observed world = make_running_world(job);
+  world.report = JobReport{};
+  finish(world, pod_of(world, Role::kChief, 0), kExitFailed, 2 * world.limits.verdict_grace);
+  finish(world, pod_of(world, Role::kWorker, 0), kExitEvicted, 2 * world.limits.verdict_grace);
+  Observed there = world;
+  std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.role == Role::kServer; });
+  const auto judge = [](Observed& seen) {
+    Culprit culprit{.role = Role::kChief, .exit_code = kExitFailed};
+    culprit.pod = "fashion-chief-0-0";
+    culprit.evidence = "its process ended before it attached again";
+    seen.report->culprit = culprit;
+    seen.report->phase = ReportPhase::kFailed;
+  };
+  const auto restarted_by = [](const Observed& seen) { return plan(seen).status.restarts.by_cause; };
+  const std::vector<api::RestartCount> exited{{Role::kChief, api::RestartCause::kExited, 1}};
+  for (const bool judged : {false, true}) {
+    SCOPED_TRACE(judged ? "after the verdict" : "before the verdict");
+    if (judged) judge(world);
+    world.pods_may_lag = true;
+    ASSERT_TRUE(plan(world).confirm);
+    EXPECT_THAT(plan(world).confirm->pods, ElementsAre("fashion-ps-0-0"));
+    world.pods_may_lag = false;
+    EXPECT_EQ(restarted_by(world),
+              (std::vector<api::RestartCount>{{Role::kServer, api::RestartCause::kDeleted, 1}}));
+    EXPECT_THAT(plan(world).status.message, HasSubstr("ps-0 (pod fashion-ps-0-0) was deleted; all members"));
+
+    Observed killed = world;
+    kill(killed, pod_of(killed, Role::kChief, 0), SIGSEGV, 2 * world.limits.verdict_grace);
+    if (judged) killed.report->culprit->signal = SIGSEGV;
+    EXPECT_EQ(restarted_by(killed),
+              (std::vector<api::RestartCount>{{Role::kChief, api::RestartCause::kKilled, 1}}));
+    Observed heard = world;
+    heard.report->generation.value = 1;
+    EXPECT_EQ(restarted_by(heard), exited) << "this coordinator had a view, and would have been told";
+  }
+  judge(there);
+  EXPECT_EQ(restarted_by(there), exited) << "nothing else is known";
+  EXPECT_THAT(
+      plan(there).status.message,
+      HasSubstr("chief-0 (pod fashion-chief-0-0, pid 4000) exited with code 1 at step 120: its process"));
+}
+
 // A controller that takes over finds its pod running, or asked to end, on a node that is dead.
 TEST(ServersTest, AWorkerThatDoesNotComeBackToANewCoordinatorIsForItToJudge) {
   const auto joins = [](Observed& world, Role role, int index) {

@@ -173,6 +173,42 @@ TEST_F(TakeoverTest, WhereRankZeroHadFinishedAndItsPodIsGoneTheServersAreTold) {
   EXPECT_EQ(stored().job.status.phase, api::Phase::kSucceeded) << stored().job.status.message;
 }
 
+// The members had lost it, found no coordinator that they could tell, and ended. The new one hears of their
+// ends first.
+TEST_F(TakeoverTest, AServerThatWasDeletedIsTheReasonWhyTheOthersHaveEnded) {
+  add(job());
+  lead();
+  pass();
+  pass();
+  api::Status status = stored().job.status;
+  status.phase = api::Phase::kRunning;
+  status.restarts.size = 4;
+  status.members.clear();
+  const std::vector<cluster::Pod> pods = *cluster_.list_pods("default", "fashion");
+  for (const cluster::Pod& pod : pods) {
+    cluster_.run(pod.spec.name);
+    if (pod.spec.role == Role::kWorker) cluster_.finish(pod.spec.name, 1);
+    status.members.push_back({.role = pod.spec.role,
+                              .index = pod.spec.index,
+                              .pod = pod.spec.name,
+                              .phase = "training",
+                              .step = 2707});
+  }
+  ASSERT_EQ(status.members.size(), 4u);
+  ASSERT_TRUE(jobs_.truth.write_status(kKey, status).ok());
+  ASSERT_TRUE(cluster_.delete_pod("default", "fashion-ps-0-0", "", {}).ok());
+  lead();
+  for (int i = 0; i < 10; ++i) {
+    pass();
+    clock_.advance(std::chrono::seconds(1));
+    coordinators_->pods_seen(kKey, {nobodys_pod(str_cat(i))});
+  }
+  const api::Status now = stored().job.status;
+  EXPECT_EQ(now.restarts.by_cause,
+            (std::vector<api::RestartCount>{{Role::kServer, api::RestartCause::kDeleted, 1}}))
+      << now.message;
+}
+
 // A status that is worked out from an old copy would be refused until the watch brings the next version.
 TEST_F(TakeoverTest, NoStatusIsWorkedOutFromAnOldCopy) {
   api::TrainingJob suspended = job();
