@@ -16,6 +16,7 @@ import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import run_tests
 import unittest_report
 from machine import arguments, certificates, image, layout, manifests, network, parts, processes, store
 
@@ -348,6 +349,23 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(store.load("x"), (None, {}))
         (self.root / "x/cluster.json").write_text("{")
         self.assertEqual(store.load("x"), (None, {}))
+
+
+class SkipTest(unittest.TestCase):
+    def test_where_there_can_be_no_cluster_a_suite_counts_as_skipped_and_says_why(self):
+        with tempfile.TemporaryDirectory() as folder:
+            unshare = pathlib.Path(folder) / "unshare"
+            unshare.write_text("#!/bin/sh\necho unshare: it is not permitted >&2\nexit 1\n")
+            unshare.chmod(0o755)
+            suite = pathlib.Path(__file__).with_name("contract_test.py")
+            environment = dict(os.environ, GTEST_OUTPUT=f"json:{folder}/", PATH=f"{folder}:{os.environ['PATH']}")
+            result = subprocess.run([sys.executable, suite], env=environment, capture_output=True, text=True, timeout=60)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            counts = run_tests.Counts()
+            run_tests.count_gtest(pathlib.Path(folder) / "cluster_contract_test.json", "release", counts)
+        why = "no namespace can be made here: unshare: it is not permitted" if os.geteuid() == 0 else "it needs root"
+        self.assertEqual((counts.passed, counts.failed, len(counts.skipped)), (0, [], 1))
+        self.assertIn(f"test_a_real_cluster_keeps_the_contract ({why}", counts.skipped[0])
 
 
 if __name__ == "__main__":
