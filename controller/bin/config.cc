@@ -4,7 +4,6 @@
 
 #include "controller/api/choices.h"
 #include "controller/api/read_fields.h"
-#include "controller/lease/election_core.h"
 
 namespace paceline::api {
 
@@ -61,13 +60,18 @@ const char* log_level_name(LogLevel level) {
   return api::kLogLevels[static_cast<std::size_t>(level)].name;
 }
 
+lease::ElectionConfig election_config(const LeaderElection& election, std::string identity,
+                                      std::string address) {
+  return {.identity = std::move(identity),
+          .address = std::move(address),
+          .lease_duration = std::chrono::seconds(election.lease_duration_seconds),
+          .renew_deadline = std::chrono::seconds(election.renew_deadline_seconds),
+          .retry_period = std::chrono::seconds(election.retry_period_seconds)};
+}
+
 std::string config_error(const Config& config) {
   const LeaderElection& e = config.leader_election;
-  if (!e.enabled) return "";
-  return lease::config_error({.identity = "any",
-                              .lease_duration = std::chrono::seconds(e.lease_duration_seconds),
-                              .renew_deadline = std::chrono::seconds(e.renew_deadline_seconds),
-                              .retry_period = std::chrono::seconds(e.retry_period_seconds)});
+  return e.enabled ? lease::config_error(election_config(e, "any", "")) : "";
 }
 
 ParsedConfig parse_config(std::string_view text, std::string_view file_name) {

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "controller/api/diagnostic.h"
+#include "controller/lease/election_core.h"
 
 namespace paceline::controller {
 
@@ -42,6 +43,10 @@ struct ParsedConfig {
 
 // `file_name` only names the file in diagnostics. Pure.
 ParsedConfig parse_config(std::string_view text, std::string_view file_name);
+
+// What `identity`, whom members find at `address`, takes part in an election with.
+lease::ElectionConfig election_config(const LeaderElection& election, std::string identity,
+                                      std::string address);
 
 // Empty, or what does not go together (also after flags have changed it).
 std::string config_error(const Config& config);

@@ -173,12 +173,8 @@ class ControllerImpl final : public Controller {
     const LeaderElection& e = options_.config.leader_election;
     if (!e.enabled) return begin();
     elector_ = std::make_unique<lease::LeaderElector>(
-        lease::ElectionConfig{.identity = options_.identity,
-                              .address = own_address(),
-                              .lease_duration = std::chrono::seconds(e.lease_duration_seconds),
-                              .renew_deadline = std::chrono::seconds(e.renew_deadline_seconds),
-                              .retry_period = std::chrono::seconds(e.retry_period_seconds)},
-        lease_, options_.election_clock == nullptr ? clock_ : *options_.election_clock, options_.seed + 3,
+        election_config(e, options_.identity, own_address()), lease_,
+        options_.election_clock == nullptr ? clock_ : *options_.election_clock, options_.seed + 3,
         kube::real_pause,
         lease::ElectionCallbacks{
             .on_leading = [this] { begin(); },

@@ -61,6 +61,19 @@ leaderElection: {enabled: false, namespace: system, name: lock, leaseDurationSec
   EXPECT_EQ(c.leader_election.retry_period_seconds, 5);
 }
 
+TEST(ConfigTest, AnElectionTakesItsTimesFromThere) {
+  LeaderElection election;
+  election.lease_duration_seconds = 30;
+  election.renew_deadline_seconds = 20;
+  election.retry_period_seconds = 5;
+  const lease::ElectionConfig config = election_config(election, "me", "here:1");
+  EXPECT_EQ(config.identity, "me");
+  EXPECT_EQ(config.address, "here:1");
+  EXPECT_EQ(config.lease_duration, std::chrono::seconds(30));
+  EXPECT_EQ(config.renew_deadline, std::chrono::seconds(20));
+  EXPECT_EQ(config.retry_period, std::chrono::seconds(5));
+}
+
 TEST(ConfigTest, ErrorsNameThePlaceAndWhatIsAllowed) {
   struct {
     const char* text;

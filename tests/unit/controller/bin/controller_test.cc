@@ -51,8 +51,8 @@ class ControllerTest : public ::testing::Test {
       return testing::FakeApiServer::Fault{};
     });
   }
-  std::unique_ptr<Controller> start(const std::string& identity, const Clock* election_clock = nullptr) {
-    Config config;
+  std::unique_ptr<Controller> start(const std::string& identity, const Clock* election_clock = nullptr,
+                                    Config config = {}) {
     config.health_address = config.coordinator_listen = "127.0.0.1:0";
     config.trainer_image = "paceline:test";
     config.leader_election.ns = "paceline-system";
@@ -119,6 +119,40 @@ TEST_F(ControllerTest, AJobGetsItsPods) {
   const auto lease = server_.find("leases", "paceline-system", "paceline-controller");
   ASSERT_TRUE(lease);
   EXPECT_EQ((*lease)["spec"]["holderIdentity"], "") << "given back";
+}
+
+TEST_F(ControllerTest, TheLeaseIsHeldForAsLongAsTheConfigurationSays) {
+  Config config;
+  config.leader_election.lease_duration_seconds = 45;
+  config.leader_election.renew_deadline_seconds = 30;
+  const std::unique_ptr<Controller> controller = start("a", nullptr, config);
+  ASSERT_TRUE(wait_for([&] { return controller->leads(); }));
+  const auto lease = server_.find("leases", "paceline-system", "paceline-controller");
+  ASSERT_TRUE(lease);
+  EXPECT_EQ((*lease)["spec"]["leaseDurationSeconds"], 45);
+  EXPECT_TRUE(controller->shut_down().ok());
+}
+
+// The second creation waits until there is a third.
+TEST_F(ControllerTest, PodsOfAJobAreMadeAtTheSameTime) {
+  Guarded<int> asked{0};
+  std::atomic<bool> met{true};
+  server_.set_faults([&](const kube::Request& request) {
+    if (request.path.find("/pods?fieldManager") != std::string::npos && ++*asked.lock() == 2) {
+      bool in_time = false;
+      (void)asked.lock_when([](int n) { return n >= 3; }, kPatience, &in_time);
+      met = in_time;
+    }
+    return testing::FakeApiServer::Fault{};
+  });
+  const std::unique_ptr<Controller> controller = start("a");
+  kube::Json four = job("first");
+  four["spec"]["replicaSpecs"]["worker"]["replicas"] = 4;
+  server_.create("trainingjobs", "default", four);
+  EXPECT_TRUE(wait_for([&] { return pods().size() == 4; }));
+  EXPECT_TRUE(met);
+  server_.set_faults({});
+  EXPECT_TRUE(controller->shut_down().ok());
 }
 
 TEST_F(ControllerTest, AJobThatWasRefusedRunsOnceItIsMended) {
