@@ -170,6 +170,29 @@ TEST(ServersTest, SuccessIsTheChiefsAndServersHaveAGraceToLeave) {
   EXPECT_EQ(deleted(end), (std::vector<std::string>{"fashion-evaluator-0-0"}));
 }
 
+TEST(ServersTest, AServerThatStaysKeepsNoJobFromSucceeding) {
+  using enum api::CleanPodPolicy;
+  for (const api::CleanPodPolicy policy : {kRunning, kAll, kNone}) {
+    SCOPED_TRACE(api::name(policy));
+    Observed world = make_running_world(make_job_with_servers(1, 1));
+    world.job.spec.run_policy.clean_pod_policy = policy;
+    world.report->phase = ReportPhase::kFinished;
+    finish(world, pod_of(world, Role::kChief, 0), 0);
+    finish(world, pod_of(world, Role::kWorker, 0), 0);
+    world.report->in_phase = world.limits.finish_grace;
+    const Plan late = plan(world);
+    apply(late, world);
+    if (policy == kNone) {
+      EXPECT_THAT(late.actions, ::testing::Each(::testing::VariantWith<RecordEvent>(::testing::_)));
+    } else {
+      EXPECT_EQ(deleted(late), (std::vector<std::string>{"fashion-ps-0-0"}));
+      advance(world);
+      apply(plan(world), world);
+    }
+    EXPECT_EQ(world.job.status.phase, api::Phase::kSucceeded);
+  }
+}
+
 TEST(ServersTest, AMemberThatTheOthersGoOnWithoutEndsNothing) {
   Observed world = make_running_world(make_job_with_servers(2, 1));
   kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, std::chrono::seconds(5));

@@ -45,7 +45,22 @@ TEST(ConditionsTest, CarryTheGenerationTheyAreAbout) {
   world.generation = SpecGeneration{7};
   settle(world);
   EXPECT_EQ(world.job.status.observed_generation.value, 7);
-  EXPECT_EQ(condition(world.job.status, "Running").observed_generation.value, 7);
+  for (const char* type : {"Created", "Running"})
+    EXPECT_EQ(condition(world.job.status, type).observed_generation.value, 7) << type;
+  world.generation = SpecGeneration{8};
+  world.job.spec.run_policy.suspend = true;
+  settle(world);
+  EXPECT_EQ(world.job.status.observed_generation.value, 8);
+  for (const char* type : {"Suspended", "Running"})
+    EXPECT_EQ(condition(world.job.status, type).observed_generation.value, 8) << type;
+  world.generation = SpecGeneration{9};
+  world.job.spec.run_policy.suspend = false;
+  settle(world);
+  world.report->phase = ReportPhase::kFinished;
+  finish(world, world.pods[0], 0);
+  step(world);
+  for (const char* type : {"Succeeded", "Suspended", "Running"})
+    EXPECT_EQ(condition(world.job.status, type).observed_generation.value, 9) << type;
 }
 
 }  // namespace
