@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <set>
+#include <sstream>
 
+#include "base/text.h"
 #include "controller/cluster/kube/pod.h"
 #include "controller/cluster/kube/resources.h"
+#include "tests/support/paths.h"
 
 namespace paceline::kube {
 namespace {
@@ -185,6 +190,45 @@ TEST(ManifestTest, PriorityAndTimeToSaveWhereTheTemplateSaysNothing) {
   with.pod_template = R"({"spec": {"priorityClassName": "low", "terminationGracePeriodSeconds": 0}})";
   EXPECT_EQ(manifest(with)["spec"]["priorityClassName"], "low");
   EXPECT_EQ(manifest(with)["spec"]["terminationGracePeriodSeconds"], 0);
+}
+
+// Of its table of what is added to pods.
+std::vector<std::string> rows_of_the_guide() {
+  std::stringstream guide;
+  guide << std::ifstream(PACELINE_SOURCE_DIR "/docs/kubernetes.md").rdbuf();
+  std::vector<std::string> rows;
+  bool in_section = false;
+  for (std::string line; std::getline(guide, line);) {
+    if (line.starts_with("## ")) in_section = line == "## What is added to your pods";
+    if (in_section && line.starts_with("| ")) rows.push_back(line);
+  }
+  return rows;
+}
+
+TEST(ManifestTest, TheGuideSaysWhatIsAdded) {
+  cluster::PodSpec with = spec();
+  with.priority_class = "high";
+  with.save_grace = std::chrono::seconds(310);
+  const Json pod = manifest(with);
+  const std::vector<std::string> rows = rows_of_the_guide();
+  const auto said = [&](const std::string& where, const std::string& what) {
+    return std::ranges::any_of(rows, [&](const std::string& row) {
+      return row.find(where) != std::string::npos && row.find(what) != std::string::npos;
+    });
+  };
+  for (const auto& [field, value] : pod["metadata"].items()) {
+    EXPECT_TRUE(field == "namespace" || said("metadata.", str_cat("`metadata.", field, "`"))) << field;
+  }
+  for (const auto& [label, value] : pod["metadata"]["labels"].items()) {
+    EXPECT_TRUE(said("`metadata.labels`", str_cat("`", label, "`"))) << label;
+  }
+  for (const auto& [field, value] : pod["spec"].items()) {
+    EXPECT_TRUE(field == "containers" || said("spec.", str_cat("`spec.", field, "`"))) << field;
+  }
+  for (const auto& [field, value] : pod["spec"]["containers"][0].items()) {
+    EXPECT_TRUE(field == "name" || said("trainer: ", str_cat("`", field, "`"))) << field;
+  }
+  EXPECT_GT(rows.size(), 10u);
 }
 
 TEST(ManifestTest, WithoutACommandTheTemplatesOwnRuns) {
