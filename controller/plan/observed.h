@@ -139,8 +139,9 @@ using Sightings = std::map<std::string, Sighting>;  // by uid
 struct Observed {
   api::TrainingJob job;
   std::string job_uid;
-  SpecGeneration generation;  // metadata.generation
-  bool deleted = false;       // the job itself is being deleted
+  SpecGeneration generation;      // metadata.generation
+  bool deleted = false;           // the job itself is being deleted
+  bool keeps_checkpoints = true;  // a later attempt finds those of this one
   std::vector<cluster::Pod> pods;
   bool job_may_lag = false;   // it is a copy, as old as may be: nothing is done by it (Plan::confirm)
   bool pods_may_lag = false;  // they are a copy: what is missing here may be there (Plan::confirm)

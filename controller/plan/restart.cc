@@ -56,7 +56,8 @@ void begin(const Observed& observed, Role role, api::RestartCause cause, const s
   restarts.not_before.reset();
   const Duration wait = back_off(observed.limits, restarts.in_a_row);
   if (wait > Duration::zero()) restarts.not_before = observed.now + wait;
-  const std::string attempt = str_cat(in_time(wait), " (attempt ", restarts.attempt, ")");
+  const std::string attempt =
+      str_cat(in_time(wait), " (attempt ", restarts.attempt, ")", what_is_lost(observed));
   enter_phase(observed, api::Phase::kRestarting, reason,
               only_if_lost ? str_cat(message, ", and start once more", attempt, " only if its node is lost")
                            : str_cat(message, "; all members start again", attempt),

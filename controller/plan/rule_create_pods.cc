@@ -87,7 +87,17 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
   plan.status.restarts.size = api::member_count(observed.job);
   if (missing.empty()) return;
   create(observed, missing, slots.size(), plan);
-  if (!plan.status.start_time) plan.status.start_time = observed.now;
+  if (!plan.status.start_time) {
+    plan.status.start_time = observed.now;
+    if (!observed.keeps_checkpoints) {
+      record_event(
+          observed, true, "CheckpointsNotKept",
+          "checkpoints lie in the pod of rank 0 and go with it: after a suspension, with another size, "
+          "or without one of its members training begins anew at step 0; mount a volume where they "
+          "are written",
+          "its template has no volume for them", plan);
+    }
+  }
   enter_phase(observed, api::Phase::kStarting, "CreatingPods", str_cat("creating ", slots.size(), " pods"),
               plan);
 }

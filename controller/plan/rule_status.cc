@@ -115,6 +115,15 @@ void copy_last_words(const JobReport& report, api::Status& status) {
   copy_progress(report, status);
 }
 
+// What lay in pods went with them, whatever their last words were.
+void forget_lost_checkpoints(const Observed& observed, api::Status& status) {
+  const bool between = status.phase == api::Phase::kSuspended || status.phase == api::Phase::kRestarting ||
+                       status.phase == api::Phase::kStarting;
+  if (observed.keeps_checkpoints || !between) return;
+  status.last_checkpoint.clear();
+  status.progress.step = 0;
+}
+
 // Training goes on without a checkpoint that can't be written, so that nobody would notice: said once, until
 // one is written again.
 void note_last_save(const Observed& observed, const JobReport& report, Plan& plan) {
@@ -211,6 +220,7 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan) {
     copy_last_words(*whole.report, plan.status);
   if (whole.report) note_last_save(observed, *whole.report, plan);
   if (observed.report) copy_report(*observed.report, plan.status);
+  forget_lost_checkpoints(observed, plan.status);
   if (is_terminal(plan.status.phase)) plan.status.progress.eta_seconds.reset();
   const bool same_attempt = plan.status.restarts.attempt == observed.job.status.restarts.attempt;
   if (!is_terminal(plan.status.phase) && same_attempt) note_running(observed, plan);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
@@ -21,7 +22,8 @@ bool rule_suspend(const Observed& observed, Plan& plan) {
   if (status.phase != api::Phase::kSuspended) {
     if (status.restarts.size > 0 || !observed.pods.empty()) skip_to_next_attempt(status.restarts);
     status.start_time.reset();
-    enter_phase(observed, api::Phase::kSuspended, "Suspended", "spec.runPolicy.suspend is true", plan);
+    enter_phase(observed, api::Phase::kSuspended, "Suspended",
+                str_cat("spec.runPolicy.suspend is true", what_is_lost(observed)), plan);
     plan.stop_members = StopMembers{"the job is suspended"};
   }
   delete_running_pods(observed, observed.limits.stop_grace, "the job is suspended", plan);

@@ -231,6 +231,11 @@ void end_job(const Observed& observed, api::Phase phase, const std::string& reas
   plan.status.completion_time = observed.now;
 }
 
+std::string what_is_lost(const Observed& observed) {
+  if (observed.keeps_checkpoints || observed.job.status.last_checkpoint.empty()) return "";
+  return "; its checkpoints go with its pods: training begins anew at step 0";
+}
+
 void record_event(const Observed& observed, bool warning, const std::string& reason,
                   const std::string& message, const std::string& why, Plan& plan) {
   RecordEvent record;

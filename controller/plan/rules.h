@@ -38,6 +38,10 @@ void rule_status(const Observed& observed, const Observed& whole, Plan& plan);
 
 // ---- what several rules do
 
+// Of the attempt that ends: its checkpoints, where they lie in its pods ("; its checkpoints ..."). Else
+// empty.
+std::string what_is_lost(const Observed& observed);
+
 // Whether training is over and well: the coordinator or the leader says so, or, without one, the leader's
 // process ended well.
 bool training_finished(const Observed& observed);

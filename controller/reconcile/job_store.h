@@ -19,6 +19,7 @@ struct StoredJob {
   bool deleted = false;                       // asked to be deleted; its pods must go first
   SpecGeneration generation;                  // metadata.generation
   std::map<Role, std::string> pod_templates;  // JSON, as the user wrote them; Kubernetes only
+  bool keeps_checkpoints = true;              // false: they go with the pod that wrote them
 };
 
 // It has no members, and shall have none, until it is resumed.

@@ -385,6 +385,7 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   observed.job_uid = std::move(stored.uid);
   observed.deleted = stored.deleted;
   observed.generation = stored.generation;
+  observed.keeps_checkpoints = stored.keeps_checkpoints;
   observed.now = clock_.wall_now();
   observed.limits = limits_;
   note_sightings(key, observed);

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "controller/api/checkpoint_step.h"
 #include "controller/cluster/kube/job_object.h"
+#include "controller/cluster/kube/kept_files.h"
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/status_json.h"
 
@@ -66,6 +67,7 @@ std::shared_ptr<const KubeJobStore::Spec> KubeJobStore::read_spec(const Json& ob
   }
   spec->job = std::move(parsed.job);
   spec->pod_templates = pod_templates_of(object);
+  spec->keeps_checkpoints = keeps_checkpoints(*spec->job, object);
   return spec;
 }
 
@@ -123,6 +125,7 @@ absl::StatusOr<reconcile::StoredJob> KubeJobStore::get(const std::string& key) {
   stored.deleted = job->deleted;
   stored.generation = job->generation;
   stored.pod_templates = job->spec->pod_templates;
+  stored.keeps_checkpoints = job->spec->keeps_checkpoints;
   return stored;
 }
 

@@ -63,6 +63,7 @@ class KubeJobStore final : public reconcile::JobStore {
   struct Spec {
     std::optional<api::TrainingJob> job;  // without: refused
     std::map<Role, std::string> pod_templates;
+    bool keeps_checkpoints = true;
     std::string errors;
     bool others = false;  // another controller manages it, and may read specs otherwise
   };

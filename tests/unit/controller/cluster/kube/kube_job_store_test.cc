@@ -97,6 +97,22 @@ TEST_F(KubeJobStoreTest, AJobIsReadAsFromAFile) {
   EXPECT_THAT(store_->keys(), ::testing::ElementsAre(kKey));
 }
 
+TEST_F(KubeJobStoreTest, WhetherCheckpointsOutliveTheirPodIsRead) {
+  start_with(good_job());
+  EXPECT_TRUE(get().keeps_checkpoints) << "it makes none";
+  server_.change("trainingjobs", "team", "digits", [](Json& job) {
+    job["spec"]["checkpoint"] = {{"everySteps", 10}};
+    job["metadata"]["generation"] = 2;
+  });
+  EXPECT_TRUE(comes([&] { return !get().keeps_checkpoints; }));
+  server_.change("trainingjobs", "team", "digits", [](Json& job) {
+    job["spec"]["replicaSpecs"]["chief"]["template"] = Json::parse(R"({"spec": {
+      "volumes": [{"name": "paceline", "nfs": {"server": "s"}}], "containers": [{"image": "mine:1"}]}})");
+    job["metadata"]["generation"] = 3;
+  });
+  EXPECT_TRUE(comes([&] { return get().keeps_checkpoints; }));
+}
+
 TEST_F(KubeJobStoreTest, ChangesAndTheEndAreSeen) {
   start_with(good_job());
   server_.change("trainingjobs", "team", "digits", [](Json& job) {
