@@ -11,7 +11,8 @@
 #include "cli/commands/cluster_flags.h"
 #include "cli/commands/job_file.h"
 #include "cli/session.h"
-#include "cli/view/gradients_text.h"
+#include "cli/view/outline_text.h"
+#include "cli/view/terminal.h"
 #include "controller/api/print.h"
 #include "controller/api/training_spec.h"
 #include "controller/plan/explain.h"
@@ -35,18 +36,10 @@ void print_table(const char* name, std::int64_t width, const api::Table& table) 
 
 // What is trained on what, ahead of the planner's decisions.
 void print_outline(const JobFile& file) {
-  const std::int64_t trainers = api::trainer_count(file.job);
-  std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": " << trainers
-            << (trainers == 1 ? " member" : " members that train together");
+  std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": "
+            << members_text(file.job) << "\n";
+  for (const std::string& line : outline_lines(file.job)) std::cout << "  " << line << "\n";
   const api::Training& training = *file.job.spec.training;
-  const std::int64_t units = api::units_per_step(file.job);
-  const std::int64_t share = training.global_batch_size / units;
-  if (const std::int64_t servers = api::member_count(file.job) - trainers; servers > 0)
-    std::cout << ", " << servers << (servers == 1 ? " server" : " servers") << " that hold the weights";
-  std::cout << "\n  each step: " << with_commas(training.global_batch_size) << " samples, "
-            << with_commas(share) << (training.global_batch_size % units == 0 ? "" : " or one more")
-            << (units == trainers ? " for each member\n" : " for each of the first gradients\n");
-  if (const auto gradients = step_gradients(file.job)) std::cout << "  " << step_text(*gradients) << "\n";
   for (const std::string& input : training.data.train.inputs) {
     std::cout << "  training data: " << api::resolve_path(file.base_folder, input) << "\n";
   }
