@@ -96,6 +96,14 @@ Rows condition_rows(const Described& d) {
   return rows;
 }
 
+// Of a failed trainer the kubelet keeps its last lines: a cell has room for the beginning of one.
+std::string first_words(const std::string& message) {
+  constexpr std::size_t kMostBytes = 100;
+  const std::string line = message.substr(0, message.find('\n'));
+  if (line.size() <= kMostBytes) return line.size() == message.size() ? line : line + " ...";
+  return line.substr(0, std::min(line.find_last_of(' ', kMostBytes), kMostBytes)) + " ...";
+}
+
 Rows pod_rows(const Described& d) {
   Rows rows = {{"MEMBER", "POD", "NODE", "PHASE", "AGE", "REASON"}};
   for (const kube::SlimPod& pod : d.pods) {
@@ -104,7 +112,8 @@ Rows pod_rows(const Described& d) {
       break;
     }
     std::string reason = pod.reason;
-    if (!pod.message.empty()) reason += str_cat(reason.empty() ? "" : ": ", pod.message);
+    const std::string words = first_words(pod.message);
+    if (!words.empty()) reason += str_cat(reason.empty() ? "" : ": ", words);
     if (pod.exit_code && *pod.exit_code != 0)
       reason += str_cat(reason.empty() ? "" : ", ", "exit code ", *pod.exit_code);
     if (pod.signal) reason += str_cat(reason.empty() ? "" : ", ", "signal ", *pod.signal);
@@ -144,6 +153,22 @@ const char* advice_for(const std::string& reason) {
   return nullptr;
 }
 
+// The one that the job's message names first; else one that failed, of the newest attempt. REQUIRES: there
+// are pods.
+const kube::SlimPod& blamed_pod(const Described& d) {
+  const kube::SlimPod* blamed = nullptr;
+  std::size_t first = std::string::npos;
+  for (const kube::SlimPod& pod : d.pods) {
+    const std::size_t at = d.job.status.message.find(str_cat("pod ", pod_name_of(pod)));
+    if (at < first) blamed = &pod, first = at;
+  }
+  if (blamed != nullptr) return *blamed;
+  const auto order = [](const kube::SlimPod& pod) {
+    return std::pair(pod.phase == cluster::PodPhase::kFailed, pod.attempt);
+  };
+  return *std::ranges::max_element(d.pods, {}, order);
+}
+
 }  // namespace
 
 std::vector<std::string> hints_for(const Described& d) {
@@ -166,6 +191,11 @@ std::vector<std::string> hints_for(const Described& d) {
   if (job.suspended && !ended)
     hints.push_back(str_cat("it is suspended; to let it go on: ", d.program, " resume ", name));
   if (!d.spec) hints.push_back(str_cat("its spec can't be run: mend it by kubectl edit tj/", name));
+  if (job.status.reason == "PodNotCreated" && !ended)
+    hints.push_back(str_cat(
+        "the cluster refuses its pods: mend what the message names in the role's template (kubectl edit "
+        "tj/",
+        name, "), or make room where a quota is used up"));
   std::set<std::string> said;
   for (const kube::SlimPod& pod : present_pods(d.pods)) {
     const char* advice = advice_for(pod.reason);
@@ -173,8 +203,7 @@ std::vector<std::string> hints_for(const Described& d) {
     hints.push_back(str_cat("pod ", pod_name_of(pod), ", ", pod.reason, ": ", advice));
   }
   if (job.status.phase == api::Phase::kFailed && !d.pods.empty()) {
-    const auto failed = std::ranges::find(d.pods, cluster::PodPhase::kFailed, &kube::SlimPod::phase);
-    const kube::SlimPod& pod = failed == d.pods.end() ? d.pods.front() : *failed;
+    const kube::SlimPod& pod = blamed_pod(d);
     hints.push_back(str_cat("its log: ", d.program, " logs ", job.name, " ", role_name(pod.role), "/",
                             pod.index, " -n ", job.ns));
   }
@@ -186,7 +215,7 @@ std::vector<std::string> describe_lines(const Described& d, const Terminal& term
   std::vector<std::string> lines = render_summary(state, terminal);
   Rows rows = {{"job", str_cat(d.job.ns, "/", d.job.name)},
                {"uid", d.job.uid},
-               {"ready", str_cat(d.job.ready, " of ", d.job.wanted, " pods")},
+               {"ready", str_cat(d.job.ready, " of ", d.job.wanted, d.job.wanted == 1 ? " pod" : " pods")},
                {"created", str_cat(state.created, " (", age_text(d.job.created, d.now), " ago)")}};
   if (!state.finished.empty()) rows.push_back({"finished", state.finished});
   for (const std::string& line : align_table(rows, {})) lines.push_back(str_cat("  ", line));

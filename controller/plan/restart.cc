@@ -105,8 +105,8 @@ const char* what_is_permanent(api::RestartCause cause) {
 }
 
 std::string used_up(std::int64_t restarts) {
-  return str_cat("; the members were started again ", restarts,
-                 " times already (spec.runPolicy.backoffLimit)");
+  return str_cat("; the members were started again ", restarts, restarts == 1 ? " time" : " times",
+                 " already (spec.runPolicy.backoffLimit)");
 }
 
 void skip_to_next_attempt(api::Restarts& restarts) {
@@ -141,9 +141,8 @@ bool restart_by_policy(const Observed& observed, Blame& blame, Plan& plan) {
   }
   if (!charged && count >= observed.limits.disruptions) {
     blame.reason = "DisruptionLimitExceeded";
-    blame.message +=
-        str_cat("; the members were started again ", count,
-                " times for reasons that are not the job's fault, which is this cluster's limit");
+    blame.message += str_cat("; the members were started again ", count, count == 1 ? " time" : " times",
+                             " for reasons that are not the job's fault, which is this cluster's limit");
     return false;
   }
   begin(observed, blame.role, cause, api::name(cause), blame.message, too_many, observed.limits.failure_grace,

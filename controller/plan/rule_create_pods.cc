@@ -98,8 +98,8 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
           "its template has no volume for them", plan);
     }
   }
-  enter_phase(observed, api::Phase::kStarting, "CreatingPods", str_cat("creating ", slots.size(), " pods"),
-              plan);
+  enter_phase(observed, api::Phase::kStarting, "CreatingPods",
+              str_cat("creating ", slots.size(), slots.size() == 1 ? " pod" : " pods"), plan);
 }
 
 }  // namespace paceline::plan

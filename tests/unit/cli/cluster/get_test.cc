@@ -287,6 +287,32 @@ TEST_F(ClusterTest, DescribeHintsAtWhatIsWrong) {
   EXPECT_THAT(out_.str(), HasSubstr("paceline resume asleep -n team-a"));
 }
 
+TEST_F(ClusterTest, DescribePointsToTheLogOfWhoIsBlamed) {
+  kube::Json job = job_object("digits", "Failed");
+  job["status"]["message"] = "worker-1 (pod digits-worker-1-1) failed at step 0: no such file";
+  add_job(job);
+  add_pod(pod_object("digits", "chief", 0, 0, "Failed"));
+  add_pod(pod_object("digits", "chief", 0, 1, "Failed"));
+  kube::Json blamed = pod_object("digits", "worker", 1, 1, "Failed");
+  std::string lines = "it " + std::string(60, 'x') + " " + std::string(60, 'y') + " ends\nand more\n";
+  blamed["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = lines;
+  blamed["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] = "Error";
+  add_pod(blamed);
+  ASSERT_TRUE(describe_job(call_, "digits").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("its log: paceline logs digits worker/1 -n team-a"));
+  EXPECT_THAT(out_.str(), HasSubstr("Error: it " + std::string(60, 'x') + " ..., exit code 1"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("and more")));
+}
+
+TEST_F(ClusterTest, DescribeHintsAtTemplatesThatAreRefused) {
+  kube::Json job = job_object("digits", "Starting");
+  job["status"]["reason"] = "PodNotCreated";
+  add_job(job);
+  ASSERT_TRUE(describe_job(call_, "digits").ok());
+  EXPECT_THAT(out_.str(),
+              HasSubstr("mend what the message names in the role's template (kubectl edit tj/digits"));
+}
+
 TEST_F(ClusterTest, DescribeGoesOnWithoutEvents) {
   add_job(job_object("digits", "Running"));
   answer("/events", 403, refusal(403, "Forbidden", "events is forbidden"));
