@@ -143,10 +143,14 @@ bool by_absence(const Observed& observed, Plan& plan) {
       continue;
     }
     const std::string who = describe(pod.spec.role, pod.spec.index, pod.spec.name, pod.pid);
+    const auto found = observed.coordinator_env.find("PACELINE_COORDINATOR");
+    const std::string address = found == observed.coordinator_env.end() ? "" : found->second;
     Blame blame = blame_pod(observed, pod);
     blame.reason = "MemberMissing";
     blame.kind = CulpritKind::kMissing;
-    blame.message = str_cat(who, " runs, but ", why, "; its command must attach to PACELINE_COORDINATOR");
+    blame.message = str_cat(who, " runs, but ", why, "; either it can't reach PACELINE_COORDINATOR",
+                            address.empty() ? "" : str_cat(" (", address, ")"),
+                            ": routes, a NetworkPolicy, or its command is none that attaches; its log tells");
     plan.absent.clear();
     fail_by(observed, blame, plan);
     return true;

@@ -327,6 +327,7 @@ TEST(PlanTest, APodThatNeverJoinsFailsTheJob) {
   const Plan made = plan(world);
   EXPECT_EQ(made.status.reason, "MemberMissing");
   EXPECT_THAT(made.status.message, HasSubstr("worker-1"));
+  EXPECT_THAT(made.status.message, HasSubstr("can't reach PACELINE_COORDINATOR (127.0.0.1:1234)"));
 }
 
 TEST(PlanTest, WhatSomebodyHasMadeUnknownIsSaidAgain) {
