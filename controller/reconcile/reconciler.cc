@@ -16,69 +16,14 @@
 #include "controller/plan/attempts.h"
 #include "controller/plan/rules.h"
 #include "controller/plan/sightings.h"
+#include "controller/reconcile/blamed_log.h"
+#include "controller/reconcile/progress.h"
 
 namespace paceline::reconcile {
 
 namespace {
 
 constexpr Duration kIdle = std::chrono::hours(1);  // get() is woken by any key; this only bounds one call
-constexpr Duration kLongestAsked = std::chrono::minutes(10);  // by Retry-After
-
-// Of what a command printed, what fits into an error: no escape sequences, no endless lines.
-std::string shown(const std::string& log) {
-  constexpr std::size_t kMaxLineBytes = 400;
-  std::string text;
-  std::size_t line = 0;
-  for (const char c : log) {
-    const auto byte = static_cast<unsigned char>(c);
-    line = c == '\n' ? 0 : line + 1;
-    if (line > kMaxLineBytes + 1) continue;
-    if (line > kMaxLineBytes) {
-      text += "...";
-    } else {
-      text += c != '\n' && c != '\t' && (byte < 0x20 || byte == 0x7f) ? '?' : c;
-    }
-  }
-  while (text.ends_with('\n')) text.pop_back();
-  return text;
-}
-
-// The lines that don't say again what the member has told by itself, nor what stands in the message already:
-// where the kubelet takes a container's last lines for its last words, both have them.
-std::string without_lines_of(const std::string& log, std::string_view told, std::string_view message) {
-  constexpr std::size_t kTelling = 8;  // bytes: shorter lines may be anybody's
-  std::string rest;
-  for (std::size_t begin = 0; begin < log.size();) {
-    const std::size_t end = std::min(log.find('\n', begin), log.size() - 1) + 1;
-    const std::string_view line = std::string_view(log).substr(begin, end - begin);
-    const std::string_view words = line.substr(0, line.find_last_not_of("\r\n") + 1);
-    const bool again = !told.empty() && line.find(told) != std::string_view::npos;
-    const bool stands = words.size() >= kTelling && message.find(words) != std::string_view::npos;
-    if (!again && !stands) rest += line;
-    begin = end;
-  }
-  return rest;
-}
-
-// A pod's node is asked for its log, and one that is cut off lets everybody wait: not where the cluster says
-// that the node does not answer, nor where its pod ran when the member fell silent, which may be the node's
-// doing before the cluster knows. A log on this machine is there, whatever became of its process.
-bool may_have_log(const plan::Observed& observed, const cluster::Pod& pod) {
-  if (!pod.log_path.empty()) return true;
-  if (pod.node_not_ready) return false;
-  if (pod.ended() || !observed.report || !observed.report->culprit) return true;
-  const plan::Culprit& culprit = *observed.report->culprit;
-  using enum plan::CulpritKind;
-  const bool silent = culprit.kind == kDead || culprit.kind == kFrozen || culprit.kind == kUnreachable;
-  return !silent || culprit.exit_code || culprit.signal || culprit.role != pod.spec.role ||
-         culprit.index != pod.spec.index;
-}
-
-cluster::JobObjects objects_of(const std::string& ns, const std::string& job, const std::string& uid,
-                               const std::map<std::string, std::string>& env) {
-  const auto token = env.find("PACELINE_TOKEN");
-  return {ns, job, uid, token == env.end() ? std::string() : token->second};
-}
 
 bool does_not_start(const cluster::Pod& pod) {
   return pod.phase == cluster::PodPhase::kPending && !pod.deleting;
@@ -118,30 +63,6 @@ bool is_creation(const plan::Action& action) {
   return std::holds_alternative<plan::CreatePod>(action);
 }
 
-bool is_event(const plan::Action& action) {
-  return std::holds_alternative<plan::RecordEvent>(action);
-}
-
-// Equal but for what changes with every heartbeat. Who has finished is no progress: another controller must
-// know it, whatever becomes of the pod by then.
-bool same_but_for_progress(const api::Status& a, const api::Status& b) {
-  api::Status rest = a;
-  rest.progress = b.progress;
-  // What members saved as they left is told once.
-  if (b.phase == api::Phase::kRunning) rest.last_checkpoint = b.last_checkpoint;
-  if (rest.members.size() != b.members.size()) return false;
-  for (std::size_t i = 0; i < rest.members.size(); ++i) {
-    if (plan::says_finished(rest.members[i]) != plan::says_finished(b.members[i])) return false;
-    rest.members[i].phase = b.members[i].phase;  // pods that come and go are counted, too
-    rest.members[i].step = b.members[i].step;
-    rest.members[i].compute_fraction = b.members[i].compute_fraction;
-    rest.members[i].wait_fraction = b.members[i].wait_fraction;
-    rest.members[i].server = b.members[i].server;
-    rest.members[i].staleness = b.members[i].staleness;
-  }
-  return rest == b;
-}
-
 }  // namespace
 
 Reconciler::Reconciler(cluster::Cluster& cluster, JobStore& jobs, ReportSource& reports, const Clock& clock,
@@ -154,7 +75,7 @@ Reconciler::Reconciler(cluster::Cluster& cluster, JobStore& jobs, ReportSource& 
       limits_(std::move(limits)),
       log_(std::move(log)),
       options_(std::move(options)),
-      parallel_(options_.create_threads) {
+      executor_(cluster, jobs, clock, log_, limits_.largest_batch, options_.create_threads) {
   cluster_.watch([this](const std::string& key) { notify(key); });
 }
 
@@ -266,7 +187,7 @@ void Reconciler::work() {
         log_.warning(said, {{"job", *key}, {"reason", "ReconcileError"}});
       }
       const Duration asked = retry_after(plan.status()).value_or(Duration::zero());
-      queue_.add_rate_limited(*key, std::min(asked, kLongestAsked));
+      queue_.add_rate_limited(*key, std::min(asked, kLongestRetryAfter));
     }
     queue_.done(*key);
   }
@@ -318,7 +239,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   if (!not_ready.ok() || awaits_coordinator(observed)) std::erase_if(plan.actions, is_creation);
   if (!plan::is_terminal(plan.status.phase) && !observed.deleted && !observed.pods.empty() &&
       !observed.job_may_lag) {
-    ensure(key, observed);
+    executor_.ensure(key, observed);
   }
   if (plan.blamed) tell_last_lines(key, observed, plan);
   if (!plan.absent.empty()) reports_.members_absent(key, plan.absent);
@@ -355,10 +276,10 @@ void Reconciler::tell_last_lines(const std::string& key, const plan::Observed& o
     log = Memory::BlamedLog{
         .uid = pod.uid,
         .ended = pod.ended(),
-        .tail = shown(without_lines_of(
+        .tail = lines_to_tell(
             cluster_.tail_log(pod, kBlamedLogLines).value_or(""),
             by_verdict ? std::string_view(observed.report->culprit->evidence) : std::string_view(),
-            plan.status.message))};
+            plan.status.message)};
     shared_.lock()->jobs[key].blamed_log = log;
   }
   if (log->tail.empty()) return;
@@ -392,9 +313,9 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   observed.job_may_lag = may_lag(key, observed.job_uid);
   auto shared = shared_.lock();
   Memory& memory = shared->jobs[key];
-  memory.pod_templates = std::move(stored.pod_templates);
+  memory.creations.pod_templates = std::move(stored.pod_templates);
   observed.stop = memory.stop;
-  observed.create_failure = memory.create_failure;
+  observed.create_failure = memory.creations.failure;
   if (!not_ready.ok()) {
     observed.create_failure =
         plan::CreateFailure{1, str_cat(observed.job.metadata.name, "-*"), std::string(not_ready.message())};
@@ -433,9 +354,9 @@ absl::Status Reconciler::end_earlier(const std::string& key, const StoredJob& st
     const bool now = stop == plan::Stop::kNow;
     for (const cluster::Pod& pod : pods) {
       if (pod.all_ended() || (pod.deleting && !now)) continue;
-      PL_RETURN_IF_ERROR(perform(key, plan::DeletePod{pod.spec.ns, pod.spec.name, pod.uid,
-                                                      now ? Duration::zero() : limits_.stop_grace,
-                                                      "the user stopped its job, which is gone"}));
+      PL_RETURN_IF_ERROR(executor_.perform(key, plan::DeletePod{pod.spec.ns, pod.spec.name, pod.uid,
+                                                                now ? Duration::zero() : limits_.stop_grace,
+                                                                "the user stopped its job, which is gone"}));
     }
     carried_out = stop;
   }
@@ -489,107 +410,9 @@ void Reconciler::note_sightings(const std::string& key, plan::Observed& observed
 }
 
 absl::Status Reconciler::execute(const std::string& key, const plan::Plan& plan, absl::Status& refused) {
-  absl::Status first_error;
-  const bool events_first = plan.stop_members.has_value();  // the status says so already
-  for (const bool events : {events_first, !events_first}) {
-    if (events && !first_error.ok()) break;
-    std::vector<const plan::CreatePod*> creations;  // last: a deletion makes room
-    for (const plan::Action& action : plan.actions) {
-      if (is_event(action) != events) continue;
-      if (const auto* creation = std::get_if<plan::CreatePod>(&action)) {
-        creations.push_back(creation);
-      } else {
-        first_error.Update(perform(key, action));
-      }
-    }
-    if (first_error.ok()) refused.Update(create_all(key, creations));
-  }
-  return first_error;
-}
-
-absl::Status Reconciler::perform(const std::string& key, const plan::Action& action) {
-  if (const auto* record = std::get_if<plan::RecordEvent>(&action)) {
-    log_.info(record->event.message, {{"job", key}, {"reason", record->event.reason}});
-    // An event that is lost is no reason to hold up the job.
-    const absl::Status status = cluster_.record_event(record->event);
-    if (!status.ok() && !absl::IsCancelled(status)) {
-      log_.warning(str_cat("an event is lost: ", status.message()),
-                   {{"job", key}, {"reason", record->event.reason}});
-    }
-    return absl::OkStatus();
-  }
-  if (const auto* removal = std::get_if<plan::DeleteJob>(&action)) {
-    log_.info(str_cat("deleting the job: ", removal->reason), {{"job", key}, {"reason", "TimeToLive"}});
-    const absl::Status status = jobs_.remove(key, removal->uid);
-    return absl::IsNotFound(status) ? absl::OkStatus() : with_context_and_time(status, "deleting the job");
-  }
-  const auto& deletion = std::get<plan::DeletePod>(action);
-  log_.debug(str_cat("deleting pod ", deletion.name), {{"job", key}, {"reason", deletion.reason}});
-  const absl::Status status = cluster_.delete_pod(deletion.ns, deletion.name, deletion.uid, deletion.grace);
-  return absl::IsNotFound(status) ? absl::OkStatus()
-                                  : with_context_and_time(status, str_cat("deleting pod ", deletion.name));
-}
-
-void Reconciler::ensure(const std::string& key, const plan::Observed& observed) {
-  const api::Metadata& metadata = observed.job.metadata;
-  const absl::Status status =
-      cluster_.ensure_job(objects_of(metadata.ns, metadata.name, observed.job_uid, observed.coordinator_env))
-          .status();
-  if (!status.ok() && !absl::IsCancelled(status)) {
-    log_.warning(str_cat(status.message(), "; it is tried again"), {{"job", key}, {"reason", "EnsureError"}});
-  }
-}
-
-absl::Status Reconciler::create(const std::string& key, const plan::CreatePod& action) {
-  log_.debug(str_cat("creating pod ", action.spec.name), {{"job", key}, {"reason", action.reason}});
-  cluster::PodSpec spec = action.spec;
-  {
-    auto shared = shared_.lock();
-    const auto& templates = shared->jobs[key].pod_templates;
-    if (const auto found = templates.find(spec.role); found != templates.end())
-      spec.pod_template = found->second;
-  }
-  absl::Status status = cluster_.ensure_job(objects_of(spec.ns, spec.job, spec.job_uid, spec.env)).status();
-  if (status.ok()) status = cluster_.create_pod(spec).status();
-  return absl::IsAlreadyExists(status) ? absl::OkStatus() : status;
-}
-
-absl::Status Reconciler::create_all(const std::string& key,
-                                    const std::vector<const plan::CreatePod*>& creations) {
-  if (creations.empty()) return absl::OkStatus();
-  {
-    // What wakes a pass meanwhile (its other pods come up) is no leave to ask again.
-    auto shared = shared_.lock();
-    const Memory& memory = shared->jobs[key];
-    const TimePoint now = clock_.now();
-    if (memory.create_again && now < *memory.create_again && memory.create_failure) {
-      absl::Status status = absl::UnavailableError(memory.create_failure->error);
-      set_retry_after(status, std::chrono::ceil<std::chrono::milliseconds>(*memory.create_again - now));
-      return status;
-    }
-  }
-  Guarded<std::map<std::size_t, absl::Status>> failures;  // of those that were asked for at the same time
-  slow_start(parallel_, creations.size(), static_cast<std::size_t>(limits_.largest_batch),
-             [&](std::size_t i) {
-               absl::Status status = create(key, *creations[i]);
-               if (status.ok()) return true;
-               failures.lock()->emplace(i, std::move(status));
-               return false;
-             });
-  auto failed = failures.lock();
-  auto shared = shared_.lock();
-  Memory& memory = shared->jobs[key];
-  std::optional<plan::CreateFailure>& failure = memory.create_failure;
-  memory.create_again.reset();
-  if (failed->empty()) {
-    failure.reset();
-    return absl::OkStatus();
-  }
-  const auto& [first, status] = *failed->begin();
-  if (const auto asked = retry_after(status))
-    memory.create_again = clock_.now() + std::min(*asked, kLongestAsked);
-  failure = plan::CreateFailure{(failure ? failure->count : 0) + 1, creations[first]->spec.name,
-                                std::string(status.message())};
+  Creations creations = shared_.lock()->jobs[key].creations;  // this pass alone touches them
+  const absl::Status status = executor_.execute(key, plan, creations, refused);
+  shared_.lock()->jobs[key].creations = std::move(creations);
   return status;
 }
 

@@ -34,8 +34,8 @@
 #include "controller/cluster/cluster.h"
 #include "controller/plan/plan.h"
 #include "controller/queue/work_queue.h"
+#include "controller/reconcile/executor.h"
 #include "controller/reconcile/job_store.h"
-#include "controller/reconcile/parallel.h"
 #include "controller/reconcile/report_source.h"
 
 namespace paceline::reconcile {
@@ -85,10 +85,8 @@ class Reconciler {
   struct Memory {
     std::string uid;  // whose all of this is; empty before the first pass
     plan::Stop stop = plan::Stop::kNo;
-    std::optional<plan::CreateFailure> create_failure;
-    std::optional<TimePoint> create_again;  // no pod is created before: its server asked for the time
+    Creations creations;
     std::optional<TimePoint> progress_written;
-    std::map<Role, std::string> pod_templates;
     plan::Sightings seen;
     std::string confirmed_uid;  // of the job whose copy is no older than this reconciler
     std::optional<api::Status> final_status;
@@ -134,11 +132,6 @@ class Reconciler {
   void note_sightings(const std::string& key, plan::Observed& observed);
   // `refused`: why a pod could not be created.
   absl::Status execute(const std::string& key, const plan::Plan& plan, absl::Status& refused);
-  absl::Status perform(const std::string& key, const plan::Action& action);
-  absl::Status create_all(const std::string& key, const std::vector<const plan::CreatePod*>& creations);
-  absl::Status create(const std::string& key, const plan::CreatePod& action);
-  // What is missing beside the pods comes back.
-  void ensure(const std::string& key, const plan::Observed& observed);
   void forget(const std::string& key);
   // False: it waits for its turn.
   absl::StatusOr<bool> write_status(const std::string& key, const plan::Observed& observed,
@@ -154,7 +147,7 @@ class Reconciler {
   const ReconcilerOptions options_;
 
   Guarded<Shared> shared_;
-  Parallel parallel_;
+  Executor executor_;
   std::vector<std::jthread> workers_;
 };
 
