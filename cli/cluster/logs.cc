@@ -53,17 +53,37 @@ absl::StatusOr<std::vector<SlimPod>> chosen(const std::vector<SlimPod>& all, con
   return result;
 }
 
-absl::Status nothing_to_read(const std::string& job, const std::vector<SlimPod>& all,
+// Members that the job has, or had, of those that are asked for, and whose pods are gone.
+std::string members_without_pod(const JobView& job, const std::vector<SlimPod>& present,
+                                const MemberPattern& pattern) {
+  std::string gone;
+  for (const api::MemberStatus& member : job.status.members) {
+    const int index = static_cast<int>(member.index);
+    if (!pattern.matches(member.role, index)) continue;
+    const auto is_its = [&](const SlimPod& pod) { return pod.role == member.role && pod.index == index; };
+    if (std::ranges::none_of(present, is_its))
+      gone += str_cat(gone.empty() ? "" : ", ", member_name(member.role, index));
+  }
+  return gone;
+}
+
+absl::Status nothing_to_read(const JobView& job, const std::vector<SlimPod>& all,
                              const LogsOptions& options) {
+  const std::vector<SlimPod> present = present_pods(all);
   std::string members;
-  for (const SlimPod& pod : present_pods(all))
+  for (const SlimPod& pod : present)
     members += str_cat(members.empty() ? "" : ", ", member_name(pod.role, pod.index));
-  if (members.empty()) return absl::NotFoundError(str_cat("job \"", job, "\" has no pods"));
+  const std::string has = members.empty() ? "" : str_cat("; it has: ", members);
+  PL_ASSIGN_OR_RETURN(const MemberPattern pattern, member_pattern(options.member));
+  const std::string gone = members_without_pod(job, present, pattern);
+  if (!gone.empty() && !options.previous)
+    return absl::NotFoundError(str_cat("job \"", job.name, "\" has no pod any more of ", gone,
+                                       ", and a log goes with its pod", has));
+  if (members.empty()) return absl::NotFoundError(str_cat("job \"", job.name, "\" has no pods"));
   if (options.previous)
     return absl::NotFoundError(
-        str_cat("job \"", job, "\" has no pods of an earlier attempt any more; it has: ", members));
-  return absl::NotFoundError(
-      str_cat("job \"", job, "\" has no member \"", options.member, "\"; it has: ", members));
+        str_cat("job \"", job.name, "\" has no pods of an earlier attempt any more", has));
+  return absl::NotFoundError(str_cat("job \"", job.name, "\" has no member \"", options.member, "\"", has));
 }
 
 // Prints from several threads.
@@ -252,7 +272,7 @@ absl::Status job_logs(Call& call, const LogsOptions& options) {
   PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> all, call.client.pods(call.ns, job.name));
   PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> pods, chosen(all, options));
   const bool ended = job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
-  if (pods.empty() && (ended || !options.follow)) return nothing_to_read(job.name, all, options);
+  if (pods.empty() && (ended || !options.follow)) return nothing_to_read(job, all, options);
   const bool one = options.member.find_first_of("/-") != std::string::npos;
   Output output(call, options.to_terminal, !one);
   if (options.follow) return follow(call, output, job.name, job.uid, options);

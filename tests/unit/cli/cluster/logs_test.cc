@@ -164,6 +164,23 @@ TEST_F(LogsTest, WhatIsNotThereIsSaid) {
   EXPECT_TRUE(absl::IsInvalidArgument(job_logs(reading_call_, {.name = "digits", .member = "boss"})));
 }
 
+TEST_F(LogsTest, AMemberWhosePodIsGoneIsNoStranger) {
+  kube::Json job = job_object("digits", "Succeeded");
+  job["status"]["members"] = {{{"role", "worker"}, {"index", 0}, {"phase", "Succeeded"}},
+                              {{"role", "evaluator"}, {"index", 0}, {"phase", "Succeeded"}}};
+  add_job(job);
+  EXPECT_EQ(job_logs(reading_call_, {.name = "digits"}).message(),
+            "job \"digits\" has no pod any more of worker-0, evaluator-0, and a log goes with its pod");
+  add_pod(pod_object("digits", "worker", 0, 0));
+  for (const char* member : {"evaluator", "evaluator-0"}) {
+    EXPECT_EQ(
+        job_logs(reading_call_, {.name = "digits", .member = member}).message(),
+        "job \"digits\" has no pod any more of evaluator-0, and a log goes with its pod; it has: worker-0");
+  }
+  EXPECT_EQ(job_logs(reading_call_, {.name = "digits", .member = "ps-0"}).message(),
+            "job \"digits\" has no member \"ps-0\"; it has: worker-0");
+}
+
 TEST_F(LogsTest, AContainerThatHasNotBegunIsAnErrorOfItsOwn) {
   add_job(job_object("digits", "Running"));
   add_pod(pod_object("digits", "chief", 0, 0, "Pending"));
