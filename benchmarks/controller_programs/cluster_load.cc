@@ -2,11 +2,11 @@
 //
 //   cluster_load jobs|pods|children --kubeconfig FILE --namespaces NS,NS,... --jobs N --pods N [--threads N]
 //
-// `jobs` creates TrainingJobs of N workers each; `pods` creates the very pods that the controller would make
-// of them, and nothing else: what the API server can do at best; `children` creates those pods, and before
-// the first of each job the job's headless Service, as the controller does: what Kubernetes' own controllers
-// then do for the Service is in it. Prints one line of JSON. Pods go to nodes with the label type=kwok and
-// tolerate everything.
+// `jobs` creates TrainingJobs of N workers each; `pods` creates the very pods that the controller makes of
+// them (but for their owner, which is not there), and nothing else: what the API server can do at best;
+// `children` creates those pods, and before the first of each job the job's headless Service, as the
+// controller does: what Kubernetes' own controllers then do for the Service is in it. Prints one line of
+// JSON. Pods go to nodes with the label type=kwok and tolerate everything.
 
 #include <CLI/CLI.hpp>
 #include <atomic>
@@ -24,8 +24,10 @@
 #include "controller/cluster/kube/api_client.h"
 #include "controller/cluster/kube/credentials.h"
 #include "controller/cluster/kube/curl_transport.h"
+#include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/manifest.h"
 #include "controller/cluster/kube/resources.h"
+#include "controller/plan/pods.h"
 
 namespace paceline::benchmarks {
 namespace {
@@ -61,6 +63,20 @@ absl::Status create_service(kube::ApiClient& api, const Flags& flags, int job) {
   return api.create(kube::kServices, namespace_of(flags, job), service).status();
 }
 
+// By the controller's own rules: labels, environment and all.
+absl::StatusOr<cluster::PodSpec> worker_pod(const Flags& flags, int job, int index) {
+  const kube::Json object = job_object(flags, job);
+  api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
+  if (!parsed.job) return absl::InternalError(kube::errors_of(parsed.diagnostics, 1000));
+  plan::Observed observed;
+  observed.limits.cores = 0;  // as on a cluster
+  observed.job = *std::move(parsed.job);
+  const std::vector<plan::Slot> slots = plan::desired_slots(observed.job);
+  cluster::PodSpec spec = plan::pod_spec(observed, slots.at(static_cast<std::size_t>(index)));
+  spec.pod_template = kTemplate;
+  return spec;
+}
+
 absl::Status create(kube::ApiClient& api, const Flags& flags, What what, int number) {
   if (what == What::kChildren && number % flags.pods == 0) {
     PL_RETURN_IF_ERROR(create_service(api, flags, number / flags.pods));
@@ -68,16 +84,9 @@ absl::Status create(kube::ApiClient& api, const Flags& flags, What what, int num
   if (what == What::kJobs) {
     return api.create(kube::kTrainingJobs, namespace_of(flags, number), job_object(flags, number)).status();
   }
-  cluster::PodSpec spec;
-  spec.ns = namespace_of(flags, number / flags.pods);
-  spec.job = str_cat("job-", number / flags.pods);
-  spec.index = number % flags.pods;
-  spec.name = str_cat(spec.job, "-worker-", spec.index, "-0");
-  spec.job_uid = "00000000-1111-4222-8333-000000000000";
-  spec.pod_template = kTemplate;
+  PL_ASSIGN_OR_RETURN(cluster::PodSpec spec, worker_pod(flags, number / flags.pods, number % flags.pods));
   auto manifest = kube::pod_manifest(spec, "");
-  if (!manifest.ok()) return manifest.status();
-  (*manifest)["metadata"].erase("ownerReferences");  // there is no such job
+  PL_RETURN_IF_ERROR(manifest.status());
   return api.create(kube::kPods, spec.ns, *manifest).status();
 }
 
