@@ -99,9 +99,12 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
 
   absl::Status start_cluster() {
     PL_ASSIGN_OR_RETURN(const std::string pod_program, find_program(options_.program_folder, "paceline-pod"));
-    PL_ASSIGN_OR_RETURN(cluster_,
-                        cluster::LocalCluster::make(
-                            {.root = options_.run_folder, .pod_program = pod_program, .env = {}}, clock_));
+    PL_ASSIGN_OR_RETURN(cluster_, cluster::LocalCluster::make(
+                                      {.root = options_.run_folder,
+                                       .pod_program = pod_program,
+                                       .env = {},
+                                       .on_event = [this](const cluster::Event& event) { hear(event); }},
+                                      clock_));
     return absl::OkStatus();
   }
 
@@ -186,6 +189,17 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
             {"PACELINE_TOKEN", token_},
             {"PACELINE_LOG_LEVEL", options_.log_level},
             {"PACELINE_VERSION", PACELINE_VERSION}};
+  }
+
+  // From the loop's thread. All else that is recorded is known by the coordinator's word or by the status.
+  void hear(const cluster::Event& event) {
+    if (event.reason != plan::kEvaluatorReplaced && event.reason != plan::kEvaluatorLost) return;
+    {
+      auto events = events_.lock();
+      if (events->size() >= kMaxWaitingEvents) return;
+      events->push_back(LostEvaluator{event.message});
+    }
+    wake();
   }
 
   void look() {

@@ -35,10 +35,14 @@ struct LocalRunOptions {
 struct LostMember {
   std::string message;
 };
+// Of whom nobody waits for: it failed, and is started again or is not; the message says so.
+struct LostEvaluator {
+  std::string message;
+};
 
-using RunEvent = std::variant<coordinator::ViewRecord, LostMember, coordinator::EvaluationRecord,
-                              coordinator::CheckpointRecord, std::vector<coordinator::StepRecord>,
-                              coordinator::MemberSteps>;
+using RunEvent = std::variant<coordinator::ViewRecord, LostMember, LostEvaluator,
+                              coordinator::EvaluationRecord, coordinator::CheckpointRecord,
+                              std::vector<coordinator::StepRecord>, coordinator::MemberSteps>;
 
 class LocalRun {
  public:

@@ -162,6 +162,7 @@ class RunCommand {
       if (const auto* view = std::get_if<coordinator::ViewRecord>(&event)) output_->view(*view);
       if (const auto* lost = std::get_if<LostMember>(&event))
         output_->note(str_cat(lost->message, "; the others go on without it"));
+      if (const auto* lost = std::get_if<LostEvaluator>(&event)) output_->note(lost->message);
       if (const auto* steps = std::get_if<std::vector<coordinator::StepRecord>>(&event)) note_steps(*steps);
       if (const auto* steps = std::get_if<coordinator::MemberSteps>(&event))
         setup_.metrics->member_steps(*steps);

@@ -27,7 +27,9 @@ std::string signal_text(int signal) {
 
 // The step that a member was last heard at, by this coordinator or an earlier one; nothing where nobody knows
 // it.
+// Of an evaluator, nobody knows: it takes no steps.
 std::optional<Step> last_step(const Observed& observed, Role role, int index) {
+  if (role == Role::kEvaluator) return std::nullopt;
   if (observed.report) {
     for (const ReportedMember& member : observed.report->members) {
       if (member.role == role && member.index == index && !member.id.value.empty()) return member.step;

@@ -48,6 +48,12 @@ struct DeletePod {
   std::string reason;
   bool operator==(const DeletePod&) const = default;
 };
+// Reasons of events about who stands beside the ring: it failed, and another one comes, or none does.
+inline constexpr const char* kEvaluatorReplaced = "EvaluatorReplaced";
+inline constexpr const char* kEvaluatorLost = "EvaluatorLost";
+inline constexpr const char* kServerReplaced = "ServerReplaced";  // of a job whose own program trains
+inline constexpr const char* kServerLost = "ServerLost";
+
 struct RecordEvent {
   cluster::Event event;
   std::string reason;

@@ -36,6 +36,24 @@ bool is_replaced(const Observed& observed, const cluster::Pod& pod, const Blame&
   return before < most && may_restart(replica->restart_policy, blame);
 }
 
+// Once: the status that follows says that it has failed.
+bool is_news(const Observed& observed, const cluster::Pod& pod) {
+  const api::MemberStatus* last = last_status(observed, pod.spec.role, pod.spec.index);
+  return last == nullptr || last->pod != pod.spec.name ||
+         last->phase != cluster::pod_phase_name(cluster::PodPhase::kFailed);
+}
+
+void tell(const Observed& observed, const Blame& blame, bool replaced, Plan& plan) {
+  const bool evaluator = blame.role == Role::kEvaluator;
+  const char* const reason = replaced ? (evaluator ? kEvaluatorReplaced : kServerReplaced)
+                                      : (evaluator ? kEvaluatorLost : kServerLost);
+  const std::string slot = slot_name(blame.role, blame.index);
+  record_event(observed, true, reason,
+               str_cat(blame.message,
+                       replaced ? "; it is started again" : "; it is not started again, and the job goes on"),
+               str_cat(slot, replaced ? " is replaced" : " is left as it is"), plan);
+}
+
 }  // namespace
 
 void rule_beside(const Observed& observed, Plan& plan) {
@@ -46,12 +64,14 @@ void rule_beside(const Observed& observed, Plan& plan) {
     const Slot slot{pod.spec.role, pod.spec.index};
     const std::int64_t before =
         wanted_attempt(observed.job, slot.role, slot.index) - observed.job.status.restarts.full_attempt;
-    if (!is_replaced(observed, pod, blame, before)) continue;
+    if (!is_replaced(observed, pod, blame, before)) {
+      if (pod.phase == cluster::PodPhase::kFailed && is_news(observed, pod))
+        tell(observed, blame, false, plan);
+      continue;
+    }
     ++replacements(plan.status.restarts, pod.spec);
-    const api::RestartCause cause = cause_of(blame);
-    count_restart(plan.status.restarts, pod.spec.role, cause);
-    record_event(observed, true, api::name(cause), blame.message,
-                 str_cat(slot_name(slot.role, slot.index), " is replaced"), plan);
+    count_restart(plan.status.restarts, pod.spec.role, cause_of(blame));
+    tell(observed, blame, true, plan);
     requeue(Duration::zero(), plan);
   }
 }

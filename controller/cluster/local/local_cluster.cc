@@ -101,7 +101,10 @@ class LocalClusterImpl final : public LocalCluster {
   absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
                           Duration grace) override;
   absl::StatusOr<std::vector<Pod>> list_pods(const std::string& ns, const std::string& job) override;
-  absl::Status record_event(const Event& event) override { return events_.write(event, clock_.wall_now()); }
+  absl::Status record_event(const Event& event) override {
+    if (options_.on_event) options_.on_event(event);
+    return events_.write(event, clock_.wall_now());
+  }
   void watch(OnChange on_change) override;
   absl::StatusOr<std::string> tail_log(const Pod& pod, int lines) override {
     return tail_file(pod.log_path, lines, kTailLimitBytes, log_begin(pod));

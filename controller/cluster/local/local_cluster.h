@@ -13,6 +13,7 @@
 // Thread-safe. One thread of its own waits for the supervisors (epoll; no polling) and calls the watcher.
 // Bounds: kMaxPods; two file descriptors per running pod, none for one that has ended.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,6 +31,8 @@ struct LocalClusterOptions {
   std::string root;                        // absolute; created if missing
   std::string pod_program;                 // absolute path of paceline-pod
   std::map<std::string, std::string> env;  // added to this process's environment, for every pod
+  // Hears of every event that is recorded, on the thread that records it.
+  std::function<void(const Event&)> on_event = nullptr;
 };
 
 class LocalCluster : public Cluster {

@@ -355,8 +355,11 @@ class ParameterServersTest(CliCase):
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=30 * SLOW)
         self.assertEqual(process.returncode, 130, errors)
-        evaluations = [event for event in map(json.loads, output.splitlines()) if event["type"] == "evaluation"]
-        self.assertIn("evaluator-0", {event.get("evaluator") for event in evaluations})
+        events = [json.loads(line) for line in output.splitlines()]
+        self.assertIn("evaluator-0", {event.get("evaluator") for event in events if event["type"] == "evaluation"})
+        notes = [event["message"] for event in events if event["type"] == "note" and event["message"].startswith("evaluator-0")]
+        self.assertEqual(len(notes), 1, notes)
+        self.assertRegex(notes[0], r" was killed by signal 9 \(SIGKILL\); it is not started again, and the job goes on$")
         self.nothing_left()
 
     def test_an_evaluator_that_evaluated_nothing_is_told_of(self):

@@ -55,6 +55,46 @@ TEST(BesideTest, AServerIsReplacedAloneAsOftenAsItMayBe) {
   EXPECT_THAT(world.job.status.restarts.replacements, ElementsAre(api::Replacement{Role::kServer, 0, 2}));
 }
 
+std::vector<std::string> told(const Plan& plan) {
+  std::vector<std::string> told;
+  for (const RecordEvent& each : actions_of<RecordEvent>(plan)) {
+    EXPECT_TRUE(each.event.warning);
+    told.push_back(each.event.reason + ": " + each.event.message);
+  }
+  return told;
+}
+
+TEST(BesideTest, WhoIsNotStartedAgainIsToldOfOnce) {
+  Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
+  finish(world, pod_of(world, Role::kEvaluator, 0), 1, 60s);
+  EXPECT_THAT(told(step(world)), ElementsAre(::testing::AllOf(
+                                     ::testing::StartsWith("EvaluatorLost: evaluator-0"),
+                                     ::testing::HasSubstr("exited with code 1"),
+                                     ::testing::EndsWith("; it is not started again, and the job goes on"))));
+  EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
+  finish(world, pod_of(world, Role::kServer, 0), 1, 60s);
+  EXPECT_THAT(told(step(world)), ElementsAre(::testing::StartsWith("ServerLost: ps-0")));
+  EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
+}
+
+TEST(BesideTest, WhoHasEndedWellIsNot) {
+  Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
+  finish(world, pod_of(world, Role::kEvaluator, 0), 0, 60s);
+  EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
+}
+
+TEST(BesideTest, EachReplacementIsToldOf) {
+  Observed world = with_ps_and_evaluator(api::RestartPolicy::kOnFailure);
+  world.job.spec.run_policy.backoff_limit = 1;
+  finish(world, member(world, Role::kEvaluator, 0), 1, 60s);
+  EXPECT_THAT(told(step(world)),
+              ElementsAre(::testing::AllOf(::testing::StartsWith("EvaluatorReplaced: evaluator-0"),
+                                           ::testing::EndsWith("; it is started again"))));
+  settle(world);
+  finish(world, member(world, Role::kEvaluator, 0), 1, 60s);
+  EXPECT_THAT(told(step(world)), ElementsAre(::testing::StartsWith("EvaluatorLost: evaluator-0")));
+}
+
 TEST(BesideTest, AfterAResumptionNoNameIsUsedAgain) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kOnFailure);
   finish(world, pod_of(world, Role::kServer, 0), 137, 60s);
