@@ -85,7 +85,7 @@ bool is_owned(const std::string& folder) {
   return ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-// A power cut may leave status.json empty; job.yaml was synced.
+// A power cut may leave status.json empty, and who ended before its run began left none; job.yaml was synced.
 RunState state_without_status(const std::string& name, const std::string& folder) {
   RunState state;
   state.name = name;
@@ -206,18 +206,24 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
     state.folder = folder;
     return state;
   };
+  const auto is_settled = [](const absl::StatusOr<RunState>& state) {
+    if (state.ok()) return is_finished(*state);
+    return !absl::IsInvalidArgument(state.status()) && !absl::IsNotFound(state.status());
+  };
   absl::StatusOr<RunState> state = look();
-  if (state.ok() ? is_finished(*state) : !absl::IsInvalidArgument(state.status())) return state;
-  if (is_owned(folder)) return state;
+  if (is_settled(state) || is_owned(folder)) return state;
   // The owner may have ended between our two looks: only what it wrote before it let the lock go counts.
   state = look();
-  if (state.ok() ? is_finished(*state) : !absl::IsInvalidArgument(state.status())) return state;
+  if (is_settled(state)) return state;
   std::string owner;
   if (state.ok()) {
     owner = str_cat(" (pid ", state->owner_pid, ")");
   } else {
     std::error_code error;
     if (!std::filesystem::exists(folder + "/lock", error)) return state;  // nobody's run
+    // Its owner may not have begun: between the folder's making and its lock nobody seems to own it.
+    const bool begun = std::filesystem::exists(folder + "/job.yaml", error);
+    if (absl::IsNotFound(state.status()) && !begun) return state;
     state = state_without_status(name, folder);
   }
   state->phase = "Failed";
@@ -254,6 +260,15 @@ absl::StatusOr<RunState> RunStore::get(const std::string& name) const {
   if (valid_name(name)) {
     auto state = read(name);
     if (state.ok() || state.status().code() != absl::StatusCode::kNotFound) return state;
+  }
+  std::error_code error;
+  if (const std::string folder = runs() + "/" + name;
+      valid_name(name) && std::filesystem::is_directory(folder, error)) {
+    return absl::NotFoundError(
+        is_owned(folder)
+            ? str_cat("run \"", name, "\" is just being made: ", folder, " has no status.json yet; ask again")
+            : str_cat(folder,
+                      " is no run's folder: it has no status.json, and no job.yaml and lock to go on from"));
   }
   PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list());
   std::vector<std::string> names;

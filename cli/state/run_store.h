@@ -10,9 +10,9 @@
 //                      events.jsonl    what happened, one object a line
 //                      logs/ pods/ checkpoints/ model/
 //
-// A run whose lock is free while its status says that it goes on, or can't be read, has lost its owner
-// (kill -9, power); list() and get() report it as Failed with the reason OwnerLost. Any number of processes
-// may use one state folder at once. Errors are absl::Status with the path.
+// A run whose lock is free while its status says that it goes on, can't be read, or is not there, has lost
+// its owner (kill -9, power); list() and get() report it as Failed with the reason OwnerLost. Any number of
+// processes may use one state folder at once. Errors are absl::Status with the path.
 
 #include <memory>
 #include <string>
@@ -69,7 +69,7 @@ class RunStore {
   // All runs, newest first. Folders that are no run's (no status, or one that can't be read and no lock) are
   // skipped.
   absl::StatusOr<std::vector<RunState>> list() const;
-  // NOT_FOUND names the runs that there are.
+  // NOT_FOUND names the runs that there are, or says what a folder of that name lacks.
   absl::StatusOr<RunState> get(const std::string& name) const;
   // The run of that name; where it is empty, the newest that goes on, else the newest. NOT_FOUND.
   absl::StatusOr<RunState> choose(const std::string& name) const;

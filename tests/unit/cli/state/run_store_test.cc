@@ -121,6 +121,37 @@ TEST_F(RunStoreTest, ARunWhoseStatusAPowerCutEmptiedIsResumedListedAndRemoved) {
   }
 }
 
+TEST_F(RunStoreTest, ARunWithoutAStatusIsResumedListedAndRemoved) {
+  {
+    const auto run = store_.create("a");
+    std::ofstream((*run)->path("job.yaml")) << kJob;
+    const absl::Status making = store_.get("a").status();
+    EXPECT_EQ(making.code(), absl::StatusCode::kNotFound);
+    EXPECT_NE(making.message().find("is just being made"), std::string::npos) << making;
+    EXPECT_TRUE(store_.list()->empty()) << "while it is made, nobody knows how it is";
+  }
+  const auto state = store_.get("a");
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(state->phase, "Failed");
+  EXPECT_EQ(state->reason, "OwnerLost");
+  EXPECT_EQ(store_.latest_of("digits")->name, "a");
+  EXPECT_TRUE(store_.reopen("a").ok());
+  EXPECT_TRUE(store_.remove("a").ok());
+  EXPECT_TRUE(store_.list()->empty());
+}
+
+TEST_F(RunStoreTest, AFolderThatIsNoRunsIsSaidToBeNone) {
+  std::filesystem::create_directories(store_.state_folder() + "/runs/bare");
+  (void)store_.create("locked");  // ended before it had written its job
+  for (const std::string name : {"bare", "locked"}) {
+    const absl::Status status = store_.get(name).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+    EXPECT_NE(status.message().find("/runs/" + name + " is no run's folder"), std::string::npos) << status;
+    EXPECT_EQ(store_.remove(name).code(), absl::StatusCode::kNotFound) << "nobody's work is deleted";
+  }
+  EXPECT_TRUE(store_.list()->empty());
+}
+
 TEST_F(RunStoreTest, AskingDoesNotKeepAnOwnerOut) {
   {
     const auto run = store_.create("a");
