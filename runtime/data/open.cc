@@ -37,6 +37,15 @@ struct JobFiles {
   SetFiles test;
 };
 
+// `paceline run` looks for them before anything starts: who gets here without runs in a pod, mostly.
+absl::Status not_there(const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return status;
+  return absl::NotFoundError(str_cat(status.message(),
+                                     "; it must lie where the member runs: in a pod it is part of the image, "
+                                     "or on a volume that the template of each role but ps mounts (volumes, "
+                                     "volumeMounts)"));
+}
+
 // Opens every file of the job, `threads` at a time, the training inputs, which are the largest, first.
 absl::StatusOr<JobFiles> open_files(const DataSpec& spec, int threads) {
   struct Task {
@@ -66,7 +75,7 @@ absl::StatusOr<JobFiles> open_files(const DataSpec& spec, int threads) {
     work();
   }
   for (Task& task : tasks) {
-    if (!task.file.ok()) return task.file.status();
+    if (!task.file.ok()) return not_there(task.file.status());
     task.list->push_back(*std::move(task.file));
   }
   return files;

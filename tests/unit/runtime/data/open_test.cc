@@ -351,7 +351,10 @@ TEST(OpenTest, ErrorsNameTheFileAndWhatIsAllowed) {
   const std::vector<std::pair<DataSpec, std::string>> cases = {
       {spec_of(DataSpec::FORMAT_UNSPECIFIED, {images}), "data.format 0"},
       {spec_of(DataSpec::IDX, {}), "data.train.inputs: no files"},
-      {spec_of(DataSpec::IDX, {images + "x"}, {labels}), "imagesx: No such file"},
+      {spec_of(DataSpec::IDX, {images + "x"}, {labels}),
+       "imagesx: No such file or directory; it must lie where the member runs: in a pod it is part of the "
+       "image, "
+       "or on a volume that the template of each role but ps mounts"},
       {spec_of(DataSpec::IDX, {images}), "labels: this format keeps them in files of their own"},
       {spec_of(DataSpec::CSV, {csv}, {labels}), "labels: this format keeps them in its input files"},
       {spec_of(DataSpec::IDX, {images}, {three}), "2 samples, but"},
