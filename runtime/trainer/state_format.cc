@@ -41,6 +41,25 @@ absl::StatusOr<StatePosition> decode(const checkpoint::LoadedCheckpoint& loaded,
   return position;
 }
 
+// The manifest says several times how far the job is, and has no checksum of its own.
+absl::Status check_counts(const checkpoint::LoadedCheckpoint& loaded, std::int64_t batch,
+                          std::uint64_t seed) {
+  const checkpoint::Progress& p = loaded.progress;
+  const auto refuse = [&](const std::string& what) {
+    return absl::DataLossError(str_cat("checkpoint ", loaded.name, ": manifest: ", what,
+                                       "; it was altered: take it from where it was saved, or remove this "
+                                       "checkpoint"));
+  };
+  if (p.schedule_step != p.step)
+    return refuse(str_cat("'scheduleStep' ", p.schedule_step, " is not 'step' ", p.step));
+  if (p.ledger_position / batch != p.step || p.ledger_position % batch != 0) {
+    return refuse(str_cat("'ledgerPosition' ", p.ledger_position, " is not 'step' ", p.step,
+                          " times the global batch of ", batch));
+  }
+  if (p.seed != seed) return refuse(str_cat("'seed' ", p.seed, " is not the job's, ", seed));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StateFormat::StateFormat(const v1::TrainingSpec& spec)
@@ -77,6 +96,7 @@ absl::StatusOr<StatePosition> StateFormat::restore(const checkpoint::LoadedCheck
                 " was made with another model, kind of optimizer, global batch, seed or precision; continue "
                 "with those, or begin in another checkpoint.location"));
   }
+  PL_RETURN_IF_ERROR(check_counts(loaded, global_batch_, seed_));
   StatePosition position = StatePosition::after(loaded.progress.step);
   if (const checkpoint::TensorView* tensor = loaded.find(kPosition); tensor != nullptr) {
     PL_ASSIGN_OR_RETURN(position, decode(loaded, *tensor));

@@ -53,8 +53,9 @@ class StateFormat {
 
   // Valid as long as the vectors stay as they are.
   NamedState name(const StateVectors& vectors, const StatePosition& position) const;
-  // Into `vectors`. DATA_LOSS: a tensor is missing, of another size, or can't be meant; INVALID_ARGUMENT:
-  // made by another job, or one whose optimizer had another state.
+  // Into `vectors`. DATA_LOSS: a tensor is missing, of another size, or can't be meant, or the manifest's
+  // counts contradict one another; INVALID_ARGUMENT: made by another job, or one whose optimizer had another
+  // state. REQUIRES: a global batch above 0.
   absl::StatusOr<StatePosition> restore(const checkpoint::LoadedCheckpoint& loaded,
                                         const StateVectors& vectors) const;
 

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <limits>
 #include <numeric>
 
+#include "base/text.h"
 #include "tests/support/step_model.h"
 #include "tests/support/temporary_folder.h"
 
@@ -88,6 +91,37 @@ TEST(StateFormat, WhatCanNotBeMeantIsRefused) {
     EXPECT_THAT(std::string(read.status().message()), HasSubstr("progress/units"));
     EXPECT_EQ(out.weights, std::vector<float>(5)) << "nothing is changed";
   }
+}
+
+TEST(StateFormat, CountsOfTheManifestThatContradictOneAnotherAreRefusedByName) {
+  const TemporaryFolder folder;
+  const StateFormat format(step_spec(100, 32));
+  Vectors in;
+  in.weights = {1, 2, 3, 4, 5};
+  checkpoint::CheckpointStore store(folder.path(), 1);
+  ASSERT_TRUE(store.save(format.name(in.views(), StatePosition::after(7)).snapshot).ok());
+  const auto good = store.load_latest();
+  ASSERT_TRUE(good.ok()) << good.status();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const auto altered = [&](const std::function<void(checkpoint::Progress&)>& alter) {
+    checkpoint::LoadedCheckpoint loaded = *good;
+    alter(loaded.progress);
+    Vectors out;
+    absl::Status status = format.restore(loaded, out.views()).status();
+    EXPECT_EQ(status.code(), status.ok() ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss);
+    EXPECT_EQ(out.weights == std::vector<float>(5), !status.ok()) << "nothing is changed where it is refused";
+    return std::string(status.message());
+  };
+  EXPECT_EQ(altered([](auto&) {}), "");
+  EXPECT_THAT(altered([](auto& p) { p.schedule_step = 6; }), HasSubstr("'scheduleStep' 6 is not 'step' 7;"));
+  for (const std::int64_t position : {std::int64_t{0}, std::int64_t{223}, std::int64_t{225}, kMost}) {
+    EXPECT_THAT(
+        altered([&](auto& p) { p.ledger_position = position; }),
+        HasSubstr(str_cat("'ledgerPosition' ", position, " is not 'step' 7 times the global batch of 32")));
+  }
+  EXPECT_THAT(altered([](auto& p) { p.step = p.schedule_step = kMost; }),
+              HasSubstr("'ledgerPosition' 224 is"));
+  EXPECT_THAT(altered([](auto& p) { ++p.seed; }), HasSubstr("'seed' "));
 }
 
 TEST(StateFormat, AnEvaluatorReadsTheWeightsAlone) {
