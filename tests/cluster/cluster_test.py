@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -78,6 +79,33 @@ class PodsTest(ClusterCase):
         for node in ("node-1", "node-2"):
             self.wait_for_phase(f"worker-{node}", "Succeeded")
             self.assertRegex(self.kubectl("logs", f"worker-{node}"), r"^paceline \d")
+
+    def test_a_node_that_is_cut_off_comes_back(self):
+        self.apply(pod("server", "node-2", "echo ready; exec httpd -f -p 8080"))
+        self.wait_for_phase("server", "Running")
+        server = (self.get("pod", "server")["status"]["podIP"], 8080)
+
+        def answers():
+            try:
+                socket.create_connection(server, 2).close()
+            except OSError:
+                return False
+            return True
+
+        processes.wait_until("the server", 30, answers)
+        self.addCleanup(cluster_command, "heal", "--name", self.layout.name, "node-2")
+        routes = self.on_cluster("node", "node-2", "ip", "-4", "route", "show", "dev", "eth0")
+        self.assertIn("10.96.0.0/16 via", routes)
+        self.on_cluster("cut", "node-2")
+        self.assertFalse(answers())
+        self.on_cluster("heal", "node-2")
+        processes.wait_until("the server again", 30, answers)
+        self.assertEqual(self.on_cluster("node", "node-2", "ip", "-4", "route", "show", "dev", "eth0"), routes)
+
+    def on_cluster(self, verb, *arguments):
+        result = cluster_command(verb, "--name", self.layout.name, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
 
     def test_the_api_server_forgets_nothing_when_it_is_killed(self):
         self.kubectl("create", "configmap", "kept", "--from-literal=a=1")

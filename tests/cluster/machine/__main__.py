@@ -11,7 +11,7 @@ ERRORS = (cluster.ClusterError, image.ImageError, layout.LayoutError, network.Ne
 EPILOG = """examples:
   scripts/cluster up                                 two nodes, in about ten seconds (the first time on a machine builds Kubernetes)
   eval "$(scripts/cluster env)"; kubectl get nodes   kubectl and helm of the same version, against it
-  scripts/cluster node node-2 ip link set eth0 down  cuts a node off
+  scripts/cluster cut node-2                         cuts a node off; heal brings it back
   scripts/cluster down"""
 
 
@@ -80,6 +80,11 @@ def load(options):
             print(name)
 
 
+def plug(options, value):
+    found = known(options.name)
+    network.plug(found, found.node(options.node), value)
+
+
 def node(options):
     found = known(options.name)
     command = arguments.enter(found.node(options.node), options.command or ["sh"])
@@ -112,6 +117,11 @@ def main():
     sub = command("node", "runs a command in the namespaces of a node", node)
     sub.add_argument("node")
     sub.add_argument("command", nargs=argparse.REMAINDER)
+    sub = command("cut", "cuts a node off: nothing comes from it or to it, and its processes go on",
+                  lambda options: plug(options, False))
+    sub.add_argument("node")
+    sub = command("heal", "lets a node that was cut off back in", lambda options: plug(options, True))
+    sub.add_argument("node")
     sub = command("load", "puts images on every node: docker-archive tars, or Paceline's own from a build", load)
     sub.add_argument("archive", nargs="*")
     sub.add_argument("--build", default="build/release", help="folder of the build whose programs go into paceline/runtime:dev and "

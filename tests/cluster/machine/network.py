@@ -92,6 +92,12 @@ def make(layout):
         make_mounts(node)
 
 
+def plug(layout, node, value):
+    """A node's cable into the switch, or out of it. The node's own end stays as it is, and so do its addresses and routes, which would go if
+    that were taken down."""
+    run(in_namespace(layout.switch, ["ip", "link", "set", node.name, "up" if value else "down"]))
+
+
 def make_mounts(node):
     """The node's mount namespace: the machine's files, except those that two nodes would fight over."""
     script = ["set -e"]
