@@ -82,8 +82,11 @@ class JobCase(ClusterCase):
 
     def leader(self):
         """The pod that holds the lease; empty while nobody does."""
-        result = self.in_system("get", "lease", LEASE, "-o", "jsonpath={.spec.holderIdentity}")
-        return result.stdout.rsplit("_", 1)[0]
+        return self.lease_holder().rsplit("_", 1)[0]
+
+    def lease_holder(self):
+        """Its process: another one that the kubelet starts in the same pod has another name."""
+        return self.in_system("get", "lease", LEASE, "-o", "jsonpath={.spec.holderIdentity}").stdout
 
     def kill_controllers(self, *pods):
         """SIGKILL for the controllers in these pods, or in all; the kubelet starts them again."""

@@ -1,7 +1,9 @@
-"""What becomes of a job that trains while its controller, or the API server, goes away: nothing. No pod starts again, no step is lost."""
+"""What becomes of a job that trains while its controller, or the API server, goes away: nothing. No pod starts again, no step is lost. And what the
+next controller knows of what was before it."""
 
 import pathlib
 import re
+import signal
 import sys
 import unittest
 
@@ -9,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import needs_cluster
-from job_case import ENDLESS_STEPS, JOB_SECONDS, RELEASE, ROLLOUT_SECONDS, SLOW, TAKEOVER_SECONDS, JobCase, job
+from job_case import CONTROLLERS, ENDLESS_STEPS, HOME, JOB_SECONDS, RELEASE, ROLLOUT_SECONDS, SLOW, TAKEOVER_SECONDS, JobCase, endless, job
 from machine import api, cluster, processes
 
 
@@ -63,14 +65,63 @@ class TakeoverTest(JobCase):
 
     def test_a_job_ends_while_there_is_no_controller(self):
         before = self.begin("unseen", 6000)
-        self.in_system("scale", f"deployment/{RELEASE}", "--replicas=0")
-        self.addCleanup(self.in_system, "scale", f"deployment/{RELEASE}", "--replicas=2")
+        self.scale_controllers(0)
+        self.addCleanup(self.scale_controllers, 2)
         for pod in before:
             self.wait_for_phase(pod, "Succeeded", JOB_SECONDS)
         self.assertEqual(self.status("unseen")["phase"], "Running")
-        self.in_system("scale", f"deployment/{RELEASE}", "--replicas=2")
+        self.scale_controllers(2)
         self.wait_for("unseen", "Succeeded", ROLLOUT_SECONDS)
         self.assert_nothing_happened("unseen", before)
+
+    def test_restarts_are_counted_on_by_the_next_controller(self):
+        """A limit of 2: one restart under the first controller, one under the second, and what fails then ends the job."""
+        self.apply(endless("counted", workers=0, restart="OnFailure", runPolicy={"backoffLimit": 2}))
+        self.fail_attempt("counted", 0, ends=False)
+        first = self.lease_holder()
+        self.kill_controllers(self.leader())
+        self.wait_until("another controller leads", lambda: self.lease_holder() not in ("", first), TAKEOVER_SECONDS)
+        self.fail_attempt("counted", 1, ends=False)
+        self.fail_attempt("counted", 2, ends=True)
+        status = self.status("counted")
+        self.assertEqual((status["reason"], status["restarts"]["total"]), ("BackoffLimitExceeded", 2))
+        self.assertEqual(status["restarts"]["byCause"], [{"role": "chief", "cause": "Killed", "count": 2}])
+        self.assertIn("counted-chief-0-2", status["message"])
+
+    def fail_attempt(self, name, attempt, ends):
+        """Kills the chief of an attempt; returns when the job has ended, or has been started again and counted."""
+        self.wait_for_phase(f"{name}-chief-0-{attempt}", "Running")
+        self.wait_for(name, "Running")
+        self.kill_trainer(f"{name}-chief-0-{attempt}", signal.SIGKILL)
+        if ends:
+            self.wait_for(name, "Failed")
+            self.assertNotIn(f"{name}-chief-0-{attempt + 1}", self.pods(name))
+            return
+        self.wait_until("the next attempt", lambda: f"{name}-chief-0-{attempt + 1}" in self.pods(name))
+        self.wait_until("the restart to be counted", lambda: self.status(name)["restarts"]["total"] == attempt + 1)
+
+    def test_a_server_that_was_deleted_while_nobody_led_is_the_reason(self):
+        """The others have lost it, and told nobody; they had ended before there was a controller again."""
+        self.apply(endless("bereft", servers=1, restart="OnFailure", strategy={"type": "ParameterServer"}))
+        self.wait_for("bereft", "Running")
+        for pod in ("bereft-chief-0-0", "bereft-worker-0-0"):
+            self.wait_until("its first step", lambda pod=pod: "first step applied" in self.run_kubectl("logs", pod).stdout)
+        self.scale_controllers(0)
+        self.addCleanup(self.scale_controllers, 2)
+        self.wait_until("the end of the controllers", lambda: not self.kubectl(f"--namespace={HOME}", "get", "pods", "-l", CONTROLLERS, "-o", "name"))
+        self.kubectl("delete", "pod/bereft-ps-0-0", "--grace-period=0", "--force")
+        for pod in ("bereft-chief-0-0", "bereft-worker-0-0"):
+            self.wait_for_phase(pod, "Failed", JOB_SECONDS)
+        self.scale_controllers(2)
+        causes = self.wait_until("the restart", lambda: self.status("bereft")["restarts"].get("byCause"), ROLLOUT_SECONDS)
+        self.assertEqual(causes, [{"role": "ps", "cause": "Deleted", "count": 1}])
+        events = self.get("events", "--field-selector", "involvedObject.name=bereft,reason=Deleted")["items"]
+        self.assertEqual(len(events), 1)
+        self.assertRegex(events[0]["message"], r"^ps-0 \(pod bereft-ps-0-0\) was deleted\b.*all members start again")
+        self.wait_for("bereft", "Running")
+
+    def scale_controllers(self, count):
+        self.in_system("scale", f"deployment/{RELEASE}", f"--replicas={count}")
 
     def test_the_api_server_is_killed(self):
         before = self.begin("patient", ENDLESS_STEPS)
