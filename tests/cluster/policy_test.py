@@ -308,7 +308,7 @@ class PolicyTest(JobCase):
         self.wait_until("the refusal", lambda: "violates PodSecurity" in self.run_kubectl(
             "run", "any", "--image=paceline/busybox:1", "--dry-run=server").stderr)
         self.apply(job("barred", workers=0))
-        self.wait_until("the condition", lambda: 'violates PodSecurity "restricted' in self.condition("barred", "Running").get("message", ""))
+        self.wait_until("the condition", lambda: 'violates PodSecurity "restricted' in self.condition("barred", "Running").get("message", ""), 30)
         self.assertEqual(self.condition("barred", "Running")["reason"], "PodNotCreated")
         self.kubectl("label", "namespace", self.namespace, f"{enforce}-")
         self.wait_for("barred", "Succeeded")

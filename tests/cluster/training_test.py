@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import ROOT, look_up, needs_cluster
+from command_case import CommandCase
 from job_case import DIGITS, JobCase, endless, job
 
 
@@ -148,6 +149,18 @@ class TrainingTest(JobCase):
         self.wait_for("fetcher", "Failed")
         self.assertRegex(self.status("fetcher")["message"], r"(?s)init container fetch exited with code 3\b.*no route")
 
+    def test_a_sidecar_that_ends_again_and_again_is_said(self):
+        """A job's pods are never restarted by the kubelet, but sidecars are, and the trainer waits until they have started. Of such pods the
+        kubelet of Kubernetes 1.34 says it in events alone: CrashLoopBackOff does not stand in their state."""
+        looping = {"name": "proxy", "image": "paceline/busybox:1", "imagePullPolicy": "Never", "restartPolicy": "Always", "command": ["false"],
+                   "startupProbe": {"exec": {"command": ["true"]}, "initialDelaySeconds": 60}}
+        self.apply(job("looping", workers=0, template={"spec": {"initContainers": [looping], "containers": [{"name": "trainer"}]}}))
+        found = self.wait_until("the condition", lambda: self.condition("looping", "Running").get("reason") == "BackOff"
+                                and self.condition("looping", "Running"), 30)
+        self.assertEqual(found["status"], "False")
+        self.assertIn("chief-0 (pod looping-chief-0-0) does not start: Back-off restarting failed container proxy in pod", found["message"])
+        self.assertEqual(self.status("looping")["restarts"].get("total", 0), 0)
+
 
 @needs_cluster
 class KubectlTest(JobCase):
@@ -189,6 +202,40 @@ class KubectlTest(JobCase):
         self.assertEqual(header.split(), ["NAME", "PHASE", "READY", "STEP", "RESTARTS", "STRAGGLERS", "CHECKPOINT", "QUEUE", "AGE"])
         row = re.compile(r"sized +Running +3/3 +\d+ +0 +team-a +\S+")   # its step comes with the next heartbeats
         self.wait_until("the row", lambda: row.fullmatch(self.kubectl("get", "tj", "--no-headers", "-o", "wide").strip()))
+
+
+@needs_cluster
+class CommandTest(CommandCase, JobCase):
+    """What people do to a job that runs, with paceline alone, and what they see of it."""
+
+    def test_suspend_resume_scale_and_delete(self):
+        told = endless("told")
+        told["spec"]["replicaSpecs"]["worker"].update(minReplicas=1, maxReplicas=2)
+        self.paceline("apply", "-f", "-", text=json.dumps(told))
+        watching = self.start("get", "told", "-w")
+        self.read_until(watching, r"^told +Running +2/2 +\d+/")
+
+        self.assertEqual(self.paceline("suspend", "told"), "trainingjob.paceline.dev/told suspended\n")
+        self.read_until(watching, r"^told +Suspended +0/2 ")
+        self.assertRegex(self.paceline("describe", "told"), r"(?s)told  Suspended.*resume told")
+        self.wait_until("the pods' end", lambda: not self.pods("told"))
+
+        self.assertEqual(self.paceline("resume", "told"), "trainingjob.paceline.dev/told resumed\n")
+        self.read_until(watching, r"^told +Running +2/2 ")
+        self.assertEqual(self.paceline("scale", "told", "worker=2"), "trainingjob.paceline.dev/told scaled: worker from 1 to 2\n")
+        self.read_until(watching, r"^told +Running +3/3 ")
+        members = [member["pod"] for member in self.status("told")["members"]]
+        self.assertEqual(len(members), 3)
+        self.wait_until_told("describe", "told  Running", *(rf"{pod} +node-\d +Running" for pod in members))
+        self.wait_until_told("events", "Suspended", "Resized", "MembersTrain")
+
+        self.assertEqual(self.paceline("delete", "told"), "trainingjob.paceline.dev/told deleted\n")
+        self.assertIn('there is no job "told"', self.run_paceline("get", "told").stderr)
+        self.wait_until("the children's end", lambda: not self.children(), 60)
+
+    def wait_until_told(self, verb, *expressions):
+        """Kubelets may say that a pod runs after its member trains."""
+        self.wait_until(f"what {verb} tells", lambda: all(re.search(each, self.paceline(verb, "told")) for each in expressions))
 
 
 if __name__ == "__main__":
