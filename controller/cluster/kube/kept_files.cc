@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "controller/api/training_spec.h"
 #include "controller/cluster/kube/manifest.h"
 #include "controller/cluster/kube/pod.h"
 #include "controller/cluster/kube/resources.h"
@@ -11,11 +12,8 @@ namespace paceline::kube {
 
 namespace {
 
-constexpr std::string_view kFileScheme = "file://";
-
 bool lies_in(std::string_view path, std::string_view folder) {
-  while (folder.size() > 1 && folder.ends_with('/')) folder.remove_suffix(1);
-  if (folder.empty() || !path.starts_with(folder)) return false;
+  if (!path.starts_with(folder)) return false;
   return folder == "/" || path.size() == folder.size() || path[folder.size()] == '/';
 }
 
@@ -34,19 +32,24 @@ Json template_of_rank_0(const api::TrainingJob& job, const Json& object) {
 
 bool keeps_files(const Json& pod_template, std::string_view path) {
   const std::string trainer = trainer_name(at(pod_template, {"spec"}));
+  Json container;
+  for (const Json& each : list_at(pod_template, {"spec", "containers"})) {
+    if (text_at(each, {"name"}) != trainer) continue;
+    container = each;
+    break;
+  }
+  const std::string file = api::resolve_path(text_at(container, {"workingDir"}), path);
+  if (!file.starts_with('/')) return true;  // in the image's own working directory
   std::string mounted, name;
-  const auto consider = [&](const std::string& folder, const std::string& volume) {
-    if (!lies_in(path, folder) || folder.size() < mounted.size()) return;
+  const auto consider = [&](const std::string& mount_path, const std::string& volume) {
+    const std::string folder = api::resolve_path("/", mount_path);
+    if (!lies_in(file, folder) || folder.size() < mounted.size()) return;
     mounted = folder;
     name = volume;
   };
   consider(kWorkFolder, kWorkVolume);
-  for (const Json& container : list_at(pod_template, {"spec", "containers"})) {
-    if (text_at(container, {"name"}) != trainer) continue;
-    for (const Json& mount : list_at(container, {"volumeMounts"}))
-      consider(text_at(mount, {"mountPath"}), text_at(mount, {"name"}));
-    break;
-  }
+  for (const Json& mount : list_at(container, {"volumeMounts"}))
+    consider(text_at(mount, {"mountPath"}), text_at(mount, {"name"}));
   for (const Json& volume : list_at(pod_template, {"spec", "volumes"})) {
     if (!name.empty() && text_at(volume, {"name"}) == name)
       return at(volume, {"emptyDir"}).is_null() && at(volume, {"ephemeral"}).is_null();
@@ -57,9 +60,12 @@ bool keeps_files(const Json& pod_template, std::string_view path) {
 bool keeps_checkpoints(const api::TrainingJob& job, const Json& object) {
   const api::Checkpoint& checkpoint = job.spec.checkpoint;
   if (!job.spec.training || (checkpoint.every_steps == 0 && checkpoint.every_seconds == 0)) return true;
-  std::string_view location = checkpoint.location;
-  if (location.starts_with(kFileScheme)) location.remove_prefix(kFileScheme.size());
-  const std::string folder = location.empty() ? str_cat(kWorkFolder, "/checkpoints") : std::string(location);
+  std::string folder = str_cat(kWorkFolder, "/checkpoints");
+  if (!checkpoint.location.empty()) {
+    const auto path = api::location_path(checkpoint.location);
+    if (!path.ok()) return true;  // the job's error is told elsewhere
+    folder = *path;
+  }
   return keeps_files(template_of_rank_0(job, object), folder);
 }
 

@@ -28,12 +28,26 @@ TEST(KeptFiles, AreThoseOnAVolumeThatIsNotThePodsOwn) {
   EXPECT_FALSE(keeps_files(pod(kClaim, R"([{"name": "disk", "mountPath": "/"}])"), kPath))
       << "the work folder lies nearer";
   EXPECT_FALSE(keeps_files(pod(kClaim, R"([{"name": "disk", "mountPath": "/paceline/check"}])"), kPath));
-  EXPECT_FALSE(keeps_files(pod(kClaim, R"([{"name": "disk", "mountPath": "/paceline"}])"), "checkpoints"));
+  for (const char* same : {"/paceline//checkpoints", "/./paceline/x/../checkpoints/"})
+    EXPECT_TRUE(keeps_files(pod(kClaim, R"([{"name": "disk", "mountPath": "//paceline/."}])"), same)) << same;
+  EXPECT_FALSE(keeps_files(pod(kClaim, R"([{"name": "disk", "mountPath": "/data"}])"), "/data/../tmp"));
   EXPECT_TRUE(keeps_files(pod(R"([{"name": "paceline", "hostPath": {"path": "/srv"}}])", "[]"), kPath))
       << "a volume of that name is mounted there";
   for (const char* own :
        {R"([{"name": "disk", "emptyDir": {}}])", R"([{"name": "disk", "ephemeral": {}}])", "[]"})
     EXPECT_FALSE(keeps_files(pod(own, R"([{"name": "disk", "mountPath": "/paceline"}])"), kPath)) << own;
+}
+
+TEST(KeptFiles, ARelativePathBeginsInTheWorkingDirectory) {
+  Json there = pod(R"([{"name": "disk", "persistentVolumeClaim": {}}, {"name": "own", "emptyDir": {}}])",
+                   R"([{"name": "disk", "mountPath": "/data"}, {"name": "own", "mountPath": "/data/own"}])");
+  EXPECT_TRUE(keeps_files(there, "checkpoints")) << "the image's own directory may be on the volume";
+  Json& trainer = there["spec"]["containers"][1];
+  trainer["workingDir"] = "/data";
+  EXPECT_TRUE(keeps_files(there, "checkpoints"));
+  EXPECT_FALSE(keeps_files(there, "own/checkpoints"));
+  trainer["workingDir"] = "/srv";
+  EXPECT_FALSE(keeps_files(there, "checkpoints"));
 }
 
 TEST(KeptFiles, OfCheckpointsRankZerosTemplateDecides) {
@@ -51,8 +65,10 @@ TEST(KeptFiles, OfCheckpointsRankZerosTemplateDecides) {
   job.spec.replica_specs.chief.reset();
   job.spec.checkpoint.location = "file:///elsewhere";
   EXPECT_FALSE(keeps_checkpoints(job, object));
-  job.spec.checkpoint.location = "/paceline/mine";
-  EXPECT_TRUE(keeps_checkpoints(job, object));
+  for (const char* mine : {"/paceline/mine", "file:///%70aceline/my%20own"}) {
+    job.spec.checkpoint.location = mine;
+    EXPECT_TRUE(keeps_checkpoints(job, object)) << mine;
+  }
   job.spec.checkpoint = {};
   EXPECT_TRUE(keeps_checkpoints(job, Json::object())) << "it makes none";
 }
