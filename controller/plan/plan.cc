@@ -63,7 +63,11 @@ Plan decide(const Observed& whole) {
     create_beside(observed, whole, plan);
   }
   if (plan.confirm) return plan;
-  if (failure != Failure::kDecided) rule_beside(observed, plan);
+  if (failure != Failure::kDecided) {
+    rule_beside(observed, plan);
+  } else if (!ended && !is_terminal(plan.status.phase)) {
+    tell_of_lost_beside(observed, plan);  // with the ring: the status will say so, and it is no news then
+  }
   if (failure == Failure::kNone) rule_success(observed, plan);
   rule_leftovers(whole, plan);
   rule_trouble(observed, plan);

@@ -48,7 +48,8 @@ struct DeletePod {
   std::string reason;
   bool operator==(const DeletePod&) const = default;
 };
-// Reasons of events about who stands beside the ring: it failed, and another one comes, or none does.
+// Reasons of events about who stands beside the ring. Replaced: it ended, and another one comes; a warning
+// where it failed. Lost: it failed, and none comes.
 inline constexpr const char* kEvaluatorReplaced = "EvaluatorReplaced";
 inline constexpr const char* kEvaluatorLost = "EvaluatorLost";
 inline constexpr const char* kServerReplaced = "ServerReplaced";  // of a job whose own program trains

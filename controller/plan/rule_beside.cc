@@ -1,6 +1,7 @@
 // Servers and evaluators stand beside the ring: none of them lets the job fail or succeed. One that ends is
 // replaced by its own restart policy, at most backoffLimit times where that was its fault; they go when the
-// leader has decided the job (rule_success).
+// leader has decided the job (rule_success). Each failure is told, once its status is written; but not of a
+// pod that is deleted: who deleted it knows.
 
 #include <algorithm>
 #include <tuple>
@@ -36,6 +37,15 @@ bool is_replaced(const Observed& observed, const cluster::Pod& pod, const Blame&
   return before < most && may_restart(replica->restart_policy, blame);
 }
 
+bool stands_beside(const Observed& observed, const cluster::Pod& pod) {
+  return !api::is_member(observed.job, pod.spec.role) && pod.ended() && !pod.deleting;
+}
+
+std::int64_t replaced_before(const Observed& observed, const cluster::Pod& pod) {
+  return wanted_attempt(observed.job, pod.spec.role, pod.spec.index) -
+         observed.job.status.restarts.full_attempt;
+}
+
 // Once: the status that follows says that it has failed.
 bool is_news(const Observed& observed, const cluster::Pod& pod) {
   const api::MemberStatus* last = last_status(observed, pod.spec.role, pod.spec.index);
@@ -48,7 +58,8 @@ void tell(const Observed& observed, const Blame& blame, bool replaced, Plan& pla
   const char* const reason = replaced ? (evaluator ? kEvaluatorReplaced : kServerReplaced)
                                       : (evaluator ? kEvaluatorLost : kServerLost);
   const std::string slot = slot_name(blame.role, blame.index);
-  record_event(observed, true, reason,
+  const bool failed = blame.pod && blame.pod->phase == cluster::PodPhase::kFailed;
+  record_event(observed, failed, reason,
                str_cat(blame.message,
                        replaced ? "; it is started again" : "; it is not started again, and the job goes on"),
                str_cat(slot, replaced ? " is replaced" : " is left as it is"), plan);
@@ -56,19 +67,24 @@ void tell(const Observed& observed, const Blame& blame, bool replaced, Plan& pla
 
 }  // namespace
 
+void tell_of_lost_beside(const Observed& observed, Plan& plan) {
+  for (const cluster::Pod& pod : observed.pods) {
+    const cluster::PodSpec& spec = pod.spec;
+    if (!stands_beside(observed, pod) || pod.phase != cluster::PodPhase::kFailed) continue;
+    if (!is_news(observed, pod) || has_finished(observed, spec.role, spec.index)) continue;
+    const Blame blame = blame_pod(observed, pod);
+    if (!is_replaced(observed, pod, blame, replaced_before(observed, pod)))
+      tell(observed, blame, false, plan);
+  }
+}
+
 void rule_beside(const Observed& observed, Plan& plan) {
   if (training_finished(observed)) return;
+  tell_of_lost_beside(observed, plan);
   for (const cluster::Pod& pod : observed.pods) {
-    if (api::is_member(observed.job, pod.spec.role) || !pod.ended() || pod.deleting) continue;
+    if (!stands_beside(observed, pod)) continue;
     const Blame blame = blame_pod(observed, pod);
-    const Slot slot{pod.spec.role, pod.spec.index};
-    const std::int64_t before =
-        wanted_attempt(observed.job, slot.role, slot.index) - observed.job.status.restarts.full_attempt;
-    if (!is_replaced(observed, pod, blame, before)) {
-      if (pod.phase == cluster::PodPhase::kFailed && is_news(observed, pod))
-        tell(observed, blame, false, plan);
-      continue;
-    }
+    if (!is_replaced(observed, pod, blame, replaced_before(observed, pod))) continue;
     ++replacements(plan.status.restarts, pod.spec);
     count_restart(plan.status.restarts, pod.spec.role, cause_of(blame));
     tell(observed, blame, true, plan);

@@ -121,7 +121,7 @@ void forget_lost_checkpoints(const Observed& observed, api::Status& status) {
                        status.phase == api::Phase::kStarting;
   if (observed.keeps_checkpoints || !between) return;
   status.last_checkpoint.clear();
-  status.progress.step = 0;
+  status.progress = {};
 }
 
 // Training goes on without a checkpoint that can't be written, so that nobody would notice: said once, until

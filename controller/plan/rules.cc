@@ -232,7 +232,9 @@ void end_job(const Observed& observed, api::Phase phase, const std::string& reas
 }
 
 std::string what_is_lost(const Observed& observed) {
-  if (observed.keeps_checkpoints || observed.job.status.last_checkpoint.empty()) return "";
+  const api::Status& status = observed.job.status;
+  const bool trained = status.progress.step > 0 || !status.last_checkpoint.empty();
+  if (observed.keeps_checkpoints || !trained) return "";
   return "; its checkpoints go with its pods: training begins anew at step 0";
 }
 

@@ -29,6 +29,8 @@ Failure rule_failure(const Observed& observed, Plan& plan);
 void rule_lost(const Observed& observed, Plan& plan);
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan);
 void create_beside(const Observed& observed, const Observed& whole, Plan& plan);  // no members
+// Of who stands beside the ring, has failed, and is not started again; rule_beside() does it, too.
+void tell_of_lost_beside(const Observed& observed, Plan& plan);
 void rule_beside(const Observed& observed, Plan& plan);
 void rule_success(const Observed& observed, Plan& plan);
 // These run always, last.

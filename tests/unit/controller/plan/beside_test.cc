@@ -77,6 +77,29 @@ TEST(BesideTest, WhoIsNotStartedAgainIsToldOfOnce) {
   EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
 }
 
+TEST(BesideTest, WhoIsLostWithAMemberOfTheRingIsToldOf) {
+  Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
+  world.job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+  world.job.spec.run_policy.backoff_limit = 3;
+  finish(world, pod_of(world, Role::kEvaluator, 0), 137, 60s);
+  finish(world, pod_of(world, Role::kWorker, 1), 137, 60s);
+  std::vector<std::string> all;
+  for (int pass = 0; pass < 20; ++pass) {
+    for (const RecordEvent& each : actions_of<RecordEvent>(step(world))) all.push_back(each.event.reason);
+    world.now += 1s;
+  }
+  EXPECT_EQ(world.job.status.restarts.attempt, 1);
+  EXPECT_EQ(std::ranges::count(all, "EvaluatorLost"), 1) << ::testing::PrintToString(all);
+}
+
+TEST(BesideTest, WhoseWorkWasDoneIsNotLost) {
+  Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
+  finish(world, pod_of(world, Role::kEvaluator, 0), 0, 60s);
+  settle(world);
+  pod_of(world, Role::kEvaluator, 0).phase = cluster::PodPhase::kFailed;  // a sidecar's end came after it
+  for (int pass = 0; pass < 3; ++pass) EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
+}
+
 TEST(BesideTest, WhoHasEndedWellIsNot) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
   finish(world, pod_of(world, Role::kEvaluator, 0), 0, 60s);
