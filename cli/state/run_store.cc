@@ -211,6 +211,9 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
     return !absl::IsInvalidArgument(state.status()) && !absl::IsNotFound(state.status());
   };
   absl::StatusOr<RunState> state = look();
+  // Before its lock: whoever has begun has held that.
+  std::error_code error;
+  const bool begun = std::filesystem::exists(folder + "/job.yaml", error);
   if (is_settled(state) || is_owned(folder)) return state;
   // The owner may have ended between our two looks: only what it wrote before it let the lock go counts.
   state = look();
@@ -219,10 +222,8 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   if (state.ok()) {
     owner = str_cat(" (pid ", state->owner_pid, ")");
   } else {
-    std::error_code error;
     if (!std::filesystem::exists(folder + "/lock", error)) return state;  // nobody's run
     // Its owner may not have begun: between the folder's making and its lock nobody seems to own it.
-    const bool begun = std::filesystem::exists(folder + "/job.yaml", error);
     if (absl::IsNotFound(state.status()) && !begun) return state;
     state = state_without_status(name, folder);
   }

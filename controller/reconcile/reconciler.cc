@@ -410,7 +410,7 @@ void Reconciler::note_sightings(const std::string& key, plan::Observed& observed
 }
 
 absl::Status Reconciler::execute(const std::string& key, const plan::Plan& plan, absl::Status& refused) {
-  Creations creations = shared_.lock()->jobs[key].creations;  // this pass alone touches them
+  Creations creations = std::move(shared_.lock()->jobs[key].creations);  // this pass alone touches them
   const absl::Status status = executor_.execute(key, plan, creations, refused);
   shared_.lock()->jobs[key].creations = std::move(creations);
   return status;

@@ -50,8 +50,7 @@ class TakeoverTest(JobCase):
         before = self.begin("survivor", ENDLESS_STEPS)   # no processor is so fast that it ends before the lease does
         first = self.lease_holder()
         self.kill_controllers(self.leader())
-        self.wait_until("the other leads", lambda: self.lease_holder() not in ("", first), TAKEOVER_SECONDS)
-        second = self.lease_holder()
+        second = self.wait_until("the other leads", lambda: (holder := self.lease_holder()) != first and holder, TAKEOVER_SECONDS)
         self.wait_for_steps("survivor", max(self.steps_of("survivor"), default=0))
         self.assertEqual(self.status("survivor")["phase"], "Running")
         self.assert_nothing_happened("survivor", before)
