@@ -191,7 +191,8 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
             {"PACELINE_VERSION", PACELINE_VERSION}};
   }
 
-  // From whichever thread acts for the job. All else that is recorded is known by the coordinator's word or by the status.
+  // From whichever thread acts for the job. All else that is recorded is known by the coordinator's word or
+  // by the status.
   void hear(const cluster::Event& event) {
     if (event.reason != plan::kEvaluatorReplaced && event.reason != plan::kEvaluatorLost) return;
     {
