@@ -15,6 +15,7 @@ MARK = "PACELINE_CLUSTER_PROCESS"
 PROC = pathlib.Path("/proc")
 KILL_SECONDS = 30
 LOG_TAIL_LINES = 15
+START_SECONDS = 30
 
 
 class ProcessError(Exception):
@@ -22,13 +23,16 @@ class ProcessError(Exception):
 
 
 def start(name, command, mark, log, folder="/"):
-    """Starts a process that outlives this one; its output goes to the end of `log`."""
+    """Starts a process that outlives this one; its output goes to the end of `log`. It is found by its mark when this returns, or has ended."""
     environment = dict(os.environ, **{MARK: str(mark)})
     environment.pop("KUBECONFIG", None)
     with open(log, "ab") as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd=folder,
                                    start_new_session=True)
     process.name = name
+    # A new program is told of (its close-on-exec files are closed) before the kernel has noted where its arguments and environment lie.
+    wait_until(f"the environment of {name}", START_SECONDS,
+               lambda: process.poll() is not None or (is_marked(process.pid, mark) and command_line(process.pid)), lambda: tail(log))
     return process
 
 
