@@ -18,6 +18,8 @@ cluster::JobObjects objects_of(const std::string& ns, const std::string& job, co
   return {ns, job, uid, token == env.end() ? std::string() : token->second};
 }
 
+constexpr char kNamesNotPublished[] = "NamesNotPublished";
+
 bool is_event(const plan::Action& action) {
   return std::holds_alternative<plan::RecordEvent>(action);
 }
@@ -84,6 +86,28 @@ void Executor::ensure(const std::string& key, const plan::Observed& observed) {
   if (!status.ok() && !absl::IsCancelled(status)) {
     log_.warning(str_cat(status.message(), "; it is tried again"), {{"job", key}, {"reason", "EnsureError"}});
   }
+}
+
+std::optional<Duration> Executor::publish_names(const std::string& key, const cluster::JobNames& names,
+                                                std::string& told) {
+  const absl::StatusOr<std::optional<Duration>> again = cluster_.publish_names(names);
+  if (again.ok()) {
+    told.clear();
+    return *again;
+  }
+  const absl::Status& status = again.status();
+  if (absl::IsCancelled(status)) return std::nullopt;
+  if (absl::IsAborted(status)) return kNamesLook;
+  const std::string why = str_cat("the host names of its pods lead nowhere: ", status.message());
+  if (told != why) {
+    told = why;
+    log_.warning(str_cat(why, "; it is tried again"), {{"job", key}, {"reason", kNamesNotPublished}});
+    const bool lasts = absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status) ||
+                       absl::IsFailedPrecondition(status);
+    if (lasts)
+      (void)cluster_.record_event({names.ns, names.job, true, kNamesNotPublished, why, names.job_uid});
+  }
+  return std::clamp(retry_after(status).value_or(Duration::zero()), kNamesRetry, kLongestRetryAfter);
 }
 
 absl::Status Executor::create(const std::string& key, const plan::CreatePod& action,

@@ -23,6 +23,10 @@ namespace paceline::reconcile {
 
 inline constexpr Duration kLongestRetryAfter = std::chrono::minutes(10);  // that a server may ask for
 
+// After what the cluster has refused to do for the members' names, and where somebody came in between.
+inline constexpr Duration kNamesRetry = std::chrono::seconds(10);
+inline constexpr Duration kNamesLook = std::chrono::seconds(1);
+
 // What is remembered between passes of creating one job's pods.
 struct Creations {
   std::map<Role, std::string> pod_templates;
@@ -43,6 +47,10 @@ class Executor {
                        absl::Status& refused);
   // One of them, but no creation.
   absl::Status perform(const std::string& key, const plan::Action& action);
+  // The members' names lead to their pods: Cluster::publish_names(). Returns after how long to call again.
+  // What hinders it hinders nothing else; it is told once as long as it is the same: `told` is of the job.
+  std::optional<Duration> publish_names(const std::string& key, const cluster::JobNames& names,
+                                        std::string& told);
   // What is missing beside the pods comes back.
   void ensure(const std::string& key, const plan::Observed& observed);
 

@@ -93,6 +93,7 @@ class Reconciler {
     std::optional<api::Phase> phase;  // none before the first pass
     bool namespace_ends = false;      // so it was said
     std::string left_alone;           // why, as it was said
+    std::string names_told;           // why its names can't be published, as it was said
     // Of the pod that the pass under way blames: a pass that is repeated asks for it no more.
     struct BlamedLog {
       std::string uid;  // the pod's
@@ -128,6 +129,8 @@ class Reconciler {
                             const absl::Status& not_ready, plan::Observed& observed);
   // Adds the last lines of the blamed pod's log to the message.
   void tell_last_lines(const std::string& key, const plan::Observed& observed, plan::Plan& plan);
+  // Its members' host names, whatever else becomes of the pass.
+  void publish_names(const std::string& key, const StoredJob& stored);
   // Since when its pods have been seen as they are.
   void note_sightings(const std::string& key, plan::Observed& observed);
   // `refused`: why a pod could not be created.

@@ -88,6 +88,13 @@ class JobCase(ClusterCase):
         """Its process: another one that the kubelet starts in the same pod has another name."""
         return self.in_system("get", "lease", LEASE, "-o", "jsonpath={.spec.holderIdentity}").stdout
 
+    def scale_controllers(self, count):
+        """Returns when so many are ready, and no other is there."""
+        scaled = self.in_system("scale", f"deployment/{RELEASE}", f"--replicas={count}")
+        self.assertEqual(scaled.returncode, 0, scaled.stderr)
+        ready = ("get", "pods", "-l", CONTROLLERS, "-o", "jsonpath={.items[*].status.containerStatuses[*].ready}")
+        self.wait_until(f"{count} controllers", lambda: self.in_system(*ready).stdout.split() == ["true"] * count)
+
     def kill_controllers(self, *pods):
         """SIGKILL for the controllers in these pods, or in all; the kubelet starts them again."""
         names = pods or self.in_system("get", "pods", "-l", CONTROLLERS, "-o", "jsonpath={.items[*].metadata.name}").stdout.split()
@@ -120,6 +127,10 @@ class JobCase(ClusterCase):
     def pods(self, name):
         return {pod["metadata"]["name"]: pod for pod in self.get("pods", "-l", f"{JOB_LABEL}={name}")["items"]}
 
+    def slices(self, name):
+        """Where the host names of a job lead: all EndpointSlices of its Service."""
+        return self.get("endpointslices", "-l", f"kubernetes.io/service-name={name}")["items"]
+
     def children(self):
         """Names of everything in the namespace that a job makes."""
         names = self.kubectl("get", "pods,services,secrets", "-o", "name").split()
@@ -136,5 +147,5 @@ class JobCase(ClusterCase):
 
     def job_story(self):
         return "".join(self.run_kubectl(*words).stdout for words in (
-            ("get", "tj,pods,services,secrets", "-o", "wide"), ("get", "tj", "-o", "jsonpath={.items[*].status}"),
+            ("get", "tj,pods,services,endpointslices,secrets", "-o", "wide"), ("get", "tj", "-o", "jsonpath={.items[*].status}"),
             ("get", "events", "--sort-by=.lastTimestamp")))

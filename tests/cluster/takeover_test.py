@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import needs_cluster
-from job_case import CONTROLLERS, ENDLESS_STEPS, HOME, JOB_SECONDS, RELEASE, ROLLOUT_SECONDS, SLOW, TAKEOVER_SECONDS, JobCase, endless, job
+from job_case import CONTROLLERS, ENDLESS_STEPS, HOME, JOB_SECONDS, ROLLOUT_SECONDS, SLOW, TAKEOVER_SECONDS, JobCase, endless, job
 from machine import api, cluster, processes
 
 
@@ -45,15 +45,21 @@ class TakeoverTest(JobCase):
         """The status is written by the leader: its progress shows that members have found it."""
         self.wait_until(f"progress after step {more_than}", lambda: self.status(name).get("progress", {}).get("step", 0) > more_than)
 
+    def names_of_two(self, job_name):
+        """The version of what says where both members' names lead; nothing until it says so."""
+        return [each["metadata"]["resourceVersion"] for each in self.slices(job_name) if len(each["endpoints"] or []) == 2]
+
     def test_the_leader_is_killed_and_the_other_takes_over(self):
         """The other: another process. The kubelet starts one in the same pod at once, which may be the first to find the lease free."""
         before = self.begin("survivor", ENDLESS_STEPS)   # no processor is so fast that it ends before the lease does
+        names = self.wait_until("all names", lambda: self.names_of_two("survivor"))
         first = self.lease_holder()
         self.kill_controllers(self.leader())
         second = self.wait_until("the other leads", lambda: (holder := self.lease_holder()) != first and holder, TAKEOVER_SECONDS)
         self.wait_for_steps("survivor", max(self.steps_of("survivor"), default=0))
         self.assertEqual(self.status("survivor")["phase"], "Running")
         self.assert_nothing_happened("survivor", before)
+        self.assertEqual(self.names_of_two("survivor"), names)   # not written again
         self.apply(job("successor"))
         self.wait_for("successor", "Succeeded")
         self.assertEqual(self.lease_holder(), second)
@@ -120,9 +126,6 @@ class TakeoverTest(JobCase):
         self.assertEqual(len(events), 1)
         self.assertRegex(events[0]["message"], r"^ps-0 \(pod bereft-ps-0-0\) was deleted\b.*all members start again")
         self.wait_for("bereft", "Running")
-
-    def scale_controllers(self, count):
-        self.in_system("scale", f"deployment/{RELEASE}", f"--replicas={count}")
 
     def test_the_api_server_is_killed(self):
         before = self.begin("patient", ENDLESS_STEPS)

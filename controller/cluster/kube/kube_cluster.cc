@@ -45,7 +45,7 @@ std::optional<KubeCluster::Child> KubeCluster::child_of(const Json& object) {
   if (name.empty() || job.empty()) return std::nullopt;
   const std::string& ns = text_at(object, {"metadata", "namespace"});
   return Child{key_of(ns, name), key_of(ns, job), text_at(object, {"metadata", "resourceVersion"}),
-               owner_uid(object)};
+               owner_uid(object), finds_pods(object)};
 }
 
 KubeCluster::KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClusterOptions options)
@@ -59,9 +59,12 @@ KubeCluster::KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClu
           [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause),
       services_(
           api, {kServices, options_.ns, kJobNameLabel}, service_store_, clock, log, options_.seed + 1,
-          [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause) {
+          [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause),
+      names_(api, clock, log, [this](const std::string& key) { feed_.tell(key); },
+             {options_.ns, options_.seed + 2, options_.limits, options_.pause}) {
   pods_.start();
   services_.start();
+  names_.start();
 }
 
 KubeCluster::~KubeCluster() {
@@ -76,7 +79,6 @@ absl::Status KubeCluster::wait_synced(Duration timeout) {
 
 absl::StatusOr<cluster::Pod> KubeCluster::create_pod(const cluster::PodSpec& spec) {
   PL_ASSIGN_OR_RETURN(const Json manifest, pod_manifest(spec, options_.image));
-  PL_RETURN_IF_ERROR(free_host_name(spec));
   absl::StatusOr<Json> created = api_.create(kPods, spec.ns, manifest, ApiClient::Unknown::kRefuse);
   if (absl::IsAlreadyExists(created.status())) {
     PL_ASSIGN_OR_RETURN(const Json there, api_.get(kPods, spec.ns, spec.name));
@@ -102,27 +104,6 @@ absl::StatusOr<cluster::Pod> KubeCluster::create_pod(const cluster::PodSpec& spe
   return pod;
 }
 
-// The planner makes another pod for a place while an earlier one has not ended only where that one's node is
-// lost: nobody can end it, and nobody knows whether it runs. Its peers must not find it.
-absl::Status KubeCluster::free_host_name(const cluster::PodSpec& spec) {
-  if (spec.attempt == 0) return absl::OkStatus();
-  for (const auto& pod : pod_store_.of_job(key_of(spec.ns, spec.job))) {
-    const bool earlier = pod->role == spec.role && pod->index == spec.index && pod->attempt < spec.attempt;
-    const bool ended =
-        pod->phase == cluster::PodPhase::kSucceeded || pod->phase == cluster::PodPhase::kFailed;
-    if (!earlier || !pod->has_host_name || (ended && !pod->lingers)) continue;
-    const std::string name = pod->key.substr(pod->key.find('/') + 1);
-    const absl::StatusOr<Json> changed =
-        api_.merge_patch(kPods, spec.ns, name, "", without_host_name(pod->uid));
-    if (changed.ok()) pod_store_.offer(*changed);
-    const bool gone = absl::IsNotFound(changed.status()) || absl::IsAborted(changed.status());
-    if (!changed.ok() && !gone) {
-      return with_context_and_time(changed.status(), str_cat("taking the host name from pod ", pod->key));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status KubeCluster::delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
                                      Duration grace) {
   DeleteOptions options;
@@ -134,15 +115,18 @@ absl::Status KubeCluster::delete_pod(const std::string& ns, const std::string& n
   return absl::NotFoundError(str_cat("pod ", key_of(ns, name), " with uid ", uid, " does not exist"));
 }
 
+absl::Status KubeCluster::pods_are_known() {
+  if (!pods_.synced()) return absl::UnavailableError("the list of pods has not come yet");
+  if (!pod_store_.full()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      str_cat("there are more than ", options_.most_pods,
+              " pods of jobs, and those of this one may not be known; delete finished jobs, and start the "
+              "controller again"));
+}
+
 absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods(const std::string& ns,
                                                                  const std::string& job) {
-  if (!pods_.synced()) return absl::UnavailableError("the list of pods has not come yet");
-  if (pod_store_.full()) {
-    return absl::ResourceExhaustedError(
-        str_cat("there are more than ", options_.most_pods,
-                " pods of jobs, and those of this one may not be known; delete finished jobs, and start the "
-                "controller again"));
-  }
+  PL_RETURN_IF_ERROR(pods_are_known());
   const PendingNotes::Pods slim = pod_store_.of_job(key_of(ns, job));
   ask_why_pending(slim);
   return with_notes(slim);
@@ -306,6 +290,24 @@ absl::StatusOr<std::string> KubeCluster::token_in_secret(const Owner& owner) {
                                                  kTokenKey, "\"; delete it, it will be made again"));
   }
   return decoded;
+}
+
+// ---- names
+
+absl::StatusOr<std::optional<Duration>> KubeCluster::publish_names(const cluster::JobNames& names) {
+  PL_RETURN_IF_ERROR(pods_are_known());
+  const std::string key = key_of(names.ns, names.job);
+  PL_ASSIGN_OR_RETURN(
+      const std::optional<Duration> again,
+      names_.publish({names.ns, names.job, names.job_uid}, names.pods, pod_store_.of_job(key)));
+  const std::string name = service_name(names.job);
+  const auto service = service_store_.find(key_of(names.ns, name));
+  if (again || service == nullptr || !service->finds_pods || service->owner != names.job_uid) return again;
+  const absl::StatusOr<Json> changed =
+      api_.merge_patch(kServices, names.ns, name, "", finding_nobody(service->resource_version));
+  PL_RETURN_IF_ERROR(with_context_and_time(changed.status(), str_cat("service ", key_of(names.ns, name))));
+  service_store_.offer(*changed);
+  return again;
 }
 
 // ---- events

@@ -11,14 +11,16 @@
 // for all pods of the job (a quorum read of the whole namespace, in pages); what it brings is known to
 // list_pods() from then on. create_pod(): RESOURCE_EXHAUSTED where a quota is used up; CANCELLED
 // in a namespace that is being deleted; FAILED_PRECONDITION where a pod of that name is not the job's; other
-// errors as api_error.h says; a pod of an earlier attempt that has not ended loses the host name to the new
-// one before. delete_pod(): a grace below one second is one second: less would free the name while the
-// processes may run.
+// errors as api_error.h says. delete_pod(): a grace below one second is one second: less would free the name
+// while the processes may run.
+//
+// publish_names(): name_publisher.h. A Service that an earlier version made finds pods by itself: once our
+// slices say the same, its selector is turned to nobody.
 //
 // Of a pod that has a node and does not start, list_pods() asks the API server for its events
 // (pending_notes.h), and gives their reason and message as the pod's.
 //
-// Thread-safe. Threads: one for each of the two informers, one that calls the watcher.
+// Thread-safe. Threads: one for each of the three informers, one that calls the watcher.
 
 #include <map>
 #include <optional>
@@ -33,6 +35,7 @@
 #include "controller/cluster/kube/event_series.h"
 #include "controller/cluster/kube/informer.h"
 #include "controller/cluster/kube/manifest.h"
+#include "controller/cluster/kube/name_publisher.h"
 #include "controller/cluster/kube/object_store.h"
 #include "controller/cluster/kube/pending_notes.h"
 #include "controller/cluster/kube/pod.h"
@@ -80,6 +83,7 @@ class KubeCluster final : public cluster::Cluster {
   absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns, const std::string& job,
                                                           const std::vector<std::string>& names) override;
   absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override;
+  absl::StatusOr<std::optional<Duration>> publish_names(const cluster::JobNames& names) override;
   absl::Status record_event(const cluster::Event& event) override;
   void watch(OnChange on_change) override;
   absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int lines) override;
@@ -88,6 +92,7 @@ class KubeCluster final : public cluster::Cluster {
   // A Service of a job: whether it is there, and whose it is.
   struct Child {
     std::string key, job_key, resource_version, owner;
+    bool finds_pods = false;
     bool operator==(const Child&) const = default;
   };
   // What was ensured of a job.
@@ -101,7 +106,7 @@ class KubeCluster final : public cluster::Cluster {
     std::optional<TimePoint> looked;    // when any was last looked for by itself
   };
   static std::optional<Child> child_of(const Json& object);
-  absl::Status free_host_name(const cluster::PodSpec& spec);
+  absl::Status pods_are_known();
   absl::Status ensure_service(const Owner& owner);
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
   absl::StatusOr<std::string> token_in_secret(const Owner& owner);
@@ -124,6 +129,7 @@ class KubeCluster final : public cluster::Cluster {
   Guarded<EventSeries> events_;
   Guarded<PendingNotes> notes_;
   Informer pods_, services_;  // last: they call into the above
+  NamePublisher names_;       // and so does this
 };
 
 }  // namespace paceline::kube

@@ -11,7 +11,9 @@ namespace paceline::kube {
 
 namespace {
 
-constexpr std::size_t kMaxPodNameBytes = 253;  // its host name is another, shorter one
+constexpr std::size_t kMaxPodNameBytes = 253;                       // its host name is another, shorter one
+constexpr char kEarlierHostLabel[] = "paceline.dev/has-host-name";  // what earlier versions selected by, too
+constexpr char kNobodyLabel[] = "paceline.dev/nobody";              // no pod has it
 
 Json metadata_of(const Owner& owner, const std::string& name) {
   Json metadata = {{"name", name}, {"namespace", owner.ns}, {"labels", {{kJobNameLabel, owner.job}}}};
@@ -140,7 +142,6 @@ absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view
   metadata["labels"][kRoleLabel] = role_name(spec.role);
   metadata["labels"][kIndexLabel] = std::to_string(spec.index);
   metadata["labels"][kAttemptLabel] = std::to_string(spec.attempt);
-  metadata["labels"][kHostLabel] = "true";
   for (const char* part : {"labels", "annotations"}) {
     const Json& theirs = at(given, {"metadata", part});
     if (!theirs.is_object()) continue;
@@ -175,27 +176,33 @@ absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view
               {"spec", std::move(pod_spec)}};
 }
 
-Json service_manifest(const Owner& owner) {
-  return {{"apiVersion", kServices.api_version},
-          {"kind", kServices.kind},
-          {"metadata", metadata_of(owner, service_name(owner.job))},
-          {"spec",
-           {{"clusterIP", "None"},
-            {"publishNotReadyAddresses", true},
-            {"selector", {{kJobNameLabel, owner.job}, {kHostLabel, "true"}}}}}};
+Json child_manifest(const Resource& resource, const Owner& owner, const std::string& name) {
+  return {
+      {"apiVersion", resource.api_version}, {"kind", resource.kind}, {"metadata", metadata_of(owner, name)}};
 }
 
-Json without_host_name(std::string_view uid) {
-  return {{"metadata", {{"uid", uid}, {"labels", {{kHostLabel, nullptr}}}}}};
+Json service_manifest(const Owner& owner) {
+  Json service = child_manifest(kServices, owner, service_name(owner.job));
+  service["spec"] = {{"clusterIP", "None"}, {"publishNotReadyAddresses", true}};
+  return service;
+}
+
+Json finding_nobody(std::string_view resource_version) {
+  const Json selector = {{kJobNameLabel, nullptr}, {kEarlierHostLabel, nullptr}, {kNobodyLabel, "true"}};
+  return {{"metadata", {{"resourceVersion", resource_version}}}, {"spec", {{"selector", selector}}}};
+}
+
+bool finds_pods(const Json& service) {
+  const Json& selector = at(service, {"spec", "selector"});
+  return selector.is_object() && selector.contains(kJobNameLabel);
 }
 
 Json secret_manifest(const Owner& owner, std::string_view token) {
-  return {{"apiVersion", kSecrets.api_version},
-          {"kind", kSecrets.kind},
-          {"metadata", metadata_of(owner, secret_name(owner.job))},
-          {"type", "Opaque"},
-          {"immutable", true},
-          {"stringData", {{kTokenKey, token}}}};
+  Json secret = child_manifest(kSecrets, owner, secret_name(owner.job));
+  secret["type"] = "Opaque";
+  secret["immutable"] = true;
+  secret["stringData"] = {{kTokenKey, token}};
+  return secret;
 }
 
 std::string owner_uid(const Json& object) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What we create for a job: its pods, its headless Service, the Secret with its token. Every addition to a
-// user's pod template stands in docs/kubernetes.md. Pure.
+// What we create for a job: its pods, its headless Service, the Secret with its token (and the Service's
+// EndpointSlices, host_names.h). Every addition to a user's pod template stands in docs/kubernetes.md. Pure.
 
 #include <string>
 #include <string_view>
@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "controller/cluster/cluster.h"
 #include "controller/cluster/kube/json.h"
+#include "controller/cluster/kube/resources.h"
 
 namespace paceline::kube {
 
@@ -32,10 +33,18 @@ std::string secret_name(std::string_view job);        // <job>-token
 // trainer container without one. INVALID_ARGUMENT says what of the template or the names can't be.
 absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view image);
 
+// Without a selector: who is found by it stands in slices of ours.
 Json service_manifest(const Owner& owner);
-// A merge patch: the pod of this uid is found under its host name no more.
-Json without_host_name(std::string_view uid);
+// A merge patch for a Service as earlier versions made it, by whose selector Kubernetes' own controllers find
+// the pods: they find none any more. With no selector at all they would leave as it is what they have
+// written.
+Json finding_nobody(std::string_view resource_version);
+// Whether it is one that finds pods by itself.
+bool finds_pods(const Json& service);
 Json secret_manifest(const Owner& owner, std::string_view token);
+
+// Its apiVersion, kind and metadata: a child of the job.
+Json child_manifest(const Resource& resource, const Owner& owner, const std::string& name);
 
 // The uid of the TrainingJob that controls an object; empty where there is none.
 std::string owner_uid(const Json& object);

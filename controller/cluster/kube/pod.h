@@ -36,8 +36,7 @@ struct SlimPod {
   cluster::PodPhase phase = cluster::PodPhase::kPending;
   bool ready = false, lingers = false;  // lingers: its trainer has ended, and other containers run on
   bool node_not_ready = false;          // it has not ended, and the control plane has given up its node
-  bool has_host_name = false;           // the job's Service finds it
-  std::string node, host_ip, pod_ip;
+  std::string node, host_ip, pod_ip, other_ip;  // other_ip: of the other family, where it has one
   std::optional<WallTime> created, deletion, started, finished;  // deletion: when its grace ends
   std::optional<std::int32_t> exit_code, signal;                 // of the trainer; at most one of them
   std::string reason, message, disruption;  // disruption: the reason of its DisruptionTarget condition

@@ -21,6 +21,7 @@ struct Resource {
 
 inline constexpr Resource kPods{"v1", "pods", "Pod"};
 inline constexpr Resource kServices{"v1", "services", "Service"};
+inline constexpr Resource kEndpointSlices{"discovery.k8s.io/v1", "endpointslices", "EndpointSlice"};
 inline constexpr Resource kSecrets{"v1", "secrets", "Secret"};
 inline constexpr Resource kEvents{"events.k8s.io/v1", "events", "Event"};
 inline constexpr Resource kLeases{"coordination.k8s.io/v1", "leases", "Lease"};
@@ -31,10 +32,6 @@ inline constexpr const char* kJobNameLabel = "paceline.dev/job-name";
 inline constexpr const char* kRoleLabel = "paceline.dev/role";
 inline constexpr const char* kIndexLabel = "paceline.dev/index";
 inline constexpr const char* kAttemptLabel = "paceline.dev/attempt";
-// The job's Service selects by it, too: taken from a pod whose host name another one is given, since a pod of
-// a node that can't be reached ends for nobody, and would be found under that name beside the new one.
-inline constexpr const char* kHostLabel = "paceline.dev/has-host-name";
-
 // What role_name() calls it, in letters of any case: labels, keys of replicaSpecs, what users type.
 std::optional<Role> role_named(std::string_view text);
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/text.h"
+#include "controller/cluster/kube/manifest.h"
 #include "controller/cluster/kube/resources.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
@@ -56,6 +57,17 @@ class KubeClusterTest : public ::testing::Test {
     });
   }
   cluster::JobObjects job(const std::string& token = "token-1") { return {"n", "j", "job-uid", token}; }
+  // For what no watch of pods or services brings.
+  template <typename Condition>
+  static bool comes_by_itself(Condition condition) {
+    const SystemClock clock;
+    for (const Deadline deadline = Deadline::after(clock.now(), 20s); !condition();
+         std::this_thread::yield()) {
+      if (deadline.expired(clock.now())) return false;
+    }
+    return true;
+  }
+  static cluster::JobNames names_of(std::size_t pods) { return {"n", "j", "job-uid", pods}; }
   // Waits until the watch brought a change for which this holds.
   template <typename Condition>
   bool comes(Condition condition) {
@@ -424,48 +436,78 @@ TEST_F(KubeClusterTest, ASecretWithoutATokenIsSaid) {
 
 // What a lost node runs ends for nobody: its successor has its host name alone.
 TEST_F(KubeClusterTest, AHostNameHasOneOwner) {
-  const auto attempt = [&](int index, int number) {
-    cluster::PodSpec result = spec(index);
-    result.attempt = number;
-    result.name = str_cat("j-worker-", index, "-", number);
-    return result;
+  const auto bring_up = [&](int index, int attempt) {
+    cluster::PodSpec pod = spec(index);
+    pod.attempt = attempt;
+    pod.name = str_cat("j-worker-", index, "-", attempt);
+    ASSERT_TRUE(cluster_->create_pod(pod).ok());
+    server_.change("pods", "n", pod.name, [&](Json& object) {
+      object["status"] = {{"phase", "Running"}, {"podIP", str_cat("10.0.", index, ".", attempt)}};
+    });
   };
   const auto found = [&] {
     std::vector<std::string> names;
-    for (const Json& pod : server_.all("pods")) {
-      if (!at(pod, {"metadata", "labels", kHostLabel}).is_null())
-        names.push_back(text_at(pod, {"metadata", "name"}));
+    EXPECT_TRUE(cluster_->publish_names(names_of(2)).ok());
+    for (const Json& slice : server_.all("endpointslices")) {
+      for (const Json& each : list_at(slice, {"endpoints"}))
+        names.push_back(str_cat(text_at(each, {"hostname"}), " ", text_at(each, {"targetRef", "name"})));
     }
     return names;
   };
-  for (const int index : {0, 1}) ASSERT_TRUE(cluster_->create_pod(attempt(index, 0)).ok());
-  EXPECT_THAT(found(), ElementsAre("j-worker-0-0", "j-worker-1-0"));
-  EXPECT_EQ(server_.requests("PATCH"), 0);
+  bring_up(0, 0);
+  bring_up(1, 0);
+  EXPECT_TRUE(comes_by_itself([&] {
+    return found() == std::vector<std::string>{"j-worker-0 j-worker-0-0", "j-worker-1 j-worker-1-0"};
+  }));
+  bring_up(0, 2);
+  EXPECT_TRUE(comes_by_itself([&] {
+    return found() == std::vector<std::string>{"j-worker-0 j-worker-0-2", "j-worker-1 j-worker-1-0"};
+  }));
+  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/pods"), 0);
+}
 
-  // Not made before it has the name.
-  server_.set_faults([](const Request& request) {
-    testing::FakeApiServer::Fault fault;
-    if (request.method == Method::kPatch) fault.answer = Response{403, "{}", {}, ""};
-    return fault;
-  });
-  const absl::Status refused = cluster_->create_pod(attempt(0, 2)).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
-  EXPECT_THAT(words(refused), HasSubstr("taking the host name from pod n/j-worker-0-0"));
-  EXPECT_EQ(server_.all("pods").size(), 2u);
+TEST_F(KubeClusterTest, NamesWaitForTheListOfPods) {
+  server_.create("endpointslices", "n", {{"metadata", {{"name", "j-0-ipv4"}}}});
+  answer("/pods", 503, Json::object());
+  KubeCluster late(api_, clock_, Logger::none(), {.pause = [](Duration, std::stop_token stop) {
+                     std::this_thread::yield();
+                     return !stop.stop_requested();
+                   }});
+  EXPECT_TRUE(absl::IsUnavailable(late.publish_names(names_of(2)).status()))
+      << "nobody known is nobody there for all that it knows";
   server_.set_faults({});
+}
 
-  const int before = server_.requests("PATCH");
-  ASSERT_TRUE(cluster_->create_pod(attempt(0, 2)).ok());
-  EXPECT_THAT(found(), ElementsAre("j-worker-0-2", "j-worker-1-0"));
-  ASSERT_TRUE(cluster_->create_pod(attempt(0, 3)).ok());
-  EXPECT_THAT(found(), ElementsAre("j-worker-0-3", "j-worker-1-0"));
-  EXPECT_EQ(server_.requests("PATCH"), before + 2) << "of each once";
-
-  // One that has ended, or is gone, is found by nobody.
-  server_.change("pods", "n", "j-worker-1-0", [](Json& pod) { pod["status"]["phase"] = "Failed"; });
-  ASSERT_TRUE(comes([&] { return cluster_->list_pods("n", "j")->back().ended(); }));
-  ASSERT_TRUE(cluster_->create_pod(attempt(1, 1)).ok());
-  EXPECT_EQ(server_.requests("PATCH"), before + 2);
+// Its selector is turned to nobody, and not before our slices say whom it found.
+TEST_F(KubeClusterTest, AServiceOfAnEarlierVersionLeavesItsPodsToUs) {
+  server_.create(
+      "services", "n",
+      {{"metadata",
+        {{"name", "j"},
+         {"labels", {{kJobNameLabel, "j"}}},
+         {"ownerReferences", {{{"kind", "TrainingJob"}, {"uid", "job-uid"}, {"controller", true}}}}}},
+       {"spec", {{"clusterIP", "None"}, {"selector", {{kJobNameLabel, "j"}}}}}});
+  ASSERT_TRUE(cluster_->create_pod(spec()).ok());
+  server_.change("pods", "n", spec().name, [](Json& pod) {
+    pod["status"] = {{"phase", "Running"}, {"podIP", "10.0.0.1"}};
+  });
+  ASSERT_TRUE(
+      comes([&] { return cluster_->list_pods("n", "j")->at(0).phase == cluster::PodPhase::kRunning; }));
+  answer("/endpointslices", 403, {{"kind", "Status"}, {"message", "it may not"}});
+  const auto tried = [&] { return cluster_->publish_names(names_of(1)); };
+  EXPECT_TRUE(comes_by_itself([&] { return absl::IsPermissionDenied(tried().status()); }));
+  EXPECT_TRUE(finds_pods(*server_.find("services", "n", "j"))) << "else nobody would be found";
+  server_.set_faults({});
+  EXPECT_TRUE(comes_by_itself([&] {
+    const auto again = cluster_->publish_names(names_of(2));
+    return again.ok() && *again == kGathering;
+  }));
+  EXPECT_TRUE(finds_pods(*server_.find("services", "n", "j"))) << "while another one is waited for";
+  EXPECT_TRUE(
+      comes_by_itself([&] { return tried().ok() && !finds_pods(*server_.find("services", "n", "j")); }));
+  EXPECT_EQ(server_.all("endpointslices").size(), 1u);
+  EXPECT_TRUE(tried().ok());
+  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/services/j"), 1);
 }
 
 TEST_F(KubeClusterTest, EventsAreCountedInsteadOfRepeated) {

@@ -65,11 +65,9 @@ TEST(ManifestTest, APodWithoutATemplate) {
   const Json pod = manifest(spec());
   EXPECT_EQ(text_at(pod, {"metadata", "name"}), "digits-worker-2-1");
   EXPECT_EQ(text_at(pod, {"metadata", "namespace"}), "team");
-  EXPECT_EQ(pod["metadata"]["labels"], (Json{{kJobNameLabel, "digits"},
-                                             {kRoleLabel, "worker"},
-                                             {kIndexLabel, "2"},
-                                             {kAttemptLabel, "1"},
-                                             {kHostLabel, "true"}}));
+  EXPECT_EQ(
+      pod["metadata"]["labels"],
+      (Json{{kJobNameLabel, "digits"}, {kRoleLabel, "worker"}, {kIndexLabel, "2"}, {kAttemptLabel, "1"}}));
   EXPECT_EQ(pod["metadata"]["ownerReferences"], Json::parse(R"([{"apiVersion": "paceline.dev/v1alpha1",
     "kind": "TrainingJob", "name": "digits", "uid": "job-uid", "controller": true, "blockOwnerDeletion": true}])"));
   EXPECT_EQ(text_at(pod, {"spec", "restartPolicy"}), "Never");
@@ -300,7 +298,7 @@ TEST(ManifestTest, ServiceAndSecret) {
   EXPECT_EQ(text_at(service, {"metadata", "name"}), "digits");
   EXPECT_EQ(text_at(service, {"spec", "clusterIP"}), "None");
   EXPECT_TRUE(flag_at(service, {"spec", "publishNotReadyAddresses"}));
-  EXPECT_EQ(service["spec"]["selector"], (Json{{kJobNameLabel, "digits"}, {kHostLabel, "true"}}));
+  EXPECT_FALSE(service["spec"].contains("selector")) << "who is found by it stands in slices of ours";
   EXPECT_EQ(owner_uid(service), "job-uid");
   const Json secret = secret_manifest({"team", "digits", "job-uid"}, "t");
   EXPECT_EQ(text_at(secret, {"metadata", "name"}), "digits-token");
@@ -308,6 +306,20 @@ TEST(ManifestTest, ServiceAndSecret) {
   EXPECT_TRUE(flag_at(secret, {"immutable"}));
   EXPECT_EQ(owner_uid(secret), "job-uid");
   for (const Json& object : {service, secret}) EXPECT_FALSE(object["metadata"].contains("finalizers"));
+}
+
+// A Service without a selector would keep the slices that it had by the earlier one.
+TEST(ManifestTest, AServiceOfAnEarlierVersionFindsNobodyByItself) {
+  Json service = service_manifest({"team", "digits", "job-uid"});
+  EXPECT_FALSE(finds_pods(service));
+  service["spec"]["selector"] = {{kJobNameLabel, "digits"}, {"paceline.dev/has-host-name", "true"}};
+  EXPECT_TRUE(finds_pods(service));
+  const Json patch = finding_nobody("17");
+  EXPECT_EQ(text_at(patch, {"metadata", "resourceVersion"}), "17");
+  service.merge_patch(patch);
+  EXPECT_FALSE(finds_pods(service));
+  EXPECT_EQ(service["spec"]["selector"], (Json{{"paceline.dev/nobody", "true"}})) << "which no pod has";
+  EXPECT_EQ(text_at(service, {"spec", "clusterIP"}), "None");
 }
 
 }  // namespace
