@@ -19,6 +19,13 @@ TEST(KubernetesLimitsTest, ARefusedPodIsWaitedForAndMembersShareANodesProcessors
   for (const CreatePod& pod : pods) EXPECT_EQ(pod.spec.threads, 1);
 }
 
+// One pass, so that nothing is written in between.
+TEST(KubernetesLimitsTest, TheFirstPassCreatesAllPodsOfASmallJob) {
+  Observed world = make_world(1, 7);
+  world.limits = kubernetes_limits();
+  EXPECT_EQ(actions_of<CreatePod>(plan(world)).size(), 8u);
+}
+
 // What a job costs the API server while nothing but its progress changes.
 TEST(KubernetesLimitsTest, ProgressIsWrittenOnceInTenSeconds) {
   EXPECT_EQ(kKubernetesStatusInterval, std::chrono::seconds(10));
