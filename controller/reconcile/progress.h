@@ -6,8 +6,8 @@
 
 namespace paceline::reconcile {
 
-// Equal but for progress. Who has finished is none: another controller must know it, whatever becomes of the
-// pod by then.
+// Equal but for progress. While a job starts, its members' coming up is. Who has finished, failed or was lost
+// is none: another controller must know it, whatever becomes of the pod by then.
 bool same_but_for_progress(const api::Status& before, const api::Status& after);
 
 }  // namespace paceline::reconcile

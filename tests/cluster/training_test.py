@@ -244,7 +244,11 @@ class NamesTest(JobCase):
         self.wait_until("all names", lambda: self.seen("older-worker-0-0", "older") == self.addresses("older", 0))
         self.scale_controllers(0)
         self.addCleanup(self.scale_controllers, 2)
-        self.kubectl("patch", "service", "older", "--type=merge", f'-p={{"spec":{{"selector":{{"{JOB_LABEL}":"older"}}}}}}')
+        ours = self.get("service", "older")
+        older = {"apiVersion": "v1", "kind": "Service", "metadata": {key: ours["metadata"][key] for key in ("name", "labels", "ownerReferences")},
+                 "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {JOB_LABEL: "older"}}}
+        self.kubectl("delete", "service", "older")
+        self.apply(older)
 
         def theirs():
             """What Kubernetes' own controllers say of it: how many endpoints their slices have, and the Endpoints object."""

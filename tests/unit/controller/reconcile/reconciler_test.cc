@@ -99,6 +99,36 @@ TEST_F(ReconcilerTest, ProgressIsWrittenOncePerInterval) {
   EXPECT_EQ(status().last_checkpoint, "/checkpoints/20");
 }
 
+// However its members come up; where that takes long, people see how far it is.
+TEST_F(ReconcilerTest, AStartIsTwoWritesOfItsStatus) {
+  pass();
+  EXPECT_EQ(*jobs_.writes_.lock(), 1) << "Starting";
+  for (const std::string& name : pods()) {
+    EXPECT_EQ(pass().requeue_after, kProgressInterval);
+    cluster_.run(name);
+    pass();
+  }
+  EXPECT_EQ(*jobs_.writes_.lock(), 1);
+  EXPECT_THAT(status().members, SizeIs(0));
+  set_report(plan::ReportPhase::kRunning);
+  pass();
+  EXPECT_EQ(*jobs_.writes_.lock(), 2) << "Running";
+  EXPECT_THAT(status().members, SizeIs(2));
+}
+
+TEST_F(ReconcilerTest, MembersOfASlowStartAreToldOncePerInterval) {
+  pass();
+  cluster_.run(pods()[0]);
+  pass();
+  clock_.advance(kProgressInterval);
+  pass();
+  EXPECT_EQ(*jobs_.writes_.lock(), 2);
+  EXPECT_EQ(status().phase, api::Phase::kStarting);
+  ASSERT_THAT(status().members, SizeIs(2));
+  EXPECT_EQ(status().members[0].phase, "Running");
+  EXPECT_EQ(status().members[1].phase, "Pending");
+}
+
 // What another controller must know is no progress: a member's word that its work is done.
 TEST_F(ReconcilerTest, WhoHasFinishedIsWrittenAtOnce) {
   bring_up();
