@@ -10,6 +10,8 @@ MAY_INCLUDE = {
     "runtime/transport": ["base"],
     "runtime/collective": ["base", "runtime/transport"],
     "runtime/exchange": ["base", "proto", "runtime/collective"],
+    "runtime/cuda": ["base", "runtime/cuda/kernels"],
+    "runtime/cuda/kernels": [],
     "runtime/tensor": ["base", "runtime/tensor/cpu"],
     "runtime/tensor/cpu": ["base", "runtime/tensor", "runtime/tensor/cpu/kernels"],
     "runtime/tensor/cpu/kernels": ["base"],

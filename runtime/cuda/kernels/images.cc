@@ -1,0 +1,10 @@
+#include "runtime/cuda/kernels/images.h"
+
+// Defined by cmake/PacelineCuda.cmake.
+#define PACELINE_IMAGE(name)                                                               \
+  extern "C" const std::byte paceline_image_##name[], paceline_image_##name##_end[];       \
+  std::span<const std::byte> paceline::cuda::name##_image() {                              \
+    return std::span<const std::byte>(paceline_image_##name, paceline_image_##name##_end); \
+  }
+
+PACELINE_IMAGE(elementwise)

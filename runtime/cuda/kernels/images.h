@@ -1,0 +1,13 @@
+#pragma once
+
+// The kernels of this folder as what a driver loads: one image for each source, with machine code for the
+// GPUs that the build names and PTX for newer ones. In the program's read-only data.
+
+#include <cstddef>
+#include <span>
+
+namespace paceline::cuda {
+
+std::span<const std::byte> elementwise_image();
+
+}  // namespace paceline::cuda
