@@ -327,16 +327,19 @@ class CommandTest(CommandCase, JobCase):
         self.read_until(watching, r"^told +Running +3/3 ")
         members = [member["pod"] for member in self.status("told")["members"]]
         self.assertEqual(len(members), 3)
-        self.wait_until_told("describe", "told  Running", *(rf"{pod} +node-\d +Running" for pod in members))
-        self.wait_until_told("events", "Suspended", "Resized", "MembersTrain")
+        self.wait_until_told("describe told", "told  Running", *(rf"{pod} +node-\d +Running" for pod in members))
+        self.wait_until_told("events told", "Suspended", "Resized", "MembersTrain")
+        self.wait_until_told("logs told", r"(?m)^chief-0 \| .*first step applied", r"(?m)^worker-1 \| ")
+        self.wait_until_told("top told --once", r"step \d+", *(rf"(?m)^ *{member}\b" for member in ("chief-0", "worker-0", "worker-1")))
+        self.wait_until_told("explain told", r"Running \(MembersTrain\)")
 
         self.assertEqual(self.paceline("delete", "told"), "trainingjob.paceline.dev/told deleted\n")
         self.assertIn('there is no job "told"', self.run_paceline("get", "told").stderr)
         self.wait_until("the children's end", lambda: not self.children(), 60)
 
-    def wait_until_told(self, verb, *expressions):
+    def wait_until_told(self, command, *expressions):
         """Kubelets may say that a pod runs after its member trains."""
-        self.wait_until(f"what {verb} tells", lambda: all(re.search(each, self.paceline(verb, "told")) for each in expressions))
+        self.wait_until(f"what {command} says", lambda: all(re.search(each, self.paceline(*command.split())) for each in expressions))
 
 
 if __name__ == "__main__":
