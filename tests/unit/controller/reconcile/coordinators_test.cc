@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "controller/plan/rules.h"
-#include "controller/reconcile/report_adapter.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/small_job.h"
@@ -200,92 +199,6 @@ TEST_F(CoordinatorsTest, WhoWasStoppedBeforeItHadMembersBeginsAnew) {
   EXPECT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kForming);
 }
 
-TEST(ReportAdapterTest, TheNewestCheckpointIsKnownWhileMembersTrain) {
-  coordinator::Report report;
-  EXPECT_EQ(to_plan(report).checkpoint_path, "");
-  report.last_checkpoint.emplace().path = "/paceline/checkpoints";
-  EXPECT_EQ(to_plan(report).checkpoint_path, "/paceline/checkpoints");
-  report.checkpoint_path = "/last";
-  EXPECT_EQ(to_plan(report).checkpoint_path, "/last") << "rank 0 named it as it left";
-  EXPECT_FALSE(to_plan(report).last_save);
-  report.told_checkpoint = coordinator::CheckpointRecord{.step = 7, .error = "the disk is full"};
-  ASSERT_TRUE(to_plan(report).last_save);
-  EXPECT_EQ(to_plan(report).last_save->step, 7);
-  EXPECT_EQ(to_plan(report).last_save->error, "the disk is full");
-}
-
-// A member says that it is at its end however it ends; only its goodbye says whether its work is done.
-TEST(ReportAdapterTest, WhoLeavesWithItsWorkUndoneIsNeverCalledFinished) {
-  for (const bool finished : {false, true}) {
-    coordinator::Report report;
-    report.state = coordinator::JobState::kRunning;
-    report.generation.value = 1;
-    report.members.push_back({.role = Role::kWorker, .index = 1, .finished = finished, .member_id = "m"});
-    report.members[0].phase = coordinator::Phase::kFinished;
-    plan::Observed world;
-    world.job = stored("u1").job;
-    world.job.status.phase = api::Phase::kRunning;
-    world.report = to_plan(report);
-    for (const int index : {0, 1}) {
-      cluster::Pod pod;
-      pod.spec.name = str_cat("fashion-worker-", index, "-0");
-      pod.spec.index = index;
-      pod.phase = cluster::PodPhase::kRunning;
-      world.pods.push_back(pod);
-    }
-    StoredJob next = stored("u1");
-    next.job.status = plan::plan(world).status;
-    ASSERT_THAT(next.job.status.members, SizeIs(2));
-    EXPECT_EQ(next.job.status.members[1].phase, finished ? plan::kFinishedPhase : "leaving");
-    const CoordinatorsOptions options;
-    const auto core = core_config("default/fashion", next, "token", options);
-    ASSERT_TRUE(core.ok());
-    EXPECT_THAT(core->finished, SizeIs(finished ? 1 : 0)) << "another controller's coordinator";
-  }
-}
-
-TEST(ReportAdapterTest, StalenessIsWholeAndNoLongerThanItIs) {
-  coordinator::Report report;
-  report.members.resize(1);
-  report.members[0].member_id = "uid-0";
-  coordinator::StalenessReport& staleness = report.members[0].staleness.emplace();
-  staleness = {.applied = 7,
-               .dropped = 2,
-               .histogram = std::vector<std::int64_t>(32),
-               .mean = 0.5004,
-               .max = 3,
-               .wait = std::chrono::microseconds(1500300)};
-  EXPECT_TRUE(to_plan(report).members.at(0).staleness->histogram.empty());
-  staleness.histogram[0] = 4;
-  staleness.histogram[3] = 3;
-  const api::StalenessStatus told = to_plan(report).members.at(0).staleness.value();
-  EXPECT_EQ(told, (api::StalenessStatus{.applied = 7,
-                                        .dropped = 2,
-                                        .max = 3,
-                                        .mean = 0.5,
-                                        .wait_seconds = 1.5,
-                                        .histogram = {4, 0, 0, 3}}));
-  staleness.histogram[31] = 1;
-  EXPECT_EQ(to_plan(report).members.at(0).staleness->histogram.size(), 32u);
-}
-
-TEST(CoreConfigTest, RankZeroSavesAsLongAsItsPodMayLive) {
-  const CoordinatorsOptions options;
-  const auto save_timeout = [&options](std::optional<std::int64_t> chief,
-                                       std::optional<std::int64_t> worker) {
-    StoredJob job = stored("u1");
-    if (chief) job.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
-    if (chief) job.job.spec.replica_specs.chief->termination_grace_seconds = chief;
-    job.job.spec.replica_specs.worker->termination_grace_seconds = worker;
-    return core_config("default/fashion", job, "token", options).value().save_timeout;
-  };
-  const Duration usual = coordinator::CoreConfig().save_timeout;
-  EXPECT_EQ(save_timeout({}, {}), usual);
-  EXPECT_EQ(save_timeout({}, 60), usual) << "its pod goes before";
-  EXPECT_EQ(save_timeout({}, 3600), std::chrono::hours(1));
-  EXPECT_EQ(save_timeout(3600, 7200), std::chrono::hours(1)) << "the chief is rank 0";
-}
-
 TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
   clock_.advance(std::chrono::hours(48));
@@ -296,80 +209,6 @@ TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
   const auto report = coordinators_->report("default/fashion");
   EXPECT_EQ(report->phase, plan::ReportPhase::kForming);
   EXPECT_FALSE(report->culprit);
-}
-
-// Both members of the job train, watched by a core that is made with these options.
-class WatchedMembers {
- public:
-  explicit WatchedMembers(const CoordinatorsOptions& options)
-      : core_(core_config("default/fashion", stored("u1"), "a token", options).value(), now_) {
-    for (const int index : {0, 1}) {
-      v1::Hello hello;
-      hello.set_protocol_version(coordinator::kProtocolVersion);
-      hello.set_member_id(str_cat("m", index));
-      hello.set_job("default/fashion");
-      hello.set_role(v1::ROLE_WORKER);
-      hello.set_index(static_cast<std::uint32_t>(index));
-      hello.set_pod(str_cat("fashion-worker-", index, "-0"));
-      core_.step(coordinator::Attached{stream_of(index), hello}, now_);
-    }
-    pass(2s, {0, 1});
-    EXPECT_FALSE(have_failed());
-  }
-  // Only these are heard.
-  void pass(Duration time, const std::vector<int>& heard) {
-    for (const TimePoint until = now_ + time; now_ < until;) {
-      now_ += 100ms;
-      core_.step(coordinator::Tick{}, now_);
-      for (const int index : heard) {
-        v1::MemberMessage message;
-        message.mutable_heartbeat()->set_generation(core_.report(now_).generation.value);
-        message.mutable_heartbeat()->set_phase(v1::TRAINING);
-        core_.step(coordinator::Received{stream_of(index), message}, now_);
-      }
-    }
-  }
-  void end_stream(int index) {
-    core_.step(coordinator::StreamEnded{stream_of(index), "the connection broke"}, now_);
-  }
-  bool have_failed() const { return core_.state() != coordinator::JobState::kRunning; }
-
- private:
-  static coordinator::StreamId stream_of(int index) { return {static_cast<std::uint64_t>(index) + 1}; }
-  TimePoint now_{100s};
-  coordinator::CoordinatorCore core_;
-};
-
-// The defaults are what docs/protocol.md says of Kubernetes.
-TEST(CoreConfigTest, WhatANetworkDoesWithinSecondsIsNoLoss) {
-  EXPECT_EQ(CoordinatorsOptions().heartbeat_timeout, 5s);
-  EXPECT_EQ(CoordinatorsOptions().rejoin_grace, 5s);
-  EXPECT_EQ(CoordinatorsOptions().most_silence, 30s);
-  for (const Duration more : {0s, 4s}) {
-    CoordinatorsOptions options;
-    options.heartbeat_timeout += more;
-    options.rejoin_grace += 2 * more;
-    options.most_silence += 3 * more;
-
-    WatchedMembers silent(options);
-    silent.pass(options.heartbeat_timeout, {0});
-    EXPECT_FALSE(silent.have_failed());
-    silent.pass(200ms, {0});
-    EXPECT_TRUE(silent.have_failed());
-
-    WatchedMembers broken(options);
-    broken.end_stream(1);
-    broken.pass(options.rejoin_grace - 100ms, {0});
-    EXPECT_FALSE(broken.have_failed());
-    broken.pass(200ms, {0});
-    EXPECT_TRUE(broken.have_failed());
-
-    WatchedMembers all_late(options);
-    all_late.pass(options.most_silence, {});
-    EXPECT_FALSE(all_late.have_failed());
-    all_late.pass(200ms, {});
-    EXPECT_TRUE(all_late.have_failed());
-  }
 }
 
 TEST_F(CoordinatorsTest, ServersAreMembersAndAnEvaluatorMayAttach) {

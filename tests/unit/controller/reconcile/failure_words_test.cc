@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "controller/plan/rules.h"
 #include "controller/reconcile/reconciler.h"

@@ -1,0 +1,86 @@
+#include "controller/reconcile/report_adapter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "controller/plan/rules.h"
+#include "controller/reconcile/coordinators.h"
+#include "tests/support/small_job.h"
+
+namespace paceline::reconcile {
+namespace {
+
+using ::testing::SizeIs;
+
+TEST(ReportAdapterTest, TheNewestCheckpointIsKnownWhileMembersTrain) {
+  coordinator::Report report;
+  EXPECT_EQ(to_plan(report).checkpoint_path, "");
+  report.last_checkpoint.emplace().path = "/paceline/checkpoints";
+  EXPECT_EQ(to_plan(report).checkpoint_path, "/paceline/checkpoints");
+  report.checkpoint_path = "/last";
+  EXPECT_EQ(to_plan(report).checkpoint_path, "/last") << "rank 0 named it as it left";
+  EXPECT_FALSE(to_plan(report).last_save);
+  report.told_checkpoint = coordinator::CheckpointRecord{.step = 7, .error = "the disk is full"};
+  ASSERT_TRUE(to_plan(report).last_save);
+  EXPECT_EQ(to_plan(report).last_save->step, 7);
+  EXPECT_EQ(to_plan(report).last_save->error, "the disk is full");
+}
+
+// A member says that it is at its end however it ends; only its goodbye says whether its work is done.
+TEST(ReportAdapterTest, WhoLeavesWithItsWorkUndoneIsNeverCalledFinished) {
+  for (const bool finished : {false, true}) {
+    coordinator::Report report;
+    report.state = coordinator::JobState::kRunning;
+    report.generation.value = 1;
+    report.members.push_back({.role = Role::kWorker, .index = 1, .finished = finished, .member_id = "m"});
+    report.members[0].phase = coordinator::Phase::kFinished;
+    plan::Observed world;
+    world.job = testing::small_job("fashion");
+    world.job.status.phase = api::Phase::kRunning;
+    world.report = to_plan(report);
+    for (const int index : {0, 1}) {
+      cluster::Pod pod;
+      pod.spec.name = str_cat("fashion-worker-", index, "-0");
+      pod.spec.index = index;
+      pod.phase = cluster::PodPhase::kRunning;
+      world.pods.push_back(pod);
+    }
+    StoredJob next{.job = testing::small_job("fashion"), .uid = "u1"};
+    next.job.status = plan::plan(world).status;
+    ASSERT_THAT(next.job.status.members, SizeIs(2));
+    EXPECT_EQ(next.job.status.members[1].phase, finished ? plan::kFinishedPhase : "leaving");
+    const CoordinatorsOptions options;
+    const auto core = core_config("default/fashion", next, "token", options);
+    ASSERT_TRUE(core.ok());
+    EXPECT_THAT(core->finished, SizeIs(finished ? 1 : 0)) << "another controller's coordinator";
+  }
+}
+
+TEST(ReportAdapterTest, StalenessIsWholeAndNoLongerThanItIs) {
+  coordinator::Report report;
+  report.members.resize(1);
+  report.members[0].member_id = "uid-0";
+  coordinator::StalenessReport& staleness = report.members[0].staleness.emplace();
+  staleness = {.applied = 7,
+               .dropped = 2,
+               .histogram = std::vector<std::int64_t>(32),
+               .mean = 0.5004,
+               .max = 3,
+               .wait = std::chrono::microseconds(1500300)};
+  EXPECT_TRUE(to_plan(report).members.at(0).staleness->histogram.empty());
+  staleness.histogram[0] = 4;
+  staleness.histogram[3] = 3;
+  const api::StalenessStatus told = to_plan(report).members.at(0).staleness.value();
+  EXPECT_EQ(told, (api::StalenessStatus{.applied = 7,
+                                        .dropped = 2,
+                                        .max = 3,
+                                        .mean = 0.5,
+                                        .wait_seconds = 1.5,
+                                        .histogram = {4, 0, 0, 3}}));
+  staleness.histogram[31] = 1;
+  EXPECT_EQ(to_plan(report).members.at(0).staleness->histogram.size(), 32u);
+}
+
+}  // namespace
+}  // namespace paceline::reconcile
