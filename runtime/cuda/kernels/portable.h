@@ -64,11 +64,12 @@ template <typename T>
 inline constexpr int kWide = 16 / static_cast<int>(sizeof(T));
 
 template <typename T, int kWidth>
-struct alignas(sizeof(T) * kWidth) Packed {
+struct alignas(sizeof(T) * kWidth < 16 ? sizeof(T) * kWidth : 16) Packed {
   T at[kWidth];
 };
 
-// One access. REQUIRES: p is a multiple of kWidth elements.
+// One access for each 16 bytes. REQUIRES: p is aligned to them, or to kWidth elements where those are fewer
+// bytes.
 template <int kWidth, typename T>
 PL_DEVICE void load(const T* p, float (&x)[kWidth]) {
   const Packed<T, kWidth> packed = *reinterpret_cast<const Packed<T, kWidth>*>(p);

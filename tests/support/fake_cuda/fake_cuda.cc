@@ -1,64 +1,111 @@
+// Devices, contexts, modules and kernels. cuda.h maps names to their newer ones: what is exported is named
+// after that, as in the real library.
+
 #include "tests/support/fake_cuda/fake_cuda.h"
 
-#include <cstdlib>
+#include <cstdint>
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <string>
 
-#define EXPORTED extern "C" __attribute__((visibility("default")))
+#include "tests/support/fake_cuda/state.h"
 
-// cuda.h maps names to their newer ones: what is exported is named after that, as in the real one.
 namespace paceline::fake_cuda {
-namespace {
-
-struct State {
-  std::mutex mutex;
-  Control control;
-  std::map<void*, std::size_t> memory;  // of the device
-  std::size_t used = 0;
-};
 
 State& state() {
   static State* const state = new State;
   return *state;
 }
+std::mutex& lock() {
+  static std::mutex* const lock = new std::mutex;
+  return *lock;
+}
+CUcontext& current_context() {
+  thread_local CUcontext context = nullptr;
+  return context;
+}
 
-// What the test wants this call to give; CUDA_SUCCESS: go on.
 CUresult asked(const char* call) {
   std::function<CUresult(const std::string&)> fail;
   {
-    const std::lock_guard lock(state().mutex);
+    const std::lock_guard held(lock());
+    if (state().failed != CUDA_SUCCESS) return state().failed;
     fail = state().control.fail;
   }
   return fail ? fail(call) : CUDA_SUCCESS;
 }
-
-template <typename Handle>
-Handle handle(std::uintptr_t number) {
-  return reinterpret_cast<Handle>(number);
+CUresult asked_in_context(const char* call) {
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return asked(call);
 }
 
-CUresult copy(void* to, const void* from, std::size_t bytes) {
-  std::memcpy(to, from, bytes);
-  return CUDA_SUCCESS;
+namespace {
+
+class Library final : public FakeCuda {
+ public:
+  Control& control() override { return state().control; }
+  Counts counts() override {
+    const std::lock_guard held(lock());
+    const State& s = state();
+    Counts counts{s.device.count(),        s.pinned.count(), s.streams.count(),
+                  s.streams.event_count(), s.modules.size(), 0};
+    for (const auto& [device, held_times] : s.contexts)
+      counts.contexts += static_cast<std::size_t>(held_times);
+    return counts;
+  }
+  std::vector<std::string> problems() override {
+    const std::lock_guard held(lock());
+    return state().problems;
+  }
+  void forgive() override {
+    const std::lock_guard held(lock());
+    state().problems.clear();
+    state().failed = CUDA_SUCCESS;
+  }
+  std::size_t kernels_run() override {
+    const std::lock_guard held(lock());
+    return state().kernels_run;
+  }
+  void reset() override {
+    const std::lock_guard held(lock());
+    state() = State();
+    current_context() = nullptr;
+  }
+};
+
+// A whole image, by its header (fatbinary_section.h); empty where it is none.
+std::string image_bytes(const void* image) {
+  struct Header {
+    std::uint32_t magic;
+    std::uint16_t version, header_bytes;
+    std::uint64_t bytes;
+  } header;
+  std::memcpy(&header, image, sizeof header);
+  if (header.magic != 0xba55ed50U) return "";
+  return {static_cast<const char*>(image), header.header_bytes + header.bytes};
+}
+
+void run_kernel(const Kernel& kernel, const std::string& parameters, Index blocks, Index threads) {
+  State& s = state();
+  if (s.failed != CUDA_SUCCESS) return;
+  ++s.kernels_run;
+  const std::size_t n = std::size_t{blocks.x} * blocks.y * blocks.z;
+  for (std::size_t k = 0; k < n; ++k) {
+    const auto b = static_cast<unsigned>(s.control.order == Order::kAscending ? k : n - 1 - k);
+    const Index block{b % blocks.x, b / blocks.x % blocks.y, b / blocks.x / blocks.y};
+    const std::string problem = run_block(kernel, parameters.data(), threads, blocks, block, s.control.order);
+    if (problem.empty()) continue;
+    s.failed = s.problem(CUDA_ERROR_LAUNCH_FAILED, problem);
+    return;
+  }
 }
 
 }  // namespace
 }  // namespace paceline::fake_cuda
 
-using paceline::fake_cuda::asked;
-using paceline::fake_cuda::copy;
-using paceline::fake_cuda::handle;
-using paceline::fake_cuda::state;
+using namespace paceline::fake_cuda;  // NOLINT: this file is the library of that name
 
-#define FAIL_IF_ASKED()                                                  \
-  if (const CUresult wanted = asked(__func__); wanted != CUDA_SUCCESS) { \
-    return wanted;                                                       \
-  }
-
-EXPORTED paceline::fake_cuda::Control& paceline_fake_cuda() {
-  return state().control;
+EXPORTED FakeCuda& paceline_fake_cuda() {
+  static auto* const library = new Library;
+  return *library;
 }
 
 EXPORTED CUresult cuDriverGetVersion(int* version) {
@@ -66,13 +113,25 @@ EXPORTED CUresult cuDriverGetVersion(int* version) {
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuInit(unsigned) {
+  explain_faults();
   return state().control.init;
 }
 EXPORTED CUresult cuGetErrorName(CUresult error, const char** name) {
-  *name = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-          : error == CUDA_ERROR_NO_DEVICE   ? "CUDA_ERROR_NO_DEVICE"
-          : error == CUDA_ERROR_UNKNOWN     ? "CUDA_ERROR_UNKNOWN"
-                                            : nullptr;
+  static const std::map<int, const char*> names{
+      {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
+      {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN"},
+      {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+      {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+      {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"},
+      {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
+      {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
+      {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY"},
+      {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
+      {CUDA_ERROR_ECC_UNCORRECTABLE, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+  };
+  const auto found = names.find(static_cast<int>(error));
+  *name = found == names.end() ? nullptr : found->second;
   return *name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 EXPORTED CUresult cuGetErrorString(CUresult error, const char** words) {
@@ -81,176 +140,116 @@ EXPORTED CUresult cuGetErrorString(CUresult error, const char** words) {
 }
 
 EXPORTED CUresult cuDeviceGetCount(int* count) {
-  FAIL_IF_ASKED()
+  BEGIN_CALL(asked);
   *count = state().control.devices;
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  FAIL_IF_ASKED()
+  BEGIN_CALL(asked);
   if (ordinal < 0 || ordinal >= state().control.devices) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuDeviceGetName(char* name, int bytes, CUdevice) {
-  FAIL_IF_ASKED()
+  BEGIN_CALL(asked);
   std::strncpy(name, "Fake H200", static_cast<std::size_t>(bytes));
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuDeviceGetPCIBusId(char* id, int bytes, CUdevice device) {
-  FAIL_IF_ASKED()
+  BEGIN_CALL(asked);
   std::strncpy(id, ("0000:0" + std::to_string(device) + ":00.0").c_str(), static_cast<std::size_t>(bytes));
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
-  FAIL_IF_ASKED()
+  BEGIN_CALL(asked);
   for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(i * 16 + device);
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
-  FAIL_IF_ASKED()
+  BEGIN_CALL(asked);
   *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
            : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
-           : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? 132
+           : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? state().control.multiprocessors
                                                                        : 0;
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice) {
-  FAIL_IF_ASKED()
+  BEGIN_CALL(asked);
   *bytes = state().control.memory_bytes;
   return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  FAIL_IF_ASKED()
-  *context = handle<CUcontext>(0x100u + static_cast<unsigned>(device));
+  BEGIN_CALL(asked);
+  ++state().contexts[device];
+  *context = reinterpret_cast<CUcontext>(std::uintptr_t{0x100} + static_cast<unsigned>(device));
   return CUDA_SUCCESS;
 }
-EXPORTED CUresult cuDevicePrimaryCtxRelease(CUdevice) {
-  FAIL_IF_ASKED()
+EXPORTED CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  BEGIN_CALL(asked);
+  const auto found = state().contexts.find(device);
+  if (found == state().contexts.end() || found->second == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  --found->second;
   return CUDA_SUCCESS;
 }
-EXPORTED CUresult cuCtxSetCurrent(CUcontext) {
-  FAIL_IF_ASKED()
-  return CUDA_SUCCESS;
-}
-
-EXPORTED CUresult cuModuleLoadData(CUmodule* module, const void*) {
-  FAIL_IF_ASKED()
-  *module = handle<CUmodule>(0x200);
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuModuleUnload(CUmodule) {
-  FAIL_IF_ASKED()
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char*) {
-  FAIL_IF_ASKED()
-  *function = handle<CUfunction>(0x300);
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                 unsigned, CUstream, void**, void**) {
-  FAIL_IF_ASKED()
+EXPORTED CUresult cuCtxSetCurrent(CUcontext context) {
+  BEGIN_CALL(asked);
+  current_context() = context;
   return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemAlloc(CUdeviceptr* address, std::size_t bytes) {
-  FAIL_IF_ASKED()
-  const std::lock_guard lock(state().mutex);
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > state().control.memory_bytes - state().used) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* const memory = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
-  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  state().memory[memory] = bytes;
-  state().used += bytes;
-  *address = reinterpret_cast<CUdeviceptr>(memory);
+EXPORTED CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  BEGIN_CALL(asked_in_context);
+  std::string bytes = image_bytes(image);
+  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  *module = state().handle<CUmodule>();
+  state().modules[*module] = std::move(bytes);
   return CUDA_SUCCESS;
 }
-EXPORTED CUresult cuMemFree(CUdeviceptr address) {
-  FAIL_IF_ASKED()
-  const std::lock_guard lock(state().mutex);
-  const auto found = state().memory.find(reinterpret_cast<void*>(address));
-  if (found == state().memory.end()) return CUDA_ERROR_INVALID_VALUE;
-  state().used -= found->second;
-  std::free(found->first);
-  state().memory.erase(found);
+EXPORTED CUresult cuModuleUnload(CUmodule module) {
+  BEGIN_CALL(asked_in_context);
+  return state().modules.erase(module) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+// In the image, as nvcc compiled it, and here, as the host's compiler did.
+EXPORTED CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  BEGIN_CALL(asked_in_context);
+  const auto found = state().modules.find(module);
+  if (found == state().modules.end()) return CUDA_ERROR_INVALID_HANDLE;
+  const Kernel* const kernel = find_kernel(name);
+  if (kernel == nullptr || found->second.find(std::string(".text.") + name + '\0') == std::string::npos)
+    return CUDA_ERROR_NOT_FOUND;
+  *function = state().handle<CUfunction>();
+  state().functions[*function] = kernel;
   return CUDA_SUCCESS;
 }
-EXPORTED CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
-  FAIL_IF_ASKED()
-  const std::lock_guard lock(state().mutex);
-  *total = state().control.memory_bytes;
-  *free = *total - state().used;
+EXPORTED CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset,
+                                     std::size_t* bytes) {
+  BEGIN_CALL(asked_in_context);
+  const auto found = state().functions.find(function);
+  if (found == state().functions.end()) return CUDA_ERROR_INVALID_HANDLE;
+  if (index != 0) return CUDA_ERROR_INVALID_VALUE;
+  *offset = 0;
+  *bytes = found->second->parameter_bytes;
   return CUDA_SUCCESS;
 }
-EXPORTED CUresult cuMemHostAlloc(void** address, std::size_t bytes, unsigned) {
-  FAIL_IF_ASKED()
-  *address = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  return *address == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-}
-EXPORTED CUresult cuMemFreeHost(void* address) {
-  FAIL_IF_ASKED()
-  std::free(address);
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes, CUstream) {
-  FAIL_IF_ASKED()
-  return copy(reinterpret_cast<void*>(to), from, bytes);
-}
-EXPORTED CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t bytes, CUstream) {
-  FAIL_IF_ASKED()
-  return copy(to, reinterpret_cast<const void*>(from), bytes);
-}
-EXPORTED CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
-  FAIL_IF_ASKED()
-  return copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
-}
-EXPORTED CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, std::size_t bytes, CUstream) {
-  FAIL_IF_ASKED()
-  std::memset(reinterpret_cast<void*>(address), value, bytes);
-  return CUDA_SUCCESS;
-}
-
-EXPORTED CUresult cuStreamCreate(CUstream* stream, unsigned) {
-  FAIL_IF_ASKED()
-  *stream = handle<CUstream>(0x400);
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuStreamDestroy(CUstream) {
-  FAIL_IF_ASKED()
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuStreamSynchronize(CUstream) {
-  FAIL_IF_ASKED()
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuStreamQuery(CUstream) {
-  FAIL_IF_ASKED()
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
-  FAIL_IF_ASKED()
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuEventCreate(CUevent* event, unsigned) {
-  FAIL_IF_ASKED()
-  *event = handle<CUevent>(0x500);
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuEventDestroy(CUevent) {
-  FAIL_IF_ASKED()
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuEventRecord(CUevent, CUstream) {
-  FAIL_IF_ASKED()
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuEventQuery(CUevent) {
-  FAIL_IF_ASKED()
-  return CUDA_SUCCESS;
-}
-EXPORTED CUresult cuEventElapsedTime(float* milliseconds, CUevent, CUevent) {
-  FAIL_IF_ASKED()
-  *milliseconds = 0;
+EXPORTED CUresult cuLaunchKernel(CUfunction function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
+                                 unsigned threads_x, unsigned threads_y, unsigned threads_z,
+                                 unsigned shared_bytes, CUstream stream, void** parameters, void**) {
+  BEGIN_CALL(asked_in_context);
+  State& s = state();
+  const auto found = s.functions.find(function);
+  if (found == s.functions.end() || !s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
+  const Kernel& kernel = *found->second;
+  const std::size_t threads = std::size_t{threads_x} * threads_y * threads_z;
+  const bool grid = blocks_x > 0 && blocks_x <= 0x7fffffffU && blocks_y > 0 && blocks_y <= 0xffff &&
+                    blocks_z > 0 && blocks_z <= 0xffff;
+  if (!grid || threads == 0 || threads > kernel.most_threads || threads > kMostThreads || shared_bytes != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  // Taken now, run later.
+  s.streams.add(
+      id<StreamId>(stream),
+      [&kernel, bytes = std::string(static_cast<const char*>(parameters[0]), kernel.parameter_bytes),
+       blocks = Index{blocks_x, blocks_y, blocks_z},
+       size = Index{threads_x, threads_y, threads_z}] { run_kernel(kernel, bytes, blocks, size); });
   return CUDA_SUCCESS;
 }

@@ -1,14 +1,21 @@
 #pragma once
 
-// A libcuda.so.1 of the tests: the driver's calls over this process's own memory, in the order in which they
-// are made (every stream is done at once). A test opens it by its path and sets it by control(), which the
-// library exports as paceline_fake_cuda.
+// A libcuda.so.1 of the tests, that a test opens by its path: the driver's calls, with kernels that run on
+// the CPU (block.h) over memory with closed ends (memory.h). It does what CUDA allows and a GPU seldom does:
+//   - streams do nothing until somebody waits for them, or asks: what misses a wait reads what was there
+//   before
+//   - a failed kernel's error comes later, from other calls, and stays
+//   - calls without a current context fail; images are looked at for the kernels that are asked of them
+// Thread-safe; kernels run under one lock, on the thread that waits.
 
 #include <cuda.h>
 
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
+
+#include "tests/support/fake_cuda/block.h"
 
 namespace paceline::fake_cuda {
 
@@ -16,9 +23,36 @@ struct Control {
   int version = 13000;  // cuDriverGetVersion
   CUresult init = CUDA_SUCCESS;
   int devices = 1;
+  int multiprocessors = 132;
   std::size_t memory_bytes = std::size_t{1} << 30;  // of each device
   // Asked before every call but the above: what is not CUDA_SUCCESS is its result, and nothing is done.
   std::function<CUresult(const std::string& call)> fail;
+  Order order = Order::kAscending;  // of blocks, and of the threads of each
 };
+
+// What is there now.
+struct Counts {
+  std::size_t allocations = 0, pinned = 0, streams = 0, events = 0, modules = 0, contexts = 0;
+};
+
+class FakeCuda {
+ public:
+  virtual Control& control() = 0;
+  virtual Counts counts() = 0;
+  // What kernels and calls did that they may not, in words; since the last reset.
+  virtual std::vector<std::string> problems() = 0;
+  // What went wrong so far was meant to.
+  virtual void forgive() = 0;
+  virtual std::size_t kernels_run() = 0;
+  // As when it was loaded; what is still there is forgotten.
+  virtual void reset() = 0;
+
+ protected:
+  ~FakeCuda() = default;
+};
+
+// The library exports this.
+using Get = FakeCuda& (*)();
+inline constexpr char kGet[] = "paceline_fake_cuda";
 
 }  // namespace paceline::fake_cuda

@@ -18,18 +18,19 @@ using ::testing::StartsWith;
 
 class DriverTest : public ::testing::Test {
  protected:
-  DriverTest() { control() = {}; }
-  ~DriverTest() override { control() = {}; }
+  DriverTest() { fake().reset(); }
+  ~DriverTest() override { fake().reset(); }
 
-  static fake_cuda::Control& control() {
+  static fake_cuda::FakeCuda& fake() {
     static const auto get = [] {
       const std::array names{std::string(PACELINE_FAKE_CUDA)};
       const auto library = SharedObject::open(names);
       EXPECT_TRUE(library.ok()) << library.status();
-      return reinterpret_cast<fake_cuda::Control& (*)()>(*library->find("paceline_fake_cuda"));
+      return reinterpret_cast<fake_cuda::Get>(*library->find(fake_cuda::kGet));
     }();
     return get();
   }
+  static fake_cuda::Control& control() { return fake().control(); }
   static absl::StatusOr<std::shared_ptr<const Driver>> open() { return Driver::open(PACELINE_FAKE_CUDA); }
 };
 

@@ -1,0 +1,30 @@
+#pragma once
+
+// How many threads a kernel gets: functions of sizes alone.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace paceline::cuda {
+
+// Blocks of `threads` each, `columns` by `rows` of them.
+struct LaunchShape {
+  std::uint32_t columns = 1;
+  std::uint32_t rows = 1;
+  std::uint32_t threads = 32;
+
+  bool operator==(const LaunchShape&) const = default;
+};
+
+// Enough blocks that each thread has one piece, and no more than keep the GPU busy: threads then go on in
+// strides. At least one block.
+LaunchShape strided_shape(std::size_t pieces, std::uint32_t threads, int multiprocessors);
+
+// Elements that one access of 16 bytes moves.
+constexpr std::size_t wide_elements(DType dtype) {
+  return 16 / dtype_bytes(dtype);
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,111 @@
+// Memory and copies.
+
+#include <cstring>
+
+#include "tests/support/fake_cuda/state.h"
+
+using namespace paceline::fake_cuda;  // NOLINT: this file is the library of that name
+
+namespace {
+
+const void* host_pointer(CUdeviceptr address) {
+  return reinterpret_cast<const void*>(address);
+}
+void* writable(CUdeviceptr address) {
+  return reinterpret_cast<void*>(address);
+}
+
+CUresult not_ours(const char* call, std::size_t bytes) {
+  return state().problem(CUDA_ERROR_INVALID_VALUE, std::string(call) + ": " + std::to_string(bytes) +
+                                                       " bytes are not of one allocation");
+}
+
+void free_in(Memory& memory, void* address, CUresult& result) {
+  std::string problem;
+  if (!memory.free(address, problem)) result = CUDA_ERROR_INVALID_VALUE;
+  if (!problem.empty()) state().problems.push_back(problem);
+}
+
+}  // namespace
+
+EXPORTED CUresult cuMemAlloc(CUdeviceptr* address, std::size_t bytes) {
+  BEGIN_CALL(asked_in_context);
+  State& s = state();
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > s.control.memory_bytes - s.device.used()) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* const memory = s.device.allocate(bytes);
+  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  *address = reinterpret_cast<CUdeviceptr>(memory);
+  return CUDA_SUCCESS;
+}
+// Waits for all of the device, as the real one does.
+EXPORTED CUresult cuMemFree(CUdeviceptr address) {
+  BEGIN_CALL(asked_in_context);
+  state().streams.finish_all();
+  CUresult result = CUDA_SUCCESS;
+  free_in(state().device, writable(address), result);
+  return result;
+}
+EXPORTED CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
+  BEGIN_CALL(asked_in_context);
+  *total = state().control.memory_bytes;
+  *free = *total - state().device.used();
+  return CUDA_SUCCESS;
+}
+EXPORTED CUresult cuMemHostAlloc(void** address, std::size_t bytes, unsigned) {
+  BEGIN_CALL(asked_in_context);
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  *address = state().pinned.allocate(bytes);
+  return *address == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+EXPORTED CUresult cuMemFreeHost(void* address) {
+  BEGIN_CALL(asked_in_context);
+  state().streams.finish_all();
+  CUresult result = CUDA_SUCCESS;
+  free_in(state().pinned, address, result);
+  return result;
+}
+
+// From and to pinned memory later, in the stream's order; pageable memory is read, or written, before the
+// call returns.
+EXPORTED CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  BEGIN_CALL(asked_in_context);
+  State& s = state();
+  if (!s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
+  if (!s.device.contains(host_pointer(to), bytes)) return not_ours(__func__, bytes);
+  if (s.pinned.contains(from, bytes)) {
+    s.streams.add(id<StreamId>(stream), [=] { std::memcpy(writable(to), from, bytes); });
+  } else {
+    s.streams.add(id<StreamId>(stream), [to, staged = std::string(static_cast<const char*>(from), bytes)] {
+      std::memcpy(writable(to), staged.data(), staged.size());
+    });
+  }
+  return CUDA_SUCCESS;
+}
+EXPORTED CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  BEGIN_CALL(asked_in_context);
+  State& s = state();
+  if (!s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
+  if (!s.device.contains(host_pointer(from), bytes)) return not_ours(__func__, bytes);
+  s.streams.add(id<StreamId>(stream), [=] { std::memcpy(to, host_pointer(from), bytes); });
+  if (!s.pinned.contains(to, bytes)) s.streams.finish(id<StreamId>(stream));
+  return s.failed;
+}
+EXPORTED CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  BEGIN_CALL(asked_in_context);
+  State& s = state();
+  if (!s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
+  if (!s.device.contains(host_pointer(from), bytes) || !s.device.contains(host_pointer(to), bytes))
+    return not_ours(__func__, bytes);
+  s.streams.add(id<StreamId>(stream), [=] { std::memmove(writable(to), host_pointer(from), bytes); });
+  return CUDA_SUCCESS;
+}
+EXPORTED CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, std::size_t bytes,
+                                  CUstream stream) {
+  BEGIN_CALL(asked_in_context);
+  State& s = state();
+  if (!s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
+  if (!s.device.contains(host_pointer(address), bytes)) return not_ours(__func__, bytes);
+  s.streams.add(id<StreamId>(stream), [=] { std::memset(writable(address), value, bytes); });
+  return CUDA_SUCCESS;
+}

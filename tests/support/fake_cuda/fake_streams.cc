@@ -1,0 +1,81 @@
+// Streams and events.
+
+#include "tests/support/fake_cuda/state.h"
+
+using namespace paceline::fake_cuda;  // NOLINT: this file is the library of that name
+
+namespace {
+
+bool has(CUstream stream) {
+  return state().streams.has(id<StreamId>(stream));
+}
+bool has(CUevent event) {
+  return state().streams.has_event(id<EventId>(event));
+}
+
+}  // namespace
+
+EXPORTED CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  BEGIN_CALL(asked_in_context);
+  *stream = reinterpret_cast<CUstream>(state().streams.create());
+  return CUDA_SUCCESS;
+}
+EXPORTED CUresult cuStreamDestroy(CUstream stream) {
+  BEGIN_CALL(asked_in_context);
+  return state().streams.destroy(id<StreamId>(stream)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+EXPORTED CUresult cuStreamSynchronize(CUstream stream) {
+  BEGIN_CALL(asked_in_context);
+  if (!has(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  state().streams.finish(id<StreamId>(stream));
+  return state().failed;
+}
+// Every question lets it do one piece of work.
+EXPORTED CUresult cuStreamQuery(CUstream stream) {
+  BEGIN_CALL(asked_in_context);
+  if (!has(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  const bool done = state().streams.step(id<StreamId>(stream));
+  if (state().failed != CUDA_SUCCESS) return state().failed;
+  return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+EXPORTED CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  BEGIN_CALL(asked_in_context);
+  if (!has(stream) || !has(event)) return CUDA_ERROR_INVALID_HANDLE;
+  state().streams.wait(id<StreamId>(stream), id<EventId>(event));
+  return CUDA_SUCCESS;
+}
+
+EXPORTED CUresult cuEventCreate(CUevent* event, unsigned) {
+  BEGIN_CALL(asked_in_context);
+  *event = reinterpret_cast<CUevent>(state().streams.create_event());
+  return CUDA_SUCCESS;
+}
+EXPORTED CUresult cuEventDestroy(CUevent event) {
+  BEGIN_CALL(asked_in_context);
+  return state().streams.destroy_event(id<EventId>(event)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+EXPORTED CUresult cuEventRecord(CUevent event, CUstream stream) {
+  BEGIN_CALL(asked_in_context);
+  if (!has(stream) || !has(event)) return CUDA_ERROR_INVALID_HANDLE;
+  state().streams.record(id<EventId>(event), id<StreamId>(stream));
+  return CUDA_SUCCESS;
+}
+EXPORTED CUresult cuEventQuery(CUevent event) {
+  BEGIN_CALL(asked_in_context);
+  if (!has(event)) return CUDA_ERROR_INVALID_HANDLE;
+  const bool reached = state().streams.step_to(id<EventId>(event));
+  if (state().failed != CUDA_SUCCESS) return state().failed;
+  return reached ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+// In pieces of work, as if each took a microsecond.
+EXPORTED CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
+  BEGIN_CALL(asked_in_context);
+  const Streams& streams = state().streams;
+  if (!has(from) || !has(to) || !streams.recorded(id<EventId>(from)) || !streams.recorded(id<EventId>(to)))
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (!streams.reached(id<EventId>(from)) || !streams.reached(id<EventId>(to))) return CUDA_ERROR_NOT_READY;
+  *milliseconds = (static_cast<float>(streams.time(id<EventId>(to))) -
+                   static_cast<float>(streams.time(id<EventId>(from)))) /
+                  1000;
+  return CUDA_SUCCESS;
+}

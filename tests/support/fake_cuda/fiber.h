@@ -1,0 +1,46 @@
+#pragma once
+
+// A thread of execution that gives way only by itself: ucontext, and what the sanitizers need to know of it.
+// One thread of the host at a time; a fiber is resumed by the thread that made it.
+
+#include <ucontext.h>
+
+#include <cstddef>
+
+namespace paceline::fake_cuda {
+
+class Fiber {
+ public:
+  Fiber();
+  // Of a fiber that has run to its end, or that will never run again.
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // Runs work(argument) on this fiber until it ends or gives way. REQUIRES: the last work has ended.
+  void start(void (*work)(void* argument), void* argument);
+  // Goes on where it gave way.
+  void resume();
+  bool ended() const { return work_ == nullptr; }
+  // Called on this fiber: back to who resumed it.
+  void give_way();
+
+ private:
+  static void enter(unsigned high, unsigned low);
+  [[noreturn]] void loop();
+  void into();
+  void out();
+
+  ucontext_t own_{}, host_{};
+  std::byte* stack_ = nullptr;
+  void (*work_)(void* argument) = nullptr;
+  void* argument_ = nullptr;
+  void* fake_stack_ = nullptr;  // AddressSanitizer's, while it does not run
+  void* host_fake_stack_ = nullptr;
+  const void* host_stack_ = nullptr;
+  std::size_t host_stack_bytes_ = 0;
+  void* watched_ = nullptr;  // ThreadSanitizer's
+  void* host_watched_ = nullptr;
+};
+
+}  // namespace paceline::fake_cuda

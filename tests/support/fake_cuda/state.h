@@ -1,0 +1,60 @@
+#pragma once
+
+// What the calls of the emulated driver share.
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_cuda/fake_cuda.h"
+#include "tests/support/fake_cuda/memory.h"
+#include "tests/support/fake_cuda/streams.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace paceline::fake_cuda {
+
+struct State {
+  Control control;
+  Memory device, pinned;
+  Streams streams;
+  std::map<CUmodule, std::string> modules;  // with their images' bytes
+  std::map<CUfunction, const Kernel*> functions;
+  std::map<CUdevice, int> contexts;  // how often each is held
+  std::uintptr_t next = 0x10;
+  std::vector<std::string> problems;
+  std::size_t kernels_run = 0;
+  CUresult failed = CUDA_SUCCESS;  // of a kernel: what every call gives from then on
+
+  template <typename Handle>
+  Handle handle() {
+    next += 16;
+    return reinterpret_cast<Handle>(next);
+  }
+  CUresult problem(CUresult result, std::string what) {
+    problems.push_back(std::move(what));
+    return result;
+  }
+};
+
+State& state();
+std::mutex& lock();
+CUcontext& current_context();  // of this thread
+
+// What this call is to give before it does anything; CUDA_SUCCESS: it goes on. The lock is held.
+CUresult asked(const char* call);
+// The same for those that work in a context.
+CUresult asked_in_context(const char* call);
+
+template <typename Id, typename Handle>
+Id id(Handle handle) {
+  return static_cast<Id>(reinterpret_cast<std::uintptr_t>(handle));
+}
+
+}  // namespace paceline::fake_cuda
+
+// At the beginning of a call. The test may set `fail`, and it runs unlocked.
+#define BEGIN_CALL(how)                                                                                    \
+  if (const CUresult wanted = ::paceline::fake_cuda::how(__func__); wanted != CUDA_SUCCESS) return wanted; \
+  const std::lock_guard held(::paceline::fake_cuda::lock())

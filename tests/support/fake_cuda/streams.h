@@ -1,0 +1,65 @@
+#pragma once
+
+// Streams and events of the emulated GPU: work that waits until it is asked for, each stream in its order.
+// Not thread-safe: the library's lock is held.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+
+namespace paceline::fake_cuda {
+
+using StreamId = std::uint64_t;
+using EventId = std::uint64_t;
+
+class Streams {
+ public:
+  using Work = std::function<void()>;
+
+  StreamId create();
+  bool destroy(StreamId stream);  // its work is done first
+  bool has(StreamId stream) const { return streams_.contains(stream); }
+  std::size_t count() const { return streams_.size(); }
+  void add(StreamId stream, Work work);
+
+  EventId create_event();
+  bool destroy_event(EventId event) { return events_.erase(event) == 1; }
+  bool has_event(EventId event) const { return events_.contains(event); }
+  std::size_t event_count() const { return events_.size(); }
+  void record(EventId event, StreamId stream);
+  // What is added to the stream from now on comes after what the event was recorded behind; nothing where it
+  // never was.
+  void wait(StreamId stream, EventId event);
+  // Recorded, and reached. One never recorded counts as reached.
+  bool reached(EventId event) const;
+  // When it was reached, in pieces of work done by the device.
+  std::uint64_t time(EventId event) const { return events_.at(event).time; }
+  bool recorded(EventId event) const { return events_.at(event).stream != 0; }
+
+  void finish(StreamId stream);
+  void finish_all();
+  // Does one piece of work. Whether there is none left.
+  bool step(StreamId stream);
+  bool step_to(EventId event);  // of the stream that it was recorded in; whether it is reached
+
+ private:
+  struct Stream {
+    std::uint64_t done = 0;
+    std::deque<Work> work;
+    std::uint64_t issued() const { return done + work.size(); }
+  };
+  struct Event {
+    StreamId stream = 0;
+    std::uint64_t position = 0;  // reached when so many pieces of that stream are done
+    std::uint64_t time = 0;
+  };
+  void finish_to(StreamId stream, std::uint64_t position);
+
+  std::map<StreamId, Stream> streams_;
+  std::map<EventId, Event> events_;
+  std::uint64_t next_ = 0x1000;
+  std::uint64_t now_ = 0;
+};
+
+}  // namespace paceline::fake_cuda
