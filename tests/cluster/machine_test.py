@@ -16,6 +16,7 @@ import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import remains
 import run_tests
 import unittest_report
 from machine import arguments, certificates, image, layout, manifests, network, parts, processes, store
@@ -317,6 +318,36 @@ class ProcessesTest(unittest.TestCase):
     def test_waiting_ends_with_the_log_in_the_error(self):
         with self.assertRaisesRegex(processes.ProcessError, "the moon: not within 0 s\nwhat the log said"):
             processes.wait_until("the moon", 0, lambda: False, lambda: "what the log said")
+
+
+class RemainsTest(unittest.TestCase):
+    def start(self, *words, folder=None):
+        """A process with this command line, and the mark of the cluster in this folder."""
+        process = subprocess.Popen(words, executable=shutil.which("sleep"), env={processes.MARK: str(folder)} if folder else {})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        processes.wait_until("its command line and mark", 10, lambda: processes.command_line(process.pid) == list(words) and (
+            not folder or processes.is_marked(process.pid, folder)))
+
+    def test_only_processes_of_the_cluster_itself_count(self):
+        """Programs that another suite runs meanwhile, of a cluster of its own or of none, are no remains."""
+        mine = f"mine-{os.getpid()}"
+        for index, name in enumerate(("helm", "kubectl", "kubelet", "etcd")):
+            self.start(str(parts.program(name)), f"30{index}")
+        self.start(str(parts.program("kubelet")), "310", folder=store.folder(f"{mine}-b"))
+        self.start("/somewhere/else", "320", folder=store.folder(mine))
+        self.assertEqual(list(remains.our_processes(mine)), ["/somewhere/else 320"])
+
+    def test_containers_are_found_by_the_clusters_cgroup(self):
+        """They have no mark."""
+        for line, expected in (("4:pids:/paceline-mine/node-1/kubepods/x\n1:cpu:/\n", 1), ("0::/paceline-mine\n", 1), ("0::/paceline-mine-b/node-1\n", 0),
+                               ("0::/other/paceline-mine/x\n", 0), ("0::/\n", 0)):
+            with self.subTest(line), tempfile.TemporaryDirectory() as proc:
+                (pathlib.Path(proc) / "77").mkdir()
+                for name, content in (("cgroup", line), ("cmdline", "/pause\0"), ("environ", "A=b\0")):
+                    (pathlib.Path(proc) / "77" / name).write_text(content)
+                with unittest.mock.patch.object(processes, "PROC", pathlib.Path(proc)):
+                    self.assertEqual(len(list(remains.our_processes("mine"))), expected)
 
 
 class StoreTest(unittest.TestCase):

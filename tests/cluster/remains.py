@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from machine import network, parts, processes, store
+from machine import layout, network, processes, store
 
 # Where the programs of a cluster would write if they were not kept from it.
 FOLDERS = ("/run/containerd", "/run/netns", "/run/xtables.lock", "/var/lib/cni", "/var/lib/kubelet", "/var/lib/containerd", "/var/log/pods",
@@ -16,38 +16,35 @@ SYSCTLS = (*network.KUBELET_SYSCTLS, "net/ipv4/ip_forward", "net/ipv4/conf/all/r
 
 def snapshot(name):
     """A dictionary of sets; of clusters only `name` counts."""
-    others = [store.load(other)[0] for other in store.names() if other != name]
-    others = [layout for layout in others if layout]
+    others = [other for other in (store.load(each)[0] for each in store.names() if each != name) if other]
     return {
-        "processes": set(our_processes(store.root() / name, others)),
-        "mounts": {line for line in mounts() if not any(str(layout.folder) in line for layout in others)},
-        "links": set(os.listdir("/sys/class/net")) - {layout.link for layout in others},
-        "routes": {line for line in output(["ip", "route", "show", "table", "all"]) if not any(f"dev {o.link}" in line for o in others)},
+        "processes": set(our_processes(name)),
+        "mounts": {line for line in mounts() if not any(str(other.folder) in line for other in others)},
+        "links": set(os.listdir("/sys/class/net")) - {other.link for other in others},
+        "routes": {line for line in output(["ip", "route", "show", "table", "all"]) if not any(f"dev {other.link}" in line for other in others)},
         "iptables": {re.sub(r"\[\d+:\d+\]", "", line) for line in output(["iptables-save"]) if not line.startswith("#")},
         "nftables": set(output(["nft", "list", "ruleset"])) if shutil.which("nft") else set(),
-        "cgroups": cgroups({layout.cgroup for layout in others}),
+        "cgroups": cgroups({other.cgroup for other in others}),
         "files": {str(path) for folder in FOLDERS for path in (pathlib.Path(folder), *pathlib.Path(folder).rglob("*")) if os.path.lexists(path)},
         "clusters": {path.name for path in store.root().glob("*") if path.name.split(".")[0] == name},
         "sysctls": {(key, value(key)) for key in SYSCTLS},
     }
 
 
-def our_processes(folder, others):
-    """What is marked, what is a cluster's program, and containers; what is known to be another cluster's apart."""
-    for entry in pathlib.Path("/proc").iterdir():
+def our_processes(name):
+    """What has the mark of the cluster of this name, and what is in its cgroup: its containers. Nobody else's, whatever program it is."""
+    folder, cgroup = store.folder(name), layout.cgroup_of(name)
+    for entry in processes.PROC.iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            words, marks, groups = processes.command_line(entry.name), processes.environment_of(entry.name), (entry / "cgroup").read_text()
+            groups = (entry / "cgroup").read_text()
         except OSError:
             continue   # gone
+        words = processes.command_line(entry.name)
         if not words:
             continue   # it has ended, and nobody has waited for it yet
-        if any(processes.is_marked(entry.name, other.folder) or f"/{other.cgroup}/" in groups for other in others):
-            continue
-        known = re.search(r"/(containerd[a-z0-9-]*|etcd|runc)$", words[0]) or (
-            words[0].startswith(str(parts.folder())) and not words[0].endswith("/kubectl"))   # somebody looks at another cluster
-        if f"{processes.MARK}={folder}".encode() in marks or known or re.search(r":/(k8s\.io|kubepods|paceline-)", groups):
+        if processes.is_marked(entry.name, folder) or re.search(rf":/{re.escape(cgroup)}(/|$)", groups, re.MULTILINE):
             yield " ".join(words)[:200]
 
 

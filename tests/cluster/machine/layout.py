@@ -27,6 +27,10 @@ def check_name(name):
     return name
 
 
+def cgroup_of(name):
+    return f"paceline-{name}"
+
+
 def choose_subnet(taken):
     """The first /20 of the pool that overlaps none of the networks in `taken`."""
     for candidate in POOL.subnets(new_prefix=PREFIX):
@@ -94,7 +98,7 @@ class Layout:
 
     @property
     def cgroup(self):
-        return f"paceline-{self.name}"
+        return cgroup_of(self.name)
 
     @property
     def namespaces(self):
