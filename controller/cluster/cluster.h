@@ -54,7 +54,8 @@ struct Pod {
   std::string uid;  // unique for all time
   PodPhase phase = PodPhase::kPending;
   bool deleting = false;
-  bool lingers = false;  // Kubernetes: it has ended, but containers beside its trainer run on
+  bool ended_first = false;  // Kubernetes: deleting, and it had ended before anybody asked for that
+  bool lingers = false;      // Kubernetes: it has ended, but containers beside its trainer run on
   // Kubernetes: it ran when its node was last heard, and the node does not answer, or says that it can't
   // work.
   bool node_not_ready = false;

@@ -1,7 +1,7 @@
 // Servers and evaluators stand beside the ring: none of them lets the job fail or succeed. One that ends is
 // replaced by its own restart policy, at most backoffLimit times where that was its fault; they go when the
 // leader has decided the job (rule_success). Each failure is told, once its status is written; but not of a
-// pod that is deleted: who deleted it knows.
+// pod that was deleted while it ran: who deleted it knows.
 
 #include <algorithm>
 #include <tuple>
@@ -38,7 +38,8 @@ bool is_replaced(const Observed& observed, const cluster::Pod& pod, const Blame&
 }
 
 bool stands_beside(const Observed& observed, const cluster::Pod& pod) {
-  return !api::is_member(observed.job, pod.spec.role) && pod.ended() && !pod.deleting;
+  if (api::is_member(observed.job, pod.spec.role) || !pod.ended()) return false;
+  return !pod.deleting || has_failed_beside(observed, pod);
 }
 
 std::int64_t replaced_before(const Observed& observed, const cluster::Pod& pod) {

@@ -138,6 +138,14 @@ bool has_failed(const Observed& observed, const cluster::Pod& pod) {
          !has_finished(observed, pod.spec.role, pod.spec.index);
 }
 
+bool has_failed_beside(const Observed& observed, const cluster::Pod& pod) {
+  if (api::is_member(observed.job, pod.spec.role) || pod.phase != cluster::PodPhase::kFailed) return false;
+  if (!pod.deleting || pod.ended_first) return true;
+  const api::MemberStatus* last = last_status(observed, pod.spec.role, pod.spec.index);
+  return last != nullptr && last->pod == pod.spec.name &&
+         last->phase == cluster::pod_phase_name(cluster::PodPhase::kFailed);
+}
+
 bool view_runs(const Observed& observed) {
   return observed.report && observed.report->phase == ReportPhase::kRunning;
 }

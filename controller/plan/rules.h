@@ -64,6 +64,8 @@ bool says_finished(const api::MemberStatus& member);
 bool has_finished(const Observed& observed, Role role, int index);
 // A member whose pod failed, though nobody deleted it, and whose work was not done.
 bool has_failed(const Observed& observed, const cluster::Pod& pod);
+// Likewise of whose pod stands beside the ring: it failed by itself, though somebody deleted the pod since.
+bool has_failed_beside(const Observed& observed, const cluster::Pod& pod);
 // What the status last said of the pod that this place wants; null: nothing.
 const api::MemberStatus* last_status(const Observed& observed, Role role, int index);
 // Whether the coordinator has a view whose members train: it will say who is missed in it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 
 #include "base/text.h"
 #include "controller/cluster/kube/manifest.h"
@@ -156,6 +157,14 @@ std::optional<WallTime> end_of(const Json& status) {
   return parse_time(text_at(status, {"startTime"}));
 }
 
+// Deletion is asked for a grace before the time that it is to be done at. A pod that ends in the same second,
+// or by the signal that it is asked to end with, may do as it was told.
+bool ended_before_deletion(const Json& metadata, const SlimPod& pod) {
+  if (!pod.deletion || !pod.finished || pod.signal == SIGTERM) return false;
+  const std::chrono::seconds grace(integer_at(metadata, {"deletionGracePeriodSeconds"}));
+  return *pod.finished < *pod.deletion - grace;
+}
+
 // The node lifecycle controller takes condition Ready from the pods of a node that is not ready any more (40
 // to 50 s after it was last heard), and changes nothing else. The kubelet, which gives and takes it
 // otherwise, has a reason each time, and takes ContainersReady with it, or names a readiness gate.
@@ -222,6 +231,7 @@ std::optional<SlimPod> slim_pod(const Json& object) {
   if (ended) {
     say_why_ended(status, terminated, pod);
     if (!pod.finished) pod.finished = end_of(status);
+    pod.ended_first = ended_before_deletion(metadata, pod);
   } else if (pod.deletion && !pod.disruption.empty()) {
     const Json& disruption = condition(status, "DisruptionTarget", "True");
     say(pod, pod.disruption, text_at(disruption, {"message"}));
@@ -244,6 +254,7 @@ cluster::Pod to_cluster_pod(const SlimPod& pod) {
   result.uid = pod.uid;
   result.phase = pod.phase;
   result.deleting = pod.deletion.has_value();
+  result.ended_first = pod.ended_first;
   result.lingers = pod.lingers;
   result.node_not_ready = pod.node_not_ready;
   result.host = pod.node;

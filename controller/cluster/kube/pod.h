@@ -35,6 +35,7 @@ struct SlimPod {
   std::int32_t index = 0, attempt = 0, restarts = 0;  // restarts of all its containers
   cluster::PodPhase phase = cluster::PodPhase::kPending;
   bool ready = false, lingers = false;  // lingers: its trainer has ended, and other containers run on
+  bool ended_first = false;             // before its deletion, as far as clocks agree
   bool node_not_ready = false;          // it has not ended, and the control plane has given up its node
   std::string node, host_ip, pod_ip, other_ip;  // other_ip: of the other family, where it has one
   std::optional<WallTime> created, deletion, started, finished;  // deletion: when its grace ends

@@ -118,6 +118,47 @@ TEST(BesideTest, EachReplacementIsToldOf) {
   EXPECT_THAT(told(step(world)), ElementsAre(::testing::StartsWith("EvaluatorLost: evaluator-0")));
 }
 
+// Its sidecars, or a finalizer, keep the pod: what is known of its end comes first.
+TEST(BesideTest, WhoFailedBeforeItWasDeletedHasFailed) {
+  for (const api::RestartPolicy policy : {api::RestartPolicy::kNever, api::RestartPolicy::kOnFailure}) {
+    const bool never = policy == api::RestartPolicy::kNever;
+    Observed world = with_ps_and_evaluator(policy);
+    cluster::Pod& pod = pod_of(world, Role::kEvaluator, 0);
+    finish(world, pod, 1, 60s);
+    pod.deleting = pod.ended_first = true;
+    EXPECT_THAT(told(step(world)),
+                ElementsAre(::testing::StartsWith(never ? "EvaluatorLost: evaluator-0"
+                                                        : "EvaluatorReplaced: evaluator-0")));
+    EXPECT_EQ(world.job.status.restarts.total, never ? 0 : 1);
+    settle(world);  // it is gone by now
+    EXPECT_EQ(std::ranges::count(names(world), "fashion-evaluator-0-0"), 0);
+    EXPECT_EQ(std::ranges::count(names(world), "fashion-evaluator-0-1"), never ? 0 : 1);
+    EXPECT_EQ(world.job.status.replica_statuses[2].failed, never ? 1 : 0);
+  }
+}
+
+TEST(BesideTest, WhoseFailureWasToldHasFailedWhoeverDeletesItThen) {
+  Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
+  finish(world, pod_of(world, Role::kEvaluator, 0), 1, 60s);
+  EXPECT_THAT(told(step(world)), SizeIs(1));
+  pod_of(world, Role::kEvaluator, 0).deleting = true;  // no clock says what came first
+  EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
+  settle(world);
+  EXPECT_THAT(names(world), ::testing::Not(::testing::Contains("fashion-evaluator-0-0")));
+}
+
+TEST(BesideTest, WhoIsDeletedWhileItRunsComesBackAndIsNotCounted) {
+  Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
+  cluster::Pod& pod = pod_of(world, Role::kEvaluator, 0);
+  pod.deleting = true;
+  EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
+  finish(world, pod_of(world, Role::kEvaluator, 0), 143);  // as it was told to
+  EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
+  settle(world);
+  EXPECT_EQ(pod_of(world, Role::kEvaluator, 0).phase, cluster::PodPhase::kRunning);
+  EXPECT_EQ(world.job.status.restarts.total, 0);
+}
+
 TEST(BesideTest, AfterAResumptionNoNameIsUsedAgain) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kOnFailure);
   finish(world, pod_of(world, Role::kServer, 0), 137, 60s);

@@ -83,6 +83,27 @@ TEST(PodTest, APodWhoseNodeIsNotReadySaysSoByItsConditionReady) {
     EXPECT_FALSE(to_cluster_pod(slim(other)).node_not_ready) << other["status"];
 }
 
+// The API server notes when the grace is over; the kubelet, when the trainer ended.
+TEST(PodTest, WhetherItEndedBeforeItWasDeleted) {
+  Json json = running_pod();
+  trainer_state(json) = terminated(1, "Error");
+  trainer_state(json)["terminated"]["finishedAt"] = "2026-01-31T12:19:29Z";
+  EXPECT_FALSE(to_cluster_pod(slim(json)).ended_first) << "nobody deletes it";
+  json["metadata"]["deletionTimestamp"] = "2026-01-31T12:20:00Z";
+  json["metadata"]["deletionGracePeriodSeconds"] = 30;
+  EXPECT_TRUE(to_cluster_pod(slim(json)).ended_first);
+  Json told = json;
+  trainer_state(told)["terminated"]["exitCode"] = 143;
+  EXPECT_FALSE(to_cluster_pod(slim(told)).ended_first) << "SIGTERM, and its node's clock is behind";
+  Json later = json;
+  trainer_state(later)["terminated"]["finishedAt"] = "2026-01-31T12:19:30Z";
+  EXPECT_FALSE(to_cluster_pod(slim(later)).ended_first) << "in the same second";
+  json["metadata"]["deletionGracePeriodSeconds"] = 40;
+  EXPECT_FALSE(to_cluster_pod(slim(json)).ended_first);
+  trainer_state(json) = running_pod()["status"]["containerStatuses"][0]["state"];
+  EXPECT_FALSE(to_cluster_pod(slim(json)).ended_first) << "it runs";
+}
+
 TEST(PodTest, ToTheClustersOwnType) {
   Json json = running_pod();
   json["metadata"]["deletionTimestamp"] = "2026-01-31T12:20:00Z";
