@@ -34,6 +34,12 @@ struct Creations {
   std::optional<TimePoint> again;  // no pod is created before: its server asked for the time
 };
 
+// The same of publishing one job's names.
+struct NamesTrouble {
+  std::string told;                // what hinders it, as it was said; empty: nothing does
+  std::optional<TimePoint> again;  // the cluster is not asked before
+};
+
 class Executor {
  public:
   // The references must outlive it.
@@ -48,13 +54,16 @@ class Executor {
   // One of them, but no creation.
   absl::Status perform(const std::string& key, const plan::Action& action);
   // The members' names lead to their pods: Cluster::publish_names(). Returns after how long to call again.
-  // What hinders it hinders nothing else; it is told once as long as it is the same: `told` is of the job.
+  // What hinders it hinders nothing else; it is told once as long as it is the same. What wakes a pass
+  // meanwhile is no leave to ask again: `trouble` is of the job.
   std::optional<Duration> publish_names(const std::string& key, const cluster::JobNames& names,
-                                        std::string& told);
+                                        NamesTrouble& trouble);
   // What is missing beside the pods comes back.
   void ensure(const std::string& key, const plan::Observed& observed);
 
  private:
+  void tell_names_trouble(const std::string& key, const cluster::JobNames& names, const absl::Status& status,
+                          std::string& told);
   absl::Status create_all(const std::string& key, const std::vector<const plan::CreatePod*>& missing,
                           Creations& creations);
   absl::Status create(const std::string& key, const plan::CreatePod& action, const Creations& creations);

@@ -270,8 +270,8 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
 }
 
 void Reconciler::publish_names(const std::string& key, const StoredJob& stored) {
-  if (stored.deleted) return;  // they go with it
-  std::string told = shared_.lock()->jobs[key].names_told;
+  if (stored.deleted) return;                                         // they go with it
+  NamesTrouble trouble = std::move(shared_.lock()->jobs[key].names);  // this pass alone touches it
   const api::Metadata& metadata = stored.job.metadata;
   const bool over = plan::is_terminal(stored.job.status.phase);
   const cluster::JobNames names{.ns = metadata.ns,
@@ -279,8 +279,8 @@ void Reconciler::publish_names(const std::string& key, const StoredJob& stored) 
                                 .job_uid = stored.uid,
                                 .pods = over ? 0 : plan::desired_slots(stored.job).size()};
   // Whatever the pass comes to, and however long it waits then.
-  if (const auto again = executor_.publish_names(key, names, told)) queue_.add_after(key, *again);
-  shared_.lock()->jobs[key].names_told = std::move(told);
+  if (const auto again = executor_.publish_names(key, names, trouble)) queue_.add_after(key, *again);
+  shared_.lock()->jobs[key].names = std::move(trouble);
 }
 
 void Reconciler::tell_last_lines(const std::string& key, const plan::Observed& observed, plan::Plan& plan) {

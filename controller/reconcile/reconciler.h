@@ -93,7 +93,7 @@ class Reconciler {
     std::optional<api::Phase> phase;  // none before the first pass
     bool namespace_ends = false;      // so it was said
     std::string left_alone;           // why, as it was said
-    std::string names_told;           // why its names can't be published, as it was said
+    NamesTrouble names;
     // Of the pod that the pass under way blames: a pass that is repeated asks for it no more.
     struct BlamedLog {
       std::string uid;  // the pod's

@@ -208,6 +208,8 @@ class NamesTest(JobCase):
         self.wait_until("the deleted slice", lambda: len(self.found("named")) == 2)
         self.kubectl("patch", "endpointslice", one["metadata"]["name"], "--type=merge", '-p={"endpoints":[]}')
         self.wait_until("the emptied slice", lambda: len(self.found("named")) == 2)
+        self.kubectl("label", "endpointslice", one["metadata"]["name"], f"{JOB_LABEL}-")   # by which the controller finds it
+        self.wait_until("its label", lambda: self.slices("named")[0]["metadata"]["labels"].get(JOB_LABEL) == "named")
         self.wait_until("all names again", lambda: self.seen("named-worker-1-0", "named") == self.addresses("named", 0))
 
         self.kubectl("delete", "pod", "named-worker-0-0", "--wait=false")

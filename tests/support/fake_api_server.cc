@@ -111,10 +111,23 @@ std::string key_of(const Json& object) {
 
 // ---- what a test does
 
+// What a watch is told; null: nothing. An object that is selected no more is as good as deleted, and comes as
+// it was before.
+Json FakeApiServer::event_of(const Change& change, const Target& target) {
+  const bool was = change.before.is_object() && target.selects(change.before);
+  if (target.selects(change.object))
+    return {{"type", was || change.type != "MODIFIED" ? change.type : "ADDED"}, {"object", change.object}};
+  if (!was) return nullptr;
+  Json gone = change.before;
+  gone["metadata"]["resourceVersion"] = std::to_string(change.version);
+  return {{"type", "DELETED"}, {"object", std::move(gone)}};
+}
+
 Json FakeApiServer::store(const std::string& plural, Json object, const char* type) {
   object["metadata"]["resourceVersion"] = std::to_string(++version_);
-  history_.push_back({version_, plural, type, object});
-  objects_[plural][key_of(object)] = object;
+  Json& there = objects_[plural][key_of(object)];
+  history_.push_back({version_, plural, type, object, std::move(there)});
+  there = object;
   changed_.notify_all();
   return object;
 }
@@ -124,7 +137,7 @@ void FakeApiServer::forget(const std::string& plural, const std::string& key) {
   Json object = std::move(found->second);
   objects_[plural].erase(found);
   object["metadata"]["resourceVersion"] = std::to_string(++version_);
-  history_.push_back({version_, plural, "DELETED", std::move(object)});
+  history_.push_back({version_, plural, "DELETED", std::move(object), nullptr});
   changed_.notify_all();
 }
 
@@ -468,8 +481,7 @@ absl::StatusOr<Response> FakeApiServer::watch(const Target& target, const Fault&
     const auto next = next_change();
     if (next != history_.end()) {
       from = next->version;
-      if (!target.selects(next->object)) continue;
-      send({{"type", next->type}, {"object", next->object}});
+      if (const Json event = event_of(*next, target); !event.is_null()) send(event);
     } else if (bookmarks != bookmarks_) {
       bookmarks = bookmarks_;
       const Json metadata = {{"resourceVersion", std::to_string(version_)}};

@@ -76,7 +76,7 @@ class FakeApiServer final : public kube::Transport {
   struct Change {
     std::uint64_t version;
     std::string plural, type;
-    Json object;
+    Json object, before;  // before: null where there was none
   };
   using Objects = std::map<std::string, Json>;  // by "namespace/name"
 
@@ -87,6 +87,7 @@ class FakeApiServer final : public kube::Transport {
   kube::Response patch(const Target& target, const kube::Request& request);
   kube::Response remove(const Target& target, const Json& options);
   Json applied_status(const std::string& uid, const Json& status, Json applied);
+  static Json event_of(const Change& change, const Target& target);
   Json store(const std::string& plural, Json object, const char* type);
   void forget(const std::string& plural, const std::string& key);
   absl::StatusOr<kube::Response> watch(const Target& target, const Fault& fault,

@@ -35,7 +35,8 @@ std::string_view name_in(std::string_view key) {
 
 bool is_found(const SlimPod& pod) {
   const bool ended = pod.phase == cluster::PodPhase::kSucceeded || pod.phase == cluster::PodPhase::kFailed;
-  return !pod.deletion && (!ended || pod.lingers);
+  if (pod.deletion && pod.node_not_ready) return false;
+  return !ended || pod.lingers;
 }
 
 // Of each role and index the newest, in their order.
@@ -151,16 +152,20 @@ std::uint64_t digest_of(const Json& slice) {
 
 }  // namespace
 
+bool is_our_slice(const Json& object) {
+  return text_at(object, {"metadata", "labels", kManagedByLabel}) == kSliceManager;
+}
+
 std::optional<SlimSlice> slim_slice(const Json& object) {
   const Json& metadata = at(object, {"metadata"});
   const std::string& name = text_at(metadata, {"name"});
   const std::string& job = text_at(metadata, {"labels", kJobNameLabel});
-  if (name.empty() || job.empty() || text_at(metadata, {"labels", kManagedByLabel}) != kSliceManager)
-    return std::nullopt;
+  if (name.empty() || job.empty() || !is_our_slice(object)) return std::nullopt;
   const std::string& ns = text_at(metadata, {"namespace"});
   return SlimSlice{.key = str_cat(ns, "/", name),
                    .job_key = str_cat(ns, "/", job),
                    .resource_version = text_at(metadata, {"resourceVersion"}),
+                   .owner = owner_uid(object),
                    .says = digest_of(object),
                    .endpoints = static_cast<std::uint32_t>(list_at(object, {"endpoints"}).size())};
 }
@@ -186,17 +191,19 @@ SliceWrites slice_writes(const HostNames& names, std::optional<TimePoint>& since
     const auto there =
         std::ranges::find_if(names.present, [&](const auto& slice) { return name_in(slice->key) == name; });
     if (there != names.present.end() && (*there)->says == digest_of(names.owner, endpoints)) continue;
-    writes.now.push_back(
-        {.name = name,
-         .object = manifest_of(names.owner, place, endpoints),
-         .resource_version = there == names.present.end() ? "" : (*there)->resource_version});
+    SliceWrite& write = writes.now.emplace_back(
+        SliceWrite{.name = name, .object = manifest_of(names.owner, place, endpoints)});
+    if (there == names.present.end()) continue;
+    write.resource_version = (*there)->resource_version;
+    write.from_earlier_job = !(*there)->owner.empty() && (*there)->owner != names.owner.uid;
   }
   if (writes.now.empty()) {
     since.reset();
     return writes;
   }
   if (!since) since = now;
-  const bool complete = all_have_addresses && found > 0 && found >= names.pods_wanted;
+  // Where there are more than that, those that are to go do so one by one.
+  const bool complete = all_have_addresses && found == names.pods_wanted;
   if (complete || now - *since >= kGathering) return writes;
   return {.now = {}, .wait = kGathering - (now - *since)};
 }

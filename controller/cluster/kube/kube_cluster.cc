@@ -300,6 +300,7 @@ absl::StatusOr<std::optional<Duration>> KubeCluster::publish_names(const cluster
   PL_ASSIGN_OR_RETURN(
       const std::optional<Duration> again,
       names_.publish({names.ns, names.job, names.job_uid}, names.pods, pod_store_.of_job(key)));
+  if (names.pods == 0) return again;  // its Service finds nobody any more: one write less for each
   const std::string name = service_name(names.job);
   const auto service = service_store_.find(key_of(names.ns, name));
   if (again || service == nullptr || !service->finds_pods || service->owner != names.job_uid) return again;

@@ -5,7 +5,7 @@
 // one that somebody deletes comes back.
 //
 // Nothing else waits for that informer: where slices may not be listed (an older ClusterRole), jobs run, and
-// publish() says why their names lead nowhere.
+// publish() says why the names of those that have pods lead nowhere.
 //
 // Thread-safe; of one job one call at a time.
 
@@ -47,12 +47,14 @@ class NamePublisher {
 
   // Writes what is due; returns after how long to call again even if no pod and no slice changes. Errors: the
   // API server's; why slices can't be listed; FAILED_PRECONDITION for a slice of that name that is not ours;
-  // ABORTED for one that somebody else has changed at this moment; CANCELLED in a namespace that ends.
+  // ABORTED for one that somebody else has changed at this moment, or that is about to go with the job that
+  // had this one's name; CANCELLED in a namespace that ends.
   absl::StatusOr<std::optional<Duration>> publish(const Owner& owner, std::size_t pods_wanted,
                                                   std::vector<std::shared_ptr<const SlimPod>> pods);
 
  private:
   absl::Status write(const Owner& owner, SliceWrite& slice);
+  absl::Status change(const Owner& owner, SliceWrite& slice);
 
   ApiClient& api_;
   const Clock& clock_;

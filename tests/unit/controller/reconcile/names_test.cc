@@ -76,9 +76,11 @@ TEST_F(NamesTest, AnErrorIsToldOnceAndHindersNothing) {
   EXPECT_THAT(told()[0].message,
               HasSubstr("host names of its pods lead nowhere: 403 Forbidden: endpointslices"));
   cluster_.names_answer(absl::InvalidArgumentError("422"));
+  clock_.advance(kNamesRetry);
   pass();
   EXPECT_EQ(told().size(), 2u) << "another reason";
   cluster_.names_answer(std::optional<Duration>());
+  clock_.advance(kNamesRetry);
   pass();
   cluster_.names_answer(absl::InvalidArgumentError("422"));
   pass();
@@ -96,7 +98,11 @@ TEST_F(NamesTest, WhatPassesIsTriedAgainWithoutAWordToTheUser) {
   set_retry_after(busy, 2 * kNamesRetry);
   cluster_.names_answer(busy);
   pass();
-  expect_due_after(2 * kNamesRetry);
+  const std::size_t asked = cluster_.named().size();
+  clock_.advance(kNamesRetry);
+  pass();
+  EXPECT_EQ(cluster_.named().size(), asked) << "what wakes a pass is no leave to ask again";
+  expect_due_after(kNamesRetry);
   cluster_.names_answer(absl::CancelledError("its namespace ends"));
   pass();
   while (queue_.get(0s)) queue_.done(kKey);

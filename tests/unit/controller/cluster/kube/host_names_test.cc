@@ -44,7 +44,7 @@ class HostNamesTest : public ::testing::Test {
   void change(int index, int attempt, int what) {
     SlimPod& one = pod(index, attempt);
     if (what == 0) one.pod_ip.clear();
-    if (what == 1) one.deletion = WallTime(1h);
+    if (what == 1) one.deletion = WallTime(1h);  // it is found still
     if (what == 2) one.phase = PodPhase::kFailed;
     if (what == 3) pods_.erase(str_cat("j-worker-", index, "-", attempt));
     if (what == 4) one.deletion.reset();
@@ -120,7 +120,7 @@ TEST_F(HostNamesTest, ASliceAsConsumersReadIt) {
       << "found before it is ready";
   EXPECT_EQ(text_at(slice["endpoints"][0], {"hostname"}), "j-chief-0");
   EXPECT_FALSE(slice["endpoints"][0].contains("nodeName"));
-  EXPECT_EQ(str_cat(kManagedByLabel, "=", kSliceManager), kOurSlices);
+  EXPECT_EQ(str_cat(kManagedByLabel, "=", kSliceManager, ",", kJobNameLabel), kOurSlices);
 }
 
 TEST_F(HostNamesTest, WhatIsRightIsNotWrittenAgain) {
@@ -185,13 +185,15 @@ TEST_F(HostNamesTest, AHostNameIsTheNewestAttempts) {
   EXPECT_THAT(found(), ElementsAre("j-worker-0 10.1.0.2 j-worker-0-2", "j-worker-1 10.1.1.0 j-worker-1-0"));
 }
 
-TEST_F(HostNamesTest, WhoHasEndedOrIsDeletedIsNotFound) {
+TEST_F(HostNamesTest, WhoHasEndedIsNotFound) {
   wanted_ = 6;
   for (int index = 0; index < 6; ++index) pod(index);
   ASSERT_EQ(write(), 1u);
   pod(0).phase = PodPhase::kSucceeded;
   pod(1).phase = PodPhase::kFailed;
-  pod(2).deletion = WallTime(1h);
+  SlimPod& lost = pod(2);
+  lost.deletion = WallTime(1h);  // and nobody knows when it ends
+  lost.node_not_ready = true;
   SlimPod& beside = pod(3);
   beside.phase = PodPhase::kSucceeded;
   beside.lingers = true;  // its sidecars run on
@@ -207,6 +209,26 @@ TEST_F(HostNamesTest, WhoHasEndedOrIsDeletedIsNotFound) {
   EXPECT_THAT(found(), IsEmpty());
   EXPECT_EQ(slices_.at("j-0-ipv4")["endpoints"], Json::array()) << "emptied";
   EXPECT_EQ(write(), 0u);
+}
+
+// Programs save what they have while they are asked to end, and may need each other for it.
+TEST_F(HostNamesTest, WhoIsAskedToEndIsFoundUntilItHas) {
+  pod(0);
+  pod(1);
+  ASSERT_EQ(write(), 1u);
+  for (const int index : {0, 1}) pod(index).deletion = WallTime(1h);
+  now_ += 2 * kGathering;
+  EXPECT_EQ(ask().wait, std::nullopt);
+  EXPECT_EQ(write(), 0u);
+  SlimPod& ended = pod(0);
+  ended.deletion = WallTime(1h);
+  ended.phase = PodPhase::kFailed;
+  pods_.erase("j-worker-1-0");
+  pod(1, 1).pod_ip.clear();  // whose name it is from now on
+  EXPECT_EQ(write(), 0u);
+  now_ += kGathering;
+  EXPECT_EQ(write(), 1u);
+  EXPECT_THAT(found(), IsEmpty());
 }
 
 TEST_F(HostNamesTest, PodsOfAnotherJobOfThisNameAreNotFound) {
@@ -264,6 +286,7 @@ TEST_F(HostNamesTest, ManyMembersHaveSeveralSlicesOfWhichOneChanges) {
   // All four roles with as many members as may have the same slice.
   for (const Role role : {Role::kChief, Role::kEvaluator}) {
     for (int index = 0; index < kSliceIndices; ++index) pod(index, 0, role);
+    wanted_ += kSliceIndices;
   }
   ASSERT_GT(write(), 0u);
   EXPECT_EQ(found("j-0-ipv4").size(), static_cast<std::size_t>(kMostEndpoints));
@@ -339,6 +362,27 @@ TEST_F(HostNamesTest, WhoHasAnAddressDoesNotWaitForASlowOneLongerThanASecond) {
   EXPECT_EQ(write(), 1u) << "the last one at once";
 }
 
+// What nobody waits for any more is gathered all the same: of a job that is over, and of one made smaller.
+TEST_F(HostNamesTest, PodsThatEndOneAfterAnotherCostAWriteASecond) {
+  for (const std::size_t stay : {0u, 2u}) {
+    pods_.clear();
+    slices_.clear();
+    wanted_ = 8;
+    for (int index = 0; index < 8; ++index) pod(index);
+    ASSERT_EQ(write(), 1u);
+    wanted_ = stay;
+    std::size_t writes = 0;
+    for (int index = 7; index >= static_cast<int>(stay); --index) {
+      pods_.erase(str_cat("j-worker-", index, "-0"));
+      writes += write();
+      now_ += kGathering / 10;
+    }
+    EXPECT_EQ(writes, 1u) << "the last one is not waited for";
+    EXPECT_EQ(found().size(), stay);
+    EXPECT_EQ(ask().wait, std::nullopt);
+  }
+}
+
 // Whatever comes and goes: a second later it is right, a name is one pod's, and there are few writes.
 TEST_F(HostNamesTest, ASecondAfterTheLastChangeAllIsRight) {
   constexpr int kSteps = 400, kMembers = 8, kAttempts = 3;
@@ -365,9 +409,7 @@ TEST_F(HostNamesTest, ASecondAfterTheLastChangeAllIsRight) {
         if (const auto one = pods_.find(str_cat("j-worker-", index, "-", attempt)); one != pods_.end())
           newest = &one->second;
       }
-      if (newest == nullptr || newest->pod_ip.empty() || newest->deletion ||
-          newest->phase == PodPhase::kFailed)
-        continue;
+      if (newest == nullptr || newest->pod_ip.empty() || newest->phase == PodPhase::kFailed) continue;
       expected.push_back(str_cat("j-worker-", index, " ", newest->pod_ip, " ", newest->key.substr(2)));
     }
     EXPECT_EQ(found(), expected);

@@ -510,6 +510,28 @@ TEST_F(KubeClusterTest, AServiceOfAnEarlierVersionLeavesItsPodsToUs) {
   EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/services/j"), 1);
 }
 
+// There may be thousands, and none of them has a pod to come.
+TEST_F(KubeClusterTest, AServiceOfAJobThatIsOverIsLeftAsItIs) {
+  server_.create(
+      "services", "n",
+      {{"metadata",
+        {{"name", "j"},
+         {"labels", {{kJobNameLabel, "j"}}},
+         {"ownerReferences", {{{"kind", "TrainingJob"}, {"uid", "job-uid"}, {"controller", true}}}}}},
+       {"spec", {{"clusterIP", "None"}, {"selector", {{kJobNameLabel, "j"}}}}}});
+  const auto begun = make();  // which has listed it
+  const auto settles = [&](std::size_t pods) {
+    return comes_by_itself([&] {
+      const auto again = begun->publish_names(names_of(pods));
+      return again.ok() && !*again;
+    });
+  };
+  EXPECT_TRUE(settles(0));
+  EXPECT_EQ(server_.requests("PATCH"), 0);
+  EXPECT_TRUE(settles(1));
+  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/services/j"), 1) << "of one that may have pods";
+}
+
 TEST_F(KubeClusterTest, EventsAreCountedInsteadOfRepeated) {
   const cluster::Event event{"n", "j", true, "PodNotCreated", "quota \x1b[2J", "job-uid"};
   for (int i = 0; i < 20; ++i) {

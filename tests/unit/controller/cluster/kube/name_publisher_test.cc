@@ -206,6 +206,8 @@ TEST_F(NamePublisherTest, RefusalsAreToldAndTriedAgain) {
   EXPECT_TRUE(absl::IsAborted(ask().status()));
   refuse(Method::kPatch, 404, "NotFound");
   EXPECT_TRUE(absl::IsAborted(ask().status())) << "its watch will tell that it was deleted";
+  refuse(Method::kPatch, 403, "Forbidden");
+  EXPECT_TRUE(absl::IsPermissionDenied(ask().status()));
   server_.set_faults({});
   EXPECT_EQ(publish(), std::nullopt) << "what was due stays due";
   EXPECT_THAT(addresses(), ElementsAre("10.0.0.1", "10.0.0.3"));
@@ -218,10 +220,50 @@ TEST_F(NamePublisherTest, WhereSlicesMayNotBeListedItSaysSoAndWritesNothing) {
   pod(1, "10.0.0.2");
   EXPECT_TRUE(comes([&] { return absl::IsPermissionDenied(ask().status()); }));
   EXPECT_THAT(std::string(ask().status().message()), HasSubstr("endpointslices is refused"));
+  EXPECT_TRUE(publisher_->publish(owner(), 0, {}).ok()) << "a job without pods misses nothing";
   EXPECT_EQ(writes(), 0);
   server_.set_faults({});
   EXPECT_TRUE(comes([&] { return publish() == std::nullopt; }));
   EXPECT_EQ(addresses().size(), 2u);
+}
+
+// By which label it is ours, and the job's, too.
+TEST_F(NamePublisherTest, LabelsThatSomebodyTakesComeBack) {
+  begin();
+  pod(0, "10.0.0.1");
+  pod(1, "10.0.0.2");
+  EXPECT_EQ(publish(), std::nullopt);
+  for (const bool other : {false, true}) {
+    server_.change("endpointslices", "n", kSlice, [&](Json& slice) {
+      Json& labels = slice["metadata"]["labels"];
+      labels.erase(kJobNameLabel);
+      if (other) labels[kJobNameLabel] = "another";
+    });
+    EXPECT_TRUE(comes([&] {
+      return publish() == std::nullopt && text_at(*server_.find("endpointslices", "n", kSlice),
+                                                  {"metadata", "labels", kJobNameLabel}) == "j";
+    }));
+  }
+  EXPECT_TRUE(comes([&] { return publish() == std::nullopt; }));
+  const int written = writes();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(publish(), std::nullopt);
+  EXPECT_EQ(writes(), written);
+}
+
+// As where OwnerReferencesPermissionEnforcement is on, until the garbage collector has taken the slice.
+TEST_F(NamePublisherTest, AnEarlierJobsSliceThatMayNotBeTakenOverIsWaitedFor) {
+  begin();
+  pod(0, "10.0.0.1", "earlier");
+  pod(1, "10.0.0.2", "earlier");
+  EXPECT_EQ(*publisher_->publish(owner("earlier"), 2, pods_), std::nullopt);
+  pods_.clear();
+  pod(0, "10.0.0.3");
+  pod(1, "10.0.0.4");
+  refuse(Method::kPatch, 403, "Forbidden");
+  EXPECT_TRUE(absl::IsAborted(ask().status()));
+  server_.erase("endpointslices", "n", kSlice);
+  EXPECT_TRUE(comes([&] { return publish() == std::nullopt; }));
+  EXPECT_THAT(addresses(), ElementsAre("10.0.0.3", "10.0.0.4"));
 }
 
 TEST_F(NamePublisherTest, AnotherJobOfThisNameTakesTheSliceOver) {
