@@ -26,5 +26,9 @@ LaunchShape strided_shape(std::size_t pieces, std::uint32_t threads, int multipr
 constexpr std::size_t wide_elements(DType dtype) {
   return 16 / dtype_bytes(dtype);
 }
+// Whether rows of so many elements are whole accesses, so that every row begins at one.
+constexpr bool whole_vectors(DType dtype, std::size_t elements) {
+  return elements % wide_elements(dtype) == 0;
+}
 
 }  // namespace paceline::cuda

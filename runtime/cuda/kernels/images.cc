@@ -8,3 +8,5 @@
   }
 
 PACELINE_IMAGE(elementwise)
+PACELINE_IMAGE(layer_norm)
+PACELINE_IMAGE(reduce)

@@ -9,5 +9,7 @@
 namespace paceline::cuda {
 
 std::span<const std::byte> elementwise_image();
+std::span<const std::byte> layer_norm_image();
+std::span<const std::byte> reduce_image();
 
 }  // namespace paceline::cuda

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -112,7 +111,7 @@ void wait(Thread& thread, Wait what, const char* file, int line) {
 }
 
 bool together(const Thread& a, const Thread& b) {
-  return a.wait == b.wait && a.line == b.line && std::string_view(a.file) == b.file;
+  return a.wait == b.wait && a.line == b.line && a.file == b.file;
 }
 
 // Gives the lanes of each warp that are all at one shuffle their values. Whether there was any.

@@ -1,13 +1,21 @@
 #pragma once
 
-// A thread of execution that gives way only by itself: ucontext, and what the sanitizers need to know of it.
-// One thread of the host at a time; a fiber is resumed by the thread that made it.
-
-#include <ucontext.h>
+// A thread of execution that gives way only by itself: a stack of its own, and what the sanitizers need to
+// know of it. One thread of the host at a time; a fiber is resumed by the thread that made it.
 
 #include <cstddef>
 
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
 namespace paceline::fake_cuda {
+
+#if defined(__x86_64__)
+using FiberContext = void*;  // its stack, with the registers on it
+#else
+using FiberContext = ucontext_t;
+#endif
 
 class Fiber {
  public:
@@ -26,12 +34,12 @@ class Fiber {
   void give_way();
 
  private:
-  static void enter(unsigned high, unsigned low);
+  static void enter();
   [[noreturn]] void loop();
   void into();
   void out();
 
-  ucontext_t own_{}, host_{};
+  FiberContext own_{}, host_{};
   std::byte* stack_ = nullptr;
   void (*work_)(void* argument) = nullptr;
   void* argument_ = nullptr;

@@ -92,9 +92,16 @@ class GpuTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status;
   }
 
+  // ThreadSanitizer tells of a missing barrier in either order, and takes long for many threads.
+#if defined(__SANITIZE_THREAD__)
+  static constexpr bool kSlow = true;
+#else
+  static constexpr bool kSlow = false;
+#endif
   template <typename Body>
   void in_both_orders(Body body) {
     for (const auto order : {fake_cuda::Order::kAscending, fake_cuda::Order::kDescending}) {
+      if (kSlow && order == fake_cuda::Order::kDescending) break;
       SCOPED_TRACE(order == fake_cuda::Order::kAscending ? "first threads first" : "last threads first");
       fake().control().order = order;
       body();

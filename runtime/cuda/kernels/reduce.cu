@@ -1,0 +1,67 @@
+// Sums over the rows of a matrix, in two steps and a fixed order: parts of the rows side by side, then the
+// parts one after the other.
+
+#include "runtime/cuda/kernels/portable.h"
+#include "runtime/cuda/kernels/reduce_params.h"
+
+namespace paceline::cuda {
+namespace {
+
+template <typename T, int kWidth>
+PL_DEVICE void column_sums(const ColumnSumsParams& p) {
+  __shared__ float sums[kColumnRows][kColumnLanes * kWidth];
+  const std::uint32_t lane = threadIdx.x % kColumnLanes, y = threadIdx.x / kColumnLanes;
+  const std::uint32_t first = (blockIdx.x * kColumnLanes + lane) * kWidth;
+  float total[kWidth] = {};
+  if (first < p.columns) {
+    for (std::uint32_t r = blockIdx.y * kColumnRows + y; r < p.rows; r += gridDim.y * kColumnRows) {
+      float x[kWidth];
+      load<kWidth>(static_cast<const T*>(p.x) + static_cast<std::size_t>(r) * p.columns + first, x);
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) total[k] += x[k];
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) sums[y][lane * kWidth + k] = total[k];
+  __syncthreads();
+  if (y != 0 || first >= p.columns) return;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) {
+    for (int other = 1; other < kColumnRows; ++other) total[k] += sums[other][lane * kWidth + k];
+  }
+  store<kWidth>(p.partials + static_cast<std::size_t>(blockIdx.y) * p.columns + first, total);
+}
+
+}  // namespace
+
+PL_KERNEL(kColumnLanes* kColumnRows, column_sums_f32, ColumnSumsParams, p) {
+  column_sums<float, kWide<float>>(p);
+}
+PL_KERNEL(kColumnLanes* kColumnRows, column_sums_bf16, ColumnSumsParams, p) {
+  column_sums<Bf16, kWide<Bf16>>(p);
+}
+PL_KERNEL(kColumnLanes* kColumnRows, column_sums_any_f32, ColumnSumsParams, p) {
+  column_sums<float, 1>(p);
+}
+PL_KERNEL(kColumnLanes* kColumnRows, column_sums_any_bf16, ColumnSumsParams, p) {
+  column_sums<Bf16, 1>(p);
+}
+
+PL_KERNEL(kColumnLanes* kJoinRows, join_columns, JoinColumnsParams, p) {
+  __shared__ float sums[kJoinRows][kColumnLanes];
+  const std::uint32_t lane = threadIdx.x % kColumnLanes, y = threadIdx.x / kColumnLanes;
+  const std::uint32_t column = blockIdx.x * kColumnLanes + lane;
+  float total = 0;
+  if (column < p.columns) {
+    for (std::uint32_t part = y; part < p.parts; part += kJoinRows)
+      total += p.partials[(static_cast<std::size_t>(part) * gridDim.y + blockIdx.y) * p.columns + column];
+  }
+  sums[y][lane] = total;
+  __syncthreads();
+  if (y != 0 || column >= p.columns) return;
+  for (int other = 1; other < kJoinRows; ++other) total += sums[other][lane];
+  float* const out = p.out[blockIdx.y] + column;
+  *out = p.accumulate ? *out + total : total;
+}
+
+}  // namespace paceline::cuda
