@@ -7,6 +7,9 @@
     return std::span<const std::byte>(paceline_image_##name, paceline_image_##name##_end); \
   }
 
+PACELINE_IMAGE(cross_entropy)
 PACELINE_IMAGE(elementwise)
+PACELINE_IMAGE(embedding)
 PACELINE_IMAGE(layer_norm)
+PACELINE_IMAGE(optimizer)
 PACELINE_IMAGE(reduce)

@@ -8,8 +8,11 @@
 
 namespace paceline::cuda {
 
+std::span<const std::byte> cross_entropy_image();
 std::span<const std::byte> elementwise_image();
+std::span<const std::byte> embedding_image();
 std::span<const std::byte> layer_norm_image();
+std::span<const std::byte> optimizer_image();
 std::span<const std::byte> reduce_image();
 
 }  // namespace paceline::cuda

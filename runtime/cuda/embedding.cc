@@ -1,0 +1,70 @@
+#include "runtime/cuda/embedding.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/cuda/kernels/images.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+// Accesses to one row.
+std::size_t accesses(DType type, std::size_t width) {
+  return whole_vectors(type, width) ? width / wide_elements(type) : width;
+}
+
+// A block for each of `count`, with as many warps as a row has work for.
+LaunchShape block_each(std::size_t count, std::size_t row_accesses) {
+  constexpr std::size_t kWarpThreads = 32;
+  const std::size_t threads = (row_accesses + kWarpThreads - 1) / kWarpThreads * kWarpThreads;
+  return {.columns = static_cast<std::uint32_t>(count),
+          .threads =
+              static_cast<std::uint32_t>(std::clamp<std::size_t>(threads, kWarpThreads, kEmbeddingThreads))};
+}
+
+}  // namespace
+
+absl::StatusOr<Embedding> Embedding::load(std::shared_ptr<const Context> context) {
+  PL_ASSIGN_OR_RETURN(Module module, Module::load(std::move(context), embedding_image()));
+  PL_LOAD_PAIR(const auto forward, module, EmbeddingParams, embed);
+  PL_LOAD_PAIR(const auto forward_any, module, EmbeddingParams, embed_any);
+  PL_LOAD_PAIR(const auto pieces, module, EmbeddingPiecesParams, embed_pieces);
+  PL_LOAD_PAIR(const auto pieces_any, module, EmbeddingPiecesParams, embed_pieces_any);
+  PL_LOAD_PAIR(const auto positions, module, PositionGradientParams, embed_positions);
+  PL_LOAD_PAIR(const auto positions_any, module, PositionGradientParams, embed_positions_any);
+  PL_ASSIGN_OR_RETURN(const auto join, module.kernel<EmbeddingJoinParams>("embed_join"));
+  return Embedding(std::move(module),
+                   {forward, forward_any, pieces, pieces_any, positions, positions_any, join});
+}
+
+absl::Status Embedding::forward(Stream& stream, DType type, const EmbeddingParams& params) const {
+  if (params.rows == 0) return absl::OkStatus();
+  const LaunchShape shape = strided_shape(params.rows * accesses(type, params.width), kEmbeddingThreads,
+                                          stream.context().device().multiprocessors);
+  return (whole_vectors(type, params.width) ? kernels_.forward : kernels_.forward_any)
+      .launch(stream, type, shape, params);
+}
+
+absl::Status Embedding::backward(Stream& stream, DType type, const EmbeddingPiecesParams& params,
+                                 std::size_t pieces, const EmbeddingJoin* joins,
+                                 std::size_t join_count) const {
+  if (pieces == 0) return absl::OkStatus();
+  PL_RETURN_IF_ERROR((whole_vectors(type, params.width) ? kernels_.pieces : kernels_.pieces_any)
+                         .launch(stream, type, block_each(pieces, accesses(type, params.width)), params));
+  if (join_count == 0) return absl::OkStatus();
+  return kernels_.join.launch(
+      stream, block_each(join_count, params.width),
+      {.joins = joins, .partials = params.partials, .gradient = params.gradient, .width = params.width});
+}
+
+absl::Status Embedding::position_gradient(Stream& stream, DType type,
+                                          const PositionGradientParams& params) const {
+  const LaunchShape shape = strided_shape(params.time * accesses(type, params.width), kEmbeddingThreads,
+                                          stream.context().device().multiprocessors);
+  return (whole_vectors(type, params.width) ? kernels_.positions : kernels_.positions_any)
+      .launch(stream, type, shape, params);
+}
+
+}  // namespace paceline::cuda

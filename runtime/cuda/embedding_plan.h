@@ -1,0 +1,32 @@
+#pragma once
+
+// In which order the gradient of an embedding's table is added up: a function of the batch's tokens alone,
+// made on the host while the GPU works, and copied there with the batch.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/cuda/kernels/embedding_params.h"
+
+namespace paceline::cuda {
+
+// A token's rows beyond so many are summed in pieces, side by side.
+inline constexpr std::uint32_t kMostPieceRows = 64;
+
+struct EmbeddingPlan {
+  std::vector<std::uint32_t> order;    // the rows, by token, those of a token ascending
+  std::vector<EmbeddingPiece> pieces;  // by token
+  std::vector<EmbeddingJoin> joins;    // of tokens with several pieces
+  std::uint32_t slots = 0;             // of partial sums
+};
+// What a batch of so many rows makes at most (pieces: as many as rows).
+constexpr std::uint32_t most_slots(std::uint32_t rows) {
+  return rows / kMostPieceRows * 2;
+}
+
+// INVALID_ARGUMENT names the first row whose token is not in [0, vocabulary).
+absl::StatusOr<EmbeddingPlan> plan_embedding(std::span<const std::int32_t> tokens, std::uint32_t vocabulary);
+
+}  // namespace paceline::cuda

@@ -1,0 +1,114 @@
+// Rows of tables by number, and their gradients without atomics: rows of dy are added to a token's gradient
+// in their order, as the plan says that the host made (runtime/cuda/embedding_plan.h). A frequent token's
+// rows are cut into pieces, summed side by side and then joined in order.
+
+#include "runtime/cuda/kernels/embedding_params.h"
+#include "runtime/cuda/kernels/portable.h"
+
+namespace paceline::cuda {
+namespace {
+
+template <typename T, int kWidth>
+PL_DEVICE void embed(const EmbeddingParams& p) {
+  const std::uint32_t vectors = p.width / kWidth;
+  const std::size_t all = static_cast<std::size_t>(p.rows) * vectors;
+  for (std::size_t i = thread_of_grid(); i < all; i += threads_of_grid()) {
+    const auto r = static_cast<std::uint32_t>(i / vectors),
+               column = static_cast<std::uint32_t>(i % vectors) * kWidth;
+    const std::int32_t token = p.tokens[r];
+    float y[kWidth];
+    if (token < 0 || static_cast<std::uint32_t>(token) >= p.vocabulary) {
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) y[k] = NAN;
+    } else {
+      load<kWidth>(static_cast<const T*>(p.table) + static_cast<std::size_t>(token) * p.width + column, y);
+      if (p.positions != nullptr) {
+        float position[kWidth];
+        load<kWidth>(
+            static_cast<const T*>(p.positions) + static_cast<std::size_t>(r % p.time) * p.width + column,
+            position);
+#pragma unroll
+        for (int k = 0; k < kWidth; ++k) y[k] += position[k];
+      }
+    }
+    store<kWidth>(static_cast<T*>(p.y) + static_cast<std::size_t>(r) * p.width + column, y);
+  }
+}
+
+template <int kWidth>
+PL_DEVICE void add_to(float* at, const float (&x)[kWidth]) {
+  float sum[kWidth];
+  load<kWidth>(at, sum);
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) sum[k] += x[k];
+  store<kWidth>(at, sum);
+}
+
+template <typename T, int kWidth>
+PL_DEVICE void sum_piece(const EmbeddingPiecesParams& p) {
+  const EmbeddingPiece piece = p.pieces[blockIdx.x];
+  for (std::uint32_t column = threadIdx.x * kWidth; column < p.width; column += blockDim.x * kWidth) {
+    float total[kWidth] = {};
+    for (std::uint32_t i = piece.begin; i < piece.end; ++i) {
+      float dy[kWidth];
+      load<kWidth>(static_cast<const T*>(p.dy) + static_cast<std::size_t>(p.order[i]) * p.width + column, dy);
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) total[k] += dy[k];
+    }
+    if (piece.slot < 0) {
+      add_to<kWidth>(p.gradient + static_cast<std::size_t>(piece.token) * p.width + column, total);
+    } else {
+      store<kWidth>(p.partials + static_cast<std::size_t>(piece.slot) * p.width + column, total);
+    }
+  }
+}
+
+template <typename T, int kWidth>
+PL_DEVICE void sum_positions(const PositionGradientParams& p) {
+  const std::uint32_t vectors = p.width / kWidth;
+  const std::size_t all = static_cast<std::size_t>(p.time) * vectors;
+  for (std::size_t i = thread_of_grid(); i < all; i += threads_of_grid()) {
+    const auto t = static_cast<std::uint32_t>(i / vectors),
+               column = static_cast<std::uint32_t>(i % vectors) * kWidth;
+    float total[kWidth] = {};
+    for (std::uint32_t r = t; r < p.rows; r += p.time) {
+      float dy[kWidth];
+      load<kWidth>(static_cast<const T*>(p.dy) + static_cast<std::size_t>(r) * p.width + column, dy);
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) total[k] += dy[k];
+    }
+    add_to<kWidth>(p.gradient + static_cast<std::size_t>(t) * p.width + column, total);
+  }
+}
+
+}  // namespace
+
+#define PL_ALL_ROWS(name, Params, function)                  \
+  PL_KERNEL(kEmbeddingThreads, name##_f32, Params, p) {      \
+    function<float, kWide<float>>(p);                        \
+  }                                                          \
+  PL_KERNEL(kEmbeddingThreads, name##_bf16, Params, p) {     \
+    function<Bf16, kWide<Bf16>>(p);                          \
+  }                                                          \
+  PL_KERNEL(kEmbeddingThreads, name##_any_f32, Params, p) {  \
+    function<float, 1>(p);                                   \
+  }                                                          \
+  PL_KERNEL(kEmbeddingThreads, name##_any_bf16, Params, p) { \
+    function<Bf16, 1>(p);                                    \
+  }
+
+PL_ALL_ROWS(embed, EmbeddingParams, embed)
+PL_ALL_ROWS(embed_pieces, EmbeddingPiecesParams, sum_piece)
+PL_ALL_ROWS(embed_positions, PositionGradientParams, sum_positions)
+
+PL_KERNEL(kEmbeddingThreads, embed_join, EmbeddingJoinParams, p) {
+  const EmbeddingJoin join = p.joins[blockIdx.x];
+  for (std::uint32_t column = threadIdx.x; column < p.width; column += blockDim.x) {
+    float total = 0;
+    for (std::uint32_t slot = join.first; slot < join.end; ++slot)
+      total += p.partials[static_cast<std::size_t>(slot) * p.width + column];
+    p.gradient[static_cast<std::size_t>(join.token) * p.width + column] += total;
+  }
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,62 @@
+#include "runtime/cuda/optimizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/cuda/kernels/images.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr std::uint64_t kAccess = 4;  // fp32 elements of 16 bytes
+constexpr std::size_t kElementsOfPart = 4096;
+constexpr std::size_t kMostParts = 1024;
+
+}  // namespace
+
+std::vector<UpdateChunk> update_chunks(std::span<const UpdateRange> ranges) {
+  std::vector<UpdateChunk> chunks;
+  for (const UpdateRange& range : ranges) {
+    for (std::uint64_t at = range.begin; at < range.end;) {
+      // A range that begins inside an access goes to its end first.
+      const std::uint64_t most = at % kAccess == 0 ? kMostChunk : kAccess - at % kAccess;
+      const std::uint64_t count = std::min(most, range.end - at);
+      chunks.push_back(
+          {.begin = at, .count = static_cast<std::uint32_t>(count), .decay = range.decay ? 1U : 0U});
+      at += count;
+    }
+  }
+  return chunks;
+}
+
+std::uint32_t square_parts(std::size_t n) {
+  return static_cast<std::uint32_t>(
+      std::clamp<std::size_t>((n + kElementsOfPart - 1) / kElementsOfPart, 1, kMostParts));
+}
+
+absl::StatusOr<GpuOptimizer> GpuOptimizer::load(std::shared_ptr<const Context> context) {
+  PL_ASSIGN_OR_RETURN(Module module, Module::load(std::move(context), optimizer_image()));
+  PL_ASSIGN_OR_RETURN(const auto squares, module.kernel<SquaresParams>("sum_squares"));
+  PL_ASSIGN_OR_RETURN(const auto clip, module.kernel<ClipParams>("clip_by_norm"));
+  PL_ASSIGN_OR_RETURN(const auto adam, module.kernel<AdamParams>("adam"));
+  return GpuOptimizer(std::move(module), squares, clip, adam);
+}
+
+absl::Status GpuOptimizer::clip(Stream& stream, const float* gradient, std::size_t n, double clip_norm,
+                                double* scratch, Clipping* result) const {
+  const std::uint32_t parts = square_parts(n);
+  PL_RETURN_IF_ERROR(squares_.launch(stream, {.columns = parts, .threads = kSquaresThreads},
+                                     {.x = gradient, .partials = scratch, .n = n}));
+  return clip_.launch(stream, {.threads = kSquaresThreads},
+                      {.partials = scratch, .parts = parts, .clip_norm = clip_norm, .result = result});
+}
+
+absl::Status GpuOptimizer::adam(Stream& stream, const AdamParams& params, std::size_t chunks) const {
+  if (chunks == 0) return absl::OkStatus();
+  return adam_.launch(stream, {.columns = static_cast<std::uint32_t>(chunks), .threads = kAdamThreads},
+                      params);
+}
+
+}  // namespace paceline::cuda
