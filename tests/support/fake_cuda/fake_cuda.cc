@@ -103,9 +103,9 @@ void run_kernel(const Kernel& kernel, const std::string& parameters, Index block
 
 using namespace paceline::fake_cuda;  // NOLINT: this file is the library of that name
 
-EXPORTED FakeCuda& paceline_fake_cuda() {
+EXPORTED FakeCuda* paceline_fake_cuda() {
   static auto* const library = new Library;
-  return *library;
+  return library;
 }
 
 EXPORTED CUresult cuDriverGetVersion(int* version) {

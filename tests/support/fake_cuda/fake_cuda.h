@@ -52,7 +52,7 @@ class FakeCuda {
 };
 
 // The library exports this.
-using Get = FakeCuda& (*)();
+using Get = FakeCuda* (*)();
 inline constexpr char kGet[] = "paceline_fake_cuda";
 
 }  // namespace paceline::fake_cuda

@@ -43,12 +43,14 @@ class Fiber {
   std::byte* stack_ = nullptr;
   void (*work_)(void* argument) = nullptr;
   void* argument_ = nullptr;
-  void* fake_stack_ = nullptr;  // AddressSanitizer's, while it does not run
-  void* host_fake_stack_ = nullptr;
-  const void* host_stack_ = nullptr;
-  std::size_t host_stack_bytes_ = 0;
-  void* watched_ = nullptr;  // ThreadSanitizer's
-  void* host_watched_ = nullptr;
+  // AddressSanitizer's, while it does not run, and of who resumed it.
+  [[maybe_unused]] void* fake_stack_ = nullptr;
+  [[maybe_unused]] void* host_fake_stack_ = nullptr;
+  [[maybe_unused]] const void* host_stack_ = nullptr;
+  [[maybe_unused]] std::size_t host_stack_bytes_ = 0;
+  // ThreadSanitizer's.
+  [[maybe_unused]] void* watched_ = nullptr;
+  [[maybe_unused]] void* host_watched_ = nullptr;
 };
 
 }  // namespace paceline::fake_cuda

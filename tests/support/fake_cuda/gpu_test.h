@@ -39,7 +39,7 @@ inline fake_cuda::FakeCuda& fake() {
     const std::array names{std::string(PACELINE_FAKE_CUDA)};
     return reinterpret_cast<fake_cuda::Get>(must(must(SharedObject::open(names)).find(fake_cuda::kGet)));
   }();
-  return get();
+  return *get();
 }
 
 // Memory of the GPU that holds `count` values.

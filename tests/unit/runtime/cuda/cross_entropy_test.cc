@@ -72,9 +72,9 @@ TYPED_TEST(CrossEntropyTest, LossesGradientsAndTheirSums) {
     std::size_t rows, classes, stride;
   };
   // The last columns of a row only fill it up; rows of one access for many threads, and of many for each.
-  for (const auto [rows, classes, stride] :
-       {Shape{1, 1, 1}, Shape{3, 5, 5}, Shape{4, 10, 16}, Shape{9, 64, 64}, Shape{5, 257, 264},
-        Shape{2, 5003, 5008}, Shape{2, 1031, 1031}}) {
+  for (const Shape& shape : {Shape{1, 1, 1}, Shape{3, 5, 5}, Shape{4, 10, 16}, Shape{9, 64, 64},
+                             Shape{5, 257, 264}, Shape{2, 5003, 5008}, Shape{2, 1031, 1031}}) {
+    const std::size_t rows = shape.rows, classes = shape.classes, stride = shape.stride;
     SCOPED_TRACE(::testing::Message() << rows << " x " << classes << " of " << stride);
     const auto logits = random_values<T>(this->rng_, rows * stride, 4);
     std::vector<std::int32_t> labels(rows);

@@ -28,7 +28,7 @@ class DriverTest : public ::testing::Test {
       EXPECT_TRUE(library.ok()) << library.status();
       return reinterpret_cast<fake_cuda::Get>(*library->find(fake_cuda::kGet));
     }();
-    return get();
+    return *get();
   }
   static fake_cuda::Control& control() { return fake().control(); }
   static absl::StatusOr<std::shared_ptr<const Driver>> open() { return Driver::open(PACELINE_FAKE_CUDA); }

@@ -127,8 +127,9 @@ TYPED_TEST(ElementwiseTest, RowsAreAddedToEachPeriod) {
   struct Shape {
     std::size_t rows, period;
   };
-  for (const auto [rows, period] :
+  for (const Shape& shape :
        {Shape{1, 1}, Shape{3, 5}, Shape{5, 8}, Shape{7, 12}, Shape{100, 768}, Shape{70, 1031}, Shape{0, 8}}) {
+    const std::size_t rows = shape.rows, period = shape.period;
     SCOPED_TRACE(::testing::Message() << rows << " x " << period);
     const std::size_t n = rows * period;
     const auto x = random_values<T>(this->rng_, n, 2), row = random_values<T>(this->rng_, period);
@@ -137,11 +138,11 @@ TYPED_TEST(ElementwiseTest, RowsAreAddedToEachPeriod) {
       sum.push_back(static_cast<double>(static_cast<float>(x[i])) + static_cast<float>(row[i % period]));
       activated.push_back(gelu(sum.back()));
     }
-    this->check(x, row, sum, [&, p = period](const T* a, const T* b, T* z) {
-      return this->kernels_->add_row(*this->stream_, kTypeOf<T>, a, b, z, n, p);
+    this->check(x, row, sum, [&](const T* a, const T* b, T* z) {
+      return this->kernels_->add_row(*this->stream_, kTypeOf<T>, a, b, z, n, period);
     });
-    this->check(x, row, activated, [&, p = period](const T* a, const T* b, T* z) {
-      return this->kernels_->bias_gelu(*this->stream_, kTypeOf<T>, a, b, z, n, p);
+    this->check(x, row, activated, [&](const T* a, const T* b, T* z) {
+      return this->kernels_->bias_gelu(*this->stream_, kTypeOf<T>, a, b, z, n, period);
     });
   }
 }

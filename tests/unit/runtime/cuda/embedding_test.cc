@@ -37,8 +37,9 @@ TYPED_TEST(EmbeddingTest, RowsAndTheirGradients) {
   };
   constexpr std::uint32_t kVocabulary = 7;
   // The last token is a third of all.
-  for (const auto [samples, time, width] :
+  for (const Shape& shape :
        {Shape{1, 1, 1}, Shape{3, 5, 8}, Shape{3, 130, 33}, Shape{2, 70, 264}, Shape{2, 3, 2308}}) {
+    const std::size_t samples = shape.samples, time = shape.time, width = shape.width;
     SCOPED_TRACE(::testing::Message() << samples << " x " << time << " x " << width);
     const std::size_t rows = samples * time;
     const auto table = random_values<T>(this->rng_, kVocabulary * width),

@@ -68,7 +68,8 @@ TYPED_TEST_SUITE(LayerNormTest, Types);
 
 TYPED_TEST(LayerNormTest, ForwardAndBackwardWithAndWithoutResidual) {
   using T = TypeParam;
-  for (const auto [rows, columns] : kShapes) {
+  for (const Shape& shape : kShapes) {
+    const std::size_t rows = shape.rows, columns = shape.columns;
     if (this->kSlow && columns > 130) continue;
     for (const bool fused : {false, true}) {
       SCOPED_TRACE(::testing::Message() << rows << " x " << columns << (fused ? " with residual" : ""));
