@@ -19,6 +19,15 @@ LaunchShape shape_of(const Stream& stream, DType type, std::size_t n) {
                        stream.context().device().multiprocessors);
 }
 
+void check_periods(std::size_t n, std::size_t period) {
+  PL_CHECK(period > 0 && n % period == 0 && n <= kMostPeriodic, "whole periods, which 32 bits count");
+}
+
+LaunchShape periodic_shape(const Stream& stream, DType type, std::size_t n, std::size_t period) {
+  return strided_shape(whole_vectors(type, period) ? n / wide_elements(type) : n, kElementwiseThreads,
+                       stream.context().device().multiprocessors);
+}
+
 }  // namespace
 
 absl::StatusOr<Elementwise> Elementwise::load(std::shared_ptr<const Context> context) {
@@ -38,6 +47,8 @@ absl::StatusOr<Elementwise> Elementwise::load(std::shared_ptr<const Context> con
   PL_LOAD_PAIR(auto add_row_any, module, PeriodicParams, add_row_any);
   PL_LOAD_PAIR(auto bias_gelu, module, PeriodicParams, bias_gelu);
   PL_LOAD_PAIR(auto bias_gelu_any, module, PeriodicParams, bias_gelu_any);
+  PL_LOAD_PAIR(auto bias_gelu_backward, module, PeriodicBackwardParams, bias_gelu_backward);
+  PL_LOAD_PAIR(auto bias_gelu_backward_any, module, PeriodicBackwardParams, bias_gelu_backward_any);
   const Kernels kernels{.forward = {relu, gelu, tanh, sigmoid},
                         .backward = {relu_backward, gelu_backward, tanh_backward, sigmoid_backward},
                         .scale = scale,
@@ -46,7 +57,9 @@ absl::StatusOr<Elementwise> Elementwise::load(std::shared_ptr<const Context> con
                         .add_row = add_row,
                         .add_row_any = add_row_any,
                         .bias_gelu = bias_gelu,
-                        .bias_gelu_any = bias_gelu_any};
+                        .bias_gelu_any = bias_gelu_any,
+                        .bias_gelu_backward = bias_gelu_backward,
+                        .bias_gelu_backward_any = bias_gelu_backward_any};
   return Elementwise(std::move(module), kernels);
 }
 
@@ -86,11 +99,10 @@ absl::Status Elementwise::multiply(Stream& stream, DType type, const void* x, co
 absl::Status Elementwise::periodic(Stream& stream, DType type, const KernelPair<PeriodicParams>& wide,
                                    const KernelPair<PeriodicParams>& any, const void* x, const void* row,
                                    void* z, std::size_t n, std::size_t period) const {
-  PL_CHECK(period > 0 && n % period == 0 && n <= kMostPeriodic, "whole periods, which 32 bits count");
+  check_periods(n, period);
   if (n == 0) return absl::OkStatus();
-  const bool fits = period % wide_elements(type) == 0;
-  const LaunchShape shape = strided_shape(fits ? n / wide_elements(type) : n, kElementwiseThreads,
-                                          stream.context().device().multiprocessors);
+  const bool fits = whole_vectors(type, period);
+  const LaunchShape shape = periodic_shape(stream, type, n, period);
   return (fits ? wide : any)
       .launch(stream, type, shape,
               {.x = x,
@@ -108,6 +120,21 @@ absl::Status Elementwise::add_row(Stream& stream, DType type, const void* x, con
 absl::Status Elementwise::bias_gelu(Stream& stream, DType type, const void* x, const void* row, void* z,
                                     std::size_t n, std::size_t period) const {
   return periodic(stream, type, kernels_.bias_gelu, kernels_.bias_gelu_any, x, row, z, n, period);
+}
+
+absl::Status Elementwise::bias_gelu_backward(Stream& stream, DType type, const void* x, const void* row,
+                                             const void* dy, void* dx, std::size_t n,
+                                             std::size_t period) const {
+  check_periods(n, period);
+  if (n == 0) return absl::OkStatus();
+  return (whole_vectors(type, period) ? kernels_.bias_gelu_backward : kernels_.bias_gelu_backward_any)
+      .launch(stream, type, periodic_shape(stream, type, n, period),
+              {.x = x,
+               .row = row,
+               .dy = dy,
+               .dx = dx,
+               .n = static_cast<std::uint32_t>(n),
+               .period = static_cast<std::uint32_t>(period)});
 }
 
 }  // namespace paceline::cuda

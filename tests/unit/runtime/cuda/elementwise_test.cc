@@ -133,10 +133,12 @@ TYPED_TEST(ElementwiseTest, RowsAreAddedToEachPeriod) {
     SCOPED_TRACE(::testing::Message() << rows << " x " << period);
     const std::size_t n = rows * period;
     const auto x = random_values<T>(this->rng_, n, 2), row = random_values<T>(this->rng_, period);
-    Doubles sum, activated;
+    const auto dy = random_values<T>(this->rng_, n);
+    Doubles sum, activated, dx;
     for (std::size_t i = 0; i < n; ++i) {
       sum.push_back(static_cast<double>(static_cast<float>(x[i])) + static_cast<float>(row[i % period]));
       activated.push_back(gelu(sum.back()));
+      dx.push_back(static_cast<float>(dy[i]) * gelu_slope(sum.back()));
     }
     this->check(x, row, sum, [&](const T* a, const T* b, T* z) {
       return this->kernels_->add_row(*this->stream_, kTypeOf<T>, a, b, z, n, period);
@@ -144,6 +146,14 @@ TYPED_TEST(ElementwiseTest, RowsAreAddedToEachPeriod) {
     this->check(x, row, activated, [&](const T* a, const T* b, T* z) {
       return this->kernels_->bias_gelu(*this->stream_, kTypeOf<T>, a, b, z, n, period);
     });
+    const auto bias = this->upload(row);
+    this->check(
+        x, dy, dx,
+        [&](const T* a, const T* b, T* z) {
+          return this->kernels_->bias_gelu_backward(*this->stream_, kTypeOf<T>, a, bias.data(), b, z, n,
+                                                    period);
+        },
+        3e-6);
   }
 }
 
