@@ -218,9 +218,9 @@ TEST_F(KubeJobStoreTest, OnlyTheJobThatWasReadIsWrittenTo) {
   start_with(good_job());
   api::Status status;
   status.message = "new";
-  server_.set_faults([](const Request& request) {
+  server_.set_faults([](const Request& request) {  // neither a watch nor a list brings what happens now
     testing::FakeApiServer::Fault fault;
-    if (request.path.find("watch") != std::string::npos) fault.broken = absl::UnavailableError("down");
+    if (request.method == Method::kGet) fault.broken = absl::UnavailableError("down");
     return fault;
   });
   server_.end_watches(false);
