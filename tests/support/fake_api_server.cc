@@ -247,19 +247,22 @@ int FakeApiServer::requests(const std::string& part) const {
 
 // ---- Transport
 
-FakeApiServer::Fault FakeApiServer::fault_of(const Request& request) {
+FakeApiServer::Asked FakeApiServer::asked(const Request& request) {
   constexpr const char* kNames[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
   Faults faults;
+  Asked asked;
   {
     const std::lock_guard lock(mutex_);
     requests_.push_back(str_cat(kNames[static_cast<int>(request.method)], " ", request.path));
     faults = faults_;
+    asked.ended = ended_;
   }
-  return faults ? faults(request) : Fault();
+  if (faults) asked.fault = faults(request);
+  return asked;
 }
 
 absl::StatusOr<Response> FakeApiServer::call(const Request& request) {
-  const Fault fault = fault_of(request);
+  const Fault fault = asked(request).fault;
   if (fault.broken) return *fault.broken;
   if (fault.answer) return *fault.answer;
   const std::lock_guard lock(mutex_);
@@ -284,10 +287,10 @@ absl::StatusOr<Response> FakeApiServer::stream(const Request& request,
     response->body.clear();
     return response;
   }
-  const Fault fault = fault_of(request);
-  if (fault.broken) return *fault.broken;
-  if (fault.answer) return *fault.answer;
-  return watch(target, fault, on_bytes, stop);
+  const Asked asked = this->asked(request);
+  if (asked.fault.broken) return *asked.fault.broken;
+  if (asked.fault.answer) return *asked.fault.answer;
+  return watch(target, asked, on_bytes, stop);
 }
 
 Response FakeApiServer::answer(const Request& request) {
@@ -441,12 +444,13 @@ Response FakeApiServer::remove(const Target& target, const Json& options) {
   return json_response(200, object);
 }
 
-absl::StatusOr<Response> FakeApiServer::watch(const Target& target, const Fault& fault,
+absl::StatusOr<Response> FakeApiServer::watch(const Target& target, const Asked& asked,
                                               const std::function<bool(std::string_view)>& on_bytes,
                                               std::stop_token stop) {
+  const Fault& fault = asked.fault;
+  const std::uint64_t ended = asked.ended;
   std::unique_lock lock(mutex_);
   std::uint64_t from = std::stoull(target.of("resourceVersion"));
-  const std::uint64_t ended = ended_;
   std::uint64_t bookmarks = bookmarks_ - 1;  // one at the beginning
   std::size_t sent = 0;
   std::optional<absl::StatusOr<Response>> result;

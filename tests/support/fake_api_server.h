@@ -53,7 +53,7 @@ class FakeApiServer final : public kube::Transport {
   // Asked at each request, before it is looked at; an empty Fault changes nothing.
   using Faults = std::function<Fault(const kube::Request&)>;
   void set_faults(Faults faults);
-  // Ends the watches that are open: in order, or as a broken connection.
+  // Ends the watches that are open or have been asked for: in order, or as a broken connection.
   void end_watches(bool in_order);
   // Every open watch gets a bookmark.
   void send_bookmarks();
@@ -80,7 +80,12 @@ class FakeApiServer final : public kube::Transport {
   };
   using Objects = std::map<std::string, Json>;  // by "namespace/name"
 
-  Fault fault_of(const kube::Request& request);
+  // A request as it came. A watch that came before set_faults() is ended by the end_watches() that follows.
+  struct Asked {
+    Fault fault;
+    std::uint64_t ended = 0;
+  };
+  Asked asked(const kube::Request& request);
   kube::Response answer(const kube::Request& request);
   kube::Response list(const Target& target);
   kube::Response create_from(const Target& target, Json object);
@@ -90,7 +95,7 @@ class FakeApiServer final : public kube::Transport {
   static Json event_of(const Change& change, const Target& target);
   Json store(const std::string& plural, Json object, const char* type);
   void forget(const std::string& plural, const std::string& key);
-  absl::StatusOr<kube::Response> watch(const Target& target, const Fault& fault,
+  absl::StatusOr<kube::Response> watch(const Target& target, const Asked& asked,
                                        const std::function<bool(std::string_view)>& on_bytes,
                                        std::stop_token stop);
 
