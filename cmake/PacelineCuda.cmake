@@ -12,7 +12,8 @@ if(NOT PACELINE_CUDA MATCHES "^(AUTO|ON|OFF)$")
 endif()
 
 # Another list of wheels is another toolkit.
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/cuda-wheels.txt ${CMAKE_SOURCE_DIR}/scripts/cuda-toolkit)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/cuda-wheels.txt
+             ${CMAKE_SOURCE_DIR}/cmake/cuda-header-wheels.txt ${CMAKE_SOURCE_DIR}/scripts/cuda-toolkit)
 set(PACELINE_CUDA_ENABLED FALSE)
 set(PACELINE_CUDA_TOOLKIT "")
 if(NOT PACELINE_CUDA STREQUAL OFF)
@@ -39,7 +40,8 @@ set(PACELINE_CUDA_TARGETS -gencode arch=compute_90,code=sm_90)
 if(NOT PACELINE_SANITIZE)
   list(APPEND PACELINE_CUDA_TARGETS -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=compute_90)
 endif()
-set(PACELINE_CUDA_FLAGS -std=c++20 -O3 --Werror all-warnings -lineinfo -I${CMAKE_SOURCE_DIR})
+# Sizes that host and kernels compute alike are constexpr functions of the parameters.
+set(PACELINE_CUDA_FLAGS -std=c++20 -O3 --Werror all-warnings --expt-relaxed-constexpr -lineinfo -I${CMAKE_SOURCE_DIR})
 enable_language(ASM)
 
 # Adds to a library of ours, for each a.cu, its image (machine code of every target, and PTX) as data: the symbols paceline_image_a and

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "runtime/cuda/kernels/embedding_params.h"
 
 namespace paceline::cuda {
@@ -20,13 +20,16 @@ struct EmbeddingPlan {
   std::vector<EmbeddingPiece> pieces;  // by token
   std::vector<EmbeddingJoin> joins;    // of tokens with several pieces
   std::uint32_t slots = 0;             // of partial sums
+  std::vector<std::uint32_t> begins;   // working memory
 };
 // What a batch of so many rows makes at most (pieces: as many as rows).
 constexpr std::uint32_t most_slots(std::uint32_t rows) {
   return rows / kMostPieceRows * 2;
 }
 
-// INVALID_ARGUMENT names the first row whose token is not in [0, vocabulary).
-absl::StatusOr<EmbeddingPlan> plan_embedding(std::span<const std::int32_t> tokens, std::uint32_t vocabulary);
+// Into `plan`, whose memory is used again. INVALID_ARGUMENT names the first row whose token is not in
+// [0, vocabulary).
+absl::Status plan_embedding(std::span<const std::int32_t> tokens, std::uint32_t vocabulary,
+                            EmbeddingPlan& plan);
 
 }  // namespace paceline::cuda

@@ -7,9 +7,13 @@
     return std::span<const std::byte>(paceline_image_##name, paceline_image_##name##_end); \
   }
 
+PACELINE_IMAGE(attention)
+PACELINE_IMAGE(conversion)
 PACELINE_IMAGE(cross_entropy)
 PACELINE_IMAGE(elementwise)
 PACELINE_IMAGE(embedding)
 PACELINE_IMAGE(layer_norm)
 PACELINE_IMAGE(optimizer)
 PACELINE_IMAGE(reduce)
+PACELINE_IMAGE(small_losses)
+PACELINE_IMAGE(windows)

@@ -8,11 +8,15 @@
 
 namespace paceline::cuda {
 
+std::span<const std::byte> attention_image();
+std::span<const std::byte> conversion_image();
 std::span<const std::byte> cross_entropy_image();
 std::span<const std::byte> elementwise_image();
 std::span<const std::byte> embedding_image();
 std::span<const std::byte> layer_norm_image();
 std::span<const std::byte> optimizer_image();
 std::span<const std::byte> reduce_image();
+std::span<const std::byte> small_losses_image();
+std::span<const std::byte> windows_image();
 
 }  // namespace paceline::cuda

@@ -2,8 +2,8 @@
 
 // What the kernels (*.cu of this folder) are written in: a small part of CUDA C++, so that the same source is
 // compiled by nvcc for GPUs and, for the tests, by the host's compiler (tests/support/fake_cuda/device.h,
-// included before this): threadIdx, blockIdx, blockDim, gridDim, __syncthreads(), __shfl_xor_sync() over
-// whole warps, __shared__ arrays of fixed size, and the functions of C's math.h.
+// included before this): threadIdx, blockIdx, blockDim, gridDim, __syncthreads(), __shfl_xor_sync()
+// and __shfl_sync() over whole warps, __shared__ arrays of fixed size, and the functions of C's math.h.
 //
 // A kernel is defined by PL_KERNEL and takes one plain struct, which the host's code shares: what is launched
 // can't differ from what is read. Blocks are one-dimensional and a multiple of 32 threads.

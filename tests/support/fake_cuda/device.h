@@ -34,6 +34,10 @@
 #define __shfl_xor_sync(mask, value, lanes) \
   ::paceline::fake_cuda::shuffle_xor(mask, value, lanes, __FILE__, __LINE__)
 
+#define __shfl_sync(mask, value, lane) \
+  ::paceline::fake_cuda::shuffle_xor(  \
+      mask, value, static_cast<int>(static_cast<unsigned>(lane) ^ threadIdx.x % 32U), __FILE__, __LINE__)
+
 inline float __uint_as_float(std::uint32_t x) {
   return std::bit_cast<float>(x);
 }

@@ -64,6 +64,20 @@ class Library final : public FakeCuda {
     const std::lock_guard held(lock());
     return state().kernels_run;
   }
+  bool holds(const void* address, std::size_t bytes) override {
+    const std::lock_guard held(lock());
+    return state().device.contains(address, bytes);
+  }
+  bool add(CUstream stream, std::function<void()> work) override {
+    const std::lock_guard held(lock());
+    if (!state().streams.has(id<StreamId>(stream))) return false;
+    state().streams.add(id<StreamId>(stream), std::move(work));
+    return true;
+  }
+  void report(std::string problem) override {
+    const std::lock_guard held(lock());
+    state().problems.push_back(std::move(problem));
+  }
   void reset() override {
     const std::lock_guard held(lock());
     state() = State();

@@ -44,6 +44,13 @@ class FakeCuda {
   // What went wrong so far was meant to.
   virtual void forgive() = 0;
   virtual std::size_t kernels_run() = 0;
+  // For libraries of the tests that work on this GPU, too: whether all of it lies in one allocation of the
+  // device; and work in a stream's order, which calls nothing of this library (false: there is no such
+  // stream).
+  virtual bool holds(const void* address, std::size_t bytes) = 0;
+  virtual bool add(CUstream stream, std::function<void()> work) = 0;
+  // Of those libraries: what problems() tells.
+  virtual void report(std::string problem) = 0;
   // As when it was loaded; what is still there is forgotten.
   virtual void reset() = 0;
 

@@ -14,6 +14,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+EmbeddingPlan plan_of(const std::vector<std::int32_t>& tokens, std::uint32_t vocabulary) {
+  EmbeddingPlan plan;
+  EXPECT_TRUE(plan_embedding(tokens, vocabulary, plan).ok());
+  return plan;
+}
+
 template <typename T>
 class EmbeddingTest : public GpuTest {
  protected:
@@ -57,7 +63,7 @@ TYPED_TEST(EmbeddingTest, RowsAndTheirGradients) {
       table_gradient[from] += static_cast<float>(dy[i]);
       position_gradient[r % time * width + c] += static_cast<float>(dy[i]);
     }
-    const EmbeddingPlan plan = must(plan_embedding(tokens, kVocabulary));
+    const EmbeddingPlan plan = plan_of(tokens, kVocabulary);
     EXPECT_LE(plan.slots, most_slots(static_cast<std::uint32_t>(rows)));
     std::vector<float> first;
     this->in_both_orders([&] {
@@ -134,7 +140,7 @@ TYPED_TEST(EmbeddingTest, ATokenThatTheTableLacksIsNoNumber) {
 }
 
 TEST(EmbeddingPlans, OrderRowsByTokenAndCutTheManyIntoPieces) {
-  const EmbeddingPlan small = must(plan_embedding(std::vector<std::int32_t>{2, 0, 2, 4}, 5));
+  const EmbeddingPlan small = plan_of(std::vector<std::int32_t>{2, 0, 2, 4}, 5);
   EXPECT_THAT(small.order, ElementsAre(1, 0, 2, 3));
   EXPECT_THAT(small.pieces, ElementsAre(EmbeddingPiece{0, 0, 1, -1}, EmbeddingPiece{2, 1, 3, -1},
                                         EmbeddingPiece{4, 3, 4, -1}));
@@ -142,20 +148,36 @@ TEST(EmbeddingPlans, OrderRowsByTokenAndCutTheManyIntoPieces) {
 
   std::vector<std::int32_t> many(130, 1);
   many[7] = 0;
-  const EmbeddingPlan large = must(plan_embedding(many, 2));
+  const EmbeddingPlan large = plan_of(many, 2);
   EXPECT_THAT(large.pieces, ElementsAre(EmbeddingPiece{0, 0, 1, -1}, EmbeddingPiece{1, 1, 65, 0},
                                         EmbeddingPiece{1, 65, 129, 1}, EmbeddingPiece{1, 129, 130, 2}));
   EXPECT_THAT(large.joins, ElementsAre(EmbeddingJoin{1, 0, 3}));
   EXPECT_EQ(large.slots, 3U);
-  EXPECT_EQ(must(plan_embedding({}, 3)).pieces.size(), 0U);
+  EXPECT_EQ(plan_of({}, 3).pieces.size(), 0U);
   for (std::uint32_t rows = 0; rows < 1000; ++rows)
-    ASSERT_LE(must(plan_embedding(std::vector<std::int32_t>(rows, 0), 1)).slots, most_slots(rows));
+    ASSERT_LE(plan_of(std::vector<std::int32_t>(rows, 0), 1).slots, most_slots(rows));
+}
+
+// Of the plan before nothing is left.
+TEST(EmbeddingPlans, AreMadeInTheSameMemory) {
+  EmbeddingPlan plan;
+  ASSERT_TRUE(plan_embedding(std::vector<std::int32_t>(500, 1), 3, plan).ok());
+  const auto* memory = plan.order.data();
+  const std::vector<std::int32_t> tokens = {2, 0, 2};
+  ASSERT_TRUE(plan_embedding(tokens, 3, plan).ok());
+  const EmbeddingPlan fresh = plan_of(tokens, 3);
+  EXPECT_EQ(plan.order, fresh.order);
+  EXPECT_EQ(plan.pieces, fresh.pieces);
+  EXPECT_EQ(plan.joins, fresh.joins);
+  EXPECT_EQ(plan.slots, fresh.slots);
+  EXPECT_EQ(plan.order.data(), memory);
 }
 
 TEST(EmbeddingPlans, ATokenOutsideIsRefused) {
-  EXPECT_EQ(plan_embedding(std::vector<std::int32_t>{0, 5}, 5).status().message(),
+  EmbeddingPlan plan;
+  EXPECT_EQ(plan_embedding(std::vector<std::int32_t>{0, 5}, 5, plan).message(),
             "token 5 of row 1 is not in [0, 5)");
-  EXPECT_TRUE(absl::IsInvalidArgument(plan_embedding(std::vector<std::int32_t>{-1}, 5).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(plan_embedding(std::vector<std::int32_t>{-1}, 5, plan)));
 }
 
 }  // namespace

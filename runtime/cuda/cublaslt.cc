@@ -1,0 +1,74 @@
+#include "runtime/cuda/cublaslt.h"
+
+#include <array>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "runtime/cuda/shared_object.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr char kLibrary[] = "libcublasLt.so.13";
+constexpr std::size_t kMajor = 13;
+
+template <typename Call>
+absl::Status find(const SharedObject& library, const char* symbol, Call& call) {
+  PL_ASSIGN_OR_RETURN(void* const found, library.find(symbol));
+  call = reinterpret_cast<Call>(found);
+  return absl::OkStatus();
+}
+
+absl::StatusCode code_of(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return absl::StatusCode::kResourceExhausted;
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+      return absl::StatusCode::kUnimplemented;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const CublasLt>> CublasLt::open(std::shared_ptr<const Context> context,
+                                                               const std::string& path) {
+  const std::array names{path.empty() ? std::string(kLibrary) : path};
+  const absl::StatusOr<SharedObject> library = SharedObject::open(names);
+  if (!library.ok()) {
+    return absl::Status(
+        library.status().code(),
+        str_cat("NVIDIA's matrix products can't be used: ", library.status().message(),
+                "; install the CUDA 13 toolkit, or the wheel nvidia-cublas with its folder in "
+                "LD_LIBRARY_PATH"));
+  }
+  std::shared_ptr<CublasLt> made(new CublasLt(std::move(context)));
+#define PACELINE_CUBLASLT_FIND(call) PL_RETURN_IF_ERROR(find(*library, #call, made->calls_.call));
+  PACELINE_CUBLASLT_CALLS(PACELINE_CUBLASLT_FIND)
+#undef PACELINE_CUBLASLT_FIND
+  const std::size_t version = made->calls_.cublasLtGetVersion();  // 130002: 13.0.2
+  if (version / 10000 != kMajor) {
+    return absl::FailedPreconditionError(str_cat(library->path(), " is cuBLASLt ", version / 10000, ".",
+                                                 version / 100 % 100, "; ", kMajor, " is needed"));
+  }
+  PL_RETURN_IF_ERROR(made->context_->enter());
+  PL_RETURN_IF_ERROR(made->check(made->calls_.cublasLtCreate(&made->handle_), "cublasLtCreate"));
+  return made;
+}
+
+CublasLt::~CublasLt() {
+  if (handle_ != nullptr && context_->enter().ok()) calls_.cublasLtDestroy(handle_);
+}
+
+absl::Status CublasLt::check(cublasStatus_t status, const char* call) const {
+  if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
+  const char* const name = calls_.cublasLtGetStatusName(status);
+  return absl::Status(code_of(status), str_cat(call, ": ", name != nullptr ? name : "an unknown status", " (",
+                                               static_cast<int>(status), ")"));
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,174 @@
+#include "runtime/cuda/matmul.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+cudaDataType_t data_type(DType type) {
+  return type == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+absl::Status check(const Product& p) {
+  const auto known = [](DType type) { return type == DType::kF32 || type == DType::kBF16; };
+  if (!known(p.inputs) || !known(p.output) || (p.output != p.inputs && p.output != DType::kF32)) {
+    return absl::InvalidArgumentError(str_cat("no product of ", dtype_name(p.inputs), " makes ",
+                                              dtype_name(p.output),
+                                              "; allowed: fp32, bf16, and bf16 to fp32"));
+  }
+  if (p.m <= 0 || p.n <= 0 || p.k <= 0 || p.batch <= 0)
+    return absl::InvalidArgumentError("the sizes of a product are above 0");
+  return absl::OkStatus();
+}
+
+std::string in_words(const Product& p) {
+  return str_cat("product ", p.m, " x ", p.k, " x ", p.n, p.batch > 1 ? str_cat(", ", p.batch, " times") : "",
+                 " of ", dtype_name(p.inputs));
+}
+
+}  // namespace
+
+// Owns what it makes; as cuBLASLt sees it, with a and b exchanged.
+struct MatMul::Parts {
+  Parts(std::shared_ptr<const CublasLt> l, const Product& p) : library(std::move(l)), product(p) {}
+  ~Parts() {
+    const CublasLt::Calls& calls = library->calls();
+    for (cublasLtMatrixLayout_t layout : {a, b, c}) {
+      if (layout != nullptr) calls.cublasLtMatrixLayoutDestroy(layout);
+    }
+    if (preference != nullptr) calls.cublasLtMatmulPreferenceDestroy(preference);
+    if (description != nullptr) calls.cublasLtMatmulDescDestroy(description);
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  template <typename T>
+  absl::Status describe(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    return library->check(
+        library->calls().cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value),
+        "cublasLtMatmulDescSetAttribute");
+  }
+  template <typename T>
+  absl::Status prefer(cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
+    return library->check(
+        library->calls().cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+        "cublasLtMatmulPreferenceSetAttribute");
+  }
+
+  absl::Status make_description();
+  // A row-major matrix of `rows` x `columns`, in cuBLASLt's words one of `columns` x `rows`.
+  absl::Status make_layout(cublasLtMatrixLayout_t& layout, DType type, std::int64_t rows,
+                           std::int64_t columns, std::int64_t stride);
+  absl::Status choose();
+
+  const std::shared_ptr<const CublasLt> library;
+  const Product product;
+  cublasLtMatmulDesc_t description = nullptr;
+  cublasLtMatmulPreference_t preference = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+  cublasLtMatmulAlgo_t algorithm{};
+  std::size_t workspace_bytes = 0;
+};
+
+absl::Status MatMul::Parts::make_description() {
+  PL_RETURN_IF_ERROR(
+      library->check(library->calls().cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                     "cublasLtMatmulDescCreate"));
+  const cublasOperation_t first = product.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          second = product.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_TRANSA, first));
+  PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_TRANSB, second));
+  if (!product.bias) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
+  return describe(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(product.output));
+}
+
+absl::Status MatMul::Parts::make_layout(cublasLtMatrixLayout_t& layout, DType type, std::int64_t rows,
+                                        std::int64_t columns, std::int64_t stride) {
+  const CublasLt::Calls& calls = library->calls();
+  PL_RETURN_IF_ERROR(library->check(
+      calls.cublasLtMatrixLayoutCreate(&layout, data_type(type), static_cast<std::uint64_t>(columns),
+                                       static_cast<std::uint64_t>(rows), columns),
+      "cublasLtMatrixLayoutCreate"));
+  if (product.batch == 1) return absl::OkStatus();
+  const auto count = static_cast<std::int32_t>(product.batch);
+  PL_RETURN_IF_ERROR(library->check(calls.cublasLtMatrixLayoutSetAttribute(
+                                        layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+                                    "cublasLtMatrixLayoutSetAttribute"));
+  return library->check(calls.cublasLtMatrixLayoutSetAttribute(
+                            layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+                        "cublasLtMatrixLayoutSetAttribute");
+}
+
+absl::Status MatMul::Parts::choose() {
+  constexpr std::uint32_t kAlignment = 16;
+  PL_RETURN_IF_ERROR(library->check(library->calls().cublasLtMatmulPreferenceCreate(&preference),
+                                    "cublasLtMatmulPreferenceCreate"));
+  PL_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kMostWorkspace}));
+  // Sums are joined in a workspace or not at all: see the header.
+  PL_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                            static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
+  for (const auto operand :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    PL_RETURN_IF_ERROR(prefer(operand, kAlignment));
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  PL_RETURN_IF_ERROR(
+      library->check(library->calls().cublasLtMatmulAlgoGetHeuristic(library->handle(), description, b, a, c,
+                                                                     c, preference, 1, &found, &count),
+                     "cublasLtMatmulAlgoGetHeuristic"));
+  if (count == 0) return absl::UnimplementedError("cuBLASLt has no algorithm for it");
+  algorithm = found.algo;
+  workspace_bytes = found.workspaceSize;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MatMul> MatMul::plan(std::shared_ptr<const CublasLt> library, const Product& product) {
+  PL_RETURN_IF_ERROR(check(product));
+  PL_RETURN_IF_ERROR(library->context()->enter());
+  auto parts = std::make_unique<Parts>(std::move(library), product);
+  const auto named = [&](const absl::Status& status) { return with_context(status, in_words(product)); };
+  const Product& p = product;
+  absl::Status status = parts->make_description();
+  if (status.ok()) {
+    status = p.a_transposed ? parts->make_layout(parts->a, p.inputs, p.k, p.m, p.a_stride)
+                            : parts->make_layout(parts->a, p.inputs, p.m, p.k, p.a_stride);
+  }
+  if (status.ok()) {
+    status = p.b_transposed ? parts->make_layout(parts->b, p.inputs, p.n, p.k, p.b_stride)
+                            : parts->make_layout(parts->b, p.inputs, p.k, p.n, p.b_stride);
+  }
+  if (status.ok()) status = parts->make_layout(parts->c, p.output, p.m, p.n, p.c_stride);
+  if (status.ok()) status = parts->choose();
+  if (!status.ok()) return named(status);
+  return MatMul(std::move(parts));
+}
+
+MatMul::MatMul(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+MatMul::MatMul(MatMul&&) noexcept = default;
+MatMul::~MatMul() = default;
+
+std::size_t MatMul::workspace_bytes() const {
+  return parts_->workspace_bytes;
+}
+
+absl::Status MatMul::run(Stream& stream, const Operands& operands) {
+  Parts& p = *parts_;
+  PL_CHECK(p.product.bias == (operands.bias != nullptr),
+           "a bias is given where the product was planned with one");
+  if (p.product.bias) PL_RETURN_IF_ERROR(p.describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias));
+  const float one = 1, kept = operands.accumulate ? 1.0F : 0.0F;
+  const absl::Status status = p.library->check(
+      p.library->calls().cublasLtMatmul(p.library->handle(), p.description, &one, operands.b, p.b, operands.a,
+                                        p.a, &kept, operands.c, p.c, operands.c, p.c, &p.algorithm,
+                                        operands.workspace, p.workspace_bytes, stream.handle()),
+      "cublasLtMatmul");
+  return status.ok() ? status : with_context(status, in_words(p.product));
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,407 @@
+#include "tests/support/fake_cublaslt/fake_cublaslt.h"
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/dtype.h"
+#include "tests/support/fake_cuda/fake_cuda.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace paceline::fake_cublaslt {
+namespace {
+
+// What cuBLASLt's opaque pointers point to.
+struct Layout {
+  cudaDataType_t type;
+  std::uint64_t rows, columns;  // column-major
+  std::int64_t leading;
+  std::int32_t batch = 1;
+  std::int64_t stride = 0;
+
+  std::size_t element() const { return type == CUDA_R_16BF ? 2 : 4; }
+  // From the first element to behind the last.
+  std::size_t bytes() const {
+    const std::uint64_t one = static_cast<std::uint64_t>(leading) * (columns - 1) + rows;
+    return (static_cast<std::uint64_t>(stride) * static_cast<std::uint64_t>(batch - 1) + one) * element();
+  }
+};
+struct Description {
+  cublasOperation_t first = CUBLAS_OP_N, second = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
+  cudaDataType_t bias_type = CUDA_R_32F;
+};
+struct Preference {
+  std::uint64_t workspace = 0;
+  std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+  std::uint32_t alignment = 256;  // the least of all operands'
+};
+
+struct State {
+  Control control;
+  std::size_t objects = 0, products = 0;
+};
+std::mutex& lock() {
+  static auto* const lock = new std::mutex;
+  return *lock;
+}
+State& state() {
+  static auto* const state = new State;
+  return *state;
+}
+
+fake_cuda::FakeCuda& gpu() {
+  static fake_cuda::FakeCuda* const library = [] {
+    void* const handle = dlopen(PACELINE_FAKE_CUDA, RTLD_NOW);
+    return reinterpret_cast<fake_cuda::Get>(dlsym(handle, fake_cuda::kGet))();
+  }();
+  return *library;
+}
+
+class Library final : public FakeCublasLt {
+ public:
+  Control& control() override { return state().control; }
+  std::size_t objects() override {
+    const std::lock_guard held(lock());
+    return state().objects;
+  }
+  std::size_t products() override {
+    const std::lock_guard held(lock());
+    return state().products;
+  }
+  void reset() override {
+    const std::lock_guard held(lock());
+    state() = State();
+  }
+};
+
+cublasStatus_t asked(const char* call) {
+  std::function<cublasStatus_t(const std::string&)> fail;
+  {
+    const std::lock_guard held(lock());
+    fail = state().control.fail;
+  }
+  return fail ? fail(call) : CUBLAS_STATUS_SUCCESS;
+}
+
+void count(int change) {
+  const std::lock_guard held(lock());
+  state().objects += static_cast<std::size_t>(change);
+}
+
+template <typename T, typename Handle>
+T& at(Handle handle) {
+  return *reinterpret_cast<T*>(handle);
+}
+template <typename T, typename Handle, typename... Args>
+cublasStatus_t make(Handle* handle, Args... args) {
+  *handle = reinterpret_cast<Handle>(new T{args...});
+  count(1);
+  return CUBLAS_STATUS_SUCCESS;
+}
+template <typename T, typename Handle>
+cublasStatus_t destroy(Handle handle) {
+  if (handle == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  delete &at<T>(handle);
+  count(-1);
+  return CUBLAS_STATUS_SUCCESS;
+}
+template <typename T>
+cublasStatus_t set(T& value, const void* from, std::size_t bytes) {
+  if (bytes != sizeof value) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&value, from, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t refuse(cublasStatus_t status, const std::string& why) {
+  gpu().report("cuBLASLt: " + why);
+  return status;
+}
+
+// Of op(a) [m, k] and op(b) [k, n] to c [m, n], column-major; 0: they do not fit.
+struct Sizes {
+  std::uint64_t m = 0, n = 0, k = 0;
+};
+Sizes sizes_of(const Description& d, const Layout& a, const Layout& b, const Layout& c) {
+  const bool ta = d.first == CUBLAS_OP_T, tb = d.second == CUBLAS_OP_T;
+  const Sizes sizes{ta ? a.columns : a.rows, tb ? b.rows : b.columns, ta ? a.rows : a.columns};
+  const bool fits = (tb ? b.columns : b.rows) == sizes.k && c.rows == sizes.m && c.columns == sizes.n;
+  return fits ? sizes : Sizes{};
+}
+
+cublasStatus_t check(const Description& d, const Layout& a, const Layout& b, const Layout& c) {
+  for (const Layout* l : {&a, &b, &c}) {
+    if (l->rows == 0 || l->columns == 0 || l->leading < static_cast<std::int64_t>(l->rows) ||
+        l->batch != c.batch)
+      return refuse(CUBLAS_STATUS_INVALID_VALUE, "a layout is no matrix");
+  }
+  if (sizes_of(d, a, b, c).k == 0) return refuse(CUBLAS_STATUS_INVALID_VALUE, "the matrices do not fit");
+  if (a.type != b.type || (c.type != a.type && c.type != CUDA_R_32F)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (d.epilogue == CUBLASLT_EPILOGUE_BIAS && d.bias_type != c.type) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+float load(const void* data, cudaDataType_t type, std::uint64_t at) {
+  if (type == CUDA_R_32F) return static_cast<const float*>(data)[at];
+  return static_cast<float>(static_cast<const BFloat16*>(data)[at]);
+}
+void store(void* data, cudaDataType_t type, std::uint64_t at, float value) {
+  if (type == CUDA_R_32F) {
+    static_cast<float*>(data)[at] = value;
+  } else {
+    static_cast<BFloat16*>(data)[at] = BFloat16(value);
+  }
+}
+
+struct Work {
+  Description d;
+  Layout a, b, c;
+  const void *from_a, *from_b;
+  void* to;
+  float alpha, beta;
+
+  void operator()() const {
+    const Sizes sizes = sizes_of(d, a, b, c);
+    std::vector<float> x(sizes.m * sizes.k), y(sizes.k * sizes.n);  // row-major op(a), column-major op(b)
+    for (std::int32_t i = 0; i < c.batch; ++i) {
+      const auto offset = [i](const Layout& l) { return static_cast<std::uint64_t>(i * l.stride); };
+      gather(from_a, a, offset(a), d.first == CUBLAS_OP_N, sizes.m, sizes.k, x);
+      gather(from_b, b, offset(b), d.second == CUBLAS_OP_T, sizes.n, sizes.k, y);
+      multiply(sizes, x, y, offset(c));
+    }
+  }
+
+ private:
+  // lines[r][k] of an operand whose element (row, column) is op(...)'s (r, k), or (k, r).
+  static void gather(const void* from, const Layout& l, std::uint64_t offset, bool r_is_row,
+                     std::uint64_t lines, std::uint64_t k_count, std::vector<float>& to) {
+    const auto leading = static_cast<std::uint64_t>(l.leading);
+    for (std::uint64_t r = 0; r < lines; ++r) {
+      for (std::uint64_t k = 0; k < k_count; ++k)
+        to[r * k_count + k] = load(from, l.type, offset + (r_is_row ? k * leading + r : r * leading + k));
+    }
+  }
+  void multiply(const Sizes& sizes, const std::vector<float>& x, const std::vector<float>& y,
+                std::uint64_t offset) const {
+    for (std::uint64_t n = 0; n < sizes.n; ++n) {
+      for (std::uint64_t m = 0; m < sizes.m; ++m) {
+        float sum = 0;
+        for (std::uint64_t k = 0; k < sizes.k; ++k) sum += x[m * sizes.k + k] * y[n * sizes.k + k];
+        const std::uint64_t at = offset + n * static_cast<std::uint64_t>(c.leading) + m;
+        float value = alpha * sum;
+        if (beta != 0) value += beta * load(to, c.type, at);
+        if (d.epilogue == CUBLASLT_EPILOGUE_BIAS) value += load(d.bias, d.bias_type, m);
+        store(to, c.type, at, value);
+      }
+    }
+  }
+};
+
+// What an algorithm is: an answer for these layouts, and no others.
+struct Algorithm {
+  std::uint64_t magic = 0x706163656c696e65u;
+  std::uint64_t workspace = 0;
+  std::uint64_t m = 0, n = 0, k = 0;
+  std::uint64_t alignment = 0;
+};
+static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
+
+}  // namespace
+}  // namespace paceline::fake_cublaslt
+
+using namespace paceline::fake_cublaslt;  // NOLINT: this file is the library of that name
+
+#define BEGIN_CALL() \
+  if (const cublasStatus_t wanted = asked(__func__); wanted != CUBLAS_STATUS_SUCCESS) return wanted
+
+EXPORTED FakeCublasLt* paceline_fake_cublaslt() {
+  static auto* const library = new Library;
+  return library;
+}
+
+EXPORTED size_t cublasLtGetVersion() {
+  return state().control.version;
+}
+EXPORTED const char* cublasLtGetStatusName(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+    default:
+      return nullptr;
+  }
+}
+EXPORTED cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  BEGIN_CALL();
+  return make<int>(handle, 0);
+}
+EXPORTED cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  return destroy<int>(handle);
+}
+
+EXPORTED cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute,
+                                                 cudaDataType_t scale) {
+  BEGIN_CALL();
+  if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return make<Description>(d);
+}
+EXPORTED cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) {
+  return destroy<Description>(d);
+}
+EXPORTED cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle,
+                                                       cublasLtMatmulDescAttributes_t attribute,
+                                                       const void* value, size_t bytes) {
+  BEGIN_CALL();
+  auto& d = at<Description>(handle);
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return set(d.first, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return set(d.second, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return set(d.epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return set(d.bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+      return set(d.bias_type, value, bytes);
+    default:
+      return refuse(CUBLAS_STATUS_INVALID_VALUE, "an attribute of a product that the tests do not know");
+  }
+}
+
+EXPORTED cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type,
+                                                   uint64_t rows, uint64_t columns, int64_t leading) {
+  BEGIN_CALL();
+  if (type != CUDA_R_32F && type != CUDA_R_16BF) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return make<Layout>(layout, type, rows, columns, leading);
+}
+EXPORTED cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  return destroy<Layout>(layout);
+}
+EXPORTED cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t handle,
+                                                         cublasLtMatrixLayoutAttribute_t attribute,
+                                                         const void* value, size_t bytes) {
+  BEGIN_CALL();
+  auto& layout = at<Layout>(handle);
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) return set(layout.batch, value, bytes);
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) return set(layout.stride, value, bytes);
+  return refuse(CUBLAS_STATUS_INVALID_VALUE, "an attribute of a layout that the tests do not know");
+}
+
+EXPORTED cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  BEGIN_CALL();
+  return make<Preference>(preference);
+}
+EXPORTED cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  return destroy<Preference>(preference);
+}
+EXPORTED cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t handle,
+                                                             cublasLtMatmulPreferenceAttributes_t attribute,
+                                                             const void* value, size_t bytes) {
+  BEGIN_CALL();
+  auto& preference = at<Preference>(handle);
+  switch (attribute) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+      return set(preference.workspace, value, bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return set(preference.reductions, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+      return set(preference.alignment, value, bytes);
+    default:
+      return refuse(CUBLAS_STATUS_INVALID_VALUE, "a preference that the tests do not know");
+  }
+}
+
+EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+                                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                                       cublasLtMatmulPreference_t handle, int most,
+                                                       cublasLtMatmulHeuristicResult_t results[],
+                                                       int* count) {
+  BEGIN_CALL();
+  const auto& preference = at<Preference>(handle);
+  const auto& wanted = at<Description>(description);
+  const auto &la = at<Layout>(a), &lb = at<Layout>(b), &lc = at<Layout>(c);
+  const cublasStatus_t fits = check(wanted, la, lb, lc);
+  if (fits != CUBLAS_STATUS_SUCCESS) return fits;
+  if ((preference.reductions & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0)
+    gpu().report("cuBLASLt: sums may be joined in place, in any order");
+  const Control& control = state().control;
+  *count = 0;
+  if (most < 1 || !control.finds_algorithms || control.workspace_bytes > preference.workspace || c != d)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const Sizes sizes = sizes_of(wanted, la, lb, lc);
+  const Algorithm found{.workspace = control.workspace_bytes,
+                        .m = sizes.m,
+                        .n = sizes.n,
+                        .k = sizes.k,
+                        .alignment = preference.alignment};
+  std::memcpy(static_cast<void*>(&results[0].algo), &found, sizeof found);
+  results[0].workspaceSize = control.workspace_bytes;
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  *count = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void* alpha,
+                                       const void* a, cublasLtMatrixLayout_t layout_a, const void* b,
+                                       cublasLtMatrixLayout_t layout_b, const void* beta, const void* c,
+                                       cublasLtMatrixLayout_t layout_c, void* d, cublasLtMatrixLayout_t,
+                                       const cublasLtMatmulAlgo_t* chosen, void* workspace,
+                                       size_t workspace_bytes, cudaStream_t stream) {
+  BEGIN_CALL();
+  const Work work{at<Description>(description),
+                  at<Layout>(layout_a),
+                  at<Layout>(layout_b),
+                  at<Layout>(layout_c),
+                  a,
+                  b,
+                  d,
+                  *static_cast<const float*>(alpha),
+                  *static_cast<const float*>(beta)};
+  const cublasStatus_t fits = check(work.d, work.a, work.b, work.c);
+  if (fits != CUBLAS_STATUS_SUCCESS) return fits;
+  Algorithm algorithm;
+  std::memcpy(static_cast<void*>(&algorithm), chosen, sizeof algorithm);
+  const Sizes sizes = sizes_of(work.d, work.a, work.b, work.c);
+  if (algorithm.magic != Algorithm().magic || algorithm.m != sizes.m || algorithm.n != sizes.n ||
+      algorithm.k != sizes.k)
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "an algorithm of another product");
+  if (c != d) return refuse(CUBLAS_STATUS_INVALID_VALUE, "c and d differ");
+  const auto aligned = [](const void* p, std::size_t to) {
+    return reinterpret_cast<std::uintptr_t>(p) % to == 0;
+  };
+  if (!aligned(a, algorithm.alignment) || !aligned(b, algorithm.alignment) ||
+      !aligned(d, algorithm.alignment))
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "an operand is not aligned as the preference says");
+  if (workspace_bytes < algorithm.workspace ||
+      (algorithm.workspace > 0 && (!aligned(workspace, 16) || !gpu().holds(workspace, algorithm.workspace))))
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "the workspace is none, or too small");
+  if (!gpu().holds(a, work.a.bytes()) || !gpu().holds(b, work.b.bytes()) || !gpu().holds(d, work.c.bytes()))
+    return refuse(CUBLAS_STATUS_EXECUTION_FAILED, "a matrix lies outside of the device's memory");
+  const bool bias = work.d.epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if (bias && !gpu().holds(work.d.bias, sizes.m * work.c.element()))
+    return refuse(CUBLAS_STATUS_EXECUTION_FAILED, "the bias lies outside of the device's memory");
+  if (!gpu().add(stream, [work, workspace, bytes = algorithm.workspace] {
+        if (bytes > 0) std::memset(workspace, 0xff, bytes);  // its content is anything
+        work();
+      }))
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "there is no such stream");
+  const std::lock_guard held(lock());
+  ++state().products;
+  return CUBLAS_STATUS_SUCCESS;
+}
