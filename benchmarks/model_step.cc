@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "runtime/model/build.h"
@@ -107,10 +108,12 @@ struct Bench {
     for (auto& l : program->batch().labels) l = static_cast<std::int32_t>(rng.below(10));
     return absl::OkStatus();
   }
+  void forward(std::int64_t rows) { PL_CHECK(program->forward(rows).ok(), "the CPU has no errors"); }
   void step(std::int64_t rows) {
     program->weights_changed();
-    program->forward(rows);
-    program->backward(1.0F / static_cast<float>(rows), false, nullptr);
+    forward(rows);
+    PL_CHECK(program->backward(1.0F / static_cast<float>(rows), false, nullptr).ok(),
+             "the CPU has no errors");
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= 0.01F * gradients[i];
   }
   double median_step(std::int64_t rows, int steps) {
@@ -146,7 +149,7 @@ absl::StatusOr<double> matrix_gigaflops(bool bf16) {
   } product;
   bench.step(512);
   bench.program->observe(&product);
-  for (int i = 0; i < 15; ++i) bench.program->forward(512);
+  for (int i = 0; i < 15; ++i) bench.forward(512);
   return 2.0 * 512 * 512 * 512 / median(product.times) * 1e-3;
 }
 

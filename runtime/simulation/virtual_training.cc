@@ -110,8 +110,8 @@ class Run final : public Observer {
       const std::uint64_t augmentation = job_.spec.data().has_augmentation() ? step_seed : 0;
       PL_RETURN_IF_ERROR(
           train.fetch(part, augmentation, trainer::batch_view(program.batch(), train.shape(), rows)));
-      program.forward(rows);
-      program.backward(1 / static_cast<float>(job_.spec.global_batch_size()), at > 0, {});
+      PL_RETURN_IF_ERROR(program.forward(rows).status());
+      PL_RETURN_IF_ERROR(program.backward(1 / static_cast<float>(job_.spec.global_batch_size()), at > 0, {}));
     }
     return absl::OkStatus();
   }
@@ -153,7 +153,7 @@ class Run final : public Observer {
       std::iota(samples_.begin(), samples_.end(), at);
       const auto rows = static_cast<std::int64_t>(samples_.size());
       PL_RETURN_IF_ERROR(test.fetch(samples_, 0, trainer::batch_view(program.batch(), test.shape(), rows)));
-      const tensor::ForwardResult part = program.forward(rows);
+      PL_ASSIGN_OR_RETURN(const tensor::ForwardResult part, program.forward(rows));
       sums.loss_sum += part.loss_sum;
       sums.correct += part.correct;
       sums.label_count += part.label_count;

@@ -1,17 +1,22 @@
 #pragma once
 
-// Where a program runs: makes the operators of a schedule, and owns the kind of memory that they work on. One
-// implementation now (cpu/); a GPU joins as another. The compiler plans memory and order, the device chooses
-// layouts and algorithms.
+// Where a program runs: makes the operators of a schedule, and owns the kind of memory that they work on
+// (cpu/ and cuda/). The compiler plans memory and order, the device chooses layouts and algorithms.
 //
 // Life of a program's schedule: lower() each operation in order -> bytes() and needs() -> the compiler plans
 // -> bind() -> run() once a step.
+//
+// On the CPU an operator has done its work when run() returns, and its memory is the host's. A GPU's memory
+// is its own, and its operators add work to a queue, of which the program has one: the program copies what
+// the host gives and takes, and waits for marks.
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/schedule.h"
@@ -23,7 +28,8 @@ struct RunContext {
   std::uint64_t weights_version =
       0;            // of the bound weights: forms made from them (packed, bf16) are made anew when it changes
   float scale = 1;  // backward: of the loss
-  bool accumulate = false;  // backward: add to the parameters' gradients
+  bool accumulate = false;               // backward: add to the parameters' gradients
+  std::span<const std::int32_t> tokens;  // of the whole batch memory, on the host's side
 };
 
 // One operation, for fixed shapes. Allocates nothing after its first run.
@@ -50,7 +56,8 @@ class Operator {
   virtual ~Operator() = default;
   virtual Needs needs() const = 0;
   virtual void bind(const Addresses& addresses) = 0;
-  virtual void run(const RunContext& context) = 0;
+  // A device with a queue adds to it. Errors: the device's; the CPU has none.
+  virtual absl::Status run(const RunContext& context) = 0;
 };
 
 // Makes the operators of one schedule, in its order, and remembers the layouts of its tensors. The schedule
@@ -64,21 +71,43 @@ class Lowering {
   virtual std::size_t bytes(TensorId tensor) const = 0;
 };
 
-// Memory of a device, that the host also reaches. 64-byte aligned, zeros at first.
+// 64-byte aligned, zeros at first. Of a device with a queue, the host can't follow the address.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   virtual std::byte* data() const = 0;
 };
 
+// The order of one program's work on a device that has its own memory. Everything added returns at once and
+// is done in the order of its adding. One thread at a time. Errors: RESOURCE_EXHAUSTED, UNAVAILABLE (the
+// device is lost), INTERNAL; also of earlier work. After one the device can't be used any more.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  // The host's side stays, and a download's is not read, until a mark behind it is reached.
+  virtual absl::Status upload(void* to, std::span<const std::byte> from) = 0;
+  virtual absl::Status download(std::span<std::byte> to, const void* from) = 0;
+  // Mark `number` stands behind all that was added so far; it is moved when it is set again.
+  virtual absl::Status set_mark(std::size_t number) = 0;
+  // Until all before the mark is done. DEADLINE_EXCEEDED: the device has been at it for longer than any work
+  // takes; it hangs. REQUIRES: it was set.
+  virtual absl::Status wait_for_mark(std::size_t number) = 0;
+};
+
 // Thread-safe; outlives its programs.
 class Device {
  public:
   virtual ~Device() = default;
+  // RESOURCE_EXHAUSTED where it has no more.
   virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate(std::size_t bytes) = 0;
-  virtual std::unique_ptr<Lowering> begin(const Schedule& schedule, Precision precision) = 0;
-  // Around every call that makes or runs operators, on the calling thread: a device's per-thread settings.
-  virtual void enter() = 0;
+  // Memory of the host that a queue copies fastest. The same as allocate() where there is no queue.
+  virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate_staging(std::size_t bytes) = 0;
+  // Null where the device needs none: see above.
+  virtual absl::StatusOr<std::unique_ptr<Queue>> open_queue() = 0;
+  // `queue`: of open_queue(); what is lowered is run on it, and it outlives that.
+  virtual std::unique_ptr<Lowering> begin(const Schedule& schedule, Precision precision, Queue* queue) = 0;
+  // Before every call that makes or runs operators, on the calling thread: a device's per-thread settings.
+  virtual absl::Status enter() = 0;
 };
 
 }  // namespace paceline::tensor

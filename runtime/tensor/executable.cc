@@ -45,10 +45,11 @@ Uses find_uses(const Schedule& schedule) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Executable>> Executable::make(Schedule schedule, Device& device,
-                                                             Precision precision) {
+                                                             Precision precision, Queue* queue) {
   auto result = std::unique_ptr<Executable>(new Executable);
   result->schedule_ = std::move(schedule);
-  result->lowering_ = device.begin(result->schedule_, precision);
+  result->queue_ = queue;
+  result->lowering_ = device.begin(result->schedule_, precision, queue);
   for (const Operation& operation : result->schedule_.operations) {
     auto made = result->lowering_->lower(operation);
     if (!made.ok())
@@ -144,26 +145,34 @@ void Executable::bind(std::byte* arena, const ExternalMemory& memory) {
   }
 }
 
-void Executable::run(std::size_t o, const RunContext& context, OperationObserver* observer) {
+// What an observer hears of is done: of a queue, each operation is waited for.
+absl::Status Executable::run(std::size_t o, const RunContext& context, OperationObserver* observer) {
+  const Operation& operation = schedule_.operations[o];
   if (observer != nullptr) observer->begin();
-  operators_[o]->run(context);
-  if (observer != nullptr)
-    observer->end(operation_name(schedule_.operations[o].kind), schedule_.operations[o].name);
+  absl::Status status = operators_[o]->run(context);
+  if (status.ok() && observer != nullptr && queue_ != nullptr) {
+    status = queue_->set_mark(0);
+    if (status.ok()) status = queue_->wait_for_mark(0);
+  }
+  if (!status.ok())
+    return with_context(status, str_cat(operation.name, " (", operation_name(operation.kind), ")"));
+  if (observer != nullptr) observer->end(operation_name(operation.kind), operation.name);
+  return absl::OkStatus();
 }
 
-void Executable::forward(const RunContext& context, OperationObserver* observer) {
-  for (std::size_t o = 0; o < schedule_.forward_count; ++o) run(o, context, observer);
+absl::Status Executable::forward(const RunContext& context, OperationObserver* observer) {
+  for (std::size_t o = 0; o < schedule_.forward_count; ++o) PL_RETURN_IF_ERROR(run(o, context, observer));
+  return absl::OkStatus();
 }
 
-void Executable::backward(const RunContext& context, const Program::OnReady& on_ready,
-                          OperationObserver* observer) {
+absl::Status Executable::backward(const RunContext& context, OnRange on_range, OperationObserver* observer) {
   std::size_t next = 0;
   for (std::size_t o = schedule_.forward_count; o < operators_.size(); ++o) {
-    run(o, context, observer);
-    for (; next < schedule_.ready.size() && schedule_.ready[next].operation == o; ++next) {
-      if (on_ready) on_ready(schedule_.ready[next].begin, schedule_.ready[next].end);
-    }
+    PL_RETURN_IF_ERROR(run(o, context, observer));
+    for (; next < schedule_.ready.size() && schedule_.ready[next].operation == o; ++next)
+      PL_RETURN_IF_ERROR(on_range(schedule_.ready[next].begin, schedule_.ready[next].end));
   }
+  return absl::OkStatus();
 }
 
 }  // namespace paceline::tensor

@@ -7,42 +7,36 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/tensor/batch_areas.h"
 #include "runtime/tensor/device.h"
 
 namespace paceline::tensor {
 
-// The memory outside of the arena.
-struct ExternalMemory {
-  float* inputs = nullptr;
-  std::int32_t* tokens = nullptr;
-  std::int32_t* labels = nullptr;
-  float* offsets = nullptr;
-  float* input_gradients = nullptr;
-  float* offset_gradients = nullptr;
-  float* scores = nullptr;
-  float* weights = nullptr;
-  float* gradients = nullptr;
-  double* result = nullptr;
-};
-
 class Executable {
  public:
+  // `queue`: the device's (device.h); it outlives this.
   static absl::StatusOr<std::unique_ptr<Executable>> make(Schedule schedule, Device& device,
-                                                          Precision precision);
+                                                          Precision precision, Queue* queue);
 
   std::size_t arena_bytes() const { return arena_bytes_; }
   void bind(std::byte* arena, const ExternalMemory& memory);
-  void forward(const RunContext& context, OperationObserver* observer);
-  void backward(const RunContext& context, const Program::OnReady& on_ready, OperationObserver* observer);
+  absl::Status forward(const RunContext& context, OperationObserver* observer);
+  // `on_range` hears of gradients whose last operation has run, or was added to the queue.
+  using OnRange = absl::FunctionRef<absl::Status(std::size_t begin, std::size_t end)>;
+  absl::Status backward(const RunContext& context, OnRange on_range, OperationObserver* observer);
+  std::span<const ReadyRange> ranges() const { return schedule_.ready; }
 
  private:
   Executable() = default;
   void plan(const Lowering& lowering);
-  void run(std::size_t operation, const RunContext& context, OperationObserver* observer);
+  absl::Status run(std::size_t operation, const RunContext& context, OperationObserver* observer);
   void* address(TensorId tensor, std::byte* arena, const ExternalMemory& memory) const;
 
   Schedule schedule_;
+  Queue* queue_ = nullptr;
   std::unique_ptr<Lowering> lowering_;  // may own what the operators share
   std::vector<std::unique_ptr<Operator>> operators_;
   std::vector<std::size_t> tensor_offsets_;   // in the arena

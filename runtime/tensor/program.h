@@ -3,10 +3,11 @@
 // A compiled model: a static graph with planned memory, for one device and one largest batch. The trainer
 // sees nothing else of a model.
 //
-// Weights and gradients are one flat fp32 vector each, owned by the caller (gradients in registered memory),
-// laid out by `parameters()`. Nothing is allocated after compilation. One thread at a time; the device may
-// use threads of its own. The loss of a sample is the mean over its label positions; `forward` returns sums
-// over samples, so that members may hold different numbers of them.
+// Weights and gradients are one flat fp32 vector each, of the host and owned by the caller (gradients in
+// registered memory), laid out by `parameters()`; on a GPU the program keeps its own copies of both, and
+// moves what changed. Nothing is allocated after compilation. One thread at a time; the device may use
+// threads of its own. The loss of a sample is the mean over its label positions; `forward` returns sums over
+// samples, so that members may hold different numbers of them.
 
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/status.h"
 
 namespace paceline::tensor {
 
@@ -80,14 +83,24 @@ class Program {
   virtual void weights_changed() = 0;
 
   virtual BatchMemory batch() = 0;
-  // Samples [0, rows) of the batch memory. REQUIRES: 0 < rows <= max_rows().
-  virtual ForwardResult forward(std::int64_t rows) = 0;
-  // Gradients of `scale` * loss_sum of the last forward, added to (`accumulate`) or written over the bound
-  // gradients. `on_ready(begin, end)` is called as soon as those elements are final, from the last layers to
-  // the first; the ranges are disjoint and cover [0, parameters().elements). It may be null.
+  // Samples [0, rows) of the batch memory. REQUIRES: 0 < rows <= max_rows(). The device's errors (device.h),
+  // as of all that follows; RESOURCE_EXHAUSTED: see reserve().
+  virtual absl::StatusOr<ForwardResult> forward(std::int64_t rows) = 0;
+  // Gradients of `scale` * loss_sum of the last forward, added to (`accumulate`) what the backward before it
+  // left, or written over the bound gradients. `on_ready(begin, end)` is called as soon as those elements are
+  // final, from the last layers to the first; the ranges are disjoint and cover [0, parameters().elements).
+  // It may be null. REQUIRES: one forward before each backward.
   using OnReady = std::function<void(std::size_t begin, std::size_t end)>;
-  // REQUIRES: one forward before each backward.
-  virtual void backward(float scale, bool accumulate, const OnReady& on_ready) = 0;
+  virtual absl::Status backward(float scale, bool accumulate, const OnReady& on_ready) = 0;
+  // Both, of samples that are there: the same results, and on a GPU no pause between them. `on_result` hears
+  // of the forward pass while the backward pass goes on; its error is returned, when that is done.
+  using OnResult = std::function<absl::Status(const ForwardResult& result)>;
+  virtual absl::Status pass(std::int64_t rows, float scale, bool accumulate, const OnResult& on_result,
+                            const OnReady& on_ready) {
+    PL_ASSIGN_OR_RETURN(const ForwardResult result, forward(rows));
+    PL_RETURN_IF_ERROR(on_result(result));
+    return backward(scale, accumulate, on_ready);
+  }
 
   // Operators are made for exact row counts, at the first forward of each; the last eight counts are kept.
   // This makes them ahead. RESOURCE_EXHAUSTED where memory is short. Not between a forward and its backward.

@@ -73,7 +73,7 @@ enum class OperationKind : std::uint8_t {
   kLayerNorm,          // x, gain, bias -> y, means, inverse deviations (one of each for a position)
   kLayerNormBackward,  // g, x, gain, means, inverses[, through] -> dx, dgain, dbias; `through` is added to dx
   kCausalSelfAttention,          // qkv -> y, statistics {rows, heads, T, 2}
-  kCausalSelfAttentionBackward,  // g, qkv, statistics -> dqkv
+  kCausalSelfAttentionBackward,  // g, qkv, statistics, y -> dqkv
   kSoftmaxCrossEntropy,          // logits, labels -> result[, dlogits: of the sum over all labels]
   kSoftmaxCrossEntropyBackward,  // dlogits -> scaled: times scale / labels of a sample
   kSigmoidCrossEntropy,          // logits, labels -> result, scores[, dlogits: of the sum over all rows]

@@ -173,7 +173,8 @@ void ScheduleMaker::backward(std::size_t node) {
     case OpKind::kCausalSelfAttention: {
       const TensorId g = gradient_of(node);
       const TensorId dx = gradient_like(operand(node, 0));
-      emit(OperationKind::kCausalSelfAttentionBackward, node, {g, operand(node, 0), extras_[node][0]}, {dx});
+      emit(OperationKind::kCausalSelfAttentionBackward, node,
+           {g, operand(node, 0), extras_[node][0], tensor_[node]}, {dx});
       contribute(source(node, 0), dx);
       return;
     }

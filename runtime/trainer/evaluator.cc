@@ -102,7 +102,7 @@ absl::Status Evaluator::add_rows(std::int64_t begin, std::int64_t end, const Spa
     PL_RETURN_IF_ERROR(rows_->pull(view.tokens, pull));
     rows_->batch().gather(0, end - begin, memory);
   }
-  const tensor::ForwardResult result = program_->forward(end - begin);
+  PL_ASSIGN_OR_RETURN(const tensor::ForwardResult result, program_->forward(end - begin));
   if (!memory.scores.empty())
     auc_.add(memory.scores.first(static_cast<std::size_t>(end - begin)), view.labels);
   sums_.loss_sum += result.loss_sum;

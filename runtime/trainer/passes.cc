@@ -1,6 +1,7 @@
 #include "runtime/trainer/passes.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/rng.h"
 #include "base/status.h"
@@ -29,10 +30,12 @@ absl::Status Passes::run(const data::Batch& batch, const BeforeLast& before_last
     const std::int64_t rows = std::min(most, all - at);
     copy_rows(inputs, at, rows, shape_, program_.batch());
     if (rows_ != nullptr) rows_->gather(at, rows, program_.batch());
-    loss_sum += program_.forward(rows).loss_sum;
     const bool last = at + rows == all;
-    if (last) PL_RETURN_IF_ERROR(before_last(loss_sum));
-    program_.backward(scale, at > 0, last ? on_ready : not_yet_);
+    const auto on_result = [&](const tensor::ForwardResult& result) {
+      loss_sum += result.loss_sum;
+      return last ? before_last(loss_sum) : absl::OkStatus();
+    };
+    PL_RETURN_IF_ERROR(program_.pass(rows, scale, at > 0, std::cref(on_result), last ? on_ready : not_yet_));
     if (rows_ != nullptr) rows_->scatter(at, rows, program_.batch());
   }
   return absl::OkStatus();

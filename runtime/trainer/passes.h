@@ -23,9 +23,10 @@ class Passes {
          model::WideAndDeepBatch* rows = nullptr)
       : spec_(spec), shape_(shape), program_(program), rows_(rows) {}
 
-  // Of the samples, scaled by 1/globalBatchSize, written over the bound gradient. Before the last pass goes
-  // backward `before_last` hears the loss, summed over all samples; its error ends the passes. `on_ready`
-  // hears of ranges in the last pass only: no others are final. Gradients of rows are added to what is there.
+  // Of the samples, scaled by 1/globalBatchSize, written over the bound gradient. Before the last pass is
+  // backward's end `before_last` hears the loss, summed over all samples; its error ends the passes.
+  // `on_ready` hears of ranges in the last pass only: no others are final. Gradients of rows are added to
+  // what is there.
   using BeforeLast = std::function<absl::Status(double loss_sum)>;
   absl::Status run(const data::Batch& batch, const BeforeLast& before_last,
                    const tensor::Program::OnReady& on_ready);

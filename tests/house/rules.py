@@ -13,6 +13,7 @@ MAY_INCLUDE = {
     "runtime/cuda": ["base", "runtime/cuda/kernels"],
     "runtime/cuda/kernels": [],
     "runtime/tensor": ["base", "runtime/tensor/cpu"],
+    "runtime/tensor/gpu": ["base", "runtime/tensor", "runtime/cuda"],
     "runtime/tensor/cpu": ["base", "runtime/tensor", "runtime/tensor/cpu/kernels"],
     "runtime/tensor/cpu/kernels": ["base"],
     "runtime/model": ["base", "proto", "runtime/tensor", "runtime/data"],

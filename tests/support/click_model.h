@@ -83,7 +83,7 @@ class ClickProgram final : public HandMadeProgram {
     return {inputs_, {}, labels_, offsets_, input_gradients_, offset_gradients_, scores_};
   }
 
-  tensor::ForwardResult forward(std::int64_t rows) override {
+  absl::StatusOr<tensor::ForwardResult> forward(std::int64_t rows) override {
     tensor::ForwardResult result{0, 0, rows};
     begin(rows);
     for (std::size_t r = 0; r < rows_; ++r) {
@@ -97,7 +97,7 @@ class ClickProgram final : public HandMadeProgram {
     return result;
   }
 
-  void backward(float scale, bool accumulate, const OnReady& on_ready) override {
+  absl::Status backward(float scale, bool accumulate, const OnReady& on_ready) override {
     if (!accumulate) std::fill(gradients_.begin(), gradients_.end(), 0.0F);
     for (std::size_t r = 0; r < rows_; ++r) {
       const float sign = scores_[r] > static_cast<float>(labels_[r]) ? scale : -scale;
@@ -108,6 +108,7 @@ class ClickProgram final : public HandMadeProgram {
       }
     }
     if (on_ready != nullptr) on_ready(0, layout_.elements);
+    return absl::OkStatus();
   }
 
  private:

@@ -89,7 +89,7 @@ class StepProgram final : public HandMadeProgram {
   }
   tensor::BatchMemory batch() override { return {inputs_, {}, labels_}; }
 
-  tensor::ForwardResult forward(std::int64_t rows) override {
+  absl::StatusOr<tensor::ForwardResult> forward(std::int64_t rows) override {
     tensor::ForwardResult result{0, 0, rows};
     begin(rows);
     for (std::size_t r = 0; r < rows_; ++r) {
@@ -102,15 +102,16 @@ class StepProgram final : public HandMadeProgram {
     return result;
   }
 
-  void backward(float scale, bool accumulate, const OnReady& on_ready) override {
+  absl::Status backward(float scale, bool accumulate, const OnReady& on_ready) override {
     if (!accumulate) std::fill(gradients_.begin(), gradients_.end(), 0.0F);
     for (std::size_t r = 0; r < rows_; ++r) {
       for (std::size_t j = 0; j < kStepModelWidth; ++j)
         gradients_[slot(j)] += scale * signs_[r] * input(r, j);
     }
-    if (on_ready == nullptr) return;
+    if (on_ready == nullptr) return absl::OkStatus();
     on_ready(32, 48);
     on_ready(0, 32);
+    return absl::OkStatus();
   }
 
  private:

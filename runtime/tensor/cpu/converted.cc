@@ -50,12 +50,12 @@ void Converted::bind(const Addresses& addresses) {
   op_->bind(inner);
 }
 
-void Converted::run(const RunContext& context) {
+absl::Status Converted::run(const RunContext& context) {
   for (const Step& step : steps_) {
     if (step.rounded_elements > 0) round_to_bf16(step.source, step.rounding, step.rounded_elements);
     if (step.changes) step.change.run();
   }
-  op_->run(context);
+  return op_->run(context);
 }
 
 }  // namespace paceline::tensor::cpu

@@ -22,7 +22,7 @@ class Converted final : public Operator {
 
   Needs needs() const override;
   void bind(const Addresses& addresses) override;
-  void run(const RunContext& context) override;
+  absl::Status run(const RunContext& context) override;
 
  private:
   struct Step {

@@ -37,10 +37,17 @@ class CpuDevice final : public Device {
       return absl::ResourceExhaustedError(str_cat("no memory for ", bytes, " bytes of tensors"));
     }
   }
-  std::unique_ptr<Lowering> begin(const Schedule& schedule, Precision precision) override {
+  absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate_staging(std::size_t bytes) override {
+    return allocate(bytes);
+  }
+  absl::StatusOr<std::unique_ptr<Queue>> open_queue() override { return nullptr; }
+  std::unique_ptr<Lowering> begin(const Schedule& schedule, Precision precision, Queue*) override {
     return std::make_unique<cpu::CpuLowering>(schedule, precision);
   }
-  void enter() override { omp_set_num_threads(threads_); }
+  absl::Status enter() override {
+    omp_set_num_threads(threads_);
+    return absl::OkStatus();
+  }
 
  private:
   const int threads_;

@@ -67,7 +67,7 @@ void DnnlOperator::bind(const Addresses& addresses) {
   if (has_scratchpad_) primitive_.bind(scratchpad_number_, scratch + scratchpad_offset_);
 }
 
-void DnnlOperator::run(const RunContext& context) {
+absl::Status DnnlOperator::run(const RunContext& context) {
   for (const Weight& w : weights_) w.packed->refresh(context.weights_version);
   for (const Gradient& g : gradients_) {
     if (g.changes || g.order != nullptr) continue;  // always made in the scratch
@@ -77,6 +77,7 @@ void DnnlOperator::run(const RunContext& context) {
   primitive_.run();
   if (relu_elements_ > 0) kernels().relu(relu_target_, relu_target_, relu_elements_);
   for (Gradient& g : gradients_) finish(g, g.adds || context.accumulate);
+  return absl::OkStatus();
 }
 
 void DnnlOperator::finish(Gradient& gradient, bool adds) {

@@ -31,7 +31,7 @@ class DnnlOperator final : public Operator {
 
   Needs needs() const override;
   void bind(const Addresses& addresses) override;
-  void run(const RunContext& context) override;
+  absl::Status run(const RunContext& context) override;
 
  private:
   struct Argument {

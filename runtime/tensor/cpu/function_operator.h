@@ -15,7 +15,10 @@ class FunctionOperator final : public Operator {
   FunctionOperator(Needs needs, Body body) : needs_(needs), body_(std::move(body)) {}
   Needs needs() const override { return needs_; }
   void bind(const Addresses& addresses) override { addresses_ = addresses; }
-  void run(const RunContext& context) override { body_(addresses_, context); }
+  absl::Status run(const RunContext& context) override {
+    body_(addresses_, context);
+    return absl::OkStatus();
+  }
 
   // Operand `number` as an array.
   static const float* in(const Addresses& addresses, std::size_t number) {

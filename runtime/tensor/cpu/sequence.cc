@@ -100,7 +100,7 @@ Lowered attention(CpuLowering& lowering, const Operation& operation) {
                });
 }
 
-// g, qkv, statistics -> dqkv
+// g, qkv, statistics, y -> dqkv; y is not needed here
 Lowered attention_backward(CpuLowering& lowering, const Operation& operation) {
   const AttentionShape shape = attention_shape(lowering, operation.inputs[1], operation.attributes.heads);
   return plain(lowering, operation, {attention_scratch(shape) * sizeof(float)},

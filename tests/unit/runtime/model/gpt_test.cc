@@ -12,6 +12,7 @@
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/cpu/cpu_device.h"
 #include "tests/support/paths.h"
+#include "tests/support/run_program.h"
 
 namespace paceline::model {
 namespace {
@@ -95,10 +96,10 @@ TEST_F(GptTest, LossAndGradientsAreTorchs) {
   const auto expected = golden();
   fill_weights(program_->parameters(), weights_);
   program_->weights_changed();
-  const tensor::ForwardResult result = program_->forward(kBatch);
+  const tensor::ForwardResult result = forward(*program_, kBatch);
   EXPECT_NEAR(result.loss_sum / kBatch, expected.at("loss").at(0), 2e-6);
   EXPECT_EQ(result.label_count, kBatch * kBlock);
-  program_->backward(1.0F / kBatch, false, nullptr);
+  backward(*program_, 1.0F / kBatch, false, nullptr);
   EXPECT_EQ(program_->parameters().parameters.size() + 1, expected.size());
   for (const tensor::Parameter& parameter : program_->parameters().parameters) {
     const auto& gradient = expected.at(parameter.name);
@@ -114,12 +115,12 @@ TEST_F(GptTest, LossAndGradientsAreTorchs) {
 TEST_F(GptTest, GradientsAreTheSlope) {
   fill_weights(program_->parameters(), weights_);
   program_->weights_changed();
-  program_->forward(kBatch);
-  program_->backward(1, false, nullptr);
+  forward(*program_, kBatch);
+  backward(*program_, 1, false, nullptr);
   const std::vector<float> gradients = gradients_;
   auto loss = [&] {
     program_->weights_changed();
-    return program_->forward(kBatch).loss_sum;
+    return forward(*program_, kBatch).loss_sum;
   };
   for (const tensor::Parameter& parameter : program_->parameters().parameters) {
     // Along the parameter's own gradient, where fp32 resolves the difference.
@@ -143,7 +144,7 @@ TEST_F(GptTest, GradientsAreTheSlope) {
 TEST_F(GptTest, BeginsAsGpt2Does) {
   program_->initialize(7, weights_);
   program_->weights_changed();
-  EXPECT_NEAR(program_->forward(kBatch).loss_sum / kBatch, std::log(static_cast<double>(kVocabulary)), 0.02);
+  EXPECT_NEAR(forward(*program_, kBatch).loss_sum / kBatch, std::log(static_cast<double>(kVocabulary)), 0.02);
   for (const tensor::Parameter& parameter : program_->parameters().parameters) {
     SCOPED_TRACE(parameter.name);
     const auto values = std::span(weights_).subspan(parameter.offset, parameter.count);

@@ -4,6 +4,7 @@
 #include "runtime/model/build.h"
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/cpu/cpu_device.h"
+#include "tests/support/run_program.h"
 
 namespace paceline::model {
 namespace {
@@ -91,8 +92,8 @@ TEST(Models, EveryActivationCompilesAndRuns) {
       (*program)->bind(weights, gradients);
       (*program)->initialize(1, weights);
       (*program)->weights_changed();
-      EXPECT_GT((*program)->forward(4).loss_sum, 0);
-      (*program)->backward(1, false, nullptr);
+      EXPECT_GT(forward(**program, 4).loss_sum, 0);
+      backward(**program, 1, false, nullptr);
     }
   }
 }

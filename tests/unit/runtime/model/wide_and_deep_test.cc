@@ -18,6 +18,7 @@
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/cpu/cpu_device.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/run_program.h"
 
 namespace paceline::model {
 namespace {
@@ -228,8 +229,8 @@ struct Trial {
       const tensor::BatchMemory memory = program->batch();
       batch->gather(begin, count, memory);
       std::copy_n(labels.begin() + begin, count, memory.labels.begin());
-      loss += program->forward(count).loss_sum;
-      program->backward(scale, begin > 0, nullptr);
+      loss += forward(*program, count).loss_sum;
+      backward(*program, scale, begin > 0, nullptr);
       batch->scatter(begin, count, memory);
     }
     return loss;

@@ -15,6 +15,7 @@
 #include "runtime/model/wide_and_deep_batch.h"
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/cpu/cpu_device.h"
+#include "tests/support/run_program.h"
 
 namespace paceline::model {
 namespace {
@@ -148,14 +149,14 @@ class Trainer {
     batch_->look_up(tokens_);
     for (std::size_t t = 0; t < kTables; ++t) tables_[t].pull(batch_->ids(t), batch_->rows(t));
     batch_->gather(0, count, memory);
-    program_->forward(count);
+    tensor::forward(*program_, count);
   }
 
   void train(std::int64_t step) {
     const std::int64_t batches = train_samples_ / recipe_.batch;
     forward(step % batches * recipe_.batch, recipe_.batch);
     batch_->clear_gradients();
-    program_->backward(1.0F / static_cast<float>(recipe_.batch), false, nullptr);
+    backward(*program_, 1.0F / static_cast<float>(recipe_.batch), false, nullptr);
     batch_->scatter(0, recipe_.batch, program_->batch());
     for (std::size_t t = 0; t < kTables; ++t)
       tables_[t].push(batch_->ids(t), batch_->gradients(t), recipe_.rate);

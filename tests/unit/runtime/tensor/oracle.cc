@@ -1,4 +1,4 @@
-#include "oracle.h"
+#include "tests/unit/runtime/tensor/oracle.h"
 
 #include <algorithm>
 #include <cmath>

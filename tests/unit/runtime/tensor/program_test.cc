@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/cpu/cpu_device.h"
+#include "tests/support/run_program.h"
 
 // Counts what operator new hands out while `counting` is on. oneDNN makes a small map of arguments for every
 // primitive that it runs; tensors, packed weights and scratch memory are what must not be allocated, and they
@@ -121,8 +122,8 @@ struct Trained {
     for (auto& l : program->batch().labels) l = static_cast<std::int32_t>(rng.below(10));
   }
   double step(std::int64_t rows, float rate) {
-    const double loss = program->forward(rows).loss_sum / static_cast<double>(rows);
-    program->backward(1.0F / static_cast<float>(rows), false, nullptr);
+    const double loss = forward(*program, rows).loss_sum / static_cast<double>(rows);
+    backward(*program, 1.0F / static_cast<float>(rows), false, nullptr);
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= rate * gradients[i];
     program->weights_changed();
     return loss;
@@ -158,8 +159,8 @@ TEST(Program, TheSameBitsFromRunToRun) {
 TEST(Program, SumsDoNotDependOnHowSamplesAreSplit) {
   Trained whole(cnn(), {6, Precision::kF32, Mode::kTraining});
   Trained split(cnn(), {6, Precision::kF32, Mode::kTraining});
-  const double loss = whole.program->forward(6).loss_sum;
-  whole.program->backward(1, false, nullptr);
+  const double loss = forward(*whole.program, 6).loss_sum;
+  backward(*whole.program, 1, false, nullptr);
 
   const BatchMemory all = whole.program->batch();
   const BatchMemory part = split.program->batch();
@@ -168,8 +169,8 @@ TEST(Program, SumsDoNotDependOnHowSamplesAreSplit) {
   for (const std::int64_t rows : {2, 1, 3}) {
     std::copy_n(all.inputs.begin() + begin * 144, rows * 144, part.inputs.begin());
     std::copy_n(all.labels.begin() + begin, rows, part.labels.begin());
-    sum += split.program->forward(rows).loss_sum;
-    split.program->backward(1, begin > 0, nullptr);
+    sum += forward(*split.program, rows).loss_sum;
+    backward(*split.program, 1, begin > 0, nullptr);
     begin += rows;
   }
   EXPECT_LE(std::abs(sum - loss), 1e-5 * loss);
@@ -203,20 +204,20 @@ TEST(Program, AllocatesNothingAfterTheFirstStep) {
 TEST(Program, MoreRowCountsThanAreKept) {
   Trained t(cnn(), {20, Precision::kF32, Mode::kTraining});
   std::vector<double> first;
-  for (std::int64_t rows = 1; rows <= 20; ++rows) first.push_back(t.program->forward(rows).loss_sum);
+  for (std::int64_t rows = 1; rows <= 20; ++rows) first.push_back(forward(*t.program, rows).loss_sum);
   for (std::int64_t rows = 1; rows <= 20; ++rows)
-    EXPECT_EQ(t.program->forward(rows).loss_sum, first[static_cast<std::size_t>(rows - 1)]);
+    EXPECT_EQ(forward(*t.program, rows).loss_sum, first[static_cast<std::size_t>(rows - 1)]);
   EXPECT_EQ(t.program->reserve(21).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(t.program->reserve(0).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Program, WeightsAreReadAnewWhenTheyChanged) {
   Trained t(cnn(), {4, Precision::kF32, Mode::kInference});
-  const double before = t.program->forward(4).loss_sum;
+  const double before = forward(*t.program, 4).loss_sum;
   std::fill(t.weights.begin(), t.weights.end(), 0.0F);
   t.program->weights_changed();
-  EXPECT_NE(t.program->forward(4).loss_sum, before);
-  EXPECT_NEAR(t.program->forward(4).loss_sum, 4 * std::log(10.0), 1e-5);
+  EXPECT_NE(forward(*t.program, 4).loss_sum, before);
+  EXPECT_NEAR(forward(*t.program, 4).loss_sum, 4 * std::log(10.0), 1e-5);
 }
 
 TEST(Program, NanReachesTheLoss) {
@@ -228,7 +229,7 @@ TEST(Program, NanReachesTheLoss) {
                     std::numeric_limits<float>::quiet_NaN());
     }
     t.program->weights_changed();
-    EXPECT_TRUE(std::isnan(t.program->forward(4).loss_sum)) << name;
+    EXPECT_TRUE(std::isnan(forward(*t.program, 4).loss_sum)) << name;
   }
 }
 
@@ -295,9 +296,9 @@ TEST(Program, LayoutIsAlignedAndNamed) {
 
 TEST(Program, ReadyRangesBeginWithTheLastLayer) {
   Trained t(cnn(), {2, Precision::kF32, Mode::kTraining});
-  t.program->forward(2);
+  forward(*t.program, 2);
   std::vector<std::size_t> begins;
-  t.program->backward(1, false, [&](std::size_t begin, std::size_t) { begins.push_back(begin); });
+  backward(*t.program, 1, false, [&](std::size_t begin, std::size_t) { begins.push_back(begin); });
   EXPECT_EQ(begins.size(), 4u) << "one for each layer";
   EXPECT_TRUE(std::is_sorted(begins.rbegin(), begins.rend()));
 }
@@ -305,7 +306,7 @@ TEST(Program, ReadyRangesBeginWithTheLastLayer) {
 TEST(Program, ThreadsGiveTheSameResultsUpToRounding) {
   Trained one(cnn(), {8, Precision::kF32, Mode::kTraining}, 1);
   Trained two(cnn(), {8, Precision::kF32, Mode::kTraining}, 2);
-  EXPECT_NEAR(one.program->forward(8).loss_sum, two.program->forward(8).loss_sum, 1e-4);
+  EXPECT_NEAR(forward(*one.program, 8).loss_sum, forward(*two.program, 8).loss_sum, 1e-4);
 }
 
 TEST(Compile, RefusesWhatCannotBeTrained) {
@@ -338,13 +339,13 @@ TEST(Program, TellsAnObserverEveryOperation) {
   } names;
   Trained t(cnn(), {2, Precision::kF32, Mode::kTraining});
   t.program->observe(&names);
-  t.program->forward(2);
-  t.program->backward(1, false, nullptr);
+  forward(*t.program, 2);
+  backward(*t.program, 1, false, nullptr);
   EXPECT_EQ(static_cast<std::size_t>(names.begun), names.seen.size());
   EXPECT_EQ(names.seen.front(), "conv1 conv2d");
   EXPECT_EQ(names.seen.back(), "conv1 conv2d backward weights") << "and no gradient of the input";
   t.program->observe(nullptr);
-  t.program->forward(2);
+  forward(*t.program, 2);
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ class WideProgram final : public paceline::testing::HandMadeProgram {
     std::fill(weights.begin(), weights.end(), -1.0F);
   }
   tensor::BatchMemory batch() override { return {{}, {}, labels_}; }
-  tensor::ForwardResult forward(std::int64_t) override { return {}; }
-  void backward(float, bool, const OnReady&) override {}
+  absl::StatusOr<tensor::ForwardResult> forward(std::int64_t) override { return tensor::ForwardResult{}; }
+  absl::Status backward(float, bool, const OnReady&) override { return absl::OkStatus(); }
 };
 
 // Rank 1's links to a rank 0 that holds other weights after step 7: 0, 1, 2, ... and so on through all of its

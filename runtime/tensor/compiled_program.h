@@ -1,0 +1,82 @@
+#pragma once
+
+// The Program of a graph on a device (program.h). Operators are made for exact shapes, so it keeps one
+// executable for each row count that it has seen: the full batch, a smaller last one, a member's uneven
+// share. All of them work in one arena.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/tensor/batch_areas.h"
+#include "runtime/tensor/compiler.h"
+#include "runtime/tensor/device.h"
+#include "runtime/tensor/device_copies.h"
+#include "runtime/tensor/executable.h"
+
+namespace paceline::tensor {
+
+class CompiledProgram final : public Program {
+ public:
+  // `device` outlives it.
+  CompiledProgram(GraphBuilder graph, ParameterLayout layout, Device& device, const CompileOptions& options);
+
+  // Once, first. The errors of compile().
+  absl::Status prepare();
+
+  const ParameterLayout& parameters() const override { return layout_; }
+  std::int64_t max_rows() const override { return options_.max_rows; }
+  void bind(std::span<float> weights, std::span<float> gradients) override;
+  void initialize(std::uint64_t seed, std::span<float> weights) const override;
+  void weights_changed() override { ++weights_version_; }
+  BatchMemory batch() override { return batch_; }
+  absl::StatusOr<ForwardResult> forward(std::int64_t rows) override;
+  absl::Status backward(float scale, bool accumulate, const OnReady& on_ready) override;
+  absl::Status pass(std::int64_t rows, float scale, bool accumulate, const OnResult& on_result,
+                    const OnReady& on_ready) override;
+  absl::Status reserve(std::int64_t rows) override;
+  void observe(OperationObserver* observer) override { observer_ = observer; }
+
+ private:
+  struct Entry {
+    std::int64_t rows;
+    std::uint64_t used;
+    std::unique_ptr<Executable> executable;
+  };
+  absl::StatusOr<Executable*> executable(std::int64_t rows);
+  absl::Status grow_arena(std::size_t bytes);
+  void clear_padding(std::span<float> vector) const;
+
+  // Adds a pass to the queue, or does it where there is none.
+  absl::Status run_forward(std::int64_t rows);
+  absl::Status run_backward(float scale, bool accumulate, const OnReady& on_ready);
+  // Of a queue: waits, and tells what is there.
+  absl::StatusOr<ForwardResult> result();
+  absl::Status tell_ranges(const OnReady& on_ready);
+
+  const GraphBuilder graph_;
+  const ParameterLayout layout_;
+  Device& device_;
+  const CompileOptions options_;
+  const BatchAreas areas_;
+
+  std::unique_ptr<Queue> queue_;  // null: the device's memory is the host's
+  std::unique_ptr<DeviceMemory> batch_memory_;
+  BatchMemory batch_;
+  std::unique_ptr<DeviceCopies> copies_;  // null: there is no queue
+  std::unique_ptr<DeviceMemory> arena_;
+  std::size_t arena_bytes_ = 0;
+  std::vector<Entry> entries_;
+  ExternalMemory external_;
+  std::array<double, 3> result_{};
+
+  bool bound_ = false;
+  Executable* last_ = nullptr;  // of the last forward; null: backward has consumed it
+  std::int64_t last_rows_ = 0;
+  std::uint64_t weights_version_ = 1;
+  std::uint64_t uses_ = 0;
+  OperationObserver* observer_ = nullptr;
+};
+
+}  // namespace paceline::tensor

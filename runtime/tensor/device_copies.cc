@@ -1,0 +1,72 @@
+#include "runtime/tensor/device_copies.h"
+
+#include "base/status.h"
+
+namespace paceline::tensor {
+
+namespace {
+constexpr std::size_t kResultBytes = 64;  // three doubles
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceCopies>> DeviceCopies::make(Device& device, Queue& queue,
+                                                                 const BatchAreas& areas, std::byte* staging,
+                                                                 std::size_t elements, bool training) {
+  std::unique_ptr<DeviceCopies> copies(new DeviceCopies(queue, areas, staging));
+  PL_ASSIGN_OR_RETURN(copies->batch_, device.allocate(areas.bytes() + kResultBytes));
+  PL_ASSIGN_OR_RETURN(copies->result_, device.allocate_staging(kResultBytes));
+  PL_ASSIGN_OR_RETURN(copies->weights_, device.allocate(elements * sizeof(float)));
+  ExternalMemory& memory = copies->memory_;
+  memory = areas.addresses(copies->batch_->data());
+  memory.result = reinterpret_cast<double*>(copies->batch_->data() + areas.bytes());
+  memory.weights = reinterpret_cast<float*>(copies->weights_->data());
+  if (training) {
+    PL_ASSIGN_OR_RETURN(copies->gradients_, device.allocate(elements * sizeof(float)));
+    memory.gradients = reinterpret_cast<float*>(copies->gradients_->data());
+  }
+  return copies;
+}
+
+void DeviceCopies::bind(std::span<float> weights, std::span<float> gradients) {
+  bound_weights_ = weights;
+  bound_gradients_ = gradients;
+  uploaded_version_ = 0;
+}
+
+absl::Status DeviceCopies::upload_part(BatchPart part, std::int64_t rows) {
+  const std::size_t begin = areas_.begin(part), bytes = areas_.elements(part, rows) * 4;
+  return bytes == 0 ? absl::OkStatus()
+                    : queue_.upload(batch_->data() + begin, std::span(staging_ + begin, bytes));
+}
+
+absl::Status DeviceCopies::download_part(BatchPart part, std::int64_t rows) {
+  const std::size_t begin = areas_.begin(part), bytes = areas_.elements(part, rows) * 4;
+  return bytes == 0 ? absl::OkStatus()
+                    : queue_.download(std::span(staging_ + begin, bytes), batch_->data() + begin);
+}
+
+absl::Status DeviceCopies::upload(std::int64_t rows, std::uint64_t weights_version) {
+  for (const BatchPart part :
+       {BatchPart::kInputs, BatchPart::kTokens, BatchPart::kLabels, BatchPart::kOffsets})
+    PL_RETURN_IF_ERROR(upload_part(part, rows));
+  if (uploaded_version_ == weights_version) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(queue_.upload(weights_->data(), std::as_bytes(bound_weights_)));
+  uploaded_version_ = weights_version;
+  return absl::OkStatus();
+}
+
+absl::Status DeviceCopies::download_result(std::int64_t rows) {
+  PL_RETURN_IF_ERROR(download_part(BatchPart::kScores, rows));
+  return queue_.download(std::span(result_->data(), kResultBytes), memory_.result);
+}
+
+absl::Status DeviceCopies::download_gradients(std::size_t begin, std::size_t end) {
+  return queue_.download(std::as_writable_bytes(bound_gradients_.subspan(begin, end - begin)),
+                         memory_.gradients + begin);
+}
+
+absl::Status DeviceCopies::download_batch_gradients(std::int64_t rows) {
+  PL_RETURN_IF_ERROR(download_part(BatchPart::kInputGradients, rows));
+  return download_part(BatchPart::kOffsetGradients, rows);
+}
+
+}  // namespace paceline::tensor

@@ -1,0 +1,59 @@
+#pragma once
+
+// What a program keeps on a device that has its own memory: the batch, the weights and the gradients that it
+// was bound to, and the result; and which of them move, when. The host's side of the batch lies in staging
+// memory. One thread at a time; errors: the device's.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/tensor/batch_areas.h"
+#include "runtime/tensor/device.h"
+#include "runtime/tensor/executable.h"
+
+namespace paceline::tensor {
+
+class DeviceCopies {
+ public:
+  // `staging`: areas.bytes() of the host's memory. All that it is given outlives it.
+  static absl::StatusOr<std::unique_ptr<DeviceCopies>> make(Device& device, Queue& queue,
+                                                            const BatchAreas& areas, std::byte* staging,
+                                                            std::size_t elements, bool training);
+
+  // The device's side of everything.
+  const ExternalMemory& memory() const { return memory_; }
+  void bind(std::span<float> weights, std::span<float> gradients);
+
+  // The batch of so many rows, and the bound weights where their version is another than at the last time.
+  absl::Status upload(std::int64_t rows, std::uint64_t weights_version);
+  // What the forward pass left: the result, and scores.
+  absl::Status download_result(std::int64_t rows);
+  // Elements [begin, end) of the gradients.
+  absl::Status download_gradients(std::size_t begin, std::size_t end);
+  // What the backward pass left for the inputs and offsets.
+  absl::Status download_batch_gradients(std::int64_t rows);
+
+  // Three doubles; see Place::kResult. Once the queue has downloaded them.
+  const double* result() const { return reinterpret_cast<const double*>(result_->data()); }
+
+ private:
+  DeviceCopies(Queue& queue, const BatchAreas& areas, std::byte* staging)
+      : queue_(queue), areas_(areas), staging_(staging) {}
+  absl::Status upload_part(BatchPart part, std::int64_t rows);
+  absl::Status download_part(BatchPart part, std::int64_t rows);
+
+  Queue& queue_;
+  const BatchAreas& areas_;
+  std::byte* const staging_;
+  std::unique_ptr<DeviceMemory> batch_, weights_, gradients_;
+  std::unique_ptr<DeviceMemory> result_;  // staging
+  ExternalMemory memory_;
+  std::span<float> bound_weights_, bound_gradients_;
+  std::uint64_t uploaded_version_ = 0;  // 0: none
+};
+
+}  // namespace paceline::tensor

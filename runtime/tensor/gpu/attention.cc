@@ -1,0 +1,77 @@
+// Causal self-attention.
+
+#include "runtime/cuda/attention.h"
+
+#include <cmath>
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/tensor/gpu/operators.h"
+
+namespace paceline::tensor::gpu {
+
+namespace {
+
+using cuda::Stream;
+
+absl::StatusOr<cuda::AttentionShape> shape_of(const Dims& qkv, std::int64_t heads) {
+  const auto u32 = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
+  const cuda::AttentionShape shape{
+      .rows = u32(qkv[0]), .time = u32(qkv[1]), .heads = u32(heads), .head_size = u32(qkv[2] / 3 / heads)};
+  if (shape.head_size <= cuda::kMostHeadSize) return shape;
+  return absl::UnimplementedError(str_cat("heads of ", shape.head_size,
+                                          " values; the GPU's attention takes at most ", cuda::kMostHeadSize,
+                                          ": use more heads"));
+}
+
+float scale_of(const cuda::AttentionShape& shape) {
+  return 1 / std::sqrt(static_cast<float>(shape.head_size));
+}
+
+// qkv -> y, statistics
+absl::StatusOr<Lowered> forward(GpuLowering& lowering, const Operation& operation) {
+  const cuda::Attention& kernels = lowering.kernels().attention;
+  const DType type = lowering.type();
+  PL_ASSIGN_OR_RETURN(const cuda::AttentionShape shape,
+                      shape_of(lowering.tensor(operation.inputs[0]).dims, operation.attributes.heads));
+  lowering.set_statistics(operation.outputs[1]);
+  const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
+    return kernels.forward(stream, type,
+                           {.qkv = a.inputs[0],
+                            .y = a.outputs[0],
+                            .statistics = out<float>(a, 1),
+                            .shape = shape,
+                            .scale = scale_of(shape)});
+  };
+  return Lowered{{}, body, {type}, {type}};
+}
+
+// g, qkv, statistics, y -> dqkv
+absl::StatusOr<Lowered> backward(const GpuLowering& lowering, const Operation& operation) {
+  const cuda::Attention& kernels = lowering.kernels().attention;
+  const DType type = lowering.type();
+  PL_ASSIGN_OR_RETURN(const cuda::AttentionShape shape,
+                      shape_of(lowering.tensor(operation.inputs[1]).dims, operation.attributes.heads));
+  const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
+    return kernels.backward(stream, type,
+                            {.qkv = a.inputs[1],
+                             .y = a.inputs[3],
+                             .dy = a.inputs[0],
+                             .statistics = in<float>(a, 2),
+                             .products = static_cast<float*>(a.scratch),
+                             .dqkv = a.outputs[0],
+                             .shape = shape,
+                             .scale = scale_of(shape)});
+  };
+  return Lowered{
+      {cuda::Attention::products(shape) * sizeof(float)}, body, {type, type, DType::kF32, type}, {type}};
+}
+
+}  // namespace
+
+absl::StatusOr<Lowered> make_attention(GpuLowering& lowering, const Operation& operation) {
+  return operation.kind == OperationKind::kCausalSelfAttention ? forward(lowering, operation)
+                                                               : backward(lowering, operation);
+}
+
+}  // namespace paceline::tensor::gpu

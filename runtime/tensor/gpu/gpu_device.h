@@ -1,0 +1,26 @@
+#pragma once
+
+// NVIDIA GPUs: every operator of the CPU's device (cpu_device.h), by the kernels of runtime/cuda and by
+// cuBLASLt. Activations and their gradients are fp32, or bf16 with Precision::kBF16; weights, their
+// gradients, statistics and losses are fp32 always.
+//
+// Deterministic: the same bits from run to run on one kind of GPU.
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/tensor/device.h"
+
+namespace paceline::tensor {
+
+struct GpuOptions {
+  int ordinal = 0;       // of the GPUs that this process may see (CUDA_VISIBLE_DEVICES)
+  std::string driver;    // path of libcuda; empty: the system's
+  std::string cublaslt;  // path of libcublasLt; empty: the system's
+};
+
+// NOT_FOUND: no driver, or no GPU; FAILED_PRECONDITION: too old; see Driver::open and CublasLt::open.
+absl::StatusOr<std::unique_ptr<Device>> open_gpu_device(const GpuOptions& options);
+
+}  // namespace paceline::tensor

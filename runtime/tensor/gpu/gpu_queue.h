@@ -1,0 +1,44 @@
+#pragma once
+
+// A program's stream, the events that are its marks, and the bf16 copies of its weights.
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "runtime/cuda/stream.h"
+#include "runtime/tensor/device.h"
+#include "runtime/tensor/gpu/half_weights.h"
+
+namespace paceline::tensor::gpu {
+
+class GpuQueue final : public Queue {
+ public:
+  static absl::StatusOr<std::unique_ptr<GpuQueue>> open(std::shared_ptr<const cuda::Context> context);
+  // Waits for what is under way: its memory may go afterwards.
+  ~GpuQueue() override;
+
+  absl::Status upload(void* to, std::span<const std::byte> from) override;
+  absl::Status download(std::span<std::byte> to, const void* from) override;
+  absl::Status set_mark(std::size_t number) override;
+  absl::Status wait_for_mark(std::size_t number) override;
+
+  cuda::Stream& stream() { return stream_; }
+  HalfWeights& half_weights() { return half_weights_; }
+
+ private:
+  GpuQueue(std::shared_ptr<const cuda::Context> context, cuda::Stream stream)
+      : context_(std::move(context)), stream_(std::move(stream)) {}
+
+  const std::shared_ptr<const cuda::Context> context_;
+  cuda::Stream stream_;
+  std::vector<cuda::Event> marks_;
+  HalfWeights half_weights_;
+  SystemClock clock_;
+};
+
+}  // namespace paceline::tensor::gpu

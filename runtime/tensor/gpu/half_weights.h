@@ -1,0 +1,37 @@
+#pragma once
+
+// bf16 copies of a program's fp32 weights, for the kernels that read them so: one for each parameter that is
+// asked for, made anew at its first use after the weights changed. One thread at a time.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "runtime/cuda/buffer.h"
+#include "runtime/cuda/conversion.h"
+#include "runtime/cuda/stream.h"
+
+namespace paceline::tensor::gpu {
+
+class HalfWeights {
+ public:
+  // Memory for the copy of `count` weights at `offset` of the flat vector. RESOURCE_EXHAUSTED.
+  absl::Status want(std::shared_ptr<const cuda::Context> context, std::size_t offset, std::size_t count);
+  // Its address. REQUIRES: it is wanted.
+  void* address(std::size_t offset) const;
+  // Adds the conversion to the stream, where the copy is of another version of the weights.
+  absl::Status refresh(cuda::Stream& stream, const cuda::Conversion& conversion, std::size_t offset,
+                       const float* weights, std::uint64_t version);
+
+ private:
+  struct Copy {
+    cuda::DeviceBuffer memory;
+    std::size_t count;
+    std::uint64_t version;  // 0: none
+  };
+  std::map<std::size_t, Copy> copies_;  // by offset
+};
+
+}  // namespace paceline::tensor::gpu

@@ -1,0 +1,181 @@
+// Operators of token models, but for attention.
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/cuda/buffer.h"
+#include "runtime/tensor/gpu/operators.h"
+
+namespace paceline::tensor::gpu {
+
+namespace {
+
+using cuda::Stream;
+
+Lowered embedding(const GpuLowering& lowering, const Operation& operation) {
+  const cuda::Embedding& kernels = lowering.kernels().embedding;
+  const DType type = lowering.type();
+  const Dims& table = lowering.tensor(operation.inputs[1]).dims;
+  const cuda::EmbeddingParams shape{
+      .tokens = nullptr,
+      .table = nullptr,
+      .positions = nullptr,
+      .y = nullptr,
+      .rows = static_cast<std::uint32_t>(lowering.elements(operation.inputs[0])),
+      .time = static_cast<std::uint32_t>(lowering.tensor(operation.inputs[0]).dims[1]),
+      .width = static_cast<std::uint32_t>(table[1]),
+      .vocabulary = static_cast<std::uint32_t>(table[0])};
+  const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
+    cuda::EmbeddingParams params = shape;
+    params.tokens = in<std::int32_t>(a, 0);
+    params.table = a.inputs[1];
+    params.y = a.outputs[0];
+    return kernels.forward(stream, type, params);
+  };
+  return {{}, body, {lowering.type(operation.inputs[0]), type}, {type}};
+}
+
+// The plan of a batch on its way to the GPU: order, pieces and joins behind each other, in pinned memory and
+// in the operator's scratch.
+struct PlanAreas {
+  explicit PlanAreas(std::uint32_t rows)
+      : order(0),
+        pieces(order + padded(rows * sizeof(std::uint32_t))),
+        joins(pieces + padded(rows * sizeof(cuda::EmbeddingPiece))),
+        end(joins + padded((rows / cuda::kMostPieceRows + 1) * sizeof(cuda::EmbeddingJoin))) {}
+  static std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  std::size_t order, pieces, joins, end;
+};
+
+template <typename T>
+absl::Status send(Stream& stream, const std::vector<T>& values, std::span<std::byte> pinned,
+                  std::byte* device, std::size_t offset) {
+  const auto bytes = std::as_bytes(std::span(values));
+  std::copy(bytes.begin(), bytes.end(), pinned.begin() + static_cast<std::ptrdiff_t>(offset));
+  return stream.to_device(device + offset, pinned.subspan(offset, bytes.size()));
+}
+
+// tokens, g -> dtable
+absl::StatusOr<Lowered> embedding_backward(const GpuLowering& lowering, const Operation& operation) {
+  const cuda::Embedding& kernels = lowering.kernels().embedding;
+  const DType type = lowering.type();
+  const Tensor& table = lowering.tensor(operation.outputs[0]);
+  const bool adds = table.adds;
+  const auto vocabulary = static_cast<std::uint32_t>(table.dims[0]),
+             width = static_cast<std::uint32_t>(table.dims[1]),
+             rows = static_cast<std::uint32_t>(lowering.elements(operation.inputs[0]));
+  const std::size_t gradient_bytes = lowering.elements(operation.outputs[0]) * sizeof(float);
+  const PlanAreas areas(rows);
+  const std::size_t partials = cuda::most_slots(rows) * std::size_t{width} * sizeof(float);
+  PL_ASSIGN_OR_RETURN(cuda::PinnedBuffer buffer, cuda::PinnedBuffer::create(lowering.context(), areas.end));
+  auto pinned = std::make_shared<cuda::PinnedBuffer>(std::move(buffer));
+  auto plan = std::make_shared<cuda::EmbeddingPlan>();
+  const auto body = [=, &kernels](const Addresses& a, const RunContext& context,
+                                  Stream& stream) -> absl::Status {
+    PL_RETURN_IF_ERROR(cuda::plan_embedding(context.tokens.first(rows), vocabulary, *plan));
+    auto* device = static_cast<std::byte*>(a.scratch);
+    PL_RETURN_IF_ERROR(send(stream, plan->order, pinned->bytes(), device, areas.order));
+    PL_RETURN_IF_ERROR(send(stream, plan->pieces, pinned->bytes(), device, areas.pieces));
+    PL_RETURN_IF_ERROR(send(stream, plan->joins, pinned->bytes(), device, areas.joins));
+    if (!adds && !context.accumulate) PL_RETURN_IF_ERROR(stream.clear(a.outputs[0], gradient_bytes));
+    const cuda::EmbeddingPiecesParams params{
+        .pieces = reinterpret_cast<const cuda::EmbeddingPiece*>(device + areas.pieces),
+        .order = reinterpret_cast<const std::uint32_t*>(device + areas.order),
+        .dy = a.inputs[1],
+        .gradient = out<float>(a, 0),
+        .partials = reinterpret_cast<float*>(device + areas.end),
+        .width = width};
+    return kernels.backward(stream, type, params, plan->pieces.size(),
+                            reinterpret_cast<const cuda::EmbeddingJoin*>(device + areas.joins),
+                            plan->joins.size());
+  };
+  return Lowered{{areas.end + partials}, body, {lowering.type(operation.inputs[0]), type}, {}};
+}
+
+absl::StatusOr<Lowered> layer_norm(GpuLowering& lowering, const Operation& operation) {
+  const cuda::LayerNorm& kernels = lowering.kernels().layer_norm;
+  const DType type = lowering.type();
+  const auto columns = static_cast<std::uint32_t>(lowering.elements(operation.inputs[1]));
+  const auto rows = static_cast<std::uint32_t>(lowering.elements(operation.inputs[0]) / columns);
+  if (columns > cuda::kMostNormColumns) {
+    return absl::UnimplementedError(
+        str_cat("a layer norm over ", columns, " values; the GPU's takes at most ", cuda::kMostNormColumns));
+  }
+  lowering.set_statistics(operation.outputs[1]);
+  lowering.set_statistics(operation.outputs[2]);
+  const float epsilon = operation.attributes.epsilon;
+  const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
+    return kernels.forward(stream, type,
+                           {.x = a.inputs[0],
+                            .residual = nullptr,
+                            .sum = nullptr,
+                            .gain = in<float>(a, 1),
+                            .bias = in<float>(a, 2),
+                            .y = a.outputs[0],
+                            .means = out<float>(a, 1),
+                            .inverses = out<float>(a, 2),
+                            .epsilon = epsilon,
+                            .rows = rows,
+                            .columns = columns});
+  };
+  return Lowered{{}, body, {type}, {type}};
+}
+
+// g, x, gain, means, inverses[, through] -> dx, dgain, dbias
+Lowered layer_norm_backward(const GpuLowering& lowering, const Operation& operation) {
+  const cuda::LayerNorm& kernels = lowering.kernels().layer_norm;
+  const DType type = lowering.type();
+  const auto columns = static_cast<std::uint32_t>(lowering.elements(operation.inputs[2]));
+  const auto rows = static_cast<std::uint32_t>(lowering.elements(operation.inputs[0]) / columns);
+  const bool through = operation.inputs.size() > 5;
+  const bool gain_adds = lowering.tensor(operation.outputs[1]).adds;
+  const bool bias_adds = lowering.tensor(operation.outputs[2]).adds;
+  const auto body = [=, &kernels](const Addresses& a, const RunContext& context,
+                                  Stream& stream) -> absl::Status {
+    const bool gain_stays = gain_adds || context.accumulate, bias_stays = bias_adds || context.accumulate;
+    // Both are added to, or both written: of two that differ, the one to be written begins at zero.
+    if (gain_stays != bias_stays)
+      PL_RETURN_IF_ERROR(stream.clear(a.outputs[gain_stays ? 2 : 1], columns * sizeof(float)));
+    return kernels.backward(
+        stream, type,
+        {.x = a.inputs[1],
+         .dy = a.inputs[0],
+         .through = through ? a.inputs[5] : nullptr,
+         .dx = a.outputs[0],
+         .gain = in<float>(a, 2),
+         .means = in<float>(a, 3),
+         .inverses = in<float>(a, 4),
+         .partials = static_cast<float*>(a.scratch),
+         .rows = rows,
+         .columns = columns},
+        {.gain = out<float>(a, 1), .bias = out<float>(a, 2), .accumulate = gain_stays || bias_stays});
+  };
+  std::vector<DType> inputs = {type, type, DType::kF32, DType::kF32, DType::kF32};
+  if (through) inputs.push_back(type);
+  return {{cuda::LayerNorm::scratch_elements(rows, columns) * sizeof(float), Operator::Sharing::kMay, 0, 0},
+          body,
+          std::move(inputs),
+          {type}};
+}
+
+}  // namespace
+
+absl::StatusOr<Lowered> make_sequence(GpuLowering& lowering, const Operation& operation) {
+  switch (operation.kind) {
+    case OperationKind::kEmbedding:
+      return embedding(lowering, operation);
+    case OperationKind::kEmbeddingBackward:
+      return embedding_backward(lowering, operation);
+    case OperationKind::kLayerNorm:
+      return layer_norm(lowering, operation);
+    case OperationKind::kLayerNormBackward:
+      return layer_norm_backward(lowering, operation);
+    default:
+      return absl::UnimplementedError("not an operation of token models");
+  }
+}
+
+}  // namespace paceline::tensor::gpu

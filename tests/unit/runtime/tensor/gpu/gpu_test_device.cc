@@ -1,0 +1,18 @@
+#include <gtest/gtest.h>
+
+#include "runtime/tensor/gpu/gpu_device.h"
+#include "tests/unit/runtime/tensor/trial.h"
+
+namespace paceline::tensor {
+
+std::unique_ptr<Device> make_test_device() {
+  auto device =
+      open_gpu_device({.ordinal = 0, .driver = PACELINE_FAKE_CUDA, .cublaslt = PACELINE_FAKE_CUBLASLT});
+  if (!device.ok()) {
+    ADD_FAILURE() << device.status();
+    std::abort();
+  }
+  return *std::move(device);
+}
+
+}  // namespace paceline::tensor
