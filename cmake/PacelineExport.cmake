@@ -2,7 +2,12 @@
 # (docs/custom-model.md). `cmake --install build/release --component Development` installs only this.
 include(CMakePackageConfigHelpers)
 
+set(gpu_libraries)
+if(PACELINE_CUDA_ENABLED)
+  set(gpu_libraries paceline_runtime_tensor_gpu paceline_runtime_cuda paceline_runtime_cuda_kernels paceline_cuda)
+endif()
 install(TARGETS
+    ${gpu_libraries}
     paceline_runtime paceline_runtime_trainer paceline_runtime_exchange paceline_runtime_collective
     paceline_runtime_transport paceline_runtime_tensor paceline_runtime_tensor_kernels paceline_runtime_model
     paceline_runtime_optimizer paceline_runtime_pserver paceline_runtime_pserver_policy paceline_runtime_pserver_sparse

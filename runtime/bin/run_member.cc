@@ -10,13 +10,13 @@
 #include "base/processors.h"
 #include "base/program.h"
 #include "base/status.h"
+#include "runtime/bin/open_device.h"
 #include "runtime/bin/stop_signals.h"
 #include "runtime/collective/fabric.h"
 #include "runtime/member/environment.h"
 #include "runtime/member/membership.h"
 #include "runtime/pserver/client.h"
 #include "runtime/pserver/server.h"
-#include "runtime/tensor/cpu/cpu_device.h"
 #include "runtime/trainer/evaluator_member.h"
 #include "runtime/trainer/open_workload.h"
 #include "runtime/trainer/server_member.h"
@@ -37,7 +37,7 @@ constexpr char kHelp[] =
     "\n"
     "Members are started by `paceline run` or by the operator, with PACELINE_COORDINATOR, PACELINE_JOB,\n"
     "PACELINE_ROLE, PACELINE_INDEX, PACELINE_POD, PACELINE_POD_UID and PACELINE_TOKEN in their environment;\n"
-    "PACELINE_THREADS and PACELINE_LOG_LEVEL are optional (docs/protocol.md).\n"
+    "PACELINE_DEVICE, PACELINE_THREADS and PACELINE_LOG_LEVEL are optional (docs/protocol.md).\n"
     "\n"
     "Exit codes: 0 finished, 1 training failed, 2 bad configuration, 3 evicted, stopped, or no "
     "coordinator.\n";
@@ -101,10 +101,10 @@ trainer::Outcome take_part(const member::Environment& environment, member::Membe
     return trainer::ServerMember({membership, fabric, clock, logger, stop, pserver::Server::connect}).run();
   }
   const int threads = environment.threads > 0 ? environment.threads : usable_processors();
-  logger.info(
-      str_cat("computes for ", environment.job, " with ", threads, threads == 1 ? " thread" : " threads"));
-  auto workload =
-      trainer::make_open_workload(std::move(registry), tensor::make_cpu_device({threads}), threads);
+  trainer::OpenWorkload workload = [&](const v1::TrainingSpec& spec) -> absl::StatusOr<trainer::Workload> {
+    PL_ASSIGN_OR_RETURN(auto device, open_device(environment, threads, logger));
+    return trainer::make_open_workload(registry, std::move(device), threads)(spec);
+  };
   if (environment.role == Role::kEvaluator) {
     return trainer::EvaluatorMember({membership, clock, logger, stop, std::move(workload)}).run();
   }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kMaxIndex = 1023;
 constexpr int kMaxThreads = 4096;
+constexpr int kMaxGpus = 64;
 constexpr int kMaxStarts = 1'000'000;
 constexpr std::size_t kMaxValueBytes = 256;
 
@@ -80,6 +81,22 @@ class Parser {
     return 0;
   }
 
+  DeviceChoice device(const std::string& name) {
+    const std::string* value = find(name);
+    if (value == nullptr || value->empty() || *value == "auto") return {};
+    if (*value == "cpu") return {DeviceChoice::Kind::kCpu, std::nullopt};
+    if (*value == "cuda") return {DeviceChoice::Kind::kCuda, std::nullopt};
+    int ordinal = -1;
+    const std::string_view number = std::string_view(*value).substr(std::min<std::size_t>(value->size(), 5));
+    const auto [at, error] = std::from_chars(number.data(), number.data() + number.size(), ordinal);
+    if (value->starts_with("cuda:") && error == std::errc() && at == number.data() + number.size() &&
+        ordinal >= 0 && ordinal < kMaxGpus)
+      return {DeviceChoice::Kind::kCuda, ordinal};
+    wrong(str_cat(name, " is \"", value->substr(0, 64),
+                  "\"; it must be auto, cpu, cuda, or cuda:N with N from 0 to ", kMaxGpus - 1));
+    return {};
+  }
+
   void wrong(std::string what) { errors_ += str_cat(errors_.empty() ? "" : "; ", what); }
   const std::string& errors() const { return errors_; }
 
@@ -120,11 +137,14 @@ absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::s
   result.token = parser.text("PACELINE_TOKEN", "the job's token");
   result.address = parser.address("PACELINE_ADDRESS", result.address);
   result.threads = parser.integer("PACELINE_THREADS", 0, kMaxThreads, 0);
+  result.device = parser.device("PACELINE_DEVICE");
   constexpr LogLevel kLevels[] = {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError};
   result.log_level = kLevels[parser.choice("PACELINE_LOG_LEVEL", {"debug", "info", "warning", "error"}, 1)];
   if (!parser.errors().empty()) {
-    return absl::InvalidArgumentError(
-        str_cat(parser.errors(), " (the controller sets these; a member is not started by hand)"));
+    return absl::InvalidArgumentError(str_cat(
+        parser.errors(),
+        " (the controller sets all of these but PACELINE_DEVICE and PACELINE_LOG_LEVEL; a member is not "
+        "started by hand)"));
   }
   return result;
 }

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "runtime/trainer/batch.h"
+#include "runtime/trainer/passes.h"
 
 namespace paceline::trainer {
 
@@ -102,7 +103,9 @@ absl::Status Evaluator::add_rows(std::int64_t begin, std::int64_t end, const Spa
     PL_RETURN_IF_ERROR(rows_->pull(view.tokens, pull));
     rows_->batch().gather(0, end - begin, memory);
   }
-  PL_ASSIGN_OR_RETURN(const tensor::ForwardResult result, program_->forward(end - begin));
+  const absl::StatusOr<tensor::ForwardResult> forward = program_->forward(end - begin);
+  if (!forward.ok()) return own_fault(forward.status());
+  const tensor::ForwardResult& result = *forward;
   if (!memory.scores.empty())
     auc_.add(memory.scores.first(static_cast<std::size_t>(end - begin)), view.labels);
   sums_.loss_sum += result.loss_sum;

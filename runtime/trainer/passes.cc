@@ -14,6 +14,10 @@ namespace {
 constexpr std::uint64_t kAugmentationStream = 0x6175676d656e7401u;
 }  // namespace
 
+absl::Status own_fault(const absl::Status& device_error) {
+  return absl::InternalError(str_cat("this member's device failed: ", device_error.message()));
+}
+
 std::uint64_t augmentation_seed(const v1::TrainingSpec& spec, std::int64_t step) {
   if (!spec.data().has_augmentation()) return 0;
   return mix64(mix64(spec.seed() + kAugmentationStream) + static_cast<std::uint64_t>(step)) | 1;
@@ -31,11 +35,16 @@ absl::Status Passes::run(const data::Batch& batch, const BeforeLast& before_last
     copy_rows(inputs, at, rows, shape_, program_.batch());
     if (rows_ != nullptr) rows_->gather(at, rows, program_.batch());
     const bool last = at + rows == all;
+    absl::Status heard;
     const auto on_result = [&](const tensor::ForwardResult& result) {
       loss_sum += result.loss_sum;
-      return last ? before_last(loss_sum) : absl::OkStatus();
+      if (last) heard = before_last(loss_sum);
+      return heard;
     };
-    PL_RETURN_IF_ERROR(program_.pass(rows, scale, at > 0, std::cref(on_result), last ? on_ready : not_yet_));
+    const absl::Status passed =
+        program_.pass(rows, scale, at > 0, std::cref(on_result), last ? on_ready : not_yet_);
+    if (!heard.ok()) return heard;
+    if (!passed.ok()) return own_fault(passed);
     if (rows_ != nullptr) rows_->scatter(at, rows, program_.batch());
   }
   return absl::OkStatus();

@@ -24,9 +24,9 @@ class Passes {
       : spec_(spec), shape_(shape), program_(program), rows_(rows) {}
 
   // Of the samples, scaled by 1/globalBatchSize, written over the bound gradient. Before the last pass is
-  // backward's end `before_last` hears the loss, summed over all samples; its error ends the passes.
-  // `on_ready` hears of ranges in the last pass only: no others are final. Gradients of rows are added to
-  // what is there.
+  // backward's end `before_last` hears the loss, summed over all samples; its error ends the passes and is
+  // theirs; a device's is INTERNAL. `on_ready` hears of ranges in the last pass only: no others are final.
+  // Gradients of rows are added to what is there.
   using BeforeLast = std::function<absl::Status(double loss_sum)>;
   absl::Status run(const data::Batch& batch, const BeforeLast& before_last,
                    const tensor::Program::OnReady& on_ready);
@@ -38,6 +38,9 @@ class Passes {
   model::WideAndDeepBatch* const rows_;
   const tensor::Program::OnReady not_yet_;  // null: more passes follow
 };
+
+// A device's error as this member's own, whatever its code: no peer is to blame.
+absl::Status own_fault(const absl::Status& device_error);
 
 // Of the augmentation of one step; 0: there is none.
 std::uint64_t augmentation_seed(const v1::TrainingSpec& spec, std::int64_t step);

@@ -72,9 +72,19 @@ Json field_variable(const std::string& name, const char* path) {
   return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
 }
 
+// Of NVIDIA's device plug-in: whole GPUs, or parts of them.
+bool has_gpu(const Json& container) {
+  const Json& limits = at(container, {"resources", "limits"});
+  if (!limits.is_object()) return false;
+  return std::ranges::any_of(limits.items(), [](const auto& limit) {
+    const bool gpus = limit.key() == "nvidia.com/gpu" || limit.key().starts_with("nvidia.com/mig-");
+    return gpus && limit.value() != 0 && limit.value() != "0";
+  });
+}
+
 // Ours come first, so that the template's may refer to them by $(NAME); what the template sets itself stays,
 // but for the names that are ours alone.
-Json environment(const cluster::PodSpec& spec, Json::array_t theirs) {
+Json environment(const cluster::PodSpec& spec, Json::array_t theirs, bool gpu) {
   std::erase_if(theirs, [](const Json& each) { return text_at(each, {"name"}).starts_with("PACELINE_"); });
   Json::array_t all;
   for (const auto& [name, value] : spec.env) {
@@ -83,6 +93,9 @@ Json environment(const cluster::PodSpec& spec, Json::array_t theirs) {
     if (taken || name == kTokenVariable) continue;
     all.push_back({{"name", name}, {"value", value}});
   }
+  // Who was given a GPU computes there or not at all.
+  if (gpu && !spec.env.contains(kDeviceVariable))
+    all.push_back({{"name", kDeviceVariable}, {"value", "cuda"}});
   all.push_back(field_variable("PACELINE_POD_UID", "metadata.uid"));
   all.push_back(field_variable("PACELINE_ADDRESS", "status.podIP"));
   if (spec.env.contains(kTokenVariable)) {
@@ -112,7 +125,7 @@ void add_to_trainer(const cluster::PodSpec& spec, std::string_view image, Json& 
     container["command"] = spec.command;
     container.erase("args");  // they are in it
   }
-  container["env"] = environment(spec, list_at(container, {"env"}));
+  container["env"] = environment(spec, list_at(container, {"env"}), has_gpu(container));
   if (!container.contains("terminationMessagePolicy")) {
     container["terminationMessagePolicy"] = "FallbackToLogsOnError";
   }

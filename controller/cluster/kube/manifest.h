@@ -15,6 +15,7 @@ namespace paceline::kube {
 
 inline constexpr char kTokenKey[] = "token";                // in the job's Secret
 inline constexpr char kTokenVariable[] = "PACELINE_TOKEN";  // in PodSpec::env; never in a Pod object
+inline constexpr char kDeviceVariable[] = "PACELINE_DEVICE";
 // Where members may write: a volume of this name, the template's or an emptyDir, is mounted there.
 inline constexpr char kWorkFolder[] = "/paceline";
 inline constexpr char kWorkVolume[] = "paceline";

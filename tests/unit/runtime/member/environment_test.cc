@@ -23,6 +23,7 @@ TEST(EnvironmentTest, EverythingIsRead) {
   Variables variables = good();
   variables["PACELINE_START"] = "3";
   variables["PACELINE_THREADS"] = "8";
+  variables["PACELINE_DEVICE"] = "cuda:3";
   variables["PACELINE_ADDRESS"] = "fd00::7";
   variables["PACELINE_LOG_LEVEL"] = "DEBUG";
   const auto environment = parse_environment(variables);
@@ -34,6 +35,8 @@ TEST(EnvironmentTest, EverythingIsRead) {
   EXPECT_EQ(environment->pod, "digits-worker-2-1");
   EXPECT_EQ(environment->token, "secret-of-the-job");
   EXPECT_EQ(environment->threads, 8);
+  EXPECT_EQ(environment->device.kind, DeviceChoice::Kind::kCuda);
+  EXPECT_EQ(environment->device.ordinal, 3);
   EXPECT_EQ(environment->address, "fd00::7");
   EXPECT_EQ(environment->log_level, LogLevel::kDebug);
   EXPECT_EQ(environment->member_id(), "3f2a-3");
@@ -51,6 +54,25 @@ TEST(EnvironmentTest, EveryRoleOfAJobIsKnown) {
     const auto environment = parse_environment(variables);
     ASSERT_TRUE(environment.ok()) << environment.status();
     EXPECT_EQ(environment->role, role) << name;
+  }
+}
+
+TEST(EnvironmentTest, DevicesAreNamed) {
+  using Kind = DeviceChoice::Kind;
+  struct Case {
+    const char* value;
+    Kind kind;
+    std::optional<int> ordinal;
+  };
+  for (const Case& c :
+       {Case{"", Kind::kAuto, {}}, Case{"auto", Kind::kAuto, {}}, Case{"cpu", Kind::kCpu, {}},
+        Case{"cuda", Kind::kCuda, {}}, Case{"cuda:0", Kind::kCuda, 0}, Case{"cuda:63", Kind::kCuda, 63}}) {
+    auto variables = good();
+    variables["PACELINE_DEVICE"] = c.value;
+    const auto environment = parse_environment(variables);
+    ASSERT_TRUE(environment.ok()) << environment.status();
+    EXPECT_EQ(environment->device.kind, c.kind) << c.value;
+    EXPECT_EQ(environment->device.ordinal, c.ordinal) << c.value;
   }
 }
 
@@ -85,6 +107,11 @@ TEST(EnvironmentTest, EachVariableThatIsWrongIsNamed) {
       {"PACELINE_START", "0", "1 to"},
       {"PACELINE_TOKEN", nullptr, "token"},
       {"PACELINE_THREADS", "many", "whole number"},
+      {"PACELINE_DEVICE", "gpu", "auto, cpu, cuda"},
+      {"PACELINE_DEVICE", "cuda:", "\"cuda:\""},
+      {"PACELINE_DEVICE", "cuda:64", "0 to 63"},
+      {"PACELINE_DEVICE", "cuda:1x", "\"cuda:1x\""},
+      {"PACELINE_DEVICE", "cpu:1", "\"cpu:1\""},
       {"PACELINE_ADDRESS", "worker-2.digits", "an IP address"},
       {"PACELINE_LOG_LEVEL", "loud", "debug, info, warning, error"},
   };

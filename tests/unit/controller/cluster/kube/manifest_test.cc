@@ -132,13 +132,35 @@ TEST(ManifestTest, TheEnvironment) {
     names.push_back(each["name"]);
     env[each["name"]] = each;
   }
-  EXPECT_THAT(names, ::testing::ElementsAre("PACELINE_JOB", "PACELINE_POD_UID", "PACELINE_ADDRESS",
-                                            "PACELINE_TOKEN", "RANK", "FROM"));
+  EXPECT_THAT(names, ::testing::ElementsAre("PACELINE_JOB", "PACELINE_DEVICE", "PACELINE_POD_UID",
+                                            "PACELINE_ADDRESS", "PACELINE_TOKEN", "RANK", "FROM"));
   EXPECT_EQ(env["PACELINE_JOB"]["value"], "team/digits") << "ours alone";
   EXPECT_EQ(env["RANK"]["value"], "mine") << "what the template says stays";
   EXPECT_EQ(env["FROM"]["valueFrom"]["fieldRef"]["fieldPath"], "x");
   EXPECT_EQ(env["PACELINE_POD_UID"]["valueFrom"]["fieldRef"]["fieldPath"], "metadata.uid");
   EXPECT_EQ(env["PACELINE_ADDRESS"]["valueFrom"]["fieldRef"]["fieldPath"], "status.podIP");
+}
+
+// Who was given a GPU computes there, unless its own environment says where.
+TEST(ManifestTest, TheDeviceIsTheGpuThatAPodWasGiven) {
+  const auto device = [](const std::string& limits, const char* own) {
+    cluster::PodSpec with = spec();
+    with.pod_template =
+        R"({"spec": {"containers": [{"name": "trainer", "resources": {"limits": )" + limits + "}}]}}";
+    if (own != nullptr) with.env["PACELINE_DEVICE"] = own;
+    const Json pod = manifest(with);
+    std::string found;
+    for (const Json& each : pod["spec"]["containers"][0]["env"]) {
+      if (each["name"] == "PACELINE_DEVICE") found += each["value"];
+    }
+    return found;
+  };
+  EXPECT_EQ(device(R"({"nvidia.com/gpu": 1})", nullptr), "cuda");
+  EXPECT_EQ(device(R"({"nvidia.com/mig-1g.10gb": "2"})", nullptr), "cuda");
+  EXPECT_EQ(device(R"({"nvidia.com/gpu": "1"})", "cpu"), "cpu");
+  EXPECT_EQ(device(R"({"nvidia.com/gpu": "0", "cpu": "4"})", nullptr), "");
+  EXPECT_EQ(device(R"({"nvidia.com/gpu": 0})", nullptr), "");
+  EXPECT_EQ(device("null", nullptr), "");
 }
 
 // What is mounted at /paceline: the volume's name, and where it comes from.

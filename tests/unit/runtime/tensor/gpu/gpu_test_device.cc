@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
 #include "runtime/tensor/gpu/gpu_device.h"
+#include "tests/support/fake_cuda/gpu_test.h"
 #include "tests/unit/runtime/tensor/trial.h"
 
 namespace paceline::tensor {
 
+// Few multiprocessors: threads go on in strides, and fewer of them are emulated.
 std::unique_ptr<Device> make_test_device() {
+  cuda::fake().control().multiprocessors = 1;
   auto device =
       open_gpu_device({.ordinal = 0, .driver = PACELINE_FAKE_CUDA, .cublaslt = PACELINE_FAKE_CUBLASLT});
   if (!device.ok()) {

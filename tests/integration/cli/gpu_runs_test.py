@@ -1,0 +1,116 @@
+"""Runs on GPUs as users see them, on the GPU of the tests: libraries under NVIDIA's names, in a folder that members look in first."""
+
+import json
+import os
+
+import unittest_report
+from cli_support import CliCase, job
+
+FAKE_CUDA = os.environ["PACELINE_FAKE_CUDA"]
+FAKE_CUBLASLT = os.environ["PACELINE_FAKE_CUBLASLT"]
+CHECKPOINTS = "  checkpoint: {everySteps: 20}\n"
+GPT = """
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: gpt}}
+spec:
+  replicaSpecs: {{chief: {{}}, worker: {{}}}}
+  training:
+    model: {{type: gpt, layers: 1, heads: 2, width: 16, blockSize: 16, vocabularySize: 256}}
+    data: {{format: text, train: {{inputs: {text}}}, testFraction: 0.1}}
+    optimizer: {{type: AdamW, learningRate: 0.01, clipNorm: 1}}
+    precision: {precision}
+    globalBatchSize: 4
+    steps: 20
+    evaluation: {{everySteps: 20, batchSize: 8}}
+"""
+
+
+class GpuRunsTest(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.libraries = self.folder / "libraries"
+        self.libraries.mkdir()
+        (self.libraries / "libcuda.so.1").symlink_to(FAKE_CUDA)
+        (self.libraries / "libcublasLt.so.13").symlink_to(FAKE_CUBLASLT)
+
+    def run_on(self, device, path, *arguments):
+        """A run's last event. `device`: PACELINE_DEVICE."""
+        process = self.start("run", path, "--output", "json", *arguments,
+                             environment={"PACELINE_DEVICE": device, "LD_LIBRARY_PATH": str(self.libraries)})
+        out, errors = process.communicate(timeout=600)
+        self.errors = errors
+        self.code = process.returncode
+        return json.loads(out.splitlines()[-1]) if out else None
+
+    def logs(self, run="digits"):
+        return "".join(path.read_text() for path in sorted((self.state / "runs" / run / "logs").iterdir()))
+
+    def same(self, one, other, tolerance):
+        self.assertEqual((one["phase"], one["step"]), ("Succeeded", other["step"]), self.errors)
+        self.assertAlmostEqual(one["loss"] / other["loss"], 1, delta=tolerance)
+
+    def test_members_share_a_gpu_and_learn_what_they_learn_without(self):
+        path = self.write(job(members=4, steps=40))
+        without = self.run_on("cpu", path, "--name", "without")
+        self.assertNotIn(" GPU ", self.logs("without"))
+        on_gpu = self.run_on("auto", path)
+        self.same(on_gpu, without, 1e-4)
+        self.assertEqual(self.logs().count("computes for default/digits on GPU 0 of 1: Fake H200, 1024 MiB"), 4)
+        self.nothing_left()
+
+    def test_a_run_moves_between_gpu_and_processors_at_a_checkpoint(self):
+        whole = self.run_on("cpu", self.write(job(steps=60, extra=CHECKPOINTS)), "--name", "whole")
+        for devices in (("cuda", "cpu", "cuda:0"), ("cpu", "cuda", "cpu")):
+            name = "-".join(devices).replace(":", "")
+            for i, device in enumerate(devices):
+                path = self.write(job(steps=20 * (i + 1), extra=CHECKPOINTS))
+                last = self.run_on(device, path, *(["--resume", name] if i else ["--name", name]))
+                self.assertEqual(self.code, 0, self.errors)
+            self.same(last, whole, 1e-4)
+
+    def test_workers_of_parameter_servers_compute_on_a_gpu(self):
+        text = job(members=3, steps=40).replace("{allReduce: {transport: Auto}}", "{type: ParameterServer}")
+        path = self.write(text.replace("    worker:", "    ps: {}\n    worker:"))
+        without = self.run_on("cpu", path, "--name", "without")
+        self.same(self.run_on("auto", path), without, 1e-4)
+        self.assertEqual(self.logs().count("on GPU 0 of 1"), 3)
+
+    # bf16: activations are rounded to 8 bits on the GPU, and on processors the operands of products alone.
+    def test_a_gpt_learns_the_same_in_either_precision(self):
+        text = self.write("To be, or not to be, that is the question. " * 40, "text.txt")
+        for precision, tolerance in (("FP32", 1e-4), ("BF16", 0.02)):
+            path = self.write(GPT.format(text=text, precision=precision))
+            without = self.run_on("cpu", path, "--name", f"without-{precision.lower()}")
+            on_gpu = self.run_on("cuda", path, "--name", f"gpu-{precision.lower()}")
+            self.same(on_gpu, without, tolerance)
+            self.assertLess(on_gpu["loss"], 5.3)   # ln 256 is 5.55
+
+    def test_a_gpu_that_is_asked_for_must_be_there(self):
+        path = self.write(job(steps=20))
+        self.run_on("cuda:7", path)
+        self.assertEqual(self.code, 1, self.errors)
+        self.assertRegex(self.errors, "PACELINE_DEVICE asks for a GPU: GPU 7 is asked for, and this process sees 1 GPU, numbered from 0; "
+                                      "mend that, or set PACELINE_DEVICE=cpu")
+        (self.libraries / "libcuda.so.1").unlink()
+        (self.libraries / "libcuda.so.1").write_text("no library")
+        self.run_on("cuda", path, "--name", "broken")
+        self.assertEqual(self.code, 1, self.errors)
+        self.assertRegex(self.errors, "PACELINE_DEVICE asks for a GPU: no NVIDIA driver can be used: ")
+
+    def test_a_gpu_that_cannot_be_used_is_warned_of(self):
+        (self.libraries / "libcublasLt.so.13").unlink()
+        (self.libraries / "libcublasLt.so.13").write_text("no library")
+        last = self.run_on("auto", self.write(job(steps=20)))
+        self.assertEqual(last["phase"], "Succeeded", self.errors)
+        self.assertRegex(self.logs(), r"warning .*there is a GPU that can't be used: NVIDIA's matrix products can't be used: ")
+        self.assertRegex(self.logs(), r"computes for default/digits with \d+ threads?")
+
+    def test_a_device_that_is_none_is_refused(self):
+        self.run_on("gpu", self.write(job(steps=20)))
+        self.assertEqual(self.code, 1, self.errors)
+        self.assertRegex(self.errors, 'PACELINE_DEVICE is "gpu"; it must be auto, cpu, cuda, or cuda:N with N from 0 to 63')
+
+
+if __name__ == "__main__":
+    unittest_report.main("gpu_runs_test")
