@@ -39,6 +39,8 @@ CUresult asked_in_context(const char* call) {
 
 namespace {
 
+constexpr std::uintptr_t kContexts = 0x100;  // handles: this, and the device
+
 class Library final : public FakeCuda {
  public:
   Control& control() override { return state().control; }
@@ -73,6 +75,16 @@ class Library final : public FakeCuda {
     if (!state().streams.has(id<StreamId>(stream))) return false;
     state().streams.add(id<StreamId>(stream), std::move(work));
     return true;
+  }
+  bool add_gate(CUstream stream, std::function<bool()> gate) override {
+    const std::lock_guard held(lock());
+    if (!state().streams.has(id<StreamId>(stream))) return false;
+    state().streams.add_gate(id<StreamId>(stream), std::move(gate));
+    return true;
+  }
+  int current_device() override {
+    const CUcontext context = current_context();
+    return context == nullptr ? -1 : static_cast<int>(reinterpret_cast<std::uintptr_t>(context) - kContexts);
   }
   void report(std::string problem) override {
     const std::lock_guard held(lock());
@@ -196,7 +208,7 @@ EXPORTED CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice) {
 EXPORTED CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   BEGIN_CALL(asked);
   ++state().contexts[device];
-  *context = reinterpret_cast<CUcontext>(std::uintptr_t{0x100} + static_cast<unsigned>(device));
+  *context = reinterpret_cast<CUcontext>(kContexts + static_cast<unsigned>(device));
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuDevicePrimaryCtxRelease(CUdevice device) {

@@ -49,6 +49,9 @@ class FakeCuda {
   // stream).
   virtual bool holds(const void* address, std::size_t bytes) = 0;
   virtual bool add(CUstream stream, std::function<void()> work) = 0;
+  // A piece of work that is not done until `gate` says so, which is asked again and again.
+  virtual bool add_gate(CUstream stream, std::function<bool()> gate) = 0;
+  virtual int current_device() = 0;  // of this thread's context; -1 without
   // Of those libraries: what problems() tells.
   virtual void report(std::string problem) = 0;
   // As when it was loaded; what is still there is forgotten.

@@ -88,7 +88,7 @@ EXPORTED CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t byte
   if (!s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
   if (!s.device.contains(host_pointer(from), bytes)) return not_ours(__func__, bytes);
   s.streams.add(id<StreamId>(stream), [=] { std::memcpy(to, host_pointer(from), bytes); });
-  if (!s.pinned.contains(to, bytes)) s.streams.finish(id<StreamId>(stream));
+  if (!s.pinned.contains(to, bytes)) finish(id<StreamId>(stream), held);
   return s.failed;
 }
 EXPORTED CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {

@@ -1,5 +1,7 @@
 // Streams and events.
 
+#include <thread>
+
 #include "tests/support/fake_cuda/state.h"
 
 using namespace paceline::fake_cuda;  // NOLINT: this file is the library of that name
@@ -15,6 +17,14 @@ bool has(CUevent event) {
 
 }  // namespace
 
+void paceline::fake_cuda::finish(StreamId stream, std::unique_lock<std::mutex>& held) {
+  while (state().streams.has(stream) && !state().streams.finish(stream)) {
+    held.unlock();
+    std::this_thread::yield();
+    held.lock();
+  }
+}
+
 EXPORTED CUresult cuStreamCreate(CUstream* stream, unsigned) {
   BEGIN_CALL(asked_in_context);
   *stream = reinterpret_cast<CUstream>(state().streams.create());
@@ -27,7 +37,7 @@ EXPORTED CUresult cuStreamDestroy(CUstream stream) {
 EXPORTED CUresult cuStreamSynchronize(CUstream stream) {
   BEGIN_CALL(asked_in_context);
   if (!has(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  state().streams.finish(id<StreamId>(stream));
+  finish(id<StreamId>(stream), held);
   return state().failed;
 }
 // Every question lets it do one piece of work.

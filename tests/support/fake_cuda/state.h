@@ -42,6 +42,9 @@ State& state();
 std::mutex& lock();
 CUcontext& current_context();  // of this thread
 
+// All that the stream was given is done. `held` is let go of while other threads must open a gate.
+void finish(StreamId stream, std::unique_lock<std::mutex>& held);
+
 // What this call is to give before it does anything; CUDA_SUCCESS: it goes on. The lock is held.
 CUresult asked(const char* call);
 // The same for those that work in a context.
@@ -57,4 +60,4 @@ Id id(Handle handle) {
 // At the beginning of a call. The test may set `fail`, and it runs unlocked.
 #define BEGIN_CALL(how)                                                                                    \
   if (const CUresult wanted = ::paceline::fake_cuda::how(__func__); wanted != CUDA_SUCCESS) return wanted; \
-  const std::lock_guard held(::paceline::fake_cuda::lock())
+  std::unique_lock held(::paceline::fake_cuda::lock())

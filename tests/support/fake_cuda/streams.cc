@@ -20,7 +20,14 @@ bool Streams::destroy(StreamId stream) {
 }
 
 void Streams::add(StreamId stream, Work work) {
-  streams_.at(stream).work.push_back(std::move(work));
+  add_gate(stream, [work = std::move(work)] {
+    work();
+    return true;
+  });
+}
+
+void Streams::add_gate(StreamId stream, Gate gate) {
+  streams_.at(stream).work.push_back(std::move(gate));
 }
 
 EventId Streams::create_event() {
@@ -42,7 +49,7 @@ void Streams::record(EventId event, StreamId stream) {
 void Streams::wait(StreamId stream, EventId event) {
   const Event seen = events_.at(event);
   if (seen.stream == 0) return;
-  add(stream, [this, seen] { finish_to(seen.stream, seen.position); });
+  add_gate(stream, [this, seen] { return finish_to(seen.stream, seen.position); });
 }
 
 bool Streams::reached(EventId event) const {
@@ -54,9 +61,8 @@ bool Streams::reached(EventId event) const {
 bool Streams::step(StreamId stream) {
   Stream& s = streams_.at(stream);
   if (s.work.empty()) return true;
-  const Work work = std::move(s.work.front());
+  if (!s.work.front()()) return false;
   s.work.pop_front();
-  work();
   ++s.done;
   ++now_;
   return s.work.empty();
@@ -67,14 +73,19 @@ bool Streams::step_to(EventId event) {
   return reached(event);
 }
 
-void Streams::finish_to(StreamId stream, std::uint64_t position) {
-  if (!has(stream)) return;
-  while (streams_.at(stream).done < position) step(stream);
+bool Streams::finish_to(StreamId stream, std::uint64_t position) {
+  if (!has(stream)) return true;
+  const Stream& s = streams_.at(stream);
+  while (s.done < position) {
+    const std::uint64_t before = s.done;
+    step(stream);
+    if (s.done == before) return false;
+  }
+  return true;
 }
 
-void Streams::finish(StreamId stream) {
-  while (!step(stream)) {
-  }
+bool Streams::finish(StreamId stream) {
+  return finish_to(stream, streams_.at(stream).issued());
 }
 
 void Streams::finish_all() {

@@ -16,12 +16,15 @@ using EventId = std::uint64_t;
 class Streams {
  public:
   using Work = std::function<void()>;
+  using Gate = std::function<bool()>;
 
   StreamId create();
   bool destroy(StreamId stream);  // its work is done first
   bool has(StreamId stream) const { return streams_.contains(stream); }
   std::size_t count() const { return streams_.size(); }
   void add(StreamId stream, Work work);
+  // A piece of work that is not done until `gate` says so: what comes after it waits.
+  void add_gate(StreamId stream, Gate gate);
 
   EventId create_event();
   bool destroy_event(EventId event) { return events_.erase(event) == 1; }
@@ -37,16 +40,17 @@ class Streams {
   std::uint64_t time(EventId event) const { return events_.at(event).time; }
   bool recorded(EventId event) const { return events_.at(event).stream != 0; }
 
-  void finish(StreamId stream);
+  // As far as gates let it; whether nothing is left.
+  bool finish(StreamId stream);
   void finish_all();
-  // Does one piece of work. Whether there is none left.
+  // Does one piece of work, where it can. Whether there is none left.
   bool step(StreamId stream);
   bool step_to(EventId event);  // of the stream that it was recorded in; whether it is reached
 
  private:
   struct Stream {
     std::uint64_t done = 0;
-    std::deque<Work> work;
+    std::deque<Gate> work;
     std::uint64_t issued() const { return done + work.size(); }
   };
   struct Event {
@@ -54,7 +58,7 @@ class Streams {
     std::uint64_t position = 0;  // reached when so many pieces of that stream are done
     std::uint64_t time = 0;
   };
-  void finish_to(StreamId stream, std::uint64_t position);
+  bool finish_to(StreamId stream, std::uint64_t position);
 
   std::map<StreamId, Stream> streams_;
   std::map<EventId, Event> events_;

@@ -5,12 +5,10 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <set>
 
 #include "base/rng.h"
 #include "conformance_world.h"
 #include "runtime/collective/reduce.h"
-#include "tests/support/tcp_limits.h"
 
 namespace paceline::collective {
 namespace {
@@ -328,20 +326,12 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<Medium, int>>& i
   return testing::medium_name(std::get<0>(info.param)) + std::to_string(std::get<1>(info.param));
 }
 
-const auto kMedia = ::testing::Values(Medium::kInProcess, Medium::kSharedMemory, Medium::kTcp);
+const auto kMedia = ::testing::ValuesIn(testing::media());
 
 INSTANTIATE_TEST_SUITE_P(Media, Conformance, ::testing::Combine(kMedia, ::testing::Values(1, 2, 3, 4, 5, 8)),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Media, ConformanceOfSeveral,
                          ::testing::Combine(kMedia, ::testing::Values(2, 3, 4, 5, 8)), case_name);
-
-// Who computes or writes a checkpoint reads nothing, for as long as the deadline allows: to the kernel that
-// would be a peer that does not answer.
-TEST(TcpLinks, OnlyControlEndsWhereNobodyReads) {
-  World world(Medium::kTcp, 2);
-  EXPECT_EQ(paceline::testing::unanswered_limits(), (std::multiset<int>{0, 0, 0, 0, 10'000, 10'000}))
-      << "one for control, two for data, of both ends";
-}
 
 }  // namespace
 }  // namespace paceline::collective
