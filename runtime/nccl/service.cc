@@ -1,0 +1,177 @@
+#include "runtime/nccl/service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+
+namespace paceline::nccl {
+
+namespace {
+
+using collective::Call;
+
+constexpr std::chrono::milliseconds kSlice{5};  // of a wait, until the clock is looked at
+// What the thread is given to tell of a deadline by itself: it knows more.
+constexpr std::chrono::milliseconds kGrace{20};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Service>> Service::make(Setup setup, const Clock& clock, Deadline opening) {
+  PL_ASSIGN_OR_RETURN(cuda::Stream stream, cuda::Stream::create(setup.context));
+  std::vector<Operation> operations;
+  operations.reserve(kMostInFlight);
+  for (std::size_t i = 0; i < kMostInFlight; ++i) {
+    PL_ASSIGN_OR_RETURN(cuda::Event ready, cuda::Event::create(setup.context, cuda::Event::Kind::kOrder));
+    PL_ASSIGN_OR_RETURN(cuda::Event done, cuda::Event::create(setup.context, cuda::Event::Kind::kOrder));
+    operations.push_back(Operation(std::move(ready), std::move(done)));
+  }
+  return std::shared_ptr<Service>(
+      new Service(std::move(setup), clock, opening, std::move(stream), std::move(operations)));
+}
+
+Service::Service(Setup setup, const Clock& clock, Deadline opening, cuda::Stream stream,
+                 std::vector<Operation> operations)
+    : library_(std::move(setup.library)),
+      context_(std::move(setup.context)),
+      clock_(clock),
+      log_(std::move(setup.log)),
+      limits_(setup.limits),
+      opening_(opening),
+      rank_(setup.host->rank()),
+      world_(setup.host->world_size()),
+      generation_(setup.host->generation()),
+      host_(std::move(setup.host)),
+      stream_(std::move(stream)),
+      operations_(std::move(operations)),
+      agreement_(*host_) {}
+
+// ---- those who wait
+
+absl::Status Service::fail(absl::Status status) {
+  // The host knows which peer it is.
+  if (absl::IsUnavailable(status)) {
+    if (absl::Status host = host_->closed(); !host.ok()) status = std::move(host);
+  }
+  if (closing_.close(std::move(status))) host_->close(closing_.reason());
+  shared_.lock();  // wakes all
+  return closing_.reason();
+}
+
+void Service::close(absl::Status reason) {
+  static_cast<void>(fail(std::move(reason)));
+}
+
+absl::Status Service::closed() {
+  return interrupted();
+}
+
+absl::Status Service::interrupted() {
+  if (closing_.is_closed()) return closing_.reason();
+  absl::Status host = host_->closed();
+  return host.ok() ? host : fail(std::move(host));
+}
+
+// In slices, because the clock may be another than that of the system.
+template <typename Condition>
+absl::Status Service::await(Condition condition, Deadline deadline, const char* what) {
+  for (;;) {
+    const Duration left = deadline.remaining(clock_.now());
+    {
+      auto shared = shared_.lock_when([&](const Shared& s) { return condition(s) || closing_.is_closed(); },
+                                      std::min<Duration>(left, kSlice));
+      if (condition(*shared)) return absl::OkStatus();
+    }
+    if (closing_.is_closed()) return closing_.reason();
+    if (!deadline.expired(clock_.now())) continue;
+    const char* const calling = calling_;
+    return fail(absl::DeadlineExceededError(
+        str_cat("rank ", rank_, ": ", what, " by its deadline",
+                calling == nullptr ? "" : str_cat("; ", calling, " of NCCL has not returned"))));
+  }
+}
+
+absl::Status Service::wait_until_open() {
+  return await([](const Shared& s) { return s.state == State::kReady; }, Deadline(opening_.at() + kGrace),
+               "NCCL's communicator was not ready");
+}
+
+absl::StatusOr<std::uint64_t> Service::post(const Call& call, cuda::Stream* after, Deadline deadline) {
+  PL_RETURN_IF_ERROR(closed());
+  absl::Status valid = collective::check_call(call, world_);
+  if (valid.ok() && !nccl_type(call.dtype).has_value())
+    valid = absl::InvalidArgumentError(str_cat("NCCL has no elements of ", dtype_name(call.dtype)));
+  if (!valid.ok()) return fail(std::move(valid));
+  PL_RETURN_IF_ERROR(await([](const Shared& s) { return s.posted - s.done < kMostInFlight; }, deadline,
+                           "no earlier operation was done"));
+  const std::uint64_t number = shared_.lock()->posted + 1;
+  Operation& made = operation(number);
+  if (after != nullptr) {
+    PL_RETURN_IF_ERROR(context_->enter());
+    PL_RETURN_IF_ERROR(made.ready.record(*after));
+  }
+  made.call = call;
+  made.number = number;
+  made.deadline = deadline;
+  made.after = after != nullptr;
+  shared_.lock()->posted = number;
+  return number;
+}
+
+absl::Status Service::wait(std::uint64_t number, Deadline deadline) {
+  return await([number](const Shared& s) { return s.done >= number; }, deadline, "an operation was not done");
+}
+
+absl::Status Service::wait_for_end(std::uint64_t number, Deadline deadline) {
+  return wait(number, Deadline(deadline.at() + kGrace));
+}
+
+absl::Status Service::join(cuda::Stream& stream, Deadline deadline) {
+  PL_RETURN_IF_ERROR(closed());
+  const std::uint64_t last = shared_.lock()->posted;
+  if (last == 0) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(await([last](const Shared& s) { return s.begun >= last; }, deadline,
+                           "an operation was not handed to the GPU"));
+  PL_RETURN_IF_ERROR(context_->enter());
+  return stream.wait_for(operation(last).done);
+}
+
+collective::Counters Service::counters() const {
+  const std::uint64_t bytes = bytes_;
+  return {.bytes_sent = bytes,
+          .bytes_received = bytes,
+          .header_bytes_sent = 0,
+          .operations = finished_,
+          .wait_ns = wait_ns_,
+          .transfer_ns = transfer_ns_};
+}
+
+bool Service::end() {
+  const Deadline last = Deadline::after(
+      clock_.now(), (closing_.is_closed() ? Duration{} : limits_.leaving) + limits_.abort + kGrace);
+  shared_.lock()->let_go = true;
+  bool stuck = false;
+  for (;;) {
+    auto shared = shared_.lock_when([](const Shared& s) { return s.ended; },
+                                    std::min<Duration>(last.remaining(clock_.now()), kSlice));
+    if (shared->ended) break;
+    if (!last.expired(clock_.now())) continue;
+    shared->given_up = true;
+    shared->state = decide(shared->state, Happening::kStuck).next;
+    stuck = true;
+    break;
+  }
+  static_cast<void>(closing_.close(absl::AbortedError("the communicator was ended")));
+  if (!stuck) return true;
+  const char* const calling = calling_;
+  log_.error(str_cat("NCCL's communicator of rank ", rank_,
+                     " is given up, and its memory with it: ", calling == nullptr ? "its thread" : calling,
+                     " does not return; this process should end"));
+  // Inside a call of NCCL the thread comes to see that it was given up before all else. The host's
+  // communicator belongs to a fabric, which may go now.
+  if (calling != nullptr) host_.reset();
+  return false;
+}
+
+}  // namespace paceline::nccl

@@ -1,0 +1,114 @@
+#pragma once
+
+// The thread that makes all calls of one NCCL communicator, and what it shares with those who wait for it
+// (communicator.h tells why). Made by NcclCommunicator::create.
+//
+// Threads: run() is the thread's. post(), wait() and join() are called by one thread at a time, the rest by
+// any. Held by its thread, too: where that is given up inside a call of NCCL, all of it stays.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/guarded.h"
+#include "runtime/collective/arguments.h"
+#include "runtime/collective/closing.h"
+#include "runtime/nccl/agreement.h"
+#include "runtime/nccl/communicator.h"
+
+namespace paceline::nccl {
+
+class Service {
+ public:
+  static absl::StatusOr<std::shared_ptr<Service>> make(Setup setup, const Clock& clock, Deadline opening);
+
+  // Of the communicator's life, to its end.
+  void run();
+
+  absl::Status wait_until_open();
+  absl::StatusOr<std::uint64_t> post(const collective::Call& call, cuda::Stream* after, Deadline deadline);
+  absl::Status wait(std::uint64_t number, Deadline deadline);
+  absl::Status join(cuda::Stream& stream, Deadline deadline);
+  // The same for an operation whose own deadline that is: its end is told by the thread, unless it is stuck.
+  absl::Status wait_for_end(std::uint64_t number, Deadline deadline);
+
+  void close(absl::Status reason);
+  absl::Status closed();
+  collective::Counters counters() const;
+  State state() { return shared_.lock()->state; }
+  int rank() const { return rank_; }
+  int world_size() const { return world_; }
+  Generation generation() const { return generation_; }
+
+  // The owner goes. True when run() ends by itself in time; else it is given up, and its thread must not be
+  // joined.
+  bool end();
+
+ private:
+  struct Operation {
+    Operation(cuda::Event before, cuda::Event behind) : ready(std::move(before)), done(std::move(behind)) {}
+    collective::Call call;
+    std::uint64_t number = 0;
+    Deadline deadline{TimePoint{}};
+    bool after = false;  // begins after `ready`
+    TimePoint begun{};
+    cuda::Event ready, done;
+  };
+  struct Shared {
+    State state = State::kInit;
+    std::uint64_t posted = 0, begun = 0, done = 0;  // the last operation of which that is true
+    bool let_go = false, given_up = false, ended = false;
+  };
+
+  Service(Setup setup, const Clock& clock, Deadline opening, cuda::Stream stream,
+          std::vector<Operation> operations);
+
+  Operation& operation(std::uint64_t number) { return operations_[number % operations_.size()]; }
+  absl::Status fail(absl::Status status);
+  absl::Status interrupted();
+  template <typename Condition>
+  absl::Status await(Condition condition, Deadline deadline, const char* what);
+
+  // The thread's.
+  Decision step(Happening happening, ncclResult_t result = ncclSuccess);
+  template <typename Function>
+  ncclResult_t nccl(const char* name, Function function);
+  absl::Status settle(ncclResult_t result, const char* call, Deadline deadline);
+  absl::Status open();
+  void turn();
+  absl::Status poll(Operation& operation, bool& reached);
+  absl::Status begin(Operation& operation);
+  ncclResult_t issue(const collective::Call& call, const char*& name);
+  ncclResult_t issue_blocks(const collective::Call& call, const char*& name);
+  void release();
+  void pause(int asked) const;
+
+  // Constant.
+  const std::shared_ptr<const Library> library_;
+  const std::shared_ptr<const cuda::Context> context_;
+  const Clock& clock_;
+  const Logger log_;
+  const Limits limits_;
+  const Deadline opening_;
+  const int rank_, world_;
+  const Generation generation_;
+
+  std::unique_ptr<collective::Communicator> host_;
+  collective::Closing closing_;
+  Guarded<Shared> shared_;
+  std::atomic<const char*> calling_{nullptr};  // the call of NCCL that the thread is in
+  std::atomic<std::uint64_t> bytes_{0}, finished_{0};
+  std::atomic<std::int64_t> wait_ns_{0}, transfer_ns_{0};
+
+  // The thread's; an operation is the poster's until it is posted.
+  cuda::Stream stream_;
+  std::vector<Operation> operations_;
+  Agreement agreement_;
+  ncclComm_t comm_ = nullptr;
+  int asked_ = 0;
+  bool given_up_ = false;
+};
+
+}  // namespace paceline::nccl
