@@ -1,13 +1,17 @@
-"""Runs on GPUs as users see them, on the GPU of the tests: libraries under NVIDIA's names, in a folder that members look in first."""
+"""Runs on GPUs as users see them, on the GPU of the tests: libraries under NVIDIA's names, in a folder that members look in first. With
+PACELINE_TEST_GPU=real, on this machine's own (scripts/gpu-suite)."""
 
 import json
 import os
+import unittest
 
 import unittest_report
 from cli_support import CliCase, job
 
-FAKE_CUDA = os.environ["PACELINE_FAKE_CUDA"]
-FAKE_CUBLASLT = os.environ["PACELINE_FAKE_CUBLASLT"]
+REAL = os.environ.get("PACELINE_TEST_GPU") == "real"
+LIBRARIES = {} if REAL else {"libcuda.so.1": os.environ["PACELINE_FAKE_CUDA"], "libcublasLt.so.13": os.environ["PACELINE_FAKE_CUBLASLT"]}
+GPU = "computes for default/digits on GPU 0 of 1: " + ("NVIDIA" if REAL else "Fake H200, 1024 MiB")
+emulated_only = unittest.skipIf(REAL, "a test of the emulated GPU")
 CHECKPOINTS = "  checkpoint: {everySteps: 20}\n"
 GPT = """
 apiVersion: paceline.dev/v1alpha1
@@ -31,13 +35,15 @@ class GpuRunsTest(CliCase):
         super().setUp()
         self.libraries = self.folder / "libraries"
         self.libraries.mkdir()
-        (self.libraries / "libcuda.so.1").symlink_to(FAKE_CUDA)
-        (self.libraries / "libcublasLt.so.13").symlink_to(FAKE_CUBLASLT)
+        for name, path in LIBRARIES.items():
+            (self.libraries / name).symlink_to(path)
 
     def run_on(self, device, path, *arguments):
         """A run's last event. `device`: PACELINE_DEVICE."""
-        process = self.start("run", path, "--output", "json", *arguments,
-                             environment={"PACELINE_DEVICE": device, "LD_LIBRARY_PATH": str(self.libraries)})
+        environment = {"PACELINE_DEVICE": device}
+        if not REAL:
+            environment["LD_LIBRARY_PATH"] = str(self.libraries)
+        process = self.start("run", path, "--output", "json", *arguments, environment=environment)
         out, errors = process.communicate(timeout=600)
         self.errors = errors
         self.code = process.returncode
@@ -56,7 +62,7 @@ class GpuRunsTest(CliCase):
         self.assertNotIn(" GPU ", self.logs("without"))
         on_gpu = self.run_on("auto", path)
         self.same(on_gpu, without, 1e-4)
-        self.assertEqual(self.logs().count("computes for default/digits on GPU 0 of 1: Fake H200, 1024 MiB"), 4)
+        self.assertEqual(self.logs().count(GPU), 4)
         self.nothing_left()
 
     def test_a_run_moves_between_gpu_and_processors_at_a_checkpoint(self):
@@ -86,6 +92,7 @@ class GpuRunsTest(CliCase):
             self.same(on_gpu, without, tolerance)
             self.assertLess(on_gpu["loss"], 5.3)   # ln 256 is 5.55
 
+    @emulated_only
     def test_a_gpu_that_is_asked_for_must_be_there(self):
         path = self.write(job(steps=20))
         self.run_on("cuda:7", path)
@@ -98,6 +105,7 @@ class GpuRunsTest(CliCase):
         self.assertEqual(self.code, 1, self.errors)
         self.assertRegex(self.errors, "PACELINE_DEVICE asks for a GPU: no NVIDIA driver can be used: ")
 
+    @emulated_only
     def test_a_gpu_that_cannot_be_used_is_warned_of(self):
         (self.libraries / "libcublasLt.so.13").unlink()
         (self.libraries / "libcublasLt.so.13").write_text("no library")

@@ -4,6 +4,9 @@
 // vectors, and the check at the end that nothing went wrong unseen and nothing is left.
 //
 // A test of kernels runs its body by in_both_orders(): a missing barrier shows in one of them.
+//
+// With PACELINE_TEST_GPU=real in the environment the same tests run on this machine's GPU
+// (scripts/gpu-suite); those that are about the emulated one alone begin with PL_EMULATED_ONLY().
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,6 +37,18 @@ T must(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
+inline bool on_real_gpu() {
+  const char* const gpu = std::getenv("PACELINE_TEST_GPU");
+  return gpu != nullptr && std::string(gpu) == "real";
+}
+#define PL_EMULATED_ONLY() \
+  if (::paceline::cuda::on_real_gpu()) GTEST_SKIP() << "a test of the emulated GPU"
+
+// Of the library under test; empty: the system's.
+inline std::string test_driver() {
+  return on_real_gpu() ? "" : PACELINE_FAKE_CUDA;
+}
+
 inline fake_cuda::FakeCuda& fake() {
   static const auto get = [] {
     const std::array names{std::string(PACELINE_FAKE_CUDA)};
@@ -54,16 +69,21 @@ class GpuTest : public ::testing::Test {
  protected:
   // Few multiprocessors, so that threads go on in strides.
   explicit GpuTest(int multiprocessors = 2) {
-    fake().reset();
-    fake().control().multiprocessors = multiprocessors;
-    context_ = must(Context::open(must(Driver::open(PACELINE_FAKE_CUDA)), 0));
+    if (!on_real_gpu()) {
+      fake().reset();
+      fake().control().multiprocessors = multiprocessors;
+    }
+    context_ = must(Context::open(must(Driver::open(test_driver())), 0));
     stream_ = std::make_unique<Stream>(must(Stream::create(context_)));
   }
-  ~GpuTest() override { fake().reset(); }
+  ~GpuTest() override {
+    if (!on_real_gpu()) fake().reset();
+  }
 
   void TearDown() override {
     stream_.reset();
     context_.reset();
+    if (on_real_gpu()) return;
     EXPECT_THAT(fake().problems(), ::testing::IsEmpty());
     const fake_cuda::Counts left = fake().counts();
     EXPECT_EQ(left.allocations + left.pinned + left.streams + left.events + left.modules + left.contexts, 0U);
@@ -101,6 +121,7 @@ class GpuTest : public ::testing::Test {
   template <typename Body>
   void in_both_orders(Body body) {
     for (const auto order : {fake_cuda::Order::kAscending, fake_cuda::Order::kDescending}) {
+      if (on_real_gpu()) return body();
       if (kSlow && order == fake_cuda::Order::kDescending) break;
       SCOPED_TRACE(order == fake_cuda::Order::kAscending ? "first threads first" : "last threads first");
       fake().control().order = order;

@@ -182,6 +182,7 @@ TYPED_TEST(ElementwiseTest, WhatIsNoNumberStaysSo) {
 }
 
 TYPED_TEST(ElementwiseTest, NothingIsLaunchedForNothing) {
+  PL_EMULATED_ONLY();
   using T = TypeParam;
   EXPECT_TRUE(this->kernels_->apply(*this->stream_, Function::kRelu, kTypeOf<T>, nullptr, nullptr, 0).ok());
   this->finish();
@@ -198,6 +199,7 @@ TEST_F(ElementwiseErrors, OtherTypesAreRefused) {
 }
 
 TEST_F(ElementwiseErrors, AKernelThatFailsIsToldByALaterCall) {
+  PL_EMULATED_ONLY();
   const Elementwise kernels = must(Elementwise::load(context_));
   fake().control().fail = [](const std::string& call) {
     return call == "cuLaunchKernel" ? CUDA_ERROR_ECC_UNCORRECTABLE : CUDA_SUCCESS;

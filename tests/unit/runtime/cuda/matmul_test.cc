@@ -110,6 +110,7 @@ TEST_F(MatMulTest, Batches) {
 }
 
 TEST_F(MatMulTest, NothingIsMadeWhileItRuns) {
+  PL_EMULATED_ONLY();
   const auto a = upload(random_values<float>(rng_, 6)), b = upload(random_values<float>(rng_, 6)),
              c = array<float>(4);
   MatMul matmul = must(MatMul::plan(library_, {.m = 2, .n = 2, .k = 3}));
@@ -134,6 +135,7 @@ TEST_F(MatMulTest, WhatIsNoProductIsRefused) {
 }
 
 TEST_F(MatMulTest, WhatHasNoAlgorithmIsSaid) {
+  PL_EMULATED_ONLY();
   fake_library().control().finds_algorithms = false;
   const absl::Status status = MatMul::plan(library_, {.m = 4, .n = 5, .k = 6}).status();
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
@@ -142,6 +144,7 @@ TEST_F(MatMulTest, WhatHasNoAlgorithmIsSaid) {
 
 // Each call that can fail, once; nothing is left behind.
 TEST_F(MatMulTest, ErrorsNameTheCallAndTheProduct) {
+  PL_EMULATED_ONLY();
   const Product product{.m = 4, .n = 5, .k = 6, .bias = true, .batch = 2};
   for (const char* const call :
        {"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",

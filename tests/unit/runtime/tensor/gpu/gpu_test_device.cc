@@ -8,9 +8,10 @@ namespace paceline::tensor {
 
 // Few multiprocessors: threads go on in strides, and fewer of them are emulated.
 std::unique_ptr<Device> make_test_device() {
-  cuda::fake().control().multiprocessors = 1;
-  auto device =
-      open_gpu_device({.ordinal = 0, .driver = PACELINE_FAKE_CUDA, .cublaslt = PACELINE_FAKE_CUBLASLT});
+  const bool real = cuda::on_real_gpu();
+  if (!real) cuda::fake().control().multiprocessors = 1;
+  auto device = open_gpu_device(
+      {.ordinal = 0, .driver = cuda::test_driver(), .cublaslt = real ? "" : PACELINE_FAKE_CUBLASLT});
   if (!device.ok()) {
     ADD_FAILURE() << device.status();
     std::abort();

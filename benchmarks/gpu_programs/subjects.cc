@@ -1,0 +1,303 @@
+#include "benchmarks/gpu_programs/subjects.h"
+
+#include "runtime/cuda/attention.h"
+#include "runtime/cuda/conversion.h"
+#include "runtime/cuda/cross_entropy.h"
+#include "runtime/cuda/elementwise.h"
+#include "runtime/cuda/layer_norm.h"
+#include "runtime/cuda/matmul.h"
+#include "runtime/cuda/optimizer.h"
+
+namespace paceline::cuda {
+
+// They refer to each other.
+struct Libraries {
+  Elementwise elementwise;
+  Columns columns;
+  Conversion conversion;
+  CrossEntropy cross_entropy;
+  Attention attention;
+  GpuOptimizer optimizer;
+  std::unique_ptr<LayerNorm> layer_norm;
+  std::vector<MatMul> products;
+};
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<Libraries>> load(const Bench& bench) {
+  PL_ASSIGN_OR_RETURN(auto elementwise, Elementwise::load(bench.context()));
+  PL_ASSIGN_OR_RETURN(auto columns, Columns::load(bench.context()));
+  PL_ASSIGN_OR_RETURN(auto conversion, Conversion::load(bench.context()));
+  PL_ASSIGN_OR_RETURN(auto cross_entropy, CrossEntropy::load(bench.context()));
+  PL_ASSIGN_OR_RETURN(auto attention, Attention::load(bench.context()));
+  PL_ASSIGN_OR_RETURN(auto optimizer, GpuOptimizer::load(bench.context()));
+  std::unique_ptr<Libraries> all(new Libraries{std::move(elementwise),
+                                               std::move(columns),
+                                               std::move(conversion),
+                                               std::move(cross_entropy),
+                                               std::move(attention),
+                                               std::move(optimizer),
+                                               nullptr,
+                                               {}});
+  PL_ASSIGN_OR_RETURN(auto layer_norm, LayerNorm::load(bench.context(), all->columns));
+  all->layer_norm = std::make_unique<LayerNorm>(std::move(layer_norm));
+  return all;
+}
+
+// ---- the subjects ----
+
+absl::Status add_pointwise(Bench& bench, const Libraries& kernels, const Options& o,
+                           std::vector<Subject>& subjects) {
+  const std::size_t rows = std::size_t{o.samples} * o.time, wide = 4 * std::size_t{o.width}, n = rows * wide;
+  const auto bytes = static_cast<double>(n * 2);
+  PL_ASSIGN_OR_RETURN(void* const x, bench.values(n * 2));
+  PL_ASSIGN_OR_RETURN(void* const y, bench.values(n * 2));
+  PL_ASSIGN_OR_RETURN(void* const row, bench.zeros(wide * 2));
+  PL_ASSIGN_OR_RETURN(void* const sums, bench.zeros(wide * 4));
+  PL_ASSIGN_OR_RETURN(void* const scratch, bench.zeros(Columns::scratch_elements(rows, wide) * 4));
+  subjects.push_back({"copy", 2 * bytes, 0, [=](Stream& s) { return s.copy(y, x, n * 2); }});
+  subjects.push_back({"gelu", 2 * bytes, 0, [=, &kernels](Stream& s) {
+                        return kernels.elementwise.apply(s, Elementwise::Function::kGelu, DType::kBF16, x, y,
+                                                         n);
+                      }});
+  subjects.push_back({"gelu backward", 3 * bytes, 0, [=, &kernels](Stream& s) {
+                        return kernels.elementwise.backward(s, Elementwise::Function::kGelu, DType::kBF16, x,
+                                                            y, y, n);
+                      }});
+  subjects.push_back({"bias and gelu", 2 * bytes, 0, [=, &kernels](Stream& s) {
+                        return kernels.elementwise.bias_gelu(s, DType::kBF16, x, row, y, n, wide);
+                      }});
+  subjects.push_back({"add", 3 * bytes, 0, [=, &kernels](Stream& s) {
+                        return kernels.elementwise.add(s, DType::kBF16, x, y, y, n);
+                      }});
+  subjects.push_back({"column sums", bytes, 0, [=, &kernels](Stream& s) {
+                        return kernels.columns.sums(s, DType::kBF16, x, static_cast<float*>(sums), false,
+                                                    static_cast<float*>(scratch), rows, wide);
+                      }});
+  return absl::OkStatus();
+}
+
+absl::Status add_norms(Bench& bench, const Libraries& kernels, const Options& o,
+                       std::vector<Subject>& subjects) {
+  const std::uint32_t rows = o.samples * o.time;
+  const std::size_t n = std::size_t{rows} * o.width;
+  const auto bytes = static_cast<double>(n * 2);
+  PL_ASSIGN_OR_RETURN(void* const x, bench.values(n * 2));
+  PL_ASSIGN_OR_RETURN(void* const residual, bench.values(n * 2));
+  PL_ASSIGN_OR_RETURN(void* const y, bench.values(n * 2));
+  PL_ASSIGN_OR_RETURN(void* const gains, bench.values(4 * std::size_t{o.width} * 4));
+  PL_ASSIGN_OR_RETURN(void* const statistics, bench.zeros(std::size_t{rows} * 8));
+  PL_ASSIGN_OR_RETURN(void* const partials, bench.zeros(LayerNorm::scratch_elements(rows, o.width) * 4));
+  auto* const gain = static_cast<float*>(gains);
+  auto* const means = static_cast<float*>(statistics);
+  const LayerNormParams forward{.x = x,
+                                .residual = residual,
+                                .sum = residual,
+                                .gain = gain,
+                                .bias = gain + o.width,
+                                .y = y,
+                                .means = means,
+                                .inverses = means + rows,
+                                .epsilon = 1e-5F,
+                                .rows = rows,
+                                .columns = o.width};
+  subjects.push_back({"residual and layer norm", 4 * bytes, 0, [=, &kernels](Stream& s) {
+                        return kernels.layer_norm->forward(s, DType::kBF16, forward);
+                      }});
+  const LayerNormBackwardParams backward{.x = x,
+                                         .dy = y,
+                                         .through = residual,
+                                         .dx = residual,
+                                         .gain = gain,
+                                         .means = means,
+                                         .inverses = means + rows,
+                                         .partials = static_cast<float*>(partials),
+                                         .rows = rows,
+                                         .columns = o.width};
+  const LayerNorm::Gradients gradients{gain + 2 * std::size_t{o.width}, gain + 3 * std::size_t{o.width},
+                                       false};
+  subjects.push_back({"layer norm backward", 4 * bytes, 0, [=, &kernels](Stream& s) {
+                        return kernels.layer_norm->backward(s, DType::kBF16, backward, gradients);
+                      }});
+  return absl::OkStatus();
+}
+
+absl::Status add_loss(Bench& bench, const Libraries& kernels, const Options& o,
+                      std::vector<Subject>& subjects) {
+  const std::uint32_t rows = o.samples * o.time;
+  const std::size_t n = std::size_t{rows} * o.vocabulary;
+  PL_ASSIGN_OR_RETURN(void* const logits, bench.values(n * 2));
+  PL_ASSIGN_OR_RETURN(void* const labels, bench.zeros(std::size_t{rows} * 4));
+  PL_ASSIGN_OR_RETURN(void* const losses, bench.zeros(std::size_t{rows} * 8));
+  const CrossEntropyParams params{.logits = logits,
+                                  .labels = static_cast<const std::int32_t*>(labels),
+                                  .losses = static_cast<float*>(losses),
+                                  .hits = static_cast<std::int32_t*>(losses) + rows,
+                                  .scale = 1,
+                                  .rows = rows,
+                                  .classes = o.vocabulary,
+                                  .stride = o.vocabulary};
+  // Read once from memory: the second reading of a row is the cache's.
+  subjects.push_back(
+      {"softmax, cross-entropy and gradient", 2.0 * static_cast<double>(n * 2), 0,
+       [=, &kernels](Stream& s) { return kernels.cross_entropy.gradient(s, DType::kBF16, params); }});
+  return absl::OkStatus();
+}
+
+absl::Status add_attention(Bench& bench, const Libraries& kernels, const Options& o,
+                           std::vector<Subject>& subjects) {
+  const AttentionShape shape{o.samples, o.time, kHeads, o.width / kHeads};
+  const std::size_t n = std::size_t{o.samples} * o.time * o.width, queries = Attention::products(shape);
+  PL_ASSIGN_OR_RETURN(void* const qkv, bench.values(3 * n * 2));
+  PL_ASSIGN_OR_RETURN(void* const dqkv, bench.values(3 * n * 2));
+  PL_ASSIGN_OR_RETURN(void* const y, bench.values(n * 2));
+  PL_ASSIGN_OR_RETURN(void* const dy, bench.values(n * 2));
+  PL_ASSIGN_OR_RETURN(void* const statistics, bench.zeros(queries * 12));
+  auto* const sums = static_cast<float*>(statistics);
+  // Of the causal half: two products forward, five backward.
+  const double one = 2.0 * o.samples * kHeads * o.time * (o.time + 1) / 2.0 * shape.head_size;
+  const AttentionParams forward{.qkv = qkv, .y = y, .statistics = sums, .shape = shape, .scale = 0.125F};
+  subjects.push_back({"attention", 0, 2 * one, [=, &kernels](Stream& s) {
+                        return kernels.attention.forward(s, DType::kBF16, forward);
+                      }});
+  const AttentionBackwardParams backward{.qkv = qkv,
+                                         .y = y,
+                                         .dy = dy,
+                                         .statistics = sums,
+                                         .products = sums + 2 * queries,
+                                         .dqkv = dqkv,
+                                         .shape = shape,
+                                         .scale = 0.125F};
+  subjects.push_back({"attention backward", 0, 5 * one, [=, &kernels](Stream& s) {
+                        return kernels.attention.backward(s, DType::kBF16, backward);
+                      }});
+  return absl::OkStatus();
+}
+
+absl::Status add_optimizer(Bench& bench, const Libraries& kernels, const Options& o,
+                           std::vector<Subject>& subjects) {
+  const std::size_t n = o.parameters;
+  PL_ASSIGN_OR_RETURN(void* const vectors, bench.values(4 * n * 4));
+  PL_ASSIGN_OR_RETURN(void* const copy, bench.zeros(n * 2));
+  PL_ASSIGN_OR_RETURN(void* const scratch, bench.zeros(square_parts(n) * 8));
+  PL_ASSIGN_OR_RETURN(void* const clipping, bench.zeros(sizeof(Clipping)));
+  const UpdateRange range{0, n, true};
+  const std::vector<UpdateChunk> chunks = update_chunks({&range, 1});
+  PL_ASSIGN_OR_RETURN(void* const on_gpu, bench.zeros(chunks.size() * sizeof(UpdateChunk)));
+  PL_ASSIGN_OR_RETURN(Stream stream, Stream::create(bench.context()));
+  const SystemClock clock;
+  PL_RETURN_IF_ERROR(stream.to_device(on_gpu, std::as_bytes(std::span(chunks))));
+  PL_RETURN_IF_ERROR(stream.finish(clock, Deadline::after(clock.now(), std::chrono::minutes(1))));
+  auto* const weights = static_cast<float*>(vectors);
+  const AdamParams params{.chunks = static_cast<const UpdateChunk*>(on_gpu),
+                          .weights = weights,
+                          .first = weights + n,
+                          .second = weights + 2 * n,
+                          .gradient = weights + 3 * n,
+                          .copy = copy,
+                          .clipping = nullptr,
+                          .step_size = 1e-3F,
+                          .beta1 = 0.9F,
+                          .one_minus_beta1 = 0.1F,
+                          .beta2 = 0.95F,
+                          .one_minus_beta2 = 0.05F,
+                          .root_correction = 1,
+                          .epsilon = 1e-8F,
+                          .weight_decay = 0,
+                          .shrink = 0.9999F};
+  const std::size_t count = chunks.size();
+  const auto bytes = static_cast<double>(n);
+  subjects.push_back({"gradient norm", 4 * bytes, 0, [=, &kernels](Stream& s) {
+                        return kernels.optimizer.clip(s, weights + 3 * n, n, 1, static_cast<double*>(scratch),
+                                                      static_cast<Clipping*>(clipping));
+                      }});
+  subjects.push_back({"AdamW with bf16 copy", 30 * bytes, 0,
+                      [=, &kernels](Stream& s) { return kernels.optimizer.adam(s, params, count); }});
+  subjects.push_back({"weights to bf16", 6 * bytes, 0, [=, &kernels](Stream& s) {
+                        return kernels.conversion.convert(s, DType::kF32, weights, DType::kBF16, copy, n);
+                      }});
+  return absl::OkStatus();
+}
+
+absl::Status add_products(Bench& bench, Libraries& kernels, const Options& o,
+                          std::vector<Subject>& subjects) {
+  PL_ASSIGN_OR_RETURN(const auto library, CublasLt::open(bench.context(), o.cublaslt));
+  const std::int64_t rows = std::int64_t{o.samples} * o.time, width = o.width;
+  struct Named {
+    const char* name;
+    Product product;
+  };
+  const DType half = DType::kBF16;
+  const Named products[] = {
+      {"product: qkv",
+       {.m = rows,
+        .n = 3 * width,
+        .k = width,
+        .b_transposed = true,
+        .inputs = half,
+        .output = half,
+        .bias = true}},
+      {"product: up",
+       {.m = rows,
+        .n = 4 * width,
+        .k = width,
+        .b_transposed = true,
+        .inputs = half,
+        .output = half,
+        .bias = true}},
+      {"product: down",
+       {.m = rows,
+        .n = width,
+        .k = 4 * width,
+        .b_transposed = true,
+        .inputs = half,
+        .output = half,
+        .bias = true}},
+      {"product: down, data backward",
+       {.m = rows, .n = 4 * width, .k = width, .inputs = half, .output = half}},
+      {"product: down, weights backward",
+       {.m = width, .n = 4 * width, .k = rows, .a_transposed = true, .inputs = half, .output = DType::kF32}},
+      {"product: head",
+       {.m = rows, .n = o.vocabulary, .k = width, .b_transposed = true, .inputs = half, .output = half}},
+  };
+  kernels.products.reserve(std::size(products));
+  for (const Named& named : products) {
+    const Product& p = named.product;
+    PL_ASSIGN_OR_RETURN(MatMul matmul, MatMul::plan(library, p));
+    kernels.products.push_back(std::move(matmul));
+    MatMul& planned = kernels.products.back();
+    const auto bytes = [](std::int64_t elements, DType type) {
+      return static_cast<std::size_t>(elements) * dtype_bytes(type);
+    };
+    PL_ASSIGN_OR_RETURN(void* const a, bench.values(bytes(p.m * p.k, half)));
+    PL_ASSIGN_OR_RETURN(void* const b, bench.values(bytes(p.n * p.k, half)));
+    PL_ASSIGN_OR_RETURN(void* const c, bench.zeros(bytes(p.m * p.n, p.output)));
+    PL_ASSIGN_OR_RETURN(void* const bias, bench.zeros(bytes(p.n, p.output)));
+    PL_ASSIGN_OR_RETURN(void* const workspace,
+                        bench.zeros(std::max<std::size_t>(planned.workspace_bytes(), 16)));
+    const MatMul::Operands operands{
+        .a = a, .b = b, .c = c, .bias = p.bias ? bias : nullptr, .workspace = workspace};
+    subjects.push_back({named.name, 0,
+                        2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k),
+                        [&planned, operands](Stream& s) { return planned.run(s, operands); }});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Subjects> make_subjects(Bench& bench, const Options& options) {
+  Subjects subjects;
+  PL_ASSIGN_OR_RETURN(auto loaded, load(bench));
+  subjects.libraries = std::move(loaded);
+  Libraries& kernels = *subjects.libraries;
+  PL_RETURN_IF_ERROR(add_pointwise(bench, kernels, options, subjects.all));
+  PL_RETURN_IF_ERROR(add_norms(bench, kernels, options, subjects.all));
+  PL_RETURN_IF_ERROR(add_loss(bench, kernels, options, subjects.all));
+  PL_RETURN_IF_ERROR(add_attention(bench, kernels, options, subjects.all));
+  PL_RETURN_IF_ERROR(add_optimizer(bench, kernels, options, subjects.all));
+  PL_RETURN_IF_ERROR(add_products(bench, kernels, options, subjects.all));
+  return subjects;
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,162 @@
+"""What a GPU is tested and measured by: runs the programs that scripts/gpu-suite has built, prints what comes of each, and writes it all as JSON.
+
+Without a GPU (--emulated) the same programs run on the GPU of the tests: that shows that the suite works, and nothing else."""
+
+import argparse
+import glob
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+
+# The rest of runtime_cuda_test is about errors that a real GPU does not have.
+KERNELS = ":".join(f"*{name}*" for name in ("Attention", "Columns", "Conversion", "CrossEntropy", "Elementwise", "Embedding", "LayerNorm", "MatMul",
+                                            "Adam", "GpuOptimizer", "SmallLosses", "Windows"))
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+LIMIT = 600   # seconds, of all
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", required=True, type=pathlib.Path, help="the folder with bin/, tests/ and benchmarks/")
+    parser.add_argument("--root", required=True, type=pathlib.Path, help="the folder with tests/ and examples/")
+    parser.add_argument("--libraries", help="a folder in which the programs look first")
+    parser.add_argument("--commit", default="", help="what the programs were built from")
+    parser.add_argument("--json", type=pathlib.Path, help="where the results go")
+    parser.add_argument("--emulated", action="store_true", help="on the GPU of the tests")
+    parser.add_argument("--rounds", type=int, default=20, help="of each kernel's measurement")
+    options = parser.parse_args()
+    options.programs, options.root = options.programs.resolve(), options.root.resolve()
+    return options
+
+
+def library_folders():
+    """Where wheels and toolkits keep libcublasLt."""
+    packages = {sysconfig.get_paths()["purelib"], *filter(lambda path: "packages" in path, sys.path)}
+    places = [f"{package}/nvidia/*/lib" for package in sorted(packages)] + [f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/lib64"]
+    found = [folder for place in places for folder in sorted(glob.glob(place))]
+    return [folder for folder in found if glob.glob(f"{folder}/libcublasLt.so.13*")]
+
+
+def gpu():
+    """What nvidia-smi says of the first GPU; None where it says nothing."""
+    fields = ("name", "driver_version", "memory.total", "clocks.max.sm", "power.limit", "pci.bus_id")
+    try:
+        answer = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = answer.stdout.splitlines()
+    return dict(zip(fields, map(str.strip, lines[0].split(",")))) if answer.returncode == 0 and lines else None
+
+
+class Suite:
+    def __init__(self, options):
+        self.options = options
+        self.stages = []
+        self.begun = time.monotonic()
+        self.environment = dict(os.environ, PYTHONPATH=str(options.root / "tests/support"), PYTHONDONTWRITEBYTECODE="1")
+        folders = [options.libraries, os.environ.get("LD_LIBRARY_PATH"), *([] if options.emulated else library_folders())]
+        self.environment["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
+        if not options.emulated:
+            self.environment["PACELINE_TEST_GPU"] = "real"
+
+    def run(self, command):
+        """Exit code and output; a command that outlasts the suite's time is killed, and has failed."""
+        left = LIMIT - (time.monotonic() - self.begun)
+        try:
+            done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                                  timeout=max(left, 1), env=self.environment)
+            return done.returncode, done.stdout
+        except subprocess.TimeoutExpired as expired:
+            return 124, (expired.stdout or b"").decode(errors="replace") + f"\nkilled: the suite has {LIMIT} s"
+
+    def stage(self, name, passed, failed, skipped, seconds, words=()):
+        self.stages.append({"name": name, "passed": passed, "failed": failed, "skipped": skipped, "seconds": round(seconds, 1), "words": list(words)})
+        print(f"{name:28} {passed:5} passed {failed:3} failed {skipped:3} skipped {seconds:7.1f} s", flush=True)
+        for word in words:
+            print(f"    {word}", flush=True)
+
+    def google_test(self, name, program, *more, prefix=()):
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report.json"
+            code, output = self.run([*prefix, self.options.programs / "tests" / program, *more, f"--gtest_output=json:{report}"])
+            tests = []
+            if report.exists():
+                tests = [test for group in json.loads(report.read_text())["testsuites"] for test in group["testsuite"]]
+        bad = [test for test in tests if "failures" in test]
+        skipped = [test for test in tests if test["result"] == "SKIPPED"]
+        words = [f"{test['classname']}.{test['name']}: {test['failures'][0]['failure'].splitlines()[0]}" for test in bad]
+        if code != 0 and not bad:   # crashed, or a tool found something
+            words = output.strip().splitlines()[-12:]
+        failed = len(bad) or (1 if code != 0 else 0)
+        self.stage(name, max(len(tests) - len(bad) - len(skipped), 0), failed, len(skipped), time.monotonic() - begun, words)
+
+    def sanitizers(self):
+        tool = shutil.which("compute-sanitizer")
+        if self.options.emulated or tool is None:
+            self.stage("compute-sanitizer", 0, 0, len(TOOLS), 0, ["the GPU of the tests looks itself" if self.options.emulated else "it is not installed"])
+            return
+        for name in TOOLS:
+            self.google_test(f"compute-sanitizer {name}", "runtime_cuda_test", f"--gtest_filter={KERNELS}",
+                             prefix=[tool, "--tool", name, "--error-exitcode", "9", "--kernel-name-exclude", "regex:.*(cublas|cutlass|gemm).*"])
+
+    def runs(self):
+        """Whole jobs."""
+        begun = time.monotonic()
+        if self.options.emulated:
+            for variable, path in (("PACELINE_FAKE_CUDA", "fake_cuda/libpaceline_fake_cuda.so"),
+                                   ("PACELINE_FAKE_CUBLASLT", "fake_cublaslt/libpaceline_fake_cublaslt.so")):
+                self.environment[variable] = str(self.options.programs / "tests/support" / path)
+        code, output = self.run([sys.executable, self.options.root / "tests/integration/cli/gpu_runs_test.py", self.options.programs / "bin/paceline"])
+        count = {word: len(re.findall(rf"\.\.\. {word}", output)) for word in ("ok", "FAIL", "ERROR", "skipped")}
+        bad = count["FAIL"] + count["ERROR"]
+        self.stage("jobs", count["ok"], bad or (1 if code != 0 else 0), count["skipped"], time.monotonic() - begun,
+                   output.strip().splitlines()[-25:] if code != 0 else [])
+
+    def kernels(self):
+        """How fast they are; the report of gpu_kernels."""
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "kernels.json"
+            emulated = ["--tiny", "--driver", self.environment.get("PACELINE_FAKE_CUDA", ""),
+                        "--cublaslt", self.environment.get("PACELINE_FAKE_CUBLASLT", "")]
+            code, output = self.run([self.options.programs / "benchmarks/gpu_kernels", *(emulated if self.options.emulated else []),
+                                     "--rounds", self.options.rounds, "--json", report])
+            print(output, end="", flush=True)
+            self.stage("gpu_kernels", int(code == 0), int(code != 0), 0, time.monotonic() - begun)
+            return json.loads(report.read_text()) if report.exists() else None
+
+
+def main():
+    options = arguments()
+    device = {"name": "emulated"} if options.emulated else gpu()
+    if device is None:
+        sys.exit("gpu-suite: nvidia-smi names no GPU on this machine; --emulated runs the suite on the GPU of the tests, "
+                 "--bundle packs it for a machine that has one")
+    suite = Suite(options)
+    suite.google_test("kernels", "runtime_cuda_test", f"--gtest_filter={KERNELS}")
+    suite.google_test("operators", "runtime_tensor_gpu_test")
+    suite.runs()
+    kernels = suite.kernels()
+    suite.sanitizers()   # last: they take longest
+    failed = sum(stage["failed"] for stage in suite.stages)
+    result = {"gpu": device, "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.release()}", "commit": options.commit,
+              "seconds": round(time.monotonic() - suite.begun, 1), "stages": suite.stages, "kernels": kernels}
+    if options.json:
+        partial = options.json.with_name(options.json.name + ".partial")
+        partial.write_text(json.dumps(result, indent=1) + "\n")
+        partial.replace(options.json)
+    print(f"{sum(stage['passed'] for stage in suite.stages)} passed, {failed} failed, {sum(stage['skipped'] for stage in suite.stages)} skipped")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
