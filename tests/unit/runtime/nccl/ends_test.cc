@@ -290,6 +290,21 @@ TEST_F(EndsTest, HangsWhileItEnds) {
   }
 }
 
+// What is left behind does not hold the host's communicator: peers see that it went.
+TEST_F(EndsTest, PeersOfOneThatIsStuckAreTold) {
+  std::atomic<bool> hung{false};
+  fake_library().control().hang = [&](const std::string& call) {
+    return call == "ncclCommFinalize" && !hung.exchange(true);
+  };
+  connect(2, still_);
+  {
+    const Ticker ticker(still_, 1);
+    EXPECT_FALSE(rank(0).end());
+  }
+  const absl::Status status = rank(1).barrier(later(still_));
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
 // A new view begins where the last one is stuck.
 TEST_F(EndsTest, TheNextCommunicatorDoesNotWaitForOneThatIsStuck) {
   std::atomic<int> aborts{0};
