@@ -25,6 +25,9 @@ absl::Status check(const Product& p) {
   return absl::OkStatus();
 }
 
+// Of every address: what algorithms are chosen for.
+constexpr std::uint32_t kAlignment = 16;
+
 std::string in_words(const Product& p) {
   return str_cat("product ", p.m, " x ", p.k, " x ", p.n, p.batch > 1 ? str_cat(", ", p.batch, " times") : "",
                  " of ", dtype_name(p.inputs));
@@ -84,6 +87,8 @@ absl::Status MatMul::Parts::make_description() {
   PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_TRANSB, second));
   if (!product.bias) return absl::OkStatus();
   PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
+  // The choice of an algorithm looks at the address's alignment.
+  PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment}));
   return describe(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(product.output));
 }
 
@@ -105,7 +110,6 @@ absl::Status MatMul::Parts::make_layout(cublasLtMatrixLayout_t& layout, DType ty
 }
 
 absl::Status MatMul::Parts::choose() {
-  constexpr std::uint32_t kAlignment = 16;
   PL_RETURN_IF_ERROR(library->check(library->calls().cublasLtMatmulPreferenceCreate(&preference),
                                     "cublasLtMatmulPreferenceCreate"));
   PL_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kMostWorkspace}));

@@ -20,7 +20,8 @@ struct MemoryPlan {
   std::size_t bytes = 0;             // of the arena
 };
 
-inline constexpr std::size_t kArenaAlignment = 64;
+// What cuBLASLt wants of a workspace; a multiple of a cache line.
+inline constexpr std::size_t kArenaAlignment = 256;
 
 // Greedy by size (Pisarchyk, Lee 2020): the largest first, each into the smallest gap that holds it between
 // those whose lives overlap its own. O(n^2) in the number of lifetimes.

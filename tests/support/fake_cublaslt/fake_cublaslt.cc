@@ -209,6 +209,7 @@ struct Algorithm {
   std::uint64_t workspace = 0;
   std::uint64_t m = 0, n = 0, k = 0;
   std::uint64_t alignment = 0;
+  std::uint64_t bias_alignment = 0;  // 0: none
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -345,11 +346,17 @@ EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasL
   if (most < 1 || !control.finds_algorithms || control.workspace_bytes > preference.workspace || c != d)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const Sizes sizes = sizes_of(wanted, la, lb, lc);
+  const auto bias = reinterpret_cast<std::uintptr_t>(wanted.bias);
+  const bool biased = wanted.epilogue == CUBLASLT_EPILOGUE_BIAS;
   const Algorithm found{.workspace = control.workspace_bytes,
                         .m = sizes.m,
                         .n = sizes.n,
                         .k = sizes.k,
-                        .alignment = preference.alignment};
+                        .alignment = preference.alignment,
+                        // As the real one: of no address it thinks the best.
+                        .bias_alignment = !biased     ? 0
+                                          : bias == 0 ? 256
+                                                      : bias & (~bias + 1)};
   std::memcpy(static_cast<void*>(&results[0].algo), &found, sizeof found);
   results[0].workspaceSize = control.workspace_bytes;
   results[0].state = CUBLAS_STATUS_SUCCESS;
@@ -394,6 +401,9 @@ EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t de
   if (!gpu().holds(a, work.a.bytes()) || !gpu().holds(b, work.b.bytes()) || !gpu().holds(d, work.c.bytes()))
     return refuse(CUBLAS_STATUS_EXECUTION_FAILED, "a matrix lies outside of the device's memory");
   const bool bias = work.d.epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if (bias && !aligned(work.d.bias, algorithm.bias_alignment))
+    return refuse(CUBLAS_STATUS_INVALID_VALUE,
+                  "the bias is not aligned as it was when the algorithm was chosen");
   if (bias && !gpu().holds(work.d.bias, sizes.m * work.c.element()))
     return refuse(CUBLAS_STATUS_EXECUTION_FAILED, "the bias lies outside of the device's memory");
   if (!gpu().add(stream, [work, workspace, bytes = algorithm.workspace] {

@@ -14,13 +14,13 @@ TEST(MemoryPlan, NothingNeedsNothing) {
 }
 
 TEST(MemoryPlan, ThoseThatNeverMeetShare) {
-  const MemoryPlan plan = plan_memory({{100, 0, 1}, {128, 2, 3}, {64, 4, 9}});
-  EXPECT_EQ(plan.bytes, 128u);
+  const MemoryPlan plan = plan_memory({{300, 0, 1}, {512, 2, 3}, {64, 4, 9}});
+  EXPECT_EQ(plan.bytes, 512u);
   EXPECT_EQ(plan.offsets, (std::vector<std::size_t>{0, 0, 0}));
 }
 
 TEST(MemoryPlan, BothEndsOfALifeCount) {
-  EXPECT_EQ(plan_memory({{64, 0, 2}, {64, 2, 3}}).bytes, 128u);
+  EXPECT_EQ(plan_memory({{256, 0, 2}, {256, 2, 3}}).bytes, 512u);
 }
 
 TEST(MemoryPlan, AGapIsFilled) {
@@ -46,7 +46,7 @@ TEST(MemoryPlan, RandomLifetimesNeverOverlap) {
     const MemoryPlan plan = plan_memory(lives);
     std::size_t sum = 0;
     std::size_t most = 0;
-    const auto rounded = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
+    const auto rounded = [](std::size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; };
     for (std::size_t at = 0; at <= 30; ++at) {
       std::size_t alive = 0;
       for (const auto& life : lives) alive += life.first <= at && at <= life.last ? rounded(life.bytes) : 0;
