@@ -1,5 +1,7 @@
 #include "runtime/cuda/buffer.h"
 
+#include <string>
+
 #include "base/status.h"
 #include "base/text.h"
 
@@ -40,6 +42,22 @@ absl::StatusOr<PinnedBuffer> PinnedBuffer::create(std::shared_ptr<const Context>
 
 PinnedBuffer::~PinnedBuffer() {
   if (!bytes_.empty() && context_->enter().ok()) context_->calls().cuMemFreeHost(bytes_.data());
+}
+
+absl::StatusOr<HostPin> HostPin::create(std::shared_ptr<const Context> context, std::span<std::byte> memory) {
+  if (memory.empty()) return HostPin(std::move(context), {});
+  PL_RETURN_IF_ERROR(context->enter());
+  const CUresult result =
+      context->calls().cuMemHostRegister(memory.data(), memory.size(), CU_MEMHOSTREGISTER_PORTABLE);
+  const absl::Status status = context->check(result, "cuMemHostRegister");
+  if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+    return absl::AlreadyExistsError(std::string(status.message()));
+  PL_RETURN_IF_ERROR(status);
+  return HostPin(std::move(context), memory);
+}
+
+HostPin::~HostPin() {
+  if (!memory_.empty() && context_->enter().ok()) context_->calls().cuMemHostUnregister(memory_.data());
 }
 
 }  // namespace paceline::cuda

@@ -66,4 +66,22 @@ class PinnedBuffer {
   std::span<std::byte> bytes_;
 };
 
+// Makes memory that the host has already like a PinnedBuffer's, as long as it lives. The memory outlives it.
+class HostPin {
+ public:
+  // RESOURCE_EXHAUSTED where the host pins no more; ALREADY_EXISTS where a part of it is pinned by another.
+  static absl::StatusOr<HostPin> create(std::shared_ptr<const Context> context, std::span<std::byte> memory);
+  ~HostPin();
+  HostPin(HostPin&& other) noexcept
+      : context_(std::move(other.context_)), memory_(std::exchange(other.memory_, {})) {}
+  HostPin& operator=(HostPin&&) = delete;
+
+ private:
+  HostPin(std::shared_ptr<const Context> context, std::span<std::byte> memory)
+      : context_(std::move(context)), memory_(memory) {}
+
+  std::shared_ptr<const Context> context_;
+  std::span<std::byte> memory_;
+};
+
 }  // namespace paceline::cuda

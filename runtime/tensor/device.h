@@ -102,6 +102,10 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate(std::size_t bytes) = 0;
   // Memory of the host that a queue copies fastest. The same as allocate() where there is no queue.
   virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate_staging(std::size_t bytes) = 0;
+  // As long as the result lives, a queue copies from and to this memory of the host as fast as from staging
+  // memory, and its copies do not hold up who adds them. Null where that makes no difference, or can't be
+  // had. The memory outlives it.
+  virtual std::shared_ptr<const void> pin(std::span<std::byte> /*memory*/) { return nullptr; }
   // Null where the device needs none: see above.
   virtual absl::StatusOr<std::unique_ptr<Queue>> open_queue() = 0;
   // `queue`: of open_queue(); what is lowered is run on it, and it outlives that.

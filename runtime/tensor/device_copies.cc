@@ -11,7 +11,7 @@ constexpr std::size_t kResultBytes = 64;  // three doubles
 absl::StatusOr<std::unique_ptr<DeviceCopies>> DeviceCopies::make(Device& device, Queue& queue,
                                                                  const BatchAreas& areas, std::byte* staging,
                                                                  std::size_t elements, bool training) {
-  std::unique_ptr<DeviceCopies> copies(new DeviceCopies(queue, areas, staging));
+  std::unique_ptr<DeviceCopies> copies(new DeviceCopies(device, queue, areas, staging));
   PL_ASSIGN_OR_RETURN(copies->batch_, device.allocate(areas.bytes() + kResultBytes));
   PL_ASSIGN_OR_RETURN(copies->result_, device.allocate_staging(kResultBytes));
   PL_ASSIGN_OR_RETURN(copies->weights_, device.allocate(elements * sizeof(float)));
@@ -27,8 +27,14 @@ absl::StatusOr<std::unique_ptr<DeviceCopies>> DeviceCopies::make(Device& device,
 }
 
 void DeviceCopies::bind(std::span<float> weights, std::span<float> gradients) {
-  bound_weights_ = weights;
-  bound_gradients_ = gradients;
+  const auto take = [&](std::span<float>& bound, std::shared_ptr<const void>& pinned, std::span<float> now) {
+    if (bound.data() == now.data() && bound.size() == now.size()) return;
+    pinned.reset();
+    bound = now;
+    if (!now.empty()) pinned = device_.pin(std::as_writable_bytes(now));
+  };
+  take(bound_weights_, pinned_weights_, weights);
+  take(bound_gradients_, pinned_gradients_, gradients);
   uploaded_version_ = 0;
 }
 

@@ -41,11 +41,12 @@ class DeviceCopies {
   const double* result() const { return reinterpret_cast<const double*>(result_->data()); }
 
  private:
-  DeviceCopies(Queue& queue, const BatchAreas& areas, std::byte* staging)
-      : queue_(queue), areas_(areas), staging_(staging) {}
+  DeviceCopies(Device& device, Queue& queue, const BatchAreas& areas, std::byte* staging)
+      : device_(device), queue_(queue), areas_(areas), staging_(staging) {}
   absl::Status upload_part(BatchPart part, std::int64_t rows);
   absl::Status download_part(BatchPart part, std::int64_t rows);
 
+  Device& device_;
   Queue& queue_;
   const BatchAreas& areas_;
   std::byte* const staging_;
@@ -53,6 +54,7 @@ class DeviceCopies {
   std::unique_ptr<DeviceMemory> result_;  // staging
   ExternalMemory memory_;
   std::span<float> bound_weights_, bound_gradients_;
+  std::shared_ptr<const void> pinned_weights_, pinned_gradients_;
   std::uint64_t uploaded_version_ = 0;  // 0: none
 };
 

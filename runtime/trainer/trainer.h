@@ -145,9 +145,9 @@ class Trainer {
   absl::Status fault_;  // why the step under way was abandoned
 
   Workload workload_;
+  std::unique_ptr<Replica> replica_;      // before the programs that are bound to it
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held out
   std::unique_ptr<tensor::Program> program_;
-  std::unique_ptr<Replica> replica_;
   std::unique_ptr<SparseRows> rows_;  // of a unit's samples; null: the model has no tables
 
   // Of the current view.

@@ -50,6 +50,10 @@ class GpuDevice final : public Device {
     std::fill(buffer.bytes().begin(), buffer.bytes().end(), std::byte{0});
     return std::make_unique<StagingMemory>(std::move(buffer));
   }
+  std::shared_ptr<const void> pin(std::span<std::byte> memory) override {
+    auto pin = cuda::HostPin::create(context_, memory);
+    return pin.ok() ? std::make_shared<const cuda::HostPin>(*std::move(pin)) : nullptr;
+  }
   absl::StatusOr<std::unique_ptr<Queue>> open_queue() override { return gpu::GpuQueue::open(context_); }
   std::unique_ptr<Lowering> begin(const Schedule& schedule, Precision precision, Queue* queue) override {
     return std::make_unique<gpu::GpuLowering>(schedule, precision, products_, *kernels_,

@@ -47,8 +47,9 @@ class Library final : public FakeCuda {
   Counts counts() override {
     const std::lock_guard held(lock());
     const State& s = state();
-    Counts counts{s.device.count(),        s.pinned.count(), s.streams.count(),
-                  s.streams.event_count(), s.modules.size(), 0};
+    Counts counts{s.device.count(),  s.pinned.count() + s.registered.size(),
+                  s.streams.count(), s.streams.event_count(),
+                  s.modules.size(),  0};
     for (const auto& [device, held_times] : s.contexts)
       counts.contexts += static_cast<std::size_t>(held_times);
     return counts;
@@ -151,6 +152,7 @@ EXPORTED CUresult cuGetErrorName(CUresult error, const char** name) {
       {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
       {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"},
       {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
+      {CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
       {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
       {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY"},
       {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},

@@ -32,7 +32,8 @@ struct Control {
 
 // What is there now.
 struct Counts {
-  std::size_t allocations = 0, pinned = 0, streams = 0, events = 0, modules = 0, contexts = 0;
+  std::size_t allocations = 0, pinned = 0,  // pinned: made so, or registered
+      streams = 0, events = 0, modules = 0, contexts = 0;
 };
 
 class FakeCuda {

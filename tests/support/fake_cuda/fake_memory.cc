@@ -66,6 +66,24 @@ EXPORTED CUresult cuMemFreeHost(void* address) {
   return result;
 }
 
+EXPORTED CUresult cuMemHostRegister(void* address, std::size_t bytes, unsigned) {
+  BEGIN_CALL(asked_in_context);
+  auto& registered = state().registered;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const auto after = registered.lower_bound(begin + bytes);
+  if (after != registered.begin() && std::prev(after)->first + std::prev(after)->second > begin)
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  registered[begin] = bytes;
+  return CUDA_SUCCESS;
+}
+EXPORTED CUresult cuMemHostUnregister(void* address) {
+  BEGIN_CALL(asked_in_context);
+  return state().registered.erase(reinterpret_cast<std::uintptr_t>(address)) == 1
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
 // From and to pinned memory later, in the stream's order; pageable memory is read, or written, before the
 // call returns.
 EXPORTED CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
@@ -73,7 +91,7 @@ EXPORTED CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_
   State& s = state();
   if (!s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
   if (!s.device.contains(host_pointer(to), bytes)) return not_ours(__func__, bytes);
-  if (s.pinned.contains(from, bytes)) {
+  if (s.is_pinned(from, bytes)) {
     s.streams.add(id<StreamId>(stream), [=] { std::memcpy(writable(to), from, bytes); });
   } else {
     s.streams.add(id<StreamId>(stream), [to, staged = std::string(static_cast<const char*>(from), bytes)] {
@@ -88,7 +106,7 @@ EXPORTED CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t byte
   if (!s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
   if (!s.device.contains(host_pointer(from), bytes)) return not_ours(__func__, bytes);
   s.streams.add(id<StreamId>(stream), [=] { std::memcpy(to, host_pointer(from), bytes); });
-  if (!s.pinned.contains(to, bytes)) finish(id<StreamId>(stream), held);
+  if (!s.is_pinned(to, bytes)) finish(id<StreamId>(stream), held);
   return s.failed;
 }
 EXPORTED CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {

@@ -2,6 +2,7 @@
 
 // What the calls of the emulated driver share.
 
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -18,6 +19,7 @@ namespace paceline::fake_cuda {
 struct State {
   Control control;
   Memory device, pinned;
+  std::map<std::uintptr_t, std::size_t> registered;  // memory of the host's, pinned
   Streams streams;
   std::map<CUmodule, std::string> modules;  // with their images' bytes
   std::map<CUfunction, const Kernel*> functions;
@@ -31,6 +33,15 @@ struct State {
   Handle handle() {
     next += 16;
     return reinterpret_cast<Handle>(next);
+  }
+  bool is_pinned(const void* address, std::size_t bytes) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const auto after = registered.upper_bound(at);
+    if (after != registered.begin()) {
+      const auto& [begin, size] = *std::prev(after);
+      if (at + bytes <= begin + size) return true;
+    }
+    return pinned.contains(address, bytes);
   }
   CUresult problem(CUresult result, std::string what) {
     problems.push_back(std::move(what));

@@ -55,6 +55,28 @@ TEST_F(StreamTest, PinnedMemoryIsReadWhenTheCopysTurnComes) {
   EXPECT_THAT(read(to), Each(2));
 }
 
+TEST_F(StreamTest, MemoryThatTheHostPinsIsToo) {
+  std::vector<int> from(100, 1), to(100, 0);
+  const auto bytes = std::as_writable_bytes(std::span(from));
+  const auto there = array<int>(100);
+  {
+    const auto pinned = must(HostPin::create(context_, bytes));
+    const auto pinned_too = must(HostPin::create(context_, std::as_writable_bytes(std::span(to))));
+    EXPECT_EQ(fake().counts().pinned, 2U);
+    EXPECT_TRUE(absl::IsAlreadyExists(HostPin::create(context_, bytes.subspan(8, 4)).status()));
+    ASSERT_TRUE(stream_->to_device(there.data(), bytes).ok());
+    ASSERT_TRUE(stream_->to_host(std::as_writable_bytes(std::span(to)).first(200), there.data()).ok());
+    std::ranges::fill(from, 2);
+    EXPECT_THAT(to, Each(0));
+    finish();
+    EXPECT_EQ(to[49], 2);
+    EXPECT_EQ(to[50], 0);
+  }
+  EXPECT_EQ(fake().counts().pinned, 0U);
+  const auto again = must(HostPin::create(context_, bytes));
+  const auto nothing = must(HostPin::create(context_, {}));
+}
+
 TEST_F(StreamTest, StreamsRunBesideEachOtherUntilOneWaits) {
   auto other = must(Stream::create(context_));
   auto from = must(PinnedBuffer::create(context_, kBytes)), to = must(PinnedBuffer::create(context_, kBytes));

@@ -46,7 +46,9 @@ TEST(MemoryPlan, RandomLifetimesNeverOverlap) {
     const MemoryPlan plan = plan_memory(lives);
     std::size_t sum = 0;
     std::size_t most = 0;
-    const auto rounded = [](std::size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; };
+    const auto rounded = [](std::size_t bytes) {
+      return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+    };
     for (std::size_t at = 0; at <= 30; ++at) {
       std::size_t alive = 0;
       for (const auto& life : lives) alive += life.first <= at && at <= life.last ? rounded(life.bytes) : 0;

@@ -129,9 +129,9 @@ struct Trained {
     return loss;
   }
   std::unique_ptr<Device> device;
-  std::unique_ptr<Program> program;
   std::vector<float> weights;
   std::vector<float> gradients;
+  std::unique_ptr<Program> program;
 };
 
 TEST(Program, Learns) {

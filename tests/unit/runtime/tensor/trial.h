@@ -87,9 +87,9 @@ class Trial {
   Random random_;
   GraphBuilder graph_;
   std::unique_ptr<Oracle> oracle_;
-  std::unique_ptr<Program> program_;
   std::vector<float> weights_;
   std::vector<float> gradients_;
+  std::unique_ptr<Program> program_;
 };
 
 }  // namespace paceline::tensor
