@@ -189,13 +189,13 @@ absl::Status add_optimizer(Bench& bench, const Libraries& kernels, const Options
   PL_RETURN_IF_ERROR(stream.to_device(on_gpu, std::as_bytes(std::span(chunks))));
   PL_RETURN_IF_ERROR(stream.finish(clock, Deadline::after(clock.now(), std::chrono::minutes(1))));
   auto* const weights = static_cast<float*>(vectors);
-  const AdamParams params{.chunks = static_cast<const UpdateChunk*>(on_gpu),
-                          .weights = weights,
+  const AdamParams params{.update = {.chunks = static_cast<const UpdateChunk*>(on_gpu),
+                                     .weights = weights,
+                                     .gradient = weights + 3 * n,
+                                     .copy = copy,
+                                     .clipping = nullptr},
                           .first = weights + n,
                           .second = weights + 2 * n,
-                          .gradient = weights + 3 * n,
-                          .copy = copy,
-                          .clipping = nullptr,
                           .step_size = 1e-3F,
                           .beta1 = 0.9F,
                           .one_minus_beta1 = 0.1F,

@@ -1,8 +1,10 @@
 #pragma once
 
-// The end of a step on the GPU: the gradient's norm, clipping by it, and Adam or AdamW over the flat fp32
-// weights with a bf16 copy of them, as runtime/optimizer has them on the CPU. Nothing waits for the host:
-// whether the norm was finite is found in Clipping afterwards, and no weight has changed where it was not.
+// The end of a step on the GPU: the gradient's norm, clipping by it, and SGD, Adagrad, Adam or AdamW over the
+// flat fp32 weights with a bf16 copy of them, as runtime/optimizer has them on the CPU: from the same
+// gradient and factor of clipping the same bits as there, where the processor has fused multiply-add. Nothing
+// waits for the host: whether the norm was finite is found in Clipping afterwards, and no weight has changed
+// where it was not.
 //
 // Addresses are of the GPU and 16-byte aligned; work is added to the stream and returns at once. The same
 // bits from run to run, on whatever GPU. Thread-safe but for the stream and the scratch memory.
@@ -41,17 +43,23 @@ class GpuOptimizer {
   // holds square_parts(n) doubles. No elements: norm 0.
   absl::Status clip(Stream& stream, const float* gradient, std::size_t n, double clip_norm, double* scratch,
                     Clipping* result) const;
-  // One step over params.chunks, of which there are `chunks`.
+  // One step over update.chunks, of which there are `chunks`.
+  absl::Status sgd(Stream& stream, const SgdParams& params, std::size_t chunks) const;
+  absl::Status adagrad(Stream& stream, const AdagradParams& params, std::size_t chunks) const;
   absl::Status adam(Stream& stream, const AdamParams& params, std::size_t chunks) const;
 
  private:
-  GpuOptimizer(Module module, Kernel<SquaresParams> squares, Kernel<ClipParams> clip, Kernel<AdamParams> adam)
-      : module_(std::move(module)), squares_(squares), clip_(clip), adam_(adam) {}
+  struct Kernels {
+    Kernel<SquaresParams> squares;
+    Kernel<ClipParams> clip;
+    Kernel<SgdParams> sgd;
+    Kernel<AdagradParams> adagrad;
+    Kernel<AdamParams> adam;
+  };
+  GpuOptimizer(Module module, const Kernels& kernels) : module_(std::move(module)), kernels_(kernels) {}
 
   Module module_;
-  Kernel<SquaresParams> squares_;
-  Kernel<ClipParams> clip_;
-  Kernel<AdamParams> adam_;
+  Kernels kernels_;
 };
 
 }  // namespace paceline::cuda

@@ -1,4 +1,4 @@
-// The gradient's norm, clipping by it, and AdamW over the flat vector with the bf16 copy of the weights:
+// The gradient's norm, clipping by it, and the step over the flat vector with the bf16 copy of the weights:
 // nothing waits for the host in between. Adam reads 16 bytes of each element and writes 12, and 2 of the
 // copy.
 
@@ -19,25 +19,88 @@ PL_DEVICE double squares(const float* x) {
   return total;
 }
 
-template <int kWidth>
-PL_DEVICE void update(const AdamParams& p, std::size_t i, float clip, float decay, float shrink) {
-  float w[kWidth], m[kWidth], v[kWidth], g[kWidth];
-  load<kWidth>(p.weights + i, w);
-  load<kWidth>(p.first + i, m);
-  load<kWidth>(p.second + i, v);
-  load<kWidth>(p.gradient + i, g);
+// What a step is for one element: w and g come in, w goes out; `g` is not clipped yet. The same operations in
+// the same order as the CPU's (tensor/cpu/kernels/body/optimizer.h), so with its fused multiply-add the same
+// bits.
+struct Sgd {
+  const SgdParams& p;
+  template <int kWidth>
+  PL_DEVICE void at(std::size_t i, float (&w)[kWidth], float (&g)[kWidth], float clip, bool decays) const {
+    const float decay = decays ? p.weight_decay : 0.0F;
+    float b[kWidth] = {};
+    if (p.momentum != nullptr) load<kWidth>(p.momentum + i, b);
 #pragma unroll
-  for (int k = 0; k < kWidth; ++k) {
-    w[k] *= shrink;
-    g[k] = fmaf(decay, w[k], g[k] * clip);
-    m[k] = fmaf(p.beta1, m[k], p.one_minus_beta1 * g[k]);
-    v[k] = fmaf(p.beta2, v[k], p.one_minus_beta2 * (g[k] * g[k]));
-    w[k] = fmaf(-p.step_size, m[k] / fmaf(sqrtf(v[k]), p.root_correction, p.epsilon), w[k]);
+    for (int k = 0; k < kWidth; ++k) {
+      float step = fmaf(decay, w[k], g[k] * clip);
+      if (p.momentum != nullptr) {
+        b[k] = fmaf(p.factor, b[k], step);
+        step = p.nesterov ? fmaf(p.factor, b[k], step) : b[k];
+      }
+      w[k] = fmaf(-p.learning_rate, step, w[k]);
+    }
+    if (p.momentum != nullptr) store<kWidth>(p.momentum + i, b);
   }
+};
+
+struct Adagrad {
+  const AdagradParams& p;
+  template <int kWidth>
+  PL_DEVICE void at(std::size_t i, float (&w)[kWidth], float (&g)[kWidth], float clip, bool decays) const {
+    const float decay = decays ? p.weight_decay : 0.0F;
+    float sum[kWidth];
+    load<kWidth>(p.sum + i, sum);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      const float step = fmaf(decay, w[k], g[k] * clip);
+      sum[k] = fmaf(step, step, sum[k]);
+      w[k] = fmaf(-p.learning_rate, step / (sqrtf(sum[k]) + p.epsilon), w[k]);
+    }
+    store<kWidth>(p.sum + i, sum);
+  }
+};
+
+struct Adam {
+  const AdamParams& p;
+  template <int kWidth>
+  PL_DEVICE void at(std::size_t i, float (&w)[kWidth], float (&g)[kWidth], float clip, bool decays) const {
+    const float decay = decays ? p.weight_decay : 0.0F, shrink = decays ? p.shrink : 1.0F;
+    float m[kWidth], v[kWidth];
+    load<kWidth>(p.first + i, m);
+    load<kWidth>(p.second + i, v);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      w[k] *= shrink;
+      g[k] = fmaf(decay, w[k], g[k] * clip);
+      m[k] = fmaf(p.beta1, m[k], p.one_minus_beta1 * g[k]);
+      v[k] = fmaf(p.beta2, v[k], p.one_minus_beta2 * (g[k] * g[k]));
+      w[k] = fmaf(-p.step_size, m[k] / fmaf(sqrtf(v[k]), p.root_correction, p.epsilon), w[k]);
+    }
+    store<kWidth>(p.first + i, m);
+    store<kWidth>(p.second + i, v);
+  }
+};
+
+template <int kWidth, typename Rule>
+PL_DEVICE void update_at(const UpdateParams& p, const Rule& rule, std::size_t i, float clip, bool decays) {
+  float w[kWidth], g[kWidth];
+  load<kWidth>(p.weights + i, w);
+  load<kWidth>(p.gradient + i, g);
+  rule.template at<kWidth>(i, w, g, clip, decays);
   store<kWidth>(p.weights + i, w);
-  store<kWidth>(p.first + i, m);
-  store<kWidth>(p.second + i, v);
   if (p.copy != nullptr) store<kWidth>(static_cast<Bf16*>(p.copy) + i, w);
+}
+
+template <typename Rule>
+PL_DEVICE void update(const UpdateParams& p, const Rule& rule) {
+  if (p.clipping != nullptr && p.clipping->finite == 0) return;
+  constexpr std::uint32_t kWidth = kWide<float>;
+  const UpdateChunk chunk = p.chunks[blockIdx.x];
+  const float clip = p.clipping == nullptr ? 1.0F : p.clipping->factor;
+  const std::uint32_t whole = chunk.count / kWidth;
+  for (std::uint32_t v = threadIdx.x; v < whole; v += blockDim.x)
+    update_at<kWidth>(p, rule, chunk.begin + static_cast<std::size_t>(v) * kWidth, clip, chunk.decay != 0);
+  for (std::uint32_t i = whole * kWidth + threadIdx.x; i < chunk.count; i += blockDim.x)
+    update_at<1>(p, rule, chunk.begin + i, clip, chunk.decay != 0);
 }
 
 }  // namespace
@@ -67,17 +130,14 @@ PL_KERNEL(kSquaresThreads, clip_by_norm, ClipParams, p) {
                finite ? 1U : 0U};
 }
 
-PL_KERNEL(kAdamThreads, adam, AdamParams, p) {
-  if (p.clipping != nullptr && p.clipping->finite == 0) return;
-  constexpr std::uint32_t kWidth = kWide<float>;
-  const UpdateChunk chunk = p.chunks[blockIdx.x];
-  const float clip = p.clipping == nullptr ? 1.0F : p.clipping->factor;
-  const float decay = chunk.decay != 0 ? p.weight_decay : 0.0F, shrink = chunk.decay != 0 ? p.shrink : 1.0F;
-  const std::uint32_t whole = chunk.count / kWidth;
-  for (std::uint32_t v = threadIdx.x; v < whole; v += blockDim.x)
-    update<kWidth>(p, chunk.begin + static_cast<std::size_t>(v) * kWidth, clip, decay, shrink);
-  for (std::uint32_t i = whole * kWidth + threadIdx.x; i < chunk.count; i += blockDim.x)
-    update<1>(p, chunk.begin + i, clip, decay, shrink);
+PL_KERNEL(kUpdateThreads, sgd, SgdParams, p) {
+  update(p.update, Sgd{p});
+}
+PL_KERNEL(kUpdateThreads, adagrad, AdagradParams, p) {
+  update(p.update, Adagrad{p});
+}
+PL_KERNEL(kUpdateThreads, adam, AdamParams, p) {
+  update(p.update, Adam{p});
 }
 
 }  // namespace paceline::cuda

@@ -8,7 +8,7 @@
 namespace paceline::cuda {
 
 inline constexpr int kSquaresThreads = 256;
-inline constexpr int kAdamThreads = 256;
+inline constexpr int kUpdateThreads = 256;
 
 struct SquaresParams {
   const float* x;
@@ -40,16 +40,38 @@ struct UpdateChunk {
   bool operator==(const UpdateChunk&) const = default;
 };
 
-// Adam and AdamW, as optimizer/optimizer.h has them, with the terms of tensor/cpu/kernels/kernels.h's
-// AdamStep. A block for each chunk.
-struct AdamParams {
+// What all updates have: a block for each chunk.
+struct UpdateParams {
   const UpdateChunk* chunks;
   float* weights;
-  float* first;
-  float* second;
   const float* gradient;
   void* copy;                // bf16 weights; null: none
   const Clipping* clipping;  // null: none
+};
+
+// SGD and Adagrad, likewise; weight_decay is of chunks that decay, added to the gradient.
+struct SgdParams {
+  UpdateParams update;
+  float* momentum;  // null: there is none
+  float learning_rate;
+  float factor;  // of the momentum
+  float weight_decay;
+  bool nesterov;
+};
+struct AdagradParams {
+  UpdateParams update;
+  float* sum;
+  float learning_rate;
+  float epsilon;
+  float weight_decay;
+};
+
+// Adam and AdamW, as optimizer/optimizer.h has them, with the terms of tensor/cpu/kernels/kernels.h's
+// AdamStep.
+struct AdamParams {
+  UpdateParams update;
+  float* first;
+  float* second;
   float step_size;
   float beta1, one_minus_beta1;
   float beta2, one_minus_beta2;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 
 #include "runtime/tensor/cpu/kernels/kernels.h"
 #include "tests/support/fake_cuda/gpu_test.h"
@@ -107,13 +108,13 @@ TEST_P(AdamTest, StepsAreThoseOfTheCpu) {
         optimizer.clip(*stream_, g.data(), kElements, clip_norm, scratch.data(), clipping.data()).ok());
     ASSERT_TRUE(optimizer
                     .adam(*stream_,
-                          {.chunks = on_gpu.data(),
-                           .weights = weights.data(),
+                          {.update = {.chunks = on_gpu.data(),
+                                      .weights = weights.data(),
+                                      .gradient = g.data(),
+                                      .copy = copy.data(),
+                                      .clipping = clipping.data()},
                            .first = first.data(),
                            .second = second.data(),
-                           .gradient = g.data(),
-                           .copy = copy.data(),
-                           .clipping = clipping.data(),
                            .step_size = step.step_size,
                            .beta1 = step.beta1,
                            .one_minus_beta1 = step.one_minus_beta1,
@@ -141,6 +142,93 @@ TEST_P(AdamTest, StepsAreThoseOfTheCpu) {
 INSTANTIATE_TEST_SUITE_P(Decay, AdamTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Decoupled" : "InTheGradient"; });
 
+// Every rule against the CPU's, to the bit: from the same gradient and the same factor of clipping.
+class RulesTest : public GpuOptimizerTest {
+ protected:
+  static constexpr float kFactor = 0.37F;
+
+  RulesTest() : optimizer_(must(GpuOptimizer::load(context_))) {}
+  void TearDown() override {
+    optimizer_.reset();
+    GpuOptimizerTest::TearDown();
+  }
+
+  // Three steps of both: cpu(range, weights, state, gradient, n), gpu(update, state).
+  template <typename Cpu, typename Gpu>
+  void check(Cpu cpu, Gpu gpu) {
+    if (tensor::cpu::kernels().level == SimdLevel::kPortable)
+      GTEST_SKIP() << "this processor has no fused multiply-add that we use";
+    const auto chunks = upload(update_chunks(kRanges));
+    std::vector<float> weights = random_values<float>(rng_, kElements), state(kElements, 0);
+    const auto on_gpu = upload(weights), state_on_gpu = upload(state);
+    const auto clipping = upload(std::vector<Clipping>{{.norm = 1, .factor = kFactor, .finite = 1}});
+    for (int t = 0; t < 3; ++t) {
+      const auto gradient = random_values<float>(rng_, kElements, 2);
+      for (const UpdateRange& range : kRanges) {
+        cpu(range, weights.data() + range.begin, state.data() + range.begin, gradient.data() + range.begin,
+            range.end - range.begin);
+      }
+      const auto g = upload(gradient);
+      const absl::Status status = gpu(UpdateParams{.chunks = chunks.data(),
+                                                   .weights = on_gpu.data(),
+                                                   .gradient = g.data(),
+                                                   .copy = nullptr,
+                                                   .clipping = clipping.data()},
+                                      state_on_gpu.data(), chunks.count);
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_TRUE(same_bits(download(on_gpu), weights)) << "step " << t;
+      EXPECT_TRUE(same_bits(download(state_on_gpu), state)) << "step " << t;
+    }
+  }
+
+  std::optional<GpuOptimizer> optimizer_;
+};
+
+TEST_F(RulesTest, SgdIsThatOfTheCpu) {
+  struct Case {
+    float momentum;
+    bool nesterov;
+  };
+  for (const Case& c : {Case{0, false}, Case{0.9F, false}, Case{0.9F, true}}) {
+    check(
+        [&](const UpdateRange& range, float* w, float* b, const float* g, std::size_t n) {
+          tensor::cpu::kernels().sgd({.clip = kFactor,
+                                      .learning_rate = 0.05F,
+                                      .momentum = c.momentum,
+                                      .weight_decay = range.decay ? 0.01F : 0,
+                                      .nesterov = c.nesterov},
+                                     w, c.momentum > 0 ? b : nullptr, g, n);
+        },
+        [&](const UpdateParams& update, float* b, std::size_t chunks) {
+          return optimizer_->sgd(*stream_,
+                                 {.update = update,
+                                  .momentum = c.momentum > 0 ? b : nullptr,
+                                  .learning_rate = 0.05F,
+                                  .factor = c.momentum,
+                                  .weight_decay = 0.01F,
+                                  .nesterov = c.nesterov},
+                                 chunks);
+        });
+  }
+}
+
+TEST_F(RulesTest, AdagradIsThatOfTheCpu) {
+  check(
+      [](const UpdateRange& range, float* w, float* sum, const float* g, std::size_t n) {
+        tensor::cpu::kernels().adagrad({.clip = kFactor,
+                                        .learning_rate = 0.05F,
+                                        .epsilon = 1e-8F,
+                                        .weight_decay = range.decay ? 0.01F : 0},
+                                       w, sum, g, n);
+      },
+      [&](const UpdateParams& update, float* sum, std::size_t chunks) {
+        return optimizer_->adagrad(
+            *stream_,
+            {.update = update, .sum = sum, .learning_rate = 0.05F, .epsilon = 1e-8F, .weight_decay = 0.01F},
+            chunks);
+      });
+}
+
 TEST_F(GpuOptimizerTest, NoWeightChangesAfterANormThatIsNone) {
   const auto optimizer = must(GpuOptimizer::load(context_));
   const std::vector<UpdateChunk> chunks = update_chunks(std::vector<UpdateRange>{{0, 100, true}});
@@ -148,13 +236,13 @@ TEST_F(GpuOptimizerTest, NoWeightChangesAfterANormThatIsNone) {
   const std::vector<float> values = random_values<float>(rng_, 100);
   const auto weights = upload(values), moments = upload(values), gradient = upload(values);
   const auto clipping = upload(std::vector<Clipping>{{.norm = std::nan(""), .factor = 1, .finite = 0}});
-  AdamParams params{.chunks = on_gpu.data(),
-                    .weights = weights.data(),
+  AdamParams params{.update = {.chunks = on_gpu.data(),
+                               .weights = weights.data(),
+                               .gradient = gradient.data(),
+                               .copy = nullptr,
+                               .clipping = clipping.data()},
                     .first = moments.data(),
                     .second = moments.data(),
-                    .gradient = gradient.data(),
-                    .copy = nullptr,
-                    .clipping = clipping.data(),
                     .step_size = 1,
                     .beta1 = 0.5,
                     .one_minus_beta1 = 0.5,
@@ -167,7 +255,7 @@ TEST_F(GpuOptimizerTest, NoWeightChangesAfterANormThatIsNone) {
   ASSERT_TRUE(optimizer.adam(*stream_, params, chunks.size()).ok());
   EXPECT_EQ(download(weights), values);
   EXPECT_EQ(download(moments), values);
-  params.clipping = nullptr;
+  params.update.clipping = nullptr;
   ASSERT_TRUE(optimizer.adam(*stream_, params, chunks.size()).ok());
   EXPECT_NE(download(weights), values);
   EXPECT_TRUE(optimizer.adam(*stream_, {}, 0).ok());
