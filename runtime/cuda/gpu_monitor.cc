@@ -1,0 +1,230 @@
+#include "runtime/cuda/gpu_monitor.h"
+
+#include <nvml.h>
+
+#include <array>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "runtime/cuda/shared_object.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr char kLibrary[] = "libnvidia-ml.so.1";
+
+// clang-format off
+#define PACELINE_NVML_CALLS(X)                                                                                \
+  X(nvmlInit_v2) X(nvmlShutdown) X(nvmlErrorString) X(nvmlDeviceGetHandleByUUID)                              \
+  X(nvmlDeviceGetUtilizationRates) X(nvmlDeviceGetClockInfo) X(nvmlDeviceGetMaxClockInfo)                     \
+  X(nvmlDeviceGetTemperatureV) X(nvmlDeviceGetPowerUsage) X(nvmlDeviceGetEnforcedPowerLimit)                  \
+  X(nvmlDeviceGetCurrentClocksEventReasons) X(nvmlDeviceGetTotalEccErrors) X(nvmlDeviceGetPcieReplayCounter)  \
+  X(nvmlEventSetCreate) X(nvmlEventSetFree) X(nvmlDeviceRegisterEvents) X(nvmlEventSetWait_v2)
+// clang-format on
+
+struct Calls {
+#define PACELINE_NVML_MEMBER(call) decltype(&::call) call = nullptr;
+  PACELINE_NVML_CALLS(PACELINE_NVML_MEMBER)
+#undef PACELINE_NVML_MEMBER
+};
+
+template <typename Call>
+absl::Status find(const SharedObject& library, const char* symbol, Call& call) {
+  PL_ASSIGN_OR_RETURN(void* const found, library.find(symbol));
+  call = reinterpret_cast<Call>(found);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Calls> open_library(const std::string& path) {
+  const std::array names{path.empty() ? std::string(kLibrary) : path};
+  PL_ASSIGN_OR_RETURN(const SharedObject library, SharedObject::open(names));
+  Calls calls;
+#define PACELINE_NVML_FIND(call) PL_RETURN_IF_ERROR(find(library, #call, calls.call));
+  PACELINE_NVML_CALLS(PACELINE_NVML_FIND)
+#undef PACELINE_NVML_FIND
+  return calls;
+}
+
+absl::StatusCode code_of(nvmlReturn_t result) {
+  switch (result) {
+    case NVML_ERROR_GPU_IS_LOST:
+    case NVML_ERROR_DRIVER_NOT_LOADED:
+      return absl::StatusCode::kUnavailable;
+    case NVML_ERROR_NOT_FOUND:
+    case NVML_ERROR_LIBRARY_NOT_FOUND:
+      return absl::StatusCode::kNotFound;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+class Monitor final : public GpuMonitor {
+ public:
+  explicit Monitor(const Calls& calls) : calls_(calls) {}
+  ~Monitor() override {
+    if (events_ != nullptr) calls_.nvmlEventSetFree(events_);
+    if (begun_) calls_.nvmlShutdown();
+  }
+
+  absl::Status begin(const std::string& uuid) {
+    PL_RETURN_IF_ERROR(check(calls_.nvmlInit_v2(), "nvmlInit"));
+    begun_ = true;
+    PL_RETURN_IF_ERROR(
+        check(calls_.nvmlDeviceGetHandleByUUID(uuid.c_str(), &device_), "nvmlDeviceGetHandleByUUID"));
+    // Without them nobody hears of Xids: where the driver, or this process's rights, do not allow it.
+    if (calls_.nvmlEventSetCreate(&events_) != NVML_SUCCESS) {
+      events_ = nullptr;
+    } else if (calls_.nvmlDeviceRegisterEvents(device_, nvmlEventTypeXidCriticalError, events_) !=
+               NVML_SUCCESS) {
+      calls_.nvmlEventSetFree(std::exchange(events_, nullptr));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<GpuReading> read() override {
+    GpuReading reading;
+    PL_RETURN_IF_ERROR(read_load(reading));
+    PL_RETURN_IF_ERROR(read_clocks(reading));
+    PL_RETURN_IF_ERROR(read_power(reading));
+    PL_RETURN_IF_ERROR(read_errors(reading));
+    return reading;
+  }
+
+ private:
+  absl::Status check(nvmlReturn_t result, const char* call) const {
+    if (result == NVML_SUCCESS) return absl::OkStatus();
+    return absl::Status(code_of(result), str_cat(call, ": ", calls_.nvmlErrorString(result), " (",
+                                                 static_cast<int>(result), ")"));
+  }
+
+  // A value, where the GPU has one: `has` is whether. Some are not every GPU's, or not every user's to see.
+  absl::Status ask(nvmlReturn_t result, const char* call, bool& has) const {
+    has = result == NVML_SUCCESS;
+    if (result == NVML_ERROR_NOT_SUPPORTED || result == NVML_ERROR_NO_PERMISSION) return absl::OkStatus();
+    return check(result, call);
+  }
+
+  absl::Status read_load(GpuReading& reading) {
+    bool has = false;
+    nvmlUtilization_t load{};
+    PL_RETURN_IF_ERROR(
+        ask(calls_.nvmlDeviceGetUtilizationRates(device_, &load), "nvmlDeviceGetUtilizationRates", has));
+    if (has) {
+      reading.utilization = load.gpu / 100.0;
+      reading.memory_utilization = load.memory / 100.0;
+    }
+    nvmlTemperature_t heat{
+        .version = nvmlTemperature_v1, .sensorType = NVML_TEMPERATURE_GPU, .temperature = 0};
+    PL_RETURN_IF_ERROR(
+        ask(calls_.nvmlDeviceGetTemperatureV(device_, &heat), "nvmlDeviceGetTemperature", has));
+    if (has) reading.temperature_celsius = heat.temperature;
+    return absl::OkStatus();
+  }
+
+  absl::Status read_clocks(GpuReading& reading) {
+    struct Clock {
+      nvmlClockType_t type;
+      std::optional<std::uint32_t>*now, *most;
+    };
+    for (const Clock& clock :
+         {Clock{NVML_CLOCK_SM, &reading.sm_clock_mhz, &reading.most_sm_clock_mhz},
+          Clock{NVML_CLOCK_MEM, &reading.memory_clock_mhz, &reading.most_memory_clock_mhz}}) {
+      bool has = false;
+      unsigned mhz = 0;
+      PL_RETURN_IF_ERROR(
+          ask(calls_.nvmlDeviceGetClockInfo(device_, clock.type, &mhz), "nvmlDeviceGetClockInfo", has));
+      if (has) *clock.now = mhz;
+      PL_RETURN_IF_ERROR(
+          ask(calls_.nvmlDeviceGetMaxClockInfo(device_, clock.type, &mhz), "nvmlDeviceGetMaxClockInfo", has));
+      if (has) *clock.most = mhz;
+    }
+    bool has = false;
+    unsigned long long reasons = 0;
+    PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetCurrentClocksEventReasons(device_, &reasons),
+                           "nvmlDeviceGetCurrentClocksEventReasons", has));
+    if (has) reading.throttle_reasons = reasons;
+    return absl::OkStatus();
+  }
+
+  absl::Status read_power(GpuReading& reading) {
+    bool has = false;
+    unsigned milliwatts = 0;
+    PL_RETURN_IF_ERROR(
+        ask(calls_.nvmlDeviceGetPowerUsage(device_, &milliwatts), "nvmlDeviceGetPowerUsage", has));
+    if (has) reading.power_watts = milliwatts / 1000.0;
+    PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetEnforcedPowerLimit(device_, &milliwatts),
+                           "nvmlDeviceGetEnforcedPowerLimit", has));
+    if (has) reading.power_limit_watts = milliwatts / 1000.0;
+    return absl::OkStatus();
+  }
+
+  absl::Status read_errors(GpuReading& reading) {
+    struct Ecc {
+      nvmlMemoryErrorType_t type;
+      std::optional<std::uint64_t>* count;
+    };
+    bool has = false;
+    for (const Ecc& ecc : {Ecc{NVML_MEMORY_ERROR_TYPE_CORRECTED, &reading.corrected_ecc_errors},
+                           Ecc{NVML_MEMORY_ERROR_TYPE_UNCORRECTED, &reading.uncorrected_ecc_errors}}) {
+      unsigned long long count = 0;
+      PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetTotalEccErrors(device_, ecc.type, NVML_VOLATILE_ECC, &count),
+                             "nvmlDeviceGetTotalEccErrors", has));
+      if (has) *ecc.count = count;
+    }
+    unsigned replays = 0;
+    PL_RETURN_IF_ERROR(
+        ask(calls_.nvmlDeviceGetPcieReplayCounter(device_, &replays), "nvmlDeviceGetPcieReplayCounter", has));
+    if (has) reading.pcie_replays = replays;
+    count_xids();
+    reading.xids = xids_;
+    reading.last_xid = last_xid_;
+    return absl::OkStatus();
+  }
+
+  // Those that have come; it never waits.
+  void count_xids() {
+    constexpr int kMostAtOnce = 1000;
+    nvmlEventData_t event{};
+    for (int i = 0; events_ != nullptr && i < kMostAtOnce; ++i) {
+      if (calls_.nvmlEventSetWait_v2(events_, &event, 0) != NVML_SUCCESS) return;
+      ++xids_;
+      last_xid_ = event.eventData;
+    }
+  }
+
+  const Calls calls_;
+  bool begun_ = false;
+  nvmlDevice_t device_ = nullptr;
+  nvmlEventSet_t events_ = nullptr;  // null: Xids are not told
+  std::uint64_t xids_ = 0, last_xid_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> slowdowns(std::uint64_t throttle_reasons) {
+  struct Reason {
+    std::uint64_t bit;
+    const char* words;
+  };
+  std::vector<std::string> words;
+  for (const Reason& reason : {Reason{nvmlClocksEventReasonSwPowerCap, "power cap"},
+                               Reason{nvmlClocksEventReasonSwThermalSlowdown, "thermal (software)"},
+                               Reason{nvmlClocksThrottleReasonHwThermalSlowdown, "thermal (hardware)"},
+                               Reason{nvmlClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"},
+                               Reason{nvmlClocksThrottleReasonHwSlowdown, "hardware slowdown"}}) {
+    if ((throttle_reasons & reason.bit) != 0) words.emplace_back(reason.words);
+  }
+  return words;
+}
+
+absl::StatusOr<std::unique_ptr<GpuMonitor>> GpuMonitor::open(const std::string& uuid,
+                                                             const std::string& path) {
+  PL_ASSIGN_OR_RETURN(const Calls calls, open_library(path));
+  auto monitor = std::make_unique<Monitor>(calls);
+  PL_RETURN_IF_ERROR(monitor->begin(uuid));
+  return monitor;
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,126 @@
+#include "runtime/cuda/gpu_monitor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "runtime/cuda/shared_object.h"
+#include "tests/support/fake_nvml/fake_nvml.h"
+
+namespace paceline::cuda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class GpuMonitorTest : public ::testing::Test {
+ protected:
+  GpuMonitorTest() { library().reset(); }
+  ~GpuMonitorTest() override {
+    EXPECT_EQ(library().begun(), 0);
+    EXPECT_EQ(library().event_sets(), 0);
+    library().reset();
+  }
+
+  static fake_nvml::FakeNvml& library() {
+    static const auto get = [] {
+      const std::array names{std::string(PACELINE_FAKE_NVML)};
+      const auto library = SharedObject::open(names);
+      EXPECT_TRUE(library.ok()) << library.status();
+      return reinterpret_cast<fake_nvml::Get>(*library->find(fake_nvml::kGet));
+    }();
+    return *get();
+  }
+  static fake_nvml::Control& control() { return library().control(); }
+  static absl::StatusOr<std::unique_ptr<GpuMonitor>> open() {
+    return GpuMonitor::open(control().uuid, PACELINE_FAKE_NVML);
+  }
+};
+
+TEST_F(GpuMonitorTest, EverythingIsRead) {
+  control().throttle_reasons = nvmlClocksEventReasonSwPowerCap;
+  const auto monitor = open();
+  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  const auto reading = (*monitor)->read();
+  ASSERT_TRUE(reading.ok()) << reading.status();
+  EXPECT_EQ(reading->utilization, 0.93);
+  EXPECT_EQ(reading->memory_utilization, 0.41);
+  EXPECT_EQ(reading->sm_clock_mhz, 1755U);
+  EXPECT_EQ(reading->most_sm_clock_mhz, 1980U);
+  EXPECT_EQ(reading->memory_clock_mhz, 3201U);
+  EXPECT_EQ(reading->most_memory_clock_mhz, 3202U);
+  EXPECT_EQ(reading->temperature_celsius, 54);
+  EXPECT_EQ(reading->power_watts, 612.345);
+  EXPECT_EQ(reading->power_limit_watts, 700);
+  EXPECT_EQ(reading->corrected_ecc_errors, 7U);
+  EXPECT_EQ(reading->uncorrected_ecc_errors, 0U);
+  EXPECT_EQ(reading->pcie_replays, 2U);
+  EXPECT_EQ(reading->xids, 0U);
+  ASSERT_TRUE(reading->throttle_reasons.has_value());
+  EXPECT_THAT(slowdowns(*reading->throttle_reasons), ElementsAre("power cap"));
+}
+
+TEST_F(GpuMonitorTest, XidsAreCounted) {
+  const auto monitor = open();
+  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  control().xids = {31, 79};
+  EXPECT_EQ((*monitor)->read()->xids, 2U);
+  control().xids = {48};
+  const auto reading = (*monitor)->read();
+  EXPECT_EQ(reading->xids, 3U);
+  EXPECT_EQ(reading->last_xid, 48U);
+}
+
+TEST_F(GpuMonitorTest, WhatAGpuDoesNotTellIsEmpty) {
+  for (const char* const call :
+       {"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo",
+        "nvmlDeviceGetTemperatureV", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetEnforcedPowerLimit",
+        "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTotalEccErrors",
+        "nvmlDeviceGetPcieReplayCounter"})
+    control().results[call] = NVML_ERROR_NOT_SUPPORTED;
+  control().results["nvmlDeviceRegisterEvents"] = NVML_ERROR_NO_PERMISSION;
+  control().xids = {31};
+  const auto monitor = open();
+  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  const auto reading = (*monitor)->read();
+  ASSERT_TRUE(reading.ok()) << reading.status();
+  EXPECT_FALSE(reading->utilization || reading->memory_utilization || reading->sm_clock_mhz ||
+               reading->most_sm_clock_mhz || reading->memory_clock_mhz || reading->most_memory_clock_mhz ||
+               reading->temperature_celsius || reading->power_watts || reading->power_limit_watts ||
+               reading->throttle_reasons || reading->corrected_ecc_errors ||
+               reading->uncorrected_ecc_errors || reading->pcie_replays);
+  EXPECT_EQ(reading->xids, 0U);
+}
+
+TEST_F(GpuMonitorTest, ALostGpuIsUnavailable) {
+  const auto monitor = open();
+  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  control().results["nvmlDeviceGetPowerUsage"] = NVML_ERROR_GPU_IS_LOST;
+  const absl::Status status = (*monitor)->read().status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(status.message(), "nvmlDeviceGetPowerUsage: GPU is lost (15)");
+}
+
+TEST_F(GpuMonitorTest, WithoutLibraryDriverOrGpuThereIsNone) {
+  EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", "/nowhere/libnvidia-ml.so.1").status()));
+  EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", PACELINE_FAKE_NVML).status()));
+  EXPECT_THAT(std::string(GpuMonitor::open("GPU-1", PACELINE_NO_LIBRARY).status().message()),
+              HasSubstr(PACELINE_NO_LIBRARY));
+  control().results["nvmlInit_v2"] = NVML_ERROR_DRIVER_NOT_LOADED;
+  EXPECT_TRUE(absl::IsUnavailable(open().status()));
+}
+
+TEST(Slowdowns, AreThoseThatMatter) {
+  EXPECT_THAT(slowdowns(0), IsEmpty());
+  EXPECT_THAT(slowdowns(nvmlClocksEventReasonGpuIdle | nvmlClocksEventReasonApplicationsClocksSetting),
+              IsEmpty());
+  EXPECT_THAT(
+      slowdowns(nvmlClocksThrottleReasonHwSlowdown | nvmlClocksThrottleReasonHwThermalSlowdown |
+                nvmlClocksEventReasonSwThermalSlowdown | nvmlClocksThrottleReasonHwPowerBrakeSlowdown),
+      ElementsAre("thermal (software)", "thermal (hardware)", "power brake", "hardware slowdown"));
+}
+
+}  // namespace
+}  // namespace paceline::cuda
