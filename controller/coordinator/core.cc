@@ -181,6 +181,7 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
   if (heartbeat.has_server()) slot.load.add(heartbeat.server(), now_);
   slot.served = heartbeat.has_server() && slot.phase == Phase::kWaiting;
   if (heartbeat.has_staleness()) slot.staleness = from_wire(heartbeat.staleness());
+  if (heartbeat.has_gpu()) slot.gpu = from_wire(heartbeat.gpu());
   if (slot.rank == 0) progress_.rank_zero(heartbeat, now_);
   if (take(slot, heartbeat)) count_steps(slot, heartbeat);
   check_weights(slot, heartbeat);

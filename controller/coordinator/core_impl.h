@@ -51,6 +51,7 @@ struct Slot {
                         // these are its last numbers
   bool told_over = false;  // an observer, on its stream, that the training is
   std::optional<StalenessReport> staleness;
+  std::optional<GpuReport> gpu;
   std::uint64_t taken = 0;  // the newest heartbeat whose records are counted
   std::optional<Evidence> evidence;
   std::optional<int> exit_code, signal;

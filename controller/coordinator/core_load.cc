@@ -17,6 +17,16 @@ std::uint64_t sane_bytes(std::uint64_t bytes) {
   return std::min<std::uint64_t>(bytes, kMaxCount);
 }
 
+std::optional<std::int64_t> sane_if(bool has, std::uint64_t count) {
+  if (!has) return std::nullopt;
+  return static_cast<std::int64_t>(sane_bytes(count));
+}
+// Within [0, most]; what is no number is not told.
+std::optional<double> sane_if(bool has, double value, double most) {
+  if (!has || !std::isfinite(value)) return std::nullopt;
+  return std::clamp(value, 0.0, most);
+}
+
 }  // namespace
 
 void ServerLoad::add(const v1::ServerStats& stats, TimePoint now) {
@@ -62,6 +72,30 @@ StalenessReport from_wire(const v1::StalenessStats& stats) {
   r.mean = std::isfinite(stats.mean()) ? std::clamp(stats.mean(), 0.0, 1e15) : 0;
   r.max = sane(stats.max());
   r.wait = Duration(std::clamp<std::int64_t>(stats.wait_ns(), 0, kMaxCount));
+  return r;
+}
+
+GpuReport from_wire(const v1::GpuStats& stats) {
+  constexpr double kMostWatts = 1e6;
+  constexpr std::int32_t kMostCelsius = 1000;
+  GpuReport r;
+  r.name = cut(stats.name(), kMaxGpuWordBytes);
+  r.utilization = sane_if(stats.has_utilization(), stats.utilization(), 1);
+  r.memory_utilization = sane_if(stats.has_memory_utilization(), stats.memory_utilization(), 1);
+  r.sm_clock_mhz = sane_if(stats.has_sm_clock_mhz(), stats.sm_clock_mhz());
+  r.most_sm_clock_mhz = sane_if(stats.has_most_sm_clock_mhz(), stats.most_sm_clock_mhz());
+  r.memory_clock_mhz = sane_if(stats.has_memory_clock_mhz(), stats.memory_clock_mhz());
+  if (stats.has_temperature_celsius())
+    r.temperature_celsius = std::clamp(stats.temperature_celsius(), -kMostCelsius, kMostCelsius);
+  r.power_watts = sane_if(stats.has_power_watts(), stats.power_watts(), kMostWatts);
+  r.power_limit_watts = sane_if(stats.has_power_limit_watts(), stats.power_limit_watts(), kMostWatts);
+  for (int i = 0; i < std::min(stats.slowdowns_size(), kMaxSlowdowns); ++i)
+    r.slowdowns.push_back(cut(stats.slowdowns(i), kMaxGpuWordBytes));
+  r.corrected_ecc_errors = sane_if(stats.has_corrected_ecc_errors(), stats.corrected_ecc_errors());
+  r.uncorrected_ecc_errors = sane_if(stats.has_uncorrected_ecc_errors(), stats.uncorrected_ecc_errors());
+  r.pcie_replays = sane_if(stats.has_pcie_replays(), stats.pcie_replays());
+  r.xids = static_cast<std::int64_t>(sane_bytes(stats.xids()));
+  r.last_xid = static_cast<std::int64_t>(sane_bytes(stats.last_xid()));
   return r;
 }
 

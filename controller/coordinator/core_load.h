@@ -1,7 +1,7 @@
 #pragma once
 
-// What parameter servers and their workers say of themselves, in sane ranges, and rates from what servers
-// count. Pure.
+// What parameter servers, their workers, and members with GPUs say of themselves, in sane ranges, and rates
+// from what servers count. Pure.
 
 #include <optional>
 
@@ -15,6 +15,8 @@ inline constexpr Duration kLoadWindow = std::chrono::seconds(1);
 inline constexpr int kMaxHotRows = 8;
 inline constexpr int kMaxStalenessBuckets = 32;
 inline constexpr std::size_t kMaxTableBytes = 64;
+inline constexpr std::size_t kMaxGpuWordBytes = 64;
+inline constexpr int kMaxSlowdowns = 8;
 
 // One server's: a report of the newest counts, with rates over kLoadWindow or a bit more.
 class ServerLoad {
@@ -30,5 +32,6 @@ class ServerLoad {
 };
 
 StalenessReport from_wire(const v1::StalenessStats& stats);
+GpuReport from_wire(const v1::GpuStats& stats);
 
 }  // namespace paceline::coordinator

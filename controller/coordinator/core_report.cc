@@ -36,6 +36,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
     member.bytes_received = slot.bytes_received;
     member.server = slot.load.report();
     member.staleness = slot.staleness;
+    member.gpu = slot.gpu;
     report.bytes_sent += slot.bytes_sent;
     report.members.push_back(std::move(member));
   }

@@ -59,6 +59,17 @@ struct StalenessReport {
   Duration wait{};  // for its turns
 };
 
+// How a member's GPU is; what it did not tell is empty.
+struct GpuReport {
+  std::string name;
+  std::optional<double> utilization, memory_utilization;  // 0 to 1
+  std::optional<std::int64_t> sm_clock_mhz, most_sm_clock_mhz, memory_clock_mhz, temperature_celsius;
+  std::optional<double> power_watts, power_limit_watts;
+  std::vector<std::string> slowdowns;  // why its clocks are lower than they could be
+  std::optional<std::int64_t> corrected_ecc_errors, uncorrected_ecc_errors, pcie_replays;
+  std::int64_t xids = 0, last_xid = 0;  // errors that the driver told
+};
+
 struct MemberReport {
   Role role = Role::kWorker;
   int index = 0;
@@ -76,6 +87,7 @@ struct MemberReport {
   std::uint64_t bytes_sent = 0, bytes_received = 0;
   std::optional<ServerReport> server;        // of servers that told
   std::optional<StalenessReport> staleness;  // of workers of servers that told
+  std::optional<GpuReport> gpu;              // of members that compute on one
 };
 
 enum class FaultKind : std::uint8_t {

@@ -20,6 +20,52 @@ v1::ServerStats stats(std::int64_t busy_ms, std::uint64_t in, std::uint64_t out)
   return s;
 }
 
+TEST(GpuReportTest, WhatIsToldIsTaken) {
+  v1::GpuStats stats;
+  stats.set_name("NVIDIA H200");
+  stats.set_utilization(0.93);
+  stats.set_sm_clock_mhz(1755);
+  stats.set_temperature_celsius(-3);
+  stats.set_power_watts(612.5);
+  stats.add_slowdowns("power cap");
+  stats.set_uncorrected_ecc_errors(0);
+  stats.set_xids(2);
+  stats.set_last_xid(79);
+  const GpuReport r = from_wire(stats);
+  EXPECT_EQ(r.name, "NVIDIA H200");
+  EXPECT_EQ(r.utilization, 0.93);
+  EXPECT_EQ(r.sm_clock_mhz, 1755);
+  EXPECT_EQ(r.temperature_celsius, -3);
+  EXPECT_EQ(r.power_watts, 612.5);
+  EXPECT_EQ(r.slowdowns, std::vector<std::string>{"power cap"});
+  EXPECT_EQ(r.uncorrected_ecc_errors, 0);
+  EXPECT_EQ(r.xids, 2);
+  EXPECT_EQ(r.last_xid, 79);
+  EXPECT_FALSE(r.memory_utilization || r.most_sm_clock_mhz || r.memory_clock_mhz || r.power_limit_watts ||
+               r.corrected_ecc_errors || r.pcie_replays)
+      << "what was not told is empty";
+}
+
+TEST(GpuReportTest, WhatIsSentIsBroughtIntoRange) {
+  v1::GpuStats stats;
+  stats.set_name(std::string(1000, 'x'));
+  stats.set_utilization(std::nan(""));
+  stats.set_memory_utilization(17);
+  stats.set_power_watts(-1);
+  stats.set_temperature_celsius(std::numeric_limits<std::int32_t>::min());
+  stats.set_pcie_replays(std::numeric_limits<std::uint64_t>::max());
+  for (int i = 0; i < 100; ++i) stats.add_slowdowns(std::string(1000, 'y'));
+  const GpuReport r = from_wire(stats);
+  EXPECT_EQ(r.name.size(), kMaxGpuWordBytes);
+  EXPECT_FALSE(r.utilization.has_value());
+  EXPECT_EQ(r.memory_utilization, 1);
+  EXPECT_EQ(r.power_watts, 0);
+  EXPECT_EQ(r.temperature_celsius, -1000);
+  EXPECT_EQ(r.pcie_replays, kMaxCount);
+  ASSERT_EQ(r.slowdowns.size(), 8u);
+  EXPECT_EQ(r.slowdowns[7].size(), kMaxGpuWordBytes);
+}
+
 TEST(ServerLoadTest, RatesAreOfWholeWindows) {
   ServerLoad load;
   EXPECT_FALSE(load.report().has_value());
