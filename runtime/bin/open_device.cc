@@ -14,17 +14,16 @@ namespace {
 
 using member::DeviceChoice;
 
-std::shared_ptr<tensor::Device> processors(const member::Environment& environment, int threads,
-                                           const Logger& logger, const std::string& why) {
+OpenedDevice processors(const member::Environment& environment, int threads, const Logger& logger,
+                        const std::string& why) {
   logger.info(str_cat("computes for ", environment.job, " with ", threads,
                       threads == 1 ? " thread" : " threads", why.empty() ? "" : ": ", why));
-  return tensor::make_cpu_device({threads});
+  return {tensor::make_cpu_device({threads}), "", ""};
 }
 
 #if defined(PACELINE_WITH_CUDA)
 
-absl::StatusOr<std::shared_ptr<tensor::Device>> open_gpu(const member::Environment& environment,
-                                                         const Logger& logger) {
+absl::StatusOr<OpenedDevice> open_gpu(const member::Environment& environment, const Logger& logger) {
   PL_ASSIGN_OR_RETURN(const auto driver, cuda::Driver::open());
   PL_ASSIGN_OR_RETURN(const auto gpus, cuda::list_devices(*driver));
   const int count = static_cast<int>(gpus.size());
@@ -38,12 +37,12 @@ absl::StatusOr<std::shared_ptr<tensor::Device>> open_gpu(const member::Environme
   const cuda::DeviceFacts& facts = gpus[static_cast<std::size_t>(ordinal)];
   logger.info(str_cat("computes for ", environment.job, " on GPU ", ordinal, " of ", count, ": ", facts.name,
                       ", ", facts.memory_bytes >> 20, " MiB, ", facts.pci_bus_id, ", ", facts.uuid));
-  return std::shared_ptr<tensor::Device>(std::move(device));
+  return OpenedDevice{std::move(device), facts.name, facts.uuid};
 }
 
 #else
 
-absl::StatusOr<std::shared_ptr<tensor::Device>> open_gpu(const member::Environment&, const Logger&) {
+absl::StatusOr<OpenedDevice> open_gpu(const member::Environment&, const Logger&) {
   return absl::NotFoundError("this program was built without CUDA");
 }
 
@@ -51,8 +50,8 @@ absl::StatusOr<std::shared_ptr<tensor::Device>> open_gpu(const member::Environme
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<tensor::Device>> open_device(const member::Environment& environment,
-                                                            int threads, const Logger& logger) {
+absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment, int threads,
+                                         const Logger& logger) {
   const DeviceChoice::Kind kind = environment.device.kind;
   if (kind == DeviceChoice::Kind::kCpu) return processors(environment, threads, logger, "");
   auto gpu = open_gpu(environment, logger);

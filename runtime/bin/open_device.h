@@ -3,6 +3,7 @@
 // Where this member computes: the GPU that it was given, or the processors.
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "base/log.h"
@@ -16,7 +17,11 @@ namespace paceline {
 // share its GPUs: member `index` takes GPU index modulo their number (a pod sees only those that it was
 // given).
 // INVALID_ARGUMENT: kCuda, and the GPU that is asked for is not there, or can't be used.
-absl::StatusOr<std::shared_ptr<tensor::Device>> open_device(const member::Environment& environment,
-                                                            int threads, const Logger& logger);
+struct OpenedDevice {
+  std::shared_ptr<tensor::Device> device;
+  std::string gpu, gpu_uuid;  // its name and uuid (runtime/cuda/driver.h); empty: the processors
+};
+absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment, int threads,
+                                         const Logger& logger);
 
 }  // namespace paceline

@@ -10,6 +10,7 @@
 #include "base/processors.h"
 #include "base/program.h"
 #include "base/status.h"
+#include "runtime/bin/device_evidence.h"
 #include "runtime/bin/open_device.h"
 #include "runtime/bin/stop_signals.h"
 #include "runtime/collective/fabric.h"
@@ -101,9 +102,11 @@ trainer::Outcome take_part(const member::Environment& environment, member::Membe
     return trainer::ServerMember({membership, fabric, clock, logger, stop, pserver::Server::connect}).run();
   }
   const int threads = environment.threads > 0 ? environment.threads : usable_processors();
+  DeviceEvidence evidence(membership.progress(), logger);
   trainer::OpenWorkload workload = [&](const v1::TrainingSpec& spec) -> absl::StatusOr<trainer::Workload> {
-    PL_ASSIGN_OR_RETURN(auto device, open_device(environment, threads, logger));
-    return trainer::make_open_workload(registry, std::move(device), threads)(spec);
+    PL_ASSIGN_OR_RETURN(OpenedDevice opened, open_device(environment, threads, logger));
+    evidence.watch(opened);
+    return trainer::make_open_workload(registry, std::move(opened.device), threads)(spec);
   };
   if (environment.role == Role::kEvaluator) {
     return trainer::EvaluatorMember({membership, clock, logger, stop, std::move(workload)}).run();

@@ -148,10 +148,16 @@ void Progress::set_extra(Extra extra) {
   extra_ = std::move(extra);
 }
 
+void Progress::set_device_extra(Extra extra) {
+  const std::lock_guard lock(extra_mutex_);
+  device_extra_ = std::move(extra);
+}
+
 void Progress::set_values(const Values& now, v1::Heartbeat* out) {
   {
     const std::lock_guard lock(extra_mutex_);
     if (extra_ != nullptr) extra_(*out);
+    if (device_extra_ != nullptr) device_extra_(*out);
   }
   out->set_generation(now[kGeneration]);
   out->set_phase(static_cast<v1::MemberPhase>(now[kPhase]));

@@ -75,6 +75,8 @@ class Progress {
   // nothing. When this returns the one before runs no more; what it told last is not told again.
   using Extra = std::function<void(v1::Heartbeat&)>;
   void set_extra(Extra extra);
+  // The same, of the device that the member computes on, whatever its role has to say.
+  void set_device_extra(Extra extra);
 
   // --- heartbeat thread ---
   // Everything since the last call; `out` is overwritten.
@@ -132,7 +134,7 @@ class Progress {
   Values collected_{};  // heartbeat thread: what the last call saw
 
   std::mutex extra_mutex_;  // held while it runs
-  Extra extra_;
+  Extra extra_, device_extra_;
 };
 
 }  // namespace paceline::member

@@ -214,6 +214,12 @@ TEST(ProgressTest, WhatElseAHeartbeatSaysIsAskedForAtEach) {
   EXPECT_EQ(beat.staleness().applied(), 1);
   progress.refresh(&beat);
   EXPECT_EQ(beat.staleness().applied(), 2);
+  progress.set_device_extra([](v1::Heartbeat& beat) { beat.mutable_gpu()->set_name("H200"); });
+  v1::Heartbeat both;
+  progress.collect(&both);
+  EXPECT_TRUE(both.has_staleness());
+  EXPECT_EQ(both.gpu().name(), "H200");
+  progress.set_device_extra(nullptr);
   progress.set_extra(nullptr);
   progress.collect(&beat);
   EXPECT_FALSE(beat.has_staleness());

@@ -1,0 +1,33 @@
+#pragma once
+
+// What a member's heartbeats say of the device that it computes on: of a GPU, how it is (gpu_evidence.h); of
+// processors nothing.
+
+#include <memory>
+
+#include "base/log.h"
+#include "runtime/bin/open_device.h"
+#include "runtime/member/progress.h"
+
+namespace paceline {
+
+class GpuEvidence;
+
+class DeviceEvidence {
+ public:
+  // `progress` outlives it.
+  DeviceEvidence(member::Progress& progress, const Logger& logger);
+  ~DeviceEvidence();
+  DeviceEvidence(const DeviceEvidence&) = delete;
+  DeviceEvidence& operator=(const DeviceEvidence&) = delete;
+
+  // From now on. Where the machine tells nothing of a GPU, the log says why, and training goes on without.
+  void watch(const OpenedDevice& device);
+
+ private:
+  member::Progress& progress_;
+  const Logger logger_;
+  std::shared_ptr<GpuEvidence> gpu_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,69 @@
+#include "runtime/bin/gpu_evidence.h"
+
+#include <utility>
+
+#include "base/text.h"
+
+namespace paceline {
+
+v1::GpuStats to_wire(const std::string& name, const cuda::GpuReading& reading) {
+  v1::GpuStats stats;
+  stats.set_name(name);
+  if (reading.utilization) stats.set_utilization(*reading.utilization);
+  if (reading.memory_utilization) stats.set_memory_utilization(*reading.memory_utilization);
+  if (reading.sm_clock_mhz) stats.set_sm_clock_mhz(*reading.sm_clock_mhz);
+  if (reading.most_sm_clock_mhz) stats.set_most_sm_clock_mhz(*reading.most_sm_clock_mhz);
+  if (reading.memory_clock_mhz) stats.set_memory_clock_mhz(*reading.memory_clock_mhz);
+  if (reading.temperature_celsius) stats.set_temperature_celsius(*reading.temperature_celsius);
+  if (reading.power_watts) stats.set_power_watts(*reading.power_watts);
+  if (reading.power_limit_watts) stats.set_power_limit_watts(*reading.power_limit_watts);
+  if (reading.throttle_reasons) {
+    for (std::string& words : cuda::slowdowns(*reading.throttle_reasons))
+      stats.add_slowdowns(std::move(words));
+  }
+  if (reading.corrected_ecc_errors) stats.set_corrected_ecc_errors(*reading.corrected_ecc_errors);
+  if (reading.uncorrected_ecc_errors) stats.set_uncorrected_ecc_errors(*reading.uncorrected_ecc_errors);
+  if (reading.pcie_replays) stats.set_pcie_replays(*reading.pcie_replays);
+  stats.set_xids(reading.xids);
+  stats.set_last_xid(reading.last_xid);
+  return stats;
+}
+
+GpuEvidence::GpuEvidence(std::string name, std::unique_ptr<cuda::GpuMonitor> monitor, Logger logger,
+                         Duration every)
+    : name_(std::move(name)), monitor_(std::move(monitor)), logger_(std::move(logger)), every_(every) {
+  if (look()) thread_ = std::jthread([this] { watch(); });
+}
+
+GpuEvidence::~GpuEvidence() {
+  state_.lock()->stopped = true;
+}
+
+void GpuEvidence::watch() {
+  while (true) {
+    if (state_.lock_when([](const State& state) { return state.stopped; }, every_)->stopped) return;
+    if (!look()) return;
+  }
+}
+
+bool GpuEvidence::look() {
+  const absl::StatusOr<cuda::GpuReading> reading = monitor_->read();
+  if (!reading.ok()) {
+    logger_.warning(str_cat("how the GPU is can't be told any more: ", reading.status().message()));
+    state_.lock()->has = false;
+    return false;
+  }
+  v1::GpuStats stats = to_wire(name_, *reading);
+  auto state = state_.lock();
+  state->newest = std::move(stats);
+  state->has = true;
+  return true;
+}
+
+void GpuEvidence::tell(v1::Heartbeat& heartbeat) {
+  auto state = state_.lock();
+  if (!state->has) return heartbeat.clear_gpu();
+  *heartbeat.mutable_gpu() = state->newest;
+}
+
+}  // namespace paceline

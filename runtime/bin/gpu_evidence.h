@@ -1,0 +1,51 @@
+#pragma once
+
+// How this member's GPU is, for its heartbeats: asked about once a second by a thread of its own, since an
+// answer takes milliseconds and heartbeats wait for nobody.
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "base/log.h"
+#include "proto/paceline/v1/coordinator.pb.h"
+#include "runtime/cuda/gpu_monitor.h"
+
+namespace paceline {
+
+v1::GpuStats to_wire(const std::string& name, const cuda::GpuReading& reading);
+
+class GpuEvidence {
+ public:
+  static constexpr Duration kEvery = std::chrono::seconds(1);
+
+  // Of the GPU called `name` whose monitor this is; a first reading is taken at once. A GPU that can't be
+  // read any more is logged once, and what it said last is no longer told.
+  GpuEvidence(std::string name, std::unique_ptr<cuda::GpuMonitor> monitor, Logger logger,
+              Duration every = kEvery);
+  ~GpuEvidence();
+
+  // Puts the newest reading into a heartbeat, and takes out what was there where there is none. Any thread.
+  void tell(v1::Heartbeat& heartbeat);
+
+ private:
+  struct State {
+    bool has = false;
+    bool stopped = false;
+    v1::GpuStats newest;
+  };
+  void watch();
+  bool look();
+
+  const std::string name_;
+  const std::unique_ptr<cuda::GpuMonitor> monitor_;
+  const Logger logger_;
+  const Duration every_;
+  Guarded<State> state_;
+  std::jthread thread_;  // last: it uses the others
+};
+
+}  // namespace paceline
