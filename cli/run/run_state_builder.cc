@@ -53,6 +53,24 @@ MemberState member_state(const coordinator::MemberReport& m) {
                                    .wait_seconds = seconds(s.wait),
                                    .histogram = s.histogram};
   }
+  if (m.gpu) {
+    const coordinator::GpuReport& g = *m.gpu;
+    out.gpu = GpuState{.name = g.name,
+                       .utilization = g.utilization,
+                       .memory_utilization = g.memory_utilization,
+                       .sm_clock_mhz = g.sm_clock_mhz,
+                       .most_sm_clock_mhz = g.most_sm_clock_mhz,
+                       .memory_clock_mhz = g.memory_clock_mhz,
+                       .temperature_celsius = g.temperature_celsius,
+                       .power_watts = g.power_watts,
+                       .power_limit_watts = g.power_limit_watts,
+                       .slowdowns = g.slowdowns,
+                       .corrected_ecc_errors = g.corrected_ecc_errors,
+                       .uncorrected_ecc_errors = g.uncorrected_ecc_errors,
+                       .pcie_replays = g.pcie_replays,
+                       .xids = g.xids,
+                       .last_xid = g.last_xid};
+  }
   return out;
 }
 

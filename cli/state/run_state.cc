@@ -67,6 +67,7 @@ void visit_member(Visitor&& v, State& m) {
   v("bytesSent", m.bytes_sent);
   v("server", m.server);
   v("staleness", m.staleness);
+  v("gpu", m.gpu);
 }
 
 template <typename Visitor>
@@ -99,6 +100,28 @@ void visit_parts(Visitor&& v, auto& s) requires requires {
 
 template <typename Visitor>
 void visit_parts(Visitor&& v, auto& s) requires requires {
+  s.xids;
+}
+{
+  v("name", s.name);
+  v("utilization", s.utilization);
+  v("memoryUtilization", s.memory_utilization);
+  v("smClockMhz", s.sm_clock_mhz);
+  v("mostSmClockMhz", s.most_sm_clock_mhz);
+  v("memoryClockMhz", s.memory_clock_mhz);
+  v("temperatureCelsius", s.temperature_celsius);
+  v("powerWatts", s.power_watts);
+  v("powerLimitWatts", s.power_limit_watts);
+  v("slowdowns", s.slowdowns);
+  v("correctedEccErrors", s.corrected_ecc_errors);
+  v("uncorrectedEccErrors", s.uncorrected_ecc_errors);
+  v("pcieReplays", s.pcie_replays);
+  v("xids", s.xids);
+  v("lastXid", s.last_xid);
+}
+
+template <typename Visitor>
+void visit_parts(Visitor&& v, auto& s) requires requires {
   s.counted;
 }
 {
@@ -119,8 +142,8 @@ void visit_parts(Visitor&& v, auto& s) requires requires {
 }
 
 template <typename T>
-concept Part =
-    std::same_as<T, ServerState> || std::same_as<T, StalenessState> || std::same_as<T, StepGradients>;
+concept Part = std::same_as<T, ServerState> || std::same_as<T, StalenessState> || std::same_as<T, GpuState> ||
+    std::same_as<T, StepGradients>;
 
 struct Write {
   Json& json;

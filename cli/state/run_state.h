@@ -35,6 +35,17 @@ struct StalenessState {
       histogram;  // [i]: applied with staleness i; the last: that or more; empty: not known
 };
 
+// How a member's GPU is; what it does not tell is empty.
+struct GpuState {
+  std::string name;
+  std::optional<double> utilization, memory_utilization;  // 0..1
+  std::optional<std::int64_t> sm_clock_mhz, most_sm_clock_mhz, memory_clock_mhz, temperature_celsius;
+  std::optional<double> power_watts, power_limit_watts;
+  std::vector<std::string> slowdowns;  // why its clocks are lower than they could be
+  std::optional<std::int64_t> corrected_ecc_errors, uncorrected_ecc_errors, pcie_replays;
+  std::int64_t xids = 0, last_xid = 0;  // errors that the driver told
+};
+
 // Of a step of servers that wait for the first gradients only.
 struct StepGradients {
   std::int64_t counted = 0, workers = 0;  // the first so many of theirs
@@ -55,6 +66,7 @@ struct MemberState {
   std::uint64_t bytes_sent = 0;
   std::optional<ServerState> server;
   std::optional<StalenessState> staleness;
+  std::optional<GpuState> gpu;
 };
 
 struct RunState {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
 #include "cli/view/narrow.h"
 #include "cli/view/servers_view.h"
@@ -137,6 +138,8 @@ std::vector<std::string> render_members(const RunState& state, const Terminal& t
   auto lines = members_table(state, terminal, width_of(terminal), kMaxMemberLines);
   for (std::string& line : render_servers(state, terminal, width_of(terminal), 2 * kMaxMemberLines))
     lines.push_back(std::move(line));
+  for (std::string& line : render_gpus(state, terminal, width_of(terminal), kMaxMemberLines))
+    lines.push_back(std::move(line));
   return lines;
 }
 
@@ -165,6 +168,7 @@ std::vector<std::string> render_dashboard(const RunState& state, const Terminal&
       add(std::move(tables));
       add(std::move(staleness));
     }
+    add(render_gpus(state, terminal, width, std::min(room(), kMaxMemberLines)));
   }
   // Of a terminal with hardly a row, the first lines.
   if (room() < 0) lines.resize(static_cast<std::size_t>(height));

@@ -9,7 +9,8 @@ import unittest_report
 from cli_support import CliCase, job
 
 REAL = os.environ.get("PACELINE_TEST_GPU") == "real"
-LIBRARIES = {} if REAL else {"libcuda.so.1": os.environ["PACELINE_FAKE_CUDA"], "libcublasLt.so.13": os.environ["PACELINE_FAKE_CUBLASLT"]}
+LIBRARIES = {} if REAL else {"libcuda.so.1": os.environ["PACELINE_FAKE_CUDA"], "libcublasLt.so.13": os.environ["PACELINE_FAKE_CUBLASLT"],
+                             "libnvidia-ml.so.1": os.environ["PACELINE_FAKE_NVML"]}
 GPU = "computes for default/digits on GPU 0 of 1: " + ("NVIDIA" if REAL else "Fake H200, 1024 MiB")
 emulated_only = unittest.skipIf(REAL, "a test of the emulated GPU")
 CHECKPOINTS = "  checkpoint: {everySteps: 20}\n"
@@ -64,6 +65,25 @@ class GpuRunsTest(CliCase):
         self.same(on_gpu, without, 1e-4)
         self.assertEqual(self.logs().count(GPU), 4)
         self.nothing_left()
+
+    def test_members_tell_how_their_gpu_is(self):
+        self.run_on("cuda", self.write(job(members=2, steps=20)))
+        for member in self.status("digits")["members"]:
+            self.assertGreater(member["gpu"]["smClockMhz"], 0)
+            self.assertLess(member["gpu"]["temperatureCelsius"], 120)
+        self.run_on("cpu", self.write(job(members=2, steps=20)), "--name", "without")
+        self.assertNotIn("gpu", self.status("without")["members"][0])
+
+    @emulated_only
+    def test_what_a_gpu_says_is_shown(self):
+        process = self.start("run", self.write(job(members=2, steps=100_000_000)),
+                             environment={"PACELINE_DEVICE": "cuda", "LD_LIBRARY_PATH": str(self.libraries)})
+        self.training("digits", 2)
+        top = self.paceline("top", "digits", "--once").stdout
+        self.assertRegex(top, r"GPU OF +GPU +LOAD +MEMORY +SM MHz +HEAT +POWER W +SLOWED BY +ERRORS")
+        self.assertRegex(top, r"worker-0 +Fake H200 +93 % +41 % +1,755 of 1,980 +54 C +612 of 700 +- +2 PCIe replays")
+        process.terminate()
+        process.wait(60)
 
     def test_a_run_moves_between_gpu_and_processors_at_a_checkpoint(self):
         whole = self.run_on("cpu", self.write(job(steps=60, extra=CHECKPOINTS)), "--name", "whole")

@@ -24,8 +24,21 @@ RunState example() {
        .phase = "Training",
        .step = 12,
        .wait_ms = 0.5,
-       .staleness = StalenessState{
-           .applied = 9, .dropped = 2, .max = 3, .mean = 0.5, .wait_seconds = 1.5, .histogram = {4, 5}}});
+       .staleness =
+           StalenessState{
+               .applied = 9, .dropped = 2, .max = 3, .mean = 0.5, .wait_seconds = 1.5, .histogram = {4, 5}},
+       .gpu = GpuState{.name = "H200",
+                       .utilization = 0.5,
+                       .memory_utilization = 0.25,
+                       .sm_clock_mhz = 1,
+                       .most_sm_clock_mhz = 2,
+                       .memory_clock_mhz = 3,
+                       .temperature_celsius = -4,
+                       .power_watts = 5.5,
+                       .slowdowns = {"power cap"},
+                       .uncorrected_ecc_errors = 6,
+                       .xids = 7,
+                       .last_xid = 79}});
   state.members.push_back({.name = "ps-0",
                            .server = ServerState{.load = 0.25,
                                                  .bytes_per_second = 1e6,
@@ -45,6 +58,13 @@ TEST(RunStateTest, JsonRoundTrip) {
   EXPECT_EQ(to_json(*parsed), text);
   ASSERT_EQ(parsed->members.size(), 2u);
   EXPECT_EQ(parsed->members[0].staleness->histogram, (std::vector<std::int64_t>{4, 5}));
+  const GpuState& gpu = parsed->members[0].gpu.value();
+  EXPECT_EQ(gpu.name, "H200");
+  EXPECT_EQ(gpu.temperature_celsius, -4);
+  EXPECT_EQ(gpu.slowdowns, std::vector<std::string>{"power cap"});
+  EXPECT_EQ(gpu.last_xid, 79);
+  EXPECT_FALSE(gpu.power_limit_watts || gpu.corrected_ecc_errors || gpu.pcie_replays);
+  EXPECT_FALSE(parsed->members[1].gpu.has_value());
   ASSERT_TRUE(parsed->gradients.has_value());
   EXPECT_EQ(parsed->gradients->counted, 2);
   EXPECT_EQ(parsed->gradients->workers, 3);

@@ -1,0 +1,78 @@
+#include "cli/view/gpus_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr int kWide = 200, kHigh = 20;
+
+GpuState gpu() {
+  return {.name = "NVIDIA H200",
+          .utilization = 0.93,
+          .memory_utilization = 0.41,
+          .sm_clock_mhz = 1755,
+          .most_sm_clock_mhz = 1980,
+          .memory_clock_mhz = 3201,
+          .temperature_celsius = 54,
+          .power_watts = 612.4,
+          .power_limit_watts = 700,
+          .slowdowns = {"power cap", "thermal (software)"},
+          .corrected_ecc_errors = 7,
+          .uncorrected_ecc_errors = 1,
+          .pcie_replays = 3,
+          .xids = 2,
+          .last_xid = 79};
+}
+
+RunState state_of(std::vector<std::optional<GpuState>> gpus) {
+  RunState state;
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    state.members.push_back({.name = "worker-" + std::to_string(i), .gpu = std::move(gpus[i])});
+  return state;
+}
+
+TEST(GpusViewTest, SaysHowEachIs) {
+  EXPECT_THAT(
+      render_gpus(state_of({gpu(), std::nullopt, GpuState{.name = "Other"}}), Terminal{}, kWide, kHigh),
+      ElementsAre("",
+                  "GPU OF    GPU          LOAD  MEMORY          SM MHz  HEAT     POWER W  SLOWED BY          "
+                  "            ERRORS",
+                  "worker-0  NVIDIA H200  93 %    41 %  1,755 of 1,980  54 C  612 of 700  power cap, thermal "
+                  "(software)  2 Xids (79), 1 uncorrected ECC, 3 PCIe replays",
+                  "worker-2  Other           -       -               -     -           -  -                  "
+                  "            -"));
+}
+
+TEST(GpusViewTest, OfOneErrorThereIsOne) {
+  GpuState one;
+  one.xids = 1;
+  one.last_xid = 31;
+  one.pcie_replays = 1;
+  EXPECT_THAT(render_gpus(state_of({one}), Terminal{}, kWide, kHigh).back(),
+              HasSubstr("1 Xid (31), 1 PCIe replay"));
+}
+
+TEST(GpusViewTest, WhatSlowsAGpuStaysLongest) {
+  const auto lines = render_gpus(state_of({gpu()}), Terminal{}, 60, kHigh);
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_THAT(lines[1], HasSubstr("SLOWED BY"));
+  EXPECT_THAT(lines[1], Not(HasSubstr("MEMORY")));
+}
+
+TEST(GpusViewTest, IsNoHigherThanItsRoom) {
+  const RunState state = state_of(std::vector<std::optional<GpuState>>(9, gpu()));
+  EXPECT_THAT(render_gpus(state, Terminal{}, kWide, 5), SizeIs(5));
+  EXPECT_THAT(render_gpus(state, Terminal{}, kWide, 2), IsEmpty());
+  EXPECT_THAT(render_gpus(state_of({std::nullopt}), Terminal{}, kWide, kHigh), IsEmpty());
+}
+
+}  // namespace
+}  // namespace paceline::cli
