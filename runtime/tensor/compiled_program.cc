@@ -15,10 +15,11 @@ namespace {
 // Row counts whose operators are kept; the one used longest ago makes room.
 constexpr std::size_t kMaxExecutables = 8;
 
-// Marks of the queue: the forward pass's end; then one for each range of gradients, and the backward pass's
-// end.
-constexpr std::size_t kForwardMark = 0;
-constexpr std::size_t kFirstRangeMark = 1;
+// Marks of the queue: the ends of the forward and of the backward pass; then one for each range of gradients
+// that goes to the host.
+constexpr std::size_t kForwardMark = kMarksOfPrograms;
+constexpr std::size_t kEndMark = kMarksOfPrograms + 1;
+constexpr std::size_t kFirstRangeMark = kMarksOfPrograms + 2;
 
 // FNV-1a, so that a name gives the same stream on every machine.
 std::uint64_t name_stream(std::string_view name) {
@@ -39,7 +40,10 @@ CompiledProgram::CompiledProgram(GraphBuilder graph, ParameterLayout layout, Dev
 
 absl::Status CompiledProgram::prepare() {
   PL_RETURN_IF_ERROR(device_.enter());
-  PL_ASSIGN_OR_RETURN(queue_, device_.open_queue());
+  queue_ = options_.queue;
+  if (queue_ == nullptr) {
+    PL_ASSIGN_OR_RETURN(queue_, device_.open_queue());
+  }
   PL_ASSIGN_OR_RETURN(batch_memory_, device_.allocate_staging(areas_.bytes()));
   batch_ = areas_.view(batch_memory_->data());
   if (queue_ != nullptr) {
@@ -60,7 +64,7 @@ absl::Status CompiledProgram::grow_arena(std::size_t bytes) {
   arena_bytes_ = 0;
   PL_ASSIGN_OR_RETURN(arena_, device_.allocate(bytes));
   arena_bytes_ = bytes;
-  for (Entry& entry : entries_) entry.executable->bind(arena_->data(), external_);
+  bind_entries();
   return absl::OkStatus();
 }
 
@@ -102,13 +106,31 @@ void CompiledProgram::bind(std::span<float> weights, std::span<float> gradients)
   if (!gradients.empty()) clear_padding(gradients);
   weights_changed();
   bound_ = true;
+  device_vectors_ = {};
   if (copies_ != nullptr) {
     copies_->bind(weights, gradients);
     return;
   }
   external_.weights = weights.data();
   external_.gradients = gradients.data();
+  bind_entries();
+}
+
+void CompiledProgram::bind_entries() {
   for (Entry& entry : entries_) entry.executable->bind(arena_->data(), external_);
+}
+
+absl::Status CompiledProgram::bind_on_device(const DeviceVectors& vectors) {
+  if (copies_ == nullptr) return Program::bind_on_device(vectors);
+  PL_CHECK(vectors.weights != nullptr && vectors.version != nullptr, "the bound weights are somewhere");
+  PL_CHECK(vectors.gradients != nullptr || options_.mode == Mode::kInference,
+           "the bound gradients are somewhere");
+  bound_ = true;
+  device_vectors_ = vectors;
+  external_.weights = vectors.weights;
+  external_.gradients = vectors.gradients;
+  bind_entries();
+  return absl::OkStatus();
 }
 
 void CompiledProgram::initialize(std::uint64_t seed, std::span<float> weights) const {
@@ -146,14 +168,27 @@ absl::Status CompiledProgram::run_forward(std::int64_t rows) {
   last_ = nullptr;
   PL_ASSIGN_OR_RETURN(Executable* const found, executable(rows));
   PL_RETURN_IF_ERROR(device_.enter());
-  if (copies_ != nullptr) PL_RETURN_IF_ERROR(copies_->upload(rows, weights_version_));
-  PL_RETURN_IF_ERROR(found->forward({weights_version_, 1, false, batch_.tokens}, observer_));
+  if (copies_ != nullptr) {
+    PL_RETURN_IF_ERROR(copies_->upload_batch(rows));
+    if (!on_device()) PL_RETURN_IF_ERROR(upload_weights());
+  }
+  PL_RETURN_IF_ERROR(found->forward({weights_version(), 1, false, batch_.tokens}, observer_));
   if (copies_ != nullptr) {
     PL_RETURN_IF_ERROR(copies_->download_result(rows));
     PL_RETURN_IF_ERROR(queue_->set_mark(kForwardMark));
   }
   last_ = found;
   last_rows_ = rows;
+  return absl::OkStatus();
+}
+
+absl::Status CompiledProgram::upload_weights() {
+  PL_ASSIGN_OR_RETURN(const bool made, copies_->upload_weights(weights_version_));
+  const ExternalMemory& copies = copies_->memory();
+  if (!made && external_.weights == copies.weights) return absl::OkStatus();
+  external_.weights = copies.weights;
+  external_.gradients = copies.gradients;
+  bind_entries();
   return absl::OkStatus();
 }
 
@@ -167,13 +202,20 @@ absl::StatusOr<ForwardResult> CompiledProgram::result() {
 }
 
 absl::Status CompiledProgram::run_backward(float scale, bool accumulate, const OnReady& on_ready) {
-  const RunContext context{weights_version_, scale, accumulate, batch_.tokens};
-  if (copies_ == nullptr) {
+  const RunContext context{weights_version(), scale, accumulate, batch_.tokens};
+  if (copies_ == nullptr || on_device()) {
+    // Operators keep on the host what they have sent until it is read (of vectors of the host, every pass is
+    // waited for).
+    if (pass_goes_on_) PL_RETURN_IF_ERROR(queue_->wait_for_mark(kEndMark));
     const auto tell = [&](std::size_t begin, std::size_t end) {
       if (on_ready) on_ready(begin, end);
       return absl::OkStatus();
     };
-    return last_->backward(context, tell, observer_);
+    PL_RETURN_IF_ERROR(last_->backward(context, tell, observer_));
+    if (copies_ == nullptr) return absl::OkStatus();
+    PL_RETURN_IF_ERROR(copies_->download_batch_gradients(last_rows_));
+    pass_goes_on_ = true;
+    return queue_->set_mark(kEndMark);
   }
   std::size_t mark = kFirstRangeMark;
   const auto download = [&](std::size_t begin, std::size_t end) {
@@ -182,17 +224,18 @@ absl::Status CompiledProgram::run_backward(float scale, bool accumulate, const O
   };
   PL_RETURN_IF_ERROR(last_->backward(context, download, observer_));
   PL_RETURN_IF_ERROR(copies_->download_batch_gradients(last_rows_));
-  return queue_->set_mark(mark);
+  return queue_->set_mark(kEndMark);
 }
 
 absl::Status CompiledProgram::tell_ranges(const OnReady& on_ready) {
   if (copies_ == nullptr) return absl::OkStatus();
+  if (on_device()) return leaves_gradients() ? queue_->wait_for_mark(kEndMark) : absl::OkStatus();
   const std::span<const ReadyRange> ranges = last_->ranges();
   for (std::size_t i = 0; on_ready && i < ranges.size(); ++i) {
     PL_RETURN_IF_ERROR(queue_->wait_for_mark(kFirstRangeMark + i));
     on_ready(ranges[i].begin, ranges[i].end);
   }
-  return queue_->wait_for_mark(kFirstRangeMark + ranges.size());
+  return queue_->wait_for_mark(kEndMark);
 }
 
 absl::StatusOr<ForwardResult> CompiledProgram::forward(std::int64_t rows) {

@@ -28,6 +28,7 @@ class CompiledProgram final : public Program {
   const ParameterLayout& parameters() const override { return layout_; }
   std::int64_t max_rows() const override { return options_.max_rows; }
   void bind(std::span<float> weights, std::span<float> gradients) override;
+  absl::Status bind_on_device(const DeviceVectors& vectors) override;
   void initialize(std::uint64_t seed, std::span<float> weights) const override;
   void weights_changed() override { ++weights_version_; }
   BatchMemory batch() override { return batch_; }
@@ -47,10 +48,18 @@ class CompiledProgram final : public Program {
   absl::StatusOr<Executable*> executable(std::int64_t rows);
   absl::Status grow_arena(std::size_t bytes);
   void clear_padding(std::span<float> vector) const;
+  void bind_entries();
+  std::uint64_t weights_version() const { return on_device() ? *device_vectors_.version : weights_version_; }
+  bool on_device() const { return device_vectors_.weights != nullptr; }
 
   // Adds a pass to the queue, or does it where there is none.
   absl::Status run_forward(std::int64_t rows);
   absl::Status run_backward(float scale, bool accumulate, const OnReady& on_ready);
+  absl::Status upload_weights();
+  // Whether a backward pass leaves gradients of the batch, too.
+  bool leaves_gradients() const {
+    return !batch_.input_gradients.empty() || !batch_.offset_gradients.empty();
+  }
   // Of a queue: waits, and tells what is there.
   absl::StatusOr<ForwardResult> result();
   absl::Status tell_ranges(const OnReady& on_ready);
@@ -61,7 +70,7 @@ class CompiledProgram final : public Program {
   const CompileOptions options_;
   const BatchAreas areas_;
 
-  std::unique_ptr<Queue> queue_;  // null: the device's memory is the host's
+  std::shared_ptr<Queue> queue_;  // null: the device's memory is the host's
   std::unique_ptr<DeviceMemory> batch_memory_;
   BatchMemory batch_;
   std::unique_ptr<DeviceCopies> copies_;  // null: there is no queue
@@ -72,7 +81,9 @@ class CompiledProgram final : public Program {
   std::array<double, 3> result_{};
 
   bool bound_ = false;
-  Executable* last_ = nullptr;  // of the last forward; null: backward has consumed it
+  DeviceVectors device_vectors_;  // nulls: the bound vectors are the host's
+  bool pass_goes_on_ = false;     // of vectors on the device: kEndMark was set
+  Executable* last_ = nullptr;    // of the last forward; null: backward has consumed it
   std::int64_t last_rows_ = 0;
   std::uint64_t weights_version_ = 1;
   std::uint64_t uses_ = 0;

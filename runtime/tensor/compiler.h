@@ -13,6 +13,7 @@
 namespace paceline::tensor {
 
 class Device;  // device.h
+class Queue;
 
 enum class Precision : std::uint8_t {
   kF32,
@@ -24,6 +25,8 @@ struct CompileOptions {
   std::int64_t max_rows = 1;
   Precision precision = Precision::kF32;
   Mode mode = Mode::kTraining;  // an inference program has no backward()
+  // Of the device: its programs have the same parameters and work one after the other. Null: its own.
+  std::shared_ptr<Queue> queue = nullptr;
 };
 
 // `device` outlives the program. Errors: the graph's own; INVALID_ARGUMENT without a loss or with max_rows <

@@ -78,20 +78,30 @@ class DeviceMemory {
   virtual std::byte* data() const = 0;
 };
 
-// The order of one program's work on a device that has its own memory. Everything added returns at once and
-// is done in the order of its adding. One thread at a time. Errors: RESOURCE_EXHAUSTED, UNAVAILABLE (the
-// device is lost), INTERNAL; also of earlier work. After one the device can't be used any more.
+// Whose marks have which numbers, where several use one queue.
+inline constexpr std::size_t kMarksOfPrograms = 0;
+inline constexpr std::size_t kMarksOfState = std::size_t{1} << 20;
+inline constexpr std::size_t kMarksOfExchange = std::size_t{2} << 20;
+
+// The order of work on a device that has its own memory: of one program, or of several that share it.
+// Everything added returns at once and is done in the order of its adding. One thread at a time. Errors:
+// RESOURCE_EXHAUSTED, UNAVAILABLE (the device is lost), INTERNAL; also of earlier work. After one the device
+// can't be used any more.
 class Queue {
  public:
   virtual ~Queue() = default;
   // The host's side stays, and a download's is not read, until a mark behind it is reached.
   virtual absl::Status upload(void* to, std::span<const std::byte> from) = 0;
   virtual absl::Status download(std::span<std::byte> to, const void* from) = 0;
+  virtual absl::Status clear(void* address, std::size_t bytes) = 0;  // to zeros
   // Mark `number` stands behind all that was added so far; it is moved when it is set again.
   virtual absl::Status set_mark(std::size_t number) = 0;
   // Until all before the mark is done. DEADLINE_EXCEEDED: the device has been at it for longer than any work
   // takes; it hangs. REQUIRES: it was set.
   virtual absl::Status wait_for_mark(std::size_t number) = 0;
+  // What is added from now on comes after that mark of `other`, a queue of the same device. REQUIRES: it was
+  // set.
+  virtual absl::Status follow(const Queue& other, std::size_t number) = 0;
 };
 
 // Thread-safe; outlives its programs.

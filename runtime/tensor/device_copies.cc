@@ -11,19 +11,24 @@ constexpr std::size_t kResultBytes = 64;  // three doubles
 absl::StatusOr<std::unique_ptr<DeviceCopies>> DeviceCopies::make(Device& device, Queue& queue,
                                                                  const BatchAreas& areas, std::byte* staging,
                                                                  std::size_t elements, bool training) {
-  std::unique_ptr<DeviceCopies> copies(new DeviceCopies(device, queue, areas, staging));
+  std::unique_ptr<DeviceCopies> copies(new DeviceCopies(device, queue, areas, staging, elements, training));
   PL_ASSIGN_OR_RETURN(copies->batch_, device.allocate(areas.bytes() + kResultBytes));
   PL_ASSIGN_OR_RETURN(copies->result_, device.allocate_staging(kResultBytes));
-  PL_ASSIGN_OR_RETURN(copies->weights_, device.allocate(elements * sizeof(float)));
   ExternalMemory& memory = copies->memory_;
   memory = areas.addresses(copies->batch_->data());
   memory.result = reinterpret_cast<double*>(copies->batch_->data() + areas.bytes());
-  memory.weights = reinterpret_cast<float*>(copies->weights_->data());
-  if (training) {
-    PL_ASSIGN_OR_RETURN(copies->gradients_, device.allocate(elements * sizeof(float)));
-    memory.gradients = reinterpret_cast<float*>(copies->gradients_->data());
-  }
   return copies;
+}
+
+absl::Status DeviceCopies::make_vectors() {
+  PL_RETURN_IF_ERROR(device_.enter());
+  if (training_) {
+    PL_ASSIGN_OR_RETURN(gradients_, device_.allocate(elements_ * sizeof(float)));
+    memory_.gradients = reinterpret_cast<float*>(gradients_->data());
+  }
+  PL_ASSIGN_OR_RETURN(weights_, device_.allocate(elements_ * sizeof(float)));
+  memory_.weights = reinterpret_cast<float*>(weights_->data());
+  return absl::OkStatus();
 }
 
 void DeviceCopies::bind(std::span<float> weights, std::span<float> gradients) {
@@ -50,14 +55,20 @@ absl::Status DeviceCopies::download_part(BatchPart part, std::int64_t rows) {
                     : queue_.download(std::span(staging_ + begin, bytes), batch_->data() + begin);
 }
 
-absl::Status DeviceCopies::upload(std::int64_t rows, std::uint64_t weights_version) {
+absl::Status DeviceCopies::upload_batch(std::int64_t rows) {
   for (const BatchPart part :
        {BatchPart::kInputs, BatchPart::kTokens, BatchPart::kLabels, BatchPart::kOffsets})
     PL_RETURN_IF_ERROR(upload_part(part, rows));
-  if (uploaded_version_ == weights_version) return absl::OkStatus();
-  PL_RETURN_IF_ERROR(queue_.upload(weights_->data(), std::as_bytes(bound_weights_)));
-  uploaded_version_ = weights_version;
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> DeviceCopies::upload_weights(std::uint64_t version) {
+  const bool makes = weights_ == nullptr;
+  if (makes) PL_RETURN_IF_ERROR(make_vectors());
+  if (uploaded_version_ == version) return makes;
+  PL_RETURN_IF_ERROR(queue_.upload(weights_->data(), std::as_bytes(bound_weights_)));
+  uploaded_version_ = version;
+  return makes;
 }
 
 absl::Status DeviceCopies::download_result(std::int64_t rows) {

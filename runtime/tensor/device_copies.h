@@ -1,8 +1,8 @@
 #pragma once
 
-// What a program keeps on a device that has its own memory: the batch, the weights and the gradients that it
-// was bound to, and the result; and which of them move, when. The host's side of the batch lies in staging
-// memory. One thread at a time; errors: the device's.
+// What a program keeps on a device that has its own memory: the batch, the result, and the weights and the
+// gradients, where it was bound to the host's; and which of them move, when. The host's side of the batch
+// lies in staging memory. One thread at a time; errors: the device's.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,12 +24,14 @@ class DeviceCopies {
                                                             const BatchAreas& areas, std::byte* staging,
                                                             std::size_t elements, bool training);
 
-  // The device's side of everything.
+  // The device's side of everything; of the vectors, once upload_weights() has made them.
   const ExternalMemory& memory() const { return memory_; }
   void bind(std::span<float> weights, std::span<float> gradients);
 
-  // The batch of so many rows, and the bound weights where their version is another than at the last time.
-  absl::Status upload(std::int64_t rows, std::uint64_t weights_version);
+  absl::Status upload_batch(std::int64_t rows);
+  // The bound weights, where their version is another than at the last time. Memory for them and the
+  // gradients is taken at the first time, which it tells.
+  absl::StatusOr<bool> upload_weights(std::uint64_t version);
   // What the forward pass left: the result, and scores.
   absl::Status download_result(std::int64_t rows);
   // Elements [begin, end) of the gradients.
@@ -41,8 +43,15 @@ class DeviceCopies {
   const double* result() const { return reinterpret_cast<const double*>(result_->data()); }
 
  private:
-  DeviceCopies(Device& device, Queue& queue, const BatchAreas& areas, std::byte* staging)
-      : device_(device), queue_(queue), areas_(areas), staging_(staging) {}
+  DeviceCopies(Device& device, Queue& queue, const BatchAreas& areas, std::byte* staging,
+               std::size_t elements, bool training)
+      : device_(device),
+        queue_(queue),
+        areas_(areas),
+        staging_(staging),
+        elements_(elements),
+        training_(training) {}
+  absl::Status make_vectors();
   absl::Status upload_part(BatchPart part, std::int64_t rows);
   absl::Status download_part(BatchPart part, std::int64_t rows);
 
@@ -50,6 +59,8 @@ class DeviceCopies {
   Queue& queue_;
   const BatchAreas& areas_;
   std::byte* const staging_;
+  const std::size_t elements_;  // of the vectors
+  const bool training_;
   std::unique_ptr<DeviceMemory> batch_, weights_, gradients_;
   std::unique_ptr<DeviceMemory> result_;  // staging
   ExternalMemory memory_;

@@ -3,11 +3,11 @@
 // A compiled model: a static graph with planned memory, for one device and one largest batch. The trainer
 // sees nothing else of a model.
 //
-// Weights and gradients are one flat fp32 vector each, of the host and owned by the caller (gradients in
-// registered memory), laid out by `parameters()`; on a GPU the program keeps its own copies of both, and
-// moves what changed. Nothing is allocated after compilation. One thread at a time; the device may use
-// threads of its own. The loss of a sample is the mean over its label positions; `forward` returns sums over
-// samples, so that members may hold different numbers of them.
+// Weights and gradients are one flat fp32 vector each, owned by the caller and laid out by `parameters()`:
+// of the host (gradients in registered memory), where a program on a GPU keeps copies of both and moves what
+// changed; or of the GPU itself. Nothing is allocated after the first pass that follows a bind. One thread at
+// a time; the device may use threads of its own. The loss of a sample is the mean over its label positions;
+// `forward` returns sums over samples, so that members may hold different numbers of them.
 
 #include <cstdint>
 #include <functional>
@@ -57,6 +57,13 @@ struct ForwardResult {
   std::int64_t label_count = 0;
 };
 
+// Weights and gradients that stay in the memory of a device with a queue (device.h).
+struct DeviceVectors {
+  float* weights = nullptr;
+  float* gradients = nullptr;              // null for programs that only evaluate
+  const std::uint64_t* version = nullptr;  // of the weights, from 1: another one when they changed
+};
+
 // Hears of every operation that a program runs, for measurements.
 class OperationObserver {
  public:
@@ -76,6 +83,13 @@ class Program {
   // Both vectors have parameters().elements elements and outlive the program or the next bind. `gradients`
   // may be empty for a program that only evaluates.
   virtual void bind(std::span<float> weights, std::span<float> gradients) = 0;
+  // In place of bind(): both vectors are of the device's memory, and are read and written in the order of the
+  // queue that the program was compiled for, by programs of it and by nobody else unseen. backward() and
+  // pass() then return once their work is added, and `on_ready` hears of elements whose work is added.
+  // UNIMPLEMENTED where the device's memory is the host's.
+  virtual absl::Status bind_on_device(const DeviceVectors& /*vectors*/) {
+    return absl::UnimplementedError("this program's vectors are the host's");
+  }
   // Fills the weights with the model's initial values, from `seed` alone.
   virtual void initialize(std::uint64_t seed, std::span<float> weights) const = 0;
   // Tells the program that the bound weights changed (bf16 copies and packed forms are made anew at the next

@@ -29,17 +29,30 @@ absl::Status GpuQueue::download(std::span<std::byte> to, const void* from) {
   return stream_.to_host(to, from);
 }
 
+absl::Status GpuQueue::clear(void* address, std::size_t bytes) {
+  return stream_.clear(address, bytes);
+}
+
 absl::Status GpuQueue::set_mark(std::size_t number) {
-  while (marks_.size() <= number) {
-    PL_ASSIGN_OR_RETURN(cuda::Event mark, cuda::Event::create(context_, cuda::Event::Kind::kOrder));
-    marks_.push_back(std::move(mark));
+  auto mark = marks_.find(number);
+  if (mark == marks_.end()) {
+    PL_ASSIGN_OR_RETURN(cuda::Event made, cuda::Event::create(context_, cuda::Event::Kind::kOrder));
+    mark = marks_.emplace(number, std::move(made)).first;
   }
-  return marks_[number].record(stream_);
+  return mark->second.record(stream_);
 }
 
 absl::Status GpuQueue::wait_for_mark(std::size_t number) {
-  PL_CHECK(number < marks_.size(), "a mark is set before it is waited for");
-  return marks_[number].wait(clock_, Deadline::after(clock_.now(), kLongest));
+  const auto mark = marks_.find(number);
+  PL_CHECK(mark != marks_.end(), "a mark is set before it is waited for");
+  return mark->second.wait(clock_, Deadline::after(clock_.now(), kLongest));
+}
+
+absl::Status GpuQueue::follow(const Queue& other, std::size_t number) {
+  const auto& marks = static_cast<const GpuQueue&>(other).marks_;
+  const auto mark = marks.find(number);
+  PL_CHECK(mark != marks.end(), "a mark is set before it is followed");
+  return stream_.wait_for(mark->second);
 }
 
 }  // namespace paceline::tensor::gpu

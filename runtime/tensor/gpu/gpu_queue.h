@@ -3,9 +3,9 @@
 // A program's stream, the events that are its marks, and the bf16 copies of its weights.
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,8 +24,10 @@ class GpuQueue final : public Queue {
 
   absl::Status upload(void* to, std::span<const std::byte> from) override;
   absl::Status download(std::span<std::byte> to, const void* from) override;
+  absl::Status clear(void* address, std::size_t bytes) override;
   absl::Status set_mark(std::size_t number) override;
   absl::Status wait_for_mark(std::size_t number) override;
+  absl::Status follow(const Queue& other, std::size_t number) override;
 
   cuda::Stream& stream() { return stream_; }
   HalfWeights& half_weights() { return half_weights_; }
@@ -36,7 +38,7 @@ class GpuQueue final : public Queue {
 
   const std::shared_ptr<const cuda::Context> context_;
   cuda::Stream stream_;
-  std::vector<cuda::Event> marks_;
+  std::map<std::size_t, cuda::Event> marks_;
   HalfWeights half_weights_;
   SystemClock clock_;
 };

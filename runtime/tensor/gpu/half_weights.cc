@@ -15,7 +15,7 @@ absl::Status HalfWeights::want(std::shared_ptr<const cuda::Context> context, std
     return absl::OkStatus();
   }
   PL_ASSIGN_OR_RETURN(cuda::DeviceBuffer memory, cuda::DeviceBuffer::create(std::move(context), count * 2));
-  copies_.try_emplace(offset, Copy{std::move(memory), count, 0});
+  copies_.try_emplace(offset, Copy{std::move(memory), count, nullptr, 0});
   return absl::OkStatus();
 }
 
@@ -26,9 +26,10 @@ void* HalfWeights::address(std::size_t offset) const {
 absl::Status HalfWeights::refresh(cuda::Stream& stream, const cuda::Conversion& conversion,
                                   std::size_t offset, const float* weights, std::uint64_t version) {
   Copy& copy = copies_.at(offset);
-  if (copy.version == version) return absl::OkStatus();
+  if (copy.of == weights && copy.version == version) return absl::OkStatus();
   PL_RETURN_IF_ERROR(
       conversion.convert(stream, DType::kF32, weights, DType::kBF16, copy.memory.address(), copy.count));
+  copy.of = weights;
   copy.version = version;
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// bf16 copies of a program's fp32 weights, for the kernels that read them so: one for each parameter that is
-// asked for, made anew at its first use after the weights changed. One thread at a time.
+// bf16 copies of fp32 weights, for the kernels that read them so: one for each parameter that is asked for,
+// made anew at its first use after the weights changed, or of others. One thread at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ class HalfWeights {
   absl::Status want(std::shared_ptr<const cuda::Context> context, std::size_t offset, std::size_t count);
   // Its address. REQUIRES: it is wanted.
   void* address(std::size_t offset) const;
-  // Adds the conversion to the stream, where the copy is of another version of the weights.
+  // Adds the conversion to the stream, where the copy is of other weights or of another version of them.
   absl::Status refresh(cuda::Stream& stream, const cuda::Conversion& conversion, std::size_t offset,
                        const float* weights, std::uint64_t version);
 
@@ -29,7 +29,8 @@ class HalfWeights {
   struct Copy {
     cuda::DeviceBuffer memory;
     std::size_t count;
-    std::uint64_t version;  // 0: none
+    const float* of;
+    std::uint64_t version;
   };
   std::map<std::size_t, Copy> copies_;  // by offset
 };
