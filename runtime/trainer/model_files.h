@@ -25,7 +25,7 @@ inline constexpr char kModelFile[] = "model.safetensors";
 // Of what moment of a training a model is.
 struct ModelStamp {
   std::int64_t step = 0;
-  std::uint64_t weights_hash = 0;  // of the dense weights (weights_hash.h)
+  std::uint64_t weights_hash = 0;  // of the dense weights (base/vector_hash.h)
   bool operator==(const ModelStamp&) const = default;
 };
 

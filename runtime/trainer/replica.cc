@@ -4,8 +4,8 @@
 #include <array>
 
 #include "base/status.h"
+#include "base/vector_hash.h"
 #include "runtime/trainer/model_files.h"
-#include "runtime/trainer/weights_hash.h"
 
 namespace paceline::trainer {
 
@@ -43,7 +43,7 @@ absl::Status Replica::update(double learning_rate) {
 }
 
 std::uint64_t Replica::hash() const {
-  return weights_hash(weights_);
+  return vector_hash(weights_);
 }
 
 // Members are equal exactly when the least of each value and the least of its complement belong together. The

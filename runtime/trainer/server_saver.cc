@@ -5,11 +5,11 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "base/vector_hash.h"
 #include "runtime/checkpoint/layout.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/model_files.h"
 #include "runtime/trainer/table_specs.h"
-#include "runtime/trainer/weights_hash.h"
 
 namespace paceline::trainer {
 
@@ -166,7 +166,7 @@ absl::StatusOr<std::string> ServerSaver::write_model(pserver::Client& client, co
   PL_RETURN_IF_ERROR(client.begin_snapshot());
   PL_RETURN_IF_ERROR(client.flush(from_now(limit)));
   PL_RETURN_IF_ERROR(take_dense(client, limit));
-  return write_model_files(files_, folder, {position_.step, weights_hash(weights_)},
+  return write_model_files(files_, folder, {position_.step, vector_hash(weights_)},
                            replica_.model_tensors(weights_), tables_, [&](pserver::sparse::RowSink& rows) {
                              MovingRows moving(rows, stop_);
                              return client.take_rows(moving, from_now(limit));

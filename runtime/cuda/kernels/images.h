@@ -17,6 +17,7 @@ std::span<const std::byte> layer_norm_image();
 std::span<const std::byte> optimizer_image();
 std::span<const std::byte> reduce_image();
 std::span<const std::byte> small_losses_image();
+std::span<const std::byte> weights_hash_image();
 std::span<const std::byte> windows_image();
 
 }  // namespace paceline::cuda

@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/rng.h"
 #include "runtime/trainer/controls.h"
-#include "runtime/trainer/weights_hash.h"
 #include "tests/support/step_model.h"
 
 namespace paceline::trainer {
@@ -83,30 +81,6 @@ TEST(MakePlan, NamesTheFieldThatIsWrong) {
     const auto plan = make_plan(spec, c.train, c.test);
     EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(plan.status().message()), HasSubstr(c.named));
-  }
-}
-
-TEST(WeightsHash, SeesEverySingleBitAndTheOrder) {
-  for (const std::size_t count : {1u, 3u, 8u, 31u, 64u}) {
-    std::vector<float> weights(count);
-    Rng rng(count, 1);
-    for (float& w : weights) w = rng.normal();
-    const std::uint64_t whole = weights_hash(weights);
-    EXPECT_EQ(whole, weights_hash(weights));
-    for (float& w : weights) {
-      const float before = w;
-      for (int bit = 0; bit < 32; ++bit) {
-        w = std::bit_cast<float>(std::bit_cast<std::uint32_t>(before) ^ (1u << bit));
-        ASSERT_NE(weights_hash(weights), whole);
-      }
-      w = before;
-    }
-    if (count > 1) {
-      std::swap(weights.front(), weights.back());
-      EXPECT_NE(weights_hash(weights), whole);
-    }
-    weights.push_back(0);
-    EXPECT_NE(weights_hash(weights), whole);
   }
 }
 
