@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/paceline/v1/training.pb.h"
+#include "runtime/optimizer/step_terms.h"
 #include "runtime/tensor/program.h"
 
 namespace paceline::optimizer {
@@ -69,16 +70,7 @@ class Optimizer {
   std::vector<StateVector> state();
 
  private:
-  // Neighbouring parameters of equal decay are one range; padding belongs to the range before it (it is zero
-  // and stays zero).
-  struct Range {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-    bool decay = false;
-  };
-
   Optimizer(const v1::OptimizerSpec& spec, const tensor::ParameterLayout& layout);
-  static std::vector<Range> ranges_of(const tensor::ParameterLayout& layout);
   // Of one range's part: elements [begin, begin + count), with the pointers at the first of them.
   struct Part {
     std::size_t begin, count;
@@ -93,12 +85,11 @@ class Optimizer {
 
   v1::OptimizerSpec spec_;
   std::size_t elements_;
-  std::vector<Range> ranges_;
+  std::vector<DecayRange> ranges_;
   std::int64_t steps_ = 0;
-  double rate_ = 0;                           // of the step under way
-  double correction1_ = 1, correction2_ = 1;  // 1 - beta^t
-  std::vector<float> first_;                  // momentum, exp_avg or sum
-  std::vector<float> second_;                 // exp_avg_sq
+  StepTerms terms_;            // of the step under way
+  std::vector<float> first_;   // momentum, exp_avg or sum
+  std::vector<float> second_;  // exp_avg_sq
 };
 
 }  // namespace paceline::optimizer

@@ -30,6 +30,7 @@ class GpuQueue final : public Queue {
   absl::Status follow(const Queue& other, std::size_t number) override;
 
   cuda::Stream& stream() { return stream_; }
+  const std::shared_ptr<const cuda::Context>& context() const { return context_; }
   HalfWeights& half_weights() { return half_weights_; }
 
  private:
