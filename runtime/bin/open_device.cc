@@ -5,6 +5,7 @@
 
 #if defined(PACELINE_WITH_CUDA)
 #include "runtime/cuda/driver.h"
+#include "runtime/optimizer/gpu/gpu_state.h"
 #include "runtime/tensor/gpu/gpu_device.h"
 #endif
 
@@ -18,7 +19,7 @@ OpenedDevice processors(const member::Environment& environment, int threads, con
                         const std::string& why) {
   logger.info(str_cat("computes for ", environment.job, " with ", threads,
                       threads == 1 ? " thread" : " threads", why.empty() ? "" : ": ", why));
-  return {tensor::make_cpu_device({threads}), "", ""};
+  return {{tensor::make_cpu_device({threads})}, "", ""};
 }
 
 #if defined(PACELINE_WITH_CUDA)
@@ -37,7 +38,7 @@ absl::StatusOr<OpenedDevice> open_gpu(const member::Environment& environment, co
   const cuda::DeviceFacts& facts = gpus[static_cast<std::size_t>(ordinal)];
   logger.info(str_cat("computes for ", environment.job, " on GPU ", ordinal, " of ", count, ": ", facts.name,
                       ", ", facts.memory_bytes >> 20, " MiB, ", facts.pci_bus_id, ", ", facts.uuid));
-  return OpenedDevice{std::move(device), facts.name, facts.uuid};
+  return OpenedDevice{{std::move(device), optimizer::make_gpu_state}, facts.name, facts.uuid};
 }
 
 #else

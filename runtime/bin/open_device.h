@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "base/log.h"
 #include "runtime/member/environment.h"
-#include "runtime/tensor/device.h"
+#include "runtime/trainer/open_workload.h"
 
 namespace paceline {
 
@@ -18,7 +18,7 @@ namespace paceline {
 // given).
 // INVALID_ARGUMENT: kCuda, and the GPU that is asked for is not there, or can't be used.
 struct OpenedDevice {
-  std::shared_ptr<tensor::Device> device;
+  trainer::Compute compute;
   std::string gpu, gpu_uuid;  // its name and uuid (runtime/cuda/driver.h); empty: the processors
 };
 absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment, int threads,

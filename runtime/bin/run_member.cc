@@ -106,7 +106,7 @@ trainer::Outcome take_part(const member::Environment& environment, member::Membe
   trainer::OpenWorkload workload = [&](const v1::TrainingSpec& spec) -> absl::StatusOr<trainer::Workload> {
     PL_ASSIGN_OR_RETURN(OpenedDevice opened, open_device(environment, threads, logger));
     evidence.watch(opened);
-    return trainer::make_open_workload(registry, std::move(opened.device), threads)(spec);
+    return trainer::make_open_workload(registry, std::move(opened.compute), threads)(spec);
   };
   if (environment.role == Role::kEvaluator) {
     return trainer::EvaluatorMember({membership, clock, logger, stop, std::move(workload)}).run();

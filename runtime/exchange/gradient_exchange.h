@@ -9,9 +9,10 @@
 //   finish(deadline)             returns when all ranges hold the sum over all members
 // The gradient vector lives in registered memory that the caller allocated and gave at construction. Between
 // begin_step and finish a range belongs to the caller until it is declared ready, and to the exchange
-// afterwards. Threads: all calls from one thread; close() from any. The exchange may have threads of its own.
-// Errors: the communicator's; after the first, every call returns it.
-// Guarantee: the sum's bits do not depend on arrival order or on how ranges were declared ready.
+// afterwards. Where the gradient lies on a device (staged_exchange.h), ready is what the device will have
+// computed once it has done the work that was added so far. Threads: all calls from one thread; close() from
+// any. The exchange may have threads of its own. Errors: the communicator's; after the first, every call
+// returns it. Guarantee: the sum's bits do not depend on arrival order or on how ranges were declared ready.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +38,8 @@ class GradientExchange {
   // Elements [begin, end) of the flat gradient are final. Ranges of a step are disjoint and cover it by the
   // time of finish().
   virtual absl::Status range_ready(std::size_t begin, std::size_t end) = 0;
+  // Until the device has computed what was declared: this member's own time, and no wait for the others.
+  virtual absl::Status wait_for_device() { return absl::OkStatus(); }
   virtual absl::Status finish(Deadline deadline) = 0;
   // Of the last finished step.
   virtual ExchangeTimes last_times() const = 0;

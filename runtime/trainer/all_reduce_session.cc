@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "runtime/exchange/exchanges.h"
+#include "runtime/exchange/staged_exchange.h"
 #include "runtime/optimizer/schedule.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/plan.h"
@@ -27,6 +28,11 @@ absl::StatusOr<std::unique_ptr<AllReduceSession>> AllReduceSession::open(
   PL_ASSIGN_OR_RETURN(session->exchange_,
                       exchange::make_exchange(exchange::kAllReduce, parts.spec.exchange(), parts.communicator,
                                               parts.replica.exchanged(), parts.clock));
+  if (optimizer::DeviceState* const device = parts.replica.on_device(); device != nullptr) {
+    session->exchange_ = exchange::make_staged_exchange(
+        std::move(session->exchange_), device->queue(), device->vectors().gradients,
+        parts.replica.gradient().size(), parts.replica.exchanged(), parts.communicator.world_size() == 1);
+  }
   session->start_input();
   return session;
 }
@@ -71,6 +77,7 @@ absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, membe
   if (input_ == nullptr) {
     auto part = clock.part(StepPart::kCompute);
     PL_RETURN_IF_ERROR(no_samples(wishes));
+    PL_RETURN_IF_ERROR(exchange_->wait_for_device());
   } else {
     data::Batch batch;
     {
@@ -80,6 +87,7 @@ absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, membe
     auto part = clock.part(StepPart::kCompute);
     wishes_ = wishes;
     PL_RETURN_IF_ERROR(passes_.run(batch, before_last_, on_ready_));
+    PL_RETURN_IF_ERROR(exchange_->wait_for_device());
   }
   PL_RETURN_IF_ERROR(ready_status_);
 
@@ -108,7 +116,13 @@ absl::StatusOr<data::Batch> AllReduceSession::next_batch() {
 
 absl::Status AllReduceSession::no_samples(const Agreement& wishes) {
   const std::span<float> gradient = parts_.replica.gradient();
-  std::fill(gradient.begin(), gradient.end(), 0.0F);
+  if (optimizer::DeviceState* const device = parts_.replica.on_device(); device != nullptr) {
+    const absl::Status cleared =
+        device->queue().clear(device->vectors().gradients, gradient.size() * sizeof(float));
+    if (!cleared.ok()) return own_fault(cleared);
+  } else {
+    std::fill(gradient.begin(), gradient.end(), 0.0F);
+  }
   PL_RETURN_IF_ERROR(declare_controls(0, wishes));
   return exchange_->range_ready(0, gradient.size());
 }
@@ -132,7 +146,10 @@ absl::Status AllReduceSession::update(StepResult& result) {
   result.learning_rate =
       optimizer::learning_rate(parts_.spec.optimizer(), step, total_steps_, parts_.communicator.world_size());
   const absl::Status updated = parts_.replica.update(result.learning_rate);
-  if (!updated.ok()) return absl::OutOfRangeError(str_cat("step ", step, ": ", updated.message()));
+  if (absl::IsInvalidArgument(updated)) {
+    return absl::OutOfRangeError(str_cat("step ", step, ": ", updated.message()));
+  }
+  if (!updated.ok()) return own_fault(updated);
   result.step = parts_.replica.step();
   parts_.program.weights_changed();
   return absl::OkStatus();

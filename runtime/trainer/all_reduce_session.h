@@ -30,7 +30,7 @@ struct SessionParts {
   const v1::TrainingSpec& spec;
   const Clock& clock;
   Replica& replica;
-  tensor::Program& program;  // bound to the replica
+  tensor::Program& program;  // bound to the replica, wherever its state is
   collective::Communicator& communicator;
 };
 

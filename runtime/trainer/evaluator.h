@@ -55,6 +55,8 @@ class Evaluator {
   absl::StatusOr<EvaluationResult> run_alone(const std::function<absl::Status()>& go_on,
                                              const SparseRows::Pull& pull = nullptr);
 
+  tensor::Program& program() { return *program_; }
+
   // Whether the model scores a sample with one number, and, so far as the labels have to be read to know it,
   // whether samples with both labels are held out: without either there is no AUC. `go_on` as above.
   bool scores() { return !program_->batch().scores.empty(); }

@@ -1,8 +1,8 @@
 #pragma once
 
 // Files that tell a StopRequest of every piece that was written, so that who waits for a checkpoint, however
-// large its state and slow its storage, sees that it goes on: what takes its time is appending, of this machine's
-// files too (file_store.h). As thread-safe as what they are made of.
+// large its state and slow its storage, sees that it goes on: what takes its time is appending, of this
+// machine's files too (file_store.h). As thread-safe as what they are made of.
 
 #include <memory>
 #include <string>

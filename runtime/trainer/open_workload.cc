@@ -17,6 +17,7 @@ struct Source {
   std::unique_ptr<model::Model> model;
   data::SampleShape shape;
   std::shared_ptr<tensor::Device> device;
+  std::shared_ptr<tensor::Queue> queue;  // of all programs; null: the device has none
   tensor::Precision precision = tensor::Precision::kF32;
 };
 
@@ -27,6 +28,7 @@ absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& sourc
   tensor::CompileOptions options;
   options.max_rows = max_rows;
   options.precision = source.precision;
+  options.queue = source.queue;
   options.mode = purpose == Purpose::kTraining ? tensor::Mode::kTraining : tensor::Mode::kInference;
   return tensor::compile(graph, *source.device, options);
 }
@@ -78,8 +80,8 @@ absl::StatusOr<data::Datasets> open_data(const v1::TrainingSpec& spec, const Reg
 
 }  // namespace
 
-OpenWorkload make_open_workload(Registry registry, std::shared_ptr<tensor::Device> device, int threads) {
-  return [registry = std::move(registry), device = std::move(device),
+OpenWorkload make_open_workload(Registry registry, Compute compute, int threads) {
+  return [registry = std::move(registry), compute = std::move(compute),
           threads](const v1::TrainingSpec& spec) -> absl::StatusOr<Workload> {
     Workload workload;
     PL_ASSIGN_OR_RETURN(workload.data, open_data(spec, registry, threads));
@@ -90,10 +92,17 @@ OpenWorkload make_open_workload(Registry registry, std::shared_ptr<tensor::Devic
       PL_ASSIGN_OR_RETURN(workload.sparse,
                           model::WideAndDeep(spec.model().wide_and_deep()).shape(source->shape));
     }
-    source->device = device;
+    source->device = compute.device;
+    PL_RETURN_IF_ERROR(source->device->enter());
+    PL_ASSIGN_OR_RETURN(source->queue, source->device->open_queue());
     if (spec.precision() == v1::PRECISION_BF16) source->precision = tensor::Precision::kBF16;
     workload.compile = [source](Purpose purpose, std::int64_t max_rows) {
       return compile_for(*source, purpose, max_rows);
+    };
+    if (compute.make_state == nullptr) return workload;
+    workload.make_state = [source, make = compute.make_state](const v1::OptimizerSpec& spec,
+                                                              const tensor::ParameterLayout& layout) {
+      return make(*source->device, source->queue, spec, layout);
     };
     return workload;
   };

@@ -10,9 +10,17 @@
 
 namespace paceline::trainer {
 
-// Errors: those of open_datasets(), make_model() and compile(); INVALID_ARGUMENT where training and held-out
-// samples have different shapes.
-// `threads` open the files.
-OpenWorkload make_open_workload(Registry registry, std::shared_ptr<tensor::Device> device, int threads);
+// Where programs run, and, where that has memory of its own, what makes a replica's state there (else null).
+struct Compute {
+  std::shared_ptr<tensor::Device> device;
+  std::function<absl::StatusOr<std::unique_ptr<optimizer::DeviceState>>(
+      tensor::Device& device, std::shared_ptr<tensor::Queue> queue, const v1::OptimizerSpec& spec,
+      const tensor::ParameterLayout& layout)>
+      make_state = nullptr;
+};
+
+// Errors: those of open_datasets(), make_model() and compile(), the device's; INVALID_ARGUMENT where training
+// and held-out samples have different shapes. `threads` open the files.
+OpenWorkload make_open_workload(Registry registry, Compute compute, int threads);
 
 }  // namespace paceline::trainer

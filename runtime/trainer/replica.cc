@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/vector_hash.h"
 #include "runtime/trainer/model_files.h"
+#include "runtime/trainer/passes.h"
 
 namespace paceline::trainer {
 
@@ -36,14 +37,61 @@ absl::Status Replica::make_optimizer() {
   return absl::OkStatus();
 }
 
+absl::Status Replica::to_device(const MakeDeviceState& make) {
+  if (on_device_) return absl::OkStatus();
+  if (device_ == nullptr) {
+    PL_ASSIGN_OR_RETURN(device_, make(spec_.optimizer(), layout_));
+    pinned_ = device_->pin(std::as_writable_bytes(exchanged_));
+  }
+  PL_RETURN_IF_ERROR(device_->upload({weights_, optimizer_->state()}, optimizer_->steps()));
+  on_device_ = true;
+  host_is_old_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status Replica::to_host() {
+  if (!on_device_) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(device_->check());
+  if (!host_is_old_) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(device_->begin_download({weights_, optimizer_->state()}));
+  PL_RETURN_IF_ERROR(device_->finish_download());
+  optimizer_->set_steps(device_->steps());
+  host_is_old_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status Replica::leave_device() {
+  PL_RETURN_IF_ERROR(to_host());
+  on_device_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status Replica::bind(tensor::Program& program, Purpose purpose) {
+  const bool trains = purpose == Purpose::kTraining;
+  if (!on_device_) {
+    program.bind(weights_, trains ? gradient() : std::span<float>());
+    return absl::OkStatus();
+  }
+  tensor::DeviceVectors vectors = device_->vectors();
+  if (!trains) vectors.gradients = nullptr;
+  return program.bind_on_device(vectors);
+}
+
 absl::Status Replica::update(double learning_rate) {
-  PL_RETURN_IF_ERROR(optimizer_->step(weights_, gradient(), learning_rate).status());
+  if (on_device_) {
+    PL_RETURN_IF_ERROR(device_->update(learning_rate));
+    host_is_old_ = true;
+  } else {
+    PL_RETURN_IF_ERROR(optimizer_->step(weights_, gradient(), learning_rate).status());
+  }
   ++step_;
   return absl::OkStatus();
 }
 
-std::uint64_t Replica::hash() const {
-  return vector_hash(weights_);
+absl::StatusOr<std::uint64_t> Replica::hash() {
+  if (!on_device_) return vector_hash(weights_);
+  PL_RETURN_IF_ERROR(device_->check());
+  return device_->hash();
 }
 
 // Members are equal exactly when the least of each value and the least of its complement belong together. The
@@ -51,9 +99,11 @@ std::uint64_t Replica::hash() const {
 absl::Status Replica::align(collective::Communicator& communicator, const Clock& clock, Duration limit) {
   if (communicator.world_size() == 1) return absl::OkStatus();
   const auto deadline = [&] { return Deadline::after(clock.now(), limit); };
+  const absl::StatusOr<std::uint64_t> own_hash = hash();
+  if (!own_hash.ok()) return own_fault(own_hash.status());
   constexpr std::size_t kValues = 3;
   const std::array<std::int64_t, kValues> own = {step_, static_cast<std::int64_t>(layout_.elements),
-                                                 static_cast<std::int64_t>(hash())};
+                                                 static_cast<std::int64_t>(*own_hash)};
   std::array<std::int64_t, 2 * kValues> least;
   for (std::size_t i = 0; i < kValues; ++i) {
     least[i] = own[i];
@@ -68,6 +118,8 @@ absl::Status Replica::align(collective::Communicator& communicator, const Clock&
                 least[1], " to ", ~least[kValues + 1], "; run the same program on all"));
   }
   if (equal(0) && equal(2)) return absl::OkStatus();
+  const absl::Status left = leave_device();
+  if (!left.ok()) return own_fault(left);
 
   std::array<std::int64_t, 2> counts = {step_, optimizer_->steps()};
   PL_RETURN_IF_ERROR(communicator.broadcast(counts.data(), counts.size(), DType::kI64, 0, deadline()));
@@ -84,7 +136,8 @@ absl::Status Replica::align(collective::Communicator& communicator, const Clock&
   return absl::OkStatus();
 }
 
-NamedState Replica::snapshot() {
+absl::StatusOr<NamedState> Replica::snapshot() {
+  PL_RETURN_IF_ERROR(to_host());
   StatePosition position = StatePosition::after(step_);
   position.optimizer_steps = optimizer_->steps();
   return format_.name({weights_, optimizer_->state()}, position);
@@ -92,6 +145,7 @@ NamedState Replica::snapshot() {
 
 absl::StatusOr<StatePosition> Replica::restore(const checkpoint::LoadedCheckpoint& loaded) {
   PL_ASSIGN_OR_RETURN(StatePosition position, format_.restore(loaded, {weights_, optimizer_state()}));
+  on_device_ = false;
   step_ = position.step;
   if (optimizer_.has_value()) optimizer_->set_steps(position.optimizer_steps);
   return position;
@@ -107,7 +161,9 @@ std::vector<checkpoint::TensorView> Replica::model_tensors(std::span<const float
 }
 
 absl::StatusOr<std::string> Replica::write_model(checkpoint::FileStore& files, const std::string& folder) {
-  return write_model_files(files, folder, {step_, hash()}, model_tensors(weights_), {}, nullptr);
+  PL_RETURN_IF_ERROR(to_host());
+  return write_model_files(files, folder, {step_, vector_hash(weights_)}, model_tensors(weights_), {},
+                           nullptr);
 }
 
 }  // namespace paceline::trainer

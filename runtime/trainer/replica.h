@@ -4,7 +4,9 @@
 // With parameter servers the optimizer is theirs; rank 0 has memory for its state, to give it and to save it.
 //
 // Weights and optimizer state are this member's own memory; the gradient lies in the arena that it is given,
-// with kControls floats behind it that travel in the same exchange. One thread at a time.
+// with kControls floats behind it that travel in the same exchange. On a device that has memory of its own
+// (optimizer/device_state.h) all of it may stay there while it is trained, and the host's is old until it is
+// asked for: what says so below brings it. One thread at a time.
 
 #include <cstdint>
 #include <memory>
@@ -20,10 +22,12 @@
 #include "proto/paceline/v1/training.pb.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/communicator.h"
+#include "runtime/optimizer/device_state.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/tensor/program.h"
 #include "runtime/trainer/controls.h"
 #include "runtime/trainer/state_format.h"
+#include "runtime/trainer/workload.h"
 #include "runtime/transport/memory.h"
 
 namespace paceline::trainer {
@@ -50,29 +54,42 @@ class Replica {
   Step step() const { return step_; }
   void set_step(Step step) { step_ = step; }  // of weights that came from servers
 
-  // One update with the summed gradient. INVALID_ARGUMENT, nothing changed: the gradient isn't finite.
+  // Moves the state to a device, where it is not there yet, made by `make` the first time; and back to the
+  // host. The device's errors.
+  absl::Status to_device(const MakeDeviceState& make);
+  absl::Status leave_device();
+  // Null while the state is the host's.
+  optimizer::DeviceState* on_device() { return on_device_ ? device_.get() : nullptr; }
+  // Binds a program to the weights, and the gradient, where they are now. The device's errors.
+  absl::Status bind(tensor::Program& program, Purpose purpose);
+
+  // One update with the summed gradient. INVALID_ARGUMENT: the gradient isn't finite, and nothing changed; on
+  // a device that may be told by the next call, or the next that brings the state to the host.
   absl::Status update(double learning_rate);
-  std::uint64_t hash() const;
+  absl::StatusOr<std::uint64_t> hash();  // of the weights, wherever they are
 
   // Makes all members hold rank 0's state, where they differ; cheap where they don't. It goes in pieces of at
-  // most kPieceFloats, each of which may take `limit`. The communicator's errors; FAILED_PRECONDITION: the
-  // models have different numbers of parameters.
+  // most kPieceFloats, each of which may take `limit`. A state that differs leaves the device. The
+  // communicator's errors, the device's as INTERNAL; FAILED_PRECONDITION: the models have different numbers
+  // of parameters.
   absl::Status align(collective::Communicator& communicator, const Clock& clock, Duration limit);
   static constexpr std::size_t kPieceFloats = std::size_t{4} << 20;
 
   const StateFormat& format() const { return format_; }
-  // What a checkpoint of this state holds; valid until the state changes.
-  NamedState snapshot();
-  // Where that state stands. DATA_LOSS: a tensor is missing or of another size; INVALID_ARGUMENT: made by
-  // another job.
+  // What a checkpoint of this state holds, brought to the host; valid until the state changes.
+  absl::StatusOr<NamedState> snapshot();
+  // Into the host's memory, which has the state then. Where that state stands. DATA_LOSS: a tensor is missing
+  // or of another size; INVALID_ARGUMENT: made by another job.
   absl::StatusOr<StatePosition> restore(const checkpoint::LoadedCheckpoint& loaded);
   // What a model of this layout holds; valid until `weights` change.
   std::vector<checkpoint::TensorView> model_tensors(std::span<const float> weights) const;
-  // model.safetensors of `folder`, written atomically; its path.
+  // model.safetensors of `folder`, written atomically, of the state, brought to the host; its path.
   absl::StatusOr<std::string> write_model(checkpoint::FileStore& files, const std::string& folder);
 
  private:
   Replica(const v1::TrainingSpec& spec, tensor::ParameterLayout layout, std::span<float> exchanged);
+  // Brings the device's state to the host's memory, and leaves it on the device, too.
+  absl::Status to_host();
 
   const v1::TrainingSpec& spec_;
   const StateFormat format_;
@@ -81,6 +98,11 @@ class Replica {
   std::vector<float> weights_;
   std::span<float> exchanged_;
   Step step_ = 0;
+
+  std::unique_ptr<optimizer::DeviceState> device_;  // null: there was none yet
+  std::shared_ptr<const void> pinned_;              // exchanged_, for device_
+  bool on_device_ = false;
+  bool host_is_old_ = false;  // on_device_: steps were taken since
 };
 
 }  // namespace paceline::trainer

@@ -19,7 +19,8 @@ constexpr char kStopped[] = "this member was stopped";
 
 // What a server lacks is no lack of this member's.
 bool is_peers_fault(const absl::Status& status, int own_rank) {
-  if (absl::IsResourceExhausted(status)) return collective::faulty_rank(status).value_or(own_rank) != own_rank;
+  if (absl::IsResourceExhausted(status))
+    return collective::faulty_rank(status).value_or(own_rank) != own_rank;
   return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
 }
 
@@ -158,7 +159,12 @@ void Trainer::report_hash(HashTelling telling) {
   const Step step = replica_->step();
   if (step == hashed_step_ || !tells_hashes_) return;
   hashed_step_ = step;
-  const std::uint64_t hash = replica_->hash();
+  const absl::StatusOr<std::uint64_t> hashed = replica_->hash();
+  if (!hashed.ok()) {  // the next step meets the same
+    parts_.logger.warning(str_cat("no hash of the weights: ", hashed.status().message()));
+    return;
+  }
+  const std::uint64_t hash = *hashed;
   member::Progress& progress = parts_.membership.progress();
   if (telling == HashTelling::kAlways) {
     progress.set_weights_hash(step, hash);
@@ -197,8 +203,8 @@ Decision Trainer::save_checkpoint() {
   const TimePoint from = now();
   const std::string& folder = spec_.checkpoint().directory();
   checkpoint::CheckpointStore store = checkpoints();
-  const NamedState state = replica_->snapshot();
-  const absl::Status saved = store.save(state.snapshot);
+  const absl::StatusOr<NamedState> state = replica_->snapshot();
+  const absl::Status saved = state.ok() ? store.save(state->snapshot) : state.status();
   const Duration stall = now() - from;
   saving_ns_ += stall.count();
 
@@ -208,7 +214,7 @@ Decision Trainer::save_checkpoint() {
   result.set_stall_ns(stall.count());
   if (saved.ok()) {
     std::uint64_t bytes = 0;
-    for (const auto& tensor : state.snapshot.tensors) bytes += tensor.data.size();
+    for (const auto& tensor : state->snapshot.tensors) bytes += tensor.data.size();
     result.set_bytes(bytes);
     outcome_.checkpoint_path = result.path();
     parts_.logger.info(str_cat("checkpoint of step ", replica_->step(), " in ", folder, " after ",

@@ -105,6 +105,7 @@ class Trainer {
   checkpoint::CheckpointStore checkpoints();
   absl::Status open_session();
   absl::Status compile_for(std::span<const std::int64_t> rows);
+  absl::Status place_state();
 
   // trainer_servers.cc
   absl::Status connect_servers();

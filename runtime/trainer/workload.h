@@ -12,11 +12,16 @@
 #include "proto/paceline/v1/training.pb.h"
 #include "runtime/data/open.h"
 #include "runtime/model/wide_and_deep.h"
+#include "runtime/optimizer/device_state.h"
 #include "runtime/tensor/program.h"
 
 namespace paceline::trainer {
 
 enum class Purpose : std::uint8_t { kTraining, kEvaluation };
+
+// The state of a replica on the device that a workload's programs are compiled for. The device's errors.
+using MakeDeviceState = std::function<absl::StatusOr<std::unique_ptr<optimizer::DeviceState>>(
+    const v1::OptimizerSpec& spec, const tensor::ParameterLayout& layout)>;
 
 struct Workload {
   data::Datasets data;
@@ -27,6 +32,8 @@ struct Workload {
   // Of a model with sparse tables (table_specs()): what its samples look up. Their tokens go there, and not
   // into the program, which takes the rows.
   std::optional<model::WideAndDeepShape> sparse = std::nullopt;
+  // Null: the device's memory is the host's. Programs may be bound to the state that it makes.
+  MakeDeviceState make_state = nullptr;
 };
 
 using OpenWorkload = std::function<absl::StatusOr<Workload>(const v1::TrainingSpec& spec)>;
