@@ -1,0 +1,239 @@
+#pragma once
+
+// A device with memory of its own for tests of what trains on it, without a GPU: the memory is the host's,
+// and work is done as late as it may be, when somebody waits for a mark. Who reads what nobody waited for
+// reads something old.
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/vector_hash.h"
+#include "runtime/optimizer/device_state.h"
+#include "runtime/tensor/device.h"
+#include "tests/support/step_model.h"
+
+namespace paceline::testing {
+
+class LateQueue final : public tensor::Queue {
+ public:
+  using Work = std::function<absl::Status()>;
+  void add(Work work) { work_.push_back(std::move(work)); }
+
+  absl::Status upload(void* to, std::span<const std::byte> from) override {
+    return copy(to, from.data(), from.size());
+  }
+  absl::Status download(std::span<std::byte> to, const void* from) override {
+    return copy(to.data(), from, to.size());
+  }
+  absl::Status clear(void* address, std::size_t bytes) override {
+    add([=] {
+      std::memset(address, 0, bytes);
+      return absl::OkStatus();
+    });
+    return absl::OkStatus();
+  }
+  absl::Status set_mark(std::size_t number) override {
+    marks_[number] = work_.size();
+    return absl::OkStatus();
+  }
+  absl::Status wait_for_mark(std::size_t number) override { return do_until(marks_.at(number)); }
+  absl::Status follow(const Queue& other, std::size_t number) override {
+    auto& before = const_cast<LateQueue&>(static_cast<const LateQueue&>(other));
+    add([&before, until = before.marks_.at(number)] { return before.do_until(until); });
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status copy(void* to, const void* from, std::size_t bytes) {
+    add([=] {
+      std::memcpy(to, from, bytes);
+      return absl::OkStatus();
+    });
+    return absl::OkStatus();
+  }
+  absl::Status do_until(std::size_t end) {
+    while (done_ < end) PL_RETURN_IF_ERROR(std::exchange(work_[done_++], nullptr)());
+    return absl::OkStatus();
+  }
+
+  std::vector<Work> work_;
+  std::size_t done_ = 0;
+  std::map<std::size_t, std::size_t> marks_;
+};
+
+// The optimizer of the host on vectors of the device.
+class LateState final : public optimizer::DeviceState {
+ public:
+  LateState(std::shared_ptr<LateQueue> queue, const v1::OptimizerSpec& spec,
+            const tensor::ParameterLayout& layout)
+      : queue_(std::move(queue)),
+        optimizer_(*optimizer::Optimizer::create(spec, layout)),
+        weights_(layout.elements),
+        gradients_(layout.elements) {}
+
+  tensor::Queue& queue() override { return *queue_; }
+  tensor::DeviceVectors vectors() const override {
+    return {const_cast<float*>(weights_.data()), const_cast<float*>(gradients_.data()), &version_};
+  }
+  absl::Status upload(const optimizer::HostVectors& from, std::int64_t steps) override {
+    queue_->add([this, from, steps] {
+      std::ranges::copy(from.weights, weights_.begin());
+      for (std::size_t i = 0; i < from.state.size(); ++i)
+        std::ranges::copy(from.state[i].values, optimizer_.state()[i].values.begin());
+      optimizer_.set_steps(steps);
+      return absl::OkStatus();
+    });
+    steps_ = steps;
+    ++version_;
+    return wait();
+  }
+  absl::Status begin_download(const optimizer::HostVectors& to) override {
+    PL_RETURN_IF_ERROR(queue_->set_mark(kMark + 1));
+    PL_RETURN_IF_ERROR(side_.follow(*queue_, kMark + 1));
+    side_.add([this, to] {
+      std::ranges::copy(weights_, to.weights.begin());
+      for (std::size_t i = 0; i < to.state.size(); ++i)
+        std::ranges::copy(optimizer_.state()[i].values, to.state[i].values.begin());
+      return absl::OkStatus();
+    });
+    downloads_ = true;
+    return side_.set_mark(kMark);
+  }
+  absl::Status finish_download() override {
+    return std::exchange(downloads_, false) ? side_.wait_for_mark(kMark) : absl::OkStatus();
+  }
+  absl::Status update(double learning_rate) override {
+    PL_RETURN_IF_ERROR(check());
+    if (downloads_) PL_RETURN_IF_ERROR(queue_->follow(side_, kMark));
+    queue_->add([this, learning_rate] {
+      status_ = optimizer_.step(weights_, gradients_, learning_rate).status();
+      return absl::OkStatus();
+    });
+    ++steps_;
+    ++version_;
+    stepped_ = true;
+    return queue_->set_mark(kMark + 2);
+  }
+  absl::Status check() override {
+    if (stepped_) PL_RETURN_IF_ERROR(queue_->wait_for_mark(kMark + 2));
+    return status_;
+  }
+  std::int64_t steps() const override { return steps_; }
+  absl::StatusOr<std::uint64_t> hash() override {
+    PL_RETURN_IF_ERROR(wait());
+    return vector_hash(weights_);
+  }
+  std::shared_ptr<const void> pin(std::span<std::byte>) override { return nullptr; }
+
+ private:
+  static constexpr std::size_t kMark = tensor::kMarksOfState;
+  absl::Status wait() {
+    PL_RETURN_IF_ERROR(queue_->set_mark(kMark));
+    return queue_->wait_for_mark(kMark);
+  }
+
+  const std::shared_ptr<LateQueue> queue_;
+  LateQueue side_;
+  optimizer::Optimizer optimizer_;
+  std::vector<float> weights_, gradients_;
+  std::uint64_t version_ = 1;
+  std::int64_t steps_ = 0;
+  bool downloads_ = false, stepped_ = false;
+  absl::Status status_;  // of the last step
+};
+
+// The step model on such a device.
+class LateProgram final : public tensor::Program {
+ public:
+  LateProgram(std::int64_t max_rows, std::shared_ptr<LateQueue> queue)
+      : device_(max_rows),
+        queue_(std::move(queue)),
+        inputs_(device_.batch().inputs.size()),
+        labels_(device_.batch().labels.size()) {}
+
+  const tensor::ParameterLayout& parameters() const override { return device_.parameters(); }
+  std::int64_t max_rows() const override { return device_.max_rows(); }
+  void initialize(std::uint64_t seed, std::span<float> weights) const override {
+    device_.initialize(seed, weights);
+  }
+  void weights_changed() override {}
+  tensor::BatchMemory batch() override { return {inputs_, {}, labels_}; }
+  void bind(std::span<float> weights, std::span<float> gradients) override {
+    late_ = false;
+    device_.bind(weights, gradients);
+  }
+  absl::Status bind_on_device(const tensor::DeviceVectors& vectors) override {
+    late_ = true;
+    const std::size_t elements = parameters().elements;
+    device_.bind({vectors.weights, elements},
+                 {vectors.gradients, vectors.gradients == nullptr ? 0 : elements});
+    return absl::OkStatus();
+  }
+  absl::StatusOr<tensor::ForwardResult> forward(std::int64_t rows) override {
+    add_forward(rows);
+    PL_RETURN_IF_ERROR(queue_->set_mark(0));
+    PL_RETURN_IF_ERROR(queue_->wait_for_mark(0));
+    return result_;
+  }
+  absl::Status backward(float scale, bool accumulate, const OnReady& on_ready) override {
+    queue_->add([=, this] { return device_.backward(scale, accumulate, nullptr); });
+    if (!late_) {
+      PL_RETURN_IF_ERROR(queue_->set_mark(1));
+      PL_RETURN_IF_ERROR(queue_->wait_for_mark(1));
+    }
+    if (on_ready == nullptr) return absl::OkStatus();
+    on_ready(32, 48);
+    on_ready(0, 32);
+    return absl::OkStatus();
+  }
+  absl::Status pass(std::int64_t rows, float scale, bool accumulate, const OnResult& on_result,
+                    const OnReady& on_ready) override {
+    add_forward(rows);
+    PL_RETURN_IF_ERROR(queue_->set_mark(0));
+    PL_RETURN_IF_ERROR(backward(scale, accumulate, on_ready));
+    PL_RETURN_IF_ERROR(queue_->wait_for_mark(0));
+    return on_result(result_);
+  }
+
+ private:
+  void add_forward(std::int64_t rows) {
+    queue_->add([this, rows]() -> absl::Status {
+      std::ranges::copy(inputs_, device_.batch().inputs.begin());
+      std::ranges::copy(labels_, device_.batch().labels.begin());
+      PL_ASSIGN_OR_RETURN(result_, device_.forward(rows));
+      return absl::OkStatus();
+    });
+  }
+
+  StepProgram device_;
+  const std::shared_ptr<LateQueue> queue_;
+  std::vector<float> inputs_;
+  std::vector<std::int32_t> labels_;
+  tensor::ForwardResult result_;
+  bool late_ = false;
+};
+
+// As step_workload(), on a device of its own.
+inline trainer::OpenWorkload late_workload(std::int64_t train, std::int64_t test) {
+  return [=](const v1::TrainingSpec&) -> absl::StatusOr<trainer::Workload> {
+    trainer::Workload workload = workload_of<StepDataset, StepProgram>(train, test);
+    const auto queue = std::make_shared<LateQueue>();
+    workload.compile = [queue](trainer::Purpose,
+                               std::int64_t rows) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
+      return std::make_unique<LateProgram>(rows, queue);
+    };
+    workload.make_state = [queue](const v1::OptimizerSpec& spec, const tensor::ParameterLayout& layout)
+        -> absl::StatusOr<std::unique_ptr<optimizer::DeviceState>> {
+      return std::make_unique<LateState>(queue, spec, layout);
+    };
+    return workload;
+  };
+}
+
+}  // namespace paceline::testing

@@ -1,0 +1,191 @@
+// Training where the members' devices have memory of their own: the same weights, to the bit, as on the
+// processors, whatever happens to the members.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "runtime/trainer/trainer.h"
+#include "tests/support/late_device.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thread_job.h"
+
+namespace paceline::trainer {
+namespace {
+
+using paceline::testing::late_workload;
+using paceline::testing::save_in;
+using paceline::testing::step_spec;
+using paceline::testing::step_workload;
+using paceline::testing::TemporaryFolder;
+using paceline::testing::ThreadJob;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kTrain = 96, kTest = 20;
+
+using Hashes = std::map<Step, std::uint64_t>;
+
+const OpenWorkload kOnHost = step_workload(kTrain, kTest), kOnDevice = late_workload(kTrain, kTest);
+
+// Trains to the end in one view of these members; all agree on every hash, which are returned.
+Hashes train(const std::vector<OpenWorkload>& members, const v1::TrainingSpec& spec,
+             std::vector<double> shares = {}) {
+  const int world = static_cast<int>(members.size());
+  ThreadJob job(world, spec, kOnHost);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < world; ++rank) {
+    ranks.push_back(rank);
+    job.member(rank).workload = members[static_cast<std::size_t>(rank)];
+  }
+  job.send_view(job.view(1, ranks, std::move(shares)));
+  job.run();
+  for (int rank = 0; rank < world; ++rank) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+    EXPECT_EQ(job.member(rank).hashes, job.member(0).hashes) << "rank " << rank;
+  }
+  return job.member(0).hashes;
+}
+std::vector<OpenWorkload> on_devices(std::size_t world) {
+  return std::vector<OpenWorkload>(world, kOnDevice);
+}
+
+v1::TrainingSpec adam_spec(std::int64_t steps) {
+  v1::TrainingSpec spec = step_spec(steps, 32);
+  spec.mutable_optimizer()->set_type(v1::OptimizerSpec::ADAM);
+  spec.mutable_optimizer()->set_beta1(0.9);
+  spec.mutable_optimizer()->set_beta2(0.999);
+  spec.mutable_optimizer()->set_epsilon(1e-8);
+  return spec;
+}
+
+TEST(DeviceTraining, HasTheWeightsOfTheHostsAtEveryStep) {
+  v1::TrainingSpec spec = step_spec(30, 32);
+  spec.mutable_evaluation()->set_every_steps(7);
+  const Hashes host = train({kOnHost}, spec);
+  ASSERT_EQ(host.size(), 31u);
+  for (const std::size_t world : {1U, 2U, 3U, 4U}) EXPECT_EQ(train(on_devices(world), spec), host) << world;
+}
+
+TEST(DeviceTraining, UnevenSharesEvenEmptyOnesAndMicroBatchesChangeNothing) {
+  v1::TrainingSpec spec = step_spec(20, 32);
+  const Hashes host = train({kOnHost}, spec);
+  EXPECT_EQ(train(on_devices(3), spec, {0.5, 0.3, 0.2}), host);
+  EXPECT_EQ(train(on_devices(2), spec, {1.0, 0.0}), host);
+  for (const std::int64_t micro : {1, 3, 8}) {
+    spec.set_micro_batch_size(micro);
+    EXPECT_EQ(train(on_devices(2), spec), host) << "micro-batches of " << micro;
+  }
+  spec.mutable_exchange()->set_overlap(false);
+  EXPECT_EQ(train(on_devices(2), spec), host);
+}
+
+// Only some have such a device: all train on their hosts, and nobody makes a state elsewhere.
+TEST(DeviceTraining, IsTheHostsWhereOneMemberHasNoOtherMemory) {
+  const v1::TrainingSpec spec = step_spec(12, 32);
+  int made = 0;
+  const OpenWorkload counting = [&](const v1::TrainingSpec& of) -> absl::StatusOr<Workload> {
+    auto workload = kOnDevice(of);
+    workload->make_state = [&made, make = workload->make_state](const auto& optimizer, const auto& layout) {
+      ++made;
+      return make(optimizer, layout);
+    };
+    return workload;
+  };
+  const Hashes host = train({kOnHost}, spec);
+  EXPECT_EQ(train({counting, kOnHost}, spec), host);
+  EXPECT_EQ(made, 0);
+  EXPECT_EQ(train({counting}, spec), host);
+  EXPECT_EQ(made, 1);
+}
+
+TEST(DeviceTraining, ARunGoesOnOnTheOtherKindOfMemory) {
+  for (const auto& [first, second] : {std::pair{on_devices(2), std::vector{kOnHost}},
+                                      {{kOnHost, kOnHost}, on_devices(1)},
+                                      {on_devices(1), on_devices(3)}}) {
+    const TemporaryFolder folder;
+    v1::TrainingSpec spec = adam_spec(24);
+    const Hashes unbroken = train({kOnHost}, spec);
+    save_in(spec, folder.path(), 5);
+    spec.set_steps(10);
+    train(first, spec);
+    spec.set_steps(24);
+    spec.mutable_checkpoint()->set_resume(true);
+    const Hashes rest = train(second, spec);
+    EXPECT_EQ(rest.begin()->first, 10);
+    for (const auto& [step, hash] : rest) EXPECT_EQ(hash, unbroken.at(step)) << "step " << step;
+  }
+}
+
+TEST(DeviceTraining, TheModelIsThatOfTheHost) {
+  const auto model_of = [](const OpenWorkload& workload) {
+    const TemporaryFolder folder;
+    v1::TrainingSpec spec = adam_spec(9);
+    spec.mutable_checkpoint()->set_model_directory(folder.path());
+    train({workload}, spec);
+    const auto model = checkpoint::read_model(folder.path() + "/model.safetensors");
+    EXPECT_TRUE(model.ok()) << model.status();
+    std::vector<std::vector<std::byte>> tensors;
+    for (const auto& tensor : model->tensors) tensors.emplace_back(tensor.data.begin(), tensor.data.end());
+    return tensors;
+  };
+  EXPECT_EQ(model_of(kOnDevice), model_of(kOnHost));
+}
+
+// A view that broke is followed by one of a member fewer, then by one with a member that has no such memory
+// and nothing trained: the state goes to the host, and from there to it.
+TEST(DeviceTraining, LostAndNewMembersChangeNothing) {
+  const v1::TrainingSpec spec = adam_spec(40);
+  const Hashes unbroken = train({kOnHost}, spec);
+  ThreadJob job(4, spec, kOnDevice);
+  job.member(3).workload = kOnHost;
+  job.send_view(job.view(1, {0, 1, 2}));
+  auto& lost = job.member(1);
+  lost.at_step(10, [&] { lost.membership->end(absl::AbortedError("evicted by the test")); });
+  for (const int rank : {0, 2}) {
+    auto* membership = job.member(rank).membership.get();
+    membership->on_fault = [membership, next = job.view(2, {0, 2})](const v1::PeerFault&) {
+      membership->send_view(next);
+    };
+  }
+  job.member(3).membership->send_view(v1::View());
+  job.member(0).at_step(20, [&] {
+    const v1::View last = job.view(3, {0, 2, 3});
+    job.member(0).membership->drain(Generation{2});
+    for (const int rank : {0, 2, 3}) job.member(rank).membership->send_view(last);
+  });
+  job.run();
+  EXPECT_EQ(lost.outcome.ending, Ending::kEnded);
+  for (const int rank : {0, 2, 3}) {
+    const auto& member = job.member(rank);
+    EXPECT_EQ(member.outcome.ending, Ending::kFinished) << member.outcome.error;
+    for (const auto& [step, hash] : member.hashes) EXPECT_EQ(hash, unbroken.at(step)) << "step " << step;
+  }
+  EXPECT_EQ(job.member(0).hashes, unbroken);
+  EXPECT_GE(job.member(3).hashes.begin()->first, 20);
+}
+
+// A device tells late that a gradient was not finite: nothing is saved that counts the step as taken.
+TEST(DeviceTraining, WhatTheDeviceTellsLateIsToldBeforeTheStateIsUsed) {
+  v1::TrainingSpec spec = step_spec(8, 32);
+  spec.mutable_optimizer()->set_clip_norm(1);
+  const auto workload = kOnDevice(spec);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  const auto program = workload->compile(Purpose::kTraining, 4);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto arena = transport::Arena::create(std::size_t{1} << 20);
+  ASSERT_TRUE(arena.ok()) << arena.status();
+  const auto replica = Replica::create(spec, **program, **arena);
+  ASSERT_TRUE(replica.ok()) << replica.status();
+  ASSERT_TRUE((*replica)->to_device(workload->make_state).ok());
+  (*replica)->on_device()->vectors().gradients[3] = std::numeric_limits<float>::infinity();
+  ASSERT_TRUE((*replica)->update(0.5).ok());
+  for (const absl::Status& told : {(*replica)->snapshot().status(), (*replica)->hash().status(),
+                                   (*replica)->update(0.5), (*replica)->leave_device()}) {
+    EXPECT_EQ(told.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(told.message()), HasSubstr("inf at optimizer step 1"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::trainer
