@@ -3,10 +3,12 @@ PACELINE_TEST_GPU=real, on this machine's own (scripts/gpu-suite)."""
 
 import json
 import os
+import re
+import subprocess
 import unittest
 
 import unittest_report
-from cli_support import CliCase, job
+from cli_support import ROOT, CliCase, job
 
 REAL = os.environ.get("PACELINE_TEST_GPU") == "real"
 LIBRARIES = {} if REAL else {"libcuda.so.1": os.environ["PACELINE_FAKE_CUDA"], "libcublasLt.so.13": os.environ["PACELINE_FAKE_CUBLASLT"],
@@ -111,6 +113,25 @@ class GpuRunsTest(CliCase):
             on_gpu = self.run_on("cuda", path, "--name", f"gpu-{precision.lower()}")
             self.same(on_gpu, without, tolerance)
             self.assertLess(on_gpu["loss"], 5.3)   # ln 256 is 5.55
+
+    @unittest.skipUnless(os.path.isdir("/usr/share/common-licenses"), "Debian's licence texts are not here")
+    def test_the_example_of_gpus_trains_on_data_made_as_it_says(self):
+        example = (ROOT / "examples/gpt2-gpu.yaml").read_text()
+        commands = re.findall(r"^#   (.*iconv.*)$", example, re.MULTILINE)
+        subprocess.run(["bash", "-ec", "\n".join(commands)], cwd=self.folder, check=True, timeout=60)
+        os.truncate(self.folder / "data/val.bin", 2 * 1025)
+        small = example.replace("/paceline/", f"{self.folder}/")
+        for field, number in dict(layers=1, heads=2, width=16, blockSize=16, vocabularySize=256, globalBatchSize=8, microBatchSize=1, warmupSteps=5,
+                                  steps=30, learningRate=0.01).items():
+            small, count = re.subn(rf"\b{field}: [0-9.]+", f"{field}: {number}", small)
+            self.assertEqual(count, 1, field)
+        small, count = re.subn(r"everySteps: \d+", "everySteps: 15", small)
+        self.assertEqual(count, 2)
+        last = self.run_on("cuda", self.write(small))
+        self.assertEqual((last["phase"], last["step"]), ("Succeeded", 30), self.errors)
+        self.assertLess(last["loss"], 5)   # ln 256 is 5.55
+        self.assertEqual(self.logs("gpt2").count("on GPU 0 of 1"), 4)
+        self.assertTrue(any((self.folder / "checkpoints").iterdir()))
 
     @emulated_only
     def test_a_gpu_that_is_asked_for_must_be_there(self):

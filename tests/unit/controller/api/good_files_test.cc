@@ -71,6 +71,9 @@ TEST(GoodFiles, ExamplesParse) {
   const TrainingJob gpt = example("gpt-char");
   EXPECT_EQ(gpt.spec.training->optimizer.type, OptimizerType::kAdamW);
   EXPECT_EQ(gpt.spec.training->data.train.inputs.size(), 5u);
+  const TrainingJob gpt2 = example("gpt2-gpu");
+  EXPECT_EQ(gpt2.spec.training->data.format, DataFormat::kTokens);
+  EXPECT_EQ(gpt2.spec.training->precision, Precision::kBf16);
 }
 
 TEST(GoodFiles, JsonIsYaml) {
