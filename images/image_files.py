@@ -2,6 +2,7 @@
 """What is in Paceline's images, for everybody who makes them: images/Dockerfile, and tests/cluster/machine without Docker.
 
     python3 images/image_files.py controller --build build/release --out FOLDER    writes the image's files into a folder
+    python3 images/image_files.py runtime-cuda --wheels WHEELS --out FOLDER        WHEELS: where pip put images/cuda-libraries.txt
 """
 
 import argparse
@@ -16,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 NON_ROOT = 65532
 PATH = "/usr/local/bin:/usr/bin:/bin"
 EXAMPLES = "/usr/share/paceline/examples"
+SYSTEM_LIBRARIES = "/usr/lib/x86_64-linux-gnu"   # where Debian's loader looks by itself
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,11 +26,22 @@ class Image:
     title: str
     folder: str = "/"       # what relative paths mean
     copies: tuple = ()      # (path in the repository, path in the image)
+    wheels: tuple = ()      # libraries of others, by their path in the folder with the wheels (images/cuda-libraries.txt)
+    environment: tuple = ()
+    licenses: str = "Apache-2.0"
 
 
+EXAMPLES_DATA = (("examples/data", f"{EXAMPLES}/data"),)
 IMAGES = {
     "controller": Image("paceline-controller", "Paceline's controller"),
-    "runtime": Image("paceline-worker", "Paceline's trainer", EXAMPLES, (("examples/data", f"{EXAMPLES}/data"),)),
+    "runtime": Image("paceline-worker", "Paceline's trainer", EXAMPLES, EXAMPLES_DATA),
+    # The driver's libraries are the node's. What puts them into a container (NVIDIA's container toolkit, GKE's device plug-in) goes by these
+    # variables, and by whether this is a Debian; the folders are theirs where they go by neither.
+    "runtime-cuda": Image("paceline-worker", "Paceline's trainer for NVIDIA GPUs", EXAMPLES, EXAMPLES_DATA,
+                          ("nvidia/cu13/lib/libcublasLt.so.13", "nvidia/nccl/lib/libnccl.so.2"),
+                          ("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+                           "LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/usr/lib64"),
+                          "Apache-2.0 AND LicenseRef-NVIDIA"),
 }
 
 
@@ -69,6 +82,12 @@ class Layer:
                 stripped = pathlib.Path(folder) / "program"
                 subprocess.run(["strip", "-o", stripped, source], check=True, timeout=60)
                 self.file(stripped, path, 0o755)
+        for library in libraries(source):
+            self.file(library, library, 0o755)
+
+    def library(self, source):
+        """One that is opened at run time, where the loader finds it, with those that it loads."""
+        self.file(source, f"{SYSTEM_LIBRARIES}/{pathlib.Path(source).name}", 0o755)
         for library in libraries(source):
             self.file(library, library, 0o755)
 
@@ -134,9 +153,17 @@ def parse_ldd(program, text):
     return found
 
 
-def layer(stem, build):
-    """All that is in the image controller or runtime, from a build's folder."""
+def layer(stem, build, wheels=None):
+    """All that is in an image, from a build's folder, and for runtime-cuda from the folder with NVIDIA's wheels."""
     image, made = IMAGES[stem], Layer()
+    if image.wheels:
+        if wheels is None:
+            raise ImageError(f"{stem} has libraries of NVIDIA's: --wheels says where pip put images/cuda-libraries.txt")
+        for library in image.wheels:
+            made.library(pathlib.Path(wheels) / library)
+        for text in sorted(pathlib.Path(wheels).glob("*.dist-info/licenses/*")):
+            made.file(text, f"/usr/share/doc/{text.parents[1].stem}/{text.name}", 0o644)
+        made.text("/etc/debian_version", "12\n")
     made.program(pathlib.Path(build) / "bin" / image.program, f"/usr/local/bin/{image.program}", strip=True)
     for source, target in image.copies:
         made.copy(ROOT / source, target)
@@ -153,20 +180,21 @@ def version():
 def configuration(stem):
     """What a container runtime is told about the image: as a Dockerfile says it, in the names of the image format."""
     image = IMAGES[stem]
-    return {"Entrypoint": [f"/usr/local/bin/{image.program}"], "User": f"{NON_ROOT}:{NON_ROOT}", "Env": [f"PATH={PATH}"],
+    return {"Entrypoint": [f"/usr/local/bin/{image.program}"], "User": f"{NON_ROOT}:{NON_ROOT}", "Env": [f"PATH={PATH}", *image.environment],
             "WorkingDir": image.folder,
             "Labels": {"org.opencontainers.image.title": image.title, "org.opencontainers.image.version": version(),
-                       "org.opencontainers.image.licenses": "Apache-2.0"}}
+                       "org.opencontainers.image.licenses": image.licenses}}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("image", choices=IMAGES)
     parser.add_argument("--build", default=str(ROOT / "build/release"), help="folder of the build (default: build/release)")
+    parser.add_argument("--wheels", help="folder with what pip installed from images/cuda-libraries.txt (runtime-cuda)")
     parser.add_argument("--out", required=True, help="where to; a folder that is empty or not there yet")
     options = parser.parse_args()
     try:
-        layer(options.image, options.build).write_to(options.out)
+        layer(options.image, options.build, options.wheels).write_to(options.out)
     except ImageError as error:
         raise SystemExit(f"image_files: {error}") from None
 

@@ -83,7 +83,8 @@ def busybox(program="/bin/busybox", name="paceline/busybox:1"):
 
 def product(build):
     """stem -> image, of those of Paceline's programs that this build has: paceline/runtime:dev and paceline/controller:dev."""
-    return {stem: of_program(build, stem) for stem, image in IMAGES.items() if (pathlib.Path(build) / "bin" / image.program).exists()}
+    return {stem: of_program(build, stem) for stem, image in IMAGES.items()
+            if not image.wheels and (pathlib.Path(build) / "bin" / image.program).exists()}
 
 
 def of_program(build, stem):
