@@ -88,7 +88,7 @@ class ImageFilesTest(unittest.TestCase):
             image.layer("runtime-cuda", BUILD, wheels).write_to(root)
             self.assertTrue((root / "etc/debian_version").exists())
             self.assertTrue(list((root / "usr/share/doc").glob("nvidia_cublas-13*/License.txt")))
-            if os.getuid() == 0:
+            if os.getuid() == 0 and BUILD.name == "release":   # sanitizers want to be loaded first
                 names = [pathlib.Path(path).name for path in made.wheels]
                 result = self.preloaded(root, names)
                 self.assertEqual((result.returncode, result.stderr), (0, ""))
