@@ -4,7 +4,8 @@ include(CMakePackageConfigHelpers)
 
 set(gpu_libraries)
 if(PACELINE_CUDA_ENABLED)
-  set(gpu_libraries paceline_runtime_optimizer_gpu paceline_runtime_tensor_gpu paceline_runtime_cuda paceline_runtime_cuda_kernels paceline_cuda)
+  set(gpu_libraries
+      paceline_runtime_nccl paceline_runtime_optimizer_gpu paceline_runtime_tensor_gpu paceline_runtime_cuda paceline_runtime_cuda_kernels paceline_cuda)
 endif()
 install(TARGETS
     ${gpu_libraries}

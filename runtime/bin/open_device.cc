@@ -1,12 +1,17 @@
 #include "runtime/bin/open_device.h"
 
+#include <cstdlib>
+
 #include "base/status.h"
 #include "runtime/tensor/cpu/cpu_device.h"
 
 #if defined(PACELINE_WITH_CUDA)
+#include "runtime/bin/run_member.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/nccl/nccl_exchange.h"
 #include "runtime/optimizer/gpu/gpu_state.h"
 #include "runtime/tensor/gpu/gpu_device.h"
+#include "runtime/tensor/gpu/gpu_queue.h"
 #endif
 
 namespace paceline {
@@ -24,6 +29,35 @@ OpenedDevice processors(const member::Environment& environment, int threads, con
 
 #if defined(PACELINE_WITH_CUDA)
 
+// Gradients from GPU to GPU by NCCL.
+void add_nccl(const Logger& logger, trainer::Compute& compute) {
+  auto library = nccl::Library::open();
+  if (!library.ok()) {
+    compute.why_no_exchange = std::string(library.status().message());
+    if (!absl::IsNotFound(library.status())) {
+      logger.warning(str_cat("there is an NCCL that can't be used: ", compute.why_no_exchange));
+    }
+    return;
+  }
+  compute.open_exchange =
+      [library = *std::move(library), logger](
+          exchange::DeviceExchangeParts parts,
+          Deadline deadline) -> absl::StatusOr<std::unique_ptr<exchange::GradientExchange>> {
+    auto& queue = static_cast<tensor::gpu::GpuQueue&>(parts.queue);
+    PL_ASSIGN_OR_RETURN(
+        auto communicator,
+        nccl::NcclCommunicator::create(
+            {.library = library, .context = queue.context(), .host = std::move(parts.own), .log = logger},
+            parts.clock, deadline));
+    return nccl::make_nccl_exchange(std::move(parts), queue.stream(), std::move(communicator), [logger] {
+      logger.error(
+          "NCCL does not let go of its communicator, and the GPU may still be at work for it: this process "
+          "ends, and leaves its place to another");
+      std::_Exit(kExitStuck);
+    });
+  };
+}
+
 absl::StatusOr<OpenedDevice> open_gpu(const member::Environment& environment, const Logger& logger) {
   PL_ASSIGN_OR_RETURN(const auto driver, cuda::Driver::open());
   PL_ASSIGN_OR_RETURN(const auto gpus, cuda::list_devices(*driver));
@@ -38,7 +72,9 @@ absl::StatusOr<OpenedDevice> open_gpu(const member::Environment& environment, co
   const cuda::DeviceFacts& facts = gpus[static_cast<std::size_t>(ordinal)];
   logger.info(str_cat("computes for ", environment.job, " on GPU ", ordinal, " of ", count, ": ", facts.name,
                       ", ", facts.memory_bytes >> 20, " MiB, ", facts.pci_bus_id, ", ", facts.uuid));
-  return OpenedDevice{{std::move(device), optimizer::make_gpu_state}, facts.name, facts.uuid};
+  OpenedDevice opened{{std::move(device), optimizer::make_gpu_state}, facts.name, facts.uuid};
+  add_nccl(logger, opened.compute);
+  return opened;
 }
 
 #else

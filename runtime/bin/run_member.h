@@ -23,6 +23,7 @@ enum MemberExit : int {
   kExitFailed = 1,         // training failed; the coordinator knows why
   kExitConfiguration = 2,  // environment, data or model aren't as they must be
   kExitEnded = 3,          // evicted, stopped, or the coordinator is gone
+  kExitStuck = 134,        // a library keeps the GPU: as aborted (SIGABRT), so that the job may try again
 };
 
 // Call once, before any other thread is started. Logs to stderr.

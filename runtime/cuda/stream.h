@@ -44,6 +44,7 @@ class Stream {
 
   CUstream handle() const { return handle_; }
   const Context& context() const { return *context_; }
+  const std::shared_ptr<const Context>& shared_context() const { return context_; }
 
  private:
   Stream(std::shared_ptr<const Context> context, CUstream handle)

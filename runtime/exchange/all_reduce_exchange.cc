@@ -199,10 +199,7 @@ class AllReduceExchange final : public GradientExchange {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GradientExchange>> make_all_reduce_exchange(const v1::ExchangeSpec& spec,
-                                                                           Communicator& communicator,
-                                                                           std::span<float> gradient,
-                                                                           const Clock& clock) {
+absl::Status check_spec(const v1::ExchangeSpec& spec) {
   if (spec.bucket_bytes() <= 0) {
     return absl::InvalidArgumentError(
         str_cat("allReduce.bucketBytes ", spec.bucket_bytes(), "; allowed: above 0"));
@@ -211,6 +208,14 @@ absl::StatusOr<std::unique_ptr<GradientExchange>> make_all_reduce_exchange(const
     return absl::InvalidArgumentError(
         str_cat("allReduce.timeoutSeconds is ", spec.timeout_ms(), " ms; allowed: above 0"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<GradientExchange>> make_all_reduce_exchange(const v1::ExchangeSpec& spec,
+                                                                           Communicator& communicator,
+                                                                           std::span<float> gradient,
+                                                                           const Clock& clock) {
+  PL_RETURN_IF_ERROR(check_spec(spec));
   if (gradient.empty()) return absl::InvalidArgumentError("the gradient is empty");
   return std::make_unique<AllReduceExchange>(spec, communicator, gradient, clock);
 }

@@ -21,7 +21,10 @@
 
 namespace paceline::exchange {
 
-// INVALID_ARGUMENT: bucket_bytes or timeout_ms isn't above 0, or the gradient is empty.
+// INVALID_ARGUMENT: bucket_bytes or timeout_ms isn't above 0.
+absl::Status check_spec(const v1::ExchangeSpec& spec);
+
+// INVALID_ARGUMENT: check_spec(), or the gradient is empty.
 absl::StatusOr<std::unique_ptr<GradientExchange>> make_all_reduce_exchange(
     const v1::ExchangeSpec& spec, collective::Communicator& communicator, std::span<float> gradient,
     const Clock& clock);

@@ -25,16 +25,22 @@ absl::StatusOr<std::unique_ptr<AllReduceSession>> AllReduceSession::open(
     Step total_steps) {
   std::unique_ptr<AllReduceSession> session(
       new AllReduceSession(parts, std::move(train), std::move(shares), total_steps));
-  PL_ASSIGN_OR_RETURN(session->exchange_,
-                      exchange::make_exchange(exchange::kAllReduce, parts.spec.exchange(), parts.communicator,
-                                              parts.replica.exchanged(), parts.clock));
-  if (optimizer::DeviceState* const device = parts.replica.on_device(); device != nullptr) {
-    session->exchange_ = exchange::make_staged_exchange(
-        std::move(session->exchange_), device->queue(), device->vectors().gradients,
-        parts.replica.gradient().size(), parts.replica.exchanged(), parts.communicator.world_size() == 1);
-  }
+  PL_ASSIGN_OR_RETURN(session->exchange_, open_exchange(parts));
   session->start_input();
   return session;
+}
+
+absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> AllReduceSession::open_exchange(
+    const SessionParts& parts) {
+  if (parts.device_exchange != nullptr) return parts.device_exchange;
+  PL_ASSIGN_OR_RETURN(auto host,
+                      exchange::make_exchange(exchange::kAllReduce, parts.spec.exchange(), parts.communicator,
+                                              parts.replica.exchanged(), parts.clock));
+  optimizer::DeviceState* const device = parts.replica.on_device();
+  if (device == nullptr) return host;
+  return exchange::make_staged_exchange(std::move(host), device->queue(), device->vectors().gradients,
+                                        parts.replica.gradient().size(), parts.replica.exchanged(),
+                                        parts.communicator.world_size() == 1);
 }
 
 AllReduceSession::AllReduceSession(const SessionParts& parts, std::shared_ptr<const data::Dataset> train,

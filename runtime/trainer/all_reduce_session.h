@@ -25,13 +25,15 @@
 
 namespace paceline::trainer {
 
-// What a session works with; all of it outlives the session.
+// What a session works with; all that it refers to outlives the session.
 struct SessionParts {
   const v1::TrainingSpec& spec;
   const Clock& clock;
   Replica& replica;
   tensor::Program& program;  // bound to the replica, wherever its state is
   collective::Communicator& communicator;
+  // Of the devices of all members; null: the hosts exchange.
+  std::shared_ptr<exchange::GradientExchange> device_exchange = nullptr;
 };
 
 class AllReduceSession final : public Session {
@@ -49,6 +51,7 @@ class AllReduceSession final : public Session {
  private:
   AllReduceSession(const SessionParts& parts, std::shared_ptr<const data::Dataset> train,
                    std::vector<double> shares, Step total_steps);
+  static absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> open_exchange(const SessionParts& parts);
   void start_input();
   absl::StatusOr<data::Batch> next_batch();
   absl::Status no_samples(const Agreement& wishes);
@@ -62,7 +65,7 @@ class AllReduceSession final : public Session {
   const data::Ledger ledger_;
   const std::int64_t rows_;  // this member's samples of each step
   const Duration timeout_;
-  std::unique_ptr<exchange::GradientExchange> exchange_;
+  std::shared_ptr<exchange::GradientExchange> exchange_;
   std::unique_ptr<data::Prefetcher> input_;  // null where rows_ is 0
   Passes passes_;
   Passes::BeforeLast before_last_;

@@ -99,6 +99,8 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, int threads)
     workload.compile = [source](Purpose purpose, std::int64_t max_rows) {
       return compile_for(*source, purpose, max_rows);
     };
+    workload.open_exchange = compute.open_exchange;
+    workload.why_no_exchange = compute.why_no_exchange;
     if (compute.make_state == nullptr) return workload;
     workload.make_state = [source, make = compute.make_state](const v1::OptimizerSpec& spec,
                                                               const tensor::ParameterLayout& layout) {

@@ -10,13 +10,16 @@
 
 namespace paceline::trainer {
 
-// Where programs run, and, where that has memory of its own, what makes a replica's state there (else null).
+// Where programs run; where that has memory of its own, what makes a replica's state there (else null); and
+// the workload's open_exchange.
 struct Compute {
   std::shared_ptr<tensor::Device> device;
   std::function<absl::StatusOr<std::unique_ptr<optimizer::DeviceState>>(
       tensor::Device& device, std::shared_ptr<tensor::Queue> queue, const v1::OptimizerSpec& spec,
       const tensor::ParameterLayout& layout)>
       make_state = nullptr;
+  exchange::OpenDeviceExchange open_exchange = nullptr;
+  std::string why_no_exchange = {};
 };
 
 // Errors: those of open_datasets(), make_model() and compile(), the device's; INVALID_ARGUMENT where training

@@ -105,7 +105,9 @@ class Trainer {
   checkpoint::CheckpointStore checkpoints();
   absl::Status open_session();
   absl::Status compile_for(std::span<const std::int64_t> rows);
-  absl::Status place_state();
+  // Whether all members' devices can exchange gradients by themselves.
+  absl::StatusOr<bool> place_state();
+  absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> open_device_exchange(bool all_can);
 
   // trainer_servers.cc
   absl::Status connect_servers();

@@ -228,28 +228,16 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
   return absl::OkStatus();
 }
 
-// The state is trained on the members' devices where all of them have memory of their own: the gradient's
-// norm is a sum, and those of hosts and devices differ in their last bits.
-absl::Status Trainer::place_state() {
-  std::int64_t all = workload_.make_state != nullptr ? 1 : 0;
-  if (communicator_->world_size() > 1) {
-    PL_RETURN_IF_ERROR(communicator_->all_reduce(&all, 1, DType::kI64, collective::ReduceOp::kMin,
-                                                 Deadline::after(now(), kLoadLimit)));
-  }
-  const absl::Status placed = all != 0 ? replica_->to_device(workload_.make_state) : replica_->leave_device();
-  if (!placed.ok()) return own_fault(placed);
-  return evaluator_ == nullptr ? absl::OkStatus()
-                               : replica_->bind(evaluator_->program(), Purpose::kEvaluation);
-}
-
 absl::Status Trainer::open_session() {
   if (servers_) return open_server_session();
-  PL_RETURN_IF_ERROR(place_state());
+  PL_ASSIGN_OR_RETURN(const bool all_can, place_state());
+  PL_ASSIGN_OR_RETURN(auto device_exchange, open_device_exchange(all_can));
   const std::vector<double> shares = shares_of(view_);
   const std::int64_t rows =
       data::cut_batch(spec_.global_batch_size(), shares)[static_cast<std::size_t>(group_.rank)];
   PL_RETURN_IF_ERROR(compile_for(std::span(&rows, 1)));
-  const SessionParts parts{spec_, parts_.clock, *replica_, *program_, *communicator_};
+  const SessionParts parts{spec_,     parts_.clock,   *replica_,
+                           *program_, *communicator_, std::move(device_exchange)};
   PL_ASSIGN_OR_RETURN(
       session_, AllReduceSession::open(parts, workload_.data.train, shares, machine_.plan().total_steps));
   return absl::OkStatus();

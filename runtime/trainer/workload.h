@@ -7,10 +7,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "proto/paceline/v1/training.pb.h"
 #include "runtime/data/open.h"
+#include "runtime/exchange/device_exchange.h"
 #include "runtime/model/wide_and_deep.h"
 #include "runtime/optimizer/device_state.h"
 #include "runtime/tensor/program.h"
@@ -34,6 +36,9 @@ struct Workload {
   std::optional<model::WideAndDeepShape> sparse = std::nullopt;
   // Null: the device's memory is the host's. Programs may be bound to the state that it makes.
   MakeDeviceState make_state = nullptr;
+  // Null: the devices can't exchange by themselves, for the reason that is said.
+  exchange::OpenDeviceExchange open_exchange = nullptr;
+  std::string why_no_exchange = {};
 };
 
 using OpenWorkload = std::function<absl::StatusOr<Workload>(const v1::TrainingSpec& spec)>;

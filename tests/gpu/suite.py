@@ -114,7 +114,8 @@ class Suite:
         if self.options.emulated:
             for variable, path in (("PACELINE_FAKE_CUDA", "fake_cuda/libpaceline_fake_cuda.so"),
                                    ("PACELINE_FAKE_CUBLASLT", "fake_cublaslt/libpaceline_fake_cublaslt.so"),
-                                   ("PACELINE_FAKE_NVML", "fake_nvml/libpaceline_fake_nvml.so")):
+                                   ("PACELINE_FAKE_NVML", "fake_nvml/libpaceline_fake_nvml.so"),
+                                   ("PACELINE_FAKE_NCCL", "fake_nccl/libpaceline_fake_nccl.so")):
                 self.environment[variable] = str(self.options.programs / "tests/support" / path)
         code, output = self.run([sys.executable, self.options.root / "tests/integration/cli/gpu_runs_test.py", self.options.programs / "bin/paceline"])
         count = {word: len(re.findall(rf"\.\.\. {word}", output)) for word in ("ok", "FAIL", "ERROR", "skipped")}

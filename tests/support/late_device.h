@@ -219,8 +219,32 @@ class LateProgram final : public tensor::Program {
   bool late_ = false;
 };
 
+// Sums the devices' gradients where they lie, over links of its own.
+class LateExchange final : public exchange::GradientExchange {
+ public:
+  explicit LateExchange(exchange::DeviceExchangeParts parts) : parts_(std::move(parts)) {}
+  absl::Status begin_step(Step, Duration) override { return parts_.own->closed(); }
+  absl::Status range_ready(std::size_t, std::size_t) override { return absl::OkStatus(); }
+  absl::Status wait_for_device() override {
+    PL_RETURN_IF_ERROR(parts_.queue.set_mark(tensor::kMarksOfExchange));
+    return parts_.queue.wait_for_mark(tensor::kMarksOfExchange);
+  }
+  absl::Status finish(Deadline deadline) override {
+    PL_RETURN_IF_ERROR(parts_.links.all_reduce(parts_.behind.data(), parts_.behind.size(), DType::kF32,
+                                               collective::ReduceOp::kSum, deadline));
+    return parts_.own->all_reduce(parts_.gradient, parts_.elements, DType::kF32, collective::ReduceOp::kSum,
+                                  deadline);
+  }
+  exchange::ExchangeTimes last_times() const override { return {}; }
+  void close(absl::Status reason) override { parts_.own->close(std::move(reason)); }
+
+ private:
+  const exchange::DeviceExchangeParts parts_;
+};
+
 // As step_workload(), on a device of its own.
-inline trainer::OpenWorkload late_workload(std::int64_t train, std::int64_t test) {
+inline trainer::OpenWorkload late_workload(std::int64_t train, std::int64_t test,
+                                           exchange::OpenDeviceExchange open_exchange = nullptr) {
   return [=](const v1::TrainingSpec&) -> absl::StatusOr<trainer::Workload> {
     trainer::Workload workload = workload_of<StepDataset, StepProgram>(train, test);
     const auto queue = std::make_shared<LateQueue>();
@@ -232,6 +256,7 @@ inline trainer::OpenWorkload late_workload(std::int64_t train, std::int64_t test
         -> absl::StatusOr<std::unique_ptr<optimizer::DeviceState>> {
       return std::make_unique<LateState>(queue, spec, layout);
     };
+    workload.open_exchange = open_exchange;
     return workload;
   };
 }

@@ -22,13 +22,15 @@
 
 namespace paceline::testing {
 
-// Where the ranks of one generation find their communicators.
+// Where the ranks of one generation find their communicators: those that each takes first belong together,
+// those that it takes next, and so on.
 class MeetingPoint {
  public:
   explicit MeetingPoint(const Clock& clock) : clock_(clock) {}
   std::unique_ptr<collective::Communicator> take(Generation generation, int world, int rank) {
     const std::lock_guard lock(mutex_);
-    auto& group = groups_[generation.value];
+    const int turn = taken_[{generation.value, rank}]++;
+    auto& group = groups_[{generation.value, turn}];
     if (group.empty()) group = collective::make_in_process_group(world, generation, clock_);
     return std::move(group[static_cast<std::size_t>(rank)]);
   }
@@ -36,7 +38,8 @@ class MeetingPoint {
  private:
   const Clock& clock_;
   std::mutex mutex_;
-  std::map<std::uint64_t, std::vector<std::unique_ptr<collective::Communicator>>> groups_;
+  std::map<std::pair<std::uint64_t, int>, int> taken_;
+  std::map<std::pair<std::uint64_t, int>, std::vector<std::unique_ptr<collective::Communicator>>> groups_;
 };
 
 class ThreadFabric final : public collective::Fabric {

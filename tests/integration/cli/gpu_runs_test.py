@@ -12,7 +12,7 @@ from cli_support import ROOT, CliCase, job
 
 REAL = os.environ.get("PACELINE_TEST_GPU") == "real"
 LIBRARIES = {} if REAL else {"libcuda.so.1": os.environ["PACELINE_FAKE_CUDA"], "libcublasLt.so.13": os.environ["PACELINE_FAKE_CUBLASLT"],
-                             "libnvidia-ml.so.1": os.environ["PACELINE_FAKE_NVML"]}
+                             "libnvidia-ml.so.1": os.environ["PACELINE_FAKE_NVML"], "libnccl.so.2": os.environ["PACELINE_FAKE_NCCL"]}
 GPU = "computes for default/digits on GPU 0 of 1: " + ("NVIDIA" if REAL else "Fake H200, 1024 MiB")
 emulated_only = unittest.skipIf(REAL, "a test of the emulated GPU")
 CHECKPOINTS = "  checkpoint: {everySteps: 20}\n"
@@ -66,7 +66,19 @@ class GpuRunsTest(CliCase):
         on_gpu = self.run_on("auto", path)
         self.same(on_gpu, without, 1e-4)
         self.assertEqual(self.logs().count(GPU), 4)
+        self.assertEqual(self.logs().count("gradients go by way of the hosts' memory: "), 4)
         self.nothing_left()
+
+    @emulated_only
+    def test_why_gradients_go_by_way_of_the_host_is_said(self):
+        path = self.write(job(members=2, steps=20))
+        self.run_on("cuda", path)
+        self.assertEqual(self.logs().count("by way of the hosts' memory: rank 0 and rank 1 have the same GPU, which NCCL does not serve"), 2)
+        (self.libraries / "libnccl.so.2").unlink()
+        self.run_on("cuda", path, "--name", "without")
+        self.assertRegex(self.logs("without"), r"by way of the hosts' memory: .*libnccl.so.2")
+        self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "alone")
+        self.assertNotIn("gradients go", self.logs("alone"))
 
     def test_members_tell_how_their_gpu_is(self):
         self.run_on("cuda", self.write(job(members=2, steps=20)))

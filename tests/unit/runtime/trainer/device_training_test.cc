@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
 
 #include "runtime/trainer/trainer.h"
@@ -163,6 +164,70 @@ TEST(DeviceTraining, LostAndNewMembersChangeNothing) {
   }
   EXPECT_EQ(job.member(0).hashes, unbroken);
   EXPECT_GE(job.member(3).hashes.begin()->first, 20);
+}
+
+// Gradients from device to device, where all members' can.
+class DeviceExchangeTest : public ::testing::Test {
+ protected:
+  const OpenWorkload exchanging_ =
+      late_workload(kTrain, kTest, [this](exchange::DeviceExchangeParts parts, Deadline) {
+        ++opened_;
+        return absl::StatusOr<std::unique_ptr<exchange::GradientExchange>>(
+            std::make_unique<paceline::testing::LateExchange>(std::move(parts)));
+      });
+  const OpenWorkload refused_ =
+      late_workload(kTrain, kTest,
+                    [this](const exchange::DeviceExchangeParts&,
+                           Deadline) -> absl::StatusOr<std::unique_ptr<exchange::GradientExchange>> {
+                      ++opened_;
+                      return absl::FailedPreconditionError("rank 0 and rank 1 have the same GPU");
+                    });
+  std::atomic<int> opened_{0};
+};
+
+TEST_F(DeviceExchangeTest, HasTheWeightsOfTheHostsAtEveryStep) {
+  v1::TrainingSpec spec = step_spec(20, 32);
+  const Hashes host = train({kOnHost}, spec);
+  EXPECT_EQ(train({exchanging_}, spec), host);
+  EXPECT_EQ(opened_, 0) << "who is alone needs none";
+  EXPECT_EQ(train({exchanging_, exchanging_, exchanging_}, spec), host);
+  EXPECT_EQ(opened_, 3);
+  EXPECT_EQ(train({exchanging_, exchanging_}, spec, {1.0, 0.0}), host);
+  spec.set_micro_batch_size(3);
+  EXPECT_EQ(train({exchanging_, exchanging_}, spec), host);
+}
+
+TEST_F(DeviceExchangeTest, GoesByWayOfTheHostsWhereDevicesCanNotAllDoIt) {
+  const v1::TrainingSpec spec = step_spec(12, 32);
+  const Hashes host = train({kOnHost}, spec);
+  EXPECT_EQ(train({exchanging_, kOnDevice}, spec), host);
+  EXPECT_EQ(train({kOnHost, exchanging_}, spec), host);
+  EXPECT_EQ(opened_, 0);
+  EXPECT_EQ(train({refused_, refused_}, spec), host);
+  EXPECT_EQ(opened_, 2);
+}
+
+// The members of a view that broke have new links in the next.
+TEST_F(DeviceExchangeTest, EachViewHasItsOwn) {
+  const v1::TrainingSpec spec = adam_spec(40);
+  const Hashes unbroken = train({kOnHost}, spec);
+  ThreadJob job(3, spec, exchanging_);
+  job.send_view(job.view(1, {0, 1, 2}));
+  auto& lost = job.member(1);
+  lost.at_step(10, [&] { lost.membership->end(absl::AbortedError("evicted by the test")); });
+  for (const int rank : {0, 2}) {
+    auto* membership = job.member(rank).membership.get();
+    membership->on_fault = [membership, next = job.view(2, {0, 2})](const v1::PeerFault&) {
+      membership->send_view(next);
+    };
+  }
+  job.run();
+  EXPECT_EQ(opened_, 3 + 2);
+  EXPECT_EQ(lost.outcome.ending, Ending::kEnded);
+  for (const int rank : {0, 2}) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+    EXPECT_EQ(job.member(rank).hashes, unbroken);
+  }
 }
 
 // A device tells late that a gradient was not finite: nothing is saved that counts the step as taken.

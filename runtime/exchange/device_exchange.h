@@ -1,0 +1,39 @@
+#pragma once
+
+// How a program's device exchanges gradients with other members' by itself, where it can (runtime/nccl/): as
+// a function, so that the trainer knows no device.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "proto/paceline/v1/training.pb.h"
+#include "runtime/collective/communicator.h"
+#include "runtime/exchange/gradient_exchange.h"
+#include "runtime/tensor/device.h"
+
+namespace paceline::exchange {
+
+// All but `own` outlives the exchange.
+struct DeviceExchangeParts {
+  const v1::ExchangeSpec& spec;
+  const Clock& clock;
+  collective::Communicator& links;  // the view's: for what travels with the gradient
+  // Another of the same view, for nobody else; a peer's end ends it.
+  std::unique_ptr<collective::Communicator> own;
+  tensor::Queue& queue;  // to which the work is added that computes the gradient
+  float* gradient;       // of the device's memory
+  std::size_t elements;
+  std::span<float> behind;  // the host's: elements [elements, elements + behind.size()) of what is exchanged
+};
+
+// Called by all members of a view; `deadline` is for its opening. FAILED_PRECONDITION, on all of them: their
+// devices can't be served (two members have one GPU, versions differ), and the gradient may go by way of the
+// host. Else as the calls of the exchange.
+using OpenDeviceExchange = std::function<absl::StatusOr<std::unique_ptr<GradientExchange>>(
+    DeviceExchangeParts parts, Deadline deadline)>;
+
+}  // namespace paceline::exchange

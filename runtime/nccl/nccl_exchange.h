@@ -1,0 +1,29 @@
+#pragma once
+
+// The exchange of a gradient that lies on GPUs, by NCCL: buckets are given to the communicator as the
+// backward pass completes them, and are reduced on its own stream while the pass goes on. What travels with
+// the gradient goes over the view's links of the host.
+//
+// A bucket is enqueued when the host has seen that it is complete, in wait_for_device(): so its time counts
+// from there, and no kernel of NCCL takes multiprocessors from back-propagation to wait for it. Buckets and
+// their order are those of exchange/buckets.h. Nothing is allocated after the first step. Threads, errors:
+// exchange/gradient_exchange.h; the GPU's own are INTERNAL. Where NCCL does not let go of its communicator
+// when the exchange ends, `on_stuck` is called: the process must end (communicator.h).
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "runtime/cuda/stream.h"
+#include "runtime/exchange/device_exchange.h"
+#include "runtime/nccl/communicator.h"
+
+namespace paceline::nccl {
+
+// `stream`: of parts.queue; `communicator` was made with parts.own, which is null here. INVALID_ARGUMENT, as
+// make_exchange().
+absl::StatusOr<std::unique_ptr<exchange::GradientExchange>> make_nccl_exchange(
+    exchange::DeviceExchangeParts parts, cuda::Stream& stream, std::unique_ptr<NcclCommunicator> communicator,
+    std::function<void()> on_stuck);
+
+}  // namespace paceline::nccl

@@ -1,0 +1,73 @@
+// The trainer's part where devices have memory of their own: where the state is trained, and how gradients go
+// from one to the other.
+
+#include <array>
+
+#include "base/status.h"
+#include "runtime/trainer/limits.h"
+#include "runtime/trainer/passes.h"
+#include "runtime/trainer/trainer.h"
+
+namespace paceline::trainer {
+
+namespace {
+constexpr Duration kMeetingLimit = std::chrono::minutes(1);  // of members that have met once
+}  // namespace
+
+// The state is trained on the members' devices where all of them have memory of their own: the gradient's
+// norm is a sum, and those of hosts and devices differ in their last bits.
+absl::StatusOr<bool> Trainer::place_state() {
+  std::array<std::int64_t, 2> all = {workload_.make_state != nullptr ? 1 : 0,
+                                     workload_.open_exchange != nullptr ? 1 : 0};
+  if (communicator_->world_size() > 1) {
+    PL_RETURN_IF_ERROR(communicator_->all_reduce(
+        all.data(), all.size(), DType::kI64, collective::ReduceOp::kMin, Deadline::after(now(), kLoadLimit)));
+  }
+  const absl::Status placed =
+      all[0] != 0 ? replica_->to_device(workload_.make_state) : replica_->leave_device();
+  if (!placed.ok()) return own_fault(placed);
+  if (evaluator_ != nullptr) {
+    const absl::Status bound = replica_->bind(evaluator_->program(), Purpose::kEvaluation);
+    if (!bound.ok()) return own_fault(bound);
+  }
+  return all[0] != 0 && all[1] != 0;
+}
+
+// Null: the gradients go by way of the hosts. All members have met by now: nobody takes the links that are
+// made here for those of connect().
+absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device_exchange(bool all_can) {
+  using Exchange = std::shared_ptr<exchange::GradientExchange>;
+  optimizer::DeviceState* const device = replica_->on_device();
+  if (device == nullptr || communicator_->world_size() == 1) return Exchange();
+  const auto by_hosts = [this](std::string_view why) {
+    parts_.logger.info(str_cat("gradients go by way of the hosts' memory: ", why));
+    return Exchange();
+  };
+  if (!all_can) {
+    return by_hosts(workload_.open_exchange == nullptr ? std::string_view(workload_.why_no_exchange)
+                                                       : "another member can't do without");
+  }
+  const Deadline deadline =
+      Deadline::after(now(), kMeetingLimit + std::chrono::milliseconds(spec_.exchange().timeout_ms()));
+  PL_ASSIGN_OR_RETURN(auto own, parts_.fabric.connect(group_, deadline));
+  auto opened = workload_.open_exchange({.spec = spec_.exchange(),
+                                         .clock = parts_.clock,
+                                         .links = *communicator_,
+                                         .own = std::move(own),
+                                         .queue = device->queue(),
+                                         .gradient = device->vectors().gradients,
+                                         .elements = replica_->gradient().size(),
+                                         .behind = replica_->controls()},
+                                        deadline);
+  if (absl::IsFailedPrecondition(opened.status())) return by_hosts(std::string(opened.status().message()));
+  PL_RETURN_IF_ERROR(opened.status());
+  Exchange exchange = *std::move(opened);
+  adopt([links = communicator_, exchange = std::weak_ptr(exchange)](const absl::Status& reason) {
+    links->close(reason);
+    if (const Exchange open = exchange.lock()) open->close(reason);
+  });
+  parts_.logger.info("gradients go from device to device");
+  return exchange;
+}
+
+}  // namespace paceline::trainer
