@@ -21,6 +21,8 @@ KERNELS = ":".join(f"*{name}*" for name in ("Attention", "Columns", "Conversion"
                                             "Adam", "GpuOptimizer", "SmallLosses", "Windows"))
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 LIMIT = 600   # seconds, of all
+SANITIZERS = 100   # of these, where compute-sanitizer is installed
+PARTS = ("kernels", "operators", "jobs", "times", "training", "sanitizers")
 
 
 def arguments():
@@ -32,6 +34,8 @@ def arguments():
     parser.add_argument("--json", type=pathlib.Path, help="where the results go")
     parser.add_argument("--emulated", action="store_true", help="on the GPU of the tests")
     parser.add_argument("--rounds", type=int, default=20, help="of each kernel's measurement")
+    parser.add_argument("--only", action="append", choices=PARTS, help="of the suite; it may be given more than once (default: all)")
+    parser.add_argument("--python", default=sys.executable, help="one that has PyTorch, if any, to train beside us (default: this one)")
     options = parser.parse_args()
     options.programs, options.root = options.programs.resolve(), options.root.resolve()
     return options
@@ -66,13 +70,22 @@ class Suite:
         self.environment["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
         if not options.emulated:
             self.environment["PACELINE_TEST_GPU"] = "real"
+            return
+        for variable, path in (("PACELINE_FAKE_CUDA", "fake_cuda/libpaceline_fake_cuda.so"),
+                               ("PACELINE_FAKE_CUBLASLT", "fake_cublaslt/libpaceline_fake_cublaslt.so"),
+                               ("PACELINE_FAKE_NVML", "fake_nvml/libpaceline_fake_nvml.so"),
+                               ("PACELINE_FAKE_NCCL", "fake_nccl/libpaceline_fake_nccl.so")):
+            self.environment[variable] = str(options.programs / "tests/support" / path)
 
-    def run(self, command):
+    def left(self):
+        return LIMIT - (time.monotonic() - self.begun)
+
+    def run(self, command, environment=None):
         """Exit code and output; a command that outlasts the suite's time is killed, and has failed."""
-        left = LIMIT - (time.monotonic() - self.begun)
+        left = self.left()
         try:
             done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                                  timeout=max(left, 1), env=self.environment)
+                                  timeout=max(left, 1), env=environment or self.environment)
             return done.returncode, done.stdout
         except subprocess.TimeoutExpired as expired:
             return 124, (expired.stdout or b"").decode(errors="replace") + f"\nkilled: the suite has {LIMIT} s"
@@ -111,12 +124,6 @@ class Suite:
     def runs(self):
         """Whole jobs."""
         begun = time.monotonic()
-        if self.options.emulated:
-            for variable, path in (("PACELINE_FAKE_CUDA", "fake_cuda/libpaceline_fake_cuda.so"),
-                                   ("PACELINE_FAKE_CUBLASLT", "fake_cublaslt/libpaceline_fake_cublaslt.so"),
-                                   ("PACELINE_FAKE_NVML", "fake_nvml/libpaceline_fake_nvml.so"),
-                                   ("PACELINE_FAKE_NCCL", "fake_nccl/libpaceline_fake_nccl.so")):
-                self.environment[variable] = str(self.options.programs / "tests/support" / path)
         code, output = self.run([sys.executable, self.options.root / "tests/integration/cli/gpu_runs_test.py", self.options.programs / "bin/paceline"])
         count = {word: len(re.findall(rf"\.\.\. {word}", output)) for word in ("ok", "FAIL", "ERROR", "skipped")}
         bad = count["FAIL"] + count["ERROR"]
@@ -134,6 +141,30 @@ class Suite:
                                      "--rounds", self.options.rounds, "--json", report])
             print(output, end="", flush=True)
             self.stage("gpu_kernels", int(code == 0), int(code != 0), 0, time.monotonic() - begun)
+            told = json.loads(report.read_text()) if report.exists() else None
+        sys.path.insert(0, str(self.options.root / "benchmarks"))
+        import gpu_training_report
+        limits = gpu_training_report.gpu_limits(told["gpu"]) if told else None
+        if limits:
+            told["limits"], told["kernels"] = limits, gpu_training_report.with_limits(told["kernels"], limits)
+            print("\n".join(gpu_training_report.kernel_lines(told["kernels"])), flush=True)
+        return told
+
+    def training(self):
+        """Whole trainings of GPT-2, beside PyTorch where it is; the report of benchmarks/gpu_training."""
+        begun = time.monotonic()
+        options = self.options
+        sanitizers = not options.emulated and "sanitizers" in options.only and shutil.which("compute-sanitizer")
+        seconds = self.left() - (SANITIZERS if sanitizers else 0) - 10
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "training.json"
+            kind = ["--tiny", "--without-torch", "--emulated", options.programs] if options.emulated else ["--python", options.python]
+            # PyTorch has libraries of its own, which come before those of the bundle.
+            code, output = self.run([sys.executable, options.root / "benchmarks/gpu_training", *kind, "--paceline", options.programs / "bin/paceline",
+                                     "--libraries", self.environment["LD_LIBRARY_PATH"], "--seconds", int(seconds), "--json", report],
+                                    dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+            print(output, end="", flush=True)
+            self.stage("gpu_training", int(code == 0), int(code != 0), 0, time.monotonic() - begun)
             return json.loads(report.read_text()) if report.exists() else None
 
 
@@ -143,15 +174,21 @@ def main():
     if device is None:
         sys.exit("gpu-suite: nvidia-smi names no GPU on this machine; --emulated runs the suite on the GPU of the tests, "
                  "--bundle packs it for a machine that has one")
+    options.only = options.only or PARTS
     suite = Suite(options)
-    suite.google_test("kernels", "runtime_cuda_test", f"--gtest_filter={KERNELS}")
-    suite.google_test("operators", "runtime_tensor_gpu_test")
-    suite.runs()
-    kernels = suite.kernels()
-    suite.sanitizers()   # last: they take longest
+    if "kernels" in options.only:
+        suite.google_test("kernels", "runtime_cuda_test", f"--gtest_filter={KERNELS}")
+    if "operators" in options.only:
+        suite.google_test("operators", "runtime_tensor_gpu_test")
+    if "jobs" in options.only:
+        suite.runs()
+    kernels = suite.kernels() if "times" in options.only else None
+    training = suite.training() if "training" in options.only else None
+    if "sanitizers" in options.only:
+        suite.sanitizers()   # last: they take what time is left
     failed = sum(stage["failed"] for stage in suite.stages)
     result = {"gpu": device, "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.release()}", "commit": options.commit,
-              "seconds": round(time.monotonic() - suite.begun, 1), "stages": suite.stages, "kernels": kernels}
+              "seconds": round(time.monotonic() - suite.begun, 1), "stages": suite.stages, "kernels": kernels, "training": training}
     if options.json:
         partial = options.json.with_name(options.json.name + ".partial")
         partial.write_text(json.dumps(result, indent=1) + "\n")

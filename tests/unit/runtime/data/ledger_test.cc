@@ -53,6 +53,28 @@ TEST_P(LedgerSizes, EveryEpochIsAPermutation) {
 INSTANTIATE_TEST_SUITE_P(Sizes, LedgerSizes,
                          ::testing::Values(1, 2, 3, 4, 5, 7, 16, 17, 64, 97, 1009, 1797, 4097, 60000));
 
+// benchmarks/sample_order.py says the same, so that a peer trains on the same samples; its test has these
+// numbers.
+TEST(LedgerTest, PeersKnowTheOrder) {
+  struct Case {
+    std::uint64_t seed;
+    std::int64_t samples;
+    std::vector<std::int64_t> expected;
+  };
+  const Case cases[] = {{1, 7, {0, 5, 2, 6, 3, 0}},
+                        {7, 97, {17, 67, 40, 80, 32, 12}},
+                        {12345678901234567890U, 60000, {44403, 28047, 8414, 33922, 48907, 3330}}};
+  for (const auto& [seed, samples, expected] : cases) {
+    const Ledger ledger({.seed = seed, .samples = samples, .global_batch_size = 1});
+    std::vector<std::int64_t> found;
+    for (const std::int64_t position :
+         {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, samples - 1, samples, 5 * samples + 3}) {
+      found.push_back(ledger.sample_at(position));
+    }
+    EXPECT_EQ(found, expected) << "seed " << seed;
+  }
+}
+
 // The property that everything else rests on: members come and go between steps, with any shares, and still
 // each sample of every epoch is taken exactly once.
 TEST(LedgerTest, EverySampleOnceWhileTheWorldChanges) {
