@@ -22,7 +22,7 @@ KERNELS = ":".join(f"*{name}*" for name in ("Attention", "Columns", "Conversion"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 LIMIT = 600   # seconds, of all
 SANITIZERS = 100   # of these, where compute-sanitizer is installed
-PARTS = ("kernels", "operators", "jobs", "times", "training", "sanitizers")
+PARTS = ("kernels", "operators", "nccl", "jobs", "times", "training", "sanitizers")
 
 
 def arguments():
@@ -42,11 +42,11 @@ def arguments():
 
 
 def library_folders():
-    """Where wheels and toolkits keep libcublasLt."""
+    """Where wheels and toolkits keep libcublasLt and NCCL."""
     packages = {sysconfig.get_paths()["purelib"], *filter(lambda path: "packages" in path, sys.path)}
     places = [f"{package}/nvidia/*/lib" for package in sorted(packages)] + [f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/lib64"]
     found = [folder for place in places for folder in sorted(glob.glob(place))]
-    return [folder for folder in found if glob.glob(f"{folder}/libcublasLt.so.13*")]
+    return [folder for folder in found if glob.glob(f"{folder}/libcublasLt.so.13*") or glob.glob(f"{folder}/libnccl.so.2*")]
 
 
 def gpu():
@@ -180,6 +180,8 @@ def main():
         suite.google_test("kernels", "runtime_cuda_test", f"--gtest_filter={KERNELS}")
     if "operators" in options.only:
         suite.google_test("operators", "runtime_tensor_gpu_test")
+    if "nccl" in options.only:   # of one rank: there is one GPU
+        suite.google_test("nccl", "runtime_nccl_test", "--gtest_filter=NcclOneRank.*")
     if "jobs" in options.only:
         suite.runs()
     kernels = suite.kernels() if "times" in options.only else None
