@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "base/vector_hash.h"
 #include "runtime/trainer/model_files.h"
@@ -52,12 +53,39 @@ absl::Status Replica::to_device(const MakeDeviceState& make) {
 absl::Status Replica::to_host() {
   if (!on_device_) return absl::OkStatus();
   PL_RETURN_IF_ERROR(device_->check());
+  if (copying_) PL_RETURN_IF_ERROR(finish_copy());
   if (!host_is_old_) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(begin_copy());
+  return finish_copy();
+}
+
+absl::Status Replica::begin_copy() {
+  PL_CHECK(!copying_ && !lent_, "the host's memory is one snapshot's at a time");
   PL_RETURN_IF_ERROR(device_->begin_download({weights_, optimizer_->state()}));
-  PL_RETURN_IF_ERROR(device_->finish_download());
   optimizer_->set_steps(device_->steps());
+  copying_ = true;
   host_is_old_ = false;
   return absl::OkStatus();
+}
+
+absl::Status Replica::finish_copy() {
+  copying_ = false;
+  return device_->finish_download();
+}
+
+absl::Status Replica::begin_snapshot() {
+  PL_CHECK(on_device_, "the state is on the device");
+  PL_RETURN_IF_ERROR(device_->check());
+  PL_RETURN_IF_ERROR(begin_copy());
+  copied_ = StatePosition::after(step_);
+  copied_.optimizer_steps = device_->steps();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NamedState> Replica::finish_snapshot() {
+  if (copying_) PL_RETURN_IF_ERROR(finish_copy());
+  lent_ = true;
+  return format_.name({weights_, optimizer_->state()}, copied_);
 }
 
 absl::Status Replica::leave_device() {

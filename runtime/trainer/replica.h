@@ -78,6 +78,12 @@ class Replica {
   const StateFormat& format() const { return format_; }
   // What a checkpoint of this state holds, brought to the host; valid until the state changes.
   absl::StatusOr<NamedState> snapshot();
+  // The same while training goes on on the device: the copy begins, and is waited for. What is given stays,
+  // whatever is trained, until take_back(); meanwhile nothing else may need the state on the host. REQUIRES:
+  // it is on the device; one at a time.
+  absl::Status begin_snapshot();
+  absl::StatusOr<NamedState> finish_snapshot();
+  void take_back() { lent_ = false; }
   // Into the host's memory, which has the state then. Where that state stands. DATA_LOSS: a tensor is missing
   // or of another size; INVALID_ARGUMENT: made by another job.
   absl::StatusOr<StatePosition> restore(const checkpoint::LoadedCheckpoint& loaded);
@@ -90,6 +96,8 @@ class Replica {
   Replica(const v1::TrainingSpec& spec, tensor::ParameterLayout layout, std::span<float> exchanged);
   // Brings the device's state to the host's memory, and leaves it on the device, too.
   absl::Status to_host();
+  absl::Status begin_copy();
+  absl::Status finish_copy();
 
   const v1::TrainingSpec& spec_;
   const StateFormat format_;
@@ -103,6 +111,9 @@ class Replica {
   std::shared_ptr<const void> pinned_;              // exchanged_, for device_
   bool on_device_ = false;
   bool host_is_old_ = false;  // on_device_: steps were taken since
+  bool copying_ = false;      // to the host
+  bool lent_ = false;         // the host's memory is being written to a checkpoint
+  StatePosition copied_;      // what it has there
 };
 
 }  // namespace paceline::trainer

@@ -23,19 +23,11 @@
 #include "runtime/pserver/client.h"
 #include "runtime/trainer/moving_files.h"
 #include "runtime/trainer/replica.h"
+#include "runtime/trainer/save_outcome.h"
 #include "runtime/trainer/stop_request.h"
 #include "runtime/trainer/table_parts.h"
 
 namespace paceline::trainer {
-
-// What came of one checkpoint.
-struct SaveOutcome {
-  absl::Status status;
-  Step step = 0;
-  std::uint64_t bytes = 0;
-  Duration took{};   // from its begin to the end of its writing
-  Duration stall{};  // of that, the owner waited
-};
 
 class ServerSaver {
  public:

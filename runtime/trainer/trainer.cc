@@ -120,10 +120,15 @@ void Trainer::adopt(CloseLinks close) {
 Decision Trainer::step() {
   if (parts_.stop.requested() && may_leave_alone()) return machine_.stopped();
   const Agreement wishes{parts_.stop.requested(), parts_.membership.draining() >= group_.generation,
-                         machine_.wants_save(now()) && (saver_ == nullptr || !saver_->busy())};
+                         machine_.wants_save(now()) && (saver_ == nullptr || !saver_->busy()) &&
+                             (device_saver_ == nullptr || !device_saver_->busy())};
   step_clock_.begin();
   const auto result = session_->step(wishes, step_clock_);
   if (saver_ != nullptr) tell_saved(saver_->poll());
+  if (device_saver_ != nullptr) {
+    tell_saved(device_saver_->poll());
+    saving_ns_ += device_saver_->take_stall().count();
+  }
   if (!result.ok()) return on_error(result.status());
   agreed_ = result->agreed;
   report_step(*result);
@@ -196,6 +201,15 @@ Decision Trainer::evaluate() {
 // A checkpoint that can't be written is told and logged; training goes on without it.
 Decision Trainer::save_checkpoint() {
   if (servers_) return save_from_servers();
+  if (saves_beside_training()) {
+    if (device_saver_ == nullptr) {
+      device_saver_ = std::make_unique<DeviceSaver>(spec_, parts_.clock, *replica_, parts_.stop, files_);
+    }
+    report_hash();
+    device_saver_->begin();
+    return machine_.checkpointed(now());
+  }
+  settle_save();
   const StopRequest::Saving saving(parts_.stop);
   member::Progress& progress = parts_.membership.progress();
   progress.set_phase(v1::CHECKPOINTING);
@@ -233,6 +247,7 @@ Decision Trainer::save_checkpoint() {
 Decision Trainer::write_model() {
   const StopRequest::Saving saving(parts_.stop);
   report_hash();
+  settle_save();
   if (spec_.checkpoint().model_directory().empty()) return machine_.model_written();
   auto path = write_model_files();
   if (!path.ok()) {
@@ -261,6 +276,7 @@ Decision Trainer::report_fault() {
 
 Decision Trainer::leave() {
   if (saver_ != nullptr) tell_saved(saver_->wait());
+  settle_save();
   const bool lost =
       machine_.ending() == Ending::kFailed || (machine_.ending() == Ending::kEnded && !servers_);
   if (session_ != nullptr && !lost) session_->leave();

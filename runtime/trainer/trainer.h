@@ -26,6 +26,7 @@
 #include "runtime/member/membership.h"
 #include "runtime/member/step_clock.h"
 #include "runtime/pserver/client.h"
+#include "runtime/trainer/device_saver.h"
 #include "runtime/trainer/evaluator.h"
 #include "runtime/trainer/moving_files.h"
 #include "runtime/trainer/outcome.h"
@@ -109,6 +110,11 @@ class Trainer {
   absl::StatusOr<bool> place_state();
   absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> open_device_exchange(bool all_can);
 
+  // Rank 0: whether the checkpoint that is due now may be written while training goes on; and the end of one
+  // that is, before its memory is needed.
+  bool saves_beside_training() const;
+  void settle_save();
+
   // trainer_servers.cc
   absl::Status connect_servers();
   absl::Status initialize_servers();
@@ -157,9 +163,10 @@ class Trainer {
   v1::View view_;
   collective::Group group_;
   std::shared_ptr<collective::Communicator> communicator_;
-  Guarded<CloseLinks> close_;                // the hooks'; null: there are no links
-  std::shared_ptr<pserver::Client> client_;  // with parameter servers, in place of the communicator
-  std::unique_ptr<ServerSaver> saver_;       // of their state, in rank 0; goes before what it uses
+  Guarded<CloseLinks> close_;                  // the hooks'; null: there are no links
+  std::shared_ptr<pserver::Client> client_;    // with parameter servers, in place of the communicator
+  std::unique_ptr<ServerSaver> saver_;         // of their state, in rank 0; goes before what it uses
+  std::unique_ptr<DeviceSaver> device_saver_;  // of a state on the device, in rank 0
   std::unique_ptr<Session> session_;
   Agreement agreed_;  // of the last step
 

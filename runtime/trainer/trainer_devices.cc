@@ -70,4 +70,16 @@ absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device
   return exchange;
 }
 
+// The last one of a view is waited for: the next view, or the job's end, needs the state on the host.
+bool Trainer::saves_beside_training() const {
+  return !servers_ && replica_->on_device() != nullptr && machine_.ending() == Ending::kNone &&
+         !agreed_.drain;
+}
+
+void Trainer::settle_save() {
+  if (device_saver_ == nullptr) return;
+  tell_saved(device_saver_->wait());
+  saving_ns_ += device_saver_->take_stall().count();
+}
+
 }  // namespace paceline::trainer

@@ -249,6 +249,7 @@ absl::Status Trainer::share_state() {
 }
 
 Decision Trainer::align() {
+  settle_save();  // before the state may have to come to the host
   absl::Status status = connect();
   if (!status.ok()) return on_error(status);
   status = resume();

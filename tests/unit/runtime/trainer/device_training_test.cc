@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <limits>
+#include <thread>
 
 #include "runtime/trainer/trainer.h"
 #include "tests/support/late_device.h"
+#include "tests/support/slow_files.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_job.h"
 
@@ -164,6 +167,119 @@ TEST(DeviceTraining, LostAndNewMembersChangeNothing) {
   }
   EXPECT_EQ(job.member(0).hashes, unbroken);
   EXPECT_GE(job.member(3).hashes.begin()->first, 20);
+}
+
+// ---- checkpoints while training goes on
+
+// Holds up the writing of the first checkpoint until the training has come to a step.
+class HeldUp {
+ public:
+  HeldUp(ThreadJob& job, Step until) : member_(job.member(0)) {
+    member_.options.on_hash = [this, heard = member_.options.on_hash](Step step, std::uint64_t hash) {
+      heard(step, hash);
+      at_ = step;
+      saving_[step] = member_.stop.saving();
+    };
+    files_.before_create = [this, until](const std::string& path) {
+      if (path.find("state") == std::string::npos || held_.exchange(true)) return absl::OkStatus();
+      const SystemClock clock;
+      const Deadline limit = Deadline::after(clock.now(), std::chrono::seconds(20));
+      while (at_ < until && !limit.expired(clock.now())) std::this_thread::yield();
+      return result;
+    };
+    member_.files = &files_;
+  }
+  bool was_saving(Step step) const { return saving_.at(step); }
+  absl::Status result;
+
+ private:
+  ThreadJob::Member& member_;
+  std::atomic<Step> at_{0};
+  std::atomic<bool> held_{false};
+  std::map<Step, bool> saving_;
+  paceline::testing::SlowFiles files_;
+};
+
+TEST(DeviceSaves, TrainingGoesOnWhileACheckpointIsWritten) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = adam_spec(14);
+  const Hashes unbroken = train({kOnHost}, spec);
+  save_in(spec, folder.path(), 4);
+  spec.mutable_checkpoint()->set_keep(9);
+  ThreadJob job(2, spec, kOnDevice);
+  HeldUp files(job, 9);
+  job.send_view(job.view(1, {0, 1}));
+  job.run();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFinished) << job.member(0).outcome.error;
+  EXPECT_EQ(job.member(0).hashes, unbroken);
+  EXPECT_FALSE(files.was_saving(3));
+  for (const Step step : {5, 6, 7, 8}) EXPECT_TRUE(files.was_saving(step)) << step;
+  EXPECT_FALSE(job.member(0).stop.saving());
+  // That of step 8 was due while the first was written: it was not taken before its end.
+  const auto saved = job.member(0).membership->checkpoints();
+  ASSERT_GE(saved.size(), 2U);
+  EXPECT_EQ(saved[0].step(), 4);
+  EXPECT_GE(saved[1].step(), 9);
+  EXPECT_EQ(saved.back().step(), 14);
+  for (const auto& each : saved) {
+    EXPECT_EQ(each.error(), "");
+    EXPECT_GT(each.bytes(), 3U * 40 * sizeof(float));
+  }
+
+  // What was written is the state of its step, whatever was trained meanwhile.
+  for (const auto& each : saved) {
+    if (each.step() != 4) std::filesystem::remove_all(each.path());
+  }
+  spec.mutable_checkpoint()->set_resume(true);
+  const Hashes rest = train({kOnHost}, spec);
+  EXPECT_EQ(rest.begin()->first, 4);
+  for (const auto& [step, hash] : rest) EXPECT_EQ(hash, unbroken.at(step)) << "step " << step;
+}
+
+TEST(DeviceSaves, OneThatFailsIsToldAndTrainingGoesOn) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = adam_spec(12);
+  save_in(spec, folder.path(), 4);
+  ThreadJob job(1, spec, kOnDevice);
+  HeldUp files(job, 6);
+  files.result = absl::ResourceExhaustedError("no space left");
+  job.send_view(job.view(1, {0}));
+  job.run();
+  EXPECT_EQ(job.member(0).outcome.ending, Ending::kFinished) << job.member(0).outcome.error;
+  const auto saved = job.member(0).membership->checkpoints();
+  ASSERT_GE(saved.size(), 2U);
+  EXPECT_EQ(saved[0].step(), 4);
+  EXPECT_THAT(saved[0].error(), HasSubstr("no space left"));
+  EXPECT_EQ(saved.back().step(), 12);
+  EXPECT_EQ(saved.back().error(), "");
+}
+
+// The next view may need the host's memory that is being written: it is waited for.
+TEST(DeviceSaves, AViewThatBreaksMeanwhileLosesNothing) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = adam_spec(20);
+  const Hashes unbroken = train({kOnHost}, spec);
+  save_in(spec, folder.path(), 6);
+  ThreadJob job(3, spec, kOnDevice);
+  job.member(2).workload = kOnHost;
+  HeldUp files(job, 8);
+  auto& lost = job.member(1);
+  lost.at_step(8, [&] { lost.membership->end(absl::AbortedError("evicted by the test")); });
+  auto* membership = job.member(0).membership.get();
+  membership->on_fault = [&](const v1::PeerFault&) {
+    const v1::View next = job.view(2, {0, 2});  // with a member that knows no device: the state leaves it
+    for (const int rank : {0, 2}) job.member(rank).membership->send_view(next);
+  };
+  for (const int rank : {0, 1}) job.member(rank).membership->send_view(job.view(1, {0, 1}));
+  job.run();
+  for (const int rank : {0, 2}) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+    for (const auto& [step, hash] : job.member(rank).hashes) EXPECT_EQ(hash, unbroken.at(step)) << step;
+  }
+  const auto saved = job.member(0).membership->checkpoints();
+  ASSERT_FALSE(saved.empty());
+  EXPECT_EQ(saved[0].step(), 6);
+  EXPECT_EQ(saved[0].error(), "");
 }
 
 // Gradients from device to device, where all members' can.
