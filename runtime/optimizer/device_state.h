@@ -52,6 +52,7 @@ class DeviceState {
   // base/vector_hash.h of the weights. Waits.
   virtual absl::StatusOr<std::uint64_t> hash() = 0;
 
+  virtual std::size_t bytes() const = 0;  // of the device's memory
   // See tensor::Device::pin().
   virtual std::shared_ptr<const void> pin(std::span<std::byte> memory) = 0;
 };

@@ -21,6 +21,11 @@ constexpr std::size_t kForwardMark = kMarksOfPrograms;
 constexpr std::size_t kEndMark = kMarksOfPrograms + 1;
 constexpr std::size_t kFirstRangeMark = kMarksOfPrograms + 2;
 
+// Rounded up.
+std::size_t mebibytes(std::size_t bytes) {
+  return (bytes + (std::size_t{1} << 20) - 1) >> 20;
+}
+
 // FNV-1a, so that a name gives the same stream on every machine.
 std::uint64_t name_stream(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -68,6 +73,56 @@ absl::Status CompiledProgram::grow_arena(std::size_t bytes) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<Executable>> CompiledProgram::make_executable(std::int64_t rows) const {
+  return Executable::make(make_schedule(graph_, layout_, rows, options_.mode == Mode::kTraining), device_,
+                          options_.precision, queue_.get());
+}
+
+absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) const {
+  if (bytes <= arena_bytes_) return absl::OkStatus();
+  PL_ASSIGN_OR_RETURN(const std::optional<MemoryRoom> room, device_.room());
+  if (!room.has_value()) return absl::OkStatus();
+  const std::size_t free = room->free_bytes + arena_bytes_;  // which goes first
+  if (bytes <= free) return absl::OkStatus();
+  PL_ASSIGN_OR_RETURN(const Fitting fitting, what_fits(rows, free));
+  const bool halves = options_.precision == Precision::kF32 && bytes / 2 <= free;
+  return absl::ResourceExhaustedError(
+      str_cat(rows, rows == 1 ? " sample needs " : " samples at once need ", mebibytes(bytes),
+              " MiB of the device's memory for activations, and ", mebibytes(free), " of its ",
+              mebibytes(room->total_bytes), " MiB are free; ",
+              fitting.rows == 0 ? "not even one sample fits"
+                                : str_cat(fitting.rows, fitting.rows == 1 ? " fits" : " fit", ", with ",
+                                          mebibytes(fitting.bytes), " MiB"),
+              halves ? "; precision BF16 needs about half" : ""));
+}
+
+absl::StatusOr<CompiledProgram::Fitting> CompiledProgram::what_fits(std::int64_t rows,
+                                                                    std::size_t bytes) const {
+  Fitting fits;
+  for (std::int64_t too_many = rows; fits.rows + 1 < too_many;) {
+    const std::int64_t middle = fits.rows + (too_many - fits.rows) / 2;
+    PL_ASSIGN_OR_RETURN(const auto made, make_executable(middle));
+    if (made->arena_bytes() <= bytes) {
+      fits = {middle, made->arena_bytes()};
+    } else {
+      too_many = middle;
+    }
+  }
+  return fits;
+}
+
+absl::StatusOr<MemoryUse> CompiledProgram::memory() const {
+  if (copies_ == nullptr) return MemoryUse();
+  PL_RETURN_IF_ERROR(device_.enter());
+  PL_ASSIGN_OR_RETURN(const std::optional<MemoryRoom> room, device_.room());
+  return MemoryUse{.activations = arena_bytes_,
+                   .half_weights = queue_->half_weight_bytes(),
+                   .batch = areas_.bytes(),
+                   .vectors = copies_->vector_bytes(),
+                   .free = room.has_value() ? room->free_bytes : 0,
+                   .total = room.has_value() ? room->total_bytes : 0};
+}
+
 absl::StatusOr<Executable*> CompiledProgram::executable(std::int64_t rows) {
   ++uses_;
   for (Entry& entry : entries_) {
@@ -77,9 +132,8 @@ absl::StatusOr<Executable*> CompiledProgram::executable(std::int64_t rows) {
   }
   last_ = nullptr;
   PL_RETURN_IF_ERROR(device_.enter());
-  PL_ASSIGN_OR_RETURN(auto made,
-                      Executable::make(make_schedule(graph_, layout_, rows, options_.mode == Mode::kTraining),
-                                       device_, options_.precision, queue_.get()));
+  PL_ASSIGN_OR_RETURN(auto made, make_executable(rows));
+  PL_RETURN_IF_ERROR(check_room(rows, made->arena_bytes()));
   PL_RETURN_IF_ERROR(grow_arena(made->arena_bytes()));
   made->bind(arena_->data(), external_);
   if (entries_.size() == kMaxExecutables) {

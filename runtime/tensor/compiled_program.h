@@ -37,6 +37,7 @@ class CompiledProgram final : public Program {
   absl::Status pass(std::int64_t rows, float scale, bool accumulate, const OnResult& on_result,
                     const OnReady& on_ready) override;
   absl::Status reserve(std::int64_t rows) override;
+  absl::StatusOr<MemoryUse> memory() const override;
   void observe(OperationObserver* observer) override { observer_ = observer; }
 
  private:
@@ -46,6 +47,14 @@ class CompiledProgram final : public Program {
     std::unique_ptr<Executable> executable;
   };
   absl::StatusOr<Executable*> executable(std::int64_t rows);
+  absl::StatusOr<std::unique_ptr<Executable>> make_executable(std::int64_t rows) const;
+  absl::Status check_room(std::int64_t rows, std::size_t bytes) const;
+  // The most samples below `rows` whose arena is no larger, and its size. {0, 0}: not even one.
+  struct Fitting {
+    std::int64_t rows = 0;
+    std::size_t bytes = 0;
+  };
+  absl::StatusOr<Fitting> what_fits(std::int64_t rows, std::size_t bytes) const;
   absl::Status grow_arena(std::size_t bytes);
   void clear_padding(std::span<float> vector) const;
   void bind_entries();

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -102,12 +103,22 @@ class Queue {
   // What is added from now on comes after that mark of `other`, a queue of the same device. REQUIRES: it was
   // set.
   virtual absl::Status follow(const Queue& other, std::size_t number) = 0;
+  // Memory of the device that the operators of this queue share: bf16 copies of weights.
+  virtual std::size_t half_weight_bytes() const { return 0; }
+};
+
+// Of a device's own memory, now: what other processes have of it is not free.
+struct MemoryRoom {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
 };
 
 // Thread-safe; outlives its programs.
 class Device {
  public:
   virtual ~Device() = default;
+  // Nothing where it is the host's.
+  virtual absl::StatusOr<std::optional<MemoryRoom>> room() { return std::nullopt; }
   // RESOURCE_EXHAUSTED where it has no more.
   virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate(std::size_t bytes) = 0;
   // Memory of the host that a queue copies fastest. The same as allocate() where there is no queue.

@@ -55,6 +55,10 @@ absl::Status DeviceCopies::download_part(BatchPart part, std::int64_t rows) {
                     : queue_.download(std::span(staging_ + begin, bytes), batch_->data() + begin);
 }
 
+std::size_t DeviceCopies::vector_bytes() const {
+  return (weights_ == nullptr ? 0 : 1 + (training_ ? 1 : 0)) * elements_ * sizeof(float);
+}
+
 absl::Status DeviceCopies::upload_batch(std::int64_t rows) {
   for (const BatchPart part :
        {BatchPart::kInputs, BatchPart::kTokens, BatchPart::kLabels, BatchPart::kOffsets})

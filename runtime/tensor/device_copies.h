@@ -28,6 +28,7 @@ class DeviceCopies {
   const ExternalMemory& memory() const { return memory_; }
   void bind(std::span<float> weights, std::span<float> gradients);
 
+  std::size_t vector_bytes() const;  // that upload_weights() has taken
   absl::Status upload_batch(std::int64_t rows);
   // The bound weights, where their version is another than at the last time. Memory for them and the
   // gradients is taken at the first time, which it tells.

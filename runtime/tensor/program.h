@@ -64,6 +64,16 @@ struct DeviceVectors {
   const std::uint64_t* version = nullptr;  // of the weights, from 1: another one when they changed
 };
 
+// What a program has taken of the memory of a device that has its own; zeros where it is the host's.
+struct MemoryUse {
+  std::size_t activations = 0;   // the arena: of the largest number of samples so far
+  std::size_t half_weights = 0;  // bf16 copies
+  std::size_t batch = 0;
+  std::size_t vectors = 0;  // copies of the host's weights and gradients
+  std::size_t free = 0;     // that nobody has
+  std::size_t total = 0;
+};
+
 // Hears of every operation that a program runs, for measurements.
 class OperationObserver {
  public:
@@ -117,11 +127,13 @@ class Program {
   }
 
   // Operators are made for exact row counts, at the first forward of each; the last eight counts are kept.
-  // This makes them ahead. RESOURCE_EXHAUSTED where memory is short. Not between a forward and its backward.
+  // This makes them ahead. Not between a forward and its backward. RESOURCE_EXHAUSTED where memory is short:
+  // nothing was taken, and the message says what is needed and what is free, and how many samples would fit.
   virtual absl::Status reserve(std::int64_t rows) {
     return rows > 0 && rows <= max_rows() ? absl::OkStatus()
                                           : absl::InvalidArgumentError("rows are not in [1, max_rows()]");
   }
+  virtual absl::StatusOr<MemoryUse> memory() const { return MemoryUse(); }
   // Null: nobody. The observer outlives the program or the next call.
   virtual void observe(OperationObserver* observer) { static_cast<void>(observer); }
 };

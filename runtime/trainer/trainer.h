@@ -106,10 +106,13 @@ class Trainer {
   checkpoint::CheckpointStore checkpoints();
   absl::Status open_session();
   absl::Status compile_for(std::span<const std::int64_t> rows);
+  absl::Status compile_passes(std::span<const std::int64_t> rows);
   // Whether all members' devices can exchange gradients by themselves.
   absl::StatusOr<bool> place_state();
   absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> open_device_exchange(bool all_can);
 
+  // What the device's memory is taken for, in the log; nothing where it is the host's.
+  absl::Status log_memory();
   // Rank 0: whether the checkpoint that is due now may be written while training goes on; and the end of one
   // that is, before its memory is needed.
   bool saves_beside_training() const;

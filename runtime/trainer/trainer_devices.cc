@@ -12,6 +12,7 @@ namespace paceline::trainer {
 
 namespace {
 constexpr Duration kMeetingLimit = std::chrono::minutes(1);  // of members that have met once
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 }  // namespace
 
 // The state is trained on the members' devices where all of them have memory of their own: the gradient's
@@ -25,7 +26,9 @@ absl::StatusOr<bool> Trainer::place_state() {
   }
   const absl::Status placed =
       all[0] != 0 ? replica_->to_device(workload_.make_state) : replica_->leave_device();
-  if (!placed.ok()) return own_fault(placed);
+  if (!placed.ok()) {
+    return own_fault(with_context(placed, "weights, gradient and optimizer state find no place"));
+  }
   if (evaluator_ != nullptr) {
     const absl::Status bound = replica_->bind(evaluator_->program(), Purpose::kEvaluation);
     if (!bound.ok()) return own_fault(bound);
@@ -68,6 +71,27 @@ absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device
   });
   parts_.logger.info("gradients go from device to device");
   return exchange;
+}
+
+absl::Status Trainer::log_memory() {
+  const auto training = program_->memory();
+  if (!training.ok()) return own_fault(training.status());
+  if (training->total == 0) return absl::OkStatus();
+  std::size_t evaluation = 0;
+  if (evaluator_ != nullptr) {
+    const auto used = evaluator_->program().memory();
+    if (!used.ok()) return own_fault(used.status());
+    evaluation = used->activations + used->batch + used->vectors;
+  }
+  optimizer::DeviceState* const state = replica_->on_device();
+  const auto mib = [](std::size_t bytes) { return str_cat((bytes + kMebibyte - 1) / kMebibyte, " MiB"); };
+  parts_.logger.info(str_cat(
+      "memory of the device: ", mib((state == nullptr ? 0 : state->bytes()) + training->vectors),
+      state == nullptr ? " for weights and gradient, " : " for weights, gradient and optimizer state, ",
+      training->half_weights == 0 ? "" : str_cat(mib(training->half_weights), " for weights as bf16, "),
+      mib(training->activations), " for activations, ", mib(training->batch), " for the batch, ",
+      mib(evaluation), " for evaluation; ", mib(training->free), " of ", mib(training->total), " are free"));
+  return absl::OkStatus();
 }
 
 // The last one of a view is waited for: the next view, or the job's end, needs the state on the host.

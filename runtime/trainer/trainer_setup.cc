@@ -71,12 +71,16 @@ absl::Status Trainer::open_workload() {
   PL_ASSIGN_OR_RETURN(workload_, parts_.open_workload(spec_));
   PL_RETURN_IF_ERROR(open_tables());
   if (workload_.data.test != nullptr && workload_.data.test->size() > 0) {
-    PL_ASSIGN_OR_RETURN(auto program,
-                        workload_.compile(Purpose::kEvaluation, evaluation_rows(spec_, workload_)));
-    PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, *program, parts_.fabric.arena()));
-    program->bind(replica_->weights(), {});
+    auto program = workload_.compile(Purpose::kEvaluation, evaluation_rows(spec_, workload_));
+    if (absl::IsResourceExhausted(program.status())) {
+      return absl::ResourceExhaustedError(str_cat("evaluation finds no room: ", program.status().message(),
+                                                  "; set training.evaluation.batchSize to what fits"));
+    }
+    PL_RETURN_IF_ERROR(program.status());
+    PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, **program, parts_.fabric.arena()));
+    (*program)->bind(replica_->weights(), {});
     PL_ASSIGN_OR_RETURN(evaluator_,
-                        Evaluator::create(workload_.data.test, std::move(program), workload_.sparse));
+                        Evaluator::create(workload_.data.test, *std::move(program), workload_.sparse));
     return absl::OkStatus();
   }
   PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, 1));
@@ -212,6 +216,19 @@ absl::Status Trainer::resume() {
 
 // The operators of all passes now, where a lack of memory is an error and not in the middle of a step.
 absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
+  const absl::Status compiled = compile_passes(rows);
+  if (!absl::IsResourceExhausted(compiled)) {
+    PL_RETURN_IF_ERROR(compiled);
+    PL_RETURN_IF_ERROR(replica_->bind(*program_, Purpose::kTraining));
+    program_->weights_changed();
+    return log_memory();
+  }
+  return absl::ResourceExhaustedError(str_cat(
+      "training finds no room: ", compiled.message(),
+      "; set training.microBatchSize to what fits: it changes no result, and is the samples of one pass"));
+}
+
+absl::Status Trainer::compile_passes(std::span<const std::int64_t> rows) {
   std::int64_t most = 1;
   for (const std::int64_t count : rows) most = std::max(most, pass_rows(spec_, count));
   if (program_ == nullptr || program_->max_rows() < most) {
@@ -223,8 +240,6 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
       if (size > 0) PL_RETURN_IF_ERROR(program_->reserve(size));
     }
   }
-  PL_RETURN_IF_ERROR(replica_->bind(*program_, Purpose::kTraining));
-  program_->weights_changed();
   return absl::OkStatus();
 }
 

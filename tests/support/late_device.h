@@ -129,6 +129,7 @@ class LateState final : public optimizer::DeviceState {
     PL_RETURN_IF_ERROR(wait());
     return vector_hash(weights_);
   }
+  std::size_t bytes() const override { return 0; }
   std::shared_ptr<const void> pin(std::span<std::byte>) override { return nullptr; }
 
  private:

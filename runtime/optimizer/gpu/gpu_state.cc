@@ -138,6 +138,7 @@ class GpuState final : public DeviceState {
     return cuda::WeightsHash::result(told, elements_);
   }
 
+  std::size_t bytes() const override { return (2 + state_names(spec_).size()) * elements_ * sizeof(float); }
   std::shared_ptr<const void> pin(std::span<std::byte> memory) override { return device_.pin(memory); }
 
  private:

@@ -40,6 +40,10 @@ class GpuDevice final : public Device {
         kernels_(std::move(kernels)),
         stream_(std::move(stream)) {}
 
+  absl::StatusOr<std::optional<MemoryRoom>> room() override {
+    PL_ASSIGN_OR_RETURN(const cuda::Context::MemoryInfo memory, context_->memory());
+    return MemoryRoom{memory.free_bytes, memory.total_bytes};
+  }
   absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate(std::size_t bytes) override {
     PL_ASSIGN_OR_RETURN(cuda::DeviceBuffer buffer, cuda::DeviceBuffer::create(context_, bytes));
     PL_RETURN_IF_ERROR(clear(buffer));

@@ -29,6 +29,8 @@ class GpuQueue final : public Queue {
   absl::Status wait_for_mark(std::size_t number) override;
   absl::Status follow(const Queue& other, std::size_t number) override;
 
+  std::size_t half_weight_bytes() const override { return half_weights_.bytes(); }
+
   cuda::Stream& stream() { return stream_; }
   const std::shared_ptr<const cuda::Context>& context() const { return context_; }
   HalfWeights& half_weights() { return half_weights_; }

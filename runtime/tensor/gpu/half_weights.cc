@@ -19,6 +19,12 @@ absl::Status HalfWeights::want(std::shared_ptr<const cuda::Context> context, std
   return absl::OkStatus();
 }
 
+std::size_t HalfWeights::bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [offset, copy] : copies_) bytes += copy.memory.bytes();
+  return bytes;
+}
+
 void* HalfWeights::address(std::size_t offset) const {
   return copies_.at(offset).memory.address();
 }

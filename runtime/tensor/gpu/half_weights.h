@@ -19,6 +19,7 @@ class HalfWeights {
  public:
   // Memory for the copy of `count` weights at `offset` of the flat vector. RESOURCE_EXHAUSTED.
   absl::Status want(std::shared_ptr<const cuda::Context> context, std::size_t offset, std::size_t count);
+  std::size_t bytes() const;  // of all copies
   // Its address. REQUIRES: it is wanted.
   void* address(std::size_t offset) const;
   // Adds the conversion to the stream, where the copy is of other weights or of another version of them.

@@ -70,6 +70,15 @@ class GpuRunsTest(CliCase):
         self.nothing_left()
 
     @emulated_only
+    def test_what_finds_no_room_is_said_before_the_first_step_with_what_would(self):
+        self.run_on("cuda", self.write(job(members=1, steps=20).replace("hidden: [32]", "hidden: [1000000]")))
+        self.assertRegex(self.errors + self.logs(), r"evaluation finds no room: \d+ samples at once need \d+ MiB .* \d+ fit, with \d+ MiB.*"
+                         r"set training.evaluation.batchSize to what fits")
+        self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "small")
+        self.assertRegex(self.logs("small"), r"memory of the device: 1 MiB for weights, gradient and optimizer state, 1 MiB for activations, "
+                         r".*of 1024 MiB are free")
+
+    @emulated_only
     def test_why_gradients_go_by_way_of_the_host_is_said(self):
         path = self.write(job(members=2, steps=20))
         self.run_on("cuda", path)

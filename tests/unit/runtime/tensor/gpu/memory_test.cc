@@ -1,0 +1,103 @@
+// What a program says of the GPU's memory before it takes any.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "runtime/tensor/compiler.h"
+#include "runtime/tensor/gpu/gpu_device.h"
+#include "tests/support/fake_cuda/gpu_test.h"
+
+namespace paceline::tensor {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+
+class GpuMemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda::on_real_gpu()) GTEST_SKIP() << "a real GPU has more memory than these tests take";
+    cuda::fake().reset();
+    cuda::fake().control().memory_bytes = 32 * kMebibyte;
+    auto device = open_gpu_device({.driver = cuda::test_driver(), .cublaslt = PACELINE_FAKE_CUBLASLT});
+    ASSERT_TRUE(device.ok()) << device.status();
+    device_ = *std::move(device);
+  }
+  void TearDown() override {
+    device_.reset();
+    if (!cuda::on_real_gpu()) cuda::fake().reset();
+  }
+
+  // Activations of 16 KiB and more a sample.
+  absl::StatusOr<std::unique_ptr<Program>> compile_for(std::int64_t rows,
+                                                       Precision precision = Precision::kF32) {
+    GraphBuilder graph;
+    const Value x = graph.input({64});
+    const Value hidden = graph.relu(graph.dense("fc1", x, 4096));
+    graph.softmax_cross_entropy(graph.dense("fc2", graph.tanh(hidden), 8));
+    return compile(graph, *device_, {.max_rows = rows, .precision = precision});
+  }
+
+  std::unique_ptr<Device> device_;
+};
+
+TEST_F(GpuMemoryTest, ATooLargeBatchIsRefusedWithWhatFits) {
+  const auto refused = compile_for(5000);
+  ASSERT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  const std::string message(refused.status().message());
+  EXPECT_THAT(message, HasSubstr("5000 samples at once need "));
+  EXPECT_THAT(message, HasSubstr(" of its 32 MiB are free; "));
+  int fits = 0;
+  ASSERT_EQ(std::sscanf(message.c_str() + message.find("free; "), "free; %d fit, with", &fits), 1) << message;
+  EXPECT_GT(fits, 100);
+  EXPECT_LT(fits, 5000);
+  EXPECT_TRUE(compile_for(fits).ok()) << "what is said to fit does";
+  EXPECT_TRUE(absl::IsResourceExhausted(compile_for(fits + 200).status()));
+}
+
+TEST_F(GpuMemoryTest, WhereNotOneFitsItSaysSo) {
+  cuda::fake().control().memory_bytes = kMebibyte;
+  GraphBuilder graph;
+  const Value x = graph.input({16});
+  graph.softmax_cross_entropy(graph.dense("fc2", graph.relu(graph.dense("fc1", x, 300'000)), 2));
+  const auto refused = compile(graph, *device_, {.max_rows = 1});
+  ASSERT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("1 sample needs "));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("not even one sample fits"));
+}
+
+// A larger count than before is refused without harm to what was there.
+TEST_F(GpuMemoryTest, WhatWasThereGoesOn) {
+  const auto made = compile_for(200);
+  ASSERT_TRUE(made.ok()) << made.status();
+  Program& program = **made;
+  const auto use = program.memory();
+  ASSERT_TRUE(use.ok()) << use.status();
+  EXPECT_GT(use->activations, 200U * 4096 * sizeof(float));
+  EXPECT_GE(use->batch, 200U * 64 * sizeof(float));
+  EXPECT_EQ(use->vectors, 0U);
+  EXPECT_EQ(use->half_weights, 0U);
+  EXPECT_EQ(use->total, 32 * kMebibyte);
+  EXPECT_LE(use->free, use->total - use->activations - use->batch);
+
+  std::vector<float> weights(program.parameters().elements), gradients(weights.size());
+  program.bind(weights, gradients);
+  program.initialize(1, weights);
+  program.weights_changed();
+  const auto loss = program.forward(200);
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_EQ(program.memory()->vectors, 2 * weights.size() * sizeof(float));
+}
+
+TEST_F(GpuMemoryTest, Bf16CopiesOfWeightsCount) {
+  const auto made = compile_for(10, Precision::kBF16);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_GE((*made)->memory()->half_weights, (64U + 8) * 4096 * 2);
+}
+
+}  // namespace
+}  // namespace paceline::tensor
