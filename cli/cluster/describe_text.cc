@@ -7,6 +7,7 @@
 #include "cli/cluster/names.h"
 #include "cli/view/age.h"
 #include "cli/view/dashboard.h"
+#include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
 
 namespace paceline::cli {
@@ -17,6 +18,7 @@ using Rows = std::vector<std::vector<std::string>>;
 
 constexpr std::size_t kEventsShown = 20;
 constexpr std::size_t kPodsShown = 100;
+constexpr int kGpuLines = 50, kAnyWidth = 1000;
 constexpr Duration kControllerTime = std::chrono::seconds(30);  // a controller that runs has looked by then
 
 void add_section(const char* title, const Rows& rows, std::vector<std::string>& lines) {
@@ -235,6 +237,12 @@ std::vector<std::string> describe_lines(const Described& d, const Terminal& term
   if (d.job.status.phase == api::Phase::kRunning && !state.members.empty()) {
     lines.insert(lines.end(), {"", "Members:"});
     for (const std::string& line : render_members(state, terminal)) lines.push_back(str_cat("  ", line));
+  } else {
+    // What the GPUs of members that are gone have counted: an Xid may be why they are.
+    const int width = terminal.interactive ? terminal.columns - 3 : kAnyWidth;
+    const auto gpus = render_gpus(state, terminal, width, kGpuLines);
+    if (!gpus.empty()) lines.insert(lines.end(), {"", "GPUs:"});
+    for (std::size_t i = 1; i < gpus.size(); ++i) lines.push_back(str_cat("  ", gpus[i]));
   }
   if (!d.events_error.empty()) lines.insert(lines.end(), {"", "Events:", str_cat("  ", d.events_error)});
   if (!d.events.empty()) {

@@ -83,6 +83,33 @@ StalenessState staleness_of(const api::StalenessStatus& s) {
           .histogram = s.histogram};
 }
 
+GpuState gpu_of(const api::GpuStatus& g) {
+  return {.name = g.name,
+          .utilization = g.utilization,
+          .memory_utilization = g.memory_utilization,
+          .sm_clock_mhz = g.sm_clock_mhz,
+          .most_sm_clock_mhz = g.most_sm_clock_mhz,
+          .memory_clock_mhz = g.memory_clock_mhz,
+          .temperature_celsius = g.temperature_celsius,
+          .power_watts = g.power_watts,
+          .power_limit_watts = g.power_limit_watts,
+          .slowdowns = g.slowdowns,
+          .corrected_ecc_errors = g.corrected_ecc_errors,
+          .uncorrected_ecc_errors = g.uncorrected_ecc_errors,
+          .pcie_replays = g.pcie_replays,
+          .xids = g.xids,
+          .last_xid = g.last_xid};
+}
+
+GpuState counts_of(const api::GpuStatus& g) {
+  return {.name = g.name,
+          .corrected_ecc_errors = g.corrected_ecc_errors,
+          .uncorrected_ecc_errors = g.uncorrected_ecc_errors,
+          .pcie_replays = g.pcie_replays,
+          .xids = g.xids,
+          .last_xid = g.last_xid};
+}
+
 MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
   MemberState member;
   member.pod = pod.key.substr(pod.key.find('/') + 1);
@@ -97,6 +124,7 @@ MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
   member.step = known->step;
   if (known->server) member.server = trains ? server_of(*known->server) : counts_of(*known->server);
   if (known->staleness) member.staleness = staleness_of(*known->staleness);
+  if (known->gpu) member.gpu = trains ? gpu_of(*known->gpu) : counts_of(*known->gpu);
   if (!trains || known->rank < 0 || known->server) return member;
   member.step_ms = step_ms;
   member.compute_ms = step_ms * known->compute_fraction;
@@ -116,6 +144,7 @@ MemberState gone_member(const api::MemberStatus& known) {
   member.step = known.step;
   if (known.server) member.server = counts_of(*known.server);
   if (known.staleness) member.staleness = staleness_of(*known.staleness);
+  if (known.gpu) member.gpu = counts_of(*known.gpu);
   return member;
 }
 

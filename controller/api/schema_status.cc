@@ -65,6 +65,18 @@ Schema histogram() {
   return schema;
 }
 
+// What people look for: the rest of status_json.cc's is kept, too.
+Schema gpu() {
+  std::vector<Schema> fields = {text("name", "")};
+  for (const char* name : {"utilization", "memoryUtilization", "smClockMhz", "memoryClockMhz",
+                           "temperatureCelsius", "powerWatts"})
+    fields.push_back(number(name, ""));
+  fields.push_back(list("slowdowns", "Why its clocks are low.", text("", "")));
+  for (const char* name : {"correctedEccErrors", "uncorrectedEccErrors", "pcieReplays", "xids", "lastXid"})
+    fields.push_back(leaf(name, "integer", ""));
+  return object("gpu", "Its GPU, as NVML says.", std::move(fields));
+}
+
 Schema progress() {
   return object(
       "progress", "From the members' heartbeats.",
@@ -101,23 +113,24 @@ Schema schema_of_status() {
               {integer("generation", "Its number."), integer("size", "Members.")}),
        progress(),
        list("members", "Who takes part, as each said it last.",
-            object("", "",
-                   {text("role", "chief, worker, ps or evaluator."), integer("index", "Of its role, from 0."),
-                    integer("rank", "In the view; -1: not in it."), text("pod", "Its pod."),
-                    text("host", "Where it runs."), text("phase", "Its own word (training), or its pod's."),
-                    integer("step", "Steps that it has applied."),
-                    object("server", "Of a parameter server; rates of about a second.",
-                           {number("load", "Share of the time in which it sums, updates or moves bytes."),
-                            number("bytesPerSecond", "Received and sent."),
-                            integer("queue", "Gradients that wait for their update."),
-                            integer("updates", "So far."), integer("rows", "Of sparse tables."),
-                            integer("rowBytes", "The memory of sparse tables."),
-                            integer("rowsEvicted", "Of sparse tables with a bound, so far.")}),
-                    object("staleness", "Of a worker's gradients, in updates between read and update.",
-                           {integer("applied", "Gradients."),
-                            integer("dropped", "Gradients that came too late."), number("mean", "Staleness."),
-                            integer("max", "Staleness."), number("waitSeconds", "For its turns."),
-                            histogram()})})),
+            object(
+                "", "",
+                {text("role", "chief, worker, ps or evaluator."), integer("index", "Of its role, from 0."),
+                 integer("rank", "In the view; -1: not in it."), text("pod", "Its pod."),
+                 text("host", "Where it runs."), text("phase", "Its own word (training), or its pod's."),
+                 integer("step", "Steps that it has applied."),
+                 object("server", "Of a parameter server; rates of about a second.",
+                        {number("load", "Share of the time in which it sums, updates or moves bytes."),
+                         number("bytesPerSecond", "Received and sent."),
+                         integer("queue", "Gradients that wait for their update."),
+                         integer("updates", "So far."), integer("rows", "Of sparse tables."),
+                         integer("rowBytes", "The memory of sparse tables."),
+                         integer("rowsEvicted", "Of sparse tables with a bound, so far.")}),
+                 object("staleness", "Of a worker's gradients, in updates between read and update.",
+                        {integer("applied", "Gradients."),
+                         integer("dropped", "Gradients that came too late."), number("mean", "Staleness."),
+                         integer("max", "Staleness."), number("waitSeconds", "For its turns."), histogram()}),
+                 gpu()})),
        list("stragglers", "Members that hold the others back.",
             object("", "", {text("pod", "Its name."), text("reason", "Why it is slow.")})),
        text("lastCheckpoint", "The newest checkpoint."),

@@ -423,6 +423,18 @@ struct StalenessStatus {
   bool operator==(const StalenessStatus&) const = default;
 };
 
+// How a member's GPU is; what it does not tell is empty.
+struct GpuStatus {
+  std::string name;
+  std::optional<double> utilization, memory_utilization;  // 0 to 1
+  std::optional<std::int64_t> sm_clock_mhz, most_sm_clock_mhz, memory_clock_mhz, temperature_celsius;
+  std::optional<double> power_watts, power_limit_watts;
+  std::vector<std::string> slowdowns;  // why its clocks are lower than they could be
+  std::optional<std::int64_t> corrected_ecc_errors, uncorrected_ecc_errors, pcie_replays;
+  std::int64_t xids = 0, last_xid = 0;  // errors that the driver told
+  bool operator==(const GpuStatus&) const = default;
+};
+
 struct MemberStatus {
   Role role = Role::kWorker;
   std::int64_t index = 0;
@@ -434,6 +446,7 @@ struct MemberStatus {
   double compute_fraction = 0, wait_fraction = 0;  // of the last heartbeats' step time
   std::optional<ServerStatus> server;
   std::optional<StalenessStatus> staleness;
+  std::optional<GpuStatus> gpu;
   bool operator==(const MemberStatus&) const = default;
 };
 

@@ -34,6 +34,7 @@ struct ReportedMember {
   double compute_fraction = 0, wait_fraction = 0;
   std::optional<api::ServerStatus> server;
   std::optional<api::StalenessStatus> staleness;
+  std::optional<api::GpuStatus> gpu;
 };
 
 enum class CulpritKind : std::uint8_t {

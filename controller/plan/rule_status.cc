@@ -43,6 +43,7 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   status.wait_fraction = member->wait_fraction;
   status.server = member->server;
   status.staleness = member->staleness;
+  status.gpu = member->gpu;
   if (status.phase != kLostPhase && !finished && !pod.ended() && !leaves && !member->phase.empty())
     status.phase = member->phase;
   return status;
@@ -53,6 +54,16 @@ std::optional<api::ServerStatus> last_counts(std::optional<api::ServerStatus> se
   if (server) server->load = server->bytes_per_second = 0;
   if (server) server->queue = 0;
   return server;
+}
+
+std::optional<api::GpuStatus> last_counts(const std::optional<api::GpuStatus>& gpu) {
+  if (!gpu) return std::nullopt;
+  return api::GpuStatus{.name = gpu->name,
+                        .corrected_ecc_errors = gpu->corrected_ecc_errors,
+                        .uncorrected_ecc_errors = gpu->uncorrected_ecc_errors,
+                        .pcie_replays = gpu->pcie_replays,
+                        .xids = gpu->xids,
+                        .last_xid = gpu->last_xid};
 }
 
 // Once an attempt in the job's new size has pods, those of the last are known to have ended: nobody asks any
@@ -68,8 +79,8 @@ void forget_unwanted(const Observed& observed, api::Status& status) {
 }
 
 // A pod that is gone keeps its last word; of a job that has ended it was deleted, if it had not ended itself.
-// How far it came, what its gradients came to, and what a server has counted, stay where nobody tells of them
-// any more.
+// How far it came, what its gradients came to, and what a server and a GPU have counted, stay where nobody
+// tells of them any more.
 void copy_members(const Observed& observed, api::Status& status) {
   forget_unwanted(observed, status);
   for (api::MemberStatus& member : status.members) {
@@ -86,6 +97,7 @@ void copy_members(const Observed& observed, api::Status& status) {
       if (place->pod == now.pod) now.step = std::max(now.step, place->step);
       if (place->pod == now.pod && !now.staleness) now.staleness = place->staleness;
       if (place->pod == now.pod && !now.server) now.server = last_counts(place->server);
+      if (place->pod == now.pod && !now.gpu) now.gpu = last_counts(place->gpu);
       *place = now;
     } else {
       status.members.insert(place, now);

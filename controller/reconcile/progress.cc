@@ -50,6 +50,7 @@ bool same_but_for_progress(const api::Status& before, const api::Status& after) 
     rest.members[i].wait_fraction = after.members[i].wait_fraction;
     rest.members[i].server = after.members[i].server;
     rest.members[i].staleness = after.members[i].staleness;
+    rest.members[i].gpu = after.members[i].gpu;
   }
   return rest == after;
 }

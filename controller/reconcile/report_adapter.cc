@@ -78,6 +78,28 @@ api::StalenessStatus status_of(const coordinator::StalenessReport& r) {
   return out;
 }
 
+std::optional<double> rounded(const std::optional<double>& value) {
+  return value ? std::optional(std::round(*value)) : std::nullopt;
+}
+
+api::GpuStatus status_of(const coordinator::GpuReport& r) {
+  return {.name = r.name,
+          .utilization = r.utilization,
+          .memory_utilization = r.memory_utilization,
+          .sm_clock_mhz = r.sm_clock_mhz,
+          .most_sm_clock_mhz = r.most_sm_clock_mhz,
+          .memory_clock_mhz = r.memory_clock_mhz,
+          .temperature_celsius = r.temperature_celsius,
+          .power_watts = rounded(r.power_watts),
+          .power_limit_watts = rounded(r.power_limit_watts),
+          .slowdowns = r.slowdowns,
+          .corrected_ecc_errors = r.corrected_ecc_errors,
+          .uncorrected_ecc_errors = r.uncorrected_ecc_errors,
+          .pcie_replays = r.pcie_replays,
+          .xids = r.xids,
+          .last_xid = r.last_xid};
+}
+
 // Members say that they are at their end however they end: only of one whose work was done is "finished" the
 // word.
 const char* word_of(const coordinator::MemberReport& m) {
@@ -100,6 +122,7 @@ plan::ReportedMember member_of(const coordinator::MemberReport& m) {
   out.last_heard = m.silent;
   if (m.server) out.server = status_of(*m.server);
   if (m.staleness) out.staleness = status_of(*m.staleness);
+  if (m.gpu) out.gpu = status_of(*m.gpu);
   const double step = seconds(m.mean_times.step);
   if (step > 0) {
     out.compute_fraction = thousandths(seconds(m.mean_times.compute) / step);

@@ -22,6 +22,12 @@ void put(Json& json, const char* key, std::int64_t value) {
 void put(Json& json, const char* key, const std::optional<double>& value) {
   if (value && std::isfinite(*value)) json[key] = *value;  // JSON has no NaN
 }
+void put(Json& json, const char* key, const std::optional<std::int64_t>& value) {
+  if (value) json[key] = *value;
+}
+void put(Json& json, const char* key, const std::vector<std::string>& value) {
+  if (!value.empty()) json[key] = value;
+}
 void put(Json& json, const char* key, double value) {
   if (value != 0) put(json, key, std::optional(value));
 }
@@ -40,6 +46,12 @@ void take(const Json& json, const char* key, double& value) {
 }
 void take(const Json& json, const char* key, std::optional<double>& value) {
   value = number_at(json, {key});
+}
+void take(const Json& json, const char* key, std::optional<std::int64_t>& value) {
+  if (at(json, {key}).is_number_integer()) value = integer_at(json, {key});
+}
+void take(const Json& json, const char* key, std::vector<std::string>& value) {
+  for (const Json& each : list_at(json, {key})) value.push_back(text_at(each, {}));
 }
 void take(const Json& json, const char* key, std::optional<WallTime>& value) {
   value = parse_time(text_at(json, {key}));
@@ -126,6 +138,25 @@ void staleness_fields(Staleness& staleness, Visit&& visit) {
   visit("mean", staleness.mean);
   visit("max", staleness.max);
   visit("waitSeconds", staleness.wait_seconds);
+}
+
+template <typename Gpu, typename Visit>
+void gpu_fields(Gpu& gpu, Visit&& visit) {
+  visit("name", gpu.name);
+  visit("utilization", gpu.utilization);
+  visit("memoryUtilization", gpu.memory_utilization);
+  visit("smClockMhz", gpu.sm_clock_mhz);
+  visit("mostSmClockMhz", gpu.most_sm_clock_mhz);
+  visit("memoryClockMhz", gpu.memory_clock_mhz);
+  visit("temperatureCelsius", gpu.temperature_celsius);
+  visit("powerWatts", gpu.power_watts);
+  visit("powerLimitWatts", gpu.power_limit_watts);
+  visit("slowdowns", gpu.slowdowns);
+  visit("correctedEccErrors", gpu.corrected_ecc_errors);
+  visit("uncorrectedEccErrors", gpu.uncorrected_ecc_errors);
+  visit("pcieReplays", gpu.pcie_replays);
+  visit("xids", gpu.xids);
+  visit("lastXid", gpu.last_xid);
 }
 
 template <typename Condition, typename Visit>
@@ -257,6 +288,10 @@ Json to_json(const api::MemberStatus& member) {
   member_fields(member, putter(json));
   if (member.server) json["server"] = to_json(*member.server);
   if (member.staleness) json["staleness"] = to_json(*member.staleness);
+  if (member.gpu) {
+    json["gpu"] = Json::object();
+    gpu_fields(*member.gpu, putter(json["gpu"]));
+  }
   return json;
 }
 
@@ -268,6 +303,7 @@ api::MemberStatus member_from(const Json& json) {
   member_fields(member, taker(json));
   if (at(json, {"server"}).is_object()) member.server = server_from(json["server"]);
   if (at(json, {"staleness"}).is_object()) member.staleness = staleness_from(json["staleness"]);
+  if (at(json, {"gpu"}).is_object()) gpu_fields(member.gpu.emplace(), taker(json["gpu"]));
   return member;
 }
 

@@ -102,9 +102,10 @@ class GpuRunsTest(CliCase):
         process = self.start("run", self.write(job(members=2, steps=100_000_000)),
                              environment={"PACELINE_DEVICE": "cuda", "LD_LIBRARY_PATH": str(self.libraries)})
         self.training("digits", 2)
-        top = self.paceline("top", "digits", "--once").stdout
-        self.assertRegex(top, r"GPU OF +GPU +LOAD +MEMORY +SM MHz +HEAT +POWER W +SLOWED BY +ERRORS")
-        self.assertRegex(top, r"worker-0 +Fake H200 +93 % +41 % +1,755 of 1,980 +54 C +612 of 700 +- +2 PCIe replays")
+        for words in (("top", "digits", "--once"), ("describe", "digits")):
+            text = self.paceline(*words).stdout
+            self.assertRegex(text, r"GPU OF +GPU +LOAD +MEMORY +SM MHz +HEAT +POWER W +SLOWED BY +ERRORS")
+            self.assertRegex(text, r"worker-0 +Fake H200 +93 % +41 % +1,755 of 1,980 +54 C +612 of 700 +- +2 PCIe replays")
         process.terminate()
         process.wait(60)
 

@@ -212,6 +212,48 @@ TEST_F(ClusterTest, WhatBecameOfGradientsIsKnownWhenThePodsAreGone) {
       << "of another pod nobody told";
 }
 
+TEST_F(ClusterTest, HowTheMembersGpusAreIsShown) {
+  kube::Json job = job_object("digits", "Running");
+  job["status"]["members"] = {{{"role", "worker"},
+                               {"index", 0},
+                               {"rank", 0},
+                               {"pod", "digits-worker-0-1"},
+                               {"phase", "Training"},
+                               {"gpu",
+                                {{"name", "NVIDIA H200"},
+                                 {"utilization", 0.93},
+                                 {"memoryUtilization", 0.41},
+                                 {"smClockMhz", 1755},
+                                 {"mostSmClockMhz", 1980},
+                                 {"temperatureCelsius", 54},
+                                 {"powerWatts", 612},
+                                 {"powerLimitWatts", 700},
+                                 {"slowdowns", {"power cap"}},
+                                 {"uncorrectedEccErrors", 1},
+                                 {"pcieReplays", 3},
+                                 {"xids", 2},
+                                 {"lastXid", 79}}}}};
+  const auto now = ::testing::ContainsRegex(
+      "worker-0 +NVIDIA H200 +93 % +41 % +1,755 of 1,980 +54 C +612 of 700 +power cap +2 Xids \\(79\\), "
+      "1 uncorrected ECC, 3 PCIe replays\n");
+  add_job(job);
+  add_pod(pod_object("digits", "worker", 0, 1));
+  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
+  EXPECT_THAT(out_.str(), now);
+  out_.str("");
+  ASSERT_TRUE(top_job(call_, {.name = "digits", .once = true}).ok()) << err_.str();
+  EXPECT_THAT(out_.str(), now);
+
+  job["metadata"]["name"] = "failed";
+  job["status"]["phase"] = "Failed";
+  add_job(job);
+  out_.str("");
+  ASSERT_TRUE(describe_job(call_, "failed").ok()) << err_.str();
+  EXPECT_THAT(out_.str(), ::testing::ContainsRegex(
+                              "\nGPUs:\n  GPU OF .*\n  worker-0 +NVIDIA H200 +- +- +- +- +- +- +2 Xids "))
+      << "its pod is gone: what was of that moment is not shown";
+}
+
 // A garbage collector, or a user, has removed the pods of members that had ended, and of one that had not.
 TEST_F(ClusterTest, MembersWhosePodsAreGoneAreStillListed) {
   kube::Json job = job_object("digits", "Running");

@@ -82,5 +82,46 @@ TEST(ReportAdapterTest, StalenessIsWholeAndNoLongerThanItIs) {
   EXPECT_EQ(to_plan(report).members.at(0).staleness->histogram.size(), 32u);
 }
 
+TEST(ReportAdapterTest, WhatAGpuTellsIsTakenAndTheRestIsEmpty) {
+  coordinator::Report report;
+  report.members.resize(2);
+  report.members[0].member_id = "uid-0";
+  report.members[1].member_id = "uid-1";
+  report.members[0].gpu = coordinator::GpuReport{.name = "NVIDIA H200",
+                                                 .utilization = 0.93,
+                                                 .memory_utilization = 0.41,
+                                                 .sm_clock_mhz = 1755,
+                                                 .most_sm_clock_mhz = 1980,
+                                                 .memory_clock_mhz = 3201,
+                                                 .temperature_celsius = 54,
+                                                 .power_watts = 612.437,
+                                                 .power_limit_watts = 700,
+                                                 .slowdowns = {"power cap"},
+                                                 .corrected_ecc_errors = 7,
+                                                 .uncorrected_ecc_errors = 1,
+                                                 .pcie_replays = 3,
+                                                 .xids = 2,
+                                                 .last_xid = 79};
+  const api::GpuStatus all{.name = "NVIDIA H200",
+                           .utilization = 0.93,
+                           .memory_utilization = 0.41,
+                           .sm_clock_mhz = 1755,
+                           .most_sm_clock_mhz = 1980,
+                           .memory_clock_mhz = 3201,
+                           .temperature_celsius = 54,
+                           .power_watts = 612,
+                           .power_limit_watts = 700,
+                           .slowdowns = {"power cap"},
+                           .corrected_ecc_errors = 7,
+                           .uncorrected_ecc_errors = 1,
+                           .pcie_replays = 3,
+                           .xids = 2,
+                           .last_xid = 79};
+  EXPECT_EQ(to_plan(report).members.at(0).gpu, all);
+  EXPECT_FALSE(to_plan(report).members.at(1).gpu);
+  report.members[1].gpu.emplace();
+  EXPECT_EQ(to_plan(report).members.at(1).gpu, api::GpuStatus());
+}
+
 }  // namespace
 }  // namespace paceline::reconcile
