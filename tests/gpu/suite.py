@@ -18,7 +18,7 @@ import time
 
 # The rest of runtime_cuda_test is about errors that a real GPU does not have.
 KERNELS = ":".join(f"*{name}*" for name in ("Attention", "Columns", "Conversion", "CrossEntropy", "Elementwise", "Embedding", "LayerNorm", "MatMul",
-                                            "Adam", "GpuOptimizer", "SmallLosses", "Windows"))
+                                            "Adam", "GpuOptimizer", "SmallLosses", "TensorCore", "WeightsHash", "Windows"))
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 LIMIT = 600   # seconds, of all
 SANITIZERS = 100   # of these, where compute-sanitizer is installed
@@ -180,6 +180,7 @@ def main():
         suite.google_test("kernels", "runtime_cuda_test", f"--gtest_filter={KERNELS}")
     if "operators" in options.only:
         suite.google_test("operators", "runtime_tensor_gpu_test")
+        suite.google_test("optimizer steps", "runtime_optimizer_gpu_test")
     if "nccl" in options.only:   # of one rank: there is one GPU
         suite.google_test("nccl", "runtime_nccl_test", "--gtest_filter=NcclOneRank.*")
     if "jobs" in options.only:
