@@ -12,7 +12,7 @@
 
 namespace paceline::tensor {
 
-enum class BatchPart : std::uint8_t {
+enum class BatchPart : std::uint8_t {  // in this order
   kInputs,
   kTokens,
   kLabels,
@@ -42,6 +42,8 @@ class BatchAreas {
   BatchAreas(const GraphBuilder& graph, std::int64_t max_rows, bool training);
 
   std::size_t bytes() const { return bytes_; }
+  // Of what the graph takes, which comes first.
+  std::size_t input_bytes() const { return begin(BatchPart::kInputGradients); }
   // Offset of a part, in bytes; a multiple of 64.
   std::size_t begin(BatchPart part) const { return begins_[index(part)]; }
   // Elements, each of 4 bytes; 0: the graph has no such part.

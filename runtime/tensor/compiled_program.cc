@@ -15,9 +15,8 @@ namespace {
 // Row counts whose operators are kept; the one used longest ago makes room.
 constexpr std::size_t kMaxExecutables = 8;
 
-// Marks of the queue: the ends of the forward and of the backward pass; then one for each range of gradients
-// that goes to the host.
-constexpr std::size_t kForwardMark = kMarksOfPrograms;
+// Marks of the queue, behind that of the result (device_copies.cc): the end of the backward pass; then one
+// for each range of gradients that goes to the host.
 constexpr std::size_t kEndMark = kMarksOfPrograms + 1;
 constexpr std::size_t kFirstRangeMark = kMarksOfPrograms + 2;
 
@@ -117,7 +116,7 @@ absl::StatusOr<MemoryUse> CompiledProgram::memory() const {
   PL_ASSIGN_OR_RETURN(const std::optional<MemoryRoom> room, device_.room());
   return MemoryUse{.activations = arena_bytes_,
                    .half_weights = queue_->half_weight_bytes(),
-                   .batch = areas_.bytes(),
+                   .batch = copies_->batch_bytes(),
                    .vectors = copies_->vector_bytes(),
                    .free = room.has_value() ? room->free_bytes : 0,
                    .total = room.has_value() ? room->total_bytes : 0};
@@ -179,6 +178,7 @@ absl::Status CompiledProgram::bind_on_device(const DeviceVectors& vectors) {
   PL_CHECK(vectors.weights != nullptr && vectors.version != nullptr, "the bound weights are somewhere");
   PL_CHECK(vectors.gradients != nullptr || options_.mode == Mode::kInference,
            "the bound gradients are somewhere");
+  PL_RETURN_IF_ERROR(copies_->bind_on_device());
   bound_ = true;
   device_vectors_ = vectors;
   external_.weights = vectors.weights;
@@ -224,12 +224,13 @@ absl::Status CompiledProgram::run_forward(std::int64_t rows) {
   PL_RETURN_IF_ERROR(device_.enter());
   if (copies_ != nullptr) {
     PL_RETURN_IF_ERROR(copies_->upload_batch(rows));
+    PL_RETURN_IF_ERROR(copies_->take_batch(rows));
     if (!on_device()) PL_RETURN_IF_ERROR(upload_weights());
   }
   PL_RETURN_IF_ERROR(found->forward({weights_version(), 1, false, batch_.tokens}, observer_));
   if (copies_ != nullptr) {
     PL_RETURN_IF_ERROR(copies_->download_result(rows));
-    PL_RETURN_IF_ERROR(queue_->set_mark(kForwardMark));
+    PL_RETURN_IF_ERROR(copies_->mark_result());
   }
   last_ = found;
   last_rows_ = rows;
@@ -249,8 +250,7 @@ absl::Status CompiledProgram::upload_weights() {
 absl::StatusOr<ForwardResult> CompiledProgram::result() {
   const double* values = result_.data();
   if (copies_ != nullptr) {
-    PL_RETURN_IF_ERROR(queue_->wait_for_mark(kForwardMark));
-    values = copies_->result();
+    PL_ASSIGN_OR_RETURN(values, copies_->wait_for_result());
   }
   return ForwardResult{values[0], static_cast<std::int64_t>(values[1]), static_cast<std::int64_t>(values[2])};
 }

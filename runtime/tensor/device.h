@@ -94,6 +94,8 @@ class Queue {
   // The host's side stays, and a download's is not read, until a mark behind it is reached.
   virtual absl::Status upload(void* to, std::span<const std::byte> from) = 0;
   virtual absl::Status download(std::span<std::byte> to, const void* from) = 0;
+  // Within the device's memory.
+  virtual absl::Status copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual absl::Status clear(void* address, std::size_t bytes) = 0;  // to zeros
   // Mark `number` stands behind all that was added so far; it is moved when it is set again.
   virtual absl::Status set_mark(std::size_t number) = 0;

@@ -1,11 +1,19 @@
 #include "runtime/tensor/device_copies.h"
 
+#include <array>
+
 #include "base/status.h"
 
 namespace paceline::tensor {
 
 namespace {
 constexpr std::size_t kResultBytes = 64;  // three doubles
+
+constexpr std::size_t kResultMark = kMarksOfPrograms;
+constexpr std::size_t kUploadedMark = kMarksOfPrograms;  // of the side queue
+
+constexpr std::array kInputs = {BatchPart::kInputs, BatchPart::kTokens, BatchPart::kLabels,
+                                BatchPart::kOffsets};
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceCopies>> DeviceCopies::make(Device& device, Queue& queue,
@@ -41,12 +49,16 @@ void DeviceCopies::bind(std::span<float> weights, std::span<float> gradients) {
   take(bound_weights_, pinned_weights_, weights);
   take(bound_gradients_, pinned_gradients_, gradients);
   uploaded_version_ = 0;
+  beside_ = false;
 }
 
-absl::Status DeviceCopies::upload_part(BatchPart part, std::int64_t rows) {
-  const std::size_t begin = areas_.begin(part), bytes = areas_.elements(part, rows) * 4;
-  return bytes == 0 ? absl::OkStatus()
-                    : queue_.upload(batch_->data() + begin, std::span(staging_ + begin, bytes));
+absl::Status DeviceCopies::bind_on_device() {
+  beside_ = training_;
+  if (!beside_ || side_ != nullptr) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(device_.enter());
+  PL_ASSIGN_OR_RETURN(landing_, device_.allocate(areas_.input_bytes()));
+  PL_ASSIGN_OR_RETURN(side_, device_.open_queue());
+  return absl::OkStatus();
 }
 
 absl::Status DeviceCopies::download_part(BatchPart part, std::int64_t rows) {
@@ -59,10 +71,29 @@ std::size_t DeviceCopies::vector_bytes() const {
   return (weights_ == nullptr ? 0 : 1 + (training_ ? 1 : 0)) * elements_ * sizeof(float);
 }
 
+std::size_t DeviceCopies::batch_bytes() const {
+  return areas_.bytes() + (landing_ == nullptr ? 0 : areas_.input_bytes());
+}
+
 absl::Status DeviceCopies::upload_batch(std::int64_t rows) {
-  for (const BatchPart part :
-       {BatchPart::kInputs, BatchPart::kTokens, BatchPart::kLabels, BatchPart::kOffsets})
-    PL_RETURN_IF_ERROR(upload_part(part, rows));
+  Queue& queue = beside_ ? *side_ : queue_;
+  std::byte* const to = (beside_ ? landing_ : batch_)->data();
+  if (beside_ && marked_) PL_RETURN_IF_ERROR(side_->follow(queue_, kResultMark));
+  for (const BatchPart part : kInputs) {
+    const std::size_t begin = areas_.begin(part), bytes = areas_.elements(part, rows) * 4;
+    if (bytes > 0) PL_RETURN_IF_ERROR(queue.upload(to + begin, std::span(staging_ + begin, bytes)));
+  }
+  if (!beside_) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(side_->set_mark(kUploadedMark));
+  return queue_.follow(*side_, kUploadedMark);
+}
+
+absl::Status DeviceCopies::take_batch(std::int64_t rows) {
+  if (!beside_) return absl::OkStatus();
+  for (const BatchPart part : kInputs) {
+    const std::size_t begin = areas_.begin(part), bytes = areas_.elements(part, rows) * 4;
+    if (bytes > 0) PL_RETURN_IF_ERROR(queue_.copy(batch_->data() + begin, landing_->data() + begin, bytes));
+  }
   return absl::OkStatus();
 }
 
@@ -78,6 +109,16 @@ absl::StatusOr<bool> DeviceCopies::upload_weights(std::uint64_t version) {
 absl::Status DeviceCopies::download_result(std::int64_t rows) {
   PL_RETURN_IF_ERROR(download_part(BatchPart::kScores, rows));
   return queue_.download(std::span(result_->data(), kResultBytes), memory_.result);
+}
+
+absl::Status DeviceCopies::mark_result() {
+  marked_ = true;
+  return queue_.set_mark(kResultMark);
+}
+
+absl::StatusOr<const double*> DeviceCopies::wait_for_result() {
+  PL_RETURN_IF_ERROR(queue_.wait_for_mark(kResultMark));
+  return reinterpret_cast<const double*>(result_->data());
 }
 
 absl::Status DeviceCopies::download_gradients(std::size_t begin, std::size_t end) {

@@ -38,7 +38,9 @@ struct ParameterLayout {
   std::size_t trained_elements = 0;  // without padding
 };
 
-// The input memory of a program: fill it, then call forward.
+// The input memory of a program: fill it, then call forward() or pass(). It stays as it was filled, and is
+// the caller's again when they return: on a GPU it was read by then, though the backward pass may still go
+// on.
 struct BatchMemory {
   std::span<float> inputs;  // rows * elements per sample; empty for token models
   std::span<std::int32_t> tokens;

@@ -29,6 +29,10 @@ absl::Status GpuQueue::download(std::span<std::byte> to, const void* from) {
   return stream_.to_host(to, from);
 }
 
+absl::Status GpuQueue::copy(void* to, const void* from, std::size_t bytes) {
+  return stream_.copy(to, from, bytes);
+}
+
 absl::Status GpuQueue::clear(void* address, std::size_t bytes) {
   return stream_.clear(address, bytes);
 }

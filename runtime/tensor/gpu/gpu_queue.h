@@ -24,6 +24,7 @@ class GpuQueue final : public Queue {
 
   absl::Status upload(void* to, std::span<const std::byte> from) override;
   absl::Status download(std::span<std::byte> to, const void* from) override;
+  absl::Status copy(void* to, const void* from, std::size_t bytes) override;
   absl::Status clear(void* address, std::size_t bytes) override;
   absl::Status set_mark(std::size_t number) override;
   absl::Status wait_for_mark(std::size_t number) override;

@@ -22,6 +22,7 @@ class NoQueue final : public tensor::Queue {
  public:
   absl::Status upload(void*, std::span<const std::byte>) override { return unused(); }
   absl::Status download(std::span<std::byte>, const void*) override { return unused(); }
+  absl::Status copy(void*, const void*, std::size_t) override { return unused(); }
   absl::Status clear(void*, std::size_t) override { return unused(); }
   absl::Status set_mark(std::size_t) override { return unused(); }
   absl::Status wait_for_mark(std::size_t) override { return unused(); }
