@@ -24,16 +24,17 @@ class CrossEntropy {
  public:
   static absl::StatusOr<CrossEntropy> load(std::shared_ptr<const Context> context);
 
-  // losses and hits of each row; logits stay. REQUIRES: 0 < classes <= stride.
+  // losses and hits of each row; logits, read once, stay. REQUIRES: 0 < classes <= stride.
   absl::Status forward(Stream& stream, DType type, const CrossEntropyParams& params) const;
-  // The same, and logits become scale * (probability - (class == label)), and 0 beyond the classes.
+  // The same, and logits, read once from memory and written once, become scale * (probability - (class ==
+  // label)), and 0 beyond the classes.
   absl::Status gradient(Stream& stream, DType type, const CrossEntropyParams& params) const;
   // Added up in double, in a fixed order.
   absl::Status sum(Stream& stream, const LossSumParams& params) const;
 
  private:
   struct Kernels {
-    KernelPair<CrossEntropyParams> forward, forward_any, gradient, gradient_any;
+    KernelPair<CrossEntropyParams> forward, gradient;
     Kernel<LossSumParams> sum;
   };
   CrossEntropy(Module module, const Kernels& kernels) : module_(std::move(module)), kernels_(kernels) {}

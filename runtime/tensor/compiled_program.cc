@@ -216,7 +216,7 @@ absl::Status CompiledProgram::reserve(std::int64_t rows) {
   return executable(rows).status();
 }
 
-absl::Status CompiledProgram::run_forward(std::int64_t rows) {
+absl::Status CompiledProgram::run_forward(std::int64_t rows, const RunContext& context) {
   PL_CHECK(rows > 0 && rows <= options_.max_rows, "forward takes 1 to max_rows() samples");
   PL_CHECK(bound_ || layout_.elements == 0, "bind() the weights before forward");
   last_ = nullptr;
@@ -227,7 +227,7 @@ absl::Status CompiledProgram::run_forward(std::int64_t rows) {
     PL_RETURN_IF_ERROR(copies_->take_batch(rows));
     if (!on_device()) PL_RETURN_IF_ERROR(upload_weights());
   }
-  PL_RETURN_IF_ERROR(found->forward({weights_version(), 1, false, batch_.tokens}, observer_));
+  PL_RETURN_IF_ERROR(found->forward(context, observer_));
   if (copies_ != nullptr) {
     PL_RETURN_IF_ERROR(copies_->download_result(rows));
     PL_RETURN_IF_ERROR(copies_->mark_result());
@@ -255,8 +255,7 @@ absl::StatusOr<ForwardResult> CompiledProgram::result() {
   return ForwardResult{values[0], static_cast<std::int64_t>(values[1]), static_cast<std::int64_t>(values[2])};
 }
 
-absl::Status CompiledProgram::run_backward(float scale, bool accumulate, const OnReady& on_ready) {
-  const RunContext context{weights_version(), scale, accumulate, batch_.tokens};
+absl::Status CompiledProgram::run_backward(const RunContext& context, const OnReady& on_ready) {
   if (copies_ == nullptr || on_device()) {
     // Operators keep on the host what they have sent until it is read (of vectors of the host, every pass is
     // waited for).
@@ -293,7 +292,7 @@ absl::Status CompiledProgram::tell_ranges(const OnReady& on_ready) {
 }
 
 absl::StatusOr<ForwardResult> CompiledProgram::forward(std::int64_t rows) {
-  PL_RETURN_IF_ERROR(run_forward(rows));
+  PL_RETURN_IF_ERROR(run_forward(rows, context(1, false, false)));
   return result();
 }
 
@@ -301,7 +300,7 @@ absl::Status CompiledProgram::backward(float scale, bool accumulate, const OnRea
   PL_CHECK(options_.mode == Mode::kTraining, "an inference program has no backward");
   PL_CHECK(last_ != nullptr, "one backward follows each forward");
   PL_RETURN_IF_ERROR(device_.enter());
-  PL_RETURN_IF_ERROR(run_backward(scale, accumulate, on_ready));
+  PL_RETURN_IF_ERROR(run_backward(context(scale, accumulate, false), on_ready));
   PL_RETURN_IF_ERROR(tell_ranges(on_ready));
   last_ = nullptr;
   return absl::OkStatus();
@@ -311,8 +310,9 @@ absl::Status CompiledProgram::pass(std::int64_t rows, float scale, bool accumula
                                    const OnReady& on_ready) {
   if (copies_ == nullptr) return Program::pass(rows, scale, accumulate, on_result, on_ready);
   PL_CHECK(options_.mode == Mode::kTraining, "an inference program has no backward");
-  PL_RETURN_IF_ERROR(run_forward(rows));
-  PL_RETURN_IF_ERROR(run_backward(scale, accumulate, on_ready));
+  const RunContext both = context(scale, accumulate, true);
+  PL_RETURN_IF_ERROR(run_forward(rows, both));
+  PL_RETURN_IF_ERROR(run_backward(both, on_ready));
   PL_ASSIGN_OR_RETURN(const ForwardResult forward_result, result());
   const absl::Status heard = on_result(forward_result);
   const OnReady nobody;

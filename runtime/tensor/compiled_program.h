@@ -62,8 +62,11 @@ class CompiledProgram final : public Program {
   bool on_device() const { return device_vectors_.weights != nullptr; }
 
   // Adds a pass to the queue, or does it where there is none.
-  absl::Status run_forward(std::int64_t rows);
-  absl::Status run_backward(float scale, bool accumulate, const OnReady& on_ready);
+  absl::Status run_forward(std::int64_t rows, const RunContext& context);
+  absl::Status run_backward(const RunContext& context, const OnReady& on_ready);
+  RunContext context(float scale, bool accumulate, bool whole_pass) const {
+    return {weights_version(), scale, accumulate, batch_.tokens, whole_pass};
+  }
   absl::Status upload_weights();
   // Whether a backward pass leaves gradients of the batch, too.
   bool leaves_gradients() const {

@@ -28,9 +28,10 @@ namespace paceline::tensor {
 struct RunContext {
   std::uint64_t weights_version =
       0;            // of the bound weights: forms made from them (packed, bf16) are made anew when it changes
-  float scale = 1;  // backward: of the loss
+  float scale = 1;  // of the loss: in a backward pass, and in the forward pass of a Program::pass()
   bool accumulate = false;               // backward: add to the parameters' gradients
   std::span<const std::int32_t> tokens;  // of the whole batch memory, on the host's side
+  bool whole_pass = false;  // both passes of a Program::pass(): its scale is known from the begin on
 };
 
 // One operation, for fixed shapes. Allocates nothing after its first run.

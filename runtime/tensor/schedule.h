@@ -74,8 +74,10 @@ enum class OperationKind : std::uint8_t {
   kLayerNormBackward,  // g, x, gain, means, inverses[, through] -> dx, dgain, dbias; `through` is added to dx
   kCausalSelfAttention,          // qkv -> y, statistics {rows, heads, T, 2}
   kCausalSelfAttentionBackward,  // g, qkv, statistics, y -> dqkv
-  kSoftmaxCrossEntropy,          // logits, labels -> result[, dlogits: of the sum over all labels]
-  kSoftmaxCrossEntropyBackward,  // dlogits -> scaled: times scale / labels of a sample
+  // The first one's second result is the device's own: what its backward operation takes. The CPU leaves the
+  // gradient of the sum over all labels there, which is then scaled.
+  kSoftmaxCrossEntropy,          // logits, labels -> result[, half done]
+  kSoftmaxCrossEntropyBackward,  // half done, labels -> dlogits: of the sum, times scale / labels of a sample
   kSigmoidCrossEntropy,          // logits, labels -> result, scores[, dlogits: of the sum over all rows]
   kSigmoidCrossEntropyBackward,  // dlogits -> scaled: times scale
   kMeanSquaredError,             // prediction, target -> result

@@ -30,9 +30,9 @@ TensorId ScheduleMaker::gradient_of(std::size_t node) {
 void ScheduleMaker::backward_loss(std::size_t node) {
   if (!is(node, OpKind::kMeanSquaredError)) {
     const TensorId g = gradient_like(operand(node, 0));
-    emit(is(node, OpKind::kSigmoidCrossEntropy) ? OperationKind::kSigmoidCrossEntropyBackward
-                                                : OperationKind::kSoftmaxCrossEntropyBackward,
-         node, {extras_[node][0]}, {g});
+    const bool sigmoid = is(node, OpKind::kSigmoidCrossEntropy);
+    emit(sigmoid ? OperationKind::kSigmoidCrossEntropyBackward : OperationKind::kSoftmaxCrossEntropyBackward,
+         node, extras_[node], {g});
     contribute(source(node, 0), g);
     return;
   }

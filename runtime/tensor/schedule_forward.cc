@@ -34,6 +34,7 @@ void ScheduleMaker::forward_loss(std::size_t node) {
   if (schedule_.training) {
     extras_[node] = {gradient_like(operand(node, 0))};
     outputs.push_back(extras_[node][0]);
+    if (!sigmoid) extras_[node].push_back(labels);
   }
   emit(sigmoid ? OperationKind::kSigmoidCrossEntropy : OperationKind::kSoftmaxCrossEntropy, node,
        {operand(node, 0), labels}, std::move(outputs));

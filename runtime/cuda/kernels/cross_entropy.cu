@@ -1,7 +1,11 @@
 // Softmax and cross-entropy over rows of logits, with the gradient written over them: no copy of the logits
-// is made. A row is read twice (the second time from the cache, where 100 KB fit) and written once. The first
-// reading keeps, for each thread, the highest logit so far and the sum of e^(logit - highest), which is
-// brought down whenever a higher one comes (Milakov and Gimelshein 2018).
+// is made. A row is read twice, the second time backwards and from the cache: a multiprocessor has two rows
+// under way, of 100 KB each where the vocabulary is GPT-2's and the logits are bf16. The first reading keeps,
+// for each thread, the highest logit so far and the sum of e^(logit - highest), which is brought down
+// whenever a higher one comes (Milakov and Gimelshein 2018).
+//
+// Rows begin wherever the one before ends: accesses are of 16 bytes but for what lies before the first and
+// behind the last whole one.
 
 #include "runtime/cuda/kernels/cross_entropy_params.h"
 #include "runtime/cuda/kernels/portable.h"
@@ -21,115 +25,121 @@ struct Mass {
 
 // e^(lower - higher), 1 where both are -infinity.
 PL_DEVICE float ratio(float lower, float higher) {
-  return lower == higher ? 1.0F : expf(lower - higher);
+  return lower == higher ? 1.0F : quick_exp(lower - higher);
 }
 
-PL_DEVICE Mass join(const Mass& a, const Mass& b) {
-  const bool other = b.highest > a.highest || (b.highest == a.highest && b.first < a.first);
-  const float highest = b.highest > a.highest ? b.highest : a.highest;
-  return {highest, other ? b.first : a.first,
-          a.sum * ratio(a.highest, highest) + b.sum * ratio(b.highest, highest)};
-}
-
-template <int kWidth>
-PL_DEVICE void add(Mass& mass, const float (&x)[kWidth], std::uint32_t first, std::uint32_t classes) {
-  float highest = mass.highest;
-  std::uint32_t at = mass.first;
-#pragma unroll
-  for (int k = 0; k < kWidth; ++k) {
-    if (first + k < classes && x[k] > highest) {
-      highest = x[k];
-      at = first + k;
-    }
-  }
-  float sum = mass.sum * ratio(mass.highest, highest);
-#pragma unroll
-  for (int k = 0; k < kWidth; ++k) {
-    // A class without hope adds nothing, not even to others like it.
-    if (first + k < classes && x[k] != -INFINITY) sum += expf(x[k] - highest);
-  }
-  mass = {highest, at, sum};
+// Of all lanes, the same for each.
+PL_DEVICE Mass over_warp(const Mass& mass) {
+  const float highest = warp_max(mass.highest);
+  return {highest, warp_min(mass.highest == highest ? mass.first : kNowhere),
+          warp_sum(mass.sum * ratio(mass.highest, highest))};
 }
 
 // The same for every thread.
 PL_DEVICE Mass over_block(Mass mass) {
   __shared__ Mass partials[kMostWarps];
-#pragma unroll
-  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
-    const Mass other{__shfl_xor_sync(kWholeWarp, mass.highest, lanes),
-                     __shfl_xor_sync(kWholeWarp, mass.first, lanes),
-                     __shfl_xor_sync(kWholeWarp, mass.sum, lanes)};
-    // The same operand first in both lanes, so that both get the same bits.
-    mass = (lane_of_warp() & lanes) == 0 ? join(mass, other) : join(other, mass);
-  }
+  mass = over_warp(mass);
   if (lane_of_warp() == 0) partials[warp_of_block()] = mass;
   __syncthreads();
-  mass = partials[0];
-  for (unsigned w = 1; w < warps_of_block(); ++w) mass = join(mass, partials[w]);
-  return mass;
+  const bool one = lane_of_warp() < warps_of_block();
+  return over_warp(one ? partials[lane_of_warp()] : Mass{-INFINITY, kNowhere, 0});
 }
 
-template <typename T, int kWidth, bool kGradient>
+// Classes in order: those of one call stand behind those of the calls before.
+template <int kWidth, typename T>
+PL_DEVICE void add(Mass& mass, const T* row, std::uint32_t first) {
+  float x[kWidth];
+  load<kWidth>(row + first, x);
+  float highest = mass.highest;
+  std::uint32_t at = mass.first;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) {
+    if (x[k] > highest) {
+      highest = x[k];
+      at = first + k;
+    }
+  }
+  float sum = mass.sum * ratio(mass.highest, highest);
+  // A class without hope adds nothing, not even to others like it.
+  const float above = highest == -INFINITY ? 0.0F : highest;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) sum += quick_exp(x[k] - above);
+  mass = {highest, at, sum};
+}
+
+// What each logit becomes.
+struct Gradient {
+  float highest;
+  float factor;         // scale / sum of e^(logit - highest)
+  float scale;          // off at the label
+  std::uint32_t label;  // no class: none
+
+  template <int kWidth, typename T>
+  PL_DEVICE void at(T* row, std::uint32_t first) const {
+    float x[kWidth];
+    load<kWidth>(row + first, x);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) x[k] = quick_exp(x[k] - highest) * factor;
+    if (label - first < static_cast<std::uint32_t>(kWidth)) {
+#pragma unroll
+      for (std::uint32_t k = 0; k < kWidth; ++k) x[k] -= label - first == k ? scale : 0.0F;
+    }
+    store<kWidth>(row + first, x);
+  }
+};
+
+template <typename T, bool kGradient>
 PL_DEVICE void cross_entropy(const CrossEntropyParams& p) {
-  const std::uint32_t r = blockIdx.x;
+  constexpr std::uint32_t kWidth = kWide<T>;
+  const std::uint32_t r = blockIdx.x, t = threadIdx.x;
   T* const row = static_cast<T*>(p.logits) + static_cast<std::size_t>(r) * p.stride;
-  const std::int32_t label = p.labels[r];
-  const bool known = label >= 0 && static_cast<std::uint32_t>(label) < p.classes;
-  const float score = known ? to_float(row[label]) : NAN;
+  const auto label = static_cast<std::uint32_t>(p.labels[r]);
+  float score = NAN;
+  if (t == 0 && label < p.classes) score = to_float(row[label]);
+
+  // Classes [0, head) and from `behind` on are taken one by one: fewer than kWidth of either.
+  const auto over = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(row) % 16 / sizeof(T));
+  const std::uint32_t wanted = over == 0 ? 0 : kWidth - over;
+  const std::uint32_t head = wanted < p.classes ? wanted : p.classes;
+  const std::uint32_t accesses = (p.classes - head) / kWidth, behind = head + accesses * kWidth;
 
   Mass mass{-INFINITY, kNowhere, 0};
-  float x[kWidth];
-  for (std::uint32_t i = threadIdx.x * kWidth; i < p.classes; i += blockDim.x * kWidth) {
-    load<kWidth>(row + i, x);
-    add<kWidth>(mass, x, i, p.classes);
-  }
+  if (t < head) add<1>(mass, row, t);
+  for (std::uint32_t v = t; v < accesses; v += blockDim.x) add<kWide<T>>(mass, row, head + v * kWidth);
+  if (behind + t < p.classes) add<1>(mass, row, behind + t);
   mass = over_block(mass);
-  if (threadIdx.x == 0) {
+  if (t == 0 && p.losses != nullptr) {
     const float loss = logf(mass.sum) + (mass.highest - score);
     p.losses[r] = loss;
-    p.hits[r] = loss == loss && mass.first == static_cast<std::uint32_t>(label) ? 1 : 0;
+    p.hits[r] = loss == loss && mass.first == label ? 1 : 0;
   }
   if constexpr (kGradient) {
-    // Every thread has its label's logit since before the barrier, and writes what it alone has read.
-    const float share = 1 / mass.sum;
-    for (std::uint32_t i = threadIdx.x * kWidth; i < p.stride; i += blockDim.x * kWidth) {
-      load<kWidth>(row + i, x);
-#pragma unroll
-      for (int k = 0; k < kWidth; ++k) {
-        const std::uint32_t c = i + k;
-        const float one = c == static_cast<std::uint32_t>(label) ? 1.0F : 0.0F;
-        x[k] = c < p.classes ? (expf(x[k] - mass.highest) * share - one) * p.scale : 0.0F;
-      }
-      store<kWidth>(row + i, x);
+    // The label's logit was read before the barrier; from here on every thread has its own columns.
+    const Gradient gradient{mass.highest, p.scale / mass.sum, p.scale, label};
+    for (std::uint32_t i = p.classes + t; i < p.stride; i += blockDim.x) row[i] = rounded<T>(0);
+    if (behind + t < p.classes) gradient.template at<1>(row, behind + t);
+    for (std::uint32_t end = accesses; end > 0;) {
+      const std::uint32_t left = end % blockDim.x;
+      end -= left == 0 ? blockDim.x : left;
+      if (end + t < accesses) gradient.template at<kWide<T>>(row, head + (end + t) * kWidth);
     }
+    if (t < head) gradient.template at<1>(row, t);
   }
 }
 
 }  // namespace
 
 PL_KERNEL(kCrossEntropyThreads, cross_entropy_f32, CrossEntropyParams, p) {
-  cross_entropy<float, kWide<float>, false>(p);
+  cross_entropy<float, false>(p);
 }
 PL_KERNEL(kCrossEntropyThreads, cross_entropy_bf16, CrossEntropyParams, p) {
-  cross_entropy<Bf16, kWide<Bf16>, false>(p);
-}
-PL_KERNEL(kCrossEntropyThreads, cross_entropy_any_f32, CrossEntropyParams, p) {
-  cross_entropy<float, 1, false>(p);
-}
-PL_KERNEL(kCrossEntropyThreads, cross_entropy_any_bf16, CrossEntropyParams, p) {
-  cross_entropy<Bf16, 1, false>(p);
+  cross_entropy<Bf16, false>(p);
 }
 PL_KERNEL(kCrossEntropyThreads, cross_entropy_gradient_f32, CrossEntropyParams, p) {
-  cross_entropy<float, kWide<float>, true>(p);
+  cross_entropy<float, true>(p);
 }
 PL_KERNEL(kCrossEntropyThreads, cross_entropy_gradient_bf16, CrossEntropyParams, p) {
-  cross_entropy<Bf16, kWide<Bf16>, true>(p);
-}
-PL_KERNEL(kCrossEntropyThreads, cross_entropy_gradient_any_f32, CrossEntropyParams, p) {
-  cross_entropy<float, 1, true>(p);
-}
-PL_KERNEL(kCrossEntropyThreads, cross_entropy_gradient_any_bf16, CrossEntropyParams, p) {
-  cross_entropy<Bf16, 1, true>(p);
+  cross_entropy<Bf16, true>(p);
 }
 
 PL_KERNEL(kLossSumThreads, sum_losses, LossSumParams, p) {

@@ -6,15 +6,15 @@
 
 namespace paceline::cuda {
 
-inline constexpr int kCrossEntropyThreads = 512;
+inline constexpr int kCrossEntropyThreads = 1024;
 inline constexpr int kLossSumThreads = 1024;
 
-// A block for each row. Rows are `stride` elements apart, of which the first `classes` count; a stride of
-// whole 16 bytes, or the kernels whose names end in _any.
+// A block for each row. Rows are `stride` elements apart, of which the first `classes` count.
 struct CrossEntropyParams {
   void* logits;                // [rows, stride]; replaced by their gradient in the kernels of that name
   const std::int32_t* labels;  // [rows]
-  float* losses;       // -log of the label's probability; NaN where the row has one, or the label is no class
+  float* losses;       // -log of the label's probability; NaN where the row has one, or the label is no
+                       // class. Null: neither losses nor hits are wanted
   std::int32_t* hits;  // 1 where the first highest logit is the label's, never in a row with NaN
   float scale;         // of the gradient
   std::uint32_t rows;

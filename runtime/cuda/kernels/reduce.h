@@ -26,6 +26,16 @@ PL_DEVICE T warp_max(T x) {
   return x;
 }
 
+template <typename T>
+PL_DEVICE T warp_min(T x) {
+#pragma unroll
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
+    const T other = __shfl_xor_sync(kWholeWarp, x, lanes);
+    x = other < x ? other : x;
+  }
+  return x;
+}
+
 PL_DEVICE unsigned warp_of_block() {
   return threadIdx.x / kWarp;
 }

@@ -59,6 +59,25 @@ class CrossEntropyTest : public GpuTest {
     return {download(x), download(losses), download(hits), download(sums)};
   }
 
+  // With neither losses nor hits.
+  std::vector<T> gradient_alone(const std::vector<T>& logits, const std::vector<std::int32_t>& labels,
+                                std::size_t classes, std::size_t stride, float scale) {
+    const auto x = upload(logits);
+    const auto l = upload(labels);
+    EXPECT_TRUE(kernels_
+                    ->gradient(*stream_, kTypeOf<T>,
+                               {.logits = x.data(),
+                                .labels = l.data(),
+                                .losses = nullptr,
+                                .hits = nullptr,
+                                .scale = scale,
+                                .rows = static_cast<std::uint32_t>(labels.size()),
+                                .classes = static_cast<std::uint32_t>(classes),
+                                .stride = static_cast<std::uint32_t>(stride)})
+                    .ok());
+    return download(x);
+  }
+
   std::optional<CrossEntropy> kernels_;
   Rng rng_{23, 0};
 };
@@ -71,9 +90,11 @@ TYPED_TEST(CrossEntropyTest, LossesGradientsAndTheirSums) {
   struct Shape {
     std::size_t rows, classes, stride;
   };
-  // The last columns of a row only fill it up; rows of one access for many threads, and of many for each.
-  for (const Shape& shape : {Shape{1, 1, 1}, Shape{3, 5, 5}, Shape{4, 10, 16}, Shape{9, 64, 64},
-                             Shape{5, 257, 264}, Shape{2, 5003, 5008}, Shape{2, 1031, 1031}}) {
+  // The last columns of a row only fill it up; rows that begin inside an access; rows of one access for many
+  // threads, and of many for each.
+  for (const Shape& shape :
+       {Shape{1, 1, 1}, Shape{3, 5, 5}, Shape{4, 10, 16}, Shape{9, 64, 64}, Shape{9, 67, 67},
+        Shape{5, 257, 264}, Shape{2, 5003, 5008}, Shape{9, 1031, 1031}, Shape{2, 16411, 16411}}) {
     const std::size_t rows = shape.rows, classes = shape.classes, stride = shape.stride;
     SCOPED_TRACE(::testing::Message() << rows << " x " << classes << " of " << stride);
     const auto logits = random_values<T>(this->rng_, rows * stride, 4);
@@ -103,6 +124,7 @@ TYPED_TEST(CrossEntropyTest, LossesGradientsAndTheirSums) {
       EXPECT_TRUE(same_bits(only.logits, logits));
       expect_near(both.losses, losses, 2e-6);
       EXPECT_TRUE(same_bits(both.losses, only.losses));
+      EXPECT_TRUE(same_bits(this->gradient_alone(logits, labels, classes, stride, kScale), both.logits));
       EXPECT_NEAR(both.sums[0], loss, 2e-6 * std::max(1.0, loss));
       EXPECT_EQ(both.sums[1], correct);
       EXPECT_EQ(both.sums[2], static_cast<double>(rows));
@@ -151,7 +173,7 @@ TYPED_TEST(CrossEntropyTest, HardCases) {
 }
 
 TEST(CrossEntropyShapes, AreABlockForEachRow) {
-  EXPECT_EQ(cross_entropy_shape(DType::kBF16, 1000, 50304), (LaunchShape{.columns = 1000, .threads = 512}));
+  EXPECT_EQ(cross_entropy_shape(DType::kBF16, 1000, 50304), (LaunchShape{.columns = 1000, .threads = 1024}));
   EXPECT_EQ(cross_entropy_shape(DType::kF32, 7, 10), (LaunchShape{.columns = 7, .threads = 32}));
   EXPECT_EQ(cross_entropy_shape(DType::kF32, 7, 256), (LaunchShape{.columns = 7, .threads = 64}));
 }
