@@ -106,7 +106,7 @@ class Queue {
   // What is added from now on comes after that mark of `other`, a queue of the same device. REQUIRES: it was
   // set.
   virtual absl::Status follow(const Queue& other, std::size_t number) = 0;
-  // Memory of the device that the operators of this queue share: bf16 copies of weights.
+  // Memory of the device that the operators of this queue share: a bf16 copy of the weights.
   virtual std::size_t half_weight_bytes() const { return 0; }
 };
 

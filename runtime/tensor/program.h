@@ -69,7 +69,7 @@ struct DeviceVectors {
 // What a program has taken of the memory of a device that has its own; zeros where it is the host's.
 struct MemoryUse {
   std::size_t activations = 0;   // the arena: of the largest number of samples so far
-  std::size_t half_weights = 0;  // bf16 copies
+  std::size_t half_weights = 0;  // the bf16 copy of the weights
   std::size_t batch = 0;
   std::size_t vectors = 0;  // copies of the host's weights and gradients
   std::size_t free = 0;     // that nobody has

@@ -109,6 +109,7 @@ struct Schedule {
   std::size_t forward_count = 0;  // operations [0, forward_count) are the forward pass
   std::vector<ReadyRange> ready;  // in the order of the operations; disjoint, covering the flat vector
   bool training = false;
+  std::size_t elements = 0;  // of the flat vectors of weights and gradients
 };
 
 // Offsets of the graph's parameters in the flat vectors: in the order of their making, each at a multiple of

@@ -23,6 +23,7 @@ class ScheduleMaker {
   ScheduleMaker(const GraphBuilder& graph, const ParameterLayout& layout, std::int64_t rows, bool training)
       : nodes_(graph.nodes()), layout_(layout), rows_(rows), reached_(reached_by_loss(graph)) {
     schedule_.training = training;
+    schedule_.elements = layout.elements;
   }
 
   Schedule run() {

@@ -32,6 +32,7 @@ class GpuState final : public DeviceState {
       : device_(device),
         queue_(std::move(queue)),
         stream_(static_cast<tensor::gpu::GpuQueue&>(*queue_).stream()),
+        half_weights_(static_cast<tensor::gpu::GpuQueue&>(*queue_).half_weights()),
         spec_(spec),
         elements_(elements),
         optimizer_(std::move(optimizer)),
@@ -41,6 +42,7 @@ class GpuState final : public DeviceState {
     std::vector<cuda::UpdateRange> ranges;
     for (const DecayRange& range : decay_ranges(layout))
       ranges.push_back({range.begin, range.end, range.decay});
+    half_weights_.forget();
     const std::vector<cuda::UpdateChunk> chunks = cuda::update_chunks(ranges);
     chunk_count_ = chunks.size();
     const std::size_t bytes = elements_ * sizeof(float);
@@ -69,6 +71,7 @@ class GpuState final : public DeviceState {
       return queue_->upload(memory.data(), host);
     }));
     ++version_;
+    half_weights_.forget();
     steps_ = steps;
     checked_ = true;
     return wait();
@@ -106,9 +109,10 @@ class GpuState final : public DeviceState {
     const cuda::UpdateParams update{.chunks = reinterpret_cast<const cuda::UpdateChunk*>(chunks_->data()),
                                     .weights = floats(weights_),
                                     .gradient = floats(gradients_),
-                                    .copy = nullptr,
+                                    .copy = half_weights_.whole(elements_),
                                     .clipping = clips ? clipping : nullptr};
     PL_RETURN_IF_ERROR(step(update, step_terms(spec_, learning_rate, steps_ + 1)));
+    half_weights_.written(floats(weights_), version_, version_ + 1, !clips);
     ++steps_;
     ++version_;
     checked_ = !clips;
@@ -219,7 +223,8 @@ class GpuState final : public DeviceState {
 
   tensor::Device& device_;
   const std::shared_ptr<Queue> queue_;
-  cuda::Stream& stream_;  // the queue's
+  cuda::Stream& stream_;                    // the queue's
+  tensor::gpu::HalfWeights& half_weights_;  // the queue's
   const v1::OptimizerSpec spec_;
   const std::size_t elements_;
   const cuda::GpuOptimizer optimizer_;

@@ -1,7 +1,8 @@
 #pragma once
 
 // DeviceState on an NVIDIA GPU, by the kernels of runtime/cuda/optimizer.h: the norm's sum is in the GPU's
-// order, and so is not the processor's to the last bit.
+// order, and so is not the processor's to the last bit. Steps write the bf16 copy of the weights that the
+// queue's programs read (tensor/gpu/half_weights.h) in the same pass.
 
 #include <memory>
 

@@ -36,7 +36,8 @@ absl::StatusOr<std::unique_ptr<Operator>> GpuLowering::typed(Lowered made, const
     const TensorId id = operation.inputs[i];
     if (inputs[i] == type(id)) continue;
     if (tensor(id).place == Place::kWeights && inputs[i] == DType::kBF16) {
-      PL_RETURN_IF_ERROR(queue_.half_weights().want(context(), tensor(id).offset, elements(id)));
+      PL_RETURN_IF_ERROR(
+          queue_.half_weights().want(context(), schedule_.elements, tensor(id).offset, elements(id)));
       result->half_weight(i, tensor(id).offset);
     } else {
       result->convert_input(i, type(id), inputs[i], elements(id));

@@ -1,6 +1,6 @@
 #pragma once
 
-// A program's stream, the events that are its marks, and the bf16 copies of its weights.
+// A program's stream, the events that are its marks, and the bf16 copy of its weights.
 
 #include <cstddef>
 #include <map>

@@ -67,6 +67,11 @@ class Library final : public FakeCuda {
     const std::lock_guard held(lock());
     return state().kernels_run;
   }
+  std::size_t runs_of(const std::string& kernel) override {
+    const std::lock_guard held(lock());
+    const auto found = state().runs.find(kernel);
+    return found == state().runs.end() ? 0 : found->second;
+  }
   bool holds(const void* address, std::size_t bytes) override {
     const std::lock_guard held(lock());
     return state().device.contains(address, bytes);
@@ -114,6 +119,7 @@ void run_kernel(const Kernel& kernel, const std::string& parameters, Index block
   State& s = state();
   if (s.failed != CUDA_SUCCESS) return;
   ++s.kernels_run;
+  ++s.runs[kernel.name];
   const std::size_t n = std::size_t{blocks.x} * blocks.y * blocks.z;
   for (std::size_t k = 0; k < n; ++k) {
     const auto b = static_cast<unsigned>(s.control.order == Order::kAscending ? k : n - 1 - k);

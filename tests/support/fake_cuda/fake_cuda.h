@@ -45,6 +45,7 @@ class FakeCuda {
   // What went wrong so far was meant to.
   virtual void forgive() = 0;
   virtual std::size_t kernels_run() = 0;
+  virtual std::size_t runs_of(const std::string& kernel) = 0;
   // For libraries of the tests that work on this GPU, too: whether all of it lies in one allocation of the
   // device; and work in a stream's order, which calls nothing of this library (false: there is no such
   // stream).

@@ -27,7 +27,8 @@ struct State {
   std::uintptr_t next = 0x10;
   std::vector<std::string> problems;
   std::size_t kernels_run = 0;
-  CUresult failed = CUDA_SUCCESS;  // of a kernel: what every call gives from then on
+  std::map<std::string, std::size_t> runs;  // by kernel
+  CUresult failed = CUDA_SUCCESS;           // of a kernel: what every call gives from then on
 
   template <typename Handle>
   Handle handle() {

@@ -38,12 +38,14 @@ v1::OptimizerSpec spec_of(Type::Type type, double clip_norm = 0) {
 
 // A classifier of two layers, compiled for `device`.
 std::unique_ptr<tensor::Program> compile_on(tensor::Device& device, std::shared_ptr<tensor::Queue> queue,
-                                            tensor::Mode mode = tensor::Mode::kTraining) {
+                                            tensor::Mode mode = tensor::Mode::kTraining,
+                                            tensor::Precision precision = tensor::Precision::kF32) {
   tensor::GraphBuilder graph;
   const auto x = graph.input({6});
   const auto hidden = graph.relu(graph.dense("fc1", x, 5));
   graph.softmax_cross_entropy(graph.dense("fc2", hidden, 3));
-  auto program = tensor::compile(graph, device, {.max_rows = 4, .mode = mode, .queue = std::move(queue)});
+  auto program = tensor::compile(
+      graph, device, {.max_rows = 4, .precision = precision, .mode = mode, .queue = std::move(queue)});
   EXPECT_TRUE(program.ok()) << program.status();
   return *std::move(program);
 }
@@ -262,6 +264,138 @@ TEST_F(GpuStateTest, AProgramGoesBackToTheHostsVectors) {
   ASSERT_TRUE(program_->bind_on_device(state->vectors()).ok());
   EXPECT_EQ(pass(1), on_device);
   EXPECT_EQ(gradient(*state), expected);
+}
+
+// A program whose products take bf16 weights.
+class GpuHalfWeightsTest : public GpuStateTest {
+ protected:
+  GpuHalfWeightsTest() {
+    program_ = nullptr;
+    queue_ = *device_->open_queue();
+    program_ = compile_half(queue_);
+  }
+  std::unique_ptr<tensor::Program> compile_half(std::shared_ptr<tensor::Queue> queue,
+                                                tensor::Mode mode = tensor::Mode::kTraining) {
+    return compile_on(*device_, std::move(queue), mode, tensor::Precision::kBF16);
+  }
+  // Of all that was added so far.
+  std::size_t conversions() {
+    EXPECT_TRUE(queue_->set_mark(tensor::kMarksOfExchange).ok());
+    EXPECT_TRUE(queue_->wait_for_mark(tensor::kMarksOfExchange).ok());
+    return cuda::fake().runs_of("narrow");
+  }
+  // Of one pass: its inputs', and those of weights.
+  std::size_t conversions_of_pass(std::uint64_t batch) {
+    const std::size_t before = conversions();
+    pass(batch);
+    return conversions() - before;
+  }
+  // Loss and gradient of what the host has, by a program of a queue of its own.
+  double pass_on_host(std::uint64_t batch, std::vector<float>& gradients) {
+    const auto other = compile_half(nullptr);
+    gradients.assign(elements_, 0);
+    other->bind(weights_, gradients);
+    fill(*other, batch);
+    const auto result = other->forward(4);
+    EXPECT_TRUE(result.ok() && other->backward(0.25F, false, nullptr).ok());
+    return result->loss_sum;
+  }
+};
+
+TEST_F(GpuHalfWeightsTest, StepsWriteThem) {
+  for (const auto& spec : {spec_of(Type::SGD), spec_of(Type::ADAMW), spec_of(Type::ADAGRAD, 1e-3)}) {
+    const auto state = begin(spec);
+    const std::size_t first = cuda::on_real_gpu() ? 0 : conversions_of_pass(1);
+    pass(1);
+    for (std::uint64_t step = 2; step <= 4; ++step) {
+      ASSERT_TRUE(state->update(0.1).ok());
+      if (!cuda::on_real_gpu()) {
+        const std::size_t after_update = conversions_of_pass(step);
+        EXPECT_LT(after_update, first) << "the first pass converts the weights";
+        EXPECT_EQ(after_update, conversions_of_pass(step)) << "what no step came before converts none";
+      }
+      const double loss = pass(step);
+      const std::vector<float> gradients = gradient(*state);
+      download(*state);
+      std::vector<float> expected;
+      EXPECT_EQ(loss, pass_on_host(step, expected));
+      EXPECT_EQ(gradients, expected);
+    }
+  }
+}
+
+TEST_F(GpuHalfWeightsTest, AreSharedByTheProgramsOfAQueue) {
+  const auto evaluation = compile_half(queue_, tensor::Mode::kInference);
+  EXPECT_EQ(evaluation->memory()->half_weights, elements_ * 2);
+  const auto state = begin(spec_of(Type::SGD));
+  EXPECT_EQ(program_->memory()->half_weights, elements_ * 2);
+  tensor::DeviceVectors vectors = state->vectors();
+  vectors.gradients = nullptr;
+  ASSERT_TRUE(evaluation->bind_on_device(vectors).ok());
+  fill(*evaluation, 3);
+  for (int step = 0; step < 3; ++step) {
+    const double trained = pass(3);
+    const std::size_t before = cuda::on_real_gpu() ? 0 : conversions();
+    EXPECT_EQ(evaluation->forward(4)->loss_sum, trained);
+    if (!cuda::on_real_gpu()) {
+      EXPECT_EQ(conversions() - before, 1U) << "the inputs alone";
+    }
+    ASSERT_TRUE(state->update(0.1).ok());
+  }
+}
+
+// Weights that come from elsewhere are converted: of the host, of a state that goes on, of another state.
+TEST_F(GpuHalfWeightsTest, FollowWeightsThatChangeOtherwise) {
+  const auto state = begin(spec_of(Type::SGD, 1e-3));
+  std::vector<float> expected;
+  const auto others = [&](std::uint64_t seed) {
+    program_->initialize(seed, weights_);
+    return pass_on_host(1, expected);
+  };
+  pass(1);
+  ASSERT_TRUE(state->update(0.1).ok());
+  double loss = others(21);
+  ASSERT_TRUE(state->upload(host(), 7).ok());
+  EXPECT_EQ(pass(1), loss);
+  EXPECT_EQ(gradient(*state), expected);
+
+  loss = others(22);
+  std::vector<float> gradients(elements_);
+  program_->bind(weights_, gradients);
+  EXPECT_EQ(pass(1), loss);
+  ASSERT_TRUE(state->update(0.1).ok());  // of the state's weights: the copy is theirs now
+  EXPECT_EQ(pass(1), loss);
+  EXPECT_EQ(gradients, expected);
+
+  loss = others(23);
+  const auto second = make_gpu_state(*device_, queue_, spec_of(Type::SGD), program_->parameters());
+  ASSERT_TRUE(second.ok() && (*second)->upload(host(), 0).ok());
+  ASSERT_TRUE(program_->bind_on_device((*second)->vectors()).ok());
+  EXPECT_EQ(pass(1), loss);
+}
+
+// A step that finds on the GPU that the gradient is not finite writes no copy: what was not of the state's
+// weights before is not taken for theirs.
+TEST_F(GpuHalfWeightsTest, AStepThatChangesNothingLeavesThem) {
+  const auto state = begin(spec_of(Type::SGD, 1));
+  const double loss = pass(1);
+  std::vector<float> gradients(elements_), own = weights_;
+  program_->initialize(31, weights_);
+  program_->bind(weights_, gradients);
+  EXPECT_NE(pass(1), loss);
+  const std::vector<float> bad(elements_, std::numeric_limits<float>::infinity());
+  ASSERT_TRUE(queue_->upload(state->vectors().gradients, std::as_bytes(std::span(bad))).ok());
+  ASSERT_TRUE(state->update(0.1).ok());
+  ASSERT_TRUE(program_->bind_on_device(state->vectors()).ok());
+  EXPECT_EQ(pass(1), loss);
+  EXPECT_FALSE(state->check().ok());
+}
+
+TEST_F(GpuStateTest, ProgramsOfFp32HaveNoHalfWeights) {
+  const auto state = begin(spec_of(Type::ADAM));
+  pass(1);
+  ASSERT_TRUE(state->update(0.1).ok());
+  EXPECT_EQ(program_->memory()->half_weights, 0U);
 }
 
 TEST(DeviceVectors, AreRefusedWhereTheMemoryIsTheHosts) {
