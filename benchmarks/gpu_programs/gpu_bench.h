@@ -83,6 +83,13 @@ class Bench {
     return address;
   }
 
+  absl::StatusOr<void*> copy(std::span<const std::byte> of) {
+    PL_ASSIGN_OR_RETURN(void* const address, zeros(of.size()));
+    PL_RETURN_IF_ERROR(stream_.to_device(address, of));
+    PL_RETURN_IF_ERROR(stream_.finish(clock_, Deadline::after(clock_.now(), std::chrono::minutes(1))));
+    return address;
+  }
+
   // Microseconds of one launch: of `rounds` series of launches, after one that is not counted.
   absl::StatusOr<Spread> time(const Subject& subject, int rounds) {
     constexpr int kSeries = 5;

@@ -4,6 +4,7 @@
 #include "runtime/cuda/conversion.h"
 #include "runtime/cuda/cross_entropy.h"
 #include "runtime/cuda/elementwise.h"
+#include "runtime/cuda/embedding.h"
 #include "runtime/cuda/layer_norm.h"
 #include "runtime/cuda/matmul.h"
 #include "runtime/cuda/optimizer.h"
@@ -17,6 +18,7 @@ struct Libraries {
   Conversion conversion;
   CrossEntropy cross_entropy;
   Attention attention;
+  Embedding embedding;
   GpuOptimizer optimizer;
   std::unique_ptr<LayerNorm> layer_norm;
   std::vector<MatMul> products;
@@ -30,12 +32,14 @@ absl::StatusOr<std::unique_ptr<Libraries>> load(const Bench& bench) {
   PL_ASSIGN_OR_RETURN(auto conversion, Conversion::load(bench.context()));
   PL_ASSIGN_OR_RETURN(auto cross_entropy, CrossEntropy::load(bench.context()));
   PL_ASSIGN_OR_RETURN(auto attention, Attention::load(bench.context()));
+  PL_ASSIGN_OR_RETURN(auto embedding, Embedding::load(bench.context()));
   PL_ASSIGN_OR_RETURN(auto optimizer, GpuOptimizer::load(bench.context()));
   std::unique_ptr<Libraries> all(new Libraries{std::move(elementwise),
                                                std::move(columns),
                                                std::move(conversion),
                                                std::move(cross_entropy),
                                                std::move(attention),
+                                               std::move(embedding),
                                                std::move(optimizer),
                                                nullptr,
                                                {}});
@@ -141,6 +145,54 @@ absl::Status add_loss(Bench& bench, const Libraries& kernels, const Options& o,
   subjects.push_back(
       {"softmax, cross-entropy and gradient", 2.0 * static_cast<double>(n * 2), 0,
        [=, &kernels](Stream& s) { return kernels.cross_entropy.gradient(s, DType::kBF16, params); }});
+  // Rows that do not end where an access does, as GPT-2's own 50,257 classes.
+  CrossEntropyParams uneven = params;
+  uneven.classes = uneven.stride = o.vocabulary - 47;
+  subjects.push_back(
+      {"softmax, cross-entropy, uneven rows", 4.0 * uneven.rows * uneven.classes, 0,
+       [=, &kernels](Stream& s) { return kernels.cross_entropy.gradient(s, DType::kBF16, uneven); }});
+  return absl::OkStatus();
+}
+
+// Tokens that are all different, as far as the vocabulary goes.
+absl::Status add_embedding(Bench& bench, const Libraries& kernels, const Options& o,
+                           std::vector<Subject>& subjects) {
+  const std::uint32_t rows = o.samples * o.time;
+  const std::size_t n = std::size_t{rows} * o.width, table = std::size_t{o.vocabulary} * o.width;
+  std::vector<std::int32_t> tokens;
+  for (std::uint32_t r = 0; r < rows; ++r) tokens.push_back(static_cast<std::int32_t>(r % o.vocabulary));
+  EmbeddingPlan plan;
+  PL_RETURN_IF_ERROR(plan_embedding(tokens, o.vocabulary, plan));
+  PL_ASSIGN_OR_RETURN(void* const on_gpu, bench.copy(std::as_bytes(std::span(tokens))));
+  PL_ASSIGN_OR_RETURN(void* const order, bench.copy(std::as_bytes(std::span(plan.order))));
+  PL_ASSIGN_OR_RETURN(void* const pieces, bench.copy(std::as_bytes(std::span(plan.pieces))));
+  PL_ASSIGN_OR_RETURN(void* const weights, bench.values(table * 2));
+  PL_ASSIGN_OR_RETURN(void* const y, bench.values(n * 2));
+  PL_ASSIGN_OR_RETURN(void* const gradient, bench.zeros(table * 4));
+  const EmbeddingParams forward{.tokens = static_cast<const std::int32_t*>(on_gpu),
+                                .table = weights,
+                                .positions = nullptr,
+                                .y = y,
+                                .rows = rows,
+                                .time = o.time,
+                                .width = o.width,
+                                .vocabulary = o.vocabulary};
+  const auto bytes = static_cast<double>(n * 2);
+  subjects.push_back({"embedding", 2 * bytes, 0, [=, &kernels](Stream& s) {
+                        return kernels.embedding.forward(s, DType::kBF16, forward);
+                      }});
+  const EmbeddingPiecesParams backward{.pieces = static_cast<const EmbeddingPiece*>(pieces),
+                                       .order = static_cast<const std::uint32_t*>(order),
+                                       .dy = y,
+                                       .gradient = static_cast<float*>(gradient),
+                                       .partials = nullptr,
+                                       .width = o.width};
+  const std::size_t count = plan.pieces.size();
+  // Each token's gradient is fp32, read and written.
+  const double gradients = 8.0 * static_cast<double>(count) * o.width;
+  subjects.push_back({"embedding backward", bytes + gradients, 0, [=, &kernels](Stream& s) {
+                        return kernels.embedding.backward(s, DType::kBF16, backward, count, nullptr, 0);
+                      }});
   return absl::OkStatus();
 }
 
@@ -183,11 +235,7 @@ absl::Status add_optimizer(Bench& bench, const Libraries& kernels, const Options
   PL_ASSIGN_OR_RETURN(void* const clipping, bench.zeros(sizeof(Clipping)));
   const UpdateRange range{0, n, true};
   const std::vector<UpdateChunk> chunks = update_chunks({&range, 1});
-  PL_ASSIGN_OR_RETURN(void* const on_gpu, bench.zeros(chunks.size() * sizeof(UpdateChunk)));
-  PL_ASSIGN_OR_RETURN(Stream stream, Stream::create(bench.context()));
-  const SystemClock clock;
-  PL_RETURN_IF_ERROR(stream.to_device(on_gpu, std::as_bytes(std::span(chunks))));
-  PL_RETURN_IF_ERROR(stream.finish(clock, Deadline::after(clock.now(), std::chrono::minutes(1))));
+  PL_ASSIGN_OR_RETURN(void* const on_gpu, bench.copy(std::as_bytes(std::span(chunks))));
   auto* const weights = static_cast<float*>(vectors);
   const AdamParams params{.update = {.chunks = static_cast<const UpdateChunk*>(on_gpu),
                                      .weights = weights,
@@ -294,6 +342,7 @@ absl::StatusOr<Subjects> make_subjects(Bench& bench, const Options& options) {
   PL_RETURN_IF_ERROR(add_pointwise(bench, kernels, options, subjects.all));
   PL_RETURN_IF_ERROR(add_norms(bench, kernels, options, subjects.all));
   PL_RETURN_IF_ERROR(add_loss(bench, kernels, options, subjects.all));
+  PL_RETURN_IF_ERROR(add_embedding(bench, kernels, options, subjects.all));
   PL_RETURN_IF_ERROR(add_attention(bench, kernels, options, subjects.all));
   PL_RETURN_IF_ERROR(add_optimizer(bench, kernels, options, subjects.all));
   PL_RETURN_IF_ERROR(add_products(bench, kernels, options, subjects.all));

@@ -72,6 +72,10 @@ class Library final : public FakeCuda {
     const auto found = state().runs.find(kernel);
     return found == state().runs.end() ? 0 : found->second;
   }
+  Traffic traffic() override {
+    const std::lock_guard held(lock());
+    return state().traffic;
+  }
   bool holds(const void* address, std::size_t bytes) override {
     const std::lock_guard held(lock());
     return state().device.contains(address, bytes);
@@ -121,6 +125,7 @@ void run_kernel(const Kernel& kernel, const std::string& parameters, Index block
   ++s.kernels_run;
   ++s.runs[kernel.name];
   const std::size_t n = std::size_t{blocks.x} * blocks.y * blocks.z;
+  s.traffic.threads += n * threads.x * threads.y * threads.z;
   for (std::size_t k = 0; k < n; ++k) {
     const auto b = static_cast<unsigned>(s.control.order == Order::kAscending ? k : n - 1 - k);
     const Index block{b % blocks.x, b / blocks.x % blocks.y, b / blocks.x / blocks.y};

@@ -36,6 +36,13 @@ struct Counts {
       streams = 0, events = 0, modules = 0, contexts = 0;
 };
 
+// What kernels have loaded from and stored to the device's memory, each access counted, whether of a line
+// that a GPU would find in its caches or not. Zeros but in the library that counts (traffic.cc).
+struct Traffic {
+  std::size_t loaded = 0, stored = 0;  // bytes
+  std::size_t threads = 0;             // that ran; counted always
+};
+
 class FakeCuda {
  public:
   virtual Control& control() = 0;
@@ -46,6 +53,7 @@ class FakeCuda {
   virtual void forgive() = 0;
   virtual std::size_t kernels_run() = 0;
   virtual std::size_t runs_of(const std::string& kernel) = 0;
+  virtual Traffic traffic() = 0;
   // For libraries of the tests that work on this GPU, too: whether all of it lies in one allocation of the
   // device; and work in a stream's order, which calls nothing of this library (false: there is no such
   // stream).

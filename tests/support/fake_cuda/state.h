@@ -28,7 +28,8 @@ struct State {
   std::vector<std::string> problems;
   std::size_t kernels_run = 0;
   std::map<std::string, std::size_t> runs;  // by kernel
-  CUresult failed = CUDA_SUCCESS;           // of a kernel: what every call gives from then on
+  Traffic traffic;
+  CUresult failed = CUDA_SUCCESS;  // of a kernel: what every call gives from then on
 
   template <typename Handle>
   Handle handle() {
