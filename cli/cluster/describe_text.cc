@@ -146,7 +146,7 @@ const char* advice_for(const std::string& reason) {
       {"CrashLoopBackOff", "it ends again and again: read its log"},
       {"OOMKilled",
        "it needed more memory than resources.limits.memory allows: raise it, or use a smaller "
-       "microBatchSize"},
+       "microBatchSize or recomputeActivations"},
       {"Evicted", "its node was short of memory or disk: ask for what it needs in resources.requests"},
   };
   for (const Advice& each : kAdvice) {

@@ -257,6 +257,10 @@ void visit(FieldVisitor& v, Training& t) {
   }
   v.choice({.name = "precision", .meaning = "BF16: computed in bfloat16, with weights kept in float32"},
            t.precision);
+  v.flag({.name = "recomputeActivations",
+          .meaning = "Less memory, more time: the backward pass computes again most of what it needs of the "
+                     "forward pass; changes no result"},
+         t.recompute_activations);
   v.integer(
       {.name = "seed", .meaning = "Weights, order of samples and augmentation follow from it, to the bit"},
       {.min = 0}, t.seed);

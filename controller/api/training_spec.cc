@@ -268,6 +268,7 @@ absl::StatusOr<v1::TrainingSpec> make_training_spec(const TrainingJob& job, cons
   spec.mutable_evaluation()->set_every_epochs(t.evaluation.every_epochs.value_or(0));
   spec.mutable_evaluation()->set_batch_size(t.evaluation.batch_size);
   spec.set_precision(static_cast<v1::Precision>(t.precision));
+  spec.set_recompute_activations(t.recompute_activations);
   spec.set_seed(static_cast<std::uint64_t>(t.seed));
   *spec.mutable_exchange() = make_exchange(job.spec.strategy.all_reduce);
   if (job.spec.strategy.type == StrategyType::kParameterServer)

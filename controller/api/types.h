@@ -257,6 +257,7 @@ struct Training {
   std::optional<Target> target;
   Evaluation evaluation;
   Precision precision = Precision::kFp32;
+  bool recompute_activations = false;
   std::int64_t seed = 1;
   bool deterministic = false;  // what can't be repeated to the bit is refused
 };

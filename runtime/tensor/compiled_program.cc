@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "runtime/tensor/recompute.h"
 #include "runtime/tensor/schedule.h"
 
 namespace paceline::tensor {
@@ -72,9 +73,11 @@ absl::Status CompiledProgram::grow_arena(std::size_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Executable>> CompiledProgram::make_executable(std::int64_t rows) const {
-  return Executable::make(make_schedule(graph_, layout_, rows, options_.mode == Mode::kTraining), device_,
-                          options_.precision, queue_.get());
+absl::StatusOr<std::unique_ptr<Executable>> CompiledProgram::make_executable(std::int64_t rows,
+                                                                             bool recompute) const {
+  Schedule schedule = make_schedule(graph_, layout_, rows, options_.mode == Mode::kTraining);
+  if (recompute) schedule = recompute_activations(std::move(schedule));
+  return Executable::make(std::move(schedule), device_, options_.precision, queue_.get());
 }
 
 absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) const {
@@ -83,7 +86,8 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
   if (!room.has_value()) return absl::OkStatus();
   const std::size_t free = room->free_bytes + arena_bytes_;  // which goes first
   if (bytes <= free) return absl::OkStatus();
-  PL_ASSIGN_OR_RETURN(const Fitting fitting, what_fits(rows, free));
+  PL_ASSIGN_OR_RETURN(const Fitting fitting, what_fits(rows, free, options_.recompute_activations));
+  PL_ASSIGN_OR_RETURN(const std::string recomputing, recomputing_helps(rows, free, fitting.rows));
   const bool halves = options_.precision == Precision::kF32 && bytes / 2 <= free;
   return absl::ResourceExhaustedError(
       str_cat(rows, rows == 1 ? " sample needs " : " samples at once need ", mebibytes(bytes),
@@ -92,15 +96,28 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
               fitting.rows == 0 ? "not even one sample fits"
                                 : str_cat(fitting.rows, fitting.rows == 1 ? " fits" : " fit", ", with ",
                                           mebibytes(fitting.bytes), " MiB"),
-              halves ? "; precision BF16 needs about half" : ""));
+              recomputing, halves ? "; precision BF16 needs about half" : ""));
 }
 
-absl::StatusOr<CompiledProgram::Fitting> CompiledProgram::what_fits(std::int64_t rows,
-                                                                    std::size_t bytes) const {
+absl::StatusOr<std::string> CompiledProgram::recomputing_helps(std::int64_t rows, std::size_t free,
+                                                               std::int64_t fitting) const {
+  if (options_.recompute_activations || options_.mode == Mode::kInference) return std::string();
+  PL_ASSIGN_OR_RETURN(const auto made, make_executable(rows, true));
+  if (made->arena_bytes() <= free)
+    return str_cat("; with recomputeActivations ", rows == 1 ? "it needs " : "all of them need ",
+                   mebibytes(made->arena_bytes()), " MiB");
+  PL_ASSIGN_OR_RETURN(const Fitting more, what_fits(rows, free, true));
+  if (more.rows <= fitting) return std::string();
+  return str_cat("; with recomputeActivations ", more.rows, more.rows == 1 ? " fits" : " fit", ", with ",
+                 mebibytes(more.bytes), " MiB");
+}
+
+absl::StatusOr<CompiledProgram::Fitting> CompiledProgram::what_fits(std::int64_t rows, std::size_t bytes,
+                                                                    bool recompute) const {
   Fitting fits;
   for (std::int64_t too_many = rows; fits.rows + 1 < too_many;) {
     const std::int64_t middle = fits.rows + (too_many - fits.rows) / 2;
-    PL_ASSIGN_OR_RETURN(const auto made, make_executable(middle));
+    PL_ASSIGN_OR_RETURN(const auto made, make_executable(middle, recompute));
     if (made->arena_bytes() <= bytes) {
       fits = {middle, made->arena_bytes()};
     } else {
@@ -131,7 +148,7 @@ absl::StatusOr<Executable*> CompiledProgram::executable(std::int64_t rows) {
   }
   last_ = nullptr;
   PL_RETURN_IF_ERROR(device_.enter());
-  PL_ASSIGN_OR_RETURN(auto made, make_executable(rows));
+  PL_ASSIGN_OR_RETURN(auto made, make_executable(rows, options_.recompute_activations));
   PL_RETURN_IF_ERROR(check_room(rows, made->arena_bytes()));
   PL_RETURN_IF_ERROR(grow_arena(made->arena_bytes()));
   made->bind(arena_->data(), external_);

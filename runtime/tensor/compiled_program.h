@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/tensor/batch_areas.h"
@@ -47,14 +48,18 @@ class CompiledProgram final : public Program {
     std::unique_ptr<Executable> executable;
   };
   absl::StatusOr<Executable*> executable(std::int64_t rows);
-  absl::StatusOr<std::unique_ptr<Executable>> make_executable(std::int64_t rows) const;
+  absl::StatusOr<std::unique_ptr<Executable>> make_executable(std::int64_t rows, bool recompute) const;
   absl::Status check_room(std::int64_t rows, std::size_t bytes) const;
   // The most samples below `rows` whose arena is no larger, and its size. {0, 0}: not even one.
   struct Fitting {
     std::int64_t rows = 0;
     std::size_t bytes = 0;
   };
-  absl::StatusOr<Fitting> what_fits(std::int64_t rows, std::size_t bytes) const;
+  absl::StatusOr<Fitting> what_fits(std::int64_t rows, std::size_t bytes, bool recompute) const;
+  // Where recomputing is off and more than `fitting` of the `rows` samples would fit with it: words that say
+  // so.
+  absl::StatusOr<std::string> recomputing_helps(std::int64_t rows, std::size_t free,
+                                                std::int64_t fitting) const;
   absl::Status grow_arena(std::size_t bytes);
   void clear_padding(std::span<float> vector) const;
   void bind_entries();

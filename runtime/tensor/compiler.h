@@ -25,6 +25,8 @@ struct CompileOptions {
   std::int64_t max_rows = 1;
   Precision precision = Precision::kF32;
   Mode mode = Mode::kTraining;  // an inference program has no backward()
+  // Less memory for activations, more time for the backward pass, the same bits: see recompute.h.
+  bool recompute_activations = false;
   // Of the device: its programs have the same parameters and work one after the other. Null: its own.
   std::shared_ptr<Queue> queue = nullptr;
 };

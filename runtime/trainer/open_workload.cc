@@ -19,6 +19,7 @@ struct Source {
   std::shared_ptr<tensor::Device> device;
   std::shared_ptr<tensor::Queue> queue;  // of all programs; null: the device has none
   tensor::Precision precision = tensor::Precision::kF32;
+  bool recompute_activations = false;
 };
 
 absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& source, Purpose purpose,
@@ -28,6 +29,7 @@ absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& sourc
   tensor::CompileOptions options;
   options.max_rows = max_rows;
   options.precision = source.precision;
+  options.recompute_activations = source.recompute_activations;
   options.queue = source.queue;
   options.mode = purpose == Purpose::kTraining ? tensor::Mode::kTraining : tensor::Mode::kInference;
   return tensor::compile(graph, *source.device, options);
@@ -96,6 +98,7 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, int threads)
     PL_RETURN_IF_ERROR(source->device->enter());
     PL_ASSIGN_OR_RETURN(source->queue, source->device->open_queue());
     if (spec.precision() == v1::PRECISION_BF16) source->precision = tensor::Precision::kBF16;
+    source->recompute_activations = spec.recompute_activations();
     workload.compile = [source](Purpose purpose, std::int64_t max_rows) {
       return compile_for(*source, purpose, max_rows);
     };

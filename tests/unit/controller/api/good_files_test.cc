@@ -44,6 +44,7 @@ TEST(GoodFiles, DefaultsAreFilledIn) {
   EXPECT_EQ(t.evaluation.every_epochs, 1) << "there is held-out data";
   EXPECT_EQ(t.evaluation.batch_size, 500);
   EXPECT_EQ(t.precision, Precision::kFp32);
+  EXPECT_FALSE(t.recompute_activations);
   EXPECT_EQ(t.seed, 1);
   EXPECT_EQ(job.spec.checkpoint.location, "");
   EXPECT_EQ(job.spec.checkpoint.every_steps, 0);

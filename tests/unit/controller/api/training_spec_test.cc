@@ -68,6 +68,15 @@ TEST(TrainingSpec, OfTheOtherExamples) {
   EXPECT_FALSE(gpt.has_target());
 }
 
+TEST(TrainingSpec, OfMemory) {
+  EXPECT_FALSE(spec_of(kGoodJob).recompute_activations());
+  EXPECT_EQ(spec_of(kGoodJob).micro_batch_size(), 0);
+  const auto spec =
+      spec_of(read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/everything.yaml"));
+  EXPECT_TRUE(spec.recompute_activations());
+  EXPECT_EQ(spec.micro_batch_size(), 16);
+}
+
 TEST(TrainingSpec, OfParameterServers) {
   EXPECT_FALSE(spec_of(kGoodJob).has_parameter_server());
   TrainingJob job = parse_good(kGoodJob);

@@ -42,10 +42,10 @@ class OwnClicks final : public data::Dataset {
   data::SampleShape shape_;
 };
 
-absl::StatusOr<Workload> open(const data::Datasets& sets, double test_fraction = 0) {
+absl::StatusOr<Workload> open(const data::Datasets& sets, double test_fraction = 0,
+                              v1::TrainingSpec spec = paceline::testing::click_spec(10, 4, 1, 1)) {
   Registry registry;
   registry.add_dataset("own", [sets](const auto&, std::uint64_t) { return sets; });
-  v1::TrainingSpec spec = paceline::testing::click_spec(10, 4, 1, 1);
   spec.mutable_data()->set_format(v1::DataSpec::CUSTOM);
   spec.mutable_data()->mutable_custom()->set_name("own");
   spec.mutable_data()->set_test_fraction(test_fraction);
@@ -79,6 +79,41 @@ TEST(OpenWorkload, WhatBothSetsSayOfTheirFieldsTheModelKnows) {
   EXPECT_THAT(open({few, many})->sparse->vocabularies, ElementsAre(6, 5, 9));
   EXPECT_THAT(open({few, silent})->sparse->vocabularies, ElementsAre());
   EXPECT_THAT(open({silent, many})->sparse->vocabularies, ElementsAre());
+}
+
+class Count final : public tensor::OperationObserver {
+ public:
+  void begin() override {}
+  void end(std::string_view, std::string_view) override { ++operations_; }
+  int operations() const { return operations_; }
+
+ private:
+  int operations_ = 0;
+};
+
+TEST(OpenWorkload, ActivationsAreComputedAgainWhereTheJobSaysSo) {
+  const auto operations = [](bool recompute, Purpose purpose) {
+    v1::TrainingSpec spec = paceline::testing::click_spec(10, 4, 1, 1);
+    for (int i = 0; i < 9; ++i) spec.mutable_model()->mutable_wide_and_deep()->add_hidden(16);
+    spec.set_recompute_activations(recompute);
+    const auto clicks = std::make_shared<OwnClicks>(0, 0, std::vector<std::int64_t>{});
+    const auto workload = open({clicks, nullptr}, 0, spec);
+    EXPECT_TRUE(workload.ok()) << workload.status();
+    const auto program = workload->compile(purpose, 8);
+    EXPECT_TRUE(program.ok()) << program.status();
+    std::vector<float> weights((*program)->parameters().elements), gradients(weights.size());
+    (*program)->bind(weights, gradients);
+    Count count;
+    (*program)->observe(&count);
+    EXPECT_TRUE((*program)->forward(8).ok());
+    if (purpose == Purpose::kTraining) {
+      EXPECT_TRUE((*program)->backward(1, false, nullptr).ok());
+    }
+    (*program)->observe(nullptr);
+    return count.operations();
+  };
+  EXPECT_GT(operations(true, Purpose::kTraining), operations(false, Purpose::kTraining));
+  EXPECT_EQ(operations(true, Purpose::kEvaluation), operations(false, Purpose::kEvaluation));
 }
 
 }  // namespace

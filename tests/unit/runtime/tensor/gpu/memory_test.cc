@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/status.h"
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/fake_cuda/gpu_test.h"
@@ -14,6 +15,7 @@ namespace paceline::tensor {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
@@ -42,6 +44,16 @@ class GpuMemoryTest : public ::testing::Test {
     return compile(graph, *device_, {.max_rows = rows, .precision = precision});
   }
 
+  // Ten layers, of 4 KiB a sample each.
+  absl::StatusOr<std::unique_ptr<Program>> compile_deep(std::int64_t rows, bool recompute,
+                                                        Mode mode = Mode::kTraining) {
+    GraphBuilder graph;
+    Value h = graph.input({16});
+    for (int i = 0; i < 10; ++i) h = graph.relu(graph.dense(str_cat("fc", i), h, 1024));
+    graph.softmax_cross_entropy(graph.dense("output", h, 8));
+    return compile(graph, *device_, {.max_rows = rows, .mode = mode, .recompute_activations = recompute});
+  }
+
   std::unique_ptr<Device> device_;
 };
 
@@ -57,6 +69,36 @@ TEST_F(GpuMemoryTest, ATooLargeBatchIsRefusedWithWhatFits) {
   EXPECT_LT(fits, 5000);
   EXPECT_TRUE(compile_for(fits).ok()) << "what is said to fit does";
   EXPECT_TRUE(absl::IsResourceExhausted(compile_for(fits + 200).status()));
+}
+
+TEST_F(GpuMemoryTest, WhatRecomputingWouldNeedIsSaidWhereItHelps) {
+  const auto message = [](const auto& refused) {
+    EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+    return std::string(refused.status().message());
+  };
+  const auto number = [](const std::string& text, const char* before, const char* format) {
+    int found = 0;
+    const std::size_t at = text.find(before);
+    EXPECT_NE(at, std::string::npos) << text;
+    EXPECT_EQ(at == std::string::npos ? 0 : std::sscanf(text.c_str() + at, format, &found), 1) << text;
+    return found;
+  };
+  // Of 1,000 samples activations are some 40 MiB, and with their gradients more.
+  const std::string all = message(compile_deep(1000, false));
+  EXPECT_LE(number(all, "with recomp", "with recomputeActivations all of them need %d MiB"), 32) << all;
+  EXPECT_TRUE(compile_deep(1000, true).ok());
+
+  const std::string more = message(compile_deep(5000, false));
+  const int without = number(more, "free; ", "free; %d fit, with");
+  const int with = number(more, "with recomp", "with recomputeActivations %d fit, with");
+  EXPECT_LT(without, with);
+  EXPECT_TRUE(compile_deep(with, true).ok()) << "what is said to fit does";
+  EXPECT_TRUE(absl::IsResourceExhausted(compile_deep(with, false).status()));
+
+  const std::string on = message(compile_deep(5000, true));
+  EXPECT_EQ(number(on, "free; ", "free; %d fit, with"), with);
+  EXPECT_THAT(on, Not(HasSubstr("recompute")));
+  EXPECT_THAT(message(compile_deep(20'000, false, Mode::kInference)), Not(HasSubstr("recompute")));
 }
 
 TEST_F(GpuMemoryTest, WhereNotOneFitsItSaysSo) {
