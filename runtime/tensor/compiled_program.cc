@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/rng.h"
 #include "base/status.h"
+#include "runtime/tensor/initial_weights.h"
 #include "runtime/tensor/recompute.h"
 #include "runtime/tensor/schedule.h"
 
@@ -24,13 +24,6 @@ constexpr std::size_t kFirstRangeMark = kMarksOfPrograms + 2;
 // Rounded up.
 std::size_t mebibytes(std::size_t bytes) {
   return (bytes + (std::size_t{1} << 20) - 1) >> 20;
-}
-
-// FNV-1a, so that a name gives the same stream on every machine.
-std::uint64_t name_stream(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
 }
 
 }  // namespace
@@ -160,20 +153,11 @@ absl::StatusOr<Executable*> CompiledProgram::executable(std::int64_t rows) {
   return entries_.back().executable.get();
 }
 
-void CompiledProgram::clear_padding(std::span<float> vector) const {
-  for (std::size_t i = 0; i < layout_.parameters.size(); ++i) {
-    const Parameter& p = layout_.parameters[i];
-    const std::size_t end =
-        i + 1 < layout_.parameters.size() ? layout_.parameters[i + 1].offset : layout_.elements;
-    for (std::size_t e = p.offset + p.count; e < end; ++e) vector[e] = 0;
-  }
-}
-
 void CompiledProgram::bind(std::span<float> weights, std::span<float> gradients) {
   PL_CHECK(weights.size() == layout_.elements, "the bound weights must have parameters().elements elements");
   PL_CHECK(gradients.size() == layout_.elements || (gradients.empty() && options_.mode == Mode::kInference),
            "the bound gradients must have parameters().elements elements");
-  if (!gradients.empty()) clear_padding(gradients);
+  if (!gradients.empty()) clear_padding(layout_, gradients);
   weights_changed();
   bound_ = true;
   device_vectors_ = {};
@@ -205,27 +189,7 @@ absl::Status CompiledProgram::bind_on_device(const DeviceVectors& vectors) {
 }
 
 void CompiledProgram::initialize(std::uint64_t seed, std::span<float> weights) const {
-  PL_CHECK(weights.size() == layout_.elements, "the weights must have parameters().elements elements");
-  clear_padding(weights);
-  for (const Node& node : graph_.nodes()) {
-    if (node.kind != OpKind::kParameter) continue;
-    const auto p = std::find_if(layout_.parameters.begin(), layout_.parameters.end(),
-                                [&](const Parameter& q) { return q.name == node.name; });
-    Rng rng(seed, name_stream(node.name));
-    for (float& w : weights.subspan(p->offset, p->count)) {
-      switch (node.init.kind) {
-        case Init::Kind::kConstant:
-          w = node.init.value;
-          break;
-        case Init::Kind::kNormal:
-          w = node.init.value * rng.normal();
-          break;
-        case Init::Kind::kUniform:
-          w = node.init.value * (2 * rng.uniform() - 1);
-          break;
-      }
-    }
-  }
+  fill_initial_weights(graph_, layout_, seed, options_.threads, weights);
 }
 
 absl::Status CompiledProgram::reserve(std::int64_t rows) {

@@ -61,7 +61,6 @@ class CompiledProgram final : public Program {
   absl::StatusOr<std::string> recomputing_helps(std::int64_t rows, std::size_t free,
                                                 std::int64_t fitting) const;
   absl::Status grow_arena(std::size_t bytes);
-  void clear_padding(std::span<float> vector) const;
   void bind_entries();
   std::uint64_t weights_version() const { return on_device() ? *device_vectors_.version : weights_version_; }
   bool on_device() const { return device_vectors_.weights != nullptr; }

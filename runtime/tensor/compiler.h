@@ -27,6 +27,7 @@ struct CompileOptions {
   Mode mode = Mode::kTraining;  // an inference program has no backward()
   // Less memory for activations, more time for the backward pass, the same bits: see recompute.h.
   bool recompute_activations = false;
+  int threads = 1;  // at most so many fill the initial weights
   // Of the device: its programs have the same parameters and work one after the other. Null: its own.
   std::shared_ptr<Queue> queue = nullptr;
 };

@@ -20,6 +20,7 @@ struct Source {
   std::shared_ptr<tensor::Queue> queue;  // of all programs; null: the device has none
   tensor::Precision precision = tensor::Precision::kF32;
   bool recompute_activations = false;
+  int threads = 1;
 };
 
 absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& source, Purpose purpose,
@@ -30,6 +31,7 @@ absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& sourc
   options.max_rows = max_rows;
   options.precision = source.precision;
   options.recompute_activations = source.recompute_activations;
+  options.threads = source.threads;
   options.queue = source.queue;
   options.mode = purpose == Purpose::kTraining ? tensor::Mode::kTraining : tensor::Mode::kInference;
   return tensor::compile(graph, *source.device, options);
@@ -94,6 +96,7 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, int threads)
       PL_ASSIGN_OR_RETURN(workload.sparse,
                           model::WideAndDeep(spec.model().wide_and_deep()).shape(source->shape));
     }
+    source->threads = threads;
     source->device = compute.device;
     PL_RETURN_IF_ERROR(source->device->enter());
     PL_ASSIGN_OR_RETURN(source->queue, source->device->open_queue());
