@@ -35,8 +35,10 @@ def arguments():
     parser.add_argument("--emulated", action="store_true", help="on the GPU of the tests")
     parser.add_argument("--rounds", type=int, default=20, help="of each kernel's measurement")
     parser.add_argument("--only", action="append", choices=PARTS, help="of the suite; it may be given more than once (default: all)")
+    parser.add_argument("--sanitizer", help="NVIDIA's compute-sanitizer, where PATH has none")
     parser.add_argument("--python", default=sys.executable, help="one that has PyTorch, if any, to train beside us (default: this one)")
     options = parser.parse_args()
+    options.sanitizer = shutil.which("compute-sanitizer") or shutil.which(options.sanitizer or "")
     options.programs, options.root = options.programs.resolve(), options.root.resolve()
     return options
 
@@ -113,7 +115,7 @@ class Suite:
         self.stage(name, max(len(tests) - len(bad) - len(skipped), 0), failed, len(skipped), time.monotonic() - begun, words)
 
     def sanitizers(self):
-        tool = shutil.which("compute-sanitizer")
+        tool = self.options.sanitizer
         if self.options.emulated or tool is None:
             self.stage("compute-sanitizer", 0, 0, len(TOOLS), 0, ["the GPU of the tests looks itself" if self.options.emulated else "it is not installed"])
             return
@@ -154,7 +156,7 @@ class Suite:
         """Whole trainings of GPT-2, beside PyTorch where it is; the report of benchmarks/gpu_training."""
         begun = time.monotonic()
         options = self.options
-        sanitizers = not options.emulated and "sanitizers" in options.only and shutil.which("compute-sanitizer")
+        sanitizers = not options.emulated and "sanitizers" in options.only and options.sanitizer
         seconds = self.left() - (SANITIZERS if sanitizers else 0) - 10
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "training.json"
