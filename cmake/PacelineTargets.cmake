@@ -15,13 +15,15 @@ if(PACELINE_SANITIZE)
   add_compile_options(-fsanitize=${PACELINE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${PACELINE_SANITIZE})
 endif()
+# What is tested is optimised; GoogleTest's macros, half of all that is compiled, need not be.
 set(PACELINE_TEST_OPTIONS)
+if(PACELINE_SANITIZE)
+  set(PACELINE_TEST_OPTIONS -O0)
+endif()
 if(PACELINE_SANITIZE MATCHES "undefined")
   # A null pointer that is followed ends an AddressSanitizer build anyway, a wrong dynamic type mostly does; asking at every
   # member access costs a fifth of the time to compile.
   add_compile_options(-fno-sanitize=null,vptr)
-  # What is tested is optimised; GoogleTest's macros, half of all that is compiled, need not be.
-  set(PACELINE_TEST_OPTIONS -O0)
 endif()
 
 find_program(PACELINE_CCACHE ccache)
