@@ -3,7 +3,7 @@
 #
 #   PACELINE_CUDA_ENABLED                         whether CUDA code is in this build
 #   paceline_cuda                                 CUDA's headers
-#   paceline_cuda_images(LIBRARY a.cu ...)        adds the images of kernels to a library of ours
+#   paceline_cuda_images(TARGET a.cu ...)         adds the images of kernels to a library or program
 
 set(PACELINE_CUDA AUTO CACHE STRING "CUDA code: AUTO (where there is a toolkit), ON (an error without), OFF")
 set_property(CACHE PACELINE_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -44,9 +44,9 @@ endif()
 set(PACELINE_CUDA_FLAGS -std=c++20 -O3 --Werror all-warnings --expt-relaxed-constexpr -lineinfo -I${CMAKE_SOURCE_DIR})
 enable_language(ASM)
 
-# Adds to a library of ours, for each a.cu, its image (machine code of every target, and PTX) as data: the symbols paceline_image_a and
+# Adds to a target, for each a.cu, its image (machine code of every target, and PTX) as data: the symbols paceline_image_a and
 # paceline_image_a_end.
-function(paceline_cuda_images library)
+function(paceline_cuda_images target)
   foreach(source ${ARGN})
     get_filename_component(stem ${source} NAME_WE)
     set(image ${CMAKE_CURRENT_BINARY_DIR}/${stem}.fatbin)
@@ -71,6 +71,6 @@ paceline_image_@stem@_end:
     .section .note.GNU-stack,"",@progbits
 ]] @ONLY)
     set_source_files_properties(${assembly} PROPERTIES OBJECT_DEPENDS ${image})
-    target_sources(paceline_${library} PRIVATE ${assembly})
+    target_sources(${target} PRIVATE ${assembly})
   endforeach()
 endfunction()

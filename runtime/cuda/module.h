@@ -6,6 +6,7 @@
 // that size, and a Kernel<Params> launches with a Params alone: image and host can't disagree unseen.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,10 +31,12 @@ class Kernel {
 
  private:
   friend class Module;
-  Kernel(CUfunction function, const char* name) : function_(function), name_(name) {}
+  Kernel(CUfunction function, const char* name, std::uint32_t shared_bytes)
+      : function_(function), name_(name), shared_bytes_(shared_bytes) {}
 
   CUfunction function_;
   const char* name_;
+  std::uint32_t shared_bytes_;
 };
 
 class Module {
@@ -46,18 +49,21 @@ class Module {
       : context_(std::move(other.context_)), handle_(std::exchange(other.handle_, nullptr)) {}
   Module& operator=(Module&&) = delete;
 
-  // `name` lives as long as the kernel. INTERNAL where the image lacks it, or it takes something else.
+  // `name` lives as long as the kernel. Each of its blocks gets `shared_bytes` of shared memory
+  // (kernels/tensor_core.h). INTERNAL where the image lacks it, it takes something else, or the GPU's blocks
+  // have less than that.
   template <typename Params>
-  absl::StatusOr<Kernel<Params>> kernel(const char* name) const {
+  absl::StatusOr<Kernel<Params>> kernel(const char* name, std::uint32_t shared_bytes = 0) const {
     static_assert(std::is_trivially_copyable_v<Params>);
-    PL_ASSIGN_OR_RETURN(const CUfunction function, find(name, sizeof(Params)));
-    return Kernel<Params>(function, name);
+    PL_ASSIGN_OR_RETURN(const CUfunction function, find(name, sizeof(Params), shared_bytes));
+    return Kernel<Params>(function, name, shared_bytes);
   }
 
  private:
   Module(std::shared_ptr<const Context> context, CUmodule handle)
       : context_(std::move(context)), handle_(handle) {}
-  absl::StatusOr<CUfunction> find(const char* name, std::size_t parameter_bytes) const;
+  absl::StatusOr<CUfunction> find(const char* name, std::size_t parameter_bytes,
+                                  std::uint32_t shared_bytes) const;
 
   std::shared_ptr<const Context> context_;
   CUmodule handle_;
@@ -65,12 +71,12 @@ class Module {
 
 namespace module_internal {
 absl::Status launch(CUfunction function, const char* name, Stream& stream, const LaunchShape& shape,
-                    const void* params);
+                    std::uint32_t shared_bytes, const void* params);
 }  // namespace module_internal
 
 template <typename Params>
 absl::Status Kernel<Params>::launch(Stream& stream, const LaunchShape& shape, const Params& params) const {
-  return module_internal::launch(function_, name_, stream, shape, &params);
+  return module_internal::launch(function_, name_, stream, shape, shared_bytes_, &params);
 }
 
 }  // namespace paceline::cuda

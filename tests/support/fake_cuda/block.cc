@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/fake_cuda/fiber.h"
+#include "tests/support/fake_cuda/memory.h"
 
 #if defined(PACELINE_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
@@ -19,8 +20,6 @@ namespace paceline::fake_cuda {
 
 namespace {
 
-constexpr unsigned kLanes = 32;
-
 void publish([[maybe_unused]] void* token) {
 #if defined(PACELINE_THREAD_SANITIZER)
   __tsan_release(token);
@@ -32,7 +31,7 @@ void observe([[maybe_unused]] void* token) {
 #endif
 }
 
-enum class Wait { kNone, kBarrier, kShuffle };
+enum class Wait { kNone, kBarrier, kShuffle, kMeeting };
 
 struct Block;
 
@@ -48,6 +47,11 @@ struct Thread {
   unsigned barriers = 0;    // passed so far
   std::uint64_t value = 0;  // of a shuffle: given, then got
   unsigned lanes = 0;
+  void* own = nullptr;  // of a meeting
+  WarpWork work = nullptr;
+  std::vector<Copy> copies;
+  std::size_t landed = 0;           // of the copies
+  std::vector<std::size_t> groups;  // where each ends
   const char* error = nullptr;
 };
 
@@ -55,6 +59,7 @@ struct Block {
   const Kernel* kernel = nullptr;
   const void* parameters = nullptr;
   std::vector<Thread> threads;
+  std::byte* shared = nullptr;
   // Addresses that stand for a moment: what was written before is seen after.
   char begin = 0, end = 0, barrier[2] = {};
 };
@@ -84,6 +89,7 @@ void live(void* argument) {
   auto* const thread = static_cast<Thread*>(argument);
   observe(&thread->block->begin);
   thread->block->kernel->run(thread->block->parameters);
+  if (thread->landed < thread->copies.size()) thread->error = "has returned and did not wait for its copies";
   publish(&thread->block->end);
   thread->ended = true;
 }
@@ -111,7 +117,7 @@ void wait(Thread& thread, Wait what, const char* file, int line) {
 }
 
 bool together(const Thread& a, const Thread& b) {
-  return a.wait == b.wait && a.line == b.line && a.file == b.file;
+  return a.wait == b.wait && a.line == b.line && a.file == b.file && a.work == b.work;
 }
 
 // Gives the lanes of each warp that are all at one shuffle their values. Whether there was any.
@@ -139,6 +145,25 @@ bool shuffle(std::vector<Thread>& threads) {
   return any;
 }
 
+// The same for those that meet.
+bool meet(std::vector<Thread>& threads) {
+  bool any = false;
+  for (std::size_t first = 0; first + kLanes <= threads.size(); first += kLanes) {
+    bool all = true;
+    for (std::size_t i = 0; i < kLanes; ++i)
+      all &= threads[first + i].wait == Wait::kMeeting && together(threads[first], threads[first + i]);
+    if (!all) continue;
+    void* lanes[kLanes];
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      lanes[i] = threads[first + i].own;
+      threads[first + i].wait = Wait::kNone;
+    }
+    threads[first].work(lanes);
+    any = true;
+  }
+  return any;
+}
+
 bool release_barrier(std::vector<Thread>& threads) {
   for (const Thread& thread : threads) {
     if (thread.wait != Wait::kBarrier || !together(threads[0], thread)) return false;
@@ -151,6 +176,7 @@ std::string where(const Thread& thread) {
   std::string text = "thread " + std::to_string(thread.self.thread.x);
   if (thread.error != nullptr) return text + " " + thread.error;
   if (thread.ended) return text + " has returned";
+  if (thread.wait == Wait::kMeeting) return text + " waits to " + thread.file;
   return text + " waits at the " + (thread.wait == Wait::kBarrier ? "barrier" : "shuffle") + " of " +
          thread.file + ":" + std::to_string(thread.line);
 }
@@ -181,6 +207,7 @@ std::string run(Block& block, Order order) {
       all_ended &= thread.ended;
     }
     if (all_ended) return "";
+    if (meet(threads)) continue;
     if (shuffle(threads)) {
       for (const Thread& thread : threads) {
         if (thread.error != nullptr) return where(thread);
@@ -214,6 +241,34 @@ std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned lanes, const
   return thread.value;
 }
 
+void meet(void* own, WarpWork work, const char* what) {
+  Thread& thread = *current;
+  thread.own = own;
+  thread.work = work;
+  wait(thread, Wait::kMeeting, what, 0);
+  thread.work = nullptr;
+}
+
+std::byte* shared_memory() {
+  return current->block->shared;
+}
+
+void begin_copy(const Copy& copy) {
+  current->copies.push_back(copy);
+}
+
+void commit_copies() {
+  current->groups.push_back(current->copies.size());
+}
+
+bool next_copy(unsigned groups, Copy& copy) {
+  Thread& thread = *current;
+  if (thread.groups.size() <= groups) return false;
+  if (thread.landed == *(thread.groups.end() - 1 - groups)) return false;
+  copy = thread.copies[thread.landed++];
+  return true;
+}
+
 Registration::Registration(const Kernel& kernel) {
   kernels()[kernel.name] = kernel;
 }
@@ -228,8 +283,10 @@ const char* running_kernel() {
 }
 
 std::string run_block(const Kernel& kernel, const void* parameters, Index threads, Index blocks, Index block,
-                      Order order) {
+                      Order order, std::size_t shared_bytes) {
+  static thread_local Memory memory;
   Block state{.kernel = &kernel, .parameters = parameters};
+  if (shared_bytes > 0) state.shared = static_cast<std::byte*>(memory.allocate(shared_bytes));
   state.threads.resize(std::size_t{threads.x} * threads.y * threads.z);
   for (std::size_t i = 0; i < state.threads.size(); ++i) {
     const auto t = static_cast<unsigned>(i);
@@ -250,6 +307,8 @@ std::string run_block(const Kernel& kernel, const void* parameters, Index thread
     std::unique_ptr<Fiber> fiber(std::exchange(thread.fiber, nullptr));
     if (fiber != nullptr && fiber->ended()) idle().push_back(std::move(fiber));
   }
+  if (std::string beyond; state.shared != nullptr && memory.free(state.shared, beyond) && problem.empty())
+    problem = beyond;
   if (problem.empty()) return "";
   return std::string(kernel.name) + ", block " + std::to_string(block.x) + ": " + problem;
 }

@@ -4,7 +4,8 @@
 // others. Calls from kernels (self, barrier, exchange) are of the fiber that makes them.
 //
 // Stricter than a GPU: a barrier or a shuffle that only some threads reach, or that they reach at different
-// lines, is an error and not a hang or luck; shuffles are of whole warps. The order in which threads run
+// lines, is an error and not a hang or luck; shuffles are of whole warps; shared memory ends where it was
+// launched to end. The order in which threads run
 // between two barriers is chosen by the test, so that a missing barrier shows: run twice, in both orders.
 // Under ThreadSanitizer fibers are its own, ordered by barriers alone: it then finds accesses of one block
 // that no barrier keeps apart.
@@ -30,6 +31,24 @@ const Self& self();
 void barrier(const char* file, int line);
 // Every lane gives its value and gets that of lane (its own ^ lanes).
 std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned lanes, const char* file, int line);
+// All lanes of a warp meet, each with something of its own; one of them has `work` done on all of it.
+inline constexpr unsigned kLanes = 32;
+using WarpWork = void (*)(void* const (&lanes)[kLanes]);
+void meet(void* own, WarpWork work, const char* what);
+
+// The block's shared memory that the launch gave it; 0xff at first, which is NaN.
+std::byte* shared_memory();
+
+// Copies that a thread begins, in groups: what is not waited for when it returns is an error.
+struct Copy {
+  void* to;
+  const void* from;  // null: zeros
+  unsigned bytes;
+};
+void begin_copy(const Copy& copy);
+void commit_copies();
+// The next of all but the last `groups`, in order; false: there is none.
+bool next_copy(unsigned groups, Copy& copy);
 
 struct Kernel {
   const char* name = nullptr;
@@ -48,7 +67,7 @@ enum class Order { kAscending, kDescending };
 // Empty, or what went wrong: the block is then left where it was. REQUIRES: 0 < threads.x * y * z <=
 // kMostThreads.
 std::string run_block(const Kernel& kernel, const void* parameters, Index threads, Index blocks, Index block,
-                      Order order);
+                      Order order, std::size_t shared_bytes = 0);
 
 // The kernel that runs on this thread, or null: for messages about faults.
 const char* running_kernel();

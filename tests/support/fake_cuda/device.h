@@ -61,3 +61,5 @@ T shuffle_xor(unsigned mask, T value, int lanes, const char* file, int line) {
 }
 
 }  // namespace paceline::fake_cuda
+
+#include "tests/support/fake_cuda/tensor_core.h"

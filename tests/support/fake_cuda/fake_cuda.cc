@@ -119,7 +119,8 @@ std::string image_bytes(const void* image) {
   return {static_cast<const char*>(image), header.header_bytes + header.bytes};
 }
 
-void run_kernel(const Kernel& kernel, const std::string& parameters, Index blocks, Index threads) {
+void run_kernel(const Kernel& kernel, const std::string& parameters, Index blocks, Index threads,
+                std::size_t shared_bytes) {
   State& s = state();
   if (s.failed != CUDA_SUCCESS) return;
   ++s.kernels_run;
@@ -129,7 +130,8 @@ void run_kernel(const Kernel& kernel, const std::string& parameters, Index block
   for (std::size_t k = 0; k < n; ++k) {
     const auto b = static_cast<unsigned>(s.control.order == Order::kAscending ? k : n - 1 - k);
     const Index block{b % blocks.x, b / blocks.x % blocks.y, b / blocks.x / blocks.y};
-    const std::string problem = run_block(kernel, parameters.data(), threads, blocks, block, s.control.order);
+    const std::string problem =
+        run_block(kernel, parameters.data(), threads, blocks, block, s.control.order, shared_bytes);
     if (problem.empty()) continue;
     s.failed = s.problem(CUDA_ERROR_LAUNCH_FAILED, problem);
     return;
@@ -258,7 +260,7 @@ EXPORTED CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, con
   if (kernel == nullptr || found->second.find(std::string(".text.") + name + '\0') == std::string::npos)
     return CUDA_ERROR_NOT_FOUND;
   *function = state().handle<CUfunction>();
-  state().functions[*function] = kernel;
+  state().functions[*function] = {.kernel = kernel};
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset,
@@ -268,7 +270,17 @@ EXPORTED CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std
   if (found == state().functions.end()) return CUDA_ERROR_INVALID_HANDLE;
   if (index != 0) return CUDA_ERROR_INVALID_VALUE;
   *offset = 0;
-  *bytes = found->second->parameter_bytes;
+  *bytes = found->second.kernel->parameter_bytes;
+  return CUDA_SUCCESS;
+}
+EXPORTED CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  BEGIN_CALL(asked_in_context);
+  const auto found = state().functions.find(function);
+  if (found == state().functions.end()) return CUDA_ERROR_INVALID_HANDLE;
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+      static_cast<std::size_t>(value) > state().control.shared_bytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  found->second.shared_bytes = static_cast<std::size_t>(value);
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuLaunchKernel(CUfunction function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
@@ -278,17 +290,18 @@ EXPORTED CUresult cuLaunchKernel(CUfunction function, unsigned blocks_x, unsigne
   State& s = state();
   const auto found = s.functions.find(function);
   if (found == s.functions.end() || !s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
-  const Kernel& kernel = *found->second;
+  const Kernel& kernel = *found->second.kernel;
   const std::size_t threads = std::size_t{threads_x} * threads_y * threads_z;
   const bool grid = blocks_x > 0 && blocks_x <= 0x7fffffffU && blocks_y > 0 && blocks_y <= 0xffff &&
                     blocks_z > 0 && blocks_z <= 0xffff;
-  if (!grid || threads == 0 || threads > kernel.most_threads || threads > kMostThreads || shared_bytes != 0)
+  if (!grid || threads == 0 || threads > kernel.most_threads || threads > kMostThreads ||
+      shared_bytes > found->second.shared_bytes)
     return CUDA_ERROR_INVALID_VALUE;
   // Taken now, run later.
   s.streams.add(
       id<StreamId>(stream),
       [&kernel, bytes = std::string(static_cast<const char*>(parameters[0]), kernel.parameter_bytes),
-       blocks = Index{blocks_x, blocks_y, blocks_z},
-       size = Index{threads_x, threads_y, threads_z}] { run_kernel(kernel, bytes, blocks, size); });
+       blocks = Index{blocks_x, blocks_y, blocks_z}, size = Index{threads_x, threads_y, threads_z},
+       shared_bytes] { run_kernel(kernel, bytes, blocks, size, shared_bytes); });
   return CUDA_SUCCESS;
 }

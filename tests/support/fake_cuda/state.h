@@ -22,7 +22,11 @@ struct State {
   std::map<std::uintptr_t, std::size_t> registered;  // memory of the host's, pinned
   Streams streams;
   std::map<CUmodule, std::string> modules;  // with their images' bytes
-  std::map<CUfunction, const Kernel*> functions;
+  struct Function {
+    const Kernel* kernel = nullptr;
+    std::size_t shared_bytes = 49152;  // what a launch may ask for
+  };
+  std::map<CUfunction, Function> functions;
   std::map<CUdevice, int> contexts;  // how often each is held
   std::uintptr_t next = 0x10;
   std::vector<std::string> problems;

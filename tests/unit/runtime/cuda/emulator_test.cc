@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/cuda/kernels/portable.h"
+#include "runtime/cuda/kernels/tensor_core.h"
 #include "tests/support/fake_cuda/block.h"
 #include "tests/support/fake_cuda/memory.h"
 #include "tests/support/fake_cuda/streams.h"
@@ -69,6 +70,21 @@ PL_KERNEL(256, misbehave, Values, p) {
   }
 }
 
+// One copy, and what goes wrong with it.
+PL_KERNEL(64, copy_wrongly, Values, p) {
+  const unsigned next = (threadIdx.x + 1) % blockDim.x;
+  const Shared own = shared_memory() + threadIdx.x * 4, other = shared_memory() + next * 4;
+  shared_at<int>(own) = 5;
+  if (p.how == 3) shared_at<int>(shared_memory() + 1024) = 5;
+  __syncthreads();
+  if (p.how == 2) p.out[threadIdx.x] = shared_at<int>(other);  // beside another's copy
+  copy_begin<4>(own, p.out + 64, true);
+  copies_commit();
+  if (p.how == 0) return;                                    // without a wait
+  if (p.how == 1) p.out[threadIdx.x] = shared_at<int>(own);  // before it is there
+  copies_wait<0>();
+}
+
 namespace {
 
 using fake_cuda::Index;
@@ -78,10 +94,10 @@ using ::testing::HasSubstr;
 constexpr std::array kOrders{Order::kAscending, Order::kDescending};
 
 std::string run(const std::string& name, const Values& values, unsigned threads, Order order,
-                unsigned block = 0) {
+                unsigned block = 0, std::size_t shared_bytes = 0) {
   const fake_cuda::Kernel* const kernel = fake_cuda::find_kernel(name);
   EXPECT_NE(kernel, nullptr) << name;
-  return run_block(*kernel, &values, {threads, 1, 1}, {4, 1, 1}, {block, 0, 0}, order);
+  return run_block(*kernel, &values, {threads, 1, 1}, {4, 1, 1}, {block, 0, 0}, order, shared_bytes);
 }
 
 // In a process of its own: in one that was forked while there are fibers ThreadSanitizer orders nothing any
@@ -152,6 +168,50 @@ TEST(Emulator, WhatWouldHangIsToldWithBothSides) {
     // And it goes on afterwards.
     EXPECT_EQ(run("sum_warp", {out.data(), 0}, 256, order), "");
   }
+}
+
+TEST(Emulator, CopiesAreNeitherThereBeforeNorKeptFromOthers) {
+  for (const Order order : kOrders) {
+    std::vector<int> out(65, 0);
+    out[64] = 7;
+    EXPECT_THAT(run("copy_wrongly", {out.data(), 0}, 64, order, 0, 256),
+                HasSubstr("has returned and did not wait for its copies"));
+    ASSERT_EQ(run("copy_wrongly", {out.data(), 1}, 64, order, 0, 256), "");
+    for (int i = 0; i < 64; ++i) ASSERT_EQ(out[static_cast<std::size_t>(i)], -1);
+  }
+}
+
+#if !defined(PACELINE_THREAD_SANITIZER)
+TEST(Emulator, ACopyIntoWhatOthersReadShowsInOneOrder) {
+  std::array<std::vector<int>, 2> out;
+  for (std::size_t i = 0; i < 2; ++i) {
+    out[i].resize(65, 7);
+    ASSERT_EQ(run("copy_wrongly", {out[i].data(), 2}, 64, kOrders[i], 0, 256), "");
+  }
+  EXPECT_NE(out[0], out[1]);
+}
+#else
+TEST(Emulator, ACopyIntoWhatOthersReadIsARace) {
+  begin_death_test();
+  std::vector<int> out(65, 7);
+  EXPECT_DEATH(
+      {
+        run("copy_wrongly", {out.data(), 2}, 64, Order::kAscending, 0, 256);
+        std::exit(1);
+      },
+      "data race");
+}
+#endif
+
+TEST(Emulator, SharedMemoryEndsWhereItWasLaunchedTo) {
+  begin_death_test();
+  std::vector<int> out(65, 7);
+  EXPECT_DEATH(
+      {
+        fake_cuda::explain_faults();
+        run("copy_wrongly", {out.data(), 3}, 64, Order::kAscending, 0, 1024);
+      },
+      "copy_wrongly touched byte 1024 of an allocation of 1024 bytes");
 }
 
 TEST(Emulator, MemoryKnowsItsBounds) {
