@@ -196,9 +196,11 @@ absl::Status add_embedding(Bench& bench, const Libraries& kernels, const Options
   return absl::OkStatus();
 }
 
-absl::Status add_attention(Bench& bench, const Libraries& kernels, const Options& o,
+// With so many heads.
+absl::Status add_attention(Bench& bench, const Libraries& kernels, const Options& o, std::uint32_t heads,
                            std::vector<Subject>& subjects) {
-  const AttentionShape shape{o.samples, o.time, kHeads, o.width / kHeads};
+  const AttentionShape shape{o.samples, o.time, heads, o.width / heads};
+  const std::string name = str_cat("attention: heads of ", shape.head_size);
   const std::size_t n = std::size_t{o.samples} * o.time * o.width, queries = Attention::products(shape);
   PL_ASSIGN_OR_RETURN(void* const qkv, bench.values(3 * n * 2));
   PL_ASSIGN_OR_RETURN(void* const dqkv, bench.values(3 * n * 2));
@@ -207,9 +209,9 @@ absl::Status add_attention(Bench& bench, const Libraries& kernels, const Options
   PL_ASSIGN_OR_RETURN(void* const statistics, bench.zeros(queries * 12));
   auto* const sums = static_cast<float*>(statistics);
   // Of the causal half: two products forward, five backward.
-  const double one = 2.0 * o.samples * kHeads * o.time * (o.time + 1) / 2.0 * shape.head_size;
+  const double one = 2.0 * o.samples * heads * o.time * (o.time + 1) / 2.0 * shape.head_size;
   const AttentionParams forward{.qkv = qkv, .y = y, .statistics = sums, .shape = shape, .scale = 0.125F};
-  subjects.push_back({"attention", 0, 2 * one, [=, &kernels](Stream& s) {
+  subjects.push_back({name, 0, 2 * one, [=, &kernels](Stream& s) {
                         return kernels.attention.forward(s, DType::kBF16, forward);
                       }});
   const AttentionBackwardParams backward{.qkv = qkv,
@@ -220,7 +222,7 @@ absl::Status add_attention(Bench& bench, const Libraries& kernels, const Options
                                          .dqkv = dqkv,
                                          .shape = shape,
                                          .scale = 0.125F};
-  subjects.push_back({"attention backward", 0, 5 * one, [=, &kernels](Stream& s) {
+  subjects.push_back({str_cat(name, ", backward"), 0, 5 * one, [=, &kernels](Stream& s) {
                         return kernels.attention.backward(s, DType::kBF16, backward);
                       }});
   return absl::OkStatus();
@@ -343,7 +345,8 @@ absl::StatusOr<Subjects> make_subjects(Bench& bench, const Options& options) {
   PL_RETURN_IF_ERROR(add_norms(bench, kernels, options, subjects.all));
   PL_RETURN_IF_ERROR(add_loss(bench, kernels, options, subjects.all));
   PL_RETURN_IF_ERROR(add_embedding(bench, kernels, options, subjects.all));
-  PL_RETURN_IF_ERROR(add_attention(bench, kernels, options, subjects.all));
+  PL_RETURN_IF_ERROR(add_attention(bench, kernels, options, kHeads, subjects.all));
+  PL_RETURN_IF_ERROR(add_attention(bench, kernels, options, kHeads / 2, subjects.all));
   PL_RETURN_IF_ERROR(add_optimizer(bench, kernels, options, subjects.all));
   PL_RETURN_IF_ERROR(add_products(bench, kernels, options, subjects.all));
   return subjects;

@@ -11,9 +11,15 @@ namespace {
 
 constexpr std::uint32_t kSmallHeadSize = 64;
 
-LaunchShape shape_of(const AttentionShape& shape) {
+// A warp for each query, or key.
+LaunchShape plain_shape(const AttentionShape& shape) {
   const std::size_t warps = Attention::products(shape);
   return {.columns = static_cast<std::uint32_t>((warps + kAttentionWarps - 1) / kAttentionWarps),
+          .threads = kAttentionWarps * 32};
+}
+
+LaunchShape flash_shape(const FlashSizes& sizes, const AttentionShape& shape) {
+  return {.columns = shape.rows * shape.heads * ((shape.time + sizes.own() - 1) / sizes.own()),
           .threads = kAttentionWarps * 32};
 }
 
@@ -25,32 +31,65 @@ absl::Status check(const AttentionShape& shape) {
 
 }  // namespace
 
+absl::StatusOr<Attention::Flash> Attention::Flash::load(const Module& module, const FlashKernels& sizes,
+                                                        const char* forward, const char* queries,
+                                                        const char* keys) {
+  PL_ASSIGN_OR_RETURN(const auto first,
+                      module.kernel<AttentionParams>(forward, sizes.forward.forward_bytes()));
+  PL_ASSIGN_OR_RETURN(const auto second,
+                      module.kernel<AttentionBackwardParams>(queries, sizes.queries.queries_bytes()));
+  PL_ASSIGN_OR_RETURN(const auto third,
+                      module.kernel<AttentionBackwardParams>(keys, sizes.keys.keys_bytes()));
+  return Flash{sizes, first, second, third};
+}
+
 absl::StatusOr<Attention> Attention::load(std::shared_ptr<const Context> context) {
-  PL_ASSIGN_OR_RETURN(Module module, Module::load(std::move(context), attention_image()));
+  PL_ASSIGN_OR_RETURN(Module module, Module::load(context, attention_image()));
   PL_LOAD_PAIR(const auto forward_64, module, AttentionParams, attention_64);
   PL_LOAD_PAIR(const auto forward_256, module, AttentionParams, attention_256);
   PL_LOAD_PAIR(const auto queries_64, module, AttentionBackwardParams, attention_queries_64);
   PL_LOAD_PAIR(const auto queries_256, module, AttentionBackwardParams, attention_queries_256);
   PL_LOAD_PAIR(const auto keys_64, module, AttentionBackwardParams, attention_keys_64);
   PL_LOAD_PAIR(const auto keys_256, module, AttentionBackwardParams, attention_keys_256);
-  return Attention(std::move(module), {forward_64, forward_256, queries_64, queries_256, keys_64, keys_256});
+  PL_ASSIGN_OR_RETURN(Module flash, Module::load(std::move(context), flash_attention_image()));
+  PL_ASSIGN_OR_RETURN(const Flash flash_64,
+                      Flash::load(flash, kFlash64, "flash_attention_64", "flash_attention_queries_64",
+                                  "flash_attention_keys_64"));
+  PL_ASSIGN_OR_RETURN(const Flash flash_128,
+                      Flash::load(flash, kFlash128, "flash_attention_128", "flash_attention_queries_128",
+                                  "flash_attention_keys_128"));
+  return Attention(std::move(module), std::move(flash),
+                   {forward_64, forward_256, queries_64, queries_256, keys_64, keys_256}, flash_64,
+                   flash_128);
+}
+
+const Attention::Flash* Attention::flash_for(DType type, const AttentionShape& shape) const {
+  if (type != DType::kBF16 || !whole_vectors(type, shape.head_size)) return nullptr;
+  if (shape.head_size <= kFlash64.forward.head_size) return &flash_64_;
+  return shape.head_size <= kFlash128.forward.head_size ? &flash_128_ : nullptr;
 }
 
 absl::Status Attention::forward(Stream& stream, DType type, const AttentionParams& params) const {
   PL_RETURN_IF_ERROR(check(params.shape));
   if (products(params.shape) == 0) return absl::OkStatus();
-  return (params.shape.head_size <= kSmallHeadSize ? kernels_.forward_64 : kernels_.forward_256)
-      .launch(stream, type, shape_of(params.shape), params);
+  if (const Flash* const flash = flash_for(type, params.shape); flash != nullptr)
+    return flash->forward.launch(stream, flash_shape(flash->sizes.forward, params.shape), params);
+  return (params.shape.head_size <= kSmallHeadSize ? plain_.forward_64 : plain_.forward_256)
+      .launch(stream, type, plain_shape(params.shape), params);
 }
 
 absl::Status Attention::backward(Stream& stream, DType type, const AttentionBackwardParams& params) const {
   PL_RETURN_IF_ERROR(check(params.shape));
   if (products(params.shape) == 0) return absl::OkStatus();
+  if (const Flash* const flash = flash_for(type, params.shape); flash != nullptr) {
+    PL_RETURN_IF_ERROR(
+        flash->queries.launch(stream, flash_shape(flash->sizes.queries, params.shape), params));
+    return flash->keys.launch(stream, flash_shape(flash->sizes.keys, params.shape), params);
+  }
   const bool small = params.shape.head_size <= kSmallHeadSize;
-  const LaunchShape shape = shape_of(params.shape);
-  PL_RETURN_IF_ERROR(
-      (small ? kernels_.queries_64 : kernels_.queries_256).launch(stream, type, shape, params));
-  return (small ? kernels_.keys_64 : kernels_.keys_256).launch(stream, type, shape, params);
+  const LaunchShape shape = plain_shape(params.shape);
+  PL_RETURN_IF_ERROR((small ? plain_.queries_64 : plain_.queries_256).launch(stream, type, shape, params));
+  return (small ? plain_.keys_64 : plain_.keys_256).launch(stream, type, shape, params);
 }
 
 }  // namespace paceline::cuda

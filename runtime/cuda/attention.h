@@ -4,10 +4,14 @@
 // seeing positions <= t; sums and softmax in fp32 (kernels/attention_params.h). The scores are never in
 // memory: the backward pass makes them again from the log of their sums (Dao et al. 2022, FlashAttention).
 //
-// These kernels take every head size up to kMostHeadSize and use no tensor cores.
+// In bf16, heads of up to 128 elements in eights are computed on tensor cores (kernels/flash_attention.cu):
+// shares and slopes are rounded to bf16 before they are summed up. Everything else, fp32, odd sizes and
+// larger heads up to kMostHeadSize, is plain arithmetic (kernels/attention.cu) and slow. The results of one
+// pass are the same kind of thing in both.
 //
 // Addresses are of the GPU and 16-byte aligned; work is added to the stream and returns at once. The same
-// bits from run to run, on whatever GPU. A NaN in a row reaches what that row's later positions give.
+// bits from run to run. A NaN in a row reaches what that row's later positions give, and on tensor cores some
+// earlier ones of the same head, up to 127 before it; never another row.
 // Thread-safe but for the stream.
 
 #include <cstddef>
@@ -33,14 +37,30 @@ class Attention {
   }
 
  private:
-  struct Kernels {
+  struct Plain {
     KernelPair<AttentionParams> forward_64, forward_256;
     KernelPair<AttentionBackwardParams> queries_64, queries_256, keys_64, keys_256;
   };
-  Attention(Module module, const Kernels& kernels) : module_(std::move(module)), kernels_(kernels) {}
+  // For one of kFlash64 and kFlash128.
+  struct Flash {
+    static absl::StatusOr<Flash> load(const Module& module, const FlashKernels& sizes, const char* forward,
+                                      const char* queries, const char* keys);
+    FlashKernels sizes;
+    Kernel<AttentionParams> forward;
+    Kernel<AttentionBackwardParams> queries, keys;
+  };
+  Attention(Module plain, Module flash, const Plain& kernels, const Flash& flash_64, const Flash& flash_128)
+      : plain_module_(std::move(plain)),
+        flash_module_(std::move(flash)),
+        plain_(kernels),
+        flash_64_(flash_64),
+        flash_128_(flash_128) {}
+  // Null: it is for the plain kernels.
+  const Flash* flash_for(DType type, const AttentionShape& shape) const;
 
-  Module module_;
-  Kernels kernels_;
+  Module plain_module_, flash_module_;
+  Plain plain_;
+  Flash flash_64_, flash_128_;
 };
 
 }  // namespace paceline::cuda

@@ -13,6 +13,7 @@ std::span<const std::byte> conversion_image();
 std::span<const std::byte> cross_entropy_image();
 std::span<const std::byte> elementwise_image();
 std::span<const std::byte> embedding_image();
+std::span<const std::byte> flash_attention_image();
 std::span<const std::byte> layer_norm_image();
 std::span<const std::byte> optimizer_image();
 std::span<const std::byte> reduce_image();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/attention.h"
 #include "runtime/cuda/conversion.h"
 #include "runtime/cuda/cross_entropy.h"
 #include "runtime/cuda/elementwise.h"
@@ -253,6 +254,38 @@ TEST_F(TrafficTest, Embedding) {
         *stream_, kHalf,
         {.dy = dy, .gradient = zeros(kTime * kColumns), .rows = kRows, .time = kTime, .width = kColumns});
   });
+}
+
+// On tensor cores each block loads the keys and values of its past once, or the queries and gradients of its
+// future, from the caches: those of one head are few.
+TEST_F(TrafficTest, Attention) {
+  const auto kernels = must(Attention::load(context_));
+  const AttentionShape shape{2, 300, 2, 64};
+  const std::size_t heads = std::size_t{shape.rows} * shape.heads, queries = heads * shape.time;
+  const std::size_t vector = 2 * std::size_t{shape.head_size}, all = queries * vector;
+  // Positions that blocks of 128 see, from the first one on and up to the last one.
+  const std::size_t past = heads * (128 + 256 + 300), future = heads * (300 + 172 + 44);
+  const AttentionParams forward{.qkv = halves(3 * all / 2),
+                                .y = halves(all / 2),
+                                .statistics = zeros(2 * queries),
+                                .shape = shape,
+                                .scale = 1};
+  expect("attention", {3 * all, 2 * (past - queries) * vector, all + 8 * queries},
+         [&] { return kernels.forward(*stream_, kHalf, forward); });
+  const AttentionBackwardParams backward{.qkv = forward.qkv,
+                                         .y = forward.y,
+                                         .dy = halves(all / 2),
+                                         .statistics = forward.statistics,
+                                         .products = zeros(queries),
+                                         .dqkv = halves(3 * all / 2),
+                                         .shape = shape,
+                                         .scale = 1};
+  // Queries and gradients, results, keys and values, for dq; then for dk and dv.
+  const std::size_t first = 3 * all + 2 * past * vector + 4 * queries,
+                    second = 2 * all + 2 * future * vector + 12 * future;
+  const std::size_t once = 5 * all + 8 * queries;
+  expect("attention backward", {once, first + second - once, 3 * all + 4 * queries},
+         [&] { return kernels.backward(*stream_, kHalf, backward); });
 }
 
 }  // namespace
