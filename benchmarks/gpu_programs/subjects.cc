@@ -169,16 +169,17 @@ absl::Status add_embedding(Bench& bench, const Libraries& kernels, const Options
   PL_ASSIGN_OR_RETURN(void* const weights, bench.values(table * 2));
   PL_ASSIGN_OR_RETURN(void* const y, bench.values(n * 2));
   PL_ASSIGN_OR_RETURN(void* const gradient, bench.zeros(table * 4));
+  PL_ASSIGN_OR_RETURN(void* const positions, bench.values(std::size_t{o.time} * o.width * 2));
   const EmbeddingParams forward{.tokens = static_cast<const std::int32_t*>(on_gpu),
                                 .table = weights,
-                                .positions = nullptr,
+                                .positions = positions,
                                 .y = y,
                                 .rows = rows,
                                 .time = o.time,
                                 .width = o.width,
                                 .vocabulary = o.vocabulary};
   const auto bytes = static_cast<double>(n * 2);
-  subjects.push_back({"embedding", 2 * bytes, 0, [=, &kernels](Stream& s) {
+  subjects.push_back({"embedding and positions", 2 * bytes, 0, [=, &kernels](Stream& s) {
                         return kernels.embedding.forward(s, DType::kBF16, forward);
                       }});
   const EmbeddingPiecesParams backward{.pieces = static_cast<const EmbeddingPiece*>(pieces),
@@ -269,6 +270,8 @@ absl::Status add_optimizer(Bench& bench, const Libraries& kernels, const Options
   return absl::OkStatus();
 }
 
+// Beside the products with GELU in them: those without, whose time and that of GELU's kernels they save.
+// Where cuBLASLt has none, they are not measured, and programs run the others.
 absl::Status add_products(Bench& bench, Libraries& kernels, const Options& o,
                           std::vector<Subject>& subjects) {
   PL_ASSIGN_OR_RETURN(const auto library, CublasLt::open(bench.context(), o.cublaslt));
@@ -305,6 +308,22 @@ absl::Status add_products(Bench& bench, Libraries& kernels, const Options& o,
         .bias = true}},
       {"product: down, data backward",
        {.m = rows, .n = 4 * width, .k = width, .inputs = half, .output = half}},
+      {"product: up, gelu",
+       {.m = rows,
+        .n = 4 * width,
+        .k = width,
+        .b_transposed = true,
+        .inputs = half,
+        .output = half,
+        .bias = true,
+        .gelu = Product::Gelu::kForwardKeeping}},
+      {"product: down, data backward, gelu",
+       {.m = rows,
+        .n = 4 * width,
+        .k = width,
+        .inputs = half,
+        .output = half,
+        .gelu = Product::Gelu::kBackward}},
       {"product: down, weights backward",
        {.m = width, .n = 4 * width, .k = rows, .a_transposed = true, .inputs = half, .output = DType::kF32}},
       {"product: head",
@@ -313,8 +332,10 @@ absl::Status add_products(Bench& bench, Libraries& kernels, const Options& o,
   kernels.products.reserve(std::size(products));
   for (const Named& named : products) {
     const Product& p = named.product;
-    PL_ASSIGN_OR_RETURN(MatMul matmul, MatMul::plan(library, p));
-    kernels.products.push_back(std::move(matmul));
+    absl::StatusOr<MatMul> matmul = MatMul::plan(library, p);
+    if (p.gelu != Product::Gelu::kNone && absl::IsUnimplemented(matmul.status())) continue;
+    PL_RETURN_IF_ERROR(matmul.status());
+    kernels.products.push_back(*std::move(matmul));
     MatMul& planned = kernels.products.back();
     const auto bytes = [](std::int64_t elements, DType type) {
       return static_cast<std::size_t>(elements) * dtype_bytes(type);
@@ -323,10 +344,16 @@ absl::Status add_products(Bench& bench, Libraries& kernels, const Options& o,
     PL_ASSIGN_OR_RETURN(void* const b, bench.values(bytes(p.n * p.k, half)));
     PL_ASSIGN_OR_RETURN(void* const c, bench.zeros(bytes(p.m * p.n, p.output)));
     PL_ASSIGN_OR_RETURN(void* const bias, bench.zeros(bytes(p.n, p.output)));
+    const bool has_aux = p.gelu != Product::Gelu::kNone;
+    PL_ASSIGN_OR_RETURN(void* const aux, bench.values(bytes(has_aux ? p.m * p.n : 8, p.output)));
     PL_ASSIGN_OR_RETURN(void* const workspace,
                         bench.zeros(std::max<std::size_t>(planned.workspace_bytes(), 16)));
-    const MatMul::Operands operands{
-        .a = a, .b = b, .c = c, .bias = p.bias ? bias : nullptr, .workspace = workspace};
+    const MatMul::Operands operands{.a = a,
+                                    .b = b,
+                                    .c = c,
+                                    .bias = p.bias ? bias : nullptr,
+                                    .aux = has_aux ? aux : nullptr,
+                                    .workspace = workspace};
     subjects.push_back({named.name, 0,
                         2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k),
                         [&planned, operands](Stream& s) { return planned.run(s, operands); }});

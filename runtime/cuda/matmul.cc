@@ -13,6 +13,27 @@ cudaDataType_t data_type(DType type) {
   return type == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
+bool has_aux(const Product& p) {
+  return p.gelu == Product::Gelu::kForwardKeeping || p.gelu == Product::Gelu::kBackward;
+}
+
+cublasLtEpilogue_t epilogue(const Product& p) {
+  switch (p.gelu) {
+    case Product::Gelu::kNone:
+      break;
+    case Product::Gelu::kForward:
+      return p.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    case Product::Gelu::kForwardKeeping:
+      return p.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Product::Gelu::kBackward:
+      return CUBLASLT_EPILOGUE_DGELU;
+  }
+  return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// Of the leading dimension of what GELU keeps.
+constexpr std::int64_t kAuxMultiple = 8;
+
 absl::Status check(const Product& p) {
   const auto known = [](DType type) { return type == DType::kF32 || type == DType::kBF16; };
   if (!known(p.inputs) || !known(p.output) || (p.output != p.inputs && p.output != DType::kF32)) {
@@ -22,6 +43,10 @@ absl::Status check(const Product& p) {
   }
   if (p.m <= 0 || p.n <= 0 || p.k <= 0 || p.batch <= 0)
     return absl::InvalidArgumentError("the sizes of a product are above 0");
+  if (p.gelu != Product::Gelu::kNone && p.batch != 1)
+    return absl::InvalidArgumentError("no batch of products has GELU in it");
+  if (p.gelu == Product::Gelu::kBackward && p.bias)
+    return absl::InvalidArgumentError("a product in GELU's backward pass has no bias");
   return absl::OkStatus();
 }
 
@@ -30,7 +55,10 @@ constexpr std::uint32_t kAlignment = 16;
 
 std::string in_words(const Product& p) {
   return str_cat("product ", p.m, " x ", p.k, " x ", p.n, p.batch > 1 ? str_cat(", ", p.batch, " times") : "",
-                 " of ", dtype_name(p.inputs));
+                 " of ", dtype_name(p.inputs),
+                 p.gelu == Product::Gelu::kNone       ? ""
+                 : p.gelu == Product::Gelu::kBackward ? " with GELU backward"
+                                                      : " with GELU");
 }
 
 }  // namespace
@@ -85,11 +113,18 @@ absl::Status MatMul::Parts::make_description() {
                           second = product.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_TRANSA, first));
   PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_TRANSB, second));
-  if (!product.bias) return absl::OkStatus();
-  PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
-  // The choice of an algorithm looks at the address's alignment.
-  PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment}));
-  return describe(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(product.output));
+  if (const cublasLtEpilogue_t wanted = epilogue(product); wanted != CUBLASLT_EPILOGUE_DEFAULT)
+    PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_EPILOGUE, wanted));
+  // The choice of an algorithm looks at the addresses' alignment.
+  if (product.bias) {
+    PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment}));
+    PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(product.output)));
+  }
+  if (!has_aux(product)) return absl::OkStatus();
+  if (product.n % kAuxMultiple != 0)
+    return absl::UnimplementedError(str_cat("cuBLASLt keeps no rows but of multiples of ", kAuxMultiple));
+  PL_RETURN_IF_ERROR(describe(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, std::uintptr_t{kAlignment}));
+  return describe(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product.n);  // its type is c's
 }
 
 absl::Status MatMul::Parts::make_layout(cublasLtMatrixLayout_t& layout, DType type, std::int64_t rows,
@@ -165,7 +200,11 @@ absl::Status MatMul::run(Stream& stream, const Operands& operands) {
   Parts& p = *parts_;
   PL_CHECK(p.product.bias == (operands.bias != nullptr),
            "a bias is given where the product was planned with one");
+  PL_CHECK(has_aux(p.product) == (operands.aux != nullptr), "GELU's operand is given where it is planned");
+  PL_CHECK(p.product.gelu == Product::Gelu::kNone || !operands.accumulate, "GELU is not added up");
   if (p.product.bias) PL_RETURN_IF_ERROR(p.describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias));
+  if (operands.aux != nullptr)
+    PL_RETURN_IF_ERROR(p.describe(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.aux));
   const float one = 1, kept = operands.accumulate ? 1.0F : 0.0F;
   const absl::Status status = p.library->check(
       p.library->calls().cublasLtMatmul(p.library->handle(), p.description, &one, operands.b, p.b, operands.a,

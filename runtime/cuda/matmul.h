@@ -5,7 +5,9 @@
 //
 // All matrices are row-major: c[m, n] = a[m, k] b[k, n] (+ c) (+ bias[n] on every row). An operand may be
 // stored transposed, a as [k, m], b as [n, k]. (cuBLASLt's are column-major: what it is given is the
-// transposed product, c' = b' a', whose operands in its order are the same bytes.)
+// transposed product, c' = b' a', whose operands in its order are the same bytes.) GELU is a part of a
+// product where cuBLASLt has that, so that its operand is not written and read again: GPT-2's tanh form, of
+// the sum before it is rounded. A NaN reaches what depends on it: there is no comparison in it.
 //
 // Deterministic: the same bits from run to run on one kind of GPU with one version of cuBLASLt. Sums that are
 // split over blocks are joined in a workspace, in a fixed order, and never in place by whoever comes first.
@@ -28,6 +30,14 @@ struct Product {
   DType inputs = DType::kF32;  // of a and b: kF32 or kBF16; sums are fp32, without TF32
   DType output = DType::kF32;  // of c: the inputs', or kF32
   bool bias = false;           // of c's type
+  // With a batch of 1, and without accumulating. `aux` is [m, n], of c's type.
+  enum class Gelu : std::uint8_t {
+    kNone,
+    kForward,         // c = gelu(a b (+ bias))
+    kForwardKeeping,  // and aux = a b (+ bias)
+    kBackward,        // c = a b times the derivative of gelu at aux; no bias
+  };
+  Gelu gelu = Gelu::kNone;
   // So many products of the same shape: those of `batch` matrices behind each other. A stride of 0 elements
   // is one matrix for all of them.
   std::int64_t batch = 1;
@@ -40,7 +50,7 @@ inline constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;
 class MatMul {
  public:
   // INVALID_ARGUMENT: types or sizes; UNIMPLEMENTED: cuBLASLt has no algorithm for it, with the product in
-  // words.
+  // words (of aux it takes no n but multiples of 8).
   static absl::StatusOr<MatMul> plan(std::shared_ptr<const CublasLt> library, const Product& product);
   MatMul(MatMul&&) noexcept;
   ~MatMul();
@@ -53,6 +63,7 @@ class MatMul {
     const void* b = nullptr;
     void* c = nullptr;
     const void* bias = nullptr;
+    void* aux = nullptr;  // kForwardKeeping writes it, kBackward reads it
     void* workspace = nullptr;
     bool accumulate = false;  // to what c holds
   };

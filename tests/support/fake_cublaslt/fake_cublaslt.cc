@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
@@ -36,6 +37,21 @@ struct Description {
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
   cudaDataType_t bias_type = CUDA_R_32F;
+  void* aux = nullptr;  // of d's type
+  std::int64_t aux_leading = 0;
+
+  bool biased() const {
+    return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS ||
+           epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  }
+  bool activates() const {
+    return epilogue == CUBLASLT_EPILOGUE_GELU || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS || keeps();
+  }
+  bool keeps() const {
+    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  }
+  bool derives() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
+  bool has_aux() const { return keeps() || derives(); }
 };
 struct Preference {
   std::uint64_t workspace = 0;
@@ -143,8 +159,26 @@ cublasStatus_t check(const Description& d, const Layout& a, const Layout& b, con
   }
   if (sizes_of(d, a, b, c).k == 0) return refuse(CUBLAS_STATUS_INVALID_VALUE, "the matrices do not fit");
   if (a.type != b.type || (c.type != a.type && c.type != CUDA_R_32F)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (d.epilogue == CUBLASLT_EPILOGUE_BIAS && d.bias_type != c.type) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (d.epilogue != CUBLASLT_EPILOGUE_DEFAULT && !d.biased() && !d.activates() && !d.derives())
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "an epilogue that the tests do not know");
+  if (d.biased() && d.bias_type != c.type) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!d.has_aux()) return CUBLAS_STATUS_SUCCESS;
+  if (d.aux_leading % 8 != 0 || d.aux_leading < static_cast<std::int64_t>(c.rows))
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "the leading dimension of what GELU keeps is none");
+  if (c.batch != 1) return refuse(CUBLAS_STATUS_INVALID_VALUE, "what GELU keeps has no stride of a batch");
   return CUBLAS_STATUS_SUCCESS;
+}
+
+// GPT-2's tanh form, as cuBLAS has it.
+float slope_root(float x) {
+  return 0.7978845608F * (x + 0.044715F * x * x * x);
+}
+float gelu(float x) {
+  return 0.5F * x * (1 + std::tanh(slope_root(x)));
+}
+float gelu_slope(float x) {
+  const float t = std::tanh(slope_root(x));
+  return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * 0.7978845608F * (1 + 3 * 0.044715F * x * x);
 }
 
 float load(const void* data, cudaDataType_t type, std::uint64_t at) {
@@ -196,7 +230,11 @@ struct Work {
         const std::uint64_t at = offset + n * static_cast<std::uint64_t>(c.leading) + m;
         float value = alpha * sum;
         if (beta != 0) value += beta * load(to, c.type, at);
-        if (d.epilogue == CUBLASLT_EPILOGUE_BIAS) value += load(d.bias, d.bias_type, m);
+        if (d.biased()) value += load(d.bias, d.bias_type, m);
+        const std::uint64_t at_aux = n * static_cast<std::uint64_t>(d.aux_leading) + m;
+        if (d.keeps()) store(d.aux, c.type, at_aux, value);
+        if (d.activates()) value = gelu(value);
+        if (d.derives()) value *= gelu_slope(load(d.aux, c.type, at_aux));
         store(to, c.type, at, value);
       }
     }
@@ -209,8 +247,14 @@ struct Algorithm {
   std::uint64_t workspace = 0;
   std::uint64_t m = 0, n = 0, k = 0;
   std::uint64_t alignment = 0;
-  std::uint64_t bias_alignment = 0;  // 0: none
+  std::uint64_t bias_alignment = 0, aux_alignment = 0;  // 0: none
 };
+
+// As the real one: of no address it thinks the best.
+std::uint64_t alignment_of(const void* address) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(address);
+  return bits == 0 ? 256 : bits & (~bits + 1);
+}
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
 }  // namespace
@@ -276,6 +320,10 @@ EXPORTED cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t hand
       return set(d.bias, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
       return set(d.bias_type, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return set(d.aux, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return set(d.aux_leading, value, bytes);
     default:
       return refuse(CUBLAS_STATUS_INVALID_VALUE, "an attribute of a product that the tests do not know");
   }
@@ -345,18 +393,15 @@ EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasL
   *count = 0;
   if (most < 1 || !control.finds_algorithms || control.workspace_bytes > preference.workspace || c != d)
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!control.finds_gelu && (wanted.activates() || wanted.derives())) return CUBLAS_STATUS_NOT_SUPPORTED;
   const Sizes sizes = sizes_of(wanted, la, lb, lc);
-  const auto bias = reinterpret_cast<std::uintptr_t>(wanted.bias);
-  const bool biased = wanted.epilogue == CUBLASLT_EPILOGUE_BIAS;
   const Algorithm found{.workspace = control.workspace_bytes,
                         .m = sizes.m,
                         .n = sizes.n,
                         .k = sizes.k,
                         .alignment = preference.alignment,
-                        // As the real one: of no address it thinks the best.
-                        .bias_alignment = !biased     ? 0
-                                          : bias == 0 ? 256
-                                                      : bias & (~bias + 1)};
+                        .bias_alignment = wanted.biased() ? alignment_of(wanted.bias) : 0,
+                        .aux_alignment = wanted.has_aux() ? alignment_of(wanted.aux) : 0};
   std::memcpy(static_cast<void*>(&results[0].algo), &found, sizeof found);
   results[0].workspaceSize = control.workspace_bytes;
   results[0].state = CUBLAS_STATUS_SUCCESS;
@@ -400,12 +445,20 @@ EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t de
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "the workspace is none, or too small");
   if (!gpu().holds(a, work.a.bytes()) || !gpu().holds(b, work.b.bytes()) || !gpu().holds(d, work.c.bytes()))
     return refuse(CUBLAS_STATUS_EXECUTION_FAILED, "a matrix lies outside of the device's memory");
-  const bool bias = work.d.epilogue == CUBLASLT_EPILOGUE_BIAS;
-  if (bias && !aligned(work.d.bias, algorithm.bias_alignment))
+  if (work.d.biased() && !aligned(work.d.bias, algorithm.bias_alignment))
     return refuse(CUBLAS_STATUS_INVALID_VALUE,
                   "the bias is not aligned as it was when the algorithm was chosen");
-  if (bias && !gpu().holds(work.d.bias, sizes.m * work.c.element()))
+  if (work.d.biased() && !gpu().holds(work.d.bias, sizes.m * work.c.element()))
     return refuse(CUBLAS_STATUS_EXECUTION_FAILED, "the bias lies outside of the device's memory");
+  if (work.d.has_aux()) {
+    if (work.d.aux == nullptr || algorithm.aux_alignment == 0 ||
+        !aligned(work.d.aux, algorithm.aux_alignment))
+      return refuse(CUBLAS_STATUS_INVALID_VALUE,
+                    "what GELU keeps is nowhere, or not aligned as it was when the algorithm was chosen");
+    const std::size_t elements = static_cast<std::size_t>(work.d.aux_leading) * (sizes.n - 1) + sizes.m;
+    if (!gpu().holds(work.d.aux, elements * work.c.element()))
+      return refuse(CUBLAS_STATUS_EXECUTION_FAILED, "what GELU keeps lies outside of the device's memory");
+  }
   if (!gpu().add(stream, [work, workspace, bytes = algorithm.workspace] {
         if (bytes > 0) std::memset(workspace, 0xff, bytes);  // its content is anything
         work();

@@ -1,8 +1,9 @@
 #pragma once
 
 // A libcublasLt.so.13 of the tests, that a test opens by its path: products of fp32 and bf16 matrices in the
-// memory and the streams of tests/support/fake_cuda, summed in fp32 in the order of k, rounded once. It
-// refuses what the real one refuses: a handle without a context, layouts that are no matrices, types that no
+// memory and the streams of tests/support/fake_cuda, summed in fp32 in the order of k, rounded once; biases,
+// and GELU with what it keeps, as epilogues (of fp32 sums, as they were before they are rounded). It refuses
+// what the real one refuses: a handle without a context, layouts that are no matrices, types that no
 // algorithm takes, a workspace that is too small, addresses that are not aligned as was promised.
 // Thread-safe.
 
@@ -20,6 +21,7 @@ struct Control {
   // Asked before every call: what is not CUBLAS_STATUS_SUCCESS is its result, and nothing is done.
   std::function<cublasStatus_t(const std::string& call)> fail;
   bool finds_algorithms = true;
+  bool finds_gelu = true;  // algorithms for epilogues with GELU
 };
 
 class FakeCublasLt {
