@@ -69,7 +69,9 @@ absl::Status CompiledProgram::grow_arena(std::size_t bytes) {
 absl::StatusOr<std::unique_ptr<Executable>> CompiledProgram::make_executable(std::int64_t rows,
                                                                              bool recompute) const {
   Schedule schedule = make_schedule(graph_, layout_, rows, options_.mode == Mode::kTraining);
+  schedule = join_products(std::move(schedule), device_.joins());
   if (recompute) schedule = recompute_activations(std::move(schedule));
+  schedule = join_sums(std::move(schedule), device_.joins());
   return Executable::make(std::move(schedule), device_, options_.precision, queue_.get());
 }
 

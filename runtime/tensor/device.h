@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/tensor/compiler.h"
+#include "runtime/tensor/join.h"
 #include "runtime/tensor/schedule.h"
 
 namespace paceline::tensor {
@@ -132,6 +133,8 @@ class Device {
   virtual std::shared_ptr<const void> pin(std::span<std::byte> /*memory*/) { return nullptr; }
   // Null where the device needs none: see above.
   virtual absl::StatusOr<std::unique_ptr<Queue>> open_queue() = 0;
+  // What its lowerings take joined.
+  virtual Joins joins() const { return {}; }
   // `queue`: of open_queue(); what is lowered is run on it, and it outlives that.
   virtual std::unique_ptr<Lowering> begin(const Schedule& schedule, Precision precision, Queue* queue) = 0;
   // Before every call that makes or runs operators, on the calling thread: a device's per-thread settings.

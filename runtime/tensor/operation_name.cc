@@ -70,6 +70,14 @@ const char* operation_name(OperationKind kind) {
       return "mean_squared_error";
     case OperationKind::kMeanSquaredErrorBackward:
       return "mean_squared_error backward";
+    case OperationKind::kEmbeddingAdd:
+      return "embedding, add";
+    case OperationKind::kAddLayerNorm:
+      return "add, layer_norm";
+    case OperationKind::kLinearGelu:
+      return "linear, gelu";
+    case OperationKind::kLinearGeluBackwardData:
+      return "linear backward data, gelu backward";
   }
   return "unknown";
 }

@@ -17,7 +17,7 @@ std::size_t index(TensorId id) {
   return static_cast<std::size_t>(id);
 }
 
-// Which output may lie where input 0 lies; -1: none.
+// Which output may lie where an input lies (the first one, but for kAddLayerNorm); -1: none.
 int output_in_place(OperationKind kind) {
   switch (kind) {
     case OperationKind::kRelu:
@@ -35,6 +35,7 @@ int output_in_place(OperationKind kind) {
     case OperationKind::kLayerNormBackward:
     case OperationKind::kSoftmaxCrossEntropyBackward:
     case OperationKind::kSigmoidCrossEntropyBackward:
+    case OperationKind::kAddLayerNorm:
       return 0;
     case OperationKind::kSoftmaxCrossEntropy:
       return 1;
@@ -69,7 +70,8 @@ std::size_t peak_bytes(const Schedule& schedule) {
     const Operation& operation = schedule.operations[o];
     const int shared = output_in_place(operation.kind);
     if (shared < 0 || static_cast<std::size_t>(shared) >= operation.outputs.size()) continue;
-    const std::size_t in = group[index(operation.inputs[0])];
+    const std::size_t input = operation.kind == OperationKind::kAddLayerNorm ? 1 : 0;
+    const std::size_t in = group[index(operation.inputs[input])];
     const std::size_t out = index(operation.outputs[static_cast<std::size_t>(shared)]);
     const bool fits = tensor_bytes(schedule.tensors[out]) <= tensor_bytes(schedule.tensors[in]);
     const bool free = operation.kind == OperationKind::kReshape || last[in] == o;

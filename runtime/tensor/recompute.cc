@@ -38,6 +38,7 @@ std::uint64_t work(const Schedule& schedule, const Operation& operation) {
   const auto results = static_cast<std::uint64_t>(element_count(dims(operation.outputs[0])));
   switch (operation.kind) {
     case OperationKind::kLinear:
+    case OperationKind::kLinearGelu:
     case OperationKind::kConv2d: {
       const Dims& weight = dims(operation.inputs[1]);
       return results * static_cast<std::uint64_t>(element_count(weight) / weight[0]);
@@ -50,7 +51,8 @@ std::uint64_t work(const Schedule& schedule, const Operation& operation) {
 }
 
 // What is known of a schedule before any cut. Tensors that are one memory (kReshape) are kept or not kept
-// together, as are all results of one operation: statistics cost less than making them again.
+// together, as are all results of one operation: statistics cost less than making them again. But what a GELU
+// was of (kLinearGelu) is as large as its result.
 struct Study {
   explicit Study(const Schedule& schedule);
 
@@ -84,7 +86,7 @@ Study::Study(const Schedule& schedule)
     const std::size_t x = index(operation.inputs[0]), y = index(operation.outputs[0]);
     if (operation.kind == OperationKind::kReshape && of_arena(x)) root[y] = root[x];
     for (const TensorId id : operation.outputs) {
-      lead[index(id)] = root[y];
+      lead[index(id)] = operation.kind == OperationKind::kLinearGelu ? root[index(id)] : root[y];
       if (of_arena(index(id))) maker[index(id)] = o;
     }
   }

@@ -15,7 +15,8 @@ namespace paceline::tensor {
 // `schedule` with such operations between those of its backward part. The forward part is what it was, and
 // the loss, which ends it, is never repeated; nor is any operation repeated twice. Cut where that makes the
 // arena smallest, but for what saves little (recompute.cc). What would not become smaller, and what has no
-// backward part, comes back as it is. REQUIRES: it is make_schedule()'s.
+// backward part, comes back as it is. REQUIRES: it is make_schedule()'s, or
+// join_products()'s of that.
 Schedule recompute_activations(Schedule schedule);
 
 }  // namespace paceline::tensor

@@ -83,6 +83,11 @@ enum class OperationKind : std::uint8_t {
   kMeanSquaredError,             // prediction, target -> result
   kMeanSquaredErrorBackward,     // prediction, target -> gradient of the prediction; of the target with
                                  // `negative`
+  // Two of the above, for devices that have both as one (join.h).
+  kEmbeddingAdd,            // tokens, table, b -> y              b is one sample's parameter
+  kAddLayerNorm,            // a, b, gain, bias -> sum, y, means, inverse deviations
+  kLinearGelu,              // x, weight[, bias] -> y[, what GELU was of]
+  kLinearGeluBackwardData,  // g, weight, what GELU was of -> dx
 };
 const char* operation_name(OperationKind kind);
 

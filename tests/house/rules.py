@@ -74,7 +74,7 @@ PURE = [
     "runtime/data/auc", "runtime/data/clicks", "runtime/data/ledger", "runtime/data/zipf",
     "runtime/exchange/buckets",
     "runtime/pserver/policy",
-    "runtime/tensor/graph", "runtime/tensor/memory_plan", "runtime/tensor/peak_memory", "runtime/tensor/recompute", "runtime/tensor/schedule",
+    "runtime/tensor/graph", "runtime/tensor/join", "runtime/tensor/memory_plan", "runtime/tensor/peak_memory", "runtime/tensor/recompute", "runtime/tensor/schedule",
     "runtime/simulation/delays", "runtime/simulation/modes", "runtime/simulation/stragglers", "runtime/simulation/virtual_cluster",
     "runtime/trainer/step_machine", "runtime/trainer/table_specs",
     "runtime/nccl/states",

@@ -59,6 +59,9 @@ class GpuDevice final : public Device {
     return pin.ok() ? std::make_shared<const cuda::HostPin>(*std::move(pin)) : nullptr;
   }
   absl::StatusOr<std::unique_ptr<Queue>> open_queue() override { return gpu::GpuQueue::open(context_); }
+  Joins joins() const override {
+    return {.linear_gelu = true, .embedding_add = true, .add_layer_norm = true};
+  }
   std::unique_ptr<Lowering> begin(const Schedule& schedule, Precision precision, Queue* queue) override {
     return std::make_unique<gpu::GpuLowering>(schedule, precision, products_, *kernels_,
                                               static_cast<gpu::GpuQueue&>(*queue));

@@ -55,6 +55,8 @@ absl::StatusOr<Lowered> GpuLowering::make(const Operation& operation) {
     case OperationKind::kLinear:
     case OperationKind::kLinearBackwardData:
     case OperationKind::kLinearBackwardWeights:
+    case OperationKind::kLinearGelu:
+    case OperationKind::kLinearGeluBackwardData:
       return make_linear(*this, operation);
     case OperationKind::kConv2d:
     case OperationKind::kConv2dBackwardData:
@@ -81,6 +83,8 @@ absl::StatusOr<Lowered> GpuLowering::make(const Operation& operation) {
     case OperationKind::kEmbeddingBackward:
     case OperationKind::kLayerNorm:
     case OperationKind::kLayerNormBackward:
+    case OperationKind::kEmbeddingAdd:
+    case OperationKind::kAddLayerNorm:
       return make_sequence(*this, operation);
     case OperationKind::kCausalSelfAttention:
     case OperationKind::kCausalSelfAttentionBackward:

@@ -14,6 +14,7 @@ namespace {
 
 using cuda::Stream;
 
+// tokens, table[, positions] -> y
 Lowered embedding(const GpuLowering& lowering, const Operation& operation) {
   const cuda::Embedding& kernels = lowering.kernels().embedding;
   const DType type = lowering.type();
@@ -27,14 +28,18 @@ Lowered embedding(const GpuLowering& lowering, const Operation& operation) {
       .time = static_cast<std::uint32_t>(lowering.tensor(operation.inputs[0]).dims[1]),
       .width = static_cast<std::uint32_t>(table[1]),
       .vocabulary = static_cast<std::uint32_t>(table[0])};
+  const bool adds = operation.kind == OperationKind::kEmbeddingAdd;
   const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
     cuda::EmbeddingParams params = shape;
     params.tokens = in<std::int32_t>(a, 0);
     params.table = a.inputs[1];
+    if (adds) params.positions = a.inputs[2];
     params.y = a.outputs[0];
     return kernels.forward(stream, type, params);
   };
-  return {{}, body, {lowering.type(operation.inputs[0]), type}, {type}};
+  std::vector<DType> inputs = {lowering.type(operation.inputs[0]), type};
+  if (adds) inputs.push_back(type);
+  return {{}, body, std::move(inputs), {type}};
 }
 
 // The plan of a batch on its way to the GPU: order, pieces and joins behind each other, in pinned memory and
@@ -95,33 +100,38 @@ absl::StatusOr<Lowered> embedding_backward(const GpuLowering& lowering, const Op
   return Lowered{{areas.end + partials}, body, {lowering.type(operation.inputs[0]), type}, {}};
 }
 
+// x, gain, bias -> y, means, inverses; or a, b, gain, bias -> sum, y, means, inverses, the sum over b where
+// that may be.
 absl::StatusOr<Lowered> layer_norm(GpuLowering& lowering, const Operation& operation) {
   const cuda::LayerNorm& kernels = lowering.kernels().layer_norm;
   const DType type = lowering.type();
-  const auto columns = static_cast<std::uint32_t>(lowering.elements(operation.inputs[1]));
+  const bool adds = operation.kind == OperationKind::kAddLayerNorm;
+  const std::size_t more = adds ? 1 : 0;  // operands, and results, than a norm alone has
+  const auto columns = static_cast<std::uint32_t>(lowering.elements(operation.inputs[1 + more]));
   const auto rows = static_cast<std::uint32_t>(lowering.elements(operation.inputs[0]) / columns);
   if (columns > cuda::kMostNormColumns) {
     return absl::UnimplementedError(
         str_cat("a layer norm over ", columns, " values; the GPU's takes at most ", cuda::kMostNormColumns));
   }
-  lowering.set_statistics(operation.outputs[1]);
-  lowering.set_statistics(operation.outputs[2]);
+  lowering.set_statistics(operation.outputs[1 + more]);
+  lowering.set_statistics(operation.outputs[2 + more]);
   const float epsilon = operation.attributes.epsilon;
   const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
     return kernels.forward(stream, type,
                            {.x = a.inputs[0],
-                            .residual = nullptr,
-                            .sum = nullptr,
-                            .gain = in<float>(a, 1),
-                            .bias = in<float>(a, 2),
-                            .y = a.outputs[0],
-                            .means = out<float>(a, 1),
-                            .inverses = out<float>(a, 2),
+                            .residual = adds ? a.inputs[1] : nullptr,
+                            .sum = adds ? a.outputs[0] : nullptr,
+                            .gain = in<float>(a, 1 + more),
+                            .bias = in<float>(a, 2 + more),
+                            .y = a.outputs[more],
+                            .means = out<float>(a, 1 + more),
+                            .inverses = out<float>(a, 2 + more),
                             .epsilon = epsilon,
                             .rows = rows,
                             .columns = columns});
   };
-  return Lowered{{}, body, {type}, {type}};
+  if (!adds) return Lowered{{}, body, {type}, {type}};
+  return Lowered{{0, Operator::Sharing::kMay, 1, 0}, body, {type, type}, {type, type}};
 }
 
 // g, x, gain, means, inverses[, through] -> dx, dgain, dbias
@@ -166,10 +176,12 @@ Lowered layer_norm_backward(const GpuLowering& lowering, const Operation& operat
 absl::StatusOr<Lowered> make_sequence(GpuLowering& lowering, const Operation& operation) {
   switch (operation.kind) {
     case OperationKind::kEmbedding:
+    case OperationKind::kEmbeddingAdd:
       return embedding(lowering, operation);
     case OperationKind::kEmbeddingBackward:
       return embedding_backward(lowering, operation);
     case OperationKind::kLayerNorm:
+    case OperationKind::kAddLayerNorm:
       return layer_norm(lowering, operation);
     case OperationKind::kLayerNormBackward:
       return layer_norm_backward(lowering, operation);

@@ -93,6 +93,26 @@ std::vector<Case> operator_cases() {
          finish(g, g.add(g.relu(h), h));
        }},
       {"gelu", unary(&GraphBuilder::gelu)},
+      {"gelu_between_layers",  // of whole vectors
+       [](GraphBuilder& g, Random& r) {
+         const Value up = g.dense("up", vector(g, r), 8 * r.between(1, 4), kWeights);
+         finish(g, g.tanh(g.dense("down", g.gelu(up), 8, kWeights)));
+       }},
+      {"gelu_of_a_product_without_bias",
+       [](GraphBuilder& g, Random& r) {
+         const Value h = vector(g, r);
+         finish(g, g.gelu(g.linear(h, normal(g, "w", {16, g.dims(h)[0]}))));
+       }},
+      {"gelu_of_a_value_used_twice",
+       [](GraphBuilder& g, Random& r) {
+         const Value h = g.dense("up", vector(g, r), 16, kWeights);
+         finish(g, g.add(g.gelu(h), h));
+       }},
+      {"gelu_used_twice",
+       [](GraphBuilder& g, Random& r) {
+         const Value h = g.gelu(g.dense("up", vector(g, r), 16, kWeights));
+         finish(g, g.add(g.dense("a", h, 8, kWeights), g.dense("b", h, 8, kWeights)));
+       }},
       {"tanh", unary(&GraphBuilder::tanh)},
       {"sigmoid", unary(&GraphBuilder::sigmoid)},
       {"scale", [](GraphBuilder& g, Random& r) { finish(g, g.scale(vector(g, r), -1.75F)); }},
@@ -187,6 +207,30 @@ std::vector<Case> operator_cases() {
          const Value h = sequence(g, r, 8);
          const Value n = g.layer_norm(h, normal(g, "gain", {8}), normal(g, "bias", {8}));
          finish(g, g.add(h, g.dense("inner", n, 8, kWeights)));
+       }},
+      {"layer_norm_of_a_sum",
+       [](GraphBuilder& g, Random& r) {
+         const Value h = vector(g, r);
+         const Value sum = g.add(g.tanh(h), g.scale(h, 0.5F));
+         finish(g, g.layer_norm(sum, normal(g, "gain", g.dims(h)), normal(g, "bias", g.dims(h))));
+       }},
+      {"layer_norm_of_a_sum_used_twice",
+       [](GraphBuilder& g, Random& r) {
+         const Value h = sequence(g, r, 8);
+         const Value sum = g.add(h, g.dense("first", h, 8, kWeights));
+         const Value n = g.layer_norm(sum, normal(g, "gain", {8}), normal(g, "bias", {8}));
+         finish(g, g.add(sum, g.dense("inner", n, 8, kWeights)));
+       }},
+      {"layer_norm_of_twice_a_value",
+       [](GraphBuilder& g, Random& r) {
+         const Value h = vector(g, r);
+         finish(g, g.layer_norm(g.add(h, h), normal(g, "gain", g.dims(h)), normal(g, "bias", g.dims(h))));
+       }},
+      {"layer_norm_of_a_sum_with_the_input",
+       [](GraphBuilder& g, Random& r) {
+         const Value x = g.input({r.between(2, 12)});
+         const Value h = g.dense("first", x, g.dims(x)[0], kWeights);
+         finish(g, g.layer_norm(g.add(h, x), normal(g, "gain", g.dims(h)), normal(g, "bias", g.dims(h))));
        }},
       {"attention_one_head",
        [](GraphBuilder& g, Random& r) { finish(g, g.causal_self_attention(sequence(g, r, 12), 1)); }},

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "runtime/tensor/peak_memory.h"
 #include "tests/support/run_program.h"
 #include "tests/unit/runtime/tensor/deep_graphs.h"
+#include "tests/unit/runtime/tensor/symbols.h"
 #include "tests/unit/runtime/tensor/trial.h"
 
 namespace paceline::tensor {
@@ -41,51 +41,6 @@ bool is_loss(OperationKind kind) {
          kind == OperationKind::kMeanSquaredError;
 }
 
-const Tensor& tensor(const Schedule& schedule, TensorId id) {
-  return schedule.tensors[static_cast<std::size_t>(id)];
-}
-
-// Runs both schedules on symbols: a tensor's value is the text of the operation that made it and of its
-// operands' values. Both passes must leave the same values outside of the arena, and read none that is not
-// there.
-class Symbols {
- public:
-  explicit Symbols(const Schedule& schedule) : schedule_(schedule) {
-    for (std::size_t o = 0; o < schedule.operations.size(); ++o) {
-      const Operation& operation = schedule.operations[o];
-      std::string from = text_of(operation);
-      for (const TensorId id : operation.inputs) from += str_cat(" ", value(id));
-      for (std::size_t i = 0; i < operation.outputs.size(); ++i) {
-        const Tensor& t = tensor(schedule, operation.outputs[i]);
-        const std::size_t made = number(str_cat(from, " result ", i));
-        if (t.place == Place::kArena) {
-          EXPECT_TRUE(values_.emplace(operation.outputs[i], made).second)
-              << "made twice: " << text_of(operation);
-        } else {
-          left.push_back(str_cat(static_cast<int>(t.place), " ", t.offset, " ", t.adds, " = ", made));
-        }
-      }
-    }
-  }
-  std::vector<std::string> left;  // outside of the arena, in the order of its making
-
- private:
-  std::size_t value(TensorId id) {
-    const Tensor& t = tensor(schedule_, id);
-    if (t.place != Place::kArena) return number(str_cat("place ", static_cast<int>(t.place), " ", t.offset));
-    const auto found = values_.find(id);
-    EXPECT_NE(found, values_.end()) << "tensor " << id << " is read before it is made";
-    return found == values_.end() ? 0 : found->second;
-  }
-  // The same for equal texts, in all of them.
-  static std::size_t number(const std::string& text) {
-    static std::map<std::string, std::size_t> numbers;
-    return numbers.emplace(text, numbers.size() + 1).first->second;
-  }
-  const Schedule& schedule_;
-  std::map<TensorId, std::size_t> values_;
-};
-
 void expect_whole(const Schedule& plain, const Schedule& recomputing) {
   ASSERT_EQ(recomputing.forward_count, plain.forward_count);
   EXPECT_EQ(recomputing.training, plain.training);
@@ -94,7 +49,7 @@ void expect_whole(const Schedule& plain, const Schedule& recomputing) {
     EXPECT_EQ(recomputing.operations[o].inputs, plain.operations[o].inputs);
     EXPECT_EQ(recomputing.operations[o].outputs, plain.operations[o].outputs);
   }
-  EXPECT_EQ(Symbols(recomputing).left, Symbols(plain).left);
+  EXPECT_EQ(left_by(recomputing), left_by(plain));
 
   std::multiset<std::string> forward, repeated;
   for (std::size_t o = 0; o < plain.operations.size(); ++o) {
