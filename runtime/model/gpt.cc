@@ -22,20 +22,36 @@ class Gpt : public Model {
 
   absl::Status build(GraphBuilder& graph, const data::SampleShape& sample) const override {
     PL_RETURN_IF_ERROR(check(sample));
-    const std::int64_t width = spec_.width();
-    const Value table =
-        graph.parameter("tokens.weight", {spec_.vocabulary_size(), width}, Init::normal(kDeviation));
-    const Value positions =
-        graph.parameter("positions.weight", {spec_.block_size(), width}, Init::normal(kDeviation));
-    Value x = graph.add(graph.embedding(graph.tokens(spec_.block_size()), table), positions);
-    for (std::int64_t layer = 0; layer < spec_.layers(); ++layer) {
-      x = block(graph, str_cat("blocks.", layer, "."), x);
-    }
+    const Value table = tokens_table(graph);
+    const Value x = blocks(graph, table, spec_.block_size());
     graph.softmax_cross_entropy(graph.linear(norm(graph, "norm", x), table));
     return graph.status();
   }
 
+  absl::Status build_scores(GraphBuilder& graph, std::int64_t positions) const {
+    const Value table = tokens_table(graph);
+    const Value x = graph.at_position(blocks(graph, table, positions));
+    graph.scores(graph.linear(norm(graph, "norm", x), table));
+    return graph.status();
+  }
+
  private:
+  Value tokens_table(GraphBuilder& graph) const {
+    return graph.parameter("tokens.weight", {spec_.vocabulary_size(), spec_.width()},
+                           Init::normal(kDeviation));
+  }
+
+  // Of the first `count` positions.
+  Value blocks(GraphBuilder& graph, Value table, std::int64_t count) const {
+    const Value positions =
+        graph.parameter("positions.weight", {spec_.block_size(), spec_.width()}, Init::normal(kDeviation));
+    Value x = graph.add(graph.embedding(graph.tokens(count), table), positions);
+    for (std::int64_t layer = 0; layer < spec_.layers(); ++layer) {
+      x = block(graph, str_cat("blocks.", layer, "."), x);
+    }
+    return x;
+  }
+
   absl::Status check(const data::SampleShape& sample) const {
     if (sample.kind != data::InputKind::kTokens || sample.dims != tensor::Dims{spec_.block_size()} ||
         sample.labels != spec_.block_size()) {
@@ -77,9 +93,7 @@ absl::Status positive(std::string_view field, std::int64_t value) {
   return absl::InvalidArgumentError(str_cat("model.", field, " is ", value, " and must be at least 1"));
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Model>> make_gpt(const v1::GptSpec& spec) {
+absl::Status check_spec(const v1::GptSpec& spec) {
   PL_RETURN_IF_ERROR(positive("layers", spec.layers()));
   PL_RETURN_IF_ERROR(positive("heads", spec.heads()));
   PL_RETURN_IF_ERROR(positive("width", spec.width()));
@@ -89,7 +103,23 @@ absl::StatusOr<std::unique_ptr<Model>> make_gpt(const v1::GptSpec& spec) {
     return absl::InvalidArgumentError(
         str_cat("model.width is ", spec.width(), " and must be a multiple of heads = ", spec.heads()));
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Model>> make_gpt(const v1::GptSpec& spec) {
+  PL_RETURN_IF_ERROR(check_spec(spec));
   return std::make_unique<Gpt>(spec);
+}
+
+absl::Status build_gpt_scores(const v1::GptSpec& spec, std::int64_t positions, GraphBuilder& graph) {
+  PL_RETURN_IF_ERROR(check_spec(spec));
+  if (positions < 1 || positions > spec.block_size()) {
+    return absl::InvalidArgumentError(
+        str_cat(positions, " positions; allowed: 1 to model.blockSize = ", spec.block_size()));
+  }
+  return Gpt(spec).build_scores(graph, positions);
 }
 
 }  // namespace paceline::model

@@ -9,6 +9,7 @@
 // Parameters are named and shaped as those of the PyTorch model in benchmarks/peers/gpt_torch.py: its
 // state_dict and our model files exchange weights.
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -19,5 +20,11 @@ namespace paceline::model {
 
 // INVALID_ARGUMENT names the field: all >= 1, and width a multiple of heads.
 absl::StatusOr<std::unique_ptr<Model>> make_gpt(const v1::GptSpec& spec);
+
+// The graph that scores what follows: of samples of the first `positions` positions, the scores of all tokens
+// to come after the position that the sample's label says. Its parameters are those of the model, in the same
+// order, whatever `positions` is: one vector of weights serves all. INVALID_ARGUMENT: as above, or
+// `positions` is not 1 to block_size.
+absl::Status build_gpt_scores(const v1::GptSpec& spec, std::int64_t positions, tensor::GraphBuilder& graph);
 
 }  // namespace paceline::model

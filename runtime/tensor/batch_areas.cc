@@ -4,10 +4,20 @@ namespace paceline::tensor {
 
 namespace {
 
+const Node& loss_of(const GraphBuilder& graph) {
+  return graph.nodes()[static_cast<std::size_t>(graph.loss().id)];
+}
+
 std::int64_t labels_per_sample(const GraphBuilder& graph) {
-  const Node& loss = graph.nodes()[static_cast<std::size_t>(graph.loss().id)];
+  const Node& loss = loss_of(graph);
   const Dims& dims = graph.dims(loss.inputs[0]);
   return loss.kind == OpKind::kSoftmaxCrossEntropy && dims.size() == 2 ? dims[0] : 1;
+}
+
+std::int64_t scores_per_sample(const GraphBuilder& graph) {
+  const Node& loss = loss_of(graph);
+  if (loss.kind == OpKind::kScores) return element_count(graph.dims(loss.inputs[0]));
+  return loss.kind == OpKind::kSigmoidCrossEntropy ? 1 : 0;
 }
 
 }  // namespace
@@ -22,15 +32,13 @@ BatchAreas::BatchAreas(const GraphBuilder& graph, std::int64_t max_rows, bool tr
     if (node.kind == OpKind::kTokens) tokens = node.dims[0];
     if (node.kind == OpKind::kOffset) offsets = 1;
   }
-  const bool scores =
-      graph.nodes()[static_cast<std::size_t>(graph.loss().id)].kind == OpKind::kSigmoidCrossEntropy;
   const std::array<std::int64_t, kBatchParts> per_row = {inputs,
                                                          tokens,
                                                          labels_per_sample(graph),
                                                          offsets,
                                                          training && trained ? inputs : 0,
                                                          training ? offsets : 0,
-                                                         scores ? 1 : 0};
+                                                         scores_per_sample(graph)};
   for (std::size_t i = 0; i < kBatchParts; ++i) {
     per_row_[i] = static_cast<std::size_t>(per_row[i]);
     begins_[i] = bytes_;

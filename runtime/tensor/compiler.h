@@ -32,8 +32,9 @@ struct CompileOptions {
   std::shared_ptr<Queue> queue = nullptr;
 };
 
-// `device` outlives the program. Errors: the graph's own; INVALID_ARGUMENT without a loss or with max_rows <
-// 1; UNIMPLEMENTED where the device lacks an operator; RESOURCE_EXHAUSTED where memory is short.
+// `device` outlives the program. Errors: the graph's own; INVALID_ARGUMENT without a loss, with max_rows <
+// 1, or of scores() in training; UNIMPLEMENTED where the device lacks an operator; RESOURCE_EXHAUSTED where
+// memory is short.
 absl::StatusOr<std::unique_ptr<Program>> compile(const GraphBuilder& graph, Device& device,
                                                  const CompileOptions& options);
 

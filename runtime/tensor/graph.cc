@@ -68,12 +68,16 @@ const char* op_name(OpKind kind) {
       return "layer_norm";
     case OpKind::kCausalSelfAttention:
       return "causal_self_attention";
+    case OpKind::kAtPosition:
+      return "at_position";
     case OpKind::kSoftmaxCrossEntropy:
       return "softmax_cross_entropy";
     case OpKind::kSigmoidCrossEntropy:
       return "sigmoid_cross_entropy";
     case OpKind::kMeanSquaredError:
       return "mean_squared_error";
+    case OpKind::kScores:
+      return "scores";
   }
   return "unknown";
 }
@@ -83,6 +87,11 @@ namespace {
 // Bounds of one array: far beyond any model that fits a machine, and far from overflow.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 constexpr std::size_t kMaxNodes = 100'000;
+
+// {B, ...} and {T, ...} with B > T.
+bool has_more_positions(const Dims& b, const Dims& a) {
+  return b.size() == a.size() && b[0] > a[0] && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+}
 
 bool sane(const Dims& dims) {
   if (dims.empty()) return false;
@@ -297,7 +306,9 @@ Value GraphBuilder::scale(Value x, float factor) {
 Value GraphBuilder::add(Value a, Value b) {
   if (!usable("add", {a, b})) return {};
   if (is_parameter(a)) return refuse("add", "the first operand is a parameter; give it second");
-  if (dims(a) != dims(b))
+  const bool first_positions = is_parameter(b) && has_more_positions(dims(b), dims(a));
+  if (first_positions) scored_alone_ = "add of a parameter's first positions";
+  if (dims(a) != dims(b) && !first_positions)
     return refuse("add", str_cat("operands have dims ", dims_text(dims(a)), " and ", dims_text(dims(b))));
   return append(OpKind::kAdd, {a, b}, dims(a));
 }
@@ -364,7 +375,25 @@ Value GraphBuilder::causal_self_attention(Value qkv, std::int64_t heads) {
   return append(OpKind::kCausalSelfAttention, {qkv}, {in[0], in[1] / 3}, attributes);
 }
 
+Value GraphBuilder::at_position(Value x) {
+  if (!usable("at_position", {x})) return {};
+  const Dims& in = dims(x);
+  if (is_parameter(x) || in.size() != 2)
+    return refuse("at_position", str_cat("needs {positions, width}, not ", dims_text(in)));
+  for (const Node& node : nodes_) {
+    if (node.kind == OpKind::kAtPosition)
+      return refuse("at_position", "a sample has one label, which another one takes");
+  }
+  scored_alone_ = "at_position";
+  return append(OpKind::kAtPosition, {x}, {in[1]});
+}
+
 void GraphBuilder::set_loss(OpKind kind, std::vector<Value> inputs) {
+  if (scored_alone_ != nullptr && kind != OpKind::kScores) {
+    refuse(op_name(kind), str_cat("the graph has an ", scored_alone_,
+                                  ", which nothing is trained through: end it with scores()"));
+    return;
+  }
   if (loss_.valid()) {
     refuse(op_name(kind), "the graph has a loss already");
     return;
@@ -400,6 +429,15 @@ void GraphBuilder::mean_squared_error(Value prediction, Value target) {
     return;
   }
   set_loss(OpKind::kMeanSquaredError, {prediction, target});
+}
+
+void GraphBuilder::scores(Value x) {
+  if (!usable("scores", {x})) return;
+  if (is_parameter(x) || nodes_[static_cast<std::size_t>(x.id)].kind == OpKind::kTokens) {
+    refuse("scores", "x must be computed from the input, not a parameter or tokens");
+    return;
+  }
+  set_loss(OpKind::kScores, {x});
 }
 
 Value GraphBuilder::dense(const std::string& name, Value x, std::int64_t out) {

@@ -65,9 +65,11 @@ enum class OpKind : std::uint8_t {
   kEmbedding,
   kLayerNorm,
   kCausalSelfAttention,
+  kAtPosition,
   kSoftmaxCrossEntropy,
   kSigmoidCrossEntropy,
   kMeanSquaredError,
+  kScores,
 };
 const char* op_name(OpKind kind);
 
@@ -121,8 +123,9 @@ class GraphBuilder {
   Value gelu(Value x);  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
   Value tanh(Value x);
   Value sigmoid(Value x);
-  Value add(Value a,
-            Value b);  // equal dims; b may be a parameter of one sample's dims: it is added to every sample
+  // Equal dims; b may be a parameter of one sample's dims: it is added to every sample. In a graph that ends
+  // with scores(), also one of more positions (its first dimension): the first of them are added.
+  Value add(Value a, Value b);
   Value multiply(Value a, Value b);  // element by element, equal dims
   Value scale(Value x, float factor);
   Value reshape(Value x, const Dims& dims);
@@ -134,6 +137,9 @@ class GraphBuilder {
   // {T, 3 * width}: queries, keys, values beside each other -> {T, width}; position t sees positions <= t;
   // scores times 1 / sqrt(width / heads).
   Value causal_self_attention(Value qkv, std::int64_t heads);
+  // {T, width} -> {width}: of each sample the position that its one label says, in [0, T). The graph ends
+  // with scores().
+  Value at_position(Value x);
 
   // ---- the loss: exactly one. Of a sample: the mean over its label positions, or over its elements. ----
   // {classes} with one label, or {T, classes} with T labels, each in [0, classes).
@@ -142,6 +148,9 @@ class GraphBuilder {
   // logits stay in batch().scores. Right is a logit above 0 for 1, else for 0.
   void sigmoid_cross_entropy(Value logit);
   void mean_squared_error(Value prediction, Value target);
+  // In place of a loss, for programs that only evaluate: these numbers of each sample stay in
+  // batch().scores. Labels are what at_position() takes; a ForwardResult is zeros.
+  void scores(Value x);
 
   // ---- layers: parameters `name`.weight and `name`.bias, and the operator ----
   Value dense(const std::string& name, Value x, std::int64_t out);  // He
@@ -154,7 +163,7 @@ class GraphBuilder {
   const absl::Status& status() const { return status_; }
   const Dims& dims(Value value) const;                       // empty for an invalid value
   const std::vector<Node>& nodes() const { return nodes_; }  // in an order in which operands come first
-  Value loss() const { return loss_; }
+  Value loss() const { return loss_; }                       // or scores()
 
  private:
   bool usable(std::string_view op, std::initializer_list<Value> values);
@@ -167,6 +176,7 @@ class GraphBuilder {
 
   std::vector<Node> nodes_;
   Value loss_;
+  const char* scored_alone_ = nullptr;  // an operator that no loss follows; null: there is none
   absl::Status status_;
 };
 

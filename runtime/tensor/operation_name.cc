@@ -58,6 +58,8 @@ const char* operation_name(OperationKind kind) {
       return "causal_self_attention";
     case OperationKind::kCausalSelfAttentionBackward:
       return "causal_self_attention backward";
+    case OperationKind::kAtPosition:
+      return "at_position";
     case OperationKind::kSoftmaxCrossEntropy:
       return "softmax_cross_entropy";
     case OperationKind::kSoftmaxCrossEntropyBackward:
@@ -70,6 +72,8 @@ const char* operation_name(OperationKind kind) {
       return "mean_squared_error";
     case OperationKind::kMeanSquaredErrorBackward:
       return "mean_squared_error backward";
+    case OperationKind::kScores:
+      return "scores";
     case OperationKind::kEmbeddingAdd:
       return "embedding, add";
     case OperationKind::kAddLayerNorm:

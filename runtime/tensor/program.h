@@ -50,7 +50,8 @@ struct BatchMemory {
   // last forward's loss, written over whatever was there, also where parameters' gradients accumulate.
   std::span<const float> input_gradients = {};   // of a trained_input(), as inputs
   std::span<const float> offset_gradients = {};  // rows
-  std::span<const float> scores = {};            // rows: of sigmoid_cross_entropy(), after a forward
+  // Of each row, after a forward: the logit of sigmoid_cross_entropy(), or what scores() was given.
+  std::span<const float> scores = {};
 };
 
 struct ForwardResult {

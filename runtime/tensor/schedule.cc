@@ -126,7 +126,7 @@ absl::StatusOr<ParameterLayout> lay_out_parameters(const GraphBuilder& graph) {
   if (!graph.loss().valid())
     return absl::InvalidArgumentError(
         "the graph has no loss: end it with softmax_cross_entropy, sigmoid_cross_entropy or "
-        "mean_squared_error");
+        "mean_squared_error (or with scores, where it only evaluates)");
   const std::vector<bool> reached = reached_by_loss(graph);
   ParameterLayout layout;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {

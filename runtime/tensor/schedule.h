@@ -27,7 +27,7 @@ enum class Place : std::uint8_t {
   kOffsets,          // one for each row
   kInputGradients,   // as kInputs
   kOffsetGradients,  // as kOffsets
-  kScores,           // one for each row
+  kScores,           // of each row what sigmoid_cross_entropy() or scores() leaves
   kWeights,          // the bound flat vectors, at `offset`
   kGradients,
   kResult,  // three doubles: sum of losses, correct labels, labels
@@ -61,19 +61,20 @@ enum class OperationKind : std::uint8_t {
   kSigmoid,  // x -> y
   kReluBackward,
   kTanhBackward,
-  kSigmoidBackward,    // g, y -> dx
-  kGeluBackward,       // g, x -> dx
-  kAdd,                // a, b -> y                                  b may be one sample's parameter
-  kSumRows,            // g -> dparameter                            of that parameter
-  kMultiply,           // a, b -> y
-  kScale,              // x -> y
-  kReshape,            // x -> y
-  kEmbedding,          // tokens, table -> y
+  kSigmoidBackward,  // g, y -> dx
+  kGeluBackward,     // g, x -> dx
+  kAdd,              // a, b -> y                                  b may be one sample's parameter, or longer
+  kSumRows,          // g -> dparameter                            of that parameter
+  kMultiply,         // a, b -> y
+  kScale,            // x -> y
+  kReshape,          // x -> y
+  kEmbedding,        // tokens, table -> y
   kEmbeddingBackward,  // tokens, g -> dtable
   kLayerNorm,          // x, gain, bias -> y, means, inverse deviations (one of each for a position)
   kLayerNormBackward,  // g, x, gain, means, inverses[, through] -> dx, dgain, dbias; `through` is added to dx
   kCausalSelfAttention,          // qkv -> y, statistics {rows, heads, T, 2}
   kCausalSelfAttentionBackward,  // g, qkv, statistics, y -> dqkv
+  kAtPosition,                   // x {rows, T, width}, labels (one a row: its position) -> y {rows, width}
   // The first one's second result is the device's own: what its backward operation takes. The CPU leaves the
   // gradient of the sum over all labels there, which is then scaled.
   kSoftmaxCrossEntropy,          // logits, labels -> result[, half done]
@@ -83,6 +84,7 @@ enum class OperationKind : std::uint8_t {
   kMeanSquaredError,             // prediction, target -> result
   kMeanSquaredErrorBackward,     // prediction, target -> gradient of the prediction; of the target with
                                  // `negative`
+  kScores,                       // x -> scores
   // Two of the above, for devices that have both as one (join.h).
   kEmbeddingAdd,            // tokens, table, b -> y              b is one sample's parameter
   kAddLayerNorm,            // a, b, gain, bias -> sum, y, means, inverse deviations
@@ -118,10 +120,10 @@ struct Schedule {
 };
 
 // Offsets of the graph's parameters in the flat vectors: in the order of their making, each at a multiple of
-// 16 elements. INVALID_ARGUMENT where the graph has no loss or a parameter does not reach it.
+// 16 elements. INVALID_ARGUMENT where the graph has no loss (nor scores()) or a parameter does not reach it.
 absl::StatusOr<ParameterLayout> lay_out_parameters(const GraphBuilder& graph);
 
-// REQUIRES: graph.status() is OK, `layout` is lay_out_parameters(graph), rows >= 1.
+// REQUIRES: graph.status() is OK, `layout` is lay_out_parameters(graph), rows >= 1; no training of scores().
 Schedule make_schedule(const GraphBuilder& graph, const ParameterLayout& layout, std::int64_t rows,
                        bool training);
 

@@ -3,6 +3,7 @@
 // since consumers stand behind producers. The gradient through ReLU and pooling is one operation; a residual
 // path's gradient is added by the layer norm's own backward operation.
 
+#include "base/check.h"
 #include "runtime/tensor/schedule_maker.h"
 
 namespace paceline::tensor {
@@ -182,6 +183,9 @@ void ScheduleMaker::backward(std::size_t node) {
     case OpKind::kSigmoidCrossEntropy:
     case OpKind::kMeanSquaredError:
       return backward_loss(node);
+    case OpKind::kAtPosition:
+    case OpKind::kScores:
+      PL_CHECK(false, "scores() are not trained");
   }
 }
 

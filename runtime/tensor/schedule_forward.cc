@@ -26,6 +26,11 @@ void ScheduleMaker::forward_loss(std::size_t node) {
     emit(OperationKind::kMeanSquaredError, node, operands(node), {add(result)});
     return;
   }
+  if (is(node, OpKind::kScores)) {
+    emit(OperationKind::kScores, node, operands(node),
+         {add({with_rows(nodes_[index(nodes_[node].inputs[0])].dims), Place::kScores, 0, 4, false, -1})});
+    return;
+  }
   const Dims& logits = nodes_[source(node, 0)].dims;
   const TensorId labels = add({{rows_, logits.size() == 1 ? 1 : logits[0]}, Place::kLabels, 0, 4, false, -1});
   std::vector<TensorId> outputs{add(result)};
@@ -101,9 +106,16 @@ void ScheduleMaker::forward(std::size_t node) {
     case OpKind::kCausalSelfAttention:
       return forward_with_extras(node, OperationKind::kCausalSelfAttention,
                                  {arena({rows_, nodes_[node].attributes.heads, dims[0], 2})});
+    case OpKind::kAtPosition: {
+      tensor_[node] = arena(with_rows(dims));
+      const TensorId labels = add({{rows_, 1}, Place::kLabels, 0, 4, false, -1});
+      emit(OperationKind::kAtPosition, node, {operand(node, 0), labels}, {tensor_[node]});
+      return;
+    }
     case OpKind::kSoftmaxCrossEntropy:
     case OpKind::kSigmoidCrossEntropy:
     case OpKind::kMeanSquaredError:
+    case OpKind::kScores:
       return forward_loss(node);
   }
 }

@@ -116,6 +116,7 @@ absl::StatusOr<Lowered> CpuLowering::make(const Operation& operation) {
     case OperationKind::kLayerNormBackward:
     case OperationKind::kCausalSelfAttention:
     case OperationKind::kCausalSelfAttentionBackward:
+    case OperationKind::kAtPosition:
       return make_sequence(*this, operation);
     case OperationKind::kSoftmaxCrossEntropy:
     case OperationKind::kSoftmaxCrossEntropyBackward:
@@ -123,6 +124,7 @@ absl::StatusOr<Lowered> CpuLowering::make(const Operation& operation) {
     case OperationKind::kSigmoidCrossEntropyBackward:
     case OperationKind::kMeanSquaredError:
     case OperationKind::kMeanSquaredErrorBackward:
+    case OperationKind::kScores:
       return make_loss(*this, operation);
     case OperationKind::kEmbeddingAdd:
     case OperationKind::kAddLayerNorm:

@@ -119,6 +119,12 @@ Lowered squared_error_backward(CpuLowering& lowering, const Operation& operation
   return lowered;
 }
 
+Lowered scores(CpuLowering& lowering, const Operation& operation) {
+  const std::size_t bytes = lowering.elements(operation.inputs[0]) * sizeof(float);
+  auto body = [=](const Addresses& a, const RunContext&) { std::memcpy(a.outputs[0], a.inputs[0], bytes); };
+  return {std::make_unique<FunctionOperator>(Operator::Needs{}, body), want_plain(lowering, operation)};
+}
+
 }  // namespace
 
 absl::StatusOr<Lowered> make_loss(CpuLowering& lowering, const Operation& operation) {
@@ -134,6 +140,8 @@ absl::StatusOr<Lowered> make_loss(CpuLowering& lowering, const Operation& operat
       return squared_error(lowering, operation);
     case OperationKind::kMeanSquaredErrorBackward:
       return squared_error_backward(lowering, operation);
+    case OperationKind::kScores:
+      return scores(lowering, operation);
     default:
       return absl::UnimplementedError("not a loss");
   }

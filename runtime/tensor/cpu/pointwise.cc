@@ -48,10 +48,10 @@ Lowered binary(CpuLowering& lowering, const Operation& operation, Binary functio
   });
 }
 
-// One sample's parameter, added to every sample.
+// One sample's parameter, or the first positions of one, added to every sample.
 Lowered add_to_samples(CpuLowering& lowering, const Operation& operation) {
-  const std::size_t n = lowering.elements(operation.inputs[1]);
-  const std::size_t rows = lowering.elements(operation.inputs[0]) / n;
+  const auto rows = static_cast<std::size_t>(lowering.tensor(operation.inputs[0]).dims[0]);
+  const std::size_t n = lowering.elements(operation.inputs[0]) / rows;
   lowering.set_layout(operation.outputs[0], plain_layout(lowering.tensor(operation.outputs[0]).dims));
   auto body = [=](const Addresses& a, const RunContext&) {
     for (std::size_t r = 0; r < rows; ++r) kernels().add(in(a, 0) + r * n, in(a, 1), out(a, 0) + r * n, n);

@@ -110,6 +110,18 @@ Lowered attention_backward(CpuLowering& lowering, const Operation& operation) {
                });
 }
 
+// x, labels -> y
+Lowered at_position(CpuLowering& lowering, const Operation& operation) {
+  const Dims dims = lowering.tensor(operation.inputs[0]).dims;
+  return plain(lowering, operation, {}, [=](const Addresses& a, const RunContext&) {
+    const auto* places = static_cast<const std::int32_t*>(a.inputs[1]);
+    for (std::int64_t r = 0; r < dims[0]; ++r) {
+      PL_CHECK(places[r] >= 0 && places[r] < dims[1], "a label is a position");
+      std::copy_n(in(a, 0) + (r * dims[1] + places[r]) * dims[2], dims[2], out(a, 0) + r * dims[2]);
+    }
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<Lowered> make_sequence(CpuLowering& lowering, const Operation& operation) {
@@ -126,6 +138,8 @@ absl::StatusOr<Lowered> make_sequence(CpuLowering& lowering, const Operation& op
       return attention(lowering, operation);
     case OperationKind::kCausalSelfAttentionBackward:
       return attention_backward(lowering, operation);
+    case OperationKind::kAtPosition:
+      return at_position(lowering, operation);
     default:
       return absl::UnimplementedError("not an operation of token models");
   }

@@ -85,6 +85,7 @@ absl::StatusOr<Lowered> GpuLowering::make(const Operation& operation) {
     case OperationKind::kLayerNormBackward:
     case OperationKind::kEmbeddingAdd:
     case OperationKind::kAddLayerNorm:
+    case OperationKind::kAtPosition:
       return make_sequence(*this, operation);
     case OperationKind::kCausalSelfAttention:
     case OperationKind::kCausalSelfAttentionBackward:
@@ -95,6 +96,7 @@ absl::StatusOr<Lowered> GpuLowering::make(const Operation& operation) {
     case OperationKind::kSigmoidCrossEntropyBackward:
     case OperationKind::kMeanSquaredError:
     case OperationKind::kMeanSquaredErrorBackward:
+    case OperationKind::kScores:
       return make_loss(*this, operation);
   }
   return absl::UnimplementedError("the GPU does not know this operation");

@@ -162,6 +162,15 @@ Lowered squared_error_backward(const GpuLowering& lowering, const Operation& ope
   return {{}, body, {type, type}, {type}};
 }
 
+// x -> scores
+Lowered scores(const GpuLowering& lowering, const Operation& operation) {
+  const std::size_t bytes = lowering.elements(operation.inputs[0]) * sizeof(float);
+  const auto body = [=](const Addresses& a, const RunContext&, Stream& stream) {
+    return stream.copy(a.outputs[0], a.inputs[0], bytes);
+  };
+  return {{}, body, {DType::kF32}, {}};
+}
+
 }  // namespace
 
 absl::StatusOr<Lowered> make_loss(GpuLowering& lowering, const Operation& operation) {
@@ -178,6 +187,8 @@ absl::StatusOr<Lowered> make_loss(GpuLowering& lowering, const Operation& operat
       return squared_error(lowering, operation);
     case OperationKind::kMeanSquaredErrorBackward:
       return squared_error_backward(lowering, operation);
+    case OperationKind::kScores:
+      return scores(lowering, operation);
     default:
       return absl::UnimplementedError("not a loss");
   }

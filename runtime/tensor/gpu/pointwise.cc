@@ -52,12 +52,12 @@ Lowered binary(const GpuLowering& lowering, const Operation& operation, Binary f
   });
 }
 
-// One sample's parameter, added to every sample; in pieces that 32 bits count.
+// One sample's parameter, or the first positions of one, added to every sample; in pieces that 32 bits count.
 Lowered add_to_samples(const GpuLowering& lowering, const Operation& operation) {
   const Elementwise& kernels = lowering.kernels().elementwise;
   const DType type = lowering.type();
   const std::size_t n = lowering.elements(operation.outputs[0]),
-                    period = lowering.elements(operation.inputs[1]);
+                    period = n / static_cast<std::size_t>(lowering.tensor(operation.outputs[0]).dims[0]);
   const std::size_t piece = std::max<std::size_t>(cuda::kMostPeriodic / period, 1) * period;
   return pointwise(lowering, operation, [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
     for (std::size_t at = 0; at < n; at += piece) {

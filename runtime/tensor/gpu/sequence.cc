@@ -42,6 +42,30 @@ Lowered embedding(const GpuLowering& lowering, const Operation& operation) {
   return {{}, body, std::move(inputs), {type}};
 }
 
+// x, labels -> y: of each sample the row of its positions that its label says.
+Lowered at_position(const GpuLowering& lowering, const Operation& operation) {
+  const cuda::Embedding& kernels = lowering.kernels().embedding;
+  const DType type = lowering.type();
+  const Dims dims = lowering.tensor(operation.inputs[0]).dims;
+  const std::size_t row_bytes = static_cast<std::size_t>(dims[2]) * dtype_bytes(type),
+                    sample_bytes = static_cast<std::size_t>(dims[1]) * row_bytes;
+  const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) -> absl::Status {
+    for (std::size_t r = 0; r < static_cast<std::size_t>(dims[0]); ++r) {
+      PL_RETURN_IF_ERROR(kernels.forward(stream, type,
+                                         {.tokens = in<std::int32_t>(a, 1) + r,
+                                          .table = in<std::byte>(a, 0) + r * sample_bytes,
+                                          .positions = nullptr,
+                                          .y = out<std::byte>(a, 0) + r * row_bytes,
+                                          .rows = 1,
+                                          .time = 1,
+                                          .width = static_cast<std::uint32_t>(dims[2]),
+                                          .vocabulary = static_cast<std::uint32_t>(dims[1])}));
+    }
+    return absl::OkStatus();
+  };
+  return {{}, body, {type}, {type}};
+}
+
 // The plan of a batch on its way to the GPU: order, pieces and joins behind each other, in pinned memory and
 // in the operator's scratch.
 struct PlanAreas {
@@ -185,6 +209,8 @@ absl::StatusOr<Lowered> make_sequence(GpuLowering& lowering, const Operation& op
       return layer_norm(lowering, operation);
     case OperationKind::kLayerNormBackward:
       return layer_norm_backward(lowering, operation);
+    case OperationKind::kAtPosition:
+      return at_position(lowering, operation);
     default:
       return absl::UnimplementedError("not an operation of token models");
   }

@@ -112,6 +112,64 @@ TEST_F(GptTest, LossAndGradientsAreTorchs) {
   }
 }
 
+// Of each position, by a graph of each length that reaches it: the losses of their scores are the model's
+// own, on the same vector of weights.
+TEST_F(GptTest, ScoresOfEveryLengthGiveTheModelsLoss) {
+  fill_weights(program_->parameters(), weights_);
+  program_->weights_changed();
+  const double expected = forward(*program_, kBatch).loss_sum;
+  const tensor::BatchMemory whole = program_->batch();
+  std::vector<double> losses(kBlock, 0);  // of the position, all samples
+  for (std::int64_t length = 1; length <= kBlock; ++length) {
+    tensor::GraphBuilder graph;
+    ASSERT_TRUE(build_gpt_scores(tiny(), length, graph).ok()) << graph.status();
+    auto made = tensor::compile(graph, *device_, {.max_rows = kBatch, .mode = tensor::Mode::kInference});
+    ASSERT_TRUE(made.ok()) << made.status();
+    tensor::Program& program = **made;
+    ASSERT_EQ(program.parameters().elements, weights_.size());
+    for (std::size_t i = 0; i < program.parameters().parameters.size(); ++i) {
+      EXPECT_EQ(program.parameters().parameters[i].name, program_->parameters().parameters[i].name);
+      EXPECT_EQ(program.parameters().parameters[i].offset, program_->parameters().parameters[i].offset);
+    }
+    program.bind(weights_, {});
+    for (std::int64_t r = 0; r < kBatch; ++r)
+      std::copy_n(whole.tokens.begin() + r * kBlock, length, program.batch().tokens.begin() + r * length);
+    for (std::int64_t place = 0; place < length; ++place) {
+      std::fill(program.batch().labels.begin(), program.batch().labels.end(),
+                static_cast<std::int32_t>(place));
+      forward(program, kBatch);
+      double loss = 0;
+      for (std::int64_t r = 0; r < kBatch; ++r) {
+        const auto scores =
+            program.batch().scores.subspan(static_cast<std::size_t>(r * kVocabulary), kVocabulary);
+        double sum = 0;
+        for (const float score : scores) sum += std::exp(static_cast<double>(score));
+        const auto label =
+            static_cast<std::size_t>(whole.labels[static_cast<std::size_t>(r * kBlock + place)]);
+        loss += std::log(sum) - static_cast<double>(scores[label]);
+      }
+      double& known = losses[static_cast<std::size_t>(place)];
+      // Sums of at most 32 products in fp32, in the order of the length's own blocking.
+      if (place + 1 < length) {
+        EXPECT_NEAR(loss, known, 1e-5) << length << " tokens, position " << place;
+      }
+      known = loss;
+    }
+  }
+  double sum = 0;
+  for (const double loss : losses) sum += loss;
+  EXPECT_NEAR(sum / kBlock, expected, 1e-5);
+}
+
+TEST(Gpt, ScoresPositionsThatItHas) {
+  for (const std::int64_t positions : {std::int64_t{0}, kBlock + 1}) {
+    tensor::GraphBuilder graph;
+    const absl::Status status = build_gpt_scores(tiny(), positions, graph);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("blockSize"));
+  }
+}
+
 TEST_F(GptTest, GradientsAreTheSlope) {
   fill_weights(program_->parameters(), weights_);
   program_->weights_changed();

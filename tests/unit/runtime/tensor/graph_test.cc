@@ -88,6 +88,36 @@ INSTANTIATE_TEST_SUITE_P(
                 {"w", "1000000000"}},
         Refusal{"zero_tokens", [](auto& g) { g.tokens(0); }, {"tokens", "0"}},
         Refusal{"nameless", [](auto& g) { g.parameter("", {1}, kZero); }, {"parameter", "name"}},
+        Refusal{
+            "position_of_a_flat_value", [](auto& g) { g.at_position(g.input({4})); }, {"at_position", "{4}"}},
+        Refusal{"two_positions",
+                [](auto& g) {
+                  const Value x = g.input({4, 4});
+                  g.at_position(x);
+                  g.at_position(x);
+                },
+                {"at_position", "one label"}},
+        Refusal{"loss_behind_a_position",
+                [](auto& g) {
+                  g.softmax_cross_entropy(g.at_position(g.input({4, 2})));
+                },
+                {"softmax_cross_entropy", "at_position", "scores()"}},
+        Refusal{"loss_behind_first_positions",
+                [](auto& g) {
+                  g.softmax_cross_entropy(g.add(g.input({4, 2}), g.parameter("p", {5, 2}, kZero)));
+                },
+                {"softmax_cross_entropy", "first positions", "scores()"}},
+        Refusal{"add_of_fewer_positions",
+                [](auto& g) {
+                  g.add(g.input({4, 2}), g.parameter("p", {3, 2}, kZero));
+                },
+                {"add", "{4, 2}", "{3, 2}"}},
+        Refusal{"scores_of_a_parameter",
+                [](auto& g) {
+                  g.input({2});
+                  g.scores(g.parameter("p", {2}, kZero));
+                },
+                {"scores", "parameter"}},
         Refusal{"linear",
                 [](auto& g) {
                   g.linear(g.input({4}), g.parameter("w", {2, 5}, kZero));

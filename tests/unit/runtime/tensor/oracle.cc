@@ -162,9 +162,10 @@ Array Oracle::value(const Node& node, const std::vector<Array>& values, std::int
     case OpKind::kAdd:
     case OpKind::kMultiply: {
       Array y = operand(0);
-      const Array& b = operand(1);  // a parameter repeats for every sample
+      const Array& b = operand(1);  // a parameter, or its first positions, repeats for every sample
+      const std::size_t period = y.size() / static_cast<std::size_t>(rows);
       for (std::size_t i = 0; i < y.size(); ++i)
-        y[i] = node.kind == OpKind::kAdd ? y[i] + b[i % b.size()] : y[i] * b[i];
+        y[i] = node.kind == OpKind::kAdd ? y[i] + b[b.size() == y.size() ? i : i % period] : y[i] * b[i];
       return y;
     }
     case OpKind::kEmbedding: {
@@ -180,6 +181,17 @@ Array Oracle::value(const Node& node, const std::vector<Array>& values, std::int
       return layer_norm(operand(0), operand(1), operand(2), static_cast<double>(node.attributes.epsilon));
     case OpKind::kCausalSelfAttention:
       return attention(operand(0), node.dims[0], node.dims[1], node.attributes.heads, rows);
+    case OpKind::kAtPosition: {
+      Array y;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const auto begin =
+            operand(0).begin() + (r * shape(0)[0] + labels[static_cast<std::size_t>(r)]) * shape(0)[1];
+        y.insert(y.end(), begin, begin + shape(0)[1]);
+      }
+      return y;
+    }
+    case OpKind::kScores:
+      return operand(0);
     case OpKind::kSoftmaxCrossEntropy: {
       const auto classes = static_cast<std::size_t>(shape(0).back());
       double sum = 0;
@@ -216,6 +228,10 @@ std::vector<Array> Oracle::evaluate(std::int64_t rows) const {
 
 double Oracle::loss_sum(std::int64_t rows) const {
   return evaluate(rows)[static_cast<std::size_t>(graph_.loss().id)][0];
+}
+
+std::vector<double> Oracle::scores(std::int64_t rows) const {
+  return evaluate(rows)[static_cast<std::size_t>(graph_.loss().id)];
 }
 
 std::int64_t Oracle::correct(std::int64_t rows) const {

@@ -26,6 +26,8 @@ class Oracle {
   // The sum of the samples' losses.
   double loss_sum(std::int64_t rows) const;
   std::int64_t correct(std::int64_t rows) const;
+  // Of a graph that ends with scores().
+  std::vector<double> scores(std::int64_t rows) const;
 
  private:
   using Array = std::vector<double>;

@@ -323,6 +323,9 @@ TEST(Compile, RefusesWhatCannotBeTrained) {
   unused.parameter("lonely", {2}, Init::constant(0));
   EXPECT_THAT(error(unused, 1), HasSubstr("lonely"));
   EXPECT_THAT(error(cnn(), 0), HasSubstr("max_rows"));
+  GraphBuilder scored;
+  scored.scores(scored.dense("fc", scored.input({3}), 2));
+  EXPECT_THAT(error(scored, 1), HasSubstr("scores()"));
   GraphBuilder broken;
   broken.relu(Value{5});
   EXPECT_THAT(error(broken, 1), HasSubstr("relu"));
