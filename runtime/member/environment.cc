@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kMaxIndex = 1023;
 constexpr int kMaxThreads = 4096;
-constexpr int kMaxGpus = 64;
 constexpr int kMaxStarts = 1'000'000;
 constexpr std::size_t kMaxValueBytes = 256;
 
@@ -83,17 +82,9 @@ class Parser {
 
   DeviceChoice device(const std::string& name) {
     const std::string* value = find(name);
-    if (value == nullptr || value->empty() || *value == "auto") return {};
-    if (*value == "cpu") return {DeviceChoice::Kind::kCpu, std::nullopt};
-    if (*value == "cuda") return {DeviceChoice::Kind::kCuda, std::nullopt};
-    int ordinal = -1;
-    const std::string_view number = std::string_view(*value).substr(std::min<std::size_t>(value->size(), 5));
-    const auto [at, error] = std::from_chars(number.data(), number.data() + number.size(), ordinal);
-    if (value->starts_with("cuda:") && error == std::errc() && at == number.data() + number.size() &&
-        ordinal >= 0 && ordinal < kMaxGpus)
-      return {DeviceChoice::Kind::kCuda, ordinal};
-    wrong(str_cat(name, " is \"", value->substr(0, 64),
-                  "\"; it must be auto, cpu, cuda, or cuda:N with N from 0 to ", kMaxGpus - 1));
+    const auto choice = parse_device_choice(value == nullptr ? "" : *value);
+    if (choice.ok()) return *choice;
+    wrong(str_cat(name, " ", choice.status().message()));
     return {};
   }
 

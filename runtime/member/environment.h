@@ -2,24 +2,15 @@
 
 // What a pod's environment says about the member in it (docs/protocol.md, Control). Pure.
 
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/device_choice.h"
 #include "base/ids.h"
 #include "base/log.h"
 
 namespace paceline::member {
-
-// Where a member computes.
-struct DeviceChoice {
-  enum class Kind : std::uint8_t { kAuto, kCpu, kCuda };
-  Kind kind = Kind::kAuto;
-  std::optional<int>
-      ordinal;  // kCuda: of the GPUs that the process sees; empty: chosen by the member's index
-};
 
 struct Environment {
   std::string coordinator;    // PACELINE_COORDINATOR: host:port, unix:/path or unix-abstract:name
@@ -31,7 +22,7 @@ struct Environment {
   int start = 1;              // PACELINE_START: how often this pod's process was started; 1 when not set
   std::string token;          // PACELINE_TOKEN; never logged
   int threads = 0;            // PACELINE_THREADS; 0 when not set: all processors
-  DeviceChoice device;        // PACELINE_DEVICE: auto (when not set), cpu, cuda, cuda:0 ... cuda:63
+  DeviceChoice device;  // PACELINE_DEVICE: auto (when not set), cpu, cuda (by the index), cuda:0 ... cuda:63
   std::string address = "127.0.0.1";     // PACELINE_ADDRESS: the IP of its data links over TCP
   LogLevel log_level = LogLevel::kInfo;  // PACELINE_LOG_LEVEL: debug, info, warning, error
 

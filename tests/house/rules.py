@@ -18,6 +18,7 @@ MAY_INCLUDE = {
     "runtime/tensor/cpu": ["base", "runtime/tensor", "runtime/tensor/cpu/kernels"],
     "runtime/tensor/cpu/kernels": ["base"],
     "runtime/model": ["base", "proto", "runtime/tensor", "runtime/data"],
+    "runtime/device": ["base", "runtime/cuda", "runtime/tensor", "runtime/tensor/cpu", "runtime/tensor/gpu"],
     "runtime/optimizer": ["base", "proto", "runtime/tensor", "runtime/tensor/cpu/kernels"],
     "runtime/optimizer/gpu": ["base", "proto", "runtime/cuda", "runtime/optimizer", "runtime/tensor", "runtime/tensor/cpu/kernels", "runtime/tensor/gpu"],
     "runtime/pserver": ["base", "proto", "runtime/transport", "runtime/collective", "runtime/tensor", "runtime/tensor/cpu/kernels",
@@ -30,8 +31,8 @@ MAY_INCLUDE = {
     "runtime/trainer": ["base", "proto", "runtime/collective", "runtime/transport", "runtime/exchange", "runtime/tensor",
                         "runtime/model", "runtime/optimizer", "runtime/data", "runtime/checkpoint", "runtime/member",
                         "runtime/pserver", "runtime/pserver/policy", "runtime/pserver/sparse"],
-    "runtime/bin": ["base", "proto", "runtime/collective", "runtime/cuda", "runtime/exchange", "runtime/nccl", "runtime/tensor",
-                    "runtime/tensor/cpu", "runtime/tensor/gpu", "runtime/model",
+    "runtime/bin": ["base", "proto", "runtime/collective", "runtime/cuda", "runtime/device", "runtime/exchange", "runtime/nccl", "runtime/tensor",
+                    "runtime/tensor/gpu", "runtime/model",
                     "runtime/optimizer", "runtime/optimizer/gpu", "runtime/data", "runtime/checkpoint", "runtime/member", "runtime/pserver",
                     "runtime/trainer"],
     "runtime/simulation": ["base", "proto", "runtime/data", "runtime/optimizer", "runtime/pserver/policy", "runtime/tensor/cpu",
@@ -87,7 +88,7 @@ PURE = [
     "cli/plot", "cli/simulate/report", "cli/simulate/stragglers_report", "cli/simulate/training_report", "cli/view/age", "cli/view/yaml",
     "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/log_lines", "cli/cluster/names", "cli/cluster/words",
     "benchmarks/stragglers_programs/worker_tally",
-    "base/bytes", "base/cpu_quota", "base/crc32c", "base/dtype", "base/hex", "base/ids", "base/rng", "base/text",
+    "base/bytes", "base/cpu_quota", "base/crc32c", "base/device_choice", "base/dtype", "base/hex", "base/ids", "base/rng", "base/text",
 ]
 
 # What a pure file must not mention, with the word to say instead.

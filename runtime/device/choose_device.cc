@@ -1,0 +1,70 @@
+#include "runtime/device/choose_device.h"
+
+#include "base/status.h"
+#include "runtime/tensor/cpu/cpu_device.h"
+
+#if defined(PACELINE_WITH_CUDA)
+#include "runtime/cuda/driver.h"
+#include "runtime/tensor/gpu/gpu_device.h"
+#endif
+
+namespace paceline::device {
+
+namespace {
+
+ChosenDevice processors(int threads, const std::string& why) {
+  ChosenDevice chosen;
+  chosen.device = tensor::make_cpu_device({threads});
+  chosen.words =
+      str_cat("with ", threads, threads == 1 ? " thread" : " threads", why.empty() ? "" : ": ", why);
+  return chosen;
+}
+
+#if defined(PACELINE_WITH_CUDA)
+
+absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index) {
+  PL_ASSIGN_OR_RETURN(const auto driver, cuda::Driver::open());
+  PL_ASSIGN_OR_RETURN(const auto gpus, cuda::list_devices(*driver));
+  const int count = static_cast<int>(gpus.size());
+  if (count == 0) return absl::NotFoundError("this process sees no GPU");
+  const int ordinal = choice.ordinal.value_or(index % count);
+  if (ordinal >= count) {
+    return absl::NotFoundError(str_cat("GPU ", ordinal, " is asked for, and this process sees ", count,
+                                       count == 1 ? " GPU" : " GPUs", ", numbered from 0"));
+  }
+  const cuda::DeviceFacts& facts = gpus[static_cast<std::size_t>(ordinal)];
+  ChosenDevice chosen;
+  PL_ASSIGN_OR_RETURN(chosen.device, tensor::open_gpu_device({.ordinal = ordinal}));
+  chosen.words = str_cat("on GPU ", ordinal, " of ", count, ": ", facts.name, ", ", facts.memory_bytes >> 20,
+                         " MiB, ", facts.pci_bus_id, ", ", facts.uuid);
+  chosen.gpu = facts.name;
+  chosen.gpu_uuid = facts.uuid;
+  return chosen;
+}
+
+#else
+
+absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice&, int) {
+  return absl::NotFoundError("this program was built without CUDA");
+}
+
+#endif
+
+}  // namespace
+
+absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int index, int threads) {
+  if (choice.kind == DeviceChoice::Kind::kCpu) return processors(threads, "");
+  auto gpu = open_gpu(choice, index);
+  if (gpu.ok()) return gpu;
+  const std::string why(gpu.status().message());
+  if (choice.kind == DeviceChoice::Kind::kCuda) {
+    return absl::InvalidArgumentError(
+        str_cat("PACELINE_DEVICE asks for a GPU: ", why, "; mend that, or set PACELINE_DEVICE=cpu"));
+  }
+  if (absl::IsNotFound(gpu.status())) return processors(threads, str_cat("no GPU: ", why));
+  ChosenDevice chosen = processors(threads, "");
+  chosen.warning = str_cat("there is a GPU that can't be used: ", why);
+  return chosen;
+}
+
+}  // namespace paceline::device

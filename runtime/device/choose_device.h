@@ -1,0 +1,27 @@
+#pragma once
+
+// Where this process computes: a GPU, or the processors. The only place that knows which kinds of devices
+// there are.
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/device_choice.h"
+#include "runtime/tensor/device.h"
+
+namespace paceline::device {
+
+struct ChosenDevice {
+  std::shared_ptr<tensor::Device> device;
+  std::string words;          // "on GPU 1 of 8: NVIDIA H200, ...", "with 2 threads: no GPU: ..."
+  std::string warning;        // of a GPU that can't be used (driver too old, no cuBLASLt); empty: none
+  std::string gpu, gpu_uuid;  // its name and uuid (runtime/cuda/driver.h); empty: the processors
+};
+
+// kAuto: a GPU where there is one that can be used, else the processors, of which `threads` are used. A GPU
+// that the choice does not name is number `index` modulo how many this process sees.
+// INVALID_ARGUMENT: kCuda, and the GPU that is asked for is not there, or can't be used.
+absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int index, int threads);
+
+}  // namespace paceline::device
