@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/program.h"
 #include "base/text.h"
+#include "cli/generate/generate.h"
 #include "cli/session.h"
 #include "cli/simulate/simulate.h"
 #include "cli/usage.h"
@@ -99,6 +100,7 @@ int run(int argc, char** argv) {
   cli::add_delete(app, session);
   if (!session.kubectl) {
     cli::add_plot(app, session);
+    cli::add_generate(app, session);
     cli::add_simulate(app, session);
     cli::add_completion(app, session);
   }

@@ -20,7 +20,7 @@ namespace {
 
 bool takes_run(const std::string& command) {
   return command == "get" || command == "describe" || command == "logs" || command == "top" ||
-         command == "delete" || command == "plot";
+         command == "delete" || command == "plot" || command == "generate";
 }
 
 bool takes_job(const std::string& command) {

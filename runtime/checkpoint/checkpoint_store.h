@@ -80,6 +80,9 @@ class CheckpointStore {
   // asked before each MiB of them and of its state: its error is the result.
   absl::StatusOr<LoadedCheckpoint> load_latest(const GoOn& go_on = nullptr) const;
 
+  // The one of that name. NOT_FOUND: it has no manifest; else what load_latest() would pass it over for.
+  absl::StatusOr<LoadedCheckpoint> load(const std::string& name, const GoOn& go_on = nullptr) const;
+
   // A part of what load_latest() returned, which may outlive the store. DATA_LOSS: it has none of that name;
   // NOT_FOUND: it was removed since.
   absl::StatusOr<std::unique_ptr<PartReader>> open_part(const LoadedCheckpoint& loaded,
@@ -105,7 +108,6 @@ class CheckpointStore {
   // What a crash left without its name gets it back, so that it counts as the others do.
   absl::Status put_back_replaced();
   absl::StatusOr<Manifest> read_manifest(const std::string& name) const;
-  absl::StatusOr<LoadedCheckpoint> load(const std::string& name, const GoOn& go_on) const;
   absl::StatusOr<std::unique_ptr<PartReader>> open_part_of(const std::string& checkpoint,
                                                            const FileEntry& entry) const;
 

@@ -16,6 +16,9 @@
 
 namespace paceline::checkpoint {
 
+// The final model's name in its folder.
+inline constexpr char kModelFile[] = "model.safetensors";
+
 // Writes a safetensors file atomically: after a crash `path` holds the old content or the new one. Folders
 // above it are made.
 absl::Status write_safetensors(FileStore& files, const std::string& path, std::span<const TensorView> tensors,

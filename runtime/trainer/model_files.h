@@ -20,7 +20,7 @@
 
 namespace paceline::trainer {
 
-inline constexpr char kModelFile[] = "model.safetensors";
+using checkpoint::kModelFile;
 
 // Of what moment of a training a model is.
 struct ModelStamp {

@@ -182,6 +182,7 @@ def main():
         suite.google_test("kernels", "runtime_cuda_test", f"--gtest_filter={KERNELS}")
     if "operators" in options.only:
         suite.google_test("operators", "runtime_tensor_gpu_test")
+        suite.google_test("scores of what follows", "runtime_generate_gpu_test")
         suite.google_test("optimizer steps", "runtime_optimizer_gpu_test")
     if "nccl" in options.only:   # of one rank: there is one GPU
         suite.google_test("nccl", "runtime_nccl_test", "--gtest_filter=NcclOneRank.*")

@@ -452,7 +452,7 @@ class CliTest(CliCase):
         documented = (ROOT / "docs/cli.md").read_text()
         self.assertEqual(top.returncode, 0)
         for command in ("run", "validate", "explain", "apply", "get", "describe", "logs", "top", "events", "suspend", "resume", "scale", "delete",
-                        "plot", "simulate", "completion"):
+                        "plot", "generate", "simulate", "completion"):
             result = self.paceline(command, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("paceline " + command, result.stdout)

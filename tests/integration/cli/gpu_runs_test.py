@@ -136,6 +136,29 @@ class GpuRunsTest(CliCase):
             self.same(on_gpu, without, tolerance)
             self.assertLess(on_gpu["loss"], 5.3)   # ln 256 is 5.55
 
+    # Letters that say the next, at every position (25 and 16 have no common divisor): the likeliest is far from the others, in bf16, too.
+    def test_a_gpt_goes_on_with_the_same_text(self):
+        line = "abcdefghijklmnopqrstuvwx\n"
+        text = self.write(line * 100, "text.txt")
+        for precision in ("FP32", "BF16"):
+            name = f"gpt-{precision.lower()}"
+            path = self.write(GPT.format(text=text, precision=precision).replace("steps: 20\n", "steps: 400\n"))
+            self.assertEqual(self.run_on("cpu", path, "--name", name)["phase"], "Succeeded", self.errors)
+            for device, words in (("cpu", r"computes with \d+ thread"), ("cuda", r"computes on GPU 0 of 1: "), ("auto", r"computes on GPU 0 of 1: ")):
+                process = self.start("generate", name, "--prompt", "def", "--tokens", "36", "--temperature", "0",
+                                     environment={"PACELINE_DEVICE": device} | ({} if REAL else {"LD_LIBRARY_PATH": str(self.libraries)}))
+                out, errors = process.communicate(timeout=600)
+                self.assertEqual((process.returncode, out), (0, line[3:] + line[:17] + "\n"), errors)
+                self.assertRegex(errors, words)
+
+    @emulated_only
+    def test_generate_refuses_a_gpu_that_is_not_there(self):
+        text = self.write("To be, or not to be. " * 40, "text.txt")
+        self.run_on("cpu", self.write(GPT.format(text=text, precision="FP32")))
+        process = self.start("generate", environment={"PACELINE_DEVICE": "cuda:7", "LD_LIBRARY_PATH": str(self.libraries)})
+        self.assertRegex(process.communicate(timeout=600)[1], "PACELINE_DEVICE asks for a GPU: GPU 7 is asked for, and this process sees 1 GPU")
+        self.assertEqual(process.returncode, 2)
+
     @unittest.skipUnless(os.path.isdir("/usr/share/common-licenses"), "Debian's licence texts are not here")
     def test_the_example_of_gpus_trains_on_data_made_as_it_says(self):
         example = (ROOT / "examples/gpt2-gpu.yaml").read_text()

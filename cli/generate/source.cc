@@ -1,0 +1,130 @@
+#include "cli/generate/source.h"
+
+#include <filesystem>
+#include <optional>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/commands/job_file.h"
+#include "controller/api/training_spec.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/checkpoint/file_store.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using generate::LoadedWeights;
+namespace fs = std::filesystem;
+
+constexpr char kJobFile[] = "job.yaml";
+
+absl::Status check_options(const SourceOptions& options) {
+  const bool folder = !options.checkpoint.empty() || !options.model.empty();
+  if (!options.checkpoint.empty() && !options.model.empty())
+    return absl::InvalidArgumentError("give --checkpoint or --model, not both");
+  if (!options.run.empty() && folder) {
+    return absl::InvalidArgumentError(str_cat("RUN \"", options.run, "\" says whose weights, and so does ",
+                                              options.model.empty() ? "--checkpoint" : "--model",
+                                              ": leave one of them out"));
+  }
+  if (!options.job.empty() && !folder)
+    return absl::InvalidArgumentError("--job says whose a --checkpoint or a --model is: give one of them");
+  return absl::OkStatus();
+}
+
+// The job's, with its relative paths as they were for its run.
+absl::Status take_job(const std::string& path, const std::string& base_folder, const std::string& run_folder,
+                      std::ostream& notes, Source& source) {
+  PL_ASSIGN_OR_RETURN(const JobFile file, load_job_file(path, notes));
+  if (!file.job.spec.training)
+    return absl::InvalidArgumentError(
+        str_cat(path, ": spec.training is missing: it says nothing of a model"));
+  const api::ModelType type = file.job.spec.training->model.type;
+  if (type != api::ModelType::kGpt) {
+    return absl::InvalidArgumentError(str_cat(path, ": its model is of type ", api::name(type),
+                                              "; only what a gpt has learnt can be gone on with"));
+  }
+  source.job = file.job.metadata.name;
+  PL_ASSIGN_OR_RETURN(
+      source.spec,
+      api::make_training_spec(file.job, {.base_folder = base_folder.empty() ? file.base_folder : base_folder,
+                                         .checkpoint_directory = str_cat(run_folder, "/checkpoints"),
+                                         .model_directory = str_cat(run_folder, "/model")}));
+  return absl::OkStatus();
+}
+
+// The job.yaml of the run that `path` is a part of: <run>/checkpoints/step-N, <run>/model/model.safetensors.
+absl::StatusOr<std::string> job_of(const fs::path& path, const char* option) {
+  fs::path folder = path;
+  for (int up = 0; up < 3; ++up, folder = folder.parent_path()) {
+    std::error_code error;
+    if (fs::is_regular_file(folder / kJobFile, error)) return (folder / kJobFile).string();
+  }
+  std::error_code error;
+  if (!fs::exists(path, error))
+    return absl::NotFoundError(str_cat(option, ": no such file: ", path.string()));
+  return absl::InvalidArgumentError(str_cat(option, ": there is no ", kJobFile, " of a run in ",
+                                            path.string(),
+                                            " or the two folders above: say whose it is by --job FILE"));
+}
+
+absl::StatusOr<Source> open_folder(const SourceOptions& options, const checkpoint::GoOn& go_on,
+                                   std::ostream& notes) {
+  const bool model = !options.model.empty();
+  std::error_code error;
+  fs::path path = fs::absolute(model ? options.model : options.checkpoint, error).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // a slash at its end
+  std::string job = options.job;
+  if (job.empty()) {
+    PL_ASSIGN_OR_RETURN(job, job_of(path, model ? "--model" : "--checkpoint"));
+  }
+  Source source;
+  PL_RETURN_IF_ERROR(take_job(job, "", path.string(), notes, source));
+  const auto files = checkpoint::make_directory_store();
+  if (model) {
+    PL_ASSIGN_OR_RETURN(source.weights,
+                        generate::read_model(*files, path.string(), source.spec.model().gpt()));
+  } else {
+    PL_ASSIGN_OR_RETURN(source.weights, generate::read_checkpoint(*files, path.string(), source.spec, go_on));
+  }
+  return source;
+}
+
+absl::StatusOr<Source> open_run(const Session& session, const std::string& name,
+                                const checkpoint::GoOn& go_on, std::ostream& notes) {
+  PL_ASSIGN_OR_RETURN(const RunStore store, session.store());
+  PL_ASSIGN_OR_RETURN(const RunState run, store.choose(name));
+  Source source;
+  source.run = run.name;
+  PL_RETURN_IF_ERROR(take_job(str_cat(run.folder, "/", kJobFile),
+                              fs::path(run.job_file).parent_path().string(), run.folder, notes, source));
+  const auto files = checkpoint::make_directory_store();
+  auto model = generate::read_model(*files, str_cat(run.folder, "/model"), source.spec.model().gpt());
+  if (!model.ok() && !absl::IsNotFound(model.status())) return model.status();
+  // A run that was resumed may have gone on from its model.
+  const std::string& folder = source.spec.checkpoint().directory();
+  const auto newest = checkpoint::CheckpointStore(*files, folder, 1).peek_latest();
+  if (model.ok() && !(newest.ok() && newest->progress.step > model->step)) {
+    source.weights = *std::move(model);
+    return source;
+  }
+  if (absl::IsNotFound(newest.status())) {
+    return absl::NotFoundError(
+        str_cat("run \"", run.name, "\" has no model and no checkpoint in ", folder, " yet (step ", run.step,
+                is_finished(run) ? ")" : "); it is saved when spec.checkpoint says so, and at the end"));
+  }
+  PL_ASSIGN_OR_RETURN(source.weights, generate::read_checkpoint(*files, folder, source.spec, go_on));
+  return source;
+}
+
+}  // namespace
+
+absl::StatusOr<Source> open_source(const Session& session, const SourceOptions& options,
+                                   const checkpoint::GoOn& go_on, std::ostream& notes) {
+  PL_RETURN_IF_ERROR(check_options(options));
+  if (!options.checkpoint.empty() || !options.model.empty()) return open_folder(options, go_on, notes);
+  return open_run(session, options.run, go_on, notes);
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,191 @@
+"""`paceline generate` as users see it: what small gpts have learnt, from a run, a checkpoint or a model; and what it refuses."""
+
+import array
+import json
+import shutil
+import signal
+import subprocess
+
+import unittest_report
+from cli_support import ENDLESS, PACELINE, SLOW, CliCase, job, until
+
+LINE = "abcdefghijklmnopqrstuvwx\n"   # each letter says the next, at every position: 25 and 48 have no common divisor
+GPT = """
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: {name}}}
+spec:
+  replicaSpecs: {{worker: {{}}}}
+  training:
+    model: {{type: gpt, layers: 1, heads: 2, width: 32, blockSize: 48, vocabularySize: {vocabulary}}}
+    data: {data}
+    optimizer: {{type: AdamW, learningRate: 0.01, clipNorm: 1}}
+    precision: {precision}
+    globalBatchSize: 8
+    steps: {steps}
+    seed: {seed}
+  checkpoint: {{everySteps: 50}}
+"""
+
+
+class GenerateTest(CliCase):
+    def train(self, name="letters", precision="FP32", steps=100, seed=1):
+        text = self.write(LINE * 200, "letters.txt")
+        path = self.write(GPT.format(name=name, vocabulary=256, data=f"{{format: text, train: {{inputs: {text}}}}}", precision=precision, steps=steps,
+                                     seed=seed), f"{name}.yaml")
+        result = self.paceline("run", path, "--output", "plain", timeout=120 * SLOW)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return self.state / "runs" / name
+
+    def train_on_numbers(self):
+        (self.folder / "numbers.bin").write_bytes(array.array("H", list(range(300, 325)) * 200).tobytes())
+        data = f"{{format: tokens, train: {{inputs: {self.folder}/numbers.bin}}}}"
+        path = self.write(GPT.format(name="numbers", vocabulary=512, data=data, precision="FP32", steps=100, seed=1), "numbers.yaml")
+        result = self.paceline("run", path, "--output", "plain", timeout=120 * SLOW)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def generate(self, *arguments, stdin=None):
+        result = self.paceline("generate", *arguments, stdin=stdin, timeout=60 * SLOW)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.errors = result.stderr
+        return result.stdout
+
+    def refused(self, code, words, *arguments, stdin=None):
+        result = self.paceline("generate", *arguments, stdin=stdin, timeout=60 * SLOW)
+        self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
+        self.assertRegex(result.stderr, words)
+
+    def test_text_goes_on_as_it_was_learnt(self):
+        run = self.train()
+        goes_on = LINE[2:] + LINE * 4
+        self.assertEqual(self.generate("--prompt", "c", "--tokens", len(goes_on) - 1, "--temperature", "0"), goes_on)
+        self.assertRegex(self.errors, rf"goes on from {run}/model/model\.safetensors \(step 100\), computes (with|on) ")
+        # More than a block, where the window slides; from a file, from standard input, from token numbers, and from nothing.
+        long = self.write(LINE * 4 + "abc", "prompt.txt")
+        self.assertEqual(self.generate("letters", "--prompt-file", long, "--tokens", "75", "--temperature", "0"), LINE * 7 + "abc\n")
+        self.assertEqual(self.generate("--prompt-file", "-", "--tokens", "3", "--temperature", "0", stdin="pq"), "pqrst\n")
+        self.assertEqual(self.generate("--prompt-tokens", "97,98", "--tokens", "2", "--top-k", "1"), "abcd\n")
+        self.assertEqual(self.generate("--tokens", "5", "--temperature", "0"), "abcde\n")
+
+    def test_a_seed_makes_the_same_and_samples_differ(self):
+        self.train()
+        hot = ("--prompt", "abc", "--tokens", "40", "--temperature", "4", "--json")
+        first = json.loads(self.generate(*hot, "--samples", "2"))
+        self.assertEqual(json.loads(self.generate(*hot))["samples"], first["samples"][:1])
+        self.assertNotEqual(first["samples"][0], first["samples"][1])
+        self.assertNotEqual(json.loads(self.generate(*hot, "--seed", "2"))["samples"], first["samples"][:1])
+        self.assertEqual({key: first[key] for key in ("run", "job", "step", "seed", "temperature", "topK", "topP", "prompt", "promptTokens")},
+                         dict(run="letters", job="letters", step=100, seed=1, temperature=4.0, topK=0, topP=1.0, prompt="abc", promptTokens=[97, 98, 99]))
+        for sample in first["samples"]:
+            self.assertEqual(len(sample["tokens"]), 40)
+            self.assertEqual(bytes(sample["tokens"]).decode(errors="replace"), sample["text"])
+        cold = ("--prompt", "a", "--tokens", "3", "--temperature", "0")
+        self.assertEqual(self.generate(*cold, "--samples", "2"), "--- 1 of 2 ---\nabcd\n--- 2 of 2 ---\nabcd\n")
+        self.assertEqual(self.generate("--prompt", "a", "--tokens", "3", "--temperature", "9", "--top-p", "0.01"), "abcd\n")
+
+    def test_token_files_are_numbers(self):
+        self.train_on_numbers()
+        cold = ("--tokens", "4", "--temperature", "0")
+        self.assertEqual(self.generate("--prompt-tokens", "300,301", *cold), "300,301,302,303,304,305\n")
+        self.assertEqual(self.generate("--prompt-file", "-", *cold, stdin="322\n323"), "322,323,324,300,301,302\n")
+        self.assertEqual(json.loads(self.generate("--prompt-tokens", "310", *cold, "--json"))["samples"], [{"tokens": [311, 312, 313, 314]}])
+        self.refused(2, "there is nothing to go on from: the job's data are token numbers")
+        self.refused(2, "--prompt is text, and the job's data are token numbers", "--prompt", "300")
+        self.refused(2, 'token 1, "512", is no whole number from 0 to 511', "--prompt-tokens", "300,512")
+
+    def test_a_checkpoint_or_a_model_of_its_own(self):
+        run = self.train()
+        cold = ("--prompt", "ab", "--tokens", "2", "--temperature", "0")
+        for arguments, path in ((("--checkpoint", run / "checkpoints"), "checkpoints/step-000000100"),
+                                (("--checkpoint", f"{run}/checkpoints/step-000000050/"), "checkpoints/step-000000050"),
+                                (("--model", run / "model"), "model/model.safetensors"), (("--model", run / "model/model.safetensors"), "model/model.safetensors")):
+            self.assertEqual(self.generate(*arguments, *cold)[:2], "ab")
+            self.assertIn(f"goes on from {run}/{path} (step ", self.errors)
+        shutil.move(run / "model/model.safetensors", self.folder / "moved.safetensors")
+        self.assertEqual(self.generate("--model", self.folder / "moved.safetensors", "--job", run / "job.yaml", *cold), "abcd\n")
+        self.refused(2, "--model: there is no job.yaml of a run in .*say whose it is by --job FILE", "--model", self.folder / "moved.safetensors")
+        # Without its model, a run's newest checkpoint.
+        self.assertEqual(self.generate("letters", *cold), "abcd\n")
+        self.assertIn("checkpoints/step-000000100 (step 100)", self.errors)
+        state = run / "checkpoints/step-000000100/state.safetensors"
+        with state.open("r+b") as file:
+            file.seek(1000)
+            file.write(b"damage")
+        self.generate("letters", *cold)
+        self.assertRegex(self.errors, r"a damaged checkpoint is passed over: step-000000100: state\.safetensors: .*\n.*step-000000050 \(step 50\)")
+        self.refused(4, "step-000000100: state.safetensors: its checksum isn't the manifest's", "--checkpoint", state.parent)
+        shutil.rmtree(run / "checkpoints/step-000000050")
+        self.refused(4, "every checkpoint in .* is damaged", "letters")
+        shutil.rmtree(run / "checkpoints")
+        self.refused(3, r'run "letters" has no model and no checkpoint in \S+ yet \(step 100\)', "letters")
+
+    def test_a_run_that_goes_on(self):
+        text = self.write(LINE * 200, "letters.txt")
+        path = self.write(GPT.format(name="letters", vocabulary=256, data=f"{{format: text, train: {{inputs: {text}}}}}", precision="FP32", steps=ENDLESS,
+                                     seed=1))
+        self.start("run", path, "--output", "plain")
+        self.training("letters", 1)
+        found = until(lambda: self.status("letters")["checkpoint"], 60 * SLOW, "there is a checkpoint")
+        self.assertIn("/checkpoints/step-", found)
+        self.assertEqual(len(self.generate("--prompt", "abc", "--tokens", "5", "--temperature", "0")), 9)
+        self.assertRegex(self.errors, r"goes on from \S+/letters/checkpoints/step-\d+ \(step \d+\)")
+
+    def test_what_is_wrong_is_said(self):
+        self.refused(3, "no runs in ")
+        run = self.train(steps=50)
+        other = self.train(name="other", steps=50, seed=2)
+        for code, words, *arguments in (
+                (3, 'no run named "nobody"', "nobody"),
+                (2, "the prompt is empty", "--prompt", ""),
+                (2, "one of --prompt, --prompt-file and --prompt-tokens", "--prompt", "a", "--prompt-tokens", "1"),
+                (2, 'token 0, "256", is no whole number from 0 to 255', "--prompt-tokens", "256"),
+                (3, "no-such-file", "--prompt-file", self.folder / "no-such-file"),
+                (2, '"-1" is no number from 0 to', "--temperature=-1"), (2, '"hot" is no number', "--temperature", "hot"),
+                (2, '"2" is no number from 0 to 1', "--top-p", "2"), (2, "top-p 0; allowed: above 0", "--top-p", "0"),
+                (2, "--top-k", "--top-k=-3"), (2, "--tokens", "--tokens", "0"), (2, "--samples", "--samples", "0"),
+                (2, '"x" is no whole number', "--seed", "x"),
+                (2, "no option --promt; did you mean --prompt", "--promt", "a"),
+                (2, "--checkpoint or --model, not both", "--checkpoint", run / "checkpoints", "--model", run / "model"),
+                (2, 'RUN "letters" says whose weights, and so does --model', "letters", "--model", run / "model"),
+                (2, "--job says whose a --checkpoint or a --model is", "--job", run / "job.yaml"),
+                (3, "--checkpoint: no such file: ", "--checkpoint", self.folder / "nowhere/step-000000001"),
+                (3, "no complete checkpoint ", "--checkpoint", run / "checkpoints/step-000000099", "--job", run / "job.yaml"),
+                (2, "step-000000050 was made with another model", "--checkpoint", run / "checkpoints", "--job", other / "job.yaml")):
+            self.refused(code, words, *arguments)
+        larger = self.write((run / "job.yaml").read_text().replace("vocabularySize: 256", "vocabularySize: 300"), "larger.yaml")
+        self.refused(2, r"tensor 'tokens.weight' is \{256, 32\}, the job's model has \{300, 32\}: it is of another model", "--model", run / "model", "--job",
+                     larger)
+        path = self.write(job(members=1, steps=20))
+        self.assertEqual(self.paceline("run", path).returncode, 0)
+        self.refused(2, "its model is of type mlp; only what a gpt has learnt can be gone on with", "digits")
+        process = self.start("generate", "letters", environment={"PACELINE_DEVICE": "gpu"})
+        self.assertRegex(process.communicate(timeout=60 * SLOW)[1], 'PACELINE_DEVICE is "gpu"; it must be auto, cpu, cuda, or cuda:N')
+        self.assertEqual(process.returncode, 2)
+
+    def test_it_ends_when_it_is_told_to_and_when_nobody_reads(self):
+        self.train(steps=50)
+        process = self.start("generate", "--tokens", "100000000")
+        self.assertNotEqual(process.stdout.read(5), "", "it comes as it is made")
+        process.send_signal(signal.SIGINT)
+        self.assertTrue(process.communicate(timeout=20 * SLOW)[0].endswith("\n"))
+        self.assertEqual(process.returncode, 130)
+        process = self.start("generate", "--tokens", "100000000")
+        self.assertNotEqual(process.stdout.read(5), "")
+        process.stdout.close()
+        self.assertEqual(process.wait(20 * SLOW), 0)
+        full = self.start("generate", "--tokens", "100", stdout=open("/dev/full", "w"))
+        self.assertEqual(full.wait(20 * SLOW), 4)
+        self.assertIn("the output could not be written whole", full.stderr.read())
+
+    def test_bf16_jobs_compute_in_bf16(self):
+        self.train(precision="BF16")
+        self.assertEqual(self.generate("--prompt", "c", "--tokens", "60", "--temperature", "0"), LINE[2:] + LINE + LINE[:13] + "\n")
+
+    def test_it_does_not_begin_with_libraries_of_gpus(self):
+        needed = subprocess.run(["ldd", PACELINE], capture_output=True, text=True, check=True).stdout
+        self.assertIn("libc.so", needed)
+        self.assertNotRegex(needed, r"libcuda|cublas|nccl|nvidia")
+
+
+if __name__ == "__main__":
+    unittest_report.main("generate_test")
