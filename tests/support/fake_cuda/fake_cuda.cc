@@ -27,6 +27,7 @@ CUresult asked(const char* call) {
   std::function<CUresult(const std::string&)> fail;
   {
     const std::lock_guard held(lock());
+    ++state().calls[call];
     if (state().failed != CUDA_SUCCESS) return state().failed;
     fail = state().control.fail;
   }
@@ -47,9 +48,13 @@ class Library final : public FakeCuda {
   Counts counts() override {
     const std::lock_guard held(lock());
     const State& s = state();
-    Counts counts{s.device.count(),  s.pinned.count() + s.registered.size(),
-                  s.streams.count(), s.streams.event_count(),
-                  s.modules.size(),  0};
+    Counts counts{s.device.count(),
+                  s.pinned.count() + s.registered.size(),
+                  s.streams.count(),
+                  s.streams.event_count(),
+                  s.modules.size(),
+                  0,
+                  s.graphs.size() + s.executable_graphs.size()};
     for (const auto& [device, held_times] : s.contexts)
       counts.contexts += static_cast<std::size_t>(held_times);
     return counts;
@@ -71,6 +76,11 @@ class Library final : public FakeCuda {
     const std::lock_guard held(lock());
     const auto found = state().runs.find(kernel);
     return found == state().runs.end() ? 0 : found->second;
+  }
+  std::size_t calls_of(const std::string& call) override {
+    const std::lock_guard held(lock());
+    const auto found = state().calls.find(call);
+    return found == state().calls.end() ? 0 : found->second;
   }
   Traffic traffic() override {
     const std::lock_guard held(lock());
@@ -170,6 +180,12 @@ EXPORTED CUresult cuGetErrorName(CUresult error, const char** name) {
       {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY"},
       {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
       {CUDA_ERROR_ECC_UNCORRECTABLE, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+      {CUDA_ERROR_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE"},
+      {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+      {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
+      {CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"},
+      {CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD"},
+      {CUDA_ERROR_CAPTURED_EVENT, "CUDA_ERROR_CAPTURED_EVENT"},
   };
   const auto found = names.find(static_cast<int>(error));
   *name = found == names.end() ? nullptr : found->second;
@@ -241,6 +257,7 @@ EXPORTED CUresult cuCtxSetCurrent(CUcontext context) {
 
 EXPORTED CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   BEGIN_CALL(asked_in_context);
+  REFUSE_IN_CAPTURE();
   std::string bytes = image_bytes(image);
   if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
   *module = state().handle<CUmodule>();
@@ -249,6 +266,7 @@ EXPORTED CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 }
 EXPORTED CUresult cuModuleUnload(CUmodule module) {
   BEGIN_CALL(asked_in_context);
+  REFUSE_IN_CAPTURE();
   return state().modules.erase(module) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 // In the image, as nvcc compiled it, and here, as the host's compiler did.

@@ -6,6 +6,8 @@
 //   before
 //   - a failed kernel's error comes later, from other calls, and stays
 //   - calls without a current context fail; images are looked at for the kernels that are asked of them
+//   - of a stream that captures nothing is done; what a capture does not take spoils it, as does each call of
+//   its thread that makes, frees or waits for something. A capture is of one stream: none forks
 // Thread-safe; kernels run under one lock, on the thread that waits.
 
 #include <cuda.h>
@@ -34,7 +36,8 @@ struct Control {
 // What is there now.
 struct Counts {
   std::size_t allocations = 0, pinned = 0,  // pinned: made so, or registered
-      streams = 0, events = 0, modules = 0, contexts = 0;
+      streams = 0, events = 0, modules = 0, contexts = 0,
+              graphs = 0;  // executable or not
 };
 
 // What kernels have loaded from and stored to the device's memory, each access counted, whether of a line
@@ -54,6 +57,8 @@ class FakeCuda {
   virtual void forgive() = 0;
   virtual std::size_t kernels_run() = 0;
   virtual std::size_t runs_of(const std::string& kernel) = 0;
+  // How often the driver's function of that name ("cuLaunchKernel") was called.
+  virtual std::size_t calls_of(const std::string& call) = 0;
   virtual Traffic traffic() = 0;
   // For libraries of the tests that work on this GPU, too: whether all of it lies in one allocation of the
   // device; and work in a stream's order, which calls nothing of this library (false: there is no such

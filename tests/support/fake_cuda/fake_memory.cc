@@ -26,10 +26,18 @@ void free_in(Memory& memory, void* address, CUresult& result) {
   if (!problem.empty()) state().problems.push_back(problem);
 }
 
+// Memory that is not pinned is read or written before the call returns, which a capture can't keep.
+#define REFUSE_PAGEABLE(stream)                         \
+  if (state().streams.captures(id<StreamId>(stream))) { \
+    state().streams.spoil(id<StreamId>(stream));        \
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;       \
+  }
+
 }  // namespace
 
 EXPORTED CUresult cuMemAlloc(CUdeviceptr* address, std::size_t bytes) {
   BEGIN_CALL(asked_in_context);
+  REFUSE_IN_CAPTURE();
   State& s = state();
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > s.control.memory_bytes - s.device.used()) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -41,6 +49,7 @@ EXPORTED CUresult cuMemAlloc(CUdeviceptr* address, std::size_t bytes) {
 // Waits for all of the device, as the real one does.
 EXPORTED CUresult cuMemFree(CUdeviceptr address) {
   BEGIN_CALL(asked_in_context);
+  REFUSE_IN_CAPTURE();
   state().streams.finish_all();
   CUresult result = CUDA_SUCCESS;
   free_in(state().device, writable(address), result);
@@ -54,12 +63,14 @@ EXPORTED CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 EXPORTED CUresult cuMemHostAlloc(void** address, std::size_t bytes, unsigned) {
   BEGIN_CALL(asked_in_context);
+  REFUSE_IN_CAPTURE();
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   *address = state().pinned.allocate(bytes);
   return *address == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 EXPORTED CUresult cuMemFreeHost(void* address) {
   BEGIN_CALL(asked_in_context);
+  REFUSE_IN_CAPTURE();
   state().streams.finish_all();
   CUresult result = CUDA_SUCCESS;
   free_in(state().pinned, address, result);
@@ -68,6 +79,7 @@ EXPORTED CUresult cuMemFreeHost(void* address) {
 
 EXPORTED CUresult cuMemHostRegister(void* address, std::size_t bytes, unsigned) {
   BEGIN_CALL(asked_in_context);
+  REFUSE_IN_CAPTURE();
   auto& registered = state().registered;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -79,6 +91,7 @@ EXPORTED CUresult cuMemHostRegister(void* address, std::size_t bytes, unsigned) 
 }
 EXPORTED CUresult cuMemHostUnregister(void* address) {
   BEGIN_CALL(asked_in_context);
+  REFUSE_IN_CAPTURE();
   return state().registered.erase(reinterpret_cast<std::uintptr_t>(address)) == 1
              ? CUDA_SUCCESS
              : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -91,6 +104,7 @@ EXPORTED CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_
   State& s = state();
   if (!s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
   if (!s.device.contains(host_pointer(to), bytes)) return not_ours(__func__, bytes);
+  if (!s.is_pinned(from, bytes)) REFUSE_PAGEABLE(stream);
   if (s.is_pinned(from, bytes)) {
     s.streams.add(id<StreamId>(stream), [=] { std::memcpy(writable(to), from, bytes); });
   } else {
@@ -105,6 +119,7 @@ EXPORTED CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t byte
   State& s = state();
   if (!s.streams.has(id<StreamId>(stream))) return CUDA_ERROR_INVALID_HANDLE;
   if (!s.device.contains(host_pointer(from), bytes)) return not_ours(__func__, bytes);
+  if (!s.is_pinned(to, bytes)) REFUSE_PAGEABLE(stream);
   s.streams.add(id<StreamId>(stream), [=] { std::memcpy(to, host_pointer(from), bytes); });
   if (!s.is_pinned(to, bytes)) finish(id<StreamId>(stream), held);
   return s.failed;

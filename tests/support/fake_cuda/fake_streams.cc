@@ -14,6 +14,10 @@ bool has(CUstream stream) {
 bool has(CUevent event) {
   return state().streams.has_event(id<EventId>(event));
 }
+CUresult spoiled(CUstream stream, CUresult result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
+  state().streams.spoil(id<StreamId>(stream));
+  return result;
+}
 
 }  // namespace
 
@@ -32,11 +36,14 @@ EXPORTED CUresult cuStreamCreate(CUstream* stream, unsigned) {
 }
 EXPORTED CUresult cuStreamDestroy(CUstream stream) {
   BEGIN_CALL(asked_in_context);
+  state().captures.erase(id<StreamId>(stream));
   return state().streams.destroy(id<StreamId>(stream)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 EXPORTED CUresult cuStreamSynchronize(CUstream stream) {
   BEGIN_CALL(asked_in_context);
   if (!has(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  REFUSE_IN_CAPTURE();
+  if (state().streams.captures(id<StreamId>(stream))) return spoiled(stream);
   finish(id<StreamId>(stream), held);
   return state().failed;
 }
@@ -44,6 +51,8 @@ EXPORTED CUresult cuStreamSynchronize(CUstream stream) {
 EXPORTED CUresult cuStreamQuery(CUstream stream) {
   BEGIN_CALL(asked_in_context);
   if (!has(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  REFUSE_IN_CAPTURE();
+  if (state().streams.captures(id<StreamId>(stream))) return spoiled(stream);
   const bool done = state().streams.step(id<StreamId>(stream));
   if (state().failed != CUDA_SUCCESS) return state().failed;
   return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -51,6 +60,10 @@ EXPORTED CUresult cuStreamQuery(CUstream stream) {
 EXPORTED CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   BEGIN_CALL(asked_in_context);
   if (!has(stream) || !has(event)) return CUDA_ERROR_INVALID_HANDLE;
+  const bool captures = state().streams.captures(id<StreamId>(stream));
+  if (captures && state().streams.captured(id<EventId>(event))) return CUDA_SUCCESS;
+  if (captures) return spoiled(stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  if (state().streams.captured(id<EventId>(event))) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   state().streams.wait(id<StreamId>(stream), id<EventId>(event));
   return CUDA_SUCCESS;
 }
@@ -73,6 +86,8 @@ EXPORTED CUresult cuEventRecord(CUevent event, CUstream stream) {
 EXPORTED CUresult cuEventQuery(CUevent event) {
   BEGIN_CALL(asked_in_context);
   if (!has(event)) return CUDA_ERROR_INVALID_HANDLE;
+  REFUSE_IN_CAPTURE();
+  if (state().streams.captured(id<EventId>(event))) return CUDA_ERROR_CAPTURED_EVENT;
   const bool reached = state().streams.step_to(id<EventId>(event));
   if (state().failed != CUDA_SUCCESS) return state().failed;
   return reached ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;

@@ -86,7 +86,9 @@ class GpuTest : public ::testing::Test {
     if (on_real_gpu()) return;
     EXPECT_THAT(fake().problems(), ::testing::IsEmpty());
     const fake_cuda::Counts left = fake().counts();
-    EXPECT_EQ(left.allocations + left.pinned + left.streams + left.events + left.modules + left.contexts, 0U);
+    EXPECT_EQ(left.allocations + left.pinned + left.streams + left.events + left.modules + left.contexts +
+                  left.graphs,
+              0U);
   }
 
   template <typename T>

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/fake_cuda/fake_cuda.h"
@@ -21,6 +22,14 @@ struct State {
   Memory device, pinned;
   std::map<std::uintptr_t, std::size_t> registered;  // memory of the host's, pinned
   Streams streams;
+  struct Capture {
+    std::thread::id by;
+    CUstreamCaptureMode mode;
+  };
+  std::map<StreamId, Capture> captures;  // under way
+  std::map<CUgraph, Streams::Graph> graphs;
+  std::map<CUgraphExec, Streams::Graph> executable_graphs;
+  std::map<std::string, std::size_t> calls;  // by name
   std::map<CUmodule, std::string> modules;  // with their images' bytes
   struct Function {
     const Kernel* kernel = nullptr;
@@ -59,6 +68,10 @@ State& state();
 std::mutex& lock();
 CUcontext& current_context();  // of this thread
 
+// CUDA_SUCCESS, but where a capture forbids this thread what may disturb one: that capture gives no graph
+// then.
+CUresult unsafe_in_capture();
+
 // All that the stream was given is done. `held` is let go of while other threads must open a gate.
 void finish(StreamId stream, std::unique_lock<std::mutex>& held);
 
@@ -73,6 +86,11 @@ Id id(Handle handle) {
 }
 
 }  // namespace paceline::fake_cuda
+
+// For calls that make, free or wait for something: see cuThreadExchangeStreamCaptureMode.
+#define REFUSE_IN_CAPTURE()                                                                         \
+  if (const CUresult refused = ::paceline::fake_cuda::unsafe_in_capture(); refused != CUDA_SUCCESS) \
+  return refused
 
 // At the beginning of a call. The test may set `fail`, and it runs unlocked.
 #define BEGIN_CALL(how)                                                                                    \

@@ -27,7 +27,29 @@ void Streams::add(StreamId stream, Work work) {
 }
 
 void Streams::add_gate(StreamId stream, Gate gate) {
-  streams_.at(stream).work.push_back(std::move(gate));
+  Stream& s = streams_.at(stream);
+  if (s.capture.has_value()) {
+    s.capture->push_back(std::move(gate));
+  } else {
+    s.work.push_back(std::move(gate));
+  }
+}
+
+void Streams::begin_capture(StreamId stream) {
+  Stream& s = streams_.at(stream);
+  s.capture.emplace();
+  s.spoiled = false;
+}
+
+Streams::Graph Streams::end_capture(StreamId stream) {
+  Stream& s = streams_.at(stream);
+  auto graph = std::make_shared<const std::vector<Gate>>(std::move(*s.capture));
+  s.capture.reset();
+  return s.spoiled ? nullptr : graph;
+}
+
+void Streams::add_graph(StreamId stream, const Graph& graph) {
+  for (std::size_t i = 0; i < graph->size(); ++i) add_gate(stream, [graph, i] { return (*graph)[i](); });
 }
 
 EventId Streams::create_event() {
@@ -37,6 +59,10 @@ EventId Streams::create_event() {
 }
 
 void Streams::record(EventId event, StreamId stream) {
+  if (captures(stream)) {
+    events_[event] = {.captured = true};
+    return;
+  }
   const std::uint64_t position = streams_.at(stream).issued() + 1;
   events_[event] = {.stream = stream, .position = position};
   add(stream, [this, event, stream, position] {

@@ -7,6 +7,9 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
+#include <vector>
 
 namespace paceline::fake_cuda {
 
@@ -26,6 +29,16 @@ class Streams {
   // A piece of work that is not done until `gate` says so: what comes after it waits.
   void add_gate(StreamId stream, Gate gate);
 
+  // What is added from now on is kept for the graph that end_capture() gives, and not done. REQUIRES: it
+  // does not capture.
+  using Graph = std::shared_ptr<const std::vector<Gate>>;
+  void begin_capture(StreamId stream);
+  bool captures(StreamId stream) const { return streams_.at(stream).capture.has_value(); }
+  // Something was done that a capture does not take: it goes on, and gives no graph.
+  void spoil(StreamId stream) { streams_.at(stream).spoiled = true; }
+  Graph end_capture(StreamId stream);  // null: it was spoiled
+  void add_graph(StreamId stream, const Graph& graph);
+
   EventId create_event();
   bool destroy_event(EventId event) { return events_.erase(event) == 1; }
   bool has_event(EventId event) const { return events_.contains(event); }
@@ -39,6 +52,8 @@ class Streams {
   // When it was reached, in pieces of work done by the device.
   std::uint64_t time(EventId event) const { return events_.at(event).time; }
   bool recorded(EventId event) const { return events_.at(event).stream != 0; }
+  // Recorded last in a capture: it stands for nothing that is done.
+  bool captured(EventId event) const { return events_.at(event).captured; }
 
   // As far as gates let it; whether nothing is left.
   bool finish(StreamId stream);
@@ -51,12 +66,15 @@ class Streams {
   struct Stream {
     std::uint64_t done = 0;
     std::deque<Gate> work;
+    std::optional<std::vector<Gate>> capture;
+    bool spoiled = false;
     std::uint64_t issued() const { return done + work.size(); }
   };
   struct Event {
     StreamId stream = 0;
     std::uint64_t position = 0;  // reached when so many pieces of that stream are done
     std::uint64_t time = 0;
+    bool captured = false;
   };
   bool finish_to(StreamId stream, std::uint64_t position);
 
