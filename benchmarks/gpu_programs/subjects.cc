@@ -166,6 +166,8 @@ absl::Status add_embedding(Bench& bench, const Libraries& kernels, const Options
   PL_ASSIGN_OR_RETURN(void* const on_gpu, bench.copy(std::as_bytes(std::span(tokens))));
   PL_ASSIGN_OR_RETURN(void* const order, bench.copy(std::as_bytes(std::span(plan.order))));
   PL_ASSIGN_OR_RETURN(void* const pieces, bench.copy(std::as_bytes(std::span(plan.pieces))));
+  const EmbeddingCounts counts = plan.counts();
+  PL_ASSIGN_OR_RETURN(void* const counted, bench.copy(std::as_bytes(std::span(&counts, 1))));
   PL_ASSIGN_OR_RETURN(void* const weights, bench.values(table * 2));
   PL_ASSIGN_OR_RETURN(void* const y, bench.values(n * 2));
   PL_ASSIGN_OR_RETURN(void* const gradient, bench.zeros(table * 4));
@@ -182,18 +184,19 @@ absl::Status add_embedding(Bench& bench, const Libraries& kernels, const Options
   subjects.push_back({"embedding and positions", 2 * bytes, 0, [=, &kernels](Stream& s) {
                         return kernels.embedding.forward(s, DType::kBF16, forward);
                       }});
-  const EmbeddingPiecesParams backward{.pieces = static_cast<const EmbeddingPiece*>(pieces),
+  const EmbeddingPiecesParams backward{.counts = static_cast<const EmbeddingCounts*>(counted),
+                                       .pieces = static_cast<const EmbeddingPiece*>(pieces),
                                        .order = static_cast<const std::uint32_t*>(order),
                                        .dy = y,
                                        .gradient = static_cast<float*>(gradient),
                                        .partials = nullptr,
                                        .width = o.width};
-  const std::size_t count = plan.pieces.size();
   // Each token's gradient is fp32, read and written.
-  const double gradients = 8.0 * static_cast<double>(count) * o.width;
-  subjects.push_back({"embedding backward", bytes + gradients, 0, [=, &kernels](Stream& s) {
-                        return kernels.embedding.backward(s, DType::kBF16, backward, count, nullptr, 0);
-                      }});
+  const double gradients = 8.0 * static_cast<double>(counts.pieces) * o.width;
+  subjects.push_back(
+      {"embedding backward", bytes + gradients, 0, [=, &kernels](Stream& s) {
+         return kernels.embedding.backward(s, DType::kBF16, backward, nullptr, {counts.pieces, 0});
+       }});
   return absl::OkStatus();
 }
 

@@ -15,11 +15,14 @@ std::size_t accesses(DType type, std::size_t width) {
   return whole_vectors(type, width) ? width / wide_elements(type) : width;
 }
 
-// A block for each of `count`, with as many warps as a row has work for.
-LaunchShape block_each(std::size_t count, std::size_t row_accesses) {
-  constexpr std::size_t kWarpThreads = 32;
+// Blocks for at most `count` rows, with as many warps as a row has work for. No more of them than keep the
+// GPU busy: they go on in strides.
+LaunchShape blocks_for(std::size_t count, std::size_t row_accesses, const Stream& stream) {
+  constexpr std::size_t kWarpThreads = 32, kBlocksOfMultiprocessor = 16;
+  const std::size_t busy =
+      static_cast<std::size_t>(stream.context().device().multiprocessors) * kBlocksOfMultiprocessor;
   const std::size_t threads = (row_accesses + kWarpThreads - 1) / kWarpThreads * kWarpThreads;
-  return {.columns = static_cast<std::uint32_t>(count),
+  return {.columns = static_cast<std::uint32_t>(std::min(count, busy)),
           .threads =
               static_cast<std::uint32_t>(std::clamp<std::size_t>(threads, kWarpThreads, kEmbeddingThreads))};
 }
@@ -48,15 +51,18 @@ absl::Status Embedding::forward(Stream& stream, DType type, const EmbeddingParam
 }
 
 absl::Status Embedding::backward(Stream& stream, DType type, const EmbeddingPiecesParams& params,
-                                 std::size_t pieces, const EmbeddingJoin* joins,
-                                 std::size_t join_count) const {
-  if (pieces == 0) return absl::OkStatus();
-  PL_RETURN_IF_ERROR((whole_vectors(type, params.width) ? kernels_.pieces : kernels_.pieces_any)
-                         .launch(stream, type, block_each(pieces, accesses(type, params.width)), params));
-  if (join_count == 0) return absl::OkStatus();
-  return kernels_.join.launch(
-      stream, block_each(join_count, params.width),
-      {.joins = joins, .partials = params.partials, .gradient = params.gradient, .width = params.width});
+                                 const EmbeddingJoin* joins, const EmbeddingCounts& most) const {
+  if (most.pieces == 0) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(
+      (whole_vectors(type, params.width) ? kernels_.pieces : kernels_.pieces_any)
+          .launch(stream, type, blocks_for(most.pieces, accesses(type, params.width), stream), params));
+  if (most.joins == 0) return absl::OkStatus();
+  return kernels_.join.launch(stream, blocks_for(most.joins, params.width, stream),
+                              {.counts = params.counts,
+                               .joins = joins,
+                               .partials = params.partials,
+                               .gradient = params.gradient,
+                               .width = params.width});
 }
 
 absl::Status Embedding::position_gradient(Stream& stream, DType type,

@@ -23,9 +23,10 @@ class Embedding {
   absl::Status forward(Stream& stream, DType type, const EmbeddingParams& params) const;
 
   // Adds the rows of dy to their tokens' gradients, as a plan says whose parts lie on the GPU: params has its
-  // pieces, order, and partials for its slots.
-  absl::Status backward(Stream& stream, DType type, const EmbeddingPiecesParams& params, std::size_t pieces,
-                        const EmbeddingJoin* joins, std::size_t join_count) const;
+  // counts, pieces, order, and partials for its slots. What is launched depends on the most that there may be
+  // of both, and not on the plan.
+  absl::Status backward(Stream& stream, DType type, const EmbeddingPiecesParams& params,
+                        const EmbeddingJoin* joins, const EmbeddingCounts& most) const;
   absl::Status position_gradient(Stream& stream, DType type, const PositionGradientParams& params) const;
 
  private:

@@ -21,6 +21,12 @@ constexpr std::size_t kMaxExecutables = 8;
 constexpr std::size_t kEndMark = kMarksOfPrograms + 1;
 constexpr std::size_t kFirstRangeMark = kMarksOfPrograms + 2;
 
+// Parts of a pass, as they are recorded: the backward pass as one, or from the third on in those at whose
+// ends ranges are told.
+constexpr std::size_t kForwardPart = 0;
+constexpr std::size_t kBackwardPart = 1;
+constexpr std::size_t kFirstToldPart = 2;
+
 // Rounded up.
 std::size_t mebibytes(std::size_t bytes) {
   return (bytes + (std::size_t{1} << 20) - 1) >> 20;
@@ -207,14 +213,17 @@ absl::Status CompiledProgram::run_forward(std::int64_t rows, const RunContext& c
   PL_RETURN_IF_ERROR(device_.enter());
   if (copies_ != nullptr) {
     PL_RETURN_IF_ERROR(copies_->upload_batch(rows));
-    PL_RETURN_IF_ERROR(copies_->take_batch(rows));
     if (!on_device()) PL_RETURN_IF_ERROR(upload_weights());
+    // Of a whole pass all of it, so that the result, which the host waits for, comes behind what is prepared.
+    PL_RETURN_IF_ERROR(
+        found->prepare(0, context.whole_pass ? found->operation_count() : found->forward_count(), context));
   }
-  PL_RETURN_IF_ERROR(found->forward(context, observer_));
-  if (copies_ != nullptr) {
-    PL_RETURN_IF_ERROR(copies_->download_result(rows));
-    PL_RETURN_IF_ERROR(copies_->mark_result());
-  }
+  PL_RETURN_IF_ERROR(add(*found, context, kForwardPart, [&]() -> absl::Status {
+    if (copies_ != nullptr) PL_RETURN_IF_ERROR(copies_->take_batch(rows));
+    PL_RETURN_IF_ERROR(found->run(0, found->forward_count(), context, observer_));
+    return copies_ == nullptr ? absl::OkStatus() : copies_->download_result(rows);
+  }));
+  if (copies_ != nullptr) PL_RETURN_IF_ERROR(copies_->mark_result());
   last_ = found;
   last_rows_ = rows;
   return absl::OkStatus();
@@ -238,29 +247,53 @@ absl::StatusOr<ForwardResult> CompiledProgram::result() {
   return ForwardResult{values[0], static_cast<std::int64_t>(values[1]), static_cast<std::int64_t>(values[2])};
 }
 
+absl::Status CompiledProgram::add(Executable& executable, const RunContext& context, std::size_t part,
+                                  absl::FunctionRef<absl::Status()> work) {
+  // An observer hears of single operations.
+  if (queue_ == nullptr || observer_ != nullptr) return work();
+  return queue_->repeat(executable.recordings().of(context, part), work);
+}
+
 absl::Status CompiledProgram::run_backward(const RunContext& context, const OnReady& on_ready) {
-  if (copies_ == nullptr || on_device()) {
-    // Operators keep on the host what they have sent until it is read (of vectors of the host, every pass is
-    // waited for).
-    if (pass_goes_on_) PL_RETURN_IF_ERROR(queue_->wait_for_mark(kEndMark));
-    const auto tell = [&](std::size_t begin, std::size_t end) {
-      if (on_ready) on_ready(begin, end);
-      return absl::OkStatus();
-    };
-    PL_RETURN_IF_ERROR(last_->backward(context, tell, observer_));
-    if (copies_ == nullptr) return absl::OkStatus();
-    PL_RETURN_IF_ERROR(copies_->download_batch_gradients(last_rows_));
-    pass_goes_on_ = true;
-    return queue_->set_mark(kEndMark);
+  if (copies_ != nullptr && !context.whole_pass)
+    PL_RETURN_IF_ERROR(last_->prepare(last_->forward_count(), last_->operation_count(), context));
+  if (on_device() && !on_ready) {
+    PL_RETURN_IF_ERROR(add(*last_, context, kBackwardPart, [&]() -> absl::Status {
+      PL_RETURN_IF_ERROR(last_->run(last_->forward_count(), last_->operation_count(), context, observer_));
+      return copies_->download_batch_gradients(last_rows_);
+    }));
+  } else {
+    PL_RETURN_IF_ERROR(add_backward_parts(context, on_ready));
   }
-  std::size_t mark = kFirstRangeMark;
-  const auto download = [&](std::size_t begin, std::size_t end) {
-    PL_RETURN_IF_ERROR(copies_->download_gradients(begin, end));
-    return queue_->set_mark(mark++);
-  };
-  PL_RETURN_IF_ERROR(last_->backward(context, download, observer_));
-  PL_RETURN_IF_ERROR(copies_->download_batch_gradients(last_rows_));
-  return queue_->set_mark(kEndMark);
+  return copies_ == nullptr ? absl::OkStatus() : queue_->set_mark(kEndMark);
+}
+
+absl::Status CompiledProgram::add_backward_parts(const RunContext& context, const OnReady& on_ready) {
+  const std::span<const ReadyRange> ranges = last_->ranges();
+  std::size_t done = last_->forward_count(), part = kFirstToldPart;
+  for (std::size_t i = 0; i < ranges.size();) {
+    const std::size_t begin = done;
+    done = ranges[i].operation + 1;
+    PL_RETURN_IF_ERROR(
+        add(*last_, context, part++, [&] { return last_->run(begin, done, context, observer_); }));
+    for (; i < ranges.size() && ranges[i].operation + 1 == done; ++i) PL_RETURN_IF_ERROR(tell(i, on_ready));
+  }
+  if (done == last_->operation_count() && !leaves_gradients()) return absl::OkStatus();
+  return add(*last_, context, part, [&]() -> absl::Status {
+    PL_RETURN_IF_ERROR(last_->run(done, last_->operation_count(), context, observer_));
+    return copies_ == nullptr ? absl::OkStatus() : copies_->download_batch_gradients(last_rows_);
+  });
+}
+
+absl::Status CompiledProgram::tell(std::size_t number, const OnReady& on_ready) {
+  const ReadyRange& range = last_->ranges()[number];
+  if (copies_ == nullptr || on_device()) {
+    if (on_ready) on_ready(range.begin, range.end);
+    return absl::OkStatus();
+  }
+  // The host's gradients may not be pinned: what goes there is not recorded.
+  PL_RETURN_IF_ERROR(copies_->download_gradients(range.begin, range.end));
+  return queue_->set_mark(kFirstRangeMark + number);
 }
 
 absl::Status CompiledProgram::tell_ranges(const OnReady& on_ready) {

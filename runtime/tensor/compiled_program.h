@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "runtime/tensor/batch_areas.h"
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/device.h"
@@ -65,9 +66,18 @@ class CompiledProgram final : public Program {
   std::uint64_t weights_version() const { return on_device() ? *device_vectors_.version : weights_version_; }
   bool on_device() const { return device_vectors_.weights != nullptr; }
 
-  // Adds a pass to the queue, or does it where there is none.
+  // Adds a half of a pass to the queue, or does it where there is none. What comes between two points that
+  // the host or another queue is to see is recorded (Queue::repeat) and added as a whole: the forward pass
+  // with the batch's last step and the result's, and the backward pass, cut where ranges of the gradient are
+  // told.
   absl::Status run_forward(std::int64_t rows, const RunContext& context);
   absl::Status run_backward(const RunContext& context, const OnReady& on_ready);
+  // `part`: its number among those of a pass.
+  absl::Status add(Executable& executable, const RunContext& context, std::size_t part,
+                   absl::FunctionRef<absl::Status()> work);
+  absl::Status add_backward_parts(const RunContext& context, const OnReady& on_ready);
+  // Of gradients whose last operation has run, or was added to the queue.
+  absl::Status tell(std::size_t range, const OnReady& on_ready);
   RunContext context(float scale, bool accumulate, bool whole_pass) const {
     return {weights_version(), scale, accumulate, batch_.tokens, whole_pass};
   }
@@ -98,7 +108,6 @@ class CompiledProgram final : public Program {
 
   bool bound_ = false;
   DeviceVectors device_vectors_;  // nulls: the bound vectors are the host's
-  bool pass_goes_on_ = false;     // of vectors on the device: kEndMark was set
   Executable* last_ = nullptr;    // of the last forward; null: backward has consumed it
   std::int64_t last_rows_ = 0;
   std::uint64_t weights_version_ = 1;

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/tensor/compiler.h"
@@ -33,6 +34,11 @@ struct RunContext {
   bool accumulate = false;               // backward: add to the parameters' gradients
   std::span<const std::int32_t> tokens;  // of the whole batch memory, on the host's side
   bool whole_pass = false;  // both passes of a Program::pass(): its scale is known from the begin on
+
+  // Whether all that run() may look at on a device with a queue is the same: it adds the same work then.
+  bool repeats(const RunContext& other) const {
+    return scale == other.scale && accumulate == other.accumulate && whole_pass == other.whole_pass;
+  }
 };
 
 // One operation, for fixed shapes. Allocates nothing after its first run.
@@ -49,17 +55,24 @@ class Operator {
     Sharing sharing = Sharing::kNever;
     std::size_t shared_input = 0;
     std::size_t shared_output = 0;
+    std::size_t prepared_bytes = 0;  // what prepare() leaves for run()
   };
   struct Addresses {
     std::vector<void*> inputs;  // in the order of the operation
     std::vector<void*> outputs;
-    void* scratch = nullptr;  // 64-byte aligned
+    void* scratch = nullptr;   // 64-byte aligned
+    void* prepared = nullptr;  // likewise
   };
 
   virtual ~Operator() = default;
   virtual Needs needs() const = 0;
   virtual void bind(const Addresses& addresses) = 0;
-  // A device with a queue adds to it. Errors: the device's; the CPU has none.
+  // Of a device with a queue, before the pass or the half of it that the operator is of: what the host has to
+  // do for each run, and what is to be done only where the weights or the batch are other ones. By then the
+  // device has done what came of the preparation before.
+  virtual absl::Status prepare(const RunContext& /*context*/) { return absl::OkStatus(); }
+  // A device with a queue adds to it, the same work each time that the context repeats(); that may be kept
+  // and added again without a run (Queue::repeat). Errors: the device's; the CPU has none.
   virtual absl::Status run(const RunContext& context) = 0;
 };
 
@@ -86,6 +99,13 @@ inline constexpr std::size_t kMarksOfPrograms = 0;
 inline constexpr std::size_t kMarksOfState = std::size_t{1} << 20;
 inline constexpr std::size_t kMarksOfExchange = std::size_t{2} << 20;
 
+// Work that a queue was given before, as it keeps it. It is let go of by who repeats it, when something of
+// it changes: an address, a size.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
 // The order of work on a device that has its own memory: of one program, or of several that share it.
 // Everything added returns at once and is done in the order of its adding. One thread at a time. Errors:
 // RESOURCE_EXHAUSTED, UNAVAILABLE (the device is lost), INTERNAL; also of earlier work. After one the device
@@ -107,6 +127,13 @@ class Queue {
   // What is added from now on comes after that mark of `other`, a queue of the same device. REQUIRES: it was
   // set.
   virtual absl::Status follow(const Queue& other, std::size_t number) = 0;
+  // Adds what `add` adds to this queue. With the same `kept`, null at first, that is the same each time, and
+  // a queue that can keeps it: `add` is called the first time, which may take memory, and again the second
+  // time, and later perhaps no more. It adds copies and clears, with memory of the host that is staging
+  // memory and stays, and runs operators; it neither sets nor waits for marks, and has no other effect.
+  virtual absl::Status repeat(std::unique_ptr<Recording>& /*kept*/, absl::FunctionRef<absl::Status()> add) {
+    return add();
+  }
   // Memory of the device that the operators of this queue share: a bf16 copy of the weights.
   virtual std::size_t half_weight_bytes() const { return 0; }
 };

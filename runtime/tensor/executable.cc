@@ -7,16 +7,20 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "runtime/tensor/memory_plan.h"
+#include "runtime/tensor/ready_ranges.h"
 
 // Tensors that share memory (an operator that works in place, a reshape) form a group with one lifetime: from
 // the first operation that writes one of them to the last that reads one. An operator's scratch is a lifetime
-// of one operation.
+// of one operation; what it prepares is there from the begin of a pass to the end of the operation.
 
 namespace paceline::tensor {
 
 namespace {
 
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+
+// Of a device with a queue: each telling parts the work that is recorded as a whole. 4 MiB.
+constexpr std::size_t kLeastTold = std::size_t{1} << 20;
 
 std::size_t index(TensorId id) {
   return static_cast<std::size_t>(id);
@@ -57,6 +61,8 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::make(Schedule schedule, 
     result->operators_.push_back(*std::move(made));
   }
   result->plan(*result->lowering_);
+  result->ranges_ =
+      queue == nullptr ? result->schedule_.ready : gather_ranges(result->schedule_.ready, kLeastTold);
   return result;
 }
 
@@ -93,6 +99,11 @@ void Executable::plan(const Lowering& lowering) {
   const std::size_t scratch_begin = lifetimes.size();
   for (std::size_t o = 0; o < operators_.size(); ++o)
     lifetimes.push_back({operators_[o]->needs().scratch_bytes, o, o});
+  const std::size_t prepared_begin = lifetimes.size();
+  for (std::size_t o = 0; o < operators_.size(); ++o) {
+    const std::size_t bytes = operators_[o]->needs().prepared_bytes;
+    if (bytes > 0) lifetimes.push_back({bytes, 0, o});
+  }
 
   const MemoryPlan plan = plan_memory(lifetimes);
   arena_bytes_ = plan.bytes;
@@ -101,7 +112,10 @@ void Executable::plan(const Lowering& lowering) {
     if (place[group[i]] != kNever) tensor_offsets_[i] = plan.offsets[place[group[i]]];
   }
   scratch_offsets_.assign(plan.offsets.begin() + static_cast<std::ptrdiff_t>(scratch_begin),
-                          plan.offsets.end());
+                          plan.offsets.begin() + static_cast<std::ptrdiff_t>(prepared_begin));
+  prepared_offsets_.assign(operators_.size(), 0);
+  for (std::size_t i = prepared_begin; i < lifetimes.size(); ++i)
+    prepared_offsets_[lifetimes[i].last] = plan.offsets[i];
 }
 
 void* Executable::address(TensorId tensor, std::byte* arena, const ExternalMemory& memory) const {
@@ -134,6 +148,7 @@ void* Executable::address(TensorId tensor, std::byte* arena, const ExternalMemor
 }
 
 void Executable::bind(std::byte* arena, const ExternalMemory& memory) {
+  recordings_.clear();
   for (std::size_t o = 0; o < operators_.size(); ++o) {
     Operator::Addresses addresses;
     for (const TensorId id : schedule_.operations[o].inputs)
@@ -141,12 +156,25 @@ void Executable::bind(std::byte* arena, const ExternalMemory& memory) {
     for (const TensorId id : schedule_.operations[o].outputs)
       addresses.outputs.push_back(address(id, arena, memory));
     addresses.scratch = arena + scratch_offsets_[o];
+    addresses.prepared = arena + prepared_offsets_[o];
     operators_[o]->bind(addresses);
   }
 }
 
+absl::Status Executable::named(const absl::Status& status, std::size_t o) const {
+  const Operation& operation = schedule_.operations[o];
+  return status.ok()
+             ? status
+             : with_context(status, str_cat(operation.name, " (", operation_name(operation.kind), ")"));
+}
+
+absl::Status Executable::prepare(std::size_t begin, std::size_t end, const RunContext& context) {
+  for (std::size_t o = begin; o < end; ++o) PL_RETURN_IF_ERROR(named(operators_[o]->prepare(context), o));
+  return absl::OkStatus();
+}
+
 // What an observer hears of is done: of a queue, each operation is waited for.
-absl::Status Executable::run(std::size_t o, const RunContext& context, OperationObserver* observer) {
+absl::Status Executable::run_one(std::size_t o, const RunContext& context, OperationObserver* observer) {
   const Operation& operation = schedule_.operations[o];
   if (observer != nullptr) observer->begin();
   absl::Status status = operators_[o]->run(context);
@@ -154,24 +182,13 @@ absl::Status Executable::run(std::size_t o, const RunContext& context, Operation
     status = queue_->set_mark(0);
     if (status.ok()) status = queue_->wait_for_mark(0);
   }
-  if (!status.ok())
-    return with_context(status, str_cat(operation.name, " (", operation_name(operation.kind), ")"));
-  if (observer != nullptr) observer->end(operation_name(operation.kind), operation.name);
-  return absl::OkStatus();
+  if (status.ok() && observer != nullptr) observer->end(operation_name(operation.kind), operation.name);
+  return named(status, o);
 }
 
-absl::Status Executable::forward(const RunContext& context, OperationObserver* observer) {
-  for (std::size_t o = 0; o < schedule_.forward_count; ++o) PL_RETURN_IF_ERROR(run(o, context, observer));
-  return absl::OkStatus();
-}
-
-absl::Status Executable::backward(const RunContext& context, OnRange on_range, OperationObserver* observer) {
-  std::size_t next = 0;
-  for (std::size_t o = schedule_.forward_count; o < operators_.size(); ++o) {
-    PL_RETURN_IF_ERROR(run(o, context, observer));
-    for (; next < schedule_.ready.size() && schedule_.ready[next].operation == o; ++next)
-      PL_RETURN_IF_ERROR(on_range(schedule_.ready[next].begin, schedule_.ready[next].end));
-  }
+absl::Status Executable::run(std::size_t begin, std::size_t end, const RunContext& context,
+                             OperationObserver* observer) {
+  for (std::size_t o = begin; o < end; ++o) PL_RETURN_IF_ERROR(run_one(o, context, observer));
   return absl::OkStatus();
 }
 

@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/tensor/batch_areas.h"
 #include "runtime/tensor/device.h"
+#include "runtime/tensor/recordings.h"
 
 namespace paceline::tensor {
 
@@ -22,26 +22,36 @@ class Executable {
                                                           Precision precision, Queue* queue);
 
   std::size_t arena_bytes() const { return arena_bytes_; }
+  // What was recorded is forgotten.
   void bind(std::byte* arena, const ExternalMemory& memory);
-  absl::Status forward(const RunContext& context, OperationObserver* observer);
-  // `on_range` hears of gradients whose last operation has run, or was added to the queue.
-  using OnRange = absl::FunctionRef<absl::Status(std::size_t begin, std::size_t end)>;
-  absl::Status backward(const RunContext& context, OnRange on_range, OperationObserver* observer);
-  std::span<const ReadyRange> ranges() const { return schedule_.ready; }
+  // The forward pass is operations [0, forward_count()), the backward pass those behind it.
+  std::size_t forward_count() const { return schedule_.forward_count; }
+  std::size_t operation_count() const { return operators_.size(); }
+  // Operations [begin, end): Operator::prepare(), and run().
+  absl::Status prepare(std::size_t begin, std::size_t end, const RunContext& context);
+  absl::Status run(std::size_t begin, std::size_t end, const RunContext& context,
+                   OperationObserver* observer);
+  // Of the gradient, in the order of their operations. Of a device with a queue as many of them together as
+  // make it worth while to tell of them.
+  std::span<const ReadyRange> ranges() const { return ranges_; }
+  Recordings& recordings() { return recordings_; }
 
  private:
   Executable() = default;
   void plan(const Lowering& lowering);
-  absl::Status run(std::size_t operation, const RunContext& context, OperationObserver* observer);
+  absl::Status run_one(std::size_t operation, const RunContext& context, OperationObserver* observer);
+  absl::Status named(const absl::Status& status, std::size_t operation) const;
   void* address(TensorId tensor, std::byte* arena, const ExternalMemory& memory) const;
 
   Schedule schedule_;
   Queue* queue_ = nullptr;
   std::unique_ptr<Lowering> lowering_;  // may own what the operators share
   std::vector<std::unique_ptr<Operator>> operators_;
-  std::vector<std::size_t> tensor_offsets_;   // in the arena
-  std::vector<std::size_t> scratch_offsets_;  // by operation
+  std::vector<std::size_t> tensor_offsets_;                      // in the arena
+  std::vector<std::size_t> scratch_offsets_, prepared_offsets_;  // by operation
   std::size_t arena_bytes_ = 0;
+  std::vector<ReadyRange> ranges_;
+  Recordings recordings_;
 };
 
 }  // namespace paceline::tensor

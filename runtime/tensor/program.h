@@ -5,9 +5,10 @@
 //
 // Weights and gradients are one flat fp32 vector each, owned by the caller and laid out by `parameters()`:
 // of the host (gradients in registered memory), where a program on a GPU keeps copies of both and moves what
-// changed; or of the GPU itself. Nothing is allocated after the first pass that follows a bind. One thread at
-// a time; the device may use threads of its own. The loss of a sample is the mean over its label positions;
-// `forward` returns sums over samples, so that members may hold different numbers of them.
+// changed; or of the GPU itself. Nothing is allocated after the first pass that follows a bind, but what a
+// GPU's driver keeps of the second one (device.h, Queue::repeat). One thread at a time; the device may use
+// threads of its own. The loss of a sample is the mean over its label positions; `forward` returns sums over
+// samples, so that members may hold different numbers of them.
 
 #include <cstdint>
 #include <functional>
@@ -116,7 +117,8 @@ class Program {
   // Gradients of `scale` * loss_sum of the last forward, added to (`accumulate`) what the backward before it
   // left, or written over the bound gradients. `on_ready(begin, end)` is called as soon as those elements are
   // final, from the last layers to the first; the ranges are disjoint and cover [0, parameters().elements).
-  // It may be null. REQUIRES: one forward before each backward.
+  // It may be null; a GPU is given the pass as a whole then, and tells of some megabytes at a time otherwise.
+  // REQUIRES: one forward before each backward.
   using OnReady = std::function<void(std::size_t begin, std::size_t end)>;
   virtual absl::Status backward(float scale, bool accumulate, const OnReady& on_ready) = 0;
   // Both, of samples that are there: the same results, and on a GPU no pause between them. `on_result` hears

@@ -45,8 +45,7 @@ PL_DEVICE void add_to(float* at, const float (&x)[kWidth]) {
 }
 
 template <typename T, int kWidth>
-PL_DEVICE void sum_piece(const EmbeddingPiecesParams& p) {
-  const EmbeddingPiece piece = p.pieces[blockIdx.x];
+PL_DEVICE void sum_piece(const EmbeddingPiecesParams& p, const EmbeddingPiece& piece) {
   for (std::uint32_t column = threadIdx.x * kWidth; column < p.width; column += blockDim.x * kWidth) {
     float total[kWidth] = {};
     for (std::uint32_t i = piece.begin; i < piece.end; ++i) {
@@ -61,6 +60,12 @@ PL_DEVICE void sum_piece(const EmbeddingPiecesParams& p) {
       store<kWidth>(p.partials + static_cast<std::size_t>(piece.slot) * p.width + column, total);
     }
   }
+}
+
+template <typename T, int kWidth>
+PL_DEVICE void sum_pieces(const EmbeddingPiecesParams& p) {
+  const std::uint32_t count = p.counts->pieces;
+  for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) sum_piece<T, kWidth>(p, p.pieces[i]);
 }
 
 template <typename T, int kWidth>
@@ -98,16 +103,19 @@ PL_DEVICE void sum_positions(const PositionGradientParams& p) {
   }
 
 PL_ALL_ROWS(embed, EmbeddingParams, embed)
-PL_ALL_ROWS(embed_pieces, EmbeddingPiecesParams, sum_piece)
+PL_ALL_ROWS(embed_pieces, EmbeddingPiecesParams, sum_pieces)
 PL_ALL_ROWS(embed_positions, PositionGradientParams, sum_positions)
 
 PL_KERNEL(kEmbeddingThreads, embed_join, EmbeddingJoinParams, p) {
-  const EmbeddingJoin join = p.joins[blockIdx.x];
-  for (std::uint32_t column = threadIdx.x; column < p.width; column += blockDim.x) {
-    float total = 0;
-    for (std::uint32_t slot = join.first; slot < join.end; ++slot)
-      total += p.partials[static_cast<std::size_t>(slot) * p.width + column];
-    p.gradient[static_cast<std::size_t>(join.token) * p.width + column] += total;
+  const std::uint32_t count = p.counts->joins;
+  for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
+    const EmbeddingJoin join = p.joins[i];
+    for (std::uint32_t column = threadIdx.x; column < p.width; column += blockDim.x) {
+      float total = 0;
+      for (std::uint32_t slot = join.first; slot < join.end; ++slot)
+        total += p.partials[static_cast<std::size_t>(slot) * p.width + column];
+      p.gradient[static_cast<std::size_t>(join.token) * p.width + column] += total;
+    }
   }
 }
 

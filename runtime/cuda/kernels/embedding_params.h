@@ -37,8 +37,17 @@ struct EmbeddingJoin {
   bool operator==(const EmbeddingJoin&) const = default;
 };
 
-// A block for each piece.
+// How many there are of this batch. The kernels read it on the GPU, so that a launch is the same for all
+// batches of a size.
+struct EmbeddingCounts {
+  std::uint32_t pieces = 0, joins = 0;
+
+  bool operator==(const EmbeddingCounts&) const = default;
+};
+
+// Blocks in strides over the pieces.
 struct EmbeddingPiecesParams {
+  const EmbeddingCounts* counts;
   const EmbeddingPiece* pieces;
   const std::uint32_t* order;
   const void* dy;   // [rows, width]
@@ -47,8 +56,9 @@ struct EmbeddingPiecesParams {
   std::uint32_t width;
 };
 
-// A block for each join.
+// Blocks in strides over the joins.
 struct EmbeddingJoinParams {
+  const EmbeddingCounts* counts;
   const EmbeddingJoin* joins;
   const float* partials;
   float* gradient;

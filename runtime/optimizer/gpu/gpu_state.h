@@ -3,6 +3,9 @@
 // DeviceState on an NVIDIA GPU, by the kernels of runtime/cuda/optimizer.h: the norm's sum is in the GPU's
 // order, and so is not the processor's to the last bit. Steps write the bf16 copy of the weights that the
 // queue's programs read (tensor/gpu/half_weights.h) in the same pass.
+//
+// A step is one launch, and three and a copy of the norm where it clips. They are no CUDA graph, since the
+// learning rate changes from step to step.
 
 #include <memory>
 

@@ -34,11 +34,12 @@ class StagingMemory final : public DeviceMemory {
 class GpuDevice final : public Device {
  public:
   GpuDevice(std::shared_ptr<const cuda::CublasLt> products, std::unique_ptr<const gpu::Kernels> kernels,
-            cuda::Stream stream)
+            cuda::Stream stream, gpu::GraphUse graphs)
       : context_(products->context()),
         products_(std::move(products)),
         kernels_(std::move(kernels)),
-        stream_(std::move(stream)) {}
+        stream_(std::move(stream)),
+        graphs_(std::move(graphs)) {}
 
   absl::StatusOr<std::optional<MemoryRoom>> room() override {
     PL_ASSIGN_OR_RETURN(const cuda::Context::MemoryInfo memory, context_->memory());
@@ -58,7 +59,9 @@ class GpuDevice final : public Device {
     auto pin = cuda::HostPin::create(context_, memory);
     return pin.ok() ? std::make_shared<const cuda::HostPin>(*std::move(pin)) : nullptr;
   }
-  absl::StatusOr<std::unique_ptr<Queue>> open_queue() override { return gpu::GpuQueue::open(context_); }
+  absl::StatusOr<std::unique_ptr<Queue>> open_queue() override {
+    return gpu::GpuQueue::open(context_, graphs_);
+  }
   Joins joins() const override {
     return {.linear_gelu = true, .embedding_add = true, .add_layer_norm = true};
   }
@@ -82,6 +85,7 @@ class GpuDevice final : public Device {
   const std::shared_ptr<const cuda::CublasLt> products_;
   const std::unique_ptr<const gpu::Kernels> kernels_;
   Guarded<cuda::Stream> stream_;
+  const gpu::GraphUse graphs_;
   SystemClock clock_;
 };
 
@@ -94,7 +98,8 @@ absl::StatusOr<std::unique_ptr<Device>> open_gpu_device(const GpuOptions& option
   PL_ASSIGN_OR_RETURN(auto products, cuda::CublasLt::open(context, options.cublaslt));
   PL_ASSIGN_OR_RETURN(auto kernels, gpu::Kernels::load(context));
   PL_ASSIGN_OR_RETURN(cuda::Stream stream, cuda::Stream::create(context));
-  return std::make_unique<GpuDevice>(std::move(products), std::move(kernels), std::move(stream));
+  return std::make_unique<GpuDevice>(std::move(products), std::move(kernels), std::move(stream),
+                                     gpu::GraphUse{options.graphs, options.no_graphs});
 }
 
 }  // namespace paceline::tensor

@@ -6,9 +6,11 @@
 //
 // Deterministic: the same bits from run to run on one kind of GPU.
 
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/tensor/device.h"
 
@@ -18,6 +20,10 @@ struct GpuOptions {
   int ordinal = 0;       // of the GPUs that this process may see (CUDA_VISIBLE_DEVICES)
   std::string driver;    // path of libcuda; empty: the system's
   std::string cublaslt;  // path of libcublasLt; empty: the system's
+  // What queues are given again and again they keep as CUDA graphs (gpu_queue.h).
+  bool graphs = true;
+  // Hears once of each queue whose driver makes none of them, and why; on the queue's thread. Null: nobody.
+  std::function<void(const absl::Status& why)> no_graphs = nullptr;
 };
 
 // NOT_FOUND: no driver, or no GPU; FAILED_PRECONDITION: too old; see Driver::open and CublasLt::open.

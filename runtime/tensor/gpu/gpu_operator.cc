@@ -39,18 +39,27 @@ void GpuOperator::bind(const Addresses& addresses) {
   for (const HalfWeight& w : half_weights_) inner_.inputs[w.number] = queue_.half_weights().address(w.offset);
 }
 
+absl::Status GpuOperator::prepare(const RunContext& context) {
+  cuda::Stream& stream = queue_.stream();
+  for (const HalfWeight& w : half_weights_) {
+    PL_RETURN_IF_ERROR(queue_.half_weights().refresh(stream, conversion_, w.offset,
+                                                     static_cast<const float*>(addresses_.inputs[w.number]),
+                                                     context.weights_version));
+  }
+  return lowered_.prepare == nullptr ? absl::OkStatus() : lowered_.prepare(inner_, context, stream);
+}
+
 absl::Status GpuOperator::run(const RunContext& context) {
   cuda::Stream& stream = queue_.stream();
   for (const Conversion& c : inputs_) {
     PL_RETURN_IF_ERROR(conversion_.convert(stream, c.from, addresses_.inputs[c.number], c.to,
                                            inner_.inputs[c.number], c.elements));
   }
-  for (const HalfWeight& w : half_weights_) {
-    PL_RETURN_IF_ERROR(queue_.half_weights().refresh(stream, conversion_, w.offset,
-                                                     static_cast<const float*>(addresses_.inputs[w.number]),
-                                                     context.weights_version));
-  }
-  PL_RETURN_IF_ERROR(lowered_.body(inner_, context, stream));
+  RunContext repeated;
+  repeated.scale = context.scale;
+  repeated.accumulate = context.accumulate;
+  repeated.whole_pass = context.whole_pass;
+  PL_RETURN_IF_ERROR(lowered_.body(inner_, repeated, stream));
   for (const Conversion& c : outputs_) {
     PL_RETURN_IF_ERROR(conversion_.convert(stream, c.from, inner_.outputs[c.number], c.to,
                                            addresses_.outputs[c.number], c.elements));

@@ -21,10 +21,11 @@ using Addresses = Operator::Addresses;
 // What one operation is on the GPU.
 struct Lowered {
   using Body = std::function<absl::Status(const Addresses&, const RunContext&, cuda::Stream&)>;
-  Operator::Needs needs;  // scratch and sharing of the body alone
-  Body body;
+  Operator::Needs needs;       // scratch and sharing of the body alone
+  Body body;                   // sees of the context only what repeats() looks at
   std::vector<DType> inputs;   // that the body takes; shorter: the others as they are
   std::vector<DType> outputs;  // that it makes; likewise
+  Body prepare = nullptr;      // Operator::prepare(); null: nothing
 };
 
 template <typename T>
@@ -48,6 +49,7 @@ class GpuOperator final : public Operator {
 
   Needs needs() const override { return lowered_.needs; }
   void bind(const Addresses& addresses) override;
+  absl::Status prepare(const RunContext& context) override;
   absl::Status run(const RunContext& context) override;
 
  private:

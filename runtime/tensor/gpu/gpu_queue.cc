@@ -1,20 +1,27 @@
 #include "runtime/tensor/gpu/gpu_queue.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
+#include "runtime/cuda/graph.h"
 
 namespace paceline::tensor::gpu {
 
 namespace {
 // No pass takes so long: a GPU that is still at it hangs.
 constexpr Duration kLongest = std::chrono::minutes(10);
+
+struct GraphRecording final : Recording {
+  std::optional<cuda::Graph> graph;  // nothing: the work was added once
+};
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GpuQueue>> GpuQueue::open(std::shared_ptr<const cuda::Context> context) {
+absl::StatusOr<std::unique_ptr<GpuQueue>> GpuQueue::open(std::shared_ptr<const cuda::Context> context,
+                                                         GraphUse graphs) {
   PL_ASSIGN_OR_RETURN(cuda::Stream stream, cuda::Stream::create(context));
-  return std::unique_ptr<GpuQueue>(new GpuQueue(std::move(context), std::move(stream)));
+  return std::unique_ptr<GpuQueue>(new GpuQueue(std::move(context), std::move(stream), std::move(graphs)));
 }
 
 GpuQueue::~GpuQueue() {
@@ -50,6 +57,23 @@ absl::Status GpuQueue::wait_for_mark(std::size_t number) {
   const auto mark = marks_.find(number);
   PL_CHECK(mark != marks_.end(), "a mark is set before it is waited for");
   return mark->second.wait(clock_, Deadline::after(clock_.now(), kLongest));
+}
+
+absl::Status GpuQueue::repeat(std::unique_ptr<Recording>& kept, absl::FunctionRef<absl::Status()> add) {
+  if (!graphs_.on) return add();
+  if (kept == nullptr) {
+    kept = std::make_unique<GraphRecording>();
+    return add();
+  }
+  std::optional<cuda::Graph>& graph = static_cast<GraphRecording&>(*kept).graph;
+  if (graph.has_value()) return graph->launch(stream_);
+  absl::StatusOr<cuda::Graph> made = cuda::Graph::record(stream_, add);
+  if (made.ok()) return graph.emplace(*std::move(made)).launch(stream_);
+  // None of it was done. What is wrong without a graph, too, is the work's own error.
+  graphs_.on = false;
+  PL_RETURN_IF_ERROR(add());
+  if (graphs_.refused != nullptr) graphs_.refused(made.status());
+  return absl::OkStatus();
 }
 
 absl::Status GpuQueue::follow(const Queue& other, std::size_t number) {

@@ -1,8 +1,14 @@
 #pragma once
 
-// A program's stream, the events that are its marks, and the bf16 copy of its weights.
+// A program's stream, the events that are its marks, the bf16 copy of its weights, and the CUDA graphs of
+// what it repeats.
+//
+// Repeated work is added plainly the first time, recorded as a graph the second time, and launched as such
+// from then on. Where the driver makes no graph of it, nothing of this queue is recorded any more; that is
+// told once.
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -16,9 +22,16 @@
 
 namespace paceline::tensor::gpu {
 
+// Whether a queue makes graphs, and who hears why it does no more.
+struct GraphUse {
+  bool on = true;
+  std::function<void(const absl::Status& why)> refused = nullptr;
+};
+
 class GpuQueue final : public Queue {
  public:
-  static absl::StatusOr<std::unique_ptr<GpuQueue>> open(std::shared_ptr<const cuda::Context> context);
+  static absl::StatusOr<std::unique_ptr<GpuQueue>> open(std::shared_ptr<const cuda::Context> context,
+                                                        GraphUse graphs);
   // Waits for what is under way: its memory may go afterwards.
   ~GpuQueue() override;
 
@@ -29,6 +42,7 @@ class GpuQueue final : public Queue {
   absl::Status set_mark(std::size_t number) override;
   absl::Status wait_for_mark(std::size_t number) override;
   absl::Status follow(const Queue& other, std::size_t number) override;
+  absl::Status repeat(std::unique_ptr<Recording>& kept, absl::FunctionRef<absl::Status()> add) override;
 
   std::size_t half_weight_bytes() const override { return half_weights_.bytes(); }
 
@@ -37,11 +51,12 @@ class GpuQueue final : public Queue {
   HalfWeights& half_weights() { return half_weights_; }
 
  private:
-  GpuQueue(std::shared_ptr<const cuda::Context> context, cuda::Stream stream)
-      : context_(std::move(context)), stream_(std::move(stream)) {}
+  GpuQueue(std::shared_ptr<const cuda::Context> context, cuda::Stream stream, GraphUse graphs)
+      : context_(std::move(context)), stream_(std::move(stream)), graphs_(std::move(graphs)) {}
 
   const std::shared_ptr<const cuda::Context> context_;
   cuda::Stream stream_;
+  GraphUse graphs_;
   std::map<std::size_t, cuda::Event> marks_;
   HalfWeights half_weights_;
   SystemClock clock_;

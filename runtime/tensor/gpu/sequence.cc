@@ -66,25 +66,26 @@ Lowered at_position(const GpuLowering& lowering, const Operation& operation) {
   return {{}, body, {type}, {type}};
 }
 
-// The plan of a batch on its way to the GPU: order, pieces and joins behind each other, in pinned memory and
-// in the operator's scratch.
+// The plan of a batch, in pinned memory and in what the operator prepares: its parts behind each other, the
+// one that is seldom as long as it may be last.
 struct PlanAreas {
-  explicit PlanAreas(std::uint32_t rows)
-      : order(0),
+  PlanAreas(std::uint32_t rows, const cuda::EmbeddingCounts& most)
+      : counts(0),
+        joins(counts + padded(sizeof(cuda::EmbeddingCounts))),
+        order(joins + padded(most.joins * sizeof(cuda::EmbeddingJoin))),
         pieces(order + padded(rows * sizeof(std::uint32_t))),
-        joins(pieces + padded(rows * sizeof(cuda::EmbeddingPiece))),
-        end(joins + padded((rows / cuda::kMostPieceRows + 1) * sizeof(cuda::EmbeddingJoin))) {}
+        end(pieces + padded(most.pieces * sizeof(cuda::EmbeddingPiece))) {}
   static std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-  std::size_t order, pieces, joins, end;
+  std::size_t counts, joins, order, pieces, end;
 };
 
+// Behind the last byte.
 template <typename T>
-absl::Status send(Stream& stream, const std::vector<T>& values, std::span<std::byte> pinned,
-                  std::byte* device, std::size_t offset) {
-  const auto bytes = std::as_bytes(std::span(values));
-  std::copy(bytes.begin(), bytes.end(), pinned.begin() + static_cast<std::ptrdiff_t>(offset));
-  return stream.to_device(device + offset, pinned.subspan(offset, bytes.size()));
+std::size_t place(std::span<const T> values, std::span<std::byte> memory, std::size_t offset) {
+  const auto bytes = std::as_bytes(values);
+  std::copy(bytes.begin(), bytes.end(), memory.begin() + static_cast<std::ptrdiff_t>(offset));
+  return offset + bytes.size();
 }
 
 // tokens, g -> dtable
@@ -97,31 +98,41 @@ absl::StatusOr<Lowered> embedding_backward(const GpuLowering& lowering, const Op
              width = static_cast<std::uint32_t>(table.dims[1]),
              rows = static_cast<std::uint32_t>(lowering.elements(operation.inputs[0]));
   const std::size_t gradient_bytes = lowering.elements(operation.outputs[0]) * sizeof(float);
-  const PlanAreas areas(rows);
+  const cuda::EmbeddingCounts most = cuda::most_counts(rows, vocabulary);
+  const PlanAreas areas(rows, most);
   const std::size_t partials = cuda::most_slots(rows) * std::size_t{width} * sizeof(float);
   PL_ASSIGN_OR_RETURN(cuda::PinnedBuffer buffer, cuda::PinnedBuffer::create(lowering.context(), areas.end));
   auto pinned = std::make_shared<cuda::PinnedBuffer>(std::move(buffer));
   auto plan = std::make_shared<cuda::EmbeddingPlan>();
+  const auto prepare = [=](const Addresses& a, const RunContext& context, Stream& stream) -> absl::Status {
+    PL_RETURN_IF_ERROR(cuda::plan_embedding(context.tokens.first(rows), vocabulary, *plan));
+    const std::span<std::byte> host = pinned->bytes();
+    const cuda::EmbeddingCounts counts = plan->counts();
+    place(std::span(&counts, 1), host, areas.counts);
+    place(std::span(std::as_const(plan->joins)), host, areas.joins);
+    place(std::span(std::as_const(plan->order)), host, areas.order);
+    const std::size_t end = place(std::span(std::as_const(plan->pieces)), host, areas.pieces);
+    return stream.to_device(a.prepared, host.first(end));
+  };
   const auto body = [=, &kernels](const Addresses& a, const RunContext& context,
                                   Stream& stream) -> absl::Status {
-    PL_RETURN_IF_ERROR(cuda::plan_embedding(context.tokens.first(rows), vocabulary, *plan));
-    auto* device = static_cast<std::byte*>(a.scratch);
-    PL_RETURN_IF_ERROR(send(stream, plan->order, pinned->bytes(), device, areas.order));
-    PL_RETURN_IF_ERROR(send(stream, plan->pieces, pinned->bytes(), device, areas.pieces));
-    PL_RETURN_IF_ERROR(send(stream, plan->joins, pinned->bytes(), device, areas.joins));
+    const auto* const device = static_cast<const std::byte*>(a.prepared);
     if (!adds && !context.accumulate) PL_RETURN_IF_ERROR(stream.clear(a.outputs[0], gradient_bytes));
     const cuda::EmbeddingPiecesParams params{
+        .counts = reinterpret_cast<const cuda::EmbeddingCounts*>(device + areas.counts),
         .pieces = reinterpret_cast<const cuda::EmbeddingPiece*>(device + areas.pieces),
         .order = reinterpret_cast<const std::uint32_t*>(device + areas.order),
         .dy = a.inputs[1],
         .gradient = out<float>(a, 0),
-        .partials = reinterpret_cast<float*>(device + areas.end),
+        .partials = static_cast<float*>(a.scratch),
         .width = width};
-    return kernels.backward(stream, type, params, plan->pieces.size(),
-                            reinterpret_cast<const cuda::EmbeddingJoin*>(device + areas.joins),
-                            plan->joins.size());
+    return kernels.backward(stream, type, params,
+                            reinterpret_cast<const cuda::EmbeddingJoin*>(device + areas.joins), most);
   };
-  return Lowered{{areas.end + partials}, body, {lowering.type(operation.inputs[0]), type}, {}};
+  Operator::Needs needs;
+  needs.scratch_bytes = partials;
+  needs.prepared_bytes = areas.end;
+  return Lowered{needs, body, {lowering.type(operation.inputs[0]), type}, {}, prepare};
 }
 
 // x, gain, bias -> y, means, inverses; or a, b, gain, bias -> sum, y, means, inverses, the sum over b where

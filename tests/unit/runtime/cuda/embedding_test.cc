@@ -42,9 +42,9 @@ TYPED_TEST(EmbeddingTest, RowsAndTheirGradients) {
     std::size_t samples, time, width;
   };
   constexpr std::uint32_t kVocabulary = 7;
-  // The last token is a third of all.
-  for (const Shape& shape :
-       {Shape{1, 1, 1}, Shape{3, 5, 8}, Shape{3, 130, 33}, Shape{2, 70, 264}, Shape{2, 3, 2308}}) {
+  // The last token is a third of all; of the last shape all have several pieces, more than there are blocks.
+  for (const Shape& shape : {Shape{1, 1, 1}, Shape{3, 5, 8}, Shape{3, 130, 33}, Shape{2, 70, 264},
+                             Shape{2, 3, 2308}, Shape{4, 700, 8}}) {
     const std::size_t samples = shape.samples, time = shape.time, width = shape.width;
     SCOPED_TRACE(::testing::Message() << samples << " x " << time << " x " << width);
     const std::size_t rows = samples * time;
@@ -87,17 +87,19 @@ TYPED_TEST(EmbeddingTest, RowsAndTheirGradients) {
       const auto order = this->upload(plan.order);
       const auto pieces = this->upload(plan.pieces);
       const auto joins = this->upload(plan.joins.empty() ? std::vector<EmbeddingJoin>(1) : plan.joins);
+      const auto counts = this->upload(std::vector<EmbeddingCounts>{plan.counts()});
       const auto partials = this->template array<float>(plan.slots * width + 1);
       const auto gradient = this->upload(before);
       ASSERT_TRUE(this->kernels_
                       ->backward(*this->stream_, kTypeOf<T>,
-                                 {.pieces = pieces.data(),
+                                 {.counts = counts.data(),
+                                  .pieces = pieces.data(),
                                   .order = order.data(),
                                   .dy = d.data(),
                                   .gradient = gradient.data(),
                                   .partials = partials.data(),
                                   .width = static_cast<std::uint32_t>(width)},
-                                 plan.pieces.size(), joins.data(), plan.joins.size())
+                                 joins.data(), most_counts(static_cast<std::uint32_t>(rows), kVocabulary))
                       .ok());
       const auto got = this->download(gradient);
       expect_near(got, table_gradient, 2e-6, 10);
@@ -153,9 +155,20 @@ TEST(EmbeddingPlans, OrderRowsByTokenAndCutTheManyIntoPieces) {
                                         EmbeddingPiece{1, 65, 129, 1}, EmbeddingPiece{1, 129, 130, 2}));
   EXPECT_THAT(large.joins, ElementsAre(EmbeddingJoin{1, 0, 3}));
   EXPECT_EQ(large.slots, 3U);
+  EXPECT_EQ(large.counts(), (EmbeddingCounts{4, 1}));
   EXPECT_EQ(plan_of({}, 3).pieces.size(), 0U);
-  for (std::uint32_t rows = 0; rows < 1000; ++rows)
-    ASSERT_LE(plan_of(std::vector<std::int32_t>(rows, 0), 1).slots, most_slots(rows));
+  Rng rng(3, 0);
+  for (std::uint32_t rows = 0; rows < 1000; ++rows) {
+    for (const std::uint32_t vocabulary : {1U, 3U, 7U, 2000U}) {
+      std::vector<std::int32_t> tokens(rows);
+      for (auto& t : tokens) t = static_cast<std::int32_t>(rng.below(vocabulary));
+      const EmbeddingPlan plan = plan_of(tokens, vocabulary);
+      const EmbeddingCounts most = most_counts(rows, vocabulary);
+      ASSERT_LE(plan.slots, most_slots(rows));
+      ASSERT_LE(plan.counts().pieces, most.pieces);
+      ASSERT_LE(plan.counts().joins, most.joins);
+    }
+  }
 }
 
 // Of the plan before nothing is left.

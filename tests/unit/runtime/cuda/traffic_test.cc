@@ -240,15 +240,17 @@ TEST_F(TrafficTest, Embedding) {
   ASSERT_EQ(plan.slots, 0U);
   // Each token's gradient is loaded and stored once, however many rows are the token's.
   const std::size_t gradients = 4 * std::size_t{kColumns} * plan.pieces.size();
-  const EmbeddingPiecesParams pieces{.pieces = copied(plan.pieces),
+  const EmbeddingPiecesParams pieces{.counts = copied(std::vector<EmbeddingCounts>{plan.counts()}),
+                                     .pieces = copied(plan.pieces),
                                      .order = copied(plan.order),
                                      .dy = dy,
                                      .gradient = zeros(kVocabulary * kColumns),
                                      .partials = nullptr,
                                      .width = kColumns};
   const std::size_t orders = 4 * kRows * (kColumns / 8);  // of each thread that has columns
-  expect("embedding backward", {2 * kN + gradients, orders, gradients, sizeof(EmbeddingPiece)},
-         [&] { return kernels.backward(*stream_, kHalf, pieces, plan.pieces.size(), nullptr, 0); });
+  expect("embedding backward", {2 * kN + gradients, orders, gradients, sizeof(EmbeddingPiece) + 4}, [&] {
+    return kernels.backward(*stream_, kHalf, pieces, nullptr, {plan.counts().pieces, 0});
+  });
   expect("positions backward", {2 * kN + 4 * kTime * kColumns, 0, 4 * kTime * kColumns}, [&] {
     return kernels.position_gradient(
         *stream_, kHalf,
