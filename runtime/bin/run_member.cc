@@ -38,7 +38,8 @@ constexpr char kHelp[] =
     "\n"
     "Members are started by `paceline run` or by the operator, with PACELINE_COORDINATOR, PACELINE_JOB,\n"
     "PACELINE_ROLE, PACELINE_INDEX, PACELINE_POD, PACELINE_POD_UID and PACELINE_TOKEN in their environment;\n"
-    "PACELINE_DEVICE, PACELINE_THREADS and PACELINE_LOG_LEVEL are optional (docs/protocol.md).\n"
+    "PACELINE_DEVICE, PACELINE_CUDA_GRAPHS, PACELINE_THREADS and PACELINE_LOG_LEVEL are optional\n"
+    "(docs/protocol.md).\n"
     "\n"
     "Exit codes: 0 finished, 1 training failed, 2 bad configuration, 3 evicted, stopped, or no "
     "coordinator.\n";

@@ -22,7 +22,7 @@ ChosenDevice processors(int threads, const std::string& why) {
 
 #if defined(PACELINE_WITH_CUDA)
 
-absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index) {
+absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index, const CudaGraphs& graphs) {
   PL_ASSIGN_OR_RETURN(const auto driver, cuda::Driver::open());
   PL_ASSIGN_OR_RETURN(const auto gpus, cuda::list_devices(*driver));
   const int count = static_cast<int>(gpus.size());
@@ -34,7 +34,9 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index) {
   }
   const cuda::DeviceFacts& facts = gpus[static_cast<std::size_t>(ordinal)];
   ChosenDevice chosen;
-  PL_ASSIGN_OR_RETURN(chosen.device, tensor::open_gpu_device({.ordinal = ordinal}));
+  PL_ASSIGN_OR_RETURN(
+      chosen.device,
+      tensor::open_gpu_device({.ordinal = ordinal, .graphs = graphs.keep, .no_graphs = graphs.none}));
   chosen.words = str_cat("on GPU ", ordinal, " of ", count, ": ", facts.name, ", ", facts.memory_bytes >> 20,
                          " MiB, ", facts.pci_bus_id, ", ", facts.uuid);
   chosen.gpu = facts.name;
@@ -44,7 +46,7 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index) {
 
 #else
 
-absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice&, int) {
+absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice&, int, const CudaGraphs&) {
   return absl::NotFoundError("this program was built without CUDA");
 }
 
@@ -52,9 +54,10 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice&, int) {
 
 }  // namespace
 
-absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int index, int threads) {
+absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int index, int threads,
+                                           const CudaGraphs& graphs) {
   if (choice.kind == DeviceChoice::Kind::kCpu) return processors(threads, "");
-  auto gpu = open_gpu(choice, index);
+  auto gpu = open_gpu(choice, index, graphs);
   if (gpu.ok()) return gpu;
   const std::string why(gpu.status().message());
   if (choice.kind == DeviceChoice::Kind::kCuda) {

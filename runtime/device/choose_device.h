@@ -3,9 +3,11 @@
 // Where this process computes: a GPU, or the processors. The only place that knows which kinds of devices
 // there are.
 
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/device_choice.h"
 #include "runtime/tensor/device.h"
@@ -19,9 +21,17 @@ struct ChosenDevice {
   std::string gpu, gpu_uuid;  // its name and uuid (runtime/cuda/driver.h); empty: the processors
 };
 
+// Whether a GPU keeps what it is given again and again as CUDA graphs; `none` hears why where the driver
+// makes none (tensor/gpu/gpu_device.h).
+struct CudaGraphs {
+  bool keep = true;
+  std::function<void(const absl::Status& why)> none = nullptr;
+};
+
 // kAuto: a GPU where there is one that can be used, else the processors, of which `threads` are used. A GPU
 // that the choice does not name is number `index` modulo how many this process sees.
 // INVALID_ARGUMENT: kCuda, and the GPU that is asked for is not there, or can't be used.
-absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int index, int threads);
+absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int index, int threads,
+                                           const CudaGraphs& graphs = {});
 
 }  // namespace paceline::device

@@ -129,13 +129,14 @@ absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::s
   result.address = parser.address("PACELINE_ADDRESS", result.address);
   result.threads = parser.integer("PACELINE_THREADS", 0, kMaxThreads, 0);
   result.device = parser.device("PACELINE_DEVICE");
+  result.cuda_graphs = parser.choice("PACELINE_CUDA_GRAPHS", {"on", "off"}, 0) == 0;
   constexpr LogLevel kLevels[] = {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError};
   result.log_level = kLevels[parser.choice("PACELINE_LOG_LEVEL", {"debug", "info", "warning", "error"}, 1)];
   if (!parser.errors().empty()) {
-    return absl::InvalidArgumentError(str_cat(
-        parser.errors(),
-        " (the controller sets all of these but PACELINE_DEVICE and PACELINE_LOG_LEVEL; a member is not "
-        "started by hand)"));
+    return absl::InvalidArgumentError(
+        str_cat(parser.errors(),
+                " (the controller sets all of these but PACELINE_DEVICE, PACELINE_CUDA_GRAPHS and "
+                "PACELINE_LOG_LEVEL; a member is not started by hand)"));
   }
   return result;
 }

@@ -23,6 +23,7 @@ struct Environment {
   std::string token;          // PACELINE_TOKEN; never logged
   int threads = 0;            // PACELINE_THREADS; 0 when not set: all processors
   DeviceChoice device;  // PACELINE_DEVICE: auto (when not set), cpu, cuda (by the index), cuda:0 ... cuda:63
+  bool cuda_graphs = true;               // PACELINE_CUDA_GRAPHS: on (when not set), off
   std::string address = "127.0.0.1";     // PACELINE_ADDRESS: the IP of its data links over TCP
   LogLevel log_level = LogLevel::kInfo;  // PACELINE_LOG_LEVEL: debug, info, warning, error
 

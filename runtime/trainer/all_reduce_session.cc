@@ -55,6 +55,8 @@ AllReduceSession::AllReduceSession(const SessionParts& parts, std::shared_ptr<co
       timeout_(std::chrono::milliseconds(parts.spec.exchange().timeout_ms())),
       passes_(parts.spec, train_->shape(), parts.program) {
   before_last_ = [this](double loss_sum) { return declare_controls(loss_sum, wishes_); };
+  // Alone on a device there is nobody to hear of parts, and the pass is added as a whole.
+  if (parts_.communicator.world_size() == 1 && parts_.replica.on_device() != nullptr) return;
   on_ready_ = [this](std::size_t begin, std::size_t end) {
     if (ready_status_.ok()) ready_status_ = exchange_->range_ready(begin, end);
   };
@@ -93,6 +95,7 @@ absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, membe
     auto part = clock.part(StepPart::kCompute);
     wishes_ = wishes;
     PL_RETURN_IF_ERROR(passes_.run(batch, before_last_, on_ready_));
+    if (!on_ready_) ready_status_ = exchange_->range_ready(0, parts_.replica.gradient().size());
     PL_RETURN_IF_ERROR(exchange_->wait_for_device());
   }
   PL_RETURN_IF_ERROR(ready_status_);

@@ -69,10 +69,10 @@ class AllReduceSession final : public Session {
   std::unique_ptr<data::Prefetcher> input_;  // null where rows_ is 0
   Passes passes_;
   Passes::BeforeLast before_last_;
-  tensor::Program::OnReady on_ready_;
-  Agreement wishes_;              // of the step under way
-  absl::Status ready_status_;     // of the ranges declared in this step
-  bool rank_zero_saves_ = false;  // since the last step
+  tensor::Program::OnReady on_ready_;  // null: nobody is to hear of parts
+  Agreement wishes_;                   // of the step under way
+  absl::Status ready_status_;          // of the ranges declared in this step
+  bool rank_zero_saves_ = false;       // since the last step
 };
 
 }  // namespace paceline::trainer

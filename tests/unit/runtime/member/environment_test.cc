@@ -24,6 +24,7 @@ TEST(EnvironmentTest, EverythingIsRead) {
   variables["PACELINE_START"] = "3";
   variables["PACELINE_THREADS"] = "8";
   variables["PACELINE_DEVICE"] = "cuda:3";
+  variables["PACELINE_CUDA_GRAPHS"] = "off";
   variables["PACELINE_ADDRESS"] = "fd00::7";
   variables["PACELINE_LOG_LEVEL"] = "DEBUG";
   const auto environment = parse_environment(variables);
@@ -37,6 +38,8 @@ TEST(EnvironmentTest, EverythingIsRead) {
   EXPECT_EQ(environment->threads, 8);
   EXPECT_EQ(environment->device.kind, DeviceChoice::Kind::kCuda);
   EXPECT_EQ(environment->device.ordinal, 3);
+  EXPECT_FALSE(environment->cuda_graphs);
+  EXPECT_TRUE(parse_environment(good())->cuda_graphs);
   EXPECT_EQ(environment->address, "fd00::7");
   EXPECT_EQ(environment->log_level, LogLevel::kDebug);
   EXPECT_EQ(environment->member_id(), "3f2a-3");
@@ -112,6 +115,7 @@ TEST(EnvironmentTest, EachVariableThatIsWrongIsNamed) {
       {"PACELINE_DEVICE", "cuda:64", "0 to 63"},
       {"PACELINE_DEVICE", "cuda:1x", "\"cuda:1x\""},
       {"PACELINE_DEVICE", "cpu:1", "\"cpu:1\""},
+      {"PACELINE_CUDA_GRAPHS", "no", "on, off"},
       {"PACELINE_ADDRESS", "worker-2.digits", "an IP address"},
       {"PACELINE_LOG_LEVEL", "loud", "debug, info, warning, error"},
   };
