@@ -99,8 +99,8 @@ class Bench {
       for (int i = 0; i < kSeries; ++i) PL_RETURN_IF_ERROR(subject.launch(stream_));
       PL_RETURN_IF_ERROR(events_[1].record(stream_));
       PL_RETURN_IF_ERROR(stream_.finish(clock_, Deadline::after(clock_.now(), std::chrono::minutes(2))));
-      PL_ASSIGN_OR_RETURN(const Duration took, time_between(*context_, events_[0], events_[1]));
-      if (r >= 0) times.push_back(std::chrono::duration<double, std::micro>(took).count() / kSeries);
+      PL_ASSIGN_OR_RETURN(const auto took, time_between(*context_, events_[0], events_[1]));
+      if (r >= 0) times.push_back(std::chrono::duration<double, std::micro>(took.value()).count() / kSeries);
     }
     std::sort(times.begin(), times.end());
     return Spread{times.front(), times[times.size() / 2], times.back()};

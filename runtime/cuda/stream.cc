@@ -106,10 +106,12 @@ absl::Status Event::wait(const Clock& clock, Deadline deadline) const {
                    [&] { return context_->calls().cuEventQuery(handle_); });
 }
 
-absl::StatusOr<Duration> time_between(const Context& context, const Event& from, const Event& to) {
+absl::StatusOr<std::optional<Duration>> time_between(const Context& context, const Event& from,
+                                                     const Event& to) {
   float milliseconds = 0;
-  PL_RETURN_IF_ERROR(context.check(
-      context.calls().cuEventElapsedTime(&milliseconds, from.handle(), to.handle()), "cuEventElapsedTime"));
+  const CUresult result = context.calls().cuEventElapsedTime(&milliseconds, from.handle(), to.handle());
+  if (result == CUDA_ERROR_NOT_READY) return std::nullopt;
+  PL_RETURN_IF_ERROR(context.check(result, "cuEventElapsedTime"));
   return std::chrono::round<Duration>(std::chrono::duration<double, std::milli>(milliseconds));
 }
 

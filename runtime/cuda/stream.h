@@ -7,6 +7,7 @@
 // later calls.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -79,8 +80,9 @@ class Event {
   CUevent handle_;
 };
 
-// Of the GPU's own time, to half a microsecond. REQUIRES: both are of kTiming, recorded and reached, else
-// INTERNAL.
-absl::StatusOr<Duration> time_between(const Context& context, const Event& from, const Event& to);
+// Of the GPU's own time, to half a microsecond. Nothing where one of them is not reached yet; never waits.
+// REQUIRES: both are of kTiming and recorded, else INTERNAL.
+absl::StatusOr<std::optional<Duration>> time_between(const Context& context, const Event& from,
+                                                     const Event& to);
 
 }  // namespace paceline::cuda

@@ -218,6 +218,7 @@ absl::Status CompiledProgram::run_forward(std::int64_t rows, const RunContext& c
     PL_RETURN_IF_ERROR(
         found->prepare(0, context.whole_pass ? found->operation_count() : found->forward_count(), context));
   }
+  if (context.whole_pass) PL_RETURN_IF_ERROR(queue_->timer().begin_pass(!context.accumulate));
   PL_RETURN_IF_ERROR(add(*found, context, kForwardPart, [&]() -> absl::Status {
     if (copies_ != nullptr) PL_RETURN_IF_ERROR(copies_->take_batch(rows));
     PL_RETURN_IF_ERROR(found->run(0, found->forward_count(), context, observer_));
@@ -265,7 +266,9 @@ absl::Status CompiledProgram::run_backward(const RunContext& context, const OnRe
   } else {
     PL_RETURN_IF_ERROR(add_backward_parts(context, on_ready));
   }
-  return copies_ == nullptr ? absl::OkStatus() : queue_->set_mark(kEndMark);
+  if (copies_ == nullptr) return absl::OkStatus();
+  if (context.whole_pass) PL_RETURN_IF_ERROR(queue_->timer().end());
+  return queue_->set_mark(kEndMark);
 }
 
 absl::Status CompiledProgram::add_backward_parts(const RunContext& context, const OnReady& on_ready) {

@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/tensor/compiler.h"
+#include "runtime/tensor/device_timer.h"
 #include "runtime/tensor/join.h"
 #include "runtime/tensor/schedule.h"
 
@@ -112,6 +113,7 @@ class Recording {
 // can't be used any more.
 class Queue {
  public:
+  Queue() : timer_(*this) {}
   virtual ~Queue() = default;
   // The host's side stays, and a download's is not read, until a mark behind it is reached.
   virtual absl::Status upload(void* to, std::span<const std::byte> from) = 0;
@@ -136,6 +138,19 @@ class Queue {
   }
   // Memory of the device that the operators of this queue share: a bf16 copy of the weights.
   virtual std::size_t half_weight_bytes() const { return 0; }
+
+  // Marks that tell when the device passed them, [0, count): made once, for timer(). False: it has no clock.
+  virtual absl::StatusOr<bool> make_time_marks(std::size_t /*count*/) { return false; }
+  virtual absl::Status set_time_mark(std::size_t /*number*/) { return absl::OkStatus(); }
+  // On the device's clock, between two that were set. Nothing where it has not passed both yet: never waits.
+  virtual absl::StatusOr<std::optional<Duration>> time_between(std::size_t /*from*/, std::size_t /*to*/) {
+    return std::nullopt;
+  }
+  // Of the steps whose work is added here.
+  DeviceTimer& timer() { return timer_; }
+
+ private:
+  DeviceTimer timer_;
 };
 
 // Of a device's own memory, now: what other processes have of it is not free.

@@ -99,6 +99,7 @@ class GpuState final : public DeviceState {
     PL_RETURN_IF_ERROR(check());
     PL_RETURN_IF_ERROR(device_.enter());
     if (downloads_) PL_RETURN_IF_ERROR(queue_->follow(*side_, kDownloadedMark));
+    PL_RETURN_IF_ERROR(queue_->timer().begin_update());
     const bool clips = spec_.clip_norm() > 0;
     auto* const clipping = reinterpret_cast<cuda::Clipping*>(clipping_->data());
     if (clips) {
@@ -112,6 +113,7 @@ class GpuState final : public DeviceState {
                                     .copy = half_weights_.whole(elements_),
                                     .clipping = clips ? clipping : nullptr};
     PL_RETURN_IF_ERROR(step(update, step_terms(spec_, learning_rate, steps_ + 1)));
+    PL_RETURN_IF_ERROR(queue_->timer().end());
     half_weights_.written(floats(weights_), version_, version_ + 1, !clips);
     ++steps_;
     ++version_;

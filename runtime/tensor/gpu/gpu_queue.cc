@@ -83,4 +83,21 @@ absl::Status GpuQueue::follow(const Queue& other, std::size_t number) {
   return stream_.wait_for(mark->second);
 }
 
+absl::StatusOr<bool> GpuQueue::make_time_marks(std::size_t count) {
+  PL_CHECK(time_marks_.empty(), "time marks are made once");
+  for (std::size_t i = 0; i < count; ++i) {
+    PL_ASSIGN_OR_RETURN(cuda::Event made, cuda::Event::create(context_, cuda::Event::Kind::kTiming));
+    time_marks_.push_back(std::move(made));
+  }
+  return true;
+}
+
+absl::Status GpuQueue::set_time_mark(std::size_t number) {
+  return time_marks_[number].record(stream_);
+}
+
+absl::StatusOr<std::optional<Duration>> GpuQueue::time_between(std::size_t from, std::size_t to) {
+  return cuda::time_between(*context_, time_marks_[from], time_marks_[to]);
+}
+
 }  // namespace paceline::tensor::gpu

@@ -11,7 +11,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -44,6 +46,10 @@ class GpuQueue final : public Queue {
   absl::Status follow(const Queue& other, std::size_t number) override;
   absl::Status repeat(std::unique_ptr<Recording>& kept, absl::FunctionRef<absl::Status()> add) override;
 
+  absl::StatusOr<bool> make_time_marks(std::size_t count) override;
+  absl::Status set_time_mark(std::size_t number) override;
+  absl::StatusOr<std::optional<Duration>> time_between(std::size_t from, std::size_t to) override;
+
   std::size_t half_weight_bytes() const override { return half_weights_.bytes(); }
 
   cuda::Stream& stream() { return stream_; }
@@ -58,6 +64,7 @@ class GpuQueue final : public Queue {
   cuda::Stream stream_;
   GraphUse graphs_;
   std::map<std::size_t, cuda::Event> marks_;
+  std::vector<cuda::Event> time_marks_;
   HalfWeights half_weights_;
   SystemClock clock_;
 };

@@ -68,9 +68,10 @@ EXPORTED CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuEventCreate(CUevent* event, unsigned) {
+EXPORTED CUresult cuEventCreate(CUevent* event, unsigned flags) {
   BEGIN_CALL(asked_in_context);
-  *event = reinterpret_cast<CUevent>(state().streams.create_event());
+  const bool timing = (flags & CU_EVENT_DISABLE_TIMING) == 0;
+  *event = reinterpret_cast<CUevent>(state().streams.create_event(timing));
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuEventDestroy(CUevent event) {
@@ -96,8 +97,10 @@ EXPORTED CUresult cuEventQuery(CUevent event) {
 EXPORTED CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
   BEGIN_CALL(asked_in_context);
   const Streams& streams = state().streams;
-  if (!has(from) || !has(to) || !streams.recorded(id<EventId>(from)) || !streams.recorded(id<EventId>(to)))
-    return CUDA_ERROR_INVALID_HANDLE;
+  for (const CUevent event : {from, to}) {
+    if (!has(event) || !streams.recorded(id<EventId>(event)) || !streams.timing(id<EventId>(event)))
+      return CUDA_ERROR_INVALID_HANDLE;
+  }
   if (!streams.reached(id<EventId>(from)) || !streams.reached(id<EventId>(to))) return CUDA_ERROR_NOT_READY;
   *milliseconds = (static_cast<float>(streams.time(id<EventId>(to))) -
                    static_cast<float>(streams.time(id<EventId>(from)))) /

@@ -52,9 +52,9 @@ void Streams::add_graph(StreamId stream, const Graph& graph) {
   for (std::size_t i = 0; i < graph->size(); ++i) add_gate(stream, [graph, i] { return (*graph)[i](); });
 }
 
-EventId Streams::create_event() {
+EventId Streams::create_event(bool timing) {
   next_ += 16;
-  events_[next_];
+  events_[next_].timing = timing;
   return next_;
 }
 
@@ -64,7 +64,8 @@ void Streams::record(EventId event, StreamId stream) {
     return;
   }
   const std::uint64_t position = streams_.at(stream).issued() + 1;
-  events_[event] = {.stream = stream, .position = position};
+  Event& recorded = events_.at(event);
+  recorded = {.stream = stream, .position = position, .timing = recorded.timing};
   add(stream, [this, event, stream, position] {
     const auto found = events_.find(event);
     if (found != events_.end() && found->second.stream == stream && found->second.position == position)

@@ -39,7 +39,7 @@ class Streams {
   Graph end_capture(StreamId stream);  // null: it was spoiled
   void add_graph(StreamId stream, const Graph& graph);
 
-  EventId create_event();
+  EventId create_event(bool timing);
   bool destroy_event(EventId event) { return events_.erase(event) == 1; }
   bool has_event(EventId event) const { return events_.contains(event); }
   std::size_t event_count() const { return events_.size(); }
@@ -54,6 +54,7 @@ class Streams {
   bool recorded(EventId event) const { return events_.at(event).stream != 0; }
   // Recorded last in a capture: it stands for nothing that is done.
   bool captured(EventId event) const { return events_.at(event).captured; }
+  bool timing(EventId event) const { return events_.at(event).timing; }
 
   // As far as gates let it; whether nothing is left.
   bool finish(StreamId stream);
@@ -75,6 +76,7 @@ class Streams {
     std::uint64_t position = 0;  // reached when so many pieces of that stream are done
     std::uint64_t time = 0;
     bool captured = false;
+    bool timing = false;
   };
   bool finish_to(StreamId stream, std::uint64_t position);
 

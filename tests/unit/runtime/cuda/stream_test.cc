@@ -109,8 +109,19 @@ TEST_F(StreamTest, EventsTellTheGpusOwnTime) {
   ASSERT_TRUE(begin.record(*stream_).ok());
   ASSERT_TRUE(stream_->clear(there.data(), kBytes).ok());
   ASSERT_TRUE(end.record(*stream_).ok());
+  EXPECT_EQ(must(time_between(*context_, begin, end)), std::nullopt) << "not done, and nobody waits for it";
   ASSERT_TRUE(end.wait(clock_, Deadline::after(clock_.now(), std::chrono::seconds(60))).ok());
   EXPECT_EQ(must(time_between(*context_, begin, end)), std::chrono::microseconds(2));
+}
+
+TEST_F(StreamTest, EventsOfOrderTellNoTime) {
+  auto begin = must(Event::create(context_, Event::Kind::kTiming));
+  auto end = must(Event::create(context_, Event::Kind::kOrder));
+  ASSERT_TRUE(begin.record(*stream_).ok());
+  ASSERT_TRUE(end.record(*stream_).ok());
+  finish();
+  EXPECT_TRUE(absl::IsInternal(time_between(*context_, begin, end).status()));
+  EXPECT_EQ(must(time_between(*context_, begin, begin)), Duration());
 }
 
 TEST_F(StreamTest, AWaitEndsAtItsDeadlineAndTheWorkGoesOn) {

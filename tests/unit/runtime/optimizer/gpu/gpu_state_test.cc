@@ -211,6 +211,26 @@ TEST_F(GpuStateTest, AGradientThatIsNotFiniteChangesNothingAndIsTold) {
   EXPECT_EQ(*state->hash(), before);
 }
 
+// On the GPU of the tests a microsecond is a piece of work, marks among them.
+TEST_F(GpuStateTest, HowLongAStepTakesIsMeasured) {
+  if (cuda::on_real_gpu()) GTEST_SKIP() << "a test of the emulated GPU";
+  const auto took = [&](double clip_norm) {
+    const auto state = begin(spec_of(Type::SGD, clip_norm));
+    for (std::uint64_t step = 1; step <= 3; ++step) {
+      pass(step);
+      for (int i = 0; i < 100; ++i)
+        EXPECT_TRUE(queue_->copy(state->vectors().weights, state->vectors().weights, 4).ok());
+      EXPECT_TRUE(state->update(0.1).ok());
+    }
+    EXPECT_TRUE(state->check().ok());
+    pass(4);
+    EXPECT_GT(queue_->timer().last().passes, Duration());
+    return queue_->timer().last().update;
+  };
+  EXPECT_EQ(took(0), std::chrono::microseconds(2)) << "one kernel";
+  EXPECT_EQ(took(1), std::chrono::microseconds(5)) << "the norm's two, and what tells it, too";
+}
+
 // A large gradient is cut down by its norm, up to the order of the norm's sum as the host cuts it.
 TEST_F(GpuStateTest, ClipsByTheNorm) {
   const auto state = begin(spec_of(Type::SGD, 0.01));

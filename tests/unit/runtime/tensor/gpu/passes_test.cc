@@ -109,6 +109,49 @@ class GpuPassesTest : public ::testing::TestWithParam<Precision> {
   std::unique_ptr<DeviceMemory> device_weights_, device_gradients_;
 };
 
+// On the GPU of the tests a microsecond is a piece of work.
+TEST_P(GpuPassesTest, HowLongTheyTakeIsTheirOwnWork) {
+  if (cuda::on_real_gpu()) GTEST_SKIP() << "a test of the emulated GPU";
+  constexpr int kSteps = 6;  // that the last one that is read is of these
+  const auto sums = std::make_shared<DeviceTimer::Sums>();
+  queue_->timer().tell(sums);
+  bind_on_device();
+  const std::size_t events = cuda::fake().counts().events;
+  const auto step = [&](int between, const Program::OnReady& on_ready = nullptr) {
+    for (int i = 0; i < between; ++i) EXPECT_TRUE(queue_->clear(device_gradients_->data(), 4).ok());
+    fill(*program_, 1, kRows);
+    EXPECT_TRUE(program_
+                    ->pass(
+                        kRows, 0.125F, false, [](const ForwardResult&) { return absl::OkStatus(); }, on_ready)
+                    .ok());
+  };
+  for (int i = 0; i < kSteps; ++i) step(0);
+  const DeviceTimes usual = queue_->timer().last();
+  EXPECT_GT(usual.passes, std::chrono::microseconds(10));
+  EXPECT_EQ(usual.update, Duration());
+  const std::size_t made = cuda::fake().counts().events - events;
+  EXPECT_GE(made, 2 * DeviceTimer::kIntervals);
+  for (int i = 0; i < kSteps; ++i) step(100);
+  EXPECT_EQ(queue_->timer().last(), usual) << "what lies between passes is not in them";
+  // What goes to the host meanwhile is: that is the order of the stream.
+  std::vector<float> values(elements_);
+  const Program::OnReady download = [&](std::size_t begin, std::size_t end) {
+    EXPECT_TRUE(queue_
+                    ->download(std::as_writable_bytes(std::span(values).subspan(begin, end - begin)),
+                               reinterpret_cast<float*>(device_gradients_->data()) + begin)
+                    .ok());
+  };
+  for (int i = 0; i < kSteps; ++i) step(0, download);
+  EXPECT_GT(queue_->timer().last().passes, usual.passes);
+  EXPECT_LT(queue_->timer().last().passes, usual.passes + std::chrono::microseconds(10));
+  EXPECT_EQ(cuda::fake().counts().events - events, made) << "all are there after the first";
+  ASSERT_TRUE(program_->forward(kRows).ok());
+  const std::int64_t told = sums->lock()->steps;
+  ASSERT_TRUE(program_->forward(kRows).ok());
+  EXPECT_EQ(sums->lock()->steps, told) << "an evaluation is no step";
+  EXPECT_EQ(sums->lock()->not_measured, 0);
+}
+
 // The host fills the next batch as soon as a pass returns, whatever the GPU still does of it: what is added
 // up over all of them is looked at alone.
 TEST_P(GpuPassesTest, BatchesThatFollowEachOtherAtOnceAreTakenAsTheyWere) {
