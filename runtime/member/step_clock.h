@@ -70,6 +70,12 @@ class StepClock {
     spent_[static_cast<std::size_t>(to)] += moved;
   }
 
+  // Of the time up to now that was counted as `from`, what is beyond `own` was really `to`, at most `most`.
+  void move_beyond(StepPart from, Duration own, StepPart to, Duration most) {
+    enter(current_);
+    move(from, to, std::min(Duration(spent_[static_cast<std::size_t>(from)]) - own, most));
+  }
+
   StepTimes end() {
     enter(StepPart::kOther);
     const auto of = [this](StepPart part) { return spent_[static_cast<std::size_t>(part)]; };

@@ -111,8 +111,17 @@ absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, membe
   }
   auto part = clock.part(StepPart::kUpdate);
   PL_RETURN_IF_ERROR(update(result));
+  place_update(clock);
   rank_zero_saves_ = result.agreed.save;
   return result;
+}
+
+// On a device nobody waits for an update's end: the passes behind it do, and with them the host.
+void AllReduceSession::place_update(member::StepClock& clock) {
+  optimizer::DeviceState* const device = parts_.replica.on_device();
+  if (device == nullptr) return;
+  const tensor::DeviceTimes& last = device->queue().timer().last();
+  clock.move_beyond(StepPart::kCompute, last.passes, StepPart::kUpdate, last.update);
 }
 
 // Its errors are this member's own, whatever their code: no peer is to blame for input.

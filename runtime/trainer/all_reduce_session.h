@@ -57,6 +57,7 @@ class AllReduceSession final : public Session {
   absl::Status no_samples(const Agreement& wishes);
   absl::Status declare_controls(double loss_sum, const Agreement& wishes);
   absl::Status update(StepResult& result);
+  void place_update(member::StepClock& clock);
 
   const SessionParts parts_;
   const std::shared_ptr<const data::Dataset> train_;

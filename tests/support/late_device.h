@@ -17,12 +17,21 @@
 
 namespace paceline::testing {
 
+// On the queue's clock: who hears of it, what a piece of work takes (a pass has two, an update one), and an
+// update beside that.
+struct LateTimes {
+  std::shared_ptr<tensor::DeviceTimer::Sums> sums = nullptr;
+  Duration piece = std::chrono::milliseconds(1);
+  Duration update = {};
+};
+
 // The optimizer of the host on vectors of the device.
 class LateState final : public optimizer::DeviceState {
  public:
   LateState(std::shared_ptr<LateQueue> queue, const v1::OptimizerSpec& spec,
-            const tensor::ParameterLayout& layout)
+            const tensor::ParameterLayout& layout, Duration update_takes = {})
       : queue_(std::move(queue)),
+        update_takes_(update_takes),
         optimizer_(*optimizer::Optimizer::create(spec, layout)),
         weights_(layout.elements),
         gradients_(layout.elements) {}
@@ -61,10 +70,13 @@ class LateState final : public optimizer::DeviceState {
   absl::Status update(double learning_rate) override {
     PL_RETURN_IF_ERROR(check());
     if (downloads_) PL_RETURN_IF_ERROR(queue_->follow(side_, kMark));
+    PL_RETURN_IF_ERROR(queue_->timer().begin_update());
     queue_->add([this, learning_rate] {
+      queue_->take(update_takes_);
       status_ = optimizer_.step(weights_, gradients_, learning_rate).status();
       return absl::OkStatus();
     });
+    PL_RETURN_IF_ERROR(queue_->timer().end());
     ++steps_;
     ++version_;
     stepped_ = true;
@@ -90,6 +102,7 @@ class LateState final : public optimizer::DeviceState {
   }
 
   const std::shared_ptr<LateQueue> queue_;
+  const Duration update_takes_;
   LateQueue side_;
   optimizer::Optimizer optimizer_;
   std::vector<float> weights_, gradients_;
@@ -134,6 +147,7 @@ class LateProgram final : public tensor::Program {
   }
   absl::Status backward(float scale, bool accumulate, const OnReady& on_ready) override {
     queue_->add([=, this] { return device_.backward(scale, accumulate, nullptr); });
+    PL_RETURN_IF_ERROR(queue_->timer().end());
     if (!late_) {
       PL_RETURN_IF_ERROR(queue_->set_mark(1));
       PL_RETURN_IF_ERROR(queue_->wait_for_mark(1));
@@ -145,6 +159,7 @@ class LateProgram final : public tensor::Program {
   }
   absl::Status pass(std::int64_t rows, float scale, bool accumulate, const OnResult& on_result,
                     const OnReady& on_ready) override {
+    PL_RETURN_IF_ERROR(queue_->timer().begin_pass(!accumulate));
     add_forward(rows);
     PL_RETURN_IF_ERROR(queue_->set_mark(0));
     PL_RETURN_IF_ERROR(backward(scale, accumulate, on_ready));
@@ -195,17 +210,20 @@ class LateExchange final : public exchange::GradientExchange {
 
 // As step_workload(), on a device of its own.
 inline trainer::OpenWorkload late_workload(std::int64_t train, std::int64_t test,
-                                           exchange::OpenDeviceExchange open_exchange = nullptr) {
+                                           exchange::OpenDeviceExchange open_exchange = nullptr,
+                                           const LateTimes& times = {}) {
   return [=](const v1::TrainingSpec&) -> absl::StatusOr<trainer::Workload> {
     trainer::Workload workload = workload_of<StepDataset, StepProgram>(train, test);
     const auto queue = std::make_shared<LateQueue>();
+    queue->timer().tell(times.sums);
+    queue->piece = times.piece;
     workload.compile = [queue](trainer::Purpose,
                                std::int64_t rows) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
       return std::make_unique<LateProgram>(rows, queue);
     };
-    workload.make_state = [queue](const v1::OptimizerSpec& spec, const tensor::ParameterLayout& layout)
+    workload.make_state = [queue, times](const v1::OptimizerSpec& spec, const tensor::ParameterLayout& layout)
         -> absl::StatusOr<std::unique_ptr<optimizer::DeviceState>> {
-      return std::make_unique<LateState>(queue, spec, layout);
+      return std::make_unique<LateState>(queue, spec, layout, times.update);
     };
     workload.open_exchange = open_exchange;
     return workload;

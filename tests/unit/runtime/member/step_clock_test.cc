@@ -54,6 +54,24 @@ TEST(StepClockTest, MoveTakesNoMoreThanThereIs) {
   EXPECT_EQ(times.step, 50);
 }
 
+TEST(StepClockTest, MoveBeyondLeavesWhatIsItsOwn) {
+  testing::FakeClock clock;
+  const auto moved = [&](std::int64_t own, std::int64_t most) {
+    StepClock steps(clock);
+    steps.begin();
+    const auto compute = steps.part(StepPart::kCompute);
+    clock.advance(Duration(50));
+    steps.move_beyond(StepPart::kCompute, Duration(own), StepPart::kUpdate, Duration(most));
+    const StepTimes times = steps.end();
+    EXPECT_EQ(times.compute + times.update, 50);
+    return times.update;
+  };
+  EXPECT_EQ(moved(40, 30), 10);
+  EXPECT_EQ(moved(40, 3), 3);
+  EXPECT_EQ(moved(60, 3), 0) << "there is nothing beyond";
+  EXPECT_EQ(moved(0, 0), 0);
+}
+
 TEST(StepClockTest, AStepBeginsAnew) {
   testing::FakeClock clock;
   StepClock steps(clock);

@@ -323,6 +323,63 @@ TEST_F(DeviceExchangeTest, GoesByWayOfTheHostsWhereDevicesCanNotAllDoIt) {
   EXPECT_EQ(opened_, 2);
 }
 
+// Whatever way gradients go, and however long members wait for each other: a pass is its own work, and so is
+// an update. The last step is not read any more.
+TEST_F(DeviceExchangeTest, HowLongDevicesAreAtAStepIsMeasured) {
+  constexpr std::int64_t kSteps = 12;
+  v1::TrainingSpec spec = step_spec(kSteps, 32);
+  spec.mutable_evaluation()->set_every_steps(5);
+  const auto exchange = [](exchange::DeviceExchangeParts parts, Deadline) {
+    return absl::StatusOr<std::unique_ptr<exchange::GradientExchange>>(
+        std::make_unique<paceline::testing::LateExchange>(std::move(parts)));
+  };
+  using Sums = tensor::DeviceTimer::Sums;
+  for (const exchange::OpenDeviceExchange& open : {exchange::OpenDeviceExchange(exchange), {nullptr}}) {
+    for (const std::size_t world : {1U, 3U}) {
+      for (const int passes : {1, 4}) {
+        SCOPED_TRACE(str_cat(open ? "by devices, " : "by hosts, ", world, " members, ", passes, " passes"));
+        spec.set_micro_batch_size(passes == 1 ? 0 : world == 1 ? 8 : 3);
+        std::vector<std::shared_ptr<Sums>> sums;
+        std::vector<OpenWorkload> members;
+        for (std::size_t i = 0; i < world; ++i)
+          members.push_back(
+              late_workload(kTrain, kTest, open, {.sums = sums.emplace_back(std::make_shared<Sums>())}));
+        train(members, spec);
+        for (const auto& each : sums) {
+          const tensor::DeviceTimeSums told = *each->lock();
+          EXPECT_GE(told.steps, kSteps - 2);
+          EXPECT_LE(told.steps, kSteps);
+          EXPECT_EQ(told.not_measured, 0);
+          EXPECT_EQ(told.times.passes, told.steps * passes * std::chrono::milliseconds(2));
+          EXPECT_EQ(told.times.update, told.steps * std::chrono::milliseconds(1));
+        }
+      }
+    }
+  }
+}
+
+// A host meets an update in the passes behind it: here they are all that the device is not at, and it is.
+TEST_F(DeviceExchangeTest, WhatPassesWaitedForIsTheUpdateBeforeThem) {
+  const auto last_step = [](const OpenWorkload& workload) {
+    ThreadJob job(1, step_spec(12, 32), workload);
+    job.send_view(job.view(1, {0}));
+    job.run();
+    EXPECT_EQ(job.member(0).outcome.ending, Ending::kFinished) << job.member(0).outcome.error;
+    v1::Heartbeat heartbeat;
+    job.member(0).membership->progress().collect(&heartbeat);
+    EXPECT_EQ(heartbeat.step_times_size(), 12);
+    return heartbeat.step_times(11);
+  };
+  const std::chrono::hours kLong(1);
+  const v1::StepTimes met = last_step(late_workload(kTrain, kTest, nullptr, {.piece = {}, .update = kLong}));
+  EXPECT_EQ(met.compute_ns(), 0);
+  EXPECT_GT(met.update_ns(), 0);
+  const v1::StepTimes computed =
+      last_step(late_workload(kTrain, kTest, nullptr, {.piece = kLong, .update = kLong}));
+  EXPECT_GT(computed.compute_ns(), 0) << "the passes themselves are as long";
+  EXPECT_GT(last_step(kOnHost).compute_ns(), 0);
+}
+
 // The members of a view that broke have new links in the next.
 TEST_F(DeviceExchangeTest, EachViewHasItsOwn) {
   const v1::TrainingSpec spec = adam_spec(40);
