@@ -85,6 +85,8 @@ StalenessState staleness_of(const api::StalenessStatus& s) {
 
 GpuState gpu_of(const api::GpuStatus& g) {
   return {.name = g.name,
+          .compute_ms = g.compute_ms,
+          .update_ms = g.update_ms,
           .utilization = g.utilization,
           .memory_utilization = g.memory_utilization,
           .sm_clock_mhz = g.sm_clock_mhz,

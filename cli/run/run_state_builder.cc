@@ -56,11 +56,16 @@ MemberState member_state(const coordinator::MemberReport& m) {
   if (m.gpu) {
     const coordinator::GpuReport& g = *m.gpu;
     out.gpu = GpuState{.name = g.name,
+                       .compute_ms = g.compute_ms,
+                       .update_ms = g.update_ms,
                        .utilization = g.utilization,
                        .memory_utilization = g.memory_utilization,
+                       .memory_used_mib = g.memory_used_mib,
+                       .memory_total_mib = g.memory_total_mib,
                        .sm_clock_mhz = g.sm_clock_mhz,
                        .most_sm_clock_mhz = g.most_sm_clock_mhz,
                        .memory_clock_mhz = g.memory_clock_mhz,
+                       .most_memory_clock_mhz = g.most_memory_clock_mhz,
                        .temperature_celsius = g.temperature_celsius,
                        .power_watts = g.power_watts,
                        .power_limit_watts = g.power_limit_watts,

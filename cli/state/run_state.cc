@@ -104,11 +104,16 @@ void visit_parts(Visitor&& v, auto& s) requires requires {
 }
 {
   v("name", s.name);
+  v("computeMs", s.compute_ms);
+  v("updateMs", s.update_ms);
   v("utilization", s.utilization);
   v("memoryUtilization", s.memory_utilization);
+  v("memoryUsedMib", s.memory_used_mib);
+  v("memoryTotalMib", s.memory_total_mib);
   v("smClockMhz", s.sm_clock_mhz);
   v("mostSmClockMhz", s.most_sm_clock_mhz);
   v("memoryClockMhz", s.memory_clock_mhz);
+  v("mostMemoryClockMhz", s.most_memory_clock_mhz);
   v("temperatureCelsius", s.temperature_celsius);
   v("powerWatts", s.power_watts);
   v("powerLimitWatts", s.power_limit_watts);

@@ -38,8 +38,11 @@ struct StalenessState {
 // How a member's GPU is; what it does not tell is empty.
 struct GpuState {
   std::string name;
+  std::optional<double> compute_ms, update_ms;            // of its own clock, per step
   std::optional<double> utilization, memory_utilization;  // 0..1
-  std::optional<std::int64_t> sm_clock_mhz, most_sm_clock_mhz, memory_clock_mhz, temperature_celsius;
+  std::optional<std::int64_t> memory_used_mib, memory_total_mib;
+  std::optional<std::int64_t> sm_clock_mhz, most_sm_clock_mhz, memory_clock_mhz, most_memory_clock_mhz;
+  std::optional<std::int64_t> temperature_celsius;
   std::optional<double> power_watts, power_limit_watts;
   std::vector<std::string> slowdowns;  // why its clocks are lower than they could be
   std::optional<std::int64_t> corrected_ecc_errors, uncorrected_ecc_errors, pcie_replays;

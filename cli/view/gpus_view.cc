@@ -7,10 +7,15 @@ namespace paceline::cli {
 
 namespace {
 
-constexpr Column kColumns[] = {{"GPU OF"},           {"GPU", false, 1},       {"LOAD", true},
-                               {"MEMORY", true, 2},  {"SM MHz", true, 6},     {"HEAT", true, 4},
-                               {"POWER W", true, 3}, {"SLOWED BY", false, 7}, {"ERRORS", false, 5}};
+constexpr Column kColumns[] = {
+    {"GPU OF"},           {"GPU", false, 1},   {"COMPUTE ms", true, 10}, {"UPDATE ms", true, 5},
+    {"LOAD", true},       {"MEMORY", true, 4}, {"MiB", true, 6},         {"SM MHz", true, 9},
+    {"MEM MHz", true, 2}, {"HEAT", true, 7},   {"POWER W", true, 3},     {"SLOWED BY", false, 11},
+    {"ERRORS", false, 8}};
 
+std::string ms(const std::optional<double>& time) {
+  return time ? fixed(*time, *time < 100 ? 2 : 0) : "-";
+}
 std::string percent(const std::optional<double>& share) {
   return share ? fixed(*share * 100, 0) + " %" : "-";
 }
@@ -50,9 +55,13 @@ Row row_of(const MemberState& member) {
   const GpuState& gpu = *member.gpu;
   return {member.name,
           gpu.name,
+          ms(gpu.compute_ms),
+          ms(gpu.update_ms),
           percent(gpu.utilization),
           percent(gpu.memory_utilization),
+          of_most(count(gpu.memory_used_mib), count(gpu.memory_total_mib)),
           of_most(count(gpu.sm_clock_mhz), count(gpu.most_sm_clock_mhz)),
+          of_most(count(gpu.memory_clock_mhz), count(gpu.most_memory_clock_mhz)),
           gpu.temperature_celsius ? str_cat(*gpu.temperature_celsius, " C") : "-",
           of_most(watts(gpu.power_watts), watts(gpu.power_limit_watts)),
           slowed_by(gpu),

@@ -68,8 +68,8 @@ Schema histogram() {
 // What people look for: the rest of status_json.cc's is kept, too.
 Schema gpu() {
   std::vector<Schema> fields = {text("name", "")};
-  for (const char* name : {"utilization", "memoryUtilization", "smClockMhz", "memoryClockMhz",
-                           "temperatureCelsius", "powerWatts"})
+  for (const char* name : {"computeMs", "updateMs", "utilization", "memoryUtilization", "smClockMhz",
+                           "memoryClockMhz", "temperatureCelsius", "powerWatts"})
     fields.push_back(number(name, ""));
   fields.push_back(list("slowdowns", "Why its clocks are low.", text("", "")));
   for (const char* name : {"correctedEccErrors", "uncorrectedEccErrors", "pcieReplays", "xids", "lastXid"})

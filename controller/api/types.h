@@ -427,6 +427,7 @@ struct StalenessStatus {
 // How a member's GPU is; what it does not tell is empty.
 struct GpuStatus {
   std::string name;
+  std::optional<double> compute_ms, update_ms;            // of its own clock, per step
   std::optional<double> utilization, memory_utilization;  // 0 to 1
   std::optional<std::int64_t> sm_clock_mhz, most_sm_clock_mhz, memory_clock_mhz, temperature_celsius;
   std::optional<double> power_watts, power_limit_watts;

@@ -77,14 +77,20 @@ StalenessReport from_wire(const v1::StalenessStats& stats) {
 
 GpuReport from_wire(const v1::GpuStats& stats) {
   constexpr double kMostWatts = 1e6;
+  constexpr double kMostMs = 1e9;
   constexpr std::int32_t kMostCelsius = 1000;
   GpuReport r;
   r.name = cut(stats.name(), kMaxGpuWordBytes);
+  r.compute_ms = sane_if(stats.has_compute_ms(), stats.compute_ms(), kMostMs);
+  r.update_ms = sane_if(stats.has_update_ms(), stats.update_ms(), kMostMs);
   r.utilization = sane_if(stats.has_utilization(), stats.utilization(), 1);
   r.memory_utilization = sane_if(stats.has_memory_utilization(), stats.memory_utilization(), 1);
+  r.memory_used_mib = sane_if(stats.has_memory_used_mib(), stats.memory_used_mib());
+  r.memory_total_mib = sane_if(stats.has_memory_total_mib(), stats.memory_total_mib());
   r.sm_clock_mhz = sane_if(stats.has_sm_clock_mhz(), stats.sm_clock_mhz());
   r.most_sm_clock_mhz = sane_if(stats.has_most_sm_clock_mhz(), stats.most_sm_clock_mhz());
   r.memory_clock_mhz = sane_if(stats.has_memory_clock_mhz(), stats.memory_clock_mhz());
+  r.most_memory_clock_mhz = sane_if(stats.has_most_memory_clock_mhz(), stats.most_memory_clock_mhz());
   if (stats.has_temperature_celsius())
     r.temperature_celsius = std::clamp(stats.temperature_celsius(), -kMostCelsius, kMostCelsius);
   r.power_watts = sane_if(stats.has_power_watts(), stats.power_watts(), kMostWatts);

@@ -81,9 +81,14 @@ api::StalenessStatus status_of(const coordinator::StalenessReport& r) {
 std::optional<double> rounded(const std::optional<double>& value) {
   return value ? std::optional(std::round(*value)) : std::nullopt;
 }
+std::optional<double> rounded_ms(const std::optional<double>& value) {
+  return value ? std::optional(thousandths(*value)) : std::nullopt;
+}
 
 api::GpuStatus status_of(const coordinator::GpuReport& r) {
   return {.name = r.name,
+          .compute_ms = rounded_ms(r.compute_ms),
+          .update_ms = rounded_ms(r.update_ms),
           .utilization = r.utilization,
           .memory_utilization = r.memory_utilization,
           .sm_clock_mhz = r.sm_clock_mhz,

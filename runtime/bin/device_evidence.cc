@@ -6,6 +6,7 @@
 
 #if defined(PACELINE_WITH_CUDA)
 #include "runtime/bin/gpu_evidence.h"
+#include "runtime/bin/step_evidence.h"
 #endif
 
 namespace paceline {
@@ -15,6 +16,12 @@ DeviceEvidence::DeviceEvidence(member::Progress& progress, const Logger& logger)
 
 DeviceEvidence::~DeviceEvidence() {
   progress_.set_device_extra(nullptr);
+  if (times_ == nullptr) return;
+  const tensor::DeviceTimeSums times = *times_->lock();
+  if (times.not_measured == 0) return;
+  logger_.info(str_cat("how long the GPU was at a step is not known of ", times.not_measured, " of ",
+                       times.steps + times.not_measured,
+                       " steps: more were under way at once than are measured"));
 }
 
 #if defined(PACELINE_WITH_CUDA)
@@ -22,12 +29,17 @@ DeviceEvidence::~DeviceEvidence() {
 void DeviceEvidence::watch(const OpenedDevice& device) {
   if (device.gpu.empty()) return;
   auto monitor = cuda::GpuMonitor::open(device.gpu_uuid);
-  if (!monitor.ok()) {
+  if (monitor.ok()) {
+    gpu_ = std::make_shared<GpuEvidence>(device.gpu, *std::move(monitor), logger_);
+  } else {
     logger_.info(str_cat("nothing tells how the GPU is: ", monitor.status().message()));
-    return;
   }
-  gpu_ = std::make_shared<GpuEvidence>(device.gpu, *std::move(monitor), logger_);
-  progress_.set_device_extra([gpu = gpu_](v1::Heartbeat& heartbeat) { gpu->tell(heartbeat); });
+  times_ = device.compute.times;
+  auto steps = std::make_shared<StepEvidence>(device.gpu, times_);
+  progress_.set_device_extra([gpu = gpu_, steps](v1::Heartbeat& heartbeat) {
+    if (gpu != nullptr) gpu->tell(heartbeat);
+    steps->tell(heartbeat);
+  });
 }
 
 #else

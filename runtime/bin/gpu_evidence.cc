@@ -11,9 +11,12 @@ v1::GpuStats to_wire(const std::string& name, const cuda::GpuReading& reading) {
   stats.set_name(name);
   if (reading.utilization) stats.set_utilization(*reading.utilization);
   if (reading.memory_utilization) stats.set_memory_utilization(*reading.memory_utilization);
+  if (reading.memory_used_bytes) stats.set_memory_used_mib(*reading.memory_used_bytes >> 20);
+  if (reading.memory_total_bytes) stats.set_memory_total_mib(*reading.memory_total_bytes >> 20);
   if (reading.sm_clock_mhz) stats.set_sm_clock_mhz(*reading.sm_clock_mhz);
   if (reading.most_sm_clock_mhz) stats.set_most_sm_clock_mhz(*reading.most_sm_clock_mhz);
   if (reading.memory_clock_mhz) stats.set_memory_clock_mhz(*reading.memory_clock_mhz);
+  if (reading.most_memory_clock_mhz) stats.set_most_memory_clock_mhz(*reading.most_memory_clock_mhz);
   if (reading.temperature_celsius) stats.set_temperature_celsius(*reading.temperature_celsius);
   if (reading.power_watts) stats.set_power_watts(*reading.power_watts);
   if (reading.power_limit_watts) stats.set_power_limit_watts(*reading.power_limit_watts);

@@ -19,7 +19,7 @@ constexpr char kLibrary[] = "libnvidia-ml.so.1";
 #define PACELINE_NVML_CALLS(X)                                                                                \
   X(nvmlInit_v2) X(nvmlShutdown) X(nvmlErrorString) X(nvmlDeviceGetHandleByUUID)                              \
   X(nvmlDeviceGetUtilizationRates) X(nvmlDeviceGetClockInfo) X(nvmlDeviceGetMaxClockInfo)                     \
-  X(nvmlDeviceGetTemperatureV) X(nvmlDeviceGetPowerUsage) X(nvmlDeviceGetEnforcedPowerLimit)                  \
+  X(nvmlDeviceGetMemoryInfo_v2) X(nvmlDeviceGetTemperatureV) X(nvmlDeviceGetPowerUsage) X(nvmlDeviceGetEnforcedPowerLimit)                  \
   X(nvmlDeviceGetCurrentClocksEventReasons) X(nvmlDeviceGetTotalEccErrors) X(nvmlDeviceGetPcieReplayCounter)  \
   X(nvmlEventSetCreate) X(nvmlEventSetFree) X(nvmlDeviceRegisterEvents) X(nvmlEventSetWait_v2)
 // clang-format on
@@ -114,6 +114,13 @@ class Monitor final : public GpuMonitor {
     if (has) {
       reading.utilization = load.gpu / 100.0;
       reading.memory_utilization = load.memory / 100.0;
+    }
+    nvmlMemory_v2_t memory{.version = nvmlMemory_v2, .total = 0, .reserved = 0, .free = 0, .used = 0};
+    PL_RETURN_IF_ERROR(
+        ask(calls_.nvmlDeviceGetMemoryInfo_v2(device_, &memory), "nvmlDeviceGetMemoryInfo", has));
+    if (has) {
+      reading.memory_used_bytes = memory.used;
+      reading.memory_total_bytes = memory.total;
     }
     nvmlTemperature_t heat{
         .version = nvmlTemperature_v1, .sensorType = NVML_TEMPERATURE_GPU, .temperature = 0};

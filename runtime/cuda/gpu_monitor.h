@@ -17,6 +17,7 @@ namespace paceline::cuda {
 struct GpuReading {
   std::optional<double> utilization;         // 0 to 1: of the last second or so, when a kernel ran
   std::optional<double> memory_utilization;  // 0 to 1: when memory was read or written
+  std::optional<std::uint64_t> memory_used_bytes, memory_total_bytes;  // by all its processes
   std::optional<std::uint32_t> sm_clock_mhz, most_sm_clock_mhz;
   std::optional<std::uint32_t> memory_clock_mhz, most_memory_clock_mhz;
   std::optional<std::int32_t> temperature_celsius;

@@ -10,14 +10,15 @@
 
 namespace paceline::trainer {
 
-// Where programs run; where that has memory of its own, what makes a replica's state there (else null); and
-// the workload's open_exchange.
+// Where programs run; where that has memory of its own, what makes a replica's state there (else null), and
+// where it is told how long the device is at a step; and the workload's open_exchange.
 struct Compute {
   std::shared_ptr<tensor::Device> device;
   std::function<absl::StatusOr<std::unique_ptr<optimizer::DeviceState>>(
       tensor::Device& device, std::shared_ptr<tensor::Queue> queue, const v1::OptimizerSpec& spec,
       const tensor::ParameterLayout& layout)>
       make_state = nullptr;
+  std::shared_ptr<tensor::DeviceTimer::Sums> times = nullptr;
   exchange::OpenDeviceExchange open_exchange = nullptr;
   std::string why_no_exchange = {};
 };

@@ -143,6 +143,8 @@ void staleness_fields(Staleness& staleness, Visit&& visit) {
 template <typename Gpu, typename Visit>
 void gpu_fields(Gpu& gpu, Visit&& visit) {
   visit("name", gpu.name);
+  visit("computeMs", gpu.compute_ms);
+  visit("updateMs", gpu.update_ms);
   visit("utilization", gpu.utilization);
   visit("memoryUtilization", gpu.memory_utilization);
   visit("smClockMhz", gpu.sm_clock_mhz);

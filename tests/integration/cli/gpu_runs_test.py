@@ -84,8 +84,11 @@ class GpuRunsTest(CliCase):
         self.run_on("cuda", path)
         self.assertEqual(self.logs().count("by way of the hosts' memory: rank 0 and rank 1 have the same GPU, which NCCL does not serve"), 2)
         (self.libraries / "libnccl.so.2").unlink()
+        (self.libraries / "libnvidia-ml.so.1").unlink()
         self.run_on("cuda", path, "--name", "without")
         self.assertRegex(self.logs("without"), r"by way of the hosts' memory: .*libnccl.so.2")
+        self.assertRegex(self.logs("without"), "nothing tells how the GPU is: ")
+        self.assertEqual(set(self.status("without")["members"][0]["gpu"]), {"name", "computeMs", "updateMs", "xids", "lastXid"})
         self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "alone")
         self.assertNotIn("gradients go", self.logs("alone"))
 
@@ -94,6 +97,10 @@ class GpuRunsTest(CliCase):
         for member in self.status("digits")["members"]:
             self.assertGreater(member["gpu"]["smClockMhz"], 0)
             self.assertLess(member["gpu"]["temperatureCelsius"], 120)
+            self.assertLess(0, member["gpu"]["memoryUsedMib"])
+            self.assertLess(member["gpu"]["memoryUsedMib"], member["gpu"]["memoryTotalMib"])
+            self.assertGreater(member["gpu"]["computeMs"], member["gpu"]["updateMs"])
+            self.assertGreater(member["gpu"]["updateMs"], 0)
         self.run_on("cpu", self.write(job(members=2, steps=20)), "--name", "without")
         self.assertNotIn("gpu", self.status("without")["members"][0])
 
@@ -104,8 +111,9 @@ class GpuRunsTest(CliCase):
         self.training("digits", 2)
         for words in (("top", "digits", "--once"), ("describe", "digits")):
             text = self.paceline(*words).stdout
-            self.assertRegex(text, r"GPU OF +GPU +LOAD +MEMORY +SM MHz +HEAT +POWER W +SLOWED BY +ERRORS")
-            self.assertRegex(text, r"worker-0 +Fake H200 +93 % +41 % +1,755 of 1,980 +54 C +612 of 700 +- +2 PCIe replays")
+            self.assertRegex(text, r"GPU OF +GPU +COMPUTE ms +UPDATE ms +LOAD +MEMORY +MiB +SM MHz +MEM MHz +HEAT +POWER W +SLOWED BY +ERRORS")
+            self.assertRegex(text, r"worker-0 +Fake H200 +\d+\.\d\d +\d+\.\d\d +93 % +41 % +61,234 of 143,771 +1,755 of 1,980 +3,201 of 3,202 +54 C "
+                                   r"+612 of 700 +- +2 PCIe replays")
         process.terminate()
         process.wait(60)
 

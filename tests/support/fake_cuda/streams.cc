@@ -59,12 +59,12 @@ EventId Streams::create_event(bool timing) {
 }
 
 void Streams::record(EventId event, StreamId stream) {
+  Event& recorded = events_.at(event);
   if (captures(stream)) {
-    events_[event] = {.captured = true};
+    recorded = {.captured = true, .timing = recorded.timing};
     return;
   }
   const std::uint64_t position = streams_.at(stream).issued() + 1;
-  Event& recorded = events_.at(event);
   recorded = {.stream = stream, .position = position, .timing = recorded.timing};
   add(stream, [this, event, stream, position] {
     const auto found = events_.find(event);

@@ -95,6 +95,16 @@ EXPORTED nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t of, nvmlUtiliza
   return give(__func__, of, load,
               nvmlUtilization_t{state().control.utilization, state().control.memory_utilization});
 }
+EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t of, nvmlMemory_v2_t* memory) {
+  if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  const Control& c = state().control;
+  return give(__func__, of, memory,
+              nvmlMemory_v2_t{.version = nvmlMemory_v2,
+                              .total = c.memory_total,
+                              .reserved = c.memory_reserved,
+                              .free = c.memory_total - c.memory_reserved - c.memory_used,
+                              .used = c.memory_used});
+}
 EXPORTED nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t of, nvmlClockType_t type, unsigned* mhz) {
   const Control& c = state().control;
   return give(__func__, of, mhz, type == NVML_CLOCK_SM ? c.sm_clock : c.memory_clock);

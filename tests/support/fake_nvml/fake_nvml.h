@@ -18,6 +18,8 @@ struct Control {
       "GPU-00102030-4050-6070-8090-a0b0c0d0e0f0";  // as that of tests/support/fake_cuda's first
   std::map<std::string, nvmlReturn_t> results;     // by call: what is not NVML_SUCCESS
   unsigned utilization = 93, memory_utilization = 41;
+  unsigned long long memory_total = 143'771ULL << 20, memory_reserved = 600ULL << 20,
+                     memory_used = (61'234ULL << 20) + 1;
   unsigned sm_clock = 1755, most_sm_clock = 1980, memory_clock = 3201, most_memory_clock = 3202;
   int temperature = 54;
   unsigned power = 612'345, power_limit = 700'000;  // milliwatts

@@ -221,7 +221,10 @@ TEST_F(ClusterTest, HowTheMembersGpusAreIsShown) {
                                {"phase", "Training"},
                                {"gpu",
                                 {{"name", "NVIDIA H200"},
+                                 {"computeMs", 41.25},
+                                 {"updateMs", 1.5},
                                  {"utilization", 0.93},
+                                 {"memoryClockMhz", 3201},
                                  {"memoryUtilization", 0.41},
                                  {"smClockMhz", 1755},
                                  {"mostSmClockMhz", 1980},
@@ -234,7 +237,8 @@ TEST_F(ClusterTest, HowTheMembersGpusAreIsShown) {
                                  {"xids", 2},
                                  {"lastXid", 79}}}}};
   const auto now = ::testing::ContainsRegex(
-      "worker-0 +NVIDIA H200 +93 % +41 % +1,755 of 1,980 +54 C +612 of 700 +power cap +2 Xids \\(79\\), "
+      "worker-0 +NVIDIA H200 +41.25 +1.50 +93 % +41 % +- +1,755 of 1,980 +3,201 +54 C +612 "
+      "of 700 +power cap +2 Xids \\(79\\), "
       "1 uncorrected ECC, 3 PCIe replays\n");
   add_job(job);
   add_pod(pod_object("digits", "worker", 0, 1));
@@ -249,8 +253,9 @@ TEST_F(ClusterTest, HowTheMembersGpusAreIsShown) {
   add_job(job);
   out_.str("");
   ASSERT_TRUE(describe_job(call_, "failed").ok()) << err_.str();
-  EXPECT_THAT(out_.str(), ::testing::ContainsRegex(
-                              "\nGPUs:\n  GPU OF .*\n  worker-0 +NVIDIA H200 +- +- +- +- +- +- +2 Xids "))
+  EXPECT_THAT(out_.str(),
+              ::testing::ContainsRegex(
+                  "\nGPUs:\n  GPU OF .*\n  worker-0 +NVIDIA H200 +- +- +- +- +- +- +- +- +- +- +2 Xids "))
       << "its pod is gone: what was of that moment is not shown";
 }
 

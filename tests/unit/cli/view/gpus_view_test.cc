@@ -12,15 +12,20 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr int kWide = 200, kHigh = 20;
+constexpr int kWide = 250, kHigh = 20;
 
 GpuState gpu() {
   return {.name = "NVIDIA H200",
+          .compute_ms = 41.25,
+          .update_ms = 1.5,
           .utilization = 0.93,
           .memory_utilization = 0.41,
+          .memory_used_mib = 61'234,
+          .memory_total_mib = 143'771,
           .sm_clock_mhz = 1755,
           .most_sm_clock_mhz = 1980,
           .memory_clock_mhz = 3201,
+          .most_memory_clock_mhz = 3202,
           .temperature_celsius = 54,
           .power_watts = 612.4,
           .power_limit_watts = 700,
@@ -43,12 +48,13 @@ TEST(GpusViewTest, SaysHowEachIs) {
   EXPECT_THAT(
       render_gpus(state_of({gpu(), std::nullopt, GpuState{.name = "Other"}}), Terminal{}, kWide, kHigh),
       ElementsAre("",
-                  "GPU OF    GPU          LOAD  MEMORY          SM MHz  HEAT     POWER W  SLOWED BY          "
-                  "            ERRORS",
-                  "worker-0  NVIDIA H200  93 %    41 %  1,755 of 1,980  54 C  612 of 700  power cap, thermal "
-                  "(software)  2 Xids (79), 1 uncorrected ECC, 3 PCIe replays",
-                  "worker-2  Other           -       -               -     -           -  -                  "
-                  "            -"));
+                  "GPU OF    GPU          COMPUTE ms  UPDATE ms  LOAD  MEMORY                MiB          SM "
+                  "MHz         MEM MHz  HEAT     POWER W  SLOWED BY                      ERRORS",
+                  "worker-0  NVIDIA H200       41.25       1.50  93 %    41 %  61,234 of 143,771  1,755 of "
+                  "1,980  3,201 of 3,202  54 C  612 of 700  power cap, thermal (software)  2 Xids (79), 1 "
+                  "uncorrected ECC, 3 PCIe replays",
+                  "worker-2  Other                 -          -     -       -                  -             "
+                  "  -               -     -           -  -                              -"));
 }
 
 TEST(GpusViewTest, OfOneErrorThereIsOne) {

@@ -23,7 +23,12 @@ v1::ServerStats stats(std::int64_t busy_ms, std::uint64_t in, std::uint64_t out)
 TEST(GpuReportTest, WhatIsToldIsTaken) {
   v1::GpuStats stats;
   stats.set_name("NVIDIA H200");
+  stats.set_compute_ms(41.25);
+  stats.set_update_ms(1.5);
   stats.set_utilization(0.93);
+  stats.set_memory_used_mib(61'234);
+  stats.set_memory_total_mib(143'771);
+  stats.set_most_memory_clock_mhz(3202);
   stats.set_sm_clock_mhz(1755);
   stats.set_temperature_celsius(-3);
   stats.set_power_watts(612.5);
@@ -33,7 +38,12 @@ TEST(GpuReportTest, WhatIsToldIsTaken) {
   stats.set_last_xid(79);
   const GpuReport r = from_wire(stats);
   EXPECT_EQ(r.name, "NVIDIA H200");
+  EXPECT_EQ(r.compute_ms, 41.25);
+  EXPECT_EQ(r.update_ms, 1.5);
   EXPECT_EQ(r.utilization, 0.93);
+  EXPECT_EQ(r.memory_used_mib, 61'234);
+  EXPECT_EQ(r.memory_total_mib, 143'771);
+  EXPECT_EQ(r.most_memory_clock_mhz, 3202);
   EXPECT_EQ(r.sm_clock_mhz, 1755);
   EXPECT_EQ(r.temperature_celsius, -3);
   EXPECT_EQ(r.power_watts, 612.5);
@@ -52,6 +62,9 @@ TEST(GpuReportTest, WhatIsSentIsBroughtIntoRange) {
   stats.set_utilization(std::nan(""));
   stats.set_memory_utilization(17);
   stats.set_power_watts(-1);
+  stats.set_compute_ms(std::numeric_limits<double>::infinity());
+  stats.set_update_ms(-1);
+  stats.set_memory_used_mib(std::numeric_limits<std::uint64_t>::max());
   stats.set_temperature_celsius(std::numeric_limits<std::int32_t>::min());
   stats.set_pcie_replays(std::numeric_limits<std::uint64_t>::max());
   for (int i = 0; i < 100; ++i) stats.add_slowdowns(std::string(1000, 'y'));
@@ -60,6 +73,9 @@ TEST(GpuReportTest, WhatIsSentIsBroughtIntoRange) {
   EXPECT_FALSE(r.utilization.has_value());
   EXPECT_EQ(r.memory_utilization, 1);
   EXPECT_EQ(r.power_watts, 0);
+  EXPECT_FALSE(r.compute_ms.has_value());
+  EXPECT_EQ(r.update_ms, 0);
+  EXPECT_EQ(r.memory_used_mib, kMaxCount);
   EXPECT_EQ(r.temperature_celsius, -1000);
   EXPECT_EQ(r.pcie_replays, kMaxCount);
   ASSERT_EQ(r.slowdowns.size(), 8u);

@@ -430,6 +430,8 @@ TEST(PlanTest, ACheckpointThatCantBeWrittenIsSaidOnceUntilOneIs) {
 TEST(PlanTest, WhatAGpuHasCountedStaysWhenNobodyTellsOfItAnyMore) {
   Observed world = make_running_world(0, 1);
   const api::GpuStatus told{.name = "NVIDIA H200",
+                            .compute_ms = 41.25,
+                            .update_ms = 1.5,
                             .utilization = 0.93,
                             .memory_utilization = 0.41,
                             .sm_clock_mhz = 1755,

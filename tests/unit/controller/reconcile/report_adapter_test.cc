@@ -88,11 +88,16 @@ TEST(ReportAdapterTest, WhatAGpuTellsIsTakenAndTheRestIsEmpty) {
   report.members[0].member_id = "uid-0";
   report.members[1].member_id = "uid-1";
   report.members[0].gpu = coordinator::GpuReport{.name = "NVIDIA H200",
+                                                 .compute_ms = 41.2504,
+                                                 .update_ms = 1.49951,
                                                  .utilization = 0.93,
                                                  .memory_utilization = 0.41,
+                                                 .memory_used_mib = 61'234,
+                                                 .memory_total_mib = 143'771,
                                                  .sm_clock_mhz = 1755,
                                                  .most_sm_clock_mhz = 1980,
                                                  .memory_clock_mhz = 3201,
+                                                 .most_memory_clock_mhz = 3202,
                                                  .temperature_celsius = 54,
                                                  .power_watts = 612.437,
                                                  .power_limit_watts = 700,
@@ -103,6 +108,8 @@ TEST(ReportAdapterTest, WhatAGpuTellsIsTakenAndTheRestIsEmpty) {
                                                  .xids = 2,
                                                  .last_xid = 79};
   const api::GpuStatus all{.name = "NVIDIA H200",
+                           .compute_ms = 41.25,
+                           .update_ms = 1.5,
                            .utilization = 0.93,
                            .memory_utilization = 0.41,
                            .sm_clock_mhz = 1755,

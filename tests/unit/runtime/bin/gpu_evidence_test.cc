@@ -51,6 +51,9 @@ TEST(GpuEvidence, AllThatAGpuSaysGoesIntoTheHeartbeat) {
   GpuReading all;
   all.utilization = 0.5;
   all.memory_utilization = 0.25;
+  all.memory_used_bytes = (11 << 20) + 1;
+  all.memory_total_bytes = 12 << 20;
+  all.most_memory_clock_mhz = 13;
   all.sm_clock_mhz = 1;
   all.most_sm_clock_mhz = 2;
   all.memory_clock_mhz = 3;
@@ -69,7 +72,7 @@ TEST(GpuEvidence, AllThatAGpuSaysGoesIntoTheHeartbeat) {
       "name: \"H200\" utilization: 0.5 memory_utilization: 0.25 sm_clock_mhz: 1 most_sm_clock_mhz: 2 "
       "memory_clock_mhz: 3 temperature_celsius: -4 power_watts: 5.5 power_limit_watts: 6.5 slowdowns: "
       "\"power cap\" corrected_ecc_errors: 7 uncorrected_ecc_errors: 0 pcie_replays: 8 xids: 9 last_xid: "
-      "10");
+      "10 memory_used_mib: 11 memory_total_mib: 12 most_memory_clock_mhz: 13");
   EXPECT_EQ(to_wire("H200", {}).ShortDebugString(), "name: \"H200\"") << "what is not told is absent";
 }
 

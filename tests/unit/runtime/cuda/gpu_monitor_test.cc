@@ -47,6 +47,8 @@ TEST_F(GpuMonitorTest, EverythingIsRead) {
   ASSERT_TRUE(reading.ok()) << reading.status();
   EXPECT_EQ(reading->utilization, 0.93);
   EXPECT_EQ(reading->memory_utilization, 0.41);
+  EXPECT_EQ(reading->memory_used_bytes, (61'234ULL << 20) + 1);
+  EXPECT_EQ(reading->memory_total_bytes, 143'771ULL << 20);
   EXPECT_EQ(reading->sm_clock_mhz, 1755U);
   EXPECT_EQ(reading->most_sm_clock_mhz, 1980U);
   EXPECT_EQ(reading->memory_clock_mhz, 3201U);
@@ -75,10 +77,10 @@ TEST_F(GpuMonitorTest, XidsAreCounted) {
 
 TEST_F(GpuMonitorTest, WhatAGpuDoesNotTellIsEmpty) {
   for (const char* const call :
-       {"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo",
-        "nvmlDeviceGetTemperatureV", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetEnforcedPowerLimit",
-        "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTotalEccErrors",
-        "nvmlDeviceGetPcieReplayCounter"})
+       {"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetClockInfo",
+        "nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetPowerUsage",
+        "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetCurrentClocksEventReasons",
+        "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetPcieReplayCounter"})
     control().results[call] = NVML_ERROR_NOT_SUPPORTED;
   control().results["nvmlDeviceRegisterEvents"] = NVML_ERROR_NO_PERMISSION;
   control().xids = {31};
@@ -86,11 +88,11 @@ TEST_F(GpuMonitorTest, WhatAGpuDoesNotTellIsEmpty) {
   ASSERT_TRUE(monitor.ok()) << monitor.status();
   const auto reading = (*monitor)->read();
   ASSERT_TRUE(reading.ok()) << reading.status();
-  EXPECT_FALSE(reading->utilization || reading->memory_utilization || reading->sm_clock_mhz ||
-               reading->most_sm_clock_mhz || reading->memory_clock_mhz || reading->most_memory_clock_mhz ||
-               reading->temperature_celsius || reading->power_watts || reading->power_limit_watts ||
-               reading->throttle_reasons || reading->corrected_ecc_errors ||
-               reading->uncorrected_ecc_errors || reading->pcie_replays);
+  EXPECT_FALSE(reading->utilization || reading->memory_utilization || reading->memory_used_bytes ||
+               reading->memory_total_bytes || reading->sm_clock_mhz || reading->most_sm_clock_mhz ||
+               reading->memory_clock_mhz || reading->most_memory_clock_mhz || reading->temperature_celsius ||
+               reading->power_watts || reading->power_limit_watts || reading->throttle_reasons ||
+               reading->corrected_ecc_errors || reading->uncorrected_ecc_errors || reading->pcie_replays);
   EXPECT_EQ(reading->xids, 0U);
 }
 
