@@ -183,7 +183,7 @@ std::string where(const Thread& thread) {
 
 // Two threads that are not where the other is.
 std::string apart(const std::vector<Thread>& threads) {
-  const Thread* waiting = nullptr;
+  const Thread* waiting = &threads[0];
   for (const Thread& thread : threads) {
     if (!thread.ended) waiting = &thread;
   }

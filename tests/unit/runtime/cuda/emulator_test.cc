@@ -259,7 +259,7 @@ TEST(Emulator, StreamsDoNothingUnasked) {
   fake_cuda::Streams streams;
   std::vector<int> done;
   const auto a = streams.create(), b = streams.create();
-  const auto event = streams.create_event();
+  const auto event = streams.create_event(false);
   EXPECT_TRUE(streams.reached(event));
   streams.add(a, [&] { done.push_back(1); });
   streams.record(event, a);
