@@ -7,7 +7,7 @@
 
 #if defined(PACELINE_WITH_CUDA)
 #include "runtime/bin/run_member.h"
-#include "runtime/nccl/nccl_exchange.h"
+#include "runtime/nccl/view_exchanges.h"
 #include "runtime/optimizer/gpu/gpu_state.h"
 #include "runtime/tensor/gpu/gpu_queue.h"
 #endif
@@ -28,23 +28,17 @@ void add_nccl(const Logger& logger, trainer::Compute& compute) {
     }
     return;
   }
-  compute.open_exchange =
-      [library = *std::move(library), logger](
-          exchange::DeviceExchangeParts parts,
-          Deadline deadline) -> absl::StatusOr<std::unique_ptr<exchange::GradientExchange>> {
-    auto& queue = static_cast<tensor::gpu::GpuQueue&>(parts.queue);
-    PL_ASSIGN_OR_RETURN(
-        auto communicator,
-        nccl::NcclCommunicator::create(
-            {.library = library, .context = queue.context(), .host = std::move(parts.own), .log = logger},
-            parts.clock, deadline));
-    return nccl::make_nccl_exchange(std::move(parts), queue.stream(), std::move(communicator), [logger] {
-      logger.error(
-          "NCCL does not let go of its communicator, and the GPU may still be at work for it: this process "
-          "ends, and leaves its place to another");
-      std::_Exit(kExitStuck);
-    });
+  const auto exchanges = std::make_shared<nccl::ViewExchanges>(*std::move(library), logger, [logger] {
+    logger.error(
+        "NCCL does not let go of its communicator, and the GPU may still be at work for it: this process "
+        "ends, and leaves its place to another");
+    std::_Exit(kExitStuck);
+  });
+  compute.open_exchange = [exchanges](exchange::DeviceExchangeParts parts, Deadline deadline) {
+    cuda::Stream& stream = static_cast<tensor::gpu::GpuQueue&>(parts.queue).stream();
+    return exchanges->open(std::move(parts), stream, deadline);
   };
+  compute.let_exchange_go = [exchanges] { exchanges->let_go(); };
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -17,7 +18,7 @@
 
 namespace paceline::exchange {
 
-// All but `own` outlives the exchange.
+// All but `own` outlives the exchange, and the clock the function that opened it.
 struct DeviceExchangeParts {
   const v1::ExchangeSpec& spec;
   const Clock& clock;
@@ -30,10 +31,15 @@ struct DeviceExchangeParts {
   std::span<float> behind;  // the host's: elements [elements, elements + behind.size()) of what is exchanged
 };
 
+struct DeviceExchange {
+  std::unique_ptr<GradientExchange> exchange;
+  std::string how;  // by what; for the log, may be empty
+};
+
 // Called by all members of a view; `deadline` is for its opening. FAILED_PRECONDITION, on all of them: their
 // devices can't be served (two members have one GPU, versions differ), and the gradient may go by way of the
-// host. Else as the calls of the exchange.
-using OpenDeviceExchange = std::function<absl::StatusOr<std::unique_ptr<GradientExchange>>(
-    DeviceExchangeParts parts, Deadline deadline)>;
+// host. Else as the calls of the exchange. It may keep things from one view's to the next's.
+using OpenDeviceExchange =
+    std::function<absl::StatusOr<DeviceExchange>(DeviceExchangeParts parts, Deadline deadline)>;
 
 }  // namespace paceline::exchange

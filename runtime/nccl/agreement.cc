@@ -1,7 +1,9 @@
 #include "runtime/nccl/agreement.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -26,7 +28,39 @@ std::string call_text(std::uint64_t fingerprint, std::int64_t count) {
   return collective::describe(call);
 }
 
+constexpr std::int64_t kNone = -1;
+
 }  // namespace
+
+Origin origin_of(std::span<const std::optional<Parent>> parents) {
+  Origin origin;
+  const auto init = [&origin](std::string why) {
+    origin.why = std::move(why);
+    return origin;
+  };
+  const bool any = std::ranges::any_of(parents, [](const auto& parent) { return parent.has_value(); });
+  for (std::size_t r = 0; r < parents.size(); ++r) {
+    if (!any) return init("no rank has an earlier one");
+    if (!parents[r].has_value()) return init(str_cat("rank ", r, " has no earlier one"));
+    if (parents[r]->view != parents[0]->view || parents[r]->world != parents[0]->world) {
+      return init(str_cat("rank ", r, " has that of view ", parents[r]->view.value,
+                          ", and rank 0 that of view ", parents[0]->view.value));
+    }
+    if (r > 0 && parents[r]->rank <= parents[r - 1]->rank) return init("the ranks are in another order");
+  }
+  std::size_t next = 0;
+  for (int rank = 0; rank < parents[0]->world; ++rank) {
+    if (next < parents.size() && parents[next]->rank == rank) {
+      ++next;
+    } else {
+      origin.excluded.push_back(rank);
+    }
+  }
+  if (origin.excluded.empty()) return init("no rank has left");
+  origin.shrinks = true;
+  origin.view = parents[0]->view;
+  return origin;
+}
 
 Agreement::Agreement(collective::Communicator& host)
     : host_(host), words_(static_cast<std::size_t>(host.world_size()) * kWords) {}
@@ -39,25 +73,42 @@ absl::Status Agreement::gather(Deadline deadline) {
   return host_.all_gather(words_.data(), words_.size(), DType::kI64, deadline);
 }
 
-absl::Status Agreement::on_setup(const std::string& gpu, int version, Deadline deadline) {
-  const std::span<std::int64_t> mine = words_of(host_.rank());
-  mine[0] = hash_of(gpu, 0);
-  mine[1] = hash_of(gpu, 1);
-  mine[2] = version;
-  PL_RETURN_IF_ERROR(gather(deadline));
-  for (int a = 0; a < host_.world_size(); ++a) {
-    if (words_of(a)[2] != words_of(0)[2]) {
+absl::StatusOr<Origin> Agreement::on_setup(const std::string& gpu, int version,
+                                           const std::optional<Parent>& parent, Deadline deadline) {
+  struct Words {
+    std::int64_t gpu[2], version, view, rank, world;
+  };
+  static_assert(sizeof(Words) == 6 * sizeof(std::int64_t));
+  const int size = host_.world_size();
+  std::vector<Words> all(static_cast<std::size_t>(size));
+  Words& mine = all[static_cast<std::size_t>(host_.rank())];
+  mine = {{hash_of(gpu, 0), hash_of(gpu, 1)}, version, kNone, kNone, kNone};
+  if (parent.has_value()) {
+    mine.view = static_cast<std::int64_t>(parent->view.value);
+    mine.rank = parent->rank;
+    mine.world = parent->world;
+  }
+  PL_RETURN_IF_ERROR(host_.all_gather(all.data(), all.size() * (sizeof(Words) / sizeof(std::int64_t)),
+                                      DType::kI64, deadline));
+  std::vector<std::optional<Parent>> parents;
+  for (std::size_t a = 0; a < all.size(); ++a) {
+    if (all[a].version != all[0].version) {
       return absl::FailedPreconditionError(
-          str_cat("rank ", a, " has NCCL ", version_text(static_cast<int>(words_of(a)[2])), ", and rank 0 ",
-                  version_text(static_cast<int>(words_of(0)[2])), ": all need the same"));
+          str_cat("rank ", a, " has NCCL ", version_text(static_cast<int>(all[a].version)), ", and rank 0 ",
+                  version_text(static_cast<int>(all[0].version)), ": all need the same"));
     }
-    for (int b = 0; b < a; ++b) {
-      if (words_of(a)[0] == words_of(b)[0] && words_of(a)[1] == words_of(b)[1])
+    for (std::size_t b = 0; b < a; ++b) {
+      if (all[a].gpu[0] == all[b].gpu[0] && all[a].gpu[1] == all[b].gpu[1])
         return absl::FailedPreconditionError(
             str_cat("rank ", b, " and rank ", a, " have the same GPU, which NCCL does not serve"));
     }
+    parents.emplace_back();
+    if (all[a].rank == kNone) continue;
+    parents.back() = {.view = {static_cast<std::uint64_t>(all[a].view)},
+                      .rank = static_cast<int>(all[a].rank),
+                      .world = static_cast<int>(all[a].world)};
   }
-  return absl::OkStatus();
+  return origin_of(parents);
 }
 
 absl::StatusOr<std::vector<ncclUniqueId>> Agreement::on_ids(const ncclUniqueId& mine, int ranks_per_id,
@@ -70,6 +121,15 @@ absl::StatusOr<std::vector<ncclUniqueId>> Agreement::on_ids(const ncclUniqueId& 
     std::memcpy(&ids.emplace_back(), words.data(), sizeof mine);
   }
   return ids;
+}
+
+absl::StatusOr<std::optional<int>> Agreement::on_shrunk(bool mine, Deadline deadline) {
+  words_of(host_.rank())[0] = mine ? 1 : 0;
+  PL_RETURN_IF_ERROR(gather(deadline));
+  for (int r = 0; r < host_.world_size(); ++r) {
+    if (words_of(r)[0] == 0) return r;
+  }
+  return std::nullopt;
 }
 
 absl::Status Agreement::on_call(const collective::Call& call, std::uint64_t number, Deadline deadline) {

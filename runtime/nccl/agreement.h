@@ -6,6 +6,7 @@
 #include <nccl.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,20 +14,41 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/ids.h"
 #include "runtime/collective/arguments.h"
 #include "runtime/collective/communicator.h"
 
 namespace paceline::nccl {
+
+// A rank's communicator of an earlier view, from which a smaller one can be made.
+struct Parent {
+  Generation view;
+  int rank = 0, world = 0;  // in that view
+};
+
+// How the ranks of a view make their communicator.
+struct Origin {
+  bool shrinks = false;       // from that of `view`, without its ranks `excluded` (ascending); else by init
+  Generation view;            //
+  std::vector<int> excluded;  //
+  std::string why;            // it does not shrink
+};
+// From what each rank holds, by rank: they shrink where all hold one of the same view, in the same order, of
+// which some rank is not there any more. Pure.
+Origin origin_of(std::span<const std::optional<Parent>> parents);
 
 class Agreement {
  public:
   explicit Agreement(collective::Communicator& host);
 
   // FAILED_PRECONDITION, on all ranks: two have one GPU (by its uuid), or different versions of NCCL.
-  absl::Status on_setup(const std::string& gpu, int version, Deadline deadline);
+  absl::StatusOr<Origin> on_setup(const std::string& gpu, int version, const std::optional<Parent>& parent,
+                                  Deadline deadline);
   // Where the ranks of the view meet: those that rank 0, ranks_per_id, 2 * ranks_per_id, ... give as `mine`.
   absl::StatusOr<std::vector<ncclUniqueId>> on_ids(const ncclUniqueId& mine, int ranks_per_id,
                                                    Deadline deadline);
+  // The first rank that has not shrunk its parent; nothing where all have.
+  absl::StatusOr<std::optional<int>> on_shrunk(bool mine, Deadline deadline);
   // INVALID_ARGUMENT, on all ranks: they make different calls. Nothing is allocated.
   absl::Status on_call(const collective::Call& call, std::uint64_t number, Deadline deadline);
 

@@ -18,8 +18,10 @@ using collective::ReduceOp;
 
 class Served final : public NcclCommunicator {
  public:
-  explicit Served(std::shared_ptr<Service> service)
-      : service_(std::move(service)), thread_([service = service_] { service->run(); }) {}
+  Served(std::shared_ptr<Service> service, std::function<void()> on_stuck)
+      : service_(std::move(service)),
+        on_stuck_(std::move(on_stuck)),
+        thread_([service = service_] { service->run(); }) {}
   ~Served() override { Served::end(); }
 
   int rank() const override { return service_->rank(); }
@@ -60,24 +62,35 @@ class Served final : public NcclCommunicator {
   absl::Status closed() const override { return service_->closed(); }
   collective::Counters counters() const override { return service_->counters(); }
   State state() const override { return service_->state(); }
+  std::string origin() const override { return service_->origin(); }
   bool end() override {
     if (!thread_.joinable()) return !given_up_;
-    given_up_ = !service_->end();
-    if (given_up_) {
-      thread_.detach();
-    } else {
-      thread_.join();
-    }
-    return !given_up_;
+    if (!service_->end()) return give_up();
+    thread_.join();
+    return true;
   }
+  bool keep() override {
+    if (!thread_.joinable()) return !given_up_;
+    if (!service_->may_be_kept()) return end();
+    return service_->keep() || give_up();
+  }
+  std::optional<Parent> offer() override { return service_->offer(); }
+  ncclComm_t hand_over() override { return service_->hand_over(); }
 
  private:
   absl::Status run(const Call& call, Deadline deadline) {
     PL_ASSIGN_OR_RETURN(const std::uint64_t number, service_->post(call, nullptr, deadline));
     return service_->wait_for_end(number, deadline);
   }
+  bool give_up() {
+    given_up_ = true;
+    thread_.detach();
+    if (on_stuck_ != nullptr) on_stuck_();
+    return false;
+  }
 
   const std::shared_ptr<Service> service_;
+  const std::function<void()> on_stuck_;
   std::jthread thread_;
   bool given_up_ = false;
 };
@@ -86,8 +99,20 @@ class Served final : public NcclCommunicator {
 
 absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::create(Setup setup, const Clock& clock,
                                                                            Deadline deadline) {
+  const std::unique_ptr<NcclCommunicator> parent = std::move(setup.parent);
+  const bool shrinks = setup.library->calls().ncclCommShrink != nullptr;
+  PL_ASSIGN_OR_RETURN(Origin origin,
+                      Agreement(*setup.host)
+                          .on_setup(setup.context->device().uuid, setup.library->version(),
+                                    parent != nullptr && shrinks ? parent->offer() : std::nullopt, deadline));
+  std::function<void()> on_stuck = std::move(setup.on_stuck);
   PL_ASSIGN_OR_RETURN(std::shared_ptr<Service> service, Service::make(std::move(setup), clock, deadline));
-  auto made = std::make_unique<Served>(service);
+  ncclComm_t handed = nullptr;
+  if (origin.shrinks) handed = parent->hand_over();
+  if (parent != nullptr && !parent->end())
+    return absl::InternalError("NCCL does not let go of the last view's communicator");
+  service->begin_from(std::move(origin), handed);
+  auto made = std::make_unique<Served>(service, std::move(on_stuck));
   PL_RETURN_IF_ERROR(service->wait_until_open());
   return made;
 }

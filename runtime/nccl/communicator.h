@@ -12,10 +12,19 @@
 // end of one member, which NCCL does not tell, reaches all: each sees its host's communicator end, and aborts
 // (NCCL wants all ranks of a node to). Costs about 10 us a collective on one host, behind the caller's back.
 //
-// States (states.h): init, ready, leaving, aborting, gone. Its first error closes it; close() wakes all
-// waiters at once, and the thread aborts. An abort, or another call, that never returns is not waited for:
-// the communicator is given up with its memory and thread, and end() and the log say so. The GPU may then
-// still be at work in memory that it was given, and even freeing some may hang: the process must end.
+// States (states.h): shrinking, init, ready, revoking, kept, leaving, aborting, gone. Its first error closes
+// it; close() wakes all waiters at once, and the thread aborts. An abort, or another call, that never returns
+// is not waited for: the communicator is given up with its memory and thread, and end() and the log say so.
+// The GPU may then still be at work in memory that it was given, and even freeing some may hang: the process
+// must end, and Setup.on_stuck is called.
+//
+// From view to view: one that was made to be kept stays in NCCL when its use ends (keep()), and the next
+// view's is made from it by ncclCommShrink, where all ranks hold one of the same view and some rank has left;
+// else by init. What is under way when it is closed is stopped by ncclCommRevoke (NCCL 2.28.7), or by an
+// abort, after which nothing is kept. A shrink is always one with NCCL_SHRINK_ABORT: only then is nothing of
+// the parent shared, whatever NCCL's environment says, and the parent's abort, which follows, not the
+// child's. It is not what stops a broken one: it waits for kernels in the caller, and only when the next view
+// comes. Where it fails on one rank, all go on with init.
 //
 // Threads and errors: collective/communicator.h; and INTERNAL for what CUDA and NCCL blame on themselves,
 // INVALID_ARGUMENT for a use that NCCL refuses, each with NCCL's own words. UNAVAILABLE names the peer where
@@ -28,6 +37,7 @@
 // reduction, or broadcast, for each rank.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +50,7 @@
 #include "runtime/collective/communicator.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/stream.h"
+#include "runtime/nccl/agreement.h"
 #include "runtime/nccl/library.h"
 #include "runtime/nccl/states.h"
 
@@ -48,11 +59,16 @@ namespace paceline::nccl {
 struct Limits {
   Duration leaving = std::chrono::seconds(1);  // until NCCL has let go of a communicator that nobody uses
   Duration abort = std::chrono::seconds(1);    // until ncclCommAbort has returned
-  int ranks_per_id = 64;                       // a larger world meets at several places
+  Duration revoke = std::chrono::milliseconds(500);  // until a revoke has stopped all, else it is aborted
+  Duration kept = std::chrono::seconds(30);          // that it stays where nobody comes for it
+  Duration shrink = std::chrono::seconds(10);        // until all ranks' are shrunk, else they are made anew
+  int ranks_per_id = 64;                             // a larger world meets at several places
 };
 
 // Operations that were enqueued and not waited for: one more waits for the first to end.
 inline constexpr std::size_t kMostInFlight = 64;
+
+class NcclCommunicator;
 
 struct Setup {
   std::shared_ptr<const Library> library;
@@ -61,6 +77,11 @@ struct Setup {
   std::unique_ptr<collective::Communicator> host;
   Logger log = Logger::none();
   Limits limits;
+  bool keeps = false;  // keep() keeps it
+  // A kept one of an earlier view; it is gone when create() has returned. May be null.
+  std::unique_ptr<NcclCommunicator> parent = nullptr;
+  // Called where end() or keep() give it up; may be null.
+  std::function<void()> on_stuck = nullptr;
 };
 
 class NcclCommunicator : public collective::Communicator {
@@ -85,9 +106,21 @@ class NcclCommunicator : public collective::Communicator {
   virtual absl::Status join(cuda::Stream& stream, Deadline deadline) = 0;
 
   virtual State state() const = 0;
+  // In words: "shrunk from view 3", or "made anew" and why.
+  virtual std::string origin() const = 0;
   // What the destructor does, once, and no call but it comes after. False where a call of NCCL does not
   // return, and what it holds was given up: the process should end.
   virtual bool end() = 0;
+  // Ends its use: no call but these come after. Nothing of its is at work on the GPU any more, peers see that
+  // it is closed, and it stays for limits.kept (state kKept) where it may be kept. False as end(), which it
+  // is where it was not made to be kept.
+  virtual bool keep() = 0;
+
+  // create()'s, of its parent. What it is to the next view's, where it is kept: from now on it stays so until
+  // it is handed over, or ended.
+  virtual std::optional<Parent> offer() = 0;
+  // REQUIRES: it was offered. Who asks has it now, and all that this object was ends.
+  virtual ncclComm_t hand_over() = 0;
 };
 
 }  // namespace paceline::nccl

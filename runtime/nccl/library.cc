@@ -129,6 +129,8 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::open(const std::string& 
   PACELINE_NCCL_CALLS(PACELINE_NCCL_FIND)
 #undef PACELINE_NCCL_FIND
   (void)find(*library, "ncclCommInitRankScalable", made->calls_.ncclCommInitRankScalable);
+  (void)find(*library, "ncclCommShrink", made->calls_.ncclCommShrink);
+  (void)find(*library, "ncclCommRevoke", made->calls_.ncclCommRevoke);
   return made;
 }
 

@@ -55,7 +55,10 @@ class Library {
 #define PACELINE_NCCL_MEMBER(call) decltype(&::call) call = nullptr;
   struct Calls {
     PACELINE_NCCL_CALLS(PACELINE_NCCL_MEMBER)
-    decltype(&::ncclCommInitRankScalable) ncclCommInitRankScalable = nullptr;  // where the library has it
+    // Where the library has them.
+    decltype(&::ncclCommInitRankScalable) ncclCommInitRankScalable = nullptr;  // since 2.23.4
+    decltype(&::ncclCommShrink) ncclCommShrink = nullptr;                      // since 2.27.3
+    decltype(&::ncclCommRevoke) ncclCommRevoke = nullptr;                      // since 2.28.7
   };
 #undef PACELINE_NCCL_MEMBER
   const Calls& calls() const {

@@ -14,6 +14,7 @@ namespace {
 
 using collective::Communicator;
 using exchange::Bucket;
+using OnEnd = std::function<void(std::unique_ptr<NcclCommunicator>)>;
 
 // No pass takes so long: a GPU that is still at it hangs.
 constexpr Duration kLongestPass = std::chrono::minutes(10);
@@ -26,7 +27,7 @@ absl::Status own_fault(const absl::Status& status) {
 class NcclExchange final : public exchange::GradientExchange {
  public:
   NcclExchange(exchange::DeviceExchangeParts parts, cuda::Stream& stream, cuda::Stream idle,
-               std::unique_ptr<NcclCommunicator> communicator, std::function<void()> on_stuck)
+               std::unique_ptr<NcclCommunicator> communicator, OnEnd on_end)
       : parts_(std::move(parts)),
         stream_(stream),
         idle_(std::move(idle)),
@@ -34,11 +35,9 @@ class NcclExchange final : public exchange::GradientExchange {
         ready_(exchange::cut_buckets(parts_.elements,
                                      static_cast<std::size_t>(parts_.spec.bucket_bytes()) / sizeof(float))),
         communicator_(std::move(communicator)),
-        on_stuck_(std::move(on_stuck)) {}
+        on_end_(std::move(on_end)) {}
 
-  ~NcclExchange() override {
-    if (!communicator_->end() && on_stuck_ != nullptr) on_stuck_();
-  }
+  ~NcclExchange() override { on_end_(std::move(communicator_)); }
 
   absl::Status begin_step(Step step, Duration late) override {
     PL_RETURN_IF_ERROR(parts_.links.closed());
@@ -175,19 +174,19 @@ class NcclExchange final : public exchange::GradientExchange {
   Duration late_{};
   collective::Counters at_begin_;
   exchange::ExchangeTimes times_;
-  const std::unique_ptr<NcclCommunicator> communicator_;
-  const std::function<void()> on_stuck_;
+  std::unique_ptr<NcclCommunicator> communicator_;
+  const OnEnd on_end_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<exchange::GradientExchange>> make_nccl_exchange(
     exchange::DeviceExchangeParts parts, cuda::Stream& stream, std::unique_ptr<NcclCommunicator> communicator,
-    std::function<void()> on_stuck) {
+    OnEnd on_end) {
   PL_RETURN_IF_ERROR(exchange::check_spec(parts.spec));
   PL_ASSIGN_OR_RETURN(cuda::Stream idle, cuda::Stream::create(stream.shared_context()));
   return std::make_unique<NcclExchange>(std::move(parts), stream, std::move(idle), std::move(communicator),
-                                        std::move(on_stuck));
+                                        std::move(on_end));
 }
 
 }  // namespace paceline::nccl

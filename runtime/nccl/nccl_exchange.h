@@ -7,8 +7,8 @@
 // A bucket is enqueued when the host has seen that it is complete, in wait_for_device(): so its time counts
 // from there, and no kernel of NCCL takes multiprocessors from back-propagation to wait for it. Buckets and
 // their order are those of exchange/buckets.h. Nothing is allocated after the first step. Threads, errors:
-// exchange/gradient_exchange.h; the GPU's own are INTERNAL. Where NCCL does not let go of its communicator
-// when the exchange ends, `on_stuck` is called: the process must end (communicator.h).
+// exchange/gradient_exchange.h; the GPU's own are INTERNAL. When the exchange ends, `on_end` gets its
+// communicator.
 
 #include <functional>
 #include <memory>
@@ -24,6 +24,6 @@ namespace paceline::nccl {
 // make_exchange().
 absl::StatusOr<std::unique_ptr<exchange::GradientExchange>> make_nccl_exchange(
     exchange::DeviceExchangeParts parts, cuda::Stream& stream, std::unique_ptr<NcclCommunicator> communicator,
-    std::function<void()> on_stuck);
+    std::function<void(std::unique_ptr<NcclCommunicator>)> on_end);
 
 }  // namespace paceline::nccl

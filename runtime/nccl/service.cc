@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -15,6 +16,12 @@ using collective::Call;
 constexpr std::chrono::milliseconds kSlice{5};  // of a wait, until the clock is looked at
 // What the thread is given to tell of a deadline by itself: it knows more.
 constexpr std::chrono::milliseconds kGrace{20};
+
+Keeping keeping_of(const Setup& setup) {
+  const Library::Calls& calls = setup.library->calls();
+  if (!setup.keeps || calls.ncclCommShrink == nullptr) return Keeping::kNever;
+  return calls.ncclCommRevoke == nullptr ? Keeping::kIdle : Keeping::kAlways;
+}
 
 }  // namespace
 
@@ -33,12 +40,13 @@ absl::StatusOr<std::shared_ptr<Service>> Service::make(Setup setup, const Clock&
 
 Service::Service(Setup setup, const Clock& clock, Deadline opening, cuda::Stream stream,
                  std::vector<Operation> operations)
-    : library_(std::move(setup.library)),
+    : library_(setup.library),
       context_(std::move(setup.context)),
       clock_(clock),
       log_(std::move(setup.log)),
       limits_(setup.limits),
       opening_(opening),
+      keeping_(keeping_of(setup)),
       rank_(setup.host->rank()),
       world_(setup.host->world_size()),
       generation_(setup.host->generation()),
@@ -46,6 +54,19 @@ Service::Service(Setup setup, const Clock& clock, Deadline opening, cuda::Stream
       stream_(std::move(stream)),
       operations_(std::move(operations)),
       agreement_(*host_) {}
+
+void Service::begin_from(Origin origin, ncclComm_t parent) {
+  parent_ = parent;
+  auto shared = shared_.lock();
+  shared->state = parent == nullptr ? State::kInit : State::kShrinking;
+  shared->origin = std::move(origin);
+}
+
+std::string Service::origin() {
+  const Origin origin = shared_.lock()->origin;
+  return origin.shrinks ? str_cat("shrunk from view ", origin.view.value)
+                        : str_cat("made anew: ", origin.why);
+}
 
 // ---- those who wait
 
@@ -78,13 +99,15 @@ template <typename Condition>
 absl::Status Service::await(Condition condition, Deadline deadline, const char* what) {
   for (;;) {
     const Duration left = deadline.remaining(clock_.now());
+    bool expired = false;
     {
       auto shared = shared_.lock_when([&](const Shared& s) { return condition(s) || closing_.is_closed(); },
                                       std::min<Duration>(left, kSlice));
       if (condition(*shared)) return absl::OkStatus();
+      expired = shared->release_by.has_value() && shared->release_by->expired(clock_.now());
     }
     if (closing_.is_closed()) return closing_.reason();
-    if (!deadline.expired(clock_.now())) continue;
+    if (!expired && !deadline.expired(clock_.now())) continue;
     const char* const calling = calling_;
     return fail(absl::DeadlineExceededError(
         str_cat("rank ", rank_, ": ", what, " by its deadline",
@@ -148,15 +171,44 @@ collective::Counters Service::counters() const {
 }
 
 bool Service::end() {
-  const Deadline last = Deadline::after(
-      clock_.now(), (closing_.is_closed() ? Duration{} : limits_.leaving) + limits_.abort + kGrace);
+  const Duration ending = closing_.is_closed() ? Duration{} : limits_.leaving;
+  const Duration stopping = may_be_kept() ? limits_.revoke : Duration{};
+  {
+    auto shared = shared_.lock();
+    shared->let_go = shared->ending = true;
+  }
+  return give_up_unless([](const Shared& s) { return s.ended; },
+                        Deadline::after(clock_.now(), ending + stopping + limits_.abort + kGrace));
+}
+
+bool Service::keep() {
   shared_.lock()->let_go = true;
+  return give_up_unless([](const Shared& s) { return s.ended || s.state == State::kKept; },
+                        Deadline::after(clock_.now(), limits_.revoke + limits_.abort + kGrace));
+}
+
+std::optional<Parent> Service::offer() {
+  auto shared = shared_.lock();
+  if (shared->state != State::kKept) return std::nullopt;
+  shared->offered = true;
+  return Parent{generation_, rank_, world_};
+}
+
+// Its thread does nothing with it while it is kept.
+ncclComm_t Service::hand_over() {
+  auto shared = shared_.lock();
+  PL_CHECK(shared->offered && shared->state == State::kKept, "what is handed over was offered");
+  shared->state = decide(shared->state, Happening::kHandedOver).next;
+  return comm_;
+}
+
+template <typename Condition>
+bool Service::give_up_unless(Condition condition, Deadline deadline) {
   bool stuck = false;
   for (;;) {
-    auto shared = shared_.lock_when([](const Shared& s) { return s.ended; },
-                                    std::min<Duration>(last.remaining(clock_.now()), kSlice));
-    if (shared->ended) break;
-    if (!last.expired(clock_.now())) continue;
+    auto shared = shared_.lock_when(condition, std::min<Duration>(deadline.remaining(clock_.now()), kSlice));
+    if (condition(*shared)) break;
+    if (!deadline.expired(clock_.now())) continue;
     shared->given_up = true;
     shared->state = decide(shared->state, Happening::kStuck).next;
     stuck = true;

@@ -24,6 +24,8 @@ class Service {
  public:
   static absl::StatusOr<std::shared_ptr<Service>> make(Setup setup, const Clock& clock, Deadline opening);
 
+  // Before run(): how it is made, and the parent's handle where it is shrunk from one. It owns that.
+  void begin_from(Origin origin, ncclComm_t parent);
   // Of the communicator's life, to its end.
   void run();
 
@@ -41,10 +43,16 @@ class Service {
   int rank() const { return rank_; }
   int world_size() const { return world_; }
   Generation generation() const { return generation_; }
+  std::string origin();
 
   // The owner goes. True when run() ends by itself in time; else it is given up, and its thread must not be
   // joined.
   bool end();
+  // The same of keep(): true where it is kept, or has ended.
+  bool keep();
+  bool may_be_kept() const { return keeping_ != Keeping::kNever; }
+  std::optional<Parent> offer();
+  ncclComm_t hand_over();
 
  private:
   struct Operation {
@@ -60,6 +68,11 @@ class Service {
     State state = State::kInit;
     std::uint64_t posted = 0, begun = 0, done = 0;  // the last operation of which that is true
     bool let_go = false, given_up = false, ended = false;
+    bool ending = false;                 // let go for good
+    bool offered = false;                // to the next view's
+    std::optional<Deadline> release_by;  // of an ncclCommAbort under way
+    std::optional<Deadline> kept_until;
+    Origin origin;
   };
 
   Service(Setup setup, const Clock& clock, Deadline opening, cuda::Stream stream,
@@ -70,19 +83,29 @@ class Service {
   absl::Status interrupted();
   template <typename Condition>
   absl::Status await(Condition condition, Deadline deadline, const char* what);
+  template <typename Condition>
+  bool give_up_unless(Condition condition, Deadline deadline);
 
   // The thread's.
   Decision step(Happening happening, ncclResult_t result = ncclSuccess);
   template <typename Function>
   ncclResult_t nccl(const char* name, Function function);
-  absl::Status settle(ncclResult_t result, const char* call, Deadline deadline);
+  ncclResult_t ask(ncclComm_t about);
+  absl::Status settle(ncclResult_t result, const char* call, ncclComm_t about, Deadline deadline);
   absl::Status open();
+  absl::Status init();
+  absl::StatusOr<bool> shrink();
   void turn();
+  void part(absl::Status why);
   absl::Status poll(Operation& operation, bool& reached);
+  void count(Operation& operation);
   absl::Status begin(Operation& operation);
   ncclResult_t issue(const collective::Call& call, const char*& name);
   ncclResult_t issue_blocks(const collective::Call& call, const char*& name);
+  void revoke();
+  void stay();
   void release();
+  void abort(ncclComm_t& communicator);
   void pause(int asked) const;
 
   // Constant.
@@ -92,6 +115,7 @@ class Service {
   const Logger log_;
   const Limits limits_;
   const Deadline opening_;
+  const Keeping keeping_;
   const int rank_, world_;
   const Generation generation_;
 
@@ -106,8 +130,9 @@ class Service {
   cuda::Stream stream_;
   std::vector<Operation> operations_;
   Agreement agreement_;
-  ncclComm_t comm_ = nullptr;
+  ncclComm_t comm_ = nullptr, parent_ = nullptr;
   int asked_ = 0;
+  bool unsettled_ = false;  // the last call has not come to a good end, and may be at work
   bool given_up_ = false;
 };
 

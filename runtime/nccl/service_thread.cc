@@ -1,5 +1,6 @@
 // What the thread of a communicator does.
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -31,8 +32,11 @@ Decision Service::step(Happening happening, ncclResult_t result) {
   {
     auto shared = shared_.lock();
     before = shared->state;
-    decision = decide(before, happening, result);
+    const bool keeps = !shared->ending && !unsettled_;
+    decision = decide(before, happening, result, keeps ? keeping_ : Keeping::kNever);
     shared->state = decision.next;
+    if (before < State::kKept && decision.next == State::kKept)
+      shared->kept_until = Deadline::after(clock_.now(), limits_.kept);
   }
   if (before != decision.next) {
     log_.debug(str_cat("NCCL's communicator of rank ", rank_, ": ", state_name(before), " to ",
@@ -55,18 +59,28 @@ void Service::pause(int asked) const {
   if (asked >= kEagerQuestions) std::this_thread::sleep_for(kPause);
 }
 
-// Until what `call` began is no more in progress.
-absl::Status Service::settle(ncclResult_t result, const char* call, Deadline deadline) {
+ncclResult_t Service::ask(ncclComm_t about) {
+  ncclResult_t told = ncclSuccess;
+  const ncclResult_t answer =
+      nccl("ncclCommGetAsyncError", [&] { return library_->calls().ncclCommGetAsyncError(about, &told); });
+  return answer == ncclSuccess ? told : answer;
+}
+
+// Until what `call` began is no more in progress, as `about` tells.
+absl::Status Service::settle(ncclResult_t result, const char* call, ncclComm_t about, Deadline deadline) {
+  unsettled_ = true;
   for (int asked = 0;; ++asked) {
     if (given_up_) return given_up_status();
     switch (step(Happening::kAnswer, result).action) {
       case Action::kAsk:
         break;
       case Action::kAbort:
+      case Action::kUndo:
         return with_context(library_->check(result, call), str_cat("rank ", rank_));
       case Action::kNone:
         return closing_.reason();
       default:
+        unsettled_ = false;
         return absl::OkStatus();
     }
     if (absl::Status why = interrupted(); !why.ok()) {
@@ -80,16 +94,18 @@ absl::Status Service::settle(ncclResult_t result, const char* call, Deadline dea
                   " was still in progress at its deadline; NCCL does not tell for whom it waits"));
     }
     pause(asked);
-    ncclResult_t told = ncclSuccess;
-    const ncclResult_t answer =
-        nccl("ncclCommGetAsyncError", [&] { return library_->calls().ncclCommGetAsyncError(comm_, &told); });
-    result = answer == ncclSuccess ? told : answer;
+    result = ask(about);
   }
 }
 
 absl::Status Service::open() {
   PL_RETURN_IF_ERROR(context_->enter());
-  PL_RETURN_IF_ERROR(agreement_.on_setup(context_->device().uuid, library_->version(), opening_));
+  if (parent_ == nullptr) return init();
+  PL_ASSIGN_OR_RETURN(const bool shrunk, shrink());
+  return shrunk ? absl::OkStatus() : init();
+}
+
+absl::Status Service::init() {
   const Library::Calls& call = library_->calls();
   const bool scalable = call.ncclCommInitRankScalable != nullptr;
   const int ranks_per_id = scalable ? limits_.ranks_per_id : world_;
@@ -108,7 +124,45 @@ absl::Status Service::open() {
                                                     ids.data(), &config)
                     : call.ncclCommInitRankConfig(&comm_, world_, ids[0], rank_, &config);
   });
-  return settle(begun, name, opening_);
+  return settle(begun, name, comm_, opening_);
+}
+
+// False: not all ranks have it, and parent and child are gone.
+absl::StatusOr<bool> Service::shrink() {
+  std::vector<int> excluded = shared_.lock()->origin.excluded;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const ncclResult_t begun = nccl("ncclCommShrink", [&] {
+    return library_->calls().ncclCommShrink(parent_, excluded.data(), static_cast<int>(excluded.size()),
+                                            &comm_, &config, NCCL_SHRINK_ABORT);
+  });
+  // The parent tells how it goes on, of which the call itself says nothing but that it has begun.
+  const absl::Status shrunk = settle(begun == ncclSuccess ? ncclInProgress : begun, "ncclCommShrink", parent_,
+                                     Deadline(std::min(opening_.at(), clock_.now() + limits_.shrink)));
+  if (given_up_ || state() == State::kAborting) return shrunk.ok() ? given_up_status() : shrunk;
+  if (!shrunk.ok()) {
+    // First the parent: until its abort has returned, NCCL may still be at work for the child.
+    abort(parent_);
+    if (!given_up_) abort(comm_);
+    if (given_up_) return given_up_status();
+  }
+  PL_ASSIGN_OR_RETURN(const std::optional<int> without, agreement_.on_shrunk(shrunk.ok(), opening_));
+  abort(parent_);  // no rank needs it any more
+  if (given_up_) return given_up_status();
+  if (!without.has_value()) {
+    step(Happening::kAllShrunk);
+    return true;
+  }
+  if (shrunk.ok()) {
+    step(Happening::kNotShrunk);
+    abort(comm_);
+    if (given_up_) return given_up_status();
+  }
+  log_.warning(str_cat("no communicator was shrunk from that of the last view, rank ", *without,
+                       " could not; they are made anew", shrunk.ok() ? "" : ": ", shrunk.message()));
+  auto shared = shared_.lock();
+  shared->origin = {.why = str_cat("rank ", *without, " could not shrink that of the last view")};
+  return false;
 }
 
 void Service::run() {
@@ -119,6 +173,8 @@ void Service::run() {
     step(Happening::kClosed);
   }
   while (!given_up_ && state() == State::kReady) turn();
+  if (!given_up_ && state() == State::kRevoking) revoke();
+  if (!given_up_ && state() == State::kKept) stay();
   release();
   if (!given_up_) shared_.lock()->ended = true;
 }
@@ -132,9 +188,10 @@ void Service::turn() {
   }
   given_up_ = now.given_up;
   if (given_up_) return;
-  absl::Status status = interrupted();
+  if (absl::Status why = interrupted(); !why.ok()) return part(std::move(why));
+  absl::Status status;
   bool reached = false;
-  if (status.ok() && now.begun > now.done) status = poll(operation(now.done + 1), reached);
+  if (now.begun > now.done) status = poll(operation(now.done + 1), reached);
   if (status.ok() && !given_up_ && !reached) {
     if (now.posted > now.begun) {
       status = begin(operation(now.begun + 1));
@@ -144,35 +201,53 @@ void Service::turn() {
       step(Happening::kLetGo);
     } else if (now.begun > now.done) {
       pause(asked_++);
-    } else {
-      ncclResult_t told = ncclSuccess;
-      const ncclResult_t answer = nccl("ncclCommGetAsyncError",
-                                       [&] { return library_->calls().ncclCommGetAsyncError(comm_, &told); });
-      status = library_->check(answer == ncclSuccess ? told : answer, "ncclCommGetAsyncError");
+    } else if (const ncclResult_t told = ask(comm_); !given_up_) {
+      status = library_->check(told, "ncclCommGetAsyncError");
+      if (!status.ok()) step(Happening::kAnswer, told);
     }
   }
-  if (given_up_ || status.ok()) return;
-  fail(std::move(status)).IgnoreError();
-  step(Happening::kClosed);
+  if (!given_up_ && !status.ok()) part(std::move(status));
+}
+
+// Its use ends. What a peer that has gone saw the end of is about to end here, too, and counts.
+void Service::part(absl::Status why) {
+  Happening happening = unsettled_ ? Happening::kClosed : Happening::kParted;
+  for (int asked = 0; happening == Happening::kParted;) {
+    const Shared now = *shared_.lock();
+    if (now.begun == now.done) break;
+    Operation& oldest = operation(now.done + 1);
+    const absl::StatusOr<bool> reached = oldest.done.reached();
+    if (reached.ok() && *reached) {
+      count(oldest);
+    } else if (!reached.ok() || ++asked == kEagerQuestions) {
+      happening = Happening::kClosed;
+    }
+  }
+  fail(std::move(why)).IgnoreError();
+  step(happening);
+}
+
+void Service::count(Operation& done) {
+  asked_ = 0;
+  transfer_ns_ += (clock_.now() - done.begun).count();
+  ++finished_;
+  ++shared_.lock()->done;
 }
 
 // Whether the oldest operation that the GPU has is done.
 absl::Status Service::poll(Operation& oldest, bool& reached) {
   PL_ASSIGN_OR_RETURN(reached, oldest.done.reached());
   if (reached) {
-    asked_ = 0;
-    transfer_ns_ += (clock_.now() - oldest.begun).count();
-    ++finished_;
-    ++shared_.lock()->done;
+    count(oldest);
     return absl::OkStatus();
   }
-  ncclResult_t told = ncclSuccess;
-  const ncclResult_t answer =
-      nccl("ncclCommGetAsyncError", [&] { return library_->calls().ncclCommGetAsyncError(comm_, &told); });
+  const ncclResult_t told = ask(comm_);
   if (given_up_) return given_up_status();
-  const absl::Status status =
-      library_->check(answer == ncclSuccess ? told : answer, kind_name(oldest.call.kind));
-  if (!status.ok()) return with_context(status, str_cat("rank ", rank_));
+  const absl::Status status = library_->check(told, kind_name(oldest.call.kind));
+  if (!status.ok()) {
+    step(Happening::kAnswer, told);
+    return with_context(status, str_cat("rank ", rank_));
+  }
   if (oldest.deadline.expired(clock_.now())) {
     return absl::DeadlineExceededError(
         str_cat("rank ", rank_, ": ", collective::describe(oldest.call),
@@ -190,8 +265,10 @@ absl::Status Service::begin(Operation& next) {
   if (next.after) PL_RETURN_IF_ERROR(stream_.wait_for(next.ready));
   const char* name = "";
   const ncclResult_t issued = issue(next.call, name);
-  PL_RETURN_IF_ERROR(settle(issued, name, next.deadline));
+  PL_RETURN_IF_ERROR(settle(issued, name, comm_, next.deadline));
+  unsettled_ = true;  // without its mark nobody knows of its end
   PL_RETURN_IF_ERROR(next.done.record(stream_));
+  unsettled_ = false;
   ++shared_.lock()->begun;
   return absl::OkStatus();
 }
@@ -267,12 +344,44 @@ ncclResult_t Service::issue_blocks(const Call& c, const char*& name) {
   return closed;
 }
 
+// Stops what is under way, and leaves the rest.
+void Service::revoke() {
+  const Deadline deadline = Deadline::after(clock_.now(), limits_.revoke);
+  ncclResult_t result =
+      nccl("ncclCommRevoke", [&] { return library_->calls().ncclCommRevoke(comm_, NCCL_REVOKE_DEFAULT); });
+  for (int asked = 0; !given_up_; ++asked) {
+    if (step(Happening::kAnswer, result).action != Action::kAsk) return;
+    if (deadline.expired(clock_.now())) {
+      step(Happening::kExpired);
+      return;
+    }
+    pause(asked);
+    result = ask(comm_);
+  }
+}
+
+void Service::stay() {
+  host_->close(fail(absl::AbortedError("the communicator's use has ended")));
+  while (!given_up_ && state() == State::kKept) {
+    auto shared = shared_.lock_when(
+        [](const Shared& s) { return s.ending || s.given_up || s.state != State::kKept; }, kIdle);
+    given_up_ = shared->given_up;
+    if (given_up_) return;
+    // Under one lock: what is offered does not expire.
+    if (shared->ending) {
+      shared->state = decide(shared->state, Happening::kLetGo).next;
+    } else if (!shared->offered && shared->kept_until->expired(clock_.now())) {
+      shared->state = decide(shared->state, Happening::kExpired).next;
+    }
+  }
+}
+
 void Service::release() {
   const Library::Calls& call = library_->calls();
   if (!given_up_ && state() == State::kLeaving) {
     const Deadline deadline = Deadline::after(clock_.now(), limits_.leaving);
     const absl::Status left = settle(nccl("ncclCommFinalize", [&] { return call.ncclCommFinalize(comm_); }),
-                                     "ncclCommFinalize", deadline);
+                                     "ncclCommFinalize", comm_, deadline);
     if (given_up_) return;
     if (left.ok()) {
       nccl("ncclCommDestroy", [&] { return call.ncclCommDestroy(comm_); });
@@ -282,8 +391,18 @@ void Service::release() {
     }
   }
   if (given_up_ || state() != State::kAborting) return;
-  if (comm_ != nullptr) nccl("ncclCommAbort", [&] { return call.ncclCommAbort(comm_); });
+  abort(parent_);
+  if (!given_up_) abort(comm_);
   if (!given_up_) step(Happening::kReleased);
+}
+
+void Service::abort(ncclComm_t& communicator) {
+  if (communicator == nullptr) return;
+  shared_.lock()->release_by = Deadline::after(clock_.now(), limits_.abort);
+  nccl("ncclCommAbort", [&] { return library_->calls().ncclCommAbort(communicator); });
+  if (given_up_) return;
+  shared_.lock()->release_by.reset();
+  communicator = nullptr;
 }
 
 }  // namespace paceline::nccl

@@ -1,23 +1,41 @@
 #include "runtime/nccl/states.h"
 
+#include <utility>
+
 #include "base/text.h"
 
 namespace paceline::nccl {
 
 namespace {
 
+// Its use ends here, though something is under way.
+Decision stopped(State state, Keeping keeping, std::string reason) {
+  if (state == State::kReady && keeping == Keeping::kAlways)
+    return {State::kRevoking, Action::kRevoke, std::move(reason)};
+  return {State::kAborting, Action::kAbort, std::move(reason)};
+}
+
+// What NCCL blames on itself is not kept: a revoke would not mend it.
 Decision answered(State state, ncclResult_t result) {
   const bool fine = result == ncclSuccess, open = result == ncclInProgress;
+  const std::string failed = str_cat("NCCL failed with ", static_cast<int>(result));
+  if (state < State::kAborting && state != State::kKept && open) return {state, Action::kAsk, "it goes on"};
   switch (state) {
+    case State::kShrinking:
+      if (fine) return {state, Action::kGoOn, "this rank's is there"};
+      return {State::kInit, Action::kUndo, failed};
     case State::kInit:
     case State::kReady:
       if (fine) return {State::kReady, Action::kGoOn, state == State::kInit ? "all ranks are there" : "done"};
-      if (open) return {state, Action::kAsk, "it goes on"};
-      return {State::kAborting, Action::kAbort, str_cat("NCCL failed with ", static_cast<int>(result))};
+      return {State::kAborting, Action::kAbort, failed};
+    case State::kRevoking:
+      if (fine) return {State::kKept, Action::kNone, "all that was under way has stopped"};
+      return {State::kAborting, Action::kAbort, failed};
     case State::kLeaving:
       if (fine) return {State::kLeaving, Action::kDestroy, "all that was enqueued is done"};
-      if (open) return {State::kLeaving, Action::kAsk, "it goes on"};
-      return {State::kAborting, Action::kAbort, str_cat("NCCL failed with ", static_cast<int>(result))};
+      return {State::kAborting, Action::kAbort, failed};
+    case State::kKept:
+      return {state, Action::kNone, "nobody asked"};
     case State::kAborting:
       return {state, Action::kNone, "it is aborted anyway"};
     case State::kGone:
@@ -26,14 +44,36 @@ Decision answered(State state, ncclResult_t result) {
   return {state, Action::kNone, "it is gone"};
 }
 
+Decision let_go(State state, Keeping keeping) {
+  switch (state) {
+    case State::kShrinking:
+    case State::kInit:
+      return {State::kAborting, Action::kAbort, "nobody needs it any more"};
+    case State::kReady:
+      if (keeping == Keeping::kNever) return {State::kLeaving, Action::kFinalize, "nobody needs it"};
+      return {State::kKept, Action::kNone, "nobody needs it for now"};
+    case State::kKept:
+      // Others may have shrunk it: then none may leave it in the usual way.
+      return {State::kAborting, Action::kAbort, "nobody shrinks it"};
+    default:
+      return {state, Action::kNone, "it ends anyway"};
+  }
+}
+
 }  // namespace
 
 const char* state_name(State state) {
   switch (state) {
+    case State::kShrinking:
+      return "shrinking";
     case State::kInit:
       return "init";
     case State::kReady:
       return "ready";
+    case State::kRevoking:
+      return "revoking";
+    case State::kKept:
+      return "kept";
     case State::kLeaving:
       return "leaving";
     case State::kAborting:
@@ -48,12 +88,20 @@ const char* happening_name(Happening happening) {
   switch (happening) {
     case Happening::kAnswer:
       return "answer";
+    case Happening::kAllShrunk:
+      return "all shrunk";
+    case Happening::kNotShrunk:
+      return "not shrunk";
     case Happening::kExpired:
       return "expired";
     case Happening::kClosed:
       return "closed";
+    case Happening::kParted:
+      return "parted";
     case Happening::kLetGo:
       return "let go";
+    case Happening::kHandedOver:
+      return "handed over";
     case Happening::kReleased:
       return "released";
     case Happening::kStuck:
@@ -70,6 +118,10 @@ const char* action_name(Action action) {
       return "go on";
     case Action::kAsk:
       return "ask";
+    case Action::kUndo:
+      return "undo";
+    case Action::kRevoke:
+      return "revoke";
     case Action::kFinalize:
       return "finalize";
     case Action::kDestroy:
@@ -82,23 +134,36 @@ const char* action_name(Action action) {
   return "?";
 }
 
-Decision decide(State state, Happening happening, ncclResult_t result) {
+Decision decide(State state, Happening happening, ncclResult_t result, Keeping keeping) {
   if (state == State::kGone) return {state, Action::kNone, "it is gone"};
   const bool aborting = state == State::kAborting;
   switch (happening) {
     case Happening::kAnswer:
       return answered(state, result);
+    case Happening::kAllShrunk:
+      if (state == State::kShrinking) return {State::kReady, Action::kGoOn, "all ranks are there"};
+      break;
+    case Happening::kNotShrunk:
+      if (state == State::kShrinking) return {State::kInit, Action::kUndo, "another rank's is not there"};
+      break;
     case Happening::kExpired:
       // An abort has no end but its own, or that it is given up.
       if (aborting) return {state, Action::kNone, "it is aborted anyway"};
-      return {State::kAborting, Action::kAbort, "its deadline has passed"};
+      if (state == State::kShrinking) return {State::kInit, Action::kUndo, "its deadline has passed"};
+      return stopped(state, keeping, "its deadline has passed");
     case Happening::kClosed:
+    case Happening::kParted:
       if (aborting) return {state, Action::kNone, "it is aborted anyway"};
-      return {State::kAborting, Action::kAbort, "it was closed"};
+      if (state == State::kRevoking || state == State::kKept)
+        return {state, Action::kNone, "its use has ended"};
+      if (state == State::kReady && happening == Happening::kParted && keeping != Keeping::kNever)
+        return {State::kKept, Action::kNone, "it was closed, and nothing is under way"};
+      return stopped(state, keeping, "it was closed");
     case Happening::kLetGo:
-      if (state == State::kReady) return {State::kLeaving, Action::kFinalize, "nobody needs it"};
-      if (state == State::kInit) return {State::kAborting, Action::kAbort, "nobody needs it any more"};
-      return {state, Action::kNone, "it ends anyway"};
+      return let_go(state, keeping);
+    case Happening::kHandedOver:
+      if (state == State::kKept) return {State::kGone, Action::kNone, "another has taken it over"};
+      break;
     case Happening::kReleased:
       if (aborting || state == State::kLeaving) return {State::kGone, Action::kNone, "NCCL has let go of it"};
       break;

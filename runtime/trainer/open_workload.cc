@@ -107,6 +107,7 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, int threads)
       return compile_for(*source, purpose, max_rows);
     };
     workload.open_exchange = compute.open_exchange;
+    workload.let_exchange_go = compute.let_exchange_go;
     workload.why_no_exchange = compute.why_no_exchange;
     if (compute.make_state == nullptr) return workload;
     workload.make_state = [source, make = compute.make_state](const v1::OptimizerSpec& spec,

@@ -11,7 +11,7 @@
 namespace paceline::trainer {
 
 // Where programs run; where that has memory of its own, what makes a replica's state there (else null), and
-// where it is told how long the device is at a step; and the workload's open_exchange.
+// where it is told how long the device is at a step; and the workload's open_exchange and let_exchange_go.
 struct Compute {
   std::shared_ptr<tensor::Device> device;
   std::function<absl::StatusOr<std::unique_ptr<optimizer::DeviceState>>(
@@ -20,6 +20,7 @@ struct Compute {
       make_state = nullptr;
   std::shared_ptr<tensor::DeviceTimer::Sums> times = nullptr;
   exchange::OpenDeviceExchange open_exchange = nullptr;
+  std::function<void()> let_exchange_go = nullptr;  // what that keeps for the next view; may be null
   std::string why_no_exchange = {};
 };
 

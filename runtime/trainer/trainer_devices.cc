@@ -41,6 +41,8 @@ absl::StatusOr<bool> Trainer::place_state() {
 absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device_exchange(bool all_can) {
   using Exchange = std::shared_ptr<exchange::GradientExchange>;
   optimizer::DeviceState* const device = replica_->on_device();
+  const bool opens = all_can && device != nullptr && communicator_->world_size() > 1;
+  if (!opens && workload_.let_exchange_go != nullptr) workload_.let_exchange_go();
   if (device == nullptr || communicator_->world_size() == 1) return Exchange();
   const auto by_hosts = [this](std::string_view why) {
     parts_.logger.info(str_cat("gradients go by way of the hosts' memory: ", why));
@@ -64,12 +66,13 @@ absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device
                                         deadline);
   if (absl::IsFailedPrecondition(opened.status())) return by_hosts(std::string(opened.status().message()));
   PL_RETURN_IF_ERROR(opened.status());
-  Exchange exchange = *std::move(opened);
+  const Exchange exchange = std::move(opened->exchange);
   adopt([links = communicator_, exchange = std::weak_ptr(exchange)](const absl::Status& reason) {
     links->close(reason);
     if (const Exchange open = exchange.lock()) open->close(reason);
   });
-  parts_.logger.info("gradients go from device to device");
+  parts_.logger.info(str_cat("gradients go from device to device",
+                             opened->how.empty() ? "" : str_cat(" (", opened->how, ")")));
   return exchange;
 }
 

@@ -38,6 +38,7 @@ struct Workload {
   MakeDeviceState make_state = nullptr;
   // Null: the devices can't exchange by themselves, for the reason that is said.
   exchange::OpenDeviceExchange open_exchange = nullptr;
+  std::function<void()> let_exchange_go = nullptr;  // what that keeps for the next view; may be null
   std::string why_no_exchange = {};
 };
 

@@ -28,17 +28,20 @@ struct LateTimes {
 // The optimizer of the host on vectors of the device.
 class LateState final : public optimizer::DeviceState {
  public:
+  // `gradients`, where there are any, outlive it.
   LateState(std::shared_ptr<LateQueue> queue, const v1::OptimizerSpec& spec,
-            const tensor::ParameterLayout& layout, Duration update_takes = {})
+            const tensor::ParameterLayout& layout, Duration update_takes = {},
+            std::span<float> gradients = {})
       : queue_(std::move(queue)),
         update_takes_(update_takes),
         optimizer_(*optimizer::Optimizer::create(spec, layout)),
         weights_(layout.elements),
-        gradients_(layout.elements) {}
+        own_gradients_(gradients.empty() ? layout.elements : 0),
+        gradients_(gradients.empty() ? std::span(own_gradients_) : gradients) {}
 
   tensor::Queue& queue() override { return *queue_; }
   tensor::DeviceVectors vectors() const override {
-    return {const_cast<float*>(weights_.data()), const_cast<float*>(gradients_.data()), &version_};
+    return {const_cast<float*>(weights_.data()), gradients_.data(), &version_};
   }
   absl::Status upload(const optimizer::HostVectors& from, std::int64_t steps) override {
     queue_->add([this, from, steps] {
@@ -105,7 +108,8 @@ class LateState final : public optimizer::DeviceState {
   const Duration update_takes_;
   LateQueue side_;
   optimizer::Optimizer optimizer_;
-  std::vector<float> weights_, gradients_;
+  std::vector<float> weights_, own_gradients_;
+  const std::span<float> gradients_;
   std::uint64_t version_ = 1;
   std::int64_t steps_ = 0;
   bool downloads_ = false, stepped_ = false;
@@ -209,9 +213,11 @@ class LateExchange final : public exchange::GradientExchange {
 };
 
 // As step_workload(), on a device of its own.
+using MakeLateState = std::function<std::unique_ptr<optimizer::DeviceState>(
+    std::shared_ptr<LateQueue>, const v1::OptimizerSpec&, const tensor::ParameterLayout&)>;
 inline trainer::OpenWorkload late_workload(std::int64_t train, std::int64_t test,
                                            exchange::OpenDeviceExchange open_exchange = nullptr,
-                                           const LateTimes& times = {}) {
+                                           const LateTimes& times = {}, MakeLateState make_state = nullptr) {
   return [=](const v1::TrainingSpec&) -> absl::StatusOr<trainer::Workload> {
     trainer::Workload workload = workload_of<StepDataset, StepProgram>(train, test);
     const auto queue = std::make_shared<LateQueue>();
@@ -221,8 +227,9 @@ inline trainer::OpenWorkload late_workload(std::int64_t train, std::int64_t test
                                std::int64_t rows) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
       return std::make_unique<LateProgram>(rows, queue);
     };
-    workload.make_state = [queue, times](const v1::OptimizerSpec& spec, const tensor::ParameterLayout& layout)
+    workload.make_state = [=](const v1::OptimizerSpec& spec, const tensor::ParameterLayout& layout)
         -> absl::StatusOr<std::unique_ptr<optimizer::DeviceState>> {
+      if (make_state != nullptr) return make_state(queue, spec, layout);
       return std::make_unique<LateState>(queue, spec, layout, times.update);
     };
     workload.open_exchange = open_exchange;

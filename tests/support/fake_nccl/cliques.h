@@ -39,6 +39,8 @@ struct Clique {
   std::vector<int> devices;  // by rank; kNobody: it has not come
   std::vector<bool> ended;   // finalized, or gone
   std::map<std::size_t, Collective> collectives;
+  std::shared_ptr<Clique> child;  // that it is shrunk to, without these
+  std::vector<int> excluded;
 
   int size() const { return static_cast<int>(devices.size()); }
   bool complete() const;

@@ -1,64 +1,13 @@
 #include "tests/support/fake_nccl/fake_nccl.h"
 
-#include <dlfcn.h>
-
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
-#include <set>
 #include <utility>
 
-#include "tests/support/fake_cuda/fake_cuda.h"
-#include "tests/support/fake_nccl/cliques.h"
-
-#define EXPORTED extern "C" __attribute__((visibility("default")))
+#include "tests/support/fake_nccl/state.h"
 
 using namespace paceline::fake_nccl;  // NOLINT: this file is the library of that name
 
-// What NCCL's opaque pointers point to.
-struct ncclComm {
-  std::shared_ptr<Clique> clique;
-  int rank = 0;
-  Phase phase = Phase::kInit;
-  int questions = 0;  // still answered with ncclInProgress
-  int inside = 0;     // calls under way
-  bool aborted = false, gone = false;
-  std::size_t collectives = 0;
-  std::function<void()> launch;  // of the collective that is in progress
-};
-
 namespace {
-
-struct State {
-  Control control;
-  std::map<std::string, std::shared_ptr<Clique>> cliques;         // by their ids
-  std::map<ncclComm_t, std::shared_ptr<ncclComm>> communicators;  // also those that are gone
-  std::set<std::string> ids;
-  std::vector<std::string> problems;
-  Counts counts;
-  bool released = false;
-};
-std::mutex& lock() {
-  static auto* const lock = new std::mutex;
-  return *lock;
-}
-std::condition_variable& changed() {
-  static auto* const changed = new std::condition_variable;
-  return *changed;
-}
-State& state() {
-  static auto* const state = new State;
-  return *state;
-}
-
-// Never called while the lock is held: collectives run under its lock and take ours.
-paceline::fake_cuda::FakeCuda& gpu() {
-  static paceline::fake_cuda::FakeCuda* const library = [] {
-    void* const handle = dlopen(PACELINE_FAKE_CUDA, RTLD_NOW);
-    return reinterpret_cast<paceline::fake_cuda::Get>(dlsym(handle, paceline::fake_cuda::kGet))();
-  }();
-  return *library;
-}
 
 struct Grouped {
   ncclComm_t communicator = nullptr;
@@ -96,63 +45,6 @@ class Library final : public FakeNccl {
   }
 };
 
-ncclResult_t problem(ncclResult_t result, const std::string& what) {
-  state().problems.push_back(what);
-  return result;
-}
-
-// What this call is to give before it does anything.
-ncclResult_t asked(const char* call) {
-  std::unique_lock held(lock());
-  const auto fail = state().control.fail;
-  const auto hang = state().control.hang;
-  held.unlock();
-  if (const ncclResult_t wanted = fail ? fail(call) : ncclSuccess; wanted != ncclSuccess) return wanted;
-  if (!hang || !hang(call)) return ncclSuccess;
-  held.lock();
-  ++state().counts.hanging;
-  changed().notify_all();
-  changed().wait(held, [] { return state().released; });
-  --state().counts.hanging;
-  changed().notify_all();
-  return ncclSuccess;
-}
-
-bool in_progress(const ncclComm& c) {
-  return c.phase == Phase::kInit || c.phase == Phase::kCollective || c.phase == Phase::kFinalizing;
-}
-
-// A call on a communicator, from its beginning to its end.
-class Visit {
- public:
-  Visit(ncclComm_t communicator, const char* call) {
-    const std::lock_guard held(lock());
-    const auto found = state().communicators.find(communicator);
-    if (found == state().communicators.end() || found->second->gone) {
-      problem(ncclInvalidArgument, std::string(call) + " on a communicator that is gone");
-      return;
-    }
-    known_ = found->second;
-    if (++known_->inside > 1)
-      problem(ncclInvalidUsage, std::string(call) + ": two threads in one communicator");
-  }
-  ~Visit() {
-    const std::lock_guard held(lock());
-    if (known_ != nullptr) --known_->inside;
-  }
-  const std::shared_ptr<ncclComm>& known() const { return known_; }
-
- private:
-  std::shared_ptr<ncclComm> known_;
-};
-
-// Where nothing else may be under way: the lock is held.
-ncclResult_t must_be_idle(const ncclComm& c, const char* call) {
-  if (in_progress(c)) return problem(ncclInvalidUsage, std::string(call) + " while another is in progress");
-  if (c.phase == Phase::kFinalized) return problem(ncclInvalidUsage, std::string(call) + " after the end");
-  return ncclSuccess;
-}
-
 ncclResult_t launch(const std::shared_ptr<ncclComm>& c, std::vector<Part> parts, cudaStream_t stream) {
   const std::lock_guard held(lock());
   ++state().counts.collectives;
@@ -162,16 +54,17 @@ ncclResult_t launch(const std::shared_ptr<ncclComm>& c, std::vector<Part> parts,
   c->launch = [c, index, parts = std::move(parts), stream] {
     const auto gate = [c, index, parts] {
       const std::lock_guard running(lock());
-      if (c->aborted) return true;
+      if (c->stopped) return true;
       std::string differ;
       const bool done = state().control.gpus_move && c->clique->arrive(c->rank, index, parts, differ);
+      if (done) ++c->ended;
       if (!differ.empty()) state().problems.push_back(differ);
       return done;
     };
-    if (!gpu().add_gate(stream, gate)) {
-      const std::lock_guard again(lock());
-      problem(ncclInvalidArgument, "a collective in no stream");
-    }
+    const bool added = gpu().add_gate(stream, gate);
+    const std::lock_guard again(lock());
+    if (!added) problem(ncclInvalidArgument, "a collective in no stream");
+    ++state().counts.enqueued;
   };
   return ncclInProgress;
 }
@@ -193,6 +86,7 @@ ncclResult_t collective(const char* call, ncclComm_t communicator, Part part, cu
   {
     const std::lock_guard held(lock());
     if (const ncclResult_t busy = must_be_idle(*c, call); busy != ncclSuccess) return busy;
+    if (c->stopped) return problem(ncclInvalidUsage, std::string(call) + " after a revoke or a shrink");
     if (!ours) return problem(ncclInvalidArgument, std::string(call) + ": memory that is not the GPU's");
     if (part.root < 0 || part.root >= world) return problem(ncclInvalidArgument, "no such root");
   }
@@ -210,10 +104,7 @@ ncclResult_t join(const char* call, ncclComm_t* communicator, int world, int ran
   const int device = gpu().current_device();
   const std::lock_guard held(lock());
   State& s = state();
-  const ncclConfig_t right = NCCL_CONFIG_INITIALIZER;
-  if (config == nullptr || config->size != right.size || config->magic != right.magic ||
-      config->version != right.version || config->blocking != 0)
-    return problem(ncclInvalidArgument, "not the configuration of a non-blocking communicator");
+  if (const ncclResult_t wrong = must_be_non_blocking(config); wrong != ncclSuccess) return wrong;
   if (device < 0) return problem(ncclUnhandledCudaError, std::string(call) + " without a context");
   if (rank < 0 || rank >= world) return problem(ncclInvalidArgument, "no such rank");
   for (std::size_t at = 0; at < key.size(); at += sizeof(ncclUniqueId)) {
@@ -229,13 +120,8 @@ ncclResult_t join(const char* call, ncclComm_t* communicator, int world, int ran
     if (other == device) return problem(ncclInvalidUsage, "two ranks on one GPU");
   }
   place = device;
-  auto made = std::make_shared<ncclComm>();
-  made->clique = clique;
-  made->rank = rank;
-  made->questions = s.control.questions;
-  *communicator = made.get();
-  s.communicators[made.get()] = std::move(made);
-  ++s.counts.communicators;
+  *communicator = add_communicator(clique, rank).get();
+  ++s.counts.inits;
   return ncclInProgress;
 }
 
@@ -301,6 +187,10 @@ EXPORTED ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_
     return ncclSuccess;
   }
   if (c->phase == Phase::kInit && !c->clique->complete()) return ncclSuccess;
+  if (c->phase == Phase::kShrinking) {
+    if (!c->clique->child->complete()) return ncclSuccess;
+    tell_child(*c);
+  }
   c->clique->ended[static_cast<std::size_t>(c->rank)] = c->phase == Phase::kFinalizing;
   if (c->phase == Phase::kFinalizing && state().control.finalize_waits && !c->clique->all_ended())
     return ncclSuccess;
@@ -320,6 +210,8 @@ EXPORTED ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
   if (const ncclResult_t wanted = asked(__func__); wanted != ncclSuccess) return wanted;
   const std::lock_guard held(lock());
   if (const ncclResult_t busy = must_be_idle(*c, __func__); busy != ncclSuccess) return busy;
+  if (c->revoked || c->shrunk)
+    return problem(ncclInvalidUsage, "what was revoked or shrunk is left, and not aborted");
   c->phase = Phase::kFinalizing;
   c->questions = state().control.questions;
   return ncclInProgress;
@@ -342,8 +234,16 @@ EXPORTED ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   if (c == nullptr) return ncclInvalidArgument;
   if (const ncclResult_t wanted = asked(__func__); wanted != ncclSuccess) return wanted;
   const std::lock_guard held(lock());
-  c->aborted = c->gone = true;
+  c->stopped = c->gone = true;
   c->launch = nullptr;
+  if (c->phase == Phase::kShrinking) {
+    c->child->clique->devices[static_cast<std::size_t>(c->child->rank)] = Clique::kNobody;
+    tell_child(*c);
+  }
+  if (c->shares && !c->child->gone) {
+    c->child->stopped = true;
+    problem(ncclInvalidUsage, "a parent is aborted whose child shares what it has");
+  }
   c->clique->ended[static_cast<std::size_t>(c->rank)] = true;
   ++state().counts.aborts;
   --state().counts.communicators;

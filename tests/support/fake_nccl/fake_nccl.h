@@ -7,7 +7,9 @@
 // (ncclCommGetAsyncError), and only then is a collective in its stream. An abort ends this rank's collectives
 // and nobody else's. It tells of what NCCL forbids and seldom notices: a call while another is in progress,
 // two threads in one communicator, one used after its end, one destroyed that was not finalized, ranks whose
-// calls differ, memory that is not the GPU's. Thread-safe; control() is set while no call is under way.
+// calls differ, memory that is not the GPU's; of shrinks: one that the excluded call, ranks that exclude
+// different ones, a parent at work, one that is left afterwards and not aborted, a child that shares with a
+// parent that is aborted. Thread-safe; control() is set while no call is under way.
 
 #include <nccl.h>
 
@@ -18,7 +20,7 @@
 
 namespace paceline::fake_nccl {
 
-enum class Phase { kInit, kIdle, kCollective, kFinalizing, kFinalized };
+enum class Phase { kInit, kIdle, kCollective, kFinalizing, kFinalized, kRevoking, kShrinking };
 
 struct Control {
   int version = 22809;
@@ -34,9 +36,11 @@ struct Control {
 };
 
 struct Counts {
-  std::size_t communicators = 0;  // that are there now
-  std::size_t aborts = 0, destroys = 0, collectives = 0, ids = 0;
-  std::size_t hanging = 0;  // calls, now
+  std::size_t communicators = 0;       // that are there now
+  std::size_t inits = 0, shrinks = 0;  // that made one, or began to
+  std::size_t aborts = 0, destroys = 0, revokes = 0, ids = 0;
+  std::size_t collectives = 0, enqueued = 0;  // enqueued: they are in their streams
+  std::size_t hanging = 0;                    // calls, now
 };
 
 class FakeNccl {

@@ -12,6 +12,8 @@ std::string medium_name(Medium medium) {
       return "Tcp";
     case Medium::kNccl:
       return "Nccl";
+    case Medium::kNcclShrunk:
+      return "NcclShrunk";
   }
   return "?";
 }

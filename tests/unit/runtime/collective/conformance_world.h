@@ -15,7 +15,7 @@
 
 namespace paceline::collective::testing {
 
-enum class Medium { kInProcess, kSharedMemory, kTcp, kNccl };
+enum class Medium { kInProcess, kSharedMemory, kTcp, kNccl, kNcclShrunk };
 std::string medium_name(Medium medium);
 
 // What connects ranks; outlives their communicators.

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/text.h"
 #include "runtime/collective/fabric.h"
 #include "tests/unit/runtime/collective/conformance_world.h"
 
@@ -33,18 +34,98 @@ class AgreementTest : public ::testing::Test {
 };
 
 TEST_F(AgreementTest, EveryRankHasAGpuOfItsOwnAndTheSameNccl) {
+  EXPECT_THAT(ask(3,
+                  [&](Agreement& a, int r) {
+                    return a.on_setup(std::string("GPU-") + "abc"[r], 22809, std::nullopt, later()).status();
+                  }),
+              Each(absl::OkStatus()));
   EXPECT_THAT(
-      ask(3, [&](Agreement& a, int r) { return a.on_setup(std::string("GPU-") + "abc"[r], 22809, later()); }),
-      Each(absl::OkStatus()));
-  EXPECT_THAT(
-      ask(3, [&](Agreement& a, int r) { return a.on_setup(std::string("GPU-") + "aba"[r], 22809, later()); }),
+      ask(3,
+          [&](Agreement& a, int r) {
+            return a.on_setup(std::string("GPU-") + "aba"[r], 22809, std::nullopt, later()).status();
+          }),
       Each(absl::FailedPreconditionError("rank 0 and rank 2 have the same GPU, which NCCL does not serve")));
   EXPECT_THAT(
       ask(3,
           [&](Agreement& a, int r) {
-            return a.on_setup(std::string("GPU-") + "abc"[r], r == 1 ? 22802 : 22809, later());
+            return a.on_setup(std::string("GPU-") + "abc"[r], r == 1 ? 22802 : 22809, std::nullopt, later())
+                .status();
           }),
       Each(absl::FailedPreconditionError("rank 1 has NCCL 2.28.2, and rank 0 2.28.9: all need the same")));
+}
+
+// What rank r says it holds: a view, and its rank in it of four.
+using Held = std::vector<std::optional<std::pair<std::uint64_t, int>>>;
+
+std::vector<std::optional<Parent>> parents_of(const Held& held) {
+  std::vector<std::optional<Parent>> parents;
+  for (const auto& one : held) {
+    parents.emplace_back();
+    if (one.has_value()) parents.back() = {.view = {one->first}, .rank = one->second, .world = 4};
+  }
+  return parents;
+}
+
+TEST_F(AgreementTest, RanksShrinkWhatAllHold) {
+  const struct {
+    Held held;
+    std::vector<int> excluded;
+    const char* why;
+  } cases[] = {
+      {{{{7, 0}}, {{7, 2}}, {{7, 3}}}, {1}, ""},
+      {{{{7, 1}}, {{7, 2}}}, {0, 3}, ""},
+      {{{{7, 3}}}, {0, 1, 2}, ""},
+      {{{{7, 0}}, {{7, 1}}, {{7, 2}}, {{7, 3}}}, {}, "no rank has left"},
+      {{{{7, 2}}, {{7, 0}}}, {}, "the ranks are in another order"},
+      {{{{7, 1}}, {{7, 1}}}, {}, "the ranks are in another order"},
+      {{{{7, 0}}, {{6, 1}}}, {}, "rank 1 has that of view 6, and rank 0 that of view 7"},
+      {{{{7, 0}}, {}, {{7, 1}}}, {}, "rank 1 has no earlier one"},
+      {{{}, {{7, 0}}}, {}, "rank 0 has no earlier one"},
+      {{{}, {}}, {}, "no rank has an earlier one"},
+  };
+  for (const auto& c : cases) {
+    const auto parents = parents_of(c.held);
+    const Origin origin = origin_of(parents);
+    EXPECT_EQ(origin.shrinks, !c.excluded.empty());
+    EXPECT_EQ(origin.why, c.why);
+    if (origin.shrinks) {
+      EXPECT_EQ(origin.excluded, c.excluded);
+      EXPECT_EQ(origin.view.value, 7U);
+    }
+    // All come to the same.
+    EXPECT_THAT(ask(static_cast<int>(parents.size()),
+                    [&](Agreement& a, int r) -> absl::Status {
+                      const auto told = a.on_setup(str_cat("GPU-", r), 22809,
+                                                   parents[static_cast<std::size_t>(r)], later());
+                      if (!told.ok()) return told.status();
+                      return told->shrinks == origin.shrinks && told->excluded == origin.excluded &&
+                                     told->view == origin.view && told->why == origin.why
+                                 ? absl::OkStatus()
+                                 : absl::InternalError(told->why);
+                    }),
+                Each(absl::OkStatus()));
+  }
+}
+
+// Also where the worlds that they had differ.
+TEST_F(AgreementTest, AnotherWorldIsAnotherView) {
+  const std::vector<std::optional<Parent>> parents = {Parent{{7}, 0, 4}, Parent{{7}, 1, 3}};
+  EXPECT_FALSE(origin_of(parents).shrinks);
+}
+
+TEST_F(AgreementTest, TheFirstRankThatDidNotShrinkIsTold) {
+  const auto expect = [&](const std::vector<bool>& shrunk, std::optional<int> first) {
+    EXPECT_THAT(ask(3,
+                    [&](Agreement& a, int r) -> absl::Status {
+                      const auto told = a.on_shrunk(shrunk[static_cast<std::size_t>(r)], later());
+                      if (!told.ok()) return told.status();
+                      return *told == first ? absl::OkStatus() : absl::InternalError("another");
+                    }),
+                Each(absl::OkStatus()));
+  };
+  expect({true, true, true}, std::nullopt);
+  expect({true, false, false}, 1);
+  expect({false, true, true}, 0);
 }
 
 TEST_F(AgreementTest, IdsAreThoseOfTheRanksThatMakeThem) {

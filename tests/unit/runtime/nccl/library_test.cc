@@ -44,8 +44,17 @@ TEST_F(LibraryTest, ItsAbsenceIsTold) {
 }
 
 TEST_F(LibraryTest, WhatNotAllVersionsHaveMayBeMissing) {
-  EXPECT_NE(must(Library::open(PACELINE_FAKE_NCCL))->calls().ncclCommInitRankScalable, nullptr);
-  EXPECT_EQ(must(Library::open(PACELINE_FAKE_NCCL_SMALL))->calls().ncclCommInitRankScalable, nullptr);
+  const auto all = must(Library::open(PACELINE_FAKE_NCCL))->calls();
+  EXPECT_NE(all.ncclCommInitRankScalable, nullptr);
+  EXPECT_NE(all.ncclCommShrink, nullptr);
+  EXPECT_NE(all.ncclCommRevoke, nullptr);
+  const auto before_revoke = must(Library::open(PACELINE_FAKE_NCCL_NO_REVOKE))->calls();
+  EXPECT_NE(before_revoke.ncclCommShrink, nullptr);
+  EXPECT_EQ(before_revoke.ncclCommRevoke, nullptr);
+  const auto none = must(Library::open(PACELINE_FAKE_NCCL_SMALL))->calls();
+  EXPECT_EQ(none.ncclCommInitRankScalable, nullptr);
+  EXPECT_EQ(none.ncclCommShrink, nullptr);
+  EXPECT_EQ(none.ncclCommRevoke, nullptr);
 }
 
 TEST_F(LibraryTest, ResultsAreToldApart) {

@@ -7,6 +7,7 @@
 
 #include "runtime/collective/fabric.h"
 #include "tests/unit/runtime/nccl/nccl_world.h"
+#include "tests/unit/runtime/nccl/no_queue.h"
 
 namespace paceline::nccl {
 namespace {
@@ -17,21 +18,6 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kElements = 1000, kBehind = 3;
 
-// The queue is the exchange's only in that its stream is.
-class NoQueue final : public tensor::Queue {
- public:
-  absl::Status upload(void*, std::span<const std::byte>) override { return unused(); }
-  absl::Status download(std::span<std::byte>, const void*) override { return unused(); }
-  absl::Status copy(void*, const void*, std::size_t) override { return unused(); }
-  absl::Status clear(void*, std::size_t) override { return unused(); }
-  absl::Status set_mark(std::size_t) override { return unused(); }
-  absl::Status wait_for_mark(std::size_t) override { return unused(); }
-  absl::Status follow(const Queue&, std::size_t) override { return unused(); }
-
- private:
-  static absl::Status unused() { return absl::InternalError("nobody uses this queue"); }
-};
-
 class NcclExchangeTest : public NcclTest {
  protected:
   struct Member {
@@ -39,7 +25,6 @@ class NcclExchangeTest : public NcclTest {
     std::optional<cuda::DeviceBuffer> gradient;
     std::vector<float> behind = std::vector<float>(kBehind);
     NoQueue queue;
-    bool stuck = false;
     std::unique_ptr<exchange::GradientExchange> exchange;
   };
 
@@ -71,7 +56,7 @@ class NcclExchangeTest : public NcclTest {
                                    .elements = kElements,
                                    .behind = member->behind},
                                   *gpu(r).stream, std::move(ranks_[static_cast<std::size_t>(r)]),
-                                  [m = member.get()] { m->stuck = true; }));
+                                  [](auto communicator) { communicator->end(); }));
       members_.push_back(std::move(member));
     }
     ranks_.clear();
@@ -121,11 +106,8 @@ TEST_F(NcclExchangeTest, TheSumOfAllIsOnEveryGpu) {
       }
       EXPECT_GT(member(r).exchange->last_times().bytes_sent + (world == 1 ? 1 : 0), 0U);
     });
-    for (auto& m : members_) {
-      m->exchange.reset();
-      EXPECT_FALSE(m->stuck);
-    }
     members_.clear();
+    EXPECT_EQ(stuck_, 0);
   }
 }
 
@@ -225,7 +207,7 @@ TEST_F(NcclExchangeTest, APeersEndEndsTheStep) {
     const absl::Status ended = take_step(0, 1, clock_);
     EXPECT_FALSE(ended.ok());
     member(0).exchange.reset();
-    EXPECT_FALSE(member(0).stuck);
+    EXPECT_EQ(stuck_, 0);
   });
 }
 
@@ -254,10 +236,10 @@ TEST_F(NcclExchangeTest, AHangEndsAtItsDeadlineAndIsTold) {
     if (ended.ok()) ended = member(0).exchange->finish(later(still_));
     EXPECT_TRUE(absl::IsDeadlineExceeded(ended)) << ended;
     EXPECT_THAT(std::string(ended.message()), HasSubstr("step 0"));
-    EXPECT_FALSE(member(0).stuck);
+    EXPECT_EQ(stuck_, 0);
     member(0).exchange.reset();
   }
-  EXPECT_TRUE(member(0).stuck);
+  EXPECT_EQ(stuck_, 1);
   fake_library().control().hang = nullptr;
   fake_library().release();
   until([&] { return gpu(0).context.use_count() == 3; });  // its stream, the gradient

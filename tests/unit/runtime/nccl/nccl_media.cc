@@ -57,9 +57,10 @@ class Carrying final : public CallCommunicator {
   const Clock& clock_;
 };
 
+// Ranks that make their communicator anew, or shrink it from that of a view that had one more, its rank 1.
 class Gpus final : public Wiring {
  public:
-  Gpus() {
+  explicit Gpus(bool shrunk) : shrunk_(shrunk) {
     cuda::fake().reset();
     cuda::fake().control().devices = 16;
     nccl::fake_library().reset();
@@ -74,39 +75,60 @@ class Gpus final : public Wiring {
 
   std::vector<std::unique_ptr<Communicator>> connect(int size, Generation generation,
                                                      const Clock& clock) override {
-    const auto library = nccl::must(nccl::Library::open(PACELINE_FAKE_NCCL));
-    auto hosts = make_in_process_group(size, generation, clock);
-    for (int r = 0; r < size; ++r) gpus_.push_back(std::make_unique<nccl::Gpu>(r));
-    std::vector<std::unique_ptr<Communicator>> ranks(static_cast<std::size_t>(size));
-    run_ranks(size, [&](int r) {
-      const auto i = static_cast<std::size_t>(r);
-      nccl::Setup setup;
-      setup.library = library;
-      setup.context = gpus_[i]->context;
-      setup.host = std::move(hosts[i]);
-      // A machine that is busy with other things does not make it give up.
-      setup.limits.leaving = setup.limits.abort = std::chrono::seconds(60);
-      ranks[i] = std::make_unique<Carrying>(
-          *gpus_[i],
-          nccl::must(NcclCommunicator::create(std::move(setup), clock,
-                                              Deadline::after(clock.now(), std::chrono::seconds(60)))),
-          clock);
-    });
+    const std::size_t first = gpus_.size();
+    for (int r = 0; r <= size; ++r) gpus_.push_back(std::make_unique<nccl::Gpu>(r));
+    Made made(static_cast<std::size_t>(size));
+    if (shrunk_) {
+      made = make(Made(made.size() + 1), first, Generation{generation.value + 1}, clock);
+      for (const auto& parent : made) EXPECT_TRUE(parent->keep());
+      made.erase(made.begin() + 1);
+      gpus_.erase(gpus_.begin() + static_cast<std::ptrdiff_t>(first) + 1);
+    }
+    made = make(std::move(made), first, generation, clock);
+    std::vector<std::unique_ptr<Communicator>> ranks;
+    for (std::size_t i = 0; i < made.size(); ++i)
+      ranks.push_back(std::make_unique<Carrying>(*gpus_[first + i], std::move(made[i]), clock));
+    EXPECT_EQ(nccl::fake_library().counts().shrinks, shrunk_ ? ranks.size() : 0U);
     return ranks;
   }
 
  private:
+  using Made = std::vector<std::unique_ptr<NcclCommunicator>>;
+
+  // One for each of `parents`, which may be null.
+  Made make(Made parents, std::size_t first_gpu, Generation generation, const Clock& clock) {
+    const auto library = nccl::must(nccl::Library::open(PACELINE_FAKE_NCCL));
+    const auto size = static_cast<int>(parents.size());
+    auto hosts = make_in_process_group(size, generation, clock);
+    Made made(parents.size());
+    run_ranks(size, [&](int r) {
+      const auto i = static_cast<std::size_t>(r);
+      nccl::Setup setup;
+      setup.library = library;
+      setup.context = gpus_[first_gpu + i]->context;
+      setup.host = std::move(hosts[i]);
+      // A machine that is busy with other things does not make it give up.
+      setup.limits.leaving = setup.limits.abort = setup.limits.shrink = std::chrono::seconds(60);
+      setup.keeps = shrunk_;
+      setup.parent = std::move(parents[i]);
+      made[i] = nccl::must(NcclCommunicator::create(std::move(setup), clock,
+                                                    Deadline::after(clock.now(), std::chrono::seconds(60))));
+    });
+    return made;
+  }
+
+  const bool shrunk_;
   std::vector<std::unique_ptr<nccl::Gpu>> gpus_;
 };
 
 }  // namespace
 
 std::vector<Medium> media() {
-  return {Medium::kNccl};
+  return {Medium::kNccl, Medium::kNcclShrunk};
 }
 
-std::unique_ptr<Wiring> make_wiring(Medium) {
-  return std::make_unique<Gpus>();
+std::unique_ptr<Wiring> make_wiring(Medium medium) {
+  return std::make_unique<Gpus>(medium == Medium::kNcclShrunk);
 }
 
 }  // namespace paceline::collective::testing

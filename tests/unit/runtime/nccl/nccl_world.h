@@ -3,6 +3,7 @@
 // Ranks of NCCL as threads of the test, each with a GPU and a communicator of the host of its own, on the
 // libraries of the tests.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,7 +23,8 @@ using collective::ReduceOp;
 using collective::testing::run_ranks;
 using cuda::must;
 
-fake_nccl::FakeNccl& fake_library();
+// The library of that path, as tests control it.
+fake_nccl::FakeNccl& fake_library(const std::string& path = PACELINE_FAKE_NCCL);
 
 // One rank's: destroyed after its communicator.
 struct Gpu {
@@ -38,13 +40,18 @@ class NcclTest : public ::testing::Test {
   // All is given back, and nothing that is forbidden was done.
   void TearDown() override;
 
+  using Made = std::vector<absl::StatusOr<std::unique_ptr<NcclCommunicator>>>;
   // Of `size` ranks, or why not; gpus_ has one for each.
-  std::vector<absl::StatusOr<std::unique_ptr<NcclCommunicator>>> create(int size, const Clock& clock);
+  Made create(int size, const Clock& clock);
   // The same, and it succeeds.
   void connect(int size, const Clock& clock);
   void connect(int size) { connect(size, clock_); }
+  // Of the next view, of these ranks of the last, with what they have kept.
+  Made create_from(const std::vector<int>& ranks, const Clock& clock);
+  void connect_from(const std::vector<int>& ranks, const Clock& clock);
+  void connect_from(const std::vector<int>& ranks) { connect_from(ranks, clock_); }
   NcclCommunicator& rank(int r) { return *ranks_[static_cast<std::size_t>(r)]; }
-  Gpu& gpu(int r) { return *gpus_[static_cast<std::size_t>(r)]; }
+  Gpu& gpu(int r) { return *gpus_[static_cast<std::size_t>(places_[static_cast<std::size_t>(r)])]; }
 
   // Memory of rank r's GPU that holds these, and what it holds now.
   cuda::DeviceBuffer upload(int r, const std::vector<float>& values);
@@ -60,9 +67,16 @@ class NcclTest : public ::testing::Test {
   testing::FakeClock still_;  // a clock that moves when a test says so
   std::string library_ = PACELINE_FAKE_NCCL;
   Limits limits_;
+  bool keeps_ = false;
+  std::atomic<int> stuck_{0};  // communicators that were given up
+  std::uint64_t view_ = 0;     // the last one
   std::vector<std::unique_ptr<Gpu>> gpus_;
+  std::vector<int> places_;  // of each rank's in gpus_
   std::vector<collective::Communicator*> hosts_;
   std::vector<std::unique_ptr<NcclCommunicator>> ranks_;
+
+ private:
+  void take(Made made);
 };
 
 // Moves a clock on and on, from when `calls` of NCCL hang.

@@ -8,29 +8,40 @@
 namespace paceline::nccl {
 namespace {
 
-std::string line(State state, Happening happening, ncclResult_t result = ncclSuccess) {
-  const Decision d = decide(state, happening, result);
+std::string line(State state, Happening happening, ncclResult_t result = ncclSuccess,
+                 Keeping keeping = Keeping::kNever) {
+  const Decision d = decide(state, happening, result, keeping);
   EXPECT_FALSE(d.reason.empty());
   return std::string(state_name(d.next)) + ", " + action_name(d.action);
 }
 
 struct Row {
   State state;
-  const char *success, *in_progress, *error, *expired, *closed, *let_go, *released, *stuck;
+  const char *success, *in_progress, *error, *all_shrunk, *not_shrunk, *expired, *closed, *parted, *let_go,
+      *handed_over, *released, *stuck;
 };
 
-constexpr char kAborts[] = "aborting, abort";
+constexpr char kAborts[] = "aborting, abort", kUndone[] = "init, undo", kGivenUp[] = "gone, give up";
 const Row kRows[] = {
-    {State::kInit, "ready, go on", "init, ask", kAborts, kAborts, kAborts, kAborts, "init, nothing",
-     "gone, give up"},
-    {State::kReady, "ready, go on", "ready, ask", kAborts, kAborts, kAborts, "leaving, finalize",
-     "ready, nothing", "gone, give up"},
-    {State::kLeaving, "leaving, destroy", "leaving, ask", kAborts, kAborts, kAborts, "leaving, nothing",
-     "gone, nothing", "gone, give up"},
+    {State::kShrinking, "shrinking, go on", "shrinking, ask", kUndone, "ready, go on", kUndone, kUndone,
+     kAborts, kAborts, kAborts, "shrinking, nothing", "shrinking, nothing", kGivenUp},
+    {State::kInit, "ready, go on", "init, ask", kAborts, "init, nothing", "init, nothing", kAborts, kAborts,
+     kAborts, kAborts, "init, nothing", "init, nothing", kGivenUp},
+    {State::kReady, "ready, go on", "ready, ask", kAborts, "ready, nothing", "ready, nothing", kAborts,
+     kAborts, kAborts, "leaving, finalize", "ready, nothing", "ready, nothing", kGivenUp},
+    {State::kRevoking, "kept, nothing", "revoking, ask", kAborts, "revoking, nothing", "revoking, nothing",
+     kAborts, "revoking, nothing", "revoking, nothing", "revoking, nothing", "revoking, nothing",
+     "revoking, nothing", kGivenUp},
+    {State::kKept, "kept, nothing", "kept, nothing", "kept, nothing", "kept, nothing", "kept, nothing",
+     kAborts, "kept, nothing", "kept, nothing", kAborts, "gone, nothing", "kept, nothing", kGivenUp},
+    {State::kLeaving, "leaving, destroy", "leaving, ask", kAborts, "leaving, nothing", "leaving, nothing",
+     kAborts, kAborts, kAborts, "leaving, nothing", "leaving, nothing", "gone, nothing", kGivenUp},
     {State::kAborting, "aborting, nothing", "aborting, nothing", "aborting, nothing", "aborting, nothing",
-     "aborting, nothing", "aborting, nothing", "gone, nothing", "gone, give up"},
+     "aborting, nothing", "aborting, nothing", "aborting, nothing", "aborting, nothing", "aborting, nothing",
+     "aborting, nothing", "gone, nothing", kGivenUp},
     {State::kGone, "gone, nothing", "gone, nothing", "gone, nothing", "gone, nothing", "gone, nothing",
-     "gone, nothing", "gone, nothing", "gone, nothing"},
+     "gone, nothing", "gone, nothing", "gone, nothing", "gone, nothing", "gone, nothing", "gone, nothing",
+     "gone, nothing"},
 };
 
 TEST(States, EveryHappeningInEveryState) {
@@ -43,13 +54,36 @@ TEST(States, EveryHappeningInEveryState) {
     for (const ncclResult_t error : {ncclUnhandledCudaError, ncclSystemError, ncclInternalError,
                                      ncclInvalidArgument, ncclInvalidUsage, ncclRemoteError, ncclNumResults})
       EXPECT_EQ(line(row.state, Happening::kAnswer, error), row.error);
+    EXPECT_EQ(line(row.state, Happening::kAllShrunk), row.all_shrunk);
+    EXPECT_EQ(line(row.state, Happening::kNotShrunk), row.not_shrunk);
     EXPECT_EQ(line(row.state, Happening::kExpired), row.expired);
     EXPECT_EQ(line(row.state, Happening::kClosed), row.closed);
+    EXPECT_EQ(line(row.state, Happening::kParted), row.parted);
     EXPECT_EQ(line(row.state, Happening::kLetGo), row.let_go);
+    EXPECT_EQ(line(row.state, Happening::kHandedOver), row.handed_over);
     EXPECT_EQ(line(row.state, Happening::kReleased), row.released);
     EXPECT_EQ(line(row.state, Happening::kStuck), row.stuck);
   }
-  EXPECT_EQ(seen.size(), 5U);
+  EXPECT_EQ(seen.size(), 8U);
+}
+
+// One that is to be kept differs from others only where its use ends.
+TEST(States, WhatIsToBeKeptIsStoppedAndStays) {
+  for (const Row& row : kRows) {
+    for (int h = 0; h <= static_cast<int>(Happening::kStuck); ++h) {
+      for (const ncclResult_t result : {ncclSuccess, ncclInProgress, ncclRemoteError}) {
+        const auto happening = static_cast<Happening>(h);
+        SCOPED_TRACE(std::string(state_name(row.state)) + ", " + happening_name(happening));
+        const bool at_work = happening == Happening::kExpired || happening == Happening::kClosed;
+        const bool idle = happening == Happening::kLetGo || happening == Happening::kParted;
+        std::string always = line(row.state, happening, result), if_idle = always;
+        if (row.state == State::kReady && at_work) always = "revoking, revoke";
+        if (row.state == State::kReady && idle) always = if_idle = "kept, nothing";
+        EXPECT_EQ(line(row.state, happening, result, Keeping::kAlways), always);
+        EXPECT_EQ(line(row.state, happening, result, Keeping::kIdle), if_idle);
+      }
+    }
+  }
 }
 
 // Whatever happens, it goes on to its end and never back.
@@ -57,9 +91,11 @@ TEST(States, NeverGoBack) {
   for (const Row& row : kRows) {
     for (int h = 0; h <= static_cast<int>(Happening::kStuck); ++h) {
       for (int result = 0; result <= ncclNumResults; ++result) {
-        const auto happening = static_cast<Happening>(h);
-        EXPECT_GE(decide(row.state, happening, static_cast<ncclResult_t>(result)).next, row.state)
-            << happening_name(happening) << " in " << state_name(row.state);
+        for (const Keeping keeping : {Keeping::kNever, Keeping::kIdle, Keeping::kAlways}) {
+          const auto happening = static_cast<Happening>(h);
+          EXPECT_GE(decide(row.state, happening, static_cast<ncclResult_t>(result), keeping).next, row.state)
+              << happening_name(happening) << " in " << state_name(row.state);
+        }
       }
     }
   }

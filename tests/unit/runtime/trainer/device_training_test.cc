@@ -288,16 +288,15 @@ class DeviceExchangeTest : public ::testing::Test {
   const OpenWorkload exchanging_ =
       late_workload(kTrain, kTest, [this](exchange::DeviceExchangeParts parts, Deadline) {
         ++opened_;
-        return absl::StatusOr<std::unique_ptr<exchange::GradientExchange>>(
-            std::make_unique<paceline::testing::LateExchange>(std::move(parts)));
+        return absl::StatusOr<exchange::DeviceExchange>(
+            {std::make_unique<paceline::testing::LateExchange>(std::move(parts)), ""});
       });
-  const OpenWorkload refused_ =
-      late_workload(kTrain, kTest,
-                    [this](const exchange::DeviceExchangeParts&,
-                           Deadline) -> absl::StatusOr<std::unique_ptr<exchange::GradientExchange>> {
-                      ++opened_;
-                      return absl::FailedPreconditionError("rank 0 and rank 1 have the same GPU");
-                    });
+  const OpenWorkload refused_ = late_workload(
+      kTrain, kTest,
+      [this](const exchange::DeviceExchangeParts&, Deadline) -> absl::StatusOr<exchange::DeviceExchange> {
+        ++opened_;
+        return absl::FailedPreconditionError("rank 0 and rank 1 have the same GPU");
+      });
   std::atomic<int> opened_{0};
 };
 
@@ -330,8 +329,8 @@ TEST_F(DeviceExchangeTest, HowLongDevicesAreAtAStepIsMeasured) {
   v1::TrainingSpec spec = step_spec(kSteps, 32);
   spec.mutable_evaluation()->set_every_steps(5);
   const auto exchange = [](exchange::DeviceExchangeParts parts, Deadline) {
-    return absl::StatusOr<std::unique_ptr<exchange::GradientExchange>>(
-        std::make_unique<paceline::testing::LateExchange>(std::move(parts)));
+    return absl::StatusOr<exchange::DeviceExchange>(
+        {std::make_unique<paceline::testing::LateExchange>(std::move(parts)), ""});
   };
   using Sums = tensor::DeviceTimer::Sums;
   for (const exchange::OpenDeviceExchange& open : {exchange::OpenDeviceExchange(exchange), {nullptr}}) {

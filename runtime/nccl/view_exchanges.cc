@@ -1,0 +1,54 @@
+#include "runtime/nccl/view_exchanges.h"
+
+#include <utility>
+
+#include "base/guarded.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "runtime/nccl/nccl_exchange.h"
+
+namespace paceline::nccl {
+
+// The communicator that the last exchange has left. None ends under its lock: that may take a second.
+class ViewExchanges::Last {
+ public:
+  void keep(std::unique_ptr<NcclCommunicator> communicator) {
+    if (communicator->keep()) std::swap(*kept_.lock(), communicator);
+  }
+  std::unique_ptr<NcclCommunicator> take() { return std::move(*kept_.lock()); }
+
+ private:
+  Guarded<std::unique_ptr<NcclCommunicator>> kept_;
+};
+
+ViewExchanges::ViewExchanges(std::shared_ptr<const Library> library, Logger log,
+                             std::function<void()> on_stuck, Limits limits)
+    : library_(std::move(library)),
+      log_(std::move(log)),
+      on_stuck_(std::move(on_stuck)),
+      limits_(limits),
+      last_(std::make_shared<Last>()) {}
+
+absl::StatusOr<exchange::DeviceExchange> ViewExchanges::open(exchange::DeviceExchangeParts parts,
+                                                             cuda::Stream& stream, Deadline deadline) {
+  PL_ASSIGN_OR_RETURN(auto communicator, NcclCommunicator::create({.library = library_,
+                                                                   .context = stream.shared_context(),
+                                                                   .host = std::move(parts.own),
+                                                                   .log = log_,
+                                                                   .limits = limits_,
+                                                                   .keeps = true,
+                                                                   .parent = last_->take(),
+                                                                   .on_stuck = on_stuck_},
+                                                                  parts.clock, deadline));
+  std::string how = str_cat("communicator ", communicator->origin());
+  PL_ASSIGN_OR_RETURN(auto exchange,
+                      make_nccl_exchange(std::move(parts), stream, std::move(communicator),
+                                         [last = last_](auto left) { last->keep(std::move(left)); }));
+  return exchange::DeviceExchange{std::move(exchange), std::move(how)};
+}
+
+void ViewExchanges::let_go() {
+  last_->take().reset();
+}
+
+}  // namespace paceline::nccl

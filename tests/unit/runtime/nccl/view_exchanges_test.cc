@@ -1,0 +1,121 @@
+// What goes from a member's view to its next.
+
+#include "runtime/nccl/view_exchanges.h"
+
+#include "base/status.h"
+#include "runtime/collective/fabric.h"
+#include "tests/unit/runtime/nccl/nccl_world.h"
+#include "tests/unit/runtime/nccl/no_queue.h"
+
+namespace paceline::nccl {
+namespace {
+
+constexpr std::size_t kElements = 100;
+
+class ViewExchangesTest : public NcclTest {
+ protected:
+  struct Member {
+    std::unique_ptr<Gpu> gpu;
+    std::optional<cuda::DeviceBuffer> gradient;
+    NoQueue queue;
+    std::unique_ptr<ViewExchanges> exchanges;
+    std::unique_ptr<collective::Communicator> links;
+    exchange::DeviceExchange open;
+  };
+
+  ViewExchangesTest() {
+    spec_.set_bucket_bytes(64 * sizeof(float));
+    spec_.set_timeout_ms(60'000);
+    limits_.kept = std::chrono::seconds(3600);
+    for (int m = 0; m < 3; ++m) {
+      auto member = std::make_unique<Member>();
+      member->gpu = std::make_unique<Gpu>(m);
+      member->gradient.emplace(
+          must(cuda::DeviceBuffer::create(member->gpu->context, kElements * sizeof(float))));
+      member->exchanges = std::make_unique<ViewExchanges>(
+          must(Library::open(library_)), Logger::none(), [this] { ++stuck_; }, limits_);
+      members_.push_back(std::move(member));
+    }
+  }
+  void TearDown() override {
+    members_.clear();
+    NcclTest::TearDown();
+  }
+  Member& member(int m) { return *members_[static_cast<std::size_t>(m)]; }
+  fake_nccl::Counts counts() const { return fake_library().counts(); }
+
+  // A view of these members: what each says of how it opened. The exchanges of the last view end first.
+  std::vector<std::string> open(const std::vector<int>& ranks) {
+    const auto size = static_cast<int>(ranks.size());
+    auto links = collective::make_in_process_group(size, Generation{++view_}, clock_);
+    auto own = collective::make_in_process_group(size, Generation{view_}, clock_);
+    std::vector<std::string> told(ranks.size());
+    run_ranks(size, [&](int r) {
+      const auto i = static_cast<std::size_t>(r);
+      Member& m = member(ranks[i]);
+      m.open.exchange.reset();
+      m.links = std::move(links[i]);
+      auto opened = m.exchanges->open({.spec = spec_,
+                                       .clock = clock_,
+                                       .links = *m.links,
+                                       .own = std::move(own[i]),
+                                       .queue = m.queue,
+                                       .gradient = m.gradient->as<float>(),
+                                       .elements = kElements,
+                                       .behind = {}},
+                                      *m.gpu->stream, later(clock_));
+      ASSERT_TRUE(opened.ok()) << opened.status();
+      m.open = *std::move(opened);
+      told[i] = m.open.how;
+      EXPECT_TRUE(step(m).ok());
+    });
+    return told;
+  }
+  absl::Status step(Member& m) {
+    PL_RETURN_IF_ERROR(m.gpu->context->enter());
+    PL_RETURN_IF_ERROR(m.open.exchange->begin_step(1, {}));
+    PL_RETURN_IF_ERROR(m.gpu->stream->clear(m.gradient->address(), kElements * sizeof(float)));
+    PL_RETURN_IF_ERROR(m.open.exchange->range_ready(0, kElements));
+    return m.open.exchange->finish(later(clock_));
+  }
+  static std::vector<std::string> all(std::size_t count, const std::string& what) {
+    return std::vector<std::string>(count, what);
+  }
+
+  v1::ExchangeSpec spec_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+TEST_F(ViewExchangesTest, ASmallerViewsIsShrunk) {
+  EXPECT_EQ(open({0, 1, 2}), all(3, "communicator made anew: no rank has an earlier one"));
+  EXPECT_EQ(open({0, 2}), all(2, "communicator shrunk from view 1"));
+  EXPECT_EQ(counts().inits, 3U);
+  EXPECT_EQ(counts().shrinks, 2U);
+  EXPECT_EQ(counts().aborts, 2U);
+  // Member 1 comes back, with what it kept.
+  EXPECT_EQ(open({0, 1, 2}),
+            all(3, "communicator made anew: rank 1 has that of view 1, and rank 0 that of view 2"));
+  EXPECT_EQ(counts().inits, 6U);
+  EXPECT_EQ(counts().communicators, 3U);
+}
+
+TEST_F(ViewExchangesTest, WhatIsKeptEndsWithIt) {
+  open({0, 1, 2});
+  for (auto& m : members_) m->open.exchange.reset();
+  EXPECT_EQ(counts().communicators, 3U) << "kept";
+  member(0).exchanges.reset();
+  EXPECT_EQ(counts().communicators, 2U);
+  EXPECT_EQ(counts().aborts, 1U);
+}
+
+// As where a hook is the last to let go of it.
+TEST_F(ViewExchangesTest, AnExchangeMayEndAfterIt) {
+  open({0, 1, 2});
+  member(0).exchanges.reset();
+  EXPECT_EQ(counts().communicators, 3U);
+  member(0).open.exchange.reset();
+  EXPECT_EQ(counts().communicators, 2U);
+}
+
+}  // namespace
+}  // namespace paceline::nccl
