@@ -88,7 +88,7 @@ class GpuRunsTest(CliCase):
         self.run_on("cuda", path, "--name", "without")
         self.assertRegex(self.logs("without"), r"by way of the hosts' memory: .*libnccl.so.2")
         self.assertRegex(self.logs("without"), "nothing tells how the GPU is: ")
-        self.assertEqual(set(self.status("without")["members"][0]["gpu"]), {"name", "computeMs", "updateMs", "xids", "lastXid"})
+        self.assertEqual(set(self.status("without")["members"][0]["gpu"]), {"name", "computeMs", "updateMs", "slowdowns", "xids", "lastXid"})
         self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "alone")
         self.assertNotIn("gradients go", self.logs("alone"))
 
