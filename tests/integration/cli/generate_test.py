@@ -98,7 +98,8 @@ class GenerateTest(CliCase):
         cold = ("--prompt", "ab", "--tokens", "2", "--temperature", "0")
         for arguments, path in ((("--checkpoint", run / "checkpoints"), "checkpoints/step-000000100"),
                                 (("--checkpoint", f"{run}/checkpoints/step-000000050/"), "checkpoints/step-000000050"),
-                                (("--model", run / "model"), "model/model.safetensors"), (("--model", run / "model/model.safetensors"), "model/model.safetensors")):
+                                (("--model", run / "model"), "model/model.safetensors"),
+                                (("--model", run / "model/model.safetensors"), "model/model.safetensors")):
             self.assertEqual(self.generate(*arguments, *cold)[:2], "ab")
             self.assertIn(f"goes on from {run}/{path} (step ", self.errors)
         shutil.move(run / "model/model.safetensors", self.folder / "moved.safetensors")
@@ -153,8 +154,8 @@ class GenerateTest(CliCase):
                 (2, "step-000000050 was made with another model", "--checkpoint", run / "checkpoints", "--job", other / "job.yaml")):
             self.refused(code, words, *arguments)
         larger = self.write((run / "job.yaml").read_text().replace("vocabularySize: 256", "vocabularySize: 300"), "larger.yaml")
-        self.refused(2, r"tensor 'tokens.weight' is \{256, 32\}, the job's model has \{300, 32\}: it is of another model", "--model", run / "model", "--job",
-                     larger)
+        self.refused(2, r"tensor 'tokens.weight' is \{256, 32\}, the job's model has \{300, 32\}: it is of another model",
+                     "--model", run / "model", "--job", larger)
         path = self.write(job(members=1, steps=20))
         self.assertEqual(self.paceline("run", path).returncode, 0)
         self.refused(2, "its model is of type mlp; only what a gpt has learnt can be gone on with", "digits")
