@@ -30,7 +30,7 @@ struct Source {
 // A run's final model, or, where there is none or it is older, its newest checkpoint. What is to be known of
 // the job's file goes to `notes`. INVALID_ARGUMENT: options that contradict one another, no gpt, a job that
 // the weights are not of. NOT_FOUND: no such run, file, or nothing saved yet. DATA_LOSS: damaged. `go_on` is
-// asked while it reads: its error is the result.
+// asked while it reads a checkpoint: its error is the result. A model's file is read at once.
 absl::StatusOr<Source> open_source(const Session& session, const SourceOptions& options,
                                    const checkpoint::GoOn& go_on, std::ostream& notes);
 

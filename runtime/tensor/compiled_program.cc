@@ -66,7 +66,12 @@ absl::Status CompiledProgram::grow_arena(std::size_t bytes) {
   if (bytes <= arena_bytes_) return absl::OkStatus();
   arena_.reset();
   arena_bytes_ = 0;
-  PL_ASSIGN_OR_RETURN(arena_, device_.allocate(bytes));
+  absl::StatusOr<std::unique_ptr<DeviceMemory>> made = device_.allocate(bytes);
+  if (!made.ok()) {  // no executable has memory any more
+    entries_.clear();
+    return made.status();
+  }
+  arena_ = *std::move(made);
   arena_bytes_ = bytes;
   bind_entries();
   return absl::OkStatus();

@@ -1,10 +1,10 @@
 #pragma once
 
 // Where a program runs: makes the operators of a schedule, and owns the kind of memory that they work on
-// (cpu/ and cuda/). The compiler plans memory and order, the device chooses layouts and algorithms.
+// (cpu/ and gpu/). The compiler plans memory and order, the device chooses layouts and algorithms.
 //
 // Life of a program's schedule: lower() each operation in order -> bytes() and needs() -> the compiler plans
-// -> bind() -> run() once a step.
+// -> bind() -> prepare(), where there is a queue, and run() (or what the queue keeps of it) each time.
 //
 // On the CPU an operator has done its work when run() returns, and its memory is the host's. A GPU's memory
 // is its own, and its operators add work to a queue, of which the program has one: the program copies what

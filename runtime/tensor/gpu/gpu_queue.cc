@@ -85,10 +85,12 @@ absl::Status GpuQueue::follow(const Queue& other, std::size_t number) {
 
 absl::StatusOr<bool> GpuQueue::make_time_marks(std::size_t count) {
   PL_CHECK(time_marks_.empty(), "time marks are made once");
+  std::vector<cuda::Event> marks;
   for (std::size_t i = 0; i < count; ++i) {
     PL_ASSIGN_OR_RETURN(cuda::Event made, cuda::Event::create(context_, cuda::Event::Kind::kTiming));
-    time_marks_.push_back(std::move(made));
+    marks.push_back(std::move(made));
   }
+  time_marks_ = std::move(marks);
   return true;
 }
 
