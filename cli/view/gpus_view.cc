@@ -8,9 +8,9 @@ namespace paceline::cli {
 namespace {
 
 constexpr Column kColumns[] = {
-    {"GPU OF"},           {"GPU", false, 1},   {"COMPUTE ms", true, 10}, {"UPDATE ms", true, 5},
-    {"LOAD", true},       {"MEMORY", true, 4}, {"MiB", true, 6},         {"SM MHz", true, 9},
-    {"MEM MHz", true, 2}, {"HEAT", true, 7},   {"POWER W", true, 3},     {"SLOWED BY", false, 11},
+    {"GPU OF"},           {"GPU", false, 1},     {"COMPUTE ms", true, 10}, {"UPDATE ms", true, 5},
+    {"LOAD", true},       {"MEM LOAD", true, 4}, {"MiB", true, 6},         {"SM MHz", true, 9},
+    {"MEM MHz", true, 2}, {"HEAT", true, 7},     {"POWER W", true, 3},     {"SLOWED BY", false, 11},
     {"ERRORS", false, 8}};
 
 std::string ms(const std::optional<double>& time) {

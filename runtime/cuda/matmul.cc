@@ -148,9 +148,12 @@ absl::Status MatMul::Parts::choose() {
   PL_RETURN_IF_ERROR(library->check(library->calls().cublasLtMatmulPreferenceCreate(&preference),
                                     "cublasLtMatmulPreferenceCreate"));
   PL_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kMostWorkspace}));
-  // Sums are joined in a workspace or not at all: see the header.
-  PL_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                            static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
+  // Sums are joined in a workspace or not at all (see the header), and as fp32.
+  PL_RETURN_IF_ERROR(prefer(
+      CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) |
+          (product.output == DType::kF32 ? static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)
+                                         : 0U)));
   for (const auto operand :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
@@ -161,7 +164,8 @@ absl::Status MatMul::Parts::choose() {
       library->check(library->calls().cublasLtMatmulAlgoGetHeuristic(library->handle(), description, b, a, c,
                                                                      c, preference, 1, &found, &count),
                      "cublasLtMatmulAlgoGetHeuristic"));
-  if (count == 0) return absl::UnimplementedError("cuBLASLt has no algorithm for it");
+  if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS)
+    return absl::UnimplementedError("cuBLASLt has no algorithm for it");
   algorithm = found.algo;
   workspace_bytes = found.workspaceSize;
   return absl::OkStatus();

@@ -21,6 +21,10 @@ constexpr std::size_t kMaxExecutables = 8;
 constexpr std::size_t kEndMark = kMarksOfPrograms + 1;
 constexpr std::size_t kFirstRangeMark = kMarksOfPrograms + 2;
 
+// One in so many bytes of the device is left to its driver, which takes memory later: for kernels when they
+// are launched first, for graphs, for NCCL.
+constexpr std::size_t kDriversPart = 32;
+
 // Parts of a pass, as they are recorded: the backward pass as one, or from the third on in those at whose
 // ends ranges are told.
 constexpr std::size_t kForwardPart = 0;
@@ -90,7 +94,9 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
   if (bytes <= arena_bytes_) return absl::OkStatus();
   PL_ASSIGN_OR_RETURN(const std::optional<MemoryRoom> room, device_.room());
   if (!room.has_value()) return absl::OkStatus();
-  const std::size_t free = room->free_bytes + arena_bytes_;  // which goes first
+  const std::size_t spare = room->total_bytes / kDriversPart;
+  const std::size_t most = room->free_bytes + arena_bytes_;  // which goes first
+  const std::size_t free = most - std::min(most, spare);
   if (bytes <= free) return absl::OkStatus();
   PL_ASSIGN_OR_RETURN(const Fitting fitting, what_fits(rows, free, options_.recompute_activations));
   PL_ASSIGN_OR_RETURN(const std::string recomputing, recomputing_helps(rows, free, fitting.rows));
@@ -98,7 +104,7 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
   return absl::ResourceExhaustedError(
       str_cat(rows, rows == 1 ? " sample needs " : " samples at once need ", mebibytes(bytes),
               " MiB of the device's memory for activations, and ", mebibytes(free), " of its ",
-              mebibytes(room->total_bytes), " MiB are free; ",
+              mebibytes(room->total_bytes), " MiB are free, beside ", mebibytes(spare), " for the driver; ",
               fitting.rows == 0 ? "not even one sample fits"
                                 : str_cat(fitting.rows, fitting.rows == 1 ? " fits" : " fit", ", with ",
                                           mebibytes(fitting.bytes), " MiB"),

@@ -145,6 +145,7 @@ PL_KERNEL(kCrossEntropyThreads, cross_entropy_gradient_bf16, CrossEntropyParams,
 PL_KERNEL(kLossSumThreads, sum_losses, LossSumParams, p) {
   __shared__ double partials[kMostWarps];
   double loss = 0, hits = 0;
+#pragma unroll 8
   for (std::uint32_t r = threadIdx.x; r < p.rows; r += blockDim.x) {
     loss += static_cast<double>(p.losses[r]);
     hits += p.hits[r];

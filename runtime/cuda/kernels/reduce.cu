@@ -14,6 +14,7 @@ PL_DEVICE void column_sums(const ColumnSumsParams& p) {
   const std::uint32_t first = (blockIdx.x * kColumnLanes + lane) * kWidth;
   float total[kWidth] = {};
   if (first < p.columns) {
+#pragma unroll 4
     for (std::uint32_t r = blockIdx.y * kColumnRows + y; r < p.rows; r += gridDim.y * kColumnRows) {
       float x[kWidth];
       load<kWidth>(static_cast<const T*>(p.x) + static_cast<std::size_t>(r) * p.columns + first, x);

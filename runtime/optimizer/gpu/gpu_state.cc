@@ -105,7 +105,6 @@ class GpuState final : public DeviceState {
     if (clips) {
       PL_RETURN_IF_ERROR(optimizer_.clip(stream_, floats(gradients_), elements_, spec_.clip_norm(),
                                          reinterpret_cast<double*>(squares_->data()), clipping));
-      PL_RETURN_IF_ERROR(queue_->download({told_clipping_->data(), sizeof(cuda::Clipping)}, clipping));
     }
     const cuda::UpdateParams update{.chunks = reinterpret_cast<const cuda::UpdateChunk*>(chunks_->data()),
                                     .weights = floats(weights_),
@@ -114,6 +113,8 @@ class GpuState final : public DeviceState {
                                     .clipping = clips ? clipping : nullptr};
     PL_RETURN_IF_ERROR(step(update, step_terms(spec_, learning_rate, steps_ + 1)));
     PL_RETURN_IF_ERROR(queue_->timer().end());
+    if (clips)  // behind the step: between its kernels it would hold them up
+      PL_RETURN_IF_ERROR(queue_->download({told_clipping_->data(), sizeof(cuda::Clipping)}, clipping));
     half_weights_.written(floats(weights_), version_, version_ + 1, !clips);
     ++steps_;
     ++version_;

@@ -111,7 +111,7 @@ class GpuRunsTest(CliCase):
         self.training("digits", 2)
         for words in (("top", "digits", "--once"), ("describe", "digits")):
             text = self.paceline(*words).stdout
-            self.assertRegex(text, r"GPU OF +GPU +COMPUTE ms +UPDATE ms +LOAD +MEMORY +MiB +SM MHz +MEM MHz +HEAT +POWER W +SLOWED BY +ERRORS")
+            self.assertRegex(text, r"GPU OF +GPU +COMPUTE ms +UPDATE ms +LOAD +MEM LOAD +MiB +SM MHz +MEM MHz +HEAT +POWER W +SLOWED BY +ERRORS")
             self.assertRegex(text, r"worker-0 +Fake H200 +\d+\.\d\d +\d+\.\d\d +93 % +41 % +61,234 of 143,771 +1,755 of 1,980 +3,201 of 3,202 +54 C "
                                    r"+612 of 700 +- +2 PCIe replays")
         process.terminate()

@@ -48,12 +48,12 @@ TEST(GpusViewTest, SaysHowEachIs) {
   EXPECT_THAT(
       render_gpus(state_of({gpu(), std::nullopt, GpuState{.name = "Other"}}), Terminal{}, kWide, kHigh),
       ElementsAre("",
-                  "GPU OF    GPU          COMPUTE ms  UPDATE ms  LOAD  MEMORY                MiB          SM "
+                  "GPU OF    GPU          COMPUTE ms  UPDATE ms  LOAD  MEM LOAD                MiB          SM "
                   "MHz         MEM MHz  HEAT     POWER W  SLOWED BY                      ERRORS",
-                  "worker-0  NVIDIA H200       41.25       1.50  93 %    41 %  61,234 of 143,771  1,755 of "
+                  "worker-0  NVIDIA H200       41.25       1.50  93 %      41 %  61,234 of 143,771  1,755 of "
                   "1,980  3,201 of 3,202  54 C  612 of 700  power cap, thermal (software)  2 Xids (79), 1 "
                   "uncorrected ECC, 3 PCIe replays",
-                  "worker-2  Other                 -          -     -       -                  -             "
+                  "worker-2  Other                 -          -     -         -                  -             "
                   "  -               -     -           -  -                              -"));
 }
 
@@ -70,7 +70,7 @@ TEST(GpusViewTest, WhatSlowsAGpuStaysLongest) {
   const auto lines = render_gpus(state_of({gpu()}), Terminal{}, 60, kHigh);
   ASSERT_THAT(lines, SizeIs(3));
   EXPECT_THAT(lines[1], HasSubstr("SLOWED BY"));
-  EXPECT_THAT(lines[1], Not(HasSubstr("MEMORY")));
+  EXPECT_THAT(lines[1], Not(HasSubstr("MEM LOAD")));
 }
 
 TEST(GpusViewTest, IsNoHigherThanItsRoom) {
