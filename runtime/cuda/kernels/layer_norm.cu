@@ -127,6 +127,7 @@ PL_DEVICE void backward(const LayerNormBackwardParams& p) {
     const std::size_t at = static_cast<std::size_t>(r) * p.columns;
     const float mean = p.means[r], inverse = p.inverses[r];
     float g[kOwn][kWidth], h[kOwn][kWidth];
+    Packed<T, kWidth> through[kOwn] = {};  // on its way while the sums are made
     float sum_g = 0, sum_gh = 0;
 #pragma unroll
     for (int o = 0; o < kOwn; ++o) {
@@ -134,6 +135,9 @@ PL_DEVICE void backward(const LayerNormBackwardParams& p) {
       if (v >= vectors) break;
       load<kWidth>(static_cast<const T*>(p.dy) + at + v * kWidth, g[o]);
       load<kWidth>(static_cast<const T*>(p.x) + at + v * kWidth, h[o]);
+      if (p.through != nullptr)
+        through[o] =
+            *reinterpret_cast<const Packed<T, kWidth>*>(static_cast<const T*>(p.through) + at + v * kWidth);
 #pragma unroll
       for (int k = 0; k < kWidth; ++k) {
         h[o][k] = (h[o][k] - mean) * inverse;
@@ -165,10 +169,8 @@ PL_DEVICE void backward(const LayerNormBackwardParams& p) {
 #pragma unroll
       for (int k = 0; k < kWidth; ++k) dx[k] = (g[o][k] - mean_g - h[o][k] * mean_gh) * inverse;
       if (p.through != nullptr) {
-        float through[kWidth];
-        load<kWidth>(static_cast<const T*>(p.through) + at + v * kWidth, through);
 #pragma unroll
-        for (int k = 0; k < kWidth; ++k) dx[k] += through[k];
+        for (int k = 0; k < kWidth; ++k) dx[k] += to_float(through[o].at[k]);
       }
       store<kWidth>(static_cast<T*>(p.dx) + at + v * kWidth, dx);
     }

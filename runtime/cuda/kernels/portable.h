@@ -59,11 +59,22 @@ PL_DEVICE Bf16 rounded<Bf16>(float x) {
 #endif
 }
 
-// e^x by the GPU's own power of two, without corrections: to 2 + 1.2 |x| units in the last place, and 0 where
-// it is no normal number. For sums whose large terms are near e^0.
+// 2^x to 2 units in the last place; 0 where it is no normal number.
+PL_DEVICE float quick_exp2(float x) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return exp2f(x);
+#endif
+}
+
+// e^x by that: to 2 + 1.2 |x| units in the last place. For sums whose large terms are near e^0. (__expf()
+// scales what is no normal number, which is three instructions more.)
 PL_DEVICE float quick_exp(float x) {
 #if defined(__CUDA_ARCH__)
-  return __expf(x);
+  return quick_exp2(x * 1.4426950408889634F);
 #else
   return expf(x);
 #endif

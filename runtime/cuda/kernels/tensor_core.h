@@ -122,15 +122,4 @@ PL_DEVICE std::uint32_t packed(float low, float high) {
 #endif
 }
 
-// 2^x to 2 units in the last place; 0 where it is no normal number.
-PL_DEVICE float quick_exp2(float x) {
-#if defined(__CUDA_ARCH__)
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-#else
-  return exp2f(x);
-#endif
-}
-
 }  // namespace paceline::cuda
