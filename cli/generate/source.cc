@@ -91,6 +91,20 @@ absl::StatusOr<Source> open_folder(const SourceOptions& options, const checkpoin
   return source;
 }
 
+absl::Status nothing_saved(const RunState& run, const v1::CheckpointSpec& checkpoint) {
+  const bool goes_on = !is_finished(run);
+  std::string why;
+  if (checkpoint.every_steps() == 0 && checkpoint.every_seconds() == 0) {
+    why = str_cat("; its job has no spec.checkpoint", goes_on ? ", and has saved nothing before its end" : "",
+                  ": `checkpoint: {everySteps: 250}` below spec makes checkpoints");
+  } else if (goes_on) {
+    why = "; one is made when spec.checkpoint says so, and the model at the end";
+  }
+  return absl::NotFoundError(str_cat("run \"", run.name, "\" has no model and no checkpoint in ",
+                                     checkpoint.directory(), goes_on ? " yet" : "", " (step ", run.step, ")",
+                                     why));
+}
+
 absl::StatusOr<Source> open_run(const Session& session, const std::string& name,
                                 const checkpoint::GoOn& go_on, std::ostream& notes) {
   PL_ASSIGN_OR_RETURN(const RunStore store, session.store());
@@ -110,9 +124,7 @@ absl::StatusOr<Source> open_run(const Session& session, const std::string& name,
     return source;
   }
   if (absl::IsNotFound(newest.status())) {
-    return absl::NotFoundError(
-        str_cat("run \"", run.name, "\" has no model and no checkpoint in ", folder, " yet (step ", run.step,
-                is_finished(run) ? ")" : "); it is saved when spec.checkpoint says so, and at the end"));
+    return nothing_saved(run, source.spec.checkpoint());
   }
   PL_ASSIGN_OR_RETURN(source.weights, generate::read_checkpoint(*files, folder, source.spec, go_on));
   return source;

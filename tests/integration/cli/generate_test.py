@@ -2,12 +2,13 @@
 
 import array
 import json
+import re
 import shutil
 import signal
 import subprocess
 
 import unittest_report
-from cli_support import ENDLESS, PACELINE, SLOW, CliCase, job, until
+from cli_support import ENDLESS, PACELINE, ROOT, SLOW, CliCase, job, until
 
 LINE = "abcdefghijklmnopqrstuvwx\n"   # each letter says the next, at every position: 25 and 48 have no common divisor
 GPT = """
@@ -118,18 +119,40 @@ class GenerateTest(CliCase):
         shutil.rmtree(run / "checkpoints/step-000000050")
         self.refused(4, "every checkpoint in .* is damaged", "letters")
         shutil.rmtree(run / "checkpoints")
-        self.refused(3, r'run "letters" has no model and no checkpoint in \S+ yet \(step 100\)', "letters")
+        self.refused(3, r'run "letters" has no model and no checkpoint in \S+ \(step 100\)$', "letters")
+
+    def train_on(self, **fields):
+        """Goes on until the test ends."""
+        text = self.write(LINE * 200, "letters.txt")
+        spec = GPT.format(name="letters", vocabulary=256, data=f"{{format: text, train: {{inputs: {text}}}}}", precision="FP32", steps=ENDLESS, seed=1)
+        for found, instead in fields.items():
+            self.assertIn(f"{found}: ", spec)
+            spec = re.sub(rf"{found}: .*", instead, spec)
+        process = self.start("run", self.write(spec), "--output", "plain")
+        self.training("letters", 1)
+        return process
 
     def test_a_run_that_goes_on(self):
-        text = self.write(LINE * 200, "letters.txt")
-        path = self.write(GPT.format(name="letters", vocabulary=256, data=f"{{format: text, train: {{inputs: {text}}}}}", precision="FP32", steps=ENDLESS,
-                                     seed=1))
-        self.start("run", path, "--output", "plain")
-        self.training("letters", 1)
+        self.train_on()
         found = until(lambda: self.status("letters")["checkpoint"], 60 * SLOW, "there is a checkpoint")
         self.assertIn("/checkpoints/step-", found)
         self.assertEqual(len(self.generate("--prompt", "abc", "--tokens", "5", "--temperature", "0")), 9)
         self.assertRegex(self.errors, r"goes on from \S+/letters/checkpoints/step-\d+ \(step \d+\)")
+
+    def test_a_run_that_has_saved_nothing(self):
+        process = self.train_on(checkpoint="")
+        self.refused(3, r"no checkpoint in \S+ yet \(step \d+\); its job has no spec\.checkpoint, and has saved nothing before its end: "
+                     r"`checkpoint: \{everySteps: 250\}` below spec makes checkpoints", "letters")
+        process.kill()   # what is stopped in order saves
+        process.wait(20 * SLOW)
+        self.refused(3, r"no checkpoint in \S+ \(step \d+\); its job has no spec\.checkpoint: `checkpoint: \{everySteps: 250\}` below", "letters")
+
+    def test_a_run_whose_first_checkpoint_is_not_made_yet(self):
+        self.train_on(checkpoint=f"checkpoint: {{everySteps: {ENDLESS}}}")
+        self.refused(3, r"no checkpoint in \S+ yet \(step \d+\); one is made when spec\.checkpoint says so, and the model at the end", "letters")
+
+    def test_the_example_makes_checkpoints(self):
+        self.assertRegex((ROOT / "examples/gpt-char.yaml").read_text(), r"\n  checkpoint: \{everySteps: \d+\}")
 
     def test_what_is_wrong_is_said(self):
         self.refused(3, "no runs in ")
