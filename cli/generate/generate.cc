@@ -208,11 +208,12 @@ void add_source_options(CLI::App& command, SourceOptions& source) {
       ->type_name("");
   command
       .add_option("--checkpoint", source.checkpoint,
-                  "Not a run's newest weights: this checkpoint, or the newest in this folder")
+                  "Not a run's newest weights: this checkpoint, or the newest in this folder, or a run's")
       ->type_name("FOLDER");
   command
-      .add_option("--model", source.model,
-                  "Not a run's newest weights: the model.safetensors in this folder, or this file")
+      .add_option(
+          "--model", source.model,
+          "Not a run's newest weights: the model.safetensors in this folder, or a run's, or this file")
       ->type_name("FOLDER");
   command
       .add_option(

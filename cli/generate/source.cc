@@ -9,6 +9,7 @@
 #include "controller/api/training_spec.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/checkpoint/file_store.h"
+#include "runtime/checkpoint/safetensors_file.h"
 
 namespace paceline::cli {
 
@@ -61,12 +62,17 @@ absl::StatusOr<std::string> job_of(const fs::path& path, const char* option) {
     std::error_code error;
     if (fs::is_regular_file(folder / kJobFile, error)) return (folder / kJobFile).string();
   }
-  std::error_code error;
-  if (!fs::exists(path, error))
-    return absl::NotFoundError(str_cat(option, ": no such file: ", path.string()));
   return absl::InvalidArgumentError(str_cat(option, ": there is no ", kJobFile, " of a run in ",
                                             path.string(),
                                             " or the two folders above: say whose it is by --job FILE"));
+}
+
+// What is meant by a run's folder, which has both; else `path`.
+fs::path part_of_run(const fs::path& path, bool model) {
+  const fs::path part = path / (model ? "model" : "checkpoints");
+  std::error_code error;
+  return fs::is_regular_file(path / checkpoint::kModelFile, error) || !fs::is_directory(part, error) ? path
+                                                                                                     : part;
 }
 
 absl::StatusOr<Source> open_folder(const SourceOptions& options, const checkpoint::GoOn& go_on,
@@ -75,9 +81,14 @@ absl::StatusOr<Source> open_folder(const SourceOptions& options, const checkpoin
   std::error_code error;
   fs::path path = fs::absolute(model ? options.model : options.checkpoint, error).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // a slash at its end
+  const char* const option = model ? "--model" : "--checkpoint";
+  if (!fs::exists(path, error))
+    return absl::NotFoundError(str_cat(option, ": no such file: ", path.string(),
+                                       "; of a run's newest weights give its name alone"));
+  path = part_of_run(path, model);
   std::string job = options.job;
   if (job.empty()) {
-    PL_ASSIGN_OR_RETURN(job, job_of(path, model ? "--model" : "--checkpoint"));
+    PL_ASSIGN_OR_RETURN(job, job_of(path, option));
   }
   Source source;
   PL_RETURN_IF_ERROR(take_job(job, "", path.string(), notes, source));

@@ -99,6 +99,8 @@ class GenerateTest(CliCase):
         cold = ("--prompt", "ab", "--tokens", "2", "--temperature", "0")
         for arguments, path in ((("--checkpoint", run / "checkpoints"), "checkpoints/step-000000100"),
                                 (("--checkpoint", f"{run}/checkpoints/step-000000050/"), "checkpoints/step-000000050"),
+                                (("--checkpoint", run), "checkpoints/step-000000100"),
+                                (("--model", f"{run}/"), "model/model.safetensors"),
                                 (("--model", run / "model"), "model/model.safetensors"),
                                 (("--model", run / "model/model.safetensors"), "model/model.safetensors")):
             self.assertEqual(self.generate(*arguments, *cold)[:2], "ab")
@@ -158,6 +160,8 @@ class GenerateTest(CliCase):
         self.refused(3, "no runs in ")
         run = self.train(steps=50)
         other = self.train(name="other", steps=50, seed=2)
+        empty = self.folder / "step-000000001"
+        empty.mkdir()
         for code, words, *arguments in (
                 (3, 'no run named "nobody"', "nobody"),
                 (2, "the prompt is empty", "--prompt", ""),
@@ -173,7 +177,9 @@ class GenerateTest(CliCase):
                 (2, 'RUN "letters" says whose weights, and so does --model', "letters", "--model", run / "model"),
                 (2, "--job says whose a --checkpoint or a --model is", "--job", run / "job.yaml"),
                 (3, "--checkpoint: no such file: ", "--checkpoint", self.folder / "nowhere/step-000000001"),
-                (3, "no complete checkpoint ", "--checkpoint", run / "checkpoints/step-000000099", "--job", run / "job.yaml"),
+                (3, "--checkpoint: no such file: ", "--checkpoint", run / "checkpoints/step-000000099", "--job", run / "job.yaml"),
+                (3, "no complete checkpoint ", "--checkpoint", empty, "--job", run / "job.yaml"),
+                (3, r"--model: no such file: .*nobody; of a run's newest weights give its name alone", "--model", run / "nobody"),
                 (2, "step-000000050 was made with another model", "--checkpoint", run / "checkpoints", "--job", other / "job.yaml")):
             self.refused(code, words, *arguments)
         larger = self.write((run / "job.yaml").read_text().replace("vocabularySize: 256", "vocabularySize: 300"), "larger.yaml")
@@ -181,6 +187,7 @@ class GenerateTest(CliCase):
                      "--model", run / "model", "--job", larger)
         path = self.write(job(members=1, steps=20))
         self.assertEqual(self.paceline("run", path).returncode, 0)
+        self.refused(3, "--checkpoint: no such file: ", "--checkpoint", self.folder / "letters")   # with a job.yaml beside it
         self.refused(2, "its model is of type mlp; only what a gpt has learnt can be gone on with", "digits")
         process = self.start("generate", "letters", environment={"PACELINE_DEVICE": "gpu"})
         self.assertRegex(process.communicate(timeout=60 * SLOW)[1], 'PACELINE_DEVICE is "gpu"; it must be auto, cpu, cuda, or cuda:N')
