@@ -204,7 +204,9 @@ class Generation {
 };
 
 void add_source_options(CLI::App& command, SourceOptions& source) {
-  command.add_option("RUN", source.run, "Name of a run (default: the newest that goes on, else the newest)")
+  command
+      .add_option("RUN", source.run,
+                  "Name of a run (default: of those of a gpt the newest that goes on, else the newest)")
       ->type_name("");
   command
       .add_option("--checkpoint", source.checkpoint,

@@ -1,7 +1,9 @@
 #include "cli/generate/source.h"
 
+#include <algorithm>
 #include <filesystem>
-#include <optional>
+#include <sstream>
+#include <vector>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -34,16 +36,16 @@ absl::Status check_options(const SourceOptions& options) {
   return absl::OkStatus();
 }
 
-// The job's, with its relative paths as they were for its run.
-absl::Status take_job(const std::string& path, const std::string& base_folder, const std::string& run_folder,
-                      std::ostream& notes, Source& source) {
+// The job's, with its relative paths as they were for its run. `whose`: of the run, or the file, for errors.
+absl::Status take_job(const std::string& path, const std::string& whose, const std::string& base_folder,
+                      const std::string& run_folder, std::ostream& notes, Source& source) {
   PL_ASSIGN_OR_RETURN(const JobFile file, load_job_file(path, notes));
   if (!file.job.spec.training)
     return absl::InvalidArgumentError(
-        str_cat(path, ": spec.training is missing: it says nothing of a model"));
+        str_cat(whose, ": spec.training is missing: it says nothing of a model"));
   const api::ModelType type = file.job.spec.training->model.type;
   if (type != api::ModelType::kGpt) {
-    return absl::InvalidArgumentError(str_cat(path, ": its model is of type ", api::name(type),
+    return absl::InvalidArgumentError(str_cat(whose, ": its model is of type ", api::name(type),
                                               "; only what a gpt has learnt can be gone on with"));
   }
   source.job = file.job.metadata.name;
@@ -53,6 +55,29 @@ absl::Status take_job(const std::string& path, const std::string& base_folder, c
                                          .checkpoint_directory = str_cat(run_folder, "/checkpoints"),
                                          .model_directory = str_cat(run_folder, "/model")}));
   return absl::OkStatus();
+}
+
+std::string job_file_of(const RunState& run) {
+  return str_cat(run.folder, "/", kJobFile);
+}
+
+bool is_of_a_gpt(const RunState& run) {
+  std::ostringstream unheard;
+  const auto file = load_job_file(job_file_of(run), unheard);
+  return file.ok() && file->job.spec.training && file->job.spec.training->model.type == api::ModelType::kGpt;
+}
+
+// The newest that goes on, else the newest, as RunStore::choose does, of those whose model is a gpt.
+absl::StatusOr<RunState> newest_of_a_gpt(const RunStore& store) {
+  PL_ASSIGN_OR_RETURN(std::vector<RunState> runs, store.list());
+  if (runs.empty()) return store.choose("");  // has the words for that
+  const std::string newest = runs.front().name;
+  std::stable_partition(runs.begin(), runs.end(), [](const RunState& run) { return !is_finished(run); });
+  const auto found = std::find_if(runs.begin(), runs.end(), is_of_a_gpt);
+  if (found != runs.end()) return *found;
+  return absl::NotFoundError(str_cat("no run in ", store.state_folder(),
+                                     " is of a gpt, nor is the newest, \"", newest,
+                                     "\"; only what a gpt has learnt can be gone on with"));
 }
 
 // The job.yaml of the run that `path` is a part of: <run>/checkpoints/step-N, <run>/model/model.safetensors.
@@ -91,7 +116,7 @@ absl::StatusOr<Source> open_folder(const SourceOptions& options, const checkpoin
     PL_ASSIGN_OR_RETURN(job, job_of(path, option));
   }
   Source source;
-  PL_RETURN_IF_ERROR(take_job(job, "", path.string(), notes, source));
+  PL_RETURN_IF_ERROR(take_job(job, job, "", path.string(), notes, source));
   const auto files = checkpoint::make_directory_store();
   if (model) {
     PL_ASSIGN_OR_RETURN(source.weights,
@@ -119,10 +144,10 @@ absl::Status nothing_saved(const RunState& run, const v1::CheckpointSpec& checkp
 absl::StatusOr<Source> open_run(const Session& session, const std::string& name,
                                 const checkpoint::GoOn& go_on, std::ostream& notes) {
   PL_ASSIGN_OR_RETURN(const RunStore store, session.store());
-  PL_ASSIGN_OR_RETURN(const RunState run, store.choose(name));
+  PL_ASSIGN_OR_RETURN(const RunState run, name.empty() ? newest_of_a_gpt(store) : store.get(name));
   Source source;
   source.run = run.name;
-  PL_RETURN_IF_ERROR(take_job(str_cat(run.folder, "/", kJobFile),
+  PL_RETURN_IF_ERROR(take_job(job_file_of(run), str_cat("run \"", run.name, "\""),
                               fs::path(run.job_file).parent_path().string(), run.folder, notes, source));
   const auto files = checkpoint::make_directory_store();
   auto model = generate::read_model(*files, str_cat(run.folder, "/model"), source.spec.model().gpt());

@@ -15,7 +15,7 @@ namespace paceline::cli {
 
 // As given on the command line; empty: not given.
 struct SourceOptions {
-  std::string run;                // else the newest
+  std::string run;                // else the newest of a gpt
   std::string checkpoint, model;  // at most one
   std::string job;                // of a checkpoint or model that lies in no run's folder
 };

@@ -188,7 +188,12 @@ class GenerateTest(CliCase):
         path = self.write(job(members=1, steps=20))
         self.assertEqual(self.paceline("run", path).returncode, 0)
         self.refused(3, "--checkpoint: no such file: ", "--checkpoint", self.folder / "letters")   # with a job.yaml beside it
-        self.refused(2, "its model is of type mlp; only what a gpt has learnt can be gone on with", "digits")
+        self.refused(2, 'run "digits": its model is of type mlp; only what a gpt has learnt can be gone on with', "digits")
+        # Without a name, the newest of a gpt; where there is none, it is said which was looked at.
+        self.assertEqual(json.loads(self.generate("--tokens", "1", "--json"))["run"], "other")
+        shutil.rmtree(run)
+        shutil.rmtree(other)
+        self.refused(3, 'no run in .* is of a gpt, nor is the newest, "digits"; only what a gpt')
         process = self.start("generate", "letters", environment={"PACELINE_DEVICE": "gpu"})
         self.assertRegex(process.communicate(timeout=60 * SLOW)[1], 'PACELINE_DEVICE is "gpu"; it must be auto, cpu, cuda, or cuda:N')
         self.assertEqual(process.returncode, 2)
