@@ -49,7 +49,8 @@ struct Prompt {
   bool shown = true;
 };
 
-absl::StatusOr<Prompt> read_prompt(const GenerateOptions& options, Writing writing, std::int64_t vocabulary) {
+absl::StatusOr<Prompt> read_prompt(const Session& session, const GenerateOptions& options, Writing writing,
+                                   std::int64_t vocabulary) {
   const int given =
       options.prompt.has_value() + options.prompt_file.has_value() + options.prompt_tokens.has_value();
   if (given > 1) return absl::InvalidArgumentError("give one of --prompt, --prompt-file and --prompt-tokens");
@@ -67,7 +68,10 @@ absl::StatusOr<Prompt> read_prompt(const GenerateOptions& options, Writing writi
     std::string text = options.prompt.value_or("");
     if (options.prompt_file) {
       const std::string& path = *options.prompt_file;
-      PL_ASSIGN_OR_RETURN(text, read_file(path == "-" ? "/dev/stdin" : path, kMaxPromptBytes));
+      const bool standard_input = path == "-";
+      if (standard_input && ::isatty(STDIN_FILENO) == 1)
+        std::cerr << session.program << ": reads the prompt from the terminal, until ctrl-D\n" << std::flush;
+      PL_ASSIGN_OR_RETURN(text, read_file(standard_input ? "/dev/stdin" : path, kMaxPromptBytes));
     }
     if (writing == Writing::kNumbers && options.prompt)
       return absl::InvalidArgumentError(
@@ -99,7 +103,7 @@ class Generation {
                                      session_, options_.source, [this] { return go_on(); }, std::cerr));
     const v1::GptSpec& gpt = source_.spec.model().gpt();
     writing_ = writing_of(source_.spec.data());
-    PL_ASSIGN_OR_RETURN(prompt_, read_prompt(options_, writing_, gpt.vocabulary_size()));
+    PL_ASSIGN_OR_RETURN(prompt_, read_prompt(session_, options_, writing_, gpt.vocabulary_size()));
     PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen, device::choose_device(choice, 0, usable_processors()));
     device_ = chosen.words;
     tell(chosen.warning);
@@ -225,9 +229,7 @@ void add_source_options(CLI::App& command, SourceOptions& source) {
 }
 
 void add_prompt_options(CLI::App& command, GenerateOptions& options) {
-  command
-      .add_option("--prompt", options.prompt,
-                  "Text to go on from (default: the begin of a line, not printed)")
+  command.add_option("--prompt", options.prompt, "Text to go on from (default: a newline, not printed)")
       ->type_name("TEXT");
   command
       .add_option("--prompt-file", options.prompt_file,

@@ -2,6 +2,8 @@
 
 import array
 import json
+import os
+import pty
 import re
 import shutil
 import signal
@@ -65,8 +67,20 @@ class GenerateTest(CliCase):
         long = self.write(LINE * 4 + "abc", "prompt.txt")
         self.assertEqual(self.generate("letters", "--prompt-file", long, "--tokens", "75", "--temperature", "0"), LINE * 7 + "abc\n")
         self.assertEqual(self.generate("--prompt-file", "-", "--tokens", "3", "--temperature", "0", stdin="pq"), "pqrst\n")
+        self.assertTrue(self.generate("--prompt", "-", "--tokens", "1", "--temperature", "0", stdin="pq").startswith("-"))
         self.assertEqual(self.generate("--prompt-tokens", "97,98", "--tokens", "2", "--top-k", "1"), "abcd\n")
         self.assertEqual(self.generate("--tokens", "5", "--temperature", "0"), "abcde\n")
+
+    def test_a_terminal_is_told_that_it_is_read(self):
+        self.train(steps=50)
+        terminal, end = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        process = self.start("generate", "--prompt-file", "-", "--tokens", "1", stdin=end)
+        os.close(end)
+        self.assertIn("reads the prompt from the terminal, until ctrl-D", process.stderr.readline())
+        os.write(terminal, b"abc\n\x04")
+        self.assertTrue(process.communicate(timeout=60 * SLOW)[0].startswith("abc\n"))
+        self.assertEqual(process.returncode, 0)
 
     def test_a_seed_makes_the_same_and_samples_differ(self):
         self.train()
