@@ -33,7 +33,10 @@ namespace paceline::cli {
 namespace {
 
 constexpr std::size_t kMaxPromptBytes = std::size_t{64} << 20;
-constexpr std::int64_t kMaxTokens = 100'000'000, kMaxSamples = 10'000;
+constexpr std::int64_t kMaxTokens = 100'000'000, kMaxSamples = 10'000, kMaxThreads = 1024;
+// Of fewer parameters a pass is so short that threads gain little, and wait for one another longer than they
+// compute where others need the processors, too: one thread.
+constexpr std::size_t kParametersForThreads = 4'000'000;
 
 struct GenerateOptions {
   SourceOptions source;
@@ -41,6 +44,7 @@ struct GenerateOptions {
   std::int64_t tokens = 200, samples = 1;
   generate::Sampling sampling;
   std::uint64_t seed = 1;
+  std::int64_t threads = 0;  // 0: by the model's size
   bool json = false;
 };
 
@@ -104,8 +108,11 @@ class Generation {
     const v1::GptSpec& gpt = source_.spec.model().gpt();
     writing_ = writing_of(source_.spec.data());
     PL_ASSIGN_OR_RETURN(prompt_, read_prompt(session_, options_, writing_, gpt.vocabulary_size()));
-    PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen, device::choose_device(choice, 0, usable_processors()));
-    device_ = chosen.words;
+    const int threads = threads_for(source_.weights.values.size());
+    PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen, device::choose_device(choice, 0, threads));
+    // Why there is no GPU is of no concern to who has none; that one can't be used is the warning.
+    device_ =
+        chosen.gpu.empty() ? str_cat("with ", threads, threads == 1 ? " thread" : " threads") : chosen.words;
     tell(chosen.warning);
     PL_ASSIGN_OR_RETURN(
         const auto scorer,
@@ -122,6 +129,11 @@ class Generation {
     auto choice = parse_device_choice(text == nullptr ? "" : text);
     if (choice.ok()) return choice;
     return absl::InvalidArgumentError(str_cat("PACELINE_DEVICE ", choice.status().message()));
+  }
+
+  int threads_for(std::size_t parameters) const {
+    if (options_.threads > 0) return static_cast<int>(options_.threads);
+    return parameters < kParametersForThreads ? 1 : usable_processors();
   }
 
   absl::Status go_on() const {
@@ -267,6 +279,11 @@ void add_generate(CLI::App& app, Session& session) {
   command->add_option("--seed", options->seed, "Of the choices (default: 1): the same one makes the same")
       ->type_name("N")
       ->check(whole_number());
+  command
+      ->add_option("--threads", options->threads,
+                   "Of processors (default: 1 for a small model, for others all processors)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, kMaxThreads));
   command->add_option("--samples", options->samples, "So many, one after the other (default: 1)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, kMaxSamples));

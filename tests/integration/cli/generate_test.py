@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import unittest.mock
 
 import unittest_report
 from cli_support import ENDLESS, PACELINE, ROOT, SLOW, CliCase, job, until
@@ -62,7 +63,7 @@ class GenerateTest(CliCase):
         run = self.train()
         goes_on = LINE[2:] + LINE * 4
         self.assertEqual(self.generate("--prompt", "c", "--tokens", len(goes_on) - 1, "--temperature", "0"), goes_on)
-        self.assertRegex(self.errors, rf"goes on from {run}/model/model\.safetensors \(step 100\), computes (with|on) ")
+        self.assertRegex(self.errors, rf"goes on from {run}/model/model\.safetensors \(step 100\), computes (with 1 thread|on GPU .*)\n$")   # no word of a GPU that is not there
         # More than a block, where the window slides; from a file, from standard input, from token numbers, and from nothing.
         long = self.write(LINE * 4 + "abc", "prompt.txt")
         self.assertEqual(self.generate("letters", "--prompt-file", long, "--tokens", "75", "--temperature", "0"), LINE * 7 + "abc\n")
@@ -97,6 +98,17 @@ class GenerateTest(CliCase):
         cold = ("--prompt", "a", "--tokens", "3", "--temperature", "0")
         self.assertEqual(self.generate(*cold, "--samples", "2"), "--- 1 of 2 ---\nabcd\n--- 2 of 2 ---\nabcd\n")
         self.assertEqual(self.generate("--prompt", "a", "--tokens", "3", "--temperature", "9", "--top-p", "0.01"), "abcd\n")
+
+    def test_threads_are_chosen_and_make_the_same(self):
+        self.train(steps=50)
+        hot = ("--prompt", "abc", "--tokens", "40", "--temperature", "4", "--json")
+        made = {}
+        for arguments, words in (((), "with 1 thread"), (("--threads", "1"), "with 1 thread"), (("--threads", "3"), "with 3 threads")):
+            with unittest.mock.patch.dict(os.environ, PACELINE_DEVICE="cpu"):
+                made[arguments] = json.loads(self.generate(*hot, *arguments))
+            self.assertTrue(self.errors.endswith(f"computes {words}\n"), self.errors)
+            self.assertEqual(made[arguments].pop("device"), words)
+        self.assertEqual(len({json.dumps(one) for one in made.values()}), 1)
 
     def test_token_files_are_numbers(self):
         self.train_on_numbers()
