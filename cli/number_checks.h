@@ -25,17 +25,35 @@ inline CLI::Validator number_between(double least, double most, const std::strin
       "");
 }
 
-// 0 to 2^64 - 1, in decimal digits.
-inline CLI::Validator whole_number() {
+// above < value <= most.
+inline CLI::Validator number_above(double above, double most) {
   return CLI::Validator(
-      [](std::string& text) {
-        std::uint64_t value = 0;
-        const char* end = text.data() + text.size();
-        const auto read = std::from_chars(text.data(), end, value);
-        if (read.ec == std::errc() && read.ptr == end) return std::string();
-        return str_cat("\"", text, "\" is no whole number from 0 to ", UINT64_MAX);
+      [above, most](std::string& text) {
+        double value = 0;
+        if (absl::SimpleAtod(text, &value) && value > above && value <= most) return std::string();
+        return str_cat("\"", text, "\" is no number above ", above, " and up to ", most);
       },
       "");
+}
+
+// least <= value <= most, in decimal digits.
+template <typename Number>
+CLI::Validator whole_number_between(Number least, Number most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        Number value = 0;
+        const char* end = text.data() + text.size();
+        const auto read = std::from_chars(text.data(), end, value);
+        if (read.ec == std::errc() && read.ptr == end && value >= least && value <= most)
+          return std::string();
+        return str_cat("\"", text, "\" is no whole number from ", least, " to ", most);
+      },
+      "");
+}
+
+// 0 to 2^64 - 1.
+inline CLI::Validator whole_number() {
+  return whole_number_between<std::uint64_t>(0, UINT64_MAX);
 }
 
 }  // namespace paceline::cli

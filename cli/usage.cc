@@ -31,7 +31,11 @@ std::string meant_option(const std::string& wrong, const CLI::App& app, const CL
       for (const std::string& name : option->get_lnames()) names.push_back(name);
     }
   }
-  const std::string meant = api::nearest_name(without_dashes(wrong), names);
+  const std::string word = without_dashes(wrong);
+  // --max-tokens for --tokens, as other programs call it.
+  const auto ends_it = [&](const std::string& name) { return word.ends_with("-" + name); };
+  const auto longer = std::find_if(names.begin(), names.end(), ends_it);
+  const std::string meant = longer != names.end() ? *longer : api::nearest_name(word, names);
   return meant.empty() ? meant : "--" + meant;
 }
 

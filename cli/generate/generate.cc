@@ -261,7 +261,7 @@ void add_generate(CLI::App& app, Session& session) {
   add_prompt_options(*command, *options);
   command->add_option("--tokens", options->tokens, "How many to make (default: 200)")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, kMaxTokens));
+      ->check(whole_number_between<std::int64_t>(1, kMaxTokens));
   command
       ->add_option("--temperature", options->sampling.temperature,
                    "Below 1 likelier tokens are favoured, above 1 less likely ones; 0: always the likeliest "
@@ -270,12 +270,12 @@ void add_generate(CLI::App& app, Session& session) {
       ->check(number_between(0, 1e6));
   command->add_option("--top-k", options->sampling.top_k, "Only of the K likeliest (default: 0: of all)")
       ->type_name("K")
-      ->check(CLI::Range(0, 1 << 24));
+      ->check(whole_number_between(0, 1 << 24));
   command
       ->add_option("--top-p", options->sampling.top_p,
                    "Only of the likeliest that together have this probability (default: 1: of all)")
       ->type_name("NUMBER")
-      ->check(number_between(0, 1));
+      ->check(number_above(0, 1));
   command->add_option("--seed", options->seed, "Of the choices (default: 1): the same one makes the same")
       ->type_name("N")
       ->check(whole_number());
@@ -283,10 +283,10 @@ void add_generate(CLI::App& app, Session& session) {
       ->add_option("--threads", options->threads,
                    "Of processors (default: 1 for a small model, for others all processors)")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, kMaxThreads));
+      ->check(whole_number_between<std::int64_t>(1, kMaxThreads));
   command->add_option("--samples", options->samples, "So many, one after the other (default: 1)")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, kMaxSamples));
+      ->check(whole_number_between<std::int64_t>(1, kMaxSamples));
   command->add_flag("--json", options->json, "Print JSON, once all is made");
   command->footer(session.examples(
       {{false, "generate --prompt \"The licensee may \""},
