@@ -162,7 +162,16 @@ absl::StatusOr<Source> open_run(const Session& session, const std::string& name,
   if (absl::IsNotFound(newest.status())) {
     return nothing_saved(run, source.spec.checkpoint());
   }
-  PL_ASSIGN_OR_RETURN(source.weights, generate::read_checkpoint(*files, folder, source.spec, go_on));
+  auto read = generate::read_checkpoint(*files, folder, source.spec, go_on);
+  if (absl::IsCancelled(read.status())) return read.status();
+  if (!model.ok() || (read.ok() && read->step > model->step)) {
+    PL_ASSIGN_OR_RETURN(source.weights, std::move(read));
+    return source;
+  }
+  // What seemed newer than the model is damaged.
+  source.weights = *std::move(model);
+  source.weights.refused =
+      read.ok() ? std::move(read->refused) : std::vector{std::string(read.status().message())};
   return source;
 }
 

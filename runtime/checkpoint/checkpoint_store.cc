@@ -168,6 +168,9 @@ absl::StatusOr<LoadedCheckpoint> CheckpointStore::load_latest(const GoOn& go_on)
       loaded->refused = std::move(refused);
       return loaded;
     }
+    // Who may not read it does not know whether it is damaged.
+    if (absl::IsPermissionDenied(loaded.status()))
+      return with_context(loaded.status(), str_cat(folder_, "/", name, " can't be read"));
     refused.push_back(str_cat(name, ": ", loaded.status().message()));
     const auto inside = files_.list(str_cat(folder_, "/", name));
     damaged |= inside.ok() && std::find(inside->begin(), inside->end(), kManifestName) != inside->end();

@@ -76,8 +76,9 @@ class CheckpointStore {
   absl::Status check_writable();
 
   // The newest complete checkpoint. NOT_FOUND: none was ever completed. DATA_LOSS: all that were are
-  // damaged; says how. All of its parts are read once, to know that they are whole; `go_on`, unless null, is
-  // asked before each MiB of them and of its state: its error is the result.
+  // damaged; says how. PERMISSION_DENIED: one that may be it must not be read. All of its parts are read once,
+  // to know that they are whole; `go_on`, unless null, is asked before each MiB of them and of its state: its
+  // error is the result.
   absl::StatusOr<LoadedCheckpoint> load_latest(const GoOn& go_on = nullptr) const;
 
   // The one of that name. NOT_FOUND: it has no manifest; else what load_latest() would pass it over for.

@@ -38,6 +38,10 @@ def arguments():
     parser.add_argument("--sanitizer", help="NVIDIA's compute-sanitizer, where PATH has none")
     parser.add_argument("--python", default=sys.executable, help="one that has PyTorch, if any, to train beside us (default: this one)")
     options = parser.parse_args()
+    if not options.programs.is_dir():
+        parser.error(f"--programs {options.programs}: no such folder")
+    if options.json and not options.json.absolute().parent.is_dir():
+        parser.error(f"--json {options.json}: there is no folder {options.json.absolute().parent} to write it into")
     options.sanitizer = shutil.which("compute-sanitizer") or shutil.which(options.sanitizer or "")
     options.programs, options.root = options.programs.resolve(), options.root.resolve()
     return options

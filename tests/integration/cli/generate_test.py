@@ -149,6 +149,22 @@ class GenerateTest(CliCase):
         shutil.rmtree(run / "checkpoints")
         self.refused(3, r'run "letters" has no model and no checkpoint in \S+ \(step 100\)$', "letters")
 
+    def test_a_damaged_checkpoint_does_not_hide_an_older_model(self):
+        run = self.train(steps=50)
+        model = (run / "model/model.safetensors").read_bytes()
+        path = self.folder / "letters.yaml"
+        path.write_text(path.read_text().replace("steps: 50", "steps: 100"))
+        result = self.paceline("run", path, "--resume", "letters", "--output", "plain", timeout=120 * SLOW)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (run / "model/model.safetensors").write_bytes(model)
+        self.generate("letters", "--tokens", "1")
+        self.assertIn("checkpoints/step-000000100 (step 100)", self.errors)
+        with (run / "checkpoints/step-000000100/state.safetensors").open("r+b") as file:
+            file.seek(1000)
+            file.write(b"damage")
+        self.generate("letters", "--tokens", "1")
+        self.assertRegex(self.errors, r"a damaged checkpoint is passed over: step-000000100: .*\n.*goes on from \S+/model/model\.safetensors \(step 50\)")
+
     def train_on(self, **fields):
         """Goes on until the test ends."""
         text = self.write(LINE * 200, "letters.txt")
@@ -191,6 +207,8 @@ class GenerateTest(CliCase):
         for code, words, *arguments in (
                 (3, 'no run named "nobody"', "nobody"),
                 (2, "the prompt is empty", "--prompt", ""),
+                (2, "--model: it is empty", "--model", ""), (2, "--checkpoint: it is empty", "--checkpoint", ""), (2, "RUN: it is empty", ""),
+                (2, "--prompt-file: it is empty", "letters", "--prompt-file", ""),
                 (2, "one of --prompt, --prompt-file and --prompt-tokens", "--prompt", "a", "--prompt-tokens", "1"),
                 (2, 'token 0, "256", is no whole number from 0 to 255', "--prompt-tokens", "256"),
                 (3, "no-such-file", "--prompt-file", self.folder / "no-such-file"),

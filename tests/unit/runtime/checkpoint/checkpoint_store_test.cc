@@ -54,6 +54,19 @@ TEST(CheckpointStoreTest, PeekingFindsTheNewestWithAWholeManifest) {
   EXPECT_THAT(store.peek_latest()->refused, ElementsAre(HasSubstr("step-000000200: ")));
 }
 
+TEST(CheckpointStoreTest, WhatMayNotBeReadIsNotCalledDamagedAndNoOlderOneIsTaken) {
+  for (const char* const file : {"manifest.json", "state.safetensors"}) {
+    MemoryFileStore files;
+    CheckpointStore store(files, kFolder, 3);
+    ASSERT_TRUE(store.save(State(100).snapshot).ok());
+    ASSERT_TRUE(store.save(State(200).snapshot).ok());
+    files.deny(str_cat(kFolder, "/step-000000200/", file));
+    const absl::Status refused = store.load_latest().status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("step-000000200 can't be read: "));
+  }
+}
+
 TEST(CheckpointStoreTest, WhereNothingWasSavedNothingIsFound) {
   MemoryFileStore files;
   EXPECT_EQ(loaded_step(files), -1);

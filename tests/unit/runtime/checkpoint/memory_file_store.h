@@ -58,6 +58,8 @@ class MemoryFileStore final : public FileStore {
     pending_.clear();
   }
   std::map<std::string, std::string>& files() { return files_; }
+  // Of this file nothing may be read.
+  void deny(const std::string& path) { denied_ = path; }
 
   absl::Status make_folder(const std::string& path) override {
     PL_RETURN_IF_ERROR(begin());
@@ -138,6 +140,7 @@ class MemoryFileStore final : public FileStore {
                                                    std::uint64_t limit) const override {
     const auto found = files_.find(path);
     if (found == files_.end()) return absl::NotFoundError(path);
+    if (path == denied_) return absl::PermissionDeniedError(path);
     if (found->second.size() > limit) return absl::ResourceExhaustedError(path);
     const auto* data = reinterpret_cast<const std::byte*>(found->second.data());
     return std::vector<std::byte>(data, data + found->second.size());
@@ -145,10 +148,12 @@ class MemoryFileStore final : public FileStore {
   absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const override {
     const auto found = files_.find(path);
     if (found == files_.end()) return absl::NotFoundError(path);
+    if (path == denied_) return absl::PermissionDeniedError(path);
     return std::make_unique<Reader>(found->second);
   }
 
  private:
+  std::string denied_;
   using Tree = std::map<std::string, std::string>;
   struct Change {
     enum Kind { kWrite, kRename, kRemove } kind;
