@@ -22,6 +22,7 @@
 #include "cli/cluster/interrupt.h"
 #include "cli/generate/prompt.h"
 #include "cli/generate/source.h"
+#include "cli/generate/threads.h"
 #include "cli/generate/token_printer.h"
 #include "cli/number_checks.h"
 #include "runtime/device/choose_device.h"
@@ -33,10 +34,8 @@ namespace paceline::cli {
 namespace {
 
 constexpr std::size_t kMaxPromptBytes = std::size_t{64} << 20;
-constexpr std::int64_t kMaxTokens = 100'000'000, kMaxSamples = 10'000, kMaxThreads = 1024;
-// Of fewer parameters a pass is so short that threads gain little, and wait for one another longer than they
-// compute where others need the processors, too: one thread.
-constexpr std::size_t kParametersForThreads = 4'000'000;
+constexpr std::int64_t kMaxTokens = 100'000'000, kMaxSamples = 10'000;
+constexpr int kMaxThreads = 1024;
 
 struct GenerateOptions {
   SourceOptions source;
@@ -44,7 +43,7 @@ struct GenerateOptions {
   std::int64_t tokens = 200, samples = 1;
   generate::Sampling sampling;
   std::uint64_t seed = 1;
-  std::int64_t threads = 0;  // 0: by the model's size
+  int threads = 0;  // 0: by the model's size
   bool json = false;
 };
 
@@ -108,7 +107,7 @@ class Generation {
     const v1::GptSpec& gpt = source_.spec.model().gpt();
     writing_ = writing_of(source_.spec.data());
     PL_ASSIGN_OR_RETURN(prompt_, read_prompt(session_, options_, writing_, gpt.vocabulary_size()));
-    const int threads = threads_for(source_.weights.values.size());
+    const int threads = threads_for(source_.weights.values.size(), options_.threads, usable_processors());
     PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen, device::choose_device(choice, 0, threads));
     // Why there is no GPU is of no concern to who has none; that one can't be used is the warning.
     device_ =
@@ -129,11 +128,6 @@ class Generation {
     auto choice = parse_device_choice(text == nullptr ? "" : text);
     if (choice.ok()) return choice;
     return absl::InvalidArgumentError(str_cat("PACELINE_DEVICE ", choice.status().message()));
-  }
-
-  int threads_for(std::size_t parameters) const {
-    if (options_.threads > 0) return static_cast<int>(options_.threads);
-    return parameters < kParametersForThreads ? 1 : usable_processors();
   }
 
   absl::Status go_on() const {
@@ -293,7 +287,7 @@ void add_generate(CLI::App& app, Session& session) {
       ->add_option("--threads", options->threads,
                    "Of processors (default: 1 for a small model, for others all processors)")
       ->type_name("N")
-      ->check(whole_number_between<std::int64_t>(1, kMaxThreads));
+      ->check(whole_number_between(1, kMaxThreads));
   command->add_option("--samples", options->samples, "So many, one after the other (default: 1)")
       ->type_name("N")
       ->check(whole_number_between<std::int64_t>(1, kMaxSamples));

@@ -90,7 +90,7 @@ PURE = [
     "runtime/pserver/frame", "runtime/pserver/messages", "runtime/pserver/row_cut", "runtime/pserver/row_inbox", "runtime/pserver/row_messages",
     "runtime/pserver/sequencer", "runtime/pserver/shard_map",
     "runtime/checkpoint/safetensors", "runtime/checkpoint/spec_hash",
-    "cli/generate/prompt", "cli/plot",
+    "cli/generate/prompt", "cli/generate/threads", "cli/plot",
     "cli/simulate/report", "cli/simulate/stragglers_report", "cli/simulate/training_report", "cli/view/age", "cli/view/yaml",
     "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/log_lines", "cli/cluster/names", "cli/cluster/words",
     "benchmarks/stragglers_programs/worker_tally",
