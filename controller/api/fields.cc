@@ -116,10 +116,12 @@ void visit(FieldVisitor& v, Strategy& s) {
 }
 
 void visit(FieldVisitor& v, EnvVar& e) {
-  v.text({.name = "name",
-          .meaning = "The variable's name; PACELINE_* are set by Paceline itself",
-          .required = true},
-         TextKind::kEnvName, e.name);
+  v.text(
+      {.name = "name",
+       .meaning = "The variable's name; PACELINE_* are set by Paceline itself, but for PACELINE_DEVICE and "
+                  "PACELINE_CUDA_GRAPHS",
+       .required = true},
+      TextKind::kEnvName, e.name);
   v.text({.name = "value", .meaning = "Its value; numbers go in quotes"}, TextKind::kAny, e.value);
 }
 

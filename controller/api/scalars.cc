@@ -129,6 +129,11 @@ std::string_view plain_scalar_type(std::string_view text) {
   return "";
 }
 
+bool is_set_by_paceline(std::string_view variable) {
+  return variable.starts_with("PACELINE_") && variable != "PACELINE_DEVICE" &&
+         variable != "PACELINE_CUDA_GRAPHS";
+}
+
 std::string_view text_rule_broken(TextKind kind, std::string_view text) {
   const bool has_control = std::any_of(text.begin(), text.end(), is_control);
   switch (kind) {
@@ -148,8 +153,9 @@ std::string_view text_rule_broken(TextKind kind, std::string_view text) {
       const bool form = !text.empty() && text.size() <= 1024 && !is_digit(text.front()) &&
                         std::all_of(text.begin(), text.end(), good);
       if (!form) return "letters, digits, '_', '-' and '.', not beginning with a digit";
-      return text.starts_with("PACELINE_")
-                 ? "names that do not begin with PACELINE_, which Paceline sets itself"
+      return is_set_by_paceline(text)
+                 ? "names that do not begin with PACELINE_, which Paceline sets itself, and "
+                   "PACELINE_DEVICE and PACELINE_CUDA_GRAPHS"
                  : "";
     }
     case TextKind::kCustomName:

@@ -27,6 +27,10 @@ ScalarError parse_cores(std::string_view text, double& value);
 // only texts for texts.
 std::string_view plain_scalar_type(std::string_view text);
 
+// Of a container's variables: PACELINE_*, but for PACELINE_DEVICE and PACELINE_CUDA_GRAPHS, which are the
+// job's own.
+bool is_set_by_paceline(std::string_view variable);
+
 // What a text field holds.
 enum class TextKind : std::uint8_t {
   kAny,            // anything without NUL
@@ -34,7 +38,7 @@ enum class TextKind : std::uint8_t {
   kNamespace,      // DNS label, at most 63 bytes
   kContainerName,  // DNS label, at most 63 bytes
   kImage,          // no spaces
-  kEnvName,        // letters, digits, '_', '-', '.'; begins neither with a digit nor with PACELINE_
+  kEnvName,        // letters, digits, '_', '-', '.'; does not begin with a digit; not is_set_by_paceline()
   kCustomName,     // letters, digits, '-', '_', '.'
   kObjectName,     // DNS subdomain, at most 253 bytes
   kManager,        // DNS subdomain '/' path, at most 63 bytes: paceline.dev/controller

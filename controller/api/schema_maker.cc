@@ -45,7 +45,9 @@ void limit_text(Schema& schema, TextKind kind) {
       return limits(0, "^[^ \\x00-\\x1f\\x7f]+$");
     case TextKind::kEnvName:
       schema.rules.push_back(
-          {R"(!self.startsWith("PACELINE_"))", "names that begin with PACELINE_ are set by Paceline itself"});
+          {R"(!self.startsWith("PACELINE_") || self == "PACELINE_DEVICE" || self == "PACELINE_CUDA_GRAPHS")",
+           "names that begin with PACELINE_ are set by Paceline itself, but for PACELINE_DEVICE and "
+           "PACELINE_CUDA_GRAPHS"});
       return limits(1024, "^[-._a-zA-Z][-._a-zA-Z0-9]*$");
     case TextKind::kCustomName:
       return limits(63, "^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "controller/api/scalars.h"
 #include "controller/cluster/kube/pod.h"
 #include "controller/cluster/kube/resources.h"
 
@@ -85,17 +86,17 @@ bool has_gpu(const Json& container) {
 // Ours come first, so that the template's may refer to them by $(NAME); what the template sets itself stays,
 // but for the names that are ours alone.
 Json environment(const cluster::PodSpec& spec, Json::array_t theirs, bool gpu) {
-  std::erase_if(theirs, [](const Json& each) { return text_at(each, {"name"}).starts_with("PACELINE_"); });
+  std::erase_if(theirs, [](const Json& each) { return api::is_set_by_paceline(text_at(each, {"name"})); });
+  const auto taken = [&](std::string_view name) {
+    return std::ranges::any_of(theirs, [&](const Json& each) { return text_at(each, {"name"}) == name; });
+  };
   Json::array_t all;
   for (const auto& [name, value] : spec.env) {
-    const bool taken = std::ranges::any_of(
-        theirs, [&](const Json& each) { return text_at(each, {"name"}) == std::string_view(name); });
-    if (taken || name == kTokenVariable) continue;
+    if (taken(name) || name == kTokenVariable) continue;
     all.push_back({{"name", name}, {"value", value}});
   }
   // Who was given a GPU computes there or not at all.
-  if (gpu && !spec.env.contains(kDeviceVariable))
-    all.push_back({{"name", kDeviceVariable}, {"value", "cuda"}});
+  if (gpu && !taken(kDeviceVariable)) all.push_back({{"name", kDeviceVariable}, {"value", "cuda"}});
   all.push_back(field_variable("PACELINE_POD_UID", "metadata.uid"));
   all.push_back(field_variable("PACELINE_ADDRESS", "status.podIP"));
   if (spec.env.contains(kTokenVariable)) {

@@ -134,6 +134,10 @@ TEST(Scalars, TextRules) {
                 {TextKind::kEnvName, "1x", false},
                 {TextKind::kEnvName, "a=b", false},
                 {TextKind::kEnvName, "PACELINE_X", false},
+                {TextKind::kEnvName, "PACELINE_DEVICE", true},
+                {TextKind::kEnvName, "PACELINE_DEVICES", false},
+                {TextKind::kEnvName, "PACELINE_CUDA_GRAPHS", true},
+                {TextKind::kEnvName, "PACELINE_LOG_LEVEL", false},  // the controller's
                 {TextKind::kCustomName, "two-moons", true},
                 {TextKind::kCustomName, "a b", false},
                 {TextKind::kPath, "data/x.gz", true},

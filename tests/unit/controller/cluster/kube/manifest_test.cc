@@ -141,13 +141,16 @@ TEST(ManifestTest, TheEnvironment) {
   EXPECT_EQ(env["PACELINE_ADDRESS"]["valueFrom"]["fieldRef"]["fieldPath"], "status.podIP");
 }
 
-// Who was given a GPU computes there, unless its own environment says where.
+// Who was given a GPU computes there, unless its container says where: the template, which `env` repeats.
 TEST(ManifestTest, TheDeviceIsTheGpuThatAPodWasGiven) {
   const auto device = [](const std::string& limits, const char* own) {
     cluster::PodSpec with = spec();
-    with.pod_template =
-        R"({"spec": {"containers": [{"name": "trainer", "resources": {"limits": )" + limits + "}}]}}";
-    if (own != nullptr) with.env["PACELINE_DEVICE"] = own;
+    Json container = {{"name", "trainer"}, {"resources", {{"limits", Json::parse(limits)}}}};
+    if (own != nullptr) {
+      container["env"] = {{{"name", "PACELINE_DEVICE"}, {"value", own}}};
+      with.env["PACELINE_DEVICE"] = own;
+    }
+    with.pod_template = Json{{"spec", {{"containers", {container}}}}}.dump();
     const Json pod = manifest(with);
     std::string found;
     for (const Json& each : pod["spec"]["containers"][0]["env"]) {
@@ -161,6 +164,22 @@ TEST(ManifestTest, TheDeviceIsTheGpuThatAPodWasGiven) {
   EXPECT_EQ(device(R"({"nvidia.com/gpu": "0", "cpu": "4"})", nullptr), "");
   EXPECT_EQ(device(R"({"nvidia.com/gpu": 0})", nullptr), "");
   EXPECT_EQ(device("null", nullptr), "");
+}
+
+TEST(ManifestTest, AValueFromElsewhereStaysOfTheVariablesThatAreAJobsOwn) {
+  cluster::PodSpec with = spec();
+  with.env["PACELINE_CUDA_GRAPHS"] = "";  // as it is read of the template
+  with.pod_template = R"({"spec": {"containers": [{"name": "trainer", "env": [
+      {"name": "PACELINE_CUDA_GRAPHS", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+      {"name": "PACELINE_INDEX", "value": "a lie"}]}]}})";
+  std::string found;
+  const Json pod = manifest(with);
+  for (const Json& each : pod["spec"]["containers"][0]["env"]) {
+    if (each["name"] == "PACELINE_CUDA_GRAPHS") found += each.dump();
+    EXPECT_NE(each.value("value", ""), "a lie");
+  }
+  EXPECT_EQ(found,
+            R"({"name":"PACELINE_CUDA_GRAPHS","valueFrom":{"configMapKeyRef":{"key":"k","name":"c"}}})");
 }
 
 // What is mounted at /paceline: the volume's name, and where it comes from.
