@@ -24,6 +24,8 @@ if(NOT PACELINE_CUDA STREQUAL OFF)
     message(FATAL_ERROR "PACELINE_CUDA=ON, and there is no CUDA toolkit 13 or newer: scripts/setup --cuda gets one, or set CUDA_HOME to yours")
   endif()
 endif()
+# scripts/build configures anew where scripts/cuda-toolkit has another answer by then.
+set(PACELINE_CUDA_CONFIGURED "${PACELINE_CUDA_TOOLKIT}" CACHE INTERNAL "The toolkit of this build; empty: none")
 if(NOT PACELINE_CUDA_ENABLED)
   message(STATUS "CUDA: not in this build")
   return()
