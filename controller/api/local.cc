@@ -22,6 +22,9 @@ class Localizer {
   std::vector<Unused> unused;
 };
 
+constexpr char kOfGpus[] =
+    "a local run's processes compute on a GPU where there is one that can be used; PACELINE_DEVICE chooses";
+
 // The parts of a pod that a process of this machine is not.
 class TemplateReader {
  public:
@@ -49,7 +52,7 @@ class TemplateReader {
       const Node* limits = resources == nullptr ? nullptr : field(*resources, "limits");
       const char* no_limit = "of a local run's processes only processor time is limited";
       if (resources != nullptr) refuse(*resources, str_cat(at, ".resources"), {"limits"}, no_limit);
-      if (limits != nullptr) refuse(*limits, str_cat(at, ".resources.limits"), {"cpu"}, no_limit);
+      if (limits != nullptr) read_limits(*limits, str_cat(at, ".resources.limits"), no_limit);
     }
   }
 
@@ -65,6 +68,13 @@ class TemplateReader {
     for (std::size_t i = 0; map.kind == NodeKind::kMap && i < map.children.size(); i += 2) {
       const std::string& name = document_.nodes[map.children[i]].text;
       if (std::ranges::find(known, name) == known.end()) l_.unused.push_back({str_cat(path, ".", name), why});
+    }
+  }
+  void read_limits(const Node& limits, const std::string& path, const char* no_limit) {
+    for (std::size_t i = 0; limits.kind == NodeKind::kMap && i < limits.children.size(); i += 2) {
+      const std::string& name = document_.nodes[limits.children[i]].text;
+      const bool gpu = name == "nvidia.com/gpu" || name.starts_with("nvidia.com/mig-");
+      if (name != "cpu") l_.unused.push_back({str_cat(path, ".", name), gpu ? kOfGpus : no_limit});
     }
   }
   void read_variables(const Node& env, const std::string& path) {

@@ -74,5 +74,15 @@ TEST(Local, OfResourcesProcessorTimeIsLimited) {
   EXPECT_EQ(job.spec.replica_specs.worker->termination_grace_seconds, std::nullopt);
 }
 
+TEST(Local, OfGpusItIsSaidThatOneIsUsed) {
+  TrainingJob job = parse_good(with(kGoodJob, "{replicas: 3}",
+                                    "{template: {spec: {containers: [{resources: {limits: "
+                                    "{nvidia.com/gpu: 1, nvidia.com/mig-1g.10gb: 1, memory: 1Gi}}}]}}}"));
+  std::vector<bool> names_the_variable;
+  for (const Unused& unused : make_local(job))
+    names_the_variable.push_back(std::string_view(unused.why).find("PACELINE_DEVICE") != std::string::npos);
+  EXPECT_THAT(names_the_variable, ElementsAre(true, true, false));
+}
+
 }  // namespace
 }  // namespace paceline::api
