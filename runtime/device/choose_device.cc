@@ -1,5 +1,7 @@
 #include "runtime/device/choose_device.h"
 
+#include <utility>
+
 #include "base/status.h"
 #include "runtime/tensor/cpu/cpu_device.h"
 
@@ -34,9 +36,11 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index, con
   }
   const cuda::DeviceFacts& facts = gpus[static_cast<std::size_t>(ordinal)];
   ChosenDevice chosen;
-  PL_ASSIGN_OR_RETURN(
-      chosen.device,
-      tensor::open_gpu_device({.ordinal = ordinal, .graphs = graphs.keep, .no_graphs = graphs.none}));
+  auto device =
+      tensor::open_gpu_device({.ordinal = ordinal, .graphs = graphs.keep, .no_graphs = graphs.none});
+  // The GPU is there: what it needs is not.
+  if (absl::IsNotFound(device.status())) return absl::FailedPreconditionError(device.status().message());
+  PL_ASSIGN_OR_RETURN(chosen.device, std::move(device));
   chosen.words = str_cat("on GPU ", ordinal, " of ", count, ": ", facts.name, ", ", facts.memory_bytes >> 20,
                          " MiB, ", facts.pci_bus_id, ", ", facts.uuid);
   chosen.gpu = facts.name;

@@ -202,11 +202,14 @@ class GpuRunsTest(CliCase):
     @emulated_only
     def test_a_gpu_that_cannot_be_used_is_warned_of(self):
         (self.libraries / "libcublasLt.so.13").unlink()
-        (self.libraries / "libcublasLt.so.13").write_text("no library")
-        last = self.run_on("auto", self.write(job(steps=20)))
-        self.assertEqual(last["phase"], "Succeeded", self.errors)
-        self.assertRegex(self.logs(), r"warning .*there is a GPU that can't be used: NVIDIA's matrix products can't be used: ")
-        self.assertRegex(self.logs(), r"computes for default/digits with \d+ threads?")
+        for name in ("missing", "broken"):
+            if name == "broken":
+                (self.libraries / "libcublasLt.so.13").write_text("no library")
+            last = self.run_on("auto", self.write(job(steps=20)), "--name", name)
+            self.assertEqual(last["phase"], "Succeeded", self.errors)
+            self.assertRegex(self.logs(name), r"warning .*there is a GPU that can't be used: NVIDIA's matrix products can't be used: .*"
+                                              r"install the CUDA 13 toolkit, or the wheel nvidia-cublas with its folder in LD_LIBRARY_PATH")
+            self.assertRegex(self.logs(name), r"computes for default/digits with \d+ threads?")
 
     def test_a_device_that_is_none_is_refused(self):
         self.run_on("gpu", self.write(job(steps=20)))
