@@ -14,28 +14,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "base/ids.h"
 #include "runtime/collective/arguments.h"
 #include "runtime/collective/communicator.h"
+#include "runtime/nccl/origin.h"
 
 namespace paceline::nccl {
-
-// A rank's communicator of an earlier view, from which a smaller one can be made.
-struct Parent {
-  Generation view;
-  int rank = 0, world = 0;  // in that view
-};
-
-// How the ranks of a view make their communicator.
-struct Origin {
-  bool shrinks = false;       // from that of `view`, without its ranks `excluded` (ascending); else by init
-  Generation view;            //
-  std::vector<int> excluded;  //
-  std::string why;            // it does not shrink
-};
-// From what each rank holds, by rank: they shrink where all hold one of the same view, in the same order, of
-// which some rank is not there any more. Pure.
-Origin origin_of(std::span<const std::optional<Parent>> parents);
 
 class Agreement {
  public:

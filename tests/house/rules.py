@@ -83,7 +83,7 @@ PURE = [
     "runtime/tensor/recompute", "runtime/tensor/schedule",
     "runtime/simulation/delays", "runtime/simulation/modes", "runtime/simulation/stragglers", "runtime/simulation/virtual_cluster",
     "runtime/trainer/step_machine", "runtime/trainer/table_specs",
-    "runtime/nccl/states",
+    "runtime/nccl/origin", "runtime/nccl/states",
     "runtime/optimizer/schedule",
     "runtime/pserver/sparse/hot_rows", "runtime/pserver/sparse/initializer", "runtime/pserver/sparse/row_hash",
     "runtime/pserver/sparse/row_optimizer", "runtime/pserver/sparse/table_spec",

@@ -107,12 +107,6 @@ TEST_F(AgreementTest, RanksShrinkWhatAllHold) {
   }
 }
 
-// Also where the worlds that they had differ.
-TEST_F(AgreementTest, AnotherWorldIsAnotherView) {
-  const std::vector<std::optional<Parent>> parents = {Parent{{7}, 0, 4}, Parent{{7}, 1, 3}};
-  EXPECT_FALSE(origin_of(parents).shrinks);
-}
-
 TEST_F(AgreementTest, TheFirstRankThatDidNotShrinkIsTold) {
   const auto expect = [&](const std::vector<bool>& shrunk, std::optional<int> first) {
     EXPECT_THAT(ask(3,
