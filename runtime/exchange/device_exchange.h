@@ -18,7 +18,8 @@
 
 namespace paceline::exchange {
 
-// All but `own` outlives the exchange, and the clock the function that opened it.
+// All but `own` outlives the exchange, as the fabric of `own` does; the clock outlives the function that
+// opened it.
 struct DeviceExchangeParts {
   const v1::ExchangeSpec& spec;
   const Clock& clock;

@@ -10,21 +10,23 @@
 // enqueued on the communicator's own stream. So a peer that is late is named, calls that differ are refused
 // before they could hang GPUs, no kernel waits on a GPU for a member whose step has not come so far, and the
 // end of one member, which NCCL does not tell, reaches all: each sees its host's communicator end, and aborts
-// (NCCL wants all ranks of a node to). Costs about 10 us a collective on one host, behind the caller's back.
+// or stops what is under way (NCCL wants all ranks of a node to). Costs about 10 us a collective on one host,
+// behind the caller's back.
 //
 // States (states.h): shrinking, init, ready, revoking, kept, leaving, aborting, gone. Its first error closes
-// it; close() wakes all waiters at once, and the thread aborts. An abort, or another call, that never returns
-// is not waited for: the communicator is given up with its memory and thread, and end() and the log say so.
-// The GPU may then still be at work in memory that it was given, and even freeing some may hang: the process
-// must end, and Setup.on_stuck is called.
+// it; close() wakes all waiters at once, and the thread aborts it, or stops what is under way and keeps it.
+// An abort, or another call, that never returns is not waited for: the communicator is given up with its
+// memory and thread, and end() and the log say so. The GPU may then still be at work in memory that it was
+// given, and even freeing some may hang: the process must end, and Setup.on_stuck is called.
 //
 // From view to view: one that was made to be kept stays in NCCL when its use ends (keep()), and the next
 // view's is made from it by ncclCommShrink, where all ranks hold one of the same view and some rank has left;
-// else by init. What is under way when it is closed is stopped by ncclCommRevoke (NCCL 2.28.7), or by an
-// abort, after which nothing is kept. A shrink is always one with NCCL_SHRINK_ABORT: only then is nothing of
-// the parent shared, whatever NCCL's environment says, and the parent's abort, which follows, not the
-// child's. It is not what stops a broken one: it waits for kernels in the caller, and only when the next view
-// comes. Where it fails on one rank, all go on with init.
+// else by init. What is under way when it is closed is stopped by ncclCommRevoke (NCCL 2.28.9), or by an
+// abort, after which nothing is kept. Who ends its use in good order says goodbye on the host, and costs
+// nobody an operation that is done here and not yet there. A shrink is always one with NCCL_SHRINK_ABORT:
+// only then is nothing of the parent shared, whatever NCCL's environment says, and the parent's abort, which
+// follows, not the child's. It is not what stops a broken one: it waits for kernels in the caller, and only
+// when the next view comes. Where it fails on one rank, all go on with init.
 //
 // Threads and errors: collective/communicator.h; and INTERNAL for what CUDA and NCCL blame on themselves,
 // INVALID_ARGUMENT for a use that NCCL refuses, each with NCCL's own words. UNAVAILABLE names the peer where
@@ -59,10 +61,11 @@ namespace paceline::nccl {
 struct Limits {
   Duration leaving = std::chrono::seconds(1);  // until NCCL has let go of a communicator that nobody uses
   Duration abort = std::chrono::seconds(1);    // until ncclCommAbort has returned
-  Duration revoke = std::chrono::milliseconds(500);  // until a revoke has stopped all, else it is aborted
-  Duration kept = std::chrono::seconds(30);          // that it stays where nobody comes for it
-  Duration shrink = std::chrono::seconds(10);        // until all ranks' are shrunk, else they are made anew
-  int ranks_per_id = 64;                             // a larger world meets at several places
+  // Until a revoke has stopped all, else it is aborted: within a second of a peer's end in any case.
+  Duration revoke = std::chrono::milliseconds(500);
+  Duration kept = std::chrono::seconds(30);    // that it stays where nobody comes for it
+  Duration shrink = std::chrono::seconds(10);  // until all ranks' are shrunk, else they are made anew
+  int ranks_per_id = 64;                       // a larger world meets at several places
 };
 
 // Operations that were enqueued and not waited for: one more waits for the first to end.
@@ -73,7 +76,8 @@ class NcclCommunicator;
 struct Setup {
   std::shared_ptr<const Library> library;
   std::shared_ptr<const cuda::Context> context;
-  // Of the same view, used by nobody else: rank, world and generation are its.
+  // Of the same view, used by nobody else: rank, world and generation are its. What it needs must be there
+  // until keep() or end() has returned.
   std::unique_ptr<collective::Communicator> host;
   Logger log = Logger::none();
   Limits limits;
@@ -91,7 +95,9 @@ class NcclCommunicator : public collective::Communicator {
   // the communicator.
   static absl::StatusOr<std::unique_ptr<NcclCommunicator>> create(Setup setup, const Clock& clock,
                                                                   Deadline deadline);
-  // Leaves, or aborts where something is under way; within limits.leaving + limits.abort, about.
+  // Leaves, or aborts where something is under way; within limits.leaving + limits.abort, about. One that is
+  // kept is aborted; one that may be has limits.revoke more, and one that is being shrunk aborts its parent
+  // first.
   ~NcclCommunicator() override = default;
 
   // Buckets: as all_reduce(), of what `after` was given so far, without waiting for the GPUs. `deadline` is
@@ -111,9 +117,9 @@ class NcclCommunicator : public collective::Communicator {
   // What the destructor does, once, and no call but it comes after. False where a call of NCCL does not
   // return, and what it holds was given up: the process should end.
   virtual bool end() = 0;
-  // Ends its use: no call but these come after. Nothing of its is at work on the GPU any more, peers see that
-  // it is closed, and it stays for limits.kept (state kKept) where it may be kept. False as end(), which it
-  // is where it was not made to be kept.
+  // Ends its use: no call but these come after. Nothing of its is at work on the GPU any more, it has left
+  // the host's view, as peers see, and it stays for limits.kept (state kKept) where it may be kept. False as
+  // end(), which it is where it was not made to be kept.
   virtual bool keep() = 0;
 
   // create()'s, of its parent. What it is to the next view's, where it is kept: from now on it stays so until

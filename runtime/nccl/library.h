@@ -58,7 +58,7 @@ class Library {
     // Where the library has them.
     decltype(&::ncclCommInitRankScalable) ncclCommInitRankScalable = nullptr;  // since 2.23.4
     decltype(&::ncclCommShrink) ncclCommShrink = nullptr;                      // since 2.27.3
-    decltype(&::ncclCommRevoke) ncclCommRevoke = nullptr;                      // since 2.28.7
+    decltype(&::ncclCommRevoke) ncclCommRevoke = nullptr;                      // since 2.28.7, so 2.28.9
   };
 #undef PACELINE_NCCL_MEMBER
   const Calls& calls() const {

@@ -61,40 +61,30 @@ class NcclExchange final : public exchange::GradientExchange {
     if (end > parts_.elements || end < begin) return outside(begin, end);
     if (computing_ == ranges_.size()) {
       auto event = cuda::Event::create(context(), cuda::Event::Kind::kOrder);
-      if (!event.ok()) return own_fault(event.status());
+      if (!event.ok()) return ended(own_fault(event.status()));
       ranges_.push_back({{}, *std::move(event)});
     }
     Range& range = ranges_[computing_];
     range.elements = {begin, end};
-    PL_RETURN_IF_ERROR(own_fault(range.computed.record(stream_)));
+    PL_RETURN_IF_ERROR(ended(own_fault(range.computed.record(stream_))));
     ++computing_;
     return absl::OkStatus();
   }
 
-  absl::Status wait_for_device() override {
-    for (std::size_t i = 0; i < computing_; ++i) {
-      const Range& range = ranges_[i];
-      PL_RETURN_IF_ERROR(
-          own_fault(range.computed.wait(parts_.clock, Deadline::after(parts_.clock.now(), kLongestPass))));
-      PL_RETURN_IF_ERROR(ready_.mark(range.elements.begin, range.elements.end));
-      while (started_ < ready_.startable()) PL_RETURN_IF_ERROR(start(started_++));
-    }
-    computing_ = 0;
-    return absl::OkStatus();
-  }
+  absl::Status wait_for_device() override { return ended(start_what_is_there()); }
 
   absl::Status finish(Deadline deadline) override {
     PL_RETURN_IF_ERROR(wait_for_device());
     if (!ready_.complete() || behind_ready_ != parts_.behind.size()) {
-      return absl::FailedPreconditionError(
-          str_cat("step ", step_, ": not all of the gradient is ready, but the step is to be finished"));
+      return ended(absl::FailedPreconditionError(
+          str_cat("step ", step_, ": not all of the gradient is ready, but the step is to be finished")));
     }
     const TimePoint from = parts_.clock.now();
     const Deadline end(std::min(deadline.at(), bucket_deadline().at()));
     absl::Status status = parts_.links.all_reduce(parts_.behind.data(), parts_.behind.size(), DType::kF32,
                                                   collective::ReduceOp::kSum, end);
     if (status.ok()) status = named(communicator_->wait(last_, end), "the gradient's last bucket");
-    if (!status.ok()) close_all(status);
+    ended(status).IgnoreError();
     measure(parts_.clock.now() - from);
     return status;
   }
@@ -128,10 +118,24 @@ class NcclExchange final : public exchange::GradientExchange {
 
   // Neither the links nor NCCL's communicator can do without the other: peers that wait in one of them see
   // that this member waits in neither.
-  void close_all(const absl::Status& why) {
+  absl::Status ended(absl::Status why) {
+    if (why.ok()) return why;
     const absl::Status reason = absl::AbortedError(str_cat("the exchange failed: ", why.message()));
     communicator_->close(reason);
     parts_.links.close(reason);
+    return why;
+  }
+
+  absl::Status start_what_is_there() {
+    for (std::size_t i = 0; i < computing_; ++i) {
+      const Range& range = ranges_[i];
+      PL_RETURN_IF_ERROR(
+          own_fault(range.computed.wait(parts_.clock, Deadline::after(parts_.clock.now(), kLongestPass))));
+      PL_RETURN_IF_ERROR(ready_.mark(range.elements.begin, range.elements.end));
+      while (started_ < ready_.startable()) PL_RETURN_IF_ERROR(start(started_++));
+    }
+    computing_ = 0;
+    return absl::OkStatus();
   }
 
   // What it waits for is done already: nothing is on the idle stream.
@@ -140,10 +144,8 @@ class NcclExchange final : public exchange::GradientExchange {
     const auto operation =
         communicator_->enqueue_all_reduce(parts_.gradient + bucket.begin, bucket.size(), DType::kF32,
                                           collective::ReduceOp::kSum, idle_, bucket_deadline());
-    if (!operation.ok()) {
-      close_all(operation.status());
+    if (!operation.ok())
       return named(operation.status(), str_cat("gradient bucket ", number, " of ", ready_.buckets().size()));
-    }
     last_ = *operation;
     return absl::OkStatus();
   }

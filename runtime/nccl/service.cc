@@ -53,12 +53,13 @@ Service::Service(Setup setup, const Clock& clock, Deadline opening, cuda::Stream
       host_(std::move(setup.host)),
       stream_(std::move(stream)),
       operations_(std::move(operations)),
-      agreement_(*host_) {}
+      agreement_(**host_.lock()) {}
 
 void Service::begin_from(Origin origin, ncclComm_t parent) {
   parent_ = parent;
   auto shared = shared_.lock();
   shared->state = parent == nullptr ? State::kInit : State::kShrinking;
+  shared->with_parent = parent != nullptr;
   shared->origin = std::move(origin);
 }
 
@@ -73,9 +74,11 @@ std::string Service::origin() {
 absl::Status Service::fail(absl::Status status) {
   // The host knows which peer it is.
   if (absl::IsUnavailable(status)) {
-    if (absl::Status host = host_->closed(); !host.ok()) status = std::move(host);
+    if (absl::Status host = host_closed(); !host.ok()) status = std::move(host);
   }
-  if (closing_.close(std::move(status))) host_->close(closing_.reason());
+  if (closing_.close(std::move(status))) {
+    if (const auto host = *host_.lock(); host != nullptr) host->close(closing_.reason());
+  }
   shared_.lock();  // wakes all
   return closing_.reason();
 }
@@ -90,8 +93,13 @@ absl::Status Service::closed() {
 
 absl::Status Service::interrupted() {
   if (closing_.is_closed()) return closing_.reason();
-  absl::Status host = host_->closed();
+  absl::Status host = host_closed();
   return host.ok() ? host : fail(std::move(host));
+}
+
+absl::Status Service::host_closed() {
+  const auto host = *host_.lock();
+  return host == nullptr ? absl::OkStatus() : host->closed();
 }
 
 // In slices, because the clock may be another than that of the system.
@@ -173,18 +181,29 @@ collective::Counters Service::counters() const {
 bool Service::end() {
   const Duration ending = closing_.is_closed() ? Duration{} : limits_.leaving;
   const Duration stopping = may_be_kept() ? limits_.revoke : Duration{};
-  {
-    auto shared = shared_.lock();
-    shared->let_go = shared->ending = true;
-  }
+  const int aborts = shared_.lock()->with_parent ? 2 : 1;
+  let_go(/*for_good=*/true);
   return give_up_unless([](const Shared& s) { return s.ended; },
-                        Deadline::after(clock_.now(), ending + stopping + limits_.abort + kGrace));
+                        Deadline::after(clock_.now(), ending + stopping + aborts * limits_.abort + kGrace));
 }
 
 bool Service::keep() {
-  shared_.lock()->let_go = true;
-  return give_up_unless([](const Shared& s) { return s.ended || s.state == State::kKept; },
+  let_go(/*for_good=*/false);
+  return give_up_unless([](const Shared& s) { return s.ended || s.stays; },
                         Deadline::after(clock_.now(), limits_.revoke + limits_.abort + kGrace));
+}
+
+// What has not begun waits for others, who may never come to it.
+void Service::let_go(bool for_good) {
+  bool waits = false;
+  {
+    auto shared = shared_.lock();
+    shared->let_go = true;
+    if (for_good) shared->ending = true;
+    waits = shared->posted > shared->begun;
+  }
+  if (waits)
+    fail(absl::AbortedError("its use ended before all ranks had come to its operations")).IgnoreError();
 }
 
 std::optional<Parent> Service::offer() {
@@ -200,6 +219,12 @@ ncclComm_t Service::hand_over() {
   PL_CHECK(shared->offered && shared->state == State::kKept, "what is handed over was offered");
   shared->state = decide(shared->state, Happening::kHandedOver).next;
   return comm_;
+}
+
+// In good order where nothing has closed it: peers may still be at what is done here.
+void Service::leave_view() {
+  static_cast<void>(closing_.close(absl::AbortedError("the communicator's use has ended")));
+  std::exchange(*host_.lock(), nullptr).reset();
 }
 
 template <typename Condition>
@@ -222,7 +247,7 @@ bool Service::give_up_unless(Condition condition, Deadline deadline) {
                      " does not return; this process should end"));
   // Inside a call of NCCL the thread comes to see that it was given up before all else. The host's
   // communicator belongs to a fabric, which may go now.
-  if (calling != nullptr) host_.reset();
+  if (calling != nullptr) leave_view();
   return false;
 }
 

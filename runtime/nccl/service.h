@@ -69,6 +69,8 @@ class Service {
     std::uint64_t posted = 0, begun = 0, done = 0;  // the last operation of which that is true
     bool let_go = false, given_up = false, ended = false;
     bool ending = false;                 // let go for good
+    bool with_parent = false;            // that, too, is aborted at its end
+    bool stays = false;                  // kept, and nothing of its view is left
     bool offered = false;                // to the next view's
     std::optional<Deadline> release_by;  // of an ncclCommAbort under way
     std::optional<Deadline> kept_until;
@@ -80,7 +82,9 @@ class Service {
 
   Operation& operation(std::uint64_t number) { return operations_[number % operations_.size()]; }
   absl::Status fail(absl::Status status);
+  absl::Status host_closed();
   absl::Status interrupted();
+  void let_go(bool for_good);
   template <typename Condition>
   absl::Status await(Condition condition, Deadline deadline, const char* what);
   template <typename Condition>
@@ -103,6 +107,7 @@ class Service {
   ncclResult_t issue(const collective::Call& call, const char*& name);
   ncclResult_t issue_blocks(const collective::Call& call, const char*& name);
   void revoke();
+  void leave_view();
   void stay();
   void release();
   void abort(ncclComm_t& communicator);
@@ -119,7 +124,7 @@ class Service {
   const int rank_, world_;
   const Generation generation_;
 
-  std::unique_ptr<collective::Communicator> host_;
+  Guarded<std::shared_ptr<collective::Communicator>> host_;  // until it leaves its view
   collective::Closing closing_;
   Guarded<Shared> shared_;
   std::atomic<const char*> calling_{nullptr};  // the call of NCCL that the thread is in
@@ -127,7 +132,7 @@ class Service {
   std::atomic<std::int64_t> wait_ns_{0}, transfer_ns_{0};
 
   // The thread's; an operation is the poster's until it is posted.
-  cuda::Stream stream_;
+  std::optional<cuda::Stream> stream_;  // and the operations: until it is let go and has ended
   std::vector<Operation> operations_;
   Agreement agreement_;
   ncclComm_t comm_ = nullptr, parent_ = nullptr;

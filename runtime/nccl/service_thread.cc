@@ -102,6 +102,7 @@ absl::Status Service::open() {
   PL_RETURN_IF_ERROR(context_->enter());
   if (parent_ == nullptr) return init();
   PL_ASSIGN_OR_RETURN(const bool shrunk, shrink());
+  shared_.lock()->with_parent = false;
   return shrunk ? absl::OkStatus() : init();
 }
 
@@ -176,7 +177,13 @@ void Service::run() {
   if (!given_up_ && state() == State::kRevoking) revoke();
   if (!given_up_ && state() == State::kKept) stay();
   release();
-  if (!given_up_) shared_.lock()->ended = true;
+  if (given_up_) return;
+  // Its owner may yet look at it.
+  if (shared_.lock()->let_go) {
+    operations_.clear();
+    stream_.reset();
+  }
+  shared_.lock()->ended = true;
 }
 
 void Service::turn() {
@@ -262,12 +269,12 @@ absl::Status Service::begin(Operation& next) {
   PL_RETURN_IF_ERROR(agreement_.on_call(next.call, next.number, next.deadline));
   next.begun = clock_.now();
   wait_ns_ += (next.begun - from).count();
-  if (next.after) PL_RETURN_IF_ERROR(stream_.wait_for(next.ready));
+  if (next.after) PL_RETURN_IF_ERROR(stream_->wait_for(next.ready));
   const char* name = "";
   const ncclResult_t issued = issue(next.call, name);
   PL_RETURN_IF_ERROR(settle(issued, name, comm_, next.deadline));
   unsettled_ = true;  // without its mark nobody knows of its end
-  PL_RETURN_IF_ERROR(next.done.record(stream_));
+  PL_RETURN_IF_ERROR(next.done.record(*stream_));
   unsettled_ = false;
   ++shared_.lock()->begun;
   return absl::OkStatus();
@@ -278,7 +285,7 @@ ncclResult_t Service::issue(const Call& c, const char*& name) {
   const auto world = static_cast<std::size_t>(world_), rank = static_cast<std::size_t>(rank_);
   const ncclDataType_t type = *nccl_type(c.dtype);
   const std::size_t part = c.bytes() / world;  // where the blocks are equal
-  const cudaStream_t stream = stream_.handle();
+  const cudaStream_t stream = stream_->handle();
   // What a ring moves: NCCL does not tell.
   const std::size_t ring = (world - 1) * c.bytes() / world;
   if (c.count == 0) return ncclSuccess;  // and a barrier: the hosts have met
@@ -330,8 +337,8 @@ ncclResult_t Service::issue_blocks(const Call& c, const char*& name) {
     std::byte* const at = c.data + first * dtype_bytes(c.dtype);
     name = reduces ? "ncclReduce" : "ncclBroadcast";
     result = nccl(name, [&] {
-      return reduces ? call.ncclReduce(at, at, count, type, nccl_op(c.op), r, comm_, stream_.handle())
-                     : call.ncclBroadcast(at, at, count, type, r, comm_, stream_.handle());
+      return reduces ? call.ncclReduce(at, at, count, type, nccl_op(c.op), r, comm_, stream_->handle())
+                     : call.ncclBroadcast(at, at, count, type, r, comm_, stream_->handle());
     });
     // In a group of a non-blocking communicator: it is taken.
     if (result == ncclInProgress) result = ncclSuccess;
@@ -361,7 +368,8 @@ void Service::revoke() {
 }
 
 void Service::stay() {
-  host_->close(fail(absl::AbortedError("the communicator's use has ended")));
+  leave_view();
+  shared_.lock()->stays = true;
   while (!given_up_ && state() == State::kKept) {
     auto shared = shared_.lock_when(
         [](const Shared& s) { return s.ending || s.given_up || s.state != State::kKept; }, kIdle);

@@ -56,7 +56,8 @@ ncclResult_t launch(const std::shared_ptr<ncclComm>& c, std::vector<Part> parts,
       const std::lock_guard running(lock());
       if (c->stopped) return true;
       std::string differ;
-      const bool done = state().control.gpus_move && c->clique->arrive(c->rank, index, parts, differ);
+      const bool done = state().control.gpus_move && c->clique->arrive(c->rank, index, parts, differ) &&
+                        !(state().control.slow && state().control.slow(c->rank));
       if (done) ++c->ended;
       if (!differ.empty()) state().problems.push_back(differ);
       return done;
@@ -176,9 +177,10 @@ EXPORTED ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_
   if (const ncclResult_t wanted = asked(__func__); wanted != ncclSuccess) return wanted;
   std::unique_lock held(lock());
   const Phase phase = c->phase;
+  const int rank = c->rank;
   const auto late = state().control.late;
   held.unlock();
-  *told = late ? late(phase) : ncclNumResults;
+  *told = late ? late(phase, rank) : ncclNumResults;
   if (*told != ncclNumResults) return ncclSuccess;
   held.lock();
   *told = ncclInProgress;
@@ -190,6 +192,7 @@ EXPORTED ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_
   if (c->phase == Phase::kShrinking) {
     if (!c->clique->child->complete()) return ncclSuccess;
     tell_child(*c);
+    ++state().counts.shrunk;
   }
   c->clique->ended[static_cast<std::size_t>(c->rank)] = c->phase == Phase::kFinalizing;
   if (c->phase == Phase::kFinalizing && state().control.finalize_waits && !c->clique->all_ended())

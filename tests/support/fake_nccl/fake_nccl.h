@@ -28,16 +28,19 @@ struct Control {
   std::function<ncclResult_t(const std::string& call)> fail;
   // Then: does this call not return until release()?
   std::function<bool(const std::string& call)> hang;
-  // Asked by every ncclCommGetAsyncError: what it is to tell instead; ncclNumResults: what is the case.
-  std::function<ncclResult_t(Phase phase)> late;
-  int questions = 2;            // that are answered with ncclInProgress
-  bool gpus_move = true;        // else no collective ever ends
-  bool finalize_waits = false;  // for all ranks
+  // Asked by every ncclCommGetAsyncError, of its communicator: what it is to tell instead; ncclNumResults:
+  // what is the case.
+  std::function<ncclResult_t(Phase phase, int rank)> late;
+  int questions = 2;                   // that are answered with ncclInProgress
+  bool gpus_move = true;               // else no collective ever ends
+  std::function<bool(int rank)> slow;  // is this rank's GPU not at the end of what others' have done?
+  bool finalize_waits = false;         // for all ranks
 };
 
 struct Counts {
   std::size_t communicators = 0;       // that are there now
   std::size_t inits = 0, shrinks = 0;  // that made one, or began to
+  std::size_t shrunk = 0;              // of these, that were told of as done
   std::size_t aborts = 0, destroys = 0, revokes = 0, ids = 0;
   std::size_t collectives = 0, enqueued = 0;  // enqueued: they are in their streams
   std::size_t hanging = 0;                    // calls, now

@@ -178,7 +178,7 @@ TEST_F(CommunicatorTest, EveryLateErrorInEveryPhase) {
       fake_library().reset();
       std::atomic<int> asked{0};
       std::atomic<bool> armed{phase == Phase::kInit};
-      fake_library().control().late = [&](Phase now) {
+      fake_library().control().late = [&](Phase now, int) {
         return armed && now == phase && ++asked > 3 ? error : ncclNumResults;
       };
       // More questions than that, and a collective that does not end by itself.
@@ -210,7 +210,7 @@ TEST_F(CommunicatorTest, EveryLateErrorInEveryPhase) {
 // Also of one that nobody uses.
 TEST_F(CommunicatorTest, ALateErrorOfAnIdleOneIsNoticed) {
   std::atomic<bool> armed{false};
-  fake_library().control().late = [&](Phase) { return armed ? ncclRemoteError : ncclNumResults; };
+  fake_library().control().late = [&](Phase, int) { return armed ? ncclRemoteError : ncclNumResults; };
   connect(1);
   armed = true;
   until([&] { return rank(0).state() == State::kGone; });

@@ -40,7 +40,7 @@ TEST_F(EndsTest, OneThatNobodyNeedsIsLeft) {
 // ---- deadlines
 
 TEST_F(EndsTest, AWorldThatIsNeverThereIsNotWaitedForLongerThanAllowed) {
-  fake_library().control().late = [&](Phase phase) {
+  fake_library().control().late = [&](Phase phase, int) {
     if (phase == Phase::kInit) still_.advance(std::chrono::seconds(1));
     return phase == Phase::kInit ? ncclInProgress : ncclNumResults;
   };
@@ -58,7 +58,7 @@ TEST_F(EndsTest, ACollectiveThatDoesNotEndIsAborted) {
     fake_library().reset();
     std::atomic<bool> armed{false};
     fake_library().control().gpus_move = stays != Phase::kIdle;
-    fake_library().control().late = [&](Phase phase) {
+    fake_library().control().late = [&](Phase phase, int) {
       if (!armed || phase != stays) return ncclNumResults;
       still_.advance(std::chrono::seconds(1));
       return phase == Phase::kCollective ? ncclInProgress : ncclNumResults;
@@ -79,7 +79,7 @@ TEST_F(EndsTest, ACollectiveThatDoesNotEndIsAborted) {
 
 TEST_F(EndsTest, OneThatCannotBeLeftIsAborted) {
   fake_library().control().finalize_waits = true;
-  fake_library().control().late = [&](Phase phase) {
+  fake_library().control().late = [&](Phase phase, int) {
     if (phase == Phase::kFinalizing) still_.advance(std::chrono::seconds(1));
     return ncclNumResults;
   };
@@ -95,7 +95,7 @@ TEST_F(EndsTest, OneThatCannotBeLeftIsAborted) {
 
 // As a peer's end does, by the host's communicator: nobody else has this one yet.
 TEST_F(EndsTest, ClosedWhileItOpens) {
-  fake_library().control().late = [&](Phase phase) {
+  fake_library().control().late = [&](Phase phase, int) {
     if (phase == Phase::kInit) hosts_[0]->close(absl::UnavailableError("a peer is gone"));
     return phase == Phase::kInit ? ncclInProgress : ncclNumResults;
   };
@@ -142,7 +142,7 @@ TEST_F(EndsTest, ClosedWhileACollectiveIsUnderWay) {
     fake_library().reset();
     std::atomic<bool> armed{false};
     fake_library().control().gpus_move = stays != Phase::kIdle;
-    fake_library().control().late = [&](Phase phase) {
+    fake_library().control().late = [&](Phase phase, int) {
       return armed && phase == stays && stays == Phase::kCollective ? ncclInProgress : ncclNumResults;
     };
     connect(2);
@@ -171,7 +171,7 @@ TEST_F(EndsTest, ClosedWhileACollectiveIsUnderWay) {
 }
 
 TEST_F(EndsTest, ClosedByAPeerWhileItLeaves) {
-  fake_library().control().late = [](Phase phase) {
+  fake_library().control().late = [](Phase phase, int) {
     return phase == Phase::kFinalizing ? ncclInProgress : ncclNumResults;
   };
   limits_.leaving = std::chrono::seconds(3600);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "runtime/collective/fabric.h"
+#include "runtime/collective/fault.h"
 #include "tests/unit/runtime/nccl/nccl_world.h"
 #include "tests/unit/runtime/nccl/no_queue.h"
 
@@ -165,11 +166,16 @@ TEST_F(NcclExchangeTest, WhatIsNotOfTheGradientIsRefused) {
   const absl::Status early = exchange.finish(later(clock_));
   EXPECT_TRUE(absl::IsFailedPrecondition(early));
   EXPECT_THAT(std::string(early.message()), HasSubstr("step 5"));
+  EXPECT_TRUE(absl::IsAborted(exchange.begin_step(6, {})));
   // Twice the same is told when the device has come to it.
-  ASSERT_TRUE(exchange.begin_step(6, {}).ok());
-  ASSERT_TRUE(exchange.range_ready(0, 600).ok());
-  ASSERT_TRUE(exchange.range_ready(0, 600).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(exchange.wait_for_device()));
+  members_.clear();
+  open(1);
+  ASSERT_TRUE(gpu(0).context->enter().ok());
+  exchange::GradientExchange& again = *member(0).exchange;
+  ASSERT_TRUE(again.begin_step(6, {}).ok());
+  ASSERT_TRUE(again.range_ready(0, 600).ok());
+  ASSERT_TRUE(again.range_ready(0, 600).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(again.wait_for_device()));
 
   spec_.set_bucket_bytes(0);
   Member& m = member(0);
@@ -182,7 +188,7 @@ TEST_F(NcclExchangeTest, WhatIsNotOfTheGradientIsRefused) {
 // What NCCL says while a bucket is reduced names the step, and who it was.
 TEST_F(NcclExchangeTest, AnErrorOfABucketEndsTheStepAndIsToldAgain) {
   open(2);
-  fake_library().control().late = [](Phase phase) {
+  fake_library().control().late = [](Phase phase, int) {
     return phase == Phase::kCollective ? ncclRemoteError : ncclNumResults;
   };
   run_ranks(2, [&](int r) {
@@ -223,6 +229,31 @@ TEST_F(NcclExchangeTest, CloseWakesWhoWaits) {
     }
     EXPECT_FALSE(take_step(0, 0, clock_).ok());
   });
+}
+
+// Neither peers nor its own buckets, which wait for them, wait for what will not come.
+TEST_F(NcclExchangeTest, ADevicesFailureEndsTheExchange) {
+  open(2);
+  Member& m = member(0);
+  std::atomic<bool> fails{false};
+  cuda::fake().control().fail = [&](const std::string& call) {
+    return fails && call == "cuEventQuery" ? CUDA_ERROR_ECC_UNCORRECTABLE : CUDA_SUCCESS;
+  };
+  ASSERT_TRUE(gpu(0).context->enter().ok());
+  ASSERT_TRUE(m.exchange->begin_step(0, {}).ok());
+  ASSERT_TRUE(m.exchange->range_ready(500, kElements).ok());
+  ASSERT_TRUE(m.exchange->wait_for_device().ok());
+  fails = true;
+  ASSERT_TRUE(m.exchange->range_ready(0, 500).ok());
+  const absl::Status failed = m.exchange->wait_for_device();
+  EXPECT_TRUE(absl::IsInternal(failed)) << failed;
+  EXPECT_FALSE(m.exchange->begin_step(1, {}).ok());
+  EXPECT_EQ(collective::faulty_rank(member(1).links->closed()), 0);
+  EXPECT_FALSE(member(1).exchange->begin_step(0, {}).ok());
+  m.exchange.reset();
+  fails = false;
+  cuda::fake().control().fail = nullptr;
+  EXPECT_EQ(stuck_, 0);
 }
 
 // A call of NCCL that does not return: DEADLINE_EXCEEDED, and when the exchange goes, the process is told.

@@ -34,6 +34,13 @@ class ShrinkTest : public NcclTest {
       return call == name ? error : ncclSuccess;
     };
   }
+  absl::StatusOr<std::uint64_t> enqueue(int r, const cuda::DeviceBuffer& data, Deadline deadline) {
+    return rank(r).enqueue_all_reduce(data.address(), 1, DType::kF32, ReduceOp::kSum, *gpu(r).stream,
+                                      deadline);
+  }
+  absl::StatusOr<std::uint64_t> enqueue(int r, const cuda::DeviceBuffer& data) {
+    return enqueue(r, data, later(clock_));
+  }
   absl::Status all_reduce(int r, const Clock& clock) {
     const cuda::DeviceBuffer data = upload(r, {static_cast<float>(r + 1), 2});
     return rank(r).all_reduce(data.address(), 2, DType::kF32, ReduceOp::kSum, later(clock));
@@ -203,6 +210,52 @@ TEST_F(ShrinkTest, AnOlderViewsIsNotShrunkWithALaterOnes) {
   expect_sums();
 }
 
+// Its last operation is done, another's GPU is still at it.
+TEST_F(ShrinkTest, WhoGoesInGoodOrderCostsNobodyItsStep) {
+  std::atomic<bool> slow{true};
+  std::atomic<int> asked{0};
+  fake_library().control().slow = [&](int rank) { return rank == 1 && slow; };
+  fake_library().control().late = [&](Phase phase, int rank) {
+    if (phase == Phase::kIdle && rank == 1) ++asked;
+    return ncclNumResults;
+  };
+  connect(2);
+  std::vector<cuda::DeviceBuffer> data;
+  for (const int r : {0, 1}) {
+    data.push_back(upload(r, {2}));
+    ASSERT_TRUE(enqueue(r, data.back()).ok());
+  }
+  EXPECT_EQ(rank(0).wait(1, later(clock_)), absl::OkStatus());
+  EXPECT_TRUE(rank(0).keep());
+  // Longer than what is about to end takes.
+  until([&, enough = asked + 1000] { return asked > enough || !rank(1).closed().ok(); });
+  slow = false;
+  EXPECT_EQ(rank(1).wait(1, later(clock_)), absl::OkStatus());
+  EXPECT_EQ(download(1, data[1])[0], 4);
+  // What comes then is without it.
+  const absl::Status status = rank(1).barrier(later(clock_));
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(collective::faulty_rank(status), 0);
+  EXPECT_EQ(counts().revokes + counts().aborts, 0U);
+}
+
+// The others have not come to its operation, and would not for an hour.
+TEST_F(ShrinkTest, ItsUseEndsWhileItWaitsForOthers) {
+  for (const bool ends : {false, true}) {
+    SCOPED_TRACE(ends);
+    begin_again();
+    connect(2);
+    const cuda::DeviceBuffer data = upload(0, {1});
+    ASSERT_TRUE(enqueue(0, data, Deadline::after(clock_.now(), std::chrono::hours(1))).ok());
+    EXPECT_TRUE(ends ? rank(0).end() : rank(0).keep());
+    EXPECT_EQ(rank(0).state(), ends ? State::kGone : State::kKept);
+    EXPECT_TRUE(absl::IsAborted(rank(0).closed())) << rank(0).closed();
+    EXPECT_EQ(collective::faulty_rank(rank(1).closed()), 0);
+    EXPECT_EQ(stuck_, 0);
+    EXPECT_EQ(counts().revokes, 0U);
+  }
+}
+
 // ---- until nobody comes
 
 TEST_F(ShrinkTest, NobodyComesForIt) {
@@ -212,6 +265,9 @@ TEST_F(ShrinkTest, NobodyComesForIt) {
   still_.advance(limits_.kept + std::chrono::seconds(1));
   for (const int r : {0, 1}) until([&] { return rank(r).state() == State::kGone; });
   EXPECT_EQ(counts().aborts, 2U);
+  // Nor does anything else of it stay.
+  until([&] { return cuda::fake().counts().events == 0; });
+  until([&] { return cuda::fake().counts().streams == 2; });  // the test's
   EXPECT_TRUE(rank(0).keep());
   connect_from({0}, still_);
   expect_origins("made anew: no rank has an earlier one");
@@ -239,7 +295,7 @@ TEST_F(ShrinkTest, EveryErrorOfAShrinkOnAllRanks) {
       keep_all();
       fail_in(name, error);
       if (name == "late") {
-        fake_library().control().late = [error](Phase phase) {
+        fake_library().control().late = [error](Phase phase, int) {
           return phase == Phase::kShrinking ? error : ncclNumResults;
         };
       }
@@ -268,7 +324,7 @@ TEST_F(ShrinkTest, OneRanksErrorIsToldToAll) {
       return !late && call == "ncclCommShrink" && calls++ == 0 ? ncclSystemError : ncclSuccess;
     };
     fake_library().control().questions = 1000;
-    fake_library().control().late = [&](Phase phase) {
+    fake_library().control().late = [&](Phase phase, int) {
       if (phase != Phase::kShrinking) return ncclNumResults;
       if (late && !failed.exchange(true)) return ncclSystemError;
       still_.advance(std::chrono::milliseconds(100));
@@ -289,16 +345,15 @@ TEST_F(ShrinkTest, OneRanksErrorIsToldToAll) {
 TEST_F(ShrinkTest, OneThatIsThereIsAbortedWhereAnothersIsNot) {
   connect(3, still_);
   keep_all();
-  std::atomic<int> done{0};
-  fake_library().control().late = [&](Phase phase) {
-    // Of the two, the last to be asked hears an error, when the other's is there.
-    if (phase == Phase::kShrinking && counts().shrinks == 2 && done++ == 20) return ncclRemoteError;
-    return ncclNumResults;
+  fake_library().control().late = [&](Phase phase, int rank) {
+    if (phase != Phase::kShrinking || rank != 1) return ncclNumResults;
+    return counts().shrunk == 1 ? ncclRemoteError : ncclInProgress;
   };
-  fake_library().control().questions = 10;
   connect_from({0, 1}, still_);
   fake_library().control().late = nullptr;
-  EXPECT_EQ(rank(0).origin(), rank(1).origin());
+  expect_origins("made anew: rank 1 could not shrink that of the last view");
+  EXPECT_EQ(counts().shrunk, 1U);
+  EXPECT_EQ(counts().aborts, 5U) << "of two ranks parent and child, and what the third has kept";
   EXPECT_EQ(counts().communicators, 2U);
   expect_sums();
 }
@@ -306,7 +361,7 @@ TEST_F(ShrinkTest, OneThatIsThereIsAbortedWhereAnothersIsNot) {
 TEST_F(ShrinkTest, APeersEndWhileItShrinks) {
   connect(2);
   keep_all();
-  fake_library().control().late = [&](Phase phase) {
+  fake_library().control().late = [&](Phase phase, int) {
     if (phase == Phase::kShrinking) hosts_[0]->close(absl::UnavailableError("a peer is gone"));
     return phase == Phase::kShrinking ? ncclInProgress : ncclNumResults;
   };
@@ -324,7 +379,7 @@ TEST_F(ShrinkTest, WhatCannotBeRevokedIsAborted) {
       begin_again();
       if (how == kAtOnce) fail_in("ncclCommRevoke", error);
       fake_library().control().gpus_move = false;
-      fake_library().control().late = [&](Phase phase) {
+      fake_library().control().late = [&](Phase phase, int) {
         if (phase != Phase::kRevoking || how == kAtOnce) return ncclNumResults;
         still_.advance(std::chrono::seconds(1));
         return how == kLate ? error : ncclInProgress;
@@ -351,7 +406,7 @@ TEST_F(ShrinkTest, WhatIsNotEnqueuedYetOrHasFailedIsAborted) {
     SCOPED_TRACE(failed);
     begin_again();
     std::atomic<bool> armed{false};
-    fake_library().control().late = [&](Phase phase) {
+    fake_library().control().late = [&](Phase phase, int) {
       if (!armed || phase != Phase::kCollective) return ncclNumResults;
       if (!failed) rank(0).close(absl::AbortedError("the view is over"));
       return failed ? ncclRemoteError : ncclInProgress;
@@ -365,6 +420,136 @@ TEST_F(ShrinkTest, WhatIsNotEnqueuedYetOrHasFailedIsAborted) {
     EXPECT_EQ(counts().aborts, 1U);
     fake_library().control().late = nullptr;
   }
+}
+
+// It goes on to its end.
+TEST_F(ShrinkTest, ClosedAgainWhileItIsRevoked) {
+  fake_library().control().gpus_move = false;
+  std::atomic<bool> closed{false};
+  fake_library().control().late = [&](Phase phase, int) {
+    if (phase == Phase::kRevoking && !closed.exchange(true)) {
+      rank(0).close(absl::AbortedError("again"));
+      hosts_[0]->close(absl::UnavailableError("a peer is gone"));
+    }
+    return ncclNumResults;
+  };
+  connect(1);
+  std::jthread closer([&] {
+    until([&] { return counts().enqueued == 1; });
+    rank(0).close(absl::AbortedError("the view is over"));
+  });
+  EXPECT_EQ(all_reduce(0, clock_), absl::AbortedError("the view is over"));
+  EXPECT_TRUE(rank(0).keep());
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(rank(0).state(), State::kKept);
+  EXPECT_EQ(rank(0).closed(), absl::AbortedError("the view is over"));
+  EXPECT_EQ(counts().revokes, 1U);
+  EXPECT_EQ(counts().aborts, 0U);
+}
+
+TEST_F(ShrinkTest, ClosedWhileItIsKept) {
+  connect(3);
+  keep_all();
+  const absl::Status before = rank(0).closed();
+  EXPECT_TRUE(absl::IsAborted(before)) << before;
+  rank(0).close(absl::UnavailableError("a peer is gone"));
+  EXPECT_EQ(rank(0).closed(), before);
+  EXPECT_EQ(rank(0).state(), State::kKept);
+  connect_from({0, 2});
+  expect_origins("shrunk from view 1");
+  expect_sums();
+}
+
+// It is not asked before it is shrunk.
+TEST_F(ShrinkTest, ALateErrorWhileItIsKept) {
+  connect(3);
+  keep_all();
+  std::atomic<bool> shrinks{false}, early{false}, anew{false};
+  fake_library().control().fail = [&](const std::string& call) {
+    if (call == "ncclCommShrink") shrinks = true;
+    if (call == "ncclCommGetAsyncError" && !shrinks) early = true;
+    if (call == "ncclCommInitRankScalable") anew = true;
+    return ncclSuccess;
+  };
+  fake_library().control().late = [&](Phase, int) { return anew ? ncclNumResults : ncclRemoteError; };
+  connect_from({0, 2});
+  EXPECT_FALSE(early);
+  expect_origins("made anew: rank 0 could not shrink that of the last view");
+  fake_library().control().late = nullptr;
+  fake_library().control().fail = nullptr;
+  expect_sums();
+}
+
+// From a peer's end to when NCCL is told to stop its kernels for good; a revoke is tried before.
+TEST_F(ShrinkTest, AnAbortBeginsWithinASecond) {
+  for (const bool keeps : {false, true}) {
+    SCOPED_TRACE(keeps);
+    begin_again();
+    keeps_ = keeps;
+    limits_.revoke = Limits().revoke;
+    fake_library().control().gpus_move = false;
+    std::atomic<TimePoint> ended, aborted;
+    fake_library().control().late = [&](Phase phase, int) {
+      if (phase != Phase::kRevoking) return ncclNumResults;
+      still_.advance(std::chrono::milliseconds(1));
+      return ncclInProgress;
+    };
+    fake_library().control().fail = [&](const std::string& call) {
+      if (call == "ncclCommAbort") aborted = still_.now();
+      return ncclSuccess;
+    };
+    connect(1, still_);
+    std::jthread peer([&] {
+      until([&] { return counts().enqueued == 1; });
+      ended = still_.now();
+      hosts_[0]->close(absl::UnavailableError("a peer is gone"));
+    });
+    EXPECT_TRUE(absl::IsUnavailable(all_reduce(0, still_)));
+    peer.join();
+    EXPECT_TRUE(rank(0).keep());
+    EXPECT_EQ(counts().aborts, 1U);
+    const Duration passed = aborted.load() - ended.load();
+    EXPECT_GE(passed, keeps ? limits_.revoke : Duration());
+    EXPECT_LT(passed, std::chrono::seconds(1));
+    ranks_.clear();
+    fake_library().control().late = nullptr;
+    fake_library().control().fail = nullptr;
+  }
+}
+
+// Parent and child, one after the other, and each may take its time.
+TEST_F(ShrinkTest, TheEndOfTwoIsWaitedFor) {
+  // Counts how often it is asked.
+  struct Asked final : Clock {
+    explicit Asked(testing::FakeClock& of) : clock(of) {}
+    TimePoint now() const override {
+      ++times;
+      return clock.now();
+    }
+    WallTime wall_now() const override { return clock.wall_now(); }
+    testing::FakeClock& clock;
+    mutable std::atomic<int> times{0};
+  };
+  const Asked clock(still_);
+  connect(2, clock);
+  keep_all();
+  ranks_[1].reset();
+  limits_.leaving = limits_.revoke = Duration();
+  fake_library().control().late = [&](Phase phase, int) {
+    if (phase == Phase::kShrinking) hosts_[0]->close(absl::UnavailableError("a peer is gone"));
+    return phase == Phase::kShrinking ? ncclInProgress : ncclNumResults;
+  };
+  fake_library().control().fail = [&](const std::string& call) {
+    if (call != "ncclCommAbort") return ncclSuccess;
+    // Until its end is waited for.
+    until([&, enough = clock.times + 20] { return clock.times > enough; });
+    still_.advance(limits_.abort * 9 / 10);
+    until([&, enough = clock.times + 2] { return clock.times > enough || stuck_ > 0; });
+    return ncclSuccess;
+  };
+  EXPECT_EQ(create_from({0}, clock)[0].status(), absl::UnavailableError("a peer is gone"));
+  EXPECT_EQ(counts().aborts, 3U);
+  EXPECT_EQ(stuck_, 0);
 }
 
 // ---- calls that never return

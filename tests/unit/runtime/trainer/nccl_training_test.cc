@@ -251,7 +251,7 @@ TEST_F(NcclTraining, AViewOfOneMemberKeepsNoCommunicator) {
 
 // The same view goes on without it: nobody is lost for it.
 TEST_F(NcclTraining, AShrinkThatFailsCostsNoMember) {
-  nccl().control().late = [](fake_nccl::Phase phase) {
+  nccl().control().late = [](fake_nccl::Phase phase, int) {
     return phase == fake_nccl::Phase::kShrinking ? ncclInternalError : ncclNumResults;
   };
   ThreadJob& job = start(3);
