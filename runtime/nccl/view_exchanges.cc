@@ -13,7 +13,9 @@ namespace paceline::nccl {
 class ViewExchanges::Last {
  public:
   void keep(std::unique_ptr<NcclCommunicator> communicator) {
-    if (communicator->keep()) std::swap(*kept_.lock(), communicator);
+    if (!communicator->keep() || communicator->state() != State::kKept) return;
+    auto kept = kept_.lock();
+    if (*kept == nullptr || (*kept)->generation() < communicator->generation()) kept->swap(communicator);
   }
   std::unique_ptr<NcclCommunicator> take() { return std::move(*kept_.lock()); }
 

@@ -2,6 +2,8 @@
 
 #include "runtime/nccl/view_exchanges.h"
 
+#include <atomic>
+
 #include "base/status.h"
 #include "runtime/collective/fabric.h"
 #include "tests/unit/runtime/nccl/nccl_world.h"
@@ -115,6 +117,32 @@ TEST_F(ViewExchangesTest, AnExchangeMayEndAfterIt) {
   EXPECT_EQ(counts().communicators, 3U);
   member(0).open.exchange.reset();
   EXPECT_EQ(counts().communicators, 2U);
+}
+
+// Also where the one before it ends after it.
+TEST_F(ViewExchangesTest, WhatIsKeptIsOfTheLastView) {
+  open({0, 1, 2});
+  const auto links = std::move(member(0).links);
+  auto late = std::move(member(0).open.exchange);
+  EXPECT_EQ(open({0, 1, 2}), all(3, "communicator made anew: rank 0 has no earlier one"));
+  member(0).open.exchange.reset();
+  late.reset();
+  EXPECT_EQ(open({0, 2}), all(2, "communicator shrunk from view 2"));
+}
+
+// Nor its stream and events.
+TEST_F(ViewExchangesTest, NothingStaysOfWhatCanNotBeKept) {
+  std::atomic<bool> fails{false};
+  fake_library().control().late = [&](fake_nccl::Phase, int) {
+    return fails ? ncclRemoteError : ncclNumResults;
+  };
+  open({0});
+  fails = true;
+  until([] { return fake_library().counts().communicators == 0; });
+  member(0).open.exchange.reset();
+  EXPECT_EQ(cuda::fake().counts().events, 0U);
+  EXPECT_EQ(cuda::fake().counts().streams, 3U) << "the test's";
+  fake_library().control().late = nullptr;
 }
 
 }  // namespace
