@@ -1,6 +1,7 @@
 #pragma once
 
-// Where a program is told to compute, as PACELINE_DEVICE says (docs/gpus.md). Pure.
+// Where a program is told to compute, and how, as PACELINE_DEVICE and PACELINE_CUDA_GRAPHS say
+// (docs/gpus.md). Pure.
 
 #include <cstdint>
 #include <optional>
@@ -20,5 +21,20 @@ struct DeviceChoice {
 // "auto", "" (as auto), "cpu", "cuda", "cuda:0" to "cuda:63". INVALID_ARGUMENT: `is "gpu"; it must be ...`,
 // to stand behind the variable's name.
 absl::StatusOr<DeviceChoice> parse_device_choice(std::string_view text);
+
+// "on", "" (as on), "off", in any case. INVALID_ARGUMENT as above.
+absl::StatusOr<bool> parse_cuda_graphs(std::string_view text);
+
+// What the two variables hold; null: not set.
+struct DeviceVariables {
+  const char* device = nullptr;
+  const char* cuda_graphs = nullptr;
+};
+struct DeviceSettings {
+  DeviceChoice choice;
+  bool cuda_graphs = true;
+};
+// INVALID_ARGUMENT: `PACELINE_DEVICE is "gpu"; it must be ...`.
+absl::StatusOr<DeviceSettings> parse_device_settings(const DeviceVariables& variables);
 
 }  // namespace paceline

@@ -101,14 +101,21 @@ class Generation {
 
   absl::Status run() {
     PL_RETURN_IF_ERROR(generate::check(options_.sampling));
-    PL_ASSIGN_OR_RETURN(const DeviceChoice choice, device_choice());
+    PL_ASSIGN_OR_RETURN(
+        const DeviceSettings settings,
+        parse_device_settings({std::getenv("PACELINE_DEVICE"), std::getenv("PACELINE_CUDA_GRAPHS")}));
     PL_ASSIGN_OR_RETURN(source_, open_source(
                                      session_, options_.source, [this] { return go_on(); }, std::cerr));
     const v1::GptSpec& gpt = source_.spec.model().gpt();
     writing_ = writing_of(source_.spec.data());
     PL_ASSIGN_OR_RETURN(prompt_, read_prompt(session_, options_, writing_, gpt.vocabulary_size()));
     const int threads = threads_for(source_.weights.values.size(), options_.threads, usable_processors());
-    PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen, device::choose_device(choice, 0, threads));
+    const device::CudaGraphs graphs{settings.cuda_graphs, [this](const absl::Status& why) {
+                                      std::cerr << session_.program << ": no CUDA graphs: " << why.message()
+                                                << "\n";
+                                    }};
+    PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen,
+                        device::choose_device(settings.choice, 0, threads, graphs));
     // Why there is no GPU is of no concern to who has none; that one can't be used is the warning.
     device_ =
         chosen.gpu.empty() ? str_cat("with ", threads, threads == 1 ? " thread" : " threads") : chosen.words;
@@ -123,13 +130,6 @@ class Generation {
   }
 
  private:
-  static absl::StatusOr<DeviceChoice> device_choice() {
-    const char* const text = std::getenv("PACELINE_DEVICE");
-    auto choice = parse_device_choice(text == nullptr ? "" : text);
-    if (choice.ok()) return choice;
-    return absl::InvalidArgumentError(str_cat("PACELINE_DEVICE ", choice.status().message()));
-  }
-
   absl::Status go_on() const {
     return stop_.stop_requested() ? absl::CancelledError("asked to end") : absl::OkStatus();
   }

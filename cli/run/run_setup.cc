@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/device_choice.h"
 #include "base/file.h"
 #include "base/program.h"
 #include "base/status.h"
@@ -34,6 +36,24 @@ absl::StatusOr<JobFile> read_job(const RunOptions& options) {
   }
   make_local(job, std::cerr);
   return job;
+}
+
+// Of this command's environment, which its members have, and of what the job's containers set instead.
+absl::Status check_devices(const JobFile& job) {
+  const DeviceVariables all{std::getenv("PACELINE_DEVICE"), std::getenv("PACELINE_CUDA_GRAPHS")};
+  PL_RETURN_IF_ERROR(parse_device_settings(all).status());
+  const api::ReplicaSpecs& roles = job.job.spec.replica_specs;
+  for (const auto* role : {&roles.chief, &roles.worker, &roles.ps, &roles.evaluator}) {
+    if (!*role || !(*role)->container) continue;
+    DeviceVariables own = all;
+    for (const api::EnvVar& variable : (*role)->container->env) {
+      if (variable.name == "PACELINE_DEVICE") own.device = variable.value.c_str();
+      if (variable.name == "PACELINE_CUDA_GRAPHS") own.cuda_graphs = variable.value.c_str();
+    }
+    if (const absl::Status status = parse_device_settings(own).status(); !status.ok())
+      return absl::Status(status.code(), str_cat(job.path, ": env: ", status.message()));
+  }
+  return absl::OkStatus();
 }
 
 // What can be known to be missing before anything is written.
@@ -113,6 +133,7 @@ absl::Status try_to_set_up(const Session& session, const RunOptions& options, Ru
     return absl::InvalidArgumentError("--resume continues a run under its own name: leave --name out");
   }
   PL_ASSIGN_OR_RETURN(setup.job, read_job(options));
+  PL_RETURN_IF_ERROR(check_devices(setup.job));
   PL_ASSIGN_OR_RETURN(const RunStore store, session.store());
   PL_RETURN_IF_ERROR(check_machine(setup.job, store));
   PL_RETURN_IF_ERROR(open_folder(store, options, setup));

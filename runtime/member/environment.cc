@@ -80,11 +80,13 @@ class Parser {
     return 0;
   }
 
-  DeviceChoice device(const std::string& name) {
+  // What `parse` makes of it; its errors stand behind the name.
+  template <typename Value>
+  Value parsed(const std::string& name, absl::StatusOr<Value> parse(std::string_view)) {
     const std::string* value = find(name);
-    const auto choice = parse_device_choice(value == nullptr ? "" : *value);
-    if (choice.ok()) return *choice;
-    wrong(str_cat(name, " ", choice.status().message()));
+    const auto result = parse(value == nullptr ? "" : *value);
+    if (result.ok()) return *result;
+    wrong(str_cat(name, " ", result.status().message()));
     return {};
   }
 
@@ -128,8 +130,8 @@ absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::s
   result.token = parser.text("PACELINE_TOKEN", "the job's token");
   result.address = parser.address("PACELINE_ADDRESS", result.address);
   result.threads = parser.integer("PACELINE_THREADS", 0, kMaxThreads, 0);
-  result.device = parser.device("PACELINE_DEVICE");
-  result.cuda_graphs = parser.choice("PACELINE_CUDA_GRAPHS", {"on", "off"}, 0) == 0;
+  result.device = parser.parsed("PACELINE_DEVICE", parse_device_choice);
+  result.cuda_graphs = parser.parsed("PACELINE_CUDA_GRAPHS", parse_cuda_graphs);
   constexpr LogLevel kLevels[] = {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError};
   result.log_level = kLevels[parser.choice("PACELINE_LOG_LEVEL", {"debug", "info", "warning", "error"}, 1)];
   if (!parser.errors().empty()) {

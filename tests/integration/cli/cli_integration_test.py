@@ -509,6 +509,18 @@ class CliTest(CliCase):
         for shell in ("zsh", "fish"):
             self.assertIn("paceline", self.paceline("completion", shell).stdout)
 
+    def test_a_device_that_is_none_is_refused_before_anything_starts(self):
+        path = self.write(job(steps=20))
+        own = self.write(path.read_text().replace("worker: {replicas", "worker: {template: {spec: {containers: [{env: [{name: PACELINE_DEVICE, "
+                                                                       "value: tpu}]}]}}, replicas"), "own.yaml")
+        for file, environment, words in ((path, {"PACELINE_DEVICE": "gpu"}, 'PACELINE_DEVICE is "gpu"; it must be auto, cpu, cuda, or cuda:N with N'),
+                                         (path, {"PACELINE_CUDA_GRAPHS": "no"}, 'PACELINE_CUDA_GRAPHS is "no"; it must be on or off'),
+                                         (own, {}, 'own.yaml: env: PACELINE_DEVICE is "tpu"; it must be')):
+            process = self.start("run", file, environment=environment)
+            self.assertIn(words, process.communicate(timeout=60 * SLOW)[1])
+            self.assertEqual(process.returncode, 2)
+        self.assertEqual(self.paceline("get", "-o", "name").stdout, "")
+
     def test_what_a_local_run_does_not_act_on_is_said(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "job.yaml"

@@ -63,7 +63,8 @@ class GenerateTest(CliCase):
         run = self.train()
         goes_on = LINE[2:] + LINE * 4
         self.assertEqual(self.generate("--prompt", "c", "--tokens", len(goes_on) - 1, "--temperature", "0"), goes_on)
-        self.assertRegex(self.errors, rf"goes on from {run}/model/model\.safetensors \(step 100\), computes (with 1 thread|on GPU .*)\n$")   # no word of a GPU that is not there
+        # No word of a GPU that is not there.
+        self.assertRegex(self.errors, rf"goes on from {run}/model/model\.safetensors \(step 100\), computes (with 1 thread|on GPU .*)\n$")
         # More than a block, where the window slides; from a file, from standard input, from token numbers, and from nothing.
         long = self.write(LINE * 4 + "abc", "prompt.txt")
         self.assertEqual(self.generate("letters", "--prompt-file", long, "--tokens", "75", "--temperature", "0"), LINE * 7 + "abc\n")
@@ -242,9 +243,10 @@ class GenerateTest(CliCase):
         shutil.rmtree(run)
         shutil.rmtree(other)
         self.refused(3, 'no run in .* is of a gpt, nor is the newest, "digits"; only what a gpt')
-        process = self.start("generate", "letters", environment={"PACELINE_DEVICE": "gpu"})
-        self.assertRegex(process.communicate(timeout=60 * SLOW)[1], 'PACELINE_DEVICE is "gpu"; it must be auto, cpu, cuda, or cuda:N')
-        self.assertEqual(process.returncode, 2)
+        for name, value, words in (("DEVICE", "gpu", "auto, cpu, cuda, or cuda:N"), ("CUDA_GRAPHS", "no", "on or off")):
+            process = self.start("generate", "letters", environment={f"PACELINE_{name}": value})
+            self.assertRegex(process.communicate(timeout=60 * SLOW)[1], f'PACELINE_{name} is "{value}"; it must be {words}')
+            self.assertEqual(process.returncode, 2)
 
     def test_it_ends_when_it_is_told_to_and_when_nobody_reads(self):
         self.train(steps=50)

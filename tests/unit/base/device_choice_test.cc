@@ -37,5 +37,24 @@ TEST(DeviceChoice, WhatIsNoneIsSaidWithWhatIsAllowed) {
   EXPECT_LT(parse_device_choice(std::string(10'000, 'x')).status().message().size(), 200U);
 }
 
+TEST(DeviceChoice, GraphsAreOnUnlessTheyAreOff) {
+  for (const char* text : {"", "on", "ON"}) EXPECT_TRUE(parse_cuda_graphs(text).value()) << text;
+  for (const char* text : {"off", "Off"}) EXPECT_FALSE(parse_cuda_graphs(text).value()) << text;
+  EXPECT_EQ(parse_cuda_graphs("0").status(), absl::InvalidArgumentError("is \"0\"; it must be on or off"));
+}
+
+TEST(DeviceChoice, BothVariablesAndWhichOfThemIsWrong) {
+  EXPECT_EQ(parse_device_settings({}).value().choice.kind, Kind::kAuto);
+  EXPECT_TRUE(parse_device_settings({}).value().cuda_graphs);
+  const auto both = parse_device_settings({"cuda:2", "off"});
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->choice.ordinal, 2);
+  EXPECT_FALSE(both->cuda_graphs);
+  EXPECT_THAT(std::string(parse_device_settings({"gpu", "off"}).status().message()),
+              ::testing::StartsWith("PACELINE_DEVICE is \"gpu\"; it must be auto"));
+  EXPECT_EQ(parse_device_settings({"cpu", "no"}).status(),
+            absl::InvalidArgumentError("PACELINE_CUDA_GRAPHS is \"no\"; it must be on or off"));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -115,7 +115,7 @@ TEST(EnvironmentTest, EachVariableThatIsWrongIsNamed) {
       {"PACELINE_DEVICE", "cuda:64", "0 to 63"},
       {"PACELINE_DEVICE", "cuda:1x", "\"cuda:1x\""},
       {"PACELINE_DEVICE", "cpu:1", "\"cpu:1\""},
-      {"PACELINE_CUDA_GRAPHS", "no", "on, off"},
+      {"PACELINE_CUDA_GRAPHS", "no", "on or off"},
       {"PACELINE_ADDRESS", "worker-2.digits", "an IP address"},
       {"PACELINE_LOG_LEVEL", "loud", "debug, info, warning, error"},
   };
