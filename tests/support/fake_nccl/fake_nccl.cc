@@ -56,8 +56,9 @@ ncclResult_t launch(const std::shared_ptr<ncclComm>& c, std::vector<Part> parts,
       const std::lock_guard running(lock());
       if (c->stopped) return true;
       std::string differ;
+      const auto slow = state().control.slow.get();
       const bool done = state().control.gpus_move && c->clique->arrive(c->rank, index, parts, differ) &&
-                        !(state().control.slow && state().control.slow(c->rank));
+                        !(slow && slow(c->rank));
       if (done) ++c->ended;
       if (!differ.empty()) state().problems.push_back(differ);
       return done;
@@ -178,7 +179,7 @@ EXPORTED ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_
   std::unique_lock held(lock());
   const Phase phase = c->phase;
   const int rank = c->rank;
-  const auto late = state().control.late;
+  const auto late = state().control.late.get();
   held.unlock();
   *told = late ? late(phase, rank) : ncclNumResults;
   if (*told != ncclNumResults) return ncclSuccess;

@@ -9,32 +9,56 @@
 // two threads in one communicator, one used after its end, one destroyed that was not finalized, ranks whose
 // calls differ, memory that is not the GPU's; of shrinks: one that the excluded call, ranks that exclude
 // different ones, a parent at work, one that is left afterwards and not aborted, a child that shares with a
-// parent that is aborted. Thread-safe; control() is set while no call is under way.
+// parent that is aborted. Thread-safe; of control() all but the hooks is set while no call is under way.
 
 #include <nccl.h>
 
 #include <cstddef>
 #include <functional>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace paceline::fake_nccl {
 
 enum class Phase { kInit, kIdle, kCollective, kFinalizing, kFinalized, kRevoking, kShrinking };
 
+// What a test sets while other threads may be asking it.
+template <typename Function>
+class Hook {
+ public:
+  Hook() = default;
+  Hook(const Hook& other) : function_(other.get()) {}
+  Hook& operator=(const Hook& other) { return *this = other.get(); }
+  Hook& operator=(std::function<Function> function) {
+    const std::lock_guard lock(mutex_);
+    function_ = std::move(function);
+    return *this;
+  }
+  std::function<Function> get() const {
+    const std::lock_guard lock(mutex_);
+    return function_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::function<Function> function_;
+};
+
 struct Control {
   int version = 22809;
   // Asked at the beginning of every call: what is not ncclSuccess is its result, and nothing is done.
-  std::function<ncclResult_t(const std::string& call)> fail;
+  Hook<ncclResult_t(const std::string& call)> fail;
   // Then: does this call not return until release()?
-  std::function<bool(const std::string& call)> hang;
+  Hook<bool(const std::string& call)> hang;
   // Asked by every ncclCommGetAsyncError, of its communicator: what it is to tell instead; ncclNumResults:
   // what is the case.
-  std::function<ncclResult_t(Phase phase, int rank)> late;
-  int questions = 2;                   // that are answered with ncclInProgress
-  bool gpus_move = true;               // else no collective ever ends
-  std::function<bool(int rank)> slow;  // is this rank's GPU not at the end of what others' have done?
-  bool finalize_waits = false;         // for all ranks
+  Hook<ncclResult_t(Phase phase, int rank)> late;
+  int questions = 2;            // that are answered with ncclInProgress
+  bool gpus_move = true;        // else no collective ever ends
+  Hook<bool(int rank)> slow;    // is this rank's GPU not at the end of what others' have done?
+  bool finalize_waits = false;  // for all ranks
 };
 
 struct Counts {

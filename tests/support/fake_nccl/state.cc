@@ -62,8 +62,8 @@ std::shared_ptr<ncclComm> add_communicator(std::shared_ptr<Clique> clique, int r
 
 ncclResult_t asked(const char* call) {
   std::unique_lock held(lock());
-  const auto fail = state().control.fail;
-  const auto hang = state().control.hang;
+  const auto fail = state().control.fail.get();
+  const auto hang = state().control.hang.get();
   held.unlock();
   if (const ncclResult_t wanted = fail ? fail(call) : ncclSuccess; wanted != ncclSuccess) return wanted;
   if (!hang || !hang(call)) return ncclSuccess;
