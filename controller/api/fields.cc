@@ -105,7 +105,9 @@ void visit(FieldVisitor& v, Strategy& s) {
         v.flag({.name = "overlap",
                 .meaning = "Exchange a bucket of gradients while back-propagation goes on; false: after it"},
                a.overlap);
-        v.bytes({.name = "bucketBytes", .meaning = "Gradients are exchanged in buckets of about this size"},
+        v.bytes({.name = "bucketBytes",
+                 .meaning = "Gradients are exchanged in buckets of about this size; from GPU to GPU, of 32 "
+                            "MiB at least"},
                 {.min = 1 << 10, .max = 1 << 30}, a.bucket_bytes);
         v.integer({.name = "socketsPerPeer", .meaning = "TCP connections to each neighbour"},
                   {.min = 1, .max = 16}, a.sockets_per_peer);

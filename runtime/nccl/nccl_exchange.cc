@@ -27,13 +27,12 @@ absl::Status own_fault(const absl::Status& status) {
 class NcclExchange final : public exchange::GradientExchange {
  public:
   NcclExchange(exchange::DeviceExchangeParts parts, cuda::Stream& stream, cuda::Stream idle,
-               std::unique_ptr<NcclCommunicator> communicator, OnEnd on_end)
+               std::unique_ptr<NcclCommunicator> communicator, OnEnd on_end, std::size_t bucket_bytes)
       : parts_(std::move(parts)),
         stream_(stream),
         idle_(std::move(idle)),
         timeout_(std::chrono::milliseconds(parts_.spec.timeout_ms())),
-        ready_(exchange::cut_buckets(parts_.elements,
-                                     static_cast<std::size_t>(parts_.spec.bucket_bytes()) / sizeof(float))),
+        ready_(exchange::cut_buckets(parts_.elements, bucket_bytes / sizeof(float))),
         communicator_(std::move(communicator)),
         on_end_(std::move(on_end)) {}
 
@@ -184,11 +183,13 @@ class NcclExchange final : public exchange::GradientExchange {
 
 absl::StatusOr<std::unique_ptr<exchange::GradientExchange>> make_nccl_exchange(
     exchange::DeviceExchangeParts parts, cuda::Stream& stream, std::unique_ptr<NcclCommunicator> communicator,
-    OnEnd on_end) {
+    OnEnd on_end, std::size_t least_bucket_bytes) {
   PL_RETURN_IF_ERROR(exchange::check_spec(parts.spec));
   PL_ASSIGN_OR_RETURN(cuda::Stream idle, cuda::Stream::create(stream.shared_context()));
+  const std::size_t bucket_bytes =
+      std::max(static_cast<std::size_t>(parts.spec.bucket_bytes()), least_bucket_bytes);
   return std::make_unique<NcclExchange>(std::move(parts), stream, std::move(idle), std::move(communicator),
-                                        std::move(on_end));
+                                        std::move(on_end), bucket_bytes);
 }
 
 }  // namespace paceline::nccl

@@ -6,10 +6,12 @@
 //
 // A bucket is enqueued when the host has seen that it is complete, in wait_for_device(): so its time counts
 // from there, and no kernel of NCCL takes multiprocessors from back-propagation to wait for it. Buckets and
-// their order are those of exchange/buckets.h. Nothing is allocated after the first step. Threads, errors:
+// their order are those of exchange/buckets.h, of spec.bucket_bytes, or kLeastBucketBytes where that is more.
+// Nothing is allocated after the first step. Threads, errors:
 // exchange/gradient_exchange.h; the GPU's own are INTERNAL. When the exchange ends, `on_end` gets its
 // communicator.
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -20,10 +22,15 @@
 
 namespace paceline::nccl {
 
+// Each bucket costs the hosts an agreement and NCCL a launch, a tenth of a millisecond or so, whatever its
+// size; NVLink moves so many bytes in about as long.
+inline constexpr std::size_t kLeastBucketBytes = std::size_t{32} << 20;
+
 // `stream`: of parts.queue; `communicator` was made with parts.own, which is null here. INVALID_ARGUMENT, as
-// make_exchange().
+// make_exchange(). `least_bucket_bytes`: the same on all members, as buckets are.
 absl::StatusOr<std::unique_ptr<exchange::GradientExchange>> make_nccl_exchange(
     exchange::DeviceExchangeParts parts, cuda::Stream& stream, std::unique_ptr<NcclCommunicator> communicator,
-    std::function<void(std::unique_ptr<NcclCommunicator>)> on_end);
+    std::function<void(std::unique_ptr<NcclCommunicator>)> on_end,
+    std::size_t least_bucket_bytes = kLeastBucketBytes);
 
 }  // namespace paceline::nccl

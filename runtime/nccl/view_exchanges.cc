@@ -5,7 +5,6 @@
 #include "base/guarded.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "runtime/nccl/nccl_exchange.h"
 
 namespace paceline::nccl {
 
@@ -24,11 +23,12 @@ class ViewExchanges::Last {
 };
 
 ViewExchanges::ViewExchanges(std::shared_ptr<const Library> library, Logger log,
-                             std::function<void()> on_stuck, Limits limits)
+                             std::function<void()> on_stuck, Limits limits, std::size_t least_bucket_bytes)
     : library_(std::move(library)),
       log_(std::move(log)),
       on_stuck_(std::move(on_stuck)),
       limits_(limits),
+      least_bucket_bytes_(least_bucket_bytes),
       last_(std::make_shared<Last>()) {}
 
 absl::StatusOr<exchange::DeviceExchange> ViewExchanges::open(exchange::DeviceExchangeParts parts,
@@ -44,8 +44,9 @@ absl::StatusOr<exchange::DeviceExchange> ViewExchanges::open(exchange::DeviceExc
                                                                   parts.clock, deadline));
   std::string how = str_cat("communicator ", communicator->origin());
   PL_ASSIGN_OR_RETURN(auto exchange,
-                      make_nccl_exchange(std::move(parts), stream, std::move(communicator),
-                                         [last = last_](auto left) { last->keep(std::move(left)); }));
+                      make_nccl_exchange(
+                          std::move(parts), stream, std::move(communicator),
+                          [last = last_](auto left) { last->keep(std::move(left)); }, least_bucket_bytes_));
   return exchange::DeviceExchange{std::move(exchange), std::move(how)};
 }
 

@@ -7,6 +7,7 @@
 // open() and let_go() are called by one thread at a time; exchanges end on any thread, also after this
 // object.
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -15,14 +16,16 @@
 #include "runtime/cuda/stream.h"
 #include "runtime/exchange/device_exchange.h"
 #include "runtime/nccl/communicator.h"
+#include "runtime/nccl/nccl_exchange.h"
 
 namespace paceline::nccl {
 
 class ViewExchanges {
  public:
   // `on_stuck`: Setup.on_stuck (communicator.h), of all communicators; the process must end.
+  // `least_bucket_bytes`: nccl_exchange.h.
   ViewExchanges(std::shared_ptr<const Library> library, Logger log, std::function<void()> on_stuck,
-                Limits limits = {});
+                Limits limits = {}, std::size_t least_bucket_bytes = kLeastBucketBytes);
 
   // As exchange::OpenDeviceExchange. `stream`: of parts.queue.
   absl::StatusOr<exchange::DeviceExchange> open(exchange::DeviceExchangeParts parts, cuda::Stream& stream,
@@ -37,6 +40,7 @@ class ViewExchanges {
   const Logger log_;
   const std::function<void()> on_stuck_;
   const Limits limits_;
+  const std::size_t least_bucket_bytes_;
   const std::shared_ptr<Last> last_;
 };
 

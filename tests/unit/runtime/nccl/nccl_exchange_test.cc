@@ -39,25 +39,26 @@ class NcclExchangeTest : public NcclTest {
     NcclTest::TearDown();
   }
 
-  void open(int world, const Clock& clock) {
+  // Gradients of `elements` on each GPU.
+  void open(int world, const Clock& clock, std::size_t elements = kElements) {
     connect(world, clock);
     auto links = collective::make_in_process_group(world, Generation{1}, clock);
     for (int r = 0; r < world; ++r) {
       auto member = std::make_unique<Member>();
       member->links = std::move(links[static_cast<std::size_t>(r)]);
       ASSERT_TRUE(gpu(r).context->enter().ok());
-      member->gradient.emplace(must(cuda::DeviceBuffer::create(gpu(r).context, kElements * sizeof(float))));
-      member->exchange =
-          must(make_nccl_exchange({.spec = spec_,
-                                   .clock = clock,
-                                   .links = *member->links,
-                                   .own = nullptr,
-                                   .queue = member->queue,
-                                   .gradient = member->gradient->as<float>(),
-                                   .elements = kElements,
-                                   .behind = member->behind},
-                                  *gpu(r).stream, std::move(ranks_[static_cast<std::size_t>(r)]),
-                                  [](auto communicator) { communicator->end(); }));
+      member->gradient.emplace(must(cuda::DeviceBuffer::create(gpu(r).context, elements * sizeof(float))));
+      member->exchange = must(make_nccl_exchange(
+          {.spec = spec_,
+           .clock = clock,
+           .links = *member->links,
+           .own = nullptr,
+           .queue = member->queue,
+           .gradient = member->gradient->as<float>(),
+           .elements = elements,
+           .behind = member->behind},
+          *gpu(r).stream, std::move(ranks_[static_cast<std::size_t>(r)]),
+          [](auto communicator) { communicator->end(); }, least_));
       members_.push_back(std::move(member));
     }
     ranks_.clear();
@@ -87,6 +88,7 @@ class NcclExchangeTest : public NcclTest {
   }
 
   v1::ExchangeSpec spec_;
+  std::size_t least_ = 1;  // bytes of a bucket
   std::vector<std::unique_ptr<Member>> members_;
 };
 
@@ -132,6 +134,24 @@ TEST_F(NcclExchangeTest, BucketsBeginWhileTheGradientIsComputed) {
     ASSERT_TRUE(m.exchange->finish(later(clock_)).ok());
   });
   EXPECT_EQ(fake_library().counts().collectives, 2U * 16);  // what is left over is of the last one
+}
+
+TEST_F(NcclExchangeTest, BucketsAreAsLargeAsPaysAtLeast) {
+  constexpr std::size_t kMany = 3 * kLeastBucketBytes / sizeof(float);
+  least_ = kLeastBucketBytes;
+  for (const auto& [bucket_bytes, buckets] :
+       {std::pair<std::size_t, std::size_t>{1 << 20, 3}, {kMany * sizeof(float), 1}}) {
+    members_.clear();
+    fake_library().reset();
+    spec_.set_bucket_bytes(static_cast<std::int64_t>(bucket_bytes));
+    open(1, clock_, kMany);
+    exchange::GradientExchange& exchange = *member(0).exchange;
+    ASSERT_TRUE(exchange.begin_step(0, {}).ok());
+    ASSERT_TRUE(exchange.range_ready(0, kMany).ok());
+    ASSERT_TRUE(exchange.range_ready(kMany, kMany + kBehind).ok());
+    ASSERT_TRUE(exchange.finish(later(clock_)).ok());
+    EXPECT_EQ(fake_library().counts().collectives, buckets) << bucket_bytes;
+  }
 }
 
 TEST_F(NcclExchangeTest, NothingIsMadeAfterTheFirstStep) {

@@ -35,7 +35,8 @@ class ViewExchangesTest : public NcclTest {
       member->gradient.emplace(
           must(cuda::DeviceBuffer::create(member->gpu->context, kElements * sizeof(float))));
       member->exchanges = std::make_unique<ViewExchanges>(
-          must(Library::open(library_)), Logger::none(), [this] { ++stuck_; }, limits_);
+          must(Library::open(library_)), Logger::none(), [this] { ++stuck_; }, limits_,
+          /*least_bucket_bytes=*/1);
       members_.push_back(std::move(member));
     }
   }

@@ -108,7 +108,8 @@ class NcclTraining : public ::testing::Test {
   }
   OpenWorkload workload_of(Member& member) {
     const auto exchanges = std::make_shared<nccl::ViewExchanges>(
-        must(nccl::Library::open(library_)), Logger::none(), [] { ADD_FAILURE() << "stuck"; }, limits_);
+        must(nccl::Library::open(library_)), Logger::none(), [] { ADD_FAILURE() << "stuck"; }, limits_,
+        /*least_bucket_bytes=*/1);
     const auto open = [exchanges, &member](exchange::DeviceExchangeParts parts,
                                            Deadline deadline) -> absl::StatusOr<exchange::DeviceExchange> {
       PL_RETURN_IF_ERROR(member.context->enter());
