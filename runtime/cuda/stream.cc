@@ -32,11 +32,21 @@ CUdeviceptr device(const void* address) {
 
 }  // namespace
 
-absl::StatusOr<Stream> Stream::create(std::shared_ptr<const Context> context) {
+absl::StatusOr<Stream> Stream::create(std::shared_ptr<const Context> context, Priority priority) {
   PL_RETURN_IF_ERROR(context->enter());
+  const Driver::Calls& call = context->calls();
   CUstream handle = nullptr;
-  PL_RETURN_IF_ERROR(
-      context->check(context->calls().cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
+  if (priority == Priority::kUsual) {
+    PL_RETURN_IF_ERROR(
+        context->check(call.cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
+  } else {
+    int greatest = 0;
+    PL_RETURN_IF_ERROR(
+        context->check(call.cuCtxGetStreamPriorityRange(nullptr, &greatest), "cuCtxGetStreamPriorityRange"));
+    PL_RETURN_IF_ERROR(
+        context->check(call.cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, greatest),
+                       "cuStreamCreateWithPriority"));
+  }
   return Stream(std::move(context), handle);
 }
 

@@ -6,6 +6,7 @@
 // One thread at a time for each; the context is entered on it (context.h). Errors of earlier work come from
 // later calls.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,8 +23,11 @@ class Event;
 
 class Stream {
  public:
+  // Whose kernels' blocks come first where a multiprocessor is free: it takes none from those at work.
+  enum class Priority : std::uint8_t { kUsual, kGreatest };
   // One that does not wait for, or hold up, the legacy default stream.
-  static absl::StatusOr<Stream> create(std::shared_ptr<const Context> context);
+  static absl::StatusOr<Stream> create(std::shared_ptr<const Context> context,
+                                       Priority priority = Priority::kUsual);
   // Does not wait: work under way goes on, and its memory must stay.
   ~Stream();
   Stream(Stream&& other) noexcept

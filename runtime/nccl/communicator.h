@@ -7,7 +7,8 @@
 // without a deadline: callers hand it operations and wait for what it tells, so that they return in time even
 // where a call of NCCL never does. The communicator is non-blocking, and asked how it goes on.
 // Every collective is first agreed on over the host's communicator of the same view (24 bytes a rank), then
-// enqueued on the communicator's own stream. So a peer that is late is named, calls that differ are refused
+// enqueued on the communicator's own stream, which goes before the others of its GPU: what all ranks wait for
+// does not wait for the kernels of one. So a peer that is late is named, calls that differ are refused
 // before they could hang GPUs, no kernel waits on a GPU for a member whose step has not come so far, and the
 // end of one member, which NCCL does not tell, reaches all: each sees its host's communicator end, and aborts
 // or stops what is under way (NCCL wants all ranks of a node to). Costs about 10 us a collective on one host,

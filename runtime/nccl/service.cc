@@ -26,7 +26,8 @@ Keeping keeping_of(const Setup& setup) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Service>> Service::make(Setup setup, const Clock& clock, Deadline opening) {
-  PL_ASSIGN_OR_RETURN(cuda::Stream stream, cuda::Stream::create(setup.context));
+  PL_ASSIGN_OR_RETURN(cuda::Stream stream,
+                      cuda::Stream::create(setup.context, cuda::Stream::Priority::kGreatest));
   std::vector<Operation> operations;
   operations.reserve(kMostInFlight);
   for (std::size_t i = 0; i < kMostInFlight; ++i) {

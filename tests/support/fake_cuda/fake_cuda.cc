@@ -102,6 +102,11 @@ class Library final : public FakeCuda {
     state().streams.add_gate(id<StreamId>(stream), std::move(gate));
     return true;
   }
+  int priority(CUstream stream) override {
+    const std::lock_guard held(lock());
+    const auto number = id<StreamId>(stream);
+    return state().streams.has(number) ? state().streams.priority(number) : 0;
+  }
   int current_device() override {
     const CUcontext context = current_context();
     return context == nullptr ? -1 : static_cast<int>(reinterpret_cast<std::uintptr_t>(context) - kContexts);

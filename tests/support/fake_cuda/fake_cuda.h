@@ -33,6 +33,8 @@ struct Control {
   Order order = Order::kAscending;  // of blocks, and of the threads of each
 };
 
+inline constexpr int kGreatestPriority = -5;  // of streams
+
 // What is there now.
 struct Counts {
   std::size_t allocations = 0, pinned = 0,  // pinned: made so, or registered
@@ -67,7 +69,8 @@ class FakeCuda {
   virtual bool add(CUstream stream, std::function<void()> work) = 0;
   // A piece of work that is not done until `gate` says so, which is asked again and again.
   virtual bool add_gate(CUstream stream, std::function<bool()> gate) = 0;
-  virtual int current_device() = 0;  // of this thread's context; -1 without
+  virtual int current_device() = 0;           // of this thread's context; -1 without
+  virtual int priority(CUstream stream) = 0;  // kGreatestPriority to 0; 0 where there is no such stream
   // Of those libraries: what problems() tells.
   virtual void report(std::string problem) = 0;
   // As when it was loaded; what is still there is forgotten.

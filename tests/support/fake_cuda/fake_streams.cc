@@ -1,5 +1,6 @@
 // Streams and events.
 
+#include <algorithm>
 #include <thread>
 
 #include "tests/support/fake_cuda/state.h"
@@ -31,7 +32,18 @@ void paceline::fake_cuda::finish(StreamId stream, std::unique_lock<std::mutex>& 
 
 EXPORTED CUresult cuStreamCreate(CUstream* stream, unsigned) {
   BEGIN_CALL(asked_in_context);
-  *stream = reinterpret_cast<CUstream>(state().streams.create());
+  *stream = reinterpret_cast<CUstream>(state().streams.create(0));
+  return CUDA_SUCCESS;
+}
+EXPORTED CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  BEGIN_CALL(asked_in_context);
+  if (least != nullptr) *least = 0;
+  if (greatest != nullptr) *greatest = kGreatestPriority;
+  return CUDA_SUCCESS;
+}
+EXPORTED CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int priority) {
+  BEGIN_CALL(asked_in_context);
+  *stream = reinterpret_cast<CUstream>(state().streams.create(std::clamp(priority, kGreatestPriority, 0)));
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuStreamDestroy(CUstream stream) {

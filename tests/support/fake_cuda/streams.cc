@@ -4,9 +4,9 @@
 
 namespace paceline::fake_cuda {
 
-StreamId Streams::create() {
+StreamId Streams::create(int priority) {
   next_ += 16;
-  streams_[next_];
+  streams_[next_].priority = priority;
   return next_;
 }
 

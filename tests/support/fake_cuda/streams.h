@@ -21,10 +21,11 @@ class Streams {
   using Work = std::function<void()>;
   using Gate = std::function<bool()>;
 
-  StreamId create();
+  StreamId create(int priority);
   bool destroy(StreamId stream);  // its work is done first
   bool has(StreamId stream) const { return streams_.contains(stream); }
   std::size_t count() const { return streams_.size(); }
+  int priority(StreamId stream) const { return streams_.at(stream).priority; }
   void add(StreamId stream, Work work);
   // A piece of work that is not done until `gate` says so: what comes after it waits.
   void add_gate(StreamId stream, Gate gate);
@@ -69,6 +70,7 @@ class Streams {
     std::deque<Gate> work;
     std::optional<std::vector<Gate>> capture;
     bool spoiled = false;
+    int priority = 0;  // nothing here is done sooner for that
     std::uint64_t issued() const { return done + work.size(); }
   };
   struct Event {

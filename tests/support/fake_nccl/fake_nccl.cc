@@ -46,8 +46,10 @@ class Library final : public FakeNccl {
 };
 
 ncclResult_t launch(const std::shared_ptr<ncclComm>& c, std::vector<Part> parts, cudaStream_t stream) {
+  const bool first = gpu().priority(stream) == paceline::fake_cuda::kGreatestPriority;
   const std::lock_guard held(lock());
   ++state().counts.collectives;
+  if (first) ++state().counts.first;
   const std::size_t index = c->collectives++;
   c->phase = Phase::kCollective;
   c->questions = state().control.questions;

@@ -67,6 +67,7 @@ struct Counts {
   std::size_t shrunk = 0;              // of these, that were told of as done
   std::size_t aborts = 0, destroys = 0, revokes = 0, ids = 0;
   std::size_t collectives = 0, enqueued = 0;  // enqueued: they are in their streams
+  std::size_t first = 0;                      // of collectives, that are in a stream of the greatest priority
   std::size_t hanging = 0;                    // calls, now
 };
 

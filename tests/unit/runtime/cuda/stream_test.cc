@@ -137,6 +137,13 @@ TEST_F(StreamTest, AWaitEndsAtItsDeadlineAndTheWorkGoesOn) {
   EXPECT_TRUE(done.wait(clock, now).ok());
 }
 
+TEST_F(StreamTest, SomeGoFirst) {
+  const Stream first = must(Stream::create(context_, Stream::Priority::kGreatest));
+  if (on_real_gpu()) return;
+  EXPECT_EQ(fake().priority(first.handle()), fake_cuda::kGreatestPriority);
+  EXPECT_EQ(fake().priority(stream_->handle()), 0);
+}
+
 TEST_F(StreamTest, EveryThreadEntersTheContextItself) {
   absl::Status before, after;
   const auto there = array<int>(100);
@@ -161,9 +168,10 @@ TEST_F(StreamTest, ACopyBeyondAnAllocationIsRefused) {
 
 TEST_F(StreamTest, FailuresAreTheCallersToo) {
   const auto there = array<int>(4);
-  for (const char* call : {"cuStreamCreate", "cuEventCreate", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
-                           "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuStreamQuery", "cuEventQuery",
-                           "cuEventRecord", "cuStreamWaitEvent"}) {
+  for (const char* call :
+       {"cuStreamCreate", "cuCtxGetStreamPriorityRange", "cuStreamCreateWithPriority", "cuEventCreate",
+        "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async",
+        "cuStreamQuery", "cuEventQuery", "cuEventRecord", "cuStreamWaitEvent"}) {
     SCOPED_TRACE(call);
     auto event = must(Event::create(context_, Event::Kind::kOrder));
     int value = 0;
@@ -175,6 +183,7 @@ TEST_F(StreamTest, FailuresAreTheCallersToo) {
       return made == call ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
     };
     const std::array results{Stream::create(context_).status(),
+                             Stream::create(context_, Stream::Priority::kGreatest).status(),
                              Event::create(context_, Event::Kind::kOrder).status(),
                              stream_->to_device(there.data(), bytes),
                              stream_->to_host(bytes, there.data()),

@@ -50,6 +50,16 @@ TEST_F(CommunicatorTest, RanksMeetAtAsManyPlacesAsALargeWorldNeeds) {
   EXPECT_EQ(rank(0).counters().bytes_sent, 2 * 4 * 28 / 5U);
 }
 
+TEST_F(CommunicatorTest, CollectivesGoBeforeTheKernelsOfTheirGpus) {
+  connect(2);
+  run_ranks(2, [&](int r) {
+    for (const auto kind : {collective::Kind::kAllReduce, collective::Kind::kAllGather})
+      EXPECT_TRUE(call(r, kind, 7).ok());
+  });
+  EXPECT_EQ(fake_library().counts().collectives, 4U);
+  EXPECT_EQ(fake_library().counts().first, 4U);
+}
+
 TEST_F(CommunicatorTest, AnOlderLibraryHasOnePlace) {
   library_ = PACELINE_FAKE_NCCL_SMALL;
   limits_.ranks_per_id = 2;
