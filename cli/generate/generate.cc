@@ -110,12 +110,11 @@ class Generation {
     writing_ = writing_of(source_.spec.data());
     PL_ASSIGN_OR_RETURN(prompt_, read_prompt(session_, options_, writing_, gpt.vocabulary_size()));
     const int threads = threads_for(source_.weights.values.size(), options_.threads, usable_processors());
-    const device::CudaGraphs graphs{settings.cuda_graphs, [this](const absl::Status& why) {
-                                      std::cerr << session_.program << ": no CUDA graphs: " << why.message()
-                                                << "\n";
-                                    }};
-    PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen,
-                        device::choose_device(settings.choice, 0, threads, graphs));
+    // Its weights are copied once: whether they are pinned is nobody's concern.
+    const device::GpuUse use{.graphs = settings.cuda_graphs, .no_graphs = [this](const absl::Status& why) {
+                               std::cerr << session_.program << ": no CUDA graphs: " << why.message() << "\n";
+                             }};
+    PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen, device::choose_device(settings.choice, 0, threads, use));
     // Why there is no GPU is of no concern to who has none; that one can't be used is the warning.
     device_ =
         chosen.gpu.empty() ? str_cat("with ", threads, threads == 1 ? " thread" : " threads") : chosen.words;

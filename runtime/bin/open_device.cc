@@ -47,13 +47,23 @@ void add_nccl(const Logger& logger, trainer::Compute& compute) {
 
 absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment, int threads,
                                          const Logger& logger) {
-  const device::CudaGraphs graphs{
-      environment.cuda_graphs, [logger](const absl::Status& why) {
-        logger.warning(str_cat("passes are not kept as CUDA graphs, and each of their kernels is launched: ",
-                               why.message()));
-      }};
+  const device::GpuUse use{
+      .graphs = environment.cuda_graphs,
+      .no_graphs =
+          [logger](const absl::Status& why) {
+            logger.warning(
+                str_cat("passes are not kept as CUDA graphs, and each of their kernels is launched: ",
+                        why.message()));
+          },
+      .not_pinned =
+          [logger](const absl::Status& why) {
+            logger.warning(
+                str_cat("memory of the host is not pinned for the GPU, so that copies of it are "
+                        "slower, and hold up this member: ",
+                        why.message(), "; the limit of locked memory (ulimit -l) may be too low"));
+          }};
   PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen,
-                      device::choose_device(environment.device, environment.index, threads, graphs));
+                      device::choose_device(environment.device, environment.index, threads, use));
   if (!chosen.warning.empty()) logger.warning(chosen.warning);
   logger.info(str_cat("computes for ", environment.job, " ", chosen.words));
   OpenedDevice opened{{std::move(chosen.device)}, std::move(chosen.gpu), std::move(chosen.gpu_uuid)};

@@ -24,7 +24,7 @@ ChosenDevice processors(int threads, const std::string& why) {
 
 #if defined(PACELINE_WITH_CUDA)
 
-absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index, const CudaGraphs& graphs) {
+absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index, const GpuUse& use) {
   PL_ASSIGN_OR_RETURN(const auto driver, cuda::Driver::open());
   PL_ASSIGN_OR_RETURN(const auto gpus, cuda::list_devices(*driver));
   const int count = static_cast<int>(gpus.size());
@@ -36,8 +36,8 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index, con
   }
   const cuda::DeviceFacts& facts = gpus[static_cast<std::size_t>(ordinal)];
   ChosenDevice chosen;
-  auto device =
-      tensor::open_gpu_device({.ordinal = ordinal, .graphs = graphs.keep, .no_graphs = graphs.none});
+  auto device = tensor::open_gpu_device(
+      {.ordinal = ordinal, .graphs = use.graphs, .no_graphs = use.no_graphs, .not_pinned = use.not_pinned});
   // The GPU is there: what it needs is not.
   if (absl::IsNotFound(device.status())) return absl::FailedPreconditionError(device.status().message());
   PL_ASSIGN_OR_RETURN(chosen.device, std::move(device));
@@ -50,7 +50,7 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index, con
 
 #else
 
-absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice&, int, const CudaGraphs&) {
+absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice&, int, const GpuUse&) {
   return absl::NotFoundError("this program was built without CUDA");
 }
 
@@ -59,9 +59,9 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice&, int, const CudaGraphs
 }  // namespace
 
 absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int index, int threads,
-                                           const CudaGraphs& graphs) {
+                                           const GpuUse& use) {
   if (choice.kind == DeviceChoice::Kind::kCpu) return processors(threads, "");
-  auto gpu = open_gpu(choice, index, graphs);
+  auto gpu = open_gpu(choice, index, use);
   if (gpu.ok()) return gpu;
   const std::string why(gpu.status().message());
   if (choice.kind == DeviceChoice::Kind::kCuda) {

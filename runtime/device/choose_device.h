@@ -21,17 +21,17 @@ struct ChosenDevice {
   std::string gpu, gpu_uuid;  // its name and uuid (runtime/cuda/driver.h); empty: the processors
 };
 
-// Whether a GPU keeps what it is given again and again as CUDA graphs; `none` hears why where the driver
-// makes none (tensor/gpu/gpu_device.h).
-struct CudaGraphs {
-  bool keep = true;
-  std::function<void(const absl::Status& why)> none = nullptr;
+// How a GPU is used, and who hears what it has to do without (tensor/gpu/gpu_device.h).
+struct GpuUse {
+  bool graphs = true;
+  std::function<void(const absl::Status& why)> no_graphs = nullptr;
+  std::function<void(const absl::Status& why)> not_pinned = nullptr;
 };
 
 // kAuto: a GPU where there is one that can be used, else the processors, of which `threads` are used. A GPU
 // that the choice does not name is number `index` modulo how many this process sees.
 // INVALID_ARGUMENT: kCuda, and the GPU that is asked for is not there, or can't be used.
 absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int index, int threads,
-                                           const CudaGraphs& graphs = {});
+                                           const GpuUse& use = {});
 
 }  // namespace paceline::device

@@ -1,6 +1,7 @@
 #include "runtime/tensor/gpu/gpu_device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "base/guarded.h"
@@ -34,12 +35,13 @@ class StagingMemory final : public DeviceMemory {
 class GpuDevice final : public Device {
  public:
   GpuDevice(std::shared_ptr<const cuda::CublasLt> products, std::unique_ptr<const gpu::Kernels> kernels,
-            cuda::Stream stream, gpu::GraphUse graphs)
+            cuda::Stream stream, const GpuOptions& options)
       : context_(products->context()),
         products_(std::move(products)),
         kernels_(std::move(kernels)),
         stream_(std::move(stream)),
-        graphs_(std::move(graphs)) {}
+        graphs_{options.graphs, options.no_graphs},
+        not_pinned_(options.not_pinned) {}
 
   absl::StatusOr<std::optional<MemoryRoom>> room() override {
     PL_ASSIGN_OR_RETURN(const cuda::Context::MemoryInfo memory, context_->memory());
@@ -57,7 +59,11 @@ class GpuDevice final : public Device {
   }
   std::shared_ptr<const void> pin(std::span<std::byte> memory) override {
     auto pin = cuda::HostPin::create(context_, memory);
-    return pin.ok() ? std::make_shared<const cuda::HostPin>(*std::move(pin)) : nullptr;
+    if (pin.ok()) return std::make_shared<const cuda::HostPin>(*std::move(pin));
+    // What another has pinned is as fast.
+    if (!absl::IsAlreadyExists(pin.status()) && not_pinned_ != nullptr && !told_.exchange(true))
+      not_pinned_(with_context(pin.status(), str_cat(memory.size(), " bytes")));
+    return nullptr;
   }
   absl::StatusOr<std::unique_ptr<Queue>> open_queue() override {
     return gpu::GpuQueue::open(context_, graphs_);
@@ -86,6 +92,8 @@ class GpuDevice final : public Device {
   const std::unique_ptr<const gpu::Kernels> kernels_;
   Guarded<cuda::Stream> stream_;
   const gpu::GraphUse graphs_;
+  const std::function<void(const absl::Status& why)> not_pinned_;
+  std::atomic<bool> told_{false};
   SystemClock clock_;
 };
 
@@ -98,8 +106,7 @@ absl::StatusOr<std::unique_ptr<Device>> open_gpu_device(const GpuOptions& option
   PL_ASSIGN_OR_RETURN(auto products, cuda::CublasLt::open(context, options.cublaslt));
   PL_ASSIGN_OR_RETURN(auto kernels, gpu::Kernels::load(context));
   PL_ASSIGN_OR_RETURN(cuda::Stream stream, cuda::Stream::create(context));
-  return std::make_unique<GpuDevice>(std::move(products), std::move(kernels), std::move(stream),
-                                     gpu::GraphUse{options.graphs, options.no_graphs});
+  return std::make_unique<GpuDevice>(std::move(products), std::move(kernels), std::move(stream), options);
 }
 
 }  // namespace paceline::tensor

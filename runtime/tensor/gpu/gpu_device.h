@@ -24,6 +24,9 @@ struct GpuOptions {
   bool graphs = true;
   // Hears once of each queue whose driver makes none of them, and why; on the queue's thread. Null: nobody.
   std::function<void(const absl::Status& why)> no_graphs = nullptr;
+  // Hears once that memory of the host could not be pinned (Device::pin), and why; on the thread that asked.
+  // Null: nobody.
+  std::function<void(const absl::Status& why)> not_pinned = nullptr;
 };
 
 // NOT_FOUND: no driver, or no GPU; FAILED_PRECONDITION: too old; see Driver::open and CublasLt::open.
