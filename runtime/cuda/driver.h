@@ -70,7 +70,7 @@ class Driver {
 struct DeviceFacts {
   int ordinal = 0;
   std::string name;  // "NVIDIA H200"
-  std::string uuid;  // "GPU-...", as in NVIDIA_VISIBLE_DEVICES
+  std::string uuid;  // "GPU-...", as in NVIDIA_VISIBLE_DEVICES; of a MIG instance its own, so written, too
   std::string pci_bus_id;
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;

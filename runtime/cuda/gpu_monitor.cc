@@ -14,10 +14,12 @@ namespace paceline::cuda {
 namespace {
 
 constexpr char kLibrary[] = "libnvidia-ml.so.1";
+constexpr unsigned kWhole = 0xffffffff;  // the number of no MIG instance: what is the whole GPU's
 
 // clang-format off
 #define PACELINE_NVML_CALLS(X)                                                                                \
   X(nvmlInit_v2) X(nvmlShutdown) X(nvmlErrorString) X(nvmlDeviceGetHandleByUUID)                              \
+  X(nvmlDeviceGetDeviceHandleFromMigDeviceHandle) X(nvmlDeviceGetGpuInstanceId)                               \
   X(nvmlDeviceGetUtilizationRates) X(nvmlDeviceGetClockInfo) X(nvmlDeviceGetMaxClockInfo)                     \
   X(nvmlDeviceGetMemoryInfo_v2) X(nvmlDeviceGetTemperatureV) X(nvmlDeviceGetPowerUsage) X(nvmlDeviceGetEnforcedPowerLimit)                  \
   X(nvmlDeviceGetCurrentClocksEventReasons) X(nvmlDeviceGetTotalEccErrors) X(nvmlDeviceGetPcieReplayCounter)  \
@@ -71,12 +73,11 @@ class Monitor final : public GpuMonitor {
   absl::Status begin(const std::string& uuid) {
     PL_RETURN_IF_ERROR(check(calls_.nvmlInit_v2(), "nvmlInit"));
     begun_ = true;
-    PL_RETURN_IF_ERROR(
-        check(calls_.nvmlDeviceGetHandleByUUID(uuid.c_str(), &device_), "nvmlDeviceGetHandleByUUID"));
+    PL_RETURN_IF_ERROR(find(uuid));
     // Without them nobody hears of Xids: where the driver, or this process's rights, do not allow it.
     if (calls_.nvmlEventSetCreate(&events_) != NVML_SUCCESS) {
       events_ = nullptr;
-    } else if (calls_.nvmlDeviceRegisterEvents(device_, nvmlEventTypeXidCriticalError, events_) !=
+    } else if (calls_.nvmlDeviceRegisterEvents(gpu_, nvmlEventTypeXidCriticalError, events_) !=
                NVML_SUCCESS) {
       calls_.nvmlEventSetFree(std::exchange(events_, nullptr));
     }
@@ -93,6 +94,25 @@ class Monitor final : public GpuMonitor {
   }
 
  private:
+  // CUDA tells the uuid of a MIG instance as that of a GPU, and NVML knows it by another prefix.
+  absl::Status find(const std::string& uuid) {
+    constexpr std::string_view kGpu = "GPU-";
+    const nvmlReturn_t found = calls_.nvmlDeviceGetHandleByUUID(uuid.c_str(), &device_);
+    gpu_ = device_;
+    if (found != NVML_ERROR_NOT_FOUND || !uuid.starts_with(kGpu))
+      return check(found, "nvmlDeviceGetHandleByUUID");
+    const std::string mig = str_cat("MIG-", uuid.substr(kGpu.size()));
+    PL_RETURN_IF_ERROR(
+        check(calls_.nvmlDeviceGetHandleByUUID(mig.c_str(), &device_), "nvmlDeviceGetHandleByUUID"));
+    PL_RETURN_IF_ERROR(check(calls_.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device_, &gpu_),
+                             "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"));
+    unsigned instance = 0;
+    PL_RETURN_IF_ERROR(
+        check(calls_.nvmlDeviceGetGpuInstanceId(device_, &instance), "nvmlDeviceGetGpuInstanceId"));
+    instance_ = instance;
+    return absl::OkStatus();
+  }
+
   absl::Status check(nvmlReturn_t result, const char* call) const {
     if (result == NVML_SUCCESS) return absl::OkStatus();
     return absl::Status(code_of(result), str_cat(call, ": ", calls_.nvmlErrorString(result), " (",
@@ -110,7 +130,7 @@ class Monitor final : public GpuMonitor {
     bool has = false;
     nvmlUtilization_t load{};
     PL_RETURN_IF_ERROR(
-        ask(calls_.nvmlDeviceGetUtilizationRates(device_, &load), "nvmlDeviceGetUtilizationRates", has));
+        ask(calls_.nvmlDeviceGetUtilizationRates(gpu_, &load), "nvmlDeviceGetUtilizationRates", has));
     if (has) {
       reading.utilization = load.gpu / 100.0;
       reading.memory_utilization = load.memory / 100.0;
@@ -124,8 +144,7 @@ class Monitor final : public GpuMonitor {
     }
     nvmlTemperature_t heat{
         .version = nvmlTemperature_v1, .sensorType = NVML_TEMPERATURE_GPU, .temperature = 0};
-    PL_RETURN_IF_ERROR(
-        ask(calls_.nvmlDeviceGetTemperatureV(device_, &heat), "nvmlDeviceGetTemperature", has));
+    PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetTemperatureV(gpu_, &heat), "nvmlDeviceGetTemperature", has));
     if (has) reading.temperature_celsius = heat.temperature;
     return absl::OkStatus();
   }
@@ -141,15 +160,15 @@ class Monitor final : public GpuMonitor {
       bool has = false;
       unsigned mhz = 0;
       PL_RETURN_IF_ERROR(
-          ask(calls_.nvmlDeviceGetClockInfo(device_, clock.type, &mhz), "nvmlDeviceGetClockInfo", has));
+          ask(calls_.nvmlDeviceGetClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetClockInfo", has));
       if (has) *clock.now = mhz;
       PL_RETURN_IF_ERROR(
-          ask(calls_.nvmlDeviceGetMaxClockInfo(device_, clock.type, &mhz), "nvmlDeviceGetMaxClockInfo", has));
+          ask(calls_.nvmlDeviceGetMaxClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetMaxClockInfo", has));
       if (has) *clock.most = mhz;
     }
     bool has = false;
     unsigned long long reasons = 0;
-    PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetCurrentClocksEventReasons(device_, &reasons),
+    PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetCurrentClocksEventReasons(gpu_, &reasons),
                            "nvmlDeviceGetCurrentClocksEventReasons", has));
     if (has) reading.throttle_reasons = reasons;
     return absl::OkStatus();
@@ -159,9 +178,9 @@ class Monitor final : public GpuMonitor {
     bool has = false;
     unsigned milliwatts = 0;
     PL_RETURN_IF_ERROR(
-        ask(calls_.nvmlDeviceGetPowerUsage(device_, &milliwatts), "nvmlDeviceGetPowerUsage", has));
+        ask(calls_.nvmlDeviceGetPowerUsage(gpu_, &milliwatts), "nvmlDeviceGetPowerUsage", has));
     if (has) reading.power_watts = milliwatts / 1000.0;
-    PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetEnforcedPowerLimit(device_, &milliwatts),
+    PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetEnforcedPowerLimit(gpu_, &milliwatts),
                            "nvmlDeviceGetEnforcedPowerLimit", has));
     if (has) reading.power_limit_watts = milliwatts / 1000.0;
     return absl::OkStatus();
@@ -176,13 +195,13 @@ class Monitor final : public GpuMonitor {
     for (const Ecc& ecc : {Ecc{NVML_MEMORY_ERROR_TYPE_CORRECTED, &reading.corrected_ecc_errors},
                            Ecc{NVML_MEMORY_ERROR_TYPE_UNCORRECTED, &reading.uncorrected_ecc_errors}}) {
       unsigned long long count = 0;
-      PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetTotalEccErrors(device_, ecc.type, NVML_VOLATILE_ECC, &count),
+      PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetTotalEccErrors(gpu_, ecc.type, NVML_VOLATILE_ECC, &count),
                              "nvmlDeviceGetTotalEccErrors", has));
       if (has) *ecc.count = count;
     }
     unsigned replays = 0;
     PL_RETURN_IF_ERROR(
-        ask(calls_.nvmlDeviceGetPcieReplayCounter(device_, &replays), "nvmlDeviceGetPcieReplayCounter", has));
+        ask(calls_.nvmlDeviceGetPcieReplayCounter(gpu_, &replays), "nvmlDeviceGetPcieReplayCounter", has));
     if (has) reading.pcie_replays = replays;
     count_xids();
     reading.xids = xids_;
@@ -196,6 +215,9 @@ class Monitor final : public GpuMonitor {
     nvmlEventData_t event{};
     for (int i = 0; events_ != nullptr && i < kMostAtOnce; ++i) {
       if (calls_.nvmlEventSetWait_v2(events_, &event, 0) != NVML_SUCCESS) return;
+      // Another's.
+      if (instance_.has_value() && event.gpuInstanceId != kWhole && event.gpuInstanceId != *instance_)
+        continue;
       ++xids_;
       last_xid_ = event.eventData;
     }
@@ -203,8 +225,9 @@ class Monitor final : public GpuMonitor {
 
   const Calls calls_;
   bool begun_ = false;
-  nvmlDevice_t device_ = nullptr;
-  nvmlEventSet_t events_ = nullptr;  // null: Xids are not told
+  nvmlDevice_t device_ = nullptr, gpu_ = nullptr;  // a MIG instance, and the GPU of which it is; else one
+  std::optional<unsigned> instance_;               // of MIG, its number
+  nvmlEventSet_t events_ = nullptr;                // null: Xids are not told
   std::uint64_t xids_ = 0, last_xid_ = 0;
 };
 

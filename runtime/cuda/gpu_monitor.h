@@ -36,8 +36,10 @@ std::vector<std::string> slowdowns(std::uint64_t throttle_reasons);
 
 class GpuMonitor {
  public:
-  // Of the GPU with this uuid ("GPU-...", DeviceFacts). Opens the system's library, or `path`. NOT_FOUND:
-  // there is none, or no such GPU; UNAVAILABLE: the driver is not loaded; INTERNAL: what NVML says.
+  // Of the GPU with this uuid ("GPU-...", DeviceFacts). Of a MIG instance memory is its own, its utilization
+  // is not told, and Xids of other instances do not count; all else is that of the whole GPU. Opens the
+  // system's library, or `path`. NOT_FOUND: there is none, or no such GPU; UNAVAILABLE: the driver is not
+  // loaded; INTERNAL: what NVML says.
   static absl::StatusOr<std::unique_ptr<GpuMonitor>> open(const std::string& uuid,
                                                           const std::string& path = "");
   virtual ~GpuMonitor() = default;

@@ -1,6 +1,7 @@
 #include "tests/support/fake_nvml/fake_nvml.h"
 
 #include <mutex>
+#include <string_view>
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -37,15 +38,19 @@ class Library final : public FakeNvml {
   }
 };
 
-int the_device = 0;
+int the_device = 0, the_instance = 0;
 nvmlDevice_t device() {
   return reinterpret_cast<nvmlDevice_t>(&the_device);
+}
+nvmlDevice_t instance() {
+  return reinterpret_cast<nvmlDevice_t>(&the_instance);
 }
 
 // What this call is to give; the lock is held.
 nvmlReturn_t wanted(const char* call, nvmlDevice_t of) {
   if (state().begun == 0) return NVML_ERROR_UNINITIALIZED;
-  if (of != device()) return NVML_ERROR_INVALID_ARGUMENT;
+  if (of != device() && !(of == instance() && std::string_view(call) == "nvmlDeviceGetMemoryInfo_v2"))
+    return NVML_ERROR_INVALID_ARGUMENT;
   const auto found = state().control.results.find(call);
   return found == state().control.results.end() ? NVML_SUCCESS : found->second;
 }
@@ -86,8 +91,25 @@ EXPORTED const char* nvmlErrorString(nvmlReturn_t result) {
 EXPORTED nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* handle) {
   const std::lock_guard held(lock());
   if (state().begun == 0) return NVML_ERROR_UNINITIALIZED;
-  if (uuid != state().control.uuid) return NVML_ERROR_NOT_FOUND;
+  const Control& c = state().control;
+  if (uuid == c.uuid) {
+    *handle = device();
+  } else if (!c.mig_uuid.empty() && uuid == c.mig_uuid) {
+    *handle = instance();
+  } else {
+    return NVML_ERROR_NOT_FOUND;
+  }
+  return NVML_SUCCESS;
+}
+EXPORTED nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t of, nvmlDevice_t* handle) {
+  if (of != instance()) return NVML_ERROR_INVALID_ARGUMENT;
   *handle = device();
+  return NVML_SUCCESS;
+}
+EXPORTED nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t of, unsigned* number) {
+  const std::lock_guard held(lock());
+  if (of != instance()) return NVML_ERROR_INVALID_ARGUMENT;
+  *number = state().control.mig_instance;
   return NVML_SUCCESS;
 }
 
@@ -98,12 +120,15 @@ EXPORTED nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t of, nvmlUtiliza
 EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t of, nvmlMemory_v2_t* memory) {
   if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   const Control& c = state().control;
+  const bool whole = of == device();
+  const unsigned long long total = whole ? c.memory_total : c.mig_memory_total;
+  const unsigned long long used = whole ? c.memory_used : total / 4;
   return give(__func__, of, memory,
               nvmlMemory_v2_t{.version = nvmlMemory_v2,
-                              .total = c.memory_total,
+                              .total = total,
                               .reserved = c.memory_reserved,
-                              .free = c.memory_total - c.memory_reserved - c.memory_used,
-                              .used = c.memory_used});
+                              .free = total - c.memory_reserved - used,
+                              .used = used});
 }
 EXPORTED nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t of, nvmlClockType_t type, unsigned* mhz) {
   const Control& c = state().control;
@@ -165,6 +190,7 @@ EXPORTED nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t, nvmlEventData_t* event
   event->device = device();
   event->eventType = nvmlEventTypeXidCriticalError;
   event->eventData = xids.front();
+  event->gpuInstanceId = state().control.xid_instance;
   xids.pop_front();
   return NVML_SUCCESS;
 }

@@ -75,6 +75,31 @@ TEST_F(GpuMonitorTest, XidsAreCounted) {
   EXPECT_EQ(reading->last_xid, 48U);
 }
 
+// As CUDA names it.
+TEST_F(GpuMonitorTest, AMigInstanceHasItsMemoryAndTheRestIsOfTheWholeGpu) {
+  control().mig_uuid = "MIG-5c7b2a9e-1111-2222-3333-444455556666";
+  control().results["nvmlDeviceGetUtilizationRates"] = NVML_ERROR_NOT_SUPPORTED;
+  const auto monitor = GpuMonitor::open("GPU-5c7b2a9e-1111-2222-3333-444455556666", PACELINE_FAKE_NVML);
+  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  for (const unsigned instance : {3U, 4U, 0xffffffffU}) {  // its own, another's, and the whole GPU's
+    control().xids = {31};
+    control().xid_instance = instance;
+    ASSERT_TRUE((*monitor)->read().ok());
+  }
+  const auto reading = (*monitor)->read();
+  ASSERT_TRUE(reading.ok()) << reading.status();
+  EXPECT_EQ(reading->memory_total_bytes, 19'968ULL << 20);
+  EXPECT_EQ(reading->memory_used_bytes, 4'992ULL << 20);
+  EXPECT_FALSE(reading->utilization.has_value());
+  EXPECT_EQ(reading->sm_clock_mhz, 1755U);
+  EXPECT_EQ(reading->temperature_celsius, 54);
+  EXPECT_EQ(reading->power_watts, 612.345);
+  EXPECT_EQ(reading->pcie_replays, 2U);
+  EXPECT_EQ(reading->xids, 2U);
+  // No instance, nor a GPU, of that number.
+  EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", PACELINE_FAKE_NVML).status()));
+}
+
 TEST_F(GpuMonitorTest, WhatAGpuDoesNotTellIsEmpty) {
   for (const char* const call :
        {"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetClockInfo",
