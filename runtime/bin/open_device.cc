@@ -70,6 +70,7 @@ absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment,
 #if defined(PACELINE_WITH_CUDA)
   if (!opened.gpu.empty()) {
     opened.compute.make_state = optimizer::make_gpu_state;
+    opened.compute.device_id = opened.gpu_uuid;
     opened.compute.times = std::make_shared<tensor::DeviceTimer::Sums>();
     add_nccl(logger, opened.compute);
   }

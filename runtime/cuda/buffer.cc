@@ -7,6 +7,16 @@
 
 namespace paceline::cuda {
 
+namespace {
+
+// Rounded down, as is right of what is free.
+std::string amount(std::size_t bytes) {
+  constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+  return bytes < kMebibyte ? str_cat(bytes, " bytes") : str_cat(bytes / kMebibyte, " MiB");
+}
+
+}  // namespace
+
 absl::StatusOr<DeviceBuffer> DeviceBuffer::create(std::shared_ptr<const Context> context, std::size_t bytes) {
   if (bytes == 0) return DeviceBuffer(std::move(context), nullptr, 0);
   PL_RETURN_IF_ERROR(context->enter());
@@ -15,8 +25,8 @@ absl::StatusOr<DeviceBuffer> DeviceBuffer::create(std::shared_ptr<const Context>
   if (absl::IsResourceExhausted(status)) {
     PL_ASSIGN_OR_RETURN(const Context::MemoryInfo memory, context->memory());
     return absl::ResourceExhaustedError(
-        str_cat("GPU ", context->device().ordinal, " (", context->device().name, ") has no ", bytes,
-                " bytes left: ", memory.free_bytes, " of ", memory.total_bytes, " are free"));
+        str_cat("GPU ", context->device().ordinal, " (", context->device().name, ") has no ", amount(bytes),
+                " left: ", amount(memory.free_bytes), " of ", amount(memory.total_bytes), " are free"));
   }
   PL_RETURN_IF_ERROR(status);
   return DeviceBuffer(std::move(context), reinterpret_cast<void*>(address), bytes);
@@ -34,7 +44,7 @@ absl::StatusOr<PinnedBuffer> PinnedBuffer::create(std::shared_ptr<const Context>
   const absl::Status status = context->check(
       context->calls().cuMemHostAlloc(&address, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
   if (absl::IsResourceExhausted(status))
-    return absl::ResourceExhaustedError(str_cat("the host has no ", bytes, " bytes to pin for GPU ",
+    return absl::ResourceExhaustedError(str_cat("the host has no ", amount(bytes), " to pin for GPU ",
                                                 context->device().ordinal, ": see its memory and limits"));
   PL_RETURN_IF_ERROR(status);
   return PinnedBuffer(std::move(context), {static_cast<std::byte*>(address), bytes});

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "runtime/tensor/initial_weights.h"
+#include "runtime/tensor/memory_plan.h"
 #include "runtime/tensor/recompute.h"
 #include "runtime/tensor/schedule.h"
 
@@ -21,20 +22,11 @@ constexpr std::size_t kMaxExecutables = 8;
 constexpr std::size_t kEndMark = kMarksOfPrograms + 1;
 constexpr std::size_t kFirstRangeMark = kMarksOfPrograms + 2;
 
-// One in so many bytes of the device is left to its driver, which takes memory later: for kernels when they
-// are launched first, for graphs, for NCCL.
-constexpr std::size_t kDriversPart = 32;
-
 // Parts of a pass, as they are recorded: the backward pass as one, or from the third on in those at whose
 // ends ranges are told.
 constexpr std::size_t kForwardPart = 0;
 constexpr std::size_t kBackwardPart = 1;
 constexpr std::size_t kFirstToldPart = 2;
-
-// Rounded up.
-std::size_t mebibytes(std::size_t bytes) {
-  return (bytes + (std::size_t{1} << 20) - 1) >> 20;
-}
 
 }  // namespace
 

@@ -27,4 +27,13 @@ inline constexpr std::size_t kArenaAlignment = 256;
 // those whose lives overlap its own. O(n^2) in the number of lifetimes.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 
+// One in so many bytes of a device's own memory is left to its driver, which takes memory later: for kernels
+// when they are launched first, for graphs, for NCCL.
+inline constexpr std::size_t kDriversPart = 32;
+
+// Rounded up, for people.
+inline std::size_t mebibytes(std::size_t bytes) {
+  return (bytes + (std::size_t{1} << 20) - 1) >> 20;
+}
+
 }  // namespace paceline::tensor

@@ -7,6 +7,8 @@
 #include "runtime/model/build.h"
 #include "runtime/model/wide_and_deep.h"
 #include "runtime/tensor/compiler.h"
+#include "runtime/tensor/schedule.h"
+#include "runtime/trainer/device_room.h"
 
 namespace paceline::trainer {
 
@@ -82,6 +84,23 @@ absl::StatusOr<data::Datasets> open_data(const v1::TrainingSpec& spec, const Reg
   return data;
 }
 
+// Of a device with memory of its own: tells what is free there, and that the weights find room.
+absl::Status add_room(const v1::TrainingSpec& spec, const Source& source, Workload& workload) {
+  PL_ASSIGN_OR_RETURN(const std::optional<tensor::MemoryRoom> room, source.device->room());
+  if (!room.has_value()) return absl::OkStatus();
+  workload.room_at_begin = *room;
+  workload.room = [device = source.device]() -> absl::StatusOr<tensor::MemoryRoom> {
+    PL_RETURN_IF_ERROR(device->enter());
+    PL_ASSIGN_OR_RETURN(const std::optional<tensor::MemoryRoom> now, device->room());
+    return now.value_or(tensor::MemoryRoom());
+  };
+  tensor::GraphBuilder graph;
+  PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
+  PL_ASSIGN_OR_RETURN(const tensor::ParameterLayout layout, tensor::lay_out_parameters(graph));
+  return check_room(lasting_memory(spec, layout.elements, Holding::kReads),
+                    {.now = *room, .free_at_begin = room->free_bytes});
+}
+
 }  // namespace
 
 OpenWorkload make_open_workload(Registry registry, Compute compute, int threads) {
@@ -109,6 +128,8 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, int threads)
     workload.open_exchange = compute.open_exchange;
     workload.let_exchange_go = compute.let_exchange_go;
     workload.why_no_exchange = compute.why_no_exchange;
+    workload.device_id = compute.device_id;
+    PL_RETURN_IF_ERROR(add_room(spec, *source, workload));
     if (compute.make_state == nullptr) return workload;
     workload.make_state = [source, make = compute.make_state](const v1::OptimizerSpec& spec,
                                                               const tensor::ParameterLayout& layout) {

@@ -22,10 +22,12 @@ struct Compute {
   exchange::OpenDeviceExchange open_exchange = nullptr;
   std::function<void()> let_exchange_go = nullptr;  // what that keeps for the next view; may be null
   std::string why_no_exchange = {};
+  std::string device_id = {};  // of a device that has memory of its own, and may be shared
 };
 
 // Errors: those of open_datasets(), make_model() and compile(), the device's; INVALID_ARGUMENT where training
-// and held-out samples have different shapes. `threads` open the files.
+// and held-out samples have different shapes; RESOURCE_EXHAUSTED where the device has no room for the
+// model's weights alone (device_room.h). `threads` open the files.
 OpenWorkload make_open_workload(Registry registry, Compute compute, int threads);
 
 }  // namespace paceline::trainer

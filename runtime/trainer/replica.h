@@ -60,6 +60,8 @@ class Replica {
   absl::Status leave_device();
   // Null while the state is the host's.
   optimizer::DeviceState* on_device() { return on_device_ ? device_.get() : nullptr; }
+  // Of the device's memory, wherever the state is now.
+  std::size_t device_bytes() const { return device_ == nullptr ? 0 : device_->bytes(); }
   // Binds a program to the weights, and the gradient, where they are now. The device's errors.
   absl::Status bind(tensor::Program& program, Purpose purpose);
 

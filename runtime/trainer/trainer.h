@@ -26,6 +26,7 @@
 #include "runtime/member/membership.h"
 #include "runtime/member/step_clock.h"
 #include "runtime/pserver/client.h"
+#include "runtime/trainer/device_room.h"
 #include "runtime/trainer/device_saver.h"
 #include "runtime/trainer/evaluator.h"
 #include "runtime/trainer/moving_files.h"
@@ -111,6 +112,9 @@ class Trainer {
   absl::StatusOr<bool> place_state();
   absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> open_device_exchange(bool all_can);
 
+  absl::Status place_on_device();
+  // RESOURCE_EXHAUSTED where what is held so finds no room in the device's own memory (device_room.h).
+  absl::Status check_lasting(Holding holding);
   // What the device's memory is taken for, in the log; nothing where it is the host's.
   absl::Status log_memory();
   // Rank 0: whether the checkpoint that is due now may be written while training goes on; and the end of one
@@ -180,6 +184,7 @@ class Trainer {
   Step collected_step_ = 0;                       // of the servers' state that a view's end saved
   std::optional<StatePosition> position_;         // of the state in rank 0's replica, until servers hold it
   std::unique_ptr<TablePartsReader> saved_rows_;  // of that state; null: no tables, or they begin empty
+  int members_on_device_ = 0;                     // of the view, on this member's; 0: not known
   bool aligned_ = false;                          // the members have held one state
   bool stepped_ = false;
   TimePoint started_{}, training_since_{};

@@ -1,9 +1,13 @@
 // The trainer's part where devices have memory of their own: where the state is trained, and how gradients go
 // from one to the other.
 
-#include <array>
+#include <algorithm>
+#include <limits>
+#include <vector>
 
+#include "base/crc32c.h"
 #include "base/status.h"
+#include "runtime/tensor/memory_plan.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/passes.h"
 #include "runtime/trainer/trainer.h"
@@ -12,28 +16,68 @@ namespace paceline::trainer {
 
 namespace {
 constexpr Duration kMeetingLimit = std::chrono::minutes(1);  // of members that have met once
-constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 }  // namespace
 
 // The state is trained on the members' devices where all of them have memory of their own: the gradient's
 // norm is a sum, and those of hosts and devices differ in their last bits.
 absl::StatusOr<bool> Trainer::place_state() {
-  std::array<std::int64_t, 2> all = {workload_.make_state != nullptr ? 1 : 0,
-                                     workload_.open_exchange != nullptr ? 1 : 0};
-  if (communicator_->world_size() > 1) {
+  const auto world = static_cast<std::size_t>(communicator_->world_size());
+  const auto rank = static_cast<std::size_t>(communicator_->rank());
+  std::vector<std::int64_t> all(2 + world, std::numeric_limits<std::int64_t>::max());
+  all[0] = workload_.make_state != nullptr ? 1 : 0;
+  all[1] = workload_.open_exchange != nullptr ? 1 : 0;
+  const std::int64_t own_device = crc32c(std::as_bytes(std::span(workload_.device_id)));
+  all[2 + rank] = own_device;  // the others tell theirs in their places
+  if (world > 1) {
     PL_RETURN_IF_ERROR(communicator_->all_reduce(
         all.data(), all.size(), DType::kI64, collective::ReduceOp::kMin, Deadline::after(now(), kLoadLimit)));
   }
-  const absl::Status placed =
-      all[0] != 0 ? replica_->to_device(workload_.make_state) : replica_->leave_device();
-  if (!placed.ok()) {
-    return own_fault(with_context(placed, "weights, gradient and optimizer state find no place"));
+  members_on_device_ =
+      workload_.device_id.empty() ? 0 : static_cast<int>(std::count(all.begin() + 2, all.end(), own_device));
+  if (all[0] != 0) {
+    PL_RETURN_IF_ERROR(place_on_device());
+  } else if (const absl::Status left = replica_->leave_device(); !left.ok()) {
+    return own_fault(left);
   }
   if (evaluator_ != nullptr) {
     const absl::Status bound = replica_->bind(evaluator_->program(), Purpose::kEvaluation);
     if (!bound.ok()) return own_fault(bound);
   }
   return all[0] != 0 && all[1] != 0;
+}
+
+absl::Status Trainer::place_on_device() {
+  PL_RETURN_IF_ERROR(check_lasting(Holding::kTrains));
+  const absl::Status placed = replica_->to_device(workload_.make_state);
+  if (absl::IsResourceExhausted(placed))  // another member was faster
+    PL_RETURN_IF_ERROR(check_lasting(Holding::kTrains));
+  if (placed.ok()) return placed;
+  return own_fault(with_context(placed, "weights, gradient and optimizer state find no place"));
+}
+
+absl::Status Trainer::check_lasting(Holding holding) {
+  if (workload_.room == nullptr) return absl::OkStatus();
+  const auto room = workload_.room();
+  if (!room.ok()) return own_fault(room.status());
+  tensor::MemoryUse evaluation, training;
+  const auto look = [](const tensor::Program* program, tensor::MemoryUse& use) -> absl::Status {
+    if (program == nullptr) return absl::OkStatus();
+    const auto found = program->memory();
+    if (!found.ok()) return own_fault(found.status());
+    use = *found;
+    return absl::OkStatus();
+  };
+  PL_RETURN_IF_ERROR(look(evaluator_ == nullptr ? nullptr : &evaluator_->program(), evaluation));
+  PL_RETURN_IF_ERROR(look(program_.get(), training));
+  const std::size_t vectors =
+      holding == Holding::kTrains ? replica_->device_bytes() : evaluation.vectors + training.vectors;
+  return check_room(lasting_memory(spec_, replica_->layout().elements, holding),
+                    {.now = *room,
+                     .free_at_begin = workload_.room_at_begin.free_bytes,
+                     .taken = vectors + std::max(evaluation.half_weights, training.half_weights),
+                     .evaluation = evaluation.activations + evaluation.batch,
+                     .training = training.activations + training.batch,
+                     .members = members_on_device_});
 }
 
 // Null: the gradients go by way of the hosts. All members have met by now: nobody takes the links that are
@@ -87,13 +131,14 @@ absl::Status Trainer::log_memory() {
     evaluation = used->activations + used->batch + used->vectors;
   }
   optimizer::DeviceState* const state = replica_->on_device();
-  const auto mib = [](std::size_t bytes) { return str_cat((bytes + kMebibyte - 1) / kMebibyte, " MiB"); };
+  const auto mib = [](std::size_t bytes) { return str_cat(tensor::mebibytes(bytes), " MiB"); };
   parts_.logger.info(str_cat(
       "memory of the device: ", mib((state == nullptr ? 0 : state->bytes()) + training->vectors),
       state == nullptr ? " for weights and gradient, " : " for weights, gradient and optimizer state, ",
       training->half_weights == 0 ? "" : str_cat(mib(training->half_weights), " for weights as bf16, "),
       mib(training->activations), " for activations, ", mib(training->batch), " for the batch, ",
-      mib(evaluation), " for evaluation; ", mib(training->free), " of ", mib(training->total), " are free"));
+      mib(evaluation), " for evaluation; ", training->free >> 20, " of ", mib(training->total), " are left; ",
+      room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_)));
   return absl::OkStatus();
 }
 

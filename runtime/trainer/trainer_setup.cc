@@ -216,16 +216,27 @@ absl::Status Trainer::resume() {
 
 // The operators of all passes now, where a lack of memory is an error and not in the middle of a step.
 absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
+  const bool copies = replica_->on_device() == nullptr;
+  const bool evaluates = evaluator_ != nullptr && (!servers_ || group_.rank == 0);
+  const Holding held = evaluates ? Holding::kCopiesAndEvaluates : Holding::kCopies;
+  if (copies) PL_RETURN_IF_ERROR(check_lasting(held));
   const absl::Status compiled = compile_passes(rows);
-  if (!absl::IsResourceExhausted(compiled)) {
-    PL_RETURN_IF_ERROR(compiled);
-    PL_RETURN_IF_ERROR(replica_->bind(*program_, Purpose::kTraining));
-    program_->weights_changed();
-    return log_memory();
+  if (absl::IsResourceExhausted(compiled)) {
+    const std::string begin =
+        workload_.room == nullptr
+            ? ""
+            : str_cat("; ", room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_));
+    return absl::ResourceExhaustedError(
+        str_cat("training finds no room: ", compiled.message(),
+                "; set training.microBatchSize to what fits: it changes no result, and is the samples of one "
+                "pass",
+                begin));
   }
-  return absl::ResourceExhaustedError(str_cat(
-      "training finds no room: ", compiled.message(),
-      "; set training.microBatchSize to what fits: it changes no result, and is the samples of one pass"));
+  PL_RETURN_IF_ERROR(compiled);
+  if (copies) PL_RETURN_IF_ERROR(check_lasting(held));  // what of it is taken when a first pass needs it
+  PL_RETURN_IF_ERROR(replica_->bind(*program_, Purpose::kTraining));
+  program_->weights_changed();
+  return log_memory();
 }
 
 absl::Status Trainer::compile_passes(std::span<const std::int64_t> rows) {

@@ -15,6 +15,7 @@
 #include "runtime/exchange/device_exchange.h"
 #include "runtime/model/wide_and_deep.h"
 #include "runtime/optimizer/device_state.h"
+#include "runtime/tensor/device.h"
 #include "runtime/tensor/program.h"
 
 namespace paceline::trainer {
@@ -40,6 +41,11 @@ struct Workload {
   exchange::OpenDeviceExchange open_exchange = nullptr;
   std::function<void()> let_exchange_go = nullptr;  // what that keeps for the next view; may be null
   std::string why_no_exchange = {};
+  // Where programs have memory of their own: how it is now, how it was before anything was taken of it, and
+  // whose it is ("GPU-4b1d..."), the same for all members on that device. Null and empty: it is the host's.
+  std::function<absl::StatusOr<tensor::MemoryRoom>()> room = nullptr;
+  tensor::MemoryRoom room_at_begin = {};
+  std::string device_id = {};
 };
 
 using OpenWorkload = std::function<absl::StatusOr<Workload>(const v1::TrainingSpec& spec)>;

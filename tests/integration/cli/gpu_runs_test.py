@@ -76,7 +76,22 @@ class GpuRunsTest(CliCase):
                          r"set training.evaluation.batchSize to what fits")
         self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "small")
         self.assertRegex(self.logs("small"), r"memory of the device: 1 MiB for weights, gradient and optimizer state, 1 MiB for activations, "
-                         r".*of 1024 MiB are free")
+                         r".*\d+ of 1024 MiB are left; \d+ MiB were free when this member began")
+
+    @emulated_only
+    def test_a_state_that_finds_no_room_is_told_by_name_with_what_helps(self):
+        wide = job(members=1, steps=20).replace("everySteps: 100", "everySteps: 100, batchSize: 1").replace("type: SGD, learningRate: 0.1, momentum: 0.9",
+                                                                                                            "type: AdamW, learningRate: 0.1")
+        self.run_on("cuda", self.write(wide.replace("[32]", "[1000000]")))
+        self.assertEqual(self.code, 1, self.errors)
+        self.assertRegex(self.errors, r"weights, gradient and optimizer state find no room in the device's memory: they need 1145 MiB \(287 MiB for weights, "
+                         r"287 MiB for the gradient, 573 MiB for AdamW's state\), and \d+ of its 1024 MiB are free for them, beside 32 for the driver; "
+                         r"1024 MiB were free when this member began; take a GPU with more memory, a smaller model or an optimizer with less state "
+                         r"\(SGD without momentum keeps none: 573 MiB\)")
+        self.assertNotIn("batchSize", self.errors)
+        self.run_on("cuda", self.write(wide.replace("[32]", "[1000000, 300]")), "--name", "larger")
+        self.assertRegex(self.errors, r"weights find no room in the device's memory: they need 1\d\d\d MiB")
+        self.assertNotIn("atchSize", self.errors)
 
     @emulated_only
     def test_why_gradients_go_by_way_of_the_host_is_said(self):

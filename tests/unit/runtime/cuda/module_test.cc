@@ -60,7 +60,10 @@ TEST_F(ModuleTest, MemoryThatIsNotThereIsToldWithWhatIs) {
   const auto first = must(DeviceBuffer::create(context_, 600));
   const absl::Status status = DeviceBuffer::create(context_, 401).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status));
-  EXPECT_EQ(status.message(), "GPU 0 (Fake H200) has no 401 bytes left: 400 of 1000 are free");
+  EXPECT_EQ(status.message(), "GPU 0 (Fake H200) has no 401 bytes left: 400 bytes of 1000 bytes are free");
+  fake().control().memory_bytes = std::size_t{8} << 20;
+  EXPECT_EQ(DeviceBuffer::create(context_, std::size_t{9} << 20).status().message(),
+            "GPU 0 (Fake H200) has no 9 MiB left: 7 MiB of 8 MiB are free");
   EXPECT_EQ(must(DeviceBuffer::create(context_, 0)).address(), nullptr);
   fake().control().fail = [](const std::string& call) {
     return call == "cuMemHostAlloc" ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;

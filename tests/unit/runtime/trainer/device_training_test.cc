@@ -103,6 +103,57 @@ TEST(DeviceTraining, IsTheHostsWhereOneMemberHasNoOtherMemory) {
   EXPECT_EQ(made, 1);
 }
 
+// Before anything of it is made; each member counts those on its own device.
+TEST(DeviceTraining, AStateThatFindsNoRoomIsToldWithItsDevicesMembers) {
+  for (const auto& [room, ending] :
+       {std::pair{std::size_t{40} << 20, Ending::kFinished}, {1000, Ending::kFailed}}) {
+    ThreadJob job(3, step_spec(4, 32), kOnDevice);
+    std::atomic<int> made = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      const auto roomy = [&, rank, free = room](const v1::TrainingSpec& of) -> absl::StatusOr<Workload> {
+        auto workload = kOnDevice(of);
+        workload->room = [free] { return tensor::MemoryRoom{free, std::size_t{64} << 20}; };
+        workload->room_at_begin.free_bytes = std::size_t{50} << 20;
+        workload->device_id = rank < 2 ? "GPU-a" : "GPU-b";
+        workload->make_state = [&made, make = workload->make_state](const auto& optimizer,
+                                                                    const auto& layout) {
+          ++made;
+          return make(optimizer, layout);
+        };
+        return workload;
+      };
+      job.member(rank).workload = roomy;
+    }
+    job.send_view(job.view(1, {0, 1, 2}));
+    job.run();
+    EXPECT_EQ(made, ending == Ending::kFinished ? 3 : 0);
+    for (int rank = 0; rank < 3; ++rank) {
+      const Outcome& outcome = job.member(rank).outcome;
+      EXPECT_EQ(outcome.ending, ending) << outcome.error;
+      if (ending == Ending::kFinished) continue;
+      const std::string message(outcome.error.message());
+      EXPECT_THAT(message,
+                  HasSubstr("weights and gradient find no room in the device's memory: they need 1 MiB"));
+      EXPECT_THAT(message, HasSubstr("50 MiB were free when this member began"));
+      EXPECT_EQ(message.find("2 members of this job share the device") != std::string::npos, rank < 2)
+          << message;
+    }
+  }
+}
+
+TEST(DeviceTraining, CopiesOfTheHostsStateThatFindNoRoomAreTold) {
+  ThreadJob job(1, step_spec(4, 32), kOnDevice);
+  job.member(0).workload = [](const v1::TrainingSpec& of) -> absl::StatusOr<Workload> {
+    auto workload = kOnHost(of);
+    workload->room = [] { return tensor::MemoryRoom{0, 1000}; };
+    return workload;
+  };
+  job.send_view(job.view(1, {0}));
+  job.run();
+  EXPECT_THAT(std::string(job.member(0).outcome.error.message()),
+              HasSubstr("weights and gradient find no room"));
+}
+
 TEST(DeviceTraining, ARunGoesOnOnTheOtherKindOfMemory) {
   for (const auto& [first, second] : {std::pair{on_devices(2), std::vector{kOnHost}},
                                       {{kOnHost, kOnHost}, on_devices(1)},

@@ -1,0 +1,95 @@
+#include "runtime/trainer/device_room.h"
+
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/optimizer/step_terms.h"
+#include "runtime/tensor/memory_plan.h"
+
+namespace paceline::trainer {
+
+namespace {
+
+std::string optimizer_name(v1::OptimizerSpec::Type type) {
+  switch (type) {
+    case v1::OptimizerSpec::ADAM:
+      return "Adam";
+    case v1::OptimizerSpec::ADAMW:
+      return "AdamW";
+    case v1::OptimizerSpec::ADAGRAD:
+      return "Adagrad";
+    default:
+      return "SGD";
+  }
+}
+
+// "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& parts, const char* last) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    text += str_cat(i == 0 ? "" : i + 1 == parts.size() ? last : ", ", parts[i]);
+  return text;
+}
+
+std::string mib(std::size_t bytes) {
+  return str_cat(tensor::mebibytes(bytes), " MiB");
+}
+
+}  // namespace
+
+LastingMemory lasting_memory(const v1::TrainingSpec& spec, std::size_t elements, Holding holding) {
+  const std::size_t vector = elements * sizeof(float);
+  LastingMemory memory{.weights = holding == Holding::kCopiesAndEvaluates ? 2 * vector : vector,
+                       .gradient = holding == Holding::kReads ? 0 : vector,
+                       .half_weights = spec.precision() == v1::PRECISION_BF16 ? vector / 2 : 0,
+                       .optimizer = optimizer_name(spec.optimizer().type())};
+  if (holding == Holding::kTrains) memory.state = optimizer::state_names(spec.optimizer()).size() * vector;
+  return memory;
+}
+
+std::string room_at_begin_text(std::size_t free_at_begin, int members) {
+  return str_cat(
+      mib(free_at_begin), " were free when this member began",
+      members > 1 ? str_cat(", and ", members, " members of this job share the device") : std::string());
+}
+
+absl::Status check_room(const LastingMemory& needs, const FoundRoom& found) {
+  const std::size_t spare = found.now.total_bytes / tensor::kDriversPart;
+  const std::size_t there = found.now.free_bytes + found.taken;
+  const std::size_t free = there - std::min(there, spare);
+  const std::size_t total = needs.total();
+  if (total <= std::max(free, found.taken)) return absl::OkStatus();
+
+  std::vector<std::string> names = {"weights"}, amounts = {str_cat(mib(needs.weights), " for weights")};
+  if (needs.gradient > 0) {
+    names.emplace_back("gradient");
+    amounts.push_back(str_cat(mib(needs.gradient), " for the gradient"));
+  }
+  if (needs.state > 0) {
+    names.emplace_back("optimizer state");
+    amounts.push_back(str_cat(mib(needs.state), " for ", needs.optimizer, "'s state"));
+  }
+  if (needs.half_weights > 0) amounts.push_back(str_cat(mib(needs.half_weights), " for weights as bf16"));
+
+  std::vector<std::string> advice = {"take a GPU with more memory", "a smaller model"};
+  const auto helps = [&](std::size_t bytes) { return bytes > 0 && total <= free + bytes; };
+  if (found.members > 1) advice.emplace_back("fewer members on each GPU");
+  if (helps(needs.state))
+    advice.push_back(str_cat(
+        "an optimizer with less state (SGD without momentum keeps none: ", mib(total - needs.state), ")"));
+  if (helps(needs.half_weights)) advice.emplace_back("precision FP32, which keeps no weights as bf16");
+  if (helps(found.evaluation))
+    advice.push_back(str_cat("a smaller evaluation.batchSize (its passes hold ", mib(found.evaluation), ")"));
+  if (helps(found.training))
+    advice.push_back(str_cat("a smaller microBatchSize (passes hold ", mib(found.training), ")"));
+
+  return absl::ResourceExhaustedError(
+      str_cat(listed(names, " and "), " find no room in the device's memory: they need ", mib(total), " (",
+              listed(amounts, ", "), "), and ", free >> 20, " of its ", mib(found.now.total_bytes),
+              " are free for them, beside ", tensor::mebibytes(spare), " for the driver; ",
+              room_at_begin_text(found.free_at_begin, found.members),
+              found.members == 0 ? ", the rest was held by others, as by members on the same GPU" : "", "; ",
+              listed(advice, " or ")));
+}
+
+}  // namespace paceline::trainer

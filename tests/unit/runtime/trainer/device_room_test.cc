@@ -1,0 +1,104 @@
+#include "runtime/trainer/device_room.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace paceline::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+v1::TrainingSpec spec_of(v1::OptimizerSpec::Type optimizer, v1::Precision precision) {
+  v1::TrainingSpec spec;
+  spec.mutable_optimizer()->set_type(optimizer);
+  spec.set_precision(precision);
+  return spec;
+}
+
+TEST(DeviceRoom, WhatLastsIsOfThePlaceAndTheOptimizer) {
+  struct Case {
+    v1::OptimizerSpec::Type optimizer;
+    v1::Precision precision;
+    Holding holding;
+    std::size_t weights, gradient, state, half;  // MiB, of a mebi parameters
+  };
+  for (const Case& c :
+       {Case{v1::OptimizerSpec::SGD, v1::PRECISION_FP32, Holding::kTrains, 4, 4, 0, 0},
+        Case{v1::OptimizerSpec::ADAGRAD, v1::PRECISION_FP32, Holding::kTrains, 4, 4, 4, 0},
+        Case{v1::OptimizerSpec::ADAM, v1::PRECISION_BF16, Holding::kTrains, 4, 4, 8, 2},
+        Case{v1::OptimizerSpec::ADAMW, v1::PRECISION_FP32, Holding::kCopies, 4, 4, 0, 0},
+        Case{v1::OptimizerSpec::ADAMW, v1::PRECISION_BF16, Holding::kCopiesAndEvaluates, 8, 4, 0, 2},
+        Case{v1::OptimizerSpec::ADAMW, v1::PRECISION_BF16, Holding::kReads, 4, 0, 0, 2}}) {
+    const LastingMemory memory = lasting_memory(spec_of(c.optimizer, c.precision), kMiB, c.holding);
+    EXPECT_EQ(memory.weights, c.weights * kMiB);
+    EXPECT_EQ(memory.gradient, c.gradient * kMiB);
+    EXPECT_EQ(memory.state, c.state * kMiB);
+    EXPECT_EQ(memory.half_weights, c.half * kMiB);
+    EXPECT_EQ(memory.total(), (c.weights + c.gradient + c.state + c.half) * kMiB);
+  }
+}
+
+TEST(DeviceRoom, TheDriversPartIsLeft) {
+  const LastingMemory needs{.weights = 100 * kMiB};
+  const auto check = [&](std::size_t free, std::size_t taken) {
+    return check_room(needs, {.now = {free, 320 * kMiB}, .taken = taken});
+  };
+  EXPECT_TRUE(check(110 * kMiB, 0).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(check(110 * kMiB - 1, 0)));
+  EXPECT_TRUE(check(10 * kMiB, 100 * kMiB).ok());
+  EXPECT_TRUE(check(0, 100 * kMiB).ok()) << "what has all of it needs no more";
+  EXPECT_TRUE(absl::IsResourceExhausted(check(0, 100 * kMiB - 1)));
+}
+
+TEST(DeviceRoom, WhatFindsNoneIsSaidByNameWithWhatThereIsAndWas) {
+  const LastingMemory needs{.weights = 633 * kMiB,
+                            .gradient = 633 * kMiB,
+                            .state = 1266 * kMiB,
+                            .half_weights = 317 * kMiB,
+                            .optimizer = "AdamW"};
+  const FoundRoom found{
+      .now = {800 * kMiB, 1024 * kMiB}, .free_at_begin = 990 * kMiB, .taken = 100 * kMiB, .members = 4};
+  EXPECT_EQ(
+      check_room(needs, found).message(),
+      "weights, gradient and optimizer state find no room in the device's memory: they need 2849 MiB "
+      "(633 MiB for weights, 633 MiB for the gradient, 1266 MiB for AdamW's state, 317 MiB for weights "
+      "as bf16), and 868 of its 1024 MiB are free for them, beside 32 for the driver; 990 MiB were free "
+      "when this member began, and 4 members of this job share the device; take a GPU with more memory, "
+      "a smaller model or fewer members on each GPU");
+  EXPECT_EQ(
+      check_room({.weights = 633 * kMiB}, {.now = {500 * kMiB, 640 * kMiB}, .free_at_begin = 600 * kMiB})
+          .message(),
+      "weights find no room in the device's memory: they need 633 MiB (633 MiB for weights), and 480 of "
+      "its 640 MiB are free for them, beside 20 for the driver; 600 MiB were free when this member began, "
+      "the rest was held by others, as by members on the same GPU; take a GPU with more memory or a "
+      "smaller model");
+}
+
+// What would not be enough is no advice.
+TEST(DeviceRoom, AdviceIsWhatHelps) {
+  const LastingMemory needs{
+      .weights = 100 * kMiB, .gradient = 100 * kMiB, .state = 200 * kMiB, .half_weights = 50 * kMiB};
+  const auto advice = [&](std::size_t free, std::size_t evaluation = 0, std::size_t training = 0) {
+    const absl::Status status = check_room(needs, {.now = {free + 32 * kMiB, 1024 * kMiB},
+                                                   .evaluation = evaluation,
+                                                   .training = training,
+                                                   .members = 1});
+    return std::string(status.message());
+  };
+  EXPECT_THAT(advice(250 * kMiB), HasSubstr("SGD without momentum keeps none: 250 MiB"));
+  EXPECT_THAT(advice(250 * kMiB), Not(HasSubstr("FP32")));
+  EXPECT_THAT(advice(249 * kMiB), Not(HasSubstr("optimizer with less")));
+  EXPECT_THAT(advice(400 * kMiB), HasSubstr("precision FP32"));
+  EXPECT_THAT(advice(400 * kMiB), Not(HasSubstr("members")));
+  EXPECT_THAT(advice(200 * kMiB, 250 * kMiB), HasSubstr("evaluation.batchSize (its passes hold 250 MiB)"));
+  EXPECT_THAT(advice(200 * kMiB, 0, 250 * kMiB), HasSubstr("microBatchSize (passes hold 250 MiB)"));
+  EXPECT_THAT(advice(200 * kMiB, 249 * kMiB, 249 * kMiB), Not(HasSubstr("atchSize")));
+}
+
+}  // namespace
+}  // namespace paceline::trainer
