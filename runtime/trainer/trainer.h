@@ -115,7 +115,8 @@ class Trainer {
   absl::Status place_on_device();
   // RESOURCE_EXHAUSTED where what is held so finds no room in the device's own memory (device_room.h).
   absl::Status check_lasting(Holding holding);
-  // What the device's memory is taken for, in the log; nothing where it is the host's.
+  // What the device's memory is taken for, and sizes that it does badly with, in the log; nothing where it is
+  // the host's.
   absl::Status log_memory();
   // Rank 0: whether the checkpoint that is due now may be written while training goes on; and the end of one
   // that is, before its memory is needed.

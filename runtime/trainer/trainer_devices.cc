@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "runtime/tensor/memory_plan.h"
 #include "runtime/trainer/limits.h"
+#include "runtime/trainer/odd_sizes.h"
 #include "runtime/trainer/passes.h"
 #include "runtime/trainer/trainer.h"
 
@@ -139,6 +140,8 @@ absl::Status Trainer::log_memory() {
       mib(training->activations), " for activations, ", mib(training->batch), " for the batch, ",
       mib(evaluation), " for evaluation; ", training->free >> 20, " of ", mib(training->total), " are left; ",
       room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_)));
+  if (aligned_ || group_.rank != 0) return absl::OkStatus();  // it is said by one, and once
+  if (const std::string odd = odd_sizes_warning(spec_); !odd.empty()) parts_.logger.warning(odd);
   return absl::OkStatus();
 }
 

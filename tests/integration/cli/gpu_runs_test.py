@@ -159,6 +159,14 @@ class GpuRunsTest(CliCase):
             self.same(on_gpu, without, tolerance)
             self.assertLess(on_gpu["loss"], 5.3)   # ln 256 is 5.55
 
+    def test_sizes_that_tensor_cores_do_badly_with_are_warned_of_once(self):
+        text = self.write("To be, or not to be, that is the question. " * 40, "text.txt")
+        said = "training.model.vocabularySize is 257 (the next is 264): products in bf16 are several times slower on a GPU"
+        for name, device, precision, times in (("bf16", "cuda", "BF16", 1), ("fp32", "cuda", "FP32", 0), ("cpu", "cpu", "BF16", 0)):
+            path = self.write(GPT.format(text=text, precision=precision).replace("vocabularySize: 256", "vocabularySize: 257"))
+            self.assertEqual(self.run_on(device, path, "--name", name)["phase"], "Succeeded", self.errors)
+            self.assertEqual(self.logs(name).count(said), times, self.logs(name))
+
     # Letters that say the next, at every position (25 and 16 have no common divisor): the likeliest is far from the others, in bf16, too.
     def test_a_gpt_goes_on_with_the_same_text(self):
         line = "abcdefghijklmnopqrstuvwx\n"
