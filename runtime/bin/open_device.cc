@@ -65,7 +65,9 @@ absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment,
   PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen,
                       device::choose_device(environment.device, environment.index, threads, use));
   if (!chosen.warning.empty()) logger.warning(chosen.warning);
-  logger.info(str_cat("computes for ", environment.job, " ", chosen.words));
+  const bool plain = !chosen.gpu.empty() && !environment.cuda_graphs;
+  logger.info(str_cat("computes for ", environment.job, " ", chosen.words,
+                      plain ? "; kernels are launched one by one (PACELINE_CUDA_GRAPHS=off)" : ""));
   OpenedDevice opened{{std::move(chosen.device)}, std::move(chosen.gpu), std::move(chosen.gpu_uuid)};
 #if defined(PACELINE_WITH_CUDA)
   if (!opened.gpu.empty()) {

@@ -3,6 +3,7 @@ PACELINE_TEST_GPU=real, on this machine's own (scripts/gpu-suite)."""
 
 import json
 import os
+import pathlib
 import re
 import subprocess
 import unittest
@@ -41,9 +42,9 @@ class GpuRunsTest(CliCase):
         for name, path in LIBRARIES.items():
             (self.libraries / name).symlink_to(path)
 
-    def run_on(self, device, path, *arguments):
+    def run_on(self, device, path, *arguments, **variables):
         """A run's last event. `device`: PACELINE_DEVICE."""
-        environment = {"PACELINE_DEVICE": device}
+        environment = {"PACELINE_DEVICE": device} | variables
         if not REAL:
             environment["LD_LIBRARY_PATH"] = str(self.libraries)
         process = self.start("run", path, "--output", "json", *arguments, environment=environment)
@@ -92,6 +93,22 @@ class GpuRunsTest(CliCase):
         self.run_on("cuda", self.write(wide.replace("[32]", "[1000000, 300]")), "--name", "larger")
         self.assertRegex(self.errors, r"weights find no room in the device's memory: they need 1\d\d\d MiB")
         self.assertNotIn("atchSize", self.errors)
+
+    def test_without_cuda_graphs_a_run_is_the_same_bits(self):
+        for members in (1, 2):
+            path = self.write(job(members=members, steps=20))
+            # A driver that refuses them is the emulated one.
+            ways = {"with": {}, "off": {"PACELINE_CUDA_GRAPHS": "off"}} | ({} if REAL else {"refused": {"FAKE_CUDA_REFUSES": "cuStreamBeginCapture_v2"}})
+            runs = {way: self.run_on("cuda", path, "--name", f"{way}-{members}", **variables) for way, variables in ways.items()}
+            weights = {way: pathlib.Path(run["model"]).read_bytes() for way, run in runs.items()}
+            for way in ways:
+                self.assertEqual((runs[way]["phase"], runs[way]["loss"], runs[way]["accuracy"]),
+                                 ("Succeeded", runs["with"]["loss"], runs["with"]["accuracy"]), way)
+                self.assertEqual(weights[way], weights["with"], way)
+                logs = self.logs(f"{way}-{members}")
+                self.assertEqual(logs.count("; kernels are launched one by one (PACELINE_CUDA_GRAPHS=off)"), members if way == "off" else 0, logs)
+                refused = logs.count("passes are not kept as CUDA graphs, and each of their kernels is launched: cuStreamBeginCapture: ")
+                self.assertEqual(refused, members if way == "refused" else 0, logs)
 
     @emulated_only
     def test_why_gradients_go_by_way_of_the_host_is_said(self):

@@ -4,6 +4,7 @@
 #include "tests/support/fake_cuda/fake_cuda.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/support/fake_cuda/state.h"
@@ -31,7 +32,9 @@ CUresult asked(const char* call) {
     if (state().failed != CUDA_SUCCESS) return state().failed;
     fail = state().control.fail;
   }
-  return fail ? fail(call) : CUDA_SUCCESS;
+  if (fail) return fail(call);
+  static const char* const refused = std::getenv("FAKE_CUDA_REFUSES");
+  return refused != nullptr && std::strcmp(call, refused) == 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 CUresult asked_in_context(const char* call) {
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
