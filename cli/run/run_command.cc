@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/machine_load.h"
 #include "base/program.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -26,6 +27,7 @@
 #include "cli/session.h"
 #include "cli/state/resume_command.h"
 #include "cli/view/gradients_text.h"
+#include "cli/view/load_text.h"
 #include "cli/view/run_cells.h"
 #include "controller/api/checkpoint_step.h"
 
@@ -200,6 +202,9 @@ class RunCommand {
   void refresh() {
     apply_report(local_->report(), state_);
     apply_status(local_->status(), state_);
+    if (state_.phase != "Failed" || state_.reason != "MemberFrozen") return;
+    if (!load_) load_ = load_text(machine_load());
+    if (!load_->empty()) state_.message += str_cat("; ", *load_);
   }
 
   // At once: the other members may take a while to end. Once: where the live view and stderr are one
@@ -310,6 +315,7 @@ class RunCommand {
   std::optional<FoundCheckpoint> noted_;               // what a resumed run is to go on from
   coordinator::StepRecord last_step_;
   HeldCheckpoints checkpoints_;
+  std::optional<std::string> load_;  // of the machine when a member had stopped answering
   int interrupts_ = 0;
   bool fault_noted_ = false;
   bool failure_told_ = false;
