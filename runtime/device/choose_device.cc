@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/cuda_build.h"
 #include "base/status.h"
 #include "runtime/tensor/cpu/cpu_device.h"
 
@@ -51,7 +52,7 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index, con
 #else
 
 absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice&, int, const GpuUse&) {
-  return absl::NotFoundError("this program was built without CUDA");
+  return without_cuda(has_nvidia_gpu());
 }
 
 #endif

@@ -16,8 +16,9 @@ namespace paceline::device {
 
 struct ChosenDevice {
   std::shared_ptr<tensor::Device> device;
-  std::string words;          // "on GPU 1 of 8: NVIDIA H200, ...", "with 2 threads: no GPU: ..."
-  std::string warning;        // of a GPU that can't be used (driver too old, no cuBLASLt); empty: none
+  std::string words;  // "on GPU 1 of 8: NVIDIA H200, ...", "with 2 threads: no GPU: ..."
+  std::string
+      warning;  // of a GPU that can't be used (old driver, no cuBLASLt, no CUDA in this build); else empty
   std::string gpu, gpu_uuid;  // its name and uuid (runtime/cuda/driver.h); empty: the processors
 };
 
