@@ -6,11 +6,14 @@
 #include <memory>
 #include <string>
 
+#include "base/cuda_build.h"
 #include "base/processors.h"
 #include "base/text.h"
 #include "cli/commands/cluster_flags.h"
 #include "cli/commands/job_file.h"
+#include "cli/run/run_setup.h"
 #include "cli/session.h"
+#include "cli/view/device_text.h"
 #include "cli/view/outline_text.h"
 #include "cli/view/terminal.h"
 #include "controller/api/print.h"
@@ -39,6 +42,8 @@ void print_outline(const JobFile& file) {
   std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": "
             << members_text(file.job) << "\n";
   for (const std::string& line : outline_lines(file.job)) std::cout << "  " << line << "\n";
+  for (const std::string& line : device_lines(file.job, device_environment(), built_with_cuda()))
+    std::cout << "  " << line << "\n";
   const api::Training& training = *file.job.spec.training;
   for (const std::string& input : training.data.train.inputs) {
     std::cout << "  training data: " << api::resolve_path(file.base_folder, input) << "\n";

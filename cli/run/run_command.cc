@@ -80,6 +80,7 @@ class RunCommand {
     live_ = options_.output == "auto" && session_.out_terminal.interactive;
     output_ = make_output(options_.output, live_, stdout_.stream());
     output_->started(state_);
+    if (!setup_.warning.empty()) output_->note(setup_.warning);
     if (state_.gradients) output_->note(step_text(*state_.gradients));
     if (options_.resume) note_checkpoint();
     auto started = LocalRun::start({.job = setup_.job.job,

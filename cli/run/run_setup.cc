@@ -7,13 +7,14 @@
 
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
-#include "base/device_choice.h"
+#include "base/cuda_build.h"
 #include "base/file.h"
 #include "base/program.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/run/checkpoint_lock.h"
 #include "cli/run/resume.h"
+#include "cli/view/device_text.h"
 #include "cli/view/gradients_text.h"
 #include "cli/view/run_cells.h"
 #include "controller/api/parse.h"
@@ -40,17 +41,13 @@ absl::StatusOr<JobFile> read_job(const RunOptions& options) {
 
 // Of this command's environment, which its members have, and of what the job's containers set instead.
 absl::Status check_devices(const JobFile& job) {
-  const DeviceVariables all{std::getenv("PACELINE_DEVICE"), std::getenv("PACELINE_CUDA_GRAPHS")};
+  const DeviceVariables all = device_environment();
   PL_RETURN_IF_ERROR(parse_device_settings(all).status());
   const api::ReplicaSpecs& roles = job.job.spec.replica_specs;
   for (const auto* role : {&roles.chief, &roles.worker, &roles.ps, &roles.evaluator}) {
-    if (!*role || !(*role)->container) continue;
-    DeviceVariables own = all;
-    for (const api::EnvVar& variable : (*role)->container->env) {
-      if (variable.name == "PACELINE_DEVICE") own.device = variable.value.c_str();
-      if (variable.name == "PACELINE_CUDA_GRAPHS") own.cuda_graphs = variable.value.c_str();
-    }
-    if (const absl::Status status = parse_device_settings(own).status(); !status.ok())
+    if (!*role) continue;
+    if (const absl::Status status = parse_device_settings(device_variables(**role, all)).status();
+        !status.ok())
       return absl::Status(status.code(), str_cat(job.path, ": env: ", status.message()));
   }
   return absl::OkStatus();
@@ -134,6 +131,7 @@ absl::Status try_to_set_up(const Session& session, const RunOptions& options, Ru
   }
   PL_ASSIGN_OR_RETURN(setup.job, read_job(options));
   PL_RETURN_IF_ERROR(check_devices(setup.job));
+  setup.warning = idle_gpu_note(setup.job.job, device_environment(), built_with_cuda(), has_nvidia_gpu());
   PL_ASSIGN_OR_RETURN(const RunStore store, session.store());
   PL_RETURN_IF_ERROR(check_machine(setup.job, store));
   PL_RETURN_IF_ERROR(open_folder(store, options, setup));
@@ -141,6 +139,10 @@ absl::Status try_to_set_up(const Session& session, const RunOptions& options, Ru
 }
 
 }  // namespace
+
+DeviceVariables device_environment() {
+  return {std::getenv("PACELINE_DEVICE"), std::getenv("PACELINE_CUDA_GRAPHS")};
+}
 
 absl::Status set_up_run(const Session& session, const RunOptions& options, RunSetup& setup) {
   const absl::Status status = try_to_set_up(session, options, setup);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/device_choice.h"
 #include "base/unique_fd.h"
 #include "cli/commands/job_file.h"
 #include "cli/run/metrics_file.h"
@@ -35,7 +36,11 @@ struct RunSetup {
   std::unique_ptr<OwnedRun> run;  // null: there is nothing yet that would have to be given back
   std::unique_ptr<MetricsFile> metrics;
   std::optional<EarlierRun> earlier;  // of a resumed run
+  std::string warning;                // of a GPU that lies idle (cli/view/device_text.h); empty: none
 };
+
+// This command's own, which its members have.
+DeviceVariables device_environment();
 
 // Reads the job, then makes or takes over the run's folder. Errors are for the user; a new run then leaves
 // nothing, an earlier one is as it was. What it throws (std::bad_alloc) leaves in `setup` what there was.

@@ -1,6 +1,7 @@
 #include "cli/run/run_state_builder.h"
 
 #include "base/text.h"
+#include "cli/view/device_text.h"
 
 namespace paceline::cli {
 
@@ -113,6 +114,7 @@ void apply_report(const coordinator::Report& report, RunState& state) {
   state.bytes_exchanged = report.bytes_sent;
   state.members.clear();
   for (const auto& member : report.members) state.members.push_back(member_state(member));
+  if (std::string device = device_text(state.members); !device.empty()) state.device = std::move(device);
 }
 
 void apply_status(const api::Status& status, RunState& state) {

@@ -41,6 +41,7 @@ void visit(Visitor&& v, State& s) {
   v("gradients", s.gradients);
   v("samples", s.samples);
   v("parameters", s.parameters);
+  v("device", s.device);
   v("bytesExchanged", s.bytes_exchanged);
   v("weightsCheckedStep", s.weights_checked_step);
   v("checkpoint", s.checkpoint);

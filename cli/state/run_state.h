@@ -97,6 +97,7 @@ struct RunState {
   std::optional<StepGradients> gradients;                    // absent: everybody's count
   std::int64_t samples = 0;
   std::uint64_t parameters = 0;
+  std::string device;                     // what its members compute on, "NVIDIA H200"; empty: not known yet
   std::uint64_t bytes_exchanged = 0;      // sent, all members
   std::int64_t weights_checked_step = 0;  // the newest whose weights were seen equal on all ranks; 0: none
 

@@ -197,6 +197,7 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
   if (state.samples_per_second >= 1)
     row("speed", str_cat(with_commas(static_cast<std::int64_t>(state.samples_per_second)),
                          " samples/s, goodput ", fixed(state.goodput * 100, 1), " %"));
+  if (!state.device.empty()) row("computed on", state.device);
   if (state.first_step_seconds) row("first step after", human_seconds(*state.first_step_seconds));
   row("time", human_seconds(state.elapsed_seconds));
   if (state.bytes_exchanged > 0) row("bytes exchanged", human_bytes(state.bytes_exchanged));

@@ -18,9 +18,9 @@ void StepEvidence::tell(v1::Heartbeat& heartbeat) {
     update_ms_ = mean_ms(now.times.update - told_.times.update, steps);
     told_ = now;
   }
-  if (told_.steps == 0) return;
   v1::GpuStats& gpu = *heartbeat.mutable_gpu();
   gpu.set_name(name_);
+  if (told_.steps == 0) return;
   gpu.set_compute_ms(compute_ms_);
   if (told_.times.update > Duration()) gpu.set_update_ms(update_ms_);
 }

@@ -16,8 +16,8 @@ class StepEvidence {
   StepEvidence(std::string name, std::shared_ptr<tensor::DeviceTimer::Sums> sums)
       : name_(std::move(name)), sums_(std::move(sums)) {}
 
-  // Adds to a heartbeat's `gpu` the mean over the steps since it last told of others; before the first step
-  // nothing.
+  // Adds to a heartbeat's `gpu` its name, and the mean over the steps since it last told of others; before
+  // the first step the name alone.
   void tell(v1::Heartbeat& heartbeat);
 
  private:

@@ -600,6 +600,7 @@ class CliTest(CliCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("worker-2", result.stdout)
         self.assertIn("64 samples, 16 for each member", result.stdout)
+        self.assertRegex(result.stdout, r"\n  computes on (a GPU where there is one that can be used, .*|processors.*) \(PACELINE_DEVICE is not set\)\n")
         self.assertFalse(self.state.exists())
 
 

@@ -225,10 +225,11 @@ TEST(DashboardTest, SummarySaysWhereThingsAre) {
   state.target_seconds = 12;
   state.model = "/m/model.safetensors";
   state.bytes_exchanged = 1024;
+  state.device = "NVIDIA H200";
   state.folder = "/f";
   const std::string text = absl::StrJoin(render_summary(state, Terminal{}), "\n");
-  for (const char* expected :
-       {"accuracy >= 0.9 after 12.0 s", "/m/model.safetensors", "/f/logs", "goodput", "bytes exchanged"}) {
+  for (const char* expected : {"accuracy >= 0.9 after 12.0 s", "computed on      NVIDIA H200\n",
+                               "/m/model.safetensors", "/f/logs", "goodput", "bytes exchanged"}) {
     EXPECT_NE(text.find(expected), std::string::npos) << expected;
   }
 }

@@ -23,7 +23,7 @@ class StepEvidenceTest : public ::testing::Test {
 };
 
 TEST_F(StepEvidenceTest, TellsTheMeanOfTheStepsSinceItToldOfOthers) {
-  EXPECT_EQ(told(), "") << "nothing is measured yet";
+  EXPECT_EQ(told(), "gpu { name: \"H200\" }") << "nothing is measured yet";
   have(2, 30, 3);
   EXPECT_EQ(told(), "gpu { name: \"H200\" compute_ms: 15 update_ms: 1.5 }");
   EXPECT_EQ(told(), "gpu { name: \"H200\" compute_ms: 15 update_ms: 1.5 }") << "no step since";

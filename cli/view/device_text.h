@@ -1,0 +1,31 @@
+#pragma once
+
+// Where a job computes, in words: what its environment says beforehand, and what its members have told. Pure.
+
+#include <string>
+#include <vector>
+
+#include "base/device_choice.h"
+#include "cli/state/run_state.h"
+#include "controller/api/types.h"
+
+namespace paceline::cli {
+
+// What a container of the job sets instead of what stands around it.
+DeviceVariables device_variables(const api::ReplicaSpec& role, DeviceVariables around);
+
+// How the members of a local run choose: one line where all roles that compute do it alike, else one for
+// each.
+std::vector<std::string> device_lines(const api::TrainingJob& job, const DeviceVariables& around,
+                                      bool with_cuda);
+
+// For who starts a run: that a GPU of this machine is not computed on, since the program was built without
+// CUDA, though some member might; empty where that is not so.
+std::string idle_gpu_note(const api::TrainingJob& job, const DeviceVariables& around, bool with_cuda,
+                          bool gpu_is_there);
+
+// Of the members that train and have taken a step: "NVIDIA H200", "processors", or with how many are where,
+// "NVIDIA H200 (3 members), processors (1 member)". Empty where none has.
+std::string device_text(const std::vector<MemberState>& members);
+
+}  // namespace paceline::cli

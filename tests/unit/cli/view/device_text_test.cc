@@ -1,0 +1,100 @@
+#include "cli/view/device_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+api::TrainingJob job_of(std::vector<api::EnvVar> workers = {}) {
+  api::TrainingJob job;
+  job.spec.replica_specs.chief = api::ReplicaSpec{};
+  job.spec.replica_specs.worker = api::ReplicaSpec{};
+  job.spec.replica_specs.ps = api::ReplicaSpec{};
+  if (!workers.empty()) job.spec.replica_specs.worker->container = api::Container{.env = std::move(workers)};
+  return job;
+}
+
+TEST(DeviceText, HowItIsChosen) {
+  struct Case {
+    DeviceVariables around;
+    bool with_cuda;
+    const char* said;
+  };
+  for (const Case& c : {
+           Case{{},
+                true,
+                "computes on a GPU where there is one that can be used, of several by the member's index, "
+                "else on "
+                "processors (PACELINE_DEVICE is not set)"},
+           Case{{"auto", "off"},
+                true,
+                "computes on a GPU where there is one that can be used, of several by the member's index, "
+                "else on "
+                "processors (PACELINE_DEVICE=auto), without CUDA graphs (PACELINE_CUDA_GRAPHS=off)"},
+           Case{{},
+                false,
+                "computes on processors: this program was built without CUDA (PACELINE_DEVICE is not set)"},
+           Case{{"cpu", "off"}, true, "computes on processors (PACELINE_DEVICE=cpu)"},
+           Case{{"cuda", nullptr},
+                true,
+                "computes on a GPU, or the member fails; of several by its index (PACELINE_DEVICE=cuda)"},
+           Case{{"cuda:2", nullptr},
+                false,
+                "computes on GPU 2, which this program, built without CUDA, can't use, or the member fails "
+                "(PACELINE_DEVICE=cuda:2)"},
+           Case{{"gpu", nullptr},
+                true,
+                "computes nowhere: PACELINE_DEVICE is \"gpu\"; it must be auto, cpu, cuda, "
+                "or cuda:N with N from 0 to 63"},
+       }) {
+    EXPECT_THAT(device_lines(job_of(), c.around, c.with_cuda), ElementsAre(c.said));
+  }
+}
+
+TEST(DeviceText, AContainersOwnVariableComesFirst) {
+  EXPECT_THAT(device_lines(job_of({{"PACELINE_DEVICE", "cuda:1"}}), {"cpu", nullptr}, true),
+              ElementsAre("chief: computes on processors (PACELINE_DEVICE=cpu)",
+                          "worker: computes on GPU 1, or the member fails (PACELINE_DEVICE=cuda:1)"));
+  EXPECT_THAT(device_lines(job_of({{"PACELINE_DEVICE", "cpu"}}), {"cpu", nullptr}, true),
+              ElementsAre("computes on processors (PACELINE_DEVICE=cpu)"));
+}
+
+// Where there is one that some member would have taken.
+TEST(DeviceText, AnIdleGpuIsNoted) {
+  EXPECT_THAT(
+      idle_gpu_note(job_of(), {}, false, true),
+      StartsWith("warning: there is a GPU that can't be used: this program was built without CUDA; "));
+  EXPECT_EQ(idle_gpu_note(job_of(), {}, false, false), "");
+  EXPECT_EQ(idle_gpu_note(job_of(), {}, true, true), "");
+  EXPECT_EQ(idle_gpu_note(job_of(), {"cpu", nullptr}, false, true), "");
+  EXPECT_EQ(idle_gpu_note(job_of(), {"cuda", nullptr}, false, true), "") << "its member says why it fails";
+  EXPECT_THAT(idle_gpu_note(job_of({{"PACELINE_DEVICE", "auto"}}), {"cpu", nullptr}, false, true),
+              HasSubstr("scripts/setup --cuda"));
+}
+
+MemberState member_of(const char* name, std::int64_t step, const char* gpu = nullptr) {
+  MemberState member{.name = name, .step = step};
+  if (gpu != nullptr) member.gpu = GpuState{.name = gpu};
+  return member;
+}
+
+TEST(DeviceText, WhereMembersComputed) {
+  const MemberState server = member_of("ps-0", 7), evaluator = member_of("evaluator-0", 7);
+  EXPECT_EQ(device_text({}), "");
+  EXPECT_EQ(device_text({member_of("worker-0", 0), server, evaluator}), "") << "nobody knows it yet";
+  EXPECT_EQ(device_text({member_of("chief-0", 3), member_of("worker-0", 0), server}), "processors");
+  EXPECT_EQ(device_text({member_of("worker-0", 3, "NVIDIA H200"), member_of("worker-1", 0, "NVIDIA H200"),
+                         evaluator}),
+            "NVIDIA H200");
+  EXPECT_EQ(device_text({member_of("chief-0", 3, "NVIDIA H200"), member_of("worker-0", 3),
+                         member_of("worker-1", 3, "NVIDIA H200")}),
+            "NVIDIA H200 (2 members), processors (1 member)");
+}
+
+}  // namespace
+}  // namespace paceline::cli
