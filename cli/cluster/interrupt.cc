@@ -6,31 +6,35 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
-#include "base/check.h"
+#include "base/file.h"
+#include "base/status.h"
 
 namespace paceline::cli {
 
-namespace {
-
-sigset_t ending_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  return signals;
+absl::StatusOr<UniqueFd> take_signals(std::initializer_list<int> signals) {
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (const int signal : signals) sigaddset(&taken, signal);
+  UniqueFd fd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return errno_status(errno, "a file descriptor for ctrl-C");
+  ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
+  return fd;
 }
 
-}  // namespace
+absl::StatusOr<std::unique_ptr<Interrupt>> Interrupt::open(int exit_code) {
+  UniqueFd ended(::eventfd(0, EFD_CLOEXEC));
+  if (!ended.valid()) return errno_status(errno, "a file descriptor for ctrl-C");
+  PL_ASSIGN_OR_RETURN(UniqueFd signals, take_signals({SIGINT, SIGTERM}));
+  return std::unique_ptr<Interrupt>(new Interrupt(std::move(signals), std::move(ended), exit_code));
+}
 
-Interrupt::Interrupt(int exit_code) {
-  const sigset_t signals = ending_signals();
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signals_ = UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC));
-  ended_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
-  PL_CHECK(signals_.valid() && ended_.valid(), "two more file descriptors");
+Interrupt::Interrupt(UniqueFd signals, UniqueFd ended, int exit_code)
+    : signals_(std::move(signals)), ended_(std::move(ended)) {
   thread_ = std::jthread([this, exit_code] { wait(exit_code); });
 }
 

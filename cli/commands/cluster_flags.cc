@@ -102,8 +102,12 @@ bool take_job_name(Session& session, const std::string& text, std::string& name)
 
 void on_cluster(Session& session, const ClusterFlags& flags, Mode mode,
                 const std::function<absl::Status(Call&)>& work) {
-  std::optional<Interrupt> interrupt;  // before any thread is made
-  if (mode == Mode::kFollow) interrupt.emplace(kExitInterrupted);
+  std::unique_ptr<Interrupt> interrupt;  // before any thread is made
+  if (mode == Mode::kFollow) {
+    auto opened = Interrupt::open(kExitInterrupted);
+    if (!opened.ok()) return session.fail(opened.status());
+    interrupt = *std::move(opened);
+  }
   const absl::Status status =
       run_on_cluster(session, flags, interrupt ? interrupt->token() : std::stop_token(), work);
   if (absl::IsCancelled(status)) {

@@ -2,14 +2,13 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "base/text.h"
-#include "base/unique_fd.h"
+#include "cli/cluster/interrupt.h"
 #include "cli/commands/cluster_flags.h"
 #include "cli/number_checks.h"
 #include "cli/session.h"
@@ -29,19 +28,15 @@ void top(Session& session, const std::string& wanted, double interval_seconds, b
 
   // Ctrl-C is an ordinary end here: it is read as a file descriptor, so that waiting for it and for the next
   // frame is one poll.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  UniqueFd interrupted(::signalfd(-1, &signals, SFD_CLOEXEC));
+  const auto interrupted = take_signals({SIGINT, SIGTERM});
+  if (!interrupted.ok()) return session.fail(interrupted.status());
 
   LiveView view{.terminal = session.out_terminal};
   view.once = once;
   view.look = [&] { return store->get(run->name); };
   view.size = [] { return detect_terminal(1); };
   view.wait = [&] {
-    pollfd wait{interrupted.get(), POLLIN, 0};
+    pollfd wait{interrupted->get(), POLLIN, 0};
     return ::poll(&wait, 1, static_cast<int>(interval_seconds * 1000)) == 0;
   };
   if (const absl::Status status = show_live(std::cout, view); !status.ok()) session.fail(status);

@@ -297,9 +297,10 @@ void add_generate(CLI::App& app, Session& session) {
        {false, "generate --checkpoint runs/gpt-char/checkpoints/step-000001000 --samples 3 --seed 7"},
        {false, "generate gpt2 --prompt-tokens 464,5156 --temperature 0 --json"}}));
   command->callback([&session, options] {
-    ::signal(SIGPIPE, SIG_IGN);                   // a reader that has gone ends it in order
-    const Interrupt interrupt(kExitInterrupted);  // before any thread is made
-    const absl::Status status = Generation(session, *options, interrupt.token()).run();
+    ::signal(SIGPIPE, SIG_IGN);                                // a reader that has gone ends it in order
+    const auto interrupt = Interrupt::open(kExitInterrupted);  // before any thread is made
+    if (!interrupt.ok()) return session.fail(interrupt.status());
+    const absl::Status status = Generation(session, *options, (*interrupt)->token()).run();
     if (absl::IsCancelled(status)) {
       session.exit_code = kExitInterrupted;  // who pressed ctrl-C knows
     } else if (!status.ok()) {

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "cli/cluster/interrupt.h"
 #include "cli/run/held_checkpoints.h"
 #include "cli/run/local_run.h"
 #include "cli/run/output.h"
@@ -41,17 +42,6 @@ constexpr Duration kFrameInterval = 100ms;
 constexpr Duration kStateInterval = 500ms;
 constexpr int kStoppedReaderMs = 1000;  // who stopped the run does not wait for whoever reads its output
 
-// Ctrl-C and SIGTERM as a file descriptor. Blocked before any thread starts, so that every thread inherits
-// it; pods get a clean mask.
-UniqueFd interrupts() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);  // a reader that goes away must not kill the training
-  return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
 std::unique_ptr<RunOutput> make_output(const std::string& kind, bool live, std::ostream& out) {
   if (kind == "json") return make_json_output(out);
   return live ? make_live_output(out, 1) : make_plain_output(out);
@@ -74,7 +64,10 @@ class RunCommand {
 
  private:
   void run_to_the_end() {
-    const UniqueFd interrupted = interrupts();
+    signal(SIGPIPE, SIG_IGN);  // a reader that goes away must not kill the training
+    const auto interrupts = take_signals({SIGINT, SIGTERM, SIGHUP});  // pods get a clean mask
+    if (!interrupts.ok()) return session_.fail(interrupts.status());
+    const UniqueFd& interrupted = *interrupts;
     if (const absl::Status status = set_up_run(session_, options_, setup_); !status.ok())
       return session_.fail(status);
     live_ = options_.output == "auto" && session_.out_terminal.interactive;

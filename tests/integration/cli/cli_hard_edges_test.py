@@ -92,6 +92,10 @@ class HardEdges(CliCase):
         self.assertRegex(result.stderr, r"file descriptors.*ulimit -n")
         self.assertFalse((self.state / "runs").exists(), "nothing was begun")
 
+    def test_fewer_descriptors_than_a_command_opens_are_an_error_not_an_abort(self):
+        result = self.paceline("generate", preexec_fn=limited(resource.RLIMIT_NOFILE, 4))
+        self.assertEqual((result.returncode, result.stderr), (4, "paceline: a file descriptor for ctrl-C: Too many open files\n"))
+
     def test_few_descriptors_are_enough_for_few_members(self):
         result = self.paceline("run", self.write(job(members=3, steps=20)), preexec_fn=limited(resource.RLIMIT_NOFILE, 32))
         self.assertEqual(result.returncode, 0, result.stderr)
