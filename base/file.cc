@@ -90,7 +90,7 @@ absl::StatusOr<std::string> read_file(const std::string& path, std::size_t limit
     if (n < 0) return errno_status(errno, str_cat("read ", path));
     if (n == 0) return content;
     if (content.size() + static_cast<std::size_t>(n) > limit_bytes) {
-      return absl::ResourceExhaustedError(str_cat(path, " is larger than ", limit_bytes, " bytes"));
+      return absl::FailedPreconditionError(str_cat(path, " is larger than ", limit_bytes, " bytes"));
     }
     content.append(chunk, static_cast<std::size_t>(n));
   }

@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-// The whole file. NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (larger than `limit_bytes`), or
-// UNAVAILABLE.
+// The whole file. FAILED_PRECONDITION: larger than `limit_bytes`. INVALID_ARGUMENT: a folder. Else as
+// errno_status(): RESOURCE_EXHAUSTED is the machine's shortage, never the file's size.
 absl::StatusOr<std::string> read_file(const std::string& path, std::size_t limit_bytes);
 
 // Writes a temporary file beside `path`, syncs it, renames it over `path`, and syncs the folder: after a

@@ -19,7 +19,7 @@ absl::StatusOr<JobFile> load_job_file(const std::string& path, std::ostream& dia
   // Much more than the parser accepts: it has the better words for a file that is too long.
   auto text = read_file(from_stdin ? "/dev/stdin" : path, 64 * api::kMaxFileBytes);
   if (!text.ok()) {
-    if (text.status().code() != absl::StatusCode::kResourceExhausted) return std::move(text).status();
+    if (!absl::IsFailedPrecondition(text.status())) return std::move(text).status();
     text = std::string(api::kMaxFileBytes + 1, ' ');
   }
   file.text = *std::move(text);

@@ -61,9 +61,10 @@ std::string job_file_of(const RunState& run) {
   return str_cat(run.folder, "/", kJobFile);
 }
 
-bool is_of_a_gpt(const RunState& run) {
+absl::StatusOr<bool> is_of_a_gpt(const RunState& run) {
   std::ostringstream unheard;
   const auto file = load_job_file(job_file_of(run), unheard);
+  if (absl::IsResourceExhausted(file.status())) return file.status();  // nobody knows
   return file.ok() && file->job.spec.training && file->job.spec.training->model.type == api::ModelType::kGpt;
 }
 
@@ -73,8 +74,10 @@ absl::StatusOr<RunState> newest_of_a_gpt(const RunStore& store) {
   if (runs.empty()) return store.choose("");  // has the words for that
   const std::string newest = runs.front().name;
   std::stable_partition(runs.begin(), runs.end(), [](const RunState& run) { return !is_finished(run); });
-  const auto found = std::find_if(runs.begin(), runs.end(), is_of_a_gpt);
-  if (found != runs.end()) return *found;
+  for (RunState& run : runs) {
+    PL_ASSIGN_OR_RETURN(const bool of_a_gpt, is_of_a_gpt(run));
+    if (of_a_gpt) return std::move(run);
+  }
   return absl::NotFoundError(str_cat("no run in ", store.state_folder(),
                                      " is of a gpt, nor is the newest, \"", newest,
                                      "\"; only what a gpt has learnt can be gone on with"));

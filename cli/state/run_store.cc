@@ -78,9 +78,13 @@ absl::StatusOr<UniqueFd> open_lock(const std::string& folder) {
 }
 
 // Asks without taking: two who ask at once don't see each other.
-bool is_owned(const std::string& folder) {
+absl::StatusOr<bool> is_owned(const std::string& folder) {
   UniqueFd fd(::open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return false;
+  if (!fd.valid()) {
+    absl::Status why = errno_status(errno, str_cat("open ", folder, "/lock"));
+    if (absl::IsResourceExhausted(why)) return why;
+    return false;
+  }
   struct flock lock = lock_of(F_RDLCK);
   return ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
@@ -214,7 +218,9 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   // Before its lock: whoever has begun has held that.
   std::error_code error;
   const bool begun = std::filesystem::exists(folder + "/job.yaml", error);
-  if (is_settled(state) || is_owned(folder)) return state;
+  if (is_settled(state)) return state;
+  PL_ASSIGN_OR_RETURN(const bool owned, is_owned(folder));
+  if (owned) return state;
   // The owner may have ended between our two looks: only what it wrote before it let the lock go counts.
   state = look();
   if (is_settled(state)) return state;
@@ -247,8 +253,10 @@ absl::StatusOr<std::vector<RunState>> RunStore::list() const {
     return absl::FailedPreconditionError(str_cat("list ", runs(), ": ", error.message()));
   if (error) return errno_status(error.value(), str_cat("list ", runs()));
   for (; entries != end; entries.increment(error)) {
-    if (auto state = read(entries->path().filename().string()); state.ok())
-      states.push_back(*std::move(state));
+    auto state = read(entries->path().filename().string());
+    if (state.ok()) states.push_back(*std::move(state));
+    // Else nobody's run; but a machine without a descriptor to look does not know.
+    if (absl::IsResourceExhausted(state.status())) return state.status();
     if (error) break;
   }
   std::sort(states.begin(), states.end(), [](const RunState& a, const RunState& b) {
@@ -265,8 +273,9 @@ absl::StatusOr<RunState> RunStore::get(const std::string& name) const {
   std::error_code error;
   if (const std::string folder = runs() + "/" + name;
       valid_name(name) && std::filesystem::is_directory(folder, error)) {
+    PL_ASSIGN_OR_RETURN(const bool owned, is_owned(folder));
     return absl::NotFoundError(
-        is_owned(folder)
+        owned
             ? str_cat("run \"", name, "\" is just being made: ", folder, " has no status.json yet; ask again")
             : str_cat(folder,
                       " is no run's folder: it has no status.json, and no job.yaml and lock to go on from"));

@@ -67,7 +67,7 @@ class RunStore {
   absl::StatusOr<std::unique_ptr<OwnedRun>> reopen(const std::string& name) const;
 
   // All runs, newest first. Folders that are no run's (no status, or one that can't be read and no lock) are
-  // skipped.
+  // skipped. RESOURCE_EXHAUSTED: no file descriptor to look at one; nothing is said of any.
   absl::StatusOr<std::vector<RunState>> list() const;
   // NOT_FOUND names the runs that there are, or says what a folder of that name lacks.
   absl::StatusOr<RunState> get(const std::string& name) const;

@@ -95,6 +95,16 @@ class HardEdges(CliCase):
     def test_fewer_descriptors_than_a_command_opens_are_an_error_not_an_abort(self):
         result = self.paceline("generate", preexec_fn=limited(resource.RLIMIT_NOFILE, 4))
         self.assertEqual((result.returncode, result.stderr), (4, "paceline: a file descriptor for ctrl-C: Too many open files\n"))
+        self.write_log(b"")
+        path = self.write(job())
+        for limit in range(4, 8):
+            for command in ("generate",), ("top", "--once"), ("get",), ("validate", path), ("run", path):
+                with self.subTest(limit=limit, command=command[0]):
+                    result = self.paceline(*command, preexec_fn=limited(resource.RLIMIT_NOFILE, limit))
+                    self.assertNotRegex(result.stdout + result.stderr, "no runs|too large")
+                    if result.returncode != 0 and (limit, command[0]) != (7, "generate"):   # it then sees that the run is of no gpt
+                        self.assertEqual(result.returncode, 4, result)
+                        self.assertRegex(result.stderr, "^paceline: .*(Too many open files|file descriptors)")
 
     def test_few_descriptors_are_enough_for_few_members(self):
         result = self.paceline("run", self.write(job(members=3, steps=20)), preexec_fn=limited(resource.RLIMIT_NOFILE, 32))

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "tests/support/no_descriptors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline::cli {
@@ -247,6 +248,25 @@ TEST_F(RunStoreTest, NotFoundNamesWhatThereIs) {
   const auto run = store_.create("alpha");
   ASSERT_TRUE((*run)->write_state(running("alpha", "x"), false).ok());
   EXPECT_NE(store_.get("alpah").status().ToString().find("alpha"), std::string::npos);
+}
+
+TEST_F(RunStoreTest, WithoutDescriptorsNoRunIsHiddenOrCalledLost) {
+  const auto run = store_.create("digits");
+  ASSERT_TRUE((*run)->write_state(running("digits", "2026-01-01T00:00:00.000Z"), true).ok());
+  for (std::size_t more = 0; more < 4; ++more) {  // as many are free for list(), which opens the folder, too
+    const testing::NoDescriptors few(more);
+    const auto all = store_.list();
+    if (all.ok()) {
+      ASSERT_EQ(all->size(), 1u) << more;
+      EXPECT_EQ((*all)[0].phase, "Running") << more;
+    } else {
+      EXPECT_TRUE(absl::IsResourceExhausted(all.status())) << more << " " << all.status();
+    }
+    EXPECT_EQ(all.ok(), more >= 2) << more;
+    const auto one = store_.get("digits");
+    EXPECT_EQ(one.ok(), more >= 1) << more;
+    EXPECT_EQ(absl::IsResourceExhausted(one.status()), !one.ok()) << more << " " << one.status();
+  }
 }
 
 TEST_F(RunStoreTest, RubbishInTheFolderIsSkipped) {
