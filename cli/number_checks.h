@@ -1,15 +1,16 @@
 #pragma once
 
-// Checks of numbers on a command line that the library's own let through: not-a-number, and whole numbers
-// that are negative or too large for their type.
+// Checks of numbers on a command line, instead of the library's own, which let through: not-a-number, whole
+// numbers that are negative or too large for their type, and octal ones. Each option of a whole number has
+// one.
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/numbers.h"
 #include "base/text.h"
+#include "base/whole_number.h"
 
 namespace paceline::cli {
 
@@ -40,15 +41,7 @@ inline CLI::Validator number_above(double above, double most) {
 template <typename Number>
 CLI::Validator whole_number_between(Number least, Number most) {
   return CLI::Validator(
-      [least, most](std::string& text) {
-        Number value = 0;
-        const char* end = text.data() + text.size();
-        const auto read = std::from_chars(text.data(), end, value);
-        if (read.ec == std::errc() && read.ptr == end && value >= least && value <= most)
-          return std::string();
-        return str_cat("\"", text, "\" is no whole number from ", least, " to ", most);
-      },
-      "");
+      [least, most](const std::string& text) { return whole_number_fault(text, least, most); }, "");
 }
 
 // 0 to 2^64 - 1.

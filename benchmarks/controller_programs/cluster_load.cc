@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/whole_number.h"
 #include "controller/cluster/kube/api_client.h"
 #include "controller/cluster/kube/credentials.h"
 #include "controller/cluster/kube/curl_transport.h"
@@ -144,9 +145,12 @@ int main(int argc, char** argv) {
   app.add_option("what", what)->required()->transform(CLI::CheckedTransformer(kinds));
   app.add_option("--kubeconfig", flags.kubeconfig)->required();
   app.add_option("--namespaces", flags.namespaces)->delimiter(',')->required();
-  app.add_option("--jobs", flags.jobs)->required()->check(CLI::PositiveNumber);
-  app.add_option("--pods", flags.pods)->required()->check(CLI::PositiveNumber);
-  app.add_option("--threads", flags.threads)->check(CLI::Range(1, 100));
+  const auto number_to = [](int most) {
+    return [most](const std::string& text) { return paceline::whole_number_fault(text, 1, most); };
+  };
+  app.add_option("--jobs", flags.jobs)->required()->check(number_to(1'000'000));
+  app.add_option("--pods", flags.pods)->required()->check(number_to(1'000'000));
+  app.add_option("--threads", flags.threads)->check(number_to(100));
   CLI11_PARSE(app, argc, argv);
   return paceline::benchmarks::run(flags, what);
 }

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/commands/cluster_flags.h"
+#include "cli/number_checks.h"
 #include "cli/session.h"
 #include "cli/view/age.h"
 #include "cli/view/log_printer.h"
@@ -158,7 +159,7 @@ void add_logs(CLI::App& app, Session& session) {
   command->add_flag("-f,--follow", options->follow, "Go on as lines come, until it ends");
   command->add_option("--tail", options->tail, "Begin with the last N lines of each member")
       ->type_name("N")
-      ->check(CLI::Range(0, 1000000, "0 to 1,000,000"));
+      ->check(whole_number_between(0, 1'000'000));
   auto flags = add_cluster_flags(*command, session, Where::kBoth);
   command->add_option("--since", options->since, "Only the lines of the last 30s, 5m, 2h")
       ->type_name("TIME")

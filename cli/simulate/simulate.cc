@@ -240,20 +240,20 @@ void add_simulate(CLI::App& app, Session& session) {
       ->check(number_between(-10, 20));
   command->add_option("--slow", options->slow, "So many workers are always 10 times slower (default: 0)")
       ->type_name("N")
-      ->check(CLI::Range(0, 10'000));
+      ->check(whole_number_between(0, 10'000));
   command->add_option("--steps", options->steps, "stragglers: steps of each simulation (default: 200)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(whole_number_between<Step>(1, 1'000'000));
   command->add_flag("--stop-late", options->stop_late,
                     "stragglers: workers whose gradient has become too late stop at once");
   command
       ->add_option("--repeats", options->repeats,
                    "training: trainings of each mode, each with seeds of its own (default: 5)")
       ->type_name("N")
-      ->check(CLI::Range(1, 100));
+      ->check(whole_number_between(1, 100));
   command->add_option("--backups", options->backups, "training: backup workers (default: the best on paper)")
       ->type_name("N")
-      ->check(CLI::Range(0, 10'000));
+      ->check(whole_number_between(0, 10'000));
   command
       ->add_option("--lambda", options->lambda,
                    "training: delay compensation (default: 0.5; 0 leaves it out)")

@@ -19,6 +19,7 @@
 #include "base/program.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "base/whole_number.h"
 #include "controller/bin/ask_ready.h"
 #include "controller/bin/config.h"
 #include "controller/bin/controller.h"
@@ -65,7 +66,7 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--leader-elect", flags.leader_elect,
                  "take part in an election (true), or act at once (false)");
   app.add_option("--workers", flags.workers, "jobs that are worked on at the same time")
-      ->check(CLI::Range(1, 256));
+      ->check([](const std::string& text) { return whole_number_fault(text, 1, 256); });
   app.add_option("--log-format", flags.log_format, "json or text")->check(CLI::IsMember({"json", "text"}));
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));

@@ -216,6 +216,8 @@ class GenerateTest(CliCase):
                 (2, '"-1" is no number from 0 to', "--temperature=-1"), (2, '"hot" is no number', "--temperature", "hot"),
                 (2, '"2" is no number above 0 and up to 1', "--top-p", "2"), (2, '"0" is no number above 0', "--top-p", "0"),
                 (2, '--top-k: "-3" is no whole number from 0 to ', "--top-k=-3"), (2, '"1.5" is no whole number from 0 to ', "--top-k", "1.5"),
+                (2, '--tokens: "010" is no whole number from 1 to 100000000: it begins with a zero', "--tokens", "010"),
+                (2, '"0x10" is no whole number from ', "--top-k", "0x10"), (2, '"00" is no whole number from ', "--seed", "00"),
                 (2, '"0" is no whole number from 1 to ', "--tokens", "0"), (2, '--samples: "0" is no', "--samples", "0"),
                 (2, '--threads: "0" is no whole number from 1 to ', "--threads", "0"),
                 (2, "no option --max-tokens; did you mean --tokens", "--max-tokens", "5"),

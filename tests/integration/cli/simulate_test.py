@@ -83,6 +83,8 @@ class SimulateTest(CliCase):
     def test_what_it_can_not_do_is_refused_with_a_reason(self):
         for arguments, words in ((("stragglers", "--sigma", "0.1,much"), '--sigma 0.1,much: "much" is no number from 0 to 3'),
                                  (("stragglers", "--repeats", "2"), "--repeats is for simulate training alone"),
+                                 (("stragglers", "--steps", "010"), '--steps: "010" is no whole number from 1 to 1000000: it begins with a zero'),
+                                 (("stragglers", "--slow", "0x1"), '--slow: "0x1" is no whole number from 0 to 10000: it begins with a zero'),
                                  (("stragglers", "--mu", "nan"), '--mu: "nan" is no number from -10 to 20'),
                                  (("training", "job.yaml", "--lambda", "-nan"), '--lambda: "-nan" is no number from 0 to'),
                                  (("stragglers", "--seed", "-1"), '--seed: "-1" is no whole number from 0 to 18446744073709551615'),
