@@ -28,8 +28,10 @@ absl::Status check_columns(std::uint32_t columns) {
 
 }  // namespace
 
-LaunchShape norm_shape(std::size_t rows, int multiprocessors) {
-  return strided_shape(rows * kWarpThreads, kNormThreads, multiprocessors);
+LaunchShape norm_shape(DType type, std::size_t rows, std::uint32_t columns, int multiprocessors) {
+  const std::size_t warps =
+      norm_row_warps(columns, whole_vectors(type, columns) ? kNormLaneColumns : kNormLaneAny);
+  return strided_shape(rows * warps * kWarpThreads, kNormThreads, multiprocessors);
 }
 
 LaunchShape norm_backward_shape(DType type, std::size_t rows, std::size_t columns) {
@@ -57,7 +59,9 @@ absl::Status LayerNorm::forward(Stream& stream, DType type, const LayerNormParam
   PL_RETURN_IF_ERROR(check_columns(params.columns));
   if (params.rows == 0) return absl::OkStatus();
   return (whole_vectors(type, params.columns) ? kernels_.forward : kernels_.forward_any)
-      .launch(stream, type, norm_shape(params.rows, stream.context().device().multiprocessors), params);
+      .launch(stream, type,
+              norm_shape(type, params.rows, params.columns, stream.context().device().multiprocessors),
+              params);
 }
 
 absl::Status LayerNorm::backward(Stream& stream, DType type, const LayerNormBackwardParams& params,

@@ -20,7 +20,7 @@
 
 namespace paceline::cuda {
 
-LaunchShape norm_shape(std::size_t rows, int multiprocessors);
+LaunchShape norm_shape(DType type, std::size_t rows, std::uint32_t columns, int multiprocessors);
 // As many blocks as there are partial sums: of the rows alone.
 LaunchShape norm_backward_shape(DType type, std::size_t rows, std::size_t columns);
 

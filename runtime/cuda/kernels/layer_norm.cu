@@ -1,8 +1,8 @@
 // Layer norm over rows (Ba, Kiros, Hinton 2016), with the residual sum before it.
 //
-// Forward: a warp for each row, which it reads once: up to 2048 columns stay in registers over the two sums
-// and the result; what is beyond is read again, from the cache. The variance is that of differences from the
-// mean.
+// Forward: as many warps for each row (kernels/layer_norm_params.h) as hold it in registers over the two sums
+// and the result: it is read once, several vectors of a lane on their way together. The variance is that of
+// differences from the mean.
 //
 // Backward, with h the normalised row and g = dy * gain: dx = (g - mean(g) - h * mean(g * h)) / deviation. A
 // block goes over its rows one by one, every thread with its own columns, so that the gradients of gain and
@@ -16,93 +16,114 @@
 namespace paceline::cuda {
 namespace {
 
-constexpr int kHeldColumns = 64;  // in registers of each lane
-
+// The vectors of a row that one lane holds, kWarp apart from `first` on.
 template <typename T, int kWidth>
-struct Row {
-  const T* x;
-  const T* residual;
-  T* sum;
-  std::uint32_t vectors;
+struct Held {
+  static constexpr int kColumns = kWidth == 1 ? kNormLaneAny : kNormLaneColumns;
+  static constexpr int kCount = kColumns / kWidth, kAtOnce = 4;
+  using Vector = Packed<T, kWidth>;
 
-  // Vector v of the row, after the residual was added (and written) in the first pass.
-  PL_DEVICE void first(std::uint32_t v, float (&values)[kWidth]) const {
-    load<kWidth>(x + v * kWidth, values);
-    if (residual == nullptr) return;
-    float other[kWidth];
-    load<kWidth>(residual + v * kWidth, other);
+  std::uint32_t first, end;
+  float at[kCount][kWidth];
+
+  // each(vector's number, its first column), of vectors [kFrom, kTo).
+  template <int kFrom = 0, int kTo = kCount, typename Each>
+  PL_DEVICE void over(Each each) const {
 #pragma unroll
-    for (int k = 0; k < kWidth; ++k) values[k] = to_float(rounded<T>(values[k] + other[k]));
-    store<kWidth>(sum + v * kWidth, values);
+    for (int i = kFrom; i < kTo; ++i) {
+      if (first + i * kWarp < end) each(i, (first + i * kWarp) * kWidth);
+    }
   }
-  PL_DEVICE void again(std::uint32_t v, float (&values)[kWidth]) const {
-    load<kWidth>((residual == nullptr ? x : sum) + v * kWidth, values);
+  // row, or row + residual, which is written to `sum`, too. Zeros beyond the end.
+  template <bool kAdds, int kFrom = 0>
+  PL_DEVICE void read(const T* row, const T* residual, T* sum) {
+    constexpr int kTo = kFrom + kAtOnce;
+    Vector mine[kAtOnce] = {}, other[kAtOnce] = {};  // on their way
+    const auto begin = [&](const T* from, Vector(&to)[kAtOnce]) {
+      over<kFrom, kTo>(
+          [&](int i, std::uint32_t c) { to[i - kFrom] = *reinterpret_cast<const Vector*>(from + c); });
+    };
+    begin(row, mine);
+    if constexpr (kAdds) begin(residual, other);
+#pragma unroll
+    for (int i = kFrom; i < kTo; ++i) {
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) {
+        at[i][k] = to_float(mine[i - kFrom].at[k]);
+        if constexpr (kAdds) at[i][k] = to_float(rounded<T>(at[i][k] + to_float(other[i - kFrom].at[k])));
+      }
+    }
+    if constexpr (kAdds) over<kFrom, kTo>([&](int i, std::uint32_t c) { store<kWidth>(sum + c, at[i]); });
+    if constexpr (kTo < kCount) read<kAdds, kTo>(row, residual, sum);
   }
 };
 
-template <typename T, int kWidth>
-PL_DEVICE void forward(const LayerNormParams& p) {
-  constexpr int kHeld = kHeldColumns / kWidth;
-  const std::uint32_t lane = lane_of_warp(), vectors = p.columns / kWidth;
+// Over a row's warps, the same for each lane. All of the block call it; the next call gives other `partials`.
+PL_DEVICE float row_sum(float x, std::uint32_t warps, float* partials) {
+  x = warp_sum(x);
+  if (warps == 1) return x;
+  if (lane_of_warp() == 0) partials[warp_of_block()] = x;
+  __syncthreads();
+  const std::uint32_t first = warp_of_block() / warps * warps;
+  x = partials[first];
+#pragma unroll 1
+  for (std::uint32_t w = 1; w < warps; ++w) x += partials[first + w];
+  return x;
+}
+
+template <typename T, int kWidth, bool kAdds>
+PL_DEVICE void forward_rows(const LayerNormParams& p) {
+  __shared__ float partials[2][kNormThreads / kWarp];
+  using Row = Held<T, kWidth>;
+  const std::uint32_t warps = norm_row_warps(p.columns, Row::kColumns), together = warps_of_block() / warps;
   const float share = 1.0F / static_cast<float>(p.columns);
-  for (std::uint32_t r = blockIdx.x * warps_of_block() + warp_of_block(); r < p.rows;
-       r += gridDim.x * warps_of_block()) {
-    const std::size_t at = static_cast<std::size_t>(r) * p.columns;
-    const Row<T, kWidth> row{static_cast<const T*>(p.x) + at,
-                             p.residual == nullptr ? nullptr : static_cast<const T*>(p.residual) + at,
-                             p.residual == nullptr ? nullptr : static_cast<T*>(p.sum) + at, vectors};
-    float held[kHeld][kWidth], more[kWidth];
+  for (std::uint32_t begin = blockIdx.x * together; begin < p.rows; begin += gridDim.x * together) {
+    const std::uint32_t r = begin + warp_of_block() / warps;
+    const bool there = r < p.rows;  // else it only takes part in barriers
+    const std::size_t at = static_cast<std::size_t>(there ? r : 0) * p.columns;
+    Row row{
+        warp_of_block() % warps * (Row::kCount * kWarp) + lane_of_warp(), there ? p.columns / kWidth : 0, {}};
+    row.template read<kAdds>(static_cast<const T*>(p.x) + at,
+                             kAdds ? static_cast<const T*>(p.residual) + at : nullptr,
+                             kAdds ? static_cast<T*>(p.sum) + at : nullptr);
     float total = 0;
+    row.over([&](int i, std::uint32_t) {
 #pragma unroll
-    for (int h = 0; h < kHeld; ++h) {
-      const std::uint32_t v = h * kWarp + lane;
-      if (v >= vectors) break;
-      row.first(v, held[h]);
-#pragma unroll
-      for (int k = 0; k < kWidth; ++k) total += held[h][k];
-    }
-    for (std::uint32_t v = kHeld * kWarp + lane; v < vectors; v += kWarp) {
-      row.first(v, more);
-#pragma unroll
-      for (int k = 0; k < kWidth; ++k) total += more[k];
-    }
-    const float mean = share * warp_sum(total);
+      for (int k = 0; k < kWidth; ++k) total += row.at[i][k];
+    });
+    const float mean = share * row_sum(total, warps, partials[0]);
 
     float squares = 0;
+    row.over([&](int i, std::uint32_t) {
 #pragma unroll
-    for (int h = 0; h < kHeld; ++h) {
-      if (h * kWarp + lane >= vectors) break;
-#pragma unroll
-      for (int k = 0; k < kWidth; ++k) squares += (held[h][k] - mean) * (held[h][k] - mean);
-    }
-    for (std::uint32_t v = kHeld * kWarp + lane; v < vectors; v += kWarp) {
-      row.again(v, more);
-#pragma unroll
-      for (int k = 0; k < kWidth; ++k) squares += (more[k] - mean) * (more[k] - mean);
-    }
-    const float inverse = rsqrtf(share * warp_sum(squares) + p.epsilon);
+      for (int k = 0; k < kWidth; ++k) {
+        const float difference = row.at[i][k] - mean;
+        squares += difference * difference;
+      }
+    });
+    const float inverse = rsqrtf(share * row_sum(squares, warps, partials[1]) + p.epsilon);
 
-    const auto finish = [&](std::uint32_t v, float(&values)[kWidth]) {
-      float gain[kWidth], bias[kWidth];
-      load<kWidth>(p.gain + v * kWidth, gain);
-      load<kWidth>(p.bias + v * kWidth, bias);
+    row.over([&](int i, std::uint32_t c) {
+      float values[kWidth], gain[kWidth], bias[kWidth];
+      load<kWidth>(p.gain + c, gain);
+      load<kWidth>(p.bias + c, bias);
 #pragma unroll
-      for (int k = 0; k < kWidth; ++k) values[k] = (values[k] - mean) * inverse * gain[k] + bias[k];
-      store<kWidth>(static_cast<T*>(p.y) + at + v * kWidth, values);
-    };
-#pragma unroll
-    for (int h = 0; h < kHeld; ++h) {
-      if (h * kWarp + lane >= vectors) break;
-      finish(h * kWarp + lane, held[h]);
-    }
-    for (std::uint32_t v = kHeld * kWarp + lane; v < vectors; v += kWarp) {
-      row.again(v, more);
-      finish(v, more);
-    }
-    if (lane == 0) {
+      for (int k = 0; k < kWidth; ++k) values[k] = (row.at[i][k] - mean) * inverse * gain[k] + bias[k];
+      store<kWidth>(static_cast<T*>(p.y) + at + c, values);
+    });
+    if (there && row.first == 0) {
       p.means[r] = mean;
       p.inverses[r] = inverse;
     }
+  }
+}
+
+template <typename T, int kWidth>
+PL_DEVICE void forward(const LayerNormParams& p) {
+  if (p.residual == nullptr) {
+    forward_rows<T, kWidth, false>(p);
+  } else {
+    forward_rows<T, kWidth, true>(p);
   }
 }
 
@@ -187,10 +208,10 @@ PL_DEVICE void backward(const LayerNormBackwardParams& p) {
 
 }  // namespace
 
-PL_KERNEL(kNormThreads, layer_norm_f32, LayerNormParams, p) {
+PL_KERNEL_SHARED(kNormThreads, 4, layer_norm_f32, LayerNormParams, p) {
   forward<float, kWide<float>>(p);
 }
-PL_KERNEL(kNormThreads, layer_norm_bf16, LayerNormParams, p) {
+PL_KERNEL_SHARED(kNormThreads, 4, layer_norm_bf16, LayerNormParams, p) {
   forward<Bf16, kWide<Bf16>>(p);
 }
 PL_KERNEL(kNormThreads, layer_norm_any_f32, LayerNormParams, p) {

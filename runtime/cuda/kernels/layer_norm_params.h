@@ -8,10 +8,19 @@
 
 namespace paceline::cuda {
 
-inline constexpr int kNormThreads = 256;  // a warp for each row
+inline constexpr int kNormThreads = 256;
+inline constexpr int kNormLaneColumns = 32, kNormLaneAny = 16;  // of a row, that each thread has
 inline constexpr int kNormBackwardThreads = 512;
 inline constexpr int kOwnF32 = 2, kOwnBf16 = 1, kOwnAny = 8;  // vectors, or elements, of each thread
 inline constexpr std::uint32_t kMostNormColumns = 4096;
+
+// Warps of a block that have a row together, of threads that have so many columns of it: 1, 2, 4 or 8. Where
+// it is not one, two barriers for each row.
+constexpr std::uint32_t norm_row_warps(std::uint32_t columns, std::uint32_t lane_columns) {
+  std::uint32_t warps = 1;
+  while (warps * 32 * lane_columns < columns) warps *= 2;
+  return warps;
+}
 
 struct LayerNormParams {
   const void* x;

@@ -9,12 +9,16 @@
 // can't differ from what is read. Blocks are one-dimensional and a multiple of 32 threads.
 //
 //   PL_KERNEL(kThreads, relu_f32, UnaryParams, p) { ... }
+//
+// PL_KERNEL_SHARED also says how many blocks a multiprocessor has room for: a bound on registers.
 
 #if defined(__CUDACC__)
 
 #define PL_DEVICE __device__ __forceinline__
 #define PL_KERNEL(threads, name, Params, p) \
   extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Params p)
+#define PL_KERNEL_SHARED(threads, blocks, name, Params, p) \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Params p)
 
 #elif !defined(PACELINE_EMULATED_DEVICE)
 #error "kernels are compiled by nvcc, or for tests/support/fake_cuda"

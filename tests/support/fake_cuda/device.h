@@ -26,6 +26,8 @@
   static_assert(std::is_trivially_copyable_v<Params>);                                                \
   extern "C" void name(const Params& p)
 
+#define PL_KERNEL_SHARED(threads, blocks, name, Params, p) PL_KERNEL(threads, name, Params, p)
+
 #define threadIdx (::paceline::fake_cuda::self().thread)
 #define blockIdx (::paceline::fake_cuda::self().block)
 #define blockDim (::paceline::fake_cuda::self().threads)

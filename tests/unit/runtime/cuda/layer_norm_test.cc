@@ -43,9 +43,9 @@ Norm oracle(const Doubles& x, const std::vector<float>& gain, const std::vector<
 struct Shape {
   std::size_t rows, columns;
 };
-// Held in registers, in part, and beyond; whole 16 bytes in both types, in fp32 alone, in neither.
-constexpr Shape kShapes[] = {{1, 2},   {3, 5},    {9, 64},   {5, 100}, {130, 130},
-                             {7, 768}, {3, 2051}, {2, 2304}, {2, 4096}};
+// Rows of one, two, four and eight warps; whole 16 bytes in both types, in fp32 alone, in neither.
+constexpr Shape kShapes[] = {{1, 2},    {3, 5},    {9, 64},   {5, 100},  {130, 130}, {7, 768},
+                             {3, 1023}, {9, 1600}, {3, 2051}, {2, 2304}, {5, 4096}};
 
 template <typename T>
 class LayerNormTest : public GpuTest {
@@ -184,10 +184,23 @@ TYPED_TEST(LayerNormTest, NoRowsAndTooManyColumns) {
   EXPECT_THAT(this->download(biases), ::testing::Each(0));
 }
 
-TEST(LayerNormShapes, GiveEachRowAWarpAndEachVectorAThread) {
-  EXPECT_EQ(norm_shape(1, 132), (LaunchShape{.columns = 1, .threads = 256}));
-  EXPECT_EQ(norm_shape(16'384, 132), (LaunchShape{.columns = 2048, .threads = 256}));
-  EXPECT_EQ(norm_shape(1'000'000, 132), (LaunchShape{.columns = 2112, .threads = 256}));
+TEST(LayerNormShapes, GiveEveryColumnAThread) {
+  const auto shape = [](std::size_t rows, std::uint32_t columns) {
+    return norm_shape(DType::kBF16, rows, columns, 132);
+  };
+  EXPECT_EQ(shape(1, 768), (LaunchShape{.columns = 1, .threads = 256}));
+  EXPECT_EQ(shape(16'384, 1024), (LaunchShape{.columns = 2048, .threads = 256}));
+  EXPECT_EQ(shape(4'096, 1600), (LaunchShape{.columns = 1024, .threads = 256}));
+  EXPECT_EQ(shape(4'096, 4096), (LaunchShape{.columns = 2048, .threads = 256}));
+  EXPECT_EQ(shape(2'048, 1025), (LaunchShape{.columns = 1024, .threads = 256}));
+  EXPECT_EQ(shape(1'000'000, 768), (LaunchShape{.columns = 2112, .threads = 256}));
+  for (const std::uint32_t each : {kNormLaneColumns, kNormLaneAny}) {
+    for (std::uint32_t columns = 1; columns <= kMostNormColumns; ++columns) {
+      const std::uint32_t warps = norm_row_warps(columns, each);
+      ASSERT_GE(warps * 32 * each, columns);
+      ASSERT_EQ(kNormThreads / 32 % warps, 0U) << columns;
+    }
+  }
   EXPECT_EQ(norm_backward_shape(DType::kBF16, 16'384, 768), (LaunchShape{.columns = 1024, .threads = 96}));
   EXPECT_EQ(norm_backward_shape(DType::kF32, 5, 768), (LaunchShape{.columns = 2, .threads = 192}));
   EXPECT_EQ(norm_backward_shape(DType::kF32, 0, 33), (LaunchShape{.columns = 1, .threads = 64}));
