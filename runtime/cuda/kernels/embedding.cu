@@ -4,9 +4,12 @@
 
 #include "runtime/cuda/kernels/embedding_params.h"
 #include "runtime/cuda/kernels/portable.h"
+#include "runtime/cuda/kernels/reduce.h"
 
 namespace paceline::cuda {
 namespace {
+
+constexpr std::uint32_t kAtOnce = 4;  // rows of a position, on their way together
 
 template <typename T, int kWidth>
 PL_DEVICE void embed(const EmbeddingParams& p) {
@@ -76,12 +79,11 @@ PL_DEVICE void sum_positions(const PositionGradientParams& p) {
     const auto t = static_cast<std::uint32_t>(i / vectors),
                column = static_cast<std::uint32_t>(i % vectors) * kWidth;
     float total[kWidth] = {};
-    for (std::uint32_t r = t; r < p.rows; r += p.time) {
-      float dy[kWidth];
-      load<kWidth>(static_cast<const T*>(p.dy) + static_cast<std::size_t>(r) * p.width + column, dy);
-#pragma unroll
-      for (int k = 0; k < kWidth; ++k) total[k] += dy[k];
-    }
+    const std::size_t step = static_cast<std::size_t>(p.time) * p.width;
+    const T* dy = static_cast<const T*>(p.dy) + static_cast<std::size_t>(t) * p.width + column;
+    const std::uint32_t rows = t < p.rows ? (p.rows - t - 1) / p.time + 1 : 0;
+    for (std::uint32_t r = 0; r < rows; r += kAtOnce, dy += kAtOnce * step)
+      add_vectors<kAtOnce>(total, rows - r, [&](std::uint32_t i) { return dy + i * step; });
     add_to<kWidth>(p.gradient + static_cast<std::size_t>(t) * p.width + column, total);
   }
 }

@@ -10,12 +10,10 @@ namespace paceline::cuda {
 namespace {
 
 template <int kWidth>
-PL_DEVICE double squares(const float* x) {
-  float values[kWidth];
-  load<kWidth>(x, values);
+PL_DEVICE double squares(const float (&x)[kWidth]) {
   double total = 0;
 #pragma unroll
-  for (int k = 0; k < kWidth; ++k) total += static_cast<double>(values[k]) * static_cast<double>(values[k]);
+  for (int k = 0; k < kWidth; ++k) total += static_cast<double>(x[k]) * static_cast<double>(x[k]);
   return total;
 }
 
@@ -110,10 +108,22 @@ PL_KERNEL(kSquaresThreads, sum_squares, SquaresParams, p) {
   constexpr std::size_t kWidth = kWide<float>;
   const std::size_t whole = p.n / kWidth;
   double total = 0;
-  for (std::size_t v = thread_of_grid(); v < whole; v += threads_of_grid())
-    total += squares<kWidth>(p.x + v * kWidth);
+  constexpr int kAtOnce = 4;  // on their way together
+  for (std::size_t v = thread_of_grid(); v < whole; v += kAtOnce * threads_of_grid()) {
+    Packed<float, kWidth> x[kAtOnce] = {};
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const std::size_t at = v + i * threads_of_grid();
+      if (at < whole) x[i] = *reinterpret_cast<const Packed<float, kWidth>*>(p.x + at * kWidth);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) total += squares<kWidth>(x[i].at);
+  }
   const std::size_t left = whole * kWidth + thread_of_grid();
-  if (left < p.n) total += squares<1>(p.x + left);
+  if (left < p.n) {
+    const float x[1] = {p.x[left]};
+    total += squares<1>(x);
+  }
   total = block_sum(total, partials);
   if (threadIdx.x == 0) p.partials[blockIdx.x] = total;
 }

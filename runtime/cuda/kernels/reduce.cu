@@ -2,10 +2,13 @@
 // parts one after the other.
 
 #include "runtime/cuda/kernels/portable.h"
+#include "runtime/cuda/kernels/reduce.h"
 #include "runtime/cuda/kernels/reduce_params.h"
 
 namespace paceline::cuda {
 namespace {
+
+constexpr std::uint32_t kAtOnce = 4;  // rows that a thread has on their way together
 
 template <typename T, int kWidth>
 PL_DEVICE void column_sums(const ColumnSumsParams& p) {
@@ -14,13 +17,13 @@ PL_DEVICE void column_sums(const ColumnSumsParams& p) {
   const std::uint32_t first = (blockIdx.x * kColumnLanes + lane) * kWidth;
   float total[kWidth] = {};
   if (first < p.columns) {
-#pragma unroll 4
-    for (std::uint32_t r = blockIdx.y * kColumnRows + y; r < p.rows; r += gridDim.y * kColumnRows) {
-      float x[kWidth];
-      load<kWidth>(static_cast<const T*>(p.x) + static_cast<std::size_t>(r) * p.columns + first, x);
-#pragma unroll
-      for (int k = 0; k < kWidth; ++k) total[k] += x[k];
-    }
+    // Every `step`-th row.
+    const std::uint32_t first_row = blockIdx.y * kColumnRows + y, step = gridDim.y * kColumnRows;
+    const std::uint32_t rows = first_row < p.rows ? (p.rows - first_row - 1) / step + 1 : 0;
+    const T* x = static_cast<const T*>(p.x) + static_cast<std::size_t>(first_row) * p.columns + first;
+    const std::size_t stride = static_cast<std::size_t>(step) * p.columns;
+    for (std::uint32_t r = 0; r < rows; r += kAtOnce, x += kAtOnce * stride)
+      add_vectors<kAtOnce>(total, rows - r, [&](std::uint32_t i) { return x + i * stride; });
   }
 #pragma unroll
   for (int k = 0; k < kWidth; ++k) sums[y][lane * kWidth + k] = total[k];

@@ -3,6 +3,8 @@
 // Sums and maxima over the threads of a warp and of a block, always in the same order: butterflies within a
 // warp, then the warps one by one. Every thread gets the result.
 
+#include <type_traits>
+
 #include "runtime/cuda/kernels/portable.h"
 
 namespace paceline::cuda {
@@ -67,6 +69,23 @@ PL_DEVICE T block_max(T x, T* partials) {
   for (unsigned w = 1; w < warps_of_block(); ++w) most = partials[w] > most ? partials[w] : most;
   __syncthreads();
   return most;
+}
+
+// total += the vectors at at(0), at(1), ... in this order: kMost of them, or `left` where those are fewer.
+// All are on their way together.
+template <std::uint32_t kMost, int kWidth, typename At>
+PL_DEVICE void add_vectors(float (&total)[kWidth], std::uint32_t left, At at) {
+  using Vector = Packed<std::remove_cvref_t<decltype(*at(0))>, kWidth>;
+  Vector vectors[kMost] = {};
+#pragma unroll
+  for (std::uint32_t i = 0; i < kMost; ++i) {
+    if (i < left) vectors[i] = *reinterpret_cast<const Vector*>(at(i));
+  }
+#pragma unroll
+  for (std::uint32_t i = 0; i < kMost; ++i) {
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) total[k] += to_float(vectors[i].at[k]);  // zeros change nothing
+  }
 }
 
 }  // namespace paceline::cuda

@@ -44,7 +44,7 @@ TYPED_TEST(EmbeddingTest, RowsAndTheirGradients) {
   constexpr std::uint32_t kVocabulary = 7;
   // The last token is a third of all; of the last shape all have several pieces, more than there are blocks.
   for (const Shape& shape : {Shape{1, 1, 1}, Shape{3, 5, 8}, Shape{3, 130, 33}, Shape{2, 70, 264},
-                             Shape{2, 3, 2308}, Shape{4, 700, 8}}) {
+                             Shape{2, 3, 2308}, Shape{4, 700, 8}, Shape{7, 3, 40}}) {
     const std::size_t samples = shape.samples, time = shape.time, width = shape.width;
     SCOPED_TRACE(::testing::Message() << samples << " x " << time << " x " << width);
     const std::size_t rows = samples * time;
