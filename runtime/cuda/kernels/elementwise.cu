@@ -20,7 +20,9 @@ struct Relu {
 struct Gelu {
   static constexpr float kTwoRoots = 1.5957691216057308F;  // 2 sqrt(2/pi)
   static constexpr float kCube = 0.044715F;
-  PL_DEVICE static float share(float x) { return 1 / (1 + expf(-kTwoRoots * (x + kCube * x * x * x))); }
+  PL_DEVICE static float share(float x) {
+    return quick_inverse(1 + quick_exp(-kTwoRoots * (x + kCube * x * x * x)));
+  }
   PL_DEVICE static float of(float x) { return x * share(x); }
   PL_DEVICE static float backward(float x, float dy) {
     const float s = share(x), flat = s * (1 - s);

@@ -84,6 +84,17 @@ PL_DEVICE float quick_exp(float x) {
 #endif
 }
 
+// 1 / x to 1 unit in the last place; 0 where that is no normal number.
+PL_DEVICE float quick_inverse(float x) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return 1 / x;
+#endif
+}
+
 // As many elements as one access of 16 bytes moves.
 template <typename T>
 inline constexpr int kWide = 16 / static_cast<int>(sizeof(T));
