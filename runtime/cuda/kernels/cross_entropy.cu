@@ -103,9 +103,13 @@ PL_DEVICE void cross_entropy(const CrossEntropyParams& p) {
   const std::uint32_t head = wanted < p.classes ? wanted : p.classes;
   const std::uint32_t accesses = (p.classes - head) / kWidth, behind = head + accesses * kWidth;
 
+  // Of the accesses between, each thread has every blockDim.x-th.
+  const std::uint32_t own = t < accesses ? (accesses - 1 - t) / blockDim.x + 1 : 0;
+  const std::uint32_t begin = head + t * kWidth, step = blockDim.x * kWidth;
+
   Mass mass{-INFINITY, kNowhere, 0};
   if (t < head) add<1>(mass, row, t);
-  for (std::uint32_t v = t; v < accesses; v += blockDim.x) add<kWide<T>>(mass, row, head + v * kWidth);
+  for (std::uint32_t i = 0; i < own; ++i) add<kWide<T>>(mass, row, begin + i * step);
   if (behind + t < p.classes) add<1>(mass, row, behind + t);
   mass = over_block(mass);
   if (t == 0 && p.losses != nullptr) {
@@ -118,27 +122,23 @@ PL_DEVICE void cross_entropy(const CrossEntropyParams& p) {
     const Gradient gradient{mass.highest, p.scale / mass.sum, p.scale, label};
     for (std::uint32_t i = p.classes + t; i < p.stride; i += blockDim.x) row[i] = rounded<T>(0);
     if (behind + t < p.classes) gradient.template at<1>(row, behind + t);
-    for (std::uint32_t end = accesses; end > 0;) {
-      const std::uint32_t left = end % blockDim.x;
-      end -= left == 0 ? blockDim.x : left;
-      if (end + t < accesses) gradient.template at<kWide<T>>(row, head + (end + t) * kWidth);
-    }
+    for (std::uint32_t i = own; i > 0; --i) gradient.template at<kWide<T>>(row, begin + (i - 1) * step);
     if (t < head) gradient.template at<1>(row, t);
   }
 }
 
 }  // namespace
 
-PL_KERNEL(kCrossEntropyThreads, cross_entropy_f32, CrossEntropyParams, p) {
+PL_KERNEL_SHARED(kCrossEntropyThreads, 2, cross_entropy_f32, CrossEntropyParams, p) {
   cross_entropy<float, false>(p);
 }
-PL_KERNEL(kCrossEntropyThreads, cross_entropy_bf16, CrossEntropyParams, p) {
+PL_KERNEL_SHARED(kCrossEntropyThreads, 2, cross_entropy_bf16, CrossEntropyParams, p) {
   cross_entropy<Bf16, false>(p);
 }
-PL_KERNEL(kCrossEntropyThreads, cross_entropy_gradient_f32, CrossEntropyParams, p) {
+PL_KERNEL_SHARED(kCrossEntropyThreads, 2, cross_entropy_gradient_f32, CrossEntropyParams, p) {
   cross_entropy<float, true>(p);
 }
-PL_KERNEL(kCrossEntropyThreads, cross_entropy_gradient_bf16, CrossEntropyParams, p) {
+PL_KERNEL_SHARED(kCrossEntropyThreads, 2, cross_entropy_gradient_bf16, CrossEntropyParams, p) {
   cross_entropy<Bf16, true>(p);
 }
 
