@@ -11,22 +11,17 @@ namespace {
 
 constexpr std::uint32_t kSmallHeadSize = 64;
 
-// A warp for each query, or key.
+// A warp for each query, or key, and of a large head for each part of what it makes.
 LaunchShape plain_shape(const AttentionShape& shape) {
   const std::size_t warps = Attention::products(shape);
   return {.columns = static_cast<std::uint32_t>((warps + kAttentionWarps - 1) / kAttentionWarps),
+          .rows = (shape.head_size + kMostHeldHeadSize - 1) / kMostHeldHeadSize,
           .threads = kAttentionWarps * 32};
 }
 
 LaunchShape flash_shape(const FlashSizes& sizes, const AttentionShape& shape) {
   return {.columns = shape.rows * shape.heads * ((shape.time + sizes.own() - 1) / sizes.own()),
           .threads = kAttentionWarps * 32};
-}
-
-absl::Status check(const AttentionShape& shape) {
-  if (shape.head_size <= kMostHeadSize) return absl::OkStatus();
-  return absl::UnimplementedError(
-      str_cat("attention with heads of ", shape.head_size, "; the GPU's takes at most ", kMostHeadSize));
 }
 
 }  // namespace
@@ -46,11 +41,14 @@ absl::StatusOr<Attention::Flash> Attention::Flash::load(const Module& module, co
 absl::StatusOr<Attention> Attention::load(std::shared_ptr<const Context> context) {
   PL_ASSIGN_OR_RETURN(Module module, Module::load(context, attention_image()));
   PL_LOAD_PAIR(const auto forward_64, module, AttentionParams, attention_64);
-  PL_LOAD_PAIR(const auto forward_256, module, AttentionParams, attention_256);
   PL_LOAD_PAIR(const auto queries_64, module, AttentionBackwardParams, attention_queries_64);
-  PL_LOAD_PAIR(const auto queries_256, module, AttentionBackwardParams, attention_queries_256);
   PL_LOAD_PAIR(const auto keys_64, module, AttentionBackwardParams, attention_keys_64);
+  PL_LOAD_PAIR(const auto forward_256, module, AttentionParams, attention_256);
+  PL_LOAD_PAIR(const auto queries_256, module, AttentionBackwardParams, attention_queries_256);
   PL_LOAD_PAIR(const auto keys_256, module, AttentionBackwardParams, attention_keys_256);
+  PL_LOAD_PAIR(const auto forward_any, module, AttentionParams, attention_any);
+  PL_LOAD_PAIR(const auto queries_any, module, AttentionBackwardParams, attention_queries_any);
+  PL_LOAD_PAIR(const auto keys_any, module, AttentionBackwardParams, attention_keys_any);
   PL_ASSIGN_OR_RETURN(Module flash, Module::load(std::move(context), flash_attention_image()));
   PL_ASSIGN_OR_RETURN(const Flash flash_64,
                       Flash::load(flash, kFlash64, "flash_attention_64", "flash_attention_queries_64",
@@ -59,8 +57,9 @@ absl::StatusOr<Attention> Attention::load(std::shared_ptr<const Context> context
                       Flash::load(flash, kFlash128, "flash_attention_128", "flash_attention_queries_128",
                                   "flash_attention_keys_128"));
   return Attention(std::move(module), std::move(flash),
-                   {forward_64, forward_256, queries_64, queries_256, keys_64, keys_256}, flash_64,
-                   flash_128);
+                   {Plain{forward_64, queries_64, keys_64}, Plain{forward_256, queries_256, keys_256},
+                    Plain{forward_any, queries_any, keys_any}},
+                   flash_64, flash_128);
 }
 
 const Attention::Flash* Attention::flash_for(DType type, const AttentionShape& shape) const {
@@ -69,27 +68,29 @@ const Attention::Flash* Attention::flash_for(DType type, const AttentionShape& s
   return shape.head_size <= kFlash128.forward.head_size ? &flash_128_ : nullptr;
 }
 
+const Attention::Plain& Attention::plain_for(const AttentionShape& shape) const {
+  if (shape.head_size <= kSmallHeadSize) return plain_[0];
+  return shape.head_size <= kMostHeldHeadSize ? plain_[1] : plain_[2];
+}
+
 absl::Status Attention::forward(Stream& stream, DType type, const AttentionParams& params) const {
-  PL_RETURN_IF_ERROR(check(params.shape));
   if (products(params.shape) == 0) return absl::OkStatus();
   if (const Flash* const flash = flash_for(type, params.shape); flash != nullptr)
     return flash->forward.launch(stream, flash_shape(flash->sizes.forward, params.shape), params);
-  return (params.shape.head_size <= kSmallHeadSize ? plain_.forward_64 : plain_.forward_256)
-      .launch(stream, type, plain_shape(params.shape), params);
+  return plain_for(params.shape).forward.launch(stream, type, plain_shape(params.shape), params);
 }
 
 absl::Status Attention::backward(Stream& stream, DType type, const AttentionBackwardParams& params) const {
-  PL_RETURN_IF_ERROR(check(params.shape));
   if (products(params.shape) == 0) return absl::OkStatus();
   if (const Flash* const flash = flash_for(type, params.shape); flash != nullptr) {
     PL_RETURN_IF_ERROR(
         flash->queries.launch(stream, flash_shape(flash->sizes.queries, params.shape), params));
     return flash->keys.launch(stream, flash_shape(flash->sizes.keys, params.shape), params);
   }
-  const bool small = params.shape.head_size <= kSmallHeadSize;
+  const Plain& plain = plain_for(params.shape);
   const LaunchShape shape = plain_shape(params.shape);
-  PL_RETURN_IF_ERROR((small ? plain_.queries_64 : plain_.queries_256).launch(stream, type, shape, params));
-  return (small ? plain_.keys_64 : plain_.keys_256).launch(stream, type, shape, params);
+  PL_RETURN_IF_ERROR(plain.queries.launch(stream, type, shape, params));
+  return plain.keys.launch(stream, type, shape, params);
 }
 
 }  // namespace paceline::cuda

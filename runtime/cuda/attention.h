@@ -6,14 +6,16 @@
 //
 // In bf16, heads of up to 128 elements in eights are computed on tensor cores (kernels/flash_attention.cu):
 // shares and slopes are rounded to bf16 before they are summed up. Everything else, fp32, odd sizes and
-// larger heads up to kMostHeadSize, is plain arithmetic (kernels/attention.cu) and slow. The results of one
-// pass are the same kind of thing in both.
+// larger heads, is plain arithmetic (kernels/attention.cu) and slow, with heads above kMostHeldHeadSize
+// slower still: every 256 elements of a head make its scores again. The results of one pass are the same kind
+// of thing in both.
 //
 // Addresses are of the GPU and 16-byte aligned; work is added to the stream and returns at once. The same
 // bits from run to run. A NaN in a row reaches what that row's later positions give, and on tensor cores some
 // earlier ones of the same head, up to 127 before it; never another row.
 // Thread-safe but for the stream.
 
+#include <array>
 #include <cstddef>
 #include <memory>
 
@@ -28,7 +30,6 @@ class Attention {
  public:
   static absl::StatusOr<Attention> load(std::shared_ptr<const Context> context);
 
-  // UNIMPLEMENTED: a head size above kMostHeadSize.
   absl::Status forward(Stream& stream, DType type, const AttentionParams& params) const;
   absl::Status backward(Stream& stream, DType type, const AttentionBackwardParams& params) const;
   // Of params.products.
@@ -37,9 +38,10 @@ class Attention {
   }
 
  private:
+  // For heads of up to 64 elements, of up to kMostHeldHeadSize, or of any.
   struct Plain {
-    KernelPair<AttentionParams> forward_64, forward_256;
-    KernelPair<AttentionBackwardParams> queries_64, queries_256, keys_64, keys_256;
+    KernelPair<AttentionParams> forward;
+    KernelPair<AttentionBackwardParams> queries, keys;
   };
   // For one of kFlash64 and kFlash128.
   struct Flash {
@@ -49,7 +51,8 @@ class Attention {
     Kernel<AttentionParams> forward;
     Kernel<AttentionBackwardParams> queries, keys;
   };
-  Attention(Module plain, Module flash, const Plain& kernels, const Flash& flash_64, const Flash& flash_128)
+  Attention(Module plain, Module flash, const std::array<Plain, 3>& kernels, const Flash& flash_64,
+            const Flash& flash_128)
       : plain_module_(std::move(plain)),
         flash_module_(std::move(flash)),
         plain_(kernels),
@@ -57,9 +60,10 @@ class Attention {
         flash_128_(flash_128) {}
   // Null: it is for the plain kernels.
   const Flash* flash_for(DType type, const AttentionShape& shape) const;
+  const Plain& plain_for(const AttentionShape& shape) const;
 
   Module plain_module_, flash_module_;
-  Plain plain_;
+  std::array<Plain, 3> plain_;
   Flash flash_64_, flash_128_;
 };
 

@@ -20,17 +20,13 @@ std::size_t backward_blocks(std::size_t rows) {
   return std::clamp<std::size_t>((rows + kLeastRows - 1) / kLeastRows, 1, kMostBlocks);
 }
 
-absl::Status check_columns(std::uint32_t columns) {
-  if (columns >= 1 && columns <= kMostNormColumns) return absl::OkStatus();
-  return absl::UnimplementedError(
-      str_cat("layer norm on a GPU is for 1 to ", kMostNormColumns, " columns, not for ", columns));
-}
-
 }  // namespace
 
 LaunchShape norm_shape(DType type, std::size_t rows, std::uint32_t columns, int multiprocessors) {
   const std::size_t warps =
-      norm_row_warps(columns, whole_vectors(type, columns) ? kNormLaneColumns : kNormLaneAny);
+      columns > kMostHeldNormColumns
+          ? kNormThreads / kWarpThreads
+          : norm_row_warps(columns, whole_vectors(type, columns) ? kNormLaneColumns : kNormLaneAny);
   return strided_shape(rows * warps * kWarpThreads, kNormThreads, multiprocessors);
 }
 
@@ -50,26 +46,36 @@ absl::StatusOr<LayerNorm> LayerNorm::load(std::shared_ptr<const Context> context
   PL_ASSIGN_OR_RETURN(Module module, Module::load(std::move(context), layer_norm_image()));
   PL_LOAD_PAIR(const auto forward, module, LayerNormParams, layer_norm);
   PL_LOAD_PAIR(const auto forward_any, module, LayerNormParams, layer_norm_any);
+  PL_LOAD_PAIR(const auto forward_wide, module, LayerNormParams, layer_norm_wide);
   PL_LOAD_PAIR(const auto backward, module, LayerNormBackwardParams, layer_norm_backward);
   PL_LOAD_PAIR(const auto backward_any, module, LayerNormBackwardParams, layer_norm_backward_any);
-  return LayerNorm(std::move(module), {forward, forward_any, backward, backward_any}, columns);
+  PL_LOAD_PAIR(const auto backward_wide, module, LayerNormBackwardParams, layer_norm_backward_wide);
+  return LayerNorm(std::move(module),
+                   {forward, forward_any, forward_wide, backward, backward_any, backward_wide}, columns);
+}
+
+const KernelPair<LayerNormParams>& LayerNorm::forward_for(DType type, std::size_t columns) const {
+  if (columns > kMostHeldNormColumns) return kernels_.forward_wide;
+  return whole_vectors(type, columns) ? kernels_.forward : kernels_.forward_any;
 }
 
 absl::Status LayerNorm::forward(Stream& stream, DType type, const LayerNormParams& params) const {
-  PL_RETURN_IF_ERROR(check_columns(params.columns));
   if (params.rows == 0) return absl::OkStatus();
-  return (whole_vectors(type, params.columns) ? kernels_.forward : kernels_.forward_any)
+  return forward_for(type, params.columns)
       .launch(stream, type,
               norm_shape(type, params.rows, params.columns, stream.context().device().multiprocessors),
               params);
 }
 
+const KernelPair<LayerNormBackwardParams>& LayerNorm::backward_for(DType type, std::size_t columns) const {
+  if (columns > kMostHeldNormColumns) return kernels_.backward_wide;
+  return whole_vectors(type, columns) ? kernels_.backward : kernels_.backward_any;
+}
+
 absl::Status LayerNorm::backward(Stream& stream, DType type, const LayerNormBackwardParams& params,
                                  const Gradients& gradients) const {
-  PL_RETURN_IF_ERROR(check_columns(params.columns));
   const LaunchShape shape = norm_backward_shape(type, params.rows, params.columns);
-  PL_RETURN_IF_ERROR((whole_vectors(type, params.columns) ? kernels_.backward : kernels_.backward_any)
-                         .launch(stream, type, shape, params));
+  PL_RETURN_IF_ERROR(backward_for(type, params.columns).launch(stream, type, shape, params));
   return columns_->join(stream, params.partials, gradients.gain, gradients.bias, gradients.accumulate,
                         shape.columns, params.columns);
 }

@@ -5,9 +5,8 @@
 // pass sees the same rows.
 //
 // Addresses are of the GPU and 16-byte aligned; work is added to the stream and returns at once. The same
-// bits from run to run, on whatever GPU. At most kMostNormColumns columns: UNIMPLEMENTED beyond. No rows:
-// nothing is done (and gradients that are not accumulated become zeros). Thread-safe but for the stream and
-// the scratch memory.
+// bits from run to run, on whatever GPU. At least one column; no rows: nothing is done (and gradients that
+// are not accumulated become zeros). Thread-safe but for the stream and the scratch memory.
 
 #include <cstddef>
 #include <memory>
@@ -43,9 +42,11 @@ class LayerNorm {
 
  private:
   struct Kernels {
-    KernelPair<LayerNormParams> forward, forward_any;
-    KernelPair<LayerNormBackwardParams> backward, backward_any;
+    KernelPair<LayerNormParams> forward, forward_any, forward_wide;
+    KernelPair<LayerNormBackwardParams> backward, backward_any, backward_wide;
   };
+  const KernelPair<LayerNormParams>& forward_for(DType type, std::size_t columns) const;
+  const KernelPair<LayerNormBackwardParams>& backward_for(DType type, std::size_t columns) const;
   LayerNorm(Module module, const Kernels& kernels, const Columns& columns)
       : module_(std::move(module)), kernels_(kernels), columns_(&columns) {}
 

@@ -4,6 +4,9 @@
 // A warp has one query (or, for the gradients of keys and values, one key) and goes over the others 32 at a
 // time: each lane makes the score of one of them, and then each lane adds up its own elements of the result,
 // lane, lane + 32, ... Nothing is added by several warps: the same bits from run to run.
+//
+// Of a head beyond kMostHeldHeadSize each warp of a column of blocks makes so many elements of the result,
+// and all of them make the scores for themselves.
 
 #include "runtime/cuda/kernels/attention_params.h"
 #include "runtime/cuda/kernels/portable.h"
@@ -41,31 +44,59 @@ PL_DEVICE T* result_of(T* y, const AttentionShape& s, const Seat& seat, std::uin
   return y + (seat.first + t) * width + static_cast<std::size_t>(seat.head) * s.head_size;
 }
 
-// The warp's own vector, for all of its lanes.
-struct Own {
-  float at[kAttentionWarps][kMostHeadSize];
+// The own vectors of a block's warps, each for all lanes of its warp: held in shared memory, or where they
+// are.
+struct Held {
+  float at[kAttentionWarps][kMostHeldHeadSize];
   template <typename T>
   PL_DEVICE void read(const T* from, std::uint32_t n) {
     for (std::uint32_t c = lane_of_warp(); c < n; c += kWarp) at[warp_of_block()][c] = to_float(from[c]);
   }
+  PL_DEVICE float operator[](std::uint32_t c) const { return at[warp_of_block()][c]; }
+};
+template <typename T>
+struct Pointed {
+  const T* at[kAttentionWarps];
+  PL_DEVICE void read(const T* from, std::uint32_t) {
+    if (lane_of_warp() == 0) at[warp_of_block()] = from;
+  }
+  PL_DEVICE float operator[](std::uint32_t c) const { return to_float(at[warp_of_block()][c]); }
 };
 
-template <typename T>
+template <typename Own, typename T>
 PL_DEVICE float dot(const Own& own, const T* x, std::uint32_t n) {
   float sum = 0;
-  for (std::uint32_t c = 0; c < n; ++c) sum = fmaf(own.at[warp_of_block()][c], to_float(x[c]), sum);
+  for (std::uint32_t c = 0; c < n; ++c) sum = fmaf(own[c], to_float(x[c]), sum);
   return sum;
 }
 
-// What each lane adds up of a result.
+// kOwn: elements that each lane makes of a result.
+template <typename T_, int kOwn_>
+struct WholeHead {
+  using T = T_;
+  using Own = Held;
+  static constexpr int kOwn = kOwn_;
+  PL_DEVICE static std::uint32_t first() { return 0; }
+};
+template <typename T_>
+struct PartOfHead {
+  using T = T_;
+  using Own = Pointed<T>;
+  static constexpr int kOwn = kMostHeldHeadSize / kWarp;
+  PL_DEVICE static std::uint32_t first() { return blockIdx.y * kMostHeldHeadSize; }
+};
+
+// What each lane adds up of a result, which begins at `first` of each vector.
 template <int kOwn>
 struct Elements {
+  std::uint32_t first;
   float at[kOwn] = {};
+  PL_DEVICE explicit Elements(std::uint32_t from) : first(from) {}
   template <typename T>
   PL_DEVICE void add(float factor, const T* x, std::uint32_t n) {
 #pragma unroll
     for (int k = 0; k < kOwn; ++k) {
-      const std::uint32_t c = lane_of_warp() + k * kWarp;
+      const std::uint32_t c = first + lane_of_warp() + k * kWarp;
       if (c < n) at[k] = fmaf(factor, to_float(x[c]), at[k]);
     }
   }
@@ -77,15 +108,16 @@ struct Elements {
   PL_DEVICE void write(T* y, std::uint32_t n) const {
 #pragma unroll
     for (int k = 0; k < kOwn; ++k) {
-      const std::uint32_t c = lane_of_warp() + k * kWarp;
+      const std::uint32_t c = first + lane_of_warp() + k * kWarp;
       if (c < n) y[c] = rounded<T>(at[k]);
     }
   }
 };
 
-template <typename T, int kOwn>
+template <typename Head>
 PL_DEVICE void forward(const AttentionParams& p) {
-  __shared__ Own query;
+  using T = typename Head::T;
+  __shared__ typename Head::Own query;
   const AttentionShape& s = p.shape;
   Seat seat;
   const bool has = seat_of(s, seat);
@@ -95,7 +127,7 @@ PL_DEVICE void forward(const AttentionParams& p) {
   if (!has) return;
 
   float highest = -INFINITY, sum = 0;
-  Elements<kOwn> y;
+  Elements<Head::kOwn> y(Head::first());
   for (std::uint32_t first = 0; first <= seat.t; first += kWarp) {
     const std::uint32_t key = first + lane_of_warp();
     const float score =
@@ -112,7 +144,7 @@ PL_DEVICE void forward(const AttentionParams& p) {
   }
   y.scale(1 / sum);
   y.write(result_of(static_cast<T*>(p.y), s, seat, seat.t), s.head_size);
-  if (lane_of_warp() == 0) {
+  if (lane_of_warp() == 0 && Head::first() == 0) {
     float* const statistics = p.statistics + (seat.row_head * s.time + seat.t) * 2;
     statistics[0] = highest + logf(sum);
     statistics[1] = 0;
@@ -120,9 +152,10 @@ PL_DEVICE void forward(const AttentionParams& p) {
 }
 
 // dq_i = scale sum_j ds_ij k_j with ds_ij = p_ij (dy_i v_j - y_i dy_i)
-template <typename T, int kOwn>
+template <typename Head>
 PL_DEVICE void backward_queries(const AttentionBackwardParams& p) {
-  __shared__ Own query, gradient;
+  using T = typename Head::T;
+  __shared__ typename Head::Own query, gradient;
   const AttentionShape& s = p.shape;
   Seat seat;
   const bool has = seat_of(s, seat);
@@ -137,13 +170,13 @@ PL_DEVICE void backward_queries(const AttentionBackwardParams& p) {
   const T* const y = result_of(static_cast<const T*>(p.y), s, seat, seat.t);
   float product = 0;
   for (std::uint32_t c = lane_of_warp(); c < s.head_size; c += kWarp)
-    product = fmaf(gradient.at[warp_of_block()][c], to_float(y[c]), product);
+    product = fmaf(gradient[c], to_float(y[c]), product);
   product = warp_sum(product);
   const std::size_t own = seat.row_head * s.time + seat.t;
-  if (lane_of_warp() == 0) p.products[own] = product;
+  if (lane_of_warp() == 0 && Head::first() == 0) p.products[own] = product;
   const float log_sum = p.statistics[own * 2];
 
-  Elements<kOwn> dq;
+  Elements<Head::kOwn> dq(Head::first());
   for (std::uint32_t first = 0; first <= seat.t; first += kWarp) {
     const std::uint32_t key = first + lane_of_warp();
     float slope = 0;
@@ -160,9 +193,10 @@ PL_DEVICE void backward_queries(const AttentionBackwardParams& p) {
 }
 
 // dk_j = scale sum_i ds_ij q_i, dv_j = sum_i p_ij dy_i
-template <typename T, int kOwn>
+template <typename Head>
 PL_DEVICE void backward_keys(const AttentionBackwardParams& p) {
-  __shared__ Own key, value;
+  using T = typename Head::T;
+  __shared__ typename Head::Own key, value;
   const AttentionShape& s = p.shape;
   Seat seat;
   const bool has = seat_of(s, seat);
@@ -175,7 +209,7 @@ PL_DEVICE void backward_keys(const AttentionBackwardParams& p) {
   if (!has) return;
 
   const T* const dy = static_cast<const T*>(p.dy);
-  Elements<kOwn> dk, dv;
+  Elements<Head::kOwn> dk(Head::first()), dv(Head::first());
   for (std::uint32_t first = seat.t; first < s.time; first += kWarp) {
     const std::uint32_t query = first + lane_of_warp();
     float share = 0, slope = 0;
@@ -198,19 +232,25 @@ PL_DEVICE void backward_keys(const AttentionBackwardParams& p) {
 
 }  // namespace
 
-// For head sizes of up to 64, and of up to kMostHeadSize.
+// For head sizes of up to 64, of up to kMostHeldHeadSize, and of any.
 #define PL_ATTENTION(name, Params, function)                      \
   PL_KERNEL(kAttentionWarps* kWarp, name##_64_f32, Params, p) {   \
-    function<float, 2>(p);                                        \
+    function<WholeHead<float, 2>>(p);                             \
   }                                                               \
   PL_KERNEL(kAttentionWarps* kWarp, name##_64_bf16, Params, p) {  \
-    function<Bf16, 2>(p);                                         \
+    function<WholeHead<Bf16, 2>>(p);                              \
   }                                                               \
   PL_KERNEL(kAttentionWarps* kWarp, name##_256_f32, Params, p) {  \
-    function<float, kMostHeadSize / kWarp>(p);                    \
+    function<WholeHead<float, kMostHeldHeadSize / kWarp>>(p);     \
   }                                                               \
   PL_KERNEL(kAttentionWarps* kWarp, name##_256_bf16, Params, p) { \
-    function<Bf16, kMostHeadSize / kWarp>(p);                     \
+    function<WholeHead<Bf16, kMostHeldHeadSize / kWarp>>(p);      \
+  }                                                               \
+  PL_KERNEL(kAttentionWarps* kWarp, name##_any_f32, Params, p) {  \
+    function<PartOfHead<float>>(p);                               \
+  }                                                               \
+  PL_KERNEL(kAttentionWarps* kWarp, name##_any_bf16, Params, p) { \
+    function<PartOfHead<Bf16>>(p);                                \
   }
 
 PL_ATTENTION(attention, AttentionParams, forward)

@@ -9,7 +9,8 @@
 namespace paceline::cuda {
 
 inline constexpr int kAttentionWarps = 4;  // of a block: a query, or a key, for each
-inline constexpr std::uint32_t kMostHeadSize = 256;
+inline constexpr std::uint32_t kMostHeldHeadSize =
+    256;  // in shared memory; of a larger head, what a warp makes
 
 struct AttentionShape {
   std::uint32_t rows = 0;  // samples

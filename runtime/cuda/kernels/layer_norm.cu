@@ -7,7 +7,8 @@
 // Backward, with h the normalised row and g = dy * gain: dx = (g - mean(g) - h * mean(g * h)) / deviation. A
 // block goes over its rows one by one, every thread with its own columns, so that the gradients of gain and
 // bias gather in registers: read x, dy and what passes by, write dx, and two rows of partial sums for each
-// block (joined by reduce.cu).
+// block (joined by reduce.cu). Of rows beyond kMostHeldNormColumns nothing is held: they are read again, and
+// the gradients of gain and bias gather in the partial sums, each touched by its own thread alone.
 
 #include "runtime/cuda/kernels/layer_norm_params.h"
 #include "runtime/cuda/kernels/portable.h"
@@ -127,6 +128,61 @@ PL_DEVICE void forward(const LayerNormParams& p) {
   }
 }
 
+// Of rows that no block holds: read again for the squares and for the result, from the cache.
+template <typename T>
+PL_DEVICE void forward_wide(const LayerNormParams& p) {
+  __shared__ float partials[2][kNormThreads / kWarp];
+  const float share = 1.0F / static_cast<float>(p.columns);
+  for (std::uint32_t r = blockIdx.x; r < p.rows; r += gridDim.x) {
+    const std::size_t at = static_cast<std::size_t>(r) * p.columns;
+    const T* row = static_cast<const T*>(p.x) + at;
+    float total = 0;
+    if (p.residual == nullptr) {
+      for (std::uint32_t c = threadIdx.x; c < p.columns; c += blockDim.x) total += to_float(row[c]);
+    } else {
+      T* const sum = static_cast<T*>(p.sum) + at;
+      for (std::uint32_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
+        const T x = rounded<T>(to_float(row[c]) + to_float(static_cast<const T*>(p.residual)[at + c]));
+        sum[c] = x;
+        total += to_float(x);
+      }
+      row = sum;
+    }
+    const float mean = share * row_sum(total, warps_of_block(), partials[0]);
+
+    float squares = 0;
+    for (std::uint32_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
+      const float difference = to_float(row[c]) - mean;
+      squares += difference * difference;
+    }
+    const float inverse = rsqrtf(share * row_sum(squares, warps_of_block(), partials[1]) + p.epsilon);
+
+    for (std::uint32_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+      static_cast<T*>(p.y)[at + c] = rounded<T>((to_float(row[c]) - mean) * inverse * p.gain[c] + p.bias[c]);
+    if (threadIdx.x == 0) {
+      p.means[r] = mean;
+      p.inverses[r] = inverse;
+    }
+  }
+}
+
+// Both, of all threads of the block. The memory is written again behind the barrier of the call after the
+// next.
+PL_DEVICE void block_sums(float (&partials)[2][kMostWarps], float& sum_g, float& sum_gh) {
+  sum_g = warp_sum(sum_g);
+  sum_gh = warp_sum(sum_gh);
+  if (lane_of_warp() == 0) {
+    partials[0][warp_of_block()] = sum_g;
+    partials[1][warp_of_block()] = sum_gh;
+  }
+  __syncthreads();
+  sum_g = sum_gh = 0;
+  for (unsigned w = 0; w < warps_of_block(); ++w) {
+    sum_g += partials[0][w];
+    sum_gh += partials[1][w];
+  }
+}
+
 // kOwn: vectors of each thread.
 template <typename T, int kWidth, int kOwn>
 PL_DEVICE void backward(const LayerNormBackwardParams& p) {
@@ -169,18 +225,7 @@ PL_DEVICE void backward(const LayerNormBackwardParams& p) {
         sum_gh += g[o][k] * h[o][k];
       }
     }
-    sum_g = warp_sum(sum_g);
-    sum_gh = warp_sum(sum_gh);
-    if (lane_of_warp() == 0) {
-      partials[turn][0][warp_of_block()] = sum_g;
-      partials[turn][1][warp_of_block()] = sum_gh;
-    }
-    __syncthreads();
-    sum_g = sum_gh = 0;
-    for (unsigned w = 0; w < warps_of_block(); ++w) {
-      sum_g += partials[turn][0][w];
-      sum_gh += partials[turn][1][w];
-    }
+    block_sums(partials[turn], sum_g, sum_gh);
     const float mean_g = share * sum_g, mean_gh = share * sum_gh;
 #pragma unroll
     for (int o = 0; o < kOwn; ++o) {
@@ -206,6 +251,38 @@ PL_DEVICE void backward(const LayerNormBackwardParams& p) {
   }
 }
 
+template <typename T>
+PL_DEVICE void backward_wide(const LayerNormBackwardParams& p) {
+  __shared__ float partials[2][2][kMostWarps];  // by turns, as above
+  const float share = 1.0F / static_cast<float>(p.columns);
+  float* const gains = p.partials + static_cast<std::size_t>(blockIdx.x) * 2 * p.columns;
+  float* const biases = gains + p.columns;
+  for (std::uint32_t c = threadIdx.x; c < p.columns; c += blockDim.x) gains[c] = biases[c] = 0;
+  unsigned turn = 0;
+  for (std::uint32_t r = blockIdx.x; r < p.rows; r += gridDim.x, turn ^= 1) {
+    const std::size_t at = static_cast<std::size_t>(r) * p.columns;
+    const T* const x = static_cast<const T*>(p.x) + at;
+    const T* const dy = static_cast<const T*>(p.dy) + at;
+    const float mean = p.means[r], inverse = p.inverses[r];
+    float sum_g = 0, sum_gh = 0;
+    for (std::uint32_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
+      const float h = (to_float(x[c]) - mean) * inverse, d = to_float(dy[c]), g = d * p.gain[c];
+      gains[c] += d * h;
+      biases[c] += d;
+      sum_g += g;
+      sum_gh += g * h;
+    }
+    block_sums(partials[turn], sum_g, sum_gh);
+    const float mean_g = share * sum_g, mean_gh = share * sum_gh;
+    for (std::uint32_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
+      const float h = (to_float(x[c]) - mean) * inverse;
+      float dx = (to_float(dy[c]) * p.gain[c] - mean_g - h * mean_gh) * inverse;
+      if (p.through != nullptr) dx += to_float(static_cast<const T*>(p.through)[at + c]);
+      static_cast<T*>(p.dx)[at + c] = rounded<T>(dx);
+    }
+  }
+}
+
 }  // namespace
 
 PL_KERNEL_SHARED(kNormThreads, 4, layer_norm_f32, LayerNormParams, p) {
@@ -220,6 +297,12 @@ PL_KERNEL(kNormThreads, layer_norm_any_f32, LayerNormParams, p) {
 PL_KERNEL(kNormThreads, layer_norm_any_bf16, LayerNormParams, p) {
   forward<Bf16, 1>(p);
 }
+PL_KERNEL(kNormThreads, layer_norm_wide_f32, LayerNormParams, p) {
+  forward_wide<float>(p);
+}
+PL_KERNEL(kNormThreads, layer_norm_wide_bf16, LayerNormParams, p) {
+  forward_wide<Bf16>(p);
+}
 PL_KERNEL(kNormBackwardThreads, layer_norm_backward_f32, LayerNormBackwardParams, p) {
   backward<float, kWide<float>, kOwnF32>(p);
 }
@@ -231,6 +314,12 @@ PL_KERNEL(kNormBackwardThreads, layer_norm_backward_any_f32, LayerNormBackwardPa
 }
 PL_KERNEL(kNormBackwardThreads, layer_norm_backward_any_bf16, LayerNormBackwardParams, p) {
   backward<Bf16, 1, kOwnAny>(p);
+}
+PL_KERNEL(kNormBackwardThreads, layer_norm_backward_wide_f32, LayerNormBackwardParams, p) {
+  backward_wide<float>(p);
+}
+PL_KERNEL(kNormBackwardThreads, layer_norm_backward_wide_bf16, LayerNormBackwardParams, p) {
+  backward_wide<Bf16>(p);
 }
 
 }  // namespace paceline::cuda

@@ -2,7 +2,7 @@
 
 // What the kernels of layer_norm.cu take. Activations are of the kernel's type, [rows, columns]; gain, bias
 // and statistics fp32. A row of whole 16 bytes has kernels of its own; the names of those for other rows end
-// in _any.
+// in _any, and of those for rows of more than kMostHeldNormColumns in _wide.
 
 #include <cstdint>
 
@@ -12,10 +12,10 @@ inline constexpr int kNormThreads = 256;
 inline constexpr int kNormLaneColumns = 32, kNormLaneAny = 16;  // of a row, that each thread has
 inline constexpr int kNormBackwardThreads = 512;
 inline constexpr int kOwnF32 = 2, kOwnBf16 = 1, kOwnAny = 8;  // vectors, or elements, of each thread
-inline constexpr std::uint32_t kMostNormColumns = 4096;
+inline constexpr std::uint32_t kMostHeldNormColumns = 4096;
 
-// Warps of a block that have a row together, of threads that have so many columns of it: 1, 2, 4 or 8. Where
-// it is not one, two barriers for each row.
+// Warps of a block that have a row together, of threads that have so many columns of it, of rows that are
+// held: 1, 2, 4 or 8. Where it is not one, two barriers for each row.
 constexpr std::uint32_t norm_row_warps(std::uint32_t columns, std::uint32_t lane_columns) {
   std::uint32_t warps = 1;
   while (warps * 32 * lane_columns < columns) warps *= 2;

@@ -14,14 +14,10 @@ namespace {
 
 using cuda::Stream;
 
-absl::StatusOr<cuda::AttentionShape> shape_of(const Dims& qkv, std::int64_t heads) {
+cuda::AttentionShape shape_of(const Dims& qkv, std::int64_t heads) {
   const auto u32 = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
-  const cuda::AttentionShape shape{
+  return {
       .rows = u32(qkv[0]), .time = u32(qkv[1]), .heads = u32(heads), .head_size = u32(qkv[2] / 3 / heads)};
-  if (shape.head_size <= cuda::kMostHeadSize) return shape;
-  return absl::UnimplementedError(str_cat("heads of ", shape.head_size,
-                                          " values; the GPU's attention takes at most ", cuda::kMostHeadSize,
-                                          ": use more heads"));
 }
 
 float scale_of(const cuda::AttentionShape& shape) {
@@ -32,8 +28,8 @@ float scale_of(const cuda::AttentionShape& shape) {
 absl::StatusOr<Lowered> forward(GpuLowering& lowering, const Operation& operation) {
   const cuda::Attention& kernels = lowering.kernels().attention;
   const DType type = lowering.type();
-  PL_ASSIGN_OR_RETURN(const cuda::AttentionShape shape,
-                      shape_of(lowering.tensor(operation.inputs[0]).dims, operation.attributes.heads));
+  const cuda::AttentionShape shape =
+      shape_of(lowering.tensor(operation.inputs[0]).dims, operation.attributes.heads);
   lowering.set_statistics(operation.outputs[1]);
   const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
     return kernels.forward(stream, type,
@@ -50,8 +46,8 @@ absl::StatusOr<Lowered> forward(GpuLowering& lowering, const Operation& operatio
 absl::StatusOr<Lowered> backward(const GpuLowering& lowering, const Operation& operation) {
   const cuda::Attention& kernels = lowering.kernels().attention;
   const DType type = lowering.type();
-  PL_ASSIGN_OR_RETURN(const cuda::AttentionShape shape,
-                      shape_of(lowering.tensor(operation.inputs[1]).dims, operation.attributes.heads));
+  const cuda::AttentionShape shape =
+      shape_of(lowering.tensor(operation.inputs[1]).dims, operation.attributes.heads);
   const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
     return kernels.backward(stream, type,
                             {.qkv = a.inputs[1],

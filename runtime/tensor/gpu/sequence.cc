@@ -144,10 +144,6 @@ absl::StatusOr<Lowered> layer_norm(GpuLowering& lowering, const Operation& opera
   const std::size_t more = adds ? 1 : 0;  // operands, and results, than a norm alone has
   const auto columns = static_cast<std::uint32_t>(lowering.elements(operation.inputs[1 + more]));
   const auto rows = static_cast<std::uint32_t>(lowering.elements(operation.inputs[0]) / columns);
-  if (columns > cuda::kMostNormColumns) {
-    return absl::UnimplementedError(
-        str_cat("a layer norm over ", columns, " values; the GPU's takes at most ", cuda::kMostNormColumns));
-  }
   lowering.set_statistics(operation.outputs[1 + more]);
   lowering.set_statistics(operation.outputs[2 + more]);
   const float epsilon = operation.attributes.epsilon;
