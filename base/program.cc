@@ -60,8 +60,10 @@ absl::Status try_threads(int count) {
 
 void open_closed_standard_files() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-      (void)::open("/dev/null", O_RDWR);  // takes the lowest that is free, which is this one
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+      // It takes the lowest that is free, which is this one.
+      (void)::open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
+    }
   }
 }
 

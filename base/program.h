@@ -19,7 +19,8 @@ std::string exception_text(const std::exception_ptr& exception);
 // and the value `failure_code`; one that leaves another thread ends the process the same way, at once. A file
 // beyond its limit of size (ulimit -f) is an error of the write (EFBIG), not a signal. Where standard input,
 // output or error were closed they are /dev/null: else a file of ours would take their place, and lines meant
-// for a reader would get into it. Once in a process, from main().
+// for a reader would get into it. Writing to such an output fails, so that who looks sees that what was asked
+// for went nowhere. Once in a process, from main().
 int run_main(const char* program, int failure_code, const std::function<int()>& body);
 
 // `body`, with its exceptions as RESOURCE_EXHAUSTED: where threads are started or libraries are called that

@@ -1,5 +1,6 @@
 // The paceline program: constructs, wires, and hands over to one command.
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -49,13 +50,17 @@ bool called_by_kubectl(const char* name) {
 
 using namespace paceline;
 
-// What was printed did not all arrive: a full disk. A reader that has gone (`| head`) wants no more, and that
-// is no error.
-bool output_is_lost() {
+// Why what was printed did not all arrive; empty: it did. A reader that has gone (`| head`) wants no more,
+// and that is no error.
+std::string why_output_is_lost() {
   std::cout.flush();
-  if (std::cout) return false;
+  if (std::cout) return "";
+  const int how = ::fcntl(STDOUT_FILENO, F_GETFL);
+  if (how >= 0 && (how & O_ACCMODE) == O_RDONLY)
+    return "the output could not be written: standard output is closed, or open for reading alone";
   pollfd out{STDOUT_FILENO, POLLOUT, 0};
-  return ::poll(&out, 1, 0) < 0 || (out.revents & POLLERR) == 0;
+  if (::poll(&out, 1, 0) >= 0 && (out.revents & POLLERR) != 0) return "";
+  return "the output could not be written whole: is its disk full?";
 }
 
 int run(int argc, char** argv) {
@@ -109,17 +114,21 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // Help and version are "errors" of the library with exit code 0; everything else is a bad command line.
-    if (error.get_exit_code() == 0) return app.exit(error);
-    if (error.get_name() == "RequiredError" && app.get_subcommands().empty() && app.remaining().empty()) {
+    if (error.get_exit_code() == 0) {
+      app.exit(error);
+    } else if (error.get_name() == "RequiredError" && app.get_subcommands().empty() &&
+               app.remaining().empty()) {
       std::cerr << app.help();
       return cli::kExitUsage;
+    } else {
+      session.fail(cli::kExitUsage, cli::usage_message(app, error));
     }
-    session.fail(cli::kExitUsage, cli::usage_message(app, error));
   }
   // How a run has ended does not hang on its lines.
   const bool is_run = !session.kubectl && app.got_subcommand("run");
-  if (session.exit_code == cli::kExitOk && !is_run && output_is_lost())
-    session.fail(cli::kExitSystem, "the output could not be written whole: is its disk full?");
+  if (session.exit_code == cli::kExitOk && !is_run) {
+    if (const std::string why = why_output_is_lost(); !why.empty()) session.fail(cli::kExitSystem, why);
+  }
   return session.exit_code;
 }
 

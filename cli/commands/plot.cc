@@ -27,7 +27,6 @@ void plot(Session& session, const std::string& name, const std::string& output) 
   const std::string svg = plot_svg(parse_metrics(*text), run->name);
   if (output == "-") {
     std::cout << svg << std::flush;
-    if (!std::cout) session.fail(kExitSystem, "the picture could not be written");
     return;
   }
   const std::string path =

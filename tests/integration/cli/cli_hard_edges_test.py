@@ -60,6 +60,25 @@ class HardEdges(CliCase):
                 lock = self.state / "runs" / name / "lock"
                 self.assertNotIn("paceline", lock.read_text(), "what is printed is in no file of the run")
 
+    def test_output_that_went_nowhere_is_noticed(self):
+        self.write_log(b"a line\n")
+        path = self.write(job())
+        commands = (("get",), ("describe", "old"), ("logs", "old", "worker-0"), ("top", "old"), ("explain", path), ("validate", path),
+                    ("completion", "bash"), ("simulate", "stragglers", "--steps", "1", "--workers", "2", "--json"), ("--help",), ("--version",))
+        for where, words in ((">&-", "standard output is closed"), ("</dev/null >&0", "standard output is closed, or open for reading alone"),
+                             (">/dev/full", "is its disk full")):
+            for command in commands:
+                with self.subTest(command=command[0], where=where):
+                    result = subprocess.run(["sh", "-c", f'exec "$@" {where}', "sh", PACELINE, "--state-dir", self.state, *command],
+                                            capture_output=True, text=True, timeout=120)
+                    self.assertEqual(result.returncode, 4, result)
+                    self.assertRegex(result.stderr, f"^paceline: the output could not be written.*{words}")
+        # Who has nothing to print loses nothing.
+        self.write_log(b"")
+        result = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PACELINE, "--state-dir", self.state, "logs", "old", "worker-0"],
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def running_pids(self):
         """The pods' own processes, by name: chief-0, worker-0, ..."""
         pids = {}
@@ -294,7 +313,7 @@ class HardEdges(CliCase):
 
     def write_log(self, content):
         folder = self.state / "runs" / "old"
-        (folder / "logs").mkdir(parents=True)
+        (folder / "logs").mkdir(parents=True, exist_ok=True)
         (folder / "status.json").write_text(json.dumps({"name": "old", "job": "digits", "phase": "Succeeded"}))
         path = folder / "logs" / "digits-worker-0-0.log"
         path.write_bytes(content)

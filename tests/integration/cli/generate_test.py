@@ -261,9 +261,12 @@ class GenerateTest(CliCase):
         self.assertNotEqual(process.stdout.read(5), "")
         process.stdout.close()
         self.assertEqual(process.wait(20 * SLOW), 0)
-        full = self.start("generate", "--tokens", "100", stdout=open("/dev/full", "w"))
-        self.assertEqual(full.wait(20 * SLOW), 4)
-        self.assertIn("the output could not be written whole", full.stderr.read())
+        for where, words in ((">/dev/full", "the output could not be written whole"), (">&-", "standard output is closed")):
+            for json_too in ((), ("--json",)):
+                command = [PACELINE, "--state-dir", self.state, "generate", "--tokens", "100", *json_too]
+                lost = subprocess.run(["sh", "-c", f'exec "$@" {where}', "sh", *command], capture_output=True, text=True, timeout=60 * SLOW)
+                self.assertEqual(lost.returncode, 4)
+                self.assertIn(words, lost.stderr)
 
     def test_bf16_jobs_compute_in_bf16(self):
         self.train(precision="BF16")
