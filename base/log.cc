@@ -5,6 +5,8 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include "base/visible.h"
+
 namespace paceline {
 
 namespace {
@@ -29,30 +31,10 @@ void append_unicode_escape(std::string& out, unsigned value) {
   out += kDigits[value & 15];
 }
 
-// The length of the UTF-8 character at the beginning; 0: there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  const std::size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  if (length == 0 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return 0;
-  }
-  // Overlong forms, surrogates, and what is beyond Unicode.
-  if (length > 2) {
-    const unsigned second = byte(1);
-    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
-      return 0;
-    }
-  }
-  return length;
-}
-
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
+    const std::size_t length = utf8_bytes(text);
     const char c = text.front();
     if (length == 0) {
       out += "\xef\xbf\xbd";
@@ -74,7 +56,7 @@ void append_quoted(std::string& out, std::string_view text) {
 }  // namespace
 
 std::string text_line(std::string_view message, LogFields fields) {
-  std::string line(message);
+  std::string line = visible(message);
   for (const auto& [name, value] : fields) {
     line += ' ';
     line += name;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/visible.h"
 
 namespace paceline {
 
@@ -25,7 +26,8 @@ const char* program_name = "paceline";
 int exit_code = 1;
 
 [[noreturn]] void end_at_once() {
-  const std::string line = str_cat(program_name, ": ", exception_text(std::current_exception()), "\n");
+  const std::string line =
+      str_cat(program_name, ": ", visible(exception_text(std::current_exception())), "\n");
   (void)!::write(STDERR_FILENO, line.data(), line.size());
   ::_exit(exit_code);
 }
@@ -99,7 +101,7 @@ int run_main(const char* program, int failure_code, const std::function<int()>& 
   try {
     return body();
   } catch (...) {
-    std::fprintf(stderr, "%s: %s\n", program, exception_text(std::current_exception()).c_str());
+    std::fprintf(stderr, "%s: %s\n", program, visible(exception_text(std::current_exception())).c_str());
     return failure_code;
   }
 }

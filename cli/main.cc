@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 #include "cli/session.h"
 #include "cli/simulate/simulate.h"
 #include "cli/usage.h"
+#include "cli/view/harmless.h"
 
 namespace {
 
@@ -135,5 +137,10 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_main("paceline", cli::kExitSystem, [&] { return run(argc, argv); });
+  return run_main("paceline", cli::kExitSystem, [&] {
+    const cli::HarmlessBuffer errors(std::cerr);
+    std::optional<cli::HarmlessBuffer> output;
+    if (::isatty(STDOUT_FILENO) == 1) output.emplace(std::cout);
+    return run(argc, argv);
+  });
 }

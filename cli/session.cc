@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/visible.h"
 #include "cli/run/patient_output.h"
 
 namespace paceline::cli {
@@ -32,9 +33,10 @@ void Session::fail(const absl::Status& status) {
 
 void Session::fail(int code, std::string_view message) {
   constexpr int kReaderLimitMs = 1000;
-  write_within(STDERR_FILENO,
-               str_cat(styled(error_terminal, Style::kRed, str_cat(program, ":")), " ", message, "\n"),
-               kReaderLimitMs);
+  write_within(
+      STDERR_FILENO,
+      str_cat(styled(error_terminal, Style::kRed, str_cat(program, ":")), " ", visible(message), "\n"),
+      kReaderLimitMs);
   exit_code = code;
 }
 

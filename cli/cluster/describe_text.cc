@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/visible.h"
 #include "cli/cluster/names.h"
 #include "cli/view/age.h"
 #include "cli/view/dashboard.h"

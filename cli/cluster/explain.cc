@@ -3,6 +3,7 @@
 
 #include "controller/plan/explain.h"
 #include "base/status.h"
+#include "base/visible.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/describe_text.h"
 #include "cli/cluster/job_view.h"

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/visible.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
 #include "cli/view/live.h"

@@ -1,6 +1,6 @@
 #include "cli/generate/token_printer.h"
 
-#include "cli/view/terminal.h"
+#include "base/visible.h"
 
 namespace paceline::cli {
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/run/output.h"
 #include "cli/view/dashboard.h"
+#include "cli/view/harmless.h"
 
 namespace paceline::cli {
 
@@ -64,7 +65,7 @@ class PlainOutput : public RunOutput {
 
  private:
   static constexpr double kSecondsBetweenLines = 2;
-  void line(const std::string& text) { out_ << text << std::endl; }
+  void line(const std::string& text) { out_ << harmless(text) << std::endl; }
   std::ostream& out_;
   double next_line_seconds_ = 0;
   std::int64_t last_step_ = -1;
@@ -100,7 +101,7 @@ class LiveOutput : public RunOutput {
   void finished(const RunState& state) override {
     progress(state);
     out_ << "\n";
-    for (const std::string& text : render_summary(state, terminal_)) out_ << text << "\n";
+    for (const std::string& text : render_summary(state, terminal_)) out_ << harmless(text) << "\n";
     out_ << std::flush;
   }
 

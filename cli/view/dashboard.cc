@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
+#include "cli/view/harmless.h"
 #include "cli/view/narrow.h"
 #include "cli/view/servers_view.h"
 
@@ -223,7 +224,7 @@ std::string render_progress_line(const RunState& state) {
 std::string Frame::draw(const std::vector<std::string>& lines) {
   std::string out;
   if (height_ > 0) out += str_cat("\x1b[", height_, "A");
-  for (const std::string& line : lines) out += str_cat("\r\x1b[2K", line, "\n");
+  for (const std::string& line : lines) out += str_cat("\r\x1b[2K", harmless(line), "\n");
   for (std::size_t i = lines.size(); i < height_; ++i) out += "\r\x1b[2K\n";
   if (height_ > lines.size()) out += str_cat("\x1b[", height_ - lines.size(), "A");
   height_ = lines.size();
@@ -233,7 +234,7 @@ std::string Frame::draw(const std::vector<std::string>& lines) {
 std::string Frame::print_above(const std::vector<std::string>& lines) {
   std::string out;
   if (height_ > 0) out += str_cat("\x1b[", height_, "A\r\x1b[J");
-  for (const std::string& line : lines) out += line + "\n";
+  for (const std::string& line : lines) out += harmless(line) + "\n";
   height_ = 0;
   return out;
 }

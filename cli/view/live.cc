@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "cli/view/dashboard.h"
+#include "cli/view/harmless.h"
 
 namespace paceline::cli {
 
@@ -22,7 +23,8 @@ absl::Status show_live(std::ostream& out, const LiveView& view) {
     if (!note.empty())
       lines.push_back(terminal.interactive ? fit(terminal, note, terminal.columns - 1) : note);
     if (terminal.interactive) {
-      out << frame.draw(lines) << std::flush;
+      write_frame(out, frame.draw(lines));
+      out.flush();
     } else {
       for (const std::string& line : lines) out << line << "\n";
       if (!view.once && !is_finished(run)) out << "\n";  // between one look and the next

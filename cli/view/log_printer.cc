@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/view/terminal.h"
+#include "base/visible.h"
 
 namespace paceline::cli {
 

@@ -2,6 +2,7 @@
 
 // What the terminal can do, and text that fits it. Pure but for detect_terminal().
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,9 +31,8 @@ int display_width(std::string_view text);
 // Cut to `columns` with an ellipsis where it is longer; escape sequences stay whole and are closed.
 std::string fit(const Terminal& terminal, std::string_view text, int columns);
 
-// What a stranger wrote, harmless on a terminal: control characters (also those beyond ASCII) and bytes that
-// are not UTF-8 as \x1b; tabs stay, newlines too.
-std::string visible(std::string_view text);
+// Bytes of what styled() writes, at the front of `text`: the begin of a style, or the end of all. 0: of none.
+std::size_t style_length(std::string_view text);
 
 // Columns aligned (the first left, the others as `right` says), two spaces apart; rows may be ragged.
 std::vector<std::string> align_table(const std::vector<std::vector<std::string>>& rows,

@@ -95,7 +95,7 @@ PURE = [
     "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/log_lines", "cli/cluster/names", "cli/cluster/words",
     "benchmarks/stragglers_programs/worker_tally",
     "base/bytes", "base/cpu_quota", "base/crc32c", "base/device_choice", "base/dtype", "base/hex", "base/ids", "base/rng", "base/text",
-    "base/whole_number",
+    "base/visible", "base/whole_number",
 ]
 
 # What a pure file must not mention, with the word to say instead.

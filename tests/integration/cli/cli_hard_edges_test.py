@@ -334,6 +334,40 @@ class HardEdges(CliCase):
         piped = subprocess.run([PACELINE, "--state-dir", self.state, "logs", "old", "worker-0"], capture_output=True, timeout=20)
         self.assertEqual(piped.stdout, content)
 
+    def test_what_files_and_names_say_is_harmless_on_a_terminal(self):
+        self.write_log(b"")
+        bad = "\x1b]0;mine\x07"
+        shown = "\\x1b]0;mine\\x07"
+        status = self.state / "runs/old/status.json"
+        status.write_text(json.dumps({"name": "old", "job": f"a{bad}", "phase": "Failed", "reason": f"b{bad}", "message": f"c{bad}", "model": f"d{bad}"}))
+        (self.state / "runs/old/events.jsonl").write_text(json.dumps({"time": "2026-01-01T00:00:00.000Z", "type": "Warning", "reason": f"e{bad}",
+                                                                      "message": f"f{bad}"}) + "\n")
+        for command, said in ((("describe",), "abcdef"), (("top", "old"), "c")):
+            with self.subTest(command=command[0]):
+                ours, theirs = self.open_terminal(columns=160)
+                process = self.start(*command, stdout=theirs, environment={"TERM": "xterm"})
+                os.close(theirs)
+                text = read_terminal(ours, lambda _: False, 20).decode()
+                self.assertEqual(process.wait(10), 0)
+                self.assertNotIn("\x1b]", text)
+                self.assertNotIn("\x07", text)
+                for letter in said:
+                    self.assertIn(letter + shown, text)
+                self.assertIn("\x1b[31m", text, "our own colours stay")
+        self.assertIn(bad, self.paceline("describe").stdout, "a pipe gets what there is")
+
+    def test_messages_are_harmless_wherever_they_go(self):
+        bad = "\x1b[2J\x07"
+        for text, code in ((f"kind: {bad}\n", 2), ("kind: \xff\n", 2), (f"{bad}: [", 2)):
+            result = self.paceline("validate", self.write(text, f"{bad}.yaml"))
+            self.assertEqual((result.returncode, result.stdout), (code, ""))
+            self.assertIn("\\x1b[2J\\x07.yaml:1:", result.stderr)
+            self.assertNotRegex(result.stderr, "[\x00-\x08\x0b-\x1f\x7f]")
+        for command in (("describe", bad), ("run", f"{bad}/none.yaml"), ("generate", "--checkpoint", bad), (bad,), ("get", f"--{bad}")):
+            result = self.paceline(*command)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertNotRegex(result.stderr, "[\x00-\x08\x0b-\x1f\x7f]")
+
     @unittest.skipIf(SANITIZED, "sanitizers need the address space")
     def test_an_endless_line_needs_no_memory(self):
         path = self.write_log(b"")

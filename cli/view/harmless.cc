@@ -1,0 +1,75 @@
+#include "cli/view/harmless.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/visible.h"
+#include "cli/view/terminal.h"
+
+namespace paceline::cli {
+
+std::string harmless(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t escape = std::min(text.find('\x1b'), text.size());
+    out += visible(text.substr(0, escape));
+    text.remove_prefix(escape);
+    const std::size_t style = style_length(text);
+    out.append(text.substr(0, style));
+    if (style == 0 && !text.empty()) out += visible(text.substr(0, 1));
+    text.remove_prefix(std::min(std::max<std::size_t>(style, 1), text.size()));
+  }
+  return out;
+}
+
+HarmlessBuffer::HarmlessBuffer(std::ostream& stream) : stream_(stream), inner_(stream.rdbuf()) {
+  stream_.rdbuf(this);
+}
+
+HarmlessBuffer::~HarmlessBuffer() {
+  HarmlessBuffer::sync();
+  const std::ios_base::iostate state = stream_.rdstate();
+  stream_.rdbuf(inner_);
+  stream_.clear(state);
+}
+
+void HarmlessBuffer::pass(std::string_view text) {
+  if (!put_waiting(waiting_.size()) || !put(text)) stream_.setstate(std::ios_base::badbit);
+}
+
+HarmlessBuffer::int_type HarmlessBuffer::overflow(int_type c) {
+  if (c == traits_type::eof()) return traits_type::not_eof(c);
+  const char byte = traits_type::to_char_type(c);
+  return xsputn(&byte, 1) == 1 ? c : traits_type::eof();
+}
+
+std::streamsize HarmlessBuffer::xsputn(const char* text, std::streamsize count) {
+  waiting_.append(text, static_cast<std::size_t>(count));
+  const std::size_t newline = waiting_.rfind('\n');
+  return newline == std::string::npos || put_waiting(newline + 1) ? count : 0;
+}
+
+int HarmlessBuffer::sync() {
+  return put_waiting(waiting_.size()) && inner_->pubsync() == 0 ? 0 : -1;
+}
+
+bool HarmlessBuffer::put(std::string_view text) {
+  const auto size = static_cast<std::streamsize>(text.size());
+  return inner_->sputn(text.data(), size) == size;
+}
+
+bool HarmlessBuffer::put_waiting(std::size_t count) {
+  const std::string text = harmless(std::string_view(waiting_).substr(0, count));
+  waiting_.erase(0, count);
+  return put(text);
+}
+
+void write_frame(std::ostream& out, std::string_view frame) {
+  if (auto* const buffer = dynamic_cast<HarmlessBuffer*>(out.rdbuf())) {
+    buffer->pass(frame);
+  } else {
+    out << frame;
+  }
+}
+
+}  // namespace paceline::cli

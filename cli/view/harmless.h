@@ -1,0 +1,45 @@
+#pragma once
+
+// The rule of base/visible.h for what goes through std::cerr, and std::cout where that is a terminal: main()
+// puts a HarmlessBuffer before each. One thread.
+
+#include <ostream>
+#include <streambuf>
+#include <string>
+#include <string_view>
+
+namespace paceline::cli {
+
+// visible(), but for the styles that styled() writes.
+std::string harmless(std::string_view text);
+
+// Passes on what is written, harmless(), by whole lines and whenever it is flushed.
+class HarmlessBuffer final : public std::streambuf {
+ public:
+  // Between a stream and the buffer that it had, while it lives.
+  explicit HarmlessBuffer(std::ostream& stream);
+  ~HarmlessBuffer() override;
+  HarmlessBuffer(const HarmlessBuffer&) = delete;
+  HarmlessBuffer& operator=(const HarmlessBuffer&) = delete;
+
+  // As it is: with escape sequences of ours, around text that is harmless already.
+  void pass(std::string_view text);
+
+ protected:
+  int_type overflow(int_type c) override;
+  std::streamsize xsputn(const char* text, std::streamsize count) override;
+  int sync() override;
+
+ private:
+  bool put(std::string_view text);
+  bool put_waiting(std::size_t count);
+
+  std::ostream& stream_;
+  std::streambuf* const inner_;
+  std::string waiting_;  // of a line whose end has not come
+};
+
+// A Frame's sequences, through a HarmlessBuffer if the stream has one.
+void write_frame(std::ostream& out, std::string_view frame);
+
+}  // namespace paceline::cli
