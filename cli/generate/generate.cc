@@ -156,10 +156,8 @@ class Generation {
     for (std::int64_t sample = 0; sample < options_.samples; ++sample) {
       if (options_.samples > 1) std::cout << "--- " << sample + 1 << " of " << options_.samples << " ---\n";
       TokenPrinter printer(std::cout, writing_, ::isatty(STDOUT_FILENO) == 1);
-      if (prompt_.shown) {
-        for (const std::int32_t token : prompt_.tokens) printer.print(token);
-      }
-      bool listens = true;
+      bool listens = !prompt_.shown || printer.print(prompt_.tokens);
+      if (!listens) return absl::OkStatus();
       const absl::Status made = generate::generate(scorer, request(sample), [&](std::int32_t token) {
         return !stop_.stop_requested() && (listens = printer.print(token));
       });

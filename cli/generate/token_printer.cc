@@ -1,5 +1,6 @@
 #include "cli/generate/token_printer.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/visible.h"
 
 namespace paceline::cli {
@@ -16,26 +17,29 @@ bool is_begun(const std::string& bytes) {
 
 }  // namespace
 
-bool TokenPrinter::print(std::int32_t token) {
-  if (writing_ == Writing::kBytes) {
-    print_byte(static_cast<char>(token));
-  } else {
-    out_ << (in_line_ ? "," : "") << token;
-    in_line_ = true;
+bool TokenPrinter::print(std::span<const std::int32_t> tokens) {
+  std::string piece;
+  for (const std::int32_t token : tokens) {
+    if (writing_ == Writing::kBytes) {
+      add_byte(static_cast<char>(token), piece);
+    } else {
+      absl::StrAppend(&piece, in_line_ ? "," : "", token);
+      in_line_ = true;
+    }
   }
-  out_.flush();
+  out_ << piece << std::flush;
   return out_.good();
 }
 
-void TokenPrinter::print_byte(char byte) {
+void TokenPrinter::add_byte(char byte, std::string& piece) {
   in_line_ = byte != '\n';
   if (!terminal_) {
-    out_.put(byte);
+    piece += byte;
     return;
   }
   begun_ += byte;
   if (is_begun(begun_)) return;
-  out_ << visible(begun_);
+  piece += visible(begun_);
   begun_.clear();
 }
 

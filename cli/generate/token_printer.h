@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <ostream>
+#include <span>
 #include <string>
 
 #include "cli/generate/prompt.h"
@@ -16,13 +17,14 @@ class TokenPrinter {
   TokenPrinter(std::ostream& out, Writing writing, bool terminal)
       : out_(out), writing_(writing), terminal_(terminal) {}
 
-  // False: nobody reads any more, or it can't be written.
-  bool print(std::int32_t token);
+  // At once, all in one piece. False: nobody reads any more, or it can't be written.
+  bool print(std::span<const std::int32_t> tokens);
+  bool print(std::int32_t token) { return print(std::span(&token, 1)); }
   // Ends the line, if one has begun.
   bool end();
 
  private:
-  void print_byte(char byte);
+  void add_byte(char byte, std::string& piece);
 
   std::ostream& out_;
   const Writing writing_;

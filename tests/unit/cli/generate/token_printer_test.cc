@@ -4,6 +4,8 @@
 
 #include <sstream>
 #include <string>
+#include <tuple>
+#include <vector>
 
 namespace paceline::cli {
 namespace {
@@ -45,6 +47,31 @@ TEST(TokenPrinter, NumbersHaveCommasBetween) {
   for (const int token : {7, 0, 50256}) EXPECT_TRUE(printer.print(token));
   EXPECT_TRUE(printer.end());
   EXPECT_EQ(out.str(), "7,0,50256\n");
+}
+
+// Counts what reaches it.
+struct Pieces : std::streambuf {
+  std::vector<std::string> pieces;
+  std::streamsize xsputn(const char* text, std::streamsize count) override {
+    pieces.emplace_back(text, static_cast<std::size_t>(count));
+    return count;
+  }
+  int_type overflow(int_type c) override {
+    pieces.emplace_back(1, static_cast<char>(c));
+    return c;
+  }
+};
+
+TEST(TokenPrinter, APromptIsOnePiece) {
+  const std::vector<std::int32_t> prompt = {'a', '\n', 0xc3, 0xa9, 0x1b};
+  for (const auto& [terminal, writing, piece] : {std::tuple(false, Writing::kBytes, "a\n\xc3\xa9\x1b"),
+                                                 std::tuple(true, Writing::kBytes, "a\n\xc3\xa9\\x1b"),
+                                                 std::tuple(true, Writing::kNumbers, "97,10,195,169,27")}) {
+    Pieces pieces;
+    std::ostream out(&pieces);
+    EXPECT_TRUE(TokenPrinter(out, writing, terminal).print(prompt));
+    EXPECT_EQ(pieces.pieces, std::vector<std::string>{piece});
+  }
 }
 
 TEST(TokenPrinter, SaysWhenNobodyReads) {
