@@ -29,7 +29,8 @@ absl::StatusOr<LoadedWeights> read_checkpoint(checkpoint::FileStore& files, cons
                                               const checkpoint::GoOn& go_on = nullptr);
 
 // `path` is a model's file, or the folder that has model.safetensors: a tensor for each parameter, F32 or
-// BF16. NOT_FOUND. DATA_LOSS: damaged. INVALID_ARGUMENT: of another model than `spec`.
+// BF16. NOT_FOUND. DATA_LOSS: damaged. INVALID_ARGUMENT: of another model than `spec`; both are told before
+// memory is taken for it. RESOURCE_EXHAUSTED: no memory.
 absl::StatusOr<LoadedWeights> read_model(const checkpoint::FileStore& files, const std::string& path,
                                          const v1::GptSpec& spec);
 

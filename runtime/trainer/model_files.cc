@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/bytes.h"
 #include "base/status.h"
+#include "runtime/checkpoint/file_header.h"
 #include "runtime/trainer/table_parts.h"
 
 namespace paceline::trainer {
@@ -19,8 +19,6 @@ namespace {
 
 using checkpoint::Metadata;
 using pserver::sparse::TableSpec;
-
-constexpr std::size_t kHeaderLengthBytes = 8;
 
 Metadata metadata_of(const ModelStamp& stamp) {
   return {{"step", str_cat(stamp.step)}, {"weightsHash", absl::StrFormat("%016x", stamp.weights_hash)}};
@@ -104,20 +102,6 @@ struct ModelReader::File {
 
 namespace {
 
-// The header, behind which the file's data comes next.
-absl::StatusOr<checkpoint::SafetensorsHeader> read_header_of(checkpoint::FileReader& file) {
-  std::vector<std::byte> begin(kHeaderLengthBytes);
-  PL_ASSIGN_OR_RETURN(const std::size_t got, file.read(begin));
-  const std::uint64_t length =
-      got == begin.size() ? ByteReader(begin).u64() : checkpoint::kMaxHeaderBytes + 1;
-  if (length > checkpoint::kMaxHeaderBytes) return absl::DataLossError("it has no header");
-  begin.resize(begin.size() + static_cast<std::size_t>(length));
-  const std::span<std::byte> text = std::span(begin).subspan(kHeaderLengthBytes);
-  PL_ASSIGN_OR_RETURN(const std::size_t more, file.read(text));
-  if (more < text.size()) return absl::DataLossError("it ends within its header");
-  return checkpoint::parse_header(begin, file.size());
-}
-
 // Rows of each chunk: as many ids as rows of weights, one chunk behind the other.
 absl::StatusOr<std::vector<std::size_t>> chunks_of(const checkpoint::SafetensorsHeader& header,
                                                    const ModelReader::Table& table) {
@@ -179,7 +163,7 @@ absl::Status ModelReader::open_tables(const checkpoint::FileStore& files, const 
     }
     PL_RETURN_IF_ERROR(opened.status());
     file.file = *std::move(opened);
-    const auto header = read_header_of(*file.file);
+    const auto header = checkpoint::read_header(*file.file);
     if (!header.ok()) return with_context(header.status(), str_cat(folder, "/", file.name));
     const Metadata& metadata = header->metadata;
     what += str_cat(", ", in_words(file.name, metadata));

@@ -4,14 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/dtype.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/checkpoint/safetensors_file.h"
 #include "runtime/checkpoint/spec_hash.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/slow_files.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/checkpoint/memory_file_store.h"
@@ -172,6 +176,38 @@ TEST_F(WeightsTest, AreTheModels) {
     for (std::size_t i = parameter.offset; i < parameter.offset + parameter.count; ++i)
       ASSERT_EQ(weights->values[i], static_cast<float>(BFloat16(gpt_.weights[i])));
   }
+}
+
+// A file of `bytes` zeros behind `header`, of which none takes room on the disk.
+void write_sparse(const std::string& path, std::uint64_t length, const std::string& header,
+                  std::uint64_t bytes) {
+  ByteWriter begin;
+  begin.u64(length);
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(begin.data().data()), 8);
+  file << header;
+  file.close();
+  std::filesystem::resize_file(path, 8 + header.size() + bytes);
+}
+
+// 256 GiB, and a length of the header that the file does not have: neither is taken.
+TEST_F(WeightsTest, NoMemoryIsTakenForWhatAFileOnlySays) {
+  const paceline::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/model.safetensors";
+  const auto files = checkpoint::make_directory_store();
+  const std::uint64_t huge = std::uint64_t{1} << 38;
+  const std::string header = str_cat(R"({"tokens.weight":{"dtype":"F32","shape":[)", huge / 4,
+                                     R"(],"data_offsets":[0,)", huge, "]}}");
+  write_sparse(path, header.size(), header, huge);
+  const std::int64_t before = paceline::testing::bytes_of_this_thread();
+  expect_error(read_model(*files, path, gpt_.spec).status(), absl::StatusCode::kInvalidArgument,
+               "tensor 'tokens.weight' is {68719476736}, the job's model has {13, 8}");
+  for (const std::uint64_t length : {std::uint64_t{1} << 23, checkpoint::kMaxHeaderBytes, huge, UINT64_MAX}) {
+    write_sparse(path, length, "{}", 0);
+    expect_error(read_model(*files, path, gpt_.spec).status(), absl::StatusCode::kDataLoss,
+                 str_cat("model.safetensors: byte 0: a header of ", length, " bytes").c_str());
+  }
+  EXPECT_LT(paceline::testing::bytes_of_this_thread() - before, 1 << 20);
 }
 
 TEST_F(WeightsTest, ModelsThatAreNotThereOrDamagedOrOfAnother) {
