@@ -26,7 +26,7 @@ PARTS = ("kernels", "operators", "nccl", "jobs", "times", "training", "sanitizer
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="gpu-suite", description=__doc__.splitlines()[0])
     parser.add_argument("--programs", required=True, type=pathlib.Path, help="the folder with bin/, tests/ and benchmarks/")
     parser.add_argument("--root", required=True, type=pathlib.Path, help="the folder with tests/ and examples/")
     parser.add_argument("--libraries", help="a folder in which the programs look first")
@@ -37,6 +37,7 @@ def arguments():
     parser.add_argument("--only", action="append", choices=PARTS, help="of the suite; it may be given more than once (default: all)")
     parser.add_argument("--sanitizer", help="NVIDIA's compute-sanitizer, where PATH has none")
     parser.add_argument("--python", default=sys.executable, help="one that has PyTorch, if any, to train beside us (default: this one)")
+    parser.add_argument("--check", action="store_true", help="only says what is wrong with the other options")
     options = parser.parse_args()
     if not options.programs.is_dir():
         parser.error(f"--programs {options.programs}: no such folder")
@@ -176,6 +177,8 @@ class Suite:
 
 def main():
     options = arguments()
+    if options.check:
+        return
     device = {"name": "emulated"} if options.emulated else gpu()
     if device is None:
         sys.exit("gpu-suite: nvidia-smi names no GPU on this machine; --emulated runs the suite on the GPU of the tests, "
