@@ -5,6 +5,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands/job_file.h"
@@ -83,12 +84,21 @@ absl::StatusOr<RunState> newest_of_a_gpt(const RunStore& store) {
                                      "\"; only what a gpt has learnt can be gone on with"));
 }
 
+// Of who may not look, nothing is known of what there is.
+absl::Status refused(const std::error_code& error, const fs::path& path) {
+  return error == std::errc::permission_denied
+             ? errno_status(error.value(), str_cat("look at ", path.string()))
+             : absl::OkStatus();
+}
+
 // The job.yaml of the run that `path` is a part of: <run>/checkpoints/step-N, <run>/model/model.safetensors.
 absl::StatusOr<std::string> job_of(const fs::path& path, const char* option) {
   fs::path folder = path;
   for (int up = 0; up < 3; ++up, folder = folder.parent_path()) {
     std::error_code error;
-    if (fs::is_regular_file(folder / kJobFile, error)) return (folder / kJobFile).string();
+    const fs::path job = folder / kJobFile;
+    if (fs::is_regular_file(job, error)) return job.string();
+    PL_RETURN_IF_ERROR(refused(error, job));
   }
   return absl::InvalidArgumentError(str_cat(option, ": there is no ", kJobFile, " of a run in ",
                                             path.string(),
@@ -110,7 +120,9 @@ absl::StatusOr<Source> open_folder(const SourceOptions& options, const checkpoin
   fs::path path = fs::absolute(model ? options.model : options.checkpoint, error).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // a slash at its end
   const char* const option = model ? "--model" : "--checkpoint";
-  if (!fs::exists(path, error))
+  const bool exists = fs::exists(path, error);
+  PL_RETURN_IF_ERROR(refused(error, path));
+  if (!exists)
     return absl::NotFoundError(str_cat(option, ": no such file: ", path.string(),
                                        "; of a run's newest weights give its name alone"));
   path = part_of_run(path, model);
@@ -158,6 +170,12 @@ absl::StatusOr<Source> open_run(const Session& session, const std::string& name,
   // A run that was resumed may have gone on from its model.
   const std::string& folder = source.spec.checkpoint().directory();
   const auto newest = checkpoint::CheckpointStore(*files, folder, 1).peek_latest();
+  const auto unread = [&](const absl::Status& why) {
+    return model.ok() ? absl::Status(why.code(), str_cat(why.message(), "; --model ", run.folder,
+                                                         "/model takes the run's model, which may be older"))
+                      : why;
+  };
+  if (checkpoint::is_no_fault_of_it(newest.status())) return unread(newest.status());
   if (model.ok() && !(newest.ok() && newest->progress.step > model->step)) {
     source.weights = *std::move(model);
     return source;
@@ -167,6 +185,7 @@ absl::StatusOr<Source> open_run(const Session& session, const std::string& name,
   }
   auto read = generate::read_checkpoint(*files, folder, source.spec, go_on);
   if (absl::IsCancelled(read.status())) return read.status();
+  if (checkpoint::is_no_fault_of_it(read.status())) return unread(read.status());
   if (!model.ok() || (read.ok() && read->step > model->step)) {
     PL_ASSIGN_OR_RETURN(source.weights, std::move(read));
     return source;

@@ -32,6 +32,10 @@ std::string checkpoint_path(const std::string& folder, std::int64_t step) {
   return str_cat(folder, "/", checkpoint_name(step));
 }
 
+bool is_no_fault_of_it(const absl::Status& status) {
+  return absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status);
+}
+
 CheckpointStore::CheckpointStore(std::string folder, std::int64_t keep)
     : own_files_(make_directory_store()), files_(*own_files_), folder_(std::move(folder)), keep_(keep) {
   PL_CHECK(keep >= 1, "at least one checkpoint is kept");
@@ -104,12 +108,17 @@ absl::StatusOr<Manifest> CheckpointStore::read_manifest(const std::string& name)
   return manifest;
 }
 
+absl::Status CheckpointStore::not_read(const absl::Status& why, const std::string& name) const {
+  return with_context(why, str_cat(folder_, "/", name, " can't be read"));
+}
+
 absl::StatusOr<CheckpointNote> CheckpointStore::peek_latest() const {
   PL_ASSIGN_OR_RETURN(const auto names, candidates());
   std::vector<std::string> refused;
   for (const std::string& name : names) {
     auto manifest = read_manifest(name);
     if (manifest.ok()) return CheckpointNote{name, std::move(manifest->progress), std::move(refused)};
+    if (is_no_fault_of_it(manifest.status())) return not_read(manifest.status(), name);
     refused.push_back(str_cat(name, ": ", manifest.status().message()));
   }
   return absl::NotFoundError(str_cat("no complete checkpoint in ", folder_));
@@ -118,7 +127,7 @@ absl::StatusOr<CheckpointNote> CheckpointStore::peek_latest() const {
 absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name, const GoOn& go_on) const {
   PL_ASSIGN_OR_RETURN(Manifest manifest, read_manifest(name));
   if (manifest.files[0].bytes > kMaxStateBytes) {
-    return absl::ResourceExhaustedError(
+    return absl::FailedPreconditionError(
         str_cat(kStateName, " has ", manifest.files[0].bytes, " bytes; allowed: ", kMaxStateBytes));
   }
   PL_ASSIGN_OR_RETURN(const auto state, open_part_of(name, manifest.files[0]));
@@ -168,9 +177,7 @@ absl::StatusOr<LoadedCheckpoint> CheckpointStore::load_latest(const GoOn& go_on)
       loaded->refused = std::move(refused);
       return loaded;
     }
-    // Who may not read it does not know whether it is damaged.
-    if (absl::IsPermissionDenied(loaded.status()))
-      return with_context(loaded.status(), str_cat(folder_, "/", name, " can't be read"));
+    if (is_no_fault_of_it(loaded.status())) return not_read(loaded.status(), name);
     refused.push_back(str_cat(name, ": ", loaded.status().message()));
     const auto inside = files_.list(str_cat(folder_, "/", name));
     damaged |= inside.ok() && std::find(inside->begin(), inside->end(), kManifestName) != inside->end();

@@ -51,6 +51,10 @@ struct CheckpointNote {
   std::vector<std::string> refused;  // newer ones, and why: "step-000000124: manifest: ..."
 };
 
+// Whether a checkpoint could not be read for a reason that says nothing of it: who may not read it, or has no
+// memory for it or no file descriptor, does not know whether it is damaged, and takes no older one for it.
+bool is_no_fault_of_it(const absl::Status& status);
+
 // Where a folder has the checkpoint of a step: "<folder>/step-000000123".
 std::string checkpoint_path(const std::string& folder, std::int64_t step);
 
@@ -76,7 +80,7 @@ class CheckpointStore {
   absl::Status check_writable();
 
   // The newest complete checkpoint. NOT_FOUND: none was ever completed. DATA_LOSS: all that were are
-  // damaged; says how. PERMISSION_DENIED: one that may be it must not be read. All of its parts are read once,
+  // damaged; says how. is_no_fault_of_it(): one that may be it can't be read. All of its parts are read once,
   // to know that they are whole; `go_on`, unless null, is asked before each MiB of them and of its state: its
   // error is the result.
   absl::StatusOr<LoadedCheckpoint> load_latest(const GoOn& go_on = nullptr) const;
@@ -96,7 +100,7 @@ class CheckpointStore {
                                                         std::string_view name) const;
 
   // The newest whose manifest is whole, and what newer ones lack; its state is not looked at, so that
-  // load_latest() may still pass it over. NOT_FOUND: there is none.
+  // load_latest() may still pass it over. NOT_FOUND: there is none. is_no_fault_of_it(): as load_latest().
   absl::StatusOr<CheckpointNote> peek_latest() const;
 
   // The name of the newest one, complete or not; empty: there is none. It need not be step-*: a crash may
@@ -108,6 +112,7 @@ class CheckpointStore {
   absl::StatusOr<std::vector<std::string>> candidates() const;
   // What a crash left without its name gets it back, so that it counts as the others do.
   absl::Status put_back_replaced();
+  absl::Status not_read(const absl::Status& why, const std::string& name) const;
   absl::StatusOr<Manifest> read_manifest(const std::string& name) const;
   absl::StatusOr<std::unique_ptr<PartReader>> open_part_of(const std::string& checkpoint,
                                                            const FileEntry& entry) const;

@@ -185,7 +185,7 @@ class DirectoryStore final : public FileStore {
     PL_ASSIGN_OR_RETURN(const OpenFile file, open_regular(path));
     const std::uint64_t size = file.size;
     if (size > limit) {
-      return absl::ResourceExhaustedError(str_cat(path, " has ", size, " bytes; allowed: ", limit));
+      return absl::FailedPreconditionError(str_cat(path, " has ", size, " bytes; allowed: ", limit));
     }
     std::vector<std::byte> content;
     try {

@@ -58,11 +58,11 @@ class FileStore {
   virtual absl::Status remove(const std::string& path) = 0;
   // Names in a folder, sorted. NOT_FOUND; INVALID_ARGUMENT: it, or one above it, is a file.
   virtual absl::StatusOr<std::vector<std::string>> list(const std::string& path) const = 0;
-  // NOT_FOUND; INVALID_ARGUMENT: no regular file (a pipe is not waited for); RESOURCE_EXHAUSTED where it has
-  // more than `limit` bytes, before memory is taken.
+  // NOT_FOUND; INVALID_ARGUMENT: no regular file (a pipe is not waited for); FAILED_PRECONDITION where it has
+  // more than `limit` bytes, before memory is taken; RESOURCE_EXHAUSTED: no memory, no file descriptor.
   virtual absl::StatusOr<std::vector<std::byte>> read_file(const std::string& path,
                                                            std::uint64_t limit) const = 0;
-  // The same piece by piece, of any size. NOT_FOUND, INVALID_ARGUMENT.
+  // The same piece by piece, of any size. NOT_FOUND, INVALID_ARGUMENT, RESOURCE_EXHAUSTED.
   virtual absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const = 0;
 };
 

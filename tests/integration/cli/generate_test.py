@@ -150,6 +150,36 @@ class GenerateTest(CliCase):
         shutil.rmtree(run / "checkpoints")
         self.refused(3, r'run "letters" has no model and no checkpoint in \S+ \(step 100\)$', "letters")
 
+    def test_what_may_not_be_read_is_said_to_be_that(self):
+        run = self.train(steps=50)
+        step = run / "checkpoints/step-000000050"
+        os.chmod(self.folder, 0o755)
+        program = shutil.copy(PACELINE, self.folder)
+
+        def nobody():
+            if os.getuid() == 0:   # who may read all
+                os.setgid(61184)
+                os.setuid(61184)
+
+        def refused(words, closed, *arguments):
+            mode = closed.stat().st_mode
+            closed.chmod(0)
+            try:
+                result = self.paceline("generate", *arguments, timeout=60 * SLOW, preexec_fn=nobody, program=program)
+            finally:
+                closed.chmod(mode)
+            self.assertEqual((result.returncode, result.stdout), (4, ""), result.stderr)
+            self.assertRegex(result.stderr, words)
+        refused("look at .*/letters/job.yaml: Permission denied", run, "--checkpoint", run)
+        refused("look at .*/letters/model: Permission denied", run, "--model", run / "model")
+        refused("look at .*/step-000000050: Permission denied", step.parent, "--checkpoint", step)
+        for closed in (step, step / "manifest.json"):
+            refused("step-000000050 can't be read: .*Permission denied; --model .*/letters/model takes the run's model, which may be older",
+                    closed, "letters")
+        refused("checkpoints: Permission denied; --model ", step.parent, "letters")
+        (run / "model/model.safetensors").unlink()
+        refused("step-000000050 can't be read: .*Permission denied$", step / "state.safetensors", "letters")
+
     def test_a_damaged_checkpoint_does_not_hide_an_older_model(self):
         run = self.train(steps=50)
         model = (run / "model/model.safetensors").read_bytes()

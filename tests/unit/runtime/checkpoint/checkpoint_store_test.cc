@@ -54,17 +54,40 @@ TEST(CheckpointStoreTest, PeekingFindsTheNewestWithAWholeManifest) {
   EXPECT_THAT(store.peek_latest()->refused, ElementsAre(HasSubstr("step-000000200: ")));
 }
 
-TEST(CheckpointStoreTest, WhatMayNotBeReadIsNotCalledDamagedAndNoOlderOneIsTaken) {
-  for (const char* const file : {"manifest.json", "state.safetensors"}) {
-    MemoryFileStore files;
-    CheckpointStore store(files, kFolder, 3);
-    ASSERT_TRUE(store.save(State(100).snapshot).ok());
-    ASSERT_TRUE(store.save(State(200).snapshot).ok());
-    files.deny(str_cat(kFolder, "/step-000000200/", file));
-    const absl::Status refused = store.load_latest().status();
-    EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
-    EXPECT_THAT(std::string(refused.message()), HasSubstr("step-000000200 can't be read: "));
+TEST(CheckpointStoreTest, WhatCanNotBeReadIsNotCalledDamagedAndNoOlderOneIsTaken) {
+  for (const absl::Status& why :
+       {absl::PermissionDeniedError("not yours"), absl::ResourceExhaustedError("no memory")}) {
+    for (const char* const file : {"manifest.json", "state.safetensors"}) {
+      MemoryFileStore files;
+      CheckpointStore store(files, kFolder, 3);
+      ASSERT_TRUE(store.save(State(100).snapshot).ok());
+      ASSERT_TRUE(store.save(State(200).snapshot).ok());
+      files.deny(str_cat(kFolder, "/step-000000200/", file), why);
+      const absl::Status refused = store.load_latest().status();
+      EXPECT_EQ(refused.code(), why.code()) << refused;
+      EXPECT_THAT(std::string(refused.message()), HasSubstr("step-000000200 can't be read: "));
+      EXPECT_THAT(std::string(refused.message()), HasSubstr(why.message()));
+      const auto peeked = store.peek_latest();
+      if (file == std::string_view("manifest.json")) {
+        EXPECT_EQ(peeked.status(), refused);
+      } else {
+        EXPECT_EQ(peeked->progress.step, 200);
+      }
+    }
   }
+}
+
+// A manifest beyond its limit is the checkpoint's own fault, not a lack of memory.
+TEST(CheckpointStoreTest, AManifestThatIsTooLongIsPassedOver) {
+  MemoryFileStore files;
+  CheckpointStore store(files, kFolder, 3);
+  ASSERT_TRUE(store.save(State(100).snapshot).ok());
+  ASSERT_TRUE(store.save(State(200).snapshot).ok());
+  files.files()[str_cat(kFolder, "/step-000000200/manifest.json")].append(kMaxManifestBytes, ' ');
+  const auto loaded = store.load_latest();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->progress.step, 100);
+  EXPECT_THAT(loaded->refused, ElementsAre(HasSubstr("step-000000200: ")));
 }
 
 TEST(CheckpointStoreTest, WhereNothingWasSavedNothingIsFound) {

@@ -58,8 +58,11 @@ class MemoryFileStore final : public FileStore {
     pending_.clear();
   }
   std::map<std::string, std::string>& files() { return files_; }
-  // Of this file nothing may be read.
-  void deny(const std::string& path) { denied_ = path; }
+  // Of this file nothing can be read, for that reason.
+  void deny(const std::string& path, absl::Status why = absl::PermissionDeniedError("not yours")) {
+    denied_ = path;
+    why_ = std::move(why);
+  }
 
   absl::Status make_folder(const std::string& path) override {
     PL_RETURN_IF_ERROR(begin());
@@ -140,20 +143,21 @@ class MemoryFileStore final : public FileStore {
                                                    std::uint64_t limit) const override {
     const auto found = files_.find(path);
     if (found == files_.end()) return absl::NotFoundError(path);
-    if (path == denied_) return absl::PermissionDeniedError(path);
-    if (found->second.size() > limit) return absl::ResourceExhaustedError(path);
+    if (path == denied_) return with_context(why_, path);
+    if (found->second.size() > limit) return absl::FailedPreconditionError(path);
     const auto* data = reinterpret_cast<const std::byte*>(found->second.data());
     return std::vector<std::byte>(data, data + found->second.size());
   }
   absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const override {
     const auto found = files_.find(path);
     if (found == files_.end()) return absl::NotFoundError(path);
-    if (path == denied_) return absl::PermissionDeniedError(path);
+    if (path == denied_) return with_context(why_, path);
     return std::make_unique<Reader>(found->second);
   }
 
  private:
   std::string denied_;
+  absl::Status why_;
   using Tree = std::map<std::string, std::string>;
   struct Change {
     enum Kind { kWrite, kRename, kRemove } kind;
