@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fnv1a.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "runtime/nccl/library.h"
@@ -12,11 +13,8 @@ namespace paceline::nccl {
 
 namespace {
 
-// Of a text, FNV-1a.
 std::int64_t hash_of(const std::string& text, std::uint64_t seed) {
-  std::uint64_t hash = 14695981039346656037U ^ seed;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return static_cast<std::int64_t>(hash);
+  return static_cast<std::int64_t>(fnv1a(text, seed));
 }
 
 std::string call_text(std::uint64_t fingerprint, std::int64_t count) {

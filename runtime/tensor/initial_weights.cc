@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/fnv1a.h"
 #include "base/rng.h"
 
 namespace paceline::tensor {
@@ -18,13 +19,6 @@ namespace {
 constexpr std::size_t kPieceElements = std::size_t{1} << 18;
 constexpr std::uint64_t kDrawsOfNormal = 2, kDrawsOfUniform = 1;  // of Rng, for one value
 
-// FNV-1a, so that a name gives the same stream on every machine.
-std::uint64_t name_stream(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
-
 // Elements [begin, begin + weights.size()) of one parameter.
 struct Piece {
   const Node* node;
@@ -34,7 +28,7 @@ struct Piece {
 
 void fill(const Piece& piece, std::uint64_t seed) {
   const Init& init = piece.node->init;
-  Rng rng(seed, name_stream(piece.node->name));
+  Rng rng(seed, fnv1a(piece.node->name));
   switch (init.kind) {
     case Init::Kind::kConstant:
       std::fill(piece.weights.begin(), piece.weights.end(), init.value);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/fnv1a.h"
 #include "base/rng.h"
 #include "base/text.h"
 
@@ -19,12 +20,6 @@ std::string key_of(const cluster::Event& event) {
     key += part;
   }
   return key;
-}
-
-std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
 }
 
 }  // namespace
@@ -44,7 +39,7 @@ EventSeries::Action EventSeries::take(const cluster::Event& event, TimePoint now
   prune(now);
   char digits[17];
   std::snprintf(digits, sizeof(digits), "%016llx",
-                static_cast<unsigned long long>(mix64(hash_of(key) ^ mix64(salt))));
+                static_cast<unsigned long long>(mix64(fnv1a(key) ^ mix64(salt))));
   std::string name = str_cat(event.job, ".", digits);
   series_[key] = Series{name, 1, now, now};
   return Create{std::move(name)};

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/fnv1a.h"
 #include "base/text.h"
 #include "controller/cluster/kube/resources.h"
 
@@ -103,18 +104,17 @@ Json manifest_of(const Owner& job, const Place& place, const std::vector<Found>&
 
 // ---- what a slice says, as a number: the same of what we write and of what the API server shows
 
-class Digest {  // FNV-1a
+class Digest {
  public:
   void add(std::string_view text) {
-    for (const char c : text) add(static_cast<unsigned char>(c));
-    add(kEnd);
+    hash_.add(text);
+    hash_.add(kEnd);
   }
-  std::uint64_t value() const { return value_; }
+  std::uint64_t value() const { return hash_.value(); }
 
  private:
   static constexpr unsigned char kEnd = 0xff;  // in no UTF-8
-  void add(unsigned char byte) { value_ = (value_ ^ byte) * 0x100000001b3U; }
-  std::uint64_t value_ = 0xcbf29ce484222325U;
+  Fnv1a hash_;
 };
 
 Digest begun(std::string_view owner_uid, std::string_view service, bool headless) {
