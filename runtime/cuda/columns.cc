@@ -53,9 +53,9 @@ absl::Status Columns::sums(Stream& stream, DType type, const void* x, float* sum
 absl::Status Columns::join(Stream& stream, const float* partials, float* first, float* second,
                            bool accumulate, std::size_t parts, std::size_t columns) const {
   return join_.launch(stream,
-                      {.columns = pieces(columns, kColumnLanes),
+                      {.columns = pieces(columns, kJoinLanes),
                        .rows = second == nullptr ? 1U : 2U,
-                       .threads = kColumnLanes * kJoinRows},
+                       .threads = kJoinLanes * kJoinRows},
                       {.partials = partials,
                        .out = {first, second},
                        .parts = static_cast<std::uint32_t>(parts),

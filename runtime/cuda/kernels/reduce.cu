@@ -8,7 +8,8 @@
 namespace paceline::cuda {
 namespace {
 
-constexpr std::uint32_t kAtOnce = 4;  // rows that a thread has on their way together
+constexpr std::uint32_t kAtOnce = 4;        // rows that a thread has on their way together
+constexpr std::uint32_t kPartsAtOnce = 16;  // and parts
 
 template <typename T, int kWidth>
 PL_DEVICE void column_sums(const ColumnSumsParams& p) {
@@ -51,15 +52,20 @@ PL_KERNEL(kColumnLanes* kColumnRows, column_sums_any_bf16, ColumnSumsParams, p) 
   column_sums<Bf16, 1>(p);
 }
 
-PL_KERNEL(kColumnLanes* kJoinRows, join_columns, JoinColumnsParams, p) {
-  __shared__ float sums[kJoinRows][kColumnLanes];
-  const std::uint32_t lane = threadIdx.x % kColumnLanes, y = threadIdx.x / kColumnLanes;
-  const std::uint32_t column = blockIdx.x * kColumnLanes + lane;
-  float total = 0;
+PL_KERNEL(kJoinLanes* kJoinRows, join_columns, JoinColumnsParams, p) {
+  __shared__ float sums[kJoinRows][kJoinLanes];
+  const std::uint32_t lane = threadIdx.x % kJoinLanes, y = threadIdx.x / kJoinLanes;
+  const std::uint32_t column = blockIdx.x * kJoinLanes + lane;
+  float sum[1] = {};
   if (column < p.columns) {
-    for (std::uint32_t part = y; part < p.parts; part += kJoinRows)
-      total += p.partials[(static_cast<std::size_t>(part) * gridDim.y + blockIdx.y) * p.columns + column];
+    const float* const first = p.partials + std::size_t{blockIdx.y} * p.columns + column;
+    for (std::uint32_t part = y; part < p.parts; part += kJoinRows * kPartsAtOnce) {
+      add_vectors<kPartsAtOnce>(sum, (p.parts - part - 1) / kJoinRows + 1, [&](std::uint32_t i) {
+        return first + static_cast<std::size_t>(part + i * kJoinRows) * gridDim.y * p.columns;
+      });
+    }
   }
+  float total = sum[0];
   sums[y][lane] = total;
   __syncthreads();
   if (y != 0 || column >= p.columns) return;
