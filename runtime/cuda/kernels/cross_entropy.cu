@@ -145,10 +145,22 @@ PL_KERNEL_SHARED(kCrossEntropyThreads, 2, cross_entropy_gradient_bf16, CrossEntr
 PL_KERNEL(kLossSumThreads, sum_losses, LossSumParams, p) {
   __shared__ double partials[kMostWarps];
   double loss = 0, hits = 0;
-#pragma unroll 8
-  for (std::uint32_t r = threadIdx.x; r < p.rows; r += blockDim.x) {
-    loss += static_cast<double>(p.losses[r]);
-    hits += p.hits[r];
+  constexpr std::uint32_t kAtOnce = 8;  // rows that a thread has on their way together
+  for (std::size_t r = threadIdx.x; r < p.rows; r += kAtOnce * blockDim.x) {
+    float losses[kAtOnce] = {};
+    std::int32_t are_hits[kAtOnce] = {};
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      const std::size_t at = r + i * blockDim.x;
+      if (at >= p.rows) continue;
+      losses[i] = p.losses[at];
+      are_hits[i] = p.hits[at];
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      loss += static_cast<double>(losses[i]);
+      hits += are_hits[i];
+    }
   }
   loss = block_sum(loss, partials);
   hits = block_sum(hits, partials);

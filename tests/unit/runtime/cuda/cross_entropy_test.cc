@@ -172,6 +172,27 @@ TYPED_TEST(CrossEntropyTest, HardCases) {
   }
 }
 
+// More rows than the threads have on their way together.
+TYPED_TEST(CrossEntropyTest, SumsOfManyRows) {
+  constexpr std::uint32_t kRows = 11'269;
+  std::vector<float> losses;
+  std::vector<std::int32_t> hits;
+  double loss = 0, correct = 0;
+  for (std::uint32_t r = 0; r < kRows; ++r) {
+    losses.push_back(static_cast<float>(r));
+    hits.push_back(r % 3 == 0 ? 1 : 0);
+    loss += r;
+    correct += hits.back();
+  }
+  const auto l = this->upload(losses);
+  const auto h = this->upload(hits);
+  const auto sums = this->template array<double>(3);
+  const LossSumParams params{
+      .losses = l.data(), .hits = h.data(), .result = sums.data(), .rows = kRows, .rows_per_sample = 1};
+  ASSERT_TRUE(this->kernels_->sum(*this->stream_, params).ok());
+  EXPECT_EQ(this->download(sums), (std::vector<double>{loss, correct, kRows}));
+}
+
 TEST(CrossEntropyShapes, AreABlockForEachRow) {
   EXPECT_EQ(cross_entropy_shape(DType::kBF16, 1000, 50304), (LaunchShape{.columns = 1000, .threads = 1024}));
   EXPECT_EQ(cross_entropy_shape(DType::kF32, 7, 10), (LaunchShape{.columns = 7, .threads = 32}));
