@@ -11,7 +11,7 @@
 namespace paceline::trainer {
 
 // Where programs run; where that has memory of its own, what makes a replica's state there (else null), and
-// where it is told how long the device is at a step; and the workload's open_exchange and let_exchange_go.
+// where it is told how long the device is at a step; and what the workload has of the same names.
 struct Compute {
   std::shared_ptr<tensor::Device> device;
   std::function<absl::StatusOr<std::unique_ptr<optimizer::DeviceState>>(

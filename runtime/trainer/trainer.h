@@ -108,9 +108,10 @@ class Trainer {
   absl::Status open_session();
   absl::Status compile_for(std::span<const std::int64_t> rows);
   absl::Status compile_passes(std::span<const std::int64_t> rows);
-  // Whether all members' devices can exchange gradients by themselves.
-  absl::StatusOr<bool> place_state();
-  absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> open_device_exchange(bool all_can);
+  // Why not all members' devices can exchange gradients by themselves; empty: they can.
+  absl::StatusOr<std::string> place_state();
+  absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> open_device_exchange(
+      const std::string& why_not);
 
   absl::Status place_on_device();
   // RESOURCE_EXHAUSTED where what is held so finds no room in the device's own memory (device_room.h).

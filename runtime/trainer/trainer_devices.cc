@@ -2,13 +2,12 @@
 // from one to the other.
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/status.h"
 #include "runtime/tensor/memory_plan.h"
 #include "runtime/trainer/limits.h"
+#include "runtime/trainer/member_devices.h"
 #include "runtime/trainer/odd_sizes.h"
 #include "runtime/trainer/passes.h"
 #include "runtime/trainer/trainer.h"
@@ -21,21 +20,18 @@ constexpr Duration kMeetingLimit = std::chrono::minutes(1);  // of members that 
 
 // The state is trained on the members' devices where all of them have memory of their own: the gradient's
 // norm is a sum, and those of hosts and devices differ in their last bits.
-absl::StatusOr<bool> Trainer::place_state() {
-  const auto world = static_cast<std::size_t>(communicator_->world_size());
-  const auto rank = static_cast<std::size_t>(communicator_->rank());
-  std::vector<std::int64_t> all(2 + world, std::numeric_limits<std::int64_t>::max());
-  all[0] = workload_.make_state != nullptr ? 1 : 0;
-  all[1] = workload_.open_exchange != nullptr ? 1 : 0;
-  const std::int64_t own_device = crc32c(std::as_bytes(std::span(workload_.device_id)));
-  all[2 + rank] = own_device;  // the others tell theirs in their places
-  if (world > 1) {
-    PL_RETURN_IF_ERROR(communicator_->all_reduce(
-        all.data(), all.size(), DType::kI64, collective::ReduceOp::kMin, Deadline::after(now(), kLoadLimit)));
+absl::StatusOr<std::string> Trainer::place_state() {
+  std::vector<MemberDevice> ranks(static_cast<std::size_t>(communicator_->world_size()));
+  ranks[static_cast<std::size_t>(group_.rank)] =
+      member_device(workload_.make_state != nullptr, workload_.open_exchange != nullptr, workload_.device_id);
+  if (ranks.size() > 1) {
+    PL_RETURN_IF_ERROR(communicator_->all_gather(ranks.data(), ranks.size() * kMemberDeviceWords, DType::kI64,
+                                                 Deadline::after(now(), kLoadLimit)));
   }
-  members_on_device_ =
-      workload_.device_id.empty() ? 0 : static_cast<int>(std::count(all.begin() + 2, all.end(), own_device));
-  if (all[0] != 0) {
+  const bool all_keep_state =
+      std::ranges::all_of(ranks, [](const MemberDevice& d) { return d.keeps_state != 0; });
+  members_on_device_ = members_on_device(ranks, group_.rank);
+  if (all_keep_state) {
     PL_RETURN_IF_ERROR(place_on_device());
   } else if (const absl::Status left = replica_->leave_device(); !left.ok()) {
     return own_fault(left);
@@ -44,7 +40,7 @@ absl::StatusOr<bool> Trainer::place_state() {
     const absl::Status bound = replica_->bind(evaluator_->program(), Purpose::kEvaluation);
     if (!bound.ok()) return own_fault(bound);
   }
-  return all[0] != 0 && all[1] != 0;
+  return why_by_hosts(ranks, group_.rank, workload_.why_no_exchange);
 }
 
 absl::Status Trainer::place_on_device() {
@@ -83,20 +79,18 @@ absl::Status Trainer::check_lasting(Holding holding) {
 
 // Null: the gradients go by way of the hosts. All members have met by now: nobody takes the links that are
 // made here for those of connect().
-absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device_exchange(bool all_can) {
+absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device_exchange(
+    const std::string& why_not) {
   using Exchange = std::shared_ptr<exchange::GradientExchange>;
   optimizer::DeviceState* const device = replica_->on_device();
-  const bool opens = all_can && device != nullptr && communicator_->world_size() > 1;
+  const bool opens = why_not.empty() && device != nullptr && communicator_->world_size() > 1;
   if (!opens && workload_.let_exchange_go != nullptr) workload_.let_exchange_go();
   if (device == nullptr || communicator_->world_size() == 1) return Exchange();
   const auto by_hosts = [this](std::string_view why) {
     parts_.logger.info(str_cat("gradients go by way of the hosts' memory: ", why));
     return Exchange();
   };
-  if (!all_can) {
-    return by_hosts(workload_.open_exchange == nullptr ? std::string_view(workload_.why_no_exchange)
-                                                       : "another member can't do without");
-  }
+  if (!why_not.empty()) return by_hosts(why_not);
   const Deadline deadline =
       Deadline::after(now(), kMeetingLimit + std::chrono::milliseconds(spec_.exchange().timeout_ms()));
   PL_ASSIGN_OR_RETURN(auto own, parts_.fabric.connect(group_, deadline));

@@ -256,8 +256,8 @@ absl::Status Trainer::compile_passes(std::span<const std::int64_t> rows) {
 
 absl::Status Trainer::open_session() {
   if (servers_) return open_server_session();
-  PL_ASSIGN_OR_RETURN(const bool all_can, place_state());
-  PL_ASSIGN_OR_RETURN(auto device_exchange, open_device_exchange(all_can));
+  PL_ASSIGN_OR_RETURN(const std::string why_by_hosts, place_state());
+  PL_ASSIGN_OR_RETURN(auto device_exchange, open_device_exchange(why_by_hosts));
   const std::vector<double> shares = shares_of(view_);
   const std::int64_t rows =
       data::cut_batch(spec_.global_batch_size(), shares)[static_cast<std::size_t>(group_.rank)];

@@ -82,7 +82,7 @@ PURE = [
     "runtime/tensor/graph", "runtime/tensor/join", "runtime/tensor/memory_plan", "runtime/tensor/peak_memory", "runtime/tensor/ready_ranges",
     "runtime/tensor/recompute", "runtime/tensor/schedule",
     "runtime/simulation/delays", "runtime/simulation/modes", "runtime/simulation/stragglers", "runtime/simulation/virtual_cluster",
-    "runtime/trainer/device_room", "runtime/trainer/odd_sizes", "runtime/trainer/step_machine", "runtime/trainer/table_specs",
+    "runtime/trainer/device_room", "runtime/trainer/member_devices", "runtime/trainer/odd_sizes", "runtime/trainer/step_machine", "runtime/trainer/table_specs",
     "runtime/nccl/origin", "runtime/nccl/states",
     "runtime/optimizer/schedule",
     "runtime/pserver/sparse/hot_rows", "runtime/pserver/sparse/initializer", "runtime/pserver/sparse/row_hash",

@@ -373,6 +373,22 @@ TEST_F(DeviceExchangeTest, GoesByWayOfTheHostsWhereDevicesCanNotAllDoIt) {
   EXPECT_EQ(opened_, 2);
 }
 
+TEST_F(DeviceExchangeTest, GoesByWayOfTheHostsWhereMembersShareADevice) {
+  const v1::TrainingSpec spec = step_spec(12, 32);
+  const Hashes host = train({kOnHost}, spec);
+  const auto on = [this](const char* name) -> OpenWorkload {
+    return [this, name](const v1::TrainingSpec& of) -> absl::StatusOr<Workload> {
+      auto workload = exchanging_(of);
+      workload->device_id = name;
+      return workload;
+    };
+  };
+  EXPECT_EQ(train({on("GPU-1"), on("GPU-2"), on("GPU-1")}, spec), host);
+  EXPECT_EQ(opened_, 0);
+  EXPECT_EQ(train({on("GPU-1"), on("GPU-2")}, spec), host);
+  EXPECT_EQ(opened_, 2);
+}
+
 // Whatever way gradients go, and however long members wait for each other: a pass is its own work, and so is
 // an update. The last step is not read any more.
 TEST_F(DeviceExchangeTest, HowLongDevicesAreAtAStepIsMeasured) {

@@ -51,6 +51,8 @@ class CallTeller final : public collective::CallCommunicator {
     if (call.kind == collective::Kind::kBroadcast) {
       return links_->broadcast(call.data, call.count, call.dtype, call.root, deadline);
     }
+    if (call.kind == collective::Kind::kAllGather)
+      return links_->all_gather(call.data, call.count, call.dtype, deadline);
     PL_CHECK(call.kind == collective::Kind::kAllReduce, "what a trainer calls");
     return links_->all_reduce(call.data, call.count, call.dtype, call.op, deadline, call.algorithm);
   }
