@@ -1,17 +1,11 @@
 #include "runtime/cuda/stream.h"
 
-#include <thread>
-
 #include "base/status.h"
+#include "runtime/cuda/polling.h"
 
 namespace paceline::cuda {
 
 namespace {
-
-// A question costs about a microsecond. Short waits are answered at once, long ones leave the processor to
-// others.
-constexpr int kEagerQuestions = 200;
-constexpr std::chrono::microseconds kPause{20};
 
 // Asks until `query` no longer says CUDA_ERROR_NOT_READY.
 template <typename Query>
@@ -22,7 +16,7 @@ absl::Status ask_until(const Context& context, const Clock& clock, Deadline dead
     if (result != CUDA_ERROR_NOT_READY) return context.check(result, call);
     if (deadline.expired(clock.now()))
       return absl::DeadlineExceededError("the GPU has not done what was to be done by now");
-    if (asked >= kEagerQuestions) std::this_thread::sleep_for(kPause);
+    pause_after(asked);
   }
 }
 

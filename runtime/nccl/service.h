@@ -111,7 +111,6 @@ class Service {
   void stay();
   void release();
   void abort(ncclComm_t& communicator);
-  void pause(int asked) const;
 
   // Constant.
   const std::shared_ptr<const Library> library_;

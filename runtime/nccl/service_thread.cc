@@ -1,11 +1,11 @@
 // What the thread of a communicator does.
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
+#include "runtime/cuda/polling.h"
 #include "runtime/nccl/service.h"
 
 namespace paceline::nccl {
@@ -15,9 +15,6 @@ namespace {
 using collective::Call;
 using collective::Kind;
 
-// As in cuda/stream.cc: a question costs about a microsecond.
-constexpr int kEagerQuestions = 200;
-constexpr std::chrono::microseconds kPause{20};
 constexpr std::chrono::milliseconds kIdle{100};  // until a communicator that nobody uses is looked at
 
 absl::Status given_up_status() {
@@ -55,10 +52,6 @@ ncclResult_t Service::nccl(const char* name, Function function) {
   return result;
 }
 
-void Service::pause(int asked) const {
-  if (asked >= kEagerQuestions) std::this_thread::sleep_for(kPause);
-}
-
 ncclResult_t Service::ask(ncclComm_t about) {
   ncclResult_t told = ncclSuccess;
   const ncclResult_t answer =
@@ -93,7 +86,7 @@ absl::Status Service::settle(ncclResult_t result, const char* call, ncclComm_t a
           str_cat("rank ", rank_, ": ", call,
                   " was still in progress at its deadline; NCCL does not tell for whom it waits"));
     }
-    pause(asked);
+    cuda::pause_after(asked);
     result = ask(about);
   }
 }
@@ -207,7 +200,7 @@ void Service::turn() {
     } else if (now.let_go) {
       step(Happening::kLetGo);
     } else if (now.begun > now.done) {
-      pause(asked_++);
+      cuda::pause_after(asked_++);
     } else if (const ncclResult_t told = ask(comm_); !given_up_) {
       status = library_->check(told, "ncclCommGetAsyncError");
       if (!status.ok()) step(Happening::kAnswer, told);
@@ -226,7 +219,7 @@ void Service::part(absl::Status why) {
     const absl::StatusOr<bool> reached = oldest.done.reached();
     if (reached.ok() && *reached) {
       count(oldest);
-    } else if (!reached.ok() || ++asked == kEagerQuestions) {
+    } else if (!reached.ok() || ++asked == cuda::kEagerQuestions) {
       happening = Happening::kClosed;
     }
   }
@@ -362,7 +355,7 @@ void Service::revoke() {
       step(Happening::kExpired);
       return;
     }
-    pause(asked);
+    cuda::pause_after(asked);
     result = ask(comm_);
   }
 }

@@ -1,0 +1,16 @@
+#pragma once
+
+// How who waits for a GPU asks again and again, where nothing tells of its end. Short waits are answered at
+// once, long ones leave the processor to others.
+
+namespace paceline::cuda {
+
+// That come without a pause between them: each costs about a microsecond.
+inline constexpr int kEagerQuestions = 200;
+
+// After question number `asked`, from 0: nothing while questions are eager, then 20 us of sleep. Those are no
+// more than they say: Linux may add 50 us to every sleep of a thread, and from the first one here adds 1 us
+// at most to those of the calling one.
+void pause_after(int asked);
+
+}  // namespace paceline::cuda
