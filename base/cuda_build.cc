@@ -25,7 +25,7 @@ bool has_nvidia_gpu(const std::string& devices) {
 absl::Status without_cuda(bool gpu_is_there) {
   if (!gpu_is_there) return absl::NotFoundError("this program was built without CUDA");
   return absl::FailedPreconditionError(
-      "this program was built without CUDA; build it with (scripts/setup --cuda, then PACELINE_CUDA=ON "
+      "this program was built without CUDA; build it with CUDA (scripts/setup --cuda, PACELINE_CUDA=ON "
       "scripts/build), or run the image paceline/runtime-cuda; PACELINE_DEVICE=cpu says that processors are "
       "meant");
 }
