@@ -55,6 +55,9 @@ class Service {
   ncclComm_t hand_over();
 
  private:
+  // Until a communicator that nobody uses is looked at.
+  static constexpr std::chrono::milliseconds kIdle{100};
+
   struct Operation {
     Operation(cuda::Event before, cuda::Event behind) : ready(std::move(before)), done(std::move(behind)) {}
     collective::Call call;
@@ -92,8 +95,16 @@ class Service {
 
   // The thread's.
   Decision step(Happening happening, ncclResult_t result = ncclSuccess);
+  // A call of NCCL. After it, given_up_ is looked at before anything that is not this object's own.
   template <typename Function>
-  ncclResult_t nccl(const char* name, Function function);
+  ncclResult_t nccl(const char* name, Function function) {
+    calling_ = name;
+    const ncclResult_t result = function();
+    calling_ = nullptr;
+    given_up_ = shared_.lock()->given_up;
+    return result;
+  }
+  static absl::Status given_up_status();
   ncclResult_t ask(ncclComm_t about);
   absl::Status settle(ncclResult_t result, const char* call, ncclComm_t about, Deadline deadline);
   absl::Status open();
