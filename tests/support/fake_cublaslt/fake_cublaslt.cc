@@ -2,14 +2,12 @@
 
 #include <dlfcn.h>
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <utility>
-#include <vector>
 
-#include "base/dtype.h"
+#include "tests/support/fake_cublaslt/product.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -17,42 +15,7 @@
 namespace paceline::fake_cublaslt {
 namespace {
 
-// What cuBLASLt's opaque pointers point to.
-struct Layout {
-  cudaDataType_t type;
-  std::uint64_t rows, columns;  // column-major
-  std::int64_t leading;
-  std::int32_t batch = 1;
-  std::int64_t stride = 0;
-
-  std::size_t element() const { return type == CUDA_R_16BF ? 2 : 4; }
-  // From the first element to behind the last.
-  std::size_t bytes() const {
-    const std::uint64_t one = static_cast<std::uint64_t>(leading) * (columns - 1) + rows;
-    return (static_cast<std::uint64_t>(stride) * static_cast<std::uint64_t>(batch - 1) + one) * element();
-  }
-};
-struct Description {
-  cublasOperation_t first = CUBLAS_OP_N, second = CUBLAS_OP_N;
-  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;
-  cudaDataType_t bias_type = CUDA_R_32F;
-  void* aux = nullptr;  // of d's type
-  std::int64_t aux_leading = 0;
-
-  bool biased() const {
-    return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS ||
-           epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-  }
-  bool activates() const {
-    return epilogue == CUBLASLT_EPILOGUE_GELU || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS || keeps();
-  }
-  bool keeps() const {
-    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-  }
-  bool derives() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
-  bool has_aux() const { return keeps() || derives(); }
-};
+// What cuBLASLt's opaque pointers point to, beside what product.h has.
 struct Preference {
   std::uint64_t workspace = 0;
   std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
@@ -140,17 +103,6 @@ cublasStatus_t refuse(cublasStatus_t status, const std::string& why) {
   return status;
 }
 
-// Of op(a) [m, k] and op(b) [k, n] to c [m, n], column-major; 0: they do not fit.
-struct Sizes {
-  std::uint64_t m = 0, n = 0, k = 0;
-};
-Sizes sizes_of(const Description& d, const Layout& a, const Layout& b, const Layout& c) {
-  const bool ta = d.first == CUBLAS_OP_T, tb = d.second == CUBLAS_OP_T;
-  const Sizes sizes{ta ? a.columns : a.rows, tb ? b.rows : b.columns, ta ? a.rows : a.columns};
-  const bool fits = (tb ? b.columns : b.rows) == sizes.k && c.rows == sizes.m && c.columns == sizes.n;
-  return fits ? sizes : Sizes{};
-}
-
 cublasStatus_t check(const Description& d, const Layout& a, const Layout& b, const Layout& c) {
   for (const Layout* l : {&a, &b, &c}) {
     if (l->rows == 0 || l->columns == 0 || l->leading < static_cast<std::int64_t>(l->rows) ||
@@ -168,78 +120,6 @@ cublasStatus_t check(const Description& d, const Layout& a, const Layout& b, con
   if (c.batch != 1) return refuse(CUBLAS_STATUS_INVALID_VALUE, "what GELU keeps has no stride of a batch");
   return CUBLAS_STATUS_SUCCESS;
 }
-
-// GPT-2's tanh form, as cuBLAS has it.
-float slope_root(float x) {
-  return 0.7978845608F * (x + 0.044715F * x * x * x);
-}
-float gelu(float x) {
-  return 0.5F * x * (1 + std::tanh(slope_root(x)));
-}
-float gelu_slope(float x) {
-  const float t = std::tanh(slope_root(x));
-  return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * 0.7978845608F * (1 + 3 * 0.044715F * x * x);
-}
-
-float load(const void* data, cudaDataType_t type, std::uint64_t at) {
-  if (type == CUDA_R_32F) return static_cast<const float*>(data)[at];
-  return static_cast<float>(static_cast<const BFloat16*>(data)[at]);
-}
-void store(void* data, cudaDataType_t type, std::uint64_t at, float value) {
-  if (type == CUDA_R_32F) {
-    static_cast<float*>(data)[at] = value;
-  } else {
-    static_cast<BFloat16*>(data)[at] = BFloat16(value);
-  }
-}
-
-struct Work {
-  Description d;
-  Layout a, b, c;
-  const void *from_a, *from_b;
-  void* to;
-  float alpha, beta;
-
-  void operator()() const {
-    const Sizes sizes = sizes_of(d, a, b, c);
-    std::vector<float> x(sizes.m * sizes.k), y(sizes.k * sizes.n);  // row-major op(a), column-major op(b)
-    for (std::int32_t i = 0; i < c.batch; ++i) {
-      const auto offset = [i](const Layout& l) { return static_cast<std::uint64_t>(i * l.stride); };
-      gather(from_a, a, offset(a), d.first == CUBLAS_OP_N, sizes.m, sizes.k, x);
-      gather(from_b, b, offset(b), d.second == CUBLAS_OP_T, sizes.n, sizes.k, y);
-      multiply(sizes, x, y, offset(c));
-    }
-  }
-
- private:
-  // lines[r][k] of an operand whose element (row, column) is op(...)'s (r, k), or (k, r).
-  static void gather(const void* from, const Layout& l, std::uint64_t offset, bool r_is_row,
-                     std::uint64_t lines, std::uint64_t k_count, std::vector<float>& to) {
-    const auto leading = static_cast<std::uint64_t>(l.leading);
-    for (std::uint64_t r = 0; r < lines; ++r) {
-      for (std::uint64_t k = 0; k < k_count; ++k)
-        to[r * k_count + k] = load(from, l.type, offset + (r_is_row ? k * leading + r : r * leading + k));
-    }
-  }
-  void multiply(const Sizes& sizes, const std::vector<float>& x, const std::vector<float>& y,
-                std::uint64_t offset) const {
-    for (std::uint64_t n = 0; n < sizes.n; ++n) {
-      for (std::uint64_t m = 0; m < sizes.m; ++m) {
-        float sum = 0;
-        for (std::uint64_t k = 0; k < sizes.k; ++k) sum += x[m * sizes.k + k] * y[n * sizes.k + k];
-        const std::uint64_t at = offset + n * static_cast<std::uint64_t>(c.leading) + m;
-        float value = alpha * sum;
-        if (beta != 0) value += beta * load(to, c.type, at);
-        if (d.biased()) value += load(d.bias, d.bias_type, m);
-        const std::uint64_t at_aux = n * static_cast<std::uint64_t>(d.aux_leading) + m;
-        if (d.keeps()) store(d.aux, c.type, at_aux, value);
-        if (d.activates()) value = gelu(value);
-        if (d.derives()) value *= gelu_slope(load(d.aux, c.type, at_aux));
-        store(to, c.type, at, value);
-      }
-    }
-  }
-};
 
 // What an algorithm is: an answer for these layouts, and no others.
 struct Algorithm {
@@ -416,15 +296,15 @@ EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t de
                                        const cublasLtMatmulAlgo_t* chosen, void* workspace,
                                        size_t workspace_bytes, cudaStream_t stream) {
   BEGIN_CALL();
-  const Work work{at<Description>(description),
-                  at<Layout>(layout_a),
-                  at<Layout>(layout_b),
-                  at<Layout>(layout_c),
-                  a,
-                  b,
-                  d,
-                  *static_cast<const float*>(alpha),
-                  *static_cast<const float*>(beta)};
+  const Product work{at<Description>(description),
+                     at<Layout>(layout_a),
+                     at<Layout>(layout_b),
+                     at<Layout>(layout_c),
+                     a,
+                     b,
+                     d,
+                     *static_cast<const float*>(alpha),
+                     *static_cast<const float*>(beta)};
   const cublasStatus_t fits = check(work.d, work.a, work.b, work.c);
   if (fits != CUBLAS_STATUS_SUCCESS) return fits;
   Algorithm algorithm;
