@@ -7,9 +7,10 @@
 // A bucket is enqueued when the host has seen that it is complete, in wait_for_device(): so its time counts
 // from there, and no kernel of NCCL takes multiprocessors from back-propagation to wait for it. Buckets and
 // their order are those of exchange/buckets.h, of spec.bucket_bytes, or kLeastBucketBytes where that is more.
-// Nothing is allocated after the first step. Threads, errors:
-// exchange/gradient_exchange.h; the GPU's own are INTERNAL. When the exchange ends, `on_end` gets its
-// communicator.
+// finish() waits for the last one on the host: after an abort the GPU goes on behind it, with what is no sum,
+// and an update that was given to the stream already could not be taken back from the weights.
+// Nothing is allocated after the first step. Threads, errors: exchange/gradient_exchange.h; the GPU's own are
+// INTERNAL. When the exchange ends, `on_end` gets its communicator.
 
 #include <cstddef>
 #include <functional>
