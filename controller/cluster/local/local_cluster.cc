@@ -75,6 +75,7 @@ void signal_supervisor(const Supervisor& supervisor, int signal) {
 
 class LocalClusterImpl final : public LocalCluster {
  public:
+  // `epoll` watches `wake`, by kWake.
   LocalClusterImpl(LocalClusterOptions options, const Clock& clock, EventLog events, UniqueFd epoll,
                    UniqueFd wake)
       : options_(std::move(options)),
@@ -83,8 +84,6 @@ class LocalClusterImpl final : public LocalCluster {
         host_(host_name()),
         epoll_(std::move(epoll)),
         wake_(std::move(wake)) {
-    epoll_event event{EPOLLIN, {.u64 = kWake}};
-    PL_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0, "an eventfd can be watched");
     monitor_ = std::jthread([this] { monitor(); });
   }
 
@@ -385,7 +384,9 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::make(LocalClusterOpt
   PL_RETURN_IF_ERROR(make_folder(options.root + "/logs"));
   PL_ASSIGN_OR_RETURN(EventLog events, EventLog::open(options.root + "/events.jsonl"));
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC)), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll.valid() || !wake.valid()) return errno_status(errno, "descriptors of the local cluster");
+  epoll_event event{EPOLLIN, {.u64 = kWake}};
+  if (!epoll.valid() || !wake.valid() || ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0)
+    return errno_status(errno, "descriptors of the local cluster");
   return std::make_unique<LocalClusterImpl>(std::move(options), clock, std::move(events), std::move(epoll),
                                             std::move(wake));
 }

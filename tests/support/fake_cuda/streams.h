@@ -21,7 +21,7 @@ class Streams {
   using Work = std::function<void()>;
   using Gate = std::function<bool()>;
 
-  StreamId create(int priority);
+  StreamId create(int priority = 0);
   bool destroy(StreamId stream);  // its work is done first
   bool has(StreamId stream) const { return streams_.contains(stream); }
   std::size_t count() const { return streams_.size(); }
