@@ -13,9 +13,6 @@
 
 namespace paceline::cuda {
 
-// A token's rows beyond so many are summed in pieces, side by side.
-inline constexpr std::uint32_t kMostPieceRows = 64;
-
 struct EmbeddingPlan {
   std::vector<std::uint32_t> order;    // the rows, by token, those of a token ascending
   std::vector<EmbeddingPiece> pieces;  // by token

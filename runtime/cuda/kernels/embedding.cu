@@ -9,7 +9,7 @@
 namespace paceline::cuda {
 namespace {
 
-constexpr std::uint32_t kAtOnce = 4;  // rows of a position, on their way together
+constexpr std::uint32_t kAtOnce = 4;  // rows that a thread has on their way together
 
 template <typename T, int kWidth>
 PL_DEVICE void embed(const EmbeddingParams& p) {
@@ -47,15 +47,18 @@ PL_DEVICE void add_to(float* at, const float (&x)[kWidth]) {
   store<kWidth>(at, sum);
 }
 
+// `order`: the numbers of the piece's rows, in shared memory, so that no load waits for another one.
 template <typename T, int kWidth>
-PL_DEVICE void sum_piece(const EmbeddingPiecesParams& p, const EmbeddingPiece& piece) {
+PL_DEVICE void sum_piece(const EmbeddingPiecesParams& p, const EmbeddingPiece& piece,
+                         const std::uint32_t* order) {
+  const std::uint32_t rows = piece.end - piece.begin;
   for (std::uint32_t column = threadIdx.x * kWidth; column < p.width; column += blockDim.x * kWidth) {
     float total[kWidth] = {};
-    for (std::uint32_t i = piece.begin; i < piece.end; ++i) {
-      float dy[kWidth];
-      load<kWidth>(static_cast<const T*>(p.dy) + static_cast<std::size_t>(p.order[i]) * p.width + column, dy);
-#pragma unroll
-      for (int k = 0; k < kWidth; ++k) total[k] += dy[k];
+    const T* const dy = static_cast<const T*>(p.dy) + column;
+    for (std::uint32_t r = 0; r < rows; r += kAtOnce) {
+      add_vectors<kAtOnce>(total, rows - r, [&](std::uint32_t i) {
+        return dy + static_cast<std::size_t>(order[r + i]) * p.width;
+      });
     }
     if (piece.slot < 0) {
       add_to<kWidth>(p.gradient + static_cast<std::size_t>(piece.token) * p.width + column, total);
@@ -67,8 +70,16 @@ PL_DEVICE void sum_piece(const EmbeddingPiecesParams& p, const EmbeddingPiece& p
 
 template <typename T, int kWidth>
 PL_DEVICE void sum_pieces(const EmbeddingPiecesParams& p) {
+  __shared__ std::uint32_t order[kMostPieceRows];
   const std::uint32_t count = p.counts->pieces;
-  for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) sum_piece<T, kWidth>(p, p.pieces[i]);
+  for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
+    const EmbeddingPiece piece = p.pieces[i];
+    for (std::uint32_t r = threadIdx.x; r < piece.end - piece.begin; r += blockDim.x)
+      order[r] = p.order[piece.begin + r];
+    __syncthreads();
+    sum_piece<T, kWidth>(p, piece, order);
+    __syncthreads();
+  }
 }
 
 template <typename T, int kWidth>

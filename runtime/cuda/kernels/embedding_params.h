@@ -7,6 +7,8 @@
 namespace paceline::cuda {
 
 inline constexpr int kEmbeddingThreads = 256;
+// A token's rows beyond so many are summed in pieces, side by side.
+inline constexpr std::uint32_t kMostPieceRows = 64;
 
 // y[r] = table[tokens[r]] + positions[r % time], all of the kernel's type; a token that the table lacks gives
 // NaN. A width of whole 16 bytes, or the kernels whose names end in _any.
@@ -21,7 +23,7 @@ struct EmbeddingParams {
   std::uint32_t vocabulary;
 };
 
-// Rows of one token, that one block adds up: those of order[begin, end).
+// Rows of one token, that one block adds up: those of order[begin, end), kMostPieceRows at most.
 struct EmbeddingPiece {
   std::uint32_t token = 0;
   std::uint32_t begin = 0, end = 0;

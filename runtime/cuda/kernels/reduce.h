@@ -77,9 +77,14 @@ template <std::uint32_t kMost, int kWidth, typename At>
 PL_DEVICE void add_vectors(float (&total)[kWidth], std::uint32_t left, At at) {
   using Vector = Packed<std::remove_cvref_t<decltype(*at(0))>, kWidth>;
   Vector vectors[kMost] = {};
+  if (left >= kMost) {  // without a condition on each: nvcc would load one behind the other
 #pragma unroll
-  for (std::uint32_t i = 0; i < kMost; ++i) {
-    if (i < left) vectors[i] = *reinterpret_cast<const Vector*>(at(i));
+    for (std::uint32_t i = 0; i < kMost; ++i) vectors[i] = *reinterpret_cast<const Vector*>(at(i));
+  } else {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kMost - 1; ++i) {
+      if (i < left) vectors[i] = *reinterpret_cast<const Vector*>(at(i));
+    }
   }
 #pragma unroll
   for (std::uint32_t i = 0; i < kMost; ++i) {
