@@ -40,10 +40,12 @@ std::string checkpoint_folder(const JobFile& job, const std::string& run_folder)
   return spec.ok() ? spec->checkpoint().directory() : "";
 }
 
-std::optional<FoundCheckpoint> newest_checkpoint(const JobFile& job, const std::string& run_folder) {
+absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& job,
+                                                                 const std::string& run_folder) {
   const std::string folder = checkpoint_folder(job, run_folder);
   if (folder.empty()) return std::nullopt;
   auto note = checkpoint::CheckpointStore(folder, 1).peek_latest();
+  if (checkpoint::is_no_fault_of_it(note.status())) return note.status();
   if (!note.ok()) return std::nullopt;
   return FoundCheckpoint{str_cat(folder, "/", note->name), std::move(note->progress),
                          std::move(note->refused)};

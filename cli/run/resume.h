@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cli/commands/job_file.h"
 #include "cli/state/run_state.h"
 #include "runtime/checkpoint/checkpoint_store.h"
@@ -22,8 +23,10 @@ struct FoundCheckpoint {
 // says can't be read.
 std::string checkpoint_folder(const JobFile& job, const std::string& run_folder);
 
-// The newest complete one that the job would go on from, were `run_folder` its run's.
-std::optional<FoundCheckpoint> newest_checkpoint(const JobFile& job, const std::string& run_folder);
+// The newest complete one that the job would go on from, were `run_folder` its run's. Errors: one that may be
+// it can't be read, for what is no fault of it (checkpoint::is_no_fault_of_it).
+absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& job,
+                                                                 const std::string& run_folder);
 
 // FAILED_PRECONDITION, with what to do: the run is of another job, has nothing to go on from, or its newest
 // checkpoint can't be continued by this job (another model, more steps than the job has, ...).

@@ -96,7 +96,7 @@ class RunCommand {
   // Where a resumed run begins: its members will say the same in their logs, or which one they refuse: only
   // they read all of it.
   void note_checkpoint() {
-    noted_ = newest_checkpoint(setup_.job, setup_.run->folder());
+    noted_ = newest_checkpoint(setup_.job, setup_.run->folder()).value_or(std::nullopt);
     output_->note(noted_ ? str_cat("run ", state_.name, " goes on from its newest checkpoint, ", noted_->path)
                          : str_cat("run ", state_.name, " has no checkpoint: it begins anew at step 0"));
     if (!noted_) return;
@@ -260,7 +260,7 @@ class RunCommand {
   // What rank 0 saved when the job had failed already was told to nobody.
   void find_last_checkpoint() {
     if (!first_step_ || state_.phase == "Succeeded") return;
-    const auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
+    const auto newest = newest_checkpoint(setup_.job, setup_.run->folder()).value_or(std::nullopt);
     if (newest && newest->progress.step > api::checkpoint_step(state_.checkpoint).value_or(-1))
       state_.checkpoint = newest->path;
   }
@@ -277,7 +277,8 @@ class RunCommand {
   std::string how_to_resume() const {
     const bool trained = first_step_ || !state_.checkpoint.empty();
     const bool in_vain = !trained && (!setup_.earlier || state_.phase == "Failed");
-    if (deleted_ || in_vain || !newest_checkpoint(setup_.job, setup_.run->folder())) return "";
+    if (deleted_ || in_vain || !newest_checkpoint(setup_.job, setup_.run->folder()).value_or(std::nullopt))
+      return "";
     return str_cat("go on from its newest checkpoint with `",
                    resume_command(session_.state_dir_option, options_.file, state_.name), "`");
   }

@@ -78,7 +78,8 @@ absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
   PL_ASSIGN_OR_RETURN(const RunState earlier, store.get(name));
   PL_ASSIGN_OR_RETURN(setup.run, store.reopen(name));
   const OwnedRun& run = *setup.run;
-  PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, newest_checkpoint(setup.job, run.folder())));
+  PL_ASSIGN_OR_RETURN(const auto newest, newest_checkpoint(setup.job, run.folder()));
+  PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, newest));
   setup.earlier = EarlierRun{earlier, read_file(run.path("job.yaml"), api::kMaxFileBytes).value_or("")};
   return setup.run->make_reserve();
 }

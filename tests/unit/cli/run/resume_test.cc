@@ -1,0 +1,34 @@
+#include "cli/run/resume.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/no_descriptors.h"
+#include "tests/support/small_job.h"
+#include "tests/support/temporary_folder.h"
+
+namespace paceline::cli {
+namespace {
+
+// A checkpoint that can't be looked at is not none: a run that goes on would begin anew.
+TEST(NewestCheckpoint, WhatCanNotBeReadIsNotTakenForNone) {
+  const testing::TemporaryFolder folder;
+  const JobFile job{
+      .job = testing::small_job("digits", "  replicaSpecs: {chief: {}}\n  checkpoint: {everySteps: 5}\n"),
+      .base_folder = folder.path(),
+      .path = folder.path() + "/job.yaml"};
+  ASSERT_NE(checkpoint_folder(job, folder.path()), "");
+  const auto none = newest_checkpoint(job, folder.path());
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_FALSE(none->has_value());
+
+  std::filesystem::create_directories(checkpoint_folder(job, folder.path()) + "/step-000000007");
+  const testing::NoDescriptors none_left;
+  const auto unread = newest_checkpoint(job, folder.path());
+  EXPECT_TRUE(absl::IsResourceExhausted(unread.status())) << unread.status();
+}
+
+}  // namespace
+}  // namespace paceline::cli
