@@ -10,7 +10,7 @@ inline constexpr int kEagerQuestions = 200;
 
 // After question number `asked`, from 0: nothing while questions are eager, then 20 us of sleep. Those are no
 // more than they say: Linux may add 50 us to every sleep of a thread, and from the first one here adds 1 us
-// at most to those of the calling one.
+// at most to those of the calling one (and of threads that it starts later).
 void pause_after(int asked);
 
 }  // namespace paceline::cuda

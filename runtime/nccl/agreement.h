@@ -24,7 +24,8 @@ class Agreement {
  public:
   explicit Agreement(collective::Communicator& host);
 
-  // FAILED_PRECONDITION, on all ranks: two have one GPU (by its uuid), or different versions of NCCL.
+  // FAILED_PRECONDITION, on all ranks: two have one GPU (by its uuid; NCCL may hang on that, so it is asked
+  // for here, too, though a trainer knows before), or different versions of NCCL.
   absl::StatusOr<Origin> on_setup(const std::string& gpu, int version, const std::optional<Parent>& parent,
                                   Deadline deadline);
   // Where the ranks of the view meet: those that rank 0, ranks_per_id, 2 * ranks_per_id, ... give as `mine`.

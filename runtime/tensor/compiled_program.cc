@@ -95,7 +95,7 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
   const bool halves = options_.precision == Precision::kF32 && bytes / 2 <= free;
   return absl::ResourceExhaustedError(
       str_cat(rows, rows == 1 ? " sample needs " : " samples at once need ", mebibytes(bytes),
-              " MiB of the device's memory for activations, and ", mebibytes(free), " of its ",
+              " MiB of the device's memory for activations, and ", free_mebibytes(free), " of its ",
               mebibytes(room->total_bytes), " MiB are free, beside ", mebibytes(spare), " for the driver; ",
               fitting.rows == 0 ? "not even one sample fits"
                                 : str_cat(fitting.rows, fitting.rows == 1 ? " fits" : " fit", ", with ",

@@ -31,9 +31,12 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 // when they are launched first, for graphs, for NCCL.
 inline constexpr std::size_t kDriversPart = 32;
 
-// Rounded up, for people.
+// For people: rounded up, as what is needed is, and down, as what is free.
 inline std::size_t mebibytes(std::size_t bytes) {
   return (bytes + (std::size_t{1} << 20) - 1) >> 20;
+}
+inline std::size_t free_mebibytes(std::size_t bytes) {
+  return bytes >> 20;
 }
 
 }  // namespace paceline::tensor

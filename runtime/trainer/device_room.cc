@@ -1,5 +1,6 @@
 #include "runtime/trainer/device_room.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/status.h"
@@ -49,7 +50,7 @@ LastingMemory lasting_memory(const v1::TrainingSpec& spec, std::size_t elements,
 
 std::string room_at_begin_text(std::size_t free_at_begin, int members) {
   return str_cat(
-      mib(free_at_begin), " were free when this member began",
+      tensor::free_mebibytes(free_at_begin), " MiB were free when this member began",
       members > 1 ? str_cat(", and ", members, " members of this job share the device") : std::string());
 }
 
@@ -85,9 +86,9 @@ absl::Status check_room(const LastingMemory& needs, const FoundRoom& found) {
 
   return absl::ResourceExhaustedError(
       str_cat(listed(names, " and "), " find no room in the device's memory: they need ", mib(total), " (",
-              listed(amounts, ", "), "), and ", free >> 20, " of its ", mib(found.now.total_bytes),
-              " are free for them, beside ", tensor::mebibytes(spare), " for the driver; ",
-              room_at_begin_text(found.free_at_begin, found.members),
+              listed(amounts, ", "), "), and ", tensor::free_mebibytes(free), " of its ",
+              mib(found.now.total_bytes), " are free for them, beside ", tensor::mebibytes(spare),
+              " for the driver; ", room_at_begin_text(found.free_at_begin, found.members),
               found.members == 0 ? ", the rest was held by others, as by members on the same GPU" : "", "; ",
               listed(advice, " or ")));
 }

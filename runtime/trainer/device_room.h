@@ -4,6 +4,7 @@
 // where it does not. What passes take is the programs' own (tensor/program.h). Pure.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -42,7 +43,7 @@ struct FoundRoom {
 // what helps.
 absl::Status check_room(const LastingMemory& needs, const FoundRoom& found);
 
-// "; 130 MiB were free when this member began, and 4 members of the job share the device".
+// "130 MiB were free when this member began, and 4 members of this job share the device".
 std::string room_at_begin_text(std::size_t free_at_begin, int members);
 
 }  // namespace paceline::trainer

@@ -22,8 +22,11 @@ std::string odd_sizes_warning(const v1::TrainingSpec& spec) {
     look("vocabularySize", spec.model().gpt().vocabulary_size());
     look("width", spec.model().gpt().width());
   }
-  for (int i = 0; i < spec.model().mlp().hidden_size(); ++i)
-    look(str_cat("hidden[", i, "]"), spec.model().mlp().hidden(i));
+  const v1::ModelSpec& model = spec.model();
+  const auto& hidden = model.has_cnn()             ? model.cnn().hidden()
+                       : model.has_wide_and_deep() ? model.wide_and_deep().hidden()
+                                                   : model.mlp().hidden();
+  for (int i = 0; i < hidden.size(); ++i) look(str_cat("hidden[", i, "]"), hidden[i]);
   if (sizes.empty()) return "";
   return str_cat(sizes,
                  ": products in bf16 are several times slower on a GPU with sizes that are no multiples of ",

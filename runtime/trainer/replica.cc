@@ -94,6 +94,12 @@ absl::Status Replica::leave_device() {
   return absl::OkStatus();
 }
 
+void Replica::release_device() {
+  PL_CHECK(!on_device_, "the state is the host's");
+  pinned_.reset();
+  device_.reset();
+}
+
 absl::Status Replica::bind(tensor::Program& program, Purpose purpose) {
   const bool trains = purpose == Purpose::kTraining;
   if (!on_device_) {

@@ -58,6 +58,9 @@ class Replica {
   // host. The device's errors.
   absl::Status to_device(const MakeDeviceState& make);
   absl::Status leave_device();
+  // Frees what it takes of the device, which is made anew when the state moves there again. REQUIRES: the
+  // state is the host's. Who is bound to the state there is bound anew before it runs.
+  void release_device();
   // Null while the state is the host's.
   optimizer::DeviceState* on_device() { return on_device_ ? device_.get() : nullptr; }
   // Of the device's memory, wherever the state is now.
@@ -109,7 +112,7 @@ class Replica {
   std::span<float> exchanged_;
   Step step_ = 0;
 
-  std::unique_ptr<optimizer::DeviceState> device_;  // null: there was none yet
+  std::unique_ptr<optimizer::DeviceState> device_;  // null: there is none
   std::shared_ptr<const void> pinned_;              // exchanged_, for device_
   bool on_device_ = false;
   bool host_is_old_ = false;  // on_device_: steps were taken since

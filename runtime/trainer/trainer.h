@@ -186,6 +186,7 @@ class Trainer {
   Step collected_step_ = 0;                       // of the servers' state that a view's end saved
   std::optional<StatePosition> position_;         // of the state in rank 0's replica, until servers hold it
   std::unique_ptr<TablePartsReader> saved_rows_;  // of that state; null: no tables, or they begin empty
+  std::size_t queue_half_weights_ = 0;            // that the device's queue had before any program of a view
   int members_on_device_ = 0;                     // of the view, on this member's; 0: not known
   bool aligned_ = false;                          // the members have held one state
   bool stepped_ = false;

@@ -35,6 +35,8 @@ absl::StatusOr<std::string> Trainer::place_state() {
     PL_RETURN_IF_ERROR(place_on_device());
   } else if (const absl::Status left = replica_->leave_device(); !left.ok()) {
     return own_fault(left);
+  } else {
+    replica_->release_device();
   }
   if (evaluator_ != nullptr) {
     const absl::Status bound = replica_->bind(evaluator_->program(), Purpose::kEvaluation);
@@ -68,13 +70,14 @@ absl::Status Trainer::check_lasting(Holding holding) {
   PL_RETURN_IF_ERROR(look(program_.get(), training));
   const std::size_t vectors =
       holding == Holding::kTrains ? replica_->device_bytes() : evaluation.vectors + training.vectors;
-  return check_room(lasting_memory(spec_, replica_->layout().elements, holding),
-                    {.now = *room,
-                     .free_at_begin = workload_.room_at_begin.free_bytes,
-                     .taken = vectors + std::max(evaluation.half_weights, training.half_weights),
-                     .evaluation = evaluation.activations + evaluation.batch,
-                     .training = training.activations + training.batch,
-                     .members = members_on_device_});
+  return check_room(
+      lasting_memory(spec_, replica_->layout().elements, holding),
+      {.now = *room,
+       .free_at_begin = workload_.room_at_begin.free_bytes,
+       .taken = vectors + std::max({queue_half_weights_, evaluation.half_weights, training.half_weights}),
+       .evaluation = evaluation.activations + evaluation.batch,
+       .training = training.activations + training.batch,
+       .members = members_on_device_});
 }
 
 // Null: the gradients go by way of the hosts. All members have met by now: nobody takes the links that are
@@ -132,7 +135,8 @@ absl::Status Trainer::log_memory() {
       state == nullptr ? " for weights and gradient, " : " for weights, gradient and optimizer state, ",
       training->half_weights == 0 ? "" : str_cat(mib(training->half_weights), " for weights as bf16, "),
       mib(training->activations), " for activations, ", mib(training->batch), " for the batch, ",
-      mib(evaluation), " for evaluation; ", training->free >> 20, " of ", mib(training->total), " are left; ",
+      mib(evaluation), " for evaluation; ", tensor::free_mebibytes(training->free), " of ",
+      mib(training->total), " are left; ",
       room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_)));
   if (aligned_ || group_.rank != 0) return absl::OkStatus();  // it is said by one, and once
   if (const std::string odd = odd_sizes_warning(spec_); !odd.empty()) parts_.logger.warning(odd);

@@ -85,6 +85,10 @@ absl::Status Trainer::open_workload() {
   }
   PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, 1));
   PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, *program_, parts_.fabric.arena()));
+  if (workload_.room != nullptr) {
+    PL_ASSIGN_OR_RETURN(const tensor::MemoryUse use, program_->memory());
+    queue_half_weights_ = use.half_weights;
+  }
   program_.reset();
   return absl::OkStatus();
 }

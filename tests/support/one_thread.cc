@@ -1,5 +1,6 @@
-// Linked into test programs that say ONE_THREAD (cmake/PacelineTargets.cmake): a thread that is started there, by whatever library, would
-// be one that ThreadSanitizer never sees, so it ends the program and says what to do.
+// Linked into test programs that say ONE_THREAD (cmake/PacelineTargets.cmake): a thread that is started
+// there, by whatever library, would be one that ThreadSanitizer never sees, so it ends the program and says
+// what to do.
 
 #include <pthread.h>
 
@@ -7,7 +8,9 @@
 #include <cstdlib>
 
 extern "C" int pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) noexcept {
-  std::fputs("a thread is started in a test program that says ONE_THREAD in its CMakeLists.txt: take that word away, so that ThreadSanitizer sees it\n",
-             stderr);
+  std::fputs(
+      "a thread is started in a test program that says ONE_THREAD in its CMakeLists.txt: take that word "
+      "away, so that ThreadSanitizer sees it\n",
+      stderr);
   std::abort();
 }

@@ -166,8 +166,8 @@ PL_DEVICE void forward_wide(const LayerNormParams& p) {
   }
 }
 
-// Both, of all threads of the block. The memory is written again behind the barrier of the call after the
-// next.
+// Both, of all threads of the block. The next call gives other `partials`, and the one after it may give
+// these again.
 PL_DEVICE void block_sums(float (&partials)[2][kMostWarps], float& sum_g, float& sum_gh) {
   sum_g = warp_sum(sum_g);
   sum_gh = warp_sum(sum_gh);

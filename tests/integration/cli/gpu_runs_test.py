@@ -83,14 +83,26 @@ class GpuRunsTest(CliCase):
                          r".*\d+ of 1024 MiB are left; \d+ MiB were free when this member began")
 
     @emulated_only
+    def test_what_finds_room_is_taken_though_the_bf16_weights_are_there_already(self):
+        # 5.25 million weights: 50 MiB with gradient and bf16 weights, 60 if those were counted twice.
+        text = job(members=1, steps=1)
+        for was, now in (("[32]", "[70000]"), (", momentum: 0.9", ""), (", testFraction: 0.2", ""), ("    evaluation: {everySteps: 100}\n", ""),
+                         ("globalBatchSize: 64", "globalBatchSize: 4\n    precision: BF16")):
+            self.assertIn(was, text)
+            text = text.replace(was, now)
+        self.run_on("cuda", self.write(text), FAKE_CUDA_MEMORY_MIB="60")
+        self.assertEqual(self.code, 0, self.errors)
+        self.assertRegex(self.logs(), r"11 MiB for weights as bf16")
+
+    @emulated_only
     def test_a_state_that_finds_no_room_is_told_by_name_with_what_helps(self):
         wide = job(members=1, steps=20).replace("everySteps: 100", "everySteps: 100, batchSize: 1").replace("type: SGD, learningRate: 0.1, momentum: 0.9",
                                                                                                             "type: AdamW, learningRate: 0.1")
         self.run_on("cuda", self.write(wide.replace("[32]", "[1000000]")))
         self.assertEqual(self.code, 1, self.errors)
-        self.assertRegex(self.errors, r"weights, gradient and optimizer state find no room in the device's memory: they need 1145 MiB \(287 MiB for weights, "
-                         r"287 MiB for the gradient, 573 MiB for AdamW's state\), and \d+ of its 1024 MiB are free for them, beside 32 for the driver; "
-                         r"1024 MiB were free when this member began; take a GPU with more memory, a smaller model or an optimizer with less state "
+        self.assertRegex(self.errors, r"weights, gradient and optimizer state find no room in the device's memory: they need 1145 MiB "
+                         r"\(287 MiB for weights, 287 MiB for the gradient, 573 MiB for AdamW's state\), and \d+ of its 1024 MiB are free for them, "
+                         r"beside 32 for the driver; 1024 MiB were free when this member began; take a GPU with more memory, a smaller model or an optimizer with less state "
                          r"\(SGD without momentum keeps none: 573 MiB\)")
         self.assertNotIn("batchSize", self.errors)
         self.run_on("cuda", self.write(wide.replace("[32]", "[1000000, 300]")), "--name", "larger")

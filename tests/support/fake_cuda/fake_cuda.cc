@@ -12,7 +12,12 @@
 namespace paceline::fake_cuda {
 
 State& state() {
-  static State* const state = new State;
+  static State* const state = [] {
+    auto* const made = new State;
+    if (const char* const mebibytes = std::getenv("FAKE_CUDA_MEMORY_MIB"); mebibytes != nullptr)
+      made->control.memory_bytes = std::strtoull(mebibytes, nullptr, 10) << 20;
+    return made;
+  }();
   return *state;
 }
 std::mutex& lock() {

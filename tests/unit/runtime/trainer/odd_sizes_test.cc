@@ -23,11 +23,17 @@ TEST(OddSizes, AreNamedWithTheNextThatIsEven) {
             std::string("training.model.vocabularySize is 255 (the next is 256), "
                         "training.model.width is 20 (the next is 24)") +
                 kSlow);
-  v1::TrainingSpec mlp;
-  mlp.set_precision(v1::PRECISION_BF16);
-  for (const int size : {64, 100}) mlp.mutable_model()->mutable_mlp()->add_hidden(size);
+  v1::TrainingSpec mlp, cnn, wide;
+  for (v1::TrainingSpec* spec : {&mlp, &cnn, &wide}) spec->set_precision(v1::PRECISION_BF16);
+  for (const int size : {64, 100}) {
+    mlp.mutable_model()->mutable_mlp()->add_hidden(size);
+    cnn.mutable_model()->mutable_cnn()->add_hidden(size);
+    wide.mutable_model()->mutable_wide_and_deep()->add_hidden(size);
+  }
   mlp.mutable_model()->mutable_mlp()->set_classes(10);
-  EXPECT_EQ(odd_sizes_warning(mlp), std::string("training.model.hidden[1] is 100 (the next is 104)") + kSlow);
+  for (const v1::TrainingSpec& spec : {mlp, cnn, wide})
+    EXPECT_EQ(odd_sizes_warning(spec),
+              std::string("training.model.hidden[1] is 100 (the next is 104)") + kSlow);
 }
 
 TEST(OddSizes, NothingIsSaidOfOthersAndOfFp32) {
