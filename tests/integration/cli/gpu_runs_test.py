@@ -102,8 +102,8 @@ class GpuRunsTest(CliCase):
         self.assertEqual(self.code, 1, self.errors)
         self.assertRegex(self.errors, r"weights, gradient and optimizer state find no room in the device's memory: they need 1145 MiB "
                          r"\(287 MiB for weights, 287 MiB for the gradient, 573 MiB for AdamW's state\), and \d+ of its 1024 MiB are free for them, "
-                         r"beside 32 for the driver; 1024 MiB were free when this member began; take a GPU with more memory, a smaller model or an optimizer with less state "
-                         r"\(SGD without momentum keeps none: 573 MiB\)")
+                         r"beside 32 for the driver; 1024 MiB were free when this member began; take a GPU with more memory, "
+                         r"a smaller model or an optimizer with less state \(SGD without momentum keeps none: 573 MiB\)")
         self.assertNotIn("batchSize", self.errors)
         self.run_on("cuda", self.write(wide.replace("[32]", "[1000000, 300]")), "--name", "larger")
         self.assertRegex(self.errors, r"weights find no room in the device's memory: they need 1\d\d\d MiB")
