@@ -47,10 +47,10 @@ class OptionsTest(unittest.TestCase):
         (self.root / path).write_text(text)
         (self.root / path).chmod(0o755)
 
-    def suite(self, *options, limit=None):
+    def suite(self, *options, limit=None, umask=-1):
         self.calls = ""
         (self.root / "calls").unlink(missing_ok=True)
-        result = subprocess.run([self.root / "scripts/gpu-suite", *options], capture_output=True, text=True, timeout=120,
+        result = subprocess.run([self.root / "scripts/gpu-suite", *options], capture_output=True, text=True, timeout=120, umask=umask,
                                 preexec_fn=limit and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))),
                                 env=dict(os.environ, PATH=f"{self.root}/bin:{os.environ['PATH']}", XDG_CACHE_HOME=str(self.root / "cache")))
         if (self.root / "calls").exists():
@@ -68,6 +68,8 @@ class OptionsTest(unittest.TestCase):
         self.refused(r"gpu-suite: error: argument --only: invalid choice: 'nonsense' \(choose from '?kernels'?, .*sanitizers'?\)",
                      "--emulated", "--only", "nonsense")
         self.refused("--json .*/nowhere/r.json: there is no folder .*/nowhere", "--emulated", "--json", self.out / "nowhere/r.json")
+        self.refused("--python nowhere: no such program", "--emulated", "--python", "nowhere")
+        self.refused("--python /dev/null: no such program", "--emulated", "--python", "/dev/null")
         self.refused("--bundle .*/out: it is a folder; name a file in it", "--bundle", self.out)
         self.refused("--bundle .*: there is no folder .*/nowhere", "--bundle", self.out / "nowhere/b.tar.xz")
         self.refused("--bundle /dev/full: it is there, and no regular file", "--bundle", "/dev/full")
@@ -76,7 +78,7 @@ class OptionsTest(unittest.TestCase):
     def test_a_bundle_comes_whole(self):
         bundle = self.out / "b.tar.xz"
         bundle.write_text("an older one")
-        result = self.suite("--bundle", bundle)
+        result = self.suite("--bundle", bundle, umask=0o022)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.calls.split(), ["setup", "build"])
         self.assertEqual(list(self.out.iterdir()), [bundle])
@@ -85,6 +87,8 @@ class OptionsTest(unittest.TestCase):
             names = packed.getnames()
         for path in ("run", "sanitizer/bin/compute-sanitizer", *self.words("files"), *self.words("programs")):
             self.assertIn(f"paceline-gpu-suite/{path}", names)
+        self.assertEqual(self.suite("--bundle", bundle, umask=0o077).returncode, 0)
+        self.assertEqual(stat.S_IMODE(bundle.stat().st_mode), 0o600)
 
     def test_a_bundle_that_can_not_be_written_whole_leaves_what_was_there(self):
         self.write("bin/tar", '#!/bin/sh\nfor a; do case "$a" in */b.tar.xz.partial.*) echo half >"$a" ;; esac; done\n'
