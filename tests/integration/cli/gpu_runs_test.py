@@ -60,6 +60,9 @@ class GpuRunsTest(CliCase):
         self.assertEqual((one["phase"], one["step"]), ("Succeeded", other["step"]), self.errors)
         self.assertAlmostEqual(one["loss"] / other["loss"], 1, delta=tolerance)
 
+    def test_explain_says_that_members_take_a_gpu(self):
+        self.assertIn("computes on a GPU where there is one that can be used, ", self.paceline("explain", self.write(job())).stdout)
+
     def test_members_share_a_gpu_and_learn_what_they_learn_without(self):
         path = self.write(job(members=4, steps=40))
         without = self.run_on("cpu", path, "--name", "without")
