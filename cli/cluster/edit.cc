@@ -1,8 +1,10 @@
 // suspend, resume, scale: small patches, after a look whether they make sense.
 
 #include <charconv>
+#include <limits>
 
 #include "base/status.h"
+#include "base/whole_number.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
 #include "cli/cluster/names.h"
@@ -119,15 +121,16 @@ absl::Status suspend_jobs(Call& call, const std::vector<std::string>& names, boo
 absl::StatusOr<Scaling> parse_scaling(std::string_view text) {
   const std::size_t equals = text.find('=');
   const auto role = kube::role_named(text.substr(0, equals));
-  Scaling scaling{role.value_or(Role::kWorker), -1};
-  if (equals != std::string_view::npos) {
-    const std::string_view digits = text.substr(equals + 1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), scaling.replicas);
-    if (error != std::errc() || end != digits.data() + digits.size()) scaling.replicas = -1;
+  const std::string_view digits = equals == std::string_view::npos ? "" : text.substr(equals + 1);
+  const std::string fault = whole_number_fault(digits, 0, std::numeric_limits<int>::max());
+  if (!role || !fault.empty()) {
+    return absl::InvalidArgumentError(str_cat("\"", text, "\" says no number of a role",
+                                              role && !digits.empty() ? str_cat(": ", fault) : "",
+                                              "; allowed: ROLE=N, such as worker=4"));
   }
-  if (role && scaling.replicas >= 0) return scaling;
-  return absl::InvalidArgumentError(
-      str_cat("\"", text, "\" says no number of a role; allowed: ROLE=N, such as worker=4"));
+  Scaling scaling{*role, 0};
+  std::from_chars(digits.data(), digits.data() + digits.size(), scaling.replicas);
+  return scaling;
 }
 
 absl::Status scale_job(Call& call, const std::string& name, const std::vector<Scaling>& scalings) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/text.h"
+#include "base/whole_number.h"
 
 namespace paceline::cli {
 
@@ -55,15 +56,11 @@ absl::StatusOr<std::vector<std::int32_t>> tokens_of_numbers(std::string_view lis
   std::vector<std::int32_t> tokens;
   for (std::size_t at = 0; (at = list.find_first_not_of(kBetween, at)) != std::string_view::npos;) {
     const std::size_t end = std::min(list.find_first_of(kBetween, at), list.size());
-    const std::string_view word = list.substr(at, end - at);
-    std::int32_t token = -1;
-    const auto read = std::from_chars(word.data(), word.data() + word.size(), token);
-    if (read.ec != std::errc() || read.ptr != word.data() + word.size() || token < 0 || token >= vocabulary) {
-      return absl::InvalidArgumentError(str_cat("the prompt's token ", tokens.size(), ", \"",
-                                                word.substr(0, kMaxShown),
-                                                "\", is no whole number from 0 to ", vocabulary - 1));
-    }
-    tokens.push_back(token);
+    // A longer one is no such number, and neither is its beginning.
+    const std::string_view word = list.substr(at, std::min(end - at, kMaxShown));
+    if (const auto fault = whole_number_fault<std::int64_t>(word, 0, vocabulary - 1); !fault.empty())
+      return absl::InvalidArgumentError(str_cat("the prompt's token ", tokens.size(), ": ", fault));
+    std::from_chars(word.data(), word.data() + word.size(), tokens.emplace_back());
     at = end;
   }
   return tokens;

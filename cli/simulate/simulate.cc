@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/whole_number.h"
 #include "cli/commands/job_file.h"
 #include "cli/number_checks.h"
 #include "cli/plot/picture.h"
@@ -39,18 +40,30 @@ struct SimulateOptions {
   std::string output;
 };
 
+std::string number_fault(std::string_view word, int low, int high) {
+  return whole_number_fault(word, low, high);
+}
+
+std::string number_fault(std::string_view word, double low, double high) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error == std::errc() && end == word.data() + word.size() && value >= low && value <= high) return "";
+  return str_cat("\"", word, "\" is no number from ", low, " to ", high);
+}
+
 template <typename Number>
 absl::StatusOr<std::vector<Number>> numbers(std::string_view option, const std::string& text, Number low,
                                             Number high) {
   std::vector<Number> values;
   std::istringstream list(text);
   for (std::string word; std::getline(list, word, ',');) {
-    Number value{};
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc{} || end != word.data() + word.size() || !(value >= low && value <= high)) {
-      return absl::InvalidArgumentError(str_cat(option, " ", text, ": \"", word, "\" is no number from ", low,
-                                                " to ", high, "; allowed: such numbers with commas between"));
+    const std::string fault = number_fault(word, low, high);
+    if (!fault.empty()) {
+      return absl::InvalidArgumentError(
+          str_cat(option, " ", text, ": ", fault, "; allowed: such numbers with commas between"));
     }
+    Number value{};
+    std::from_chars(word.data(), word.data() + word.size(), value);
     values.push_back(value);
   }
   if (values.empty() || values.size() > kMaxListed) {

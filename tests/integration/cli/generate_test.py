@@ -119,7 +119,7 @@ class GenerateTest(CliCase):
         self.assertEqual(json.loads(self.generate("--prompt-tokens", "310", *cold, "--json"))["samples"], [{"tokens": [311, 312, 313, 314]}])
         self.refused(2, "there is nothing to go on from: the job's data are token numbers")
         self.refused(2, "--prompt is text, and the job's data are token numbers", "--prompt", "300")
-        self.refused(2, 'token 1, "512", is no whole number from 0 to 511', "--prompt-tokens", "300,512")
+        self.refused(2, 'token 1: "512" is no whole number from 0 to 511', "--prompt-tokens", "300,512")
 
     def test_a_checkpoint_or_a_model_of_its_own(self):
         run = self.train()
@@ -241,7 +241,7 @@ class GenerateTest(CliCase):
                 (2, "--model: it is empty", "--model", ""), (2, "--checkpoint: it is empty", "--checkpoint", ""), (2, "RUN: it is empty", ""),
                 (2, "--prompt-file: it is empty", "letters", "--prompt-file", ""),
                 (2, "one of --prompt, --prompt-file and --prompt-tokens", "--prompt", "a", "--prompt-tokens", "1"),
-                (2, 'token 0, "256", is no whole number from 0 to 255', "--prompt-tokens", "256"),
+                (2, 'token 0: "256" is no whole number from 0 to 255', "--prompt-tokens", "256"),
                 (3, "no-such-file", "--prompt-file", self.folder / "no-such-file"),
                 (2, '"-1" is no number from 0 to', "--temperature=-1"), (2, '"hot" is no number', "--temperature", "hot"),
                 (2, '"2" is no number above 0 and up to 1', "--top-p", "2"), (2, '"0" is no number above 0', "--top-p", "0"),

@@ -94,6 +94,10 @@ TEST(ScalingTest, RoleAndNumber) {
        {"", "worker", "worker=", "worker=-1", "worker=4x", "boss=1", "=4", "worker=99999999999999999999"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(parse_scaling(wrong).status())) << wrong;
   }
+  EXPECT_EQ(
+      parse_scaling("worker=04").status().message(),
+      "\"worker=04\" says no number of a role: \"04\" is no whole number from 0 to 2147483647: it begins "
+      "with a zero; allowed: ROLE=N, such as worker=4");
 }
 
 // ---- events

@@ -42,10 +42,14 @@ TEST(Prompt, NumbersStandBetweenCommasOrSpace) {
 
 TEST(Prompt, WhatIsNoTokenIsNamed) {
   EXPECT_EQ(words(tokens_of_numbers("1,x,3", 4)),
-            "the prompt's token 1, \"x\", is no whole number from 0 to 3");
-  EXPECT_THAT(words(tokens_of_numbers("4", 4)), HasSubstr("token 0, \"4\", is no whole number from 0 to 3"));
+            "the prompt's token 1: \"x\" is no whole number from 0 to 3");
+  EXPECT_THAT(words(tokens_of_numbers("4", 4)), HasSubstr("token 0: \"4\" is no whole number from 0 to 3"));
   EXPECT_THAT(words(tokens_of_numbers("-1", 4)), HasSubstr("\"-1\""));
   EXPECT_THAT(words(tokens_of_numbers("1.5", 4)), HasSubstr("\"1.5\""));
+  EXPECT_THAT(words(tokens_of_numbers("10,010", 256)),
+              HasSubstr("token 1: \"010\" is no whole number from 0 to 255: it begins with a zero"));
+  EXPECT_THAT(words(tokens_of_numbers(std::string(1000, '1'), 256)),
+              HasSubstr("token 0: \"" + std::string(32, '1') + "\" is no"));
   EXPECT_THAT(words(tokens_of_numbers("99999999999999999999", 4)), HasSubstr("\"99999999999999999999\""));
 }
 
