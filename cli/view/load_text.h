@@ -9,7 +9,8 @@
 
 namespace paceline::cli {
 
-// "over the last minute 14.2 threads wanted this machine's 2 processors, ..."; empty where nothing is known.
+// "over the last minute 14.2 threads ran or waited for a processor or a disk, and the machine has 2
+// processors: ..."; empty where nothing is known.
 std::string load_text(const std::optional<MachineLoad>& load);
 
 }  // namespace paceline::cli

@@ -11,7 +11,8 @@ TEST(MachineLoadTest, IsOfTheWholeMachine) {
   const auto load = machine_load();
   ASSERT_TRUE(load.has_value());
   EXPECT_GE(load->threads, 0);
-  EXPECT_GE(load->processors, usable_processors());
+  EXPECT_EQ(load->usable, usable_processors());
+  EXPECT_GE(load->processors, load->usable);
 }
 
 }  // namespace
