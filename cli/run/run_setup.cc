@@ -80,7 +80,9 @@ absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
   const OwnedRun& run = *setup.run;
   PL_ASSIGN_OR_RETURN(const auto newest, newest_checkpoint(setup.job, run.folder()));
   PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, newest));
-  setup.earlier = EarlierRun{earlier, read_file(run.path("job.yaml"), api::kMaxFileBytes).value_or("")};
+  auto text = read_file(run.path("job.yaml"), api::kMaxFileBytes);
+  if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
+  setup.earlier = EarlierRun{earlier, std::move(text).value_or("")};
   return setup.run->make_reserve();
 }
 

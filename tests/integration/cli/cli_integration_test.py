@@ -93,6 +93,21 @@ class CliTest(CliCase):
         self.assertRegex(other.stderr, r'is of job "digits".*: resume it with its own, as in \S+/runs/digits/job\.yaml')
         self.assertEqual(before, {name: (folder / name).read_bytes() for name in before})
 
+    def test_a_resume_keeps_a_job_file_that_it_can_not_read(self):
+        process = self.start("run", self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n")))
+        self.training("digits", 2)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20 * SLOW), 130)
+        kept = self.state / "runs/digits/job.yaml"
+        kept.unlink()
+        kept.symlink_to("job.yaml")
+        before = self.content("digits")
+        result = self.paceline("run", self.folder / "job.yaml", "--resume", "digits")
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertRegex(result.stderr, r"/digits/job\.yaml: Too many levels of symbolic links\n$")
+        self.assertTrue(kept.is_symlink())
+        self.assertEqual(self.content("digits"), before)
+
     def content(self, run):
         """Every file of a run, but for its lock."""
         folder = self.state / "runs" / run
