@@ -112,8 +112,10 @@ int run(int argc, char** argv) {
     cli::add_completion(app, session);
   }
 
+  bool is_run = false;  // and no question about it
   try {
     app.parse(argc, argv);
+    is_run = !session.kubectl && app.got_subcommand("run");
   } catch (const CLI::ParseError& error) {
     // Help and version are "errors" of the library with exit code 0; everything else is a bad command line.
     if (error.get_exit_code() == 0) {
@@ -127,7 +129,6 @@ int run(int argc, char** argv) {
     }
   }
   // How a run has ended does not hang on its lines.
-  const bool is_run = !session.kubectl && app.got_subcommand("run");
   if (session.exit_code == cli::kExitOk && !is_run) {
     if (const std::string why = why_output_is_lost(); !why.empty()) session.fail(cli::kExitSystem, why);
   }

@@ -63,7 +63,7 @@ class HardEdges(CliCase):
     def test_output_that_went_nowhere_is_noticed(self):
         self.write_log(b"a line\n")
         path = self.write(job())
-        commands = (("get",), ("describe", "old"), ("logs", "old", "worker-0"), ("top", "old"), ("explain", path), ("validate", path),
+        commands = (("get",), ("describe", "old"), ("logs", "old", "worker-0"), ("top", "old"), ("run", "--help"), ("explain", path), ("validate", path),
                     ("completion", "bash"), ("simulate", "stragglers", "--steps", "1", "--workers", "2", "--json"), ("--help",), ("--version",))
         for where, words in ((">&-", "standard output is closed"), ("</dev/null >&0", "standard output is closed, or open for reading alone"),
                              (">/dev/full", "is its disk full")):
