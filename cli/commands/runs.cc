@@ -108,7 +108,11 @@ void get_runs(Session& session, const std::string& name, const std::string& outp
 
 void print_events(const RunState& run) {
   const auto text = read_file(run.folder + "/events.jsonl", kMaxEventsBytes);
-  if (!text.ok()) return;
+  if (absl::IsNotFound(text.status())) return;
+  if (!text.ok()) {
+    std::cout << "\nEvents: " << text.status().message() << "\n";
+    return;
+  }
   std::vector<std::vector<std::string>> rows;
   std::size_t begin = 0;
   while (begin < text->size()) {

@@ -125,6 +125,13 @@ class HardEdges(CliCase):
                         self.assertEqual(result.returncode, 4, result)
                         self.assertRegex(result.stderr, "^paceline: .*(Too many open files|file descriptors)")
 
+    def test_events_that_can_not_be_read_are_not_none(self):
+        self.write_log(b"")
+        events = self.state / "runs/old/events.jsonl"
+        self.assertNotIn("Events", self.paceline("describe", "old").stdout)
+        events.symlink_to("events.jsonl")
+        self.assertRegex(self.paceline("describe", "old").stdout, r"\nEvents: open \S*/events\.jsonl: Too many levels of symbolic links\n$")
+
     def test_few_descriptors_are_enough_for_few_members(self):
         result = self.paceline("run", self.write(job(members=3, steps=20)), preexec_fn=limited(resource.RLIMIT_NOFILE, 32))
         self.assertEqual(result.returncode, 0, result.stderr)
