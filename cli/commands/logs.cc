@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -44,13 +45,21 @@ std::string member_of(const std::string& file, const std::string& job) {
   return has_attempt ? name.substr(0, dash) : name;
 }
 
-void open_new_files(const RunState& run, const std::string& member, std::vector<LogFile>& files) {
+absl::StatusOr<std::vector<std::string>> log_paths(const std::string& folder) {
   std::error_code error;
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(run.folder + "/logs", error)) {
-    if (entry.path().extension() == ".log") paths.push_back(entry.path().string());
+  for (std::filesystem::directory_iterator each(folder, error), end; each != end; each.increment(error)) {
+    if (each->path().extension() == ".log") paths.push_back(each->path().string());
   }
+  const absl::Status status = error ? errno_status(error.value(), folder) : absl::OkStatus();
+  if (!status.ok() && !absl::IsNotFound(status)) return status;
   std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// What is gone by now is passed over.
+absl::Status open_new_files(const RunState& run, const std::string& member, std::vector<LogFile>& files) {
+  PL_ASSIGN_OR_RETURN(const auto paths, log_paths(run.folder + "/logs"));
   for (const std::string& path : paths) {
     if (std::any_of(files.begin(), files.end(), [&](const LogFile& f) { return f.source.id == path; }))
       continue;
@@ -58,8 +67,13 @@ void open_new_files(const RunState& run, const std::string& member, std::vector<
                       name = member_of(file_name, run.job);
     if (!member.empty() && name != member && file_name != member + ".log") continue;
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (fd.valid()) files.push_back({std::move(fd), {.id = path, .member = name}});
+    if (fd.valid()) {
+      files.push_back({std::move(fd), {.id = path, .member = name}});
+    } else if (errno != ENOENT) {
+      return errno_status(errno, path);
+    }
   }
+  return absl::OkStatus();
 }
 
 // Prints what has come since the last call.
@@ -94,22 +108,24 @@ void skip_to_tail(LogFile& file, int lines) {
   ::lseek(file.fd.get(), 0, SEEK_SET);
 }
 
-void follow(const RunStore& store, const RunState& run, const std::string& member,
-            std::vector<LogFile>& files, LogPrinter& printer) {
+absl::Status follow(const RunStore& store, const RunState& run, const std::string& member,
+                    std::vector<LogFile>& files, LogPrinter& printer) {
   UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (watch.valid()) ::inotify_add_watch(watch.get(), (run.folder + "/logs").c_str(), IN_MODIFY | IN_CREATE);
   while (std::cout) {  // until the run ends, the reader goes away, or ctrl-C
     const auto state = store.get(run.name);
+    if (!state.ok() && !absl::IsNotFound(state.status())) return state.status();
     const bool last = !state.ok() || is_finished(*state);
-    open_new_files(run, member, files);
+    PL_RETURN_IF_ERROR(open_new_files(run, member, files));
     for (LogFile& file : files) copy_new(file, printer, last);
-    if (last) return;
+    if (last) break;
     pollfd wait{watch.get(), POLLIN, 0};
     ::poll(&wait, 1, kRecheckMs);
     char events[4096];
     while (::read(watch.get(), events, sizeof(events)) > 0) {
     }
   }
+  return absl::OkStatus();
 }
 
 void logs(Session& session, const std::string& name, const std::string& member, bool following, int tail) {
@@ -120,10 +136,10 @@ void logs(Session& session, const std::string& name, const std::string& member, 
     return session.fail(kExitNotFound, str_cat(run.status().message(), session.cluster_hint()));
   if (!run.ok()) return session.fail(run.status());
   std::vector<LogFile> files;
-  open_new_files(*run, member, files);
+  if (const auto status = open_new_files(*run, member, files); !status.ok()) return session.fail(status);
   if (files.empty() && !(following && !is_finished(*run))) {
     std::vector<LogFile> all;
-    open_new_files(*run, "", all);
+    if (const auto status = open_new_files(*run, "", all); !status.ok()) return session.fail(status);
     std::string names;
     for (const LogFile& file : all) names += (names.empty() ? "" : ", ") + file.source.member;
     return session.fail(kExitNotFound, member.empty() ? str_cat("run \"", run->name, "\" has no logs")
@@ -135,7 +151,8 @@ void logs(Session& session, const std::string& name, const std::string& member, 
   }
   LogPrinter printer(std::cout, ::isatty(STDOUT_FILENO) == 1, member.empty());
   for (LogFile& file : files) copy_new(file, printer, !following);
-  if (following) follow(*store, *run, member, files, printer);
+  if (!following) return;
+  if (const auto status = follow(*store, *run, member, files, printer); !status.ok()) session.fail(status);
 }
 
 }  // namespace

@@ -117,13 +117,34 @@ class HardEdges(CliCase):
         self.write_log(b"")
         path = self.write(job())
         for limit in range(4, 8):
-            for command in ("generate",), ("top", "--once"), ("get",), ("validate", path), ("run", path):
+            for command in ("generate",), ("top", "--once"), ("get",), ("logs",), ("validate", path), ("run", path):
                 with self.subTest(limit=limit, command=command[0]):
                     result = self.paceline(*command, preexec_fn=limited(resource.RLIMIT_NOFILE, limit))
                     self.assertNotRegex(result.stdout + result.stderr, "no runs|too large")
                     if result.returncode != 0 and (limit, command[0]) != (7, "generate"):   # it then sees that the run is of no gpt
                         self.assertEqual(result.returncode, 4, result)
                         self.assertRegex(result.stderr, "^paceline: .*(Too many open files|file descriptors)")
+
+    def test_logs_are_all_there_or_an_error(self):
+        logs = self.write_log(b"").parent
+        for worker in range(4):
+            (logs / f"digits-worker-{worker}-0.log").write_text("a line\n")
+        for limit in (5, 6):   # two and three logs, beside the standard files
+            result = self.paceline("logs", preexec_fn=limited(resource.RLIMIT_NOFILE, limit))
+            self.assertEqual((result.returncode, result.stdout), (4, ""), result.stderr)
+            self.assertRegex(result.stderr, rf"^paceline: .*digits-worker-{limit - 3}-0\.log: Too many open files\n$")
+        self.assertEqual(self.paceline("logs").stdout.count("a line\n"), 4)
+        (logs / "digits-worker-4-0.log").symlink_to("digits-worker-4-0.log")
+        result = self.paceline("logs", "old", "worker-4")
+        self.assertEqual((result.returncode, result.stdout), (4, ""))
+        self.assertRegex(result.stderr, r"digits-worker-4-0\.log: Too many levels of symbolic links\n$")
+        (logs / "digits-worker-4-0.log").unlink()
+        (logs / "digits-worker-4-0.log").symlink_to("nowhere")
+        self.assertEqual(self.paceline("logs").stdout.count("a line\n"), 4, "what is gone is passed over")
+        shutil.rmtree(logs)
+        self.assertEqual(self.paceline("logs").returncode, 3)
+        logs.symlink_to("logs")
+        self.assertEqual(self.paceline("logs").returncode, 4)
 
     def test_events_that_can_not_be_read_are_not_none(self):
         self.write_log(b"")
