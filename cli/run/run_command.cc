@@ -47,6 +47,10 @@ std::unique_ptr<RunOutput> make_output(const std::string& kind, bool live, std::
   return live ? make_live_output(out, 1) : make_plain_output(out);
 }
 
+std::string not_known(const absl::Status& status) {
+  return str_cat("whether there is a checkpoint to go on from is not known: ", status.message());
+}
+
 class RunCommand {
  public:
   RunCommand(Session& session, const RunOptions& options) : session_(session), options_(options) {}
@@ -96,7 +100,9 @@ class RunCommand {
   // Where a resumed run begins: its members will say the same in their logs, or which one they refuse: only
   // they read all of it.
   void note_checkpoint() {
-    noted_ = newest_checkpoint(setup_.job, setup_.run->folder()).value_or(std::nullopt);
+    auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
+    if (!newest.ok()) return output_->note(str_cat("run ", state_.name, ": ", not_known(newest.status())));
+    noted_ = *std::move(newest);
     output_->note(noted_ ? str_cat("run ", state_.name, " goes on from its newest checkpoint, ", noted_->path)
                          : str_cat("run ", state_.name, " has no checkpoint: it begins anew at step 0"));
     if (!noted_) return;
@@ -233,7 +239,8 @@ class RunCommand {
     state_.finished = format_wall_time(session_.clock.wall_now());
     state_.eta_seconds.reset();
     setup_.metrics->flush();
-    find_last_checkpoint();
+    const auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
+    if (newest.ok()) note_last_checkpoint(*newest);
     const absl::Status written = write_last_state(setup_, first_step_.has_value());
     tell_checkpoints(std::numeric_limits<Step>::max());
     tell_of_evaluator();
@@ -242,10 +249,10 @@ class RunCommand {
     stdout_.drain(interrupted.get(), interrupts_ > 0 ? kStoppedReaderMs : -1);
     if (!written.ok()) session_.fail(written);
     if (state_.phase == "Failed") {
-      if (const std::string again = how_to_resume(); !again.empty()) session_.fail(kExitFailed, again);
+      if (const std::string again = how_to_resume(newest); !again.empty()) session_.fail(kExitFailed, again);
       session_.exit_code = kExitFailed;
     } else if (state_.phase == "Stopped") {
-      const std::string again = how_to_resume();
+      const std::string again = how_to_resume(newest);
       session_.fail(
           kExitInterrupted,
           str_cat("run \"", state_.name, "\" was ", state_.message,
@@ -258,9 +265,8 @@ class RunCommand {
   }
 
   // What rank 0 saved when the job had failed already was told to nobody.
-  void find_last_checkpoint() {
+  void note_last_checkpoint(const std::optional<FoundCheckpoint>& newest) {
     if (!first_step_ || state_.phase == "Succeeded") return;
-    const auto newest = newest_checkpoint(setup_.job, setup_.run->folder()).value_or(std::nullopt);
     if (newest && newest->progress.step > api::checkpoint_step(state_.checkpoint).value_or(-1))
       state_.checkpoint = newest->path;
   }
@@ -274,11 +280,12 @@ class RunCommand {
 
   // Empty where that would lead nowhere: the run is being deleted, has no checkpoint of its own, or has just
   // failed to go on from it.
-  std::string how_to_resume() const {
+  std::string how_to_resume(const absl::StatusOr<std::optional<FoundCheckpoint>>& newest) const {
     const bool trained = first_step_ || !state_.checkpoint.empty();
     const bool in_vain = !trained && (!setup_.earlier || state_.phase == "Failed");
-    if (deleted_ || in_vain || !newest_checkpoint(setup_.job, setup_.run->folder()).value_or(std::nullopt))
-      return "";
+    if (deleted_ || in_vain) return "";
+    if (!newest.ok()) return not_known(newest.status());
+    if (!*newest) return "";
     return str_cat("go on from its newest checkpoint with `",
                    resume_command(session_.state_dir_option, options_.file, state_.name), "`");
   }

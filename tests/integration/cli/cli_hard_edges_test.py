@@ -153,6 +153,22 @@ class HardEdges(CliCase):
         events.symlink_to("events.jsonl")
         self.assertRegex(self.paceline("describe", "old").stdout, r"\nEvents: open \S*/events\.jsonl: Too many levels of symbolic links\n$")
 
+    def test_checkpoints_that_can_not_be_looked_at_are_not_none(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, 1)):
+            name = f"by-{number}"
+            process = self.start("run", self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n")), "--name", name)
+            self.training(name, 2)
+            until(lambda: self.status(name)["checkpoint"], 20 * SLOW, "a checkpoint")
+            victim = process.pid if code == 130 else self.running_pids()["worker-0"]
+            with self.standing_still(process):
+                resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (3, 3))
+            os.kill(victim, number)
+            error = process.communicate(timeout=30 * SLOW)[1]
+            self.assertEqual(process.returncode, code, error)
+            self.assertRegex(error, "whether there is a checkpoint to go on from is not known: .*Too many open files")
+            self.assertNotIn("has no checkpoint", error)
+            self.nothing_left()
+
     def test_few_descriptors_are_enough_for_few_members(self):
         result = self.paceline("run", self.write(job(members=3, steps=20)), preexec_fn=limited(resource.RLIMIT_NOFILE, 32))
         self.assertEqual(result.returncode, 0, result.stderr)
