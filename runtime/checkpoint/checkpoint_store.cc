@@ -75,8 +75,11 @@ absl::StatusOr<std::vector<std::string>> CheckpointStore::candidates() const {
   PL_ASSIGN_OR_RETURN(auto names, checkpoint_names(files_, folder_));
   std::reverse(names.begin(), names.end());
   const auto all = files_.list(folder_);
-  if (!all.ok() || std::find(all->begin(), all->end(), kReplacedName) == all->end()) return names;
+  if (absl::IsNotFound(all.status())) return names;
+  if (!all.ok()) return all.status();
+  if (std::find(all->begin(), all->end(), kReplacedName) == all->end()) return names;
   const auto manifest = read_manifest(kReplacedName);
+  if (is_no_fault_of_it(manifest.status())) return not_read(manifest.status(), kReplacedName);
   const std::int64_t step = manifest.ok() ? manifest->progress.step : -1;
   const auto older =
       std::find_if(names.begin(), names.end(), [step](const auto& name) { return step_of(name) < step; });
@@ -86,6 +89,7 @@ absl::StatusOr<std::vector<std::string>> CheckpointStore::candidates() const {
 
 absl::Status CheckpointStore::put_back_replaced() {
   const auto manifest = read_manifest(kReplacedName);
+  if (is_no_fault_of_it(manifest.status())) return not_read(manifest.status(), kReplacedName);
   if (!manifest.ok()) return absl::OkStatus();
   const std::string name = checkpoint_name(manifest->progress.step);
   PL_ASSIGN_OR_RETURN(const auto names, checkpoint_names(files_, folder_));
@@ -180,6 +184,7 @@ absl::StatusOr<LoadedCheckpoint> CheckpointStore::load_latest(const GoOn& go_on)
     if (is_no_fault_of_it(loaded.status())) return not_read(loaded.status(), name);
     refused.push_back(str_cat(name, ": ", loaded.status().message()));
     const auto inside = files_.list(str_cat(folder_, "/", name));
+    if (is_no_fault_of_it(inside.status())) return not_read(inside.status(), name);
     damaged |= inside.ok() && std::find(inside->begin(), inside->end(), kManifestName) != inside->end();
   }
   std::string why;

@@ -77,6 +77,47 @@ TEST(CheckpointStoreTest, WhatCanNotBeReadIsNotCalledDamagedAndNoOlderOneIsTaken
   }
 }
 
+// A crash left the newest without its name: it is not sorted behind older ones, nor does a save remove it.
+TEST(CheckpointStoreTest, WhatCanNotBeReadOfOneThatWasToBeReplacedIsNotCalledDamaged) {
+  for (const absl::Status& why :
+       {absl::PermissionDeniedError("not yours"), absl::ResourceExhaustedError("no memory")}) {
+    MemoryFileStore files;
+    CheckpointStore store(files, kFolder, 3);
+    ASSERT_TRUE(store.save(State(100).snapshot).ok());
+    ASSERT_TRUE(store.save(State(200).snapshot).ok());
+    const std::string replaced = str_cat(kFolder, "/.replaced");
+    ASSERT_TRUE(files.rename(str_cat(kFolder, "/step-000000200"), replaced).ok());
+    files.deny(replaced + "/manifest.json", why);
+    const absl::Status refused = store.load_latest().status();
+    EXPECT_EQ(refused.code(), why.code()) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(".replaced can't be read: "));
+    EXPECT_EQ(store.peek_latest().status(), refused);
+    EXPECT_EQ(store.newest().status(), refused);
+    EXPECT_EQ(store.save(State(300).snapshot), refused);
+    files.deny("");
+    EXPECT_EQ(loaded_step(files), 200);
+    EXPECT_TRUE(store.save(State(300).snapshot).ok());
+    EXPECT_THAT(names(files), ElementsAre("step-000000100", "step-000000200", "step-000000300"));
+  }
+}
+
+// Whether a checkpoint was ever completed is not known of a folder that can't be looked into: who takes it
+// for none begins anew.
+TEST(CheckpointStoreTest, AFolderThatCanNotBeLookedIntoIsNotOneWithoutAManifest) {
+  for (const absl::Status& why :
+       {absl::PermissionDeniedError("not yours"), absl::ResourceExhaustedError("no file descriptor")}) {
+    MemoryFileStore files;
+    CheckpointStore store(files, kFolder, 3);
+    ASSERT_TRUE(store.save(State(100).snapshot).ok());
+    files.files()[str_cat(kFolder, "/step-000000100/state.safetensors")].back() ^= 1;
+    EXPECT_EQ(store.load_latest().status().code(), absl::StatusCode::kDataLoss);
+    for (const char* const folder : {"", "/step-000000100"}) {
+      files.deny(str_cat(kFolder, folder), why);
+      EXPECT_EQ(store.load_latest().status().code(), why.code()) << folder;
+    }
+  }
+}
+
 // A manifest beyond its limit is the checkpoint's own fault, not a lack of memory.
 TEST(CheckpointStoreTest, AManifestThatIsTooLongIsPassedOver) {
   MemoryFileStore files;

@@ -58,7 +58,7 @@ class MemoryFileStore final : public FileStore {
     pending_.clear();
   }
   std::map<std::string, std::string>& files() { return files_; }
-  // Of this file nothing can be read, for that reason.
+  // Of this file or folder nothing can be read, for that reason.
   void deny(const std::string& path, absl::Status why = absl::PermissionDeniedError("not yours")) {
     denied_ = path;
     why_ = std::move(why);
@@ -129,6 +129,7 @@ class MemoryFileStore final : public FileStore {
   }
   absl::StatusOr<std::vector<std::string>> list(const std::string& path) const override {
     if (!folders_.contains(path)) return absl::NotFoundError(path);
+    if (path == denied_) return with_context(why_, path);
     std::set<std::string> names;
     const auto add = [&](const std::string& name) {
       if (!name.starts_with(path + "/")) return;
