@@ -56,7 +56,8 @@ Outcome EvaluatorMember::run() {
       progress.set_phase(v1::FINISHED);
       parts_.membership.beat_now();
     }
-    if (!looked.ok() && go_on().ok()) parts_.logger.warning(std::string(looked.message()));
+    if (looked != told_ && !looked.ok() && go_on().ok()) parts_.logger.warning(std::string(looked.message()));
+    told_ = looked;
     const bool none = tried_.empty() && may_look_.ok();
     if (none && !told_of_none_ && parts_.clock.now() - began_ >= kPatience) {
       told_of_none_ = true;
@@ -127,7 +128,10 @@ std::string EvaluatorMember::nothing_evaluated() const {
   if (!tried_.empty())
     return str_cat("It could read no checkpoint in ", folder, "; a line above says why of ", tried_);
   const checkpoint::CheckpointStore store(files_, folder, 1);
-  if (!store.peek_latest().ok()) return none_found();
+  const absl::Status peeked = store.peek_latest().status();
+  if (checkpoint::is_no_fault_of_it(peeked) && store.newest().ok())
+    return str_cat("It could read no checkpoint in ", folder, ": ", peeked.message());
+  if (!peeked.ok()) return none_found();
   return str_cat("There are checkpoints in ", folder,
                  ", but it was not done with one when it was to end: a job that is as short needs them "
                  "earlier, by spec.checkpoint.everySteps");
@@ -147,10 +151,12 @@ absl::Status EvaluatorMember::look() {
   if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // it is not complete yet
   const absl::Status evaluated = loaded.ok() ? evaluate(store, *loaded) : loaded.status();
   if (!evaluated.ok() && !go_on().ok()) return evaluated;  // it was not to the end of it
+  tried_ = *newest;
+  if (absl::IsResourceExhausted(evaluated)) return evaluated;  // it passes, or does not: no fault of this one
   // A step that is saved again while it is read looks like a damaged one: the next look tells.
   const bool whole = evaluated.ok() && loaded->name == *newest;
-  if (whole || *newest == tried_) newest_ = *newest;
-  tried_ = *newest;
+  if (whole || *newest == failed_) newest_ = *newest;
+  failed_ = *newest;
   return evaluated;
 }
 

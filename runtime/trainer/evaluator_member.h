@@ -61,6 +61,8 @@ class EvaluatorMember {
   std::unique_ptr<CheckpointRows> rows_;  // null: the model has no tables
   std::unique_ptr<Evaluator> evaluator_;
   std::string newest_;     // that needs no further look
+  std::string failed_;     // that could not be evaluated at the look before; twice is enough
+  absl::Status told_;      // of the look before: the same is not said again
   std::string tried_;      // that was looked at; empty: there was no whole one
   absl::Status may_look_;  // into the folder; as of the last look
   bool told_of_none_ = false;

@@ -25,6 +25,8 @@ class SlowFiles final : public checkpoint::FileStore {
   std::function<absl::Status(const std::string& path)> before_create;
   // Likewise of a folder whose names are asked for.
   std::function<absl::Status(const std::string& path)> before_list;
+  // Likewise of a file that is opened for reading.
+  std::function<absl::Status(const std::string& path)> before_open;
 
   absl::Status make_folder(const std::string& path) override { return files_->make_folder(path); }
   absl::Status write_file(const std::string& path,
@@ -48,10 +50,12 @@ class SlowFiles final : public checkpoint::FileStore {
   absl::StatusOr<std::vector<std::byte>> read_file(const std::string& path,
                                                    std::uint64_t limit) const override {
     before_read_(path);
+    if (before_open != nullptr) PL_RETURN_IF_ERROR(before_open(path));
     return files_->read_file(path, limit);
   }
   absl::StatusOr<std::unique_ptr<checkpoint::FileReader>> open_file(const std::string& path) const override {
     before_read_(path);
+    if (before_open != nullptr) PL_RETURN_IF_ERROR(before_open(path));
     return files_->open_file(path);
   }
 

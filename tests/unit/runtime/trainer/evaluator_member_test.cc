@@ -320,6 +320,54 @@ TEST(EvaluatorMember, ACheckpointThatIsBeingWrittenIsNotComplete) {
   EXPECT_THAT(log, Not(HasSubstr("finds none")));
 }
 
+TEST(EvaluatorMember, AManifestThatCanNotBeReadIsNotCalledMissing) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  save(spec, 10, 1.0F);
+  std::atomic<Beside*> beside = nullptr;
+  paceline::testing::SlowFiles files;
+  std::filesystem::remove(folder.path() + "/step-000000010/manifest.json");
+  files.before_open = [&](const std::string& path) {  // it comes when there is no look any more
+    const bool over = beside.load() != nullptr && !beside.load()->membership().status().ok();
+    return over ? absl::PermissionDeniedError(str_cat("open ", path, ": Permission denied"))
+                : absl::OkStatus();
+  };
+  const std::string log = log_of_a_vain_wait(
+      folder.path(),
+      [&](Beside& e) {
+        beside = &e;
+        EXPECT_TRUE(e.membership().waits_again(1));
+      },
+      &files);
+  EXPECT_THAT(log,
+              HasSubstr("has evaluated nothing. It could read no checkpoint in " + folder.path() + ": "));
+  EXPECT_THAT(log, HasSubstr("manifest.json: Permission denied"));
+  EXPECT_THAT(log, Not(HasSubstr("is not there")));
+}
+
+TEST(EvaluatorMember, AShortageThatPassesTakesNoCheckpointAway) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(100, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  save(spec, 10, 1.0F);
+  std::atomic<bool> any_left = false;
+  paceline::testing::SlowFiles files;
+  files.before_open = [&](const std::string& path) {
+    return any_left ? absl::OkStatus() : absl::ResourceExhaustedError(path + ": Too many open files");
+  };
+  const std::string log = log_of_a_vain_wait(
+      folder.path(),
+      [&](Beside& e) {
+        EXPECT_TRUE(e.membership().waits_again(4));
+        any_left = true;
+        EXPECT_EQ(e.next().step(), 10);
+      },
+      &files);
+  EXPECT_EQ(times("Too many open files", log), 1) << log;
+  EXPECT_THAT(log, Not(HasSubstr("has evaluated nothing")));
+}
+
 TEST(EvaluatorMember, OneThatCouldReadNoneSaysWhichItTried) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(100, 32);
