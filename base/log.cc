@@ -24,11 +24,14 @@ spdlog::level::level_enum level_of(LogLevel level) {
   return spdlog::level::info;
 }
 
-void append_unicode_escape(std::string& out, unsigned value) {
+// Of one character of at most three bytes.
+void append_unicode_escape(std::string& out, std::string_view character) {
   constexpr char kDigits[] = "0123456789abcdef";
-  out += "\\u00";
-  out += kDigits[(value >> 4) & 15];
-  out += kDigits[value & 15];
+  const std::size_t bytes = character.size();
+  unsigned value = static_cast<unsigned char>(character[0]) & (bytes == 1 ? 0x7f : 0xff >> (bytes + 1));
+  for (const char c : character.substr(1)) value = value << 6 | (static_cast<unsigned char>(c) & 0x3f);
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) out += kDigits[(value >> shift) & 15];
 }
 
 void append_quoted(std::string& out, std::string_view text) {
@@ -43,8 +46,8 @@ void append_quoted(std::string& out, std::string_view text) {
       out += c;
     } else if (c == '\n') {
       out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      append_unicode_escape(out, static_cast<unsigned char>(c));
+    } else if (c == '\t' || is_control(text.substr(0, length))) {
+      append_unicode_escape(out, text.substr(0, length));
     } else {
       out += text.substr(0, length);
     }

@@ -19,14 +19,21 @@ std::size_t utf8_bytes(std::string_view text) {
   return overlong || beyond ? 0 : size;
 }
 
+bool is_control(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return (byte(0) < 0x20 && byte(0) != '\n' && byte(0) != '\t') || byte(0) == 0x7f;
+  if (character.size() == 2) return byte(0) == 0xc2 && byte(1) < 0xa0;
+  if (character.size() != 3 || byte(0) != 0xe2) return false;
+  const bool separates_or_turns = byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae;  // U+2028 to U+202E
+  const bool isolates = byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;            // U+2066 to U+2069
+  return separates_or_turns || isolates;
+}
+
 std::string visible(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const auto first = static_cast<unsigned char>(text[0]);
     const std::size_t bytes = utf8_bytes(text);
-    const bool control = (first < 0x20 && first != '\n' && first != '\t') || first == 0x7f;
-    const bool control_beyond = bytes == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
-    if (bytes > 0 && !control && !control_beyond) {
+    if (bytes > 0 && !is_control(text.substr(0, bytes))) {
       out.append(text.substr(0, bytes));
     } else {
       for (std::size_t i = 0; i < std::max<std::size_t>(bytes, 1); ++i) {

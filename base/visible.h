@@ -13,7 +13,11 @@ namespace paceline {
 // Bytes of the well-formed UTF-8 character at the front of `text`; 0: there is none. REQUIRES: not empty.
 std::size_t utf8_bytes(std::string_view text);
 
-// Control characters (also those beyond ASCII) and bytes that are not UTF-8 as \x1b; tabs stay, newlines too.
+// Whether the well-formed character does something to a terminal rather than stand there: a control character
+// (also beyond ASCII) but for tab and newline, a separator of lines, a change of the text's direction.
+bool is_control(std::string_view character);
+
+// Characters that are is_control(), and bytes that are not UTF-8, byte by byte as \x1b.
 std::string visible(std::string_view text);
 
 }  // namespace paceline

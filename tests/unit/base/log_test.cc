@@ -17,6 +17,15 @@ TEST(LogTest, JsonEscapesWhateverComes) {
   EXPECT_EQ(json_members("\xc3\xa4 \xf0\x9f\x98\x80", {}), "\"message\":\"\xc3\xa4 \xf0\x9f\x98\x80\"");
 }
 
+TEST(LogTest, ControlCharactersBeyondAsciiAreEscapedToo) {
+  const std::string text =
+      "a\xc2\x9b"
+      "b\xe2\x80\xae"
+      "c\xe2\x81\xa6";
+  EXPECT_EQ(text_line("", {{"pod", text}}), R"( pod="a\u009bb\u202ec\u2066")");
+  EXPECT_EQ(json_members(text, {}), R"("message":"a\u009bb\u202ec\u2066")");
+}
+
 TEST(LogTest, WhatIsNoUtf8IsReplaced) {
   const std::string replaced = "\xef\xbf\xbd";
   for (const std::string bad : {"\xff", "\xc0", "\x80"}) {
