@@ -1,8 +1,8 @@
 #pragma once
 
 // What strangers wrote, on its way to a terminal: files, names, members, servers. The rule: a terminal gets
-// it visible(), and so does every message, wherever it goes; what is asked for goes to a pipe or a file as it
-// is. Pure.
+// it visible(), and so does every message and view, wherever it goes; data that are asked for go to a pipe or
+// a file as they are. Pure.
 
 #include <cstddef>
 #include <string>

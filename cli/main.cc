@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/program.h"
 #include "base/text.h"
+#include "base/visible.h"
 #include "cli/generate/generate.h"
 #include "cli/session.h"
 #include "cli/simulate/simulate.h"
@@ -139,9 +140,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   return run_main("paceline", cli::kExitSystem, [&] {
-    const cli::HarmlessBuffer errors(std::cerr);
+    const cli::HarmlessBuffer errors(std::cerr, visible);
     std::optional<cli::HarmlessBuffer> output;
-    if (::isatty(STDOUT_FILENO) == 1) output.emplace(std::cout);
+    if (::isatty(STDOUT_FILENO) == 1) output.emplace(std::cout, cli::harmless);
     return run(argc, argv);
   });
 }

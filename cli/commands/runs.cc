@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "base/visible.h"
 #include "cli/commands/cluster_flags.h"
 #include "cli/session.h"
 #include "cli/view/age.h"
@@ -149,7 +150,7 @@ void describe(Session& session, const std::string& name) {
     rows.push_back({"weights equal", str_cat("on all ranks, last seen at step ", run->weights_checked_step)});
   }
   for (const std::string& line : align_table(rows, {})) std::cout << "  " << line << "\n";
-  if (!run->message.empty()) std::cout << "\nMessage:\n  " << run->message << "\n";
+  if (!run->message.empty()) std::cout << "\nMessage:\n  " << visible(run->message) << "\n";
   if (!run->members.empty()) std::cout << "\n";
   for (const std::string& line : render_members(*run, session.out_terminal)) std::cout << line << "\n";
   print_events(*run);

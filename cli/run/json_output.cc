@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/visible.h"
 #include "cli/run/output.h"
 
 namespace paceline::cli {
@@ -10,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 class JsonOutput final : public RunOutput {
  public:
-  explicit JsonOutput(std::ostream& out) : out_(out) {}
+  JsonOutput(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
 
   void started(const RunState& s) override {
     line({{"type", "started"},
@@ -72,17 +73,19 @@ class JsonOutput final : public RunOutput {
  private:
   static constexpr double kSecondsBetweenLines = 0.5;
   void line(const Json& json) {
-    out_ << json.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+    const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    out_ << (terminal_ ? visible(text) : text) << std::endl;
   }
   std::ostream& out_;
+  const bool terminal_;
   double next_line_seconds_ = 0;
   std::int64_t last_step_ = -1;
 };
 
 }  // namespace
 
-std::unique_ptr<RunOutput> make_json_output(std::ostream& out) {
-  return std::make_unique<JsonOutput>(out);
+std::unique_ptr<RunOutput> make_json_output(std::ostream& out, bool terminal) {
+  return std::make_unique<JsonOutput>(out, terminal);
 }
 
 }  // namespace paceline::cli

@@ -43,7 +43,7 @@ constexpr Duration kStateInterval = 500ms;
 constexpr int kStoppedReaderMs = 1000;  // who stopped the run does not wait for whoever reads its output
 
 std::unique_ptr<RunOutput> make_output(const std::string& kind, bool live, std::ostream& out) {
-  if (kind == "json") return make_json_output(out);
+  if (kind == "json") return make_json_output(out, ::isatty(STDOUT_FILENO) == 1);
   return live ? make_live_output(out, 1) : make_plain_output(out);
 }
 

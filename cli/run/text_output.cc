@@ -2,9 +2,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/visible.h"
 #include "cli/run/output.h"
 #include "cli/view/dashboard.h"
-#include "cli/view/harmless.h"
 
 namespace paceline::cli {
 
@@ -65,7 +65,7 @@ class PlainOutput : public RunOutput {
 
  private:
   static constexpr double kSecondsBetweenLines = 2;
-  void line(const std::string& text) { out_ << harmless(text) << std::endl; }
+  void line(const std::string& text) { out_ << visible(text) << std::endl; }
   std::ostream& out_;
   double next_line_seconds_ = 0;
   std::int64_t last_step_ = -1;
@@ -101,7 +101,7 @@ class LiveOutput : public RunOutput {
   void finished(const RunState& state) override {
     progress(state);
     out_ << "\n";
-    for (const std::string& text : render_summary(state, terminal_)) out_ << harmless(text) << "\n";
+    for (const std::string& text : render_summary(state, terminal_)) out_ << text << "\n";
     out_ << std::flush;
   }
 
@@ -114,7 +114,7 @@ class LiveOutput : public RunOutput {
     return count == kAllShown ? str_cat("  (fewer of these from here on", where, ")") : std::string();
   }
 
-  void above(const std::string& text) { out_ << frame_.print_above({text}) << std::flush; }
+  void above(const std::string& text) { out_ << frame_.print_above({visible(text)}) << std::flush; }
   std::ostream& out_;
   const int fd_;
   Terminal terminal_;

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
-#include "cli/view/harmless.h"
 #include "cli/view/narrow.h"
 #include "cli/view/servers_view.h"
 
@@ -35,9 +34,10 @@ std::vector<std::string> title_line(const RunState& state, const Terminal& termi
         state.members, [](const MemberState& m) { return !m.name.starts_with("evaluator-"); });
     view = str_cat("view ", state.generation, ", ", members, members == 1 ? " member" : " members");
   }
-  const int room = std::max(width - display_width(state.phase) - 2, 1);
-  return narrow_lines({{styled(terminal, Style::kBold, fit(terminal, state.name, room))},
-                       {styled(terminal, phase_style(state.phase), state.phase)},
+  const std::string phase = one_line(state.phase);
+  const int room = std::max(width - display_width(phase) - 2, 1);
+  return narrow_lines({{styled(terminal, Style::kBold, fit(terminal, one_line(state.name), room))},
+                       {styled(terminal, phase_style(phase), phase)},
                        {std::move(view), 1},
                        {human_seconds(state.elapsed_seconds), 2}},
                       width, 1);
@@ -63,7 +63,7 @@ std::vector<Piece> rates(const RunState& state) {
     add(str_cat("accuracy ", fixed(*state.accuracy * 100, 2), " %"), 4);
   }
   if (state.test_loss && !state.accuracy) add(str_cat("test loss ", loss_text(*state.test_loss)), 4);
-  if (!state.target.empty()) add(str_cat("(target ", state.target, ")"), 1);
+  if (!state.target.empty()) add(str_cat("(target ", one_line(state.target), ")"), 1);
   if (state.samples_per_second >= 1)
     add(str_cat(with_commas(static_cast<std::int64_t>(state.samples_per_second)), " samples/s"), 2);
   const bool goes_on = !is_finished(state) && state.step < state.total_steps;
@@ -207,10 +207,11 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
   if (!state.folder.empty()) row("logs", state.folder + "/logs");
 
   std::vector<std::string> lines;
-  lines.push_back(str_cat(
-      styled(terminal, Style::kBold, state.name), "  ",
-      styled(terminal, phase_style(state.phase), state.phase),
-      state.phase == "Failed" && !state.reason.empty() ? str_cat(" (", state.reason, ")") : std::string()));
+  lines.push_back(str_cat(styled(terminal, Style::kBold, one_line(state.name)), "  ",
+                          styled(terminal, phase_style(state.phase), one_line(state.phase)),
+                          state.phase == "Failed" && !state.reason.empty()
+                              ? str_cat(" (", one_line(state.reason), ")")
+                              : std::string()));
   for (std::string& line : align_table(rows, {})) lines.push_back("  " + line);
   return lines;  // not cut: paths are for copying
 }
@@ -224,7 +225,7 @@ std::string render_progress_line(const RunState& state) {
 std::string Frame::draw(const std::vector<std::string>& lines) {
   std::string out;
   if (height_ > 0) out += str_cat("\x1b[", height_, "A");
-  for (const std::string& line : lines) out += str_cat("\r\x1b[2K", harmless(line), "\n");
+  for (const std::string& line : lines) out += str_cat("\r\x1b[2K", line, "\n");
   for (std::size_t i = lines.size(); i < height_; ++i) out += "\r\x1b[2K\n";
   if (height_ > lines.size()) out += str_cat("\x1b[", height_ - lines.size(), "A");
   height_ = lines.size();
@@ -234,7 +235,7 @@ std::string Frame::draw(const std::vector<std::string>& lines) {
 std::string Frame::print_above(const std::vector<std::string>& lines) {
   std::string out;
   if (height_ > 0) out += str_cat("\x1b[", height_, "A\r\x1b[J");
-  for (const std::string& line : lines) out += harmless(line) + "\n";
+  for (const std::string& line : lines) out += line + "\n";
   height_ = 0;
   return out;
 }

@@ -1,5 +1,7 @@
 #include "cli/view/growing_table.h"
 
+#include <utility>
+
 #include "cli/view/terminal.h"
 
 namespace paceline::cli {
@@ -8,7 +10,8 @@ std::vector<std::string> GrowingTable::add(const std::vector<std::vector<std::st
   for (const auto& row : rows) {
     if (row.size() > widest_.size()) widest_.resize(row.size());
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {  // the last column is never padded
-      if (display_width(row[i]) > display_width(widest_[i])) widest_[i] = row[i];
+      std::string cell = one_line(row[i]);
+      if (display_width(cell) > display_width(widest_[i])) widest_[i] = std::move(cell);
     }
   }
   std::vector<std::vector<std::string>> all = {widest_};

@@ -1,7 +1,7 @@
 #include "cli/view/harmless.h"
 
 #include <algorithm>
-#include <array>
+#include <utility>
 
 #include "base/visible.h"
 #include "cli/view/terminal.h"
@@ -10,19 +10,28 @@ namespace paceline::cli {
 
 std::string harmless(std::string_view text) {
   std::string out;
+  bool open = false;
   while (!text.empty()) {
-    const std::size_t escape = std::min(text.find('\x1b'), text.size());
-    out += visible(text.substr(0, escape));
-    text.remove_prefix(escape);
+    const std::size_t end = std::min(text.find_first_of("\x1b\n"), text.size());
+    out += visible(text.substr(0, end));
+    text.remove_prefix(end);
+    if (text.empty()) break;
     const std::size_t style = style_length(text);
-    out.append(text.substr(0, style));
-    if (style == 0 && !text.empty()) out += visible(text.substr(0, 1));
-    text.remove_prefix(std::min(std::max<std::size_t>(style, 1), text.size()));
+    if (style > 0) {
+      open = text.substr(0, style) != kStyleEnd;
+      out.append(text.substr(0, style));
+    } else {
+      if (text[0] == '\n' && std::exchange(open, false)) out += kStyleEnd;
+      out += visible(text.substr(0, 1));
+    }
+    text.remove_prefix(std::max<std::size_t>(style, 1));
   }
+  if (open) out += kStyleEnd;
   return out;
 }
 
-HarmlessBuffer::HarmlessBuffer(std::ostream& stream) : stream_(stream), inner_(stream.rdbuf()) {
+HarmlessBuffer::HarmlessBuffer(std::ostream& stream, Rule rule)
+    : stream_(stream), rule_(rule), inner_(stream.rdbuf()) {
   stream_.rdbuf(this);
 }
 
@@ -59,7 +68,7 @@ bool HarmlessBuffer::put(std::string_view text) {
 }
 
 bool HarmlessBuffer::put_waiting(std::size_t count) {
-  const std::string text = harmless(std::string_view(waiting_).substr(0, count));
+  const std::string text = rule_(std::string_view(waiting_).substr(0, count));
   waiting_.erase(0, count);
   return put(text);
 }

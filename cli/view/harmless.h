@@ -10,14 +10,17 @@
 
 namespace paceline::cli {
 
-// visible(), but for the styles that styled() writes.
+// visible(), but for the styles that styled() writes; one that is open ends with its line. It can't tell who
+// wrote a style: what is a stranger's is visible(), or one_line(), before it comes here.
 std::string harmless(std::string_view text);
 
-// Passes on what is written, harmless(), by whole lines and whenever it is flushed.
+// Passes on what is written, by its rule, by whole lines and whenever it is flushed.
 class HarmlessBuffer final : public std::streambuf {
  public:
+  // harmless() or, where nothing is styled, visible().
+  using Rule = std::string (*)(std::string_view);
   // Between a stream and the buffer that it had, while it lives.
-  explicit HarmlessBuffer(std::ostream& stream);
+  HarmlessBuffer(std::ostream& stream, Rule rule);
   ~HarmlessBuffer() override;
   HarmlessBuffer(const HarmlessBuffer&) = delete;
   HarmlessBuffer& operator=(const HarmlessBuffer&) = delete;
@@ -35,6 +38,7 @@ class HarmlessBuffer final : public std::streambuf {
   bool put_waiting(std::size_t count);
 
   std::ostream& stream_;
+  const Rule rule_;
   std::streambuf* const inner_;
   std::string waiting_;  // of a line whose end has not come
 };

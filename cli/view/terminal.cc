@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/clock.h"
+#include "base/visible.h"
 
 namespace paceline::cli {
 
@@ -49,8 +50,6 @@ const char* escape_of(Style style) {
   return "";
 }
 
-constexpr std::string_view kReset = "\x1b[0m";
-
 // Length in bytes of the escape sequence at the front of `text`; 0 where there is none.
 std::size_t escape_length(std::string_view text) {
   if (text.size() < 2 || text[0] != '\x1b' || text[1] != '[') return 0;
@@ -82,7 +81,7 @@ Terminal detect_terminal(int fd) {
 
 std::string styled(const Terminal& terminal, Style style, std::string_view text) {
   if (!terminal.color || style == Style::kNone) return std::string(text);
-  return std::string(escape_of(style)).append(text).append(kReset);
+  return std::string(escape_of(style)).append(text).append(kStyleEnd);
 }
 
 int display_width(std::string_view text) {
@@ -98,6 +97,14 @@ int display_width(std::string_view text) {
   return width;
 }
 
+std::string one_line(std::string_view text) {
+  std::string line = visible(text);
+  for (char& c : line) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  return line;
+}
+
 std::string fit(const Terminal& terminal, std::string_view text, int columns) {
   if (display_width(text) <= columns) return std::string(text);
   std::string out;
@@ -106,7 +113,7 @@ std::string fit(const Terminal& terminal, std::string_view text, int columns) {
   for (std::size_t i = 0; i < text.size();) {
     if (const std::size_t skip = escape_length(text.substr(i)); skip > 0) {
       out.append(text.substr(i, skip));
-      styled_now = text.substr(i, skip) != kReset;
+      styled_now = text.substr(i, skip) != kStyleEnd;
       i += skip;
       continue;
     }
@@ -118,7 +125,7 @@ std::string fit(const Terminal& terminal, std::string_view text, int columns) {
     i = end;
   }
   out += terminal.unicode ? "…" : "~";
-  if (styled_now) out.append(kReset);
+  if (styled_now) out.append(kStyleEnd);
   return out;
 }
 
@@ -127,11 +134,15 @@ std::size_t style_length(std::string_view text) {
        {Style::kBold, Style::kDim, Style::kRed, Style::kGreen, Style::kYellow, Style::kCyan}) {
     if (const std::string_view escape = escape_of(style); text.starts_with(escape)) return escape.size();
   }
-  return text.starts_with(kReset) ? kReset.size() : 0;
+  return text.starts_with(kStyleEnd) ? kStyleEnd.size() : 0;
 }
 
-std::vector<std::string> align_table(const std::vector<std::vector<std::string>>& rows,
+std::vector<std::string> align_table(const std::vector<std::vector<std::string>>& cells,
                                      const std::vector<bool>& right) {
+  std::vector<std::vector<std::string>> rows = cells;
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = one_line(cell);
+  }
   std::vector<int> widths;
   for (const auto& row : rows) {
     if (row.size() > widths.size()) widths.resize(row.size());

@@ -28,13 +28,19 @@ std::string styled(const Terminal& terminal, Style style, std::string_view text)
 
 // Columns that `text` takes: UTF-8 code points, without escape sequences.
 int display_width(std::string_view text);
+// visible(), with spaces for newlines and tabs: of a stranger's words in a line of a view, before it is
+// fitted.
+std::string one_line(std::string_view text);
 // Cut to `columns` with an ellipsis where it is longer; escape sequences stay whole and are closed.
 std::string fit(const Terminal& terminal, std::string_view text, int columns);
 
+// Ends all styles.
+inline constexpr std::string_view kStyleEnd = "\x1b[0m";
 // Bytes of what styled() writes, at the front of `text`: the begin of a style, or the end of all. 0: of none.
 std::size_t style_length(std::string_view text);
 
-// Columns aligned (the first left, the others as `right` says), two spaces apart; rows may be ragged.
+// Columns aligned (the first left, the others as `right` says), two spaces apart; rows may be ragged. Cells
+// have no style, and are one_line().
 std::vector<std::string> align_table(const std::vector<std::vector<std::string>>& rows,
                                      const std::vector<bool>& right);
 

@@ -380,8 +380,8 @@ class HardEdges(CliCase):
 
     def test_what_files_and_names_say_is_harmless_on_a_terminal(self):
         self.write_log(b"")
-        bad = "\x1b]0;mine\x07"
-        shown = "\\x1b]0;mine\\x07"
+        bad = "\x1b]0;mine\x07\x1b[33m"
+        shown = "\\x1b]0;mine\\x07\\x1b[33m"
         status = self.state / "runs/old/status.json"
         status.write_text(json.dumps({"name": "old", "job": f"a{bad}", "phase": "Failed", "reason": f"b{bad}", "message": f"c{bad}", "model": f"d{bad}"}))
         (self.state / "runs/old/events.jsonl").write_text(json.dumps({"time": "2026-01-01T00:00:00.000Z", "type": "Warning", "reason": f"e{bad}",
@@ -395,17 +395,19 @@ class HardEdges(CliCase):
                 self.assertEqual(process.wait(10), 0)
                 self.assertNotIn("\x1b]", text)
                 self.assertNotIn("\x07", text)
+                self.assertNotIn("\x1b[33m", text)
                 for letter in said:
                     self.assertIn(letter + shown, text)
                 self.assertIn("\x1b[31m", text, "our own colours stay")
-        self.assertIn(bad, self.paceline("describe").stdout, "a pipe gets what there is")
+        self.assertIn("a" + shown, self.paceline("describe").stdout, "text about a run is one line each, also in a pipe")
+        self.assertEqual(json.loads(self.paceline("get", "old", "-o", "json").stdout)["job"], "a" + bad, "data are as they are")
 
     def test_messages_are_harmless_wherever_they_go(self):
-        bad = "\x1b[2J\x07"
+        bad = "\x1b[2J\x1b[31m\x07"
         for text, code in ((f"kind: {bad}\n", 2), ("kind: \xff\n", 2), (f"{bad}: [", 2)):
             result = self.paceline("validate", self.write(text, f"{bad}.yaml"))
             self.assertEqual((result.returncode, result.stdout), (code, ""))
-            self.assertIn("\\x1b[2J\\x07.yaml:1:", result.stderr)
+            self.assertIn("\\x1b[2J\\x1b[31m\\x07.yaml:1:", result.stderr)
             self.assertNotRegex(result.stderr, "[\x00-\x08\x0b-\x1f\x7f]")
         for command in (("describe", bad), ("run", f"{bad}/none.yaml"), ("generate", "--checkpoint", bad), (bad,), ("get", f"--{bad}")):
             result = self.paceline(*command)

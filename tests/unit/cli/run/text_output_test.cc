@@ -62,11 +62,45 @@ TEST(PlainOutput, AnEvaluatorsLineSaysWhoEvaluatedWhichCheckpoint) {
 
 TEST(JsonOutput, AnEvaluatorsEventNamesIt) {
   std::ostringstream out;
-  const auto output = make_json_output(out);
+  const auto output = make_json_output(out, false);
   output->evaluation({}, {.step = 20, .observer = "evaluator-1"});
   EXPECT_EQ(count(out.str(), R"("evaluator":"evaluator-1")"), 1);
   output->evaluation({}, {.step = 30});
   EXPECT_EQ(count(out.str(), "evaluator"), 2) << "no word of one where those who train evaluate";
+}
+
+// nlohmann's dump() escapes no others than those below a space.
+TEST(JsonOutput, ATerminalGetsNoControlCharacters) {
+  for (const bool terminal : {false, true}) {
+    std::ostringstream out;
+    make_json_output(out, terminal)
+        ->note(
+            "a\x7f"
+            "b\xc2\x9b"
+            "c");
+    EXPECT_EQ(out.str(), terminal ? "{\"type\":\"note\",\"message\":\"a\\x7f"
+                                    "b\\xc2\\x9b"
+                                    "c\"}\n"
+                                  : "{\"type\":\"note\",\"message\":\"a\x7f"
+                                    "b\xc2\x9b"
+                                    "c\"}\n");
+  }
+}
+
+TEST(TextOutput, AStrangersStyleIsShownNotDone) {
+  const RunState state{.name = "a\x1b[31m", .phase = "Failed", .reason = "b\x1b[31m"};
+  for (const bool live : {false, true}) {
+    std::ostringstream out;
+    {
+      const auto output = live ? make_live_output(out, -1) : make_plain_output(out);
+      output->checkpoint({.step = 1, .path = "", .error = "c\x1b[31m"});
+      output->note("d\x1b[31m");
+      output->finished(state);
+    }
+    EXPECT_EQ(count(out.str(), "\x1b[31m"), 0) << out.str();
+    for (const char* const shown : {"a\\x1b[31m", "(b\\x1b[31m)", "c\\x1b[31m", "d\\x1b[31m"})
+      EXPECT_GE(count(out.str(), shown), 1) << out.str();
+  }
 }
 
 }  // namespace

@@ -260,6 +260,23 @@ TEST(DashboardTest, ALineOfProgressEndsWithItsLastWord) {
             "step 3/9  epoch 0.50  loss 0.2500");
 }
 
+// Frames are drawn over by their lines: none may wrap, or hold a newline.
+TEST(DashboardTest, WhatStrangersSaidIsVisibleBeforeItIsFitted) {
+  const Terminal terminal{.interactive = true, .color = false, .unicode = false, .columns = 40, .rows = 30};
+  const std::string bad = "a\x1b[31m\x1b[2J\n" + std::string(12, '\x07');
+  RunState state{.name = bad, .phase = "Running", .step = 1, .total_steps = 2, .target = bad};
+  state.loss = 1;
+  state.members.push_back({.name = bad, .phase = "b\x1b[31m\n"});
+  const auto lines = render_dashboard(state, terminal);
+  bool seen = false;
+  for (const std::string& line : lines) {
+    EXPECT_EQ(line.find_first_of("\x1b\n\x07"), std::string::npos) << line;
+    EXPECT_LE(line.size(), 39U) << line;
+    seen = seen || line.starts_with("a\\x1b[31m\\x1b[2J \\x07");
+  }
+  EXPECT_TRUE(seen);
+}
+
 TEST(FrameTest, RedrawsInPlace) {
   Frame frame;
   EXPECT_EQ(frame.draw({"a", "b"}), "\r\x1b[2Ka\n\r\x1b[2Kb\n");

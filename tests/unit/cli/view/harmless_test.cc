@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "base/visible.h"
 #include "cli/view/terminal.h"
 
 namespace paceline::cli {
@@ -22,10 +23,26 @@ TEST(HarmlessTest, OnlyOurOwnStylesPass) {
   EXPECT_EQ(harmless("a\tb\n\xc3\xa9\xff"), "a\tb\n\xc3\xa9\\xff");
 }
 
+// Ours are closed where they begin; a stranger's would colour all that comes.
+TEST(HarmlessTest, AStyleEndsWithItsLine) {
+  EXPECT_EQ(harmless("\x1b[31mred\nplain"), "\x1b[31mred\x1b[0m\nplain");
+  EXPECT_EQ(harmless("a\x1b[1m"), "a\x1b[1m\x1b[0m");
+  EXPECT_EQ(harmless("\x1b[1m\x1b[0m\n"), "\x1b[1m\x1b[0m\n");
+}
+
+TEST(HarmlessTest, WhereNothingIsStyledNoStylePasses) {
+  std::ostringstream out;
+  {
+    const HarmlessBuffer buffer(out, visible);
+    out << "\x1b[31mred\n";
+  }
+  EXPECT_EQ(out.str(), "\\x1b[31mred\n");
+}
+
 TEST(HarmlessTest, AStreamIsHarmlessWhileABufferStandsBeforeIt) {
   std::ostringstream out;
   {
-    const HarmlessBuffer buffer(out);
+    const HarmlessBuffer buffer(out, harmless);
     out << "title \x1b]0;mine\x07" << 7 << '\n';
     EXPECT_EQ(static_cast<std::ostream&>(out).rdbuf(), &buffer);
     out << "cut \xc3";  // a character in two pieces
@@ -41,7 +58,7 @@ TEST(HarmlessTest, AStreamIsHarmlessWhileABufferStandsBeforeIt) {
 TEST(HarmlessTest, FramesPassInTheirTurn) {
   std::ostringstream out;
   {
-    const HarmlessBuffer buffer(out);
+    const HarmlessBuffer buffer(out, harmless);
     out << "before\r";
     write_frame(out, "\x1b[2A\r\x1b[2Kframe\n");
     out << "after";
@@ -56,7 +73,7 @@ TEST(HarmlessTest, ALostByteIsTheStreams) {
   } full;  // takes nothing
   std::ostream out(&full);
   {
-    const HarmlessBuffer buffer(out);
+    const HarmlessBuffer buffer(out, harmless);
     out << "x" << std::flush;
     EXPECT_FALSE(out.good());
   }
