@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <fstream>
 
 #include "base/guarded.h"
@@ -253,6 +255,18 @@ TEST_F(ControllerProgramTest, SaysWhatIsWrongAndEnds) {
   EXPECT_EQ(Program({"--workers", "0"}).wait(), 2);
   EXPECT_EQ(Program({"--config", folder_.path() + "/missing"}).wait(), 2);
   EXPECT_EQ(Program({"--config", write("bad.yaml", "kind: Other\n")}).wait(), 2);
+  std::FILE* const said = std::tmpfile();
+  ASSERT_NE(said, nullptr);
+  EXPECT_EQ(
+      Program({"--config", write("red.yaml", "kind: \"\\e[31m\"\nred\x1b[31m: 1\n")}, ::fileno(said)).wait(),
+      2);
+  EXPECT_EQ(Program({"--config", folder_.path() + "/\x1b[31m"}, ::fileno(said)).wait(), 2);
+  std::string text(4096, ' ');
+  text.resize(
+      static_cast<std::size_t>(std::max<ssize_t>(::pread(::fileno(said), text.data(), text.size(), 0), 0)));
+  std::fclose(said);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  EXPECT_NE(text.find("\\x1b[31m"), std::string::npos) << text;
   EXPECT_EQ(Program({"--kubeconfig", folder_.path() + "/missing"}).wait(), 1);
   EXPECT_EQ(Program({"--help"}).wait(), 0);
 }
