@@ -82,7 +82,7 @@ class SimulateTest(CliCase):
 
     def test_what_it_can_not_do_is_refused_with_a_reason(self):
         for arguments, words in ((("stragglers", "--sigma", "0.1,much"), '--sigma 0.1,much: "much" is no number from 0 to 3'),
-                                 (("stragglers", "--workers", "2,010"), '--workers 2,010: "010" is no whole number from 1 to 10000: it begins with a zero;'),
+                                 (("stragglers", "--workers", "010"), '--workers 010: "010" is no whole number from 1 to 10000: it begins with a zero'),
                                  (("stragglers", "--staleness", "0x1"), '--staleness 0x1: "0x1" is no whole number from 0 to 1000000'),
                                  (("stragglers", "--repeats", "2"), "--repeats is for simulate training alone"),
                                  (("stragglers", "--steps", "010"), '--steps: "010" is no whole number from 1 to 1000000: it begins with a zero'),
