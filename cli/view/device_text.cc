@@ -24,10 +24,12 @@ std::string how_chosen(const DeviceVariables& variables, bool with_cuda) {
   if (choice.ordinal)
     return str_cat("on GPU ", *choice.ordinal, lacks, ", or the member fails (", set, ")", graphs);
   if (choice.kind == Kind::kCuda)
-    return str_cat("on a GPU", lacks, ", or the member fails; of several by its index (", set, ")", graphs);
+    return str_cat("on a GPU", lacks, ", or the member fails; of several by its number among the members (",
+                   set, ")", graphs);
   if (!with_cuda) return str_cat("on processors: this program was built without CUDA (", set, ")");
   return str_cat(
-      "on a GPU where there is one that can be used, of several by the member's index, else on processors (",
+      "on a GPU where there is one that can be used, of several by its number among the members, else on "
+      "processors (",
       set, ")", graphs);
 }
 

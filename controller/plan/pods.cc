@@ -40,6 +40,26 @@ int threads_of(const Observed& observed, const api::Container* container) {
   return std::max(1, static_cast<int>(observed.limits.cores / pods));
 }
 
+// Of those of the job that compute: the chief, workers, then evaluators.
+std::optional<int> computing_number(const api::TrainingJob& job, const Slot& slot) {
+  const auto replicas = [](const std::optional<api::ReplicaSpec>& replica) {
+    return replica ? replica->replicas : 0;
+  };
+  const int chiefs = replicas(job.spec.replica_specs.chief),
+            workers = replicas(job.spec.replica_specs.worker);
+  switch (slot.role) {
+    case Role::kChief:
+      return slot.index;
+    case Role::kWorker:
+      return chiefs + slot.index;
+    case Role::kEvaluator:
+      return chiefs + workers + slot.index;
+    case Role::kServer:
+      break;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<Slot> desired_slots(const api::TrainingJob& job) {
@@ -101,6 +121,7 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
   spec.env["PACELINE_JOB"] = api::job_key(job);
   spec.env["PACELINE_ROLE"] = role_name(slot.role);
   spec.env["PACELINE_INDEX"] = std::to_string(slot.index);
+  if (const auto number = computing_number(job, slot)) spec.env["PACELINE_SLOT"] = std::to_string(*number);
   spec.env["PACELINE_POD"] = spec.name;
   if (spec.threads > 0) spec.env["PACELINE_THREADS"] = std::to_string(spec.threads);
   if (!job.spec.training) spec.env.merge(launch_env(job, slot));

@@ -63,7 +63,7 @@ absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment,
                         why.message(), "; the limit of locked memory (ulimit -l) may be too low"));
           }};
   PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen,
-                      device::choose_device(environment.device, environment.index, threads, use));
+                      device::choose_device(environment.device, environment.slot, threads, use));
   if (!chosen.warning.empty()) logger.warning(chosen.warning);
   const bool plain = !chosen.gpu.empty() && !environment.cuda_graphs;
   logger.info(str_cat("computes for ", environment.job, " ", chosen.words,

@@ -25,12 +25,12 @@ ChosenDevice processors(int threads, const std::string& why) {
 
 #if defined(PACELINE_WITH_CUDA)
 
-absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int index, const GpuUse& use) {
+absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int slot, const GpuUse& use) {
   PL_ASSIGN_OR_RETURN(const auto driver, cuda::Driver::open());
   PL_ASSIGN_OR_RETURN(const auto gpus, cuda::list_devices(*driver));
   const int count = static_cast<int>(gpus.size());
   if (count == 0) return absl::NotFoundError("this process sees no GPU");
-  const int ordinal = choice.ordinal.value_or(index % count);
+  const int ordinal = choice.ordinal.value_or(slot % count);
   if (ordinal >= count) {
     return absl::NotFoundError(str_cat("GPU ", ordinal, " is asked for, and this process sees ", count,
                                        count == 1 ? " GPU" : " GPUs", ", numbered from 0"));
@@ -59,10 +59,10 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice&, int, const GpuUse&) {
 
 }  // namespace
 
-absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int index, int threads,
+absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int slot, int threads,
                                            const GpuUse& use) {
   if (choice.kind == DeviceChoice::Kind::kCpu) return processors(threads, "");
-  auto gpu = open_gpu(choice, index, use);
+  auto gpu = open_gpu(choice, slot, use);
   if (gpu.ok()) return gpu;
   const std::string why(gpu.status().message());
   if (choice.kind == DeviceChoice::Kind::kCuda) {

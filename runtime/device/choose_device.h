@@ -30,9 +30,9 @@ struct GpuUse {
 };
 
 // kAuto: a GPU where there is one that can be used, else the processors, of which `threads` are used. A GPU
-// that the choice does not name is number `index` modulo how many this process sees.
+// that the choice does not name is number `slot` modulo how many this process sees.
 // INVALID_ARGUMENT: kCuda, and the GPU that is asked for is not there, or can't be used.
-absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int index, int threads,
+absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int slot, int threads,
                                            const GpuUse& use = {});
 
 }  // namespace paceline::device

@@ -16,6 +16,7 @@ namespace paceline::member {
 namespace {
 
 constexpr int kMaxIndex = 1023;
+constexpr int kMaxSlot = 3 * (kMaxIndex + 1) - 1;  // of three roles
 constexpr int kMaxThreads = 4096;
 constexpr int kMaxStarts = 1'000'000;
 constexpr std::size_t kMaxValueBytes = 256;
@@ -124,6 +125,7 @@ absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::s
   result.role = static_cast<Role>(parser.choice("PACELINE_ROLE", {"chief", "worker", "ps", "evaluator"},
                                                 std::nullopt));  // as Role numbers them
   result.index = parser.integer("PACELINE_INDEX", 0, kMaxIndex, std::nullopt);
+  result.slot = parser.integer("PACELINE_SLOT", 0, kMaxSlot, result.index);
   result.pod = parser.text("PACELINE_POD", "the pod's name");
   result.pod_uid = parser.text("PACELINE_POD_UID", "the pod's uid");
   result.start = parser.integer("PACELINE_START", 1, kMaxStarts, 1);

@@ -17,12 +17,13 @@ struct Environment {
   std::string job;            // PACELINE_JOB: namespace/name
   Role role = Role::kWorker;  // PACELINE_ROLE: chief, worker, ps, evaluator (any case)
   int index = 0;              // PACELINE_INDEX: 0..1023
-  std::string pod;            // PACELINE_POD
-  std::string pod_uid;        // PACELINE_POD_UID
-  int start = 1;              // PACELINE_START: how often this pod's process was started; 1 when not set
-  std::string token;          // PACELINE_TOKEN; never logged
-  int threads = 0;            // PACELINE_THREADS; 0 when not set: all processors
-  DeviceChoice device;  // PACELINE_DEVICE: auto (when not set), cpu, cuda (by the index), cuda:0 ... cuda:63
+  int slot = 0;         // PACELINE_SLOT: number among the job's members that compute; the index when not set
+  std::string pod;      // PACELINE_POD
+  std::string pod_uid;  // PACELINE_POD_UID
+  int start = 1;        // PACELINE_START: how often this pod's process was started; 1 when not set
+  std::string token;    // PACELINE_TOKEN; never logged
+  int threads = 0;      // PACELINE_THREADS; 0 when not set: all processors
+  DeviceChoice device;  // PACELINE_DEVICE: auto (when not set), cpu, cuda (by the slot), cuda:0 ... cuda:63
   bool cuda_graphs = true;               // PACELINE_CUDA_GRAPHS: on (when not set), off
   std::string address = "127.0.0.1";     // PACELINE_ADDRESS: the IP of its data links over TCP
   LogLevel log_level = LogLevel::kInfo;  // PACELINE_LOG_LEVEL: debug, info, warning, error

@@ -99,7 +99,7 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
               mebibytes(room->total_bytes), " MiB are free, beside ", mebibytes(spare), " for the driver; ",
               fitting.rows == 0 ? "not even one sample fits"
                                 : str_cat(fitting.rows, fitting.rows == 1 ? " fits" : " fit", ", with ",
-                                          mebibytes(fitting.bytes), " MiB"),
+                                          free_mebibytes(fitting.bytes), " MiB"),
               recomputing, halves ? "; precision BF16 needs about half" : ""));
 }
 

@@ -61,7 +61,10 @@ absl::Status check_room(const LastingMemory& needs, const FoundRoom& found) {
   const std::size_t total = needs.total();
   if (total <= std::max(free, found.taken)) return absl::OkStatus();
 
-  std::vector<std::string> names = {"weights"}, amounts = {str_cat(mib(needs.weights), " for weights")};
+  std::vector<std::string> names = {"weights"},
+                           amounts = {str_cat(
+                               mib(needs.weights), " for weights",
+                               needs.gradient > 0 ? "" : ", before any gradient and optimizer state")};
   if (needs.gradient > 0) {
     names.emplace_back("gradient");
     amounts.push_back(str_cat(mib(needs.gradient), " for the gradient"));
@@ -89,8 +92,10 @@ absl::Status check_room(const LastingMemory& needs, const FoundRoom& found) {
               listed(amounts, ", "), "), and ", tensor::free_mebibytes(free), " of its ",
               mib(found.now.total_bytes), " are free for them, beside ", tensor::mebibytes(spare),
               " for the driver; ", room_at_begin_text(found.free_at_begin, found.members),
-              found.members == 0 ? ", the rest was held by others, as by members on the same GPU" : "", "; ",
-              listed(advice, " or ")));
+              found.members == 0 && found.free_at_begin + spare < found.now.total_bytes
+                  ? ", the rest was held by others, as by members on the same GPU"
+                  : "",
+              "; ", listed(advice, " or ")));
 }
 
 }  // namespace paceline::trainer

@@ -232,7 +232,7 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
             : str_cat("; ", room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_));
     return absl::ResourceExhaustedError(
         str_cat("training finds no room: ", compiled.message(),
-                "; set training.microBatchSize to what fits: it changes no result, and is the samples of one "
+                "; set training.microBatchSize to what fits: it changes results by rounding alone, and is the samples of one "
                 "pass",
                 begin));
   }

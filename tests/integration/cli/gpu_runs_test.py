@@ -77,6 +77,16 @@ class GpuRunsTest(CliCase):
         self.nothing_left()
 
     @emulated_only
+    def test_each_of_several_gpus_has_a_member(self):
+        (self.libraries / "libnccl.so.2").unlink()
+        self.run_on("cuda", self.write(job(members=4, steps=4)), FAKE_CUDA_DEVICES="4")
+        self.assertEqual(self.code, 0, self.errors)
+        logs = {path.name.split(".")[0]: path.read_text() for path in (self.state / "runs/digits/logs").iterdir()}
+        taken = sorted(re.search(r"on GPU (\d) of 4", text).group(1) for text in logs.values())
+        self.assertEqual(taken, list("0123"), logs)
+        self.assertNotIn("the same device", "".join(logs.values()))
+
+    @emulated_only
     def test_what_finds_no_room_is_said_before_the_first_step_with_what_would(self):
         self.run_on("cuda", self.write(job(members=1, steps=20).replace("hidden: [32]", "hidden: [1000000]")))
         self.assertRegex(self.errors + self.logs(), r"evaluation finds no room: \d+ samples at once need \d+ MiB .* \d+ fit, with \d+ MiB.*"

@@ -16,6 +16,8 @@ State& state() {
     auto* const made = new State;
     if (const char* const mebibytes = std::getenv("FAKE_CUDA_MEMORY_MIB"); mebibytes != nullptr)
       made->control.memory_bytes = std::strtoull(mebibytes, nullptr, 10) << 20;
+    if (const char* const devices = std::getenv("FAKE_CUDA_DEVICES"); devices != nullptr)
+      made->control.devices = std::atoi(devices);
     return made;
   }();
   return *state;

@@ -24,7 +24,7 @@ namespace paceline::fake_cuda {
 struct Control {
   int version = 13000;  // cuDriverGetVersion
   CUresult init = CUDA_SUCCESS;
-  int devices = 1;
+  int devices = 1;  // FAKE_CUDA_DEVICES says another
   int multiprocessors = 132;
   std::size_t memory_bytes = std::size_t{1} << 30;  // of each device; FAKE_CUDA_MEMORY_MIB says another
   std::size_t shared_bytes = 232448;                // most that a block may have, where it is asked for

@@ -28,12 +28,12 @@ TEST(DeviceText, HowItIsChosen) {
   for (const Case& c : {
            Case{{},
                 true,
-                "computes on a GPU where there is one that can be used, of several by the member's index, "
+                "computes on a GPU where there is one that can be used, of several by its number among the members, "
                 "else on "
                 "processors (PACELINE_DEVICE is not set)"},
            Case{{"auto", "off"},
                 true,
-                "computes on a GPU where there is one that can be used, of several by the member's index, "
+                "computes on a GPU where there is one that can be used, of several by its number among the members, "
                 "else on "
                 "processors (PACELINE_DEVICE=auto), without CUDA graphs (PACELINE_CUDA_GRAPHS=off)"},
            Case{{},
@@ -42,7 +42,7 @@ TEST(DeviceText, HowItIsChosen) {
            Case{{"cpu", "off"}, true, "computes on processors (PACELINE_DEVICE=cpu)"},
            Case{{"cuda", nullptr},
                 true,
-                "computes on a GPU, or the member fails; of several by its index (PACELINE_DEVICE=cuda)"},
+                "computes on a GPU, or the member fails; of several by its number among the members (PACELINE_DEVICE=cuda)"},
            Case{{"cuda:2", nullptr},
                 false,
                 "computes on GPU 2, which this program, built without CUDA, can't use, or the member fails "

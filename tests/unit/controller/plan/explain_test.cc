@@ -24,6 +24,7 @@ TEST(ExplainTest, TheWholeStoryFromNothingToRunning) {
       PACELINE_JOB=default/fashion
       PACELINE_POD=fashion-chief-0-0
       PACELINE_ROLE=chief
+      PACELINE_SLOT=0
       PACELINE_THREADS=4
       PACELINE_TOKEN=***
   create pod fashion-worker-0-0  (worker-0 of 2 pods is missing)
@@ -34,6 +35,7 @@ TEST(ExplainTest, TheWholeStoryFromNothingToRunning) {
       PACELINE_JOB=default/fashion
       PACELINE_POD=fashion-worker-0-0
       PACELINE_ROLE=worker
+      PACELINE_SLOT=1
       PACELINE_THREADS=4
       PACELINE_TOKEN=***
   record event CreatingPods: creating 2 pods  (the job's phase is now Starting)

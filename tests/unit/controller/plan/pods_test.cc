@@ -34,8 +34,22 @@ TEST(PodsTest, TheBuiltInWorkersPod) {
   EXPECT_THAT(spec.env,
               ElementsAre(Pair("PACELINE_COORDINATOR", "127.0.0.1:1234"), Pair("PACELINE_INDEX", "1"),
                           Pair("PACELINE_JOB", "default/fashion"), Pair("PACELINE_POD", "fashion-worker-1-0"),
-                          Pair("PACELINE_ROLE", "worker"), Pair("PACELINE_THREADS", "2"),
-                          Pair("PACELINE_TOKEN", "secret token")));
+                          Pair("PACELINE_ROLE", "worker"), Pair("PACELINE_SLOT", "2"),
+                          Pair("PACELINE_THREADS", "2"), Pair("PACELINE_TOKEN", "secret token")));
+}
+
+// Of a machine's GPUs each takes its own.
+TEST(PodsTest, MembersThatComputeHaveNumbersOfTheirOwn) {
+  Observed world = make_world(1, 2);
+  world.job.spec.replica_specs.ps = api::ReplicaSpec{2, {}, {}};
+  world.job.spec.replica_specs.evaluator = api::ReplicaSpec{1, {}, {}};
+  std::vector<std::string> slots;
+  for (const Slot& slot : desired_slots(world.job)) {
+    const cluster::PodSpec spec = pod_spec(world, slot);
+    const auto found = spec.env.find("PACELINE_SLOT");
+    slots.push_back(found == spec.env.end() ? "" : found->second);
+  }
+  EXPECT_THAT(slots, ElementsAre("0", "1", "2", "", "", "3"));
 }
 
 TEST(PodsTest, Threads) {

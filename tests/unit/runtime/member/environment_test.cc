@@ -22,6 +22,7 @@ Variables good() {
 TEST(EnvironmentTest, EverythingIsRead) {
   Variables variables = good();
   variables["PACELINE_START"] = "3";
+  variables["PACELINE_SLOT"] = "5";
   variables["PACELINE_THREADS"] = "8";
   variables["PACELINE_DEVICE"] = "cuda:3";
   variables["PACELINE_CUDA_GRAPHS"] = "off";
@@ -33,6 +34,8 @@ TEST(EnvironmentTest, EverythingIsRead) {
   EXPECT_EQ(environment->job, "default/digits");
   EXPECT_EQ(environment->role, Role::kWorker);
   EXPECT_EQ(environment->index, 2);
+  EXPECT_EQ(environment->slot, 5);
+  EXPECT_EQ(parse_environment(good())->slot, 2);
   EXPECT_EQ(environment->pod, "digits-worker-2-1");
   EXPECT_EQ(environment->token, "secret-of-the-job");
   EXPECT_EQ(environment->threads, 8);

@@ -73,7 +73,8 @@ TEST(DeviceRoom, WhatFindsNoneIsSaidByNameWithWhatThereIsAndWas) {
   EXPECT_EQ(
       check_room({.weights = 633 * kMiB}, {.now = {500 * kMiB, 640 * kMiB}, .free_at_begin = 600 * kMiB})
           .message(),
-      "weights find no room in the device's memory: they need 633 MiB (633 MiB for weights), and 480 of "
+      "weights find no room in the device's memory: they need 633 MiB (633 MiB for weights, before any "
+      "gradient and optimizer state), and 480 of "
       "its 640 MiB are free for them, beside 20 for the driver; 600 MiB were free when this member began, "
       "the rest was held by others, as by members on the same GPU; take a GPU with more memory or a "
       "smaller model");
