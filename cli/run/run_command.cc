@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/cuda_build.h"
 #include "base/machine_load.h"
 #include "base/program.h"
 #include "base/status.h"
@@ -27,6 +28,7 @@
 #include "cli/run/run_state_builder.h"
 #include "cli/session.h"
 #include "cli/state/resume_command.h"
+#include "cli/view/device_text.h"
 #include "cli/view/gradients_text.h"
 #include "cli/view/load_text.h"
 #include "cli/view/run_cells.h"
@@ -117,6 +119,7 @@ class RunCommand {
       refresh();  // before them, too: progress must not be ahead of what is told of the steps before it
       take_events();
       tell_failure();
+      tell_device();
       const TimePoint now = session_.clock.now();
       if (now >= next_frame || ended) {
         stdout_.write_some();
@@ -205,6 +208,15 @@ class RunCommand {
     if (state_.phase != "Failed" || state_.reason != "MemberFrozen") return;
     if (!load_) load_ = load_text(machine_load());
     if (!load_->empty()) state_.message += str_cat("; ", *load_);
+  }
+
+  // Once, when members are at work. Of a program without CUDA it is said before.
+  void tell_device() {
+    if (device_told_ || !first_step_ || state_.device.empty()) return;
+    device_told_ = true;
+    const std::string note = computing_note(setup_.job.job, device_environment(), state_.device,
+                                            built_with_cuda() && has_nvidia_gpu());
+    if (!note.empty()) output_->note(note);
   }
 
   // At once: the other members may take a while to end. Once: where the live view and stderr are one
@@ -321,6 +333,7 @@ class RunCommand {
   int interrupts_ = 0;
   bool fault_noted_ = false;
   bool failure_told_ = false;
+  bool device_told_ = false;
   bool deleted_ = false;  // `paceline delete` stops the run
   bool live_ = false;
 };

@@ -43,6 +43,14 @@ std::vector<std::pair<const char*, const api::ReplicaSpec*>> roles_of(const api:
   return roles;
 }
 
+// Some member takes a GPU where there is one, and goes on without.
+bool may_take_a_gpu(const api::TrainingJob& job, const DeviceVariables& around) {
+  return std::ranges::any_of(roles_of(job), [&](const auto& role) {
+    const auto settings = parse_device_settings(device_variables(*role.second, around));
+    return settings.ok() && settings->choice.kind == Kind::kAuto;
+  });
+}
+
 }  // namespace
 
 DeviceVariables device_variables(const api::ReplicaSpec& role, DeviceVariables around) {
@@ -70,14 +78,16 @@ std::vector<std::string> device_lines(const api::TrainingJob& job, const DeviceV
 
 std::string idle_gpu_note(const api::TrainingJob& job, const DeviceVariables& around, bool with_cuda,
                           bool gpu_is_there) {
-  if (with_cuda || !gpu_is_there) return "";
-  const auto roles = roles_of(job);
-  const bool wanted = std::ranges::any_of(roles, [&](const auto& role) {
-    const auto settings = parse_device_settings(device_variables(*role.second, around));
-    return settings.ok() && settings->choice.kind == Kind::kAuto;
-  });
-  if (!wanted) return "";
+  if (with_cuda || !gpu_is_there || !may_take_a_gpu(job, around)) return "";
   return str_cat("warning: there is a GPU that can't be used: ", without_cuda(true).message());
+}
+
+std::string computing_note(const api::TrainingJob& job, const DeviceVariables& around,
+                           const std::string& device, bool gpu_is_there) {
+  if (device.empty()) return "";
+  if (device != "processors") return str_cat("computes on ", device);
+  if (!gpu_is_there || !may_take_a_gpu(job, around)) return "";
+  return "warning: computes on processors, though this machine has a GPU; the members' logs say why";
 }
 
 std::string device_text(const std::vector<MemberState>& members) {

@@ -24,6 +24,12 @@ std::vector<std::string> device_lines(const api::TrainingJob& job, const DeviceV
 std::string idle_gpu_note(const api::TrainingJob& job, const DeviceVariables& around, bool with_cuda,
                           bool gpu_is_there);
 
+// For who watches a run, once its members are at work on `device` (device_text()): what that is, where it is
+// a GPU; a warning where it is processors and this machine has a GPU that some member might have taken. Empty
+// where there is nothing to say.
+std::string computing_note(const api::TrainingJob& job, const DeviceVariables& around,
+                           const std::string& device, bool gpu_is_there);
+
 // Of the members that train and have taken a step: "NVIDIA H200", "processors", or with how many are where,
 // "NVIDIA H200 (3 members), processors (1 member)". Empty where none has.
 std::string device_text(const std::vector<MemberState>& members);

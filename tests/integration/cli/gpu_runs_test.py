@@ -49,7 +49,7 @@ class GpuRunsTest(CliCase):
             environment["LD_LIBRARY_PATH"] = str(self.libraries)
         process = self.start("run", path, "--output", "json", *arguments, environment=environment)
         out, errors = process.communicate(timeout=600)
-        self.errors = errors
+        self.out, self.errors = out, errors
         self.code = process.returncode
         return json.loads(out.splitlines()[-1]) if out else None
 
@@ -70,6 +70,7 @@ class GpuRunsTest(CliCase):
         self.assertEqual(without["device"], "processors")
         on_gpu = self.run_on("auto", path)
         self.assertRegex(on_gpu["device"], "NVIDIA" if REAL else "^Fake H200$")
+        self.assertIn(f'"computes on {on_gpu["device"]}"', self.out)
         self.assertRegex(self.paceline("describe", "digits").stdout, rf"computed on +{on_gpu['device']}\n")
         self.same(on_gpu, without, 1e-4)
         self.assertEqual(self.logs().count(GPU), 4)

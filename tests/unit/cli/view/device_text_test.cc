@@ -28,12 +28,14 @@ TEST(DeviceText, HowItIsChosen) {
   for (const Case& c : {
            Case{{},
                 true,
-                "computes on a GPU where there is one that can be used, of several by its number among the members, "
+                "computes on a GPU where there is one that can be used, of several by its number among the "
+                "members, "
                 "else on "
                 "processors (PACELINE_DEVICE is not set)"},
            Case{{"auto", "off"},
                 true,
-                "computes on a GPU where there is one that can be used, of several by its number among the members, "
+                "computes on a GPU where there is one that can be used, of several by its number among the "
+                "members, "
                 "else on "
                 "processors (PACELINE_DEVICE=auto), without CUDA graphs (PACELINE_CUDA_GRAPHS=off)"},
            Case{{},
@@ -42,7 +44,8 @@ TEST(DeviceText, HowItIsChosen) {
            Case{{"cpu", "off"}, true, "computes on processors (PACELINE_DEVICE=cpu)"},
            Case{{"cuda", nullptr},
                 true,
-                "computes on a GPU, or the member fails; of several by its number among the members (PACELINE_DEVICE=cuda)"},
+                "computes on a GPU, or the member fails; of several by its number among the members "
+                "(PACELINE_DEVICE=cuda)"},
            Case{{"cuda:2", nullptr},
                 false,
                 "computes on GPU 2, which this program, built without CUDA, can't use, or the member fails "
@@ -75,6 +78,15 @@ TEST(DeviceText, AnIdleGpuIsNoted) {
   EXPECT_EQ(idle_gpu_note(job_of(), {"cuda", nullptr}, false, true), "") << "its member says why it fails";
   EXPECT_THAT(idle_gpu_note(job_of({{"PACELINE_DEVICE", "auto"}}), {"cpu", nullptr}, false, true),
               HasSubstr("scripts/setup --cuda"));
+}
+
+TEST(ComputingNote, NamesAGpuAndWarnsOfOneThatNobodyTakes) {
+  EXPECT_EQ(computing_note(job_of(), {}, "NVIDIA H200", true), "computes on NVIDIA H200");
+  EXPECT_EQ(computing_note(job_of(), {}, "processors", true),
+            "warning: computes on processors, though this machine has a GPU; the members' logs say why");
+  EXPECT_EQ(computing_note(job_of(), {}, "processors", false), "");
+  EXPECT_EQ(computing_note(job_of(), {"cpu", nullptr}, "processors", true), "");
+  EXPECT_EQ(computing_note(job_of(), {}, "", true), "");
 }
 
 MemberState member_of(const char* name, std::int64_t step, const char* gpu = nullptr) {
