@@ -190,10 +190,12 @@ Outcome EvaluatorMember::leave(v1::Leaving::Outcome how, const absl::Status& err
   leaving.set_reason(error.ok() ? "this member was asked to stop (SIGTERM or SIGINT)"
                                 : std::string(error.message()));
   leaving.set_step(outcome_.step);
+  // Before anybody is told, who may look into the log then.
+  if (!error.ok()) parts_.logger.error(str_cat("fails: ", leaving.reason()));
   const absl::Status said =
       parts_.membership.leave(leaving, Deadline::after(parts_.clock.now(), kGoodbyeLimit));
   if (!said.ok()) parts_.logger.debug(str_cat("goodbye: ", said.message()));
-  parts_.logger.info(str_cat("ends: ", leaving.reason()));
+  if (error.ok()) parts_.logger.info(str_cat("ends: ", leaving.reason()));
   return outcome_;
 }
 

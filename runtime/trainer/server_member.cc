@@ -206,8 +206,12 @@ Outcome ServerMember::leave(v1::Leaving::Outcome how, const std::string& reason)
   outcome.ending = how == v1::Leaving::STOPPED ? Ending::kStopped : Ending::kFailed;
   if (outcome.ending == Ending::kFailed) outcome.error = absl::InternalError(reason);
   parts_.membership.progress().set_phase(v1::FINISHED);
+  const bool failed = outcome.ending == Ending::kFailed;
+  if (failed)
+    parts_.logger.error(
+        str_cat("fails: ", reason));  // before anybody is told, who may look into the log then
   say_goodbye(how, reason);
-  parts_.logger.info(str_cat("ends: ", reason));
+  if (!failed) parts_.logger.info(str_cat("ends: ", reason));
   return outcome;
 }
 

@@ -54,8 +54,9 @@ Outcome Trainer::run() {
   outcome_.ending = machine_.ending();
   outcome_.step = reached();
   if (outcome_.ending == Ending::kEnded) outcome_.error = parts_.membership.status();
+  const bool lost = outcome_.ending == Ending::kEnded;  // of a failure leave() told
   parts_.logger.info(str_cat("ends after step ", outcome_.step, ": ", machine_.decision().reason,
-                             outcome_.error.ok() ? "" : ": ", outcome_.error.message()));
+                             lost ? ": " : "", lost ? outcome_.error.message() : ""));
   return outcome_;
 }
 
@@ -300,6 +301,8 @@ Decision Trainer::leave() {
   std::string reason(machine_.decision().reason);
   if (asked) reason = "this member was asked to stop (SIGTERM or SIGINT)";
   if (!outcome_.error.ok()) reason = std::string(outcome_.error.message());
+  // Before anybody is told, who may look into the log then.
+  if (machine_.ending() == Ending::kFailed) parts_.logger.error(str_cat("fails: ", reason));
   leaving.set_reason(reason);
   leaving.set_model_path(outcome_.model_path);
   leaving.set_checkpoint_path(outcome_.checkpoint_path);

@@ -118,6 +118,7 @@ class GpuRunsTest(CliCase):
                          r"\(287 MiB for weights, 287 MiB for the gradient, 573 MiB for AdamW's state\), and \d+ of its 1024 MiB are free for them, "
                          r"beside 32 for the driver; 1024 MiB were free when this member began; take a GPU with more memory, "
                          r"a smaller model or an optimizer with less state \(SGD without momentum keeps none: 573 MiB\)")
+        self.assertRegex(self.logs(), r"error +chief-0: fails: weights, gradient and optimizer state find no room")
         self.assertNotIn("batchSize", self.errors)
         self.run_on("cuda", self.write(wide.replace("[32]", "[1000000, 300]")), "--name", "larger")
         self.assertRegex(self.errors, r"weights find no room in the device's memory: they need 1\d\d\d MiB")
