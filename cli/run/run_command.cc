@@ -363,7 +363,8 @@ void add_run(CLI::App& app, Session& session) {
   command->add_option("--log-level", options->log_level, "How much the members log (default: info)")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   command->footer(
-      "Ctrl-C stops in order, a second one at once.\n\nExamples:\n  paceline run "
+      "Ctrl-C stops in order, a second one at once. PACELINE_DEVICE in the environment says where members "
+      "compute: auto (default: a GPU where there is one), cpu, cuda, cuda:N.\n\nExamples:\n  paceline run "
       "examples/fashion-allreduce.yaml\n"
       "  paceline run job.yaml --output json | jq .loss\n  paceline run job.yaml --resume");
   command->callback([&session, options] { RunCommand(session, *options).run(); });

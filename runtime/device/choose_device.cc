@@ -18,8 +18,8 @@ namespace {
 ChosenDevice processors(int threads, const std::string& why) {
   ChosenDevice chosen;
   chosen.device = tensor::make_cpu_device({threads});
-  chosen.words =
-      str_cat("with ", threads, threads == 1 ? " thread" : " threads", why.empty() ? "" : ": ", why);
+  chosen.words = str_cat("on processors with ", threads, threads == 1 ? " thread" : " threads",
+                         why.empty() ? "" : ": ", why);
   return chosen;
 }
 

@@ -64,7 +64,7 @@ class GenerateTest(CliCase):
         goes_on = LINE[2:] + LINE * 4
         self.assertEqual(self.generate("--prompt", "c", "--tokens", len(goes_on) - 1, "--temperature", "0"), goes_on)
         # No word of a GPU that is not there.
-        self.assertRegex(self.errors, rf"goes on from {run}/model/model\.safetensors \(step 100\), computes (with 1 thread|on GPU .*)\n$")
+        self.assertRegex(self.errors, rf"goes on from {run}/model/model\.safetensors \(step 100\), computes (on processors with 1 thread|on GPU .*)\n$")
         # More than a block, where the window slides; from a file, from standard input, from token numbers, and from nothing.
         long = self.write(LINE * 4 + "abc", "prompt.txt")
         self.assertEqual(self.generate("letters", "--prompt-file", long, "--tokens", "75", "--temperature", "0"), LINE * 7 + "abc\n")
@@ -104,7 +104,8 @@ class GenerateTest(CliCase):
         self.train(steps=50)
         hot = ("--prompt", "abc", "--tokens", "40", "--temperature", "4", "--json")
         made = {}
-        for arguments, words in (((), "with 1 thread"), (("--threads", "1"), "with 1 thread"), (("--threads", "3"), "with 3 threads")):
+        for arguments, threads in (((), "1 thread"), (("--threads", "1"), "1 thread"), (("--threads", "3"), "3 threads")):
+            words = f"on processors with {threads}"
             with unittest.mock.patch.dict(os.environ, PACELINE_DEVICE="cpu"):
                 made[arguments] = json.loads(self.generate(*hot, *arguments))
             self.assertTrue(self.errors.endswith(f"computes {words}\n"), self.errors)

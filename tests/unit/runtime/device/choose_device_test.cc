@@ -13,7 +13,8 @@ namespace {
 using ::testing::StartsWith;
 
 TEST(ChooseDevice, TheProcessorsWhereTheyAreAskedFor) {
-  for (const auto& [threads, words] : {std::pair{1, "with 1 thread"}, {3, "with 3 threads"}}) {
+  for (const auto& [threads, words] :
+       {std::pair{1, "on processors with 1 thread"}, {3, "on processors with 3 threads"}}) {
     const auto chosen = choose_device({DeviceChoice::Kind::kCpu, std::nullopt}, 5, threads);
     ASSERT_TRUE(chosen.ok()) << chosen.status();
     EXPECT_NE(chosen->device, nullptr);
