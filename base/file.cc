@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -102,6 +104,27 @@ absl::Status write_file_atomically(const std::string& path, std::string_view con
   const absl::Status status = write_and_rename(path, temporary, content);
   if (!status.ok()) ::unlink(temporary.c_str());
   return status;
+}
+
+absl::Status write_named_file(const std::string& path, std::string_view content) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT && ::lstat(path.c_str(), &info) != 0) return write_file_atomically(path, content);
+    return errno_status(errno, str_cat("stat ", path));
+  }
+  if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(str_cat(path, " is a folder, not a file"));
+  if (S_ISREG(info.st_mode)) {
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::canonical(path, error);
+    if (error) return errno_status(error.value(), str_cat("find ", path));
+    return write_file_atomically(real.string(), content);
+  }
+  const UniqueFd fd(
+      ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe that nobody reads is an error
+  if (!fd.valid()) return errno_status(errno, str_cat("open ", path));
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  ::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK);
+  return write_all(fd.get(), content, path);
 }
 
 }  // namespace paceline

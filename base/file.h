@@ -19,6 +19,10 @@ absl::StatusOr<std::string> read_file(const std::string& path, std::size_t limit
 // crash at any moment `path` holds the old content or the new one. On an error the temporary file is removed.
 absl::Status write_file_atomically(const std::string& path, std::string_view content);
 
+// What a user named: a regular file is written as above, where a link leads to it in its place; a device or a
+// pipe gets the content and stays what it is. INVALID_ARGUMENT: a folder.
+absl::Status write_named_file(const std::string& path, std::string_view content);
+
 // An errno as a status: ENOENT/ENOTDIR -> NOT_FOUND, EACCES/EPERM/EROFS -> PERMISSION_DENIED, ENOSPC/EDQUOT/
 // EMFILE/ENFILE/ENOMEM/ENOBUFS/EFBIG -> RESOURCE_EXHAUSTED, EEXIST -> ALREADY_EXISTS, others UNAVAILABLE. The
 // message is `what: strerror`.

@@ -31,7 +31,7 @@ void plot(Session& session, const std::string& name, const std::string& output) 
   }
   const std::string path =
       std::filesystem::absolute(output.empty() ? run->name + ".svg" : output).lexically_normal().string();
-  if (const absl::Status status = write_file_atomically(path, svg); !status.ok()) return session.fail(status);
+  if (const absl::Status status = write_named_file(path, svg); !status.ok()) return session.fail(status);
   std::cout << path << "\n";
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -207,7 +208,8 @@ class RunCommand {
     apply_status(local_->status(), state_);
     if (state_.phase != "Failed" || state_.reason != "MemberFrozen") return;
     if (!load_) load_ = load_text(machine_load());
-    if (!load_->empty()) state_.message += str_cat("; ", *load_);
+    if (load_->empty()) return;
+    state_.message.insert(std::min(state_.message.find('\n'), state_.message.size()), str_cat("; ", *load_));
   }
 
   // Once, when members are at work. Of a program without CUDA it is said before.

@@ -112,7 +112,7 @@ absl::Status draw(const SimulateOptions& options, const std::string& title,
                   const std::vector<Chart>& charts) {
   if (options.output.empty()) return absl::OkStatus();
   const std::string path = std::filesystem::absolute(options.output).lexically_normal().string();
-  PL_RETURN_IF_ERROR(write_file_atomically(path, picture(title, charts)));
+  PL_RETURN_IF_ERROR(write_named_file(path, picture(title, charts)));
   if (!options.json) std::cout << path << "\n";
   return absl::OkStatus();
 }

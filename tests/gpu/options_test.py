@@ -68,6 +68,8 @@ class OptionsTest(unittest.TestCase):
         self.refused(r"gpu-suite: error: argument --only: invalid choice: 'nonsense' \(choose from '?kernels'?, .*sanitizers'?\)",
                      "--emulated", "--only", "nonsense")
         self.refused("--json .*/nowhere/r.json: there is no folder .*/nowhere", "--emulated", "--json", self.out / "nowhere/r.json")
+        self.refused("--json .*/out: it is there, and no regular file", "--emulated", "--json", self.out)
+        self.refused("--json /dev/full: it is there, and no regular file", "--emulated", "--json", "/dev/full")
         self.refused("--python nowhere: no such program", "--emulated", "--python", "nowhere")
         self.refused("--python /dev/null: no such program", "--emulated", "--python", "/dev/null")
         self.refused("--bundle .*/out: it is a folder; name a file in it", "--bundle", self.out)

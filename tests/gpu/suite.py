@@ -43,6 +43,8 @@ def arguments():
         parser.error(f"--programs {options.programs}: no such folder")
     if options.json and not options.json.absolute().parent.is_dir():
         parser.error(f"--json {options.json}: there is no folder {options.json.absolute().parent} to write it into")
+    if options.json and options.json.exists() and not options.json.is_file():
+        parser.error(f"--json {options.json}: it is there, and no regular file")
     if shutil.which(options.python) is None:
         parser.error(f"--python {options.python}: no such program")
     options.sanitizer = shutil.which("compute-sanitizer") or shutil.which(options.sanitizer or "")

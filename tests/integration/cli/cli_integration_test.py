@@ -387,7 +387,7 @@ class CliTest(CliCase):
         def freeze():
             seconds, error = self.kill_worker(signal.SIGSTOP)
             self.assertRegex(error, r"(?i)frozen|silent|heartbeat")
-            self.assertRegex(error, r"; over the last minute \d+\.\d threads ran or waited for a processor or a disk, and .* \d+ processor")
+            self.assertRegex(error, r"no heartbeat for .*; over the last minute \d+\.\d threads ran or waited for .*, and .* \d+ processor")
             return seconds
         self.within(2.5, freeze)   # the verdict within 2 s, then the others' orderly end
 

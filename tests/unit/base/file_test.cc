@@ -1,9 +1,13 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
+#include "base/unique_fd.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline {
@@ -29,6 +33,30 @@ TEST(FileTest, ErrorsAreTold) {
   ASSERT_TRUE(write_file_atomically(folder.path() + "/a", "12345").ok());
   EXPECT_EQ(read_file(folder.path() + "/a", 4).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(read_file(folder.path() + "/a", 5).value(), "12345");
+}
+
+TEST(FileTest, WhatAUserNamesStaysWhatItIs) {
+  const testing::TemporaryFolder folder;
+  const std::string real = folder.path() + "/real", link = folder.path() + "/link",
+                    pipe = folder.path() + "/pipe";
+  ASSERT_TRUE(write_named_file(real, "first").ok());
+  ASSERT_EQ(::symlink("real", link.c_str()), 0);
+  ASSERT_TRUE(write_named_file(link, "by its link").ok());
+  EXPECT_EQ(read_file(real, 100).value(), "by its link");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(write_named_file("/dev/null", "anything").ok());
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_TRUE(absl::IsResourceExhausted(write_named_file("/dev/full", "anything")));
+  EXPECT_TRUE(absl::IsInvalidArgument(write_named_file(folder.path(), "anything")));
+
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(write_named_file(pipe, "nobody reads it").ok());
+  const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(write_named_file(pipe, "abc").ok());
+  char got[4] = {};
+  EXPECT_EQ(::read(reader.get(), got, 3), 3);
+  EXPECT_STREQ(got, "abc");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST(FileTest, ARefusedRenameLeavesNoRubbish) {
