@@ -29,6 +29,11 @@ std::string why_by_hosts(std::span<const MemberDevice> ranks, int rank, std::str
   return {};
 }
 
+std::string why_state_on_hosts(std::span<const MemberDevice> ranks) {
+  const auto found = std::ranges::find(ranks, 0, &MemberDevice::keeps_state);
+  return found == ranks.end() ? "" : str_cat("rank ", found - ranks.begin(), " computes on processors");
+}
+
 int members_on_device(std::span<const MemberDevice> ranks, int rank) {
   const auto& name = ranks[static_cast<std::size_t>(rank)].name;
   if (name[0] == '\0') return 0;

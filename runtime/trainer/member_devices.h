@@ -26,6 +26,10 @@ MemberDevice member_device(bool keeps_state, bool exchanges, std::string_view na
 // none.
 std::string why_by_hosts(std::span<const MemberDevice> ranks, int rank, std::string_view why_not);
 
+// Why not all members' states can be in their devices' memory: the first rank that computes on processors.
+// Empty: they can.
+std::string why_state_on_hosts(std::span<const MemberDevice> ranks);
+
 // Ranks that have `rank`'s device, itself included; 0: it has none of its own in the world.
 int members_on_device(std::span<const MemberDevice> ranks, int rank);
 

@@ -28,15 +28,19 @@ absl::StatusOr<std::string> Trainer::place_state() {
     PL_RETURN_IF_ERROR(communicator_->all_gather(ranks.data(), ranks.size() * kMemberDeviceWords, DType::kI64,
                                                  Deadline::after(now(), kLoadLimit)));
   }
-  const bool all_keep_state =
-      std::ranges::all_of(ranks, [](const MemberDevice& d) { return d.keeps_state != 0; });
+  const std::string why_on_hosts = why_state_on_hosts(ranks);
   members_on_device_ = members_on_device(ranks, group_.rank);
-  if (all_keep_state) {
+  if (why_on_hosts.empty()) {
     PL_RETURN_IF_ERROR(place_on_device());
   } else if (const absl::Status left = replica_->leave_device(); !left.ok()) {
     return own_fault(left);
   } else {
     replica_->release_device();
+    if (workload_.make_state != nullptr) {
+      parts_.logger.info(
+          str_cat("gradients go by way of the hosts' memory, and the optimizer's steps are the hosts': ",
+                  why_on_hosts));
+    }
   }
   if (evaluator_ != nullptr) {
     const absl::Status bound = replica_->bind(evaluator_->program(), Purpose::kEvaluation);

@@ -76,6 +76,9 @@ absl::Status Trainer::initialize_servers() {
 }
 
 absl::Status Trainer::open_server_session() {
+  if (!workload_.device_id.empty())
+    parts_.logger.info(
+        "gradients go by way of the host's memory to the parameter servers, whose steps are processors'");
   PL_RETURN_IF_ERROR(compile_for(unit_rows(spec_)));
   const ServerSessionParts parts{group_.rank, spec_,     machine_.plan(), parts_.clock,
                                  *replica_,   *program_, *client_,        rows_.get()};

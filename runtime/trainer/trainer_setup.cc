@@ -230,11 +230,11 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
         workload_.room == nullptr
             ? ""
             : str_cat("; ", room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_));
-    return absl::ResourceExhaustedError(
-        str_cat("training finds no room: ", compiled.message(),
-                "; set training.microBatchSize to what fits: it changes results by rounding alone, and is the samples of one "
-                "pass",
-                begin));
+    return absl::ResourceExhaustedError(str_cat("training finds no room: ", compiled.message(),
+                                                "; set training.microBatchSize to what fits: it changes "
+                                                "results by rounding alone, and is the samples of one "
+                                                "pass",
+                                                begin));
   }
   PL_RETURN_IF_ERROR(compiled);
   if (copies) PL_RETURN_IF_ERROR(check_lasting(held));  // what of it is taken when a first pass needs it

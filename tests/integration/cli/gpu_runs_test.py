@@ -155,6 +155,11 @@ class GpuRunsTest(CliCase):
         self.assertEqual(set(self.status("without")["members"][0]["gpu"]), {"name", "computeMs", "updateMs", "slowdowns", "xids", "lastXid"})
         self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "alone")
         self.assertNotIn("gradients go", self.logs("alone"))
+        on_processors = "{replicas: 1, template: {spec: {containers: [{name: trainer, env: [{name: PACELINE_DEVICE, value: cpu}]}]}}}"
+        self.run_on("cuda", self.write(job(members=2, steps=20).replace("{replicas: 1}", on_processors)), "--name", "mixed")
+        self.assertEqual(self.code, 0, self.errors)
+        self.assertEqual(self.logs("mixed").count("gradients go by way of the hosts' memory, and the optimizer's steps are the hosts': "
+                                                  "rank 1 computes on processors\n"), 1)
 
     def test_members_tell_how_their_gpu_is(self):
         self.run_on("cuda", self.write(job(members=2, steps=20)))
@@ -197,6 +202,8 @@ class GpuRunsTest(CliCase):
         without = self.run_on("cpu", path, "--name", "without")
         self.same(self.run_on("auto", path), without, 1e-4)
         self.assertEqual(self.logs().count("on GPU 0 of 1"), 3)
+        self.assertEqual(self.logs().count("by way of the host's memory to the parameter servers"), 3)
+        self.assertNotIn("to the parameter servers", self.logs("without"))
 
     # bf16: activations are rounded to 8 bits on the GPU, and on processors the operands of products alone.
     def test_a_gpt_learns_the_same_in_either_precision(self):

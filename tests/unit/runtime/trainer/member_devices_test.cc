@@ -43,6 +43,13 @@ TEST(MemberDevices, NamesCountAsFarAsTheyGo) {
   EXPECT_EQ(device(std::string(48, 'x') + "0").name, device(std::string(48, 'x') + "1").name);
 }
 
+TEST(WhyStateOnHosts, IsTheFirstThatComputesOnProcessors) {
+  EXPECT_EQ(why_state_on_hosts(std::vector{device("GPU-1"), device("GPU-1")}), "");
+  EXPECT_EQ(why_state_on_hosts(std::vector{device("GPU-1"), member_device(false, false, ""),
+                                           member_device(false, false, "")}),
+            "rank 1 computes on processors");
+}
+
 TEST(MemberDevices, AreCountedByName) {
   const MemberDevice ranks[] = {member_device(true, true, "GPU-a"), member_device(false, false, ""),
                                 member_device(true, true, "GPU-b"), member_device(true, false, "GPU-a"),
