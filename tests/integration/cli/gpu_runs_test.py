@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 import unittest_report
-from cli_support import ROOT, CliCase, job
+from cli_support import ROOT, SLOW, CliCase, job, until
 
 REAL = os.environ.get("PACELINE_TEST_GPU") == "real"
 LIBRARIES = {} if REAL else {"libcuda.so.1": os.environ["PACELINE_FAKE_CUDA"], "libcublasLt.so.13": os.environ["PACELINE_FAKE_CUBLASLT"],
@@ -178,6 +178,7 @@ class GpuRunsTest(CliCase):
         process = self.start("run", self.write(job(members=2, steps=100_000_000)),
                              environment={"PACELINE_DEVICE": "cuda", "LD_LIBRARY_PATH": str(self.libraries)})
         self.training("digits", 2)
+        until(lambda: all({"computeMs", "updateMs"} <= set(m["gpu"] or {}) for m in self.status("digits")["members"]), 20 * SLOW, "both tell their times")
         for words in (("top", "digits", "--once"), ("describe", "digits")):
             text = self.paceline(*words).stdout
             self.assertRegex(text, r"GPU OF +GPU +COMPUTE ms +UPDATE ms +LOAD +MEM LOAD +MiB +SM MHz +MEM MHz +HEAT +POWER W +SLOWED BY +ERRORS")
