@@ -23,8 +23,8 @@
 
 namespace paceline::nccl {
 
-// Each bucket costs the hosts an agreement and NCCL a launch, a tenth of a millisecond or so, whatever its
-// size; NVLink moves so many bytes in about as long.
+// Each bucket costs the hosts an agreement and NCCL a launch, by estimate a tenth of a millisecond, whatever
+// its size; NVLink moves so many bytes in about as long.
 inline constexpr std::size_t kLeastBucketBytes = std::size_t{32} << 20;
 
 // `stream`: of parts.queue; `communicator` was made with parts.own, which is null here. INVALID_ARGUMENT, as

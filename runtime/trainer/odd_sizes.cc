@@ -28,8 +28,7 @@ std::string odd_sizes_warning(const v1::TrainingSpec& spec) {
                                                    : model.mlp().hidden();
   for (int i = 0; i < hidden.size(); ++i) look(str_cat("hidden[", i, "]"), hidden[i]);
   if (sizes.empty()) return "";
-  return str_cat(sizes,
-                 ": products in bf16 are several times slower on a GPU with sizes that are no multiples of ",
+  return str_cat(sizes, ": products in bf16 are slower on a GPU with sizes that are no multiples of ",
                  kMultiple);
 }
 

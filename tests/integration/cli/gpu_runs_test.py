@@ -218,7 +218,7 @@ class GpuRunsTest(CliCase):
 
     def test_sizes_that_tensor_cores_do_badly_with_are_warned_of_once(self):
         text = self.write("To be, or not to be, that is the question. " * 40, "text.txt")
-        said = "training.model.vocabularySize is 257 (the next is 264): products in bf16 are several times slower on a GPU"
+        said = "training.model.vocabularySize is 257 (the next is 264): products in bf16 are slower on a GPU"
         for name, device, precision, times in (("bf16", "cuda", "BF16", 1), ("fp32", "cuda", "FP32", 0), ("cpu", "cpu", "BF16", 0)):
             path = self.write(GPT.format(text=text, precision=precision).replace("vocabularySize: 256", "vocabularySize: 257"))
             self.assertEqual(self.run_on(device, path, "--name", name)["phase"], "Succeeded", self.errors)

@@ -13,8 +13,7 @@ v1::TrainingSpec gpt(std::int64_t vocabulary, std::int64_t width, v1::Precision 
   return spec;
 }
 
-constexpr char kSlow[] =
-    ": products in bf16 are several times slower on a GPU with sizes that are no multiples of 8";
+constexpr char kSlow[] = ": products in bf16 are slower on a GPU with sizes that are no multiples of 8";
 
 TEST(OddSizes, AreNamedWithTheNextThatIsEven) {
   EXPECT_EQ(odd_sizes_warning(gpt(50257, 768, v1::PRECISION_BF16)),
