@@ -199,6 +199,12 @@ absl::Status CompiledProgram::bind_on_device(const DeviceVectors& vectors) {
   return absl::OkStatus();
 }
 
+absl::Status CompiledProgram::unbind() {
+  if (copies_ == nullptr || on_device()) return absl::OkStatus();
+  bound_ = false;
+  return copies_->release_vectors();
+}
+
 void CompiledProgram::initialize(std::uint64_t seed, std::span<float> weights) const {
   fill_initial_weights(graph_, layout_, seed, options_.threads, weights);
 }

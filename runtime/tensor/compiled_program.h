@@ -31,6 +31,7 @@ class CompiledProgram final : public Program {
   std::int64_t max_rows() const override { return options_.max_rows; }
   void bind(std::span<float> weights, std::span<float> gradients) override;
   absl::Status bind_on_device(const DeviceVectors& vectors) override;
+  absl::Status unbind() override;
   void initialize(std::uint64_t seed, std::span<float> weights) const override;
   void weights_changed() override { ++weights_version_; }
   BatchMemory batch() override { return batch_; }

@@ -61,6 +61,19 @@ absl::Status DeviceCopies::bind_on_device() {
   return absl::OkStatus();
 }
 
+absl::Status DeviceCopies::release_vectors() {
+  if (weights_ == nullptr) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(device_.enter());
+  PL_RETURN_IF_ERROR(queue_.set_mark(kResultMark));
+  PL_RETURN_IF_ERROR(queue_.wait_for_mark(kResultMark));
+  bind({}, {});
+  weights_.reset();
+  gradients_.reset();
+  memory_.weights = nullptr;
+  memory_.gradients = nullptr;
+  return absl::OkStatus();
+}
+
 absl::Status DeviceCopies::download_part(BatchPart part, std::int64_t rows) {
   const std::size_t begin = areas_.begin(part), bytes = areas_.elements(part, rows) * 4;
   return bytes == 0 ? absl::OkStatus()

@@ -34,6 +34,8 @@ class DeviceCopies {
   const ExternalMemory& memory() const { return memory_; }
   void bind(std::span<float> weights, std::span<float> gradients);
   absl::Status bind_on_device();  // vectors of others
+  // What upload_weights() took, once the queue is done with it; bind() before the next.
+  absl::Status release_vectors();
 
   std::size_t vector_bytes() const;  // that upload_weights() has taken
   std::size_t batch_bytes() const;

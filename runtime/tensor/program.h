@@ -104,6 +104,9 @@ class Program {
   virtual absl::Status bind_on_device(const DeviceVectors& /*vectors*/) {
     return absl::UnimplementedError("this program's vectors are the host's");
   }
+  // Gives back what copies of vectors bound by bind() have of the device's memory, once it is done with them.
+  // They are to be bound again before the next forward. The device's errors.
+  virtual absl::Status unbind() { return absl::OkStatus(); }
   // Fills the weights with the model's initial values, from `seed` alone.
   virtual void initialize(std::uint64_t seed, std::span<float> weights) const = 0;
   // Tells the program that the bound weights changed (bf16 copies and packed forms are made anew at the next

@@ -50,6 +50,13 @@ absl::StatusOr<std::string> Trainer::place_state() {
 }
 
 absl::Status Trainer::place_on_device() {
+  if (replica_->on_device() == nullptr) {  // of a view whose state was the hosts' there are copies
+    for (tensor::Program* const program :
+         {program_.get(), evaluator_ == nullptr ? nullptr : &evaluator_->program()}) {
+      if (program == nullptr) continue;
+      if (const absl::Status left = program->unbind(); !left.ok()) return own_fault(left);
+    }
+  }
   PL_RETURN_IF_ERROR(check_lasting(Holding::kTrains));
   const absl::Status placed = replica_->to_device(workload_.make_state);
   if (absl::IsResourceExhausted(placed))  // another member was faster

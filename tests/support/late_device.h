@@ -134,9 +134,16 @@ class LateProgram final : public tensor::Program {
   tensor::BatchMemory batch() override { return {inputs_, {}, labels_}; }
   void bind(std::span<float> weights, std::span<float> gradients) override {
     late_ = false;
+    copies_ = true;
     device_.bind(weights, gradients);
   }
+  absl::Status unbind() override {
+    copies_ = false;
+    return absl::OkStatus();
+  }
+  // Has no room beside copies of the host's.
   absl::Status bind_on_device(const tensor::DeviceVectors& vectors) override {
+    if (copies_) return absl::ResourceExhaustedError("copies of the host's vectors are there");
     late_ = true;
     const std::size_t elements = parameters().elements;
     device_.bind({vectors.weights, elements},
@@ -186,7 +193,7 @@ class LateProgram final : public tensor::Program {
   std::vector<float> inputs_;
   std::vector<std::int32_t> labels_;
   tensor::ForwardResult result_;
-  bool late_ = false;
+  bool late_ = false, copies_ = false;
 };
 
 // Sums the devices' gradients where they lie, over links of its own.

@@ -173,6 +173,25 @@ TEST_F(DeviceCopiesTest, WithVectorsOfTheHostThereIsNoLanding) {
   EXPECT_EQ(device_.opened.size(), 1U);
 }
 
+TEST_F(DeviceCopiesTest, VectorsAreGivenBackOnceTheQueueIsDoneWithThem) {
+  make(true);
+  std::vector<float> weights(16), gradients(16);
+  copies_->bind(weights, gradients);
+  ASSERT_TRUE(copies_->upload_weights(1).ok());
+  EXPECT_EQ(copies_->vector_bytes(), 2 * 16 * sizeof(float));
+  bool done = false;
+  queue_.add([this, &done] {
+    done = copies_->memory().gradients != nullptr;
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(copies_->release_vectors().ok());
+  EXPECT_TRUE(done);
+  EXPECT_EQ(copies_->vector_bytes(), 0U);
+  EXPECT_EQ(copies_->memory().weights, nullptr);
+  copies_->bind(weights, gradients);
+  EXPECT_TRUE(*copies_->upload_weights(1)) << "they are others";
+}
+
 // Every pass is waited for.
 TEST_F(DeviceCopiesTest, ProgramsThatEvaluateHaveNoLanding) {
   make(false);

@@ -188,7 +188,8 @@ TEST(DeviceTraining, TheModelIsThatOfTheHost) {
 }
 
 // A view that broke is followed by one of a member fewer, then by one with a member that has no such memory
-// and nothing trained: the state goes to the host, and from there to it.
+// and nothing trained: the state goes to the host, and from there to it. When that one has gone, the state
+// goes to the devices again, where no copies of the host's are left.
 TEST(DeviceTraining, LostAndNewMembersChangeNothing) {
   const v1::TrainingSpec spec = adam_spec(40);
   const Hashes unbroken = train({kOnHost}, spec);
@@ -209,15 +210,22 @@ TEST(DeviceTraining, LostAndNewMembersChangeNothing) {
     job.member(0).membership->drain(Generation{2});
     for (const int rank : {0, 2, 3}) job.member(rank).membership->send_view(last);
   });
+  job.member(0).at_step(30, [&] {
+    const v1::View without = job.view(4, {0, 2});
+    job.member(0).membership->drain(Generation{3});
+    for (const int rank : {0, 2}) job.member(rank).membership->send_view(without);
+  });
+  job.member(0).at_step(36, [&] { job.member(3).membership->end(absl::AbortedError("nobody needs it")); });
   job.run();
   EXPECT_EQ(lost.outcome.ending, Ending::kEnded);
   for (const int rank : {0, 2, 3}) {
     const auto& member = job.member(rank);
-    EXPECT_EQ(member.outcome.ending, Ending::kFinished) << member.outcome.error;
+    EXPECT_EQ(member.outcome.ending, rank == 3 ? Ending::kEnded : Ending::kFinished) << member.outcome.error;
     for (const auto& [step, hash] : member.hashes) EXPECT_EQ(hash, unbroken.at(step)) << "step " << step;
   }
   EXPECT_EQ(job.member(0).hashes, unbroken);
   EXPECT_GE(job.member(3).hashes.begin()->first, 20);
+  EXPECT_LT(job.member(3).hashes.rbegin()->first, 36);
 }
 
 // ---- checkpoints while training goes on

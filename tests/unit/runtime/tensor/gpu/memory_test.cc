@@ -64,7 +64,8 @@ TEST_F(GpuMemoryTest, ATooLargeBatchIsRefusedWithWhatFits) {
   EXPECT_THAT(message, HasSubstr("5000 samples at once need "));
   EXPECT_THAT(message, HasSubstr(" of its 32 MiB are free, beside 1 for the driver; "));
   int fits = 0;
-  ASSERT_EQ(std::sscanf(message.c_str() + message.find("driver; "), "driver; %d fit, with", &fits), 1) << message;
+  ASSERT_EQ(std::sscanf(message.c_str() + message.find("driver; "), "driver; %d fit, with", &fits), 1)
+      << message;
   EXPECT_GT(fits, 100);
   EXPECT_LT(fits, 5000);
   EXPECT_TRUE(compile_for(fits).ok()) << "what is said to fit does";
@@ -133,6 +134,28 @@ TEST_F(GpuMemoryTest, WhatWasThereGoesOn) {
   const auto loss = program.forward(200);
   ASSERT_TRUE(loss.ok()) << loss.status();
   EXPECT_EQ(program.memory()->vectors, 2 * weights.size() * sizeof(float));
+}
+
+TEST_F(GpuMemoryTest, CopiesOfTheHostsVectorsAreGivenBack) {
+  const auto made = compile_for(200);
+  ASSERT_TRUE(made.ok()) << made.status();
+  Program& program = **made;
+  ASSERT_TRUE(program.unbind().ok()) << "there are none";
+  std::vector<float> weights(program.parameters().elements), gradients(weights.size());
+  program.initialize(1, weights);
+  const std::size_t before = program.memory()->free;
+  double losses[2] = {};
+  for (double& loss : losses) {
+    program.bind(weights, gradients);
+    const auto found = program.forward(200);
+    ASSERT_TRUE(found.ok()) << found.status();
+    loss = found->loss_sum;
+    EXPECT_LT(program.memory()->free, before);
+    ASSERT_TRUE(program.unbind().ok());
+    EXPECT_EQ(program.memory()->vectors, 0U);
+    EXPECT_EQ(program.memory()->free, before);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
 }
 
 TEST_F(GpuMemoryTest, Bf16CopiesOfWeightsCount) {
