@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/visible.h"
 #include "controller/api/source_text.h"
 
 namespace paceline::api {
@@ -15,16 +16,11 @@ constexpr std::size_t kMaxShownLine = 160;  // bytes of a source line; longer on
 // would obey.
 std::string printable(std::string_view text) {
   std::string out;
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = utf8_length(text, i);
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool c1 = length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (length == 0 || c1 || (byte < 0x20 && byte != '\t') || byte == 0x7f) {
-      out += "?";
-    } else {
-      out += text.substr(i, length);
-    }
-    i += std::max<std::size_t>(length, 1);
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, std::max<std::size_t>(utf8_bytes(text), 1));
+    const bool shown = utf8_bytes(text) > 0 && !is_control(character) && character != "\n";
+    out += shown ? character : "?";
+    text.remove_prefix(character.size());
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/visible.h"
 #include "controller/api/source_text.h"
 
 namespace paceline::api {
@@ -212,18 +213,16 @@ std::string quote(std::string_view text) {
   std::string out = "\"";
   std::size_t i = 0;
   while (i < text.size() && out.size() < kMaxShown) {
-    const std::size_t length = std::max<std::size_t>(utf8_length(text, i), 1);
-    const bool c1 =
-        text[i] == '\xc2' && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    const std::string_view character = text.substr(i, std::max<std::size_t>(utf8_bytes(text.substr(i)), 1));
     if (text[i] == '"' || text[i] == '\\') out += '\\';
     if (text[i] == '\n') {
       out += "\\n";
-    } else if (is_control(text[i]) || c1 || utf8_length(text, i) == 0) {
-      out += str_cat("\\x", absl::Hex(c1 ? text[i + 1] : text[i], absl::kZeroPad2));
+    } else if (text[i] == '\t') {
+      out += "\\x09";
     } else {
-      out += text.substr(i, length);
+      out += visible(character);
     }
-    i += length;
+    i += character.size();
   }
   if (i < text.size()) out += "...";
   return out + "\"";

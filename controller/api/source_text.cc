@@ -1,6 +1,7 @@
 #include "controller/api/source_text.h"
 
 #include "base/text.h"
+#include "base/visible.h"
 #include "controller/api/parse.h"
 
 namespace paceline::api {
@@ -22,7 +23,7 @@ Diagnostic problem_at(int line, std::size_t column, std::string problem, std::st
 
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = utf8_length(text, i);
+    const std::size_t length = utf8_bytes(text.substr(i));
     if (length == 0) return false;
     i += length;
   }
@@ -31,24 +32,6 @@ bool is_utf8(std::string_view text) {
 
 std::string_view skip_byte_order_mark(std::string_view text) {
   return text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text;
-}
-
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, UTF-16 surrogates, and what lies above U+10FFFF.
-  const unsigned char second = byte(at + 1);
-  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
-    return 0;
-  }
-  return length;
 }
 
 std::optional<Diagnostic> check_source_text(std::string_view text) {
@@ -65,7 +48,7 @@ std::optional<Diagnostic> check_source_text(std::string_view text) {
       return problem_at(line, 1, "the line is too long", "",
                         str_cat("at most ", kMaxLineBytes, " bytes in a line"));
     }
-    const std::size_t length = utf8_length(text, i);
+    const std::size_t length = utf8_bytes(text.substr(i));
     if (length == 0)
       return problem_at(line, column, "not UTF-8 text", str_cat("byte 0x", absl::Hex(byte, absl::kZeroPad2)),
                         "UTF-8");

@@ -17,8 +17,6 @@ std::optional<Diagnostic> check_source_text(std::string_view text);
 // Without the UTF-8 byte order mark that some editors write.
 std::string_view skip_byte_order_mark(std::string_view text);
 
-// The length of the UTF-8 character at text[at], 0 where there is none.
-std::size_t utf8_length(std::string_view text, std::size_t at);
 bool is_utf8(std::string_view text);
 
 }  // namespace paceline::api

@@ -1,8 +1,10 @@
 #include "controller/cluster/kube/json.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/status.h"
+#include "base/visible.h"
 
 namespace paceline::kube {
 
@@ -33,24 +35,6 @@ std::optional<std::string> too_much(std::string_view text) {
   return std::nullopt;
 }
 
-// The length of the character that begins at text[i], as far as it may be shown; 0: it may not.
-std::size_t shown_length(std::string_view text, std::size_t i) {
-  const auto byte = [&](std::size_t k) {
-    return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u;
-  };
-  const auto follows = [&](std::size_t k) { return (byte(k) & 0xc0u) == 0x80u; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-  if (first < 0xc2 || first > 0xf4 || !follows(1)) return 0;
-  if (first == 0xc2 && byte(1) < 0xa0) return 0;  // C1 controls
-  if (first < 0xe0) return 2;
-  if (!follows(2) || (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
-  if (first == 0xe2 && byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae) return 0;  // lines, directions
-  if (first < 0xf0) return 3;
-  if (!follows(3) || (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
-  return 4;
-}
-
 }  // namespace
 
 absl::StatusOr<Json> parse_json(std::string_view text) {
@@ -69,16 +53,13 @@ std::string dump(const Json& json) {
 
 std::string harmless(std::string_view text, std::size_t limit) {
   std::string result;
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = shown_length(text, i);
-    const std::size_t added = length == 0 ? 1 : length;
-    if (result.size() + added > limit) return result + "...";
-    if (length > 0) {
-      result.append(text.substr(i, length));
-    } else {
-      result += text[i] == '\n' || text[i] == '\r' || text[i] == '\t' ? ' ' : '?';
-    }
-    i += added;
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, std::max<std::size_t>(utf8_bytes(text), 1));
+    const bool space = character == "\n" || character == "\r" || character == "\t";
+    const bool shown = !space && utf8_bytes(text) > 0 && !is_control(character);
+    if (result.size() + (shown ? character.size() : 1) > limit) return result + "...";
+    result.append(shown ? character : space ? " " : "?");
+    text.remove_prefix(character.size());
   }
   return result;
 }

@@ -53,10 +53,11 @@ TEST(RenderDiagnostics, LongLinesAreCutAroundTheColumn) {
 }
 
 TEST(RenderDiagnostics, NothingReachesTheTerminalRaw) {
-  const std::string text = "a: \x1b[31m\xff\n";
+  const std::string text = "a: \x1b[31m\xff\xe2\x80\xae\n";  // the last turns the text's direction
   const std::string out =
       render_diagnostics({{.file = "f", .line = 1, .column = 4, .problem = "wrong \x1b[0m"}}, text);
   EXPECT_EQ(out.find('\x1b'), std::string::npos);
+  EXPECT_EQ(out.find('\xe2'), std::string::npos);
   EXPECT_EQ(out.find('\xff'), std::string::npos);
 }
 

@@ -165,7 +165,9 @@ TEST(Scalars, QuotesShowWhatATerminalWouldObey) {
   EXPECT_EQ(quote("plain"), "\"plain\"");
   EXPECT_EQ(quote("a\"b\\"), "\"a\\\"b\\\\\"");
   EXPECT_EQ(quote("\x1b[31m"), "\"\\x1b[31m\"");
-  EXPECT_EQ(quote("\xc2\x9b"), "\"\\x9b\"");
+  EXPECT_EQ(quote("\xc2\x9b"), "\"\\xc2\\x9b\"");
+  EXPECT_EQ(quote("\xe2\x80\xae"), "\"\\xe2\\x80\\xae\"");  // right to left
+  EXPECT_EQ(quote("a\tb\nc"), "\"a\\x09b\\nc\"");
   EXPECT_EQ(quote("\xff"), "\"\\xff\"");
   EXPECT_EQ(quote("é"), "\"é\"");
   EXPECT_LE(quote(std::string(1000, 'x')).size(), 70u);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/visible.h"
+
 namespace paceline::api {
 namespace {
 
@@ -24,7 +26,7 @@ TEST(SourceText, KnowsUtf8FromWhatOnlyLooksLikeIt) {
       {"\xff", 0},
   };
   for (const auto& [text, length] : cases) {
-    EXPECT_EQ(utf8_length(text, 0), length) << text;
+    EXPECT_EQ(utf8_bytes(text), length) << text;
     EXPECT_EQ(is_utf8(text), length > 0) << text;
   }
   EXPECT_TRUE(is_utf8(""));
