@@ -45,8 +45,13 @@ absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& 
   const std::string folder = checkpoint_folder(job, run_folder);
   if (folder.empty()) return std::nullopt;
   auto note = checkpoint::CheckpointStore(folder, 1).peek_latest();
-  if (checkpoint::is_no_fault_of_it(note.status())) return note.status();
-  if (!note.ok()) return std::nullopt;
+  if (absl::IsNotFound(note.status())) return std::nullopt;
+  if (absl::IsInvalidArgument(note.status()) || absl::IsUnavailable(note.status())) {
+    return absl::FailedPreconditionError(
+        str_cat(note.status().message(),
+                "; put the folder with its checkpoints back, or remove what is in its place to begin anew"));
+  }
+  PL_RETURN_IF_ERROR(note.status());
   return FoundCheckpoint{str_cat(folder, "/", note->name), std::move(note->progress),
                          std::move(note->refused)};
 }

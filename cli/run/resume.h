@@ -23,8 +23,10 @@ struct FoundCheckpoint {
 // says can't be read.
 std::string checkpoint_folder(const JobFile& job, const std::string& run_folder);
 
-// The newest complete one that the job would go on from, were `run_folder` its run's. Errors: one that may be
-// it can't be read, for what is no fault of it (checkpoint::is_no_fault_of_it).
+// The newest complete one that the job would go on from, were `run_folder` its run's; none where nothing of
+// one is there. Errors: one that may be it can't be read, for what is no fault of it
+// (checkpoint::is_no_fault_of_it); else FAILED_PRECONDITION, DATA_LOSS: all are damaged, or what is
+// in the folder's place is none.
 absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& job,
                                                                  const std::string& run_folder);
 

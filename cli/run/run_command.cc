@@ -50,8 +50,11 @@ std::unique_ptr<RunOutput> make_output(const std::string& kind, bool live, std::
   return live ? make_live_output(out, 1) : make_plain_output(out);
 }
 
-std::string not_known(const absl::Status& status) {
-  return str_cat("whether there is a checkpoint to go on from is not known: ", status.message());
+std::string no_checkpoint(const absl::Status& status) {
+  return str_cat(checkpoint::is_no_fault_of_it(status)
+                     ? "whether there is a checkpoint to go on from is not known: "
+                     : "there is no checkpoint to go on from: ",
+                 status.message());
 }
 
 class RunCommand {
@@ -104,7 +107,8 @@ class RunCommand {
   // they read all of it.
   void note_checkpoint() {
     auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
-    if (!newest.ok()) return output_->note(str_cat("run ", state_.name, ": ", not_known(newest.status())));
+    if (!newest.ok())
+      return output_->note(str_cat("run ", state_.name, ": ", no_checkpoint(newest.status())));
     noted_ = *std::move(newest);
     output_->note(noted_ ? str_cat("run ", state_.name, " goes on from its newest checkpoint, ", noted_->path)
                          : str_cat("run ", state_.name, " has no checkpoint: it begins anew at step 0"));
@@ -298,7 +302,7 @@ class RunCommand {
     const bool trained = first_step_ || !state_.checkpoint.empty();
     const bool in_vain = !trained && (!setup_.earlier || state_.phase == "Failed");
     if (deleted_ || in_vain) return "";
-    if (!newest.ok()) return not_known(newest.status());
+    if (!newest.ok()) return no_checkpoint(newest.status());
     if (!*newest) return "";
     return str_cat("go on from its newest checkpoint with `",
                    resume_command(session_.state_dir_option, options_.file, state_.name), "`");

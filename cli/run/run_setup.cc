@@ -78,8 +78,9 @@ absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
   PL_ASSIGN_OR_RETURN(const RunState earlier, store.get(name));
   PL_ASSIGN_OR_RETURN(setup.run, store.reopen(name));
   const OwnedRun& run = *setup.run;
-  PL_ASSIGN_OR_RETURN(const auto newest, newest_checkpoint(setup.job, run.folder()));
-  PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, newest));
+  const auto newest = newest_checkpoint(setup.job, run.folder());
+  if (!newest.ok()) return with_context(newest.status(), str_cat("run \"", name, "\" can't go on"));
+  PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, *newest));
   auto text = read_file(run.path("job.yaml"), api::kMaxFileBytes);
   if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
   setup.earlier = EarlierRun{earlier, std::move(text).value_or("")};

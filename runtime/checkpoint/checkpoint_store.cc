@@ -10,6 +10,57 @@
 
 namespace paceline::checkpoint {
 
+namespace {
+
+constexpr std::size_t kMostReasons = 10;  // in one message
+
+absl::Status not_read(const absl::Status& why, const std::string& folder, const std::string& name) {
+  return with_context(why, str_cat(folder, "/", name, " can't be read"));
+}
+
+// Those that are passed over, and what is to be said where no other is left.
+class Refusals {
+ public:
+  Refusals(const FileStore& files, const std::string& folder) : files_(files), folder_(folder) {}
+
+  // An error: it is not known whether it is damaged.
+  absl::Status add(const std::string& name, const absl::Status& why) {
+    if (is_no_fault_of_it(why)) return not_read(why, folder_, name);
+    const char* const which = name == kReplacedName ? " (newer or not: its step is not known)" : "";
+    reasons_.push_back(str_cat(name, which, ": ", why.message()));
+    const auto inside = files_.list(str_cat(folder_, "/", name));
+    if (is_no_fault_of_it(inside.status())) return not_read(inside.status(), folder_, name);
+    any_ |= !absl::IsNotFound(inside.status());  // else who saves meanwhile has removed it
+    damaged_ |= inside.ok() && std::find(inside->begin(), inside->end(), kManifestName) != inside->end();
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> take() { return std::move(reasons_); }
+
+  absl::Status none_left() const {
+    std::string why;
+    for (std::size_t i = 0; i < std::min(reasons_.size(), kMostReasons); ++i)
+      why += str_cat("; ", reasons_[i]);
+    if (reasons_.size() > kMostReasons) why += str_cat("; and ", reasons_.size() - kMostReasons, " more");
+    if (!any_) return absl::NotFoundError(str_cat("no complete checkpoint in ", folder_, why));
+    if (!damaged_) {
+      return absl::FailedPreconditionError(
+          str_cat("no checkpoint in ", folder_,
+                  " has its manifest.json; put it back, or remove them to begin anew", why));
+    }
+    return absl::DataLossError(
+        str_cat("every checkpoint in ", folder_, " is damaged; remove them to begin anew", why));
+  }
+
+ private:
+  const FileStore& files_;
+  const std::string& folder_;
+  std::vector<std::string> reasons_;
+  bool any_ = false, damaged_ = false;
+};
+
+}  // namespace
+
 const TensorView* LoadedCheckpoint::find(std::string_view wanted) const {
   const auto found =
       std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == wanted; });
@@ -60,8 +111,9 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointStore::begin() {
   const std::string saving = str_cat(folder_, "/", kSavingName);
   PL_RETURN_IF_ERROR(files_.make_folder(folder_));
   PL_RETURN_IF_ERROR(files_.remove(saving));
-  PL_RETURN_IF_ERROR(put_back_replaced());
-  auto writer = std::make_unique<CheckpointWriter>(files_, folder_, keep_);
+  files_.remove(str_cat(folder_, "/", kRemovedName)).IgnoreError();  // who needs the name says so
+  PL_ASSIGN_OR_RETURN(const bool replaced_may_go, put_back_replaced());
+  auto writer = std::make_unique<CheckpointWriter>(files_, folder_, keep_, replaced_may_go);
   PL_RETURN_IF_ERROR(files_.make_folder(saving));
   return writer;
 }
@@ -71,40 +123,50 @@ absl::Status CheckpointStore::save(const Snapshot& snapshot) {
   return writer->finish(snapshot);
 }
 
-absl::StatusOr<std::vector<std::string>> CheckpointStore::candidates() const {
-  PL_ASSIGN_OR_RETURN(auto names, checkpoint_names(files_, folder_));
-  std::reverse(names.begin(), names.end());
-  const auto all = files_.list(folder_);
-  if (absl::IsNotFound(all.status())) return names;
-  if (!all.ok()) return all.status();
-  if (std::find(all->begin(), all->end(), kReplacedName) == all->end()) return names;
+absl::StatusOr<CheckpointStore::Candidates> CheckpointStore::candidates() const {
+  Candidates all;
+  PL_ASSIGN_OR_RETURN(all.names, checkpoint_names(files_, folder_));
+  std::reverse(all.names.begin(), all.names.end());
+  const auto inside = files_.list(folder_);
+  if (absl::IsNotFound(inside.status())) return all;
+  PL_RETURN_IF_ERROR(inside.status());
+  if (std::find(inside->begin(), inside->end(), kReplacedName) == inside->end()) return all;
+  const std::string replaced = str_cat(folder_, "/", kReplacedName);
   const auto manifest = read_manifest(kReplacedName);
-  if (is_no_fault_of_it(manifest.status())) return not_read(manifest.status(), kReplacedName);
-  const std::int64_t step = manifest.ok() ? manifest->progress.step : -1;
-  const auto older =
-      std::find_if(names.begin(), names.end(), [step](const auto& name) { return step_of(name) < step; });
-  names.insert(older, kReplacedName);
-  return names;
+  if (is_no_fault_of_it(manifest.status())) return not_read(manifest.status(), folder_, kReplacedName);
+  if (manifest.ok()) {
+    const std::int64_t step = manifest->progress.step;
+    const auto older = std::find_if(all.names.begin(), all.names.end(),
+                                    [step](const auto& name) { return step_of(name) < step; });
+    all.names.insert(older, kReplacedName);
+  } else if (!absl::IsNotFound(files_.list(replaced).status())) {  // else it was just removed
+    all.replaced = manifest.status();
+  }
+  return all;
 }
 
-absl::Status CheckpointStore::put_back_replaced() {
+absl::StatusOr<bool> CheckpointStore::put_back_replaced() {
+  const std::string replaced = str_cat(folder_, "/", kReplacedName);
   const auto manifest = read_manifest(kReplacedName);
-  if (is_no_fault_of_it(manifest.status())) return not_read(manifest.status(), kReplacedName);
-  if (!manifest.ok()) return absl::OkStatus();
+  if (is_no_fault_of_it(manifest.status())) return not_read(manifest.status(), folder_, kReplacedName);
+  if (!manifest.ok()) return absl::IsNotFound(files_.list(replaced).status());
   const std::string name = checkpoint_name(manifest->progress.step);
   PL_ASSIGN_OR_RETURN(const auto names, checkpoint_names(files_, folder_));
-  if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
-  return files_.rename(str_cat(folder_, "/", kReplacedName), str_cat(folder_, "/", name));
+  if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+  PL_RETURN_IF_ERROR(files_.rename(replaced, str_cat(folder_, "/", name)));
+  return true;
 }
 
 absl::StatusOr<Manifest> CheckpointStore::read_manifest(const std::string& name) const {
-  PL_ASSIGN_OR_RETURN(const auto text,
-                      files_.read_file(str_cat(folder_, "/", name, "/", kManifestName), kMaxManifestBytes));
+  auto text = files_.read_file(str_cat(folder_, "/", name, "/", kManifestName), kMaxManifestBytes);
+  if (absl::IsNotFound(text.status())) return absl::NotFoundError("it has no manifest.json");
+  PL_RETURN_IF_ERROR(text.status());
   PL_ASSIGN_OR_RETURN(Manifest manifest,
-                      parse_manifest({reinterpret_cast<const char*>(text.data()), text.size()}));
+                      parse_manifest({reinterpret_cast<const char*>(text->data()), text->size()}));
   if (name != kReplacedName && manifest.progress.step != step_of(name)) {
-    return absl::DataLossError(
-        str_cat("manifest: step ", manifest.progress.step, ", the folder's name says another"));
+    return absl::DataLossError(str_cat("manifest: step ", manifest.progress.step,
+                                       ", the folder's name says another; it was saved as ",
+                                       checkpoint_name(manifest.progress.step)));
   }
   if (manifest.files[0].name != kStateName) {
     return absl::DataLossError(str_cat("manifest: 'files' must name ", kStateName, " first"));
@@ -112,20 +174,16 @@ absl::StatusOr<Manifest> CheckpointStore::read_manifest(const std::string& name)
   return manifest;
 }
 
-absl::Status CheckpointStore::not_read(const absl::Status& why, const std::string& name) const {
-  return with_context(why, str_cat(folder_, "/", name, " can't be read"));
-}
-
 absl::StatusOr<CheckpointNote> CheckpointStore::peek_latest() const {
-  PL_ASSIGN_OR_RETURN(const auto names, candidates());
-  std::vector<std::string> refused;
-  for (const std::string& name : names) {
+  PL_ASSIGN_OR_RETURN(const Candidates all, candidates());
+  Refusals refused(files_, folder_);
+  if (!all.replaced.ok()) PL_RETURN_IF_ERROR(refused.add(kReplacedName, all.replaced));
+  for (const std::string& name : all.names) {
     auto manifest = read_manifest(name);
-    if (manifest.ok()) return CheckpointNote{name, std::move(manifest->progress), std::move(refused)};
-    if (is_no_fault_of_it(manifest.status())) return not_read(manifest.status(), name);
-    refused.push_back(str_cat(name, ": ", manifest.status().message()));
+    if (manifest.ok()) return CheckpointNote{name, std::move(manifest->progress), refused.take()};
+    PL_RETURN_IF_ERROR(refused.add(name, manifest.status()));
   }
-  return absl::NotFoundError(str_cat("no complete checkpoint in ", folder_));
+  return refused.none_left();
 }
 
 absl::StatusOr<LoadedCheckpoint> CheckpointStore::load(const std::string& name, const GoOn& go_on) const {
@@ -166,37 +224,30 @@ absl::StatusOr<std::unique_ptr<PartReader>> CheckpointStore::open_part(const std
 }
 
 absl::StatusOr<LoadedCheckpoint> CheckpointStore::load_latest(const GoOn& go_on) const {
-  PL_ASSIGN_OR_RETURN(const auto names, candidates());
+  PL_ASSIGN_OR_RETURN(const Candidates all, candidates());
   absl::Status stopped;  // no fault of the checkpoint that was being read
   const GoOn ask = [&] {
     if (go_on != nullptr) stopped = go_on();
     return stopped;
   };
-  std::vector<std::string> refused;
-  bool damaged = false;  // one without a manifest was only never completed
-  for (const std::string& name : names) {
+  Refusals refused(files_, folder_);
+  if (!all.replaced.ok()) PL_RETURN_IF_ERROR(refused.add(kReplacedName, all.replaced));
+  for (const std::string& name : all.names) {
     auto loaded = load(name, ask);
     if (!stopped.ok()) return stopped;
     if (loaded.ok()) {
-      loaded->refused = std::move(refused);
+      loaded->refused = refused.take();
       return loaded;
     }
-    if (is_no_fault_of_it(loaded.status())) return not_read(loaded.status(), name);
-    refused.push_back(str_cat(name, ": ", loaded.status().message()));
-    const auto inside = files_.list(str_cat(folder_, "/", name));
-    if (is_no_fault_of_it(inside.status())) return not_read(inside.status(), name);
-    damaged |= inside.ok() && std::find(inside->begin(), inside->end(), kManifestName) != inside->end();
+    PL_RETURN_IF_ERROR(refused.add(name, loaded.status()));
   }
-  std::string why;
-  for (const std::string& reason : refused) why += str_cat("; ", reason);
-  if (!damaged) return absl::NotFoundError(str_cat("no complete checkpoint in ", folder_, why));
-  return absl::DataLossError(
-      str_cat("every checkpoint in ", folder_, " is damaged; remove them to begin anew", why));
+  return refused.none_left();
 }
 
 absl::StatusOr<std::string> CheckpointStore::newest() const {
-  PL_ASSIGN_OR_RETURN(const auto names, candidates());
-  return names.empty() ? std::string() : names.front();
+  PL_ASSIGN_OR_RETURN(const Candidates all, candidates());
+  if (!all.names.empty()) return all.names.front();
+  return all.replaced.ok() ? std::string() : std::string(kReplacedName);
 }
 
 }  // namespace paceline::checkpoint

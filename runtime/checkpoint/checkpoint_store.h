@@ -79,10 +79,11 @@ class CheckpointStore {
   // Whether a save could begin: makes the folder, and one in it that goes again.
   absl::Status check_writable();
 
-  // The newest complete checkpoint. NOT_FOUND: none was ever completed. DATA_LOSS: all that were are
-  // damaged; says how. is_no_fault_of_it(): one that may be it can't be read. All of its parts are read once,
-  // to know that they are whole; `go_on`, unless null, is asked before each MiB of them and of its state: its
-  // error is the result.
+  // The newest complete checkpoint. NOT_FOUND: there is none, not even a damaged one. FAILED_PRECONDITION:
+  // there are some, and none has a manifest; DATA_LOSS: there are some, and all are damaged; both say how.
+  // is_no_fault_of_it(): one that may be it can't be read. Others: the folder can't be listed. All of its
+  // parts are read once, to know that they are whole; `go_on`, unless null, is asked before each MiB of them
+  // and of its state: its error is the result.
   absl::StatusOr<LoadedCheckpoint> load_latest(const GoOn& go_on = nullptr) const;
 
   // The one of that name. NOT_FOUND: it has no manifest; else what load_latest() would pass it over for.
@@ -100,7 +101,7 @@ class CheckpointStore {
                                                         std::string_view name) const;
 
   // The newest whose manifest is whole, and what newer ones lack; its state is not looked at, so that
-  // load_latest() may still pass it over. NOT_FOUND: there is none. is_no_fault_of_it(): as load_latest().
+  // load_latest() may still pass it over. Errors: as load_latest().
   absl::StatusOr<CheckpointNote> peek_latest() const;
 
   // The name of the newest one, complete or not; empty: there is none. It need not be step-*: a crash may
@@ -108,11 +109,15 @@ class CheckpointStore {
   absl::StatusOr<std::string> newest() const;
 
  private:
-  // All that may be complete, newest first; among them, by its step, one that was to be replaced.
-  absl::StatusOr<std::vector<std::string>> candidates() const;
-  // What a crash left without its name gets it back, so that it counts as the others do.
-  absl::Status put_back_replaced();
-  absl::Status not_read(const absl::Status& why, const std::string& name) const;
+  struct Candidates {
+    std::vector<std::string> names;  // newest first; one that was to be replaced is among them by its step
+    absl::Status replaced;  // why its step is not known, if so: it may be the newest, and is none of them
+  };
+  // All that may be complete.
+  absl::StatusOr<Candidates> candidates() const;
+  // What a crash left without its name gets it back, so that it counts as the others do. False: it is
+  // damaged, and stays for who can mend it.
+  absl::StatusOr<bool> put_back_replaced();
   absl::StatusOr<Manifest> read_manifest(const std::string& name) const;
   absl::StatusOr<std::unique_ptr<PartReader>> open_part_of(const std::string& checkpoint,
                                                            const FileEntry& entry) const;

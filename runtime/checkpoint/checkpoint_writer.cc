@@ -17,7 +17,9 @@
 //   4. remove the oldest beyond `keep`              its manifest first, so that half a removal is refused
 // A step that is saved again is renamed to .replaced before 3 and removed in 4. In between .replaced is the
 // checkpoint of its step for whoever reads, and the next save gives it its name back where that is free: so
-// there is a checkpoint at every moment, even with keep = 1, and none that was complete is lost.
+// there is a checkpoint at every moment, even with keep = 1, and none that was complete is lost. It is
+// removed under another name, so that a crash leaves no half of it that would look like a damaged one: one of
+// these stays until its name is needed.
 
 namespace paceline::checkpoint {
 
@@ -34,8 +36,14 @@ FileEntry describe(std::string name, const Pieces& pieces) {
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(FileStore& files, std::string folder, std::int64_t keep)
-    : files_(files), folder_(std::move(folder)), saving_(str_cat(folder_, "/", kSavingName)), keep_(keep) {}
+CheckpointWriter::CheckpointWriter(FileStore& files, std::string folder, std::int64_t keep,
+                                   bool replaced_may_go)
+    : files_(files),
+      folder_(std::move(folder)),
+      saving_(str_cat(folder_, "/", kSavingName)),
+      replaced_(str_cat(folder_, "/", kReplacedName)),
+      keep_(keep),
+      replaced_may_go_(replaced_may_go) {}
 
 CheckpointWriter::~CheckpointWriter() {
   if (!finished_) files_.remove(saving_).IgnoreError();  // a full disk gets its room back
@@ -65,15 +73,15 @@ absl::Status CheckpointWriter::write_state(const Snapshot& snapshot, std::span<c
 absl::Status CheckpointWriter::finish(const Snapshot& snapshot, std::span<const FileEntry> parts) {
   PL_CHECK(snapshot.progress.step >= 0, "steps count from 0");
   PL_CHECK(parts.size() == parts_ && !finished_, "a checkpoint is finished once, when all its parts are");
-  const std::string replaced = str_cat(folder_, "/", kReplacedName);
   const std::string name = checkpoint_name(snapshot.progress.step);
   const std::string target = str_cat(folder_, "/", name);
   PL_RETURN_IF_ERROR(
       with_context(write_state(snapshot, parts), str_cat("checkpoint of step ", snapshot.progress.step)));
   PL_ASSIGN_OR_RETURN(const auto names, checkpoint_names(files_, folder_));
   if (std::find(names.begin(), names.end(), name) != names.end()) {
-    PL_RETURN_IF_ERROR(files_.remove(replaced));
-    PL_RETURN_IF_ERROR(files_.rename(target, replaced));
+    PL_RETURN_IF_ERROR(remove_replaced());
+    PL_RETURN_IF_ERROR(files_.rename(target, replaced_));
+    replaced_may_go_ = true;
   }
   PL_RETURN_IF_ERROR(files_.rename(saving_, target));
   finished_ = true;
@@ -82,9 +90,18 @@ absl::Status CheckpointWriter::finish(const Snapshot& snapshot, std::span<const 
   return absl::OkStatus();
 }
 
+absl::Status CheckpointWriter::remove_replaced() const {
+  const std::string removed = str_cat(folder_, "/", kRemovedName);
+  const absl::Status renamed = files_.rename(replaced_, removed);
+  if (absl::IsNotFound(renamed)) return absl::OkStatus();
+  PL_RETURN_IF_ERROR(renamed);
+  PL_RETURN_IF_ERROR(files_.sync_folder(folder_));
+  return files_.remove(removed);
+}
+
 // The new checkpoint is safe; what can't be removed now is removed after the next save.
 void CheckpointWriter::remove_old(std::int64_t saved_step) const {
-  files_.remove(str_cat(folder_, "/", kReplacedName)).IgnoreError();
+  if (replaced_may_go_) remove_replaced().IgnoreError();
   auto names = checkpoint_names(files_, folder_);
   if (!names.ok()) return;
   std::erase_if(*names, [saved_step](const std::string& name) { return step_of(name) > saved_step; });

@@ -27,8 +27,9 @@ struct Snapshot {
 
 class CheckpointWriter {
  public:
-  // CheckpointStore's: `saving` is an empty folder of the temporary name.
-  CheckpointWriter(FileStore& files, std::string folder, std::int64_t keep);
+  // CheckpointStore's: there is an empty folder of the temporary name. `replaced_may_go`: what a crash left
+  // as .replaced is not the only one of its step.
+  CheckpointWriter(FileStore& files, std::string folder, std::int64_t keep, bool replaced_may_go);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -43,10 +44,12 @@ class CheckpointWriter {
  private:
   absl::Status write_state(const Snapshot& snapshot, std::span<const FileEntry> parts);
   void remove_old(std::int64_t saved_step) const;
+  absl::Status remove_replaced() const;
 
   FileStore& files_;
-  const std::string folder_, saving_;
+  const std::string folder_, saving_, replaced_;
   const std::int64_t keep_;
+  bool replaced_may_go_;
   std::size_t parts_ = 0;
   bool finished_ = false;
 };

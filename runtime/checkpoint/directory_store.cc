@@ -60,6 +60,19 @@ absl::StatusOr<OpenFile> open_regular(const std::string& path) {
   return OpenFile{std::move(fd), static_cast<std::uint64_t>(info.st_size)};
 }
 
+// The link because of which a path leads nowhere; empty: it is only not there.
+std::string dangling_link(const std::string& path) {
+  std::error_code error;
+  for (std::filesystem::path part = path; part.has_relative_path(); part = part.parent_path()) {
+    const auto kind = std::filesystem::symlink_status(part, error).type();
+    if (kind == std::filesystem::file_type::not_found) continue;
+    return kind == std::filesystem::file_type::symlink && !std::filesystem::exists(part, error)
+               ? part.string()
+               : "";
+  }
+  return "";
+}
+
 class DirectoryWriter final : public FileWriter {
  public:
   // `write_back` outlives it.
@@ -174,6 +187,11 @@ class DirectoryStore final : public FileStore {
     if (error == std::errc::not_a_directory) {
       return absl::InvalidArgumentError(
           str_cat("list ", path, ": there is a file in the place of a folder (", error.message(), ")"));
+    }
+    if (error == std::errc::no_such_file_or_directory) {
+      if (const std::string link = dangling_link(path); !link.empty())
+        return absl::InvalidArgumentError(
+            str_cat("list ", path, ": ", link, " is a link that leads nowhere"));
     }
     if (error) return errno_status(error.value(), str_cat("list ", path));
     std::sort(names.begin(), names.end());

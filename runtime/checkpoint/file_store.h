@@ -56,7 +56,8 @@ class FileStore {
   virtual absl::Status rename(const std::string& from, const std::string& to) = 0;
   // A file, or a folder with all that is in it. OK where there is none.
   virtual absl::Status remove(const std::string& path) = 0;
-  // Names in a folder, sorted. NOT_FOUND; INVALID_ARGUMENT: it, or one above it, is a file.
+  // Names in a folder, sorted. NOT_FOUND; INVALID_ARGUMENT: it, or one above it, is a file, or a link that
+  // leads nowhere.
   virtual absl::StatusOr<std::vector<std::string>> list(const std::string& path) const = 0;
   // NOT_FOUND; INVALID_ARGUMENT: no regular file (a pipe is not waited for); FAILED_PRECONDITION where it has
   // more than `limit` bytes, before memory is taken; RESOURCE_EXHAUSTED: no memory, no file descriptor.

@@ -16,6 +16,7 @@ inline constexpr char kStateName[] = "state.safetensors";
 inline constexpr char kManifestName[] = "manifest.json";
 inline constexpr char kSavingName[] = ".saving";
 inline constexpr char kReplacedName[] = ".replaced";
+inline constexpr char kRemovedName[] = ".removed";
 
 // "step-000000123"
 std::string checkpoint_name(std::int64_t step);

@@ -148,7 +148,8 @@ absl::Status EvaluatorMember::look() {
     return go_on().ok() ? absl::OkStatus() : absl::CancelledError("no evaluation is wanted any more");
   });
   if (absl::IsCancelled(loaded.status())) return loaded.status();
-  if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // it is not complete yet
+  const bool none_complete = absl::IsNotFound(loaded.status()) || absl::IsFailedPrecondition(loaded.status());
+  if (none_complete) return absl::OkStatus();  // yet
   const absl::Status evaluated = loaded.ok() ? evaluate(store, *loaded) : loaded.status();
   if (!evaluated.ok() && !go_on().ok()) return evaluated;  // it was not to the end of it
   tried_ = *newest;

@@ -163,6 +163,53 @@ class CliTest(CliCase):
         self.assertRegex(torn.stdout, r"goes on from its newest checkpoint, \S*/step-000000150\n"
                                       r".*a newer checkpoint is passed over: step-000000200: manifest: not a JSON")
 
+    def test_checkpoints_of_which_none_is_usable_are_not_none(self):
+        checkpoints = "  checkpoint: {everySteps: 50}\n"
+        self.assertEqual(self.paceline("run", self.write(job(steps=100, extra=checkpoints))).returncode, 0)
+        run = self.state / "runs/digits"
+        status = json.loads((run / "status.json").read_text())
+        (run / "status.json").write_text(json.dumps({**status, "phase": "Failed"}))   # one that may begin anew
+        more = self.write(job(steps=150, extra=checkpoints))
+        kept = run / "checkpoints"
+        whole = self.folder / "whole"
+        shutil.copytree(kept, whole)
+
+        def manifests(change):
+            return lambda: [change(file) for file in kept.glob("*/manifest.json")]
+
+        def in_its_place(put):
+            return lambda: (shutil.rmtree(kept), put())
+        for damage, expected in [
+                (manifests(lambda file: file.unlink()), r"has its manifest\.json; put it back, or remove them to begin anew"
+                                                        r"; step-000000100: it has no manifest\.json; step-000000050: "),
+                (manifests(lambda file: file.write_text("{}")), r"is damaged; remove them to begin anew; step-000000100: manifest: "),
+                (lambda: (shutil.rmtree(kept / "step-000000100"), (kept / "step-000000050").rename(kept / "step-000000100")),
+                 r"step-000000100: manifest: step 50, the folder's name says another; it was saved as step-000000050$"),
+                (in_its_place(kept.touch), "there is a file in the place of a folder"),
+                (in_its_place(lambda: kept.symlink_to("nowhere")), "is a link that leads nowhere"),
+                (in_its_place(lambda: kept.symlink_to("checkpoints")), "Too many levels of symbolic links")]:
+            damage()
+            before = self.content("digits")
+            result = self.paceline("run", more, "--resume")
+            self.assertEqual(result.returncode, 4, result.stdout + result.stderr)
+            self.assertRegex(result.stderr, r'^paceline: run "digits" can\'t go on: .*' + expected)
+            self.assertEqual(self.content("digits"), before)
+            if kept.is_symlink() or kept.is_file():
+                kept.unlink()
+            else:
+                shutil.rmtree(kept)
+            shutil.copytree(whole, kept)
+        (kept / "step-000000100").rename(kept / ".replaced")
+        (kept / ".replaced/manifest.json").write_text("torn")
+        result = self.paceline("run", more, "--resume")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"/step-000000050\n.*a newer checkpoint is passed over: \.replaced \(.*: manifest: not a JSON")
+        self.assertRegex(self.paceline("logs", "digits").stdout, r"passed over \.replaced \(.*: manifest: not a JSON")
+        self.assertTrue((kept / ".replaced/state.safetensors").exists())
+        shutil.rmtree(kept)
+        anew = self.paceline("run", self.write(job(steps=200, extra=checkpoints)), "--resume")
+        self.assertRegex(anew.stderr, "has succeeded and has no checkpoint to go on from")
+
     def test_a_run_that_never_began_is_not_to_go_on_from_the_checkpoints_of_another(self):
         location = f"  checkpoint: {{everySteps: 50, location: {self.folder}/shared}}\n"
         self.assertEqual(self.paceline("run", self.write(job(steps=50, extra=location))).returncode, 0)

@@ -22,8 +22,8 @@ class MemoryFileStore final : public FileStore {
  public:
   // Operations that change something, so far.
   std::int64_t operations() const { return operations_; }
-  // Operation number `n` (from now, 0 is the next) and all after it fail; a write among them leaves
-  // `torn_bytes` of its content.
+  // Operation number `n` (from now, 0 is the next) and all after it fail; if it is a write, `torn_bytes` of
+  // its content are left, and of what it removes as many files are gone.
   void crash_at(std::int64_t n, std::uint64_t torn_bytes) {
     crash_at_ = operations_ + n;
     torn_bytes_ = torn_bytes;
@@ -123,7 +123,17 @@ class MemoryFileStore final : public FileStore {
     return absl::OkStatus();
   }
   absl::Status remove(const std::string& path) override {
-    PL_RETURN_IF_ERROR(begin());
+    const bool crashing = operations_ == crash_at_;
+    const absl::Status status = begin();
+    if (!status.ok() && !crashing) return status;
+    if (!status.ok()) {  // in the middle
+      std::vector<std::string> gone;
+      for (const auto& [file, content] : files_) {
+        if (inside(file, path) && gone.size() < torn_bytes_) gone.push_back(file);
+      }
+      for (const std::string& file : gone) change({Change::kRemove, file});
+      return status;
+    }
     if (exists(path)) change({Change::kRemove, path});
     return absl::OkStatus();
   }
