@@ -56,9 +56,11 @@ void print_outline(const JobFile& file) {
     print_table("wide", 1, training.model.tables.wide);
     print_table("deep", training.model.embedding, training.model.tables.deep);
   }
-  for (const std::string& missing : missing_data_files(file)) {
+  const DataFiles data = look_for_data_files(file);
+  for (const std::string& missing : data.missing) {
     std::cout << "  not on this machine, so `run` would refuse the job: " << missing << "\n";
   }
+  if (!data.unread.ok()) std::cout << "  `run` would refuse the job: " << data.unread.message() << "\n";
   std::cout << "\n";
 }
 

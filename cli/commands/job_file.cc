@@ -1,6 +1,9 @@
 #include "cli/commands/job_file.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "base/file.h"
@@ -46,26 +49,30 @@ void make_local(JobFile& file, std::ostream& notes) {
   }
 }
 
-std::vector<std::string> missing_data_files(const JobFile& file) {
-  std::vector<std::string> missing;
-  if (!file.job.spec.training) return missing;
+DataFiles look_for_data_files(const JobFile& file) {
+  DataFiles found;
+  if (!file.job.spec.training) return found;
   const api::Data& data = file.job.spec.training->data;
   const auto look_at = [&](const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
       const std::string absolute = api::resolve_path(file.base_folder, path);
-      std::error_code error;
-      if (missing.size() < kMaxMissingFiles && !std::filesystem::exists(absolute, error))
-        missing.push_back(absolute);
+      if (::access(absolute.c_str(), R_OK) == 0) continue;
+      const absl::Status why = errno_status(errno, str_cat("read ", absolute));
+      if (!absl::IsNotFound(why)) {
+        found.unread.Update(why);
+      } else if (found.missing.size() < kMaxMissingFiles) {
+        found.missing.push_back(absolute);
+      }
     }
   };
-  if (data.format == api::DataFormat::kCustom) return missing;
+  if (data.format == api::DataFormat::kCustom) return found;
   look_at(data.train.inputs);
   look_at(data.train.labels);
   if (data.test) {
     look_at(data.test->inputs);
     look_at(data.test->labels);
   }
-  return missing;
+  return found;
 }
 
 }  // namespace paceline::cli

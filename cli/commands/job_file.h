@@ -27,8 +27,14 @@ absl::StatusOr<JobFile> load_job_file(const std::string& path, std::ostream& dia
 // job.
 void make_local(JobFile& file, std::ostream& notes);
 
-// Those of the job's data files that this machine does not have, absolute, at most kMaxMissingFiles of them.
-std::vector<std::string> missing_data_files(const JobFile& file);
 inline constexpr std::size_t kMaxMissingFiles = 5;
+
+struct DataFiles {
+  std::vector<std::string> missing;  // absolute, at most kMaxMissingFiles
+  absl::Status unread;  // why the first of those can't be read that may be there: no right to, ...
+};
+
+// Looks whether the job's data files are on this machine.
+DataFiles look_for_data_files(const JobFile& file);
 
 }  // namespace paceline::cli

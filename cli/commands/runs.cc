@@ -85,8 +85,9 @@ void get_runs(Session& session, const std::string& name, const std::string& outp
   const auto store = session.store();
   if (!store.ok()) return session.fail(store.status());
   std::vector<RunState> runs;
+  std::vector<absl::Status> left_out;
   if (name.empty()) {
-    auto all = store->list();
+    auto all = store->list(&left_out);
     if (!all.ok()) return session.fail(all.status());
     runs = *std::move(all);
   } else {
@@ -99,12 +100,13 @@ void get_runs(Session& session, const std::string& name, const std::string& outp
     std::cout << (output == "json" ? json : yaml_of(json));
   } else if (output == "name") {
     for (const RunState& run : runs) std::cout << run.name << "\n";
-  } else if (runs.empty()) {
+  } else if (runs.empty() && left_out.empty()) {
     std::cout << "No runs in " << store->state_folder() << ". Start one with `paceline run job.yaml`."
               << session.cluster_hint() << "\n";
-  } else {
+  } else if (!runs.empty()) {
     print_table(runs, session.out_terminal, output == "wide");
   }
+  for (const absl::Status& why : left_out) session.fail(why);
 }
 
 void print_events(const RunState& run) {
@@ -192,8 +194,9 @@ void delete_runs(Session& session, const std::vector<std::string>& names, bool a
   const auto store = session.store();
   if (!store.ok()) return session.fail(store.status());
   std::vector<std::string> wanted = names, stopped;
+  std::vector<absl::Status> left_out;
   if (all_finished) {
-    auto runs = store->list();
+    auto runs = store->list(&left_out);
     if (!runs.ok()) return session.fail(runs.status());
     for (const RunState& run : *runs) {
       if (is_finished(run)) (run.phase == "Stopped" ? stopped : wanted).push_back(run.name);
@@ -208,6 +211,7 @@ void delete_runs(Session& session, const std::vector<std::string>& names, bool a
       std::cout << "run \"" << name << "\" deleted\n";
     }
   }
+  for (const absl::Status& why : left_out) session.fail(why);
   // Their users were told that they may go on.
   if (!stopped.empty()) {
     std::cout << "kept, since they were stopped and may be resumed: " << absl::StrJoin(stopped, ", ")

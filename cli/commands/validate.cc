@@ -34,9 +34,12 @@ void add_validate(CLI::App& app, Session& session) {
       } else {
         std::cout << file << ": valid: TrainingJob " << job->job.metadata.ns << "/" << job->job.metadata.name
                   << ", " << api::member_count(job->job) << " members\n";
-        for (const std::string& missing : missing_data_files(*job)) {
+        const DataFiles data = look_for_data_files(*job);
+        for (const std::string& missing : data.missing) {
           std::cerr << file << ": warning: spec.training.data: this machine has no file " << missing << "\n";
         }
+        if (!data.unread.ok())
+          std::cerr << file << ": warning: spec.training.data: " << data.unread.message() << "\n";
       }
     }
     session.exit_code = worst;

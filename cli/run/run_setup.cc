@@ -58,8 +58,10 @@ absl::Status check_machine(const JobFile& job, const RunStore& store) {
   for (const std::string& path : {job.path, job.base_folder, store.state_folder()}) {
     if (!api::is_utf8(path)) return absl::InvalidArgumentError(str_cat(path, ": paths must be UTF-8"));
   }
-  if (const auto missing = missing_data_files(job); !missing.empty()) {
-    return absl::NotFoundError(str_cat("spec.training.data: no file ", absl::StrJoin(missing, ", "),
+  const DataFiles data = look_for_data_files(job);
+  PL_RETURN_IF_ERROR(with_context(data.unread, "spec.training.data"));
+  if (!data.missing.empty()) {
+    return absl::NotFoundError(str_cat("spec.training.data: no file ", absl::StrJoin(data.missing, ", "),
                                        "; relative paths are relative to the job's folder, ",
                                        job.base_folder));
   }

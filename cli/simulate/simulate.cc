@@ -177,8 +177,9 @@ absl::Status simulate_training(const SimulateOptions& options) {
   if (!file.job.spec.training)
     return absl::InvalidArgumentError(
         str_cat(options.file, ": spec.training is missing: there is nothing to train"));
-  for (const std::string& missing : missing_data_files(file))
-    return absl::NotFoundError(str_cat("no such file: ", missing));
+  const DataFiles data = look_for_data_files(file);
+  PL_RETURN_IF_ERROR(data.unread);
+  if (!data.missing.empty()) return absl::NotFoundError(str_cat("no such file: ", data.missing[0]));
   PL_ASSIGN_OR_RETURN(const v1::TrainingSpec spec,
                       api::make_training_spec(file.job, {.base_folder = file.base_folder}));
   if (spec.model().has_wide_and_deep()) {

@@ -3,10 +3,26 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/visible.h"
 
 namespace paceline::cli {
 
 namespace {
+
+std::string with_escapes(std::string_view word) {
+  std::string quoted = "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7f) {
+      quoted += str_cat("\\x", absl::Hex(byte, absl::kZeroPad2));
+    } else {
+      quoted += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+    }
+  }
+  return quoted + "'";
+}
+
+}  // namespace
 
 std::string shell_word(std::string_view word) {
   const auto plain = [](char c) {
@@ -14,12 +30,11 @@ std::string shell_word(std::string_view word) {
            std::string_view("-_./+,:@%=").find(c) != std::string_view::npos;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return std::string(word);
+  if (visible(word) != word || word.find_first_of("\t\n") != word.npos) return with_escapes(word);
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
 }
-
-}  // namespace
 
 std::string resume_command(std::string_view state_dir, std::string_view job_file, std::string_view run) {
   return str_cat("paceline run ", shell_word(job_file), " --resume ", shell_word(run),

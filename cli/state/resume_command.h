@@ -1,11 +1,15 @@
 #pragma once
 
-// The command line that goes on with a run, for people to copy. Pure.
+// Command lines for people to copy. Pure.
 
 #include <string>
 #include <string_view>
 
 namespace paceline::cli {
+
+// One word of a command line, quoted for a shell where it needs it; bytes that a terminal does not show are
+// written as \x1b.
+std::string shell_word(std::string_view word);
 
 // "paceline run job.yaml --resume digits", with --state-dir where `state_dir` isn't empty; words quoted for a
 // shell where they need it. A job that came from standard input ("-") has to come from there again.

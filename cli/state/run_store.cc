@@ -82,11 +82,22 @@ absl::StatusOr<bool> is_owned(const std::string& folder) {
   UniqueFd fd(::open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) {
     absl::Status why = errno_status(errno, str_cat("open ", folder, "/lock"));
-    if (absl::IsResourceExhausted(why)) return why;
+    if (absl::IsResourceExhausted(why) || absl::IsPermissionDenied(why)) return why;
     return false;
   }
   struct flock lock = lock_of(F_RDLCK);
   return ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+// Where something in `path` could not be removed: what of it is there first.
+std::string first_left(std::filesystem::path path) {
+  std::error_code error;
+  while (std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::directory) {
+    const std::filesystem::directory_iterator inside(path, error);
+    if (error || inside == std::filesystem::directory_iterator()) break;
+    path = inside->path();
+  }
+  return path.string();
 }
 
 // A power cut may leave status.json empty, and who ended before its run began left none; job.yaml was synced.
@@ -244,7 +255,14 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   return state;
 }
 
-absl::StatusOr<std::vector<RunState>> RunStore::list() const {
+absl::Status RunStore::no_name(const std::string& name) const {
+  return absl::FailedPreconditionError(
+      str_cat("the folder ", shell_word(name), " in ", runs(),
+              " has a name that no run can have; give it another, as in `mv -- ",
+              shell_word(runs() + "/" + name), " ", shell_word(runs() + "/renamed"), "`"));
+}
+
+absl::StatusOr<std::vector<RunState>> RunStore::list(std::vector<absl::Status>* left_out) const {
   std::vector<RunState> states;
   std::error_code error;
   std::filesystem::directory_iterator entries(runs(), error), end;
@@ -252,13 +270,23 @@ absl::StatusOr<std::vector<RunState>> RunStore::list() const {
   if (error == std::errc::not_a_directory)  // as in make_folder()
     return absl::FailedPreconditionError(str_cat("list ", runs(), ": ", error.message()));
   if (error) return errno_status(error.value(), str_cat("list ", runs()));
+  const auto leave_out = [left_out](const absl::Status& why) {
+    if (left_out != nullptr) left_out->push_back(why);
+  };
   for (; entries != end; entries.increment(error)) {
-    auto state = read(entries->path().filename().string());
-    if (state.ok()) states.push_back(*std::move(state));
-    // Else nobody's run; but a machine without a descriptor to look does not know.
+    const std::string name = entries->path().filename().string();
+    auto state = read(name);
     if (absl::IsResourceExhausted(state.status())) return state.status();
-    if (error) break;
+    const bool nobodys = absl::IsNotFound(state.status()) || absl::IsInvalidArgument(state.status());
+    if (!state.ok()) {
+      if (!nobodys) leave_out(with_context(state.status(), str_cat("run \"", name, "\" can't be read")));
+    } else if (!valid_name(name)) {
+      leave_out(no_name(name));
+    } else {
+      states.push_back(*std::move(state));
+    }
   }
+  if (error) return errno_status(error.value(), str_cat("list ", runs()));
   std::sort(states.begin(), states.end(), [](const RunState& a, const RunState& b) {
     return a.created != b.created ? a.created > b.created : a.name < b.name;
   });
@@ -271,8 +299,10 @@ absl::StatusOr<RunState> RunStore::get(const std::string& name) const {
     if (state.ok() || state.status().code() != absl::StatusCode::kNotFound) return state;
   }
   std::error_code error;
-  if (const std::string folder = runs() + "/" + name;
-      valid_name(name) && std::filesystem::is_directory(folder, error)) {
+  const std::string folder = runs() + "/" + name;
+  const bool is_there = name.find('/') == std::string::npos && std::filesystem::is_directory(folder, error);
+  if (is_there && !valid_name(name) && name.find_first_not_of('.') != std::string::npos) return no_name(name);
+  if (is_there && valid_name(name)) {
     PL_ASSIGN_OR_RETURN(const bool owned, is_owned(folder));
     return absl::NotFoundError(
         owned
@@ -280,41 +310,66 @@ absl::StatusOr<RunState> RunStore::get(const std::string& name) const {
             : str_cat(folder,
                       " is no run's folder: it has no status.json, and no job.yaml and lock to go on from"));
   }
-  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list());
+  std::vector<absl::Status> left_out;
+  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list(&left_out));
   std::vector<std::string> names;
   for (const RunState& state : all) {
     if (names.size() < 5) names.push_back(state.name);
   }
-  const std::string hint = names.empty() ? "there are no runs yet; start one with `paceline run job.yaml`"
-                                         : str_cat("the newest runs are: ", absl::StrJoin(names, ", "));
+  const std::string hint = !names.empty() ? str_cat("the newest runs are: ", absl::StrJoin(names, ", "))
+                           : !left_out.empty()
+                               ? std::string(left_out.front().message())
+                               : "there are no runs yet; start one with `paceline run job.yaml`";
   return absl::NotFoundError(str_cat("no run named \"", name, "\" in ", folder_, "; ", hint));
 }
 
 absl::StatusOr<RunState> RunStore::choose(const std::string& name) const {
   if (!name.empty()) return get(name);
-  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list());
+  std::vector<absl::Status> left_out;
+  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list(&left_out));
   for (const RunState& run : all) {
     if (!is_finished(run)) return run;
   }
   if (!all.empty()) return all.front();
+  if (!left_out.empty()) return left_out.front();
   return absl::NotFoundError(str_cat("no runs in ", folder_, "; start one with `paceline run job.yaml`"));
 }
 
 absl::StatusOr<RunState> RunStore::latest_of(const std::string& job) const {
-  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list());
+  std::vector<absl::Status> left_out;
+  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list(&left_out));
   for (const RunState& state : all) {
     if (state.job == job) return state;
   }
-  return absl::NotFoundError(str_cat("job \"", job, "\" has no run in ", folder_, " to resume"));
+  const std::string none = str_cat("job \"", job, "\" has no run in ", folder_, " to resume");
+  if (left_out.empty()) return absl::NotFoundError(none);
+  return with_context(left_out.front(), str_cat(none, " that can be read"));
 }
 
 absl::Status RunStore::remove(const std::string& name) const {
   PL_RETURN_IF_ERROR(get(name).status());
   const std::string folder = runs() + "/" + name;
   PL_ASSIGN_OR_RETURN(const UniqueFd lock, open_lock(folder));
-  std::error_code error;
-  std::filesystem::remove_all(folder, error);
-  return error ? errno_status(error.value(), str_cat("remove ", folder)) : absl::OkStatus();
+  std::vector<std::filesystem::path> parts;
+  std::error_code error, first;
+  for (std::filesystem::directory_iterator entries(folder, error), end; !error && entries != end;
+       entries.increment(error)) {
+    const std::string part = entries->path().filename().string();
+    if (part != "lock" && part != "job.yaml" && part != "status.json") parts.push_back(entries->path());
+  }
+  std::string left;
+  for (const std::filesystem::path& part : parts) {
+    std::filesystem::remove_all(part, error);
+    if (error) left += str_cat("; left: ", first_left(part), " (", error.message(), ")");
+    if (error && !first) first = error;
+  }
+  if (left.empty()) {
+    std::filesystem::remove_all(folder, error);
+    if (!error) return absl::OkStatus();
+    return errno_status(error.value(), str_cat("remove ", folder, "; left: ", first_left(folder)));
+  }
+  const absl::Status why = errno_status(first.value(), "");
+  return absl::Status(why.code(), str_cat("run \"", name, "\" is deleted in part, and can be again", left));
 }
 
 absl::StatusOr<std::string> state_folder(const std::string& option, const char* xdg_state_home,

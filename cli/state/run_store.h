@@ -66,16 +66,20 @@ class RunStore {
   // FAILED_PRECONDITION (somebody owns it).
   absl::StatusOr<std::unique_ptr<OwnedRun>> reopen(const std::string& name) const;
 
-  // All runs, newest first. Folders that are no run's (no status, or one that can't be read and no lock) are
-  // skipped. RESOURCE_EXHAUSTED: no file descriptor to look at one; nothing is said of any.
-  absl::StatusOr<std::vector<RunState>> list() const;
-  // NOT_FOUND names the runs that there are, or says what a folder of that name lacks.
+  // All runs, newest first. Folders that are no run's (no status, or one that is none and no lock) are
+  // skipped. `left_out`, unless null, gets why others are not among them: they can't be read, or can't be
+  // named. RESOURCE_EXHAUSTED: no file descriptor to look at one; nothing is said of any.
+  absl::StatusOr<std::vector<RunState>> list(std::vector<absl::Status>* left_out = nullptr) const;
+  // NOT_FOUND names the runs that there are, or says what a folder of that name lacks. FAILED_PRECONDITION:
+  // there is one whose name can't be a run's. Others: it can't be read.
   absl::StatusOr<RunState> get(const std::string& name) const;
-  // The run of that name; where it is empty, the newest that goes on, else the newest. NOT_FOUND.
+  // The run of that name; where it is empty, the newest that goes on, else the newest, of those that can be
+  // read. NOT_FOUND: there is none, read or not.
   absl::StatusOr<RunState> choose(const std::string& name) const;
-  // The newest run of the job `job`. NOT_FOUND.
+  // The newest run of the job `job`, of those that can be read. NOT_FOUND.
   absl::StatusOr<RunState> latest_of(const std::string& job) const;
-  // Removes a finished run's folder. FAILED_PRECONDITION while it is owned.
+  // Removes a finished run's folder. FAILED_PRECONDITION while it is owned. An error names what is left; it
+  // stays a run then, so that it can be removed again.
   absl::Status remove(const std::string& name) const;
 
   const std::string& state_folder() const { return folder_; }
@@ -87,6 +91,7 @@ class RunStore {
   absl::StatusOr<std::unique_ptr<OwnedRun>> make(const std::string& name) const;
   std::string runs() const { return folder_ + "/runs"; }
   absl::StatusOr<RunState> read(const std::string& name) const;
+  absl::Status no_name(const std::string& name) const;
   std::string folder_, option_;
 };
 

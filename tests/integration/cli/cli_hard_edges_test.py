@@ -171,6 +171,73 @@ class HardEdges(CliCase):
             self.assertNotIn("has no checkpoint", error)
             self.nothing_left()
 
+    def as_nobody(self, *arguments):
+        """The command as a user who may not read all, and owns what is in the test's folder."""
+        def nobody():
+            if os.getuid() == 0:
+                os.setgid(61184)
+                os.setuid(61184)
+        if os.getuid() == 0:
+            for path in (self.folder, *self.folder.rglob("*")):
+                os.chown(path, 61184, 61184, follow_symlinks=False)
+        program = self.folder / "paceline"
+        if not program.exists():
+            shutil.copy(PACELINE, program)
+        return self.paceline(*arguments, preexec_fn=nobody, program=program)
+
+    def test_runs_that_may_not_be_read_are_named(self):
+        self.write_log(b"")
+        old, mine = self.state / "runs/old", self.state / "runs/mine"
+        shutil.copytree(old, mine)
+        for closed in (old / "status.json", old):
+            mode = closed.stat().st_mode
+            closed.chmod(0)
+            listed = self.as_nobody("get", "-o", "name")
+            deleted = self.as_nobody("delete", "--finished") if closed == old else None
+            self.assertEqual((listed.returncode, listed.stdout), (4, "mine\n"), listed.stderr)
+            self.assertRegex(listed.stderr, r'^paceline: run "old" can\'t be read: open \S+/old/status\.json: Permission denied\n$')
+            named = self.as_nobody("describe", "old")
+            self.assertEqual((named.returncode, named.stdout), (4, ""))
+            closed.chmod(mode)
+        self.assertEqual((deleted.returncode, deleted.stdout), (4, 'run "mine" deleted\n'))
+        self.assertEqual(deleted.stderr, listed.stderr)
+        old.chmod(0)
+        alone = self.as_nobody("get")
+        old.chmod(0o755)
+        self.assertEqual((alone.returncode, alone.stdout, alone.stderr), (4, "", listed.stderr))
+
+    def test_what_a_delete_leaves_is_named_and_can_be_deleted_again(self):
+        self.write_log(b"")
+        run = self.state / "runs/old"
+        kept = run / "checkpoints/step-000000001"
+        kept.mkdir(parents=True)
+        (kept / "state.safetensors").touch()
+        (run / "model").mkdir()
+        kept.chmod(0o555)
+        result = self.as_nobody("delete", "old")
+        self.assertEqual((result.returncode, result.stdout), (4, ""))
+        self.assertEqual(result.stderr, 'paceline: run "old" is deleted in part, and can be again; '
+                                        f"left: {kept}/state.safetensors (Permission denied)\n")
+        self.assertEqual({path.name for path in run.iterdir()} - {"lock"}, {"checkpoints", "status.json"})
+        kept.chmod(0o755)
+        self.assertEqual(self.as_nobody("delete", "old").stdout, 'run "old" deleted\n')
+        self.assertFalse(run.exists())
+
+    def test_data_that_may_not_be_read_are_not_missing(self):
+        data = self.folder / "data"
+        data.mkdir()
+        shutil.copy(DIGITS, data / "digits.csv.gz")
+        path = self.write(job().replace(str(DIGITS), str(data / "digits.csv.gz")))
+        for closed in (data, data / "digits.csv.gz"):
+            mode = closed.stat().st_mode
+            closed.chmod(0)
+            for command, code in (("run", 4), ("simulate", 4), ("validate", 0), ("explain", 0)):
+                result = self.as_nobody(*(("simulate", "training") if command == "simulate" else (command,)), path)
+                self.assertEqual(result.returncode, code, result)
+                self.assertIn(f"read {data}/digits.csv.gz: Permission denied", result.stderr + result.stdout)
+                self.assertNotIn("no file", result.stderr + result.stdout)
+            closed.chmod(mode)
+
     def test_few_descriptors_are_enough_for_few_members(self):
         result = self.paceline("run", self.write(job(members=3, steps=20)), preexec_fn=limited(resource.RLIMIT_NOFILE, 32))
         self.assertEqual(result.returncode, 0, result.stderr)

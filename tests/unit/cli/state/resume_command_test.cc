@@ -13,5 +13,12 @@ TEST(ResumeCommand, CanBeCopiedIntoAShell) {
   EXPECT_EQ(resume_command("", "-", "digits"), "paceline run - --resume digits < JOB");
 }
 
+TEST(ShellWord, WhatATerminalDoesNotShowIsWrittenOut) {
+  EXPECT_EQ(shell_word("a\x1b[31m'\\\n"), R"($'a\x1b[31m\'\\\x0a')");
+  EXPECT_EQ(shell_word("a\tb"), R"($'a\x09b')");
+  EXPECT_EQ(shell_word("\xff"), R"($'\xff')");
+  EXPECT_EQ(shell_word("ä"), "'ä'");
+}
+
 }  // namespace
 }  // namespace paceline::cli

@@ -269,6 +269,35 @@ TEST_F(RunStoreTest, WithoutDescriptorsNoRunIsHiddenOrCalledLost) {
   }
 }
 
+// A run that can't be read, and one that was given a name that Paceline gives none.
+TEST_F(RunStoreTest, WhatIsLeftOutOfTheListIsSaid) {
+  const std::string runs = store_.state_folder() + "/runs/", odd = "b\x1b[31m";
+  (void)store_.create("a");
+  std::filesystem::create_symlink("status.json", runs + "a/status.json");
+  std::vector<absl::Status> left_out;
+  EXPECT_TRUE(store_.list(&left_out)->empty());
+  ASSERT_EQ(left_out.size(), 1u);
+  EXPECT_NE(left_out[0].message().find("run \"a\" can't be read: open "), std::string::npos) << left_out[0];
+  for (const absl::Status& why : {store_.choose("").status(), store_.get("a").status()})
+    EXPECT_EQ(why.code(), absl::StatusCode::kUnavailable) << why;
+  const absl::Status none = store_.latest_of("digits").status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kUnavailable) << none;
+  EXPECT_NE(none.message().find("job \"digits\" has no run"), std::string::npos) << none;
+  EXPECT_EQ(store_.get("b").status().message().find("there are no runs"), std::string::npos);
+
+  std::filesystem::remove_all(runs + "a");
+  ASSERT_TRUE((*store_.create("b"))->write_state(running("digits", "x"), true).ok());
+  std::filesystem::rename(runs + "b", runs + odd);
+  left_out.clear();
+  EXPECT_TRUE(store_.list(&left_out)->empty());
+  ASSERT_EQ(left_out.size(), 1u);
+  EXPECT_EQ(left_out[0].code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(left_out[0].message().find("as in `mv -- $'" + runs + "b\\x1b[31m' "), std::string::npos)
+      << left_out[0];
+  for (const absl::Status& why : {store_.get(odd).status(), store_.remove(odd)}) EXPECT_EQ(why, left_out[0]);
+  EXPECT_TRUE(std::filesystem::exists(runs + odd));
+}
+
 TEST_F(RunStoreTest, RubbishInTheFolderIsSkipped) {
   std::filesystem::create_directories(store_.state_folder() + "/runs/odd");
   std::ofstream(store_.state_folder() + "/runs/odd/status.json") << "{torn";
