@@ -12,6 +12,7 @@
 #include "controller/api/training_spec.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/checkpoint/file_store.h"
+#include "runtime/checkpoint/layout.h"
 #include "runtime/checkpoint/safetensors_file.h"
 
 namespace paceline::cli {
@@ -65,13 +66,15 @@ std::string job_file_of(const RunState& run) {
 absl::StatusOr<bool> is_of_a_gpt(const RunState& run) {
   std::ostringstream unheard;
   const auto file = load_job_file(job_file_of(run), unheard);
-  if (absl::IsResourceExhausted(file.status())) return file.status();  // nobody knows
+  if (absl::IsResourceExhausted(file.status()) || absl::IsPermissionDenied(file.status()))
+    return file.status();  // nobody knows
   return file.ok() && file->job.spec.training && file->job.spec.training->model.type == api::ModelType::kGpt;
 }
 
 // The newest that goes on, else the newest, as RunStore::choose does, of those whose model is a gpt.
 absl::StatusOr<RunState> newest_of_a_gpt(const RunStore& store) {
-  PL_ASSIGN_OR_RETURN(std::vector<RunState> runs, store.list());
+  std::vector<absl::Status> left_out;
+  PL_ASSIGN_OR_RETURN(std::vector<RunState> runs, store.list(&left_out));
   if (runs.empty()) return store.choose("");  // has the words for that
   const std::string newest = runs.front().name;
   std::stable_partition(runs.begin(), runs.end(), [](const RunState& run) { return !is_finished(run); });
@@ -79,9 +82,10 @@ absl::StatusOr<RunState> newest_of_a_gpt(const RunStore& store) {
     PL_ASSIGN_OR_RETURN(const bool of_a_gpt, is_of_a_gpt(run));
     if (of_a_gpt) return std::move(run);
   }
-  return absl::NotFoundError(str_cat("no run in ", store.state_folder(),
-                                     " is of a gpt, nor is the newest, \"", newest,
-                                     "\"; only what a gpt has learnt can be gone on with"));
+  return absl::NotFoundError(
+      str_cat("no run in ", store.state_folder(), " is of a gpt, nor is the newest, \"", newest,
+              "\"; only what a gpt has learnt can be gone on with", left_out.empty() ? "" : "; ",
+              left_out.empty() ? "" : left_out.front().message()));
 }
 
 // Of who may not look, nothing is known of what there is.
@@ -142,6 +146,24 @@ absl::StatusOr<Source> open_folder(const SourceOptions& options, const checkpoin
   return source;
 }
 
+// Of the checkpoints that are damaged those that may be newer than a model of this step, and how.
+std::vector<std::string> passed_over(const checkpoint::CheckpointStore& store,
+                                     const absl::StatusOr<checkpoint::CheckpointNote>& newest,
+                                     std::int64_t step) {
+  const auto is_older = [step](std::string_view name) {
+    const std::int64_t its = checkpoint::step_of(name);
+    return its >= 0 && its <= step;
+  };
+  if (newest.ok()) {
+    std::vector<std::string> refused = newest->refused;
+    std::erase_if(refused, [&](const std::string& why) { return is_older(why.substr(0, why.find(':'))); });
+    return refused;
+  }
+  const auto name = store.newest();
+  if (absl::IsNotFound(newest.status()) || (name.ok() && is_older(*name))) return {};
+  return {std::string(newest.status().message())};
+}
+
 absl::Status nothing_saved(const RunState& run, const v1::CheckpointSpec& checkpoint) {
   const bool goes_on = !is_finished(run);
   std::string why;
@@ -169,7 +191,8 @@ absl::StatusOr<Source> open_run(const Session& session, const std::string& name,
   if (!model.ok() && !absl::IsNotFound(model.status())) return model.status();
   // A run that was resumed may have gone on from its model.
   const std::string& folder = source.spec.checkpoint().directory();
-  const auto newest = checkpoint::CheckpointStore(*files, folder, 1).peek_latest();
+  const checkpoint::CheckpointStore checkpoints(*files, folder, 1);
+  const auto newest = checkpoints.peek_latest();
   const auto unread = [&](const absl::Status& why) {
     return model.ok() ? absl::Status(why.code(), str_cat(why.message(), "; --model ", run.folder,
                                                          "/model takes the run's model, which may be older"))
@@ -178,6 +201,7 @@ absl::StatusOr<Source> open_run(const Session& session, const std::string& name,
   if (checkpoint::is_no_fault_of_it(newest.status())) return unread(newest.status());
   if (model.ok() && !(newest.ok() && newest->progress.step > model->step)) {
     source.weights = *std::move(model);
+    source.weights.refused = passed_over(checkpoints, newest, source.weights.step);
     return source;
   }
   if (absl::IsNotFound(newest.status())) {

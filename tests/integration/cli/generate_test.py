@@ -188,6 +188,7 @@ class GenerateTest(CliCase):
         path.write_text(path.read_text().replace("steps: 50", "steps: 100"))
         result = self.paceline("run", path, "--resume", "letters", "--output", "plain", timeout=120 * SLOW)
         self.assertEqual(result.returncode, 0, result.stderr)
+        newest = (run / "model/model.safetensors").read_bytes()
         (run / "model/model.safetensors").write_bytes(model)
         self.generate("letters", "--tokens", "1")
         self.assertIn("checkpoints/step-000000100 (step 100)", self.errors)
@@ -196,6 +197,14 @@ class GenerateTest(CliCase):
             file.write(b"damage")
         self.generate("letters", "--tokens", "1")
         self.assertRegex(self.errors, r"a damaged checkpoint is passed over: step-000000100: .*\n.*goes on from \S+/model/model\.safetensors \(step 50\)")
+        (run / "checkpoints/step-000000100/manifest.json").write_text("torn")
+        for words in (r"step-000000100: manifest: not a JSON", r"every checkpoint in \S+ is damaged; .*; step-000000100: manifest: not a JSON"):
+            self.generate("letters", "--tokens", "1")
+            self.assertRegex(self.errors, rf"a damaged checkpoint is passed over: {words}.*\n.*goes on from \S+/model/model\.safetensors \(step 50\)")
+            shutil.rmtree(run / "checkpoints/step-000000050", ignore_errors=True)
+        (run / "model/model.safetensors").write_bytes(newest)
+        self.generate("letters", "--tokens", "1")
+        self.assertNotIn("passed over", self.errors, "the model is not older")
 
     def train_on(self, **fields):
         """Goes on until the test ends."""
