@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
@@ -84,18 +85,7 @@ absl::StatusOr<std::string> read_file(const std::string& path, std::size_t limit
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return errno_status(errno, str_cat("stat ", path));
   if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(str_cat(path, " is a folder, not a file"));
-  std::string content;
-  char chunk[65536];
-  while (true) {
-    const ssize_t n = ::read(fd.get(), chunk, sizeof(chunk));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno_status(errno, str_cat("read ", path));
-    if (n == 0) return content;
-    if (content.size() + static_cast<std::size_t>(n) > limit_bytes) {
-      return absl::FailedPreconditionError(str_cat(path, " is larger than ", limit_bytes, " bytes"));
-    }
-    content.append(chunk, static_cast<std::size_t>(n));
-  }
+  return read_open_file(fd.get(), path, limit_bytes);
 }
 
 absl::Status write_file_atomically(const std::string& path, std::string_view content) {

@@ -1,6 +1,5 @@
 // paceline logs NAME [MEMBER] [-f]: what members wrote, here or on a cluster.
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
@@ -66,11 +66,13 @@ absl::Status open_new_files(const RunState& run, const std::string& member, std:
     const std::string file_name = std::filesystem::path(path).filename().string(),
                       name = member_of(file_name, run.job);
     if (!member.empty() && name != member && file_name != member + ".log") continue;
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (fd.valid()) {
-      files.push_back({std::move(fd), {.id = path, .member = name}});
-    } else if (errno != ENOENT) {
-      return errno_status(errno, path);
+    auto opened = open_regular_file(path);
+    if (opened.ok()) {
+      files.push_back({std::move(opened->fd), {.id = path, .member = name}});
+    } else if (absl::IsInvalidArgument(opened.status())) {
+      return absl::FailedPreconditionError(opened.status().message());  // no fault of the command line
+    } else if (!absl::IsNotFound(opened.status())) {
+      return opened.status();
     }
   }
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "cli/plot/metrics.h"
 #include "cli/plot/plot.h"
@@ -22,7 +23,7 @@ void plot(Session& session, const std::string& name, const std::string& output) 
   if (!store.ok()) return session.fail(store.status());
   const auto run = store->choose(name);
   if (!run.ok()) return session.fail(run.status());
-  const auto text = read_file(run->folder + "/metrics.jsonl", kMaxMetricsBytes);
+  const auto text = read_regular_file(run->folder + "/metrics.jsonl", kMaxMetricsBytes);
   if (!text.ok()) return session.fail(text.status());
   const std::string svg = plot_svg(parse_metrics(*text), run->name);
   if (output == "-") {

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
@@ -110,7 +111,7 @@ void get_runs(Session& session, const std::string& name, const std::string& outp
 }
 
 void print_events(const RunState& run) {
-  const auto text = read_file(run.folder + "/events.jsonl", kMaxEventsBytes);
+  const auto text = read_regular_file(run.folder + "/events.jsonl", kMaxEventsBytes);
   if (absl::IsNotFound(text.status())) return;
   if (!text.ok()) {
     std::cout << "\nEvents: " << text.status().message() << "\n";

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands/job_file.h"
@@ -65,6 +66,7 @@ std::string job_file_of(const RunState& run) {
 
 absl::StatusOr<bool> is_of_a_gpt(const RunState& run) {
   std::ostringstream unheard;
+  if (absl::IsInvalidArgument(open_regular_file(job_file_of(run)).status())) return false;
   const auto file = load_job_file(job_file_of(run), unheard);
   if (absl::IsResourceExhausted(file.status()) || absl::IsPermissionDenied(file.status()))
     return file.status();  // nobody knows
@@ -184,6 +186,7 @@ absl::StatusOr<Source> open_run(const Session& session, const std::string& name,
   PL_ASSIGN_OR_RETURN(const RunState run, name.empty() ? newest_of_a_gpt(store) : store.get(name));
   Source source;
   source.run = run.name;
+  PL_RETURN_IF_ERROR(open_regular_file(job_file_of(run)).status());
   PL_RETURN_IF_ERROR(take_job(job_file_of(run), str_cat("run \"", run.name, "\""),
                               fs::path(run.job_file).parent_path().string(), run.folder, notes, source));
   const auto files = checkpoint::make_directory_store();

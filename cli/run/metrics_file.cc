@@ -1,6 +1,5 @@
 #include "cli/run/metrics_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <cstdio>
 
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -65,11 +65,10 @@ void thinned(std::size_t count, std::size_t most, Use use) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MetricsFile>> MetricsFile::open(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  if (!file.valid()) return errno_status(errno, str_cat("open ", path));
-  PL_ASSIGN_OR_RETURN(const off_t end, end_of_lines(file.get(), path));
-  if (::ftruncate(file.get(), end) != 0) return errno_status(errno, str_cat("cut ", path));
-  return std::unique_ptr<MetricsFile>(new MetricsFile(path, std::move(file)));
+  PL_ASSIGN_OR_RETURN(RegularFile file, open_regular_file(path, O_RDWR | O_APPEND | O_CREAT));
+  PL_ASSIGN_OR_RETURN(const off_t end, end_of_lines(file.fd.get(), path));
+  if (::ftruncate(file.fd.get(), end) != 0) return errno_status(errno, str_cat("cut ", path));
+  return std::unique_ptr<MetricsFile>(new MetricsFile(path, std::move(file.fd)));
 }
 
 MetricsFile::~MetricsFile() {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "controller/api/parse.h"
@@ -24,7 +25,7 @@ absl::StatusOr<v1::TrainingSpec> spec_of(const api::TrainingJob& job, const std:
 // beside it tells.
 std::string changed_fields(const v1::TrainingSpec& now, const RunState& earlier, const std::string& hash) {
   const std::string path = earlier.folder + "/job.yaml";
-  const auto text = read_file(path, api::kMaxFileBytes);
+  const auto text = read_regular_file(path, api::kMaxFileBytes);
   if (!text.ok()) return "";
   const api::Parsed parsed = api::parse_training_job(*text, path);
   if (!parsed.job) return "";

@@ -75,6 +75,9 @@ class RunCommand {
  private:
   void run_to_the_end() {
     signal(SIGPIPE, SIG_IGN);  // a reader that goes away must not kill the training
+    // While that is waited for, signals end the process: there is nothing to put in order.
+    if (const absl::Status status = read_run_job(options_, setup_); !status.ok())
+      return session_.fail(status);
     const auto interrupts = take_signals({SIGINT, SIGTERM, SIGHUP});  // pods get a clean mask
     if (!interrupts.ok()) return session_.fail(interrupts.status());
     const UniqueFd& interrupted = *interrupts;

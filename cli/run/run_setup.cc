@@ -10,6 +10,7 @@
 #include "base/cuda_build.h"
 #include "base/file.h"
 #include "base/program.h"
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/run/checkpoint_lock.h"
@@ -83,7 +84,7 @@ absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
   const auto newest = newest_checkpoint(setup.job, run.folder());
   if (!newest.ok()) return with_context(newest.status(), str_cat("run \"", name, "\" can't go on"));
   PL_RETURN_IF_ERROR(check_resume(earlier, setup.job, *newest));
-  auto text = read_file(run.path("job.yaml"), api::kMaxFileBytes);
+  auto text = read_regular_file(run.path("job.yaml"), api::kMaxFileBytes);
   if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
   setup.earlier = EarlierRun{earlier, std::move(text).value_or("")};
   return setup.run->make_reserve();
@@ -132,10 +133,6 @@ void give_back(const RunOptions& options, const RunSetup& setup) {
 }
 
 absl::Status try_to_set_up(const Session& session, const RunOptions& options, RunSetup& setup) {
-  if (options.resume && options.name) {
-    return absl::InvalidArgumentError("--resume continues a run under its own name: leave --name out");
-  }
-  PL_ASSIGN_OR_RETURN(setup.job, read_job(options));
   PL_RETURN_IF_ERROR(check_devices(setup.job));
   setup.warning = idle_gpu_note(setup.job.job, device_environment(), built_with_cuda(), has_nvidia_gpu());
   PL_ASSIGN_OR_RETURN(const RunStore store, session.store());
@@ -148,6 +145,14 @@ absl::Status try_to_set_up(const Session& session, const RunOptions& options, Ru
 
 DeviceVariables device_environment() {
   return {std::getenv("PACELINE_DEVICE"), std::getenv("PACELINE_CUDA_GRAPHS")};
+}
+
+absl::Status read_run_job(const RunOptions& options, RunSetup& setup) {
+  if (options.resume && options.name) {
+    return absl::InvalidArgumentError("--resume continues a run under its own name: leave --name out");
+  }
+  PL_ASSIGN_OR_RETURN(setup.job, read_job(options));
+  return absl::OkStatus();
 }
 
 absl::Status set_up_run(const Session& session, const RunOptions& options, RunSetup& setup) {

@@ -42,8 +42,12 @@ struct RunSetup {
 // This command's own, which its members have.
 DeviceVariables device_environment();
 
-// Reads the job, then makes or takes over the run's folder. Errors are for the user; a new run then leaves
-// nothing, an earlier one is as it was. What it throws (std::bad_alloc) leaves in `setup` what there was.
+// The job that the user named, which may be a pipe or a terminal and be waited for.
+absl::Status read_run_job(const RunOptions& options, RunSetup& setup);
+
+// Of the job that was read: makes or takes over the run's folder. Errors are for the user; a new run then
+// leaves nothing, an earlier one is as it was. What it throws (std::bad_alloc) leaves in `setup` what there
+// was.
 absl::Status set_up_run(const Session& session, const RunOptions& options, RunSetup& setup);
 
 // The run's last status.json; of a resumed one that took no step and did not succeed: what its earlier

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/state/resume_command.h"
@@ -67,26 +68,22 @@ struct flock lock_of(short type) {
 }
 
 absl::StatusOr<UniqueFd> open_lock(const std::string& folder) {
-  UniqueFd fd(::open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd.valid()) return errno_status(errno, str_cat("open ", folder, "/lock"));
+  PL_ASSIGN_OR_RETURN(RegularFile file, open_regular_file(folder + "/lock", O_RDWR | O_CREAT));
   struct flock lock = lock_of(F_WRLCK);
-  if (::fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
+  if (::fcntl(file.fd.get(), F_OFD_SETLK, &lock) != 0) {
     if (errno != EAGAIN && errno != EACCES) return errno_status(errno, str_cat("lock ", folder, "/lock"));
     return absl::FailedPreconditionError(str_cat("another `paceline run` owns ", folder));
   }
-  return fd;
+  return std::move(file.fd);
 }
 
 // Asks without taking: two who ask at once don't see each other.
 absl::StatusOr<bool> is_owned(const std::string& folder) {
-  UniqueFd fd(::open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) {
-    absl::Status why = errno_status(errno, str_cat("open ", folder, "/lock"));
-    if (absl::IsResourceExhausted(why) || absl::IsPermissionDenied(why)) return why;
-    return false;
-  }
+  const auto file = open_regular_file(folder + "/lock");
+  if (absl::IsResourceExhausted(file.status()) || absl::IsPermissionDenied(file.status())) return file.status();
+  if (!file.ok()) return false;
   struct flock lock = lock_of(F_RDLCK);
-  return ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+  return ::fcntl(file->fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 // Where something in `path` could not be removed: what of it is there first.
@@ -106,7 +103,7 @@ RunState state_without_status(const std::string& name, const std::string& folder
   state.name = name;
   state.folder = folder;
   const std::string path = folder + "/job.yaml";
-  if (const auto text = read_file(path, api::kMaxFileBytes); text.ok()) {
+  if (const auto text = read_regular_file(path, api::kMaxFileBytes); text.ok()) {
     if (const api::Parsed parsed = api::parse_training_job(*text, path); parsed.job) {
       state.job = parsed.job->metadata.name;
       state.ns = parsed.job->metadata.ns;
@@ -127,11 +124,10 @@ absl::Status OwnedRun::write_state(const RunState& state, bool durable) const {
   const std::string target = path("status.json"), text = to_json(state) + "\n";
   if (durable) return write_file_atomically(target, text);
   const std::string temporary = target + ".tmp";
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd.valid()) return errno_status(errno, str_cat("create ", temporary));
+  PL_ASSIGN_OR_RETURN(const RegularFile file, open_regular_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
   std::string_view rest = text;
   while (!rest.empty()) {
-    const ssize_t n = ::write(fd.get(), rest.data(), rest.size());
+    const ssize_t n = ::write(file.fd.get(), rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       const int error = errno;
@@ -215,7 +211,7 @@ absl::StatusOr<std::unique_ptr<OwnedRun>> RunStore::reopen(const std::string& na
 absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   const std::string folder = runs() + "/" + name;
   const auto look = [&]() -> absl::StatusOr<RunState> {
-    PL_ASSIGN_OR_RETURN(const std::string text, read_file(folder + "/status.json", kMaxStatusBytes));
+    PL_ASSIGN_OR_RETURN(const std::string text, read_regular_file(folder + "/status.json", kMaxStatusBytes));
     PL_ASSIGN_OR_RETURN(RunState state, parse_run_state(text));
     state.name = name;
     state.folder = folder;
@@ -235,7 +231,9 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   // The owner may have ended between our two looks: only what it wrote before it let the lock go counts.
   state = look();
   if (is_settled(state)) return state;
-  std::string owner;
+  std::string owner, unread;
+  if (absl::IsInvalidArgument(state.status()) && !open_regular_file(folder + "/status.json").ok())
+    unread = str_cat("; ", state.status().message());
   if (state.ok()) {
     owner = str_cat(" (pid ", state->owner_pid, ")");
   } else {
@@ -247,11 +245,12 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   state->phase = "Failed";
   state->reason = "OwnerLost";
   state->eta_seconds.reset();
-  state->message = str_cat(
-      "the `paceline run` that owned this run", owner,
-      " ended without a word; it goes on, from its newest "
-      "checkpoint if it has one, with `",
-      resume_command(option_, state->job_file.empty() ? folder + "/job.yaml" : state->job_file, name), "`");
+  state->message =
+      str_cat("the `paceline run` that owned this run", owner,
+              " ended without a word; it goes on, from its newest "
+              "checkpoint if it has one, with `",
+              resume_command(option_, state->job_file.empty() ? folder + "/job.yaml" : state->job_file, name),
+              "`", unread);
   return state;
 }
 

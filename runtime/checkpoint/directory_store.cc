@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "runtime/checkpoint/file_store.h"
@@ -29,35 +30,6 @@ absl::StatusOr<std::size_t> read_some(int fd, std::span<std::byte> out, const st
     at += static_cast<std::size_t>(got);
   }
   return at;
-}
-
-const char* kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a pipe";
-  return S_ISSOCK(mode) ? "a socket" : "a device";
-}
-
-absl::Status not_regular(const std::string& path, mode_t mode) {
-  return absl::InvalidArgumentError(
-      str_cat(path, " is ", kind_of(mode), ", not a regular file: put the file back, or remove it"));
-}
-
-struct OpenFile {
-  UniqueFd fd;
-  std::uint64_t size = 0;
-};
-
-// For reading. Opening a pipe would wait for who writes into it, so this one waits for nothing; of a regular
-// file that makes no difference. A socket (or a device without its driver) can't be opened at all: ENXIO.
-absl::StatusOr<OpenFile> open_regular(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  const int error = fd.valid() ? 0 : errno;
-  struct stat info {};
-  if (error == ENXIO && ::stat(path.c_str(), &info) == 0) return not_regular(path, info.st_mode);
-  if (error != 0) return errno_status(error, str_cat("open ", path));
-  if (::fstat(fd.get(), &info) != 0) return errno_status(errno, str_cat("stat ", path));
-  if (!S_ISREG(info.st_mode)) return not_regular(path, info.st_mode);
-  return OpenFile{std::move(fd), static_cast<std::uint64_t>(info.st_size)};
 }
 
 // The link because of which a path leads nowhere; empty: it is only not there.
@@ -200,7 +172,7 @@ class DirectoryStore final : public FileStore {
 
   absl::StatusOr<std::vector<std::byte>> read_file(const std::string& path,
                                                    std::uint64_t limit) const override {
-    PL_ASSIGN_OR_RETURN(const OpenFile file, open_regular(path));
+    PL_ASSIGN_OR_RETURN(const RegularFile file, open_regular_file(path));
     const std::uint64_t size = file.size;
     if (size > limit) {
       return absl::FailedPreconditionError(str_cat(path, " has ", size, " bytes; allowed: ", limit));
@@ -218,7 +190,7 @@ class DirectoryStore final : public FileStore {
   }
 
   absl::StatusOr<std::unique_ptr<FileReader>> open_file(const std::string& path) const override {
-    PL_ASSIGN_OR_RETURN(OpenFile file, open_regular(path));
+    PL_ASSIGN_OR_RETURN(RegularFile file, open_regular_file(path));
     return std::make_unique<DirectoryReader>(std::move(file.fd), path, file.size);
   }
 

@@ -1,9 +1,6 @@
 #include "runtime/data/input_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -12,8 +9,8 @@
 #include <new>
 
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/status.h"
-#include "base/unique_fd.h"
 
 namespace paceline::data {
 
@@ -116,15 +113,11 @@ class Inflater {
 
 absl::StatusOr<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path,
                                                                  std::uint64_t inflated_limit) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return errno_status(errno, str_cat("open ", path));
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return errno_status(errno, str_cat("stat ", path));
-  if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(str_cat(path, " is not a regular file"));
+  PL_ASSIGN_OR_RETURN(const RegularFile opened, open_regular_file(path));
   std::shared_ptr<InputFile> file(new InputFile(path));
-  const auto size = static_cast<std::size_t>(info.st_size);
+  const auto size = static_cast<std::size_t>(opened.size);
   if (size == 0) return file;
-  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, opened.fd.get(), 0);
   if (mapped == MAP_FAILED) return errno_status(errno, str_cat("map ", path));
   file->mapping_ = {static_cast<std::byte*>(mapped), size};
   file->bytes_ = file->mapping_;

@@ -1,12 +1,12 @@
 #include "controller/cluster/local/event_log.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <string_view>
 
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/status.h"
 
 namespace paceline::cluster {
@@ -41,9 +41,8 @@ std::string event_line(const Event& event, WallTime time) {
 }
 
 absl::StatusOr<EventLog> EventLog::open(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file.valid()) return errno_status(errno, path);
-  return EventLog(path, std::move(file));
+  PL_ASSIGN_OR_RETURN(RegularFile file, open_regular_file(path, O_WRONLY | O_CREAT | O_APPEND));
+  return EventLog(path, std::move(file.fd));
 }
 
 absl::Status EventLog::write(const Event& event, WallTime time) const {

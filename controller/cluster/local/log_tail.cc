@@ -1,14 +1,13 @@
 #include "controller/cluster/local/log_tail.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "base/file.h"
-#include "base/unique_fd.h"
+#include "base/regular_file.h"
+#include "base/status.h"
 
 namespace paceline::cluster {
 
@@ -32,17 +31,15 @@ std::size_t tail_start(const std::string& text, int lines) {
 
 absl::StatusOr<std::string> tail_file(const std::string& path, int lines, std::size_t limit_bytes,
                                       std::size_t begin) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat about {};
-  if (!file.valid() || ::fstat(file.get(), &about) != 0) return errno_status(errno, path);
+  PL_ASSIGN_OR_RETURN(const RegularFile file, open_regular_file(path));
   std::string tail;
   if (lines <= 0) return tail;
-  std::size_t at = static_cast<std::size_t>(about.st_size);
+  std::size_t at = static_cast<std::size_t>(file.size);
   if (begin > at) begin = 0;
   while (at > begin && tail.size() < limit_bytes) {
     const std::size_t size = std::min({kBlockBytes, at - begin, limit_bytes - tail.size()});
     std::string block(size, '\0');
-    const ssize_t got = ::pread(file.get(), block.data(), size, static_cast<off_t>(at - size));
+    const ssize_t got = ::pread(file.fd.get(), block.data(), size, static_cast<off_t>(at - size));
     if (got < 0) return errno_status(errno, path);
     block.resize(static_cast<std::size_t>(got));  // shorter where somebody truncates it meanwhile
     at -= size;

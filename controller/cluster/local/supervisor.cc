@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "controller/cluster/local/pod_protocol.h"
 
@@ -87,10 +88,8 @@ class SpawnSetup {
 absl::StatusOr<Supervisor> start_supervisor(const SupervisorPlan& plan) {
   PL_ASSIGN_OR_RETURN(const UniqueFd null,
                       raised(UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), "/dev/null"));
-  PL_ASSIGN_OR_RETURN(
-      const UniqueFd log,
-      raised(UniqueFd(::open(plan.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
-             plan.log_path));
+  PL_ASSIGN_OR_RETURN(RegularFile log_file, open_regular_file(plan.log_path, O_WRONLY | O_CREAT | O_APPEND));
+  PL_ASSIGN_OR_RETURN(const UniqueFd log, raised(std::move(log_file.fd), plan.log_path));
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return errno_status(errno, "socket for a pod");

@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -97,10 +100,26 @@ TEST_F(LocalFilesTest, EventsAreAppended) {
   EXPECT_FALSE(EventLog::open(folder_.path() + "/none/events.jsonl").ok());
 }
 
-TEST(EventLogTest, AFullDiskIsAnError) {
-  const auto log = EventLog::open("/dev/full");
+TEST_F(LocalFilesTest, AnEventThatDoesNotFitIsAnError) {
+  const auto log = EventLog::open(write(""));
   ASSERT_TRUE(log.ok());
-  EXPECT_EQ(log->write({"n", "j", false, "R", "m"}, WallTime{}).code(), absl::StatusCode::kResourceExhausted);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit tight{10, before.rlim_max};
+  (void)::signal(SIGXFSZ, SIG_IGN);  // as base/program.h has it
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &tight), 0);
+  const absl::Status cut = log->write({"n", "j", false, "R", "m"}, WallTime{});
+  const absl::Status nothing = log->write({"n", "j", false, "R", "m"}, WallTime{});
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(cut.code(), absl::StatusCode::kResourceExhausted) << cut;
+  EXPECT_EQ(nothing.code(), absl::StatusCode::kResourceExhausted) << nothing;
+}
+
+TEST_F(LocalFilesTest, APipeIsNoLog) {
+  const std::string pipe = folder_.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(EventLog::open(pipe).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(tail_file(pipe, 1, kMegabyte, 0).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

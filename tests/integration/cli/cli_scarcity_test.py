@@ -1,0 +1,97 @@
+"""The paceline program where pipes lie in the places of a run's files, and where the machine starts no more threads."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import unittest
+
+import unittest_report
+from cli_support import ENDLESS, PACELINE, SANITIZED, SLOW, CliCase, job, until
+
+WAITS = 30 * SLOW   # seconds; whoever takes so long waits for a pipe's other end
+
+
+class Pipes(CliCase):
+    """A pipe that nobody has at its other end would be waited for, for good."""
+
+    def trained(self, name):
+        file = self.write(job(steps=20, extra="  checkpoint: {everySteps: 10}"), f"{name}.yaml")
+        self.assertEqual(self.paceline("run", file, "--name", name).returncode, 0)
+        return file, self.state / "runs" / name
+
+    @staticmethod
+    def replace(path):
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        return f"{re.escape(str(path))} is a pipe, not a regular file"
+
+    def test_commands_say_which_of_a_runs_files_is_a_pipe(self):
+        file, run = self.trained("piped")
+        log = next((run / "logs").glob("*-0.log"))
+        for path, command, code in ((log, ("logs", "piped"), 4), (log, ("logs", "piped", "--tail", "2"), 4), (run / "metrics.jsonl", ("plot", "piped"), 2),
+                                    (run / "events.jsonl", ("describe", "piped"), 0), (run / "status.json", ("describe", "piped"), 0),
+                                    (run / "job.yaml", ("generate", "piped"), 2)):
+            with self.subTest(path=path.name, command=command):
+                if not path.is_fifo():
+                    self.words = self.replace(path)
+                result = self.paceline(*command, timeout=WAITS)
+                self.assertEqual(result.returncode, code, result)
+                self.assertRegex(result.stdout + result.stderr, self.words)
+        # Now all of them are pipes, and these go on.
+        self.replace(run / "lock")
+        for command in (("get",), ("get", "piped"), ("top", "--once", "piped"), ("generate",), ("delete", "piped")):
+            with self.subTest(command=command):
+                result = self.paceline(*command, timeout=WAITS)
+                self.assertIn(result.returncode, (0, 2, 3), result)
+
+    def test_a_run_is_gone_on_with_or_says_what_is_a_pipe(self):
+        file, run = self.trained("resumed")
+        (run / "status.json").unlink()
+        os.mkfifo(run / "status.json")
+        self.assertEqual(self.paceline("run", file, "--resume", "resumed", timeout=120).returncode, 0, "its status is made anew")
+        self.assertEqual(self.status("resumed")["phase"], "Succeeded")
+        for name in ("job.yaml", "metrics.jsonl", "events.jsonl", "status.json.tmp", "lock"):
+            with self.subTest(name):
+                before = (run / name).read_bytes() if (run / name).exists() else None
+                words = self.replace(run / name)
+                result = self.paceline("run", file, "--resume", "resumed", timeout=WAITS)
+                if name != "status.json.tmp":   # of the looks at a run that goes on, which are not needed
+                    self.assertNotEqual(result.returncode, 0)
+                self.assertRegex(result.stderr + result.stdout, words)
+                (run / name).unlink()
+                if before is not None:
+                    (run / name).write_bytes(before)
+
+    def test_a_job_that_a_user_names_may_be_a_pipe(self):
+        pipe = self.folder / "job.pipe"
+        os.mkfifo(pipe)
+        process = self.start("run", pipe, "--name", "by-pipe")
+        pipe.write_text(job(steps=20))   # once it reads
+        self.assertEqual(process.wait(WAITS), 0)
+        result = subprocess.run(["bash", "-c", '"$0" --state-dir "$1" run <(printf %s "$2") --name by-substitution', PACELINE, self.state, job(steps=20)],
+                                capture_output=True, text=True, timeout=WAITS)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for name in ("-", "/dev/stdin"):
+            result = self.paceline("run", name, "--name", "by" + name.replace("/", "-"), stdin=job(steps=20), timeout=WAITS)
+            self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_who_waits_for_a_job_can_be_interrupted(self):
+        pipe = self.folder / "job.pipe"
+        os.mkfifo(pipe)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.start("run", pipe)
+            until(lambda: sleeps(process.pid), WAITS, "it waits for who writes")
+            process.send_signal(number)
+            self.assertEqual(process.wait(WAITS), -number)
+        self.assertFalse((self.state / "runs").exists())
+
+
+def sleeps(pid):
+    """Whether it waits for something."""
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "S"
+
+
+if __name__ == "__main__":
+    unittest_report.main("cli_scarcity_test")
