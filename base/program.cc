@@ -5,17 +5,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <cstdio>
-#include <mutex>
 #include <new>
-#include <stop_token>
 #include <system_error>
-#include <thread>
-#include <vector>
 
 #include "base/text.h"
+#include "base/thread_room.h"
 #include "base/visible.h"
 
 namespace paceline {
@@ -45,19 +42,13 @@ absl::Status reserve_descriptors(std::size_t count) {
                                               "; raise it (ulimit -n ", count, ") or use fewer members"));
 }
 
-absl::Status try_threads(int count) {
-  return without_exceptions([count] {
-    std::mutex mutex;
-    std::condition_variable_any never;
-    std::vector<std::jthread> threads;  // at their end they are asked to stop, also where one is missing
-    for (int i = 0; i < count; ++i) {
-      threads.emplace_back([&](const std::stop_token& stop) {
-        std::unique_lock lock(mutex);
-        never.wait(lock, stop, [] { return false; });
-      });
-    }
-    return absl::OkStatus();
-  });
+volatile sig_atomic_t late_exit_code = 1;
+char late_line[160];
+std::size_t late_line_bytes = 0;
+
+void end_late(int signal) {
+  if (signal == SIGALRM) (void)!::write(STDERR_FILENO, late_line, late_line_bytes);
+  ::_exit(late_exit_code);
 }
 
 void open_closed_standard_files() {
@@ -114,9 +105,35 @@ absl::Status without_exceptions(const std::function<absl::Status()>& body) {
   }
 }
 
-absl::Status reserve_resources(int threads, std::size_t descriptors) {
+absl::Status reserve_resources(int threads, std::size_t descriptors, int others) {
   if (const absl::Status status = reserve_descriptors(descriptors); !status.ok()) return status;
-  return try_threads(threads);
+  return without_exceptions([&] { return room_for_threads(threads, others); });
+}
+
+void end_within(std::chrono::seconds limit, int failure_code, std::initializer_list<int> signals) {
+  ::alarm(0);
+  late_exit_code = failure_code;
+  const int length = std::snprintf(
+      late_line, sizeof(late_line),
+      "%s: a library held it up for %lld s (could that not start its threads? ulimit -u); it ends at once\n",
+      program_name, static_cast<long long>(limit.count()));
+  late_line_bytes = std::min<std::size_t>(static_cast<std::size_t>(length), sizeof(late_line) - 1);
+  struct sigaction action {};
+  action.sa_handler = end_late;
+  sigset_t open;
+  sigemptyset(&open);
+  sigaddset(&open, SIGALRM);
+  ::sigaction(SIGALRM, &action, nullptr);
+  for (const int signal : signals) {
+    ::sigaction(signal, &action, nullptr);
+    sigaddset(&open, signal);
+  }
+  ::alarm(static_cast<unsigned>(limit.count()));
+  ::pthread_sigmask(SIG_UNBLOCK, &open, nullptr);
+}
+
+void end_when_ready() {
+  ::alarm(0);
 }
 
 }  // namespace paceline

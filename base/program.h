@@ -3,9 +3,11 @@
 // What every program of ours owes its user where the system gives no more: a line that says what is missing
 // and what to do, and an exit code, never an abort.
 
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,8 +29,18 @@ int run_main(const char* program, int failure_code, const std::function<int()>& 
 // throw.
 absl::Status without_exceptions(const std::function<absl::Status()>& body);
 
-// RESOURCE_EXHAUSTED, with its cause, where the system would not let this process start `threads` more
-// threads or open `descriptors` files in all. Raises the soft limit of descriptors as far as that needs.
-absl::Status reserve_resources(int threads, std::size_t descriptors);
+// RESOURCE_EXHAUSTED, with its cause, where the system would not let this process open `descriptors` files in
+// all, or start `threads` more threads beside `others` of other processes (base/thread_room.h). Raises the
+// soft limit of descriptors as far as that needs.
+absl::Status reserve_resources(int threads, std::size_t descriptors, int others = 0);
+
+// From now on this process ends within `limit`, whatever a library waits for: then, with a line on stderr,
+// or at once when one of `signals` comes (which are unblocked for that), with `failure_code`, without its
+// exit handlers and destructors. What is to be kept must be written by then. Needs no thread. The last call
+// counts.
+void end_within(std::chrono::seconds limit, int failure_code, std::initializer_list<int> signals = {});
+
+// Takes end_within()'s limit back.
+void end_when_ready();
 
 }  // namespace paceline

@@ -242,10 +242,11 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::start(LocalRunOptions options, const Clock& clock) {
-  auto run = std::make_unique<LocalRunImpl>(std::move(options), clock);
-  PL_RETURN_IF_ERROR(without_exceptions([&] { return run->start(); }));
-  return run;
+absl::Status LocalRun::start(LocalRunOptions options, const Clock& clock, std::unique_ptr<LocalRun>& run) {
+  auto made = std::make_unique<LocalRunImpl>(std::move(options), clock);
+  LocalRunImpl& starting = *made;
+  run = std::move(made);
+  return without_exceptions([&] { return starting.start(); });
 }
 
 }  // namespace paceline::cli

@@ -46,9 +46,11 @@ using RunEvent = std::variant<coordinator::ViewRecord, LostMember, LostEvaluator
 
 class LocalRun {
  public:
-  // Starts the job. NOT_FOUND where a companion program is missing, else what the system refused. One of
-  // another version finds that out itself (PACELINE_VERSION), and the run fails with its message.
-  static absl::StatusOr<std::unique_ptr<LocalRun>> start(LocalRunOptions options, const Clock& clock);
+  // Starts the job and hands it over, also where that failed: its end then may be waited for, as any other's,
+  // and its other functions are not to be called. NOT_FOUND where a companion program is missing, else what
+  // the system refused. One of another version finds that out itself (PACELINE_VERSION), and the run fails
+  // with its message.
+  static absl::Status start(LocalRunOptions options, const Clock& clock, std::unique_ptr<LocalRun>& run);
   virtual ~LocalRun() = default;
 
   virtual coordinator::Report report() const = 0;

@@ -43,6 +43,8 @@ using namespace std::chrono_literals;
 
 constexpr Duration kFrameInterval = 100ms;
 constexpr Duration kStateInterval = 500ms;
+constexpr auto kStartLimit = 30s;       // of the coordinator and of what starts the members
+constexpr auto kEndLimit = 10s;         // after its result is told and written
 constexpr int kStoppedReaderMs = 1000;  // who stopped the run does not wait for whoever reads its output
 
 std::unique_ptr<RunOutput> make_output(const std::string& kind, bool live, std::ostream& out) {
@@ -66,10 +68,14 @@ class RunCommand {
       run_to_the_end();
       return absl::OkStatus();
     });
-    if (status.ok()) return;
+    if (!status.ok()) {
+      if (setup_.run != nullptr) fail_run("OutOfResources", std::string(status.message()));
+      session_.fail(status);
+    }
+    if (local_ == nullptr) return;
+    // All is told and written. gRPC waits at its end for threads that it could not start.
+    end_within(kEndLimit, session_.exit_code, {SIGINT, SIGTERM, SIGHUP});
     local_.reset();
-    if (setup_.run != nullptr) fail_run("OutOfResources", std::string(status.message()));
-    session_.fail(status);
   }
 
  private:
@@ -89,19 +95,20 @@ class RunCommand {
     if (!setup_.warning.empty()) output_->note(setup_.warning);
     if (state_.gradients) output_->note(step_text(*state_.gradients));
     if (options_.resume) note_checkpoint();
-    auto started = LocalRun::start({.job = setup_.job.job,
-                                    .job_uid = state_.name,
-                                    .base_folder = setup_.job.base_folder,
-                                    .run_folder = setup_.run->folder(),
-                                    .program_folder = session_.program_folder,
-                                    .log_level = options_.log_level,
-                                    .resume = options_.resume.has_value()},
-                                   session_.clock);
+    end_within(kStartLimit, kExitSystem);  // gRPC may wait for good for threads that somebody else took
+    const absl::Status started = LocalRun::start({.job = setup_.job.job,
+                                                  .job_uid = state_.name,
+                                                  .base_folder = setup_.job.base_folder,
+                                                  .run_folder = setup_.run->folder(),
+                                                  .program_folder = session_.program_folder,
+                                                  .log_level = options_.log_level,
+                                                  .resume = options_.resume.has_value()},
+                                                 session_.clock, local_);
+    end_when_ready();
     if (!started.ok()) {
-      fail_run("StartFailed", std::string(started.status().message()));
-      return session_.fail(started.status());
+      fail_run("StartFailed", std::string(started.message()));
+      return session_.fail(started);
     }
-    local_ = *std::move(started);
     loop(interrupted);
     finish(interrupted);
   }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
@@ -13,6 +14,7 @@
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/thread_room.h"
 #include "cli/run/checkpoint_lock.h"
 #include "cli/run/resume.h"
 #include "cli/view/device_text.h"
@@ -25,7 +27,9 @@ namespace paceline::cli {
 
 namespace {
 
-constexpr int kOwnThreads = 16;  // of gRPC and of our own, and some to spare
+constexpr int kOwnThreads = 6;  // beside gRPC's, and some to spare
+// A member's: its supervisor and its main thread, and what it starts beside gRPC's
+constexpr int kMemberThreads = 5;
 constexpr std::size_t kOwnDescriptors = 22, kDescriptorsPerMember = 3;
 
 absl::StatusOr<JobFile> read_job(const RunOptions& options) {
@@ -69,7 +73,10 @@ absl::Status check_machine(const JobFile& job, const RunStore& store) {
   const auto& evaluator = job.job.spec.replica_specs.evaluator;
   const auto members =
       static_cast<std::size_t>(api::member_count(job.job) + (evaluator ? evaluator->replicas : 0));
-  return reserve_resources(kOwnThreads, kOwnDescriptors + kDescriptorsPerMember * members);
+  // Of all at once: members that begin together see each other's threads too late.
+  const auto theirs = members * static_cast<std::size_t>(kMemberThreads + grpc_threads());
+  return reserve_resources(kOwnThreads + grpc_threads(), kOwnDescriptors + kDescriptorsPerMember * members,
+                           static_cast<int>(std::min<std::size_t>(theirs, kMostTried)));
 }
 
 // Takes over the run `name`; empty: the newest of this job.

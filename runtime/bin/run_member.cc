@@ -1,6 +1,7 @@
 #include "runtime/bin/run_member.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 #include "base/processors.h"
 #include "base/program.h"
 #include "base/status.h"
+#include "base/thread_room.h"
 #include "runtime/bin/device_evidence.h"
 #include "runtime/bin/open_device.h"
 #include "runtime/bin/stop_signals.h"
@@ -29,7 +31,10 @@ namespace {
 
 using trainer::Ending;
 
-constexpr Duration kAttachLimit = std::chrono::seconds(60);  // the coordinator may still be starting
+constexpr std::chrono::seconds kEndLimit(30);  // of what was attached, or could not be
+constexpr int kOwnThreads = 4;                 // beside gRPC's and those that compute
+constexpr std::chrono::seconds kAttachLimit =
+    std::chrono::seconds(60);  // the coordinator may still be starting
 
 constexpr char kHelp[] =
     "A member of a Paceline job: it attaches to the job's coordinator and does what its role is: to train, "
@@ -120,6 +125,14 @@ trainer::Outcome take_part(const member::Environment& environment, member::Membe
 int attach_and_run(const member::Environment& environment, const Logger& logger, trainer::Registry registry,
                    trainer::StopRequest& stop) {
   const SystemClock clock;
+  const int computing = environment.role == Role::kServer ? 1
+                        : environment.threads > 0         ? environment.threads
+                                                          : usable_processors();
+  if (const absl::Status room = reserve_resources(grpc_threads() + kOwnThreads + computing - 1, 0);
+      !room.ok()) {
+    logger.error(std::string(room.message()));
+    return kExitFailed;
+  }
   auto fabric = collective::Fabric::create({.tcp_bind = environment.address}, clock);
   if (!fabric.ok()) {
     logger.error(std::string(fabric.status().message()));
@@ -132,10 +145,15 @@ int attach_and_run(const member::Environment& environment, const Logger& logger,
   presence.tcp = address.tcp;
   member::MembershipOptions options;
   options.logger = logger;
+  end_within(kAttachLimit + kEndLimit, kExitEnded);  // without its threads gRPC waits for good
   auto membership = member::Membership::attach(environment, presence, options, clock,
                                                Deadline::after(clock.now(), kAttachLimit));
-  if (!membership.ok()) return give_up(logger, membership.status());
-  return exit_code(take_part(environment, **membership, **fabric, clock, logger, std::move(registry), stop));
+  end_when_ready();
+  const int code = membership.ok() ? exit_code(take_part(environment, **membership, **fabric, clock, logger,
+                                                         std::move(registry), stop))
+                                   : give_up(logger, membership.status());
+  end_within(kEndLimit, code);
+  return code;
 }
 
 }  // namespace

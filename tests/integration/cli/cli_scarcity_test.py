@@ -3,12 +3,13 @@
 import os
 import pathlib
 import re
+import resource
+import shutil
 import signal
 import subprocess
-import unittest
 
 import unittest_report
-from cli_support import ENDLESS, PACELINE, SANITIZED, SLOW, CliCase, job, until
+from cli_support import DIGITS, PACELINE, SLOW, CliCase, job, until
 
 WAITS = 30 * SLOW   # seconds; whoever takes so long waits for a pipe's other end
 
@@ -86,6 +87,62 @@ class Pipes(CliCase):
             process.send_signal(number)
             self.assertEqual(process.wait(WAITS), -number)
         self.assertFalse((self.state / "runs").exists())
+
+
+class Threads(CliCase):
+    """gRPC does not say that it could not start its threads, and waits for them at its end, for good."""
+
+    user = 61200
+
+    def setUp(self):
+        super().setUp()
+        if os.getuid() != 0:
+            self.skipTest("only root can become a user without other processes")
+        # All that is read lies where everybody may read; a clone in root's home does not.
+        os.chmod(self.folder, 0o777)
+        self.programs = self.folder / "bin"
+        self.programs.mkdir()
+        for name in ("paceline", "paceline-pod", "paceline-worker"):
+            shutil.copy(pathlib.Path(PACELINE).parent / name, self.programs)
+        shutil.copy(DIGITS, self.folder)
+        self.job = self.write(job(steps=20, chief=False).replace(str(DIGITS), str(self.folder / DIGITS.name)))
+
+    def limited(self, most, *arguments, environment=None, program="paceline"):
+        Threads.user += 1   # nobody else's processes count
+        user = self.user
+
+        def few():
+            os.setgid(user)
+            os.setuid(user)
+            resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+        state = self.folder / f"state-{user}"
+        return subprocess.run([self.programs / program, *(("--state-dir", state) if program == "paceline" else ()), *map(str, arguments)],
+                              capture_output=True, text=True, timeout=WAITS, preexec_fn=few, env={**os.environ, **(environment or {})})
+
+    def test_a_run_that_lacks_threads_begins_nothing_and_names_the_limit(self):
+        needs = 0
+        for most in range(4, 200, 5):
+            result = self.limited(most, "run", self.job)
+            if result.returncode == 0:
+                break
+            self.assertEqual((result.returncode, result.stdout), (4, ""), (most, result))
+            told = re.search(rf"^paceline: this needs (\d+) more threads and processes, and the system starts (\d+): "
+                             rf"\d+ of the {most} that ulimit -u allows user {self.user} are in use", result.stderr)
+            self.assertTrue(told, result.stderr)
+            self.assertLess(int(told[2]), int(told[1]))
+            self.assertEqual(int(told[1]), needs or int(told[1]))
+            needs = int(told[1])
+            self.assertFalse((self.folder / f"state-{self.user}" / "runs").exists())
+        self.assertEqual(result.returncode, 0, "with room for what it says it runs")
+        self.assertGreaterEqual(most, needs)
+        self.nothing_left()
+
+    def test_a_member_that_lacks_threads_says_so(self):
+        member = {"PACELINE_COORDINATOR": "127.0.0.1:1", "PACELINE_JOB": "n/j", "PACELINE_ROLE": "worker", "PACELINE_INDEX": "0", "PACELINE_POD": "p",
+                  "PACELINE_POD_UID": "u", "PACELINE_TOKEN": "0123456789abcdef", "PACELINE_THREADS": "1"}
+        result = self.limited(10, environment=member, program="paceline-worker")
+        self.assertEqual(result.returncode, 1, result)
+        self.assertRegex(result.stderr, "error .*worker-0: this needs .* the system starts 8: 2 of the 10 that ulimit -u allows")
 
 
 def sleeps(pid):

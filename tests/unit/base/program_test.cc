@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,6 +69,32 @@ TEST(Program, ExceptionsAsStatus) {
   EXPECT_EQ(without_exceptions([] { return absl::NotFoundError("x"); }).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(without_exceptions([]() -> absl::Status { throw std::bad_alloc(); }).code(),
             absl::StatusCode::kResourceExhausted);
+}
+
+// Whatever waits: nothing else than the limit, or the signal, ends it.
+TEST(ProgramDeathTest, ALimitOrASignalEndsWhatWaitsForGood) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto wait_for_good = [](std::chrono::seconds limit, std::initializer_list<int> signals, bool raised) {
+    return run_main("p", 4, [&] {
+      sigset_t blocked;
+      sigemptyset(&blocked);
+      for (const int signal : {SIGALRM, SIGTERM}) sigaddset(&blocked, signal);
+      ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+      if (raised) (void)::raise(SIGTERM);
+      end_within(limit, 7, signals);
+      while (true) ::pause();
+      return 0;
+    });
+  };
+  EXPECT_EXIT(wait_for_good(std::chrono::seconds(1), {}, false), ::testing::ExitedWithCode(7),
+              "p: a library held it up for 1 s .*ulimit -u");
+  EXPECT_EXIT(wait_for_good(std::chrono::hours(1), {SIGTERM}, true), ::testing::ExitedWithCode(7), "^$");
+  const auto ready = [] {
+    end_within(std::chrono::seconds(1), 7);
+    end_when_ready();
+    return ::alarm(0) == 0 ? 0 : 1;
+  };
+  EXPECT_EXIT(::_exit(ready()), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Program, ReservesOrSaysWhatIsMissing) {
