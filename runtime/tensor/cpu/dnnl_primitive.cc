@@ -1,5 +1,7 @@
 #include "runtime/tensor/cpu/dnnl_primitive.h"
 
+#include <sys/mman.h>
+
 #include <exception>
 #include <new>
 
@@ -7,6 +9,21 @@
 #include "base/status.h"
 
 namespace paceline::tensor::cpu {
+
+namespace {
+
+constexpr std::size_t kCodeBytes = 4 << 20;  // a primitive's functions, of 256 KiB and less each
+
+absl::Status room_for_code() {
+  void* room = ::mmap(nullptr, kCodeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED)
+    return absl::ResourceExhaustedError(
+        "no address space is left for the code of what is computed; raise its limit (ulimit -v)");
+  ::munmap(room, kCodeBytes);
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 Layout plain_layout(const std::vector<std::int64_t>& dims, dnnl::memory::data_type type) {
   std::vector<std::int64_t> strides(dims.size());
@@ -41,6 +58,7 @@ dnnl::primitive_attr user_scratchpad() {
 }
 
 absl::Status dnnl_guard(const std::function<void()>& make) {
+  PL_RETURN_IF_ERROR(room_for_code());
   try {
     make();
     return absl::OkStatus();

@@ -31,7 +31,9 @@ Layout with_type(const Layout& layout, dnnl::memory::data_type type);
 // Attributes with which a primitive takes its scratchpad from us.
 dnnl::primitive_attr user_scratchpad();
 
-// Runs `make`; a dnnl::error becomes UNIMPLEMENTED with its text (RESOURCE_EXHAUSTED where memory is short).
+// Runs `make`, which makes a primitive; a dnnl::error becomes UNIMPLEMENTED with its text. RESOURCE_EXHAUSTED
+// where memory is short, also without having tried: where there is no room for the code that oneDNN makes for
+// a primitive, it writes that to address 0.
 absl::Status dnnl_guard(const std::function<void()>& make);
 
 // Hands out parts of one operator's scratch memory.

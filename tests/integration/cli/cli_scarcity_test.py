@@ -7,11 +7,26 @@ import resource
 import shutil
 import signal
 import subprocess
+import unittest
 
 import unittest_report
-from cli_support import DIGITS, PACELINE, SLOW, CliCase, job, until
+from cli_support import DIGITS, PACELINE, SANITIZED, SLOW, CliCase, job, until
 
 WAITS = 30 * SLOW   # seconds; whoever takes so long waits for a pipe's other end
+
+GPT = """
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: letters}}
+spec:
+  replicaSpecs: {{worker: {{}}}}
+  training:
+    model: {{type: gpt, layers: 1, heads: 2, width: 32, blockSize: 48, vocabularySize: 256}}
+    data: {{format: text, train: {{inputs: {text}}}}}
+    optimizer: {{type: AdamW, learningRate: 0.01, clipNorm: 1}}
+    globalBatchSize: 8
+    steps: 20
+"""
 
 
 class Pipes(CliCase):
@@ -116,7 +131,7 @@ class Threads(CliCase):
             os.setuid(user)
             resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
         state = self.folder / f"state-{user}"
-        return subprocess.run([self.programs / program, *(("--state-dir", state) if program == "paceline" else ()), *map(str, arguments)],
+        return subprocess.run([self.programs / program, *(("--state-dir", state) if "run" in arguments else ()), *map(str, arguments)],
                               capture_output=True, text=True, timeout=WAITS, preexec_fn=few, env={**os.environ, **(environment or {})})
 
     def test_a_run_that_lacks_threads_begins_nothing_and_names_the_limit(self):
@@ -143,6 +158,36 @@ class Threads(CliCase):
         result = self.limited(10, environment=member, program="paceline-worker")
         self.assertEqual(result.returncode, 1, result)
         self.assertRegex(result.stderr, "error .*worker-0: this needs .* the system starts 8: 2 of the 10 that ulimit -u allows")
+
+    def train_a_gpt(self):
+        """Its state folder, which everybody may read."""
+        (self.folder / "letters.txt").write_text("abcdefghijklmnopqrstuvwx\n" * 200)
+        path = self.write(GPT.format(text=self.folder / "letters.txt"), "letters.yaml")
+        result = self.paceline("run", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return self.state
+
+    def test_generate_that_lacks_threads_says_so(self):
+        state = self.train_a_gpt()
+        for most, started in ((2, 0), (4, 2)):   # beside the main thread and the one that hears ctrl-C
+            result = self.limited(most, "generate", "--state-dir", state, "--threads", "4", program="paceline")
+            self.assertEqual((result.returncode, result.stdout), (4, ""), result)
+            self.assertRegex(result.stderr, f"^paceline: this needs 3 more threads and processes, and the system starts {started}: "
+                                            f"2 of the {most} that ulimit -u allows")
+        result = self.limited(5, "generate", "--state-dir", state, "--threads", "4", "--tokens", "5", program="paceline")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    @unittest.skipIf(SANITIZED, "sanitizers need the address space")
+    def test_generate_without_address_space_says_so(self):
+        state = self.train_a_gpt()
+        lacked = 0
+        for kib in range(90 << 10, 130 << 10, 1 << 10):
+            result = subprocess.run([PACELINE, "--state-dir", state, "generate", "--threads", "1", "--tokens", "20"], capture_output=True, timeout=WAITS,
+                                    preexec_fn=lambda most=kib << 10: resource.setrlimit(resource.RLIMIT_AS, (most, most)))
+            self.assertIn(result.returncode, (0, 4, 127), (kib, result))   # 127: its libraries could not be loaded
+            lacked += result.returncode == 4
+        self.assertEqual(result.returncode, 0, "130 MiB are enough")
+        self.assertGreater(lacked, 0)
 
 
 def sleeps(pid):
