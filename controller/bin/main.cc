@@ -19,6 +19,7 @@
 #include "base/program.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "base/thread_room.h"
 #include "base/visible.h"
 #include "base/whole_number.h"
 #include "controller/bin/ask_ready.h"
@@ -140,6 +141,8 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
     log.warning(str_cat(std::string(room.message()), "; so many members less can attach"),
                 {{"reason", "Start"}});
   }
+  if (const absl::Status room = room_for_threads(grpc_threads(), 0); !room.ok())
+    return fail(kExitFailed, std::string(room.message()));
   const auto access =
       kube::find_access({.kubeconfig = flags.kubeconfig, .context = "", .variable = variable}, clock, log);
   if (!access.ok()) return fail(kExitFailed, std::string(access.status().message()));

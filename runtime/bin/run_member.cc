@@ -183,7 +183,10 @@ int run_answered(int argc, char** argv, trainer::Registry registry) {
 }  // namespace
 
 int run_member(int argc, char** argv, trainer::Registry registry) {
-  return run_main("member", kExitFailed, [&] { return run_answered(argc, argv, std::move(registry)); });
+  const int code =
+      run_main("member", kExitFailed, [&] { return run_answered(argc, argv, std::move(registry)); });
+  end_when_ready();  // what the program does afterwards is its own
+  return code;
 }
 
 }  // namespace paceline
