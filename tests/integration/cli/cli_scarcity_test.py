@@ -1,5 +1,6 @@
 """The paceline program where pipes lie in the places of a run's files, and where the machine starts no more threads."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -158,6 +159,29 @@ class Threads(CliCase):
         result = self.limited(10, environment=member, program="paceline-worker")
         self.assertEqual(result.returncode, 1, result)
         self.assertRegex(result.stderr, "error .*worker-0: this needs .* the system starts 8: 2 of the 10 that ulimit -u allows")
+
+    @unittest.skipIf(SANITIZED, "a sanitizer must be loaded first")
+    def test_who_lacks_one_of_grpcs_threads_tells_how_it_ended_and_ends(self):
+        """Somebody else took it after the run had asked."""
+        needs = int(re.search(r"needs (\d+) more", self.limited(4, "run", self.job).stderr)[1])
+        held_up = ended_at_once = 0
+        for thread in range(needs, needs + 16):
+            lacks = {"LD_PRELOAD": os.environ["PACELINE_SCARCE_THREADS"], "PACELINE_SCARCE_PROGRAM": "paceline", "PACELINE_SCARCE_THREAD": str(thread)}
+            process = self.start("run", self.job, "--name", f"lacks-{thread}", environment=lacks)
+            until(lambda: (self.status(f"lacks-{thread}") or {}).get("phase") in ("Succeeded", "Failed") or process.poll() is not None, 60, "it ends")
+            status = self.status(f"lacks-{thread}")
+            if held_up and process.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(1)
+                ended_at_once += process.poll() is None
+                process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=WAITS + 30)
+            expected = {"Succeeded": 0, "Failed": 1}.get(status["phase"], 4)
+            self.assertIn(process.returncode, (expected, 4), (thread, errors))   # 4: a thread of our own, and the run has failed, too
+            held_up += "a library held it up for 10 s" in errors
+            if ended_at_once:
+                break
+        self.assertEqual((held_up, ended_at_once), (1, 1), "one waited to its limit, the next to ctrl-C")
 
     def train_a_gpt(self):
         """Its state folder, which everybody may read."""
