@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/whole_number.h"
 
 namespace paceline {
 
@@ -35,11 +36,12 @@ absl::StatusOr<DeviceChoice> parse_device_choice(std::string_view text) {
   if (text == "cpu") return DeviceChoice{DeviceChoice::Kind::kCpu, std::nullopt};
   if (text == "cuda") return DeviceChoice{DeviceChoice::Kind::kCuda, std::nullopt};
   if (text.starts_with(kOneOfGpus)) {
-    int ordinal = -1;
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data() + kOneOfGpus.size(), end, ordinal);
-    if (error == std::errc() && at == end && ordinal >= 0 && ordinal < kMaxGpus)
+    const std::string_view number = text.substr(kOneOfGpus.size());
+    if (whole_number_fault<unsigned>(number, 0, kMaxGpus - 1).empty()) {
+      int ordinal = 0;
+      std::from_chars(number.data(), number.data() + number.size(), ordinal);
       return DeviceChoice{DeviceChoice::Kind::kCuda, ordinal};
+    }
   }
   return absl::InvalidArgumentError(str_cat("is \"", text.substr(0, kMaxShown),
                                             "\"; it must be auto, cpu, cuda, or cuda:N with N from 0 to ",

@@ -84,7 +84,10 @@ void explain_file(Session& session, const std::string& file, bool with_job) {
   }
   if (!job.ok()) return session.fail(job.status());
   const bool own_programs = !job->job.spec.training;
-  if (!own_programs) make_local(*job, std::cerr);
+  if (!own_programs) {
+    make_local(*job, std::cerr);
+    if (const absl::Status status = check_devices(*job); !status.ok()) return session.fail(status);
+  }
   if (with_job) std::cout << api::print_yaml(job->job) << "---\n";
   plan::Observed observed;
   observed.job = job->job;

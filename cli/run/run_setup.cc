@@ -44,20 +44,6 @@ absl::StatusOr<JobFile> read_job(const RunOptions& options) {
   return job;
 }
 
-// Of this command's environment, which its members have, and of what the job's containers set instead.
-absl::Status check_devices(const JobFile& job) {
-  const DeviceVariables all = device_environment();
-  PL_RETURN_IF_ERROR(parse_device_settings(all).status());
-  const api::ReplicaSpecs& roles = job.job.spec.replica_specs;
-  for (const auto* role : {&roles.chief, &roles.worker, &roles.ps, &roles.evaluator}) {
-    if (!*role) continue;
-    if (const absl::Status status = parse_device_settings(device_variables(**role, all)).status();
-        !status.ok())
-      return absl::Status(status.code(), str_cat(job.path, ": env: ", status.message()));
-  }
-  return absl::OkStatus();
-}
-
 // What can be known to be missing before anything is written.
 absl::Status check_machine(const JobFile& job, const RunStore& store) {
   for (const std::string& path : {job.path, job.base_folder, store.state_folder()}) {
@@ -159,6 +145,19 @@ absl::Status read_run_job(const RunOptions& options, RunSetup& setup) {
     return absl::InvalidArgumentError("--resume continues a run under its own name: leave --name out");
   }
   PL_ASSIGN_OR_RETURN(setup.job, read_job(options));
+  return absl::OkStatus();
+}
+
+absl::Status check_devices(const JobFile& job) {
+  const DeviceVariables all = device_environment();
+  PL_RETURN_IF_ERROR(parse_device_settings(all).status());
+  const api::ReplicaSpecs& roles = job.job.spec.replica_specs;
+  for (const auto* role : {&roles.chief, &roles.worker, &roles.ps, &roles.evaluator}) {
+    if (!*role) continue;
+    if (const absl::Status status = parse_device_settings(device_variables(**role, all)).status();
+        !status.ok())
+      return absl::Status(status.code(), str_cat(job.path, ": env: ", status.message()));
+  }
   return absl::OkStatus();
 }
 

@@ -41,6 +41,8 @@ struct RunSetup {
 
 // This command's own, which its members have.
 DeviceVariables device_environment();
+// What is wrong there, or in what the job's containers set instead.
+absl::Status check_devices(const JobFile& job);
 
 // The job that the user named, which may be a pipe or a terminal and be waited for.
 absl::Status read_run_job(const RunOptions& options, RunSetup& setup);

@@ -13,13 +13,12 @@ namespace {
 using Kind = DeviceChoice::Kind;
 
 std::string how_chosen(const DeviceVariables& variables, bool with_cuda) {
-  const auto settings = parse_device_settings(variables);
-  if (!settings.ok()) return str_cat("nowhere: ", settings.status().message());
-  const DeviceChoice& choice = settings->choice;
+  const DeviceSettings settings = parse_device_settings(variables).value();
+  const DeviceChoice& choice = settings.choice;
   const std::string set = variables.device == nullptr ? "PACELINE_DEVICE is not set"
                                                       : str_cat("PACELINE_DEVICE=", variables.device);
   if (choice.kind == Kind::kCpu) return str_cat("on processors (", set, ")");
-  const std::string graphs = settings->cuda_graphs ? "" : ", without CUDA graphs (PACELINE_CUDA_GRAPHS=off)";
+  const std::string graphs = settings.cuda_graphs ? "" : ", without CUDA graphs (PACELINE_CUDA_GRAPHS=off)";
   const char* const lacks = with_cuda ? "" : ", which this program, built without CUDA, can't use";
   if (choice.ordinal)
     return str_cat("on GPU ", *choice.ordinal, lacks, ", or the member fails (", set, ")", graphs);

@@ -14,8 +14,8 @@ namespace paceline::cli {
 // What a container of the job sets instead of what stands around it.
 DeviceVariables device_variables(const api::ReplicaSpec& role, DeviceVariables around);
 
-// How the members of a local run choose: one line where all roles that compute do it alike, else one for
-// each.
+// How the members of a local run choose, whose variables hold what they may: one line where all roles that
+// compute do it alike, else one for each.
 std::vector<std::string> device_lines(const api::TrainingJob& job, const DeviceVariables& around,
                                       bool with_cuda);
 

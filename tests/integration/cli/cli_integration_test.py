@@ -580,11 +580,14 @@ class CliTest(CliCase):
         own = self.write(path.read_text().replace("worker: {replicas", "worker: {template: {spec: {containers: [{env: [{name: PACELINE_DEVICE, "
                                                                        "value: tpu}]}]}}, replicas"), "own.yaml")
         for file, environment, words in ((path, {"PACELINE_DEVICE": "gpu"}, 'PACELINE_DEVICE is "gpu"; it must be auto, cpu, cuda, or cuda:N with N'),
+                                         (path, {"PACELINE_DEVICE": "cuda:01"}, 'PACELINE_DEVICE is "cuda:01"; it must be'),
                                          (path, {"PACELINE_CUDA_GRAPHS": "no"}, 'PACELINE_CUDA_GRAPHS is "no"; it must be on or off'),
                                          (own, {}, 'own.yaml: env: PACELINE_DEVICE is "tpu"; it must be')):
-            process = self.start("run", file, environment=environment)
-            self.assertIn(words, process.communicate(timeout=60 * SLOW)[1])
-            self.assertEqual(process.returncode, 2)
+            for command in ("run", "explain"):
+                process = self.start(command, file, environment=environment)
+                output, errors = process.communicate(timeout=60 * SLOW)
+                self.assertIn(words, errors)
+                self.assertEqual((process.returncode, output), (2, ""), command)
         self.assertEqual(self.paceline("get", "-o", "name").stdout, "")
 
     def test_what_a_local_run_does_not_act_on_is_said(self):

@@ -50,10 +50,6 @@ TEST(DeviceText, HowItIsChosen) {
                 false,
                 "computes on GPU 2, which this program, built without CUDA, can't use, or the member fails "
                 "(PACELINE_DEVICE=cuda:2)"},
-           Case{{"gpu", nullptr},
-                true,
-                "computes nowhere: PACELINE_DEVICE is \"gpu\"; it must be auto, cpu, cuda, "
-                "or cuda:N with N from 0 to 63"},
        }) {
     EXPECT_THAT(device_lines(job_of(), c.around, c.with_cuda), ElementsAre(c.said));
   }
