@@ -11,14 +11,19 @@
 
 namespace paceline {
 
+// 010, -08, 0x10, 00.5; of a fraction one zero is its own.
+inline bool begins_with_a_zero(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return text.size() > 1 && text[0] == '0' && text[1] != '.' && text[1] != 'e' && text[1] != 'E';
+}
+
 // What is wrong with `text` as a number with least <= it <= most, for an error; empty: nothing.
 template <typename Number>
 std::string whole_number_fault(std::string_view text, Number least, Number most) {
   Number value = 0;
   const char* const end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, value);
-  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
-  const bool octal = digits.size() > 1 && digits[0] == '0';
+  const bool octal = begins_with_a_zero(text);
   if (!octal && read.ec == std::errc() && read.ptr == end && value >= least && value <= most) return "";
   return str_cat("\"", text, "\" is no whole number from ", least, " to ", most,
                  octal ? ": it begins with a zero" : "");

@@ -20,8 +20,9 @@ inline CLI::Validator number_between(double least, double most, const std::strin
   return CLI::Validator(
       [least, most, allowed](std::string& text) {
         double value = 0;
-        if (absl::SimpleAtod(text, &value) && value >= least && value <= most) return std::string();
-        return str_cat("\"", text, "\" is no number from ", allowed);
+        const bool octal = begins_with_a_zero(text);
+        if (!octal && absl::SimpleAtod(text, &value) && value >= least && value <= most) return std::string();
+        return str_cat("\"", text, "\" is no number from ", allowed, octal ? ": it begins with a zero" : "");
       },
       "");
 }
@@ -31,8 +32,10 @@ inline CLI::Validator number_above(double above, double most) {
   return CLI::Validator(
       [above, most](std::string& text) {
         double value = 0;
-        if (absl::SimpleAtod(text, &value) && value > above && value <= most) return std::string();
-        return str_cat("\"", text, "\" is no number above ", above, " and up to ", most);
+        const bool octal = begins_with_a_zero(text);
+        if (!octal && absl::SimpleAtod(text, &value) && value > above && value <= most) return std::string();
+        return str_cat("\"", text, "\" is no number above ", above, " and up to ", most,
+                       octal ? ": it begins with a zero" : "");
       },
       "");
 }

@@ -4,13 +4,13 @@
 //
 //   gpu_kernels [--samples N] [--rounds N] [--json FILE] [--driver PATH] [--cublaslt PATH] [--tiny]
 
-#include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/whole_number.h"
 #include "benchmarks/gpu_programs/gpu_bench.h"
 #include "benchmarks/gpu_programs/subjects.h"
 
@@ -48,6 +48,14 @@ absl::Status run(const Options& options) {
   return file ? absl::OkStatus() : absl::UnavailableError(str_cat("can't write ", options.json));
 }
 
+template <typename Number>
+absl::Status take(const std::string& name, const std::string& text, Number most, Number& value) {
+  if (const std::string fault = whole_number_fault<Number>(text, 1, most); !fault.empty())
+    return absl::InvalidArgumentError(str_cat(name, ": ", fault));
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Options> parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
@@ -65,9 +73,9 @@ absl::StatusOr<Options> parse(int argc, char** argv) {
     } else if (name == "--cublaslt") {
       options.cublaslt = value;
     } else if (name == "--samples") {
-      options.samples = static_cast<std::uint32_t>(std::clamp(std::atoi(value.c_str()), 1, 64));
+      PL_RETURN_IF_ERROR(take<std::uint32_t>(name, value, 64, options.samples));
     } else if (name == "--rounds") {
-      options.rounds = std::clamp(std::atoi(value.c_str()), 1, 10'000);
+      PL_RETURN_IF_ERROR(take(name, value, 10'000, options.rounds));
     } else {
       return absl::InvalidArgumentError(str_cat("unknown argument ", name));
     }

@@ -78,14 +78,19 @@ absl::Status open_new_files(const RunState& run, const std::string& member, std:
   return absl::OkStatus();
 }
 
-// Prints what has come since the last call.
-void copy_new(LogFile& file, LogPrinter& printer, bool flush_partial) {
+// Prints what has come since the last call, of all that can be read; the first error of the others.
+absl::Status copy_new(std::vector<LogFile>& files, LogPrinter& printer, bool flush_partial) {
+  absl::Status status;
   char chunk[65536];
-  ssize_t n;
-  while (std::cout && (n = ::read(file.fd.get(), chunk, sizeof(chunk))) > 0)
-    printer.feed(file.source, std::string_view(chunk, static_cast<std::size_t>(n)));
-  if (flush_partial) printer.end(file.source);
-  std::cout.flush();
+  for (LogFile& file : files) {
+    ssize_t n = 0;
+    while (std::cout && (n = ::read(file.fd.get(), chunk, sizeof(chunk))) > 0)
+      printer.feed(file.source, std::string_view(chunk, static_cast<std::size_t>(n)));
+    if (n < 0) status.Update(errno_status(errno, file.source.id));
+    if (flush_partial) printer.end(file.source);
+    std::cout.flush();
+  }
+  return status;
 }
 
 // Moves the read position to the last `lines` lines.
@@ -119,7 +124,7 @@ absl::Status follow(const RunStore& store, const RunState& run, const std::strin
     if (!state.ok() && !absl::IsNotFound(state.status())) return state.status();
     const bool last = !state.ok() || is_finished(*state);
     PL_RETURN_IF_ERROR(open_new_files(run, member, files));
-    for (LogFile& file : files) copy_new(file, printer, last);
+    PL_RETURN_IF_ERROR(copy_new(files, printer, last));
     if (last) break;
     pollfd wait{watch.get(), POLLIN, 0};
     ::poll(&wait, 1, kRecheckMs);
@@ -152,9 +157,9 @@ void logs(Session& session, const std::string& name, const std::string& member, 
     for (LogFile& file : files) skip_to_tail(file, tail);
   }
   LogPrinter printer(std::cout, ::isatty(STDOUT_FILENO) == 1, member.empty());
-  for (LogFile& file : files) copy_new(file, printer, !following);
-  if (!following) return;
-  if (const auto status = follow(*store, *run, member, files, printer); !status.ok()) session.fail(status);
+  absl::Status status = copy_new(files, printer, !following);
+  if (status.ok() && following) status = follow(*store, *run, member, files, printer);
+  if (!status.ok()) session.fail(status);
 }
 
 }  // namespace

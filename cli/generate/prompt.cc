@@ -52,9 +52,18 @@ absl::StatusOr<std::vector<std::int32_t>> tokens_of_text(std::string_view text, 
 }
 
 absl::StatusOr<std::vector<std::int32_t>> tokens_of_numbers(std::string_view list, std::int64_t vocabulary) {
-  constexpr std::string_view kBetween = ", \t\r\n";
+  constexpr std::string_view kSpace = " \t\r\n", kBetween = ", \t\r\n";
   std::vector<std::int32_t> tokens;
-  for (std::size_t at = 0; (at = list.find_first_not_of(kBetween, at)) != std::string_view::npos;) {
+  bool after_token = false;  // and no comma since
+  for (std::size_t at = 0; (at = list.find_first_not_of(kSpace, at)) != std::string_view::npos;) {
+    if (list[at] == ',') {
+      if (!after_token)
+        return absl::InvalidArgumentError(
+            str_cat("the prompt's token ", tokens.size(), ": nothing stands before its comma"));
+      after_token = false;
+      ++at;
+      continue;
+    }
     const std::size_t end = std::min(list.find_first_of(kBetween, at), list.size());
     // A longer one is no such number, and neither is its beginning.
     const std::string_view word = list.substr(at, std::min(end - at, kMaxShown));
@@ -62,6 +71,7 @@ absl::StatusOr<std::vector<std::int32_t>> tokens_of_numbers(std::string_view lis
       return absl::InvalidArgumentError(str_cat("the prompt's token ", tokens.size(), ": ", fault));
     std::from_chars(word.data(), word.data() + word.size(), tokens.emplace_back());
     at = end;
+    after_token = true;
   }
   return tokens;
 }

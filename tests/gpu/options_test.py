@@ -77,6 +77,22 @@ class OptionsTest(unittest.TestCase):
         self.refused("--bundle /dev/full: it is there, and no regular file", "--bundle", "/dev/full")
         self.refused(r"--bundle .*: its disk has no room for a bundle \(\d+ MiB\)", "--bundle", self.out / "b.tar.xz", limit=1 << 20)
 
+    def run_suite(self, *options):
+        return subprocess.run(["python3", ROOT / "tests/gpu/suite.py", "--programs", self.root / "build/release", "--root", self.root, *options],
+                              capture_output=True, text=True, timeout=120)
+
+    def test_rounds_are_within_what_is_allowed(self):
+        for text in ("0", "-1", "10001", "010", "1.5", ""):
+            result = self.run_suite("--check", f"--rounds={text}")
+            self.assertEqual(result.returncode, 2, text)
+            self.assertIn(f"argument --rounds: '{text}' is no whole number from 1 to 10000\n", result.stderr)
+        for text in ("1", "10000"):
+            self.assertEqual(self.run_suite("--check", "--rounds", text).returncode, 0)
+
+    def test_parts_that_are_named_one_by_one_are_all_run(self):
+        output = self.run_suite("--emulated", "--only", "nccl", "--only", "kernels").stdout
+        self.assertEqual(re.findall(r"^(\w+) .* passed .* failed", output, re.MULTILINE), ["kernels", "nccl"])
+
     def test_a_bundle_comes_whole(self):
         bundle = self.out / "b.tar.xz"
         bundle.write_text("an older one")

@@ -25,6 +25,12 @@ SANITIZERS = 100   # of these, where compute-sanitizer is installed
 PARTS = ("kernels", "operators", "nccl", "jobs", "times", "training", "sanitizers")
 
 
+def rounds(text):
+    if not re.fullmatch("[1-9][0-9]{0,4}", text) or int(text) > 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to 10000")
+    return int(text)
+
+
 def arguments():
     parser = argparse.ArgumentParser(prog="gpu-suite", description=__doc__.splitlines()[0])
     parser.add_argument("--programs", required=True, type=pathlib.Path, help="the folder with bin/, tests/ and benchmarks/")
@@ -33,7 +39,7 @@ def arguments():
     parser.add_argument("--commit", default="", help="what the programs were built from")
     parser.add_argument("--json", type=pathlib.Path, help="where the results go")
     parser.add_argument("--emulated", action="store_true", help="on the GPU of the tests")
-    parser.add_argument("--rounds", type=int, default=20, help="of each kernel's measurement")
+    parser.add_argument("--rounds", type=rounds, default=20, help="of each kernel's measurement")
     parser.add_argument("--only", action="append", choices=PARTS, help="of the suite; it may be given more than once (default: all)")
     parser.add_argument("--sanitizer", help="NVIDIA's compute-sanitizer, where PATH has none")
     parser.add_argument("--python", default=sys.executable, help="one that has PyTorch, if any, to train beside us (default: this one)")

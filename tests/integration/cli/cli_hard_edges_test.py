@@ -125,6 +125,13 @@ class HardEdges(CliCase):
                         self.assertEqual(result.returncode, 4, result)
                         self.assertRegex(result.stderr, "^paceline: .*(Too many open files|file descriptors)")
 
+    def test_an_interval_is_no_octal_number(self):
+        self.write_log(b"")
+        result = self.paceline("top", "--once", "--interval", "010")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn('--interval: "010" is no number from 0.1 to 3600: it begins with a zero', result.stderr)
+        self.assertEqual(self.paceline("top", "--once", "--interval", "0.5").returncode, 0)
+
     def test_logs_are_all_there_or_an_error(self):
         logs = self.write_log(b"").parent
         for worker in range(4):
@@ -141,6 +148,13 @@ class HardEdges(CliCase):
         (logs / "digits-worker-4-0.log").unlink()
         (logs / "digits-worker-4-0.log").symlink_to("nowhere")
         self.assertEqual(self.paceline("logs").stdout.count("a line\n"), 4, "what is gone is passed over")
+        (logs / "digits-worker-4-0.log").unlink()
+        (logs / "digits-worker-1-0.log").unlink()
+        (logs / "digits-worker-1-0.log").mkdir()   # it can be opened, and not be read
+        for options in [], ["--tail", "1"], ["--follow"]:
+            result = self.paceline("logs", *options)
+            self.assertEqual((result.returncode, result.stdout.count("a line\n")), (4, 3), "the others are all there")
+            self.assertRegex(result.stderr, r"^paceline: .*digits-worker-1-0\.log: Is a directory\n$")
         shutil.rmtree(logs)
         self.assertEqual(self.paceline("logs").returncode, 3)
         logs.symlink_to("logs")

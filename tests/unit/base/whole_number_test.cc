@@ -26,5 +26,12 @@ TEST(WholeNumber, NeitherOctalNorHexadecimal) {
   }
 }
 
+TEST(WholeNumber, AFractionsOneZeroIsItsOwn) {
+  for (const char* text : {"010", "-010", "+010", "00", "00.5", "0x10", "01e1"})
+    EXPECT_TRUE(begins_with_a_zero(text)) << text;
+  for (const char* text : {"", "-", "0", "-0", "0.5", "-0.5", "0e1", "0E1", ".5", "10"})
+    EXPECT_FALSE(begins_with_a_zero(text)) << text;
+}
+
 }  // namespace
 }  // namespace paceline

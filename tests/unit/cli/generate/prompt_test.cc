@@ -37,7 +37,8 @@ TEST(Prompt, NumbersStandBetweenCommasOrSpace) {
   EXPECT_THAT(tokens_of_numbers("1,2,3", 4).value(), ElementsAre(1, 2, 3));
   EXPECT_THAT(tokens_of_numbers(" 50256 0,\n7,\n", 50257).value(), ElementsAre(50256, 0, 7));
   EXPECT_THAT(tokens_of_numbers("", 4).value(), IsEmpty());
-  EXPECT_THAT(tokens_of_numbers(" ,\n", 4).value(), IsEmpty());
+  EXPECT_THAT(tokens_of_numbers(" \n", 4).value(), IsEmpty());
+  EXPECT_THAT(tokens_of_numbers("1 , 2", 4).value(), ElementsAre(1, 2));
 }
 
 TEST(Prompt, WhatIsNoTokenIsNamed) {
@@ -51,6 +52,14 @@ TEST(Prompt, WhatIsNoTokenIsNamed) {
   EXPECT_THAT(words(tokens_of_numbers(std::string(1000, '1'), 256)),
               HasSubstr("token 0: \"" + std::string(32, '1') + "\" is no"));
   EXPECT_THAT(words(tokens_of_numbers("99999999999999999999", 4)), HasSubstr("\"99999999999999999999\""));
+}
+
+// As it is where a number was forgotten, or a shell's variable is empty.
+TEST(Prompt, ACommaWithoutATokenIsNone) {
+  EXPECT_EQ(words(tokens_of_numbers("1,,2", 4)), "the prompt's token 1: nothing stands before its comma");
+  EXPECT_EQ(words(tokens_of_numbers("1, \n,2", 4)), "the prompt's token 1: nothing stands before its comma");
+  EXPECT_EQ(words(tokens_of_numbers(",1", 4)), "the prompt's token 0: nothing stands before its comma");
+  EXPECT_EQ(words(tokens_of_numbers(" ,\n", 4)), "the prompt's token 0: nothing stands before its comma");
 }
 
 TEST(Prompt, TextIsBytesAndAllElseNumbers) {
