@@ -35,7 +35,8 @@ v1::GpuStats to_wire(const std::string& name, const cuda::GpuReading& reading) {
 GpuEvidence::GpuEvidence(std::string name, std::unique_ptr<cuda::GpuMonitor> monitor, Logger logger,
                          Duration every)
     : name_(std::move(name)), monitor_(std::move(monitor)), logger_(std::move(logger)), every_(every) {
-  if (look()) thread_ = std::jthread([this] { watch(); });
+  look();
+  thread_ = std::jthread([this] { watch(); });
 }
 
 GpuEvidence::~GpuEvidence() {
@@ -43,30 +44,22 @@ GpuEvidence::~GpuEvidence() {
 }
 
 void GpuEvidence::watch() {
-  while (true) {
-    if (state_.lock_when([](const State& state) { return state.stopped; }, every_)->stopped) return;
-    if (!look()) return;
-  }
+  while (!state_.lock_when([](const State& state) { return state.stopped; }, every_)->stopped) look();
 }
 
-bool GpuEvidence::look() {
-  const absl::StatusOr<cuda::GpuReading> reading = monitor_->read();
-  if (!reading.ok()) {
-    logger_.warning(str_cat("how the GPU is can't be told any more: ", reading.status().message()));
-    state_.lock()->has = false;
-    return false;
+void GpuEvidence::look() {
+  const cuda::GpuReading reading = monitor_->read();
+  if (!reading.trouble.ok() && !troubled_) {
+    logger_.warning(
+        str_cat("how the GPU is can't be told, which is tried again: ", reading.trouble.message()));
   }
-  v1::GpuStats stats = to_wire(name_, *reading);
-  auto state = state_.lock();
-  state->newest = std::move(stats);
-  state->has = true;
-  return true;
+  troubled_ = !reading.trouble.ok();
+  v1::GpuStats stats = to_wire(name_, reading);
+  state_.lock()->newest = std::move(stats);
 }
 
 void GpuEvidence::tell(v1::Heartbeat& heartbeat) {
-  auto state = state_.lock();
-  if (!state->has) return heartbeat.clear_gpu();
-  *heartbeat.mutable_gpu() = state->newest;
+  *heartbeat.mutable_gpu() = state_.lock()->newest;
 }
 
 }  // namespace paceline

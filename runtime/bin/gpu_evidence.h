@@ -22,28 +22,28 @@ class GpuEvidence {
  public:
   static constexpr Duration kEvery = std::chrono::seconds(1);
 
-  // Of the GPU called `name` whose monitor this is; a first reading is taken at once. A GPU that can't be
-  // read any more is logged once, and what it said last is no longer told.
+  // Of the GPU called `name` whose monitor this is; a first reading is taken at once. That a GPU can't be
+  // read is logged once, until it can again; its name and its Xids are told all the same.
   GpuEvidence(std::string name, std::unique_ptr<cuda::GpuMonitor> monitor, Logger logger,
               Duration every = kEvery);
   ~GpuEvidence();
 
-  // Puts the newest reading into a heartbeat, and takes out what was there where there is none. Any thread.
+  // Puts the newest reading into a heartbeat. Any thread.
   void tell(v1::Heartbeat& heartbeat);
 
  private:
   struct State {
-    bool has = false;
     bool stopped = false;
     v1::GpuStats newest;
   };
   void watch();
-  bool look();
+  void look();
 
   const std::string name_;
   const std::unique_ptr<cuda::GpuMonitor> monitor_;
   const Logger logger_;
   const Duration every_;
+  bool troubled_ = false;  // the constructor's, then the thread's
   Guarded<State> state_;
   std::jthread thread_;  // last: it uses the others
 };

@@ -51,7 +51,10 @@ absl::StatusCode code_of(CUresult result) {
     case CUDA_ERROR_OUT_OF_MEMORY:
       return absl::StatusCode::kResourceExhausted;
     case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
     case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
     case CUDA_ERROR_SYSTEM_NOT_READY:
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
     case CUDA_ERROR_DEVICE_UNAVAILABLE:

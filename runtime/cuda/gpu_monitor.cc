@@ -84,12 +84,14 @@ class Monitor final : public GpuMonitor {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<GpuReading> read() override {
+  GpuReading read() override {
     GpuReading reading;
-    PL_RETURN_IF_ERROR(read_load(reading));
-    PL_RETURN_IF_ERROR(read_clocks(reading));
-    PL_RETURN_IF_ERROR(read_power(reading));
-    PL_RETURN_IF_ERROR(read_errors(reading));
+    trouble_ = absl::OkStatus();
+    read_load(reading);
+    read_clocks(reading);
+    read_power(reading);
+    read_errors(reading);
+    reading.trouble = trouble_;
     return reading;
   }
 
@@ -119,37 +121,33 @@ class Monitor final : public GpuMonitor {
                                                  static_cast<int>(result), ")"));
   }
 
-  // A value, where the GPU has one: `has` is whether. Some are not every GPU's, or not every user's to see.
-  absl::Status ask(nvmlReturn_t result, const char* call, bool& has) const {
-    has = result == NVML_SUCCESS;
-    if (result == NVML_ERROR_NOT_SUPPORTED || result == NVML_ERROR_NO_PERMISSION) return absl::OkStatus();
-    return check(result, call);
+  // Whether the GPU has told a value. Some are not every GPU's, or not every user's to see, or fail now and
+  // then; only a GPU or a driver that is gone is more than that.
+  bool told(nvmlReturn_t result, const char* call) {
+    if (result == NVML_ERROR_GPU_IS_LOST || result == NVML_ERROR_UNINITIALIZED ||
+        result == NVML_ERROR_DRIVER_NOT_LOADED)
+      trouble_.Update(check(result, call));
+    return result == NVML_SUCCESS;
   }
 
-  absl::Status read_load(GpuReading& reading) {
-    bool has = false;
+  void read_load(GpuReading& reading) {
     nvmlUtilization_t load{};
-    PL_RETURN_IF_ERROR(
-        ask(calls_.nvmlDeviceGetUtilizationRates(gpu_, &load), "nvmlDeviceGetUtilizationRates", has));
-    if (has) {
+    if (told(calls_.nvmlDeviceGetUtilizationRates(gpu_, &load), "nvmlDeviceGetUtilizationRates")) {
       reading.utilization = load.gpu / 100.0;
       reading.memory_utilization = load.memory / 100.0;
     }
     nvmlMemory_v2_t memory{.version = nvmlMemory_v2, .total = 0, .reserved = 0, .free = 0, .used = 0};
-    PL_RETURN_IF_ERROR(
-        ask(calls_.nvmlDeviceGetMemoryInfo_v2(device_, &memory), "nvmlDeviceGetMemoryInfo", has));
-    if (has) {
+    if (told(calls_.nvmlDeviceGetMemoryInfo_v2(device_, &memory), "nvmlDeviceGetMemoryInfo")) {
       reading.memory_used_bytes = memory.used;
       reading.memory_total_bytes = memory.total;
     }
     nvmlTemperature_t heat{
         .version = nvmlTemperature_v1, .sensorType = NVML_TEMPERATURE_GPU, .temperature = 0};
-    PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetTemperatureV(gpu_, &heat), "nvmlDeviceGetTemperature", has));
-    if (has) reading.temperature_celsius = heat.temperature;
-    return absl::OkStatus();
+    if (told(calls_.nvmlDeviceGetTemperatureV(gpu_, &heat), "nvmlDeviceGetTemperature"))
+      reading.temperature_celsius = heat.temperature;
   }
 
-  absl::Status read_clocks(GpuReading& reading) {
+  void read_clocks(GpuReading& reading) {
     struct Clock {
       nvmlClockType_t type;
       std::optional<std::uint32_t>*now, *most;
@@ -157,56 +155,44 @@ class Monitor final : public GpuMonitor {
     for (const Clock& clock :
          {Clock{NVML_CLOCK_SM, &reading.sm_clock_mhz, &reading.most_sm_clock_mhz},
           Clock{NVML_CLOCK_MEM, &reading.memory_clock_mhz, &reading.most_memory_clock_mhz}}) {
-      bool has = false;
       unsigned mhz = 0;
-      PL_RETURN_IF_ERROR(
-          ask(calls_.nvmlDeviceGetClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetClockInfo", has));
-      if (has) *clock.now = mhz;
-      PL_RETURN_IF_ERROR(
-          ask(calls_.nvmlDeviceGetMaxClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetMaxClockInfo", has));
-      if (has) *clock.most = mhz;
+      if (told(calls_.nvmlDeviceGetClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetClockInfo"))
+        *clock.now = mhz;
+      if (told(calls_.nvmlDeviceGetMaxClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetMaxClockInfo"))
+        *clock.most = mhz;
     }
-    bool has = false;
     unsigned long long reasons = 0;
-    PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetCurrentClocksEventReasons(gpu_, &reasons),
-                           "nvmlDeviceGetCurrentClocksEventReasons", has));
-    if (has) reading.throttle_reasons = reasons;
-    return absl::OkStatus();
+    if (told(calls_.nvmlDeviceGetCurrentClocksEventReasons(gpu_, &reasons),
+             "nvmlDeviceGetCurrentClocksEventReasons"))
+      reading.throttle_reasons = reasons;
   }
 
-  absl::Status read_power(GpuReading& reading) {
-    bool has = false;
+  void read_power(GpuReading& reading) {
     unsigned milliwatts = 0;
-    PL_RETURN_IF_ERROR(
-        ask(calls_.nvmlDeviceGetPowerUsage(gpu_, &milliwatts), "nvmlDeviceGetPowerUsage", has));
-    if (has) reading.power_watts = milliwatts / 1000.0;
-    PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetEnforcedPowerLimit(gpu_, &milliwatts),
-                           "nvmlDeviceGetEnforcedPowerLimit", has));
-    if (has) reading.power_limit_watts = milliwatts / 1000.0;
-    return absl::OkStatus();
+    if (told(calls_.nvmlDeviceGetPowerUsage(gpu_, &milliwatts), "nvmlDeviceGetPowerUsage"))
+      reading.power_watts = milliwatts / 1000.0;
+    if (told(calls_.nvmlDeviceGetEnforcedPowerLimit(gpu_, &milliwatts), "nvmlDeviceGetEnforcedPowerLimit"))
+      reading.power_limit_watts = milliwatts / 1000.0;
   }
 
-  absl::Status read_errors(GpuReading& reading) {
+  void read_errors(GpuReading& reading) {
     struct Ecc {
       nvmlMemoryErrorType_t type;
       std::optional<std::uint64_t>* count;
     };
-    bool has = false;
     for (const Ecc& ecc : {Ecc{NVML_MEMORY_ERROR_TYPE_CORRECTED, &reading.corrected_ecc_errors},
                            Ecc{NVML_MEMORY_ERROR_TYPE_UNCORRECTED, &reading.uncorrected_ecc_errors}}) {
       unsigned long long count = 0;
-      PL_RETURN_IF_ERROR(ask(calls_.nvmlDeviceGetTotalEccErrors(gpu_, ecc.type, NVML_VOLATILE_ECC, &count),
-                             "nvmlDeviceGetTotalEccErrors", has));
-      if (has) *ecc.count = count;
+      if (told(calls_.nvmlDeviceGetTotalEccErrors(gpu_, ecc.type, NVML_VOLATILE_ECC, &count),
+               "nvmlDeviceGetTotalEccErrors"))
+        *ecc.count = count;
     }
     unsigned replays = 0;
-    PL_RETURN_IF_ERROR(
-        ask(calls_.nvmlDeviceGetPcieReplayCounter(gpu_, &replays), "nvmlDeviceGetPcieReplayCounter", has));
-    if (has) reading.pcie_replays = replays;
+    if (told(calls_.nvmlDeviceGetPcieReplayCounter(gpu_, &replays), "nvmlDeviceGetPcieReplayCounter"))
+      reading.pcie_replays = replays;
     count_xids();
     reading.xids = xids_;
     reading.last_xid = last_xid_;
-    return absl::OkStatus();
   }
 
   // Those that have come; it never waits.
@@ -229,6 +215,7 @@ class Monitor final : public GpuMonitor {
   std::optional<unsigned> instance_;               // of MIG, its number
   nvmlEventSet_t events_ = nullptr;                // null: Xids are not told
   std::uint64_t xids_ = 0, last_xid_ = 0;
+  absl::Status trouble_;  // of the reading
 };
 
 }  // namespace

@@ -27,6 +27,7 @@ struct GpuReading {
   std::optional<std::uint64_t> pcie_replays;
   std::uint64_t xids = 0;  // errors that the driver told since the monitor was opened
   std::uint64_t last_xid = 0;
+  absl::Status trouble;  // UNAVAILABLE, INTERNAL: the GPU, or its driver, is gone; what it told is there
 };
 
 // Of the reasons those that slow a GPU down, in words: "power cap", "thermal (software)", "thermal
@@ -44,8 +45,8 @@ class GpuMonitor {
                                                           const std::string& path = "");
   virtual ~GpuMonitor() = default;
 
-  // UNAVAILABLE: the GPU has fallen off the bus.
-  virtual absl::StatusOr<GpuReading> read() = 0;
+  // What can't be told is left out.
+  virtual GpuReading read() = 0;
 };
 
 }  // namespace paceline::cuda

@@ -160,10 +160,13 @@ absl::Status MatMul::Parts::choose() {
     PL_RETURN_IF_ERROR(prefer(operand, kAlignment));
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
-  PL_RETURN_IF_ERROR(
-      library->check(library->calls().cublasLtMatmulAlgoGetHeuristic(library->handle(), description, b, a, c,
-                                                                     c, preference, 1, &found, &count),
-                     "cublasLtMatmulAlgoGetHeuristic"));
+  const cublasStatus_t asked = library->calls().cublasLtMatmulAlgoGetHeuristic(
+      library->handle(), description, b, a, c, c, preference, 1, &found, &count);
+  const absl::Status status = library->check(asked, "cublasLtMatmulAlgoGetHeuristic");
+  // So it also says that it does not do an epilogue with these types and sizes.
+  if (asked == CUBLAS_STATUS_INVALID_VALUE && product.gelu != Product::Gelu::kNone)
+    return absl::UnimplementedError(status.message());
+  PL_RETURN_IF_ERROR(status);
   if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS)
     return absl::UnimplementedError("cuBLASLt has no algorithm for it");
   algorithm = found.algo;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -18,7 +19,7 @@ class FakeMonitor final : public cuda::GpuMonitor {
   struct Script {
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<absl::StatusOr<GpuReading>> readings;
+    std::deque<GpuReading> readings;
     int asked = 0;
 
     // Until it was asked so often.
@@ -28,7 +29,7 @@ class FakeMonitor final : public cuda::GpuMonitor {
     }
   };
   explicit FakeMonitor(Script& script) : script_(script) {}
-  absl::StatusOr<GpuReading> read() override {
+  GpuReading read() override {
     const std::lock_guard lock(script_.mutex);
     ++script_.asked;
     script_.changed.notify_all();
@@ -97,16 +98,25 @@ TEST(GpuEvidence, TheFirstReadingIsThereAtOnceAndTheEndIsNotWaitedFor) {
   EXPECT_EQ(heartbeat.gpu().utilization(), 0.25);
 }
 
-TEST(GpuEvidence, OfAGpuThatIsLostNothingIsTold) {
+TEST(GpuEvidence, AGpuThatIsLostIsAskedAgainAndItsXidsAreTold) {
   FakeMonitor::Script script;
-  script.readings = {absl::UnavailableError("GPU is lost")};
-  GpuEvidence evidence("H200", std::make_unique<FakeMonitor>(script), Logger::none(),
-                       std::chrono::nanoseconds(1));
+  GpuReading lost;
+  lost.xids = 1;
+  lost.last_xid = 79;
+  lost.trouble = absl::UnavailableError("GPU is lost");
+  script.readings = {reading(0.25), lost, lost, reading(0.5), lost};
+  ::testing::internal::CaptureStderr();
   v1::Heartbeat heartbeat;
-  heartbeat.mutable_gpu()->set_name("an earlier one");
-  evidence.tell(heartbeat);
-  EXPECT_FALSE(heartbeat.has_gpu());
-  EXPECT_EQ(script.asked, 1) << "it is asked no more";
+  {
+    GpuEvidence evidence("H200", std::make_unique<FakeMonitor>(script),
+                         Logger::to_stderr("worker-0", LogLevel::kWarning), std::chrono::nanoseconds(1));
+    EXPECT_TRUE(script.wait_for(8));
+    evidence.tell(heartbeat);
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(heartbeat.gpu().ShortDebugString(), "name: \"H200\" xids: 1 last_xid: 79");
+  EXPECT_EQ(std::ranges::count(log, '\n'), 2) << "once for each time that it was lost: " << log;
+  EXPECT_THAT(log, ::testing::HasSubstr("GPU is lost"));
 }
 
 }  // namespace

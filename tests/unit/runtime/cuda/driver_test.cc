@@ -91,7 +91,9 @@ TEST_F(DriverTest, ErrorsHaveTheirKindsAndCudasWords) {
   const absl::Status memory = (*driver)->check(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAlloc");
   EXPECT_TRUE(absl::IsResourceExhausted(memory));
   EXPECT_EQ(memory.message(), "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
-  EXPECT_TRUE(absl::IsUnavailable((*driver)->check(CUDA_ERROR_ECC_UNCORRECTABLE, "cuStreamSynchronize")));
+  for (const CUresult lost : {CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE,
+                              CUDA_ERROR_CONTAINED, CUDA_ERROR_EXTERNAL_DEVICE})
+    EXPECT_TRUE(absl::IsUnavailable((*driver)->check(lost, "cuStreamSynchronize"))) << lost;
   const absl::Status unknown = (*driver)->check(static_cast<CUresult>(12345), "cuLaunchKernel");
   EXPECT_TRUE(absl::IsInternal(unknown));
   EXPECT_EQ(unknown.message(), "cuLaunchKernel: an unknown error (12345)");

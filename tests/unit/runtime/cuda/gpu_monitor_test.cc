@@ -43,36 +43,36 @@ TEST_F(GpuMonitorTest, EverythingIsRead) {
   control().throttle_reasons = nvmlClocksEventReasonSwPowerCap;
   const auto monitor = open();
   ASSERT_TRUE(monitor.ok()) << monitor.status();
-  const auto reading = (*monitor)->read();
-  ASSERT_TRUE(reading.ok()) << reading.status();
-  EXPECT_EQ(reading->utilization, 0.93);
-  EXPECT_EQ(reading->memory_utilization, 0.41);
-  EXPECT_EQ(reading->memory_used_bytes, (61'234ULL << 20) + 1);
-  EXPECT_EQ(reading->memory_total_bytes, 143'771ULL << 20);
-  EXPECT_EQ(reading->sm_clock_mhz, 1755U);
-  EXPECT_EQ(reading->most_sm_clock_mhz, 1980U);
-  EXPECT_EQ(reading->memory_clock_mhz, 3201U);
-  EXPECT_EQ(reading->most_memory_clock_mhz, 3202U);
-  EXPECT_EQ(reading->temperature_celsius, 54);
-  EXPECT_EQ(reading->power_watts, 612.345);
-  EXPECT_EQ(reading->power_limit_watts, 700);
-  EXPECT_EQ(reading->corrected_ecc_errors, 7U);
-  EXPECT_EQ(reading->uncorrected_ecc_errors, 0U);
-  EXPECT_EQ(reading->pcie_replays, 2U);
-  EXPECT_EQ(reading->xids, 0U);
-  ASSERT_TRUE(reading->throttle_reasons.has_value());
-  EXPECT_THAT(slowdowns(*reading->throttle_reasons), ElementsAre("power cap"));
+  const GpuReading reading = (*monitor)->read();
+  EXPECT_TRUE(reading.trouble.ok()) << reading.trouble;
+  EXPECT_EQ(reading.utilization, 0.93);
+  EXPECT_EQ(reading.memory_utilization, 0.41);
+  EXPECT_EQ(reading.memory_used_bytes, (61'234ULL << 20) + 1);
+  EXPECT_EQ(reading.memory_total_bytes, 143'771ULL << 20);
+  EXPECT_EQ(reading.sm_clock_mhz, 1755U);
+  EXPECT_EQ(reading.most_sm_clock_mhz, 1980U);
+  EXPECT_EQ(reading.memory_clock_mhz, 3201U);
+  EXPECT_EQ(reading.most_memory_clock_mhz, 3202U);
+  EXPECT_EQ(reading.temperature_celsius, 54);
+  EXPECT_EQ(reading.power_watts, 612.345);
+  EXPECT_EQ(reading.power_limit_watts, 700);
+  EXPECT_EQ(reading.corrected_ecc_errors, 7U);
+  EXPECT_EQ(reading.uncorrected_ecc_errors, 0U);
+  EXPECT_EQ(reading.pcie_replays, 2U);
+  EXPECT_EQ(reading.xids, 0U);
+  ASSERT_TRUE(reading.throttle_reasons.has_value());
+  EXPECT_THAT(slowdowns(*reading.throttle_reasons), ElementsAre("power cap"));
 }
 
 TEST_F(GpuMonitorTest, XidsAreCounted) {
   const auto monitor = open();
   ASSERT_TRUE(monitor.ok()) << monitor.status();
   control().xids = {31, 79};
-  EXPECT_EQ((*monitor)->read()->xids, 2U);
+  EXPECT_EQ((*monitor)->read().xids, 2U);
   control().xids = {48};
-  const auto reading = (*monitor)->read();
-  EXPECT_EQ(reading->xids, 3U);
-  EXPECT_EQ(reading->last_xid, 48U);
+  const GpuReading reading = (*monitor)->read();
+  EXPECT_EQ(reading.xids, 3U);
+  EXPECT_EQ(reading.last_xid, 48U);
 }
 
 // As CUDA names it.
@@ -84,18 +84,18 @@ TEST_F(GpuMonitorTest, AMigInstanceHasItsMemoryAndTheRestIsOfTheWholeGpu) {
   for (const unsigned instance : {3U, 4U, 0xffffffffU}) {  // its own, another's, and the whole GPU's
     control().xids = {31};
     control().xid_instance = instance;
-    ASSERT_TRUE((*monitor)->read().ok());
+    EXPECT_TRUE((*monitor)->read().trouble.ok());
   }
-  const auto reading = (*monitor)->read();
-  ASSERT_TRUE(reading.ok()) << reading.status();
-  EXPECT_EQ(reading->memory_total_bytes, 19'968ULL << 20);
-  EXPECT_EQ(reading->memory_used_bytes, 4'992ULL << 20);
-  EXPECT_FALSE(reading->utilization.has_value());
-  EXPECT_EQ(reading->sm_clock_mhz, 1755U);
-  EXPECT_EQ(reading->temperature_celsius, 54);
-  EXPECT_EQ(reading->power_watts, 612.345);
-  EXPECT_EQ(reading->pcie_replays, 2U);
-  EXPECT_EQ(reading->xids, 2U);
+  const GpuReading reading = (*monitor)->read();
+  EXPECT_TRUE(reading.trouble.ok()) << reading.trouble;
+  EXPECT_EQ(reading.memory_total_bytes, 19'968ULL << 20);
+  EXPECT_EQ(reading.memory_used_bytes, 4'992ULL << 20);
+  EXPECT_FALSE(reading.utilization.has_value());
+  EXPECT_EQ(reading.sm_clock_mhz, 1755U);
+  EXPECT_EQ(reading.temperature_celsius, 54);
+  EXPECT_EQ(reading.power_watts, 612.345);
+  EXPECT_EQ(reading.pcie_replays, 2U);
+  EXPECT_EQ(reading.xids, 2U);
   // No instance, nor a GPU, of that number.
   EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", PACELINE_FAKE_NVML).status()));
 }
@@ -111,23 +111,41 @@ TEST_F(GpuMonitorTest, WhatAGpuDoesNotTellIsEmpty) {
   control().xids = {31};
   const auto monitor = open();
   ASSERT_TRUE(monitor.ok()) << monitor.status();
-  const auto reading = (*monitor)->read();
-  ASSERT_TRUE(reading.ok()) << reading.status();
-  EXPECT_FALSE(reading->utilization || reading->memory_utilization || reading->memory_used_bytes ||
-               reading->memory_total_bytes || reading->sm_clock_mhz || reading->most_sm_clock_mhz ||
-               reading->memory_clock_mhz || reading->most_memory_clock_mhz || reading->temperature_celsius ||
-               reading->power_watts || reading->power_limit_watts || reading->throttle_reasons ||
-               reading->corrected_ecc_errors || reading->uncorrected_ecc_errors || reading->pcie_replays);
-  EXPECT_EQ(reading->xids, 0U);
+  const GpuReading reading = (*monitor)->read();
+  EXPECT_TRUE(reading.trouble.ok()) << reading.trouble;
+  EXPECT_FALSE(reading.utilization || reading.memory_utilization || reading.memory_used_bytes ||
+               reading.memory_total_bytes || reading.sm_clock_mhz || reading.most_sm_clock_mhz ||
+               reading.memory_clock_mhz || reading.most_memory_clock_mhz || reading.temperature_celsius ||
+               reading.power_watts || reading.power_limit_watts || reading.throttle_reasons ||
+               reading.corrected_ecc_errors || reading.uncorrected_ecc_errors || reading.pcie_replays);
+  EXPECT_EQ(reading.xids, 0U);
 }
 
-TEST_F(GpuMonitorTest, ALostGpuIsUnavailable) {
+TEST_F(GpuMonitorTest, OfALostGpuThereIsWhatItToldAndItsXids) {
   const auto monitor = open();
   ASSERT_TRUE(monitor.ok()) << monitor.status();
   control().results["nvmlDeviceGetPowerUsage"] = NVML_ERROR_GPU_IS_LOST;
-  const absl::Status status = (*monitor)->read().status();
-  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_EQ(status.message(), "nvmlDeviceGetPowerUsage: GPU is lost (15)");
+  control().xids = {79};
+  const GpuReading reading = (*monitor)->read();
+  EXPECT_TRUE(absl::IsUnavailable(reading.trouble));
+  EXPECT_EQ(reading.trouble.message(), "nvmlDeviceGetPowerUsage: GPU is lost (15)");
+  EXPECT_TRUE(reading.utilization.has_value());
+  EXPECT_EQ(reading.last_xid, 79U);
+}
+
+TEST_F(GpuMonitorTest, AValueThatFailsIsLeftOutAlone) {
+  const auto monitor = open();
+  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  for (const nvmlReturn_t failure :
+       {NVML_ERROR_UNKNOWN, NVML_ERROR_FUNCTION_NOT_FOUND, NVML_ERROR_ARGUMENT_VERSION_MISMATCH}) {
+    control().results["nvmlDeviceGetTemperatureV"] = failure;
+    const GpuReading reading = (*monitor)->read();
+    EXPECT_TRUE(reading.trouble.ok()) << reading.trouble;
+    EXPECT_FALSE(reading.temperature_celsius.has_value());
+    EXPECT_TRUE(reading.power_watts.has_value());
+  }
+  control().results.erase("nvmlDeviceGetTemperatureV");
+  EXPECT_TRUE((*monitor)->read().temperature_celsius.has_value());
 }
 
 TEST_F(GpuMonitorTest, WithoutLibraryDriverOrGpuThereIsNone) {

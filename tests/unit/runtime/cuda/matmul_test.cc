@@ -349,6 +349,13 @@ TEST_F(MatMulTest, ProductsWithGeluMayHaveNoAlgorithm) {
   EXPECT_THAT(message({.m = 4, .n = 8, .k = 6, .gelu = Gelu::kBackward}),
               StartsWith("product 4 x 6 x 8 of F32 with GELU backward: "));
   EXPECT_TRUE(MatMul::plan(library_, {.m = 4, .n = 8, .k = 6}).ok());
+  fake_library().control().finds_gelu = true;
+  fake_library().control().fail = [](const std::string& name) {
+    return name == "cublasLtMatmulAlgoGetHeuristic" ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+  };
+  EXPECT_THAT(message({.m = 4, .n = 8, .k = 6, .gelu = Gelu::kForward}), HasSubstr("INVALID_VALUE"));
+  EXPECT_FALSE(absl::IsUnimplemented(MatMul::plan(library_, {.m = 4, .n = 8, .k = 6}).status()));
+  fake_library().control().fail = nullptr;
 }
 
 // Each call that can fail, once; nothing is left behind.
