@@ -24,7 +24,7 @@ class OptionsTest(unittest.TestCase):
         self.root = pathlib.Path(folder.name) / "tree"
         self.out = pathlib.Path(folder.name) / "out"
         self.out.mkdir()
-        for path in ("scripts/gpu-suite", "cmake/cuda-sanitizer-wheels.txt", *self.words("files")):
+        for path in ("scripts/gpu-suite", "scripts/cuda-sanitizer", "cmake/cuda-sanitizer-wheels.txt", *self.words("files")):
             self.copy(ROOT / path, path)
         for path in self.words("programs"):   # any program that needs a library is as good
             self.copy(shutil.which("ls"), f"build/release/{path}")

@@ -10,6 +10,7 @@ import pathlib
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -20,6 +21,9 @@ import time
 KERNELS = ":".join(f"*{name}*" for name in ("Attention", "Columns", "Conversion", "CrossEntropy", "Elementwise", "Embedding", "LayerNorm", "MatMul",
                                             "Adam", "GpuOptimizer", "SmallLosses", "TensorCore", "WeightsHash", "Windows"))
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+NOT_OURS = "regex=.*(cublas|cutlass|gemm|nvjet|xmma|splitK).*"   # kernels of cuBLASLt's, also on Hopper
+LATE = 124   # the exit code of what was killed because its time was over
+LEAST = 10   # seconds with which a tool is begun
 LIMIT = 600   # seconds, of all
 SANITIZERS = 100   # of these, where compute-sanitizer is installed
 PARTS = ("kernels", "operators", "nccl", "jobs", "times", "training", "sanitizers")
@@ -58,9 +62,12 @@ def arguments():
     return options
 
 
-def library_folders():
-    """Where wheels and toolkits keep libcublasLt and NCCL."""
+def library_folders(python):
+    """Where wheels, this Python's and that one's, and toolkits keep libcublasLt and NCCL."""
     packages = {sysconfig.get_paths()["purelib"], *filter(lambda path: "packages" in path, sys.path)}
+    if python != sys.executable:   # it has PyTorch, and what that brings
+        ask = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+        packages.update(subprocess.run([python, "-c", ask], capture_output=True, text=True, timeout=60).stdout.split("\n")[:1])
     places = [f"{package}/nvidia/*/lib" for package in sorted(packages)] + [f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/lib64"]
     found = [folder for place in places for folder in sorted(glob.glob(place))]
     return [folder for folder in found if glob.glob(f"{folder}/libcublasLt.so.13*") or glob.glob(f"{folder}/libnccl.so.2*")]
@@ -77,13 +84,17 @@ def gpu():
     return dict(zip(fields, map(str.strip, lines[0].split(",")))) if answer.returncode == 0 and lines else None
 
 
+def sanitizer_options(tool):
+    return ["--tool", tool, "--error-exitcode", "9", "--kernel-name-exclude", NOT_OURS]
+
+
 class Suite:
     def __init__(self, options):
         self.options = options
         self.stages = []
         self.begun = time.monotonic()
         self.environment = dict(os.environ, PYTHONPATH=str(options.root / "tests/support"), PYTHONDONTWRITEBYTECODE="1")
-        folders = [options.libraries, os.environ.get("LD_LIBRARY_PATH"), *([] if options.emulated else library_folders())]
+        folders = [options.libraries, os.environ.get("LD_LIBRARY_PATH"), *([] if options.emulated else library_folders(options.python))]
         self.environment["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
         if not options.emulated:
             self.environment["PACELINE_TEST_GPU"] = "real"
@@ -97,15 +108,29 @@ class Suite:
     def left(self):
         return LIMIT - (time.monotonic() - self.begun)
 
-    def run(self, command, environment=None):
-        """Exit code and output; a command that outlasts the suite's time is killed, and has failed."""
-        left = self.left()
+    def run(self, command, environment=None, most=LIMIT):
+        """Exit code and output; what outlasts `most` seconds, or the suite's time, is killed with all that it has started: LATE."""
+        seconds = max(min(self.left(), most), 1)
+        process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                                   env=environment or self.environment, start_new_session=True)
         try:
-            done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                                  timeout=max(left, 1), env=environment or self.environment)
-            return done.returncode, done.stdout
-        except subprocess.TimeoutExpired as expired:
-            return 124, (expired.stdout or b"").decode(errors="replace") + f"\nkilled: the suite has {LIMIT} s"
+            output = process.communicate(timeout=seconds)[0]
+            return process.returncode, output
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return LATE, process.communicate()[0] + f"\nkilled after {seconds:.0f} s"
+        finally:
+            if process.poll() is None:   # ctrl-C
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def unloadable(self, libraries):
+        """Of these libraries those that no program here would find, with the loader's words."""
+        found = {}
+        for library in libraries:
+            code, output = self.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL({library!r})"], most=60)
+            if code != 0:
+                found[library] = output.strip().splitlines()[-1].removeprefix("OSError: ")
+        return found
 
     def stage(self, name, passed, failed, skipped, seconds, words=()):
         self.stages.append({"name": name, "passed": passed, "failed": failed, "skipped": skipped, "seconds": round(seconds, 1), "words": list(words)})
@@ -113,14 +138,18 @@ class Suite:
         for word in words:
             print(f"    {word}", flush=True)
 
-    def google_test(self, name, program, *more, prefix=()):
+    def google_test(self, name, program, *more, prefix=(), tool=None):
+        """`tool`: seconds for one that may have no time to end, which then counts as skipped."""
         begun = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "report.json"
-            code, output = self.run([*prefix, self.options.programs / "tests" / program, *more, f"--gtest_output=json:{report}"])
+            code, output = self.run([*prefix, self.options.programs / "tests" / program, *more, f"--gtest_output=json:{report}"],
+                                    most=tool or LIMIT)
             tests = []
             if report.exists():
                 tests = [test for group in json.loads(report.read_text())["testsuites"] for test in group["testsuite"]]
+        if tool and code == LATE:
+            return self.stage(name, 0, 0, 1, time.monotonic() - begun, ["its time was over before it came to an end: nothing is known"])
         bad = [test for test in tests if "failures" in test]
         skipped = [test for test in tests if test["result"] == "SKIPPED"]
         words = [f"{test['classname']}.{test['name']}: {test['failures'][0]['failure'].splitlines()[0]}" for test in bad]
@@ -134,9 +163,13 @@ class Suite:
         if self.options.emulated or tool is None:
             self.stage("compute-sanitizer", 0, 0, len(TOOLS), 0, ["the GPU of the tests looks itself" if self.options.emulated else "it is not installed"])
             return
-        for name in TOOLS:
-            self.google_test(f"compute-sanitizer {name}", "runtime_cuda_test", f"--gtest_filter={KERNELS}",
-                             prefix=[tool, "--tool", name, "--error-exitcode", "9", "--kernel-name-exclude", "regex:.*(cublas|cutlass|gemm).*"])
+        for done, name in enumerate(TOOLS):
+            share = (self.left() - 5) / (len(TOOLS) - done)
+            if share < LEAST:
+                self.stage(f"compute-sanitizer {name}", 0, 0, 1, 0, ["no time is left for it"])
+                continue
+            self.google_test(f"compute-sanitizer {name}", "runtime_cuda_test", f"--gtest_filter={KERNELS}", tool=share,
+                             prefix=[tool, *sanitizer_options(name)])
 
     def runs(self):
         """Whole jobs."""
@@ -195,6 +228,11 @@ def main():
                  "--bundle packs it for a machine that has one")
     options.only = options.only or PARTS
     suite = Suite(options)
+    missing = {} if options.emulated else suite.unloadable(["libcuda.so.1", "libcublasLt.so.13", "libnccl.so.2"])
+    for library, where in (("libcuda.so.1", "NVIDIA's driver, 580 or newer"),
+                           ("libcublasLt.so.13", "the CUDA 13 toolkit, or the wheel nvidia-cublas, or name a Python that has it: --python PATH")):
+        if library in missing:
+            sys.exit(f"gpu-suite: {missing[library]}; install {where}")
     if "kernels" in options.only:
         suite.google_test("kernels", "runtime_cuda_test", f"--gtest_filter={KERNELS}:GraphTest.*")
     if "operators" in options.only:
@@ -202,7 +240,10 @@ def main():
         suite.google_test("scores of what follows", "runtime_generate_gpu_test")
         suite.google_test("optimizer steps", "runtime_optimizer_gpu_test")
     if "nccl" in options.only:   # of one rank: there is one GPU
-        suite.google_test("nccl", "runtime_nccl_test", "--gtest_filter=NcclOneRank.*")
+        if "libnccl.so.2" in missing:
+            suite.stage("nccl", 0, 0, 1, 0, [f"{missing['libnccl.so.2']}; python3 -m pip install nvidia-nccl-cu13"])
+        else:
+            suite.google_test("nccl", "runtime_nccl_test", "--gtest_filter=NcclOneRank.*")
     if "jobs" in options.only:
         suite.runs()
     kernels = suite.kernels() if "times" in options.only else None

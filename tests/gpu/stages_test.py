@@ -1,0 +1,72 @@
+"""How gpu-suite runs its stages: what takes too long is killed with all that it started, and the sanitizer gets options that it knows."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+import types
+import unittest
+
+import suite
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HANGS = "#!/bin/sh\nsleep 1000 & echo $!\nwait\n"
+
+
+class StagesTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.programs = pathlib.Path(folder.name)
+        self.suite = suite.Suite(types.SimpleNamespace(programs=self.programs, root=ROOT, libraries=None, emulated=True))
+        (self.programs / "tests").mkdir()
+        hangs = self.programs / "tests/hangs"
+        hangs.write_text(HANGS)
+        hangs.chmod(0o755)
+
+    @staticmethod
+    def lives(pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+        except OSError:
+            return False
+
+    def test_what_is_late_is_killed_with_all_that_it_started(self):
+        code, output = self.suite.run([self.programs / "tests/hangs"], most=0)
+        self.assertEqual(code, suite.LATE)
+        self.assertRegex(output, r"^[0-9]+\n\nkilled after 1 s$")
+        deadline = time.monotonic() + 20
+        while self.lives(output.split()[0]):
+            self.assertLess(time.monotonic(), deadline, "it lives on")
+
+    def test_a_tool_without_time_is_skipped_and_a_test_that_hangs_has_failed(self):
+        self.suite.google_test("a tool", "hangs", tool=1)
+        self.suite.begun -= suite.LIMIT
+        self.suite.google_test("a test", "hangs")
+        self.assertEqual([(stage["failed"], stage["skipped"]) for stage in self.suite.stages], [(0, 1), (1, 0)])
+
+    def test_tools_without_time_are_not_begun(self):
+        self.suite.options = types.SimpleNamespace(programs=self.programs, emulated=False, sanitizer="/nowhere")
+        self.suite.begun -= suite.LIMIT - suite.LEAST
+        self.suite.sanitizers()
+        self.assertEqual([stage["words"] for stage in self.suite.stages], [["no time is left for it"]] * 4)
+
+    def test_libraries_that_nobody_finds_are_named(self):
+        missing = self.suite.unloadable(["libc.so.6", "libnowhere.so.1"])
+        self.assertEqual(list(missing), ["libnowhere.so.1"])
+        self.assertRegex(missing["libnowhere.so.1"], "^libnowhere.so.1: cannot open shared object file")
+
+    def test_the_sanitizer_knows_its_options(self):
+        folder = subprocess.run([ROOT / "scripts/cuda-sanitizer"], capture_output=True, text=True, timeout=300).stdout.strip()
+        if not folder:
+            self.skipTest("there is no compute-sanitizer")
+        for tool in suite.TOOLS:
+            # It begins, and the program never calls CUDA.
+            output = subprocess.run([f"{folder}/bin/compute-sanitizer", *suite.sanitizer_options(tool), "/bin/true"], stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True, timeout=60, env=dict(os.environ, TMPDIR=str(self.programs))).stdout
+            self.assertIn("before first instrumented API call", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
