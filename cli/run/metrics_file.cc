@@ -64,11 +64,12 @@ void thinned(std::size_t count, std::size_t most, Use use) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<MetricsFile>> MetricsFile::open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<MetricsFile>> MetricsFile::open(const std::string& path,
+                                                                double seconds_before) {
   PL_ASSIGN_OR_RETURN(RegularFile file, open_regular_file(path, O_RDWR | O_APPEND | O_CREAT));
   PL_ASSIGN_OR_RETURN(const off_t end, end_of_lines(file.fd.get(), path));
   if (::ftruncate(file.fd.get(), end) != 0) return errno_status(errno, str_cat("cut ", path));
-  return std::unique_ptr<MetricsFile>(new MetricsFile(path, std::move(file.fd)));
+  return std::unique_ptr<MetricsFile>(new MetricsFile(path, std::move(file.fd), seconds_before));
 }
 
 MetricsFile::~MetricsFile() {
@@ -84,9 +85,9 @@ void MetricsFile::write(std::string_view line) {
 void MetricsFile::steps(std::span<const coordinator::StepRecord> records) {
   thinned(records.size(), kMaxStepsPerBatch, [&](std::size_t i) {
     const auto& r = records[i];
-    const std::string line =
-        str_cat(R"({"type":"step","step":)", r.step, R"(,"loss":)", number(r.loss), R"(,"learningRate":)",
-                number(r.learning_rate), R"(,"timeSeconds":)", number(seconds(r.since_start)), "}\n");
+    const std::string line = str_cat(R"({"type":"step","step":)", r.step, R"(,"loss":)", number(r.loss),
+                                     R"(,"learningRate":)", number(r.learning_rate), R"(,"timeSeconds":)",
+                                     number(seconds_before_ + seconds(r.since_start)), "}\n");
     write(line);
   });
 }
@@ -112,7 +113,7 @@ void MetricsFile::evaluation(const coordinator::EvaluationRecord& r) {
       str_cat(R"({"type":"evaluation","step":)", r.step, R"(,"loss":)", number(r.loss), R"(,"accuracy":)",
               number(r.accuracy), r.auc ? str_cat(R"(,"auc":)", number(*r.auc)) : std::string(),
               r.observer.empty() ? std::string() : str_cat(R"(,"evaluator":")", r.observer, "\""),
-              R"(,"timeSeconds":)", number(seconds(r.since_start)), "}\n");
+              R"(,"timeSeconds":)", number(seconds_before_ + seconds(r.since_start)), "}\n");
   write(line);
 }
 

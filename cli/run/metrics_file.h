@@ -20,8 +20,10 @@ namespace paceline::cli {
 
 class MetricsFile {
  public:
-  // Appends to `path`, after its last whole line: what a killed owner left of another is cut off.
-  static absl::StatusOr<std::unique_ptr<MetricsFile>> open(const std::string& path);
+  // Appends to `path`, after its last whole line: what a killed owner left of another is cut off. The times
+  // of what is recorded go on from `seconds_before`, which a resumed run has taken already.
+  static absl::StatusOr<std::unique_ptr<MetricsFile>> open(const std::string& path,
+                                                           double seconds_before = 0);
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
@@ -36,10 +38,12 @@ class MetricsFile {
   static constexpr std::size_t kMaxMemberStepsPerBatch = 8;
 
  private:
-  MetricsFile(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
+  MetricsFile(std::string path, UniqueFd file, double seconds_before)
+      : path_(std::move(path)), file_(std::move(file)), seconds_before_(seconds_before) {}
   void write(std::string_view line);
   const std::string path_;
   const UniqueFd file_;
+  const double seconds_before_;
   std::string lines_;  // not written yet
   absl::Status status_;
 };

@@ -218,7 +218,7 @@ class RunCommand {
   }
 
   void refresh() {
-    apply_report(local_->report(), state_);
+    apply_report(local_->report(), state_, seconds_before(setup_));
     apply_status(local_->status(), state_);
     if (state_.phase != "Failed" || state_.reason != "MemberFrozen") return;
     if (!load_) load_ = load_text(machine_load());
@@ -264,6 +264,8 @@ class RunCommand {
     // Now the mean over the whole run, where the live view shows the last seconds.
     const auto rate = first_step_ ? mean_rate(*first_step_, last_step_, samples_per_step(setup_.job.job)) : 0;
     if (rate) state_.samples_per_second = *rate;
+    if (setup_.earlier && !first_step_ && state_.phase == "Succeeded")
+      keep_earlier(setup_.earlier->state, state_);
     state_.finished = format_wall_time(session_.clock.wall_now());
     state_.eta_seconds.reset();
     setup_.metrics->flush();
@@ -281,14 +283,12 @@ class RunCommand {
       session_.exit_code = kExitFailed;
     } else if (state_.phase == "Stopped") {
       const std::string again = how_to_resume(newest);
-      session_.fail(
-          kExitInterrupted,
-          str_cat("run \"", state_.name, "\" was ", state_.message,
-                  deleted_ ? ", and is deleted"
-                  : again.empty()
-                      ? "; it has no checkpoint to go on from: spec.checkpoint in the job makes them"
-                      : "; ",
-                  again));
+      session_.fail(kExitInterrupted,
+                    str_cat("run \"", state_.name, "\" was ", state_.message,
+                            deleted_        ? ", and is deleted"
+                            : again.empty() ? str_cat("; it has no checkpoint to go on from: ", why_none())
+                                            : "; ",
+                            again));
     }
   }
 
@@ -316,6 +316,13 @@ class RunCommand {
     if (!*newest) return "";
     return str_cat("go on from its newest checkpoint with `",
                    resume_command(session_.state_dir_option, options_.file, state_.name), "`");
+  }
+
+  // One that is stopped in order saves its last step, whatever the job says.
+  std::string why_none() const {
+    if (!first_step_) return "it had taken no step yet";
+    if (interrupts_ > 1) return "a second ctrl-C stopped it before one was saved";
+    return str_cat("none was saved; `paceline logs ", state_.name, "` may say why");
   }
 
   void fail_run(const std::string& reason, const std::string& message) {

@@ -107,11 +107,13 @@ absl::Status write_beginning(const Session& session, RunSetup& setup) {
   state.folder = run.folder();
   state.owner_pid = ::getpid();
   state.created = format_wall_time(session.clock.wall_now());
+  if (setup.earlier && !setup.earlier->state.created.empty()) state.created = setup.earlier->state.created;
+  if (setup.earlier) state.first_step_seconds = setup.earlier->state.first_step_seconds;
   state.target = target_text(*job.job.spec.training);
   state.gradients = step_gradients(job.job);
   PL_RETURN_IF_ERROR(write_file_atomically(run.path("job.yaml"), job.text));
   PL_RETURN_IF_ERROR(run.write_state(state, true));
-  PL_ASSIGN_OR_RETURN(setup.metrics, MetricsFile::open(run.path("metrics.jsonl")));
+  PL_ASSIGN_OR_RETURN(setup.metrics, MetricsFile::open(run.path("metrics.jsonl"), seconds_before(setup)));
   return absl::OkStatus();
 }
 
@@ -146,6 +148,10 @@ absl::Status read_run_job(const RunOptions& options, RunSetup& setup) {
   }
   PL_ASSIGN_OR_RETURN(setup.job, read_job(options));
   return absl::OkStatus();
+}
+
+double seconds_before(const RunSetup& setup) {
+  return setup.earlier ? setup.earlier->state.elapsed_seconds : 0;
 }
 
 absl::Status check_devices(const JobFile& job) {

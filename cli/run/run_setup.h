@@ -39,9 +39,13 @@ struct RunSetup {
   std::string warning;                // of a GPU that lies idle (cli/view/device_text.h); empty: none
 };
 
+// What earlier sessions of a resumed run took.
+double seconds_before(const RunSetup& setup);
+
 // This command's own, which its members have.
 DeviceVariables device_environment();
-// What is wrong there, or in what the job's containers set instead.
+// INVALID_ARGUMENT: where members compute says neither this command's environment, which they have, nor what
+// the job's containers set instead, in words that are known.
 absl::Status check_devices(const JobFile& job);
 
 // The job that the user named, which may be a pipe or a terminal and be waited for.

@@ -82,7 +82,7 @@ MemberState member_state(const coordinator::MemberReport& m) {
 
 }  // namespace
 
-void apply_report(const coordinator::Report& report, RunState& state) {
+void apply_report(const coordinator::Report& report, RunState& state, double seconds_before) {
   state.generation = report.generation.value;
   state.step = report.step;
   state.total_steps = report.total_steps;
@@ -98,7 +98,7 @@ void apply_report(const coordinator::Report& report, RunState& state) {
     state.auc = report.last_evaluation->auc;
     if (report.last_evaluation->target_reached && !state.target_reached) {
       state.target_reached = true;
-      state.target_seconds = seconds(report.elapsed);
+      state.target_seconds = seconds_before + seconds(report.elapsed);
     }
   }
   if (report.last_checkpoint && report.last_checkpoint->error.empty())
@@ -109,12 +109,33 @@ void apply_report(const coordinator::Report& report, RunState& state) {
   state.goodput = report.goodput;
   state.eta_seconds.reset();
   if (report.eta) state.eta_seconds = seconds(*report.eta);
-  state.elapsed_seconds = seconds(report.elapsed);
-  if (report.first_step_after) state.first_step_seconds = seconds(*report.first_step_after);
+  state.elapsed_seconds = seconds_before + seconds(report.elapsed);
+  if (report.first_step_after && !state.first_step_seconds)
+    state.first_step_seconds = seconds_before + seconds(*report.first_step_after);
   state.bytes_exchanged = report.bytes_sent;
   state.members.clear();
   for (const auto& member : report.members) state.members.push_back(member_state(member));
   if (std::string device = device_text(state.members); !device.empty()) state.device = std::move(device);
+}
+
+void keep_earlier(const RunState& earlier, RunState& state) {
+  const auto keep = [](const auto& was, auto& is) {
+    if (!is) is = was;
+  };
+  keep(earlier.loss, state.loss);
+  keep(earlier.accuracy, state.accuracy);
+  keep(earlier.test_loss, state.test_loss);
+  keep(earlier.auc, state.auc);
+  if (earlier.target_reached) {
+    state.target_reached = true;
+    state.target_seconds = earlier.target_seconds;
+  }
+  state.samples_per_second = earlier.samples_per_second;
+  state.goodput = earlier.goodput;
+  if (state.checkpoint.empty()) state.checkpoint = earlier.checkpoint;
+  if (state.model.empty()) state.model = earlier.model;
+  if (state.device.empty()) state.device = earlier.device;
+  if (state.weights_checked_step == 0) state.weights_checked_step = earlier.weights_checked_step;
 }
 
 void apply_status(const api::Status& status, RunState& state) {

@@ -12,8 +12,12 @@
 namespace paceline::cli {
 
 // Brings `state` up to date with `report`; phase, reason and message are the controller's and stay as they
-// are.
-void apply_report(const coordinator::Report& report, RunState& state);
+// are. `seconds_before`: what the run has taken before this session, which times go on from.
+void apply_report(const coordinator::Report& report, RunState& state, double seconds_before = 0);
+
+// What a session that had nothing left to do leaves as the run's earlier ones had it: how fast and how well
+// it trained, and what it made.
+void keep_earlier(const RunState& earlier, RunState& state);
 
 // Phase, reason, message from the job's status. What has ended has no time to go.
 void apply_status(const api::Status& status, RunState& state);

@@ -79,6 +79,27 @@ class CliTest(CliCase):
         self.assertRegex(result.stdout, r'"message":"run digits goes on from its newest checkpoint, [^"]*/step-')
         log = self.paceline("logs", "digits").stdout
         self.assertRegex(log, r"(?i)resum")
+        resumed = self.status("digits")
+        self.assertEqual(resumed["created"], stopped["created"])
+        self.assertGreater(resumed["elapsedSeconds"], stopped["elapsedSeconds"])
+        self.assertEqual(resumed["firstStepSeconds"], stopped["firstStepSeconds"])
+        rows = map(json.loads, (self.state / "runs/digits/metrics.jsonl").read_text().splitlines())
+        times = [row["timeSeconds"] for row in rows if row["type"] == "step"]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(self.paceline("run", path, "--resume").returncode, 0)   # nothing is left to do
+        done = self.status("digits")
+        kept = ("created", "step", "loss", "samplesPerSecond", "checkpoint", "model", "device")
+        self.assertEqual([done[key] for key in kept], [resumed[key] for key in kept])
+        self.assertGreater(done["elapsedSeconds"], resumed["elapsedSeconds"])
+
+    def test_why_a_stopped_run_has_no_checkpoint_is_said(self):
+        idle = "template: {spec: {containers: [{name: trainer, command: [sleep, '1000']}]}}"
+        text = job(steps=20, extra="  checkpoint: {everySteps: 5}\n")
+        process = self.start("run", self.write(text.replace("chief: {}", f"chief: {{{idle}}}").replace("{replicas", f"{{{idle}, replicas")))
+        until(lambda: self.status("digits") and len(self.status("digits")["members"]) == 2, 20 * SLOW, "the run has begun")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(40 * SLOW), 130)
+        self.assertRegex(process.stderr.read(), r"it has no checkpoint to go on from: it had taken no step yet\n")
 
     def test_resume_trains_over_nothing(self):
         path = self.write(job(steps=20))

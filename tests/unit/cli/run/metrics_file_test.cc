@@ -38,6 +38,16 @@ TEST_F(MetricsFileTest, AppendsToWholeLines) {
   EXPECT_EQ(text(), std::string(kFirst) + kSecond);
 }
 
+TEST_F(MetricsFileTest, TimesGoOnFromThoseOfEarlierSessions) {
+  auto file = MetricsFile::open(path_, 10);
+  ASSERT_TRUE(file.ok()) << file.status();
+  (*file)->steps({{{1, 0.5, 0.1, 1s}}});
+  (*file)->evaluation({.step = 1, .loss = 0.5, .accuracy = 0.25, .since_start = 2s});
+  (*file)->flush();
+  EXPECT_NE(text().find(R"("learningRate":0.1,"timeSeconds":11})"), std::string::npos) << text();
+  EXPECT_NE(text().find(R"("accuracy":0.25,"timeSeconds":12})"), std::string::npos) << text();
+}
+
 TEST_F(MetricsFileTest, WhatAKilledOwnerLeftOfALineIsCutOff) {
   append(1);
   for (const std::size_t length : {1u, 100u, 4096u, 10000u}) {

@@ -93,5 +93,42 @@ TEST(EvaluatedNothing, IsSaidOfASuccessWhoseEvaluatorToldOfNoCheckpoint) {
   EXPECT_FALSE(evaluated_nothing(spec, report, state)) << "of a step that was evaluated before";
 }
 
+TEST(RunStateBuilder, TimesOfAResumedRunGoOnFromWhatItHasTaken) {
+  coordinator::Report report;
+  report.elapsed = std::chrono::seconds(3);
+  report.first_step_after = std::chrono::seconds(1);
+  RunState state;
+  apply_report(report, state, 10);
+  apply_report(report, state, 10);
+  EXPECT_EQ(state.elapsed_seconds, 13);
+  EXPECT_EQ(state.first_step_seconds, 11);
+  state.first_step_seconds = 2;  // it took its first step in an earlier session
+  apply_report(report, state, 10);
+  EXPECT_EQ(state.first_step_seconds, 2);
+}
+
+TEST(RunStateBuilder, ASessionWithNothingLeftToDoKeepsWhatTheRunHas) {
+  RunState earlier, state;
+  earlier.loss = 0.5;
+  earlier.accuracy = 0.8;
+  earlier.samples_per_second = 1000;
+  earlier.goodput = 0.9;
+  earlier.checkpoint = "c";
+  earlier.model = "m";
+  earlier.device = "processors";
+  earlier.target_reached = true;
+  earlier.target_seconds = 4;
+  state.accuracy = 0.9;  // evaluated again
+  keep_earlier(earlier, state);
+  EXPECT_EQ(state.loss, 0.5);
+  EXPECT_EQ(state.accuracy, 0.9);
+  EXPECT_FALSE(state.auc.has_value());
+  EXPECT_EQ(state.samples_per_second, 1000);
+  EXPECT_EQ(state.goodput, 0.9);
+  EXPECT_EQ(state.checkpoint + state.model + state.device, "cmprocessors");
+  EXPECT_TRUE(state.target_reached);
+  EXPECT_EQ(state.target_seconds, 4);
+}
+
 }  // namespace
 }  // namespace paceline::cli
