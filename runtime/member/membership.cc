@@ -1,11 +1,16 @@
 #include "runtime/member/membership.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
 #include "runtime/member/membership_impl.h"
 
 namespace paceline::member {
+
+namespace {
+constexpr Duration kTakenLimit = std::chrono::seconds(20);  // for a goodbye that was sent
+}  // namespace
 
 absl::Status MembershipImpl::wait_welcome(Deadline deadline) {
   auto state = state_.lock_when([](const State& s) { return s.welcomed || !s.status.ok(); },
@@ -91,7 +96,7 @@ absl::Status MembershipImpl::leave(const v1::Leaving& leaving, Deadline deadline
   absl::Status last;
   {
     auto state = state_.lock_when([](const State& s) { return s.stream_ended; },
-                                  deadline.remaining(clock_.now()), &taken);
+                                  std::max(deadline.remaining(clock_.now()), kTakenLimit), &taken);
     last = state->stream_status;
   }
   stream_.reset();

@@ -89,8 +89,10 @@ class Membership {
   // one isn't running.
   virtual void on_cancel(CancelHook hook) = 0;
 
-  // Sends what the board still holds and the goodbye, and waits until the coordinator has taken both, or
-  // `deadline`. No hook is called afterwards. OK, DEADLINE_EXCEEDED, or why the membership had ended before.
+  // Waits for the coordinator until `deadline`, sends what the board still holds and the goodbye, and waits
+  // until the coordinator has taken both: up to 20 s at least, since who stands still for a while (a machine
+  // that was suspended) would else find a line that broke before it read them, and a member that is gone. No
+  // hook is called afterwards. OK, DEADLINE_EXCEEDED, or why the membership had ended before.
   virtual absl::Status leave(const v1::Leaving& leaving, Deadline deadline) = 0;
 };
 

@@ -139,8 +139,8 @@ Decision StepMachine::model_written() {
   return decide(Todo::kLeave, "the model is written");
 }
 
-Decision StepMachine::left() {
-  return decide(Todo::kExit, "the coordinator was told");
+Decision StepMachine::left(bool told) {
+  return decide(Todo::kExit, told ? "the coordinator was told" : "the coordinator did not hear of it");
 }
 
 Decision StepMachine::peer_failed() {

@@ -104,7 +104,7 @@ class StepMachine {
   Decision evaluated(double loss, double accuracy, std::optional<double> auc = std::nullopt);
   Decision checkpointed(TimePoint now);
   Decision model_written();
-  Decision left();
+  Decision left(bool told);
 
   // A collective failed because of a peer.
   Decision peer_failed();

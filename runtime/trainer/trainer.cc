@@ -308,7 +308,7 @@ Decision Trainer::leave() {
   leaving.set_checkpoint_path(outcome_.checkpoint_path);
   const absl::Status said = parts_.membership.leave(leaving, Deadline::after(now(), kGoodbyeLimit));
   if (!said.ok()) parts_.logger.debug(str_cat("goodbye: ", said.message()));
-  return machine_.left();
+  return machine_.left(!absl::IsDeadlineExceeded(said));
 }
 
 }  // namespace paceline::trainer

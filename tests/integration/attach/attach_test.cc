@@ -196,6 +196,16 @@ TEST_F(AttachTest, FourMembersFormAViewTrainAndLeave) {
   EXPECT_EQ(handle_->report().step, 50);
 }
 
+// Who has sent it waits for it to be taken, also by a coordinator that stands still for longer than anybody
+// waits for one to come.
+TEST_F(AttachTest, AGoodbyeThatWasSentIsNotCutOff) {
+  start(0, 1);
+  auto members = attach_all(0, 1);
+  ASSERT_TRUE(members[0]->wait_view(Generation{0}, soon()).ok());
+  EXPECT_TRUE(members[0]->leave({}, Deadline::after(clock_.now(), Duration::zero())).ok());
+  EXPECT_TRUE(watcher_.wait([&] { return handle_->report().state == JobState::kFinished; }));
+}
+
 TEST_F(AttachTest, RecordsOnTheBoardAtTheEndAreNotLost) {
   start(0, 1);
   auto members = attach_all(0, 1);

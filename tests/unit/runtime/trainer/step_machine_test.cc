@@ -53,7 +53,7 @@ std::vector<std::string> transcript(StepMachine& machine, const StepPlan& plan, 
         machine.model_written();
         break;
       case Todo::kLeave:
-        machine.left();
+        machine.left(true);
         break;
       case Todo::kReportFault:
       case Todo::kExit:
@@ -168,7 +168,8 @@ TEST(StepMachine, AllStopAfterTheStepInWhichOneWishes) {
   EXPECT_EQ(chief.checkpointed(at(1)).todo, Todo::kLeave);
   EXPECT_EQ(other.applied(4, {.stop = true}).todo, Todo::kLeave);
   EXPECT_EQ(chief.ending(), Ending::kStopped);
-  EXPECT_EQ(chief.left().todo, Todo::kExit);
+  EXPECT_EQ(chief.left(true).todo, Todo::kExit);
+  EXPECT_NE(chief.left(false).reason, chief.left(true).reason);
 }
 
 TEST(StepMachine, ADrainedViewIsLeftAtTheSameStepAndTheNextOneContinues) {
@@ -190,7 +191,7 @@ TEST(StepMachine, AFailedPeerAbandonsTheStepAndTheNextViewRepeatsIt) {
 TEST(StepMachine, TheEndOfTheJobNeedsNoGoodbye) {
   StepMachine machine = training(plan_of(10), 1, 3);
   EXPECT_EQ(machine.ended(false).todo, Todo::kLeave) << "the coordinator may still want to know the step";
-  EXPECT_EQ(machine.left().todo, Todo::kExit);
+  EXPECT_EQ(machine.left(true).todo, Todo::kExit);
   EXPECT_EQ(machine.ending(), Ending::kEnded);
   StepMachine finished = training(plan_of(10), 0, 3);
   EXPECT_EQ(finished.ended(true).todo, Todo::kExit);
@@ -236,7 +237,7 @@ TEST(StepMachine, ARank0ThatIsStoppedAfterAnAbandonedStepSavesWhatIsNotSaved) {
 TEST(StepMachine, OwnFailuresAreSaidBeforeLeaving) {
   StepMachine machine = training(plan_of(10), 0, 3);
   EXPECT_EQ(machine.failed().todo, Todo::kLeave);
-  EXPECT_EQ(machine.left().todo, Todo::kExit);
+  EXPECT_EQ(machine.left(true).todo, Todo::kExit);
   EXPECT_EQ(machine.ending(), Ending::kFailed);
 
   StepMachine unprepared;
