@@ -88,8 +88,8 @@ absl::Status check_room(const LastingMemory& needs, const FoundRoom& found) {
     advice.push_back(str_cat("a smaller microBatchSize (passes hold ", mib(found.training), ")"));
 
   return absl::ResourceExhaustedError(
-      str_cat(listed(names, " and "), " find no room in the device's memory: they need ", mib(total), " (",
-              listed(amounts, ", "), "), and ", tensor::free_mebibytes(free), " of its ",
+      str_cat(listed(names, " and "), " find no room in the device's memory (out of memory): they need ",
+              mib(total), " (", listed(amounts, ", "), "), and ", tensor::free_mebibytes(free), " of its ",
               mib(found.now.total_bytes), " are free for them, beside ", tensor::mebibytes(spare),
               " for the driver; ", room_at_begin_text(found.free_at_begin, found.members),
               found.members == 0 && found.free_at_begin + spare < found.now.total_bytes

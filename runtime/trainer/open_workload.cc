@@ -97,6 +97,7 @@ absl::Status add_room(const v1::TrainingSpec& spec, const Source& source, Worklo
   tensor::GraphBuilder graph;
   PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
   PL_ASSIGN_OR_RETURN(const tensor::ParameterLayout layout, tensor::lay_out_parameters(graph));
+  workload.lasting_bytes = lasting_memory(spec, layout.elements, Holding::kTrains).total();
   return check_room(lasting_memory(spec, layout.elements, Holding::kReads),
                     {.now = *room, .free_at_begin = room->free_bytes});
 }

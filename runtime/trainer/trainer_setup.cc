@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/fault.h"
 #include "runtime/data/ledger.h"
+#include "runtime/tensor/memory_plan.h"
 #include "runtime/trainer/all_reduce_session.h"
 #include "runtime/trainer/auc_target.h"
 #include "runtime/trainer/limits.h"
@@ -73,8 +74,13 @@ absl::Status Trainer::open_workload() {
   if (workload_.data.test != nullptr && workload_.data.test->size() > 0) {
     auto program = workload_.compile(Purpose::kEvaluation, evaluation_rows(spec_, workload_));
     if (absl::IsResourceExhausted(program.status())) {
-      return absl::ResourceExhaustedError(str_cat("evaluation finds no room: ", program.status().message(),
-                                                  "; set training.evaluation.batchSize to what fits"));
+      const std::string also = workload_.lasting_bytes == 0
+                                   ? ""
+                                   : str_cat(", and leaves ", tensor::mebibytes(workload_.lasting_bytes),
+                                             " MiB for weights, gradient and optimizer state");
+      return absl::ResourceExhaustedError(
+          str_cat("evaluation finds no room (out of memory): ", program.status().message(),
+                  "; set training.evaluation.batchSize to what fits", also));
     }
     PL_RETURN_IF_ERROR(program.status());
     PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, **program, parts_.fabric.arena()));
@@ -230,11 +236,12 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
         workload_.room == nullptr
             ? ""
             : str_cat("; ", room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_));
-    return absl::ResourceExhaustedError(str_cat("training finds no room: ", compiled.message(),
-                                                "; set training.microBatchSize to what fits: it changes "
-                                                "results by rounding alone, and is the samples of one "
-                                                "pass",
-                                                begin));
+    return absl::ResourceExhaustedError(
+        str_cat("training finds no room (out of memory): ", compiled.message(),
+                "; set training.microBatchSize to what fits: it changes "
+                "results by rounding alone, and is the samples of one "
+                "pass",
+                begin));
   }
   PL_RETURN_IF_ERROR(compiled);
   if (copies) PL_RETURN_IF_ERROR(check_lasting(held));  // what of it is taken when a first pass needs it
@@ -286,6 +293,7 @@ Decision Trainer::align() {
   if (!status.ok()) return gave_up(status, absl::IsInvalidArgument(status));
   status = servers_ ? initialize_servers() : share_state();
   if (status.ok()) status = open_session();
+  if (!stepped_ && absl::IsResourceExhausted(status)) return gave_up(status, true);
   if (!status.ok()) return on_error(status);
   aligned_ = true;
 

@@ -45,6 +45,7 @@ struct Workload {
   // whose it is ("GPU-4b1d..."), the same for all members on that device. Null and empty: it is the host's.
   std::function<absl::StatusOr<tensor::MemoryRoom>()> room = nullptr;
   tensor::MemoryRoom room_at_begin = {};
+  std::size_t lasting_bytes = 0;  // that weights, gradient and optimizer state take of it, if all lie there
   std::string device_id = {};
 };
 

@@ -90,8 +90,9 @@ class GpuRunsTest(CliCase):
     @emulated_only
     def test_what_finds_no_room_is_said_before_the_first_step_with_what_would(self):
         self.run_on("cuda", self.write(job(members=1, steps=20).replace("hidden: [32]", "hidden: [1000000]")))
-        self.assertRegex(self.errors + self.logs(), r"evaluation finds no room: \d+ samples at once need \d+ MiB .* \d+ fit, with \d+ MiB.*"
-                         r"set training.evaluation.batchSize to what fits")
+        self.assertRegex(self.errors + self.logs(), r"evaluation finds no room \(out of memory\): \d+ samples at once need \d+ MiB .* \d+ fit, "
+                         r"with \d+ MiB.*"
+                         r"set training.evaluation.batchSize to what fits, and leaves \d+ MiB for weights, gradient and optimizer state")
         self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "small")
         self.assertRegex(self.logs("small"), r"memory of the device: 1 MiB for weights, gradient and optimizer state, 1 MiB for activations, "
                          r".*\d+ of 1024 MiB are left; \d+ MiB were free when this member began")
@@ -114,14 +115,15 @@ class GpuRunsTest(CliCase):
                                                                                                             "type: AdamW, learningRate: 0.1")
         self.run_on("cuda", self.write(wide.replace("[32]", "[1000000]")))
         self.assertEqual(self.code, 1, self.errors)
-        self.assertRegex(self.errors, r"weights, gradient and optimizer state find no room in the device's memory: they need 1145 MiB "
+        self.assertIn("exited with code 2", self.errors)
+        self.assertRegex(self.errors, r"weights, gradient and optimizer state find no room in the device's memory \(out of memory\): they need 1145 MiB "
                          r"\(287 MiB for weights, 287 MiB for the gradient, 573 MiB for AdamW's state\), and \d+ of its 1024 MiB are free for them, "
                          r"beside 32 for the driver; 1024 MiB were free when this member began; take a GPU with more memory, "
                          r"a smaller model or an optimizer with less state \(SGD without momentum keeps none: 573 MiB\)")
         self.assertRegex(self.logs(), r"error +chief-0: fails: weights, gradient and optimizer state find no room")
         self.assertNotIn("batchSize", self.errors)
         self.run_on("cuda", self.write(wide.replace("[32]", "[1000000, 300]")), "--name", "larger")
-        self.assertRegex(self.errors, r"weights find no room in the device's memory: they need 1\d\d\d MiB")
+        self.assertRegex(self.errors, r"weights find no room in the device's memory \(out of memory\): they need 1\d\d\d MiB")
         self.assertNotIn("atchSize", self.errors)
 
     def test_without_cuda_graphs_a_run_is_the_same_bits(self):

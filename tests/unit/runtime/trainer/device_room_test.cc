@@ -65,7 +65,8 @@ TEST(DeviceRoom, WhatFindsNoneIsSaidByNameWithWhatThereIsAndWas) {
       .now = {800 * kMiB, 1024 * kMiB}, .free_at_begin = 990 * kMiB, .taken = 100 * kMiB, .members = 4};
   EXPECT_EQ(
       check_room(needs, found).message(),
-      "weights, gradient and optimizer state find no room in the device's memory: they need 2849 MiB "
+      "weights, gradient and optimizer state find no room in the device's memory (out of memory): they need "
+      "2849 MiB "
       "(633 MiB for weights, 633 MiB for the gradient, 1266 MiB for AdamW's state, 317 MiB for weights "
       "as bf16), and 868 of its 1024 MiB are free for them, beside 32 for the driver; 990 MiB were free "
       "when this member began, and 4 members of this job share the device; take a GPU with more memory, "
@@ -73,7 +74,8 @@ TEST(DeviceRoom, WhatFindsNoneIsSaidByNameWithWhatThereIsAndWas) {
   EXPECT_EQ(
       check_room({.weights = 633 * kMiB}, {.now = {500 * kMiB, 640 * kMiB}, .free_at_begin = 600 * kMiB})
           .message(),
-      "weights find no room in the device's memory: they need 633 MiB (633 MiB for weights, before any "
+      "weights find no room in the device's memory (out of memory): they need 633 MiB (633 MiB for weights, "
+      "before any "
       "gradient and optimizer state), and 480 of "
       "its 640 MiB are free for them, beside 20 for the driver; 600 MiB were free when this member began, "
       "the rest was held by others, as by members on the same GPU; take a GPU with more memory or a "

@@ -132,8 +132,10 @@ TEST(DeviceTraining, AStateThatFindsNoRoomIsToldWithItsDevicesMembers) {
       EXPECT_EQ(outcome.ending, ending) << outcome.error;
       if (ending == Ending::kFinished) continue;
       const std::string message(outcome.error.message());
-      EXPECT_THAT(message,
-                  HasSubstr("weights and gradient find no room in the device's memory: they need 1 MiB"));
+      EXPECT_THAT(
+          message,
+          HasSubstr(
+              "weights and gradient find no room in the device's memory (out of memory): they need 1 MiB"));
       EXPECT_THAT(message, HasSubstr("50 MiB were free when this member began"));
       EXPECT_EQ(message.find("2 members of this job share the device") != std::string::npos, rank < 2)
           << message;
