@@ -47,15 +47,17 @@ class BuildTest(unittest.TestCase):
                                 env=keep | {"PATH": f"{self.root}/bin:{os.environ['PATH']}", "XDG_CACHE_HOME": str(self.root / "cache")} | environment)
         return (self.root / "calls").read_text().split(), result.stdout
 
-    def add_toolkit(self):
+    def add_toolkit(self, nccl=22807):
         for header in ("cuda.h", "cublasLt.h", "nccl.h", "nvml.h"):
             (self.root / "toolkit/include").mkdir(exist_ok=True)
-            (self.root / "toolkit/include" / header).touch()
+            (self.root / "toolkit/include" / header).write_text(f"#define NCCL_VERSION_CODE {nccl}\n")
 
     def test_a_toolkit_that_has_come_and_one_that_has_gone(self):
         there = {"CUDA_HOME": str(self.root / "toolkit")}
         self.assertEqual(self.build(**there), (["configure", "build"], ""))
         self.assertEqual(self.build(**there)[0], ["build"])
+        self.add_toolkit(nccl=22806)
+        self.assertEqual(self.build(**there)[0], ["build"], "that NCCL lacks a call")
         self.add_toolkit()
         calls, said = self.build(**there)
         self.assertEqual(calls, ["configure", "build"])
