@@ -11,7 +11,8 @@ import unittest
 import suite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HANGS = "#!/bin/sh\nsleep 1000 & echo $!\nwait\n"
+HANGS = "#!/bin/sh\nsetsid sleep 1000 & echo $!\nwait\n"
+FINDS = "#!/bin/sh\necho '========= COMPUTE-SANITIZER'\necho '========= Invalid __global__ write of size 4 bytes'\nexec sleep 1000\n"
 
 
 class StagesTest(unittest.TestCase):
@@ -21,9 +22,9 @@ class StagesTest(unittest.TestCase):
         self.programs = pathlib.Path(folder.name)
         self.suite = suite.Suite(types.SimpleNamespace(programs=self.programs, root=ROOT, libraries=None, emulated=True))
         (self.programs / "tests").mkdir()
-        hangs = self.programs / "tests/hangs"
-        hangs.write_text(HANGS)
-        hangs.chmod(0o755)
+        for name, text in ("hangs", HANGS), ("finds", FINDS):
+            (self.programs / "tests" / name).write_text(text)
+            (self.programs / "tests" / name).chmod(0o755)
 
     @staticmethod
     def lives(pid):
@@ -46,6 +47,11 @@ class StagesTest(unittest.TestCase):
         self.suite.google_test("a test", "hangs")
         self.assertEqual([(stage["failed"], stage["skipped"]) for stage in self.suite.stages], [(0, 1), (1, 0)])
 
+    def test_what_a_tool_found_before_its_time_was_over_is_a_failure(self):
+        self.suite.google_test("a tool", "finds", tool=1)
+        self.assertEqual([(stage["failed"], stage["skipped"], stage["words"]) for stage in self.suite.stages],
+                         [(1, 0, ["========= Invalid __global__ write of size 4 bytes"])])
+
     def test_tools_without_time_are_not_begun(self):
         self.suite.options = types.SimpleNamespace(programs=self.programs, emulated=False, sanitizer="/nowhere")
         self.suite.begun -= suite.LIMIT - suite.LEAST
@@ -58,9 +64,9 @@ class StagesTest(unittest.TestCase):
         self.assertRegex(missing["libnowhere.so.1"], "^libnowhere.so.1: cannot open shared object file")
 
     def test_the_sanitizer_knows_its_options(self):
-        folder = subprocess.run([ROOT / "scripts/cuda-sanitizer"], capture_output=True, text=True, timeout=300).stdout.strip()
+        folder = subprocess.run([ROOT / "scripts/cuda-sanitizer", "--cached"], capture_output=True, text=True, timeout=300).stdout.strip()
         if not folder:
-            self.skipTest("there is no compute-sanitizer")
+            self.skipTest("there is no compute-sanitizer: scripts/setup --cuda gets it")
         for tool in suite.TOOLS:
             # It begins, and the program never calls CUDA.
             output = subprocess.run([f"{folder}/bin/compute-sanitizer", *suite.sanitizer_options(tool), "/bin/true"], stdout=subprocess.PIPE,

@@ -66,9 +66,12 @@ def library_folders(python):
     """Where wheels, this Python's and that one's, and toolkits keep libcublasLt and NCCL."""
     packages = {sysconfig.get_paths()["purelib"], *filter(lambda path: "packages" in path, sys.path)}
     if python != sys.executable:   # it has PyTorch, and what that brings
-        ask = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-        packages.update(subprocess.run([python, "-c", ask], capture_output=True, text=True, timeout=60).stdout.split("\n")[:1])
-    places = [f"{package}/nvidia/*/lib" for package in sorted(packages)] + [f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/lib64"]
+        ask = "import sys, sysconfig; print(sysconfig.get_paths()['purelib'], *filter(lambda path: 'packages' in path, sys.path), sep='\\n')"
+        try:
+            packages.update(subprocess.run([python, "-c", ask], capture_output=True, text=True, timeout=60).stdout.split("\n"))
+        except subprocess.TimeoutExpired:
+            sys.exit(f"gpu-suite: --python {python} does not answer within a minute")
+    places = [f"{package}/nvidia/*/lib" for package in sorted(filter(None, packages))] + [f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/lib64"]
     found = [folder for place in places for folder in sorted(glob.glob(place))]
     return [folder for folder in found if glob.glob(f"{folder}/libcublasLt.so.13*") or glob.glob(f"{folder}/libnccl.so.2*")]
 
@@ -82,6 +85,24 @@ def gpu():
         return None
     lines = answer.stdout.splitlines()
     return dict(zip(fields, map(str.strip, lines[0].split(",")))) if answer.returncode == 0 and lines else None
+
+
+def end(pid):
+    """Kills a process that we started and all that came of it, in whatever session."""
+    parents = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:   # it has just ended
+            pass
+    family = [pid]
+    for one in family:   # it grows
+        family += [child for child, parent in parents.items() if parent == one]
+    for one in family:
+        try:
+            os.kill(one, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
 
 
 def sanitizer_options(tool):
@@ -117,11 +138,15 @@ class Suite:
             output = process.communicate(timeout=seconds)[0]
             return process.returncode, output
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            return LATE, process.communicate()[0] + f"\nkilled after {seconds:.0f} s"
+            end(process.pid)
+            try:
+                output = process.communicate(timeout=5)[0]
+            except subprocess.TimeoutExpired as expired:   # somebody who is no longer a child keeps the pipe
+                output = (expired.stdout or b"").decode(errors="replace")
+            return LATE, f"{output}\nkilled after {seconds:.0f} s"
         finally:
             if process.poll() is None:   # ctrl-C
-                os.killpg(process.pid, signal.SIGKILL)
+                end(process.pid)
 
     def unloadable(self, libraries):
         """Of these libraries those that no program here would find, with the loader's words."""
@@ -148,13 +173,14 @@ class Suite:
             tests = []
             if report.exists():
                 tests = [test for group in json.loads(report.read_text())["testsuites"] for test in group["testsuite"]]
-        if tool and code == LATE:
+        found = [line for line in output.splitlines() if re.match(r"=========\s+(?!COMPUTE-SANITIZER)\w|\[  FAILED  \]", line)]
+        if tool and code == LATE and not found:
             return self.stage(name, 0, 0, 1, time.monotonic() - begun, ["its time was over before it came to an end: nothing is known"])
         bad = [test for test in tests if "failures" in test]
         skipped = [test for test in tests if test["result"] == "SKIPPED"]
         words = [f"{test['classname']}.{test['name']}: {test['failures'][0]['failure'].splitlines()[0]}" for test in bad]
         if code != 0 and not bad:   # crashed, or a tool found something
-            words = output.strip().splitlines()[-12:]
+            words = found[:12] if code == LATE else output.strip().splitlines()[-12:]
         failed = len(bad) or (1 if code != 0 else 0)
         self.stage(name, max(len(tests) - len(bad) - len(skipped), 0), failed, len(skipped), time.monotonic() - begun, words)
 
