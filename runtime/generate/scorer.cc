@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "runtime/model/gpt.h"
+#include "runtime/tensor/memory_plan.h"
 #include "runtime/tensor/schedule.h"
 
 namespace paceline::generate {
@@ -33,7 +34,12 @@ absl::Status Scorer::to_device() {
   if (queue_ == nullptr) return absl::OkStatus();
   const std::span<const std::byte> bytes = std::as_bytes(std::span(weights_));
   auto memory = device_->allocate(bytes.size());
-  if (!memory.ok()) return with_context(memory.status(), str_cat("the weights, ", bytes.size(), " bytes"));
+  if (absl::IsResourceExhausted(memory.status())) {
+    return absl::ResourceExhaustedError(
+        str_cat("out of memory: the weights need ", tensor::mebibytes(bytes.size()), " MiB, and ",
+                memory.status().message(), "; PACELINE_DEVICE=cpu computes on the processors"));
+  }
+  PL_RETURN_IF_ERROR(memory.status());
   device_weights_ = *std::move(memory);
   PL_RETURN_IF_ERROR(queue_->upload(device_weights_->data(), bytes));
   PL_RETURN_IF_ERROR(queue_->set_mark(tensor::kMarksOfState));

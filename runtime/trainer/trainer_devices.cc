@@ -62,7 +62,7 @@ absl::Status Trainer::place_on_device() {
   if (absl::IsResourceExhausted(placed))  // another member was faster
     PL_RETURN_IF_ERROR(check_lasting(Holding::kTrains));
   if (placed.ok()) return placed;
-  return own_fault(with_context(placed, "weights, gradient and optimizer state find no place"));
+  return own_fault(with_context(placed, "weights, gradient and optimizer state could not be put on it"));
 }
 
 absl::Status Trainer::check_lasting(Holding holding) {

@@ -249,6 +249,15 @@ class GpuRunsTest(CliCase):
         self.assertRegex(process.communicate(timeout=600)[1], "PACELINE_DEVICE asks for a GPU: GPU 7 is asked for, and this process sees 1 GPU")
         self.assertEqual(process.returncode, 2)
 
+    @emulated_only
+    def test_generate_says_what_helps_where_a_gpu_has_no_room(self):
+        text = self.write("To be, or not to be. " * 40, "text.txt")
+        self.run_on("cpu", self.write(GPT.format(text=text, precision="FP32").replace("width: 16", "width: 512")))
+        process = self.start("generate", environment={"PACELINE_DEVICE": "cuda", "LD_LIBRARY_PATH": str(self.libraries), "FAKE_CUDA_MEMORY_MIB": "10"})
+        out, errors = process.communicate(timeout=600)
+        self.assertEqual((process.returncode, out), (4, ""))
+        self.assertRegex(errors, r"out of memory: the weights need 1\d MiB, and GPU 0 .* are free; PACELINE_DEVICE=cpu computes on the processors")
+
     @unittest.skipUnless(os.path.isdir("/usr/share/common-licenses"), "Debian's licence texts are not here")
     def test_the_example_of_gpus_trains_on_data_made_as_it_says(self):
         example = (ROOT / "examples/gpt2-gpu.yaml").read_text()
