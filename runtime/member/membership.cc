@@ -88,6 +88,7 @@ absl::Status MembershipImpl::leave(const v1::Leaving& leaving, Deadline deadline
   const bool repeats = heartbeats_.number() > counted;
   say(heartbeats_.next(counted));
   if (repeats) say(heartbeats_.newest());
+  while (progress_.evaluations_wait()) say(heartbeats_.newest());
   v1::MemberMessage goodbye;
   *goodbye.mutable_leaving() = leaving;
   (void)stream_->send(std::move(goodbye));

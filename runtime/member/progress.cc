@@ -118,7 +118,7 @@ void Progress::step_applied(const AppliedStep& step) {
 
 void Progress::evaluated(const Evaluation& evaluation) {
   auto waiting = evaluations_.lock();
-  if (waiting->size() < kMaxEvaluations) {
+  if (waiting->size() < kWaitingEvaluations) {
     waiting->push_back(evaluation);
     return;
   }
@@ -193,9 +193,9 @@ void Progress::collect_steps(v1::Heartbeat* out) {
 }
 
 void Progress::collect_evaluations(v1::Heartbeat* out) {
-  taken_.clear();
-  taken_.swap(*evaluations_.lock());
-  for (const Evaluation& evaluation : taken_) {
+  auto waiting = evaluations_.lock();
+  for (std::size_t left = kMaxEvaluations; left > 0 && !waiting->empty(); --left) {
+    const Evaluation& evaluation = waiting->front();
     v1::EvaluationRecord& record = *out->add_evaluations();
     record.set_step(evaluation.step);
     record.set_loss(evaluation.loss);
@@ -204,6 +204,7 @@ void Progress::collect_evaluations(v1::Heartbeat* out) {
     record.set_since_start_ns(evaluation.since_start_ns);
     record.set_target_reached(evaluation.target_reached);
     if (evaluation.auc.has_value()) record.set_auc(*evaluation.auc);
+    waiting->pop_front();
   }
 }
 

@@ -15,10 +15,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "base/guarded.h"
 #include "base/ids.h"
@@ -50,7 +50,8 @@ struct Evaluation {
 class Progress {
  public:
   static constexpr std::size_t kRingSteps = 4096;
-  static constexpr std::size_t kMaxEvaluations = 64;  // the coordinator takes no more at once
+  static constexpr std::size_t kMaxEvaluations = 64;  // of a heartbeat: the coordinator takes no more at once
+  static constexpr std::size_t kWaitingEvaluations = 4096;
   static constexpr int kMaxPerHeartbeat = 256;
 
   Progress() = default;
@@ -67,9 +68,10 @@ class Progress {
   // The same, unless the hash of a rounder step (one with more factors of two) still waits for its heartbeat:
   // so that members whose heartbeats come at different moments tell of the same steps.
   void offer_weights_hash(Step step, std::uint64_t hash);
-  // Waits for the heartbeat's thread to take what was told, some nanoseconds. Of more than kMaxEvaluations
-  // within one heartbeat the newest takes the place of the one before it, which is counted as dropped: so the
-  // last one, which may have reached the target, is always told.
+  // Waits for the heartbeat's thread to take what was told, a few microseconds. What one heartbeat can't
+  // carry waits for the next ones. Of more than kWaitingEvaluations the newest takes the place of the one
+  // before it, which is counted as dropped: so the last one, which may have reached the target, is always
+  // told.
   void evaluated(const Evaluation& evaluation);
   // What else a heartbeat says: `extra` adds it, in the heartbeat's thread, and waits for nobody. Null:
   // nothing. When this returns the one before runs no more; what it told last is not told again.
@@ -79,11 +81,14 @@ class Progress {
   void set_device_extra(Extra extra);
 
   // --- heartbeat thread ---
-  // Everything since the last call; `out` is overwritten.
+  // Everything since the last call, but for evaluations beyond the oldest kMaxEvaluations; `out` is
+  // overwritten.
   void collect(v1::Heartbeat* out);
   // The present values into a heartbeat of an earlier collect(), which keeps the steps, times, records and
   // evaluations that it brought then.
   void refresh(v1::Heartbeat* out);
+  // Whether collect() left evaluations, or there are new ones.
+  bool evaluations_wait() const { return !evaluations_.lock()->empty(); }
   std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
@@ -126,8 +131,7 @@ class Progress {
   std::array<AppliedStep, kRingSteps> steps_{};
   alignas(64) std::atomic<std::uint64_t> steps_head_{0};
   alignas(64) std::atomic<std::uint64_t> steps_tail_{0};
-  Guarded<std::vector<Evaluation>> evaluations_;  // since the last heartbeat
-  std::vector<Evaluation> taken_;                 // heartbeat thread: swapped with them
+  mutable Guarded<std::deque<Evaluation>> evaluations_;  // that no heartbeat has carried
   std::atomic<std::uint64_t> dropped_{0};
   std::atomic<std::uint64_t> told_hash_step_{0};  // by the last heartbeat
 

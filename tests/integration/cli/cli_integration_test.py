@@ -58,6 +58,12 @@ class CliTest(CliCase):
         self.assertTrue(last["targetReached"], last)
         self.assertLess(last["step"], 100000)
 
+    def test_no_evaluation_of_a_fast_run_is_missing(self):
+        text = job(members=1, steps=3000).replace("everySteps: 100", "everySteps: 1").replace("testFraction: 0.2", "testFraction: 0.005")
+        self.assertEqual(self.paceline("run", self.write(text.replace("hidden: [32]", "hidden: [1]"))).returncode, 0)
+        rows = [json.loads(line) for line in (self.state / "runs/digits/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([row["step"] for row in rows if row["type"] == "evaluation"], list(range(1, 3001)))
+
     def test_resume_goes_on_where_the_run_stopped(self):
         path = self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n"))
         process = self.start("run", path)

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <thread>
+#include <vector>
 
 namespace paceline::member {
 namespace {
@@ -119,17 +120,32 @@ TEST(ProgressTest, AFullRingDropsRecordsButNotSums) {
 // The last evaluation of a job may be the one that reached its target.
 TEST(ProgressTest, TheNewestEvaluationIsNeverDropped) {
   Progress progress;
-  const int most = static_cast<int>(Progress::kMaxEvaluations), count = most + 10;
+  const int most = static_cast<int>(Progress::kWaitingEvaluations), count = most + 10;
   for (int i = 1; i <= count; ++i) progress.evaluated({.step = i, .target_reached = i == count});
   EXPECT_EQ(progress.dropped(), 10u);
+  std::vector<v1::EvaluationRecord> told;
+  while (progress.evaluations_wait()) {
+    v1::Heartbeat beat;
+    progress.collect(&beat);
+    told.insert(told.end(), beat.evaluations().begin(), beat.evaluations().end());
+  }
+  ASSERT_EQ(told.size(), Progress::kWaitingEvaluations);
+  for (int i = 1; i < most; ++i) EXPECT_EQ(told[static_cast<std::size_t>(i - 1)].step(), i);
+  EXPECT_EQ(told.back().step(), count);
+  EXPECT_TRUE(told.back().target_reached());
+}
+
+TEST(ProgressTest, EvaluationsThatAHeartbeatCannotCarryWaitForTheNext) {
+  Progress progress;
+  const int most = static_cast<int>(Progress::kMaxEvaluations), count = 2 * most + 10;
+  for (int i = 1; i <= count; ++i) progress.evaluated({.step = i});
+  EXPECT_EQ(progress.dropped(), 0u);
   v1::Heartbeat beat;
-  progress.collect(&beat);
-  ASSERT_EQ(beat.evaluations_size(), most);
-  for (int i = 1; i < most; ++i) EXPECT_EQ(beat.evaluations(i - 1).step(), i);
-  EXPECT_EQ(beat.evaluations(most - 1).step(), count);
-  EXPECT_TRUE(beat.evaluations(most - 1).target_reached());
-  progress.collect(&beat);
-  EXPECT_EQ(beat.evaluations_size(), 0);
+  for (const int size : {most, most, 10, 0}) {
+    EXPECT_EQ(progress.evaluations_wait(), size > 0);
+    progress.collect(&beat);
+    EXPECT_EQ(beat.evaluations_size(), size);
+  }
 }
 
 TEST(ProgressTest, TheRoundestOfferedHashIsTold) {
