@@ -29,6 +29,8 @@ spec:
     steps: 20
 """
 
+SANITIZERS = 1 if "/tsan/" in PACELINE else 0   # the thread that ThreadSanitizer has of its own in each process
+
 
 class Pipes(CliCase):
     """A pipe that nobody has at its other end would be waited for, for good."""
@@ -156,9 +158,10 @@ class Threads(CliCase):
     def test_a_member_that_lacks_threads_says_so(self):
         member = {"PACELINE_COORDINATOR": "127.0.0.1:1", "PACELINE_JOB": "n/j", "PACELINE_ROLE": "worker", "PACELINE_INDEX": "0", "PACELINE_POD": "p",
                   "PACELINE_POD_UID": "u", "PACELINE_TOKEN": "0123456789abcdef", "PACELINE_THREADS": "1"}
-        result = self.limited(10, environment=member, program="paceline-worker")
+        result = self.limited(10 + SANITIZERS, environment=member, program="paceline-worker")
         self.assertEqual(result.returncode, 1, result)
-        self.assertRegex(result.stderr, "error .*worker-0: this needs .* the system starts 8: 2 of the 10 that ulimit -u allows")
+        self.assertRegex(result.stderr, f"error .*worker-0: this needs .* the system starts 8: {2 + SANITIZERS} of the {10 + SANITIZERS} "
+                                        "that ulimit -u allows")
 
     @unittest.skipIf(SANITIZED, "a sanitizer must be loaded first")
     def test_who_lacks_one_of_grpcs_threads_tells_how_it_ended_and_ends(self):
@@ -194,11 +197,11 @@ class Threads(CliCase):
     def test_generate_that_lacks_threads_says_so(self):
         state = self.train_a_gpt()
         for most, started in ((2, 0), (4, 2)):   # beside the main thread and the one that hears ctrl-C
-            result = self.limited(most, "generate", "--state-dir", state, "--threads", "4", program="paceline")
+            result = self.limited(most + SANITIZERS, "generate", "--state-dir", state, "--threads", "4", program="paceline")
             self.assertEqual((result.returncode, result.stdout), (4, ""), result)
             self.assertRegex(result.stderr, f"^paceline: this needs 3 more threads and processes, and the system starts {started}: "
-                                            f"2 of the {most} that ulimit -u allows")
-        result = self.limited(5, "generate", "--state-dir", state, "--threads", "4", "--tokens", "5", program="paceline")
+                                            f"{2 + SANITIZERS} of the {most + SANITIZERS} that ulimit -u allows")
+        result = self.limited(5 + SANITIZERS, "generate", "--state-dir", state, "--threads", "4", "--tokens", "5", program="paceline")
         self.assertEqual(result.returncode, 0, result.stderr)
 
     @unittest.skipIf(SANITIZED, "sanitizers need the address space")
