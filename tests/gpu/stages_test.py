@@ -11,8 +11,8 @@ import unittest
 import suite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HANGS = "#!/bin/sh\nsetsid sleep 1000 & echo $!\nwait\n"
-FINDS = "#!/bin/sh\necho '========= COMPUTE-SANITIZER'\necho '========= Invalid __global__ write of size 4 bytes'\nexec sleep 1000\n"
+HANGS = "#!/bin/sh\nsetsid tail -f /dev/null & echo $!\nwait\n"
+FINDS = "#!/bin/sh\necho '========= COMPUTE-SANITIZER'\necho '========= Invalid __global__ write of size 4 bytes'\nexec tail -f /dev/null\n"
 
 
 class StagesTest(unittest.TestCase):
