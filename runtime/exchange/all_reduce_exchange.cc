@@ -70,6 +70,7 @@ class AllReduceExchange final : public GradientExchange {
     return status;
   }
 
+  void tell_summed(OnSummed on_summed) override { on_summed_ = std::move(on_summed); }
   ExchangeTimes last_times() const override { return times_; }
 
   void close(absl::Status reason) override { communicator_.close(std::move(reason)); }
@@ -123,8 +124,13 @@ class AllReduceExchange final : public GradientExchange {
     }
   }
 
+  void tell(std::size_t buckets_summed) const {
+    if (on_summed_ != nullptr && buckets_summed > 0) on_summed_(buckets_[buckets_summed - 1].begin);
+  }
+
   // The rest, in this thread.
   absl::Status drain(Deadline deadline) {
+    std::size_t summed = 0;
     {
       auto turns = turns_.lock();
       PL_RETURN_IF_ERROR(turns->error);
@@ -134,7 +140,9 @@ class AllReduceExchange final : public GradientExchange {
                                                      " isn't complete, but the step is to be finished"));
       }
       turns->finishing = true;
+      summed = turns->started - (turns->busy ? 1 : 0);
     }
+    tell(summed);
     absl::Status status;
     bool done = false;
     while (status.ok() && !done) status = take_turn(deadline, &done);
@@ -155,11 +163,15 @@ class AllReduceExchange final : public GradientExchange {
                                                            " was still under way at the deadline"));
         return turns->error;
       }
-      *done = turns->started == buckets_.size();
-      if (*done) return absl::OkStatus();
-      turns->busy = true;
-      bucket = turns->started++;
+      bucket = turns->started;
+      *done = bucket == buckets_.size();
+      if (!*done) {
+        turns->busy = true;
+        ++turns->started;
+      }
     }
+    tell(bucket);
+    if (*done) return absl::OkStatus();
     const absl::Status status = reduce(bucket, Deadline(std::min(deadline.at(), bucket_deadline().at())));
     give_back(status);
     return status;
@@ -192,6 +204,7 @@ class AllReduceExchange final : public GradientExchange {
   // The training thread's.
   collective::Counters at_begin_;
   ExchangeTimes times_;
+  OnSummed on_summed_;
 
   Guarded<Turns> turns_;
   std::jthread thread_;  // last: it uses the others

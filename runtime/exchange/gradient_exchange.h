@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
@@ -41,6 +42,11 @@ class GradientExchange {
   // Until the device has computed what was declared: this member's own time, and no wait for the others.
   virtual absl::Status wait_for_device() { return absl::OkStatus(); }
   virtual absl::Status finish(Deadline deadline) = 0;
+  // `on_summed` hears within finish(), as more of the vector holds the sum: it does from element `from` on,
+  // and in this step the exchange does not touch that any more. Not every exchange tells. To be set before
+  // the first step; it may not call the exchange.
+  using OnSummed = std::function<void(std::size_t from)>;
+  virtual void tell_summed(OnSummed /*on_summed*/) {}
   // Of the last finished step.
   virtual ExchangeTimes last_times() const = 0;
   virtual void close(absl::Status reason) = 0;

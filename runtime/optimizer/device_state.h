@@ -34,6 +34,8 @@ class DeviceState {
   // For programs that are bound to vectors(), and nobody else on another thread.
   virtual tensor::Queue& queue() = 0;
   virtual tensor::DeviceVectors vectors() const = 0;
+  // Another of the same device: for copies that go beside that work.
+  virtual absl::StatusOr<std::unique_ptr<tensor::Queue>> open_queue() = 0;
 
   // As after `steps` steps. Waits until all of it is there.
   virtual absl::Status upload(const HostVectors& from, std::int64_t steps) = 0;

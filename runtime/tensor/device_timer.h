@@ -24,7 +24,7 @@ class Queue;
 
 // Of one step, or a sum. What lies between a step's passes, and between them and the update, is in neither.
 struct DeviceTimes {
-  Duration passes{};  // forward and backward, with what is copied meanwhile
+  Duration passes{};  // forward and backward, with what is copied in the same queue meanwhile
   Duration update{};
   bool operator==(const DeviceTimes&) const = default;
 };

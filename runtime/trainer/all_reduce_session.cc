@@ -38,9 +38,15 @@ absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> AllReduceSession::op
                                               parts.replica.exchanged(), parts.clock));
   optimizer::DeviceState* const device = parts.replica.on_device();
   if (device == nullptr) return host;
-  return exchange::make_staged_exchange(std::move(host), device->queue(), device->vectors().gradients,
-                                        parts.replica.gradient().size(), parts.replica.exchanged(),
-                                        parts.communicator.world_size() == 1);
+  std::unique_ptr<tensor::Queue> side;
+  if (parts.communicator.world_size() > 1) {
+    auto opened = device->open_queue();
+    if (!opened.ok()) return own_fault(opened.status());
+    side = *std::move(opened);
+  }
+  return exchange::make_staged_exchange(std::move(host), device->queue(), std::move(side),
+                                        device->vectors().gradients, parts.replica.gradient().size(),
+                                        parts.replica.exchanged());
 }
 
 AllReduceSession::AllReduceSession(const SessionParts& parts, std::shared_ptr<const data::Dataset> train,

@@ -43,6 +43,9 @@ class LateState final : public optimizer::DeviceState {
   tensor::DeviceVectors vectors() const override {
     return {const_cast<float*>(weights_.data()), gradients_.data(), &version_};
   }
+  absl::StatusOr<std::unique_ptr<tensor::Queue>> open_queue() override {
+    return std::make_unique<LateQueue>(LateQueue::AtEnd::kFinishes);
+  }
   absl::Status upload(const optimizer::HostVectors& from, std::int64_t steps) override {
     queue_->add([this, from, steps] {
       std::ranges::copy(from.weights, weights_.begin());

@@ -4,9 +4,11 @@
 // somebody waits for a mark. Who reads what nobody waited for reads something old. Its clock: each piece of
 // work takes a millisecond, or what the test says, but for those that tell the time.
 
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -19,10 +21,20 @@ namespace paceline::testing {
 class LateQueue final : public tensor::Queue {
  public:
   using Work = std::function<absl::Status()>;
-  void add(Work work) { work_.push_back(std::move(work)); }
+  enum class AtEnd : std::uint8_t { kForgets, kFinishes };  // what it was given, when it goes
+  explicit LateQueue(AtEnd at_end = AtEnd::kForgets) : at_end_(at_end) {}
+  LateQueue(const LateQueue&) = delete;
+  LateQueue& operator=(const LateQueue&) = delete;
+  ~LateQueue() override {
+    if (at_end_ == AtEnd::kFinishes) state_->do_until(state_->work.size()).IgnoreError();
+    state_->work.clear();
+    state_->done = kGone;
+  }
+
+  void add(Work work) { state_->work.push_back(std::move(work)); }
   Duration piece = std::chrono::milliseconds(1);
   // The work that is being done takes so much more.
-  void take(Duration time) { taken_ += time; }
+  void take(Duration time) { state_->taken += time; }
 
   absl::Status upload(void* to, std::span<const std::byte> from) override {
     return copy(to, from.data(), from.size());
@@ -45,20 +57,21 @@ class LateQueue final : public tensor::Queue {
     return absl::OkStatus();
   }
   absl::Status set_mark(std::size_t number) override {
-    marks_[number] = work_.size();
+    marks_[number] = state_->work.size();
     return absl::OkStatus();
   }
-  absl::Status wait_for_mark(std::size_t number) override { return do_until(marks_.at(number)); }
+  absl::Status wait_for_mark(std::size_t number) override { return state_->do_until(marks_.at(number)); }
   absl::StatusOr<bool> make_time_marks(std::size_t count) override {
     times_.resize(count);
     return true;
   }
   absl::Status set_time_mark(std::size_t number) override {
-    times_[number] = {work_.size(), std::nullopt};
-    add([this, number, place = work_.size()] {
-      ++told_;
+    times_[number] = {state_->work.size(), std::nullopt};
+    add([this, number, place = state_->work.size()] {
+      State& s = *state_;
+      ++s.told;
       if (times_[number].place == place)
-        times_[number].passed = static_cast<std::int64_t>(done_ - told_) * piece + taken_;
+        times_[number].passed = static_cast<std::int64_t>(s.done - s.told) * piece + s.taken;
       return absl::OkStatus();
     });
     return absl::OkStatus();
@@ -67,23 +80,30 @@ class LateQueue final : public tensor::Queue {
     if (!times_[from].passed || !times_[to].passed) return std::nullopt;
     return *times_[to].passed - *times_[from].passed;
   }
+  // The other queue may be gone by the time that the work is done.
   absl::Status follow(const Queue& other, std::size_t number) override {
-    auto& before = const_cast<LateQueue&>(static_cast<const LateQueue&>(other));
-    add([&before, until = before.marks_.at(number)] { return before.do_until(until); });
+    const auto& before = static_cast<const LateQueue&>(other);
+    add([state = before.state_, until = before.marks_.at(number)] { return state->do_until(until); });
     return absl::OkStatus();
   }
 
  private:
-  absl::Status do_until(std::size_t end) {
-    while (done_ < end) PL_RETURN_IF_ERROR(std::exchange(work_[done_++], nullptr)());
-    return absl::OkStatus();
-  }
+  static constexpr std::size_t kGone = SIZE_MAX;
+  struct State {
+    std::vector<Work> work;
+    std::size_t done = 0;
+    Duration taken{};
+    std::size_t told = 0;  // pieces of work that told the time
 
-  std::vector<Work> work_;
-  std::size_t done_ = 0;
+    absl::Status do_until(std::size_t end) {
+      while (done < end) PL_RETURN_IF_ERROR(std::exchange(work[done++], nullptr)());
+      return absl::OkStatus();
+    }
+  };
+
+  const AtEnd at_end_;
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
   std::map<std::size_t, std::size_t> marks_;
-  Duration taken_{};
-  std::size_t told_ = 0;  // pieces of work that told the time
   struct Time {
     std::size_t place = 0;  // of the work that tells it
     std::optional<Duration> passed;

@@ -65,6 +65,10 @@ class GpuState final : public DeviceState {
 
   Queue& queue() override { return *queue_; }
   tensor::DeviceVectors vectors() const override { return {floats(weights_), floats(gradients_), &version_}; }
+  absl::StatusOr<std::unique_ptr<Queue>> open_queue() override {
+    PL_RETURN_IF_ERROR(device_.enter());
+    return device_.open_queue();
+  }
 
   absl::Status upload(const HostVectors& from, std::int64_t steps) override {
     PL_RETURN_IF_ERROR(move(from, [&](DeviceMemory& memory, std::span<std::byte> host) {

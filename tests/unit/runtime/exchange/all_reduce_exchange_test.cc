@@ -152,6 +152,41 @@ TEST(AllReduceExchange, ReducesWhileTheCallerIsStillComputing) {
   EXPECT_EQ(calls[3].thread, std::this_thread::get_id()) << "the last bucket is the caller's";
 }
 
+TEST(AllReduceExchange, TellsWhatIsSummedBucketByBucketOnTheCallersThread) {
+  for (const bool overlap : {true, false}) {
+    std::vector<float> gradient(64);
+    Recorder recorder;
+    auto exchange = make_exchange(kAllReduce, spec_of(64, overlap), recorder, gradient, kClock);
+    ASSERT_TRUE(exchange.ok());
+    std::vector<std::size_t> told;
+    const auto caller = std::this_thread::get_id();
+    (*exchange)->tell_summed([&](std::size_t from) {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      for (std::size_t i = from; i < gradient.size(); ++i) ASSERT_EQ(gradient[i], 2.0F) << i;
+      if (told.empty() || told.back() != from) told.push_back(from);
+    });
+    for (Step step = 0; step < 2; ++step) {
+      std::fill(gradient.begin(), gradient.end(), 1.0F);
+      told.clear();
+      std::latch two(2);
+      recorder.called_ = overlap ? &two : nullptr;
+      ASSERT_TRUE((*exchange)->begin_step(step, {}).ok());
+      ASSERT_TRUE((*exchange)->range_ready(32, 64).ok());
+      if (overlap) two.wait();
+      recorder.called_ = nullptr;
+      ASSERT_TRUE((*exchange)->range_ready(0, 32).ok());
+      EXPECT_TRUE(told.empty());
+      ASSERT_TRUE((*exchange)->finish(soon()).ok());
+      // The thread may still have been at its second bucket, or a third, when the caller came.
+      const std::vector<std::size_t> each = {48, 32, 16, 0};
+      ASSERT_FALSE(told.empty());
+      EXPECT_THAT(
+          told, testing::ElementsAreArray(each.end() - static_cast<std::ptrdiff_t>(told.size()), each.end()));
+      EXPECT_GE(told.size(), overlap ? 2U : 4U);
+    }
+  }
+}
+
 TEST(AllReduceExchange, OneBucketOrNoOverlapIsReducedByTheCaller) {
   for (const auto& [bytes, overlap] : {std::pair{1 << 20, true}, {64, false}}) {
     std::vector<float> gradient(64, 1);

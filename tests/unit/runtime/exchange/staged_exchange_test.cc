@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -35,8 +36,10 @@ struct Member {
   explicit Member(collective::Communicator& links)
       : device(kElements),
         staging(kElements + kBehind),
+        side(links.world_size() == 1 ? nullptr : new LateQueue(LateQueue::AtEnd::kFinishes)),
         exchange(make_staged_exchange(*make_exchange(kAllReduce, spec(), links, staging, kClock), queue,
-                                      device.data(), kElements, staging, links.world_size() == 1)) {}
+                                      std::unique_ptr<tensor::Queue>(side), device.data(), kElements,
+                                      staging)) {}
   // What the device has done by now.
   std::vector<float> seen() {
     EXPECT_TRUE(queue.set_mark(7).ok());
@@ -47,6 +50,7 @@ struct Member {
 
   LateQueue queue;
   std::vector<float> device, staging;
+  LateQueue* const side;  // the exchange's
   std::unique_ptr<GradientExchange> exchange;
 };
 
@@ -90,6 +94,87 @@ TEST(StagedExchange, WhoIsAloneCopiesNothing) {
   ASSERT_TRUE(member.finish().ok());
   EXPECT_THAT(member.seen(), Each(3.0F));
   EXPECT_THAT(member.staging, Each(0.0F));
+}
+
+// What the device does next, here at its first mark behind them, is done without any of the copies.
+TEST(StagedExchange, WhatTheDeviceDoesNextWaitsForNoCopyToTheHost) {
+  auto group = collective::make_in_process_group(2, Generation{1}, kClock);
+  Member member(*group[0]);
+  std::fill(member.device.begin(), member.device.end(), 3.0F);
+  ASSERT_TRUE(member.exchange->begin_step(0, {}).ok());
+  ASSERT_TRUE(member.exchange->range_ready(48, kElements).ok());
+  bool next = false;
+  member.queue.add([&next] {
+    next = true;
+    return absl::OkStatus();
+  });
+  member.seen();
+  EXPECT_TRUE(next);
+  EXPECT_THAT(member.staging, Each(0.0F));
+  ASSERT_TRUE(member.exchange->wait_for_device().ok());
+  EXPECT_THAT(std::span(member.staging).subspan(48, kElements - 48), Each(3.0F));
+}
+
+TEST(StagedExchange, CopiesUnderWayEndBeforeItIsGone) {
+  auto group = collective::make_in_process_group(2, Generation{1}, kClock);
+  Member member(*group[0]);
+  std::fill(member.device.begin(), member.device.end(), 3.0F);
+  ASSERT_TRUE(member.exchange->begin_step(0, {}).ok());
+  ASSERT_TRUE(member.exchange->range_ready(0, kElements).ok());
+  member.exchange.reset();
+  EXPECT_THAT(std::span(member.staging).first(kElements), Each(3.0F));
+}
+
+// An exchange of the host whose sum, twice what it was given, comes in two parts, of which `between` sees
+// the first one told.
+class InParts final : public GradientExchange {
+ public:
+  InParts(std::span<float> gradient, std::function<void()> between)
+      : gradient_(gradient), between_(std::move(between)) {}
+  absl::Status begin_step(Step, Duration) override { return absl::OkStatus(); }
+  absl::Status range_ready(std::size_t, std::size_t) override { return absl::OkStatus(); }
+  void tell_summed(OnSummed on_summed) override { on_summed_ = std::move(on_summed); }
+  absl::Status finish(Deadline) override {
+    for (float& g : gradient_.last(gradient_.size() - kFirst)) g *= 2;
+    on_summed_(kElements + 1);
+    on_summed_(kFirst);
+    between_();
+    for (float& g : gradient_.first(kFirst)) g *= 2;
+    return absl::OkStatus();
+  }
+  ExchangeTimes last_times() const override { return {}; }
+  void close(absl::Status) override {}
+
+  static constexpr std::size_t kFirst = 32;
+
+ private:
+  const std::span<float> gradient_;
+  const std::function<void()> between_;
+  OnSummed on_summed_;
+};
+
+TEST(StagedExchange, ABucketsSumIsOnItsWayBeforeTheLastIsThere) {
+  LateQueue queue;
+  std::vector<float> device(kElements, 1.0F), staging(kElements + kBehind, 1.0F);
+  auto* const side = new LateQueue(LateQueue::AtEnd::kFinishes);
+  const auto between = [&] {
+    ASSERT_TRUE(side->set_mark(7).ok());
+    ASSERT_TRUE(side->wait_for_mark(7).ok());
+    EXPECT_THAT(std::span(device).first(InParts::kFirst), Each(1.0F));
+    EXPECT_THAT(std::span(device).subspan(InParts::kFirst), Each(2.0F));
+  };
+  const auto exchange =
+      make_staged_exchange(std::make_unique<InParts>(staging, between), queue,
+                           std::unique_ptr<tensor::Queue>(side), device.data(), kElements, staging);
+  for (Step step = 0; step < 2; ++step) {
+    std::fill(device.begin(), device.end(), 1.0F);
+    ASSERT_TRUE(exchange->begin_step(step, {}).ok());
+    ASSERT_TRUE(exchange->range_ready(0, kElements).ok());
+    ASSERT_TRUE(exchange->finish(Deadline::after(kClock.now(), seconds(30))).ok());
+    ASSERT_TRUE(queue.set_mark(7).ok());
+    ASSERT_TRUE(queue.wait_for_mark(7).ok());
+    EXPECT_THAT(device, Each(2.0F));
+  }
 }
 
 TEST(StagedExchange, ADevicesErrorIsThisMembersOwn) {
