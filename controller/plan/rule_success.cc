@@ -1,6 +1,7 @@
 // The leader (the chief, or worker 0) decides the job's success; the others then end by themselves within
-// Limits::finish_grace, or are made to. A failure after that costs a warning, not the job: the model is
-// there.
+// Limits::finish_grace, or are made to. An evaluator's last look is waited for, as long as the coordinator
+// waits for it, and no longer than the grace. A failure after that costs a warning, not the job: the model
+// is there.
 
 #include <algorithm>
 
@@ -43,6 +44,18 @@ std::string success_message(const Observed& observed) {
   return message;
 }
 
+// Those who trained have ended, and an evaluator may have their last checkpoint yet to evaluate: the
+// coordinator tells it that this is the last, and says Finished once it has, is gone, or takes too long.
+bool evaluates_the_last(const Observed& observed) {
+  using enum ReportPhase;
+  if (!observed.job.spec.training || !observed.report) return false;
+  const ReportPhase phase = observed.report->phase;
+  if (phase == kFinished || phase == kFailed || phase == kStopped) return false;
+  return std::ranges::any_of(observed.pods, [](const cluster::Pod& pod) {
+    return pod.spec.role == Role::kEvaluator && pod.phase == cluster::PodPhase::kRunning && !pod.deleting;
+  });
+}
+
 // All processes ended with code 0, or when their work was done, but the coordinator does not say that
 // training finished: its last words may be under way.
 void ended_without_finishing(const Observed& observed, Plan& plan) {
@@ -81,12 +94,13 @@ void rule_success(const Observed& observed, Plan& plan) {
   };
   const bool running = std::ranges::any_of(
       observed.pods, [&](const cluster::Pod& pod) { return !pod.ended() && is_needed(observed, pod); });
-  if (!running) return end();
+  if (!running && !evaluates_the_last(observed)) return end();
   const Slot leader = leader_slot(observed.job);
   plan.leader_finished = observed.report && !reported_finished(observed) &&
                          find_pod(observed, leader.role, leader.index) == nullptr;
   const Duration left = observed.limits.finish_grace - since_finish(observed);
   if (left > Duration::zero()) return requeue(left, plan);
+  if (!running) return end();
   if (observed.job.spec.run_policy.clean_pod_policy == api::CleanPodPolicy::kNone) return end();
   delete_running_pods(observed, observed.limits.failure_grace, "training is over, but this pod did not end",
                       plan);

@@ -362,6 +362,16 @@ class ParameterServersTest(CliCase):
         self.assertRegex(notes[0], r" was killed by signal 9 \(SIGKILL\); it is not started again, and the job goes on$")
         self.nothing_left()
 
+    def test_an_evaluator_evaluates_what_is_saved_last(self):
+        # Of the last step's checkpoint the chief's own evaluation is the one that is told: it is `evaluator-0`'s log that says who looked.
+        for name, servers, strategy in (("all-reduce", 0, "synchronization: Synchronous"), ("servers", 1, MODES["sync"])):
+            text = job(strategy, steps=10000, workers=1, servers=servers, evaluator="{}", extra="  checkpoint: {everySteps: 5000}\n",
+                       every=10_000)
+            self.run_to_the_end(text, name)
+            log = next((self.state / f"runs/{name}/logs").glob("*evaluator-0*")).read_text()
+            self.assertRegex(log, r"step-000010000: loss \d+\.\d+, accuracy ", name)
+        self.nothing_left()
+
     def test_an_evaluator_that_evaluated_nothing_is_told_of(self):
         idle = '{restartPolicy: Never, template: {spec: {containers: [{command: ["true"]}]}}}'
         text = job(MODES["sync"], steps=50, workers=1, servers=1, evaluator=idle, extra="  checkpoint: {everySteps: 200}\n")

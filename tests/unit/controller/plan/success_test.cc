@@ -47,6 +47,46 @@ TEST(PlanTest, ThoseThatStayAreEndedAfterTheGrace) {
   EXPECT_THAT(actions_of<CreatePod>(plan(world)), IsEmpty()) << "the deleted worker is not replaced";
 }
 
+// With all-reduce nobody but the evaluator is left then: its coordinator says when it has looked.
+TEST(PlanTest, SuccessWaitsForTheEvaluatorsLastLook) {
+  const auto ended_world = [] {
+    api::TrainingJob job = make_job(1, 1);
+    job.spec.replica_specs.evaluator = api::ReplicaSpec{1, {}, {}};
+    Observed world = make_running_world(job);
+    for (const Role role : {Role::kChief, Role::kWorker}) finish(world, pod_of(world, role, 0), 0);
+    for (ReportedMember& member : world.report->members) member.finished = true;
+    return world;
+  };
+  const auto end_of = [](const Observed& world) {
+    const Plan made = plan(world);
+    EXPECT_EQ(made.status.phase, api::Phase::kSucceeded);
+    EXPECT_EQ(actions_of<DeletePod>(made).size(), world.pods.back().ended() ? 0U : 1U);
+  };
+  Observed world = ended_world();
+  ASSERT_EQ(world.pods.back().spec.role, Role::kEvaluator);
+  world.now += world.limits.finish_grace - 1ms;
+  const Plan waits = plan(world);
+  EXPECT_EQ(waits.status.phase, api::Phase::kRunning);
+  EXPECT_THAT(actions_of<DeletePod>(waits), IsEmpty());
+  ASSERT_TRUE(waits.requeue_after.has_value());
+  EXPECT_LE(*waits.requeue_after, 1ms);
+  world.report->phase = ReportPhase::kFinished;
+  end_of(world);
+
+  Observed hung = ended_world();
+  hung.now += hung.limits.finish_grace;
+  end_of(hung);
+  Observed dead = ended_world();
+  kill(dead, pod_of(dead, Role::kEvaluator, 0), SIGKILL);
+  end_of(dead);
+  Observed pending = ended_world();
+  pod_of(pending, Role::kEvaluator, 0).phase = cluster::PodPhase::kPending;
+  end_of(pending);
+  Observed alone = ended_world();
+  alone.report.reset();
+  end_of(alone);
+}
+
 TEST(PlanTest, ACrashAfterTheEndCostsAWarningOnly) {
   Observed world = make_running_world(1, 1);
   world.report->phase = ReportPhase::kFinished;
