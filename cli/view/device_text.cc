@@ -93,7 +93,7 @@ std::string device_text(const std::vector<MemberState>& members) {
   std::vector<std::pair<std::string, int>> places;  // in the order of the members
   for (const MemberState& member : members) {
     const bool trains = member.name.starts_with("chief-") || member.name.starts_with("worker-");
-    if (!trains || (member.step == 0 && !member.gpu)) continue;
+    if (!member.gpu && !(trains && member.step > 0)) continue;
     const std::string name = member.gpu ? member.gpu->name : "processors";
     const auto known = std::ranges::find(places, name, &std::pair<std::string, int>::first);
     if (known == places.end()) {

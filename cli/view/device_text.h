@@ -30,8 +30,9 @@ std::string idle_gpu_note(const api::TrainingJob& job, const DeviceVariables& ar
 std::string computing_note(const api::TrainingJob& job, const DeviceVariables& around,
                            const std::string& device, bool gpu_is_there);
 
-// Of the members that train and have taken a step: "NVIDIA H200", "processors", or with how many are where,
-// "NVIDIA H200 (3 members), processors (1 member)". Empty where none has.
+// Of the members that have told of a GPU, an evaluator, too, and of those that train and have taken a step:
+// "NVIDIA H200", "processors", or with how many are where, "NVIDIA H200 (3 members), processors (1 member)".
+// Empty where there is none.
 std::string device_text(const std::vector<MemberState>& members);
 
 }  // namespace paceline::cli

@@ -189,6 +189,7 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
 
 void CoordinatorCore::Impl::on_observation(Slot& slot, const v1::Heartbeat& heartbeat) {
   slot.step = sane_step(heartbeat.step());
+  if (heartbeat.has_gpu()) slot.gpu = from_wire(heartbeat.gpu());
   if (!take(slot, heartbeat)) return;  // sent again, it says what it is by now, and brings what it was then
   slot.served = slot.told_over && slot.phase == Phase::kFinished;
   progress_.evaluations_of_observer(heartbeat, slot.name(), effects_);

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 import unittest_report
-from cli_support import ROOT, SLOW, CliCase, job, until
+from cli_support import ENDLESS, ROOT, SLOW, CliCase, job, until
 
 REAL = os.environ.get("PACELINE_TEST_GPU") == "real"
 LIBRARIES = {} if REAL else {"libcuda.so.1": os.environ["PACELINE_FAKE_CUDA"], "libcublasLt.so.13": os.environ["PACELINE_FAKE_CUBLASLT"],
@@ -174,6 +174,23 @@ class GpuRunsTest(CliCase):
             self.assertGreater(member["gpu"]["updateMs"], 0)
         self.run_on("cpu", self.write(job(members=2, steps=20)), "--name", "without")
         self.assertNotIn("gpu", self.status("without")["members"][0])
+
+    def test_an_evaluator_tells_how_its_gpu_is(self):
+        # On processors those who train: then the GPU in the status is the evaluator's.
+        on_processors = "chief: {template: {spec: {containers: [{name: trainer, env: [{name: PACELINE_DEVICE, value: cpu}]}]}}}\n    evaluator: {}"
+        text = job(members=1, steps=ENDLESS, extra="  checkpoint: {everySteps: 100000}\n").replace("chief: {}", on_processors)
+        process = self.start("run", self.write(text), environment={"PACELINE_DEVICE": "cuda"} | ({} if REAL else {"LD_LIBRARY_PATH": str(self.libraries)}))
+        self.training("digits", 2)
+        gpus = until(lambda: {m["name"]: m["gpu"] for m in self.status("digits")["members"] if m.get("gpu")}, 60 * SLOW, "the evaluator's GPU")
+        name = gpus["evaluator-0"]["name"]
+        self.assertEqual(list(gpus), ["evaluator-0"])
+        self.assertGreater(gpus["evaluator-0"]["smClockMhz"], 0)
+        self.assertNotIn("computeMs", gpus["evaluator-0"])  # it takes no steps
+        until(lambda: self.status("digits").get("device") == f"processors (1 member), {name} (1 member)", 20 * SLOW, "where they compute")
+        for words in (("top", "digits", "--once"), ("describe", "digits")):
+            self.assertRegex(self.paceline(*words).stdout, rf"\n *GPU OF +GPU .*\n *evaluator-0 +{name} ")
+        process.terminate()
+        process.wait(60)
 
     @emulated_only
     def test_what_a_gpu_says_is_shown(self):

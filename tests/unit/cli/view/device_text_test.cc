@@ -102,6 +102,8 @@ TEST(DeviceText, WhereMembersComputed) {
   EXPECT_EQ(device_text({member_of("chief-0", 3, "NVIDIA H200"), member_of("worker-0", 3),
                          member_of("worker-1", 3, "NVIDIA H200")}),
             "NVIDIA H200 (2 members), processors (1 member)");
+  EXPECT_EQ(device_text({member_of("chief-0", 3), member_of("evaluator-0", 0, "NVIDIA H200")}),
+            "processors (1 member), NVIDIA H200 (1 member)");
 }
 
 }  // namespace

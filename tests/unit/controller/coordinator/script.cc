@@ -233,6 +233,7 @@ class Player {
       beat.mutable_staleness()->set_dropped(line.number("dropped"));
       beat.mutable_staleness()->set_max(line.number("stale"));
     }
+    if (line.has("gpu")) beat.mutable_gpu()->set_name(line.text("gpu"));
     for (int i = 0; i < line.number("times"); ++i) {
       beat.add_step_times();
       beat.add_step_time_steps(i + 1);
@@ -305,6 +306,7 @@ class Player {
         out_ << ", load " << static_cast<int>(m.server->load * 100 + 0.5) << " %, queue " << m.server->queue
              << ", " << static_cast<std::int64_t>(m.server->bytes_per_second + 0.5) << " bytes/s";
       if (m.staleness) out_ << ", dropped " << m.staleness->dropped << ", stale " << m.staleness->max;
+      if (m.gpu) out_ << ", on " << m.gpu->name;
       out_ << "\n";
     }
     at() << "  step " << report.step << "/" << report.total_steps << ", " << report.samples << " samples, "
