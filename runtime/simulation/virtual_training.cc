@@ -229,9 +229,9 @@ absl::StatusOr<std::unique_ptr<VirtualTraining>> VirtualTraining::open(const v1:
   PL_ASSIGN_OR_RETURN(job.plan, trainer::make_plan(spec, data.train->size(), data.test->size()));
   job.evaluate_every = std::max<Step>(1, job.plan.total_steps / kEvaluations);
   const std::int64_t rows = trainer::pass_rows(spec, spec.global_batch_size());
-  PL_ASSIGN_OR_RETURN(job.training, job.workload.compile(trainer::Purpose::kTraining, rows));
+  PL_ASSIGN_OR_RETURN(job.training, job.workload.compile(trainer::Purpose::kTraining, rows, {}));
   const std::int64_t test_rows = std::min(data.test->size(), kEvaluationRows);
-  PL_ASSIGN_OR_RETURN(job.evaluation, job.workload.compile(trainer::Purpose::kEvaluation, test_rows));
+  PL_ASSIGN_OR_RETURN(job.evaluation, job.workload.compile(trainer::Purpose::kEvaluation, test_rows, {}));
   return std::make_unique<Training>(std::move(job));
 }
 

@@ -88,15 +88,20 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
   if (!room.has_value()) return absl::OkStatus();
   const std::size_t spare = room->total_bytes / kDriversPart;
   const std::size_t most = room->free_bytes + arena_bytes_;  // which goes first
-  const std::size_t free = most - std::min(most, spare);
+  const LeftRoom& leave = options_.leave;
+  const std::size_t free = most - std::min(most, spare + leave.bytes);
   if (bytes <= free) return absl::OkStatus();
-  PL_ASSIGN_OR_RETURN(const Fitting fitting, what_fits(rows, free, options_.recompute_activations));
-  PL_ASSIGN_OR_RETURN(const std::string recomputing, recomputing_helps(rows, free, fitting.rows));
+  // For another program in this one's place, which gives its batch's room back, too.
+  const std::size_t all = most + areas_.bytes();
+  const std::size_t other = all - std::min(all, spare + leave.bytes + spare / kRoundingPart);
+  PL_ASSIGN_OR_RETURN(const Fitting fitting, what_fits(rows, other, options_.recompute_activations));
+  PL_ASSIGN_OR_RETURN(const std::string recomputing, recomputing_helps(rows, other, fitting.rows));
   const bool halves = options_.precision == Precision::kF32 && bytes / 2 <= free;
   return absl::ResourceExhaustedError(
       str_cat(rows, rows == 1 ? " sample needs " : " samples at once need ", mebibytes(bytes),
               " MiB of the device's memory for activations, and ", free_mebibytes(free), " of its ",
-              mebibytes(room->total_bytes), " MiB are free, beside ", mebibytes(spare), " for the driver; ",
+              mebibytes(room->total_bytes), " MiB are free, beside ", mebibytes(spare), " for the driver",
+              leave.bytes == 0 ? "" : str_cat(" and ", mebibytes(leave.bytes), " for ", leave.what), "; ",
               fitting.rows == 0 ? "not even one sample fits"
                                 : str_cat(fitting.rows, fitting.rows == 1 ? " fits" : " fit", ", with ",
                                           free_mebibytes(fitting.bytes), " MiB"),
@@ -107,7 +112,7 @@ absl::StatusOr<std::string> CompiledProgram::recomputing_helps(std::int64_t rows
                                                                std::int64_t fitting) const {
   if (options_.recompute_activations || options_.mode == Mode::kInference) return std::string();
   PL_ASSIGN_OR_RETURN(const auto made, make_executable(rows, true));
-  if (made->arena_bytes() <= free)
+  if (finds_room(*made, rows, free))
     return str_cat("; with recomputeActivations ", rows == 1 ? "it needs " : "all of them need ",
                    mebibytes(made->arena_bytes()), " MiB");
   PL_ASSIGN_OR_RETURN(const Fitting more, what_fits(rows, free, true));
@@ -116,13 +121,21 @@ absl::StatusOr<std::string> CompiledProgram::recomputing_helps(std::int64_t rows
                  mebibytes(more.bytes), " MiB");
 }
 
+// A batch that goes to vectors on the device lands beside itself.
+bool CompiledProgram::finds_room(const Executable& made, std::int64_t rows, std::size_t bytes) const {
+  const bool trains = options_.mode == Mode::kTraining;
+  const BatchAreas areas(graph_, rows, trains);
+  const std::size_t batch = areas.bytes() + (trains ? areas.input_bytes() : 0);
+  return made.arena_bytes() + batch <= bytes;
+}
+
 absl::StatusOr<CompiledProgram::Fitting> CompiledProgram::what_fits(std::int64_t rows, std::size_t bytes,
                                                                     bool recompute) const {
   Fitting fits;
   for (std::int64_t too_many = rows; fits.rows + 1 < too_many;) {
     const std::int64_t middle = fits.rows + (too_many - fits.rows) / 2;
     PL_ASSIGN_OR_RETURN(const auto made, make_executable(middle, recompute));
-    if (made->arena_bytes() <= bytes) {
+    if (finds_room(*made, middle, bytes)) {
       fits = {middle, made->arena_bytes()};
     } else {
       too_many = middle;

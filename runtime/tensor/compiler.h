@@ -3,8 +3,10 @@
 // From a graph to a Program: reverse mode, memory plan, and the device's operators, all before the first
 // step.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "runtime/tensor/graph.h"
@@ -21,6 +23,12 @@ enum class Precision : std::uint8_t {
 };  // kBF16: operands of matrix products and convolutions are rounded to bfloat16
 enum class Mode : std::uint8_t { kTraining, kInference };
 
+// Of a device's own memory, for what is taken there after a program: `what` it is, for people.
+struct LeftRoom {
+  std::size_t bytes = 0;
+  std::string what = {};  // "weights and gradient"
+};
+
 struct CompileOptions {
   std::int64_t max_rows = 1;
   Precision precision = Precision::kF32;
@@ -30,6 +38,7 @@ struct CompileOptions {
   int threads = 1;  // at most so many fill the initial weights
   // Of the device: its programs have the same parameters and work one after the other. Null: its own.
   std::shared_ptr<Queue> queue = nullptr;
+  LeftRoom leave = {};  // by all of the program; more rows than fit beside it are refused
 };
 
 // `device` outlives the program. Errors: the graph's own; INVALID_ARGUMENT without a loss, with max_rows <

@@ -30,6 +30,9 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 // One in so many bytes of a device's own memory is left to its driver, which takes memory later: for kernels
 // when they are launched first, for graphs, for NCCL.
 inline constexpr std::size_t kDriversPart = 32;
+// And one in so many of that, where it is told how much fits: who takes that then takes it in other pieces,
+// each of which is rounded up.
+inline constexpr std::size_t kRoundingPart = 64;
 
 // For people: rounded up, as what is needed is, and down, as what is free.
 inline std::size_t mebibytes(std::size_t bytes) {

@@ -54,6 +54,15 @@ std::string room_at_begin_text(std::size_t free_at_begin, int members) {
       members > 1 ? str_cat(", and ", members, " members of this job share the device") : std::string());
 }
 
+absl::Status evaluation_room(const absl::Status& compiled, std::int64_t rows, bool waited) {
+  if (!absl::IsResourceExhausted(compiled)) return compiled;
+  return absl::ResourceExhaustedError(str_cat(
+      "evaluation finds no room (out of memory): ", compiled.message(),
+      rows == 1 ? "; take a GPU with more memory or a smaller model"
+      : waited  ? "; set training.evaluation.batchSize to what fits: what training takes has its room already"
+                : "; set training.evaluation.batchSize to what fits"));
+}
+
 absl::Status check_room(const LastingMemory& needs, const FoundRoom& found) {
   const std::size_t spare = found.now.total_bytes / tensor::kDriversPart;
   const std::size_t there = found.now.free_bytes + found.taken;

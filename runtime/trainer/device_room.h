@@ -34,14 +34,18 @@ struct FoundRoom {
   tensor::MemoryRoom now;
   std::size_t free_at_begin = 0;  // before this member took anything
   std::size_t taken = 0;          // of the lasting memory, already
-  std::size_t evaluation = 0;     // by passes of evaluation, and of training
-  std::size_t training = 0;
-  int members = 0;  // of the job on this device, this one included; 0: not known
+  std::size_t evaluation = 0;     // by passes of evaluation, where they could be of fewer samples
+  std::size_t training = 0;       // by passes of training
+  int members = 0;                // of the job on this device, this one included; 0: not known
 };
 
 // RESOURCE_EXHAUSTED: what needs how much, how much there is and was at the begin, who else may hold it, and
 // what helps.
 absl::Status check_room(const LastingMemory& needs, const FoundRoom& found);
+
+// What a program for evaluation came to; of one that finds no room also for what, and what helps. `rows` were
+// wanted. `waited`: all else of this member has its room already.
+absl::Status evaluation_room(const absl::Status& compiled, std::int64_t rows, bool waited);
 
 // "130 MiB were free when this member began, and 4 members of this job share the device".
 std::string room_at_begin_text(std::size_t free_at_begin, int members);

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/trainer/device_room.h"
 #include "runtime/trainer/table_parts.h"
 #include "runtime/trainer/table_specs.h"
 
@@ -94,8 +95,10 @@ absl::Status EvaluatorMember::prepare() {
     PL_ASSIGN_OR_RETURN(rows_,
                         CheckpointRows::open(*workload_.data.test, *workload_.sparse, table_specs(spec_)));
   }
-  PL_ASSIGN_OR_RETURN(auto program,
-                      workload_.compile(Purpose::kEvaluation, evaluation_rows(spec_, workload_)));
+  const std::int64_t rows = evaluation_rows(spec_, workload_);
+  auto compiled = workload_.compile(Purpose::kEvaluation, rows, {workload_.weight_bytes, "weights"});
+  PL_RETURN_IF_ERROR(evaluation_room(compiled.status(), rows, false));
+  std::unique_ptr<tensor::Program> program = *std::move(compiled);
   weights_.resize(program->parameters().elements);
   program->bind(weights_, {});
   PL_ASSIGN_OR_RETURN(evaluator_,

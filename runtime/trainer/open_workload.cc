@@ -26,7 +26,8 @@ struct Source {
 };
 
 absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& source, Purpose purpose,
-                                                             std::int64_t max_rows) {
+                                                             std::int64_t max_rows,
+                                                             const tensor::LeftRoom& leave) {
   tensor::GraphBuilder graph;
   PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
   tensor::CompileOptions options;
@@ -35,6 +36,7 @@ absl::StatusOr<std::unique_ptr<tensor::Program>> compile_for(const Source& sourc
   options.recompute_activations = source.recompute_activations;
   options.threads = source.threads;
   options.queue = source.queue;
+  options.leave = leave;
   options.mode = purpose == Purpose::kTraining ? tensor::Mode::kTraining : tensor::Mode::kInference;
   return tensor::compile(graph, *source.device, options);
 }
@@ -97,7 +99,7 @@ absl::Status add_room(const v1::TrainingSpec& spec, const Source& source, Worklo
   tensor::GraphBuilder graph;
   PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
   PL_ASSIGN_OR_RETURN(const tensor::ParameterLayout layout, tensor::lay_out_parameters(graph));
-  workload.lasting_bytes = lasting_memory(spec, layout.elements, Holding::kTrains).total();
+  workload.weight_bytes = layout.elements * sizeof(float);
   return check_room(lasting_memory(spec, layout.elements, Holding::kReads),
                     {.now = *room, .free_at_begin = room->free_bytes});
 }
@@ -123,8 +125,8 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, int threads)
     if (source->queue != nullptr) source->queue->timer().tell(compute.times);
     if (spec.precision() == v1::PRECISION_BF16) source->precision = tensor::Precision::kBF16;
     source->recompute_activations = spec.recompute_activations();
-    workload.compile = [source](Purpose purpose, std::int64_t max_rows) {
-      return compile_for(*source, purpose, max_rows);
+    workload.compile = [source](Purpose purpose, std::int64_t max_rows, const tensor::LeftRoom& leave) {
+      return compile_for(*source, purpose, max_rows, leave);
     };
     workload.open_exchange = compute.open_exchange;
     workload.let_exchange_go = compute.let_exchange_go;

@@ -107,7 +107,8 @@ class Trainer {
   checkpoint::CheckpointStore checkpoints();
   absl::Status open_session();
   absl::Status compile_for(std::span<const std::int64_t> rows);
-  absl::Status compile_passes(std::span<const std::int64_t> rows);
+  absl::Status compile_passes(std::span<const std::int64_t> rows, Holding held);
+  absl::Status compile_evaluation(Holding held);
   // Why not all members' devices can exchange gradients by themselves; empty: they can.
   absl::StatusOr<std::string> place_state();
   absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> open_device_exchange(
@@ -116,6 +117,14 @@ class Trainer {
   absl::Status place_on_device();
   // RESOURCE_EXHAUSTED where what is held so finds no room in the device's own memory (device_room.h).
   absl::Status check_lasting(Holding holding);
+  struct DeviceUse {
+    LastingMemory needs;
+    FoundRoom found;
+  };
+  // Zeros where the memory is the host's.
+  absl::StatusOr<DeviceUse> device_use(Holding holding);
+  // What of that is taken only when a first pass needs it.
+  absl::StatusOr<tensor::LeftRoom> still_wanted(Holding holding);
   // What the device's memory is taken for, and sizes that it does badly with, in the log; nothing where it is
   // the host's.
   absl::Status log_memory();
@@ -186,6 +195,7 @@ class Trainer {
   Step collected_step_ = 0;                       // of the servers' state that a view's end saved
   std::optional<StatePosition> position_;         // of the state in rank 0's replica, until servers hold it
   std::unique_ptr<TablePartsReader> saved_rows_;  // of that state; null: no tables, or they begin empty
+  bool evaluation_waits_ = false;                 // evaluator_ takes one sample at a time: for compile_for()
   std::size_t queue_half_weights_ = 0;            // that the device's queue had before any program of a view
   int members_on_device_ = 0;                     // of the view, on this member's; 0: not known
   bool aligned_ = false;                          // the members have held one state

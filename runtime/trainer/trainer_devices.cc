@@ -67,6 +67,18 @@ absl::Status Trainer::place_on_device() {
 
 absl::Status Trainer::check_lasting(Holding holding) {
   if (workload_.room == nullptr) return absl::OkStatus();
+  PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(holding));
+  return check_room(use.needs, use.found);
+}
+
+absl::StatusOr<tensor::LeftRoom> Trainer::still_wanted(Holding holding) {
+  PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(holding));
+  const std::size_t total = use.needs.total();
+  return tensor::LeftRoom{total - std::min(total, use.found.taken), "weights and gradient"};
+}
+
+absl::StatusOr<Trainer::DeviceUse> Trainer::device_use(Holding holding) {
+  if (workload_.room == nullptr) return DeviceUse();
   const auto room = workload_.room();
   if (!room.ok()) return own_fault(room.status());
   tensor::MemoryUse evaluation, training;
@@ -81,14 +93,15 @@ absl::Status Trainer::check_lasting(Holding holding) {
   PL_RETURN_IF_ERROR(look(program_.get(), training));
   const std::size_t vectors =
       holding == Holding::kTrains ? replica_->device_bytes() : evaluation.vectors + training.vectors;
-  return check_room(
+  const bool several = evaluator_ != nullptr && evaluator_->program().max_rows() > 1;
+  return DeviceUse{
       lasting_memory(spec_, replica_->layout().elements, holding),
       {.now = *room,
        .free_at_begin = workload_.room_at_begin.free_bytes,
        .taken = vectors + std::max({queue_half_weights_, evaluation.half_weights, training.half_weights}),
-       .evaluation = evaluation.activations + evaluation.batch,
+       .evaluation = several ? evaluation.activations + evaluation.batch : 0,
        .training = training.activations + training.batch,
-       .members = members_on_device_});
+       .members = members_on_device_}};
 }
 
 // Null: the gradients go by way of the hosts. All members have met by now: nobody takes the links that are

@@ -72,24 +72,19 @@ absl::Status Trainer::open_workload() {
   PL_ASSIGN_OR_RETURN(workload_, parts_.open_workload(spec_));
   PL_RETURN_IF_ERROR(open_tables());
   if (workload_.data.test != nullptr && workload_.data.test->size() > 0) {
-    auto program = workload_.compile(Purpose::kEvaluation, evaluation_rows(spec_, workload_));
-    if (absl::IsResourceExhausted(program.status())) {
-      const std::string also = workload_.lasting_bytes == 0
-                                   ? ""
-                                   : str_cat(", and leaves ", tensor::mebibytes(workload_.lasting_bytes),
-                                             " MiB for weights, gradient and optimizer state");
-      return absl::ResourceExhaustedError(
-          str_cat("evaluation finds no room (out of memory): ", program.status().message(),
-                  "; set training.evaluation.batchSize to what fits", also));
-    }
-    PL_RETURN_IF_ERROR(program.status());
+    std::int64_t rows = evaluation_rows(spec_, workload_);
+    auto program = workload_.compile(Purpose::kEvaluation, rows, {});
+    // How many find room beside all else is known once that has its own; until then there is one's.
+    evaluation_waits_ = absl::IsResourceExhausted(program.status()) && rows > 1;
+    if (evaluation_waits_) program = workload_.compile(Purpose::kEvaluation, rows = 1, {});
+    PL_RETURN_IF_ERROR(evaluation_room(program.status(), rows, false));
     PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, **program, parts_.fabric.arena()));
     (*program)->bind(replica_->weights(), {});
     PL_ASSIGN_OR_RETURN(evaluator_,
                         Evaluator::create(workload_.data.test, *std::move(program), workload_.sparse));
     return absl::OkStatus();
   }
-  PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, 1));
+  PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, 1, {}));
   PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, *program_, parts_.fabric.arena()));
   if (workload_.room != nullptr) {
     PL_ASSIGN_OR_RETURN(const tensor::MemoryUse use, program_->memory());
@@ -228,10 +223,18 @@ absl::Status Trainer::resume() {
 absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
   const bool copies = replica_->on_device() == nullptr;
   const bool evaluates = evaluator_ != nullptr && (!servers_ || group_.rank == 0);
-  const Holding held = evaluates ? Holding::kCopiesAndEvaluates : Holding::kCopies;
+  const Holding held = !copies     ? Holding::kTrains
+                       : evaluates ? Holding::kCopiesAndEvaluates
+                                   : Holding::kCopies;
   if (copies) PL_RETURN_IF_ERROR(check_lasting(held));
-  const absl::Status compiled = compile_passes(rows);
+  const absl::Status compiled = compile_passes(rows, held);
   if (absl::IsResourceExhausted(compiled)) {
+    PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(held));
+    const std::string evaluation =
+        use.found.evaluation == 0
+            ? ""
+            : str_cat(", or training.evaluation.batchSize to fewer: passes of evaluation hold ",
+                      tensor::mebibytes(use.found.evaluation), " MiB");
     const std::string begin =
         workload_.room == nullptr
             ? ""
@@ -241,20 +244,37 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
                 "; set training.microBatchSize to what fits: it changes "
                 "results by rounding alone, and is the samples of one "
                 "pass",
-                begin));
+                evaluation, begin));
   }
   PL_RETURN_IF_ERROR(compiled);
+  if (evaluation_waits_ && evaluates) PL_RETURN_IF_ERROR(compile_evaluation(held));
   if (copies) PL_RETURN_IF_ERROR(check_lasting(held));  // what of it is taken when a first pass needs it
   PL_RETURN_IF_ERROR(replica_->bind(*program_, Purpose::kTraining));
   program_->weights_changed();
   return log_memory();
 }
 
-absl::Status Trainer::compile_passes(std::span<const std::int64_t> rows) {
+// Beside all that training takes.
+absl::Status Trainer::compile_evaluation(Holding held) {
+  const std::int64_t rows = evaluation_rows(spec_, workload_);
+  evaluator_.reset();  // the one's room is free for it
+  PL_ASSIGN_OR_RETURN(const tensor::LeftRoom leave, still_wanted(held));
+  auto program = workload_.compile(Purpose::kEvaluation, rows, leave);
+  PL_RETURN_IF_ERROR(evaluation_room(program.status(), rows, true));
+  const absl::Status bound = replica_->bind(**program, Purpose::kEvaluation);
+  if (!bound.ok()) return own_fault(bound);
+  PL_ASSIGN_OR_RETURN(evaluator_,
+                      Evaluator::create(workload_.data.test, *std::move(program), workload_.sparse));
+  evaluation_waits_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::compile_passes(std::span<const std::int64_t> rows, Holding held) {
   std::int64_t most = 1;
   for (const std::int64_t count : rows) most = std::max(most, pass_rows(spec_, count));
   if (program_ == nullptr || program_->max_rows() < most) {
-    PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, most));
+    PL_ASSIGN_OR_RETURN(const tensor::LeftRoom leave, still_wanted(held));
+    PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, most, leave));
   }
   for (const std::int64_t count : rows) {
     const std::int64_t pass = std::max<std::int64_t>(1, pass_rows(spec_, count));

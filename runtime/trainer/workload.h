@@ -15,6 +15,7 @@
 #include "runtime/exchange/device_exchange.h"
 #include "runtime/model/wide_and_deep.h"
 #include "runtime/optimizer/device_state.h"
+#include "runtime/tensor/compiler.h"
 #include "runtime/tensor/device.h"
 #include "runtime/tensor/program.h"
 
@@ -28,9 +29,11 @@ using MakeDeviceState = std::function<absl::StatusOr<std::unique_ptr<optimizer::
 
 struct Workload {
   data::Datasets data;
-  // A program for batches of at most `max_rows` samples. All programs of a workload have the same parameters.
-  // INVALID_ARGUMENT: the model doesn't fit the data.
-  std::function<absl::StatusOr<std::unique_ptr<tensor::Program>>(Purpose purpose, std::int64_t max_rows)>
+  // A program for batches of at most `max_rows` samples, which leaves so much of the device's memory. All
+  // programs of a workload have the same parameters. INVALID_ARGUMENT: the model doesn't fit the data;
+  // RESOURCE_EXHAUSTED as of tensor::compile().
+  std::function<absl::StatusOr<std::unique_ptr<tensor::Program>>(Purpose purpose, std::int64_t max_rows,
+                                                                 const tensor::LeftRoom& leave)>
       compile;
   // Of a model with sparse tables (table_specs()): what its samples look up. Their tokens go there, and not
   // into the program, which takes the rows.
@@ -45,7 +48,7 @@ struct Workload {
   // whose it is ("GPU-4b1d..."), the same for all members on that device. Null and empty: it is the host's.
   std::function<absl::StatusOr<tensor::MemoryRoom>()> room = nullptr;
   tensor::MemoryRoom room_at_begin = {};
-  std::size_t lasting_bytes = 0;  // that weights, gradient and optimizer state take of it, if all lie there
+  std::size_t weight_bytes = 0;  // that a copy of the weights takes there
   std::string device_id = {};
 };
 

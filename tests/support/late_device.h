@@ -35,6 +35,7 @@ class LateState final : public optimizer::DeviceState {
       : queue_(std::move(queue)),
         update_takes_(update_takes),
         optimizer_(*optimizer::Optimizer::create(spec, layout)),
+        bytes_((2 + optimizer_.state().size()) * layout.elements * sizeof(float)),
         weights_(layout.elements),
         own_gradients_(gradients.empty() ? layout.elements : 0),
         gradients_(gradients.empty() ? std::span(own_gradients_) : gradients) {}
@@ -97,7 +98,7 @@ class LateState final : public optimizer::DeviceState {
     PL_RETURN_IF_ERROR(wait());
     return vector_hash(weights_);
   }
-  std::size_t bytes() const override { return 0; }
+  std::size_t bytes() const override { return bytes_; }
   std::shared_ptr<const void> pin(std::span<std::byte>) override { return nullptr; }
 
  private:
@@ -111,6 +112,7 @@ class LateState final : public optimizer::DeviceState {
   const Duration update_takes_;
   LateQueue side_;
   optimizer::Optimizer optimizer_;
+  const std::size_t bytes_;
   std::vector<float> weights_, own_gradients_;
   const std::span<float> gradients_;
   std::uint64_t version_ = 1;
@@ -233,8 +235,8 @@ inline trainer::OpenWorkload late_workload(std::int64_t train, std::int64_t test
     const auto queue = std::make_shared<LateQueue>();
     queue->timer().tell(times.sums);
     queue->piece = times.piece;
-    workload.compile = [queue](trainer::Purpose,
-                               std::int64_t rows) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
+    workload.compile = [queue](trainer::Purpose, std::int64_t rows,
+                               const tensor::LeftRoom&) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
       return std::make_unique<LateProgram>(rows, queue);
     };
     workload.make_state = [=](const v1::OptimizerSpec& spec, const tensor::ParameterLayout& layout)

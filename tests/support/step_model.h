@@ -128,8 +128,8 @@ trainer::Workload workload_of(std::int64_t train, std::int64_t test, const More&
   trainer::Workload workload;
   workload.data.train = std::make_shared<Samples>(train, more...);
   if (test > 0) workload.data.test = std::make_shared<Samples>(test, more...);
-  workload.compile = [](trainer::Purpose,
-                        std::int64_t rows) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
+  workload.compile = [](trainer::Purpose, std::int64_t rows,
+                        const tensor::LeftRoom&) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
     return std::make_unique<Program>(rows);
   };
   return workload;

@@ -89,10 +89,37 @@ class GpuRunsTest(CliCase):
 
     @emulated_only
     def test_what_finds_no_room_is_said_before_the_first_step_with_what_would(self):
-        self.run_on("cuda", self.write(job(members=1, steps=20).replace("hidden: [32]", "hidden: [1000000]")))
-        self.assertRegex(self.errors + self.logs(), r"evaluation finds no room \(out of memory\): \d+ samples at once need \d+ MiB .* \d+ fit, "
-                         r"with \d+ MiB.*"
-                         r"set training.evaluation.batchSize to what fits, and leaves \d+ MiB for weights, gradient and optimizer state")
+        # 1.5 million weights, 24 MiB with gradient and Adam's state; a sample's activations are some 100 KiB.
+        text = job(members=1, steps=1).replace("[32]", "[20000]").replace("testFraction: 0.2", "testFraction: 0.6")
+        text = text.replace("type: SGD, learningRate: 0.1, momentum: 0.9", "type: Adam, learningRate: 0.001")
+
+        def run(name, batch, **rows):
+            sizes = f"evaluation: {{everySteps: 100, batchSize: {rows['evaluation']}}}"
+            if "micro" in rows:
+                sizes += f"\n    microBatchSize: {rows['micro']}"
+            path = self.write(text.replace("evaluation: {everySteps: 100}", sizes).replace("globalBatchSize: 64", f"globalBatchSize: {batch}"))
+            self.run_on("cuda", path, "--name", name, FAKE_CUDA_MEMORY_MIB="48")
+            return self.code, self.errors + self.logs(name)
+
+        def told(name, field, what, *args, **rows):
+            code, said = run(name, *args, **rows)
+            self.assertEqual(code, 1, said)
+            found = re.search(rf"{what} finds no room \(out of memory\): \d+ samples at once need \d+ MiB [^;]*; (\d+) fits?, with \d+ MiB[^\n]*"
+                              rf"; set training\.{field} to what fits", said)
+            self.assertTrue(found, said)
+            return int(found.group(1))
+
+        fits = told("many", "evaluation.batchSize", "evaluation", 8, evaluation=1000)
+        self.assertLess(1, fits)
+        code, said = run("fits", 8, evaluation=fits)
+        self.assertEqual(code, 0, said)
+        code, said = run("more", 8, evaluation=fits + 2)   # a third of one is kept for what is rounded up
+        self.assertEqual(code, 1, said)
+        self.assertRegex(said, "finds? no room")
+        micro = told("both", "microBatchSize", "training", 256, evaluation=1000)
+        fits = told("micro", "evaluation.batchSize", "evaluation", 256, evaluation=1000, micro=micro)
+        code, said = run("small-passes", 256, evaluation=fits, micro=micro)
+        self.assertEqual(code, 0, said)
         self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "small")
         self.assertRegex(self.logs("small"), r"memory of the device: 1 MiB for weights, gradient and optimizer state, 1 MiB for activations, "
                          r".*\d+ of 1024 MiB are left; \d+ MiB were free when this member began")

@@ -82,6 +82,20 @@ TEST(DeviceRoom, WhatFindsNoneIsSaidByNameWithWhatThereIsAndWas) {
       "smaller model");
 }
 
+TEST(DeviceRoom, WhatHelpsAnEvaluationIsFewerSamplesWhereItWantsSeveral) {
+  const absl::Status none = absl::ResourceExhaustedError("9 fit");
+  EXPECT_EQ(
+      evaluation_room(none, 10, false).message(),
+      "evaluation finds no room (out of memory): 9 fit; set training.evaluation.batchSize to what fits");
+  EXPECT_THAT(std::string(evaluation_room(none, 10, true).message()),
+              HasSubstr("to what fits: what training takes has its room already"));
+  EXPECT_THAT(std::string(evaluation_room(none, 1, false).message()), Not(HasSubstr("batchSize")));
+  EXPECT_TRUE(absl::IsResourceExhausted(evaluation_room(none, 1, false)));
+  const absl::Status other = absl::InternalError("a wire");
+  EXPECT_EQ(evaluation_room(other, 10, false), other);
+  EXPECT_TRUE(evaluation_room(absl::OkStatus(), 10, false).ok());
+}
+
 // What would not be enough is no advice.
 TEST(DeviceRoom, AdviceIsWhatHelps) {
   const LastingMemory needs{

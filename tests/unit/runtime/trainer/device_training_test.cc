@@ -156,6 +156,59 @@ TEST(DeviceTraining, CopiesOfTheHostsStateThatFindNoRoomAreTold) {
               HasSubstr("weights and gradient find no room"));
 }
 
+// How many samples fit is asked once all else has its room.
+TEST(DeviceTraining, EvaluationThatFindsNoRoomAtFirstIsCompiledLast) {
+  v1::TrainingSpec spec = step_spec(4, 32);
+  spec.mutable_evaluation()->set_every_steps(2);
+  spec.mutable_evaluation()->set_batch_size(16);
+  const Hashes host = train({kOnHost}, spec);
+  struct Compiled {
+    Purpose purpose;
+    std::int64_t rows;
+    std::size_t left;
+    bool operator==(const Compiled&) const = default;
+  };
+  constexpr std::size_t kVector = 48 * sizeof(float);
+  for (const bool on_device : {true, false}) {
+    for (const int refusals : {1, 2}) {
+      ThreadJob job(1, spec, kOnHost);
+      std::vector<Compiled> compiled;
+      job.member(0).workload = [&, left = refusals](const v1::TrainingSpec& of) -> absl::StatusOr<Workload> {
+        auto workload = (on_device ? kOnDevice : kOnHost)(of);
+        workload->room = [] { return tensor::MemoryRoom{std::size_t{40} << 20, std::size_t{64} << 20}; };
+        workload->compile =
+            [&compiled, left, compile = workload->compile](
+                Purpose purpose, std::int64_t rows,
+                const tensor::LeftRoom& leave) mutable -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
+          compiled.push_back({purpose, rows, leave.bytes});
+          if (rows == 16 && left-- > 0) return absl::ResourceExhaustedError("7 fit");
+          return compile(purpose, rows, leave);
+        };
+        return workload;
+      };
+      job.send_view(job.view(1, {0}));
+      job.run();
+      // Copies of weights for both programs, and of the gradient, are taken when a first pass needs them.
+      const std::size_t later = on_device ? 0 : 3 * kVector;
+      EXPECT_EQ(compiled, (std::vector<Compiled>{{Purpose::kEvaluation, 16, 0},
+                                                 {Purpose::kEvaluation, 1, 0},
+                                                 {Purpose::kTraining, 32, later},
+                                                 {Purpose::kEvaluation, 16, later}}));
+      const auto& member = job.member(0);
+      if (refusals == 1) {
+        EXPECT_EQ(member.outcome.ending, Ending::kFinished) << member.outcome.error;
+        EXPECT_EQ(member.hashes, host);
+        continue;
+      }
+      EXPECT_EQ(member.outcome.ending, Ending::kFailed);
+      EXPECT_TRUE(member.outcome.configuration);
+      EXPECT_EQ(member.outcome.error.message(),
+                "evaluation finds no room (out of memory): 7 fit; set training.evaluation.batchSize to what "
+                "fits: what training takes has its room already");
+    }
+  }
+}
+
 TEST(DeviceTraining, ARunGoesOnOnTheOtherKindOfMemory) {
   for (const auto& [first, second] : {std::pair{on_devices(2), std::vector{kOnHost}},
                                       {{kOnHost, kOnHost}, on_devices(1)},
@@ -485,7 +538,7 @@ TEST(DeviceTraining, WhatTheDeviceTellsLateIsToldBeforeTheStateIsUsed) {
   spec.mutable_optimizer()->set_clip_norm(1);
   const auto workload = kOnDevice(spec);
   ASSERT_TRUE(workload.ok()) << workload.status();
-  const auto program = workload->compile(Purpose::kTraining, 4);
+  const auto program = workload->compile(Purpose::kTraining, 4, {});
   ASSERT_TRUE(program.ok()) << program.status();
   const auto arena = transport::Arena::create(std::size_t{1} << 20);
   ASSERT_TRUE(arena.ok()) << arena.status();

@@ -99,7 +99,7 @@ TEST(OpenWorkload, ActivationsAreComputedAgainWhereTheJobSaysSo) {
     const auto clicks = std::make_shared<OwnClicks>(0, 0, std::vector<std::int64_t>{});
     const auto workload = open({clicks, nullptr}, 0, spec);
     EXPECT_TRUE(workload.ok()) << workload.status();
-    const auto program = workload->compile(purpose, 8);
+    const auto program = workload->compile(purpose, 8, {});
     EXPECT_TRUE(program.ok()) << program.status();
     std::vector<float> weights((*program)->parameters().elements), gradients(weights.size());
     (*program)->bind(weights, gradients);

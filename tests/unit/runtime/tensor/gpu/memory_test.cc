@@ -36,22 +36,25 @@ class GpuMemoryTest : public ::testing::Test {
 
   // Activations of 16 KiB and more a sample.
   absl::StatusOr<std::unique_ptr<Program>> compile_for(std::int64_t rows,
-                                                       Precision precision = Precision::kF32) {
+                                                       Precision precision = Precision::kF32,
+                                                       const LeftRoom& leave = {}) {
     GraphBuilder graph;
     const Value x = graph.input({64});
     const Value hidden = graph.relu(graph.dense("fc1", x, 4096));
     graph.softmax_cross_entropy(graph.dense("fc2", graph.tanh(hidden), 8));
-    return compile(graph, *device_, {.max_rows = rows, .precision = precision});
+    return compile(graph, *device_, {.max_rows = rows, .precision = precision, .leave = leave});
   }
 
   // Ten layers, of 4 KiB a sample each.
   absl::StatusOr<std::unique_ptr<Program>> compile_deep(std::int64_t rows, bool recompute,
-                                                        Mode mode = Mode::kTraining) {
+                                                        Mode mode = Mode::kTraining,
+                                                        const LeftRoom& leave = {}) {
     GraphBuilder graph;
     Value h = graph.input({16});
     for (int i = 0; i < 10; ++i) h = graph.relu(graph.dense(str_cat("fc", i), h, 1024));
     graph.softmax_cross_entropy(graph.dense("output", h, 8));
-    return compile(graph, *device_, {.max_rows = rows, .mode = mode, .recompute_activations = recompute});
+    return compile(graph, *device_,
+                   {.max_rows = rows, .mode = mode, .recompute_activations = recompute, .leave = leave});
   }
 
   std::unique_ptr<Device> device_;
@@ -70,6 +73,33 @@ TEST_F(GpuMemoryTest, ATooLargeBatchIsRefusedWithWhatFits) {
   EXPECT_LT(fits, 5000);
   EXPECT_TRUE(compile_for(fits).ok()) << "what is said to fit does";
   EXPECT_TRUE(absl::IsResourceExhausted(compile_for(fits + 200).status()));
+}
+
+TEST_F(GpuMemoryTest, WhatIsToldToFitLeavesTheRoomThatIsWantedLater) {
+  const LeftRoom leave{8 * kMebibyte, "weights and gradient"};
+  const auto told = [](const auto& refused, const char* format) {
+    EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+    const std::string message(refused.status().message());
+    const std::size_t at = message.find(std::string(format).substr(0, std::string(format).find('%')));
+    int fits = 0;
+    EXPECT_EQ(at == std::string::npos ? 0 : std::sscanf(message.c_str() + at, format, &fits), 1) << message;
+    return fits;
+  };
+  constexpr const char* kBeside = "beside 1 for the driver and 8 for weights and gradient; %d fit, with";
+  const int fits = told(compile_for(5000, Precision::kF32, leave), kBeside);
+  EXPECT_LT(fits, told(compile_for(5000), "beside 1 for the driver; %d fit, with"));
+  {
+    const auto made = compile_for(fits, Precision::kF32, leave);
+    ASSERT_TRUE(made.ok()) << made.status();
+    EXPECT_GE((*made)->memory()->free, leave.bytes + kMebibyte);
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(compile_for(fits + 5, Precision::kF32, leave).status()));
+
+  const int more =
+      told(compile_deep(5000, false, Mode::kTraining, leave), "recomputeActivations %d fit, with");
+  const auto recomputes = compile_deep(more, true, Mode::kTraining, leave);
+  ASSERT_TRUE(recomputes.ok()) << recomputes.status();
+  EXPECT_GE((*recomputes)->memory()->free, leave.bytes + kMebibyte);
 }
 
 TEST_F(GpuMemoryTest, WhatRecomputingWouldNeedIsSaidWhereItHelps) {
