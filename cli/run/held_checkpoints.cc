@@ -1,9 +1,12 @@
 #include "cli/run/held_checkpoints.h"
 
+#include <algorithm>
+
 namespace paceline::cli {
 
 void HeldCheckpoints::add(const coordinator::CheckpointRecord& record, TimePoint now) {
   held_.push_back({record, now + kMost});
+  if (record.error.empty()) newest_ = std::max(newest_.value_or(record.step), record.step);
 }
 
 std::vector<coordinator::CheckpointRecord> HeldCheckpoints::take(Step told, TimePoint now) {

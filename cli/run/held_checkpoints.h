@@ -5,6 +5,7 @@
 // one thread.
 
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -18,6 +19,8 @@ class HeldCheckpoints {
   static constexpr Duration kMost = std::chrono::seconds(1);
 
   void add(const coordinator::CheckpointRecord& record, TimePoint now);
+  // The newest step of those that were added and had been written; empty: there was none.
+  std::optional<Step> newest() const { return newest_; }
   // Those of steps up to `told`, of which all is told, and those that have waited for long enough; in order.
   std::vector<coordinator::CheckpointRecord> take(Step told, TimePoint now);
 
@@ -26,6 +29,7 @@ class HeldCheckpoints {
     coordinator::CheckpointRecord record;
     TimePoint until;
   };
+  std::optional<Step> newest_;
   std::deque<Held> held_;  // as they came; bounded by how many are written in kMost
 };
 

@@ -53,11 +53,8 @@ class JsonOutput final : public RunOutput {
     line(event);
   }
   void checkpoint(const coordinator::CheckpointRecord& c) override {
-    Json event = {{"type", "checkpoint"},
-                  {"step", c.step},
-                  {"path", c.path},
-                  {"bytes", c.bytes},
-                  {"stallSeconds", std::chrono::duration<double>(c.stall).count()}};
+    Json event = {{"type", "checkpoint"}, {"step", c.step}, {"path", c.path}, {"bytes", c.bytes}};
+    if (c.stall) event["stallSeconds"] = std::chrono::duration<double>(*c.stall).count();
     if (!c.error.empty()) event["error"] = c.error;
     line(event);
   }

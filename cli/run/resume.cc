@@ -54,7 +54,7 @@ absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& 
   }
   PL_RETURN_IF_ERROR(note.status());
   return FoundCheckpoint{str_cat(folder, "/", note->name), std::move(note->progress),
-                         std::move(note->refused)};
+                         std::move(note->refused), note->bytes};
 }
 
 absl::Status check_resume(const RunState& earlier, const JobFile& job,

@@ -17,6 +17,7 @@ struct FoundCheckpoint {
   std::string path;  // .../step-000000123
   checkpoint::Progress progress;
   std::vector<std::string> refused;  // newer ones whose manifests are damaged, and how: "step-000000124: ..."
+  std::uint64_t bytes = 0;           // of its files
 };
 
 // Where the job saves its checkpoints, were `run_folder` its run's; empty where it saves none, or what it

@@ -294,9 +294,12 @@ class RunCommand {
 
   // What rank 0 saved when the job had failed already was told to nobody.
   void note_last_checkpoint(const std::optional<FoundCheckpoint>& newest) {
-    if (!first_step_ || state_.phase == "Succeeded") return;
-    if (newest && newest->progress.step > api::checkpoint_step(state_.checkpoint).value_or(-1))
-      state_.checkpoint = newest->path;
+    if (!first_step_ || state_.phase == "Succeeded" || !newest) return;
+    const Step step = newest->progress.step;
+    if (step > api::checkpoint_step(state_.checkpoint).value_or(-1)) state_.checkpoint = newest->path;
+    const Step began = noted_ ? noted_->progress.step : -1;
+    if (step > std::max(checkpoints_.newest().value_or(-1), began))
+      checkpoints_.add({.step = step, .path = newest->path, .bytes = newest->bytes}, session_.clock.now());
   }
 
   // One that found nothing to evaluate would else end without a word here.

@@ -144,8 +144,8 @@ struct EvaluationRecord {
 
 struct CheckpointRecord {
   Step step = 0;
-  std::string path, error;  // error: empty when it was written
-  Duration stall{};         // how long training waited for it
+  std::string path, error;             // error: empty when it was written
+  std::optional<Duration> stall = {};  // how long training waited for it; empty: nobody told
   std::uint64_t bytes = 0;
 
   bool operator==(const CheckpointRecord&) const = default;

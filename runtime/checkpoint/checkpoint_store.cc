@@ -180,7 +180,11 @@ absl::StatusOr<CheckpointNote> CheckpointStore::peek_latest() const {
   if (!all.replaced.ok()) PL_RETURN_IF_ERROR(refused.add(kReplacedName, all.replaced));
   for (const std::string& name : all.names) {
     auto manifest = read_manifest(name);
-    if (manifest.ok()) return CheckpointNote{name, std::move(manifest->progress), refused.take()};
+    if (manifest.ok()) {
+      std::uint64_t bytes = 0;
+      for (const FileEntry& file : manifest->files) bytes += file.bytes;
+      return CheckpointNote{name, std::move(manifest->progress), refused.take(), bytes};
+    }
     PL_RETURN_IF_ERROR(refused.add(name, manifest.status()));
   }
   return refused.none_left();

@@ -49,6 +49,7 @@ struct CheckpointNote {
   std::string name;  // "step-000000123"
   Progress progress;
   std::vector<std::string> refused;  // newer ones, and why: "step-000000124: manifest: ..."
+  std::uint64_t bytes = 0;           // of the files that its manifest names
 };
 
 // Whether a checkpoint could not be read for a reason that says nothing of it: who may not read it, or has no

@@ -170,15 +170,19 @@ class ParameterServersTest(CliCase):
     def end_by(self, role, index, kill, mode="sync"):
         """How long the run lasts once a member of it is killed or frozen, and what it says then."""
         self.state = self.folder / f"state-{len(list(self.folder.glob('state*')))}"
-        process = self.start("run", self.write(job(MODES[mode], steps=ENDLESS)))
+        process = self.start("run", self.write(job(MODES[mode], steps=ENDLESS)), "--output", "json")
         status = self.training("digits", 5)
         began = time.monotonic()
         os.kill(self.pid_of(status, role, index), kill)
-        errors = process.communicate(timeout=60 * SLOW)[1]
+        out, errors = process.communicate(timeout=60 * SLOW)
         took = time.monotonic() - began
         self.assertEqual(process.returncode, 1, errors)
         self.assertIn(f"{role}-{index}", errors.splitlines()[0], errors)
         self.assertEqual(self.status("digits")["phase"], "Failed")
+        told = [event["path"] for event in map(json.loads, out.splitlines()) if event["type"] == "checkpoint" and "error" not in event]
+        saved = sorted(map(str, (self.state / "runs/digits/checkpoints").glob("step-*")))
+        self.assertEqual(told[-1:], saved[-1:], "the last one, too, is told, and once")
+        self.assertEqual(len(told), len(set(told)))
         self.nothing_left()
         return took, errors
 

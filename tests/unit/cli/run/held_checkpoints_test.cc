@@ -33,5 +33,15 @@ TEST(HeldCheckpoints, DoNotWaitForLong) {
   EXPECT_EQ(steps(held.take(0, now + HeldCheckpoints::kMost + milliseconds(10))), std::vector<Step>{300});
 }
 
+TEST(HeldCheckpoints, KnowTheNewestThatWasWritten) {
+  HeldCheckpoints held;
+  EXPECT_EQ(held.newest(), std::nullopt);
+  held.add({.step = 200}, {});
+  held.add({.step = 300, .error = "no space"}, {});
+  EXPECT_EQ(held.newest(), 200);
+  (void)held.take(300, {});
+  EXPECT_EQ(held.newest(), 200) << "told or not";
+}
+
 }  // namespace
 }  // namespace paceline::cli

@@ -69,6 +69,16 @@ TEST(JsonOutput, AnEvaluatorsEventNamesIt) {
   EXPECT_EQ(count(out.str(), "evaluator"), 2) << "no word of one where those who train evaluate";
 }
 
+TEST(JsonOutput, ACheckpointThatNobodyToldOfHasNoStall) {
+  std::ostringstream out;
+  const auto output = make_json_output(out, false);
+  output->checkpoint({.step = 20, .path = "c/step-20", .stall = std::chrono::milliseconds(250), .bytes = 7});
+  EXPECT_EQ(out.str(), R"({"type":"checkpoint","step":20,"path":"c/step-20","bytes":7,"stallSeconds":0.25})"
+                       "\n");
+  output->checkpoint({.step = 30, .path = "c/step-30", .bytes = 8});
+  EXPECT_EQ(count(out.str(), R"({"type":"checkpoint","step":30,"path":"c/step-30","bytes":8})"), 1);
+}
+
 // nlohmann's dump() escapes no others than those below a space.
 TEST(JsonOutput, ATerminalGetsNoControlCharacters) {
   for (const bool terminal : {false, true}) {

@@ -49,6 +49,8 @@ TEST(CheckpointStoreTest, PeekingFindsTheNewestWithAWholeManifest) {
   EXPECT_EQ(store.peek_latest()->progress.step, 200);
   EXPECT_EQ(store.peek_latest()->progress.spec_hash, "abc");
   EXPECT_TRUE(store.peek_latest()->refused.empty());
+  EXPECT_EQ(store.peek_latest()->bytes,
+            files.files()[str_cat(kFolder, "/step-000000200/state.safetensors")].size());
   ASSERT_TRUE(files.remove(str_cat(kFolder, "/step-000000200/manifest.json")).ok());
   EXPECT_EQ(store.peek_latest()->progress.step, 100);
   EXPECT_THAT(store.peek_latest()->refused, ElementsAre(HasSubstr("step-000000200: ")));
