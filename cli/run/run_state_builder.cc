@@ -57,6 +57,8 @@ MemberState member_state(const coordinator::MemberReport& m) {
   if (m.gpu) {
     const coordinator::GpuReport& g = *m.gpu;
     out.gpu = GpuState{.name = g.name,
+                       .index = g.index,
+                       .uuid = g.uuid.empty() ? std::nullopt : std::optional(g.uuid),
                        .compute_ms = g.compute_ms,
                        .update_ms = g.update_ms,
                        .utilization = g.utilization,

@@ -105,6 +105,8 @@ void visit_parts(Visitor&& v, auto& s) requires requires {
 }
 {
   v("name", s.name);
+  v("index", s.index);
+  v("uuid", s.uuid);
   v("computeMs", s.compute_ms);
   v("updateMs", s.update_ms);
   v("utilization", s.utilization);

@@ -38,6 +38,8 @@ struct StalenessState {
 // How a member's GPU is; what it does not tell is empty.
 struct GpuState {
   std::string name;
+  std::optional<std::int64_t> index;  // of those that the member sees, from 0
+  std::optional<std::string> uuid;
   std::optional<double> compute_ms, update_ms;            // of its own clock, per step
   std::optional<double> utilization, memory_utilization;  // 0..1
   std::optional<std::int64_t> memory_used_mib, memory_total_mib;

@@ -1,5 +1,8 @@
 #include "cli/view/gpus_view.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/text.h"
 #include "cli/view/narrow.h"
 
@@ -7,11 +10,12 @@ namespace paceline::cli {
 
 namespace {
 
-constexpr Column kColumns[] = {
-    {"GPU OF"},           {"GPU", false, 1},     {"COMPUTE ms", true, 10}, {"UPDATE ms", true, 5},
-    {"LOAD", true},       {"MEM LOAD", true, 4}, {"MiB", true, 6},         {"SM MHz", true, 9},
-    {"MEM MHz", true, 2}, {"HEAT", true, 7},     {"POWER W", true, 3},     {"SLOWED BY", false, 11},
-    {"ERRORS", false, 8}};
+constexpr Column kColumns[] = {{"GPU OF"},           {"INDEX", true, 7},       {"GPU", false, 2},
+                               {"UUID", false, 1},   {"COMPUTE ms", true, 12}, {"UPDATE ms", true, 6},
+                               {"LOAD", true},       {"MEM LOAD", true, 5},    {"MiB", true, 8},
+                               {"SM MHz", true, 11}, {"MEM MHz", true, 3},     {"HEAT", true, 9},
+                               {"POWER W", true, 4}, {"SLOWED BY", false, 13}, {"ERRORS", false, 10}};
+constexpr std::string_view kWhich[] = {"INDEX", "UUID"};  // a job's status on a cluster has no room for them
 
 std::string ms(const std::optional<double>& time) {
   return time ? fixed(*time, *time < 100 ? 2 : 0) : "-";
@@ -54,7 +58,9 @@ std::string slowed_by(const GpuState& gpu) {
 Row row_of(const MemberState& member) {
   const GpuState& gpu = *member.gpu;
   return {member.name,
+          gpu.index ? str_cat(*gpu.index) : "-",
           gpu.name,
+          gpu.uuid.value_or("-"),
           ms(gpu.compute_ms),
           ms(gpu.update_ms),
           percent(gpu.utilization),
@@ -68,6 +74,20 @@ Row row_of(const MemberState& member) {
           errors(gpu)};
 }
 
+// Without those of kWhich that no row has anything in.
+std::vector<Column> filled_columns(std::vector<Row>& rows) {
+  std::vector<Column> columns(std::begin(kColumns), std::end(kColumns));
+  for (const std::string_view name : kWhich) {
+    const auto column = std::ranges::find(columns, name, &Column::name);
+    const auto at = column - columns.begin();
+    if (std::ranges::any_of(rows, [at](const Row& row) { return row[static_cast<std::size_t>(at)] != "-"; }))
+      continue;
+    columns.erase(column);
+    for (Row& row : rows) row.erase(row.begin() + at);
+  }
+  return columns;
+}
+
 }  // namespace
 
 std::vector<std::string> render_gpus(const RunState& state, const Terminal& terminal, int width, int most) {
@@ -77,7 +97,8 @@ std::vector<std::string> render_gpus(const RunState& state, const Terminal& term
     if (member.gpu && static_cast<int>(rows.size()) + kHead < most) rows.push_back(row_of(member));
   }
   if (rows.empty()) return {};
-  std::vector<std::string> lines = narrow_table(kColumns, std::move(rows), width);
+  const std::vector<Column> columns = filled_columns(rows);
+  std::vector<std::string> lines = narrow_table(columns, std::move(rows), width);
   lines[0] = styled(terminal, Style::kDim, lines[0]);
   lines.insert(lines.begin(), "");
   return lines;

@@ -81,6 +81,8 @@ GpuReport from_wire(const v1::GpuStats& stats) {
   constexpr std::int32_t kMostCelsius = 1000;
   GpuReport r;
   r.name = cut(stats.name(), kMaxGpuWordBytes);
+  r.index = sane_if(stats.has_index(), stats.index());
+  r.uuid = cut(stats.uuid(), kMaxGpuWordBytes);
   r.compute_ms = sane_if(stats.has_compute_ms(), stats.compute_ms(), kMostMs);
   r.update_ms = sane_if(stats.has_update_ms(), stats.update_ms(), kMostMs);
   r.utilization = sane_if(stats.has_utilization(), stats.utilization(), 1);

@@ -36,9 +36,14 @@ void DeviceEvidence::watch(const OpenedDevice& device) {
   }
   times_ = device.compute.times;
   auto steps = std::make_shared<StepEvidence>(device.gpu, times_);
-  progress_.set_device_extra([gpu = gpu_, steps](v1::Heartbeat& heartbeat) {
+  const auto which = [index = device.gpu_index, uuid = device.gpu_uuid](v1::Heartbeat& heartbeat) {
+    heartbeat.mutable_gpu()->set_index(static_cast<std::uint32_t>(index));
+    heartbeat.mutable_gpu()->set_uuid(uuid);
+  };
+  progress_.set_device_extra([gpu = gpu_, steps, which](v1::Heartbeat& heartbeat) {
     if (gpu != nullptr) gpu->tell(heartbeat);
     steps->tell(heartbeat);
+    which(heartbeat);
   });
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a member's heartbeats say of the device that it computes on: of a GPU, how it is (gpu_evidence.h) and
-// how long it is at a step (step_evidence.h); of processors nothing.
+// What a member's heartbeats say of the device that it computes on: of a GPU, which one it is, how it is
+// (gpu_evidence.h) and how long it is at a step (step_evidence.h); of processors nothing.
 
 #include <memory>
 

@@ -68,7 +68,8 @@ absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment,
   const bool plain = !chosen.gpu.empty() && !environment.cuda_graphs;
   logger.info(str_cat("computes for ", environment.job, " ", chosen.words,
                       plain ? "; kernels are launched one by one (PACELINE_CUDA_GRAPHS=off)" : ""));
-  OpenedDevice opened{{std::move(chosen.device)}, std::move(chosen.gpu), std::move(chosen.gpu_uuid)};
+  OpenedDevice opened{
+      {std::move(chosen.device)}, std::move(chosen.gpu), std::move(chosen.gpu_uuid), chosen.gpu_index};
 #if defined(PACELINE_WITH_CUDA)
   if (!opened.gpu.empty()) {
     opened.compute.make_state = optimizer::make_gpu_state;

@@ -18,6 +18,7 @@ namespace paceline {
 struct OpenedDevice {
   trainer::Compute compute;
   std::string gpu, gpu_uuid;  // its name and uuid (runtime/device/choose_device.h); empty: the processors
+  int gpu_index = 0;          // of those that this process sees
 };
 absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment, int threads,
                                          const Logger& logger);

@@ -46,6 +46,7 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int slot, cons
                          " MiB, ", facts.pci_bus_id, ", ", facts.uuid);
   chosen.gpu = facts.name;
   chosen.gpu_uuid = facts.uuid;
+  chosen.gpu_index = ordinal;
   return chosen;
 }
 

@@ -20,6 +20,7 @@ struct ChosenDevice {
   std::string
       warning;  // of a GPU that can't be used (old driver, no cuBLASLt, no CUDA in this build); else empty
   std::string gpu, gpu_uuid;  // its name and uuid (runtime/cuda/driver.h); empty: the processors
+  int gpu_index = 0;          // of those that this process sees
 };
 
 // How a GPU is used, and who hears what it has to do without (tensor/gpu/gpu_device.h).

@@ -85,6 +85,10 @@ class GpuRunsTest(CliCase):
         logs = {path.name.split(".")[0]: path.read_text() for path in (self.state / "runs/digits/logs").iterdir()}
         taken = sorted(re.search(r"on GPU (\d) of 4", text).group(1) for text in logs.values())
         self.assertEqual(taken, list("0123"), logs)
+        told = [member["gpu"] for member in self.status("digits")["members"]]
+        self.assertEqual([gpu["index"] for gpu in told], [0, 1, 2, 3])
+        for member, gpu in zip(self.status("digits")["members"], told):
+            self.assertIn(f", {gpu['uuid']}\n", logs[member["pod"]])
         self.assertNotIn("the same device", "".join(logs.values()))
 
     @emulated_only
@@ -181,7 +185,8 @@ class GpuRunsTest(CliCase):
         self.assertEqual(self.logs("without").count(shared), 2)
         self.assertNotIn("NCCL", self.logs("without"))  # which would not help
         self.assertRegex(self.logs("without"), "nothing tells how the GPU is: ")
-        self.assertEqual(set(self.status("without")["members"][0]["gpu"]), {"name", "computeMs", "updateMs", "slowdowns", "xids", "lastXid"})
+        self.assertEqual(set(self.status("without")["members"][0]["gpu"]),
+                         {"name", "index", "uuid", "computeMs", "updateMs", "slowdowns", "xids", "lastXid"})
         self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "alone")
         self.assertNotIn("gradients go", self.logs("alone"))
         on_processors = "{replicas: 1, template: {spec: {containers: [{name: trainer, env: [{name: PACELINE_DEVICE, value: cpu}]}]}}}"
@@ -227,9 +232,10 @@ class GpuRunsTest(CliCase):
         until(lambda: all({"computeMs", "updateMs"} <= set(m["gpu"] or {}) for m in self.status("digits")["members"]), 20 * SLOW, "both tell their times")
         for words in (("top", "digits", "--once"), ("describe", "digits")):
             text = self.paceline(*words).stdout
-            self.assertRegex(text, r"GPU OF +GPU +COMPUTE ms +UPDATE ms +LOAD +MEM LOAD +MiB +SM MHz +MEM MHz +HEAT +POWER W +SLOWED BY +ERRORS")
-            self.assertRegex(text, r"worker-0 +Fake H200 +\d+\.\d\d +\d+\.\d\d +93 % +41 % +61,234 of 143,771 +1,755 of 1,980 +3,201 of 3,202 +54 C "
-                                   r"+612 of 700 +- +2 PCIe replays")
+            self.assertRegex(text, r"GPU OF +INDEX +GPU +UUID +COMPUTE ms +UPDATE ms +LOAD +MEM LOAD +MiB +SM MHz +MEM MHz +HEAT +POWER W "
+                                   r"+SLOWED BY +ERRORS")
+            self.assertRegex(text, r"worker-0 +0 +Fake H200 +GPU-[0-9a-f-]{36} +\d+\.\d\d +\d+\.\d\d +93 % +41 % +61,234 of 143,771 "
+                                   r"+1,755 of 1,980 +3,201 of 3,202 +54 C +612 of 700 +- +2 PCIe replays")
         process.terminate()
         process.wait(60)
 

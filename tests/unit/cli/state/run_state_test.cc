@@ -28,6 +28,8 @@ RunState example() {
            StalenessState{
                .applied = 9, .dropped = 2, .max = 3, .mean = 0.5, .wait_seconds = 1.5, .histogram = {4, 5}},
        .gpu = GpuState{.name = "H200",
+                       .index = 3,
+                       .uuid = "GPU-4b1d5d31",
                        .compute_ms = 41.25,
                        .update_ms = 1.5,
                        .utilization = 0.5,
@@ -65,6 +67,8 @@ TEST(RunStateTest, JsonRoundTrip) {
   EXPECT_EQ(parsed->members[0].staleness->histogram, (std::vector<std::int64_t>{4, 5}));
   const GpuState& gpu = parsed->members[0].gpu.value();
   EXPECT_EQ(gpu.name, "H200");
+  EXPECT_EQ(gpu.index, 3);
+  EXPECT_EQ(gpu.uuid, "GPU-4b1d5d31");
   EXPECT_EQ(gpu.temperature_celsius, -4);
   EXPECT_EQ(gpu.slowdowns, std::vector<std::string>{"power cap"});
   EXPECT_EQ(gpu.last_xid, 79);

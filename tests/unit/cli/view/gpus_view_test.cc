@@ -11,6 +11,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 constexpr int kWide = 250, kHigh = 20;
 
@@ -47,14 +48,29 @@ RunState state_of(std::vector<std::optional<GpuState>> gpus) {
 TEST(GpusViewTest, SaysHowEachIs) {
   EXPECT_THAT(
       render_gpus(state_of({gpu(), std::nullopt, GpuState{.name = "Other"}}), Terminal{}, kWide, kHigh),
-      ElementsAre("",
-                  "GPU OF    GPU          COMPUTE ms  UPDATE ms  LOAD  MEM LOAD                MiB          SM "
-                  "MHz         MEM MHz  HEAT     POWER W  SLOWED BY                      ERRORS",
-                  "worker-0  NVIDIA H200       41.25       1.50  93 %      41 %  61,234 of 143,771  1,755 of "
-                  "1,980  3,201 of 3,202  54 C  612 of 700  power cap, thermal (software)  2 Xids (79), 1 "
-                  "uncorrected ECC, 3 PCIe replays",
-                  "worker-2  Other                 -          -     -         -                  -             "
-                  "  -               -     -           -  -                              -"));
+      ElementsAre(
+          "",
+          "GPU OF    GPU          COMPUTE ms  UPDATE ms  LOAD  MEM LOAD                MiB          SM "
+          "MHz         MEM MHz  HEAT     POWER W  SLOWED BY                      ERRORS",
+          "worker-0  NVIDIA H200       41.25       1.50  93 %      41 %  61,234 of 143,771  1,755 of "
+          "1,980  3,201 of 3,202  54 C  612 of 700  power cap, thermal (software)  2 Xids (79), 1 "
+          "uncorrected ECC, 3 PCIe replays",
+          "worker-2  Other                 -          -     -         -                  -             "
+          "  -               -     -           -  -                              -"));
+}
+
+TEST(GpusViewTest, SaysWhichEachIsWhereOneTells) {
+  GpuState one = gpu(), other{.name = "Other"};
+  one.index = 1;
+  one.uuid = "GPU-4b1d5d31";
+  const auto lines = render_gpus(state_of({one, other}), Terminal{}, kWide, kHigh);
+  ASSERT_THAT(lines, SizeIs(4));
+  EXPECT_THAT(lines[1], StartsWith("GPU OF    INDEX  GPU          UUID          COMPUTE ms"));
+  EXPECT_THAT(lines[2], StartsWith("worker-0      1  NVIDIA H200  GPU-4b1d5d31       41.25"));
+  EXPECT_THAT(lines[3], StartsWith("worker-1      -  Other        -                      -"));
+  const auto narrow = render_gpus(state_of({one}), Terminal{}, 160, kHigh);
+  EXPECT_THAT(narrow[1], Not(HasSubstr("UUID")));
+  EXPECT_THAT(narrow[1], HasSubstr("INDEX")) << "it is short";
 }
 
 TEST(GpusViewTest, OfOneErrorThereIsOne) {

@@ -23,6 +23,8 @@ v1::ServerStats stats(std::int64_t busy_ms, std::uint64_t in, std::uint64_t out)
 TEST(GpuReportTest, WhatIsToldIsTaken) {
   v1::GpuStats stats;
   stats.set_name("NVIDIA H200");
+  stats.set_index(3);
+  stats.set_uuid("GPU-4b1d5d31-0000-0000-0000-000000000003");
   stats.set_compute_ms(41.25);
   stats.set_update_ms(1.5);
   stats.set_utilization(0.93);
@@ -38,6 +40,8 @@ TEST(GpuReportTest, WhatIsToldIsTaken) {
   stats.set_last_xid(79);
   const GpuReport r = from_wire(stats);
   EXPECT_EQ(r.name, "NVIDIA H200");
+  EXPECT_EQ(r.index, 3);
+  EXPECT_EQ(r.uuid, "GPU-4b1d5d31-0000-0000-0000-000000000003");
   EXPECT_EQ(r.compute_ms, 41.25);
   EXPECT_EQ(r.update_ms, 1.5);
   EXPECT_EQ(r.utilization, 0.93);
@@ -54,11 +58,13 @@ TEST(GpuReportTest, WhatIsToldIsTaken) {
   EXPECT_FALSE(r.memory_utilization || r.most_sm_clock_mhz || r.memory_clock_mhz || r.power_limit_watts ||
                r.corrected_ecc_errors || r.pcie_replays)
       << "what was not told is empty";
+  EXPECT_FALSE(from_wire(v1::GpuStats()).index.has_value()) << "as of a member of an earlier release";
 }
 
 TEST(GpuReportTest, WhatIsSentIsBroughtIntoRange) {
   v1::GpuStats stats;
   stats.set_name(std::string(1000, 'x'));
+  stats.set_uuid(std::string(1000, 'x'));
   stats.set_utilization(std::nan(""));
   stats.set_memory_utilization(17);
   stats.set_power_watts(-1);
@@ -70,6 +76,7 @@ TEST(GpuReportTest, WhatIsSentIsBroughtIntoRange) {
   for (int i = 0; i < 100; ++i) stats.add_slowdowns(std::string(1000, 'y'));
   const GpuReport r = from_wire(stats);
   EXPECT_EQ(r.name.size(), kMaxGpuWordBytes);
+  EXPECT_EQ(r.uuid.size(), kMaxGpuWordBytes);
   EXPECT_FALSE(r.utilization.has_value());
   EXPECT_EQ(r.memory_utilization, 1);
   EXPECT_EQ(r.power_watts, 0);
