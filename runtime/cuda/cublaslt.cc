@@ -21,6 +21,21 @@ absl::Status find(const SharedObject& library, const char* symbol, Call& call) {
   return absl::OkStatus();
 }
 
+// One that is missing and one that is another are mended alike.
+absl::Status unusable(const absl::Status& why) {
+  return absl::Status(why.code(),
+                      str_cat("NVIDIA's matrix products can't be used: ", why.message(),
+                              "; install the CUDA 13 toolkit, or the wheel nvidia-cublas with its "
+                              "folder in LD_LIBRARY_PATH"));
+}
+
+absl::Status find_calls(const SharedObject& library, CublasLt::Calls& calls) {
+#define PACELINE_CUBLASLT_FIND(call) PL_RETURN_IF_ERROR(find(library, #call, calls.call));
+  PACELINE_CUBLASLT_CALLS(PACELINE_CUBLASLT_FIND)
+#undef PACELINE_CUBLASLT_FIND
+  return absl::OkStatus();
+}
+
 absl::StatusCode code_of(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_ALLOC_FAILED:
@@ -39,21 +54,14 @@ absl::StatusOr<std::shared_ptr<const CublasLt>> CublasLt::open(std::shared_ptr<c
                                                                const std::string& path) {
   const std::array names{path.empty() ? std::string(kLibrary) : path};
   const absl::StatusOr<SharedObject> library = SharedObject::open(names);
-  if (!library.ok()) {
-    return absl::Status(
-        library.status().code(),
-        str_cat("NVIDIA's matrix products can't be used: ", library.status().message(),
-                "; install the CUDA 13 toolkit, or the wheel nvidia-cublas with its folder in "
-                "LD_LIBRARY_PATH"));
-  }
+  if (!library.ok()) return unusable(library.status());
   std::shared_ptr<CublasLt> made(new CublasLt(std::move(context)));
-#define PACELINE_CUBLASLT_FIND(call) PL_RETURN_IF_ERROR(find(*library, #call, made->calls_.call));
-  PACELINE_CUBLASLT_CALLS(PACELINE_CUBLASLT_FIND)
-#undef PACELINE_CUBLASLT_FIND
+  if (const absl::Status found = find_calls(*library, made->calls_); !found.ok()) return unusable(found);
   const std::size_t version = made->calls_.cublasLtGetVersion();  // 130002: 13.0.2
   if (version / 10000 != kMajor) {
-    return absl::FailedPreconditionError(str_cat(library->path(), " is cuBLASLt ", version / 10000, ".",
-                                                 version / 100 % 100, "; ", kMajor, " is needed"));
+    return unusable(
+        absl::FailedPreconditionError(str_cat(library->path(), " is cuBLASLt ", version / 10000, ".",
+                                              version / 100 % 100, ", and ", kMajor, " is needed")));
   }
   PL_RETURN_IF_ERROR(made->context_->enter());
   PL_RETURN_IF_ERROR(made->check(made->calls_.cublasLtCreate(&made->handle_), "cublasLtCreate"));

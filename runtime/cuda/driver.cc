@@ -13,6 +13,7 @@ namespace paceline::cuda {
 namespace {
 
 constexpr char kLibrary[] = "libcuda.so.1";
+constexpr char kInstall[] = "install driver 580 or newer";
 
 std::string version_text(int version) {
   return str_cat(version / 1000, ".", version % 1000 / 10);
@@ -21,6 +22,11 @@ std::string version_text(int version) {
 // cuda.h maps many names to newer ones (cuMemAlloc to cuMemAlloc_v2): a symbol is named after that.
 #define PACELINE_CUDA_NAME_OF(call) #call
 #define PACELINE_CUDA_NAME(call) PACELINE_CUDA_NAME_OF(call)
+
+// One that is missing and one that is another are mended alike.
+absl::Status unusable(const absl::Status& why) {
+  return absl::Status(why.code(), str_cat("no NVIDIA driver can be used: ", why.message(), "; ", kInstall));
+}
 
 template <typename Call>
 absl::Status find(const SharedObject& library, const char* symbol, Call& call) {
@@ -71,21 +77,21 @@ absl::StatusCode code_of(CUresult result) {
 absl::StatusOr<std::shared_ptr<const Driver>> Driver::open(const std::string& path) {
   const std::array names{path.empty() ? std::string(kLibrary) : path};
   const absl::StatusOr<SharedObject> library = SharedObject::open(names);
-  if (!library.ok())
-    return absl::Status(library.status().code(),
-                        str_cat("no NVIDIA driver can be used: ", library.status().message()));
+  if (!library.ok()) return unusable(library.status());
   const std::shared_ptr<Driver> driver(new Driver);
   // The version first: an older driver lacks some of the calls, and that would be told instead.
-  PL_RETURN_IF_ERROR(find(*library, "cuDriverGetVersion", driver->calls_.cuDriverGetVersion));
+  if (const absl::Status found = find(*library, "cuDriverGetVersion", driver->calls_.cuDriverGetVersion);
+      !found.ok())
+    return unusable(found);
   int& version = driver->cuda_version_;
   if (driver->calls_.cuDriverGetVersion(&version) != CUDA_SUCCESS)
     return absl::UnavailableError(str_cat(library->path(), " does not tell its version"));
   if (version < kLeastCudaVersion) {
     return absl::FailedPreconditionError(str_cat("the NVIDIA driver knows CUDA ", version_text(version),
                                                  ", and ", version_text(kLeastCudaVersion),
-                                                 " is needed: install driver 580 or newer"));
+                                                 " is needed: ", kInstall));
   }
-  PL_RETURN_IF_ERROR(find_calls(*library, driver->calls_));
+  if (const absl::Status found = find_calls(*library, driver->calls_); !found.ok()) return unusable(found);
   const CUresult started = driver->calls_.cuInit(0);
   if (started != CUDA_SUCCESS) {
     const absl::Status status = driver->check(started, "cuInit");

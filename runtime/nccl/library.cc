@@ -15,10 +15,22 @@ constexpr char kInstall[] =
     "install NCCL 2.28.9: the package libnccl2, or the wheel nvidia-nccl-cu13 with its folder in "
     "LD_LIBRARY_PATH";
 
+// One that is missing and one that is another are mended alike.
+absl::Status unusable(const absl::Status& why) {
+  return absl::Status(why.code(), str_cat("NCCL can't be used: ", why.message(), "; ", kInstall));
+}
+
 template <typename Call>
 absl::Status find(const cuda::SharedObject& library, const char* symbol, Call& call) {
   PL_ASSIGN_OR_RETURN(void* const found, library.find(symbol));
   call = reinterpret_cast<Call>(found);
+  return absl::OkStatus();
+}
+
+absl::Status find_calls(const cuda::SharedObject& library, Library::Calls& calls) {
+#define PACELINE_NCCL_FIND(call) PL_RETURN_IF_ERROR(find(library, #call, calls.call));
+  PACELINE_NCCL_CALLS(PACELINE_NCCL_FIND)
+#undef PACELINE_NCCL_FIND
   return absl::OkStatus();
 }
 
@@ -114,20 +126,16 @@ ncclRedOp_t nccl_op(collective::ReduceOp op) {
 absl::StatusOr<std::shared_ptr<const Library>> Library::open(const std::string& path) {
   const std::array names{path.empty() ? std::string(kLibrary) : path};
   const absl::StatusOr<cuda::SharedObject> library = cuda::SharedObject::open(names);
-  if (!library.ok()) {
-    return absl::Status(library.status().code(),
-                        str_cat("NCCL can't be used: ", library.status().message(), "; ", kInstall));
-  }
+  if (!library.ok()) return unusable(library.status());
   const std::shared_ptr<Library> made(new Library);
   // The version first: an older one lacks some of the calls, and that would be told instead.
   decltype(&::ncclGetVersion) get_version = nullptr;
-  PL_RETURN_IF_ERROR(find(*library, "ncclGetVersion", get_version));
+  if (const absl::Status found = find(*library, "ncclGetVersion", get_version); !found.ok())
+    return unusable(found);
   if (get_version(&made->version_) != ncclSuccess)
     return absl::FailedPreconditionError(str_cat(library->path(), " does not tell its version; ", kInstall));
   PL_RETURN_IF_ERROR(with_context(check_version(made->version_), library->path()));
-#define PACELINE_NCCL_FIND(call) PL_RETURN_IF_ERROR(find(*library, #call, made->calls_.call));
-  PACELINE_NCCL_CALLS(PACELINE_NCCL_FIND)
-#undef PACELINE_NCCL_FIND
+  if (const absl::Status found = find_calls(*library, made->calls_); !found.ok()) return unusable(found);
   (void)find(*library, "ncclCommInitRankScalable", made->calls_.ncclCommInitRankScalable);
   (void)find(*library, "ncclCommShrink", made->calls_.ncclCommShrink);
   (void)find(*library, "ncclCommRevoke", made->calls_.ncclCommRevoke);

@@ -338,7 +338,7 @@ class GpuRunsTest(CliCase):
         (self.libraries / "libcuda.so.1").write_text("no library")
         self.run_on("cuda", path, "--name", "broken")
         self.assertEqual(self.code, 1, self.errors)
-        self.assertRegex(self.errors, "PACELINE_DEVICE asks for a GPU: no NVIDIA driver can be used: ")
+        self.assertRegex(self.errors, "PACELINE_DEVICE asks for a GPU: no NVIDIA driver can be used: .*; install driver 580 or newer; mend that")
 
     @emulated_only
     def test_a_gpu_that_cannot_be_used_is_warned_of(self):

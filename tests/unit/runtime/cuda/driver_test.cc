@@ -12,6 +12,7 @@ namespace paceline::cuda {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
@@ -56,13 +57,22 @@ TEST_F(DriverTest, WithoutOneThereIsNoGpu) {
   const auto driver = Driver::open("/nowhere/libcuda.so.1");
   EXPECT_TRUE(absl::IsNotFound(driver.status())) << driver.status();
   EXPECT_THAT(std::string(driver.status().message()),
-              AllOf(StartsWith("no NVIDIA driver can be used"), HasSubstr("/nowhere/libcuda.so.1")));
+              AllOf(StartsWith("no NVIDIA driver can be used"), HasSubstr("/nowhere/libcuda.so.1"),
+                    EndsWith("; install driver 580 or newer")));
 }
 
 TEST_F(DriverTest, ALibraryThatIsNoneIsNoMissingOne) {
   const auto driver = Driver::open(PACELINE_NO_LIBRARY);
   EXPECT_TRUE(absl::IsFailedPrecondition(driver.status())) << driver.status();
   EXPECT_THAT(std::string(driver.status().message()), HasSubstr(PACELINE_NO_LIBRARY));
+}
+
+TEST_F(DriverTest, ALibraryWithoutItsCallsIsRefusedWithWhatIsNeeded) {
+  const auto driver = Driver::open("libc.so.6");
+  EXPECT_TRUE(absl::IsFailedPrecondition(driver.status())) << driver.status();
+  EXPECT_THAT(std::string(driver.status().message()),
+              AllOf(StartsWith("no NVIDIA driver can be used"), HasSubstr("has no cuDriverGetVersion"),
+                    EndsWith("; install driver 580 or newer")));
 }
 
 TEST_F(DriverTest, AnOlderOneIsRefusedWithWhatIsNeeded) {

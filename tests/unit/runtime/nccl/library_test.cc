@@ -40,7 +40,8 @@ TEST_F(LibraryTest, ItsAbsenceIsTold) {
               AllOf(HasSubstr("NCCL can't be used"), HasSubstr("nvidia-nccl-cu13")));
   const absl::Status other = Library::open(PACELINE_FAKE_CUDA).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(other)) << other;
-  EXPECT_THAT(std::string(other.message()), HasSubstr("has no ncclGetVersion"));
+  EXPECT_THAT(std::string(other.message()),
+              AllOf(HasSubstr("has no ncclGetVersion"), HasSubstr("nvidia-nccl-cu13")));
 }
 
 TEST_F(LibraryTest, WhatNotAllVersionsHaveMayBeMissing) {
