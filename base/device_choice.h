@@ -25,6 +25,10 @@ absl::StatusOr<DeviceChoice> parse_device_choice(std::string_view text);
 // "on", "" (as on), "off", in any case. INVALID_ARGUMENT as above.
 absl::StatusOr<bool> parse_cuda_graphs(std::string_view text);
 
+// What the variable of this name may hold, "on or off", where `value` is none of that; empty: nothing is
+// wrong, or the variable is another.
+std::string_view device_rule_broken(std::string_view variable, std::string_view value);
+
 // What the two variables hold; null: not set.
 struct DeviceVariables {
   const char* device = nullptr;

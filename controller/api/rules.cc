@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/device_choice.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "controller/api/fields.h"
@@ -58,14 +59,32 @@ void check_algorithm(const TrainingJob& job, Findings& f) {
            "with transport: TCP; else Auto or Direct");
 }
 
+// What another variable's value stands in for only the pod knows.
+bool is_literal(std::string_view value) {
+  return value.find("$(") == std::string_view::npos;
+}
+
+// The API server has no room for this rule: a job on a cluster is refused in its status.
+void check_variables(const std::string& path, const Container& container, Findings& f) {
+  for (std::size_t i = 0; i < container.env.size(); ++i) {
+    const EnvVar& variable = container.env[i];
+    const std::string_view allowed = device_rule_broken(variable.name, variable.value);
+    const std::string item = str_cat(path, "[", i, "]");
+    if (allowed.empty() || !is_literal(variable.value) || !f.clean(item)) continue;
+    f.refuse(under(item, "value"), str_cat("not a value of ", variable.name), quote(variable.value),
+             std::string(allowed));
+  }
+}
+
 void check_role(const char* role, const std::optional<ReplicaSpec>& spec, const Training& t, Findings& f) {
   if (!spec) return;
   const std::string path = under(kReplicas, role);
   const Container* container = spec->container ? &*spec->container : nullptr;
+  const std::string inside = str_cat(path, ".template.spec.containers[", spec->container_index, "]");
+  if (container != nullptr) check_variables(under(inside, "env"), *container, f);
   const bool has_command = container != nullptr && !container->command.empty();
   if (container != nullptr && !has_command && !container->args.empty()) {
-    f.refuse(str_cat(path, ".template.spec.containers[", spec->container_index, "].args"),
-             "arguments without a command", "", "a command");
+    f.refuse(under(inside, "args"), "arguments without a command", "", "a command");
   }
   const bool custom = t.model.type == ModelType::kCustom || t.data.format == DataFormat::kCustom;
   const bool sees_it = std::string_view(role) != "ps";  // servers see weights, not what they are of

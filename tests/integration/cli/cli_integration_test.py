@@ -609,12 +609,17 @@ class CliTest(CliCase):
         for file, environment, words in ((path, {"PACELINE_DEVICE": "gpu"}, 'PACELINE_DEVICE is "gpu"; it must be auto, cpu, cuda, or cuda:N with N'),
                                          (path, {"PACELINE_DEVICE": "cuda:01"}, 'PACELINE_DEVICE is "cuda:01"; it must be'),
                                          (path, {"PACELINE_CUDA_GRAPHS": "no"}, 'PACELINE_CUDA_GRAPHS is "no"; it must be on or off'),
-                                         (own, {}, 'own.yaml: env: PACELINE_DEVICE is "tpu"; it must be')):
-            for command in ("run", "explain"):
+                                         (own, {}, '[0].env[0].value: not a value of PACELINE_DEVICE: found "tpu"; allowed: auto, cpu, cuda, or cuda:N')):
+            for command in ("run", "explain") if environment else ("run", "explain", "validate"):
                 process = self.start(command, file, environment=environment)
                 output, errors = process.communicate(timeout=60 * SLOW)
                 self.assertIn(words, errors)
                 self.assertEqual((process.returncode, output), (2, ""), command)
+        reference = self.write(own.read_text().replace("value: tpu", 'value: "$(WHERE)"'), "reference.yaml")   # there is no cluster to look it up
+        self.assertEqual(self.paceline("validate", reference).returncode, 0)
+        refused = self.paceline("run", reference)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn('reference.yaml: env: PACELINE_DEVICE is "$(WHERE)"; it must be', refused.stderr)
         self.assertEqual(self.paceline("get", "-o", "name").stdout, "")
 
     def test_what_a_local_run_does_not_act_on_is_said(self):

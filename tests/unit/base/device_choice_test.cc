@@ -43,6 +43,15 @@ TEST(DeviceChoice, GraphsAreOnUnlessTheyAreOff) {
   EXPECT_EQ(parse_cuda_graphs("0").status(), absl::InvalidArgumentError("is \"0\"; it must be on or off"));
 }
 
+TEST(DeviceChoice, WhatAVariableMayHoldIsSaidWhereItHoldsSomethingElse) {
+  EXPECT_EQ(device_rule_broken("PACELINE_DEVICE", "cuda:64"),
+            "auto, cpu, cuda, or cuda:N with N from 0 to 63");
+  EXPECT_EQ(device_rule_broken("PACELINE_CUDA_GRAPHS", "cpu"), "on or off");
+  EXPECT_EQ(device_rule_broken("PACELINE_DEVICE", "cpu"), "");
+  EXPECT_EQ(device_rule_broken("PACELINE_CUDA_GRAPHS", ""), "");
+  EXPECT_EQ(device_rule_broken("DEVICE", "tpu"), "");
+}
+
 TEST(DeviceChoice, BothVariablesAndWhichOfThemIsWrong) {
   EXPECT_EQ(parse_device_settings({}).value().choice.kind, Kind::kAuto);
   EXPECT_TRUE(parse_device_settings({}).value().cuda_graphs);
