@@ -28,7 +28,9 @@ TEST(DeviceChoice, EachValue) {
 }
 
 TEST(DeviceChoice, WhatIsNoneIsSaidWithWhatIsAllowed) {
-  for (const char* text : {"gpu", "CUDA", "cuda:", "cuda:64", "cuda:-1", "cuda:-0", "cuda:01", "cuda:1x", "cuda 1", " cpu"}) {
+  for (const char* text :
+       {"gpu", "CUDA", "cuda:", "cuda:64", "cuda:-1", "cuda:-0", "cuda:00", "cuda:01", "cuda:+1", "cuda: 1",
+        "cuda:1 ", "cuda:0x1", "cuda:1.0", "cuda:99999999999", "cuda:1x", "cuda 1", " cpu"}) {
     const auto choice = parse_device_choice(text);
     EXPECT_EQ(choice.status().code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_EQ(std::string(choice.status().message()),
