@@ -200,6 +200,7 @@ class Trainer {
   int members_on_device_ = 0;                     // of the view, on this member's; 0: not known
   bool aligned_ = false;                          // the members have held one state
   bool stepped_ = false;
+  bool lack_told_ = false;  // that it has no NCCL, where that is all that gradients lack
   TimePoint started_{}, training_since_{};
 };
 

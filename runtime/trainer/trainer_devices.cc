@@ -2,6 +2,7 @@
 // from one to the other.
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -114,7 +115,14 @@ absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device
   if (!opens && workload_.let_exchange_go != nullptr) workload_.let_exchange_go();
   if (device == nullptr || communicator_->world_size() == 1) return Exchange();
   const auto by_hosts = [this](std::string_view why) {
-    parts_.logger.info(str_cat("gradients go by way of the hosts' memory: ", why));
+    const std::string text = str_cat("gradients go by way of the hosts' memory: ", why);
+    // What this member itself lacks can be mended; once it is said.
+    const bool lacks = !why.empty() && why == workload_.why_no_exchange;
+    if (lacks && !std::exchange(lack_told_, true)) {
+      parts_.logger.warning(text);
+    } else {
+      parts_.logger.info(text);
+    }
     return Exchange();
   };
   if (!why_not.empty()) return by_hosts(why_not);

@@ -90,6 +90,9 @@ class GpuRunsTest(CliCase):
         for member, gpu in zip(self.status("digits")["members"], told):
             self.assertIn(f", {gpu['uuid']}\n", logs[member["pod"]])
         self.assertNotIn("the same device", "".join(logs.values()))
+        lacking = r"(?m)^.*warning .*gradients go by way of the hosts' memory: NCCL can't be used: .*; install NCCL"
+        for text in logs.values():
+            self.assertEqual(len(re.findall(lacking, text)), 1, text)
 
     @emulated_only
     def test_what_finds_no_room_is_said_before_the_first_step_with_what_would(self):
