@@ -49,11 +49,14 @@ std::string roles_text(const api::TrainingJob& job) {
 
 std::string length_text(const api::TrainingJob& job) {
   const api::Training& training = *job.spec.training;
-  std::string text = training.steps ? str_cat(with_commas(*training.steps), " steps")
-                                    : str_cat(training.epochs.value_or(0), " epochs");
+  std::string text =
+      training.steps ? str_cat(with_commas(*training.steps), *training.steps == 1 ? " step" : " steps")
+                     : str_cat(training.epochs.value_or(0), training.epochs == 1.0 ? " epoch" : " epochs");
   const auto gradients = step_gradients(job);
   return str_cat(text, ", ",
-                 gradients ? samples_text(*gradients) : with_commas(training.global_batch_size) + " samples",
+                 gradients ? samples_text(*gradients)
+                           : str_cat(with_commas(training.global_batch_size),
+                                     training.global_batch_size == 1 ? " sample" : " samples"),
                  " each step");
 }
 

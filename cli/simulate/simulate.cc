@@ -10,6 +10,7 @@
 #include <memory>
 #include <sstream>
 
+#include "base/counted.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/whole_number.h"
@@ -123,7 +124,8 @@ absl::Status simulate_stragglers(const SimulateOptions& options) {
                                      .seed = options.seed,
                                      .staleness = numbers.staleness,
                                      .late_workers_stop = options.stop_late};
-  if (!options.json) std::cout << heading(options) << ", " << options.steps << " steps\n" << std::flush;
+  if (!options.json)
+    std::cout << heading(options) << ", " << counted(options.steps, "step", "steps") << "\n" << std::flush;
   std::vector<simulation::StragglerCase> results;
   for (const double sigma : numbers.sigmas) {
     for (const int workers : numbers.workers) {

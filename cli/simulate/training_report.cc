@@ -3,6 +3,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "cli/simulate/report.h"
 #include "cli/view/terminal.h"
@@ -56,8 +57,9 @@ TrainedSummary summary_of(const TrainedMode& mode, bool has_target) {
 
 std::string training_text(const TrainingCase& result) {
   const bool has_target = !result.target.empty();
-  std::string text = str_cat(result.workers, " workers, sigma ", fixed(result.log_deviation, 2), ", ",
-                             has_target ? str_cat("to ", result.target) : "all steps", "\n");
+  std::string text =
+      str_cat(counted(result.workers, "worker", "workers"), ", sigma ", fixed(result.log_deviation, 2), ", ",
+              has_target ? str_cat("to ", result.target) : "all steps", "\n");
   std::vector<std::vector<std::string>> rows = {{"  MODE", "SECONDS", "OF SYNC", "STEPS", "STEP MS",
                                                  "STALENESS", "MAX", "DROPPED", "ACCURACY",
                                                  has_target ? "REACHED" : "ENDED"}};
@@ -114,7 +116,8 @@ std::string training_json(const std::vector<TrainingCase>& results, std::uint64_
 std::vector<Chart> training_charts(const std::vector<TrainingCase>& results) {
   std::vector<Chart> charts;
   for (const TrainingCase& each : results) {
-    Chart chart{str_cat("Accuracy by time, ", each.workers, " workers, sigma ", fixed(each.log_deviation, 2)),
+    Chart chart{str_cat("Accuracy by time, ", counted(each.workers, "worker", "workers"), ", sigma ",
+                        fixed(each.log_deviation, 2)),
                 "seconds, virtual", "correct"};
     for (const TrainedMode& mode : each.modes) {
       Series series{mode.runs.front().mode.name};

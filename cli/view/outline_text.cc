@@ -23,7 +23,7 @@ std::string samples_line(const api::TrainingJob& job) {
   const std::int64_t batch = job.spec.training->global_batch_size, units = api::units_per_step(job);
   const char* const whose =
       units == api::trainer_count(job) ? " for each member" : " for each of the first gradients";
-  return str_cat("each step: ", with_commas(batch), " samples, ", with_commas(batch / units),
+  return str_cat("each step: ", counted(batch, "sample", "samples"), ", ", with_commas(batch / units),
                  batch % units == 0 ? "" : " or one more", whose);
 }
 

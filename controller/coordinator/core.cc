@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/counted.h"
 #include "controller/coordinator/core_impl.h"
 
 namespace paceline::coordinator {
@@ -53,7 +54,8 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
     if (slot != nullptr && slot->trains() && number(*slot) != 0 && !slot->lost) note_finished(*slot);
   }
   const auto gone = std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.gone(); });
-  reason_ = str_cat("waiting for ", static_cast<std::ptrdiff_t>(members_) - gone, " members to attach");
+  reason_ = str_cat("waiting for ",
+                    counted(static_cast<std::ptrdiff_t>(members_) - gone, "member", "members"), " to attach");
 }
 
 Effects CoordinatorCore::Impl::step(const Input& input, TimePoint now) {

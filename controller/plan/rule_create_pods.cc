@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/pods.h"
@@ -62,8 +63,9 @@ void create(const Observed& observed, const std::vector<Slot>& missing, std::siz
       static_cast<std::size_t>(std::max(observed.limits.first_batch, observed.limits.largest_batch)));
   for (std::size_t i = 0; i < std::min(batch, missing.size()); ++i) {
     const Slot& slot = missing[i];
-    plan.actions.push_back(CreatePod{pod_spec(observed, slot), str_cat(slot_name(slot.role, slot.index),
-                                                                       " of ", all, " pods is missing")});
+    plan.actions.push_back(CreatePod{
+        pod_spec(observed, slot),
+        str_cat(slot_name(slot.role, slot.index), " of ", counted(all, "pod", "pods"), " is missing")});
   }
   if (missing.size() > batch) requeue(Duration::zero(), plan);
 }

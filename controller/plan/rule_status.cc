@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/pods.h"
@@ -179,10 +180,12 @@ void note_running(const Observed& observed, Plan& plan) {
     }
   }
   if (running == 0 || running + finished < api::member_count(observed.job)) return;
-  const std::string all = finished == 0
-                              ? str_cat("all ", running, " pods run")
-                              : str_cat(running, running == 1 ? " pod runs, " : " pods run, ", finished,
-                                        finished == 1 ? " has finished" : " have finished");
+  std::string all = counted(running, "pod runs", "pods run");
+  if (finished > 0) {
+    all += str_cat(", ", counted(finished, "has finished", "have finished"));
+  } else if (running > 1) {
+    all = str_cat("all ", all);
+  }
   enter_phase(observed, api::Phase::kRunning, "PodsRun", all, plan);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/counted.h"
 #include "base/hex.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -201,8 +202,9 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     look();
   }
   void on_view(const coordinator::ViewRecord& view) override {
-    log_.info(str_cat("view ", view.generation.value, " of ", view.members.size(), " members"),
-              {{"job", key_}, {"reason", "View"}});
+    log_.info(
+        str_cat("view ", view.generation.value, " of ", counted(view.members.size(), "member", "members")),
+        {{"job", key_}, {"reason", "View"}});
     look();
   }
   void on_report_changed() override {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/trainer/device_room.h"
@@ -21,7 +22,7 @@ constexpr Duration kPatience = std::chrono::minutes(1);
 
 std::string when_saved(const v1::CheckpointSpec& spec) {
   std::string text;
-  if (spec.every_steps() > 0) text = str_cat("every ", spec.every_steps(), " steps");
+  if (spec.every_steps() > 0) text = str_cat("every ", counted(spec.every_steps(), "step", "steps"));
   if (spec.every_seconds() > 0)
     text += str_cat(text.empty() ? "" : " and ", "every ", spec.every_seconds(), " s");
   return text.empty() ? "at its end" : text;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/fault.h"
@@ -39,7 +40,8 @@ Decision Trainer::prepare() {
   parts_.membership.progress().set_plan(plan->total_steps, train, replica_->layout().trained_elements);
   parts_.logger.info(str_cat("ready after ", format_duration(now() - started_), ": ", train, " training and ",
                              test, " held-out samples, ", replica_->layout().trained_elements,
-                             " parameters, ", plan->total_steps, " steps of ", spec_.global_batch_size()));
+                             " parameters, ", counted(plan->total_steps, "step", "steps"), " of ",
+                             spec_.global_batch_size()));
   return machine_.prepared(*plan);
 }
 

@@ -314,7 +314,7 @@ TEST_F(CoordinatorsTest, WhoHadFinishedInThisAttemptIsKnownFromTheStatus) {
       ASSERT_TRUE(report);
       const bool finished =
           attempt == 1 && (phase == std::string("Succeeded") || phase == std::string("Finished"));
-      EXPECT_THAT(report->reason, ::testing::HasSubstr(finished ? "for 1 members" : "for 2 members"))
+      EXPECT_THAT(report->reason, ::testing::HasSubstr(finished ? "for 1 member to" : "for 2 members"))
           << phase << ", attempt " << attempt;
     }
   }
