@@ -231,7 +231,8 @@ class RunCommand {
     if (device_told_ || !first_step_ || state_.device.empty()) return;
     device_told_ = true;
     const std::string note = computing_note(setup_.job.job, device_environment(), state_.device,
-                                            built_with_cuda() && has_nvidia_gpu());
+                                            built_with_cuda() && has_nvidia_gpu(),
+                                            setup_.earlier ? setup_.earlier->state.device : "");
     if (!note.empty()) output_->note(note);
   }
 

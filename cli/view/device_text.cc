@@ -82,11 +82,15 @@ std::string idle_gpu_note(const api::TrainingJob& job, const DeviceVariables& ar
 }
 
 std::string computing_note(const api::TrainingJob& job, const DeviceVariables& around,
-                           const std::string& device, bool gpu_is_there) {
+                           const std::string& device, bool gpu_is_there, const std::string& before) {
   if (device.empty()) return "";
-  if (device != "processors") return str_cat("computes on ", device);
-  if (!gpu_is_there || !may_take_a_gpu(job, around)) return "";
-  return "warning: computes on processors, though this machine has a GPU; the members' logs say why";
+  const std::string moved =
+      before.empty() || before == device ? "" : str_cat("; before it was resumed, on ", before);
+  if (device != "processors") return str_cat("computes on ", device, moved);
+  if (gpu_is_there && may_take_a_gpu(job, around))
+    return str_cat(
+        "warning: computes on processors, though this machine has a GPU; the members' logs say why", moved);
+  return moved.empty() ? "" : str_cat("computes on ", device, moved);
 }
 
 std::string device_text(const std::vector<MemberState>& members) {

@@ -249,6 +249,9 @@ class GpuRunsTest(CliCase):
             for i, device in enumerate(devices):
                 path = self.write(job(steps=20 * (i + 1), extra=CHECKPOINTS))
                 last = self.run_on(device, path, *(["--resume", name] if i else ["--name", name]))
+                if i:
+                    self.assertIn(f"computes on {last['device']}; before it was resumed, on {before}", self.out)
+                before = last["device"]
                 self.assertEqual(self.code, 0, self.errors)
             self.same(last, whole, 1e-4)
 

@@ -77,12 +77,21 @@ TEST(DeviceText, AnIdleGpuIsNoted) {
 }
 
 TEST(ComputingNote, NamesAGpuAndWarnsOfOneThatNobodyTakes) {
-  EXPECT_EQ(computing_note(job_of(), {}, "NVIDIA H200", true), "computes on NVIDIA H200");
-  EXPECT_EQ(computing_note(job_of(), {}, "processors", true),
+  EXPECT_EQ(computing_note(job_of(), {}, "NVIDIA H200", true, ""), "computes on NVIDIA H200");
+  EXPECT_EQ(computing_note(job_of(), {}, "processors", true, ""),
             "warning: computes on processors, though this machine has a GPU; the members' logs say why");
-  EXPECT_EQ(computing_note(job_of(), {}, "processors", false), "");
-  EXPECT_EQ(computing_note(job_of(), {"cpu", nullptr}, "processors", true), "");
-  EXPECT_EQ(computing_note(job_of(), {}, "", true), "");
+  EXPECT_EQ(computing_note(job_of(), {}, "processors", false, ""), "");
+  EXPECT_EQ(computing_note(job_of(), {"cpu", nullptr}, "processors", true, ""), "");
+  EXPECT_EQ(computing_note(job_of(), {}, "", true, ""), "");
+  EXPECT_EQ(computing_note(job_of(), {}, "NVIDIA H200", true, "NVIDIA H200"), "computes on NVIDIA H200");
+  EXPECT_EQ(computing_note(job_of(), {}, "NVIDIA H200", true, "processors"),
+            "computes on NVIDIA H200; before it was resumed, on processors");
+  EXPECT_EQ(computing_note(job_of(), {}, "processors", false, "processors"), "");
+  EXPECT_EQ(computing_note(job_of(), {}, "processors", false, "NVIDIA H200"),
+            "computes on processors; before it was resumed, on NVIDIA H200");
+  EXPECT_EQ(computing_note(job_of(), {}, "processors", true, "NVIDIA H200"),
+            "warning: computes on processors, though this machine has a GPU; the members' logs say why; "
+            "before it was resumed, on NVIDIA H200");
 }
 
 MemberState member_of(const char* name, std::int64_t step, const char* gpu = nullptr) {
