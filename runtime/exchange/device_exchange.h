@@ -37,9 +37,12 @@ struct DeviceExchange {
   std::string how;  // by what; for the log, may be empty
 };
 
-// Called by all members of a view; `deadline` is for its opening. FAILED_PRECONDITION, on all of them: their
-// devices can't be served (two members have one GPU, versions differ), and the gradient may go by way of the
-// host. Else as the calls of the exchange. It may keep things from one view's to the next's.
+// Called by all members of a view; `deadline` is for its opening, in which `links` has no part. Errors:
+// FAILED_PRECONDITION, on all of them: their devices can't be served (two members have one GPU, versions
+// differ). Else it may fail for one member alone: of another's failure or end the error names that rank
+// (collective/fault.h). The members must tell each other by `links`: where one has it not open, all give up
+// what they have, and the gradient may go by way of the host. It may keep things from one view's to the
+// next's.
 using OpenDeviceExchange =
     std::function<absl::StatusOr<DeviceExchange>(DeviceExchangeParts parts, Deadline deadline)>;
 

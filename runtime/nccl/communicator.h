@@ -92,8 +92,8 @@ struct Setup {
 class NcclCommunicator : public collective::Communicator {
  public:
   // All ranks of the view call it. Until `deadline`. FAILED_PRECONDITION: two ranks have one GPU, or
-  // different versions of NCCL (the message names them; all ranks say so); else as any call. `clock` outlives
-  // the communicator.
+  // different versions of NCCL (the message names them; all ranks say so); else as any call, and an error of
+  // NCCL's names the rank that has it (collective/fault.h). `clock` outlives the communicator.
   static absl::StatusOr<std::unique_ptr<NcclCommunicator>> create(Setup setup, const Clock& clock,
                                                                   Deadline deadline);
   // Leaves, or aborts where something is under way; within limits.leaving + limits.abort, about. One that is

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "runtime/collective/fault.h"
 #include "runtime/cuda/polling.h"
 #include "runtime/nccl/service.h"
 
@@ -144,6 +145,9 @@ void Service::run() {
   absl::Status status = open();
   if (given_up_) return;
   if (!status.ok()) {
+    // The others hear whose words these are.
+    if (!collective::faulty_rank(status).has_value())
+      status = collective::with_faulty_rank(std::move(status), rank_);
     fail(std::move(status)).IgnoreError();
     step(Happening::kClosed);
   }

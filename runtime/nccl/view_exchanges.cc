@@ -8,6 +8,23 @@
 
 namespace paceline::nccl {
 
+namespace {
+
+// What helps whoever reads of it in a member's log.
+absl::Status with_advice(const absl::Status& status) {
+  if (absl::IsFailedPrecondition(status)) return status;
+  absl::Status told(
+      status.code(),
+      str_cat("NCCL's communicator could not be opened: ", status.message(),
+              "; NCCL_DEBUG=INFO in the members' environment makes NCCL say more in their logs, "
+              "NCCL_SOCKET_IFNAME names the network that it is to take, and /dev/shm must have "
+              "room for it"));
+  status.ForEachPayload([&told](auto url, const absl::Cord& payload) { told.SetPayload(url, payload); });
+  return told;
+}
+
+}  // namespace
+
 // The communicator that the last exchange has left. None ends under its lock: that may take a second.
 class ViewExchanges::Last {
  public:
@@ -33,19 +50,20 @@ ViewExchanges::ViewExchanges(std::shared_ptr<const Library> library, Logger log,
 
 absl::StatusOr<exchange::DeviceExchange> ViewExchanges::open(exchange::DeviceExchangeParts parts,
                                                              cuda::Stream& stream, Deadline deadline) {
-  PL_ASSIGN_OR_RETURN(auto communicator, NcclCommunicator::create({.library = library_,
-                                                                   .context = stream.shared_context(),
-                                                                   .host = std::move(parts.own),
-                                                                   .log = log_,
-                                                                   .limits = limits_,
-                                                                   .keeps = true,
-                                                                   .parent = last_->take(),
-                                                                   .on_stuck = on_stuck_},
-                                                                  parts.clock, deadline));
-  std::string how = str_cat("communicator ", communicator->origin());
+  auto communicator = NcclCommunicator::create({.library = library_,
+                                                .context = stream.shared_context(),
+                                                .host = std::move(parts.own),
+                                                .log = log_,
+                                                .limits = limits_,
+                                                .keeps = true,
+                                                .parent = last_->take(),
+                                                .on_stuck = on_stuck_},
+                                               parts.clock, deadline);
+  if (!communicator.ok()) return with_advice(communicator.status());
+  std::string how = str_cat("communicator ", (*communicator)->origin());
   PL_ASSIGN_OR_RETURN(auto exchange,
                       make_nccl_exchange(
-                          std::move(parts), stream, std::move(communicator),
+                          std::move(parts), stream, *std::move(communicator),
                           [last = last_](auto left) { last->keep(std::move(left)); }, least_bucket_bytes_));
   return exchange::DeviceExchange{std::move(exchange), std::move(how)};
 }

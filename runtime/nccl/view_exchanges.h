@@ -27,7 +27,8 @@ class ViewExchanges {
   ViewExchanges(std::shared_ptr<const Library> library, Logger log, std::function<void()> on_stuck,
                 Limits limits = {}, std::size_t least_bucket_bytes = kLeastBucketBytes);
 
-  // As exchange::OpenDeviceExchange. `stream`: of parts.queue.
+  // As exchange::OpenDeviceExchange: where it fails, nothing of NCCL's is left when it returns. Its errors
+  // say what may help. `stream`: of parts.queue.
   absl::StatusOr<exchange::DeviceExchange> open(exchange::DeviceExchangeParts parts, cuda::Stream& stream,
                                                 Deadline deadline);
   // A view that has no such exchange: nothing is kept.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "runtime/collective/fault.h"
 
 namespace paceline::trainer {
 
@@ -27,6 +28,25 @@ std::string why_by_hosts(std::span<const MemberDevice> ranks, int rank, std::str
       return str_cat("rank ", r, " has nothing that sends them from its device; its log says why");
   }
   return {};
+}
+
+Opening opening_of(const absl::Status& opened, int rank) {
+  if (opened.ok()) return Opening::kOpened;
+  if (absl::IsFailedPrecondition(opened)) return Opening::kRefused;
+  return collective::faulty_rank(opened).value_or(rank) == rank ? Opening::kFailed : Opening::kEnded;
+}
+
+NotOpened why_not_opened(std::span<const Opening> ranks, const collective::Group& group,
+                         const absl::Status& opened) {
+  const auto worst = std::ranges::max_element(ranks);  // the first of those
+  if (*worst == Opening::kOpened) return {};
+  const bool fault = !std::ranges::all_of(ranks, [](Opening one) { return one == Opening::kRefused; });
+  const Opening mine = ranks[static_cast<std::size_t>(group.rank)];
+  if (mine >= Opening::kRefused || mine == *worst) return {std::string(opened.message()), fault};
+  const auto rank = static_cast<std::size_t>(worst - ranks.begin());
+  return {str_cat("rank ", rank, " (", group.members[rank].member_id,
+                  ") could not open what sends them from device to device; its log says why"),
+          fault};
 }
 
 std::string why_state_on_hosts(std::span<const MemberDevice> ranks) {

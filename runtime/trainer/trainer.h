@@ -29,6 +29,7 @@
 #include "runtime/trainer/device_room.h"
 #include "runtime/trainer/device_saver.h"
 #include "runtime/trainer/evaluator.h"
+#include "runtime/trainer/member_devices.h"
 #include "runtime/trainer/moving_files.h"
 #include "runtime/trainer/outcome.h"
 #include "runtime/trainer/replica.h"
@@ -113,6 +114,9 @@ class Trainer {
   absl::StatusOr<std::string> place_state();
   absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> open_device_exchange(
       const std::string& why_not);
+  absl::StatusOr<exchange::DeviceExchange> try_device_exchange(optimizer::DeviceState& device,
+                                                               Deadline deadline);
+  absl::StatusOr<NotOpened> agree_on_opening(const absl::Status& opened, Deadline deadline);
 
   absl::Status place_on_device();
   // RESOURCE_EXHAUSTED where what is held so finds no room in the device's own memory (device_room.h).

@@ -8,7 +8,6 @@
 #include "base/status.h"
 #include "runtime/tensor/memory_plan.h"
 #include "runtime/trainer/limits.h"
-#include "runtime/trainer/member_devices.h"
 #include "runtime/trainer/odd_sizes.h"
 #include "runtime/trainer/passes.h"
 #include "runtime/trainer/trainer.h"
@@ -17,6 +16,14 @@ namespace paceline::trainer {
 
 namespace {
 constexpr Duration kMeetingLimit = std::chrono::minutes(1);  // of members that have met once
+
+// Whether the device is in order behind all that it was given.
+absl::Status check_queue(tensor::Queue& queue) {
+  absl::Status done = queue.set_mark(tensor::kMarksOfExchange);
+  if (done.ok()) done = queue.wait_for_mark(tensor::kMarksOfExchange);
+  return done.ok() ? done : own_fault(done);
+}
+
 }  // namespace
 
 // The state is trained on the members' devices where all of them have memory of their own: the gradient's
@@ -105,8 +112,7 @@ absl::StatusOr<Trainer::DeviceUse> Trainer::device_use(Holding holding) {
        .members = members_on_device_}};
 }
 
-// Null: the gradients go by way of the hosts. All members have met by now: nobody takes the links that are
-// made here for those of connect().
+// Null: the gradients go by way of the hosts.
 absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device_exchange(
     const std::string& why_not) {
   using Exchange = std::shared_ptr<exchange::GradientExchange>;
@@ -114,32 +120,28 @@ absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device
   const bool opens = why_not.empty() && device != nullptr && communicator_->world_size() > 1;
   if (!opens && workload_.let_exchange_go != nullptr) workload_.let_exchange_go();
   if (device == nullptr || communicator_->world_size() == 1) return Exchange();
-  const auto by_hosts = [this](std::string_view why) {
+  const auto by_hosts = [this](std::string_view why, bool fault) {
     const std::string text = str_cat("gradients go by way of the hosts' memory: ", why);
     // What this member itself lacks can be mended; once it is said.
     const bool lacks = !why.empty() && why == workload_.why_no_exchange;
-    if (lacks && !std::exchange(lack_told_, true)) {
+    if (fault || (lacks && !std::exchange(lack_told_, true))) {
       parts_.logger.warning(text);
     } else {
       parts_.logger.info(text);
     }
     return Exchange();
   };
-  if (!why_not.empty()) return by_hosts(why_not);
+  if (!why_not.empty()) return by_hosts(why_not, /*fault=*/false);
   const Deadline deadline =
       Deadline::after(now(), kMeetingLimit + std::chrono::milliseconds(spec_.exchange().timeout_ms()));
-  PL_ASSIGN_OR_RETURN(auto own, parts_.fabric.connect(group_, deadline));
-  auto opened = workload_.open_exchange({.spec = spec_.exchange(),
-                                         .clock = parts_.clock,
-                                         .links = *communicator_,
-                                         .own = std::move(own),
-                                         .queue = device->queue(),
-                                         .gradient = device->vectors().gradients,
-                                         .elements = replica_->gradient().size(),
-                                         .behind = replica_->controls()},
-                                        deadline);
-  if (absl::IsFailedPrecondition(opened.status())) return by_hosts(std::string(opened.status().message()));
-  PL_RETURN_IF_ERROR(opened.status());
+  auto opened = try_device_exchange(*device, deadline);
+  if (!opened.ok()) PL_RETURN_IF_ERROR(check_queue(device->queue()));
+  PL_ASSIGN_OR_RETURN(const NotOpened not_opened, agree_on_opening(opened.status(), deadline));
+  if (!not_opened.why.empty()) {
+    if (opened.ok()) opened->exchange.reset();
+    if (workload_.let_exchange_go != nullptr) workload_.let_exchange_go();  // not all have the like
+    return by_hosts(not_opened.why, not_opened.fault);
+  }
   const Exchange exchange = std::move(opened->exchange);
   adopt([links = communicator_, exchange = std::weak_ptr(exchange)](const absl::Status& reason) {
     links->close(reason);
@@ -148,6 +150,34 @@ absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device
   parts_.logger.info(str_cat("gradients go from device to device",
                              opened->how.empty() ? "" : str_cat(" (", opened->how, ")")));
   return exchange;
+}
+
+// All members have met by now: nobody takes the links that are made here for those of connect().
+absl::StatusOr<exchange::DeviceExchange> Trainer::try_device_exchange(optimizer::DeviceState& device,
+                                                                      Deadline deadline) {
+  PL_ASSIGN_OR_RETURN(auto own, parts_.fabric.connect(group_, deadline));
+  return workload_.open_exchange({.spec = spec_.exchange(),
+                                  .clock = parts_.clock,
+                                  .links = *communicator_,
+                                  .own = std::move(own),
+                                  .queue = device.queue(),
+                                  .gradient = device.vectors().gradients,
+                                  .elements = replica_->gradient().size(),
+                                  .behind = replica_->controls()},
+                                 deadline);
+}
+
+// Every member comes here, however its opening ended, but one whose device is lost or who is lost itself: its
+// end ends the links, and with them this. Others may have until `deadline` to come to an end.
+absl::StatusOr<NotOpened> Trainer::agree_on_opening(const absl::Status& opened, Deadline deadline) {
+  std::vector<Opening> ranks(static_cast<std::size_t>(communicator_->world_size()));
+  ranks[static_cast<std::size_t>(group_.rank)] = opening_of(opened, group_.rank);
+  const absl::Status told = communicator_->all_gather(ranks.data(), ranks.size(), DType::kI64,
+                                                      Deadline(deadline.at() + kMeetingLimit));
+  if (told.ok()) return why_not_opened(ranks, group_, opened);
+  if (!opened.ok())
+    parts_.logger.warning(str_cat("nothing sends gradients from device to device: ", opened.message()));
+  return told;
 }
 
 absl::Status Trainer::log_memory() {

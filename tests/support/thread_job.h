@@ -58,6 +58,7 @@ class ThreadFabric final : public collective::Fabric {
   absl::StatusOr<std::unique_ptr<collective::Communicator>> connect(const collective::Group& group,
                                                                     Deadline) override {
     connected_ = true;
+    if (refuses != nullptr) PL_RETURN_IF_ERROR(refuses(group));
     auto links = meeting_.take(group.generation, static_cast<int>(group.members.size()), group.rank);
     return wrap == nullptr ? std::move(links) : wrap(std::move(links));
   }
@@ -70,6 +71,8 @@ class ThreadFabric final : public collective::Fabric {
   bool connected() const { return connected_; }
   // What the member gets in place of its communicator; may be null.
   std::function<std::unique_ptr<collective::Communicator>(std::unique_ptr<collective::Communicator>)> wrap;
+  // What connect() gives where it is an error; may be null.
+  std::function<absl::Status(const collective::Group&)> refuses;
 
  private:
   MeetingPoint& meeting_;

@@ -94,6 +94,18 @@ class GpuRunsTest(CliCase):
         for text in logs.values():
             self.assertEqual(len(re.findall(lacking, text)), 1, text)
 
+    # The NCCL of the tests is one process's, and refuses the ids of another.
+    @emulated_only
+    def test_where_nccl_does_not_open_gradients_go_by_way_of_the_hosts(self):
+        path = self.write(job(members=2, steps=40))
+        without = self.run_on("cpu", path, "--name", "without")
+        self.same(self.run_on("cuda", path, FAKE_CUDA_DEVICES="2"), without, 1e-4)
+        self.assertEqual(self.code, 0, self.errors)
+        way = r"warning +\S+: gradients go by way of the hosts' memory: "
+        self.assertRegex(self.logs(), way + r"rank 1 \(worker-0\) could not open what sends them from device to device; its log says why\n")
+        self.assertRegex(self.logs(), way + r"NCCL's communicator could not be opened: rank 1: ncclCommInitRankScalable: .*; "
+                         r"NCCL_DEBUG=INFO in the members' environment makes NCCL say more in their logs, ")
+
     @emulated_only
     def test_what_finds_no_room_is_said_before_the_first_step_with_what_would(self):
         # 1.5 million weights, 24 MiB with gradient and Adam's state; a sample's activations are some 100 KiB.

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "runtime/collective/fabric.h"
+#include "runtime/collective/fault.h"
 #include "tests/unit/runtime/nccl/nccl_world.h"
 #include "tests/unit/runtime/nccl/no_queue.h"
 
@@ -47,32 +48,41 @@ class ViewExchangesTest : public NcclTest {
   Member& member(int m) { return *members_[static_cast<std::size_t>(m)]; }
   fake_nccl::Counts counts() const { return fake_library().counts(); }
 
-  // A view of these members: what each says of how it opened. The exchanges of the last view end first.
-  std::vector<std::string> open(const std::vector<int>& ranks) {
+  // A view of these members: what each is told. The exchanges of the last view end first.
+  std::vector<absl::Status> try_open(const std::vector<int>& ranks, const Clock& clock) {
     const auto size = static_cast<int>(ranks.size());
-    auto links = collective::make_in_process_group(size, Generation{++view_}, clock_);
-    auto own = collective::make_in_process_group(size, Generation{view_}, clock_);
-    std::vector<std::string> told(ranks.size());
+    auto links = collective::make_in_process_group(size, Generation{++view_}, clock);
+    auto own = collective::make_in_process_group(size, Generation{view_}, clock);
+    std::vector<absl::Status> told(ranks.size());
     run_ranks(size, [&](int r) {
       const auto i = static_cast<std::size_t>(r);
       Member& m = member(ranks[i]);
       m.open.exchange.reset();
       m.links = std::move(links[i]);
       auto opened = m.exchanges->open({.spec = spec_,
-                                       .clock = clock_,
+                                       .clock = clock,
                                        .links = *m.links,
                                        .own = std::move(own[i]),
                                        .queue = m.queue,
                                        .gradient = m.gradient->as<float>(),
                                        .elements = kElements,
                                        .behind = {}},
-                                      *m.gpu->stream, later(clock_));
-      ASSERT_TRUE(opened.ok()) << opened.status();
-      m.open = *std::move(opened);
-      told[i] = m.open.how;
-      EXPECT_TRUE(step(m).ok());
+                                      *m.gpu->stream, later(clock));
+      told[i] = opened.status();
+      if (opened.ok()) m.open = *std::move(opened);
     });
     return told;
+  }
+  // The same, and it succeeds: what each says of how it opened.
+  std::vector<std::string> open(const std::vector<int>& ranks) {
+    for (const absl::Status& told : try_open(ranks, clock_)) EXPECT_TRUE(told.ok()) << told;
+    std::vector<std::string> how(ranks.size());
+    run_ranks(static_cast<int>(ranks.size()), [&](int r) {
+      Member& m = member(ranks[static_cast<std::size_t>(r)]);
+      how[static_cast<std::size_t>(r)] = m.open.how;
+      EXPECT_TRUE(m.open.exchange != nullptr && step(m).ok());
+    });
+    return how;
   }
   absl::Status step(Member& m) {
     PL_RETURN_IF_ERROR(m.gpu->context->enter());
@@ -129,6 +139,42 @@ TEST_F(ViewExchangesTest, WhatIsKeptIsOfTheLastView) {
   member(0).open.exchange.reset();
   late.reset();
   EXPECT_EQ(open({0, 2}), all(2, "communicator shrunk from view 2"));
+}
+
+// By an error, or because it comes to no end by its deadline (which may then be that of others, too): the
+// links stay, and what is told says what may help.
+TEST_F(ViewExchangesTest, WhatDoesNotOpenLeavesNothing) {
+  for (const bool late : {false, true}) {
+    fake_library().control().late = [late](fake_nccl::Phase phase, int rank) {
+      if (phase != fake_nccl::Phase::kInit || rank != 1) return ncclNumResults;
+      return late ? ncclInProgress : ncclSystemError;
+    };
+    const std::size_t before = counts().inits;
+    std::optional<std::jthread> past_deadline;
+    if (late) {
+      past_deadline.emplace([&] {
+        until([&] { return counts().inits == before + 3; });
+        still_.advance(std::chrono::seconds(61));
+      });
+    }
+    const auto told = try_open({0, 1, 2}, still_);
+    past_deadline.reset();
+    EXPECT_EQ(told[1].code(), late ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(told[1].message()),
+                ::testing::AllOf(::testing::StartsWith("NCCL's communicator could not be opened: rank "),
+                                 ::testing::HasSubstr("; NCCL_DEBUG=INFO in the members' environment ")));
+    for (const absl::Status& one : told)
+      EXPECT_TRUE(late || one.ok() || collective::faulty_rank(one) == 1) << one;
+    for (auto& m : members_) {
+      EXPECT_TRUE(m->links->closed().ok()) << m->links->closed();
+      m->open.exchange.reset();
+      m->exchanges->let_go();
+    }
+    EXPECT_EQ(counts().communicators, 0U);
+  }
+  fake_library().control().late = nullptr;
+  EXPECT_EQ(open({0, 1, 2}), all(3, "communicator made anew: no rank has an earlier one"));
+  EXPECT_EQ(stuck_, 0);
 }
 
 // Nor its stream and events.

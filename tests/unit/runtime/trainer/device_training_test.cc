@@ -532,6 +532,84 @@ TEST_F(DeviceExchangeTest, EachViewHasItsOwn) {
   }
 }
 
+// What one alone can't open is no member's end, whatever its error is; the next view tries again.
+TEST_F(DeviceExchangeTest, WhatOneCanNotOpenGoesByWayOfTheHostsForAll) {
+  const v1::TrainingSpec spec = step_spec(12, 32);
+  const Hashes host = train({kOnHost}, spec);
+  for (const absl::Status& error :
+       {absl::UnavailableError("a system error"), absl::InternalError("no shared memory"),
+        absl::InvalidArgumentError("invalid usage"), absl::DeadlineExceededError("still in progress"),
+        absl::ResourceExhaustedError("no descriptors"),
+        absl::FailedPreconditionError("another generation")}) {
+    const OpenWorkload failing =
+        late_workload(kTrain, kTest,
+                      [this, error](const exchange::DeviceExchangeParts&,
+                                    Deadline) -> absl::StatusOr<exchange::DeviceExchange> {
+                        ++opened_;
+                        return error;
+                      });
+    opened_ = 0;
+    EXPECT_EQ(train({exchanging_, failing, exchanging_}, spec), host) << error;
+    EXPECT_EQ(train({failing, exchanging_}, spec), host) << error;
+    EXPECT_EQ(train({failing, failing}, spec), host) << error;
+    EXPECT_EQ(opened_, 3 + 2 + 2);
+  }
+}
+
+// Nor are links of its own that can't be made.
+TEST_F(DeviceExchangeTest, LinksThatOneCanNotMakeForItGoByWayOfTheHostsForAll) {
+  const v1::TrainingSpec spec = step_spec(12, 32);
+  const Hashes host = train({kOnHost}, spec);
+  ThreadJob job(2, spec, exchanging_);
+  job.member(1).fabric->refuses = [calls = 0](const collective::Group&) mutable {
+    return ++calls == 2 ? absl::ResourceExhaustedError("too many open files") : absl::OkStatus();
+  };
+  job.send_view(job.view(1, {0, 1}));
+  job.run();
+  EXPECT_EQ(opened_, 1);
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+    EXPECT_EQ(job.member(rank).hashes, host);
+  }
+}
+
+// A member that is lost while it opens is lost, though it could not have opened either; and so is one whose
+// device is.
+TEST_F(DeviceExchangeTest, WhoIsLostWhileItOpensIsLost) {
+  const v1::TrainingSpec spec = step_spec(12, 32);
+  const Hashes host = train({kOnHost}, spec);
+  for (const bool device : {false, true}) {
+    SCOPED_TRACE(device ? "its device" : "the member");
+    ThreadJob job(2, spec, exchanging_);
+    auto& lost = job.member(1);
+    lost.workload = late_workload(
+        kTrain, kTest,
+        [&](exchange::DeviceExchangeParts parts, Deadline) -> absl::StatusOr<exchange::DeviceExchange> {
+          if (device) {
+            static_cast<paceline::testing::LateQueue&>(parts.queue).add([] {
+              return absl::UnavailableError("the GPU is lost");
+            });
+          } else {
+            lost.membership->end(absl::AbortedError("evicted by the test"));
+          }
+          return absl::InternalError("NCCL failed");
+        });
+    job.member(0).membership->on_fault = [&job](const v1::PeerFault&) {
+      job.member(0).membership->send_view(job.view(2, {0}));
+    };
+    job.send_view(job.view(1, {0, 1}));
+    job.run();
+    EXPECT_EQ(lost.outcome.ending, device ? Ending::kFailed : Ending::kEnded);
+    EXPECT_EQ(lost.outcome.error.message(),
+              device ? "this member's device failed: the GPU is lost" : "evicted by the test");
+    EXPECT_EQ(job.member(0).outcome.ending, Ending::kFinished) << job.member(0).outcome.error;
+    EXPECT_EQ(job.member(0).hashes, host);
+    const auto faults = job.member(0).membership->faults();
+    ASSERT_EQ(faults.size(), 1U);
+    EXPECT_EQ(faults[0].peer_member_id(), "m1");
+  }
+}
+
 // A device tells late that a gradient was not finite: nothing is saved that counts the step as taken.
 TEST(DeviceTraining, WhatTheDeviceTellsLateIsToldBeforeTheStateIsUsed) {
   v1::TrainingSpec spec = step_spec(8, 32);

@@ -267,5 +267,51 @@ TEST_F(NcclTraining, AShrinkThatFailsCostsNoMember) {
   EXPECT_EQ(nccl().counts().inits, 3U + 2U);
 }
 
+// Whoever can't open NCCL, and whatever it says: the gradients go by way of the hosts in this view, and by
+// NCCL in the next one where it can be opened then.
+TEST_F(NcclTraining, WhereNcclDoesNotOpenTheHostsCarryTheGradients) {
+  constexpr ncclResult_t kErrors[] = {ncclSystemError, ncclInternalError, ncclInvalidUsage};
+  constexpr char kLate[] = "late";
+  for (const std::string call :
+       {"ncclGetUniqueId", "ncclCommInitRankScalable", "ncclCommGetAsyncError", kLate}) {
+    for (const ncclResult_t error : kErrors) {
+      for (const bool all : {false, true}) {
+        SCOPED_TRACE(str_cat(call, " gives ", static_cast<int>(error), all ? " to all" : " to one"));
+        nccl().reset();
+        std::atomic<bool> broken{true};
+        std::atomic<int> asked{0};
+        nccl().control().fail = [&](const std::string& name) {
+          return broken && name == call && (all || asked++ == 0) ? error : ncclSuccess;
+        };
+        nccl().control().late = [&](fake_nccl::Phase phase, int rank) {
+          const bool fails =
+              broken && call == kLate && phase == fake_nccl::Phase::kInit && (all || rank == 1);
+          return fails ? error : ncclNumResults;
+        };
+        ThreadJob& job = start(3);
+        job.send_view(job.view(1, {0, 1, 2}));
+        job.member(0).at_step(10, [&job, &broken] {
+          broken = false;
+          job.member(0).membership->drain(Generation{1});
+          job.send_view(job.view(2, {0, 1, 2}));
+        });
+        run();
+        for (int rank = 0; rank < 3; ++rank) {
+          expect_finished(rank);
+          EXPECT_THAT(job.member(rank).membership->faults(), IsEmpty());
+          ASSERT_FALSE(opened(rank).empty());
+          EXPECT_EQ(opened(rank).back(), kAnew);
+        }
+        EXPECT_EQ(nccl().counts().aborts + nccl().counts().communicators, nccl().counts().inits)
+            << "nothing is left of the first";
+        job_.reset();
+        EXPECT_EQ(nccl().counts().communicators, 0U);
+        EXPECT_THAT(nccl().problems(), IsEmpty());
+        members_.clear();
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace paceline::trainer
