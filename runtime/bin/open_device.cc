@@ -3,16 +3,21 @@
 #include <cstdlib>
 
 #include "base/status.h"
+#include "runtime/bin/run_member.h"
 #include "runtime/device/choose_device.h"
 
 #if defined(PACELINE_WITH_CUDA)
-#include "runtime/bin/run_member.h"
 #include "runtime/nccl/view_exchanges.h"
 #include "runtime/optimizer/gpu/gpu_state.h"
 #include "runtime/tensor/gpu/gpu_queue.h"
 #endif
 
 namespace paceline {
+
+void end_stuck(const Logger& logger, const std::string& what) {
+  logger.error(str_cat(what, ": this process ends, and leaves its place to another"));
+  std::_Exit(kExitStuck);
+}
 
 #if defined(PACELINE_WITH_CUDA)
 
@@ -29,10 +34,7 @@ void add_nccl(const Logger& logger, trainer::Compute& compute) {
     return;
   }
   const auto exchanges = std::make_shared<nccl::ViewExchanges>(*std::move(library), logger, [logger] {
-    logger.error(
-        "NCCL does not let go of its communicator, and the GPU may still be at work for it: this process "
-        "ends, and leaves its place to another");
-    std::_Exit(kExitStuck);
+    end_stuck(logger, "NCCL does not let go of its communicator, and the GPU may still be at work for it");
   });
   compute.open_exchange = [exchanges](exchange::DeviceExchangeParts parts, Deadline deadline) {
     cuda::Stream& stream = static_cast<tensor::gpu::GpuQueue&>(parts.queue).stream();
@@ -61,6 +63,13 @@ absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment,
                 str_cat("memory of the host is not pinned for the GPU, so that copies of it are "
                         "slower, and hold up this member: ",
                         why.message(), "; the limit of locked memory (ulimit -l) may be too low"));
+          },
+      .on_stuck =
+          [logger](const std::string& call) {
+            end_stuck(logger,
+                      str_cat("the GPU or its driver hangs, ", call,
+                              " has not returned for ten minutes (nvidia-smi, and Xid in the kernel's "
+                              "log, may tell more)"));
           }};
   PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen,
                       device::choose_device(environment.device, environment.slot, threads, use));

@@ -20,7 +20,13 @@ struct OpenedDevice {
   std::string gpu, gpu_uuid;  // its name and uuid (runtime/device/choose_device.h); empty: the processors
   int gpu_index = 0;          // of those that this process sees
 };
+// A call of NVIDIA's libraries that does not return within the time that no work takes (cuda/call_watch.h)
+// ends the process, as does an NCCL that lets go of nothing.
 absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment, int threads,
                                          const Logger& logger);
+
+// `what` never returns, and keeps what belongs to it: nothing can be ended in order any more. Exit code
+// kExitStuck; the log says why.
+[[noreturn]] void end_stuck(const Logger& logger, const std::string& what);
 
 }  // namespace paceline

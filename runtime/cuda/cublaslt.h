@@ -40,7 +40,7 @@ class CublasLt {
   // UNIMPLEMENTED: it has no algorithm for this; INTERNAL: all else.
   absl::Status check(cublasStatus_t status, const char* call) const;
 
-#define PACELINE_CUBLASLT_MEMBER(call) decltype(&::call) call = nullptr;
+#define PACELINE_CUBLASLT_MEMBER(call) WatchedCall<decltype(&::call)> call;
   struct Calls {
     PACELINE_CUBLASLT_CALLS(PACELINE_CUBLASLT_MEMBER)
   };

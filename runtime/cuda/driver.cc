@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/hex.h"
 #include "base/status.h"
@@ -29,14 +30,16 @@ absl::Status unusable(const absl::Status& why) {
 }
 
 template <typename Call>
-absl::Status find(const SharedObject& library, const char* symbol, Call& call) {
+absl::Status find(const SharedObject& library, const char* symbol, const char* name, Call& call,
+                  CallPlaces* places) {
   PL_ASSIGN_OR_RETURN(void* const found, library.find(symbol));
-  call = reinterpret_cast<Call>(found);
+  call = Call(reinterpret_cast<typename Call::Function>(found), name, places);
   return absl::OkStatus();
 }
 
-absl::Status find_calls(const SharedObject& library, Driver::Calls& calls) {
-#define PACELINE_CUDA_FIND(call) PL_RETURN_IF_ERROR(find(library, PACELINE_CUDA_NAME(call), calls.call));
+absl::Status find_calls(const SharedObject& library, Driver::Calls& calls, CallPlaces* places) {
+#define PACELINE_CUDA_FIND(call) \
+  PL_RETURN_IF_ERROR(find(library, PACELINE_CUDA_NAME(call), #call, calls.call, places));
   PACELINE_CUDA_DRIVER_CALLS(PACELINE_CUDA_FIND)
 #undef PACELINE_CUDA_FIND
   return absl::OkStatus();
@@ -74,13 +77,18 @@ absl::StatusCode code_of(CUresult result) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Driver>> Driver::open(const std::string& path) {
+absl::StatusOr<std::shared_ptr<const Driver>> Driver::open(const std::string& path,
+                                                           CallWatch::OnStuck on_stuck,
+                                                           const CallLimits& limits) {
   const std::array names{path.empty() ? std::string(kLibrary) : path};
   const absl::StatusOr<SharedObject> library = SharedObject::open(names);
   if (!library.ok()) return unusable(library.status());
   const std::shared_ptr<Driver> driver(new Driver);
+  if (on_stuck != nullptr) driver->watch_ = std::make_unique<CallWatch>(std::move(on_stuck), limits);
   // The version first: an older driver lacks some of the calls, and that would be told instead.
-  if (const absl::Status found = find(*library, "cuDriverGetVersion", driver->calls_.cuDriverGetVersion);
+  static constexpr char kVersion[] = "cuDriverGetVersion";
+  if (const absl::Status found =
+          find(*library, kVersion, kVersion, driver->calls_.cuDriverGetVersion, driver->places());
       !found.ok())
     return unusable(found);
   int& version = driver->cuda_version_;
@@ -91,7 +99,8 @@ absl::StatusOr<std::shared_ptr<const Driver>> Driver::open(const std::string& pa
                                                  ", and ", version_text(kLeastCudaVersion),
                                                  " is needed: ", kInstall));
   }
-  if (const absl::Status found = find_calls(*library, driver->calls_); !found.ok()) return unusable(found);
+  if (const absl::Status found = find_calls(*library, driver->calls_, driver->places()); !found.ok())
+    return unusable(found);
   const CUresult started = driver->calls_.cuInit(0);
   if (started != CUDA_SUCCESS) {
     const absl::Status status = driver->check(started, "cuInit");

@@ -3,7 +3,12 @@
 // How who waits for a GPU asks again and again, where nothing tells of its end. Short waits are answered at
 // once, long ones leave the processor to others.
 
+#include "base/clock.h"
+
 namespace paceline::cuda {
+
+// No pass, and nothing else that is given to a GPU, takes so long: one that is still at it hangs.
+inline constexpr Duration kLongestWork = std::chrono::minutes(10);
 
 // That come without a pause between them: each costs about a microsecond.
 inline constexpr int kEagerQuestions = 200;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/cuda/polling.h"
 #include "runtime/exchange/all_reduce_exchange.h"
 #include "runtime/exchange/buckets.h"
 
@@ -15,9 +16,6 @@ namespace {
 using collective::Communicator;
 using exchange::Bucket;
 using OnEnd = std::function<void(std::unique_ptr<NcclCommunicator>)>;
-
-// No pass takes so long: a GPU that is still at it hangs.
-constexpr Duration kLongestPass = std::chrono::minutes(10);
 
 absl::Status own_fault(const absl::Status& status) {
   return status.ok() ? status
@@ -128,8 +126,8 @@ class NcclExchange final : public exchange::GradientExchange {
   absl::Status start_what_is_there() {
     for (std::size_t i = 0; i < computing_; ++i) {
       const Range& range = ranges_[i];
-      PL_RETURN_IF_ERROR(
-          own_fault(range.computed.wait(parts_.clock, Deadline::after(parts_.clock.now(), kLongestPass))));
+      PL_RETURN_IF_ERROR(own_fault(
+          range.computed.wait(parts_.clock, Deadline::after(parts_.clock.now(), cuda::kLongestWork))));
       PL_RETURN_IF_ERROR(ready_.mark(range.elements.begin, range.elements.end));
       while (started_ < ready_.startable()) PL_RETURN_IF_ERROR(start(started_++));
     }

@@ -6,13 +6,11 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "runtime/cuda/graph.h"
+#include "runtime/cuda/polling.h"
 
 namespace paceline::tensor::gpu {
 
 namespace {
-// No pass takes so long: a GPU that is still at it hangs.
-constexpr Duration kLongest = std::chrono::minutes(10);
-
 struct GraphRecording final : Recording {
   std::optional<cuda::Graph> graph;  // nothing: the work was added once
 };
@@ -25,7 +23,8 @@ absl::StatusOr<std::unique_ptr<GpuQueue>> GpuQueue::open(std::shared_ptr<const c
 }
 
 GpuQueue::~GpuQueue() {
-  if (context_->enter().ok()) stream_.finish(clock_, Deadline::after(clock_.now(), kLongest)).IgnoreError();
+  if (context_->enter().ok())
+    stream_.finish(clock_, Deadline::after(clock_.now(), cuda::kLongestWork)).IgnoreError();
 }
 
 absl::Status GpuQueue::upload(void* to, std::span<const std::byte> from) {
@@ -56,7 +55,7 @@ absl::Status GpuQueue::set_mark(std::size_t number) {
 absl::Status GpuQueue::wait_for_mark(std::size_t number) {
   const auto mark = marks_.find(number);
   PL_CHECK(mark != marks_.end(), "a mark is set before it is waited for");
-  return mark->second.wait(clock_, Deadline::after(clock_.now(), kLongest));
+  return mark->second.wait(clock_, Deadline::after(clock_.now(), cuda::kLongestWork));
 }
 
 absl::Status GpuQueue::repeat(std::unique_ptr<Recording>& kept, absl::FunctionRef<absl::Status()> add) {
