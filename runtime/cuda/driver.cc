@@ -37,9 +37,16 @@ absl::Status find(const SharedObject& library, const char* symbol, const char* n
   return absl::OkStatus();
 }
 
+// CUDA's start may take any time: under MPS (nvidia-cuda-mps-control) it waits until the programs of another
+// user have ended.
+CallPlaces* unless_it_starts(std::string_view call, CallPlaces* places) {
+  return call == "cuInit" || call == "cuDevicePrimaryCtxRetain" ? nullptr : places;
+}
+
 absl::Status find_calls(const SharedObject& library, Driver::Calls& calls, CallPlaces* places) {
 #define PACELINE_CUDA_FIND(call) \
-  PL_RETURN_IF_ERROR(find(library, PACELINE_CUDA_NAME(call), #call, calls.call, places));
+  PL_RETURN_IF_ERROR(            \
+      find(library, PACELINE_CUDA_NAME(call), #call, calls.call, unless_it_starts(#call, places)));
   PACELINE_CUDA_DRIVER_CALLS(PACELINE_CUDA_FIND)
 #undef PACELINE_CUDA_FIND
   return absl::OkStatus();

@@ -44,7 +44,8 @@ class Driver {
   //   FAILED_PRECONDITION  the driver is older than kLeastCudaVersion; the message says what is needed
   //   UNAVAILABLE          the driver is there and does not start (its module and its library differ, ...)
   // `on_stuck`, unless null, hears of a call, of this table's or of another's with places(), that does not
-  // return (call_watch.h): the process should end, since what waits for it will not.
+  // return (call_watch.h): the process should end, since what waits for it will not. CUDA's start is not
+  // among them.
   static absl::StatusOr<std::shared_ptr<const Driver>> open(const std::string& path = "",
                                                             CallWatch::OnStuck on_stuck = nullptr,
                                                             const CallLimits& limits = {});

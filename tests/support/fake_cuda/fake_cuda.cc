@@ -179,7 +179,8 @@ EXPORTED CUresult cuDriverGetVersion(int* version) {
 }
 EXPORTED CUresult cuInit(unsigned) {
   explain_faults();
-  return state().control.init;
+  const CUresult result = asked("cuInit");
+  return result == CUDA_SUCCESS ? state().control.init : result;
 }
 EXPORTED CUresult cuGetErrorName(CUresult error, const char** name) {
   static const std::map<int, const char*> names{

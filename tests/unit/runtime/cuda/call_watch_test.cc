@@ -102,5 +102,28 @@ TEST(CallWatch, TheDriversCallsAreWatched) {
   fake().reset();
 }
 
+// Another user's programs may keep it waiting, under MPS. The test looks, and the thread does not.
+TEST(CallWatch, TheStartIsNot) {
+  PL_EMULATED_ONLY();
+  fake().reset();
+  const auto driver =
+      must(Driver::open(PACELINE_FAKE_CUDA, [](const std::string&) {}, {.every = std::chrono::hours(1)}));
+  std::vector<std::pair<std::string, bool>> seen;
+  fake().control().fail = [&](const std::string& call) {
+    seen.emplace_back(call, driver->places()->look(0) != nullptr);
+    return CUDA_SUCCESS;
+  };
+  driver->calls().cuInit(0);
+  must(Context::open(driver, 0))->memory().IgnoreError();
+  fake().reset();
+  int starts = 0;
+  for (const auto& [call, is_seen] : seen) {
+    const bool start = call == "cuInit" || call.starts_with("cuDevicePrimaryCtxRetain");
+    starts += start ? 1 : 0;
+    EXPECT_EQ(is_seen, !start) << call;
+  }
+  EXPECT_EQ(starts, 2);
+}
+
 }  // namespace
 }  // namespace paceline::cuda
