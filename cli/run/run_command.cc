@@ -134,7 +134,7 @@ class RunCommand {
       refresh();  // before them, too: progress must not be ahead of what is told of the steps before it
       take_events();
       tell_failure();
-      tell_device();
+      tell_device(ended);
       const TimePoint now = session_.clock.now();
       if (now >= next_frame || ended) {
         stdout_.write_some();
@@ -226,13 +226,16 @@ class RunCommand {
     state_.message.insert(std::min(state_.message.find('\n'), state_.message.size()), str_cat("; ", *load_));
   }
 
-  // Once, when members are at work. Of a program without CUDA it is said before.
-  void tell_device() {
+  // Once, when all members are at work. Of a program without CUDA it is said before.
+  void tell_device(bool ended) {
     if (device_told_ || !first_step_ || state_.device.empty()) return;
+    const std::string kinds = training_kinds(state_.members);
+    if (kinds.empty() && !ended) return;
     device_told_ = true;
+    std::string before = setup_.earlier ? training_kinds(setup_.earlier->state.members) : "";
+    if (before == kinds || kinds.empty()) before.clear();
     const std::string note = computing_note(setup_.job.job, device_environment(), state_.device,
-                                            built_with_cuda() && has_nvidia_gpu(),
-                                            setup_.earlier ? setup_.earlier->state.device : "");
+                                            built_with_cuda() && has_nvidia_gpu(), before);
     if (!note.empty()) output_->note(note);
   }
 

@@ -1,6 +1,7 @@
 #include "cli/view/device_text.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/cuda_build.h"
@@ -11,6 +12,10 @@ namespace paceline::cli {
 namespace {
 
 using Kind = DeviceChoice::Kind;
+
+bool trains(const MemberState& member) {
+  return member.name.starts_with("chief-") || member.name.starts_with("worker-");
+}
 
 std::string how_chosen(const DeviceVariables& variables, bool with_cuda) {
   const DeviceSettings settings = parse_device_settings(variables).value();
@@ -84,8 +89,7 @@ std::string idle_gpu_note(const api::TrainingJob& job, const DeviceVariables& ar
 std::string computing_note(const api::TrainingJob& job, const DeviceVariables& around,
                            const std::string& device, bool gpu_is_there, const std::string& before) {
   if (device.empty()) return "";
-  const std::string moved =
-      before.empty() || before == device ? "" : str_cat("; before it was resumed, on ", before);
+  const std::string moved = before.empty() ? "" : str_cat("; before it was resumed, on ", before);
   if (device != "processors") return str_cat("computes on ", device, moved);
   if (gpu_is_there && may_take_a_gpu(job, around))
     return str_cat(
@@ -93,11 +97,22 @@ std::string computing_note(const api::TrainingJob& job, const DeviceVariables& a
   return moved.empty() ? "" : str_cat("computes on ", device, moved);
 }
 
+std::string training_kinds(const std::vector<MemberState>& members) {
+  std::set<std::string> kinds;
+  for (const MemberState& member : members) {
+    if (!trains(member)) continue;
+    if (!member.gpu && member.step == 0) return "";
+    kinds.insert(member.gpu ? member.gpu->name : "processors");
+  }
+  std::string text;
+  for (const std::string& kind : kinds) text += str_cat(text.empty() ? "" : ", ", kind);
+  return text;
+}
+
 std::string device_text(const std::vector<MemberState>& members) {
   std::vector<std::pair<std::string, int>> places;  // in the order of the members
   for (const MemberState& member : members) {
-    const bool trains = member.name.starts_with("chief-") || member.name.starts_with("worker-");
-    if (!member.gpu && !(trains && member.step > 0)) continue;
+    if (!member.gpu && !(trains(member) && member.step > 0)) continue;
     const std::string name = member.gpu ? member.gpu->name : "processors";
     const auto known = std::ranges::find(places, name, &std::pair<std::string, int>::first);
     if (known == places.end()) {

@@ -26,10 +26,14 @@ std::string idle_gpu_note(const api::TrainingJob& job, const DeviceVariables& ar
 
 // For who watches a run, once its members are at work on `device` (device_text()): what that is, where it is
 // a GPU; a warning where it is processors and this machine has a GPU that some member might have taken; and
-// on what the run computed before it was resumed (`before`; empty: not known, or it was not), where that is
-// something else. Empty where there is nothing to say.
+// on what it was trained before it was resumed (`before`; empty: not known, on the same, or it was not
+// resumed). Empty where there is nothing to say.
 std::string computing_note(const api::TrainingJob& job, const DeviceVariables& around,
                            const std::string& device, bool gpu_is_there, const std::string& before);
+
+// The kinds of device that the members compute on which train, in alphabetical order: "NVIDIA H200,
+// processors". Empty until each has told.
+std::string training_kinds(const std::vector<MemberState>& members);
 
 // Of the members that have told of a GPU, an evaluator, too, and of those that train and have taken a step:
 // "NVIDIA H200", "processors", or with how many are where, "NVIDIA H200 (3 members), processors (1 member)".

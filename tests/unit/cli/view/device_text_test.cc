@@ -83,10 +83,8 @@ TEST(ComputingNote, NamesAGpuAndWarnsOfOneThatNobodyTakes) {
   EXPECT_EQ(computing_note(job_of(), {}, "processors", false, ""), "");
   EXPECT_EQ(computing_note(job_of(), {"cpu", nullptr}, "processors", true, ""), "");
   EXPECT_EQ(computing_note(job_of(), {}, "", true, ""), "");
-  EXPECT_EQ(computing_note(job_of(), {}, "NVIDIA H200", true, "NVIDIA H200"), "computes on NVIDIA H200");
   EXPECT_EQ(computing_note(job_of(), {}, "NVIDIA H200", true, "processors"),
             "computes on NVIDIA H200; before it was resumed, on processors");
-  EXPECT_EQ(computing_note(job_of(), {}, "processors", false, "processors"), "");
   EXPECT_EQ(computing_note(job_of(), {}, "processors", false, "NVIDIA H200"),
             "computes on processors; before it was resumed, on NVIDIA H200");
   EXPECT_EQ(computing_note(job_of(), {}, "processors", true, "NVIDIA H200"),
@@ -98,6 +96,17 @@ MemberState member_of(const char* name, std::int64_t step, const char* gpu = nul
   MemberState member{.name = name, .step = step};
   if (gpu != nullptr) member.gpu = GpuState{.name = gpu};
   return member;
+}
+
+TEST(TrainingKinds, OfThoseThatTrainOnceEachHasTold) {
+  const MemberState server = member_of("ps-0", 7), evaluator = member_of("evaluator-0", 7, "NVIDIA H100");
+  EXPECT_EQ(training_kinds({}), "");
+  EXPECT_EQ(training_kinds({member_of("chief-0", 3), member_of("worker-0", 0), server}), "");
+  EXPECT_EQ(training_kinds({member_of("chief-0", 3), member_of("worker-0", 1), server, evaluator}),
+            "processors");
+  EXPECT_EQ(training_kinds({member_of("chief-0", 3), member_of("worker-0", 0, "NVIDIA H200"),
+                            member_of("worker-1", 2, "NVIDIA H200")}),
+            "NVIDIA H200, processors");
 }
 
 TEST(DeviceText, WhereMembersComputed) {
