@@ -132,6 +132,7 @@ TEST(DeviceTraining, AStateThatFindsNoRoomIsToldWithItsDevicesMembers) {
       EXPECT_EQ(outcome.ending, ending) << outcome.error;
       if (ending == Ending::kFinished) continue;
       const std::string message(outcome.error.message());
+      EXPECT_TRUE(outcome.configuration);
       EXPECT_THAT(
           message,
           HasSubstr(
