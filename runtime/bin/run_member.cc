@@ -47,7 +47,8 @@ constexpr char kHelp[] =
     "(docs/protocol.md).\n"
     "\n"
     "Exit codes: 0 finished, 1 training failed, 2 bad configuration, 3 evicted, stopped, or no "
-    "coordinator.\n";
+    "coordinator,\n"
+    "134 the GPU, or a library of NVIDIA's, hangs.\n";
 
 // An exit code where the arguments say all.
 int answer_arguments(int argc, char** argv) {

@@ -36,6 +36,7 @@ CompiledProgram::CompiledProgram(GraphBuilder graph, ParameterLayout layout, Dev
       layout_(std::move(layout)),
       device_(device),
       options_(options),
+      leave_(options.leave),
       areas_(graph_, options.max_rows, options.mode == Mode::kTraining) {}
 
 absl::Status CompiledProgram::prepare() {
@@ -88,12 +89,11 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
   if (!room.has_value()) return absl::OkStatus();
   const std::size_t spare = room->total_bytes / kDriversPart;
   const std::size_t most = room->free_bytes + arena_bytes_;  // which goes first
-  const LeftRoom& leave = options_.leave;
-  const std::size_t free = most - std::min(most, spare + leave.bytes);
+  const std::size_t free = most - std::min(most, spare + leave_.bytes);
   if (bytes <= free) return absl::OkStatus();
   // For another program in this one's place, which gives its batch's room back, too.
   const std::size_t all = most + areas_.bytes();
-  const std::size_t other = all - std::min(all, spare + leave.bytes + spare / kRoundingPart);
+  const std::size_t other = all - std::min(all, spare + leave_.bytes + spare / kRoundingPart);
   PL_ASSIGN_OR_RETURN(const Fitting fitting, what_fits(rows, other, options_.recompute_activations));
   PL_ASSIGN_OR_RETURN(const std::string recomputing, recomputing_helps(rows, other, fitting.rows));
   const bool halves = options_.precision == Precision::kF32 && bytes / 2 <= free;
@@ -101,7 +101,7 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
       str_cat(rows, rows == 1 ? " sample needs " : " samples at once need ", mebibytes(bytes),
               " MiB of the device's memory for activations, and ", free_mebibytes(free), " of its ",
               mebibytes(room->total_bytes), " MiB are free, beside ", mebibytes(spare), " for the driver",
-              leave.bytes == 0 ? "" : str_cat(" and ", mebibytes(leave.bytes), " for ", leave.what), "; ",
+              leave_.bytes == 0 ? "" : str_cat(" and ", mebibytes(leave_.bytes), " for ", leave_.what), "; ",
               fitting.rows == 0 ? "not even one sample fits"
                                 : str_cat(fitting.rows, fitting.rows == 1 ? " fits" : " fit", ", with ",
                                           free_mebibytes(fitting.bytes), " MiB"),
@@ -255,6 +255,7 @@ absl::Status CompiledProgram::run_forward(std::int64_t rows, const RunContext& c
 absl::Status CompiledProgram::upload_weights() {
   PL_ASSIGN_OR_RETURN(const bool made, copies_->upload_weights(weights_version_));
   const ExternalMemory& copies = copies_->memory();
+  if (made) leave_ = {};  // it has what was left
   if (!made && external_.weights == copies.weights) return absl::OkStatus();
   external_.weights = copies.weights;
   external_.gradients = copies.gradients;

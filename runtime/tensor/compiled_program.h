@@ -98,6 +98,7 @@ class CompiledProgram final : public Program {
   const ParameterLayout layout_;
   Device& device_;
   const CompileOptions options_;
+  LeftRoom leave_;  // options_.leave, until it is taken
   const BatchAreas areas_;
 
   std::shared_ptr<Queue> queue_;  // null: the device's memory is the host's

@@ -38,7 +38,9 @@ struct CompileOptions {
   int threads = 1;  // at most so many fill the initial weights
   // Of the device: its programs have the same parameters and work one after the other. Null: its own.
   std::shared_ptr<Queue> queue = nullptr;
-  LeftRoom leave = {};  // by all of the program; more rows than fit beside it are refused
+  // By all of the program, until it has taken copies of the host's vectors; more rows than fit beside it are
+  // refused.
+  LeftRoom leave = {};
 };
 
 // `device` outlives the program. Errors: the graph's own; INVALID_ARGUMENT without a loss, with max_rows <

@@ -155,7 +155,7 @@ absl::StatusOr<std::shared_ptr<exchange::GradientExchange>> Trainer::open_device
 // All members have met by now: nobody takes the links that are made here for those of connect().
 absl::StatusOr<exchange::DeviceExchange> Trainer::try_device_exchange(optimizer::DeviceState& device,
                                                                       Deadline deadline) {
-  PL_ASSIGN_OR_RETURN(auto own, parts_.fabric.connect(group_, deadline));
+  PL_ASSIGN_OR_RETURN(auto own, parts_.fabric.connect(group_, Deadline::after(now(), kMeetingLimit)));
   return workload_.open_exchange({.spec = spec_.exchange(),
                                   .clock = parts_.clock,
                                   .links = *communicator_,

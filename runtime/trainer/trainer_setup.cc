@@ -21,6 +21,12 @@ namespace {
 constexpr Duration kPatience = std::chrono::milliseconds(200);  // between looks at the stop request
 constexpr Duration kTellLoading = std::chrono::seconds(1);      // between words to who waits for a load
 
+// An error of compiling, where only the job's own are told as they are: no peer has part in it.
+absl::Status of_this_device(const absl::Status& compiled) {
+  const bool own = compiled.ok() || absl::IsResourceExhausted(compiled) || absl::IsInvalidArgument(compiled);
+  return own ? compiled : own_fault(compiled);
+}
+
 }  // namespace
 
 Decision Trainer::prepare() {
@@ -224,7 +230,7 @@ absl::Status Trainer::resume() {
 // The operators of all passes now, where a lack of memory is an error and not in the middle of a step.
 absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
   const bool copies = replica_->on_device() == nullptr;
-  const bool evaluates = evaluator_ != nullptr && (!servers_ || group_.rank == 0);
+  const bool evaluates = (evaluator_ != nullptr || evaluation_waits_) && (!servers_ || group_.rank == 0);
   const Holding held = !copies     ? Holding::kTrains
                        : evaluates ? Holding::kCopiesAndEvaluates
                                    : Holding::kCopies;
@@ -233,7 +239,7 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
   if (absl::IsResourceExhausted(compiled)) {
     PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(held));
     const std::string evaluation =
-        use.found.evaluation == 0
+        use.found.evaluation < use.found.now.total_bytes / tensor::kDriversPart  // too little to help
             ? ""
             : str_cat(", or training.evaluation.batchSize to fewer: passes of evaluation hold ",
                       tensor::mebibytes(use.found.evaluation), " MiB");
@@ -248,7 +254,7 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
                 "pass",
                 evaluation, begin));
   }
-  PL_RETURN_IF_ERROR(compiled);
+  if (!compiled.ok()) return of_this_device(compiled);
   if (evaluation_waits_ && evaluates) PL_RETURN_IF_ERROR(compile_evaluation(held));
   if (copies) PL_RETURN_IF_ERROR(check_lasting(held));  // what of it is taken when a first pass needs it
   PL_RETURN_IF_ERROR(replica_->bind(*program_, Purpose::kTraining));
@@ -262,7 +268,7 @@ absl::Status Trainer::compile_evaluation(Holding held) {
   evaluator_.reset();  // the one's room is free for it
   PL_ASSIGN_OR_RETURN(const tensor::LeftRoom leave, still_wanted(held));
   auto program = workload_.compile(Purpose::kEvaluation, rows, leave);
-  PL_RETURN_IF_ERROR(evaluation_room(program.status(), rows, true));
+  PL_RETURN_IF_ERROR(of_this_device(evaluation_room(program.status(), rows, true)));
   const absl::Status bound = replica_->bind(**program, Purpose::kEvaluation);
   if (!bound.ok()) return own_fault(bound);
   PL_ASSIGN_OR_RETURN(evaluator_,
