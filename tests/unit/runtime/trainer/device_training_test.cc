@@ -158,6 +158,36 @@ TEST(DeviceTraining, CopiesOfTheHostsStateThatFindNoRoomAreTold) {
 }
 
 // How many samples fit is asked once all else has its room.
+// Codes that a peer's end has, too: nobody else is asked what became of it.
+TEST(DeviceTraining, ADevicesErrorWhilePassesAreCompiledIsThisMembersOwn) {
+  v1::TrainingSpec spec = step_spec(4, 32);
+  spec.mutable_evaluation()->set_every_steps(2);
+  spec.mutable_evaluation()->set_batch_size(16);
+  for (const Purpose purpose : {Purpose::kTraining, Purpose::kEvaluation}) {
+    for (const auto code : {absl::StatusCode::kUnavailable, absl::StatusCode::kDeadlineExceeded}) {
+      ThreadJob job(1, spec, kOnHost);
+      job.member(0).workload = [=](const v1::TrainingSpec& of) -> absl::StatusOr<Workload> {
+        auto workload = kOnDevice(of);
+        workload->room = [] { return tensor::MemoryRoom{std::size_t{40} << 20, std::size_t{64} << 20}; };
+        workload->compile =
+            [=, first = true, compile = workload->compile](
+                Purpose which, std::int64_t rows,
+                const tensor::LeftRoom& leave) mutable -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
+          if (rows == 16 && std::exchange(first, false)) return absl::ResourceExhaustedError("7 fit");
+          if (which == purpose && rows > 1) return absl::Status(code, "the GPU is lost");
+          return compile(which, rows, leave);
+        };
+        return workload;
+      };
+      job.send_view(job.view(1, {0}));
+      job.run();
+      const Outcome& outcome = job.member(0).outcome;
+      EXPECT_EQ(outcome.ending, Ending::kFailed);
+      EXPECT_EQ(outcome.error, absl::InternalError("this member's device failed: the GPU is lost"));
+    }
+  }
+}
+
 TEST(DeviceTraining, EvaluationThatFindsNoRoomAtFirstIsCompiledLast) {
   v1::TrainingSpec spec = step_spec(4, 32);
   spec.mutable_evaluation()->set_every_steps(2);
