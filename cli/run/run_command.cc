@@ -232,7 +232,7 @@ class RunCommand {
     const std::string kinds = training_kinds(state_.members);
     if (kinds.empty() && !ended) return;
     device_told_ = true;
-    std::string before = setup_.earlier ? training_kinds(setup_.earlier->state.members) : "";
+    std::string before = noted_ ? training_kinds(setup_.earlier->state.members) : "";
     if (before == kinds || kinds.empty()) before.clear();
     const std::string note = computing_note(setup_.job.job, device_environment(), state_.device,
                                             built_with_cuda() && has_nvidia_gpu(), before);
@@ -268,8 +268,8 @@ class RunCommand {
     // Now the mean over the whole run, where the live view shows the last seconds.
     const auto rate = first_step_ ? mean_rate(*first_step_, last_step_, samples_per_step(setup_.job.job)) : 0;
     if (rate) state_.samples_per_second = *rate;
-    if (setup_.earlier && !first_step_ && state_.phase == "Succeeded")
-      keep_earlier(setup_.earlier->state, state_);
+    trained_ = first_step_ || !state_.checkpoint.empty();
+    if (setup_.earlier && !first_step_) keep_earlier(setup_.earlier->state, state_);
     state_.finished = format_wall_time(session_.clock.wall_now());
     state_.eta_seconds.reset();
     setup_.metrics->flush();
@@ -316,8 +316,7 @@ class RunCommand {
   // Empty where that would lead nowhere: the run is being deleted, has no checkpoint of its own, or has just
   // failed to go on from it.
   std::string how_to_resume(const absl::StatusOr<std::optional<FoundCheckpoint>>& newest) const {
-    const bool trained = first_step_ || !state_.checkpoint.empty();
-    const bool in_vain = !trained && (!setup_.earlier || state_.phase == "Failed");
+    const bool in_vain = !trained_ && (!setup_.earlier || state_.phase == "Failed");
     if (deleted_ || in_vain) return "";
     if (!newest.ok()) return no_checkpoint(newest.status());
     if (!*newest) return "";
@@ -364,6 +363,7 @@ class RunCommand {
   bool fault_noted_ = false;
   bool failure_told_ = false;
   bool device_told_ = false;
+  bool trained_ = false;  // or saved, in this session
   bool deleted_ = false;  // `paceline delete` stops the run
   bool live_ = false;
 };

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/cuda_build.h"
@@ -162,7 +163,10 @@ absl::Status check_devices(const JobFile& job) {
     if (!*role) continue;
     if (const absl::Status status = parse_device_settings(device_variables(**role, all)).status();
         !status.ok())
-      return absl::Status(status.code(), str_cat(job.path, ": env: ", status.message()));
+      return absl::Status(
+          status.code(),
+          str_cat(job.path, ": env: ", status.message(),
+                  absl::StrContains(status.message(), "$(") ? "; only pods put values in for $(NAME)" : ""));
   }
   return absl::OkStatus();
 }

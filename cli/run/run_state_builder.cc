@@ -136,7 +136,12 @@ void keep_earlier(const RunState& earlier, RunState& state) {
   state.goodput = earlier.goodput;
   if (state.checkpoint.empty()) state.checkpoint = earlier.checkpoint;
   if (state.model.empty()) state.model = earlier.model;
-  if (state.device.empty()) state.device = earlier.device;
+  if (!earlier.device.empty()) state.device = earlier.device;
+  if (state.step < earlier.step) {
+    state.step = earlier.step;
+    state.samples = earlier.samples;
+    state.epoch = earlier.epoch;
+  }
   if (state.weights_checked_step == 0) state.weights_checked_step = earlier.weights_checked_step;
 }
 

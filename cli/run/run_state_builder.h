@@ -15,8 +15,8 @@ namespace paceline::cli {
 // are. `seconds_before`: what the run has taken before this session, which times go on from.
 void apply_report(const coordinator::Report& report, RunState& state, double seconds_before = 0);
 
-// What a session that had nothing left to do leaves as the run's earlier ones had it: how fast and how well
-// it trained, and what it made.
+// What a session that took no step leaves as the run's earlier ones had it: how far, how fast and how well it
+// was trained, on what, and what that made.
 void keep_earlier(const RunState& earlier, RunState& state);
 
 // Phase, reason, message from the job's status. What has ended has no time to go.

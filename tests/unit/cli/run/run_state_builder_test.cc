@@ -107,7 +107,7 @@ TEST(RunStateBuilder, TimesOfAResumedRunGoOnFromWhatItHasTaken) {
   EXPECT_EQ(state.first_step_seconds, 2);
 }
 
-TEST(RunStateBuilder, ASessionWithNothingLeftToDoKeepsWhatTheRunHas) {
+TEST(RunStateBuilder, ASessionThatTookNoStepKeepsWhatTheRunHas) {
   RunState earlier, state;
   earlier.loss = 0.5;
   earlier.accuracy = 0.8;
@@ -116,9 +116,13 @@ TEST(RunStateBuilder, ASessionWithNothingLeftToDoKeepsWhatTheRunHas) {
   earlier.checkpoint = "c";
   earlier.model = "m";
   earlier.device = "processors";
+  earlier.step = 60;
+  earlier.samples = 600;
+  earlier.epoch = 3;
   earlier.target_reached = true;
   earlier.target_seconds = 4;
-  state.accuracy = 0.9;  // evaluated again
+  state.accuracy = 0.9;  // evaluated again, on another device
+  state.device = "NVIDIA H200";
   keep_earlier(earlier, state);
   EXPECT_EQ(state.loss, 0.5);
   EXPECT_EQ(state.accuracy, 0.9);
@@ -128,6 +132,9 @@ TEST(RunStateBuilder, ASessionWithNothingLeftToDoKeepsWhatTheRunHas) {
   EXPECT_EQ(state.checkpoint + state.model + state.device, "cmprocessors");
   EXPECT_TRUE(state.target_reached);
   EXPECT_EQ(state.target_seconds, 4);
+  EXPECT_EQ(state.step, 60);
+  EXPECT_EQ(state.samples, 600);
+  EXPECT_EQ(state.epoch, 3);
 }
 
 }  // namespace
