@@ -59,9 +59,16 @@ void check_algorithm(const TrainingJob& job, Findings& f) {
            "with transport: TCP; else Auto or Direct");
 }
 
-// What another variable's value stands in for only the pod knows.
-bool is_literal(std::string_view value) {
-  return value.find("$(") == std::string_view::npos;
+// Whether another variable's value stands in for a part of it, which only the pod knows: $(NAME), where $$ is
+// no begin of one.
+bool has_reference(std::string_view value) {
+  for (std::size_t i = 0; i + 1 < value.size(); ++i) {
+    if (value[i] != '$') continue;
+    const std::size_t end = value.find(')', i);
+    if (value[i + 1] == '(' && end != std::string_view::npos && end > i + 2) return true;
+    if (value[i + 1] == '$') ++i;
+  }
+  return false;
 }
 
 // The API server has no room for this rule: a job on a cluster is refused in its status.
@@ -70,7 +77,7 @@ void check_variables(const std::string& path, const Container& container, Findin
     const EnvVar& variable = container.env[i];
     const std::string_view allowed = device_rule_broken(variable.name, variable.value);
     const std::string item = str_cat(path, "[", i, "]");
-    if (allowed.empty() || !is_literal(variable.value) || !f.clean(item)) continue;
+    if (allowed.empty() || has_reference(variable.value) || !f.clean(item)) continue;
     f.refuse(under(item, "value"), str_cat("not a value of ", variable.name), quote(variable.value),
              std::string(allowed));
   }
