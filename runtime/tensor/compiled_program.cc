@@ -102,7 +102,7 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
               " MiB of the device's memory for activations, and ", free_mebibytes(free), " of its ",
               mebibytes(room->total_bytes), " MiB are free, beside ", mebibytes(spare), " for the driver",
               leave_.bytes == 0 ? "" : str_cat(" and ", mebibytes(leave_.bytes), " for ", leave_.what), "; ",
-              fitting.rows == 0 ? "not even one sample fits"
+              fitting.rows == 0 ? std::string(kNotEvenOne)
                                 : str_cat(fitting.rows, fitting.rows == 1 ? " fits" : " fit", ", with ",
                                           free_mebibytes(fitting.bytes), " MiB"),
               recomputing, halves ? "; precision BF16 needs about half" : ""));

@@ -34,6 +34,9 @@ inline constexpr std::size_t kDriversPart = 32;
 // each of which is rounded up.
 inline constexpr std::size_t kRoundingPart = 64;
 
+// In the error of a program whose passes find no room even for one sample.
+inline constexpr char kNotEvenOne[] = "not even one sample fits";
+
 // For people: rounded up, as what is needed is, and down, as what is free.
 inline std::size_t mebibytes(std::size_t bytes) {
   return (bytes + (std::size_t{1} << 20) - 1) >> 20;

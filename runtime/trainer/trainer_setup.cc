@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "base/counted.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
@@ -238,21 +239,25 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
   const absl::Status compiled = compile_passes(rows, held);
   if (absl::IsResourceExhausted(compiled)) {
     PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(held));
-    const std::string evaluation =
-        use.found.evaluation < use.found.now.total_bytes / tensor::kDriversPart  // too little to help
-            ? ""
-            : str_cat(", or training.evaluation.batchSize to fewer: passes of evaluation hold ",
-                      tensor::mebibytes(use.found.evaluation), " MiB");
+    std::string evaluation;
+    if (use.found.evaluation >= use.found.now.total_bytes / tensor::kDriversPart)  // less would not help
+      evaluation = str_cat("training.evaluation.batchSize to fewer: passes of evaluation hold ",
+                           tensor::mebibytes(use.found.evaluation), " MiB");
+    const bool none = absl::StrContains(compiled.message(), tensor::kNotEvenOne);
+    std::string advice = "take a GPU with more memory or a smaller model";
+    if (none && !evaluation.empty()) advice = str_cat("set ", evaluation);
+    if (!none)
+      advice = str_cat(
+          "set training.microBatchSize to what fits: it changes results by rounding alone, and is the "
+          "samples "
+          "of one pass",
+          evaluation.empty() ? "" : str_cat(", or ", evaluation));
     const std::string begin =
         workload_.room == nullptr
             ? ""
             : str_cat("; ", room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_));
     return absl::ResourceExhaustedError(
-        str_cat("training finds no room (out of memory): ", compiled.message(),
-                "; set training.microBatchSize to what fits: it changes "
-                "results by rounding alone, and is the samples of one "
-                "pass",
-                evaluation, begin));
+        str_cat("training finds no room (out of memory): ", compiled.message(), "; ", advice, begin));
   }
   if (!compiled.ok()) return of_this_device(compiled);
   if (evaluation_waits_ && evaluates) PL_RETURN_IF_ERROR(compile_evaluation(held));
