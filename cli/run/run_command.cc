@@ -277,7 +277,8 @@ class RunCommand {
     if (newest.ok()) note_last_checkpoint(*newest);
     const absl::Status written = write_last_state(setup_, first_step_.has_value());
     tell_checkpoints(std::numeric_limits<Step>::max());
-    tell_of_evaluator();
+    if (const std::string note = evaluator_note(setup_.job.job.spec, local_->report(), state_); !note.empty())
+      output_->note(note);
     output_->finished(state_);
     output_.reset();
     stdout_.drain(interrupted.get(), interrupts_ > 0 ? kStoppedReaderMs : -1);
@@ -304,13 +305,6 @@ class RunCommand {
     const Step began = noted_ ? noted_->progress.step : -1;
     if (step > std::max(checkpoints_.newest().value_or(-1), began))
       checkpoints_.add({.step = step, .path = newest->path, .bytes = newest->bytes}, session_.clock.now());
-  }
-
-  // One that found nothing to evaluate would else end without a word here.
-  void tell_of_evaluator() {
-    if (!evaluated_nothing(setup_.job.job.spec, local_->report(), state_)) return;
-    output_->note(str_cat("the evaluator has evaluated no checkpoint: `paceline logs ", state_.name,
-                          " evaluator-0` says what it looked for"));
   }
 
   // Empty where that would lead nowhere: the run is being deleted, has no checkpoint of its own, or has just

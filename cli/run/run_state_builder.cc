@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/view/device_text.h"
+#include "controller/api/checkpoint_step.h"
 
 namespace paceline::cli {
 
@@ -154,8 +155,15 @@ void apply_status(const api::Status& status, RunState& state) {
   if (is_finished(state)) state.eta_seconds.reset();
 }
 
-bool evaluated_nothing(const api::Spec& spec, const coordinator::Report& report, const RunState& state) {
-  return spec.replica_specs.evaluator && state.phase == "Succeeded" && !report.last_observed;
+std::string evaluator_note(const api::Spec& spec, const coordinator::Report& report, const RunState& state) {
+  if (!spec.replica_specs.evaluator || state.phase != "Succeeded") return "";
+  const std::string logs = str_cat(": `paceline logs ", state.name, " evaluator-0` ");
+  const std::optional<Step>& last = report.last_observed;
+  if (!last) return str_cat("the evaluator has evaluated no checkpoint", logs, "says what it looked for");
+  const std::optional<Step> newest = api::checkpoint_step(state.checkpoint);
+  if (!newest || *last >= *newest) return "";
+  return str_cat("the evaluator has not evaluated the last checkpoint, of step ", *newest,
+                 "; its last one is of step ", *last, logs, "may say why");
 }
 
 std::optional<double> mean_rate(const coordinator::StepRecord& first, const coordinator::StepRecord& last,

@@ -22,9 +22,10 @@ void keep_earlier(const RunState& earlier, RunState& state);
 // Phase, reason, message from the job's status. What has ended has no time to go.
 void apply_status(const api::Status& status, RunState& state);
 
-// Whether a training has succeeded with an evaluator in vain: it told of no checkpoint, not even of one whose
-// step those who train had evaluated themselves (of which there is no second event).
-bool evaluated_nothing(const api::Spec& spec, const coordinator::Report& report, const RunState& state);
+// What an evaluator of a training that has succeeded did not do, for who ran it: it told of no checkpoint, not
+// even of one whose step those who train had evaluated themselves (of which there is no second event), or not
+// of the last one, since it took too long, was gone, or did not answer. Empty: nothing.
+std::string evaluator_note(const api::Spec& spec, const coordinator::Report& report, const RunState& state);
 
 // Samples per second between two step records of rank 0, on its own clock (heartbeats come too seldom to
 // measure a short run by). Nothing where no time or no step lies between them.

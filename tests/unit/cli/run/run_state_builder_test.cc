@@ -76,21 +76,29 @@ TEST(ApplyStatus, WhatHasEndedHasNoTimeToGo) {
   EXPECT_FALSE(state.eta_seconds.has_value());
 }
 
-TEST(EvaluatedNothing, IsSaidOfASuccessWhoseEvaluatorToldOfNoCheckpoint) {
+TEST(EvaluatorNote, IsOfASuccessWhoseEvaluatorToldOfNoCheckpointOrNotOfTheLast) {
   api::Spec spec;
   coordinator::Report report;
   RunState state;
+  state.name = "r";
   state.phase = "Succeeded";
-  EXPECT_FALSE(evaluated_nothing(spec, report, state)) << "there is no evaluator";
+  state.checkpoint = "checkpoints/step-000000030";
+  EXPECT_EQ(evaluator_note(spec, report, state), "") << "there is no evaluator";
   spec.replica_specs.evaluator.emplace();
-  EXPECT_TRUE(evaluated_nothing(spec, report, state));
+  const std::string none =
+      "the evaluator has evaluated no checkpoint: `paceline logs r evaluator-0` says what it looked for";
+  EXPECT_EQ(evaluator_note(spec, report, state), none);
   report.last_evaluation = coordinator::EvaluationRecord{.step = 10};
-  EXPECT_TRUE(evaluated_nothing(spec, report, state)) << "those who train did";
+  EXPECT_EQ(evaluator_note(spec, report, state), none) << "those who train did";
   state.phase = "Failed";
-  EXPECT_FALSE(evaluated_nothing(spec, report, state)) << "there is worse to tell";
+  EXPECT_EQ(evaluator_note(spec, report, state), "") << "there is worse to tell";
   state.phase = "Succeeded";
   report.last_observed = 10;
-  EXPECT_FALSE(evaluated_nothing(spec, report, state)) << "of a step that was evaluated before";
+  EXPECT_EQ(evaluator_note(spec, report, state),
+            "the evaluator has not evaluated the last checkpoint, of step 30; its last one is of step 10: "
+            "`paceline logs r evaluator-0` may say why");
+  report.last_observed = 30;
+  EXPECT_EQ(evaluator_note(spec, report, state), "") << "of a step that was evaluated before";
 }
 
 TEST(RunStateBuilder, TimesOfAResumedRunGoOnFromWhatItHasTaken) {
