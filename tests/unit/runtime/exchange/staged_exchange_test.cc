@@ -177,6 +177,35 @@ TEST(StagedExchange, ABucketsSumIsOnItsWayBeforeTheLastIsThere) {
   }
 }
 
+// Takes what it is given, but for the way back.
+class NoWayBack final : public tensor::Queue {
+ public:
+  absl::Status upload(void*, std::span<const std::byte>) override {
+    return absl::UnavailableError("the GPU is lost");
+  }
+  absl::Status download(std::span<std::byte>, const void*) override { return absl::OkStatus(); }
+  absl::Status copy(void*, const void*, std::size_t) override { return absl::OkStatus(); }
+  absl::Status clear(void*, std::size_t) override { return absl::OkStatus(); }
+  absl::Status set_mark(std::size_t) override { return absl::OkStatus(); }
+  absl::Status wait_for_mark(std::size_t) override { return absl::OkStatus(); }
+  absl::Status follow(const tensor::Queue&, std::size_t) override { return absl::OkStatus(); }
+};
+
+TEST(StagedExchange, AnErrorOnTheWayBackIsToldWhenTheOthersHaveTheSum) {
+  LateQueue queue;
+  std::vector<float> device(kElements), staging(kElements + kBehind, 1.0F);
+  bool goes_on = false;
+  const auto exchange =
+      make_staged_exchange(std::make_unique<InParts>(staging, [&] { goes_on = true; }), queue,
+                           std::make_unique<NoWayBack>(), device.data(), kElements, staging);
+  ASSERT_TRUE(exchange->begin_step(0, {}).ok());
+  ASSERT_TRUE(exchange->range_ready(0, kElements).ok());
+  EXPECT_EQ(exchange->finish(Deadline::after(kClock.now(), seconds(30))),
+            absl::InternalError("this member's device failed: the GPU is lost"));
+  EXPECT_TRUE(goes_on);
+  EXPECT_THAT(staging, Each(2.0F));
+}
+
 TEST(StagedExchange, ADevicesErrorIsThisMembersOwn) {
   auto group = collective::make_in_process_group(2, Generation{1}, kClock);
   Member member(*group[0]);
