@@ -15,7 +15,7 @@ if(PACELINE_SANITIZE)
   add_compile_options(-fsanitize=${PACELINE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${PACELINE_SANITIZE})
 endif()
-# What is tested is optimised; GoogleTest's macros, half of all that is compiled, need not be (one of the larger tests: 9.2 s at -O3, 5.7 at -O1).
+# The code under test is optimised. GoogleTest's macros, half of all that is compiled, need no optimisation.
 set(PACELINE_TEST_OPTIONS -O1)
 if(PACELINE_SANITIZE)
   set(PACELINE_TEST_OPTIONS -O0)
@@ -26,12 +26,15 @@ if(PACELINE_SANITIZE MATCHES "undefined")
   add_compile_options(-fno-sanitize=null,vptr)
 endif()
 
+# Programs that share a precompiled header agree on this option, whatever they link.
+add_compile_options(-pthread)
+
 find_program(PACELINE_CCACHE ccache)
 if(PACELINE_CCACHE)
   # Paths are taken relative to the source tree, so that every build folder and every clone shares one cache.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros ${PACELINE_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1 ${PACELINE_CCACHE})
 endif()
 
 find_program(PACELINE_MOLD mold)
@@ -70,25 +73,71 @@ endfunction()
 
 configure_file(${CMAKE_SOURCE_DIR}/tests/support/paths.h.in ${CMAKE_BINARY_DIR}/generated/tests/support/paths.h)
 
-# paceline_test(NAME [ONE_THREAD] SOURCES ... DEPS ... [LABELS unit|integration])   -> one GoogleTest program, one ctest entry.
+# Every test has one home: the build whose PACELINE_TESTS names its kind (CMakePresets.json). The kind of a test is its label.
+#   unit         one part of the code, and the rules of the house: address + undefined
+#   integration  whole programs, clusters and benchmarks: release
+#   threads      the programs of both kinds that start threads, once more: thread
+set(PACELINE_UNIT_TESTS FALSE)
+set(PACELINE_INTEGRATION_TESTS FALSE)
+if("unit" IN_LIST PACELINE_TESTS)
+  set(PACELINE_UNIT_TESTS TRUE)
+endif()
+if("integration" IN_LIST PACELINE_TESTS)
+  set(PACELINE_INTEGRATION_TESTS TRUE)
+endif()
+# Everything that the tests of this build need.
+add_custom_target(paceline_tests)
+
+# One precompiled header for all tests: headers that many tests include and that no change of ours touches. Clang reads it lazily; GCC loads
+# it whole, which costs as much as it saves.
+set(PACELINE_TEST_HEADERS
+  absl/status/status.h absl/status/statusor.h absl/synchronization/mutex.h gmock/gmock.h gtest/gtest.h
+  algorithm atomic chrono cmath filesystem fstream functional map memory optional set sstream string thread vector)
+function(paceline_share_test_headers target)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    return()
+  endif()
+  if(NOT TARGET paceline_test_headers)
+    add_executable(paceline_test_headers EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/support/precompiled.cc)
+    target_compile_options(paceline_test_headers PRIVATE ${PACELINE_WARNINGS} ${PACELINE_TEST_OPTIONS} "SHELL:-Xclang -fno-pch-timestamp")
+    target_link_libraries(paceline_test_headers PRIVATE GTest::gmock GTest::gtest absl::status absl::statusor absl::synchronization)
+    list(TRANSFORM PACELINE_TEST_HEADERS REPLACE "(.+)" "<\\1>" OUTPUT_VARIABLE headers)
+    target_precompile_headers(paceline_test_headers PRIVATE ${headers})
+    # The compiled header names its folder, so that ccache would take each clone's for another one. It goes by this sum of the text instead.
+    list(TRANSFORM headers PREPEND "#include ")
+    list(JOIN headers "\n" text)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc)
+    file(WRITE ${source} "${text}\n")
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -E -P ${source} OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+    string(SHA256 sum "${text}")
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/paceline_test_headers.dir/cmake_pch.hxx.pch.sum "${sum}")
+  endif()
+  target_precompile_headers(${target} REUSE_FROM paceline_test_headers)
+endfunction()
+
+# paceline_test(NAME [ONE_THREAD] SOURCES a.cc ... DEPS target ... [LABELS unit|integration])   -> one GoogleTest program, one ctest entry.
 # ONE_THREAD: nothing in it starts a thread, so that ThreadSanitizer has nothing to find and its build leaves the program out;
-# in builds without a sanitizer the program ends where one is started all the same.
+# in other builds the program ends where one is started all the same.
 # scripts/test counts the single test cases from the program's own report.
 function(paceline_test name)
   cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
-  if(ARG_ONE_THREAD AND PACELINE_SANITIZE MATCHES "thread")
-    return()
-  elseif(ARG_ONE_THREAD AND NOT PACELINE_SANITIZE)
-    list(APPEND ARG_DEPS paceline_one_thread)
-  endif()
-  add_executable(${name} ${ARG_SOURCES})
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
-  target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} ${PACELINE_TEST_OPTIONS})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
+  if(ARG_ONE_THREAD)
+    list(APPEND ARG_DEPS paceline_one_thread)
+  endif()
+  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+  target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} ${PACELINE_TEST_OPTIONS})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  paceline_share_test_headers(${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  # A program can be built by its name in every build; the tests of this one run it only where it is at home.
+  if(NOT ARG_LABELS IN_LIST PACELINE_TESTS AND (ARG_ONE_THREAD OR NOT "threads" IN_LIST PACELINE_TESTS))
+    return()
+  endif()
+  add_dependencies(paceline_tests ${name})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()

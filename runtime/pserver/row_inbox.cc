@@ -135,7 +135,7 @@ absl::Status RowInbox::received(const FrameHeader& header, Bytes message) {
 absl::Status RowInbox::check_ids(const sparse::TableSpec& spec, std::span<const sparse::RowId> ids) const {
   bool fits = sparse::server_of(ids[0], options_.servers) == options_.server;
   for (std::size_t k = 1; k < ids.size(); ++k) {
-    fits = fits & (ids[k] > ids[k - 1]) & (sparse::server_of(ids[k], options_.servers) == options_.server);
+    fits = fits && ids[k] > ids[k - 1] && sparse::server_of(ids[k], options_.servers) == options_.server;
   }
   if (fits) return absl::OkStatus();
   PL_RETURN_IF_ERROR(with_context(sparse::check_rising(ids), str_cat("table ", spec.name)));

@@ -76,7 +76,6 @@ Lowered reshape(CpuLowering& lowering, const Operation& operation) {
   const Layout plain = plain_layout(lowering.tensor(y).dims);
   const bool has_layout = lowering.tensor(y).like >= 0;
   if (has_layout && lowering.layout(y) != plain) {
-    Scratch none;
     const dnnl::reorder::primitive_desc description(
         lowering.context().engine, plain, lowering.context().engine, lowering.layout(y), user_scratchpad());
     auto op = std::make_unique<DnnlOperator>(lowering.context(), dnnl::reorder(description));

@@ -1,6 +1,6 @@
 """examples/custom-model as its reader would build and run it: against an installed Paceline, in a folder of its own.
 
-usage: custom_model_test.py SOURCE_DIR BUILD_DIR CXX_COMPILER CXX_FLAGS
+usage: custom_model_test.py SOURCE_DIR BUILD_DIR CXX_COMPILER
 """
 
 import os
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-SOURCE, BUILD, COMPILER, FLAGS = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+SOURCE, BUILD, COMPILER = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
 
 
 def run(*command, **options):
@@ -33,7 +33,7 @@ class CustomModel(unittest.TestCase):
         run("cmake", "--install", BUILD, "--prefix", prefix, "--component", "Development")
         shutil.copytree(SOURCE / "examples/custom-model", project, ignore=shutil.ignore_patterns("build"))
         run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
-            f"-DCMAKE_CXX_COMPILER={COMPILER}", f"-DCMAKE_CXX_FLAGS={FLAGS}", "-DCMAKE_BUILD_TYPE=Release")
+            f"-DCMAKE_CXX_COMPILER={COMPILER}", "-DCMAKE_BUILD_TYPE=Release")
         run("cmake", "--build", project / "build", "-j2")
 
         environment = dict(os.environ, XDG_STATE_HOME=str(self.root / "state"), NO_COLOR="1")
