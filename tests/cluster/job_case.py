@@ -136,6 +136,10 @@ class JobCase(ClusterCase):
         names = self.kubectl("get", "pods,services,secrets", "-o", "name").split()
         return [name for name in names if not name.startswith("service/kubernetes")]
 
+    def secret(self, name):
+        """Of a job, as children() has it."""
+        return f"secret/{name}-token-{self.get('tj', name)['metadata']['uid']}"
+
     def kill_trainer(self, pod, number):
         self.kill("paceline-worker", self.get("pod", pod)["metadata"]["uid"], number)
 

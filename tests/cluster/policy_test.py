@@ -167,9 +167,9 @@ class PolicyTest(JobCase):
         self.apply(endless("whole", restart="OnFailure"))
         self.wait_for("whole", "Running")
         before = {pod["metadata"]["uid"] for pod in self.pods("whole").values()}
-        self.kubectl("delete", "service/whole", "secret/whole-token")
+        self.kubectl("delete", "service/whole", self.secret("whole"))
         self.wait_until("the service again", lambda: "service/whole" in self.children())
-        self.wait_until("the secret again", lambda: "secret/whole-token" in self.children())
+        self.wait_until("the secret again", lambda: self.secret("whole") in self.children())
         self.assertEqual({pod["metadata"]["uid"] for pod in self.pods("whole").values()}, before)
         self.kubectl("delete", "pod/whole-worker-0-0", "--grace-period=1")
         self.wait_until("the next attempt", lambda: sorted(self.pods("whole")) == ["whole-chief-0-1", "whole-worker-0-1"])

@@ -135,7 +135,7 @@ class TrainingTest(JobCase):
     def test_a_deleted_job_leaves_nothing(self):
         self.apply(endless("gone"))
         self.wait_for("gone", "Running")
-        self.assertEqual(sorted(self.children()), ["pod/gone-chief-0-0", "pod/gone-worker-0-0", "secret/gone-token", "service/gone"])
+        self.assertEqual(sorted(self.children()), ["pod/gone-chief-0-0", "pod/gone-worker-0-0", self.secret("gone"), "service/gone"])
         self.kubectl("delete", "tj/gone", "--timeout=60s")
         self.wait_until("the children's end", lambda: not self.children(), 60)
         self.wait_until("the slices' end", lambda: not self.get("endpointslices")["items"], 60)

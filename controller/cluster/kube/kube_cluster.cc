@@ -22,9 +22,11 @@ std::string key_of(const std::string& ns, const std::string& name) {
 }
 
 absl::Status not_ours(std::string_view kind, const std::string& key, const std::string& owner) {
+  if (!owner.empty())  // names of two jobs' children differ
+    return absl::UnavailableError(
+        str_cat(kind, " ", key, " of an earlier job of this name has not gone yet"));
   return absl::FailedPreconditionError(str_cat(
-      kind, " ", key, " exists, but ", owner.empty() ? "belongs to no TrainingJob" : "is another job's",
-      "; delete it, or give the job another name"));
+      kind, " ", key, " exists, but belongs to no TrainingJob; delete it, or give the job another name"));
 }
 
 // What comes as 403 although it is no lack of rights: a quota, told by its words, and a namespace's end.
@@ -82,12 +84,8 @@ absl::StatusOr<cluster::Pod> KubeCluster::create_pod(const cluster::PodSpec& spe
   absl::StatusOr<Json> created = api_.create(kPods, spec.ns, manifest, ApiClient::Unknown::kRefuse);
   if (absl::IsAlreadyExists(created.status())) {
     PL_ASSIGN_OR_RETURN(const Json there, api_.get(kPods, spec.ns, spec.name));
-    if (owner_uid(there) != spec.job_uid) {
-      if (!text_at(there, {"metadata", "deletionTimestamp"}).empty())
-        return absl::UnavailableError(
-            str_cat("pod ", key_of(spec.ns, spec.name), " of an earlier job of this name has not ended yet"));
+    if (owner_uid(there) != spec.job_uid)
       return not_ours("pod", key_of(spec.ns, spec.name), owner_uid(there));
-    }
     pod_store_.offer(there);
     return created.status();
   }
@@ -247,7 +245,11 @@ absl::StatusOr<std::string> KubeCluster::ensure_job(const cluster::JobObjects& j
   if (!look) return token;
   if (token.empty() && job.token.empty()) return std::string();  // a job whose members need none
   absl::StatusOr<std::string> there = absl::NotFoundError("not asked");
-  if (!token.empty()) there = token_in_secret(owner);
+  if (token.empty()) {
+    PL_ASSIGN_OR_RETURN(token, earlier_token(owner));
+  } else {
+    there = token_in_secret(owner, secret_name(owner.job, owner.uid));
+  }
   if (absl::IsNotFound(there.status())) there = ensure_secret(owner, token.empty() ? job.token : token);
   PL_RETURN_IF_ERROR(there.status());
   auto kept = kept_.lock();
@@ -277,11 +279,20 @@ absl::StatusOr<std::string> KubeCluster::ensure_secret(const Owner& owner, const
   const absl::Status created = api_.create(kSecrets, owner.ns, secret_manifest(owner, token)).status();
   if (created.ok()) return token;
   if (!absl::IsAlreadyExists(created)) return of_creation(created);
-  return token_in_secret(owner);
+  return token_in_secret(owner, secret_name(owner.job, owner.uid));
 }
 
-absl::StatusOr<std::string> KubeCluster::token_in_secret(const Owner& owner) {
-  const std::string name = secret_name(owner.job);
+// The token that pods of the job have, where an earlier version of the controller made them.
+absl::StatusOr<std::string> KubeCluster::earlier_token(const Owner& owner) {
+  const bool any = std::ranges::any_of(pod_store_.of_job(key_of(owner.ns, owner.job)),
+                                       [&](const auto& pod) { return pod->job_uid == owner.uid; });
+  if (!any) return std::string();
+  absl::StatusOr<std::string> token = token_in_secret(owner, secret_name(owner.job, ""));
+  if (absl::IsNotFound(token.status()) || absl::IsFailedPrecondition(token.status())) return std::string();
+  return token;
+}
+
+absl::StatusOr<std::string> KubeCluster::token_in_secret(const Owner& owner, const std::string& name) {
   PL_ASSIGN_OR_RETURN(const Json there, api_.get(kSecrets, owner.ns, name));
   if (owner_uid(there) != owner.uid) return not_ours("secret", key_of(owner.ns, name), owner_uid(there));
   std::string decoded;

@@ -9,10 +9,11 @@
 // gone.
 // list_pods_now() asks the API server for each of the names, or, where they are more than kMostAskedByName,
 // for all pods of the job (a quorum read of the whole namespace, in pages); what it brings is known to
-// list_pods() from then on. create_pod(): RESOURCE_EXHAUSTED where a quota is used up; CANCELLED
-// in a namespace that is being deleted; FAILED_PRECONDITION where a pod of that name is not the job's; other
-// errors as api_error.h says. delete_pod(): a grace below one second is one second: less would free the name
-// while the processes may run.
+// list_pods() from then on. create_pod() and ensure_job(): RESOURCE_EXHAUSTED where a quota is used up;
+// CANCELLED in a namespace that is being deleted; UNAVAILABLE where an object of that name has not gone yet
+// with an earlier job of this name; FAILED_PRECONDITION where it is no job's; other errors as api_error.h
+// says. delete_pod(): a grace below one second is one second: less would free the name while the processes
+// may run.
 //
 // publish_names(): name_publisher.h. A Service that an earlier version made finds pods by itself: once our
 // slices say the same, its selector is turned to nobody.
@@ -109,7 +110,8 @@ class KubeCluster final : public cluster::Cluster {
   absl::Status pods_are_known();
   absl::Status ensure_service(const Owner& owner);
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
-  absl::StatusOr<std::string> token_in_secret(const Owner& owner);
+  absl::StatusOr<std::string> token_in_secret(const Owner& owner, const std::string& name);
+  absl::StatusOr<std::string> earlier_token(const Owner& owner);
   absl::StatusOr<PendingNotes::Pods> list_at_server(const std::string& ns, const std::string& job);
   absl::StatusOr<PendingNotes::Pods> ask_by_name(const std::string& ns, const std::string& job,
                                                  const std::vector<std::string>& names);

@@ -100,7 +100,7 @@ Json environment(const cluster::PodSpec& spec, Json::array_t theirs, bool gpu) {
   all.push_back(field_variable("PACELINE_POD_UID", "metadata.uid"));
   all.push_back(field_variable("PACELINE_ADDRESS", "status.podIP"));
   if (spec.env.contains(kTokenVariable)) {
-    const Json key = {{"name", secret_name(spec.job)}, {"key", kTokenKey}};
+    const Json key = {{"name", secret_name(spec.job, spec.job_uid)}, {"key", kTokenKey}};
     all.push_back({{"name", kTokenVariable}, {"valueFrom", {{"secretKeyRef", key}}}});
   }
   std::ranges::move(theirs, std::back_inserter(all));
@@ -142,8 +142,8 @@ std::string service_name(std::string_view job) {
   return std::string(job);
 }
 
-std::string secret_name(std::string_view job) {
-  return str_cat(job, "-token");
+std::string secret_name(std::string_view job, std::string_view job_uid) {
+  return str_cat(job, "-token", job_uid.empty() ? "" : "-", job_uid);
 }
 
 absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view image) {
@@ -212,7 +212,7 @@ bool finds_pods(const Json& service) {
 }
 
 Json secret_manifest(const Owner& owner, std::string_view token) {
-  Json secret = child_manifest(kSecrets, owner, secret_name(owner.job));
+  Json secret = child_manifest(kSecrets, owner, secret_name(owner.job, owner.uid));
   secret["type"] = "Opaque";
   secret["immutable"] = true;
   secret["stringData"] = {{kTokenKey, token}};

@@ -28,7 +28,9 @@ struct Owner {
 // Names of a job's children. One that would be no DNS label makes pod_manifest() fail.
 std::string host_name(const cluster::PodSpec& spec);  // <job>-<role>-<index>, whatever the attempt
 std::string service_name(std::string_view job);       // the job's
-std::string secret_name(std::string_view job);        // <job>-token
+// <job>-token-<uid>: a kubelet serves a Secret that pods of an earlier job of this name still use, and asks
+// for no other one of that name. Without a uid: <job>-token, as earlier versions named every job's.
+std::string secret_name(std::string_view job, std::string_view job_uid);
 
 // A Pod from the spec's template (spec.pod_template, JSON; empty: one container `trainer`). `image` is for a
 // trainer container without one. INVALID_ARGUMENT says what of the template or the names can't be.

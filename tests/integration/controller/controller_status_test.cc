@@ -6,6 +6,7 @@
 #include "base/guarded.h"
 #include "base/text.h"
 #include "controller/bin/controller.h"
+#include "controller/cluster/kube/manifest.h"
 #include "runtime/member/membership.h"
 #include "tests/support/fake_api_server.h"
 
@@ -69,7 +70,9 @@ class ControllerStatusTest : public ::testing::Test {
     environment.role = Role::kWorker;
     environment.pod = "first-worker-0-0";
     environment.pod_uid = kube::text_at(object("pods", "first-worker-0-0"), {"metadata", "uid"});
-    EXPECT_TRUE(absl::Base64Unescape(kube::text_at(object("secrets", "first-token"), {"data", "token"}),
+    const std::string secret =
+        kube::secret_name("first", kube::text_at(object("trainingjobs", "first"), {"metadata", "uid"}));
+    EXPECT_TRUE(absl::Base64Unescape(kube::text_at(object("secrets", secret.c_str()), {"data", "token"}),
                                      &environment.token));
     member::Presence presence;
     presence.host_id = "host";

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "controller/cluster/kube/credentials.h"
 #include "controller/cluster/kube/curl_transport.h"
+#include "controller/cluster/kube/manifest.h"
 #include "controller/lease/election_core.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
@@ -84,6 +85,11 @@ class ControllerTest : public ::testing::Test {
     for (const auto& pod : server_.all("pods")) names.push_back(pod["metadata"]["name"]);
     return names;
   }
+  std::optional<kube::Json> secret_of(const std::string& job) const {
+    const kube::Json stored = server_.find("trainingjobs", "default", job).value_or(kube::Json());
+    return server_.find("secrets", "default",
+                        kube::secret_name(job, kube::text_at(stored, {"metadata", "uid"})));
+  }
   // What its health port answers.
   static kube::Response ask(const Controller& controller, const std::string& path) {
     const auto transport =
@@ -108,7 +114,7 @@ TEST_F(ControllerTest, AJobGetsItsPods) {
   server_.create("trainingjobs", "default", job("first"));
   ASSERT_TRUE(wait_for([&] { return pods().size() == 2; }));
   EXPECT_THAT(pods(), UnorderedElementsAre("first-worker-0-0", "first-worker-1-0"));
-  EXPECT_TRUE(server_.find("secrets", "default", "first-token"));
+  EXPECT_TRUE(secret_of("first"));
   EXPECT_TRUE(server_.find("services", "default", "first"));
   const auto held = server_.find("leases", "paceline-system", "paceline-controller");
   ASSERT_TRUE(held);
@@ -178,13 +184,14 @@ TEST_F(ControllerTest, TheNextOneTakesOverWithoutMakingAnythingTwice) {
   server_.create("trainingjobs", "default", job("first"));
   std::unique_ptr<Controller> controller = start("a");
   ASSERT_TRUE(wait_for([&] { return pods().size() == 2; }));
-  const auto token = server_.find("secrets", "default", "first-token");
+  const auto token = secret_of("first");
+  EXPECT_TRUE(token);
   ASSERT_TRUE(controller->shut_down().ok());
   controller = start("b");
   ASSERT_TRUE(wait_for([&] { return controller->leads(); }));
   server_.create("trainingjobs", "default", job("second"));
   ASSERT_TRUE(wait_for([&] { return pods().size() == 4; }));
-  EXPECT_EQ(server_.find("secrets", "default", "first-token"), token);
+  EXPECT_EQ(secret_of("first"), token);
   EXPECT_EQ(server_.requests("POST /api/v1/namespaces/default/pods"), 4);
   EXPECT_TRUE(controller->shut_down().ok());
 }

@@ -88,7 +88,7 @@ TEST(ManifestTest, TheTokenStandsInTheSecretOnly) {
   EXPECT_THAT(
       dump(pod["spec"]["containers"][0]["env"]),
       HasSubstr(
-          R"({"name":"PACELINE_TOKEN","valueFrom":{"secretKeyRef":{"key":"token","name":"digits-token"}}})"));
+          R"({"name":"PACELINE_TOKEN","valueFrom":{"secretKeyRef":{"key":"token","name":"digits-token-job-uid"}}})"));
   cluster::PodSpec without = spec();
   without.env.erase("PACELINE_TOKEN");
   EXPECT_EQ(dump(manifest(without)).find("secretKeyRef"), std::string::npos);
@@ -342,7 +342,7 @@ TEST(ManifestTest, ServiceAndSecret) {
   EXPECT_FALSE(service["spec"].contains("selector")) << "who is found by it stands in slices of ours";
   EXPECT_EQ(owner_uid(service), "job-uid");
   const Json secret = secret_manifest({"team", "digits", "job-uid"}, "t");
-  EXPECT_EQ(text_at(secret, {"metadata", "name"}), "digits-token");
+  EXPECT_EQ(text_at(secret, {"metadata", "name"}), "digits-token-job-uid");
   EXPECT_EQ(text_at(secret, {"stringData", "token"}), "t");
   EXPECT_TRUE(flag_at(secret, {"immutable"}));
   EXPECT_EQ(owner_uid(secret), "job-uid");

@@ -1,0 +1,42 @@
+"""`kubectl delete tj x; kubectl apply -f x.yaml`, again and again: the new job has nothing of the one before, and trains within seconds."""
+
+import pathlib
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import unittest_report
+from cluster_case import needs_cluster
+from job_case import JobCase, endless, job
+
+TIMES = 20
+# A member that does not get in is given up after 60 s.
+TRAINS_SECONDS = 45
+
+
+@needs_cluster
+class ReapplyTest(JobCase):
+    def test_a_job_that_is_deleted_and_applied_again_trains_within_seconds(self):
+        """Every other time the job before it still runs, every other time it has succeeded."""
+        late, took = [], []
+        for turn in range(TIMES + 1):
+            if turn > 0:
+                self.kubectl("delete", "tj/again")
+            endlessly = turn % 2 == 0
+            begun = time.monotonic()
+            self.apply(endless("again", workers=3, restart="OnFailure") if endlessly else job("again", workers=3, restart="OnFailure"))
+            condition = "Running" if endlessly else "Succeeded"
+            waited = self.run_kubectl("wait", "tj/again", f"--for=condition={condition}", f"--timeout={TRAINS_SECONDS}s")
+            took.append(f"{condition} after {time.monotonic() - begun:.1f} s")
+            status = self.status("again")
+            if waited.returncode != 0 or status.get("restarts", {}).get("total", 0) > 0:
+                late.append(f"{turn}: {status.get('reason')}: {status.get('message')}")
+                sys.stderr.write(f"\n{turn}: {self.job_story()}{self.run_kubectl('logs', 'again-worker-0-0').stdout}")
+        sys.stderr.write("\n" + "\n".join(took) + "\n")
+        self.assertEqual(late, [], "\n".join(took))
+
+
+if __name__ == "__main__":
+    unittest_report.main("cluster_reapply_test")
