@@ -35,7 +35,7 @@ EventSeries::Action EventSeries::take(const cluster::Event& event, TimePoint now
     series.written = now;
     return Count{series.name, series.count};
   }
-  if (!take_token(str_cat(event.ns, "/", event.job), now)) return Drop{};
+  if (!take_token(str_cat(event.ns, "/", event.job, "/", event.job_uid), now)) return Drop{};
   prune(now);
   char digits[17];
   std::snprintf(digits, sizeof(digits), "%016llx",

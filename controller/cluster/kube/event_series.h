@@ -54,7 +54,7 @@ class EventSeries {
   void prune(TimePoint now);
 
   std::map<std::string, Series> series_;
-  std::map<std::string, Bucket> buckets_;  // by job; full ones are forgotten
+  std::map<std::string, Bucket> buckets_;  // by job and its uid; full ones are forgotten
 };
 
 }  // namespace paceline::kube

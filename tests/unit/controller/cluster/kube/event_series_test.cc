@@ -70,6 +70,8 @@ TEST_F(EventSeriesTest, AJobsNewEventsAreBounded) {
   EXPECT_EQ(created, kEventBurst);
   EXPECT_TRUE(is<EventSeries::Drop>(take("one more")));
   EXPECT_TRUE(is<EventSeries::Create>(take("of another job", "k")));
+  EXPECT_TRUE(is<EventSeries::Create>(series_.take({"n", "j", true, "R", "m", "uid-2"}, now_, 7)))
+      << "of the next job of this name";
   now_ += kEventEvery;
   EXPECT_TRUE(is<EventSeries::Create>(take("later")));
   EXPECT_TRUE(is<EventSeries::Drop>(take("and again")));
