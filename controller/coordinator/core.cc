@@ -333,6 +333,16 @@ void CoordinatorCore::Impl::on(const Absence& in) {
   if (awaited && blames()) lose(*slot, FaultKind::kMissing, now_, cut(in.reason));
 }
 
+void CoordinatorCore::Impl::on(const Refused& in) {
+  const bool news = !in.pod_uid.empty() && in.pod_uid.size() <= kMaxNameBytes &&
+                    std::ranges::find(refused_, in.pod_uid) == refused_.end();
+  effects_.report_changed = news;
+  if (!news) return;
+  say(str_cat("the pod with uid ", in.pod_uid, " has another token than this job"));
+  if (refused_.size() >= kMaxRefused) refused_.erase(refused_.begin());
+  refused_.push_back(in.pod_uid);
+}
+
 void CoordinatorCore::Impl::on(const Stop& in) {
   if (is_final(state_) || stopping_) return;
   stopping_ = true;

@@ -52,6 +52,7 @@ inline constexpr int kMaxEvaluationsPerHeartbeat = 64;
 inline constexpr std::size_t kMaxNameBytes = 256;    // ids, pods, hosts, addresses: longer ones are refused
 inline constexpr std::size_t kMaxTextBytes = 16384;  // reasons: longer ones are cut
 inline constexpr int kMaxAddresses = 16;
+inline constexpr std::size_t kMaxRefused = 1024;
 
 // A stream of the shell, unique for the life of a job's core.
 struct StreamId {
@@ -152,13 +153,18 @@ struct StreamEnded {
   StreamId stream;
   std::string reason;
 };
+// A stream that names this job, and a pod of it by its uid, has another token than the job: what comes from
+// there will never be a member. Anybody may say so.
+struct Refused {
+  std::string pod_uid;
+};
 struct Tick {};
 // Members leave in order. Where another attempt follows, observers stay attached until they find it.
 struct Stop {
   std::string reason;
   bool another_follows = false;
 };
-using Input = std::variant<Attached, Received, StreamEnded, PodFact, Absence, Tick, Stop>;
+using Input = std::variant<Attached, Received, StreamEnded, PodFact, Absence, Refused, Tick, Stop>;
 
 struct Send {
   StreamId stream;

@@ -83,6 +83,7 @@ class CoordinatorCore::Impl {
   void on(const StreamEnded& in);
   void on(const PodFact& in);
   void on(const Absence& in);
+  void on(const Refused& in);
   void on(const Tick&) {}
   void on(const Stop& in);
   void on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat);
@@ -174,6 +175,7 @@ class CoordinatorCore::Impl {
   std::string diverged_text_;
   std::optional<Verdict> verdict_;
   std::vector<LostMember> lost_;
+  std::vector<std::string> refused_;  // uids of pods; of more than kMaxRefused the last
   std::string drain_reason_;
   TimePoint verdict_at_{}, state_since_{};
   JobState state_before_ = JobState::kForming;

@@ -45,6 +45,7 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
   report.checkpoint_path = checkpoint_path_;
   report.verdict = verdict_;
   report.lost = lost_;
+  report.refused = refused_;
   if (verdict_) report.verdict_age = std::max(now - verdict_at_, Duration::zero());
   return report;
 }

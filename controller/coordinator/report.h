@@ -198,7 +198,8 @@ struct Report {
   std::string checkpoint_path;  // the last that rank 0 named as it left; empty: none
   std::optional<Verdict> verdict;
   Duration verdict_age{};
-  std::vector<LostMember> lost;  // in the order in which they were lost
+  std::vector<LostMember> lost;      // in the order in which they were lost
+  std::vector<std::string> refused;  // uids of pods that came with another token than the job's
 };
 
 }  // namespace paceline::coordinator

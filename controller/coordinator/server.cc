@@ -32,6 +32,7 @@ namespace {
 
 constexpr std::size_t kMinTokenBytes = 16;
 constexpr char kLeaderMetadata[] = "paceline-leader";
+constexpr char kJobMetadata[] = "paceline-job", kPodUidMetadata[] = "paceline-pod-uid";
 constexpr std::size_t kQuotaBytes = std::size_t{1} << 30;  // 64 KiB for each of kMaxSessions
 constexpr int kKeepaliveMs = 5'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
@@ -48,11 +49,14 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
+std::string metadata_of(const grpc::CallbackServerContext& context, const char* name) {
+  const auto it = context.client_metadata().find(name);
+  return it == context.client_metadata().end() ? "" : std::string(it->second.data(), it->second.size());
+}
+
 std::string bearer_token(const grpc::CallbackServerContext& context) {
   constexpr std::string_view kPrefix = "Bearer ";
-  const auto it = context.client_metadata().find("authorization");
-  if (it == context.client_metadata().end()) return "";
-  const std::string value(it->second.data(), it->second.size());
+  const std::string value = metadata_of(context, "authorization");
   return value.compare(0, kPrefix.size(), kPrefix) == 0 ? value.substr(kPrefix.size()) : "";
 }
 
@@ -203,6 +207,7 @@ grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage>* ServerImpl::
     grpc::CallbackServerContext* context) {
   const std::string token = bearer_token(*context);
   std::shared_ptr<Session> session;
+  std::shared_ptr<Job> named;  // by a stream that has the token of none
   {
     std::lock_guard lock(mutex_);
     if (down_) return new Refusal(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the coordinator shuts down"));
@@ -213,18 +218,24 @@ grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage>* ServerImpl::
                                               leader_->empty() ? "not known yet" : *leader_)));
     }
     const std::shared_ptr<Job> job = job_of(token);
-    if (job == nullptr && !options_.refuse_strangers)
-      return new Refusal(grpc::Status(grpc::StatusCode::UNAVAILABLE, "no job here has this token yet"));
-    if (job == nullptr)
-      return new Refusal(grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no job here has this token"));
-    if (sessions_.size() >= kMaxSessions) {
+    if (job == nullptr) {
+      const auto found = jobs_.find(metadata_of(*context, kJobMetadata));
+      if (found != jobs_.end()) named = found->second;
+    } else if (sessions_.size() >= kMaxSessions) {
       return new Refusal(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                                       str_cat(kMaxSessions, " streams are open already")));
+    } else {
+      const StreamId stream{++streams_};
+      session = std::make_shared<Session>(stream, job, *this, clock_.now());
+      sessions_[stream] = session;
+      awaited_.insert(stream);
     }
-    const StreamId stream{++streams_};
-    session = std::make_shared<Session>(stream, job, *this, clock_.now());
-    sessions_[stream] = session;
-    awaited_.insert(stream);
+  }
+  if (session == nullptr) {
+    if (named) named->feed(Refused{metadata_of(*context, kPodUidMetadata)});
+    return new Refusal(grpc::Status(
+        options_.refuse_strangers ? grpc::StatusCode::UNAUTHENTICATED : grpc::StatusCode::UNAVAILABLE,
+        named ? str_cat("job ", named->name(), " has another token") : "no job here has this token"));
   }
   session->begin(session);
   return session.get();

@@ -80,7 +80,8 @@ struct JobReport {
   Duration in_phase{};    // since the phase began
   Generation generation;  // of the present or last view
   std::vector<ReportedMember> members;
-  std::vector<LostMember> lost;  // of the present view
+  std::vector<LostMember> lost;      // of the present view
+  std::vector<std::string> refused;  // uids of pods whose token is not the job's: they never join
   std::optional<Culprit> culprit;
   std::string reason;  // kFailed without a culprit: why
   api::Progress progress;

@@ -114,9 +114,9 @@ bool by_creation(const Observed& observed, Plan& plan) {
   return true;
 }
 
-// A running pod that never joined; one whose work was done under an earlier coordinator need not. Of one that
-// may be spare, whose view may go on, only its coordinator is told; also where its pod is being deleted,
-// which never ends on a node that is dead.
+// A running pod that never joined, or whose token its coordinator refuses; one whose work was done under an
+// earlier coordinator need not. Of one that may be spare, whose view may go on, only its coordinator is told;
+// also where its pod is being deleted, which never ends on a node that is dead.
 bool by_absence(const Observed& observed, Plan& plan) {
   if (!observed.report || observed.report->phase != ReportPhase::kForming ||
       observed.report->generation.value > 0)
@@ -132,12 +132,15 @@ bool by_absence(const Observed& observed, Plan& plan) {
     // A coordinator that has just begun gives those of an earlier one their time, too.
     const Duration waited = std::min(seen_for(observed, pod), observed.report->in_phase);
     const Duration left = observed.limits.attach_timeout - waited;
-    if (left > Duration::zero()) {
+    const bool refused =
+        std::ranges::find(observed.report->refused, pod.uid) != observed.report->refused.end();
+    if (!refused && left > Duration::zero()) {
       requeue(left, plan);
       continue;
     }
     const std::string why =
-        str_cat("it did not join within ", format_duration(observed.limits.attach_timeout));
+        refused ? "its token is not the job's, and it is refused"
+                : str_cat("it did not join within ", format_duration(observed.limits.attach_timeout));
     if (spare) {
       plan.absent.push_back({pod.spec.role, pod.spec.index, pod.spec.name, why});
       continue;
@@ -146,11 +149,15 @@ bool by_absence(const Observed& observed, Plan& plan) {
     const auto found = observed.coordinator_env.find("PACELINE_COORDINATOR");
     const std::string address = found == observed.coordinator_env.end() ? "" : found->second;
     Blame blame = blame_pod(observed, pod);
-    blame.reason = "MemberMissing";
-    blame.kind = CulpritKind::kMissing;
-    blame.message = str_cat(who, " runs, but ", why, "; either it can't reach PACELINE_COORDINATOR",
-                            address.empty() ? "" : str_cat(" (", address, ")"),
-                            ": routes, a NetworkPolicy, or its command is none that attaches; its log tells");
+    blame.reason = refused ? "MemberRefused" : "MemberMissing";
+    blame.kind = refused ? CulpritKind::kFailed : CulpritKind::kMissing;
+    blame.message =
+        refused ? str_cat(who, " runs, but ", why,
+                          ": the job's Secret was made anew, or its command or an admission "
+                          "webhook sets another PACELINE_TOKEN")
+                : str_cat(who, " runs, but ", why, "; either it can't reach PACELINE_COORDINATOR",
+                          address.empty() ? "" : str_cat(" (", address, ")"),
+                          ": routes, a NetworkPolicy, or its command is none that attaches; its log tells");
     plan.absent.clear();
     fail_by(observed, blame, plan);
     return true;

@@ -213,7 +213,9 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     const auto finished = std::ranges::count_if(report.members, &coordinator::MemberReport::finished);
     const bool other_state = last_state_.exchange(report.state) != report.state;
     const bool other_finished = last_finished_.exchange(finished) != finished;
-    if (other_state || other_finished) look();  // heartbeats alone are no reason to reconcile
+    const bool other_refused = last_refused_.exchange(report.refused.size()) != report.refused.size();
+    if (other_state || other_finished || other_refused)
+      look();  // heartbeats alone are no reason to reconcile
   }
 
  private:
@@ -231,6 +233,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   std::atomic<bool> begun_{false}, words_kept_{false}, stopped_{false}, pods_live_{false};
   std::atomic<coordinator::JobState> last_state_{coordinator::JobState::kForming};
   std::atomic<std::ptrdiff_t> last_finished_{0};
+  std::atomic<std::size_t> last_refused_{0};
   Guarded<std::set<std::string>> told_pods_;                // by uid
   Guarded<std::set<std::string>> told_gone_, told_absent_;  // by name
 };

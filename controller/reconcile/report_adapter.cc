@@ -183,6 +183,7 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   }
   for (const coordinator::LostMember& each : report.lost)
     out.lost.push_back({each.role, each.index, each.pod, each.message});
+  out.refused = report.refused;
   out.progress = progress_of(report);
   out.model_path = report.model_path;
   out.checkpoint_path = report.checkpoint_path;

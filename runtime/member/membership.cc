@@ -113,7 +113,6 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::attach(const Environment
                                                                const Clock& clock, Deadline deadline) {
   auto membership = std::make_unique<MembershipImpl>(environment, presence, options, clock);
   PL_RETURN_IF_ERROR(membership->wait_welcome(deadline));
-  options.logger.info(str_cat("attached to ", environment.coordinator, " as ", membership->member_id()));
   return membership;
 }
 

@@ -6,7 +6,8 @@
 // Threads: the training thread owns it and calls wait_view() and leave(); report_peer_fault(), status(),
 // draining() may be called from any thread. The cancel hook runs on the membership's thread, without locks
 // held. When the coordinator goes away, training goes on: the membership re-attaches with back-off and jitter
-// for `reattach_limit`, and only then ends. Ends, as status() tells; whichever is first stays:
+// for `reattach_limit`, and only then ends. What it meets meanwhile, and before it is welcomed, it logs
+// (trouble.h). Ends, as status() tells; whichever is first stays:
 //   ABORTED            evicted; the message is the coordinator's reason
 //   DATA_LOSS          evicted because the members' weights differ, or went with a server: what this one
 //   holds

@@ -20,6 +20,7 @@
 #include "runtime/member/membership.h"
 #include "runtime/member/outbox.h"
 #include "runtime/member/stream.h"
+#include "runtime/member/trouble.h"
 
 namespace paceline::member {
 
@@ -84,6 +85,7 @@ class MembershipImpl final : public Membership {
   void wait_for_work(const std::stop_token& stop);
   void reconnect(TimePoint now);
   void open_stream();
+  void tell(const std::string& trouble, TimePoint now);
   void on_message(std::uint64_t stream, const v1::CoordinatorMessage& message);
   void on_ended(std::uint64_t stream, const absl::Status& status);
   void on_elsewhere(std::uint64_t stream, const std::string& leader);
@@ -115,6 +117,7 @@ class MembershipImpl final : public Membership {
   std::uint64_t streams_ = 0;
   std::string leader_;  // of the present try; empty: environment_.coordinator
   std::optional<TimePoint> down_since_;
+  Trouble trouble_;
   TimePoint next_try_{}, next_beat_{};
   Duration backoff_{}, connect_limit_ = kFirstConnectLimit;
 

@@ -47,6 +47,7 @@ void MembershipImpl::run(const std::stop_token& stop) {
     run_hook();
     const TimePoint now = clock_.now();
     bool up = false, over = false;
+    std::string trouble;
     {
       auto state = state_.lock();
       if (std::exchange(state->stream_ended, false)) {
@@ -56,14 +57,24 @@ void MembershipImpl::run(const std::stop_token& stop) {
         const bool told = leader_.empty() && !state->leader.empty();
         leader_ = told ? state->leader : "";
         state->leader.clear();
-        if (told) next_try_ = now;
+        if (told) {
+          next_try_ = now;
+        } else {
+          trouble = state->last_trouble;
+        }
       }
       up = state->line == Line::kUp;
       over = !state->status.ok();
     }
-    if (!up && !over) reconnect(now);
+    if (!up && !over) {
+      tell(trouble, now);
+      reconnect(now);
+    }
     if (up) {
+      if (down_since_)
+        options_.logger.info(str_cat("attached to ", environment_.coordinator, " as ", member_id_));
       down_since_.reset();
+      trouble_ = {};
       backoff_ = options_.first_backoff;
       connect_limit_ = kFirstConnectLimit;
       send_reports();
@@ -71,6 +82,12 @@ void MembershipImpl::run(const std::stop_token& stop) {
     }
     wait_for_work(stop);
   }
+}
+
+void MembershipImpl::tell(const std::string& trouble, TimePoint now) {
+  if (trouble.empty() || !trouble_.is_due(trouble, now)) return;
+  options_.logger.warning(str_cat("no stream to the coordinator at ", environment_.coordinator, ": ", trouble,
+                                  "; it is tried again"));
 }
 
 void MembershipImpl::wait_for_work(const std::stop_token& stop) {
@@ -127,7 +144,8 @@ void MembershipImpl::open_stream() {
     state->stream_ended = false;
     state->reports.new_stream();
   }
-  stream_ = Stream::open(leader_.empty() ? environment_.coordinator : leader_, environment_.token,
+  stream_ = Stream::open(leader_.empty() ? environment_.coordinator : leader_,
+                         {environment_.token, environment_.job, environment_.pod_uid},
                          {[this, number](const v1::CoordinatorMessage& m) { on_message(number, m); },
                           [this, number](const absl::Status& s) { on_ended(number, s); },
                           [this, number](const std::string& leader) { on_elsewhere(number, leader); }},

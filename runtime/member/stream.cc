@@ -50,13 +50,15 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, Duration
 class GrpcStream final : public Stream,
                          public grpc::ClientBidiReactor<v1::MemberMessage, v1::CoordinatorMessage> {
  public:
-  GrpcStream(const std::string& address, const std::string& token, Handlers handlers, Duration connect_limit)
+  GrpcStream(const std::string& address, const Caller& caller, Handlers handlers, Duration connect_limit)
       : handlers_(std::move(handlers)),
         stub_(v1::Coordinator::NewStub(make_channel(address, connect_limit))) {
     {
       // Hands over what OnDone() reads: gRPC's own locks are invisible to ThreadSanitizer.
       const std::lock_guard lock(mutex_);
-      context_.AddMetadata("authorization", "Bearer " + token);
+      context_.AddMetadata("authorization", "Bearer " + caller.token);
+      context_.AddMetadata("paceline-job", caller.job);
+      context_.AddMetadata("paceline-pod-uid", caller.pod_uid);
     }
     stub_->async()->Attach(&context_, this);
     AddHold();
@@ -182,9 +184,9 @@ class GrpcStream final : public Stream,
 
 }  // namespace
 
-std::unique_ptr<Stream> Stream::open(const std::string& address, const std::string& token, Handlers handlers,
+std::unique_ptr<Stream> Stream::open(const std::string& address, const Caller& caller, Handlers handlers,
                                      Duration connect_limit) {
-  return std::make_unique<GrpcStream>(address, token, std::move(handlers), connect_limit);
+  return std::make_unique<GrpcStream>(address, caller, std::move(handlers), connect_limit);
 }
 
 }  // namespace paceline::member

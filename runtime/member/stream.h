@@ -32,7 +32,13 @@ class Stream {
     std::function<void(const std::string&)> elsewhere = {};
   };
 
-  static std::unique_ptr<Stream> open(const std::string& address, const std::string& token, Handlers handlers,
+  // What the coordinator asks of a stream before its first message: the job's token. Of one with another
+  // token it tells the job that it names of the pod.
+  struct Caller {
+    std::string token, job = {}, pod_uid = {};
+  };
+
+  static std::unique_ptr<Stream> open(const std::string& address, const Caller& caller, Handlers handlers,
                                       Duration connect_limit = kFirstConnectLimit);
   // Cancels, and returns when no handler runs any more: not from a handler.
   virtual ~Stream() = default;

@@ -37,6 +37,17 @@ class ReapplyTest(JobCase):
         sys.stderr.write("\n" + "\n".join(took) + "\n")
         self.assertEqual(late, [], "\n".join(took))
 
+    def test_members_whose_token_is_lost_are_replaced_at_once(self):
+        """Its Secret is deleted while nobody leads: the next controller makes another token."""
+        self.apply(endless("locked", restart="OnFailure"))
+        self.wait_for("locked", "Running")
+        self.scale_controllers(0)
+        self.kubectl("delete", self.secret("locked"))
+        self.scale_controllers(2)
+        self.wait_until("the next attempt", lambda: self.status("locked").get("restarts", {}).get("total") == 1, TRAINS_SECONDS)
+        self.assertIn("its token is not the job's", self.kubectl("get", "events", "--field-selector=involvedObject.name=locked"))
+        self.wait_for("locked", "Running")
+
 
 if __name__ == "__main__":
     unittest_report.main("cluster_reapply_test")

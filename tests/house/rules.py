@@ -78,7 +78,7 @@ PURE = [
     "runtime/data/auc", "runtime/data/clicks", "runtime/data/ledger", "runtime/data/zipf",
     "runtime/exchange/buckets",
     "runtime/pserver/policy",
-    "runtime/generate/sampler",
+    "runtime/generate/sampler", "runtime/member/trouble",
     "runtime/tensor/graph", "runtime/tensor/join", "runtime/tensor/memory_plan", "runtime/tensor/peak_memory", "runtime/tensor/ready_ranges",
     "runtime/tensor/recompute", "runtime/tensor/schedule",
     "runtime/simulation/delays", "runtime/simulation/modes", "runtime/simulation/stragglers", "runtime/simulation/virtual_cluster",

@@ -245,6 +245,7 @@ TEST_F(AttachTest, AWrongTokenIsRefused) {
     EXPECT_EQ(attach(wrong, clock_).status().code(), absl::StatusCode::kUnauthenticated) << token;
   }
   EXPECT_FALSE(handle_->report().members[0].attached);
+  EXPECT_EQ(handle_->report().refused, std::vector<std::string>{"uid-worker0"});
 }
 
 TEST_F(AttachTest, AnUnknownMemberIsEvictedWithAReason) {
@@ -312,7 +313,7 @@ TEST_F(AttachTest, GarbageIsAnsweredAndHarmsNobody) {
   };
   const auto talk = [&](const std::vector<v1::MemberMessage>& messages) {
     Ended ended;
-    const auto stream = member::Stream::open(server_->address(), kToken,
+    const auto stream = member::Stream::open(server_->address(), {kToken},
                                              {[](const v1::CoordinatorMessage&) {},
                                               [&](const absl::Status& status) {
                                                 std::lock_guard lock(ended.mutex);
@@ -380,7 +381,7 @@ TEST_F(AttachTest, AHelloAtTheMomentOfItsTimeoutMakesNoMember) {
     hello.set_role(v1::ROLE_WORKER);
     hello.set_index(static_cast<std::uint32_t>(i));
     streams.push_back(member::Stream::open(
-        server_->address(), kToken,
+        server_->address(), {kToken},
         {[&, i](const v1::CoordinatorMessage&) { answer(i); }, [&, i](const absl::Status&) { answer(i); }}));
     streams.back()->send(message);
   }
@@ -551,7 +552,7 @@ TEST_F(AttachTest, TheNextStreamOfAMemberWinsOverTheLateEndOfTheLast) {
       end.ended = true;
       end.changed.notify_all();
     };
-    return member::Stream::open(server_->address(), kToken, {message, ended});
+    return member::Stream::open(server_->address(), {kToken}, {message, ended});
   };
   const auto hello = [](std::uint64_t held) {
     v1::MemberMessage message;
@@ -592,9 +593,14 @@ TEST_F(AttachTest, NobodyListensUntilTheDeadline) {
   start(0, 1);
   member::Environment nowhere = environment(Role::kWorker, 0);
   nowhere.coordinator = "unix-abstract:paceline-test-nobody-listens-here";
+  ::testing::internal::CaptureStderr();
   const auto member =
-      member::Membership::attach(nowhere, {}, {}, clock_, Deadline::after(clock_.now(), 100ms));
+      member::Membership::attach(nowhere, {}, {.logger = Logger::to_stderr("worker-0", LogLevel::kWarning)},
+                                 clock_, Deadline::after(clock_.now(), 500ms));
+  const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(member.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(std::ranges::count(log, '\n'), 1) << "it is told at once, and not at every try: " << log;
+  EXPECT_NE(log.find(nowhere.coordinator), std::string::npos) << log;
 }
 
 TEST_F(AttachTest, TwoJobsShareAServerAndNoTokens) {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "controller/reconcile/coordinators.h"
 #include "runtime/member/membership.h"
+#include "runtime/member/stream.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/small_job.h"
 
@@ -40,6 +41,11 @@ TEST(WakeTest, AMemberThatHasFinishedIsAReasonToLook) {
   ASSERT_TRUE((*coordinators)->job_seen(kKey, {.job = testing::small_job("digits"), .uid = "u1"}).ok());
   const auto environment = (*coordinators)->pod_environment(kKey);
   const Deadline soon = Deadline::after(clock.now(), kLong);
+  const auto stranger = member::Stream::open(
+      environment.at("PACELINE_COORDINATOR"), {.token = "another job's", .job = kKey, .pod_uid = "uid-9"},
+      {[](const v1::CoordinatorMessage&) {}, [](const absl::Status&) {}});
+  ASSERT_TRUE(wait_for_looks(1)) << "its token is refused";
+  EXPECT_EQ((*coordinators)->report(kKey)->refused, std::vector<std::string>{"uid-9"});
   std::vector<std::unique_ptr<member::Membership>> members;
   for (const int index : {0, 1}) {
     member::Environment mine;
@@ -54,11 +60,11 @@ TEST(WakeTest, AMemberThatHasFinishedIsAReasonToLook) {
     ASSERT_TRUE(member.ok()) << member.status();
     members.push_back(*std::move(member));
   }
-  ASSERT_TRUE(wait_for_looks(2)) << "the view, and the job's state";
+  ASSERT_TRUE(wait_for_looks(3)) << "the view, and the job's state";
   v1::Leaving leaving;
   leaving.set_outcome(v1::Leaving::FINISHED);
   ASSERT_TRUE(members[1]->leave(leaving, soon).ok());
-  EXPECT_TRUE(wait_for_looks(3));
+  EXPECT_TRUE(wait_for_looks(4));
   EXPECT_EQ((*coordinators)->report(kKey)->phase, plan::ReportPhase::kRunning) << "the other trains";
 }
 

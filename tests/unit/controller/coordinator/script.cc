@@ -142,6 +142,7 @@ class Player {
     if (command == "stop") return Stop{line.words[1], line.words.size() > 2 && line.words[2] == "another"};
     if (command == "absent")
       return Absence{role_of(line.words[1]), std::atoi(line.words[2].c_str()), line.text("reason")};
+    if (command == "refused") return Refused{line.words[1]};
     if (command == "pod") {
       PodFact fact{role_of(line.words[1]),
                    std::atoi(line.words[2].c_str()),

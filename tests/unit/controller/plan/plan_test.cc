@@ -330,6 +330,22 @@ TEST(PlanTest, APodThatNeverJoinsFailsTheJob) {
   EXPECT_THAT(made.status.message, HasSubstr("can't reach PACELINE_COORDINATOR (127.0.0.1:1234)"));
 }
 
+TEST(PlanTest, APodWhoseTokenIsRefusedIsNotWaitedFor) {
+  Observed world = make_world(0, 2);
+  apply(plan(world), world);
+  advance(world);
+  advance(world);
+  world.report->phase = ReportPhase::kForming;
+  world.report->generation.value = 0;
+  world.report->members.clear();
+  world.report->refused = {"an earlier job's pod"};
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kStarting);
+  world.report->refused.push_back(pod_of(world, Role::kWorker, 1).uid);
+  const Plan made = plan(world);
+  EXPECT_EQ(made.status.reason, "MemberRefused");
+  EXPECT_THAT(made.status.message, HasSubstr("worker-1 (pod fashion-worker-1-0"));
+}
+
 TEST(PlanTest, WhatSomebodyHasMadeUnknownIsSaidAgain) {
   Observed world = make_running_world(0, 2);
   const api::Status known = world.job.status;
