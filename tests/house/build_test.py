@@ -1,4 +1,4 @@
-"""scripts/build configures where there is no build, and anew where another toolkit is there than the build was configured with."""
+"""A build is configured where there is none, and anew where another CUDA toolkit, or perhaps a peer of the benchmarks, is there than it was configured with."""
 
 import os
 import pathlib
@@ -23,6 +23,35 @@ esac
 """
 FILES = {"bin/cmake": CMAKE, "toolkit/bin/nvcc": "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"}
 COPIED = ("scripts/build", "scripts/cuda-toolkit", "cmake/cuda-wheels.txt", "cmake/cuda-header-wheels.txt")
+
+
+# As much of the project as the programs of benchmarks/allreduce need to be configured.
+PROJECT = f"""cmake_minimum_required(VERSION 3.25)
+project(peers LANGUAGES CXX)
+find_package(Threads REQUIRED)
+function(paceline_program)
+endfunction()
+add_subdirectory({ROOT}/benchmarks/allreduce_programs programs)
+"""
+PACKAGES = "/var/lib/dpkg/status"
+
+
+@unittest.skipUnless(os.path.exists(PACKAGES), "no Debian")
+class PeersTest(unittest.TestCase):
+    def test_a_build_that_lacks_a_peer_looks_again_when_packages_change(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+
+            def configure():
+                subprocess.run(["cmake", "-G", "Ninja", "-S", root, "-B", root / "build", f"-DCMAKE_PREFIX_PATH={root}", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON"],
+                               capture_output=True, check=True, timeout=60)
+                return (root / "build/build.ninja").read_text()
+            (root / "CMakeLists.txt").write_text(PROJECT)
+            self.assertIn(PACKAGES, configure())
+            for file in ("include/gloo/allreduce.h", "lib/libgloo.so"):
+                (root / file).parent.mkdir(parents=True)
+                (root / file).touch()
+            self.assertIn("bench_allreduce_gloo", configure())
 
 
 @unittest.skipIf(os.path.isdir("/usr/local/cuda"), "this machine has a toolkit of its own")
