@@ -34,8 +34,6 @@ constexpr int kCreateThreads = 32;
 constexpr double kRetriesPerSecond = 50;
 // A peer that is gone without a word is noticed, and the lease renewed on another connection, in time.
 static_assert(2 * kube::kUnacknowledgedLimit <= lease::ElectionConfig().renew_deadline);
-// Where all jobs are looked at anew, all of them have room.
-static_assert(queue::kMaxKeys >= kube::kMaxObjects);
 constexpr api::Phase kLastPhase = api::Phase::kSuspended;
 
 class ControllerImpl final : public Controller {
@@ -51,9 +49,7 @@ class ControllerImpl final : public Controller {
                          metrics_),
         lease_api_(lease_transport_, clock, options_.seed + 4, stop_.get_token(), kube::real_pause,
                    std::chrono::seconds(options_.config.leader_election.renew_deadline_seconds) / 2),
-        queue_(clock, {.per_second = kRetriesPerSecond}, &metrics_,
-               {.on_full = [this] { say_full(); },
-                .on_room = [this](std::uint64_t refused) { look_at_all(refused); }}),
+        queue_(clock, {.per_second = kRetriesPerSecond}, &metrics_),
         cluster_(api_, clock, log_,
                  {.ns = options_.config.ns,
                   .image = options_.config.trainer_image,
@@ -144,17 +140,6 @@ class ControllerImpl final : public Controller {
     log_.info(str_cat("the lease is held by ", who.empty() ? "nobody" : who), {{"reason", "Lease"}});
     const std::lock_guard lock(leading_mutex_);
     if (coordinators_ && who != options_.identity) coordinators_->redirect(address);
-  }
-
-  void say_full() {
-    log_.error("the work queue is full: jobs that change now are looked at later", {{"reason", "QueueFull"}});
-  }
-
-  void look_at_all(std::uint64_t refused) {
-    log_.warning(
-        str_cat("the work queue was full and has refused ", refused, " keys: all jobs are looked at anew"),
-        {{"reason", "QueueFull"}});
-    for (const std::string& key : jobs_.keys()) queue_.add(key);
   }
 
   void say_trouble(const std::string& why) {

@@ -22,7 +22,6 @@ class DelayHeap {
   // A key that is due, the earliest first.
   std::optional<std::string> take(TimePoint now);
   std::optional<TimePoint> next() const;
-  bool contains(const std::string& key) const { return due_.contains(key); }
   std::size_t size() const { return due_.size(); }
 
  private:

@@ -8,38 +8,29 @@
 namespace paceline::queue {
 
 QueueCore::QueueCore(RateLimits limits, TimePoint now)
-    : most_keys_(limits.most_keys),
-      back_off_(limits.back_off),
-      bucket_(limits.per_second, limits.burst, now) {}
+    : back_off_(limits.back_off), bucket_(limits.per_second, limits.burst, now) {}
 
-bool QueueCore::add(const std::string& key, TimePoint now) {
-  if (dirty_.contains(key)) return true;
-  if (dirty_.size() >= most_keys_) return ++refused_, false;
-  dirty_.emplace(key, now);
+void QueueCore::add(const std::string& key, TimePoint now) {
+  if (!dirty_.emplace(key, now).second) return;
   ++adds_;
   if (!processing_.contains(key)) order_.push_back(key);
-  return true;
 }
 
-bool QueueCore::add_at(const std::string& key, TimePoint at, TimePoint now) {
-  if (at <= now) return add(key, now);
-  if (delayed_.size() >= most_keys_ && !delayed_.contains(key)) return ++refused_, false;
-  delayed_.add(key, at);
-  return true;
+void QueueCore::add_at(const std::string& key, TimePoint at, TimePoint now) {
+  if (at <= now) {
+    add(key, now);
+  } else {
+    delayed_.add(key, at);
+  }
 }
 
-bool QueueCore::add_rate_limited(const std::string& key, TimePoint now, Duration at_least) {
-  if (delayed_.size() >= most_keys_ && !delayed_.contains(key)) return ++refused_, false;
+void QueueCore::add_rate_limited(const std::string& key, TimePoint now, Duration at_least) {
   const Duration wait = std::max(back_off_.next(key), at_least + bucket_.reserve(now));
-  return add_at(key, now + wait, now);
+  add_at(key, now + wait, now);
 }
 
 std::optional<std::string> QueueCore::take(TimePoint now) {
-  while (dirty_.size() < most_keys_) {
-    std::optional<std::string> due = delayed_.take(now);
-    if (!due) break;
-    add(*due, now);
-  }
+  while (std::optional<std::string> due = delayed_.take(now)) add(*due, now);
   if (order_.empty()) return std::nullopt;
   std::string key = std::move(order_.front());
   order_.pop_front();
@@ -47,11 +38,6 @@ std::optional<std::string> QueueCore::take(TimePoint now) {
   processing_[key] = {now - since->second, now};
   dirty_.erase(since);
   return key;
-}
-
-std::uint64_t QueueCore::take_room() {
-  if (dirty_.size() > most_keys_ / 2) return 0;
-  return std::exchange(refused_, 0);
 }
 
 TimePoint QueueCore::done(const std::string& key) {

@@ -1,7 +1,7 @@
 #pragma once
 
 // The work queue's rules, without threads or clock. One thread at a time; `now` is an argument and must not
-// go back.
+// go back. It holds a key at most twice (waiting, delayed), so the keys that there are bound it.
 //
 // Invariant: a key in `order_` is in `dirty_` and not in `processing_`; a key in `dirty_` is in `order_`, or
 // in `processing_`.
@@ -20,23 +20,19 @@
 
 namespace paceline::queue {
 
-inline constexpr std::size_t kMaxKeys = 2'000'000;  // waiting and delayed, each
-
 struct RateLimits {
   BackOffLimits back_off;
   double per_second = 10;  // of all keys together, where they are rate limited
   int burst = 100;
-  std::size_t most_keys = kMaxKeys;
 };
 
 class QueueCore {
  public:
   QueueCore(RateLimits limits, TimePoint now);
 
-  // These three return false where most_keys are reached: the key is refused.
-  bool add(const std::string& key, TimePoint now);
-  bool add_at(const std::string& key, TimePoint at, TimePoint now);
-  bool add_rate_limited(const std::string& key, TimePoint now, Duration at_least = Duration::zero());
+  void add(const std::string& key, TimePoint now);
+  void add_at(const std::string& key, TimePoint at, TimePoint now);
+  void add_rate_limited(const std::string& key, TimePoint now, Duration at_least = Duration::zero());
   void forget(const std::string& key) { back_off_.forget(key); }
   int failures(const std::string& key) const { return back_off_.failures(key); }
 
@@ -48,12 +44,6 @@ class QueueCore {
   Duration waited(const std::string& key) const { return processing_.at(key).waited; }
   // How often a key that was not waiting began to.
   std::uint64_t adds() const { return adds_; }
-
-  // Keys that were refused since the last take_room().
-  std::uint64_t refused() const { return refused_; }
-  // How many keys were refused, once at most half of the room is taken: whoever knows them all may add them
-  // anew. Zero: none were, or there is no room yet.
-  std::uint64_t take_room();
 
   // When the earliest delayed key is due; nothing where none is delayed.
   std::optional<TimePoint> next_due() const { return delayed_.next(); }
@@ -68,8 +58,7 @@ class QueueCore {
   };
   std::map<std::string, TimePoint> dirty_;  // since when
   std::map<std::string, Work> processing_;
-  std::uint64_t adds_ = 0, refused_ = 0;
-  const std::size_t most_keys_;
+  std::uint64_t adds_ = 0;
   DelayHeap delayed_;
   BackOff back_off_;
   TokenBucket bucket_;

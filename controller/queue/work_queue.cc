@@ -1,7 +1,6 @@
 #include "controller/queue/work_queue.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace paceline::queue {
 
@@ -12,46 +11,36 @@ constexpr Duration kLongestWait =
 
 }  // namespace
 
-WorkQueue::WorkQueue(const Clock& clock, RateLimits limits, QueueObserver* observer, Overflow overflow)
-    : clock_(clock), observer_(observer), overflow_(std::move(overflow)), core_(limits, clock.now()) {}
+WorkQueue::WorkQueue(const Clock& clock, RateLimits limits, QueueObserver* observer)
+    : clock_(clock), observer_(observer), core_(limits, clock.now()) {}
 
 void WorkQueue::tell_adds(std::uint64_t before, std::uint64_t after) {
   if (observer_ != nullptr && after > before) observer_->on_adds(after - before);
 }
 
-void WorkQueue::tell_refused(std::uint64_t before, std::uint64_t after) {
-  if (after == before) return;
-  if (observer_ != nullptr) observer_->on_refused();
-  if (before == 0 && overflow_.on_full) overflow_.on_full();
+void WorkQueue::add(const std::string& key) {
+  add_after(key, Duration::zero());
 }
 
-bool WorkQueue::add(const std::string& key) {
-  return add_after(key, Duration::zero());
-}
-
-bool WorkQueue::add_after(const std::string& key, Duration delay) {
+void WorkQueue::add_after(const std::string& key, Duration delay) {
   std::unique_lock lock(mutex_);
+  if (shut_down_) return;
   changed_.notify_one();
   const TimePoint now = clock_.now();
-  const std::uint64_t before = core_.adds(), refused_before = core_.refused();
-  const bool added = !shut_down_ && core_.add_at(key, now + delay, now);
-  const std::uint64_t after = core_.adds(), refused_after = core_.refused();
+  const std::uint64_t before = core_.adds();
+  core_.add_at(key, now + delay, now);
+  const std::uint64_t after = core_.adds();
   lock.unlock();
   tell_adds(before, after);
-  tell_refused(refused_before, refused_after);
-  return added;
 }
 
-bool WorkQueue::add_rate_limited(const std::string& key, Duration at_least) {
+void WorkQueue::add_rate_limited(const std::string& key, Duration at_least) {
   std::unique_lock lock(mutex_);
+  if (shut_down_) return;
   changed_.notify_one();
-  const std::uint64_t refused_before = core_.refused();
-  const bool added = !shut_down_ && core_.add_rate_limited(key, clock_.now(), at_least);
-  const std::uint64_t refused_after = core_.refused();
+  core_.add_rate_limited(key, clock_.now(), at_least);
   lock.unlock();
   if (observer_ != nullptr) observer_->on_retry();
-  tell_refused(refused_before, refused_after);
-  return added;
 }
 
 void WorkQueue::forget(const std::string& key) {
@@ -80,11 +69,9 @@ std::optional<std::string> WorkQueue::get(Duration timeout) {
       if (core_.size() > 0) changed_.notify_one();
       const std::uint64_t after = core_.adds();
       const Duration waited = core_.waited(*key);
-      const std::uint64_t refused = core_.take_room();
       lock.unlock();
       tell_adds(before, after);
       if (observer_ != nullptr) observer_->on_taken(waited);
-      if (refused > 0 && overflow_.on_room) overflow_.on_room(refused);
       return key;
     }
     if (deadline.expired(now)) break;

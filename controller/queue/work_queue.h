@@ -5,14 +5,12 @@
 // producers and consumers.
 //
 // A key that is added while it is being worked on is handed out again after done(): so one key has one worker
-// at a time, without a lock per key. A queue that is full refuses keys, and says when there is room again, so
-// that nobody is forgotten (Overflow). Thread-safe; the rules are in queue_core.h (pure), this is the lock,
-// the wait and the clock.
+// at a time, without a lock per key. Thread-safe; the rules are in queue_core.h (pure), this is the lock, the
+// wait and the clock.
 
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -30,27 +28,19 @@ class QueueObserver {
   virtual void on_taken(Duration waited) = 0;
   virtual void on_done(Duration worked) = 0;
   virtual void on_retry() = 0;
-  virtual void on_refused() = 0;  // a key, by a full queue
-};
-
-// For whoever knows all keys. Calls come from the queue's callers, without locks; they may add.
-struct Overflow {
-  std::function<void()> on_full;                       // the first refusal since the last on_room()
-  std::function<void(std::uint64_t refused)> on_room;  // half of it is free: add all keys anew
 };
 
 class WorkQueue {
  public:
   // The clock, and the observer where there is one, must outlive the queue.
-  explicit WorkQueue(const Clock& clock, RateLimits limits = {}, QueueObserver* observer = nullptr,
-                     Overflow overflow = {});
+  explicit WorkQueue(const Clock& clock, RateLimits limits = {}, QueueObserver* observer = nullptr);
 
-  // False where the queue is shut down, or full: the key is refused.
-  bool add(const std::string& key);
-  bool add_after(const std::string& key, Duration delay);
+  // A queue that is shut down takes no keys.
+  void add(const std::string& key);
+  void add_after(const std::string& key, Duration delay);
   // After the key's own back-off (doubled by every call until forget()) and the shared bucket's, and not
   // before `at_least`, to which the bucket's wait is added: who are told the same time don't come at once.
-  bool add_rate_limited(const std::string& key, Duration at_least = Duration::zero());
+  void add_rate_limited(const std::string& key, Duration at_least = Duration::zero());
   // The key went well: its back-off starts again from the beginning.
   void forget(const std::string& key);
   // How often add_rate_limited() was called since the last forget().
@@ -69,11 +59,9 @@ class WorkQueue {
 
  private:
   void tell_adds(std::uint64_t before, std::uint64_t after);
-  void tell_refused(std::uint64_t before, std::uint64_t after);
 
   const Clock& clock_;
   QueueObserver* const observer_;
-  const Overflow overflow_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   QueueCore core_;          // guarded by mutex_

@@ -13,7 +13,6 @@ constexpr std::string_view kReconcileTime = "controller_runtime_reconcile_time_s
 constexpr std::string_view kDepth = "workqueue_depth";
 constexpr std::string_view kAdds = "workqueue_adds_total";
 constexpr std::string_view kRetries = "workqueue_retries_total";
-constexpr std::string_view kRefused = "paceline_workqueue_refused_total";
 constexpr std::string_view kQueueTime = "workqueue_queue_duration_seconds";
 constexpr std::string_view kWorkTime = "workqueue_work_duration_seconds";
 constexpr std::string_view kRequests = "rest_client_requests_total";
@@ -35,7 +34,6 @@ ControllerMetrics::ControllerMetrics() {
   metrics_.gauge(kDepth, "Keys that wait.");
   metrics_.counter(kAdds, "Keys that began to wait.");
   metrics_.counter(kRetries, "Keys that are tried again after an error.");
-  metrics_.counter(kRefused, "Keys that a full queue refused; all jobs are looked at once there is room.");
   metrics_.histogram(kQueueTime, "How long a key waited before it was taken.", queue_bounds);
   metrics_.histogram(kWorkTime, "How long the work on a key took.", queue_bounds);
   metrics_.counter(kRequests, "Requests to the API server, by status and method.");
@@ -46,7 +44,6 @@ ControllerMetrics::ControllerMetrics() {
   }
   metrics_.add(kAdds, {{"name", kController}}, 0);
   metrics_.add(kRetries, {{"name", kController}}, 0);
-  metrics_.add(kRefused, {{"name", kController}}, 0);
   queue_depth(0);
   leading(false);
 }
@@ -80,8 +77,4 @@ void ControllerMetrics::on_done(Duration worked) {
 void ControllerMetrics::on_retry() {
   metrics_.add(kRetries, {{"name", kController}});
 }
-void ControllerMetrics::on_refused() {
-  metrics_.add(kRefused, {{"name", kController}});
-}
-
 }  // namespace paceline::web

@@ -28,7 +28,6 @@ class ControllerMetrics final : public queue::QueueObserver {
   void on_taken(Duration waited) override;
   void on_done(Duration worked) override;
   void on_retry() override;
-  void on_refused() override;
 
   std::string text() const { return metrics_.text(); }
 

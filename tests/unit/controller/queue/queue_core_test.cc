@@ -58,12 +58,11 @@ TEST(DelayHeapTest, EarliestFirstAndEarlierWins) {
   EXPECT_EQ(heap.next(), std::nullopt);
   heap.add("c", kStart);
   heap.remove("c");
-  EXPECT_FALSE(heap.contains("c"));
 }
 
 TEST(QueueCoreTest, FairAndStingy) {
   QueueCore core({}, kStart);
-  for (const char* key : {"a", "b", "a", "c", "b"}) EXPECT_TRUE(core.add(key, kStart));
+  for (const char* key : {"a", "b", "a", "c", "b"}) core.add(key, kStart);
   EXPECT_EQ(core.take(kStart), "a");
   EXPECT_EQ(core.take(kStart), "b");
   EXPECT_EQ(core.take(kStart), "c");
@@ -123,24 +122,6 @@ TEST(QueueCoreTest, ManyThatAreAskedToStayAwayDoNotComeBackAtOnce) {
   EXPECT_EQ(came, 100) << "no more than the burst";
   while (core.take(kStart + 70s)) ++came;
   EXPECT_EQ(came, 200);
-}
-
-TEST(QueueCoreTest, AFullQueueRefusesAndSaysWhenThereIsRoom) {
-  QueueCore core({.most_keys = 4}, kStart);
-  for (const char* key : {"a", "b", "c", "d"}) EXPECT_TRUE(core.add(key, kStart));
-  EXPECT_TRUE(core.add("a", kStart)) << "it is there already";
-  EXPECT_FALSE(core.add("e", kStart));
-  for (const char* key : {"1", "2", "3", "4"}) EXPECT_TRUE(core.add_at(key, kStart + 1h, kStart));
-  EXPECT_TRUE(core.add_at("4", kStart + 30min, kStart));
-  EXPECT_FALSE(core.add_at("5", kStart + 1h, kStart));
-  EXPECT_FALSE(core.add_rate_limited("6", kStart));
-  EXPECT_EQ(core.refused(), 3u);
-  EXPECT_EQ(core.take(kStart), "a");
-  EXPECT_EQ(core.take_room(), 0u) << "three of four places are taken";
-  EXPECT_EQ(core.take(kStart), "b");
-  EXPECT_EQ(core.take_room(), 3u);
-  EXPECT_EQ(core.take_room(), 0u) << "once";
-  EXPECT_TRUE(core.add("e", kStart));
 }
 
 // Against a dumb model: no key is lost, none is with two workers, and the stated invariant holds after every

@@ -20,7 +20,6 @@ TEST(ControllerMetricsTest, NamesAreThoseThatDashboardsKnow) {
   metrics.on_taken(std::chrono::milliseconds(5));
   metrics.on_done(std::chrono::milliseconds(5));
   metrics.on_retry();
-  metrics.on_refused();
   const std::string text = metrics.text();
   for (const char* line : {
            "controller_runtime_reconcile_total{controller=\"trainingjob\",result=\"error\"} 1\n",
@@ -29,7 +28,6 @@ TEST(ControllerMetricsTest, NamesAreThoseThatDashboardsKnow) {
            "workqueue_depth{name=\"trainingjob\"} 7\n",
            "workqueue_adds_total{name=\"trainingjob\"} 2\n",
            "workqueue_retries_total{name=\"trainingjob\"} 1\n",
-           "paceline_workqueue_refused_total{name=\"trainingjob\"} 1\n",
            "workqueue_queue_duration_seconds_bucket{name=\"trainingjob\",le=\"0.01\"} 1\n",
            "workqueue_work_duration_seconds_sum{name=\"trainingjob\"} 0.005\n",
            "rest_client_requests_total{code=\"200\",method=\"GET\"} 1\n",
