@@ -63,13 +63,6 @@ absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment,
                 str_cat("memory of the host is not pinned for the GPU, so that copies of it are "
                         "slower, and hold up this member: ",
                         why.message(), "; the limit of locked memory (ulimit -l) may be too low"));
-          },
-      .on_stuck =
-          [logger](const std::string& call) {
-            end_stuck(logger,
-                      str_cat("the GPU or its driver hangs, ", call,
-                              " has not returned for ten minutes (nvidia-smi, and Xid in the kernel's "
-                              "log, may tell more)"));
           }};
   PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen,
                       device::choose_device(environment.device, environment.slot, threads, use));

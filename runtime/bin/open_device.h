@@ -20,8 +20,7 @@ struct OpenedDevice {
   std::string gpu, gpu_uuid;  // its name and uuid (runtime/device/choose_device.h); empty: the processors
   int gpu_index = 0;          // of those that this process sees
 };
-// A call of NVIDIA's libraries that does not return within the time that no work takes (cuda/call_watch.h)
-// ends the process, as does an NCCL that lets go of nothing.
+// An NCCL that lets go of nothing ends the process.
 absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment, int threads,
                                          const Logger& logger);
 

@@ -30,7 +30,6 @@ class Context {
 
   const Driver::Calls& calls() const { return driver_->calls(); }
   absl::Status check(CUresult result, const char* call) const { return driver_->check(result, call); }
-  CallPlaces* places() const { return driver_->places(); }
   const DeviceFacts& device() const { return facts_; }
 
   struct MemoryInfo {

@@ -15,9 +15,9 @@ constexpr char kLibrary[] = "libcublasLt.so.13";
 constexpr std::size_t kMajor = 13;
 
 template <typename Call>
-absl::Status find(const SharedObject& library, const char* symbol, Call& call, CallPlaces* places) {
+absl::Status find(const SharedObject& library, const char* symbol, Call& call) {
   PL_ASSIGN_OR_RETURN(void* const found, library.find(symbol));
-  call = Call(reinterpret_cast<typename Call::Function>(found), symbol, places);
+  call = reinterpret_cast<Call>(found);
   return absl::OkStatus();
 }
 
@@ -29,8 +29,8 @@ absl::Status unusable(const absl::Status& why) {
                               "folder in LD_LIBRARY_PATH"));
 }
 
-absl::Status find_calls(const SharedObject& library, CublasLt::Calls& calls, CallPlaces* places) {
-#define PACELINE_CUBLASLT_FIND(call) PL_RETURN_IF_ERROR(find(library, #call, calls.call, places));
+absl::Status find_calls(const SharedObject& library, CublasLt::Calls& calls) {
+#define PACELINE_CUBLASLT_FIND(call) PL_RETURN_IF_ERROR(find(library, #call, calls.call));
   PACELINE_CUBLASLT_CALLS(PACELINE_CUBLASLT_FIND)
 #undef PACELINE_CUBLASLT_FIND
   return absl::OkStatus();
@@ -55,10 +55,8 @@ absl::StatusOr<std::shared_ptr<const CublasLt>> CublasLt::open(std::shared_ptr<c
   const std::array names{path.empty() ? std::string(kLibrary) : path};
   const absl::StatusOr<SharedObject> library = SharedObject::open(names);
   if (!library.ok()) return unusable(library.status());
-  CallPlaces* const places = context->places();
   std::shared_ptr<CublasLt> made(new CublasLt(std::move(context)));
-  if (const absl::Status found = find_calls(*library, made->calls_, places); !found.ok())
-    return unusable(found);
+  if (const absl::Status found = find_calls(*library, made->calls_); !found.ok()) return unusable(found);
   const std::size_t version = made->calls_.cublasLtGetVersion();  // 130002: 13.0.2
   if (version / 10000 != kMajor) {
     return unusable(

@@ -40,7 +40,7 @@ class CublasLt {
   // UNIMPLEMENTED: it has no algorithm for this; INTERNAL: all else.
   absl::Status check(cublasStatus_t status, const char* call) const;
 
-#define PACELINE_CUBLASLT_MEMBER(call) WatchedCall<decltype(&::call)> call;
+#define PACELINE_CUBLASLT_MEMBER(call) decltype(&::call) call = nullptr;
   struct Calls {
     PACELINE_CUBLASLT_CALLS(PACELINE_CUBLASLT_MEMBER)
   };

@@ -30,23 +30,14 @@ absl::Status unusable(const absl::Status& why) {
 }
 
 template <typename Call>
-absl::Status find(const SharedObject& library, const char* symbol, const char* name, Call& call,
-                  CallPlaces* places) {
+absl::Status find(const SharedObject& library, const char* symbol, Call& call) {
   PL_ASSIGN_OR_RETURN(void* const found, library.find(symbol));
-  call = Call(reinterpret_cast<typename Call::Function>(found), name, places);
+  call = reinterpret_cast<Call>(found);
   return absl::OkStatus();
 }
 
-// CUDA's start may take any time: under MPS (nvidia-cuda-mps-control) it waits until the programs of another
-// user have ended.
-CallPlaces* unless_it_starts(std::string_view call, CallPlaces* places) {
-  return call == "cuInit" || call == "cuDevicePrimaryCtxRetain" ? nullptr : places;
-}
-
-absl::Status find_calls(const SharedObject& library, Driver::Calls& calls, CallPlaces* places) {
-#define PACELINE_CUDA_FIND(call) \
-  PL_RETURN_IF_ERROR(            \
-      find(library, PACELINE_CUDA_NAME(call), #call, calls.call, unless_it_starts(#call, places)));
+absl::Status find_calls(const SharedObject& library, Driver::Calls& calls) {
+#define PACELINE_CUDA_FIND(call) PL_RETURN_IF_ERROR(find(library, PACELINE_CUDA_NAME(call), calls.call));
   PACELINE_CUDA_DRIVER_CALLS(PACELINE_CUDA_FIND)
 #undef PACELINE_CUDA_FIND
   return absl::OkStatus();
@@ -84,20 +75,14 @@ absl::StatusCode code_of(CUresult result) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Driver>> Driver::open(const std::string& path,
-                                                           CallWatch::OnStuck on_stuck,
-                                                           const CallLimits& limits) {
+absl::StatusOr<std::shared_ptr<const Driver>> Driver::open(const std::string& path) {
   const std::array names{path.empty() ? std::string(kLibrary) : path};
   const absl::StatusOr<SharedObject> library = SharedObject::open(names);
   if (!library.ok()) return unusable(library.status());
   const std::shared_ptr<Driver> driver(new Driver);
-  if (on_stuck != nullptr) driver->watch_ = std::make_unique<CallWatch>(std::move(on_stuck), limits);
   // The version first: an older driver lacks some of the calls, and that would be told instead.
-  static constexpr char kVersion[] = "cuDriverGetVersion";
-  if (const absl::Status found =
-          find(*library, kVersion, kVersion, driver->calls_.cuDriverGetVersion, driver->places());
-      !found.ok())
-    return unusable(found);
+  const absl::Status told = find(*library, "cuDriverGetVersion", driver->calls_.cuDriverGetVersion);
+  if (!told.ok()) return unusable(told);
   int& version = driver->cuda_version_;
   if (driver->calls_.cuDriverGetVersion(&version) != CUDA_SUCCESS)
     return absl::UnavailableError(str_cat(library->path(), " does not tell its version"));
@@ -106,8 +91,7 @@ absl::StatusOr<std::shared_ptr<const Driver>> Driver::open(const std::string& pa
                                                  ", and ", version_text(kLeastCudaVersion),
                                                  " is needed: ", kInstall));
   }
-  if (const absl::Status found = find_calls(*library, driver->calls_, driver->places()); !found.ok())
-    return unusable(found);
+  if (const absl::Status found = find_calls(*library, driver->calls_); !found.ok()) return unusable(found);
   const CUresult started = driver->calls_.cuInit(0);
   if (started != CUDA_SUCCESS) {
     const absl::Status status = driver->check(started, "cuInit");

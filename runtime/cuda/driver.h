@@ -12,7 +12,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/cuda/call_watch.h"
 
 namespace paceline::cuda {
 
@@ -43,12 +42,7 @@ class Driver {
   //   NOT_FOUND            there is no driver, or no GPU that it may use
   //   FAILED_PRECONDITION  the driver is older than kLeastCudaVersion; the message says what is needed
   //   UNAVAILABLE          the driver is there and does not start (its module and its library differ, ...)
-  // `on_stuck`, unless null, hears of a call, of this table's or of another's with places(), that does not
-  // return (call_watch.h): the process should end, since what waits for it will not. CUDA's start is not
-  // among them.
-  static absl::StatusOr<std::shared_ptr<const Driver>> open(const std::string& path = "",
-                                                            CallWatch::OnStuck on_stuck = nullptr,
-                                                            const CallLimits& limits = {});
+  static absl::StatusOr<std::shared_ptr<const Driver>> open(const std::string& path = "");
 
   // OK, or an error that names the call, CUDA's own name of the error and its words. RESOURCE_EXHAUSTED: no
   // device memory; UNAVAILABLE: the device is lost; INTERNAL: all else.
@@ -56,7 +50,7 @@ class Driver {
 
   int cuda_version() const { return cuda_version_; }  // 13000: 13.0
 
-#define PACELINE_CUDA_MEMBER(call) WatchedCall<decltype(&::call)> call;
+#define PACELINE_CUDA_MEMBER(call) decltype(&::call) call = nullptr;
   struct Calls {
     PACELINE_CUDA_DRIVER_CALLS(PACELINE_CUDA_MEMBER)
   };
@@ -64,15 +58,10 @@ class Driver {
   const Calls& calls() const {
     return calls_;
   }
-  // Of the calls under way, for other libraries' too; null: nobody looks.
-  CallPlaces* places() const {
-    return watch_ == nullptr ? nullptr : &watch_->places();
-  }
 
  private:
   Driver() = default;
 
-  std::unique_ptr<CallWatch> watch_;  // may be null
   Calls calls_;
   int cuda_version_ = 0;
 };

@@ -26,7 +26,7 @@ ChosenDevice processors(int threads, const std::string& why) {
 #if defined(PACELINE_WITH_CUDA)
 
 absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int slot, const GpuUse& use) {
-  PL_ASSIGN_OR_RETURN(const auto driver, cuda::Driver::open("", use.on_stuck));
+  PL_ASSIGN_OR_RETURN(const auto driver, cuda::Driver::open());
   PL_ASSIGN_OR_RETURN(const auto gpus, cuda::list_devices(*driver));
   const int count = static_cast<int>(gpus.size());
   if (count == 0) return absl::NotFoundError("this process sees no GPU");
@@ -37,11 +37,8 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice& choice, int slot, cons
   }
   const cuda::DeviceFacts& facts = gpus[static_cast<std::size_t>(ordinal)];
   ChosenDevice chosen;
-  auto device = tensor::open_gpu_device({.ordinal = ordinal,
-                                         .graphs = use.graphs,
-                                         .no_graphs = use.no_graphs,
-                                         .not_pinned = use.not_pinned,
-                                         .on_stuck = use.on_stuck});
+  auto device = tensor::open_gpu_device(
+      {.ordinal = ordinal, .graphs = use.graphs, .no_graphs = use.no_graphs, .not_pinned = use.not_pinned});
   // The GPU is there: what it needs is not.
   if (absl::IsNotFound(device.status())) return absl::FailedPreconditionError(device.status().message());
   PL_ASSIGN_OR_RETURN(chosen.device, std::move(device));

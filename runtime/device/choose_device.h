@@ -28,7 +28,6 @@ struct GpuUse {
   bool graphs = true;
   std::function<void(const absl::Status& why)> no_graphs = nullptr;
   std::function<void(const absl::Status& why)> not_pinned = nullptr;
-  std::function<void(const std::string& call)> on_stuck = nullptr;
 };
 
 // kAuto: a GPU where there is one that can be used, else the processors, of which `threads` are used. A GPU

@@ -100,7 +100,7 @@ class GpuDevice final : public Device {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Device>> open_gpu_device(const GpuOptions& options) {
-  PL_ASSIGN_OR_RETURN(auto driver, cuda::Driver::open(options.driver, options.on_stuck));
+  PL_ASSIGN_OR_RETURN(auto driver, cuda::Driver::open(options.driver));
   PL_ASSIGN_OR_RETURN(auto context, cuda::Context::open(std::move(driver), options.ordinal));
   PL_RETURN_IF_ERROR(context->enter());
   PL_ASSIGN_OR_RETURN(auto products, cuda::CublasLt::open(context, options.cublaslt));

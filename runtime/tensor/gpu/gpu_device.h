@@ -27,9 +27,6 @@ struct GpuOptions {
   // Hears once that memory of the host could not be pinned (Device::pin), and why; on the thread that asked.
   // Null: nobody.
   std::function<void(const absl::Status& why)> not_pinned = nullptr;
-  // Hears of a call of NVIDIA's libraries that does not return, on a thread that looks for such
-  // (call_watch.h): the process should end. Null: nobody looks.
-  std::function<void(const std::string& call)> on_stuck = nullptr;
 };
 
 // NOT_FOUND: no driver, or no GPU; FAILED_PRECONDITION: too old; see Driver::open and CublasLt::open.
