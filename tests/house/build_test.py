@@ -1,4 +1,4 @@
-"""A build is configured where there is none, and anew where another CUDA toolkit, or perhaps a peer of the benchmarks, is there than it was configured with."""
+"""A build is configured where there is none, and anew where another CUDA toolkit, or perhaps a peer of the benchmarks, is there."""
 
 import os
 import pathlib
@@ -43,8 +43,8 @@ class PeersTest(unittest.TestCase):
             root = pathlib.Path(folder)
 
             def configure():
-                subprocess.run(["cmake", "-G", "Ninja", "-S", root, "-B", root / "build", f"-DCMAKE_PREFIX_PATH={root}", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON"],
-                               capture_output=True, check=True, timeout=60)
+                subprocess.run(["cmake", "-G", "Ninja", "-S", root, "-B", root / "build", f"-DCMAKE_PREFIX_PATH={root}",
+                                "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON"], capture_output=True, check=True, timeout=60)
                 return (root / "build/build.ninja").read_text()
             (root / "CMakeLists.txt").write_text(PROJECT)
             self.assertIn(PACKAGES, configure())
