@@ -33,6 +33,7 @@ inline constexpr Choice kActivations[] = {{"ReLU"}, {"GELU"}, {"Tanh"}};
 inline constexpr Choice kDataFormats[] = {{"idx"}, {"cifar10"}, {"tokens"}, {"text"},
                                           {"npy"}, {"csv"},     {"custom"}, {"clicks"}};
 inline constexpr Choice kTokenTypes[] = {{"uint16"}, {"uint32"}};
+inline constexpr Choice kSeparators[] = {{"comma"}, {"semicolon"}, {"tab"}};
 inline constexpr Choice kOptimizerTypes[] = {{"SGD"}, {"Adam"}, {"AdamW"}, {"Adagrad"}};
 inline constexpr Choice kScheduleTypes[] = {{"Constant"}, {"Step"}, {"Cosine"}};
 inline constexpr Choice kPrecisions[] = {{"FP32"}, {"BF16"}};
@@ -50,6 +51,7 @@ template <> inline std::span<const Choice> choices_of<Eviction>() { return kEvic
 template <> inline std::span<const Choice> choices_of<Activation>() { return kActivations; }
 template <> inline std::span<const Choice> choices_of<DataFormat>() { return kDataFormats; }
 template <> inline std::span<const Choice> choices_of<TokenType>() { return kTokenTypes; }
+template <> inline std::span<const Choice> choices_of<Separator>() { return kSeparators; }
 template <> inline std::span<const Choice> choices_of<OptimizerType>() { return kOptimizerTypes; }
 template <> inline std::span<const Choice> choices_of<ScheduleType>() { return kScheduleTypes; }
 template <> inline std::span<const Choice> choices_of<Precision>() { return kPrecisions; }

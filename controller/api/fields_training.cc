@@ -91,6 +91,11 @@ void visit(FieldVisitor& v, Data& d) {
           .applies = csv,
           .only_with = "format: csv"},
          d.header);
+  v.choice({.name = "separator",
+            .meaning = "What stands between the columns",
+            .applies = csv,
+            .only_with = "format: csv"},
+           d.separator);
   v.integers(
       {.name = "shape",
        .meaning = "Shape of one sample, e.g. [1, 8, 8] (channels, height, width); empty: as the files say",

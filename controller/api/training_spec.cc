@@ -122,6 +122,7 @@ v1::DataSpec make_data(const Data& d, std::string_view base) {
   spec.set_token_type(static_cast<v1::DataSpec::TokenType>(d.token_type));
   spec.set_label_column(d.label_column);
   spec.set_header(d.header);
+  spec.set_separator(static_cast<v1::DataSpec::Separator>(d.separator));
   spec.mutable_normalization()->set_scale(d.normalize.scale);
   spec.mutable_normalization()->set_mean(d.normalize.mean);
   spec.mutable_normalization()->set_deviation(d.normalize.deviation);

@@ -123,6 +123,9 @@ const char* name(DataFormat value) {
 const char* name(TokenType value) {
   return find(value);
 }
+const char* name(Separator value) {
+  return find(value);
+}
 const char* name(OptimizerType value) {
   return find(value);
 }

@@ -162,6 +162,7 @@ struct Model {
 
 enum class DataFormat : std::uint8_t { kIdx, kCifar10, kTokens, kText, kNpy, kCsv, kCustom, kClicks };
 enum class TokenType : std::uint8_t { kUint16, kUint32 };
+enum class Separator : std::uint8_t { kComma, kSemicolon, kTab };
 
 struct DataFiles {
   std::vector<std::string> inputs, labels;  // as written: relative paths are relative to the job's file
@@ -200,6 +201,7 @@ struct Data {
   TokenType token_type = TokenType::kUint16;  // tokens
   std::int64_t label_column = -1;             // csv
   bool header = false;                        // csv
+  Separator separator = Separator::kComma;    // csv
   std::vector<std::int64_t> shape;            // empty: as the files say
   Normalization normalize;
   Augmentation augment;
@@ -513,6 +515,7 @@ const char* name(Eviction value);
 const char* name(Activation value);
 const char* name(DataFormat value);
 const char* name(TokenType value);
+const char* name(Separator value);
 const char* name(OptimizerType value);
 const char* name(ScheduleType value);
 const char* name(Precision value);

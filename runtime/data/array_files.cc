@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/status.h"
-#include "runtime/data/formats.h"
 
 namespace paceline::data {
 
@@ -126,12 +125,12 @@ absl::StatusOr<LabelledRows> read_cifar10(Files inputs) {
   return result;
 }
 
-absl::StatusOr<LabelledRows> read_csv(Files inputs, std::int64_t label_column, bool header) {
+absl::StatusOr<LabelledRows> read_csv(Files inputs, const CsvOptions& options) {
   LabelledRows result;
   result.rows.type = ElementType::kF32;
   for (const auto& file : inputs) {
     const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-    auto table = parse_csv(text, label_column, header);
+    auto table = parse_csv(text, options);
     if (!table.ok()) return with_context(table.status(), file->path());
     if (!result.rows.parts.empty() && table->features != result.rows.dims[0]) {
       return absl::InvalidArgumentError(str_cat(file->path(), ": ", table->features + 1,

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/data/array_dataset.h"
+#include "runtime/data/formats.h"
 #include "runtime/data/input_file.h"
 
 namespace paceline::data {
@@ -26,7 +27,7 @@ using Files = std::span<const std::shared_ptr<const InputFile>>;
 absl::StatusOr<LabelledRows> read_idx(Files inputs, Files labels);
 absl::StatusOr<LabelledRows> read_npy(Files inputs, Files labels);
 absl::StatusOr<LabelledRows> read_cifar10(Files inputs);
-absl::StatusOr<LabelledRows> read_csv(Files inputs, std::int64_t label_column, bool header);
+absl::StatusOr<LabelledRows> read_csv(Files inputs, const CsvOptions& options);
 
 // "[1, 28, 28]"
 std::string dims_text(std::span<const std::int64_t> dims);

@@ -36,14 +36,18 @@ absl::StatusOr<FileArray> parse_npy(std::span<const std::byte> file);
 inline constexpr std::int64_t kCifarRecordBytes = 1 + 3 * 32 * 32;
 absl::StatusOr<std::int64_t> count_cifar_records(std::span<const std::byte> file);
 
-// Numbers with commas between them, one sample a line; spaces around numbers, CRLF and empty lines are
-// allowed, quotes are not. Column `label_column` (negative: from the end, -1 is the last) holds the class, a
-// whole number >= 0. All lines have the same number of columns.
+// CSV by RFC 4180, one sample a record: numbers, quoted or not, UTF-8. Spaces around fields and empty lines
+// are left out. All records have the same number of columns.
+struct CsvOptions {
+  std::int64_t label_column = -1;  // holds the class, a whole number >= 0; negative: from the end
+  bool header = false;             // the first record has names, and is left out
+  char separator = ',';            // or ';', or '\t'
+};
 struct CsvTable {
   std::int64_t features = 0;  // columns without the label
   std::vector<float> values;  // rows * features
   std::vector<std::int32_t> labels;
 };
-absl::StatusOr<CsvTable> parse_csv(std::string_view text, std::int64_t label_column, bool header);
+absl::StatusOr<CsvTable> parse_csv(std::string_view text, const CsvOptions& options);
 
 }  // namespace paceline::data

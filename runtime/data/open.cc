@@ -126,6 +126,17 @@ absl::StatusOr<ImageAugmentation> augmentation_of(const DataSpec& spec,
   return wanted;
 }
 
+char separator_of(const DataSpec& spec) {
+  switch (spec.separator()) {
+    case DataSpec::SEMICOLON:
+      return ';';
+    case DataSpec::TAB:
+      return '\t';
+    default:
+      return ',';
+  }
+}
+
 absl::StatusOr<LabelledRows> read_rows(const DataSpec& spec, const SetFiles& files) {
   switch (spec.format()) {
     case DataSpec::IDX:
@@ -135,7 +146,9 @@ absl::StatusOr<LabelledRows> read_rows(const DataSpec& spec, const SetFiles& fil
     case DataSpec::CIFAR10:
       return read_cifar10(files.inputs);
     default:
-      return read_csv(files.inputs, spec.label_column(), spec.header());
+      return read_csv(
+          files.inputs,
+          {.label_column = spec.label_column(), .header = spec.header(), .separator = separator_of(spec)});
   }
 }
 

@@ -206,6 +206,8 @@ TEST(TrainingSpec, EnumerationsAreInTheSameOrder) {
     same(name(static_cast<Activation>(i)), v1::Activation_Name(static_cast<v1::Activation>(i)));
     same(name(static_cast<ScheduleType>(i)),
          v1::ScheduleSpec::Type_Name(static_cast<v1::ScheduleSpec::Type>(i)));
+    same(name(static_cast<Separator>(i)),
+         v1::DataSpec::Separator_Name(static_cast<v1::DataSpec::Separator>(i)));
     same(name(static_cast<Transport>(i)),
          v1::ExchangeSpec::Transport_Name(static_cast<v1::ExchangeSpec::Transport>(i)));
   }

@@ -28,7 +28,7 @@ absl::Status parse_cifar_text(std::string_view file) {
   return count_cifar_records(as_bytes(file)).status();
 }
 absl::Status parse_csv_text(std::string_view file) {
-  return parse_csv(file, -1, false).status();
+  return parse_csv(file, {}).status();
 }
 
 struct BadFile {
@@ -138,42 +138,88 @@ TEST(CsvTest, Reads) {
   const auto table = parse_csv(
       "\xef\xbb\xbf"
       "1, 2.5,7\r\n\n -3e1 ,+4,\t0\n",
-      -1, false);
+      {});
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->features, 2);
   EXPECT_THAT(table->values, ElementsAre(1.0f, 2.5f, -30.0f, 4.0f));
   EXPECT_THAT(table->labels, ElementsAre(7, 0));
 
-  const auto first = parse_csv("class,x,y\n3.0,1,2\n4,5,6", 0, true);
+  const auto first = parse_csv("class,x,y\n3.0,1,2\n4,5,6", {.label_column = 0, .header = true});
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_THAT(first->labels, ElementsAre(3, 4));
   EXPECT_THAT(first->values, ElementsAre(1.0f, 2.0f, 5.0f, 6.0f));
 }
 
-// Whoever forgot `header: true` is told so, and nobody else.
-TEST(CsvTest, ALineOfNamesAtTheBeginningIsMostLikelyAHeader) {
-  const auto says_so = [](std::string_view text, bool header) {
-    const absl::Status status = parse_csv(text, -1, header).status();
-    EXPECT_FALSE(status.ok()) << text;
-    return std::string(status.message()).find("set spec.training.data.header: true") != std::string::npos;
+TEST(CsvTest, ReadsQuotesAndSeparators) {
+  const std::pair<const char*, CsvOptions> cases[] = {
+      {"\"1\",\"2.5\",\"7\"\n\"-30\",4,\"0\"", {}},
+      {" \"1\" , \" 2.5\t\",7\r\n-30,\"4\n\",0\r\n", {}},
+      {"\"the \"\"x\"\", in\r\nmeters\",y,class\r\n1,2.5,7\r\n-30,4,0\r\n", {.header = true}},
+      {"1;2.5;7\n-30;\"4\";0\n", {.separator = ';'}},
+      {"x\ty\tclass\n1\t 2.5\t7\n\n-30\t\"4\"\t0", {.header = true, .separator = '\t'}},
   };
-  for (const char* text : {"x,y,class\n1,2,3\n", "\n1,_y\n", "\"a\",\"b\"\n", "Größe,y\n", "infancy,age\n"})
-    EXPECT_TRUE(says_so(text, false)) << text;
-  for (const char* text : {"1,2\nx,y\n", "nan,1\n", ",1\n", "1;2,3\n", "1,-1\n"})
-    EXPECT_FALSE(says_so(text, false)) << text;
-  EXPECT_FALSE(says_so("x,y\na,b\n", true)) << "it is set";
+  for (const auto& [text, options] : cases) {
+    const auto table = parse_csv(text, options);
+    ASSERT_TRUE(table.ok()) << text << ": " << table.status();
+    EXPECT_THAT(table->values, ElementsAre(1.0f, 2.5f, -30.0f, 4.0f)) << text;
+    EXPECT_THAT(table->labels, ElementsAre(7, 0)) << text;
+  }
+}
+
+TEST(CsvTest, AdvisesByTheFault) {
+  struct Case {
+    const char* text;
+    const char* advice;  // empty: none
+    CsvOptions options = {};
+  };
+  const char *const header = "; if this line names the columns, set spec.training.data.header: true",
+                    *const trailing = "; the line ends with a separator: remove it",
+                    *const digits = "; a number has no thousands separators, and a point before its fraction",
+                    *const semicolon = "set spec.training.data.separator: semicolon",
+                    *const tab = "set spec.training.data.separator: tab",
+                    *const comma = "set spec.training.data.separator: comma";
+  const Case cases[] = {{"x,y,class\n1,2,3\n", header},
+                        {"\n1,_y\n", header},
+                        {"\"a\",\"b\"\n", header},
+                        {"Größe,y\n", header},
+                        {"infancy,age\n", header},
+                        {"1,2\nx,y\n", ""},
+                        {"nan,1\n", ""},
+                        {",1\n", ""},
+                        {"x,y\na,b\n", "", {.header = true}},
+                        {"# a,b\n1,2\n", "; CSV has no comments: remove the lines that begin with #"},
+                        {"1,2\n# 3\n", ""},
+                        {"1,2,\n", trailing},
+                        {"1,2\n1,2,\n", trailing},
+                        {"1,2,\n", trailing, {.label_column = 0}},
+                        {"\"1,000\",2\n", digits},
+                        {"1'000.5,2\n", digits},
+                        {"3,14;2\n", digits, {.separator = ';'}},
+                        {"1;2\n", semicolon},
+                        {"a;b\n1;2\n", semicolon},
+                        {"1,5;2,5;0\n", semicolon},
+                        {"1\t2\n", tab},
+                        {"1\t2\n", tab, {.separator = ';'}},
+                        {"1,2\n", comma, {.separator = ';'}}};
+  for (const Case& c : cases) {
+    const std::string message(parse_csv(c.text, c.options).status().message());
+    EXPECT_NE(message, "") << c.text;
+    EXPECT_THAT(message, HasSubstr(c.advice)) << c.text;
+    EXPECT_EQ(message.find("; ") == std::string::npos, *c.advice == '\0') << message;
+  }
 }
 
 TEST(CsvTest, RefusesBadFilesWithLineAndColumn) {
   expect_refused({
       {parse_csv_text, "", "no lines of numbers"},
       {parse_csv_text, "\n\r\n \n", "no lines of numbers"},
-      {[](std::string_view text) { return parse_csv(text, -1, true).status(); }, "a,b\n", "after the header"},
+      {[](std::string_view text) { return parse_csv(text, {.header = true}).status(); }, "a,b\n",
+       "after the header"},
       {parse_csv_text, "a,b\n1,2\n", "line 1, column 1: 'a' is not a finite number"},
       {parse_csv_text, "1,2\n3,4\n5,x6\n", "line 3, column 2: 'x6' is not"},
       {parse_csv_text, "1,2\n\n,4\n", "line 3, column 1: '' is not"},
       {parse_csv_text, "1,2,3\n1,2\n", "line 2"},
-      {parse_csv_text, "1,2\n1,2,3\n", "line 2: more columns than the 2"},
+      {parse_csv_text, "1,2\n1,2,3\n", "line 2: 3 columns, the first line has 2"},
       {parse_csv_text, "1\n2\n", "line 1: 1 columns; allowed: 2"},
       {parse_csv_text, "nan,1\n", "column 1: 'nan'"},
       {parse_csv_text, "1e999,1\n", "column 1: '1e999'"},
@@ -181,11 +227,30 @@ TEST(CsvTest, RefusesBadFilesWithLineAndColumn) {
       {parse_csv_text, "1,0.5\n", "the label '0.5'"},
       {parse_csv_text, "1,1e20\n", "the label '1e20'"},
       {parse_csv_text, "1;2\n", "line 1: 1 columns"},
-      {parse_csv_text, "\"1\",2\n", "'\"1\"' is not"},
+      {parse_csv_text, "1,2\n\"3\n\n\",4\nx,5\n", "line 5, column 1: 'x' is not"},
+      {parse_csv_text, "1,2\n3,\"4\n5,6\n", "line 2, column 2: a quoted field begins here and does not end"},
+      {parse_csv_text, "1,\"2\"3\n", "line 1, column 2: there is '3' behind a quoted field"},
+      {parse_csv_text,
+       std::string("\xff\xfe"
+                   "1\0,\0"
+                   "2\0",
+                   8),
+       "the text is UTF-16"},
+      {parse_csv_text,
+       std::string("1\0,\0"
+                   "2\0",
+                   6),
+       "the text is UTF-16"},
+      {parse_csv_text,
+       std::string("\0"
+                   "1\0,\0"
+                   "2",
+                   6),
+       "the text is UTF-16"},
       {parse_csv_text, "1," + std::string(1000, 'y') + "\n", "yyy...'"},
-      {[](std::string_view text) { return parse_csv(text, 2, false).status(); }, "1,2\n",
+      {[](std::string_view text) { return parse_csv(text, {.label_column = 2}).status(); }, "1,2\n",
        "labelColumn 2: line 1 has 2"},
-      {[](std::string_view text) { return parse_csv(text, -3, false).status(); }, "1,2\n",
+      {[](std::string_view text) { return parse_csv(text, {.label_column = -3}).status(); }, "1,2\n",
        "allowed: -2 to 1"},
   });
 }
@@ -217,8 +282,9 @@ TEST(FormatsTest, MutatedFilesNeverCrash) {
          return array.status();
        },
        npy("<f4", "(2, 3)", std::string(24, 'x'))},
-      {parse_csv_text, "1,2.5,3\n4,5e-3,6\n-7,8,9\n"},
-      {[](std::string_view f) { return parse_csv(f, 1, true).status(); }, "a,b,c\n1,2,3\n"},
+      {parse_csv_text, "1,2.5,3\n4,\"5e-3\",6\n-7,8,9\n"},
+      {[](std::string_view f) { return parse_csv(f, {.label_column = 1, .header = true}).status(); },
+       "a,\"b\n\"\"\",c\n1,2,3\n"},
   };
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     Rng rng(seed, 1);
