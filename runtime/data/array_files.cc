@@ -26,7 +26,8 @@ absl::Status add_rows(const std::shared_ptr<const InputFile>& file, const FileAr
   rows.type = array.type;
   const std::int64_t count = array.dims[0];
   const std::int64_t stride = static_cast<std::int64_t>(array.data.size()) / count;
-  rows.parts.push_back({file, array.data.data(), stride, count});
+  const std::shared_ptr<const void> owner = array.owner != nullptr ? array.owner : file;
+  rows.parts.push_back({owner, array.data.data(), stride, count});
   return absl::OkStatus();
 }
 
@@ -95,12 +96,6 @@ absl::StatusOr<LabelledRows> read_arrays(Files inputs, Files labels, Parser pars
 }
 
 }  // namespace
-
-std::string dims_text(std::span<const std::int64_t> dims) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < dims.size(); ++i) text += str_cat(i == 0 ? "" : ", ", dims[i]);
-  return text + "]";
-}
 
 absl::StatusOr<LabelledRows> read_idx(Files inputs, Files labels) {
   return read_arrays(inputs, labels, parse_idx);

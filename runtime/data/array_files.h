@@ -29,7 +29,4 @@ absl::StatusOr<LabelledRows> read_npy(Files inputs, Files labels);
 absl::StatusOr<LabelledRows> read_cifar10(Files inputs);
 absl::StatusOr<LabelledRows> read_csv(Files inputs, const CsvOptions& options);
 
-// "[1, 28, 28]"
-std::string dims_text(std::span<const std::int64_t> dims);
-
 }  // namespace paceline::data

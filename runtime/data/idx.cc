@@ -28,33 +28,20 @@ absl::StatusOr<FileArray> parse_idx(std::span<const std::byte> file) {
                                               " bytes, the file ends after ", file.size()));
   }
   FileArray array;
-  std::uint64_t elements = 1;
-  for (std::size_t d = 0; d < rank; ++d) {
-    const std::size_t at = 4 + 4 * d;
-    const std::uint32_t size = byte(at) << 24 | byte(at + 1) << 16 | byte(at + 2) << 8 | byte(at + 3);
-    if (size == 0) return absl::InvalidArgumentError(str_cat("byte ", at, ": dimension ", d, " is 0"));
-    // elements <= file.size() < 2^63 before each product, and size < 2^32: compare by division.
-    if (elements > (file.size() - header) / size) {
-      return absl::InvalidArgumentError(str_cat("byte ", at, ": with dimension ", d, " = ", size,
-                                                " there are more elements than the ", file.size() - header,
-                                                " bytes after the header"));
-    }
-    elements *= size;
-    array.dims.push_back(size);
-  }
-  if (elements != file.size() - header) {
-    return absl::InvalidArgumentError(
-        str_cat("the header says ", elements, " elements, but ", file.size() - header, " bytes follow it"));
+  for (std::size_t at = 4; at < header; at += 4) {
+    array.dims.push_back(byte(at) << 24 | byte(at + 1) << 16 | byte(at + 2) << 8 | byte(at + 3));
   }
   array.data = file.subspan(header);
+  PL_RETURN_IF_ERROR(check_array_bytes(array, 1));
   return array;
 }
 
 absl::StatusOr<std::int64_t> count_cifar_records(std::span<const std::byte> file) {
   const auto record = static_cast<std::size_t>(kCifarRecordBytes);
   if (file.empty() || file.size() % record != 0) {
-    return absl::InvalidArgumentError(str_cat("a CIFAR-10 file consists of records of ", record, " bytes, ",
-                                              file.size(), " bytes are not a multiple of that"));
+    return absl::InvalidArgumentError(
+        str_cat("a CIFAR-10 file consists of records of ", record, " bytes, ", file.size(),
+                " bytes are not a multiple of that; if the file is cut, copy or download it again"));
   }
   for (std::size_t at = 0; at < file.size(); at += record) {
     if (const auto label = std::to_integer<int>(file[at]); label > 9) {

@@ -63,7 +63,7 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // All members of `file`, one after the other, as gzip does.
+  // All members of `file`, one after the other, up to zeros that fill a block, as gzip does.
   absl::Status run(std::span<const std::byte> file, std::uint64_t limit, Buffer& out) {
     if (!ready_ || !out.reserve(first_buffer_bytes(file, limit))) return no_memory(out.size);
     std::uint64_t consumed = 0;
@@ -81,7 +81,9 @@ class Inflater {
         return absl::ResourceExhaustedError(str_cat("inflates to more than ", limit, " bytes, the limit"));
       }
       if (result == Z_STREAM_END) {
-        if (consumed == file.size()) return absl::OkStatus();
+        const auto zero = [](std::byte b) { return b == std::byte{0}; };
+        if (std::ranges::all_of(file.subspan(consumed), zero))
+          return absl::OkStatus();  // padding, or nothing
         if (!is_gzip(file.subspan(consumed)) || inflateReset(&stream_) != Z_OK) {
           return damaged(consumed, "there are bytes after the end of the gzip stream");
         }

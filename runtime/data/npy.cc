@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -12,13 +16,26 @@ namespace {
 constexpr std::size_t kMaxNpyHeaderBytes = 64 * 1024;
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-struct TypeName {
+// As the file has it, after the byte order, and what it becomes.
+struct FileType {
   std::string_view name;
   ElementType type;
+  std::size_t bytes() const { return static_cast<std::size_t>(name[1] - '0'); }
 };
-constexpr TypeName kTypes[] = {{"<f4", ElementType::kF32}, {"<f8", ElementType::kF64},
-                               {"|u1", ElementType::kU8},  {"<u1", ElementType::kU8},
-                               {"<i4", ElementType::kI32}, {"<i8", ElementType::kI64}};
+constexpr FileType kTypes[] = {
+    {"b1", ElementType::kU8},  {"u1", ElementType::kU8},  {"i1", ElementType::kI32},
+    {"i2", ElementType::kI32}, {"u2", ElementType::kI32}, {"i4", ElementType::kI32},
+    {"u4", ElementType::kI64}, {"i8", ElementType::kI64}, {"f2", ElementType::kF32},
+    {"f4", ElementType::kF32}, {"f8", ElementType::kF64}};
+
+// IEEE 754's binary16.
+float from_half(std::uint64_t bits) {
+  const int exponent = static_cast<int>(bits >> 10 & 31);
+  const auto fraction = static_cast<float>(bits & 1023);
+  float value = std::ldexp(exponent == 0 ? fraction : fraction + 1024, std::max(exponent, 1) - 25);
+  if (exponent == 31) value = fraction == 0 ? HUGE_VALF : std::nanf("");
+  return (bits >> 15) != 0 ? -value : value;
+}
 
 // Reads the header, a Python dict like {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 class HeaderParser {
@@ -48,7 +65,9 @@ class HeaderParser {
     return absl::OkStatus();
   }
 
-  ElementType type() const { return *type_; }
+  const FileType& type() const { return *type_; }
+  bool big_endian() const { return big_endian_; }
+  bool fortran_order() const { return fortran_order_; }
   const std::vector<std::int64_t>& dims() const { return *dims_; }
 
  private:
@@ -87,19 +106,22 @@ class HeaderParser {
   absl::Status read_type() {
     const std::size_t begin = at_;
     const auto name = quoted();
-    if (name.ok()) {
-      for (const TypeName& known : kTypes) {
-        if (*name == known.name) type_ = known.type;
+    if (name.ok() && name->size() == 3 &&
+        std::string_view("<>|").find((*name)[0]) != std::string_view::npos) {
+      big_endian_ = (*name)[0] == '>';
+      for (const FileType& known : kTypes) {
+        if (name->substr(1) == known.name) type_ = known;
       }
     }
     if (type_) return absl::OkStatus();
     at_ = begin;
-    return error("an element type that is not supported; allowed: '<f4', '<f8', '|u1', '<i4', '<i8'");
+    std::string allowed;
+    for (const FileType& known : kTypes) allowed += str_cat(allowed.empty() ? "" : ", ", known.name);
+    return error(str_cat("an element type that is not supported; allowed: ", allowed));
   }
   absl::Status read_order() {
-    if (!accept(std::string_view("False"))) {
-      return error("no 'False' for fortran_order: save a C-ordered array (numpy.ascontiguousarray)");
-    }
+    fortran_order_ = accept(std::string_view("True"));
+    if (!fortran_order_ && !accept(std::string_view("False"))) return error("no True or False here");
     order_seen_ = true;
     return absl::OkStatus();
   }
@@ -126,10 +148,57 @@ class HeaderParser {
   const std::string_view text_;
   const std::size_t offset_;
   std::size_t at_ = 0;
-  std::optional<ElementType> type_;
+  std::optional<FileType> type_;
+  bool big_endian_ = false;
+  bool fortran_order_ = false;
   bool order_seen_ = false;
   std::optional<std::vector<std::int64_t>> dims_;
 };
+
+// `bytes` of one number, as they lie in the file, as an element of `type` at `to`.
+void put(std::string_view bytes, bool big_endian, const FileType& type, std::byte* to) {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::size_t at = big_endian ? i : bytes.size() - 1 - i;
+    bits = bits << 8 | static_cast<std::uint8_t>(bytes[at]);
+  }
+  if (type.name == "f2") {
+    const float value = from_half(bits);
+    std::memcpy(to, &value, sizeof(value));
+    return;
+  }
+  const std::size_t unused = 64 - 8 * bytes.size();
+  if (type.name[0] == 'i')
+    bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(bits << unused) >> unused);
+  std::memcpy(to, &bits, static_cast<std::size_t>(element_bytes(type.type)));
+}
+
+// The same array, in C order, of `header`'s element type.
+FileArray converted(const FileArray& from, const HeaderParser& header) {
+  const std::size_t size = header.type().bytes(), rank = from.dims.size();
+  const auto to_size = static_cast<std::size_t>(element_bytes(header.type().type));
+  const std::size_t count = from.data.size() / size;
+  const auto out = std::make_shared<std::vector<std::byte>>(count * to_size);
+  std::array<std::size_t, kMaxArrayRank> strides{}, index{};
+  std::size_t stride = 1;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::size_t d = header.fortran_order() ? i : rank - 1 - i;
+    strides[d] = stride;
+    stride *= static_cast<std::size_t>(from.dims[d]);
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(from.data.data()), from.data.size());
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    put(bytes.substr(at * size, size), header.big_endian(), header.type(), out->data() + i * to_size);
+    for (std::size_t d = rank; d-- > 0;) {
+      at += strides[d];
+      if (++index[d] < static_cast<std::size_t>(from.dims[d])) break;
+      at -= strides[d] * index[d];
+      index[d] = 0;
+    }
+  }
+  return {header.type().type, from.dims, *out, out};
+}
 
 }  // namespace
 
@@ -155,23 +224,15 @@ absl::StatusOr<FileArray> parse_npy(std::span<const std::byte> file) {
   HeaderParser header(text.substr(begin, length), begin);
   PL_RETURN_IF_ERROR(header.run());
 
-  FileArray array{header.type(), header.dims(), file.subspan(begin + length)};
+  const FileType type = header.type();
+  FileArray array{type.type, header.dims(), file.subspan(begin + length)};
   if (array.dims.empty())
     return absl::InvalidArgumentError("the array has no dimensions; allowed: at least one");
-  auto bytes = static_cast<std::uint64_t>(element_bytes(array.type));
-  for (const std::int64_t size : array.dims) {
-    if (size == 0 || bytes > array.data.size() / static_cast<std::uint64_t>(size)) {
-      return absl::InvalidArgumentError(str_cat("dimension ", size,
-                                                ": the shape has no elements, or more than the ",
-                                                array.data.size(), " bytes after the header"));
-    }
-    bytes *= static_cast<std::uint64_t>(size);
-  }
-  if (bytes != array.data.size()) {
-    return absl::InvalidArgumentError(
-        str_cat("the shape and type say ", bytes, " bytes, but ", array.data.size(), " follow the header"));
-  }
-  return array;
+  PL_RETURN_IF_ERROR(check_array_bytes(array, type.bytes()));
+  const bool as_it_is = type.bytes() == static_cast<std::size_t>(element_bytes(type.type)) &&
+                        (type.bytes() == 1 || !header.big_endian()) &&
+                        (array.dims.size() == 1 || !header.fortran_order());
+  return as_it_is ? array : converted(array, header);
 }
 
 }  // namespace paceline::data

@@ -11,6 +11,7 @@
 #include "runtime/data/array_files.h"
 #include "runtime/data/checked_dataset.h"
 #include "runtime/data/clicks.h"
+#include "runtime/data/formats.h"
 #include "runtime/data/split.h"
 #include "runtime/data/token_dataset.h"
 
@@ -76,6 +77,8 @@ absl::StatusOr<JobFiles> open_files(const DataSpec& spec, int threads) {
   }
   for (Task& task : tasks) {
     if (!task.file.ok()) return not_there(task.file.status());
+    const absl::Status is_data = check_is_data((*task.file)->bytes(), spec.format() == DataSpec::TEXT);
+    PL_RETURN_IF_ERROR(with_context(is_data, *task.path));
     task.list->push_back(*std::move(task.file));
   }
   return files;

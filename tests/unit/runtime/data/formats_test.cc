@@ -69,12 +69,13 @@ TEST(IdxTest, RefusesBadFiles) {
       {parse_idx_text, flat, "0 dimensions; allowed: 1 to 8"},
       {parse_idx_text, deep, "9 dimensions"},
       {parse_idx_text, good.substr(0, 9), "the file ends after 9"},
-      {parse_idx_text, good.substr(0, 17), "byte 8: with dimension 1 = 3 there are more elements"},
-      {parse_idx_text, good + "g", "says 6 elements, but 7 bytes"},
+      {parse_idx_text, good.substr(0, 17),
+       "the header says [2, 3], 6 bytes, but 5 follow it: the file is cut; copy or download it again"},
+      {parse_idx_text, good + "g", "says [2, 3], 6 bytes, but 7 follow it"},
       {parse_idx_text, idx({0, 3}, ""), "dimension 0 is 0"},
       // 2^62 elements and 2^128 elements: refused before any memory is taken.
-      {parse_idx_text, idx({0x80000000, 0x80000000}, "x"), "more elements than the 1 bytes"},
-      {parse_idx_text, idx({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, "x"), "more elements"},
+      {parse_idx_text, idx({0x80000000, 0x80000000}, "x"), "but 1 follow it: the file is cut"},
+      {parse_idx_text, idx({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, "x"), "the file is cut"},
   });
 }
 
@@ -109,7 +110,7 @@ TEST(NpyTest, RefusesBadFiles) {
   std::string longer = good;
   longer[9] = '\x7f';
   std::string fortran = good;
-  fortran.replace(fortran.find("False"), 5, "True ");
+  fortran.replace(fortran.find("False"), 5, "None ");
   std::string unknown = good;
   unknown.replace(unknown.find("descr"), 5, "color");
   expect_refused({
@@ -117,20 +118,20 @@ TEST(NpyTest, RefusesBadFiles) {
       {parse_npy_text, "PK\x03\x04 a zip file, as .npz is", "not a .npy file"},
       {parse_npy_text, newer, "version 9; allowed: 1 to 3"},
       {parse_npy_text, longer, "byte 8: a header of"},
-      {parse_npy_text, fortran, "fortran_order"},
+      {parse_npy_text, fortran, "no True or False"},
       {parse_npy_text, unknown, "an unknown key"},
-      {parse_npy_text, npy(">f4", "(1, 2)", "12345678"), "not supported; allowed: '<f4'"},
+      {parse_npy_text, npy("<c8", "(1,)", "12345678"), "not supported; allowed: b1, u1, i1"},
       {parse_npy_text, npy("|O", "(1,)", "12345678"), "not supported"},
       {parse_npy_text, npy("<f4", "()", "1234"), "no dimensions"},
       {parse_npy_text, npy("<f4", "(-1, 2)", "12345678"), "no dimension here"},
       {parse_npy_text, npy("<f4", "(1 2)", "12345678"), "no ')' here"},
-      {parse_npy_text, npy("<f4", "(1, 3)", "12345678"), "more than the 8 bytes"},
-      {parse_npy_text, npy("<f4", "(1, 1)", "12345678"), "say 4 bytes, but 8"},
-      {parse_npy_text, npy("<f8", "(1152921504606846976, 1152921504606846976)", "x"),
-       "more than the 1 bytes"},
+      {parse_npy_text, npy("<f4", "(1, 3)", "12345678"),
+       "the header says [1, 3], 12 bytes, but 8 follow it: the file is cut"},
+      {parse_npy_text, npy("<f4", "(1, 1)", "12345678"), "says [1, 1], 4 bytes, but 8 follow it"},
+      {parse_npy_text, npy("<f8", "(1152921504606846976, 1152921504606846976)", "x"), "the file is cut"},
       {parse_npy_text, npy("<f8", "(99999999999999999999999,)", "x"), "no dimension here"},
       {parse_npy_text, npy("<f4", "(1,1,1,1,1,1,1,1,1)", "1234"), "more than 8 dimensions"},
-      {parse_npy_text, npy("<f4", "(0, 2)", ""), "no elements"},
+      {parse_npy_text, npy("<f4", "(0, 2)", ""), "dimension 0 is 0"},
   });
 }
 

@@ -22,6 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using v1::DataSpec;
+using namespace std::string_view_literals;
 
 struct Rows {
   absl::Status status;
@@ -45,6 +46,15 @@ Rows fetch_all(const Dataset& set) {
   std::vector<std::int64_t> indices(static_cast<std::size_t>(set.size()));
   std::iota(indices.begin(), indices.end(), 0);
   return fetch(set, indices);
+}
+
+// Numbers of `size` bytes, the greatest byte first.
+std::string big(std::initializer_list<std::uint64_t> numbers, int size) {
+  std::string bytes;
+  for (const std::uint64_t n : numbers) {
+    for (int i = size - 1; i >= 0; --i) bytes += static_cast<char>(n >> (8 * i) & 255);
+  }
+  return bytes;
 }
 
 DataSpec spec_of(DataSpec::Format format, std::vector<std::string> inputs,
@@ -103,19 +113,59 @@ TEST(OpenTest, IdxPlainGzippedAndConcatenated) {
 
 TEST(OpenTest, NpyTypes) {
   TemporaryFolder folder;
-  const std::vector<std::pair<const char*, std::string>> inputs = {{"<f4", raw<float>({1, 2, 3, 4})},
-                                                                   {"<f8", raw<double>({1, 2, 3, 4})},
-                                                                   {"|u1", raw<std::uint8_t>({1, 2, 3, 4})},
-                                                                   {"<i4", raw<std::int32_t>({1, 2, 3, 4})},
-                                                                   {"<i8", raw<std::int64_t>({1, 2, 3, 4})}};
+  const std::vector<std::pair<const char*, std::string>> inputs = {
+      {"<f4", raw<float>({1, 2, 3, 4})},
+      {"<f8", raw<double>({1, 2, 3, 4})},
+      {"|u1", raw<std::uint8_t>({1, 2, 3, 4})},
+      {"<i4", raw<std::int32_t>({1, 2, 3, 4})},
+      {"<i8", raw<std::int64_t>({1, 2, 3, 4})},
+      {"|b1", "\1\2\3\4"},
+      {"|i1", "\1\2\3\4"},
+      {"<u2", raw<std::uint16_t>({1, 2, 3, 4})},
+      {"<u4", raw<std::uint32_t>({1, 2, 3, 4})},
+      {">i2", big({0x0001, 0x0002, 0x0003, 0x0004}, 2)},
+      {">i4", big({1, 2, 3, 4}, 4)},
+      {">i8", big({1, 2, 3, 4}, 8)},
+      {">f2", big({0x3c00, 0x4000, 0x4200, 0x4400}, 2)},
+      {"<f2", raw<std::uint16_t>({0x3c00, 0x4000, 0x4200, 0x4400})},
+      {">f4", big({0x3f800000, 0x40000000, 0x40400000, 0x40800000}, 4)}};
   for (const auto& [type, data] : inputs) {
     const DataSpec spec = spec_of(DataSpec::NPY, {folder.write("x.npy", npy(type, "(2, 2)", data))},
-                                  {folder.write("y.npy", npy("<i8", "(2,)", raw<std::int64_t>({5, 0})))});
+                                  {folder.write("y.npy", npy(">i8", "(2,)", big({5, 0}, 8)))});
     const auto sets = open_datasets(spec, {});
     ASSERT_TRUE(sets.ok()) << sets.status();
     const Rows rows = fetch_all(*sets->train);
     EXPECT_THAT(rows.inputs, ElementsAre(1, 2, 3, 4)) << type;
     EXPECT_THAT(rows.labels, ElementsAre(5, 0));
+  }
+}
+
+TEST(OpenTest, NpyValuesAndOrder) {
+  TemporaryFolder folder;
+  struct Case {
+    std::string file;
+    std::vector<float> values;  // of two rows
+  };
+  std::string fortran = npy("|u1", "(2, 3, 2)", "acegikbdfhjl");
+  fortran.replace(fortran.find("False"), 5, "True ");
+  std::string both = npy(">i2", "(2, 2)", big({1, 0xfffd, 0xfffe, 4}, 2));
+  both.replace(both.find("False"), 5, "True ");
+  const Case cases[] = {
+      // Element [i][j][k] lies at i + 2 j + 6 k.
+      {fortran, {'a', 'b', 'e', 'f', 'i', 'j', 'c', 'd', 'g', 'h', 'k', 'l'}},
+      {both, {1, -2, -3, 4}},
+      {npy("|i1", "(2, 1)", "\xff\x7f"), {-1, 127}},
+      {npy("<u2", "(2, 1)", "\xff\xff\1\0"sv), {65535, 1}},
+      // Halves: -65504, the smallest subnormal, the largest one, 0.1.
+      {npy("<f2", "(2, 2)", raw<std::uint16_t>({0xfbff, 0x0001, 0x03ff, 0x2e66})),
+       {-65504, 0x1p-24f, 1023 * 0x1p-24f, 0.0999755859375f}},
+  };
+  for (const Case& c : cases) {
+    const auto sets = open_datasets(spec_of(DataSpec::NPY, {folder.write("x.npy", c.file)},
+                                            {folder.write("y.npy", npy("|u1", "(2,)", "\1\2"))}),
+                                    {});
+    ASSERT_TRUE(sets.ok()) << sets.status();
+    EXPECT_THAT(fetch_all(*sets->train).inputs, ElementsAreArray(c.values));
   }
 }
 
@@ -365,6 +415,16 @@ TEST(OpenTest, ErrorsNameTheFileAndWhatIsAllowed) {
        "middle of the gzip stream"},
       {spec_of(DataSpec::IDX, {folder.write("g.gz", packed + "garbage, more of it")}, {labels}),
        "after the end of the gzip"},
+      {spec_of(DataSpec::IDX, {folder.write("p.gz", "<!DOCTYPE html>\n<html>")}, {labels}),
+       "p.gz: not data, but a web page"},
+      {spec_of(DataSpec::CSV, {folder.write("p.csv", gzip("<html><body>"))}),
+       "p.csv: not data, but a web page"},
+      {spec_of(DataSpec::TOKENS, {folder.write("l", "version https://git-lfs.github.com/spec/v1\n")}),
+       "l: not data, but a pointer of Git LFS"},
+      {spec_of(DataSpec::NPY, {folder.write("x.npz", "PK\3\4...")}, {labels}), "not data, but a zip archive"},
+      {spec_of(DataSpec::CIFAR10,
+               {folder.write("c.gz", gzip(std::string(257, 'x') + "ustar" + std::string(762, '\0')))}),
+       "c.gz: not data, but a tar archive"},
       {spec_of(DataSpec::NPY, {folder.write("x.npy", npy("<f4", "(1, 1)", "abcd"))},
                {folder.write("y.npy", npy("<f4", "(1,)", raw<float>({0.5f})))}),
        "label 0 is 0.5; allowed: whole"},
@@ -394,7 +454,7 @@ TEST(OpenTest, ErrorsNameTheFileAndWhatIsAllowed) {
 
 TEST(InputFileTest, GzipMembersAndLimits) {
   TemporaryFolder folder;
-  const std::string two = folder.write("two.gz", gzip("first ") + gzip("second"));
+  const std::string two = folder.write("two.gz", gzip("first ") + gzip("second") + std::string(500, '\0'));
   const auto file = InputFile::open(two);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(std::string(reinterpret_cast<const char*>((*file)->bytes().data()), (*file)->bytes().size()),
