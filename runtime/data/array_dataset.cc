@@ -1,7 +1,9 @@
 #include "runtime/data/array_dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -10,17 +12,7 @@
 namespace paceline::data {
 
 std::int64_t element_bytes(ElementType type) {
-  switch (type) {
-    case ElementType::kU8:
-      return 1;
-    case ElementType::kI32:
-    case ElementType::kF32:
-      return 4;
-    case ElementType::kI64:
-    case ElementType::kF64:
-      return 8;
-  }
-  return 0;
+  return visit(type, [](auto number) { return static_cast<std::int64_t>(sizeof(number)); });
 }
 
 std::int64_t ArrayRows::rows() const {
@@ -43,25 +35,35 @@ void convert_run(const std::byte* from, std::int64_t count, Affine affine, float
 }
 
 void convert(ElementType type, const std::byte* from, std::int64_t count, Affine affine, float* to) {
-  switch (type) {
-    case ElementType::kU8:
-      return convert_run<std::uint8_t>(from, count, affine, to);
-    case ElementType::kI32:
-      return convert_run<std::int32_t>(from, count, affine, to);
-    case ElementType::kI64:
-      return convert_run<std::int64_t>(from, count, affine, to);
-    case ElementType::kF32:
-      return convert_run<float>(from, count, affine, to);
-    case ElementType::kF64:
-      return convert_run<double>(from, count, affine, to);
-  }
+  visit(type, [&](auto number) { convert_run<decltype(number)>(from, count, affine, to); });
 }
 
-class ArrayDataset final : public Dataset {
+bool all_finite(std::span<const float> numbers) {
+  bool finite = true;
+  for (const float x : numbers) finite &= std::isfinite(x);
+  return finite;
+}
+
+// Whether a number of this type may be, or become, one that isn't finite.
+bool can_overflow(ElementType type, Affine affine) {
+  return visit(type, [&](auto number) {
+    using Limits = std::numeric_limits<decltype(number)>;
+    if (!Limits::is_integer) return true;
+    const float ends[] = {static_cast<float>(Limits::lowest()) * affine.factor + affine.offset,
+                          static_cast<float>(Limits::max()) * affine.factor + affine.offset};
+    return !all_finite(ends);
+  });
+}
+
+class ArrayDataset final : public FileDataset {
  public:
   ArrayDataset(ArrayRows rows, std::vector<std::int32_t> labels, Affine affine,
                ImageAugmentation augmentation)
-      : rows_(std::move(rows)), labels_(std::move(labels)), affine_(affine), augmentation_(augmentation) {
+      : rows_(std::move(rows)),
+        labels_(std::move(labels)),
+        affine_(affine),
+        augmentation_(augmentation),
+        can_overflow_(can_overflow(rows_.type, affine)) {
     shape_.kind = InputKind::kFloats;
     shape_.dims = rows_.dims;
     shape_.labels = 1;
@@ -93,16 +95,55 @@ class ArrayDataset final : public Dataset {
       } else {
         convert(rows_.type, row(index), elements_, affine_, to);
       }
+      if (can_overflow_ && !all_finite({to, static_cast<std::size_t>(elements_)})) return not_finite(index);
       batch.labels[i] = labels_[static_cast<std::size_t>(index)];
     }
     return absl::OkStatus();
   }
 
+  std::string place_of(std::int64_t index) const override {
+    const std::size_t p = part_of(index);
+    return str_cat(rows_.parts[p].file, ": sample ", index - first_rows_[p]);
+  }
+
+  std::uint64_t inspected_bytes() const override {
+    return can_overflow_ ? static_cast<std::uint64_t>(size() * elements_ * element_bytes(rows_.type)) : 0;
+  }
+
+  absl::Status inspect(const std::stop_token& stop) const override {
+    if (!can_overflow_) return absl::OkStatus();
+    std::vector<float> numbers(static_cast<std::size_t>(elements_));
+    for (std::int64_t i = 0; i < size() && !stop.stop_requested(); ++i) {
+      convert(rows_.type, row(i), elements_, affine_, numbers.data());
+      if (!all_finite(numbers)) return not_finite(i);
+    }
+    return absl::OkStatus();
+  }
+
  private:
-  const std::byte* row(std::int64_t index) const {
+  std::size_t part_of(std::int64_t index) const {
     const auto after = std::upper_bound(first_rows_.begin(), first_rows_.end(), index);
-    const auto p = static_cast<std::size_t>(after - first_rows_.begin()) - 1;
+    return static_cast<std::size_t>(after - first_rows_.begin()) - 1;
+  }
+  const std::byte* row(std::int64_t index) const {
+    const std::size_t p = part_of(index);
     return rows_.parts[p].data + (index - first_rows_[p]) * rows_.parts[p].stride;
+  }
+
+  // REQUIRES: a number of the sample isn't finite.
+  absl::Status not_finite(std::int64_t index) const {
+    const std::int64_t bytes = element_bytes(rows_.type);
+    float number = 0;
+    std::int64_t i = -1;
+    while (std::isfinite(number)) convert(rows_.type, row(index) + ++i * bytes, 1, affine_, &number);
+    const double found = visit(rows_.type, [&](auto value) {
+      std::memcpy(&value, row(index) + i * bytes, sizeof(value));
+      return static_cast<double>(value);
+    });
+    return absl::InvalidArgumentError(
+        str_cat(place_of(index), ", feature ", i, " is ", found,
+                std::isfinite(found) ? str_cat(", and ", number, " as a normalized 32-bit float") : "",
+                "; allowed: finite numbers"));
   }
 
   // Crops at a random place of the image padded by `crop` on every side, then mirrors it.
@@ -138,6 +179,7 @@ class ArrayDataset final : public Dataset {
   const std::vector<std::int32_t> labels_;
   const Affine affine_;
   const ImageAugmentation augmentation_;
+  const bool can_overflow_;
   SampleShape shape_;
   std::int64_t elements_ = 0;
   std::vector<std::int64_t> first_rows_;
@@ -145,8 +187,8 @@ class ArrayDataset final : public Dataset {
 
 }  // namespace
 
-std::shared_ptr<const Dataset> make_array_dataset(ArrayRows rows, std::vector<std::int32_t> labels,
-                                                  Affine affine, ImageAugmentation augmentation) {
+std::shared_ptr<const FileDataset> make_array_dataset(ArrayRows rows, std::vector<std::int32_t> labels,
+                                                      Affine affine, ImageAugmentation augmentation) {
   PL_CHECK(!labels.empty() && static_cast<std::int64_t>(labels.size()) == rows.rows(),
            "each row has a label");
   PL_CHECK(std::all_of(labels.begin(), labels.end(), [](std::int32_t l) { return l >= 0; }),

@@ -27,7 +27,7 @@ absl::Status add_rows(const std::shared_ptr<const InputFile>& file, const FileAr
   const std::int64_t count = array.dims[0];
   const std::int64_t stride = static_cast<std::int64_t>(array.data.size()) / count;
   const std::shared_ptr<const void> owner = array.owner != nullptr ? array.owner : file;
-  rows.parts.push_back({owner, array.data.data(), stride, count});
+  rows.parts.push_back({owner, array.data.data(), stride, count, file->path()});
   return absl::OkStatus();
 }
 
@@ -54,19 +54,8 @@ absl::Status add_labels(const InputFile& file, const FileArray& array, std::vect
     return absl::InvalidArgumentError(str_cat(file.path(), ": labels of shape ", dims_text(array.dims),
                                               "; allowed: one number per sample"));
   }
-  switch (array.type) {
-    case ElementType::kU8:
-      return add_labels<std::uint8_t>(file, array.data, labels);
-    case ElementType::kI32:
-      return add_labels<std::int32_t>(file, array.data, labels);
-    case ElementType::kI64:
-      return add_labels<std::int64_t>(file, array.data, labels);
-    case ElementType::kF32:
-      return add_labels<float>(file, array.data, labels);
-    case ElementType::kF64:
-      return add_labels<double>(file, array.data, labels);
-  }
-  return absl::OkStatus();
+  return visit(array.type,
+               [&](auto number) { return add_labels<decltype(number)>(file, array.data, labels); });
 }
 
 absl::StatusOr<FileArray> parse(const InputFile& file, Parser parser) {
@@ -112,7 +101,7 @@ absl::StatusOr<LabelledRows> read_cifar10(Files inputs) {
     const auto count = count_cifar_records(file->bytes());
     if (!count.ok()) return with_context(count.status(), file->path());
     const std::byte* data = file->bytes().data();
-    result.rows.parts.push_back({file, data + 1, kCifarRecordBytes, *count});
+    result.rows.parts.push_back({file, data + 1, kCifarRecordBytes, *count, file->path()});
     for (std::int64_t i = 0; i < *count; ++i) {
       result.labels.push_back(std::to_integer<std::int32_t>(data[i * kCifarRecordBytes]));
     }
@@ -135,7 +124,8 @@ absl::StatusOr<LabelledRows> read_csv(Files inputs, const CsvOptions& options) {
     const auto rows = static_cast<std::int64_t>(table->labels.size());
     const std::int64_t stride = table->features * static_cast<std::int64_t>(sizeof(float));
     const auto values = std::make_shared<const std::vector<float>>(std::move(table->values));
-    result.rows.parts.push_back({values, reinterpret_cast<const std::byte*>(values->data()), stride, rows});
+    result.rows.parts.push_back(
+        {values, reinterpret_cast<const std::byte*>(values->data()), stride, rows, file->path()});
     result.labels.insert(result.labels.end(), table->labels.begin(), table->labels.end());
   }
   return result;

@@ -1,6 +1,7 @@
 #include "runtime/data/checked_dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -21,9 +22,20 @@ class CheckedDataset final : public Dataset {
   const SampleShape& shape() const override { return samples_->shape(); }
   std::int64_t size() const override { return samples_->size(); }
 
+  std::string place_of(std::int64_t index) const override {
+    return str_cat(name_, ": ", samples_->place_of(index));
+  }
+
   absl::Status fetch(std::span<const std::int64_t> indices, std::uint64_t augmentation_seed,
                      const BatchView& batch) const override {
     PL_RETURN_IF_ERROR(samples_->fetch(indices, augmentation_seed, batch));
+    const auto elements = static_cast<std::size_t>(shape().elements());
+    for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
+      if (std::isfinite(batch.inputs[i])) continue;
+      return absl::InvalidArgumentError(str_cat(name_, ": sample ", indices[i / elements], ", feature ",
+                                                i % elements, " is ", batch.inputs[i],
+                                                "; allowed: finite numbers"));
+    }
     const std::size_t width = below_.size(), labels = static_cast<std::size_t>(shape().labels);
     for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
       if (batch.tokens[i] >= 0 && batch.tokens[i] < below_[i % width]) continue;

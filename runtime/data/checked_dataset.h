@@ -1,7 +1,7 @@
 #pragma once
 
-// A user's own data set, whose numbers are looked at as they come: a token or a label that can't be meant is
-// an error that names the sample, before anything computes with it.
+// A user's own data set, whose numbers are looked at as they come: a token or a label that can't be meant,
+// and a number that isn't finite, are errors that name the sample, before anything computes with it.
 
 #include <cstdint>
 #include <memory>

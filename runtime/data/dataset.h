@@ -51,6 +51,8 @@ class Dataset {
   // allocation.
   virtual absl::Status fetch(std::span<const std::int64_t> indices, std::uint64_t augmentation_seed,
                              const BatchView& batch) const = 0;
+  // Where a sample comes from, for messages: "x.npy: sample 3".
+  virtual std::string place_of(std::int64_t index) const { return "sample " + std::to_string(index); }
 };
 
 }  // namespace paceline::data

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -94,7 +95,14 @@ absl::StatusOr<Affine> affine_of(const DataSpec& spec) {
     return absl::InvalidArgumentError(str_cat("normalize.scale ", n.scale(), ", mean ", n.mean(),
                                               "; allowed: finite numbers, a scale other than 0"));
   }
-  return Affine{static_cast<float>(n.scale() / n.deviation()), static_cast<float>(-n.mean() / n.deviation())};
+  const Affine affine{static_cast<float>(n.scale() / n.deviation()),
+                      static_cast<float>(-n.mean() / n.deviation())};
+  if (!std::isfinite(affine.factor) || !std::isfinite(affine.offset)) {
+    return absl::InvalidArgumentError(str_cat("normalize: scale / deviation is ", affine.factor,
+                                              ", -mean / deviation ", affine.offset,
+                                              "; allowed: finite 32-bit floats"));
+  }
+  return affine;
 }
 
 absl::Status override_shape(const DataSpec& spec, ArrayRows& rows) {
@@ -155,8 +163,8 @@ absl::StatusOr<LabelledRows> read_rows(const DataSpec& spec, const SetFiles& fil
   }
 }
 
-absl::StatusOr<std::shared_ptr<const Dataset>> open_arrays(const DataSpec& spec, const SetFiles& files,
-                                                           bool training) {
+absl::StatusOr<std::shared_ptr<const FileDataset>> open_arrays(const DataSpec& spec, const SetFiles& files,
+                                                               bool training) {
   PL_ASSIGN_OR_RETURN(const Affine affine, affine_of(spec));
   PL_ASSIGN_OR_RETURN(LabelledRows data, read_rows(spec, files));
   PL_RETURN_IF_ERROR(override_shape(spec, data.rows));
@@ -165,8 +173,8 @@ absl::StatusOr<std::shared_ptr<const Dataset>> open_arrays(const DataSpec& spec,
                             training ? augmentation : ImageAugmentation{});
 }
 
-absl::StatusOr<std::shared_ptr<const Dataset>> open_set(const DataSpec& spec, const OpenOptions& options,
-                                                        const SetFiles& files, bool training) {
+absl::StatusOr<std::shared_ptr<const FileDataset>> open_set(const DataSpec& spec, const OpenOptions& options,
+                                                            const SetFiles& files, bool training) {
   const bool has_label_files = spec.format() == DataSpec::IDX || spec.format() == DataSpec::NPY;
   if (!has_label_files && !files.labels.empty()) {
     return absl::InvalidArgumentError("labels: this format keeps them in its input files; leave them out");
@@ -207,20 +215,46 @@ absl::StatusOr<Datasets> open_custom(const DataSpec& spec, const OpenOptions& op
   return sets;
 }
 
+// Held-out samples that are trained on, too, as their file is there twice, by whatever paths.
+std::string same_files(const JobFiles& files, bool cuts_training_set) {
+  std::map<FileId, std::string> trained;
+  std::string again;
+  for (const auto& file : files.train.inputs) {
+    const bool first = trained.emplace(file->id(), file->path()).second;
+    if (!first && again.empty()) again = file->path();
+  }
+  if (cuts_training_set && !again.empty()) {
+    return str_cat("data.train has the file ", again,
+                   " more than once: samples that testFraction holds out are trained on, too");
+  }
+  for (const auto& file : files.test.inputs) {
+    const auto found = trained.find(file->id());
+    if (found == trained.end()) continue;
+    return str_cat("data.test has the file ", file->path(), ", which data.train has, too (", found->second,
+                   "): what is held out is trained on");
+  }
+  return "";
+}
+
 absl::StatusOr<Datasets> open_files_of(const DataSpec& spec, const OpenOptions& options) {
   if (spec.train().inputs().empty())
     return absl::InvalidArgumentError("data.train.inputs: no files are given");
   PL_ASSIGN_OR_RETURN(const JobFiles files, open_files(spec, options.threads));
-  Datasets sets;
-  PL_ASSIGN_OR_RETURN(sets.train, open_set(spec, options, files.train, true));
+  std::vector<std::shared_ptr<const FileDataset>> opened(1);
+  PL_ASSIGN_OR_RETURN(opened[0], open_set(spec, options, files.train, true));
   if (!files.test.inputs.empty()) {
-    PL_ASSIGN_OR_RETURN(sets.test, open_set(spec, options, files.test, false));
-    if (sets.test->shape().dims != sets.train->shape().dims) {
+    PL_ASSIGN_OR_RETURN(opened.emplace_back(), open_set(spec, options, files.test, false));
+    if (opened[1]->shape().dims != opened[0]->shape().dims) {
       return absl::InvalidArgumentError(str_cat("test samples have shape ",
-                                                dims_text(sets.test->shape().dims), ", training samples ",
-                                                dims_text(sets.train->shape().dims)));
+                                                dims_text(opened[1]->shape().dims), ", training samples ",
+                                                dims_text(opened[0]->shape().dims)));
     }
   }
+  PL_ASSIGN_OR_RETURN(auto inspected, inspect(std::move(opened), options.inspected_at_once));
+  Datasets sets;
+  sets.train = std::move(inspected[0]);
+  if (inspected.size() > 1) sets.test = std::move(inspected[1]);
+  sets.warning = same_files(files, spec.test_fraction() > 0);
   return sets;
 }
 
@@ -247,6 +281,7 @@ absl::StatusOr<Datasets> open_datasets(const v1::DataSpec& spec, const OpenOptio
     PL_ASSIGN_OR_RETURN(Datasets parts,
                         split_dataset(std::move(sets.train), spec.test_fraction(), options.seed));
     parts.best_auc = std::move(sets.best_auc);
+    parts.warning = std::move(sets.warning);
     return parts;
   }
   return sets;

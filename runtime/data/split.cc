@@ -25,6 +25,10 @@ class Subset final : public Dataset {
   const SampleShape& shape() const override { return whole_->shape(); }
   std::int64_t size() const override { return size_; }
 
+  std::string place_of(std::int64_t index) const override {
+    return whole_->place_of(permute(key_, whole_->size(), first_ + index));
+  }
+
   absl::Status fetch(std::span<const std::int64_t> indices, std::uint64_t augmentation_seed,
                      const BatchView& batch) const override {
     std::array<std::int64_t, kRowsAtOnce> translated;

@@ -11,15 +11,16 @@
 #include "absl/status/statusor.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/input_file.h"
+#include "runtime/data/inspection.h"
 
 namespace paceline::data {
 
 enum class TokenWidth : std::uint8_t { kByte = 1, kUint16 = 2, kUint32 = 4 };
 
-// `vocabulary` > 0: fetch() fails with OUT_OF_RANGE on a token that is not below it (naming file and byte);
-// 0: tokens must be below 2^31. INVALID_ARGUMENT: a file's size isn't a multiple of the width, or there is
-// less than one sample.
-absl::StatusOr<std::shared_ptr<const Dataset>> make_token_dataset(
+// `vocabulary` > 0: fetch() fails with INVALID_ARGUMENT on a token that is not below it (naming file and
+// byte); 0: tokens must be below 2^31. INVALID_ARGUMENT here: a file's size isn't a multiple of the width, a
+// file begins with a header or seems to have tokens of another width, or there is less than one sample.
+absl::StatusOr<std::shared_ptr<const FileDataset>> make_token_dataset(
     std::vector<std::shared_ptr<const InputFile>> files, TokenWidth width, std::int64_t block_size,
     std::int64_t vocabulary);
 

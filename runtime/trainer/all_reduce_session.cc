@@ -8,6 +8,7 @@
 #include "runtime/exchange/staged_exchange.h"
 #include "runtime/optimizer/schedule.h"
 #include "runtime/trainer/limits.h"
+#include "runtime/trainer/not_finite.h"
 #include "runtime/trainer/plan.h"
 
 namespace paceline::trainer {
@@ -88,12 +89,12 @@ absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, membe
   const Duration late = rank_zero_saves_ ? kSaveLimit : Duration::zero();
   PL_RETURN_IF_ERROR(exchange_->begin_step(parts_.replica.step(), late));
   ready_status_ = absl::OkStatus();
+  data::Batch batch;
   if (input_ == nullptr) {
     auto part = clock.part(StepPart::kCompute);
     PL_RETURN_IF_ERROR(no_samples(wishes));
     PL_RETURN_IF_ERROR(exchange_->wait_for_device());
   } else {
-    data::Batch batch;
     {
       auto part = clock.part(StepPart::kInput);
       PL_ASSIGN_OR_RETURN(batch, next_batch());
@@ -116,7 +117,7 @@ absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, membe
     clock.move(StepPart::kWait, StepPart::kTransfer, times.transfer);
   }
   auto part = clock.part(StepPart::kUpdate);
-  PL_RETURN_IF_ERROR(update(result));
+  PL_RETURN_IF_ERROR(update(result, batch));
   place_update(clock);
   rank_zero_saves_ = result.agreed.save;
   return result;
@@ -157,15 +158,13 @@ absl::Status AllReduceSession::declare_controls(double loss_sum, const Agreement
   return exchange_->range_ready(begin, begin + kControls);
 }
 
-absl::Status AllReduceSession::update(StepResult& result) {
+absl::Status AllReduceSession::update(StepResult& result, const data::Batch& batch) {
   const Controls sums = read_controls(parts_.replica.controls());
   result.agreed = sums.wishes;
   result.loss = sums.loss_sum / static_cast<double>(parts_.spec.global_batch_size());
   const Step step = parts_.replica.step();
   if (!std::isfinite(result.loss)) {
-    return absl::OutOfRangeError(str_cat(
-        "step ", step, ": the loss is ", result.loss,
-        ", training has diverged; lower optimizer.learningRate, warm it up, or set optimizer.clipNorm"));
+    return not_finite(str_cat("step ", step, ": the loss"), result.loss, step > 0, *train_, batch);
   }
   result.learning_rate =
       optimizer::learning_rate(parts_.spec.optimizer(), step, total_steps_, parts_.communicator.world_size());

@@ -56,7 +56,7 @@ class AllReduceSession final : public Session {
   absl::StatusOr<data::Batch> next_batch();
   absl::Status no_samples(const Agreement& wishes);
   absl::Status declare_controls(double loss_sum, const Agreement& wishes);
-  absl::Status update(StepResult& result);
+  absl::Status update(StepResult& result, const data::Batch& batch);
   void place_update(member::StepClock& clock);
 
   const SessionParts parts_;

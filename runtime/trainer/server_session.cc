@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "runtime/trainer/limits.h"
+#include "runtime/trainer/not_finite.h"
 
 namespace paceline::trainer {
 
@@ -139,9 +140,8 @@ absl::Status ServerSession::compute(const data::Batch& batch, const Agreement& w
   }
   PL_RETURN_IF_ERROR(push_status_);
   if (!std::isfinite(loss_sum_)) {
-    return absl::OutOfRangeError(str_cat(
-        "step ", turn_.step, ": the loss of unit ", turn_.unit, " is ", loss_sum_,
-        ", training has diverged; lower optimizer.learningRate, warm it up, or set optimizer.clipNorm"));
+    return not_finite(str_cat("step ", turn_.step, ": the loss of unit ", turn_.unit), loss_sum_,
+                      turn_.step > 0, *train_, batch);
   }
   if (empty || !overlap_) PL_RETURN_IF_ERROR(parts_.client.push(0, gradient.size()));
   if (parts_.rows != nullptr && !empty) {

@@ -79,6 +79,7 @@ absl::Status Trainer::check_target(const StepPlan& plan) {
 // Whichever program can be made before the view is known gives the initial weights.
 absl::Status Trainer::open_workload() {
   PL_ASSIGN_OR_RETURN(workload_, parts_.open_workload(spec_));
+  if (!workload_.data.warning.empty()) parts_.logger.warning(workload_.data.warning);
   PL_RETURN_IF_ERROR(open_tables());
   if (workload_.data.test != nullptr && workload_.data.test->size() > 0) {
     std::int64_t rows = evaluation_rows(spec_, workload_);

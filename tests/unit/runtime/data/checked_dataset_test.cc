@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 namespace paceline::data {
@@ -92,6 +93,31 @@ TEST(CheckedDataset, VocabulariesAreOneForEachField) {
   EXPECT_THAT(std::string(fetch(given, {}, {0}).status.message()), HasSubstr("one for each of the 3 fields"));
   given.shape_.vocabularies = {5, 0, 5};
   EXPECT_THAT(std::string(fetch(given, {}, {0}).status.message()), HasSubstr("field 1 has 0 values"));
+}
+
+class Endless final : public Dataset {
+ public:
+  Endless() { shape_.dims = {2}; }
+  const SampleShape& shape() const override { return shape_; }
+  std::int64_t size() const override { return 9; }
+  absl::Status fetch(std::span<const std::int64_t>, std::uint64_t, const BatchView& batch) const override {
+    batch.inputs.back() = std::numeric_limits<float>::infinity();
+    return absl::OkStatus();
+  }
+
+ private:
+  SampleShape shape_;
+};
+
+TEST(CheckedDataset, NamesTheSampleAndTheFeatureThatIsNotFinite) {
+  const auto checked = check_values(std::make_shared<Endless>(), "the training set of 'own'", {});
+  ASSERT_TRUE(checked.ok());
+  std::vector<float> inputs(4);
+  std::vector<std::int32_t> labels(2);
+  const absl::Status status = (*checked)->fetch(std::vector<std::int64_t>{3, 5}, 0, {inputs, {}, labels});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("the training set of 'own': sample 5, feature 1 is inf; allowed: finite numbers"));
 }
 
 }  // namespace
