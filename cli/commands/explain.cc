@@ -62,6 +62,7 @@ void print_outline(const JobFile& file) {
     std::cout << "  not on this machine, so `run` would refuse the job: " << missing << "\n";
   }
   if (!data.unread.ok()) std::cout << "  `run` would refuse the job: " << data.unread.message() << "\n";
+  if (!data.warning.empty()) std::cout << "  warning: " << data.warning << "\n";
   std::cout << "\n";
 }
 

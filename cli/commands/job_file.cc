@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/same_files.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "controller/api/diagnostic.h"
@@ -66,6 +67,14 @@ DataFiles look_for_data_files(const JobFile& file) {
     }
   };
   if (data.format == api::DataFormat::kCustom) return found;
+  const auto absolute = [&](const std::vector<std::string>& paths) {
+    std::vector<std::string> resolved;
+    for (const std::string& path : paths) resolved.push_back(api::resolve_path(file.base_folder, path));
+    return resolved;
+  };
+  found.warning = warn_of_same_files(absolute(data.train.inputs),
+                                     absolute(data.test ? data.test->inputs : std::vector<std::string>()),
+                                     data.test_fraction > 0);
   look_at(data.train.inputs);
   look_at(data.train.labels);
   if (data.test) {

@@ -39,6 +39,7 @@ void add_validate(CLI::App& app, Session& session) {
         for (const std::string& missing : data.missing) {
           std::cerr << file << ": warning: spec.training.data: this machine has no file " << missing << "\n";
         }
+        if (!data.warning.empty()) std::cerr << file << ": warning: " << data.warning << "\n";
         if (!data.unread.ok())
           std::cerr << file << ": warning: spec.training.data: " << data.unread.message() << "\n";
       }

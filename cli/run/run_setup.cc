@@ -51,6 +51,7 @@ absl::Status check_machine(const JobFile& job, const RunStore& store) {
     if (!api::is_utf8(path)) return absl::InvalidArgumentError(str_cat(path, ": paths must be UTF-8"));
   }
   const DataFiles data = look_for_data_files(job);
+  if (!data.warning.empty()) std::cerr << job.path << ": warning: " << data.warning << "\n";
   PL_RETURN_IF_ERROR(with_context(data.unread, "spec.training.data"));
   if (!data.missing.empty()) {
     return absl::NotFoundError(str_cat("spec.training.data: no file ", absl::StrJoin(data.missing, ", "),

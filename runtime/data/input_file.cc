@@ -1,7 +1,6 @@
 #include "runtime/data/input_file.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -118,9 +117,6 @@ absl::StatusOr<std::shared_ptr<const InputFile>> InputFile::open(const std::stri
                                                                  std::uint64_t inflated_limit) {
   PL_ASSIGN_OR_RETURN(const RegularFile opened, open_regular_file(path));
   std::shared_ptr<InputFile> file(new InputFile(path));
-  struct stat found {};
-  if (::fstat(opened.fd.get(), &found) != 0) return errno_status(errno, str_cat("look at ", path));
-  file->id_ = {found.st_dev, found.st_ino};
   const auto size = static_cast<std::size_t>(opened.size);
   if (size == 0) return file;
   void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, opened.fd.get(), 0);

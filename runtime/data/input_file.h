@@ -3,7 +3,6 @@
 // A data file's content, whole: memory-mapped, or, where it begins with gzip's magic number, inflated into
 // memory. Immutable; movable; any number of threads may read. Keep it alive while its bytes are used.
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,11 +14,6 @@
 namespace paceline::data {
 
 inline constexpr std::uint64_t kMaxInflatedBytes = std::uint64_t{64} << 30;  // of one gzipped file
-
-struct FileId {  // the same for all paths of a file
-  std::uint64_t device = 0, inode = 0;
-  auto operator<=>(const FileId&) const = default;
-};
 
 class InputFile {
  public:
@@ -33,14 +27,12 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
-  const FileId& id() const { return id_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
   explicit InputFile(std::string path) : path_(std::move(path)) {}
 
   std::string path_;
-  FileId id_;
   std::span<const std::byte> bytes_;
   std::span<std::byte> mapping_;  // unmapped at the end, where not empty
   std::unique_ptr<std::byte[]> inflated_;

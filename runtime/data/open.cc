@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/same_files.h"
 #include "base/status.h"
 #include "runtime/data/array_files.h"
 #include "runtime/data/checked_dataset.h"
@@ -215,27 +215,6 @@ absl::StatusOr<Datasets> open_custom(const DataSpec& spec, const OpenOptions& op
   return sets;
 }
 
-// Held-out samples that are trained on, too, as their file is there twice, by whatever paths.
-std::string same_files(const JobFiles& files, bool cuts_training_set) {
-  std::map<FileId, std::string> trained;
-  std::string again;
-  for (const auto& file : files.train.inputs) {
-    const bool first = trained.emplace(file->id(), file->path()).second;
-    if (!first && again.empty()) again = file->path();
-  }
-  if (cuts_training_set && !again.empty()) {
-    return str_cat("data.train has the file ", again,
-                   " more than once: samples that testFraction holds out are trained on, too");
-  }
-  for (const auto& file : files.test.inputs) {
-    const auto found = trained.find(file->id());
-    if (found == trained.end()) continue;
-    return str_cat("data.test has the file ", file->path(), ", which data.train has, too (", found->second,
-                   "): what is held out is trained on");
-  }
-  return "";
-}
-
 absl::StatusOr<Datasets> open_files_of(const DataSpec& spec, const OpenOptions& options) {
   if (spec.train().inputs().empty())
     return absl::InvalidArgumentError("data.train.inputs: no files are given");
@@ -254,7 +233,11 @@ absl::StatusOr<Datasets> open_files_of(const DataSpec& spec, const OpenOptions& 
   Datasets sets;
   sets.train = std::move(inspected[0]);
   if (inspected.size() > 1) sets.test = std::move(inspected[1]);
-  sets.warning = same_files(files, spec.test_fraction() > 0);
+  const auto paths = [](const auto& inputs) {
+    return std::vector<std::string>(inputs.begin(), inputs.end());
+  };
+  sets.warning =
+      warn_of_same_files(paths(spec.train().inputs()), paths(spec.test().inputs()), spec.test_fraction() > 0);
   return sets;
 }
 

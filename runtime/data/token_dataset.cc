@@ -54,7 +54,7 @@ bool seems_wider(std::span<const std::byte> file, TokenWidth width, std::size_t 
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (i % words == 0) {
       lowest.insert(found[i]);
-    } else if (found[i] > (i % words == 1 ? above : 0)) {
+    } else if (found[i] < 0 || found[i] > (i % words == 1 ? above : 0)) {
       return false;
     }
   }
