@@ -119,10 +119,10 @@ int run(int argc, char** argv) {
     is_run = !session.kubectl && app.got_subcommand("run");
   } catch (const CLI::ParseError& error) {
     // Help and version are "errors" of the library with exit code 0; everything else is a bad command line.
-    if (error.get_exit_code() == 0) {
+    const bool unknown_command = app.get_subcommands().empty() && !app.remaining().empty();
+    if (error.get_exit_code() == 0 && !unknown_command) {
       app.exit(error);
-    } else if (error.get_name() == "RequiredError" && app.get_subcommands().empty() &&
-               app.remaining().empty()) {
+    } else if (error.get_name() == "RequiredError" && app.get_subcommands().empty() && !unknown_command) {
       std::cerr << app.help();
       return cli::kExitUsage;
     } else {

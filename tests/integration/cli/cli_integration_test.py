@@ -404,6 +404,10 @@ class CliTest(CliCase):
             self.assertEqual(self.paceline(*arguments).returncode, 2, arguments)
         self.assertIn('no command "fly"; the commands are run, ', self.paceline("fly").stderr)
         self.assertIn("paceline run --help", self.paceline("run").stderr)
+        for question in ("--help", "--version"):
+            result = self.paceline("delte", question)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn('no command "delte"; did you mean delete?', result.stderr)
         for arguments, meant in [(["rnu", "job.yaml"], "did you mean run?"), (["delte"], "did you mean delete?"),
                                  (["get", "--state-dri", "/x"], "no option --state-dri; did you mean --state-dir?"),
                                  (["--state-dri=/x", "get"], "no option --state-dri; did you mean --state-dir?"),
