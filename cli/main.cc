@@ -113,8 +113,12 @@ int run(int argc, char** argv) {
     cli::add_completion(app, session);
   }
 
+  cli::refuse_empty_values(app);
+
   bool is_run = false;  // and no question about it
   try {
+    if (const std::string missing = cli::missing_value(argc, argv); !missing.empty())
+      throw CLI::ArgumentMismatch(missing);
     app.parse(argc, argv);
     is_run = !session.kubectl && app.got_subcommand("run");
   } catch (const CLI::ParseError& error) {

@@ -12,6 +12,8 @@ namespace paceline::cli {
 
 namespace {
 
+constexpr const char* kEmpty = "it is empty; is a variable of the shell not set?";
+
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
@@ -63,6 +65,23 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
                    "; the commands are ", absl::StrJoin(commands, ", "));
   }
   return str_cat(error.what(), "; ", help);
+}
+
+void refuse_empty_values(CLI::App& app) {
+  const auto not_empty = [](const std::string& text) { return text.empty() ? kEmpty : ""; };
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_type_name() != "TEXT") option->check(not_empty);
+  }
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) refuse_empty_values(*command);
+}
+
+std::string missing_value(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") break;
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) return str_cat(word, ": ", kEmpty);
+  }
+  return "";
 }
 
 }  // namespace paceline::cli

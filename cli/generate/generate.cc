@@ -214,34 +214,25 @@ class Generation {
   std::string device_;
 };
 
-// A variable of a script that is not set must not mean something else.
-std::string not_empty(const std::string& value) {
-  return value.empty() ? "it is empty" : "";
-}
-
 void add_source_options(CLI::App& command, SourceOptions& source) {
   command
       .add_option("RUN", source.run,
                   "Name of a run (default: of those of a gpt the newest that goes on, else the newest)")
-      ->type_name("")
-      ->check(not_empty);
+      ->type_name("");
   command
       .add_option("--checkpoint", source.checkpoint,
                   "Not a run's newest weights: this checkpoint, or the newest in this folder, or a run's")
-      ->type_name("FOLDER")
-      ->check(not_empty);
+      ->type_name("FOLDER");
   command
       .add_option(
           "--model", source.model,
           "Not a run's newest weights: the model.safetensors in this folder, or a run's, or this file")
-      ->type_name("FOLDER")
-      ->check(not_empty);
+      ->type_name("FOLDER");
   command
       .add_option(
           "--job", source.job,
           "The TrainingJob of --checkpoint or --model (default: the job.yaml of the run that they are in)")
-      ->type_name("FILE")
-      ->check(not_empty);
+      ->type_name("FILE");
 }
 
 void add_prompt_options(CLI::App& command, GenerateOptions& options) {
@@ -250,8 +241,7 @@ void add_prompt_options(CLI::App& command, GenerateOptions& options) {
   command
       .add_option("--prompt-file", options.prompt_file,
                   "A file's text to go on from, or its token numbers; - is standard input")
-      ->type_name("FILE")
-      ->check(not_empty);
+      ->type_name("FILE");
   command.add_option("--prompt-tokens", options.prompt_tokens, "Token numbers to go on from")
       ->type_name("N,N,...");
 }

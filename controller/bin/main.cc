@@ -77,6 +77,8 @@ void declare(CLI::App& app, Flags& flags) {
                  "HOST:PORT at which pods reach this controller's coordinators");
   app.add_option(
       "--ask-ready", flags.ask_ready,
+  for (const char* name : {"--config", "--kubeconfig"})
+    app.get_option(name)->check([](const std::string& text) { return text.empty() ? "it is empty" : ""; });
       "does nothing but ask the controller at this http://HOST:PORT, for a minute, if it is ready");
 }
 

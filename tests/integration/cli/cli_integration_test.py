@@ -420,6 +420,17 @@ class CliTest(CliCase):
             self.assertNotIn("did you mean", self.paceline(*arguments).stderr, "nothing is near")
         self.assertIn("Usage", self.paceline().stderr)
 
+    def test_empty_values_are_refused(self):
+        for option, *arguments in (("--state-dir", "delete", "--finished", "--state-dir", ""), ("--state-dir=", "--state-dir=", "get"),
+                                   ("FILE", "run", ""), ("FILE", "validate", ""), ("NAME", "delete", ""),
+                                   ("--kubeconfig", "get", "--cluster", "--kubeconfig", ""),
+                                   ("--namespace", "delete", "--cluster", "-n", "", "a"), ("--output", "plot", "-o", ""),
+                                   ("--output", "simulate", "stragglers", "-o", ""), ("--filename", "apply", "-f", "")):
+            with self.subTest(arguments):
+                result = self.paceline(*arguments)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertIn(f"{option}: it is empty", result.stderr)
+
     def test_missing_data_is_named(self):
         result = self.paceline("run", self.write(job().replace(str(DIGITS), "/nowhere/digits.csv")))
         self.assertEqual(result.returncode, 3)
