@@ -18,7 +18,8 @@ struct Diagnostic {
   int column = 0;          // from 1, in bytes of the line
   std::string path;        // spec.training.model.hidden[0]; empty for the file as a whole
   std::string problem;     // "unknown field", "out of range", ...
-  std::string found;       // what stands there, printable and at most 64 bytes; may be empty
+  std::string found;       // what stands there, printable, cut to 64 bytes, and the first character of it
+                           // beyond ASCII: "1e−3" with U+2212 at 10:44; may be empty
   std::string allowed;     // what may stand there; may be empty
   std::string suggestion;  // the likely meant name; may be empty
 };

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "controller/api/parse.h"
 #include "controller/api/scalars.h"
+#include "controller/api/source_text.h"
 
 // Idea: yaml-cpp's events, not its node tree: events come while the text is read, carry their place, and can
 // be refused one by one. Refusing means throwing the library's own exception, which is caught below, in the
@@ -218,6 +219,11 @@ void TreeBuilder::report_duplicate_keys(const Node& map) {
   }
 }
 
+// Blanks, ':', ',', dashes and quotes of others than ASCII.
+constexpr std::string_view kLookAlikes =
+    "\u00a0\u2002\u2003\u2009\u200b\u202f\u3000\ufeff\uff1a\uff0c\u2010\u2011\u2013\u2014\u2212\u2018\u2019"
+    "\u201c\u201d";
+
 // What yaml-cpp says, in words that help.
 Diagnostic syntax_error(const YAML::Exception& error, std::string_view text) {
   Position at = position_of(error.mark);
@@ -248,7 +254,9 @@ Diagnostic syntax_error(const YAML::Exception& error, std::string_view text) {
   for (const auto& [message, hint] : kHints) {
     if (error.msg == message) allowed = hint;
   }
-  return diagnostic_at(at, str_cat("not YAML: ", error.msg), "", allowed);
+  std::string found = at.line > 1 ? beyond_ascii(text, at.line - 1, 1, kLookAlikes) : "";
+  if (found.empty()) found = beyond_ascii(text, at.line, 1, kLookAlikes);
+  return diagnostic_at(at, str_cat("not YAML: ", error.msg), found, allowed);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/text.h"
 #include "controller/api/document.h"
 #include "controller/api/findings.h"
 #include "controller/api/reader.h"
@@ -53,6 +54,10 @@ Parsed parse_training_job(std::string_view text, std::string_view file_name) {
   check_rules(*parsed.job, findings);
   fill_defaults(*parsed.job);
   parsed.diagnostics = findings.take(file_name);
+  for (Diagnostic& d : parsed.diagnostics) {
+    const std::string at = beyond_ascii(skip_byte_order_mark(text), d.line, d.column, message(d));
+    if (!at.empty()) d.found += str_cat(d.found.empty() ? "" : " with ", at);
+  }
   if (has_errors(parsed.diagnostics)) parsed.job.reset();
   return parsed;
 }

@@ -1,5 +1,9 @@
 #include "controller/api/source_text.h"
 
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_format.h"
 #include "base/text.h"
 #include "base/visible.h"
 #include "controller/api/parse.h"
@@ -32,6 +36,22 @@ bool is_utf8(std::string_view text) {
 
 std::string_view skip_byte_order_mark(std::string_view text) {
   return text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text;
+}
+
+std::string beyond_ascii(std::string_view text, int line, int column, std::string_view among) {
+  for (int i = 1; i < line; ++i) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  text = text.substr(0, text.find_first_of("\n#"));
+  for (std::size_t i = static_cast<std::size_t>(column) - 1; i < text.size();) {
+    const std::string_view character = text.substr(i, std::max<std::size_t>(utf8_bytes(text.substr(i)), 1));
+    if (character.size() > 1 && among.find(character) != std::string_view::npos) {
+      // The first byte holds 7 - size bits, each other one 6.
+      std::uint32_t code = static_cast<unsigned char>(character[0]) & (0x7fU >> character.size());
+      for (const char c : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3fU);
+      return str_cat("U+", absl::StrFormat("%04X", code), " at ", line, ":", i + 1);
+    }
+    i += character.size();
+  }
+  return "";
 }
 
 std::optional<Diagnostic> check_source_text(std::string_view text) {
