@@ -3,6 +3,7 @@
 // delays.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -90,13 +91,22 @@ absl::StatusOr<Numbers> read_numbers(const SimulateOptions& options, const std::
   PL_ASSIGN_OR_RETURN(read.sigmas, numbers("--sigma", or_default(options.sigma, default_sigma), 0.0, 3.0));
   PL_ASSIGN_OR_RETURN(read.staleness,
                       numbers("--staleness", or_default(options.staleness, default_staleness), 0, 1'000'000));
+  const int fewest = *std::min_element(read.workers.begin(), read.workers.end());
+  const auto check = [&](std::string_view option, int value) {
+    if (value < fewest) return absl::OkStatus();
+    return absl::InvalidArgumentError(str_cat(option, " is ", value, " of ",
+                                              counted(fewest, "worker", "workers"), "; allowed: 0 to ",
+                                              fewest - 1, ", or more --workers"));
+  };
+  PL_RETURN_IF_ERROR(check("--slow", options.slow));
+  PL_RETURN_IF_ERROR(check("--backups", options.backups));
   return read;
 }
 
-simulation::DelayModel delays_of(const SimulateOptions& options, double sigma, int workers) {
+simulation::DelayModel delays_of(const SimulateOptions& options, double sigma) {
   return {.log_mean = options.mu,
           .log_deviation = sigma,
-          .slow_workers = std::min(options.slow, workers - 1),
+          .slow_workers = options.slow,
           .slow_factor = kSlowFactor};
 }
 
@@ -129,7 +139,7 @@ absl::Status simulate_stragglers(const SimulateOptions& options) {
   std::vector<simulation::StragglerCase> results;
   for (const double sigma : numbers.sigmas) {
     for (const int workers : numbers.workers) {
-      study.delays = delays_of(options, sigma, workers);
+      study.delays = delays_of(options, sigma);
       PL_ASSIGN_OR_RETURN(auto result, simulation::straggler_case(workers, sigma, study));
       if (!options.json) std::cout << "\n" << stragglers_text(result) << std::flush;
       results.push_back(std::move(result));
@@ -142,10 +152,9 @@ absl::Status simulate_stragglers(const SimulateOptions& options) {
 std::vector<simulation::Mode> modes_for(const SimulateOptions& options, const Numbers& numbers, int workers,
                                         double sigma) {
   using namespace simulation;
-  const DelayModel delays = delays_of(options, sigma, workers);
+  const DelayModel delays = delays_of(options, sigma);
   int spare = options.backups;
   if (spare < 0) spare = best_backups(order_statistics(delays, workers, kRoundsForBackups, options.seed));
-  spare = std::min(spare, workers - 1);
   std::vector<Mode> modes = modes_to_compare(workers, spare, numbers.staleness);
   if (options.lambda > 0) modes.push_back(delay_compensated(workers, options.lambda));
   return modes;
@@ -164,7 +173,7 @@ absl::StatusOr<TrainingCase> train(simulation::VirtualTraining& training, const 
     TrainedMode trained;
     for (int repeat = 0; repeat < options.repeats; ++repeat) {
       const auto offset = static_cast<std::uint64_t>(repeat);
-      PL_ASSIGN_OR_RETURN(auto run, training.run(mode, {.delays = delays_of(options, sigma, workers),
+      PL_ASSIGN_OR_RETURN(auto run, training.run(mode, {.delays = delays_of(options, sigma),
                                                         .seed = options.seed + offset,
                                                         .training_seed = spec.seed() + offset}));
       trained.runs.push_back(std::move(run));

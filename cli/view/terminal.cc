@@ -197,7 +197,9 @@ std::string human_seconds(double seconds) {
 std::string fixed(double value, int decimals) {
   char text[64];
   std::snprintf(text, sizeof(text), "%.*f", decimals, value);
-  return text;
+  const std::string_view digits(text + 1);
+  const bool negative_zero = text[0] == '-' && digits.find_first_not_of("0.") == std::string_view::npos;
+  return negative_zero ? std::string(digits) : text;
 }
 
 std::string loss_text(double value) {

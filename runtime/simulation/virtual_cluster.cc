@@ -1,5 +1,6 @@
 #include "runtime/simulation/virtual_cluster.h"
 
+#include <algorithm>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -42,7 +43,7 @@ class Cluster {
       if (computing.turn != 0) stop_computing(computing);
     }
     const double all = report_.ms * options_.workers;
-    report_.waiting = all > 0 ? 1 - busy_ms_ / all : 0;
+    report_.waiting = all > 0 ? std::max(0.0, 1 - busy_ms_ / all) : 0;  // rounding must not go below 0
     return report_;
   }
 

@@ -91,6 +91,9 @@ class SimulateTest(CliCase):
                                  (("training", "job.yaml", "--lambda", "-nan"), '--lambda: "-nan" is no number from 0 to'),
                                  (("stragglers", "--seed", "-1"), '--seed: "-1" is no whole number from 0 to 18446744073709551615'),
                                  (("stragglers", "job.yaml"), "simulate stragglers takes no file: job.yaml"),
+                                 (("stragglers", "--workers", "10,4", "--slow", "4"), "--slow is 4 of 4 workers; allowed: 0 to 3, or more --workers"),
+                                 (("training", ROOT / "examples/digits-allreduce.yaml", "--workers", "2", "--backups", "2"),
+                                  "--backups is 2 of 2 workers; allowed: 0 to 1, or more --workers"),
                                  (("training",), "simulate training needs the file of a TrainingJob"),
                                  (("training", ROOT / "examples/clicks-ps.yaml"), "wide-and-deep has rows on servers, which the simulation lacks")):
             with self.subTest(arguments):

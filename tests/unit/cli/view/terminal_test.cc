@@ -42,6 +42,8 @@ TEST(TerminalTest, NumbersForPeople) {
   EXPECT_EQ(human_bytes(512), "512 B");
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
   EXPECT_EQ(human_seconds(-1), "-");
+  EXPECT_EQ(fixed(-0.04, 1), "0.0");
+  EXPECT_EQ(fixed(-0.06, 1), "-0.1");
   EXPECT_EQ(loss_text(0.28691), "0.2869");
   EXPECT_EQ(loss_text(0), "0.0000");
   EXPECT_EQ(loss_text(0.00001234), "1.234e-05");

@@ -45,6 +45,15 @@ TEST(VirtualClusterTest, WithBackupsAStepTakesAsLongAsTheSlowestThatCounts) {
   EXPECT_LT(finishing.step_ms(), order[19]);
 }
 
+TEST(VirtualClusterTest, WaitingIsNeverNegative) {
+  for (const int workers : {1, 2, 3, 7}) {
+    const double waiting =
+        run(synchronous(workers), 3, {.delays = {.log_mean = 3, .log_deviation = 0}, .seed = 1}).waiting;
+    EXPECT_GE(waiting, 0);
+    EXPECT_LT(waiting, 1e-9);
+  }
+}
+
 TEST(VirtualClusterTest, AsynchronousWorkersNeverWait) {
   const ClusterReport report = run(asynchronous(16), 500, {.delays = kModel, .seed = 5});
   EXPECT_EQ(report.updates, 16 * 500);
