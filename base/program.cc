@@ -12,7 +12,6 @@
 #include <system_error>
 
 #include "base/text.h"
-#include "base/thread_room.h"
 #include "base/visible.h"
 
 namespace paceline {
@@ -27,19 +26,6 @@ int exit_code = 1;
       str_cat(program_name, ": ", visible(exception_text(std::current_exception())), "\n");
   (void)!::write(STDERR_FILENO, line.data(), line.size());
   ::_exit(exit_code);
-}
-
-absl::Status reserve_descriptors(std::size_t count) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return absl::OkStatus();
-  const rlim_t before = limit.rlim_cur;
-  if (limit.rlim_max >= count) {
-    limit.rlim_cur = count;
-    if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return absl::OkStatus();
-  }
-  return absl::ResourceExhaustedError(str_cat("this needs ", count,
-                                              " file descriptors, and the limit of this process is ", before,
-                                              "; raise it (ulimit -n ", count, ") or use fewer members"));
 }
 
 volatile sig_atomic_t late_exit_code = 1;
@@ -105,18 +91,26 @@ absl::Status without_exceptions(const std::function<absl::Status()>& body) {
   }
 }
 
-absl::Status reserve_resources(int threads, std::size_t descriptors, int others) {
-  if (const absl::Status status = reserve_descriptors(descriptors); !status.ok()) return status;
-  return without_exceptions([&] { return room_for_threads(threads, others); });
+absl::Status reserve_descriptors(std::size_t count) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return absl::OkStatus();
+  const rlim_t before = limit.rlim_cur;
+  if (limit.rlim_max >= count) {
+    limit.rlim_cur = count;
+    if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(str_cat("this needs ", count,
+                                              " file descriptors, and the limit of this process is ", before,
+                                              "; raise it (ulimit -n ", count, ") or use fewer members"));
 }
 
 void end_within(std::chrono::seconds limit, int failure_code, std::initializer_list<int> signals) {
   ::alarm(0);
   late_exit_code = failure_code;
-  const int length = std::snprintf(
-      late_line, sizeof(late_line),
-      "%s: a library held it up for %lld s (could that not start its threads? ulimit -u); it ends at once\n",
-      program_name, static_cast<long long>(limit.count()));
+  const int length = std::snprintf(late_line, sizeof(late_line),
+                                   "%s: a library held it up for %lld s (could that not start its threads? "
+                                   "ulimit -u, ulimit -v); it ends at once\n",
+                                   program_name, static_cast<long long>(limit.count()));
   late_line_bytes = std::min<std::size_t>(static_cast<std::size_t>(length), sizeof(late_line) - 1);
   struct sigaction action {};
   action.sa_handler = end_late;

@@ -29,10 +29,9 @@ int run_main(const char* program, int failure_code, const std::function<int()>& 
 // throw.
 absl::Status without_exceptions(const std::function<absl::Status()>& body);
 
-// RESOURCE_EXHAUSTED, with its cause, where the system would not let this process open `descriptors` files in
-// all, or start `threads` more threads beside `others` of other processes (base/thread_room.h). Raises the
-// soft limit of descriptors as far as that needs.
-absl::Status reserve_resources(int threads, std::size_t descriptors, int others = 0);
+// RESOURCE_EXHAUSTED, with its cause, where the system would not let this process open `count` files in all.
+// Raises the soft limit of descriptors as far as that needs.
+absl::Status reserve_descriptors(std::size_t count);
 
 // From now on this process ends within `limit`, whatever a library waits for: then, with a line on stderr,
 // or at once when one of `signals` comes (which are unblocked for that), with `failure_code`, without its

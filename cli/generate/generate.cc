@@ -111,8 +111,6 @@ class Generation {
     writing_ = writing_of(source_.spec.data());
     PL_ASSIGN_OR_RETURN(prompt_, read_prompt(session_, options_, writing_, gpt.vocabulary_size()));
     const int threads = threads_for(source_.weights.values.size(), options_.threads, usable_processors());
-    PL_RETURN_IF_ERROR(
-        reserve_resources(threads - 1, 0));  // OpenMP ends the process where it can't start one
     // Its weights are copied once: whether they are pinned is nobody's concern.
     const device::GpuUse use{.graphs = settings.cuda_graphs, .no_graphs = [this](const absl::Status& why) {
                                std::cerr << session_.program << ": no CUDA graphs: " << why.message() << "\n";

@@ -15,7 +15,6 @@
 #include "base/regular_file.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "base/thread_room.h"
 #include "cli/run/checkpoint_lock.h"
 #include "cli/run/resume.h"
 #include "cli/view/device_text.h"
@@ -28,9 +27,6 @@ namespace paceline::cli {
 
 namespace {
 
-constexpr int kOwnThreads = 6;  // beside gRPC's, and some to spare
-// A member's: its supervisor and its main thread, and what it starts beside gRPC's
-constexpr int kMemberThreads = 5;
 constexpr std::size_t kOwnDescriptors = 22, kDescriptorsPerMember = 3;
 
 absl::StatusOr<JobFile> read_job(const RunOptions& options) {
@@ -61,10 +57,7 @@ absl::Status check_machine(const JobFile& job, const RunStore& store) {
   const auto& evaluator = job.job.spec.replica_specs.evaluator;
   const auto members =
       static_cast<std::size_t>(api::member_count(job.job) + (evaluator ? evaluator->replicas : 0));
-  // Of all at once: members that begin together see each other's threads too late.
-  const auto theirs = members * static_cast<std::size_t>(kMemberThreads + grpc_threads());
-  return reserve_resources(kOwnThreads + grpc_threads(), kOwnDescriptors + kDescriptorsPerMember * members,
-                           static_cast<int>(std::min<std::size_t>(theirs, kMostTried)));
+  return reserve_descriptors(kOwnDescriptors + kDescriptorsPerMember * members);
 }
 
 // Takes over the run `name`; empty: the newest of this job.

@@ -19,7 +19,6 @@
 #include "base/program.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "base/thread_room.h"
 #include "base/visible.h"
 #include "base/whole_number.h"
 #include "controller/bin/ask_ready.h"
@@ -77,9 +76,9 @@ void declare(CLI::App& app, Flags& flags) {
                  "HOST:PORT at which pods reach this controller's coordinators");
   app.add_option(
       "--ask-ready", flags.ask_ready,
+      "does nothing but ask the controller at this http://HOST:PORT, for a minute, if it is ready");
   for (const char* name : {"--config", "--kubeconfig"})
     app.get_option(name)->check([](const std::string& text) { return text.empty() ? "it is empty" : ""; });
-      "does nothing but ask the controller at this http://HOST:PORT, for a minute, if it is ready");
 }
 
 // False: `code` says how the process ends.
@@ -139,12 +138,10 @@ int run(const Config& config, const Flags& flags, const sigset_t& signals) {
   const SystemClock clock;
   const BootClock election_clock;
   const Logger log = Logger::to_stderr("paceline-controller", config.log_level, config.log_format);
-  if (const absl::Status room = reserve_resources(0, kDescriptors); !room.ok()) {
+  if (const absl::Status room = reserve_descriptors(kDescriptors); !room.ok()) {
     log.warning(str_cat(std::string(room.message()), "; so many members less can attach"),
                 {{"reason", "Start"}});
   }
-  if (const absl::Status room = room_for_threads(grpc_threads(), 0); !room.ok())
-    return fail(kExitFailed, std::string(room.message()));
   const auto access =
       kube::find_access({.kubeconfig = flags.kubeconfig, .context = "", .variable = variable}, clock, log);
   if (!access.ok()) return fail(kExitFailed, std::string(access.status().message()));

@@ -11,7 +11,6 @@
 #include "base/processors.h"
 #include "base/program.h"
 #include "base/status.h"
-#include "base/thread_room.h"
 #include "runtime/bin/device_evidence.h"
 #include "runtime/bin/open_device.h"
 #include "runtime/bin/stop_signals.h"
@@ -32,7 +31,6 @@ namespace {
 using trainer::Ending;
 
 constexpr std::chrono::seconds kEndLimit(30);  // of what was attached, or could not be
-constexpr int kOwnThreads = 4;                 // beside gRPC's and those that compute
 constexpr std::chrono::seconds kAttachLimit =
     std::chrono::seconds(60);  // the coordinator may still be starting
 
@@ -126,14 +124,6 @@ trainer::Outcome take_part(const member::Environment& environment, member::Membe
 int attach_and_run(const member::Environment& environment, const Logger& logger, trainer::Registry registry,
                    trainer::StopRequest& stop) {
   const SystemClock clock;
-  const int computing = environment.role == Role::kServer ? 1
-                        : environment.threads > 0         ? environment.threads
-                                                          : usable_processors();
-  if (const absl::Status room = reserve_resources(grpc_threads() + kOwnThreads + computing - 1, 0);
-      !room.ok()) {
-    logger.error(std::string(room.message()));
-    return kExitFailed;
-  }
   auto fabric = collective::Fabric::create({.tcp_bind = environment.address}, clock);
   if (!fabric.ok()) {
     logger.error(std::string(fabric.status().message()));

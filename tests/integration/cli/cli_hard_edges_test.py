@@ -41,6 +41,11 @@ def read_terminal(descriptor, done, seconds):
     return text
 
 
+def sleeps(pid):
+    """Whether it waits for something."""
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "S"
+
+
 class HardEdges(CliCase):
     def open_terminal(self, columns=80, rows=24):
         ours, theirs = pty.openpty()
@@ -230,6 +235,29 @@ class HardEdges(CliCase):
         kept.chmod(0o555)
         result = self.as_nobody("delete", "old")
         self.assertEqual((result.returncode, result.stdout), (4, ""))
+    def test_a_job_that_a_user_names_may_be_a_pipe(self):
+        pipe = self.folder / "job.pipe"
+        os.mkfifo(pipe)
+        process = self.start("run", pipe, "--name", "by-pipe")
+        pipe.write_text(job(steps=20))   # once it reads
+        self.assertEqual(process.wait(30 * SLOW), 0)
+        result = subprocess.run(["bash", "-c", '"$0" --state-dir "$1" run <(printf %s "$2") --name by-substitution', PACELINE, self.state, job(steps=20)],
+                                capture_output=True, text=True, timeout=30 * SLOW)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for name in ("-", "/dev/stdin"):
+            result = self.paceline("run", name, "--name", "by" + name.replace("/", "-"), stdin=job(steps=20), timeout=30 * SLOW)
+            self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_a_run_that_waits_for_its_job_can_be_interrupted(self):
+        pipe = self.folder / "job.pipe"
+        os.mkfifo(pipe)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.start("run", pipe)
+            until(lambda: sleeps(process.pid), 30 * SLOW, "it waits for who writes")
+            process.send_signal(number)
+            self.assertEqual(process.wait(30 * SLOW), -number)
+        self.assertFalse((self.state / "runs").exists())
+
         self.assertEqual(result.stderr, 'paceline: run "old" is deleted in part, and can be again; '
                                         f"left: {kept}/state.safetensors (Permission denied)\n")
         self.assertEqual({path.name for path in run.iterdir()} - {"lock"}, {"checkpoints", "status.json"})
@@ -261,27 +289,6 @@ class HardEdges(CliCase):
         result = self.paceline("run", self.write(job(steps=20)),
                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, hard)))
         self.assertEqual(result.returncode, 0, result.stderr)
-
-    @unittest.skipIf(SANITIZED, "the runtimes of sanitizers start processes")
-    def test_too_few_processes_are_named(self):
-        # All that is read lies where everybody may read; a clone in root's home does not.
-        path = self.write(job().replace(str(DIGITS), str(self.folder / DIGITS.name)))
-        shutil.copy(DIGITS, self.folder)
-        os.chmod(self.folder, 0o777)
-        programs = self.folder / "bin"
-        programs.mkdir()
-        for name in ("paceline", "paceline-pod", "paceline-worker"):
-            shutil.copy(pathlib.Path(PACELINE).parent / name, programs)
-
-        def few():
-            resource.setrlimit(resource.RLIMIT_NPROC, (3, 3))
-            if os.getuid() == 0:     # whom the limit does not bind
-                os.setgid(61184)
-                os.setuid(61184)
-        result = self.paceline("run", path, preexec_fn=few, program=programs / "paceline")
-        self.assertEqual(result.returncode, 4, result)
-        self.assertIn("ulimit -u", result.stderr)
-        self.nothing_left()
 
     def test_a_limit_of_file_sizes_is_an_error_not_a_signal(self):
         result = self.paceline("run", self.write(job()), preexec_fn=limited(resource.RLIMIT_FSIZE, 1000))

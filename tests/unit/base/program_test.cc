@@ -98,8 +98,8 @@ TEST(ProgramDeathTest, ALimitOrASignalEndsWhatWaitsForGood) {
 }
 
 TEST(Program, ReservesOrSaysWhatIsMissing) {
-  EXPECT_TRUE(reserve_resources(4, 16).ok());
-  const absl::Status status = reserve_resources(0, std::size_t{1} << 40);
+  EXPECT_TRUE(reserve_descriptors(16).ok());
+  const absl::Status status = reserve_descriptors(std::size_t{1} << 40);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("ulimit -n"));
 }
