@@ -88,33 +88,6 @@ endif()
 # Everything that the tests of this build need.
 add_custom_target(paceline_tests)
 
-# One precompiled header for all tests: headers that many tests include and that no change of ours touches. Clang reads it lazily; GCC loads
-# it whole, which costs as much as it saves.
-set(PACELINE_TEST_HEADERS
-  absl/status/status.h absl/status/statusor.h absl/synchronization/mutex.h gmock/gmock.h gtest/gtest.h
-  algorithm atomic chrono cmath filesystem fstream functional map memory optional set sstream string thread vector)
-function(paceline_share_test_headers target)
-  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    return()
-  endif()
-  if(NOT TARGET paceline_test_headers)
-    add_executable(paceline_test_headers EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/support/precompiled.cc)
-    target_compile_options(paceline_test_headers PRIVATE ${PACELINE_WARNINGS} ${PACELINE_TEST_OPTIONS} "SHELL:-Xclang -fno-pch-timestamp")
-    target_link_libraries(paceline_test_headers PRIVATE GTest::gmock GTest::gtest absl::status absl::statusor absl::synchronization)
-    list(TRANSFORM PACELINE_TEST_HEADERS REPLACE "(.+)" "<\\1>" OUTPUT_VARIABLE headers)
-    target_precompile_headers(paceline_test_headers PRIVATE ${headers})
-    # The compiled header names its folder, so that ccache would take each clone's for another one. It goes by this sum of the text instead.
-    list(TRANSFORM headers PREPEND "#include ")
-    list(JOIN headers "\n" text)
-    set(source ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc)
-    file(WRITE ${source} "${text}\n")
-    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -E -P ${source} OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
-    string(SHA256 sum "${text}")
-    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/paceline_test_headers.dir/cmake_pch.hxx.pch.sum "${sum}")
-  endif()
-  target_precompile_headers(${target} REUSE_FROM paceline_test_headers)
-endfunction()
-
 # paceline_test(NAME [ONE_THREAD] SOURCES a.cc ... DEPS target ... [LABELS unit|integration])   -> one GoogleTest program, one ctest entry.
 # ONE_THREAD: nothing in it starts a thread, so that ThreadSanitizer has nothing to find and its build leaves the program out;
 # in other builds the program ends where one is started all the same.
@@ -131,7 +104,9 @@ function(paceline_test name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
   target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} ${PACELINE_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
-  paceline_share_test_headers(${name})
+  if(TARGET paceline_test_headers)
+    target_precompile_headers(${name} REUSE_FROM paceline_test_headers)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # A program can be built by its name in every build; the tests of this one run it only where it is at home.
   if(NOT ARG_LABELS IN_LIST PACELINE_TESTS AND (ARG_ONE_THREAD OR NOT "threads" IN_LIST PACELINE_TESTS))

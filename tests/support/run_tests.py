@@ -1,9 +1,9 @@
 """Builds the tests and runs each in the build that is its home, and counts single test cases.
 
-The release build has the integration tests, asan the unit tests, tsan what starts threads (CMakePresets.json). The suites on a real Kubernetes mostly wait, so
-they run beside the compilation of the sanitizers' builds. A GoogleTest program counts as its test cases (from its own JSON report), every other ctest entry as
-one. A program that crashed, hung or left no report counts as one failure more. Prints the failures and the skips, the time of each stage, the slowest files and
-tests, and ends with the line `N passed, N failed, N skipped`.
+The release build has the integration tests, asan the unit tests, tsan the programs that start threads (CMakePresets.json). The suites on a
+real Kubernetes mostly wait, so they run beside the compilation of the sanitizers' builds. A GoogleTest program counts as its test cases (from
+its own JSON report), every other ctest entry as one. A program that crashed, hung or left no report counts as one failure more. Prints the
+failures and the skips, the time of each stage, the slowest files and tests, and ends with the line `N passed, N failed, N skipped`.
 """
 
 import argparse
