@@ -33,7 +33,7 @@ constexpr Duration kPendingLook = std::chrono::seconds(4);      // why pods do n
 constexpr int kCreateThreads = 32;
 constexpr double kRetriesPerSecond = 50;
 // A peer that is gone without a word is noticed, and the lease renewed on another connection, in time.
-static_assert(2 * kube::kUnacknowledgedLimit <= lease::ElectionConfig().renew_deadline);
+static_assert(2 * kube::kUnacknowledgedLimit <= lease::kRenewDeadline);
 constexpr api::Phase kLastPhase = api::Phase::kSuspended;
 
 class ControllerImpl final : public Controller {

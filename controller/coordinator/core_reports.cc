@@ -38,8 +38,7 @@ Suspect find_suspect(std::span<const Accusation> accusations, const Surroundings
     if (serves(a.accuser)) missed.insert(a.accused);
   }
   std::ranges::sort(broken);
-  const auto repeated = std::ranges::unique(broken);
-  broken.erase(repeated.begin(), repeated.end());
+  broken.erase(std::unique(broken.begin(), broken.end()), broken.end());
   std::map<int, int> unreached;  // by server: who trains and has no link with it
   for (const auto& [one, other] : broken) {
     if (trains(one)) ++unreached[other];

@@ -28,11 +28,13 @@
 
 namespace paceline::lease {
 
+inline constexpr Duration kRenewDeadline = std::chrono::seconds(10);
+
 struct ElectionConfig {
   std::string identity;  // of this process, unique for all time
   std::string address;   // LeaseRecord::address
   Duration lease_duration = std::chrono::seconds(15);
-  Duration renew_deadline = std::chrono::seconds(10);
+  Duration renew_deadline = kRenewDeadline;
   Duration retry_period = std::chrono::seconds(2);
 };
 inline constexpr double kJitterFactor = 1.2;  // of those who wait for the lease: 1 to 2.2 times the period

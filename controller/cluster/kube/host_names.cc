@@ -49,9 +49,10 @@ std::vector<const SlimPod*> name_owners(const HostNames& names) {
   }
   std::ranges::sort(pods, {},
                     [](const SlimPod* pod) { return std::tuple(pod->role, pod->index, -pod->attempt); });
-  const auto rest =
-      std::ranges::unique(pods, {}, [](const SlimPod* pod) { return std::pair(pod->role, pod->index); });
-  pods.erase(rest.begin(), rest.end());
+  const auto same_place = [](const SlimPod* a, const SlimPod* b) {
+    return a->role == b->role && a->index == b->index;
+  };
+  pods.erase(std::unique(pods.begin(), pods.end(), same_place), pods.end());
   return pods;
 }
 
