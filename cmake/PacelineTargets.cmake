@@ -105,7 +105,9 @@ function(paceline_test name)
   target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} ${PACELINE_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   if(TARGET paceline_test_headers)
-    target_precompile_headers(${name} REUSE_FROM paceline_test_headers)
+    # Not by REUSE_FROM: that names the header by its full path, and ccache would take each clone's for another one.
+    add_dependencies(${name} paceline_test_headers)
+    target_compile_options(${name} PRIVATE "SHELL:-Xclang -include-pch -Xclang tests/CMakeFiles/paceline_test_headers.dir/cmake_pch.hxx.pch")
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # A program can be built by its name in every build; the tests of this one run it only where it is at home.
