@@ -3,6 +3,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
 #include "base/processors.h"
 
 namespace paceline {
@@ -12,6 +17,24 @@ std::optional<MachineLoad> machine_load() {
   const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
   if (::getloadavg(&threads, 1) != 1 || processors < 1) return std::nullopt;
   return MachineLoad{threads, static_cast<int>(processors), usable_processors()};
+}
+
+std::optional<std::uint64_t> free_memory(std::string_view text) {
+  std::uint64_t kibibytes = 0;
+  bool told = false;
+  for (const absl::string_view line : absl::StrSplit(absl::string_view(text.data(), text.size()), '\n')) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    std::uint64_t value = 0;
+    if (words.size() < 2 || !absl::SimpleAtoi(words[1], &value)) continue;
+    told |= words[0] == "MemAvailable:";
+    if (words[0] == "MemAvailable:" || words[0] == "SwapFree:") kibibytes += value;
+  }
+  return told ? std::optional(kibibytes << 10) : std::nullopt;
+}
+
+std::optional<std::uint64_t> free_memory() {
+  const auto text = read_file("/proc/meminfo", 1 << 16);
+  return text.ok() ? free_memory(*text) : std::nullopt;
 }
 
 }  // namespace paceline

@@ -2,7 +2,9 @@
 
 // How busy this machine is, with whatever.
 
+#include <cstdint>
 #include <optional>
+#include <string_view>
 
 namespace paceline {
 
@@ -14,5 +16,10 @@ struct MachineLoad {
 };
 // Nothing where the system does not tell.
 std::optional<MachineLoad> machine_load();
+
+// Bytes that programs can still take before one is ended for want of memory: as the kernel reckons, swap
+// included. Nothing where the system does not tell. `text`: of /proc/meminfo.
+std::optional<std::uint64_t> free_memory();
+std::optional<std::uint64_t> free_memory(std::string_view text);
 
 }  // namespace paceline

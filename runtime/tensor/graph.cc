@@ -78,8 +78,7 @@ Value GraphBuilder::input_of(const Dims& dims, bool trained) {
     if (node.kind == OpKind::kInput || node.kind == OpKind::kTokens)
       return refuse("input", "the graph has an input already");
   }
-  if (!sane(dims))
-    return refuse("input", str_cat("dims ", dims_text(dims), " must be positive and not empty"));
+  if (const std::string fault = fault_of(dims); !fault.empty()) return refuse("input", fault);
   Attributes attributes;
   attributes.trained = trained;
   return append(OpKind::kInput, {}, dims, attributes);
@@ -91,14 +90,14 @@ Value GraphBuilder::tokens(std::int64_t count) {
     if (node.kind == OpKind::kInput || node.kind == OpKind::kTokens)
       return refuse("tokens", "the graph has an input already");
   }
-  if (!sane({count})) return refuse("tokens", str_cat("count ", count, " must be positive"));
+  if (const std::string fault = fault_of({count}); !fault.empty()) return refuse("tokens", fault);
   return append(OpKind::kTokens, {}, {count});
 }
 
 Value GraphBuilder::parameter(const std::string& name, const Dims& dims, Init init, bool decay) {
   if (!status_.ok()) return {};
   if (name.empty()) return refuse("parameter", "the name is empty");
-  if (!sane(dims)) return refuse(name, str_cat("dims ", dims_text(dims), " must be positive and not empty"));
+  if (const std::string fault = fault_of(dims); !fault.empty()) return refuse(name, fault);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].kind != OpKind::kParameter || nodes_[i].name != name) continue;
     if (nodes_[i].dims == dims) return Value{static_cast<std::int32_t>(i)};

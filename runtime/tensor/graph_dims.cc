@@ -1,5 +1,7 @@
 #include "runtime/tensor/graph_dims.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace paceline::tensor {
@@ -21,14 +23,17 @@ std::int64_t element_count(const Dims& dims) {
   return n;
 }
 
-bool sane(const Dims& dims) {
-  if (dims.empty()) return false;
+std::string fault_of(const Dims& dims) {
+  if (dims.empty() || std::ranges::any_of(dims, [](std::int64_t d) { return d < 1; }))
+    return str_cat("dims ", dims_text(dims), " must be positive and not empty");
   std::int64_t n = 1;
   for (const auto d : dims) {
-    if (d < 1 || d > kMaxElements / n) return false;
+    if (d > kMaxElements / n)
+      return str_cat("an array of dims ", dims_text(dims), " is too large: it may have at most ",
+                     kMaxElements, " elements");
     n *= d;
   }
-  return true;
+  return "";
 }
 
 }  // namespace paceline::tensor

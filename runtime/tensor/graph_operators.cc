@@ -140,7 +140,7 @@ Value GraphBuilder::reshape(Value x, const Dims& to) {
   if (!usable("reshape", {x})) return {};
   if (is_parameter(x) || nodes_[static_cast<std::size_t>(x.id)].kind == OpKind::kTokens)
     return refuse("reshape", "x is a parameter or tokens");
-  if (!sane(to) || element_count(to) != element_count(dims(x))) {
+  if (!fault_of(to).empty() || element_count(to) != element_count(dims(x))) {
     return refuse("reshape", str_cat(dims_text(dims(x)), " has other elements than ", dims_text(to)));
   }
   return to == dims(x) ? x : append(OpKind::kReshape, {x}, to);

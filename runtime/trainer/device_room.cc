@@ -36,6 +36,30 @@ std::string mib(std::size_t bytes) {
   return str_cat(tensor::mebibytes(bytes), " MiB");
 }
 
+// What finds no room in which memory, and how much of it there would have to be.
+std::string what_needs(const LastingMemory& needs, const char* memory) {
+  std::vector<std::string> names = {"weights"},
+                           amounts = {str_cat(
+                               mib(needs.weights), " for weights",
+                               needs.gradient > 0 ? "" : ", before any gradient and optimizer state")};
+  if (needs.gradient > 0) {
+    names.emplace_back("gradient");
+    amounts.push_back(str_cat(mib(needs.gradient), " for the gradient"));
+  }
+  if (needs.state > 0) {
+    names.emplace_back("optimizer state");
+    amounts.push_back(str_cat(mib(needs.state), " for ", needs.optimizer, "'s state"));
+  }
+  if (needs.half_weights > 0) amounts.push_back(str_cat(mib(needs.half_weights), " for weights as bf16"));
+  return str_cat(listed(names, " and "), " find no room in ", memory, " (out of memory): they need ",
+                 mib(needs.total()), " (", listed(amounts, ", "), "), and ");
+}
+
+std::string less_state(const LastingMemory& needs) {
+  return str_cat("an optimizer with less state (SGD without momentum keeps none: ",
+                 mib(needs.total() - needs.state), ")");
+}
+
 }  // namespace
 
 LastingMemory lasting_memory(const v1::TrainingSpec& spec, std::size_t elements, Holding holding) {
@@ -54,11 +78,15 @@ std::string room_at_begin_text(std::size_t free_at_begin, int members) {
       members > 1 ? str_cat(", and ", members, " members of this job share the device") : std::string());
 }
 
-absl::Status evaluation_room(const absl::Status& compiled, std::int64_t rows, bool waited) {
+const char* more_memory(bool gpu) {
+  return gpu ? "a GPU with more memory" : "a machine with more memory";
+}
+
+absl::Status evaluation_room(const absl::Status& compiled, std::int64_t rows, bool waited, bool gpu) {
   if (!absl::IsResourceExhausted(compiled)) return compiled;
   return absl::ResourceExhaustedError(str_cat(
       "evaluation finds no room (out of memory): ", compiled.message(),
-      rows == 1 ? "; take a GPU with more memory or a smaller model"
+      rows == 1 ? str_cat("; take ", more_memory(gpu), " or a smaller model")
       : waited  ? "; set training.evaluation.batchSize to what fits: what training takes has its room already"
                 : "; set training.evaluation.batchSize to what fits"));
 }
@@ -70,26 +98,10 @@ absl::Status check_room(const LastingMemory& needs, const FoundRoom& found) {
   const std::size_t total = needs.total();
   if (total <= std::max(free, found.taken)) return absl::OkStatus();
 
-  std::vector<std::string> names = {"weights"},
-                           amounts = {str_cat(
-                               mib(needs.weights), " for weights",
-                               needs.gradient > 0 ? "" : ", before any gradient and optimizer state")};
-  if (needs.gradient > 0) {
-    names.emplace_back("gradient");
-    amounts.push_back(str_cat(mib(needs.gradient), " for the gradient"));
-  }
-  if (needs.state > 0) {
-    names.emplace_back("optimizer state");
-    amounts.push_back(str_cat(mib(needs.state), " for ", needs.optimizer, "'s state"));
-  }
-  if (needs.half_weights > 0) amounts.push_back(str_cat(mib(needs.half_weights), " for weights as bf16"));
-
-  std::vector<std::string> advice = {"take a GPU with more memory", "a smaller model"};
   const auto helps = [&](std::size_t bytes) { return bytes > 0 && total <= free + bytes; };
+  std::vector<std::string> advice = {str_cat("take ", more_memory(true)), "a smaller model"};
   if (found.members > 1) advice.emplace_back("fewer members on each GPU");
-  if (helps(needs.state))
-    advice.push_back(str_cat(
-        "an optimizer with less state (SGD without momentum keeps none: ", mib(total - needs.state), ")"));
+  if (helps(needs.state)) advice.push_back(less_state(needs));
   if (helps(needs.half_weights)) advice.emplace_back("precision FP32, which keeps no weights as bf16");
   if (helps(found.evaluation))
     advice.push_back(str_cat("a smaller evaluation.batchSize (its passes hold ", mib(found.evaluation), ")"));
@@ -97,14 +109,23 @@ absl::Status check_room(const LastingMemory& needs, const FoundRoom& found) {
     advice.push_back(str_cat("a smaller microBatchSize (passes hold ", mib(found.training), ")"));
 
   return absl::ResourceExhaustedError(
-      str_cat(listed(names, " and "), " find no room in the device's memory (out of memory): they need ",
-              mib(total), " (", listed(amounts, ", "), "), and ", tensor::free_mebibytes(free), " of its ",
+      str_cat(what_needs(needs, "the device's memory"), tensor::free_mebibytes(free), " of its ",
               mib(found.now.total_bytes), " are free for them, beside ", tensor::mebibytes(spare),
               " for the driver; ", room_at_begin_text(found.free_at_begin, found.members),
               found.members == 0 && found.free_at_begin + spare < found.now.total_bytes
                   ? ", the rest was held by others, as by members on the same GPU"
                   : "",
               "; ", listed(advice, " or ")));
+}
+
+absl::Status check_host_room(const LastingMemory& needs, std::optional<std::uint64_t> free) {
+  const std::size_t total = needs.total();
+  if (!free.has_value() || total <= *free) return absl::OkStatus();
+  std::vector<std::string> advice = {str_cat("take ", more_memory(false)), "a smaller model"};
+  if (needs.state > 0 && total - needs.state <= *free) advice.push_back(less_state(needs));
+  return absl::ResourceExhaustedError(str_cat(what_needs(needs, "this machine's memory"),
+                                              tensor::free_mebibytes(*free), " MiB are free; ",
+                                              listed(advice, " or ")));
 }
 
 }  // namespace paceline::trainer

@@ -1,10 +1,11 @@
 #pragma once
 
-// Whether what a training keeps in its device's memory from step to step finds room there, and what to say
-// where it does not. What passes take is the programs' own (tensor/program.h). Pure.
+// Whether what a training keeps in its device's memory, or the host's, from step to step finds room there,
+// and what to say where it does not. What passes take is the programs' own (tensor/program.h). Pure.
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -43,9 +44,15 @@ struct FoundRoom {
 // what helps.
 absl::Status check_room(const LastingMemory& needs, const FoundRoom& found);
 
+// Likewise in the memory of this machine, of which `free` bytes are left; nothing: nobody knows.
+absl::Status check_host_room(const LastingMemory& needs, std::optional<std::uint64_t> free);
+
+// What helps where nothing smaller fits. `gpu`: or processors compute.
+const char* more_memory(bool gpu);
+
 // What a program for evaluation came to; of one that finds no room also for what, and what helps. `rows` were
 // wanted. `waited`: all else of this member has its room already.
-absl::Status evaluation_room(const absl::Status& compiled, std::int64_t rows, bool waited);
+absl::Status evaluation_room(const absl::Status& compiled, std::int64_t rows, bool waited, bool gpu);
 
 // "130 MiB were free when this member began, and 4 members of this job share the device".
 std::string room_at_begin_text(std::size_t free_at_begin, int members);

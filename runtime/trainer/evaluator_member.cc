@@ -98,7 +98,7 @@ absl::Status EvaluatorMember::prepare() {
   }
   const std::int64_t rows = evaluation_rows(spec_, workload_);
   auto compiled = workload_.compile(Purpose::kEvaluation, rows, {workload_.weight_bytes, "weights"});
-  PL_RETURN_IF_ERROR(evaluation_room(compiled.status(), rows, false));
+  PL_RETURN_IF_ERROR(evaluation_room(compiled.status(), rows, false, workload_.room != nullptr));
   std::unique_ptr<tensor::Program> program = *std::move(compiled);
   weights_.resize(program->parameters().elements);
   program->bind(weights_, {});

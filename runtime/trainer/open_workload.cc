@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/machine_load.h"
 #include "base/status.h"
 #include "runtime/model/build.h"
 #include "runtime/model/wide_and_deep.h"
@@ -86,22 +87,22 @@ absl::StatusOr<data::Datasets> open_data(const v1::TrainingSpec& spec, const Reg
   return data;
 }
 
-// Of a device with memory of its own: tells what is free there, and that the weights find room.
+// Tells that the weights find room; of a device with memory of its own also what is free there.
 absl::Status add_room(const v1::TrainingSpec& spec, const Source& source, Workload& workload) {
   PL_ASSIGN_OR_RETURN(const std::optional<tensor::MemoryRoom> room, source.device->room());
-  if (!room.has_value()) return absl::OkStatus();
+  tensor::GraphBuilder graph;
+  PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
+  PL_ASSIGN_OR_RETURN(const tensor::ParameterLayout layout, tensor::lay_out_parameters(graph));
+  const LastingMemory weights = lasting_memory(spec, layout.elements, Holding::kReads);
+  if (!room.has_value()) return check_host_room(weights, free_memory());
   workload.room_at_begin = *room;
   workload.room = [device = source.device]() -> absl::StatusOr<tensor::MemoryRoom> {
     PL_RETURN_IF_ERROR(device->enter());
     PL_ASSIGN_OR_RETURN(const std::optional<tensor::MemoryRoom> now, device->room());
     return now.value_or(tensor::MemoryRoom());
   };
-  tensor::GraphBuilder graph;
-  PL_RETURN_IF_ERROR(source.model->build(graph, source.shape));
-  PL_ASSIGN_OR_RETURN(const tensor::ParameterLayout layout, tensor::lay_out_parameters(graph));
   workload.weight_bytes = layout.elements * sizeof(float);
-  return check_room(lasting_memory(spec, layout.elements, Holding::kReads),
-                    {.now = *room, .free_at_begin = room->free_bytes});
+  return check_room(weights, {.now = *room, .free_at_begin = room->free_bytes});
 }
 
 }  // namespace

@@ -96,6 +96,7 @@ class Trainer {
   Decision on_error(const absl::Status& status);
 
   absl::Status open_workload();
+  absl::Status make_replica(const tensor::Program& program);
   absl::Status check_target(const StepPlan& plan);
   absl::Status go_on() const;
   Decision gave_up(const absl::Status& found, bool configuration);

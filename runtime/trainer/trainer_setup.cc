@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "base/counted.h"
+#include "base/machine_load.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/fault.h"
@@ -87,20 +88,29 @@ absl::Status Trainer::open_workload() {
     // How many find room beside all else is known once that has its own; until then there is one's.
     evaluation_waits_ = absl::IsResourceExhausted(program.status()) && rows > 1;
     if (evaluation_waits_) program = workload_.compile(Purpose::kEvaluation, rows = 1, {});
-    PL_RETURN_IF_ERROR(evaluation_room(program.status(), rows, false));
-    PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, **program, parts_.fabric.arena()));
+    PL_RETURN_IF_ERROR(evaluation_room(program.status(), rows, false, workload_.room != nullptr));
+    PL_RETURN_IF_ERROR(make_replica(**program));
     (*program)->bind(replica_->weights(), {});
     PL_ASSIGN_OR_RETURN(evaluator_,
                         Evaluator::create(workload_.data.test, *std::move(program), workload_.sparse));
     return absl::OkStatus();
   }
   PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, 1, {}));
-  PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, *program_, parts_.fabric.arena()));
+  PL_RETURN_IF_ERROR(make_replica(*program_));
   if (workload_.room != nullptr) {
     PL_ASSIGN_OR_RETURN(const tensor::MemoryUse use, program_->memory());
     queue_half_weights_ = use.half_weights;
   }
   program_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::make_replica(const tensor::Program& program) {
+  LastingMemory needs =
+      lasting_memory(spec_, program.parameters().elements, servers_ ? Holding::kCopies : Holding::kTrains);
+  needs.half_weights = 0;  // the device's
+  PL_RETURN_IF_ERROR(check_host_room(needs, free_memory()));
+  PL_ASSIGN_OR_RETURN(replica_, Replica::create(spec_, program, parts_.fabric.arena()));
   return absl::OkStatus();
 }
 
@@ -245,7 +255,7 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
       evaluation = str_cat("training.evaluation.batchSize to fewer: passes of evaluation hold ",
                            tensor::mebibytes(use.found.evaluation), " MiB");
     const bool none = absl::StrContains(compiled.message(), tensor::kNotEvenOne);
-    std::string advice = "take a GPU with more memory or a smaller model";
+    std::string advice = str_cat("take ", more_memory(workload_.room != nullptr), " or a smaller model");
     if (none && !evaluation.empty()) advice = str_cat("set ", evaluation);
     if (!none)
       advice = str_cat(
@@ -274,7 +284,8 @@ absl::Status Trainer::compile_evaluation(Holding held) {
   evaluator_.reset();  // the one's room is free for it
   PL_ASSIGN_OR_RETURN(const tensor::LeftRoom leave, still_wanted(held));
   auto program = workload_.compile(Purpose::kEvaluation, rows, leave);
-  PL_RETURN_IF_ERROR(of_this_device(evaluation_room(program.status(), rows, true)));
+  PL_RETURN_IF_ERROR(
+      of_this_device(evaluation_room(program.status(), rows, true, workload_.room != nullptr)));
   const absl::Status bound = replica_->bind(**program, Purpose::kEvaluation);
   if (!bound.ok()) return own_fault(bound);
   PL_ASSIGN_OR_RETURN(evaluator_,

@@ -15,5 +15,12 @@ TEST(MachineLoadTest, IsOfTheWholeMachine) {
   EXPECT_GE(load->processors, load->usable);
 }
 
+TEST(MachineLoadTest, FreeMemoryIsWhatTheKernelReckonsAndSwap) {
+  EXPECT_EQ(free_memory("MemTotal: 9 kB\nMemAvailable:    3 kB\nSwapFree: 2 kB\n"), 5u << 10);
+  EXPECT_EQ(free_memory("MemAvailable: 3 kB\n"), 3u << 10);
+  EXPECT_EQ(free_memory("SwapFree: 2 kB\n"), std::nullopt);
+  EXPECT_GT(free_memory().value_or(0), 0u);
+}
+
 }  // namespace
 }  // namespace paceline

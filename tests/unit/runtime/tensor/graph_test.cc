@@ -47,6 +47,13 @@ TEST(GraphBuilder, TheFirstErrorSticks) {
   EXPECT_FALSE(g.relu(x).valid());
 }
 
+TEST(GraphBuilder, AnArrayThatIsTooLargeIsToldWithTheBound) {
+  GraphBuilder g;
+  g.parameter("wte", {1 << 24, 1 << 20}, kZero);
+  EXPECT_THAT(std::string(g.status().message()),
+              AllOf(HasSubstr("wte"), HasSubstr("too large"), HasSubstr("at most 1099511627776 elements")));
+}
+
 struct Refusal {
   const char* name;
   std::function<void(GraphBuilder&)> build;

@@ -85,15 +85,31 @@ TEST(DeviceRoom, WhatFindsNoneIsSaidByNameWithWhatThereIsAndWas) {
 TEST(DeviceRoom, WhatHelpsAnEvaluationIsFewerSamplesWhereItWantsSeveral) {
   const absl::Status none = absl::ResourceExhaustedError("9 fit");
   EXPECT_EQ(
-      evaluation_room(none, 10, false).message(),
+      evaluation_room(none, 10, false, true).message(),
       "evaluation finds no room (out of memory): 9 fit; set training.evaluation.batchSize to what fits");
-  EXPECT_THAT(std::string(evaluation_room(none, 10, true).message()),
+  EXPECT_THAT(std::string(evaluation_room(none, 10, true, true).message()),
               HasSubstr("to what fits: what training takes has its room already"));
-  EXPECT_THAT(std::string(evaluation_room(none, 1, false).message()), Not(HasSubstr("batchSize")));
-  EXPECT_TRUE(absl::IsResourceExhausted(evaluation_room(none, 1, false)));
+  EXPECT_THAT(std::string(evaluation_room(none, 1, false, true).message()), Not(HasSubstr("batchSize")));
+  EXPECT_TRUE(absl::IsResourceExhausted(evaluation_room(none, 1, false, true)));
   const absl::Status other = absl::InternalError("a wire");
-  EXPECT_EQ(evaluation_room(other, 10, false), other);
-  EXPECT_TRUE(evaluation_room(absl::OkStatus(), 10, false).ok());
+  EXPECT_EQ(evaluation_room(other, 10, false, true), other);
+  EXPECT_TRUE(evaluation_room(absl::OkStatus(), 10, false, true).ok());
+}
+
+TEST(DeviceRoom, WithoutAGpuTheMachinesMemoryIsTold) {
+  const LastingMemory needs{
+      .weights = 100 * kMiB, .gradient = 100 * kMiB, .state = 200 * kMiB, .optimizer = "Adam"};
+  EXPECT_TRUE(check_host_room(needs, 400 * kMiB).ok());
+  EXPECT_TRUE(check_host_room(needs, std::nullopt).ok()) << "nobody knows";
+  const absl::Status none = check_host_room(needs, 250 * kMiB);
+  EXPECT_TRUE(absl::IsResourceExhausted(none));
+  EXPECT_EQ(none.message(),
+            "weights, gradient and optimizer state find no room in this machine's memory (out of memory): "
+            "they need 400 MiB (100 MiB for weights, 100 MiB for the gradient, 200 MiB for Adam's state), "
+            "and 250 MiB are free; take a machine with more memory, a smaller model or an optimizer with "
+            "less state (SGD without momentum keeps none: 200 MiB)");
+  EXPECT_THAT(std::string(check_host_room(needs, 199 * kMiB).message()), Not(HasSubstr("SGD")));
+  EXPECT_THAT(std::string(evaluation_room(none, 1, false, false).message()), Not(HasSubstr("GPU")));
 }
 
 // What would not be enough is no advice.
