@@ -56,20 +56,21 @@ bool reported_finished(const Observed& observed, Role role, int index) {
          });
 }
 
-bool is_culprit(const Observed& observed, Role role, int index) {
+// To blame, and not only out of its peers' reach: then it still talks to the coordinator.
+bool is_gone(const Observed& observed, Role role, int index) {
   const auto& culprit = observed.report->culprit;
-  return culprit && culprit->role == role && culprit->index == index;
+  return culprit && culprit->role == role && culprit->index == index &&
+         culprit->kind != CulpritKind::kUnreachable;
 }
 
-// It is rank 0 of a training that it is not to blame for: it saves what is not saved yet. Or a server, which
-// holds that.
+// It is rank 0 of a training, and not gone: it saves what is not saved yet. Or a server, which holds that.
 bool may_save(const Observed& observed, const cluster::Pod& pod) {
   const Slot leader = leader_slot(observed.job);
   const bool leads = pod.spec.role == leader.role && pod.spec.index == leader.index;
   const bool serves = pod.spec.role == Role::kServer && api::is_member(observed.job, Role::kServer);
   if (!observed.report || !(leads || serves)) return false;
-  if (is_culprit(observed, leader.role, leader.index)) return false;
-  if (is_culprit(observed, pod.spec.role, pod.spec.index)) return false;
+  if (is_gone(observed, leader.role, leader.index)) return false;
+  if (is_gone(observed, pod.spec.role, pod.spec.index)) return false;
   return std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
     return member.role == leader.role && member.index == leader.index && member.rank >= 0;
   });

@@ -82,8 +82,8 @@ bool may_be_spare(const Observed& observed, const Slot& slot);
 bool is_needed(const Observed& observed, const cluster::Pod& pod);
 
 // How long a pod has between SIGTERM and SIGKILL: `grace`, but the leader longer if it trains and is not the
-// one that is to blame: it saves what is not saved yet. What the template says of this wins for the leader,
-// and where pods end in order (no failure made them). Zero stays zero.
+// one that is to blame, or only out of its peers' reach: it saves what is not saved yet. What the template
+// says of this wins for the leader, and where pods end in order (no failure made them). Zero stays zero.
 Duration grace_of(const Observed& observed, const cluster::Pod& pod, Duration grace);
 
 // Every pod that still runs and is not being deleted yet (or every one that runs, where the grace is zero) is

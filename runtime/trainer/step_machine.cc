@@ -4,6 +4,10 @@
 
 namespace paceline::trainer {
 
+namespace {
+constexpr std::string_view kFailed = "this member failed";
+}  // namespace
+
 const char* todo_name(Todo todo) {
   switch (todo) {
     case Todo::kPrepare:
@@ -124,6 +128,7 @@ Decision StepMachine::checkpointed(TimePoint now) {
 }
 
 Decision StepMachine::after_checkpoint() {
+  if (ending_ == Ending::kFailed) return decide(Todo::kLeave, kFailed);
   if (ending_ == Ending::kEnded) return decide(Todo::kLeave, "the membership ended");
   if (ending_ == Ending::kStopped) return decide(Todo::kLeave, "a member was asked to stop");
   if (ending_ == Ending::kFinished) {
@@ -148,15 +153,24 @@ Decision StepMachine::peer_failed() {
   return decide(Todo::kReportFault, "the step is abandoned: a peer failed");
 }
 
+Decision StepMachine::end(Ending ending, std::string_view reason) {
+  ending_ = ending;
+  return decide(has_unsaved_steps() ? Todo::kCheckpoint : Todo::kLeave, reason);
+}
+
 Decision StepMachine::failed() {
+  return end(Ending::kFailed, kFailed);
+}
+
+Decision StepMachine::diverged() {
   ending_ = Ending::kFailed;
-  return decide(Todo::kLeave, "this member failed");
+  return decide(Todo::kLeave, kFailed);
 }
 
 Decision StepMachine::ended(bool finished) {
-  ending_ = finished ? Ending::kFinished : Ending::kEnded;
-  if (finished) return decide(Todo::kExit, "the job is finished");
-  return decide(has_unsaved_steps() ? Todo::kCheckpoint : Todo::kLeave, "the membership ended");
+  if (!finished) return end(Ending::kEnded, "the membership ended");
+  ending_ = Ending::kFinished;
+  return decide(Todo::kExit, "the job is finished");
 }
 
 Decision StepMachine::ended_in_vain() {
@@ -165,8 +179,7 @@ Decision StepMachine::ended_in_vain() {
 }
 
 Decision StepMachine::stopped() {
-  ending_ = Ending::kStopped;
-  return decide(has_unsaved_steps() ? Todo::kCheckpoint : Todo::kLeave, "asked to stop");
+  return end(Ending::kStopped, "asked to stop");
 }
 
 }  // namespace paceline::trainer

@@ -108,8 +108,11 @@ class StepMachine {
 
   // A collective failed because of a peer.
   Decision peer_failed();
-  // This member can't go on.
+  // This member can't go on. Rank 0 saves as in ended().
   Decision failed();
+  // Likewise, for its loss or its gradient is not finite. Nothing is saved: weights that have diverged would
+  // take the place of good ones.
+  Decision diverged();
   // The membership is over. `finished`: because the job is; else rank 0 first saves what was trained since
   // the last checkpoint, and the goodbye tells the coordinator, where it still listens, how far this member
   // came.
@@ -122,6 +125,8 @@ class StepMachine {
 
  private:
   Decision decide(Todo todo, std::string_view reason);
+  // No step follows. What is not saved yet is saved before anything else.
+  Decision end(Ending ending, std::string_view reason);
   Decision after_step();
   Decision after_evaluation();
   Decision after_checkpoint();

@@ -97,8 +97,14 @@ Decision Trainer::on_error(const absl::Status& status) {
     fault_ = status;
     return machine_.peer_failed();
   }
-  outcome_.error = status;
-  return machine_.failed();
+  return fail(status);
+}
+
+// In the log at once: what is saved before anybody else is told may take long.
+Decision Trainer::fail(const absl::Status& error) {
+  outcome_.error = error;
+  parts_.logger.error(str_cat("fails: ", error.message()));
+  return absl::IsOutOfRange(error) ? machine_.diverged() : machine_.failed();
 }
 
 // This member trains no more. ABORTED, whatever the reason: to the peers, it is one that went away.
@@ -301,8 +307,6 @@ Decision Trainer::leave() {
   std::string reason(machine_.decision().reason);
   if (asked) reason = "this member was asked to stop (SIGTERM or SIGINT)";
   if (!outcome_.error.ok()) reason = std::string(outcome_.error.message());
-  // Before anybody is told, who may look into the log then.
-  if (machine_.ending() == Ending::kFailed) parts_.logger.error(str_cat("fails: ", reason));
   leaving.set_reason(reason);
   leaving.set_model_path(outcome_.model_path);
   leaving.set_checkpoint_path(outcome_.checkpoint_path);

@@ -94,6 +94,7 @@ class Trainer {
   Decision enter(absl::StatusOr<v1::View> view, const std::string& late);
   Decision leave();
   Decision on_error(const absl::Status& status);
+  Decision fail(const absl::Status& error);
 
   absl::Status open_workload();
   absl::Status make_replica(const tensor::Program& program);

@@ -16,8 +16,8 @@ namespace {
 // How long worker 0 collects the last state. The servers of a job that is finished, or goes on in another
 // view, serve until it leaves; those of one that has failed end this wait by their own limit (ServerMember).
 Duration last_save_limit(Ending ending) {
-  const bool ends_early = ending == Ending::kStopped || ending == Ending::kEnded;
-  return ends_early ? kStoppedServiceLimit : kSaveLimit;
+  const bool goes_well = ending == Ending::kFinished || ending == Ending::kNone;
+  return goes_well ? kSaveLimit : kStoppedServiceLimit;
 }
 
 }  // namespace

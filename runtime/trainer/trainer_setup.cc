@@ -36,8 +36,7 @@ Decision Trainer::prepare() {
   const absl::Status opened = open_workload();
   if (!opened.ok()) {
     outcome_.configuration = true;
-    outcome_.error = opened;
-    return machine_.failed();
+    return fail(opened);
   }
   const std::int64_t train = workload_.data.train->size();
   const std::int64_t test = workload_.data.test == nullptr ? 0 : workload_.data.test->size();
@@ -64,8 +63,7 @@ Decision Trainer::gave_up(const absl::Status& found, bool configuration) {
   if (!parts_.membership.status().ok()) return on_error(found);
   if (absl::IsCancelled(found) && parts_.stop.requested()) return machine_.stopped();
   outcome_.configuration = configuration;
-  outcome_.error = found;
-  return machine_.failed();
+  return fail(found);
 }
 
 absl::Status Trainer::check_target(const StepPlan& plan) {

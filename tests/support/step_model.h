@@ -7,6 +7,7 @@
 // of two keep the weights exact. Samples: x[j] in {-2..2}, a label in {-8..8}, both from a hash of the index.
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -41,6 +42,23 @@ class StepDataset final : public data::Dataset {
  private:
   std::int64_t size_;
   data::SampleShape shape_;
+};
+
+// One that can be read so many times only.
+class FailingDataset final : public data::Dataset {
+ public:
+  FailingDataset(std::int64_t size, int reads) : samples_(size), reads_(reads) {}
+  const data::SampleShape& shape() const override { return samples_.shape(); }
+  std::int64_t size() const override { return samples_.size(); }
+  absl::Status fetch(std::span<const std::int64_t> indices, std::uint64_t seed,
+                     const data::BatchView& batch) const override {
+    if (reads_-- <= 0) return absl::OutOfRangeError("token 60, with a vocabulary of 50");
+    return samples_.fetch(indices, seed, batch);
+  }
+
+ private:
+  const StepDataset samples_;
+  mutable std::atomic<int> reads_;
 };
 
 // What programs whose gradients the test computes itself have in common.

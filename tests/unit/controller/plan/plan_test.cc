@@ -207,12 +207,15 @@ TEST(PlanTest, TheLeaderHasTimeToSaveUnlessItIsToBlameOrTrainsNot) {
   EXPECT_EQ(graces([](Observed&) {}).at("fashion-worker-0-0"), limits.failure_grace);
   EXPECT_EQ(chief([](Observed& world) { world.report->members[0].rank = -1; }), limits.failure_grace);
   EXPECT_EQ(chief([](Observed& world) { world.report.reset(); }), limits.failure_grace);
-  EXPECT_EQ(chief([](Observed& world) {
-              world.report->culprit = Culprit{};
-              world.report->culprit->role = Role::kChief;
-              world.report->culprit->kind = CulpritKind::kFrozen;
-            }),
-            limits.failure_grace);
+  const auto blamed = [&](CulpritKind kind) {
+    return chief([kind](Observed& world) {
+      world.report->culprit = Culprit{};
+      world.report->culprit->role = Role::kChief;
+      world.report->culprit->kind = kind;
+    });
+  };
+  EXPECT_EQ(blamed(CulpritKind::kFrozen), limits.failure_grace);
+  EXPECT_EQ(blamed(CulpritKind::kUnreachable), limits.save_grace) << "its peers wait in vain while it saves";
 }
 
 TEST(PlanTest, AKilledPodFailsTheJobWhenNoVerdictComes) {

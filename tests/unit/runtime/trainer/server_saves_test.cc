@@ -76,6 +76,25 @@ TEST(ServerSaves, AnEvictedRank0SavesWhatTheServersHold) {
   }
 }
 
+// Of held-out samples that can't be read: worker 0 alone evaluates.
+TEST(ServerSaves, AnEvaluationThatFailsIsSavedFirst) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = server_spec(6, 2);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  ServerJob server_job(spec, [](const v1::TrainingSpec&) -> absl::StatusOr<Workload> {
+    Workload workload =
+        paceline::testing::workload_of<paceline::testing::StepDataset, paceline::testing::StepProgram>(
+            paceline::testing::kStepTrain, 0);
+    workload.data.test = std::make_shared<paceline::testing::FailingDataset>(20, 0);
+    return workload;
+  });
+  server_job.job.run();
+  EXPECT_EQ(server_job.job.member(0).outcome.ending, Ending::kFailed);
+  const auto saved = checkpoint::CheckpointStore(folder.path(), 1).peek_latest();
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->progress.step, 6);
+}
+
 // Collecting the first snapshot is held until four more steps are applied: a save that the training waited
 // for would end at the time limit.
 TEST(ServerSaves, CheckpointsAreWrittenWhileTrainingGoesOn) {

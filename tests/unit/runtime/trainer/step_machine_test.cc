@@ -198,29 +198,51 @@ TEST(StepMachine, TheEndOfTheJobNeedsNoGoodbye) {
   EXPECT_EQ(finished.ending(), Ending::kFinished);
 }
 
-TEST(StepMachine, AnEvictedRank0SavesWhatIsNotSaved) {
+TEST(StepMachine, Rank0SavesWhatIsNotSavedBeforeItLeaves) {
+  struct Case {
+    const char* name;
+    Decision (*end)(StepMachine&);
+    Ending ending;
+    bool saves;
+  };
   StepPlan plan = plan_of(10);
   plan.saves = true;
-  StepMachine machine = training(plan, 0, 3);
-  machine.applied(machine.step() + 1, {});
-  EXPECT_EQ(machine.ended(false).todo, Todo::kCheckpoint);
-  EXPECT_EQ(machine.checkpointed(at(1)).todo, Todo::kLeave);
-  EXPECT_EQ(machine.ending(), Ending::kEnded);
-  EXPECT_EQ(training(plan, 0, 3).ended(false).todo, Todo::kLeave) << "no step since it was restored";
+  for (const Case& c : std::vector<Case>{
+           {"evicted", [](StepMachine& m) { return m.ended(false); }, Ending::kEnded, true},
+           {"failed", [](StepMachine& m) { return m.failed(); }, Ending::kFailed, true},
+           {"asked to stop", [](StepMachine& m) { return m.stopped(); }, Ending::kStopped, true},
+           {"diverged", [](StepMachine& m) { return m.diverged(); }, Ending::kFailed, false},
+           {"weights differ", [](StepMachine& m) { return m.ended_in_vain(); }, Ending::kEnded, false}}) {
+    SCOPED_TRACE(c.name);
+    StepMachine machine = training(plan, 0, 3);
+    machine.applied(4, {});
+    EXPECT_EQ(c.end(machine).todo, c.saves ? Todo::kCheckpoint : Todo::kLeave);
+    if (c.saves) {
+      EXPECT_EQ(machine.checkpointed(at(1)).todo, Todo::kLeave);
+    }
+    EXPECT_EQ(machine.ending(), c.ending);
 
-  StepMachine unaligned;
-  unaligned.prepared(plan);
-  unaligned.viewed(0);
-  EXPECT_EQ(unaligned.ended(false).todo, Todo::kLeave) << "it holds no state yet";
+    StepMachine restored = training(plan, 0, 3);
+    EXPECT_EQ(c.end(restored).todo, Todo::kLeave) << "no step since it was restored";
+    StepMachine other = training(plan, 1, 3);
+    other.applied(4, {});
+    EXPECT_EQ(c.end(other).todo, Todo::kLeave) << "rank 0 saves";
+    StepMachine unaligned;
+    unaligned.prepared(plan);
+    unaligned.viewed(0);
+    EXPECT_EQ(c.end(unaligned).todo, Todo::kLeave) << "it holds no state yet";
+  }
 }
 
-TEST(StepMachine, WeightsThatAreNotToBeTrustedAreNotSaved) {
-  StepPlan plan = plan_of(10);
+// A model that can't be written, or a last evaluation that fails, leaves a checkpoint.
+TEST(StepMachine, AFailureAfterTheLastStepSavesIt) {
+  StepPlan plan = plan_of(4);
   plan.saves = true;
   StepMachine machine = training(plan, 0, 3);
-  machine.applied(machine.step() + 1, {});
-  EXPECT_EQ(machine.ended_in_vain().todo, Todo::kLeave);
-  EXPECT_EQ(machine.ending(), Ending::kEnded);
+  EXPECT_EQ(machine.applied(4, {}).todo, Todo::kWriteModel);
+  EXPECT_EQ(machine.failed().todo, Todo::kCheckpoint);
+  EXPECT_EQ(machine.checkpointed(at(1)).todo, Todo::kLeave);
+  EXPECT_EQ(machine.ending(), Ending::kFailed);
 }
 
 TEST(StepMachine, ARank0ThatIsStoppedAfterAnAbandonedStepSavesWhatIsNotSaved) {

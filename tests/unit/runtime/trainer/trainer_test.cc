@@ -500,8 +500,57 @@ TEST(Trainer, WhatCannotBeTrainedIsAnErrorOfConfiguration) {
   EXPECT_THAT(job.member(0).membership->leaving()->reason(), HasSubstr("/nowhere"));
 }
 
-TEST(Trainer, ALossThatIsNotFiniteFailsWithAdvice) {
+// Of two members: whichever of them fails, rank 0 saves the last applied step before it leaves.
+TEST(Trainer, WhateverFailsAfterAStepTheWeightsAreSavedFirst) {
+  enum class Fault : std::uint8_t { kInput, kEvaluation, kModel };
+  for (const Fault fault : {Fault::kInput, Fault::kEvaluation, Fault::kModel}) {
+    for (const int failing : {0, 1}) {
+      if (fault == Fault::kModel && failing != 0) continue;
+      SCOPED_TRACE(str_cat("fault ", static_cast<int>(fault), " of rank ", failing));
+      const TemporaryFolder folder;
+      v1::TrainingSpec spec = step_spec(6, 32);
+      spec.mutable_checkpoint()->set_directory(folder.path() + "/checkpoints");
+      spec.mutable_checkpoint()->set_model_directory(folder.path() + "/model");
+      ThreadJob job(2, spec, step_workload(kTrain, kTest));
+      auto& member = job.member(failing);
+      if (fault != Fault::kModel) {
+        member.workload = [fault](const v1::TrainingSpec& read) -> absl::StatusOr<Workload> {
+          PL_ASSIGN_OR_RETURN(Workload workload, step_workload(kTrain, kTest)(read));
+          auto& samples = fault == Fault::kInput ? workload.data.train : workload.data.test;
+          const int reads = fault == Fault::kInput ? 4 : 0;
+          samples = std::make_shared<paceline::testing::FailingDataset>(samples->size(), reads);
+          return workload;
+        };
+      }
+      paceline::testing::SlowFiles files;
+      files.before_create = [](const std::string& path) -> absl::Status {
+        return path.find("/model/") == std::string::npos ? absl::OkStatus()
+                                                         : absl::ResourceExhaustedError("no room");
+      };
+      if (fault == Fault::kModel) member.files = &files;
+      for (const int rank : {0, 1}) {  // the coordinator's word
+        auto* membership = job.member(rank).membership.get();
+        membership->on_fault = [membership](const v1::PeerFault&) {
+          membership->end(absl::AbortedError("the other one failed"));
+        };
+      }
+      job.send_view(job.view(1, {0, 1}));
+      job.run();
+      EXPECT_EQ(member.outcome.ending, Ending::kFailed) << member.outcome.error;
+      const auto saved = checkpoint::CheckpointStore(spec.checkpoint().directory(), 1).peek_latest();
+      ASSERT_TRUE(saved.ok()) << saved.status();
+      EXPECT_EQ(saved->progress.step, fault == Fault::kInput ? 4 : 6);
+      EXPECT_THAT(job.member(0).outcome.checkpoint_path, HasSubstr(saved->name));
+      EXPECT_EQ(job.member(0).membership->leaving()->checkpoint_path(),
+                job.member(0).outcome.checkpoint_path);
+    }
+  }
+}
+
+TEST(Trainer, ALossThatIsNotFiniteFailsWithAdviceAndSavesNothing) {
+  const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(50, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
   spec.mutable_optimizer()->set_learning_rate(1e38);
   ThreadJob job(2, spec, step_workload(kTrain, 0));
   job.send_view(job.view(1, {0, 1}));
@@ -510,6 +559,8 @@ TEST(Trainer, ALossThatIsNotFiniteFailsWithAdvice) {
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFailed);
     EXPECT_FALSE(job.member(rank).outcome.configuration);
     EXPECT_THAT(std::string(job.member(rank).outcome.error.message()), HasSubstr("learningRate"));
+    EXPECT_GT(job.member(rank).outcome.step, 0);
+    EXPECT_TRUE(job.member(rank).membership->checkpoints().empty());
   }
 }
 
