@@ -94,7 +94,9 @@ class RunCommand {
     output_->started(state_);
     if (!setup_.warning.empty()) output_->note(setup_.warning);
     if (state_.gradients) output_->note(step_text(*state_.gradients));
-    if (options_.resume) note_checkpoint();
+    auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
+    if (newest.ok() && *newest) began_ = (*newest)->progress.step;
+    if (options_.resume) note_checkpoint(std::move(newest));
     end_within(kStartLimit, kExitSystem);  // gRPC may wait for good for threads that somebody else took
     const absl::Status started = LocalRun::start({.job = setup_.job.job,
                                                   .job_uid = state_.name,
@@ -115,8 +117,7 @@ class RunCommand {
 
   // Where a resumed run begins: its members will say the same in their logs, or which one they refuse: only
   // they read all of it.
-  void note_checkpoint() {
-    auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
+  void note_checkpoint(absl::StatusOr<std::optional<FoundCheckpoint>> newest) {
     if (!newest.ok())
       return output_->note(str_cat("run ", state_.name, ": ", no_checkpoint(newest.status())));
     noted_ = *std::move(newest);
@@ -268,14 +269,14 @@ class RunCommand {
     // Now the mean over the whole run, where the live view shows the last seconds.
     const auto rate = first_step_ ? mean_rate(*first_step_, last_step_, samples_per_step(setup_.job.job)) : 0;
     if (rate) state_.samples_per_second = *rate;
-    trained_ = first_step_ || !state_.checkpoint.empty();
-    if (setup_.earlier && !first_step_) keep_earlier(setup_.earlier->state, state_);
     state_.finished = format_wall_time(session_.clock.wall_now());
     state_.eta_seconds.reset();
     setup_.metrics->flush();
     const auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
     if (newest.ok()) note_last_checkpoint(*newest);
-    const absl::Status written = write_last_state(setup_, first_step_.has_value());
+    trained_ = first_step_ || !state_.checkpoint.empty();
+    if (setup_.earlier && !first_step_) keep_earlier(setup_.earlier->state, state_);
+    const absl::Status written = write_last_state(setup_, trained_);
     tell_checkpoints(std::numeric_limits<Step>::max());
     if (const std::string note = evaluator_note(setup_.job.job.spec, local_->report(), state_); !note.empty())
       output_->note(note);
@@ -297,13 +298,13 @@ class RunCommand {
     }
   }
 
-  // What rank 0 saved when the job had failed already was told to nobody.
+  // What rank 0 saved when the job had failed already was told to nobody; nor was any step, perhaps.
   void note_last_checkpoint(const std::optional<FoundCheckpoint>& newest) {
-    if (!first_step_ || state_.phase == "Succeeded" || !newest) return;
+    if (state_.phase == "Succeeded" || !newest) return;
     const Step step = newest->progress.step;
+    if (!first_step_ && step <= began_) return;
     if (step > api::checkpoint_step(state_.checkpoint).value_or(-1)) state_.checkpoint = newest->path;
-    const Step began = noted_ ? noted_->progress.step : -1;
-    if (step > std::max(checkpoints_.newest().value_or(-1), began))
+    if (step > std::max(checkpoints_.newest().value_or(-1), began_))
       checkpoints_.add({.step = step, .path = newest->path, .bytes = newest->bytes}, session_.clock.now());
   }
 
@@ -350,6 +351,7 @@ class RunCommand {
   std::unique_ptr<RunOutput> output_;
   std::optional<coordinator::StepRecord> first_step_;  // the first that was heard of
   std::optional<FoundCheckpoint> noted_;               // what a resumed run is to go on from
+  Step began_ = -1;                                    // of the newest checkpoint before; -1: there was none
   coordinator::StepRecord last_step_;
   HeldCheckpoints checkpoints_;
   std::optional<std::string> load_;  // of the machine when a member had stopped answering

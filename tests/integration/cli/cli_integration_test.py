@@ -98,6 +98,24 @@ class CliTest(CliCase):
         self.assertEqual([done[key] for key in kept], [resumed[key] for key in kept])
         self.assertGreater(done["elapsedSeconds"], resumed["elapsedSeconds"])
 
+    def test_what_a_failed_run_has_learnt_is_saved_and_told(self):
+        path = self.write(job(steps=5, extra="  checkpoint: {everySteps: 5}\n"))
+        self.assertEqual(self.paceline("run", path).returncode, 0)
+        model = self.state / "runs/digits/model"
+        (model / "model.safetensors").unlink()
+        (model / "model.safetensors").mkdir()     # in the way of the next one
+        self.write(job(steps=8, extra="  checkpoint: {everySteps: 100}\n"))
+        result = self.paceline("run", path, "--resume", "--output", "json")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("the final model couldn't be written", result.stderr)
+        self.assertIn("--resume digits", result.stderr)
+        saved = str(self.state / "runs/digits/checkpoints/step-000000008")
+        for state in (json.loads(result.stdout.splitlines()[-1]), self.status("digits")):
+            self.assertEqual((state["phase"], state["checkpoint"]), ("Failed", saved))
+        self.assertIn(saved, self.paceline("describe", "digits").stdout)
+        (model / "model.safetensors").rmdir()
+        self.assertEqual(self.paceline("run", path, "--resume").returncode, 0)
+
     def test_why_a_stopped_run_has_no_checkpoint_is_said(self):
         idle = "template: {spec: {containers: [{name: trainer, command: [sleep, '1000']}]}}"
         text = job(steps=20, extra="  checkpoint: {everySteps: 5}\n")
