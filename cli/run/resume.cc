@@ -71,7 +71,8 @@ absl::Status check_resume(const RunState& earlier, const JobFile& job,
     return absl::FailedPreconditionError(
         str_cat("run \"", earlier.name, "\" has succeeded and has no checkpoint to go on from; ", anew));
   }
-  PL_ASSIGN_OR_RETURN(const v1::TrainingSpec spec, spec_of(wanted, job.base_folder, earlier.folder));
+  // Files by their names in the job, wherever it lies: as those of the earlier one.
+  PL_ASSIGN_OR_RETURN(const v1::TrainingSpec spec, spec_of(wanted, earlier.folder, earlier.folder));
   const std::string& hash = newest->progress.spec_hash;
   const std::string changed = changed_fields(spec, earlier, hash);
   if (!changed.empty() || checkpoint::spec_hash(spec) != hash) {

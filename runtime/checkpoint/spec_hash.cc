@@ -3,6 +3,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
@@ -66,6 +67,16 @@ std::vector<std::string> essential_differences(const v1::TrainingSpec& a, const 
        "spec.training.optimizer.momentum");
   note(a.data().clicks().vocabularies_size() != b.data().clicks().vocabularies_size(),
        "spec.training.data.clicks.vocabularies");
+  // Files that are a test set by themselves may be others.
+  note(a.data().test_fraction() != b.data().test_fraction(), "spec.training.data.testFraction");
+  if (a.data().test_fraction() > 0 && b.data().test_fraction() > 0) {
+    const auto inputs = [](const v1::TrainingSpec& spec) -> const auto& {
+      return spec.data().train().inputs();
+    };
+    note(!std::ranges::equal(inputs(a), inputs(b)), "spec.training.data.train.inputs");
+    note(a.data().header() != b.data().header(), "spec.training.data.header");
+    note(a.data().clicks().samples() != b.data().clicks().samples(), "spec.training.data.clicks.samples");
+  }
   note(a.global_batch_size() != b.global_batch_size(), "spec.training.globalBatchSize");
   note(a.seed() != b.seed(), "spec.training.seed");
   note(a.precision() != b.precision(), "spec.training.precision");

@@ -4,8 +4,10 @@
 // global batch, the seed and the precision. Lengths, rates, targets and places may differ. Pure.
 //
 // The hash, which is in every checkpoint's manifest and must not change, lacks two of them that decide which
-// tensors there are: whether there is momentum, and how many categorical fields. Where both specs are known
-// essential_differences() names those, too; where only the hash is, the tensors tell.
+// tensors there are: whether there is momentum, and how many categorical fields. It also lacks what decides,
+// beside the seed, which samples are held out of the training set: a job with other ones would train on
+// samples that it is evaluated on. Where both specs are known essential_differences() names those, too; where
+// only the hash is, the tensors tell of the first two.
 
 #include <string>
 #include <vector>
@@ -14,7 +16,7 @@
 
 namespace paceline::checkpoint {
 
-// 16 hexadecimal digits, equal for specs without essential differences (but for those two).
+// 16 hexadecimal digits, equal for specs without essential differences (but for those).
 std::string spec_hash(const v1::TrainingSpec& spec);
 
 // The fields of a job (spec.training.model, ...) by which a checkpoint of `a` can't be continued by `b`;

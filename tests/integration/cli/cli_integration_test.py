@@ -168,6 +168,8 @@ class CliTest(CliCase):
                  r"another spec\.training\.globalBatchSize, spec\.training\.seed;"),
                 (job(steps=200, extra=checkpoints).replace(", momentum: 0.9", ""),
                  r"another spec\.training\.optimizer\.momentum; give it what it was made with, as in \S+/runs/digits/job\.yaml"),
+                (job(steps=200, extra=checkpoints).replace("testFraction: 0.2", "testFraction: 0.5"),
+                 r"another spec\.training\.data\.testFraction;"),
                 (job(steps=60, extra=checkpoints), r"spec\.training\.steps 60 is less than the 100 steps that run \"digits\" has taken")]:
             result = self.paceline("run", self.write(text), "--resume")
             self.assertEqual(result.returncode, 4, result.stderr)

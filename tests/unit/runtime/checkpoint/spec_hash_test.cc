@@ -83,6 +83,35 @@ TEST(SpecHash, WhatElseDecidesWhichTensorsThereAreIsNamed) {
   EXPECT_THAT(essential_differences(spec, other), ElementsAre("spec.training.data.clicks.vocabularies"));
 }
 
+// Else a resumed training would train on what it is evaluated on.
+TEST(SpecHash, WhatDecidesWhichSamplesAreHeldOutIsNamed) {
+  v1::TrainingSpec spec = some_spec();
+  spec.mutable_data()->set_test_fraction(0.2);
+  spec.mutable_data()->mutable_train()->add_inputs("a.csv");
+  struct Case {
+    const char* field;
+    std::function<void(v1::DataSpec&)> change;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {"spec.training.data.testFraction", [](auto& d) { d.set_test_fraction(0.5); }},
+           {"spec.training.data.testFraction", [](auto& d) { d.set_test_fraction(0); }},
+           {"spec.training.data.train.inputs", [](auto& d) { d.mutable_train()->set_inputs(0, "b.csv"); }},
+           {"spec.training.data.train.inputs", [](auto& d) { d.mutable_train()->add_inputs("b.csv"); }},
+           {"spec.training.data.header", [](auto& d) { d.set_header(true); }},
+           {"spec.training.data.clicks.samples", [](auto& d) { d.mutable_clicks()->set_samples(9); }},
+       }) {
+    v1::TrainingSpec other = spec;
+    c.change(*other.mutable_data());
+    EXPECT_EQ(spec_hash(spec), spec_hash(other)) << c.field;
+    EXPECT_THAT(essential_differences(spec, other), ElementsAre(c.field));
+  }
+  spec.mutable_data()->set_test_fraction(0);
+  v1::TrainingSpec other = spec;
+  other.mutable_data()->mutable_train()->set_inputs(0, "b.csv");
+  other.mutable_data()->mutable_test()->add_inputs("test.csv");
+  EXPECT_THAT(essential_differences(spec, other), IsEmpty()) << "nothing of it is held out";
+}
+
 TEST(SpecHash, OfATableTheKindOfOptimizerCounts) {
   const v1::TrainingSpec ftrl = with_table(some_spec(), v1::RowOptimizerSpec::FTRL);
   v1::TrainingSpec other = ftrl;
