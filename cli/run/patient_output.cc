@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/file.h"
 #include "base/text.h"
 
 namespace paceline::cli {
@@ -36,6 +37,9 @@ void PatientOutput::write_some() {
       break;
     } else if (errno != EINTR) {
       gone_ = true;
+      // EIO: a terminal that hung up; EBADF: closed from the start, as its user wants it.
+      if (errno != EPIPE && errno != EIO && errno != EBADF)
+        status_ = errno_status(errno, "the output could not be written whole");
     }
   }
   waiting_.erase(0, gone_ ? std::string::npos : written);

@@ -7,13 +7,14 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "base/unique_fd.h"
 
 namespace paceline::cli {
 
 // Never waits: what the reader does not take now is kept, whole messages (up to a flush) of at most
 // kMaxWaiting bytes; what comes then is dropped. A reader that went away gets nothing more, and nobody hears
-// of it.
+// of it; nor does who can't be written to any more, but that is told: status().
 class PatientOutput final : public std::streambuf {
  public:
   static constexpr std::size_t kMaxWaiting = 16 << 20;
@@ -24,6 +25,8 @@ class PatientOutput final : public std::streambuf {
   // Hands over what the reader takes now.
   void write_some();
   bool waiting() const { return !waiting_.empty(); }
+  // Why the output could not be written: a disk is full. OK also where its reader went away.
+  const absl::Status& status() const { return status_; }
   // Waits until the reader has taken everything, went away, `limit_ms` has passed (-1: none), or
   // `interrupted` is readable.
   void drain(int interrupted, int limit_ms);
@@ -37,6 +40,7 @@ class PatientOutput final : public std::streambuf {
   UniqueFd own_;
   std::string message_, waiting_;
   bool gone_ = false;
+  absl::Status status_;
   std::ostream stream_{this};
 };
 

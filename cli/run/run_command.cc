@@ -284,6 +284,7 @@ class RunCommand {
     output_.reset();
     stdout_.drain(interrupted.get(), interrupts_ > 0 ? kStoppedReaderMs : -1);
     if (!written.ok()) session_.fail(written);
+    if (!stdout_.status().ok()) session_.fail(stdout_.status());
     if (state_.phase == "Failed") {
       if (const std::string again = how_to_resume(newest); !again.empty()) session_.fail(kExitFailed, again);
       session_.exit_code = kExitFailed;

@@ -78,6 +78,12 @@ class HardEdges(CliCase):
                                             capture_output=True, text=True, timeout=120)
                     self.assertEqual(result.returncode, 4, result)
                     self.assertRegex(result.stderr, f"^paceline: the output could not be written.*{words}")
+        # A run trains on all the same.
+        result = subprocess.run(["sh", "-c", 'exec "$@" >/dev/full', "sh", PACELINE, "--state-dir", self.state, "run", self.write(job(steps=20))],
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 4, result)
+        self.assertRegex(result.stderr, "^paceline: the output could not be written")
+        self.assertEqual(self.status("digits")["phase"], "Succeeded")
         # Who has nothing to print loses nothing.
         self.write_log(b"")
         result = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PACELINE, "--state-dir", self.state, "logs", "old", "worker-0"],

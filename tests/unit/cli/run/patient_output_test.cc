@@ -43,6 +43,20 @@ TEST_F(PatientOutputTest, WhatTheReaderDoesNotTakeIsKept) {
   EXPECT_FALSE(output.waiting());
 }
 
+TEST_F(PatientOutputTest, AFullDiskIsToldAndAReaderThatWentAwayIsNot) {
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  PatientOutput lost(full.get());
+  lost.stream() << "a line\n" << std::flush;
+  EXPECT_FALSE(lost.waiting());
+  EXPECT_TRUE(absl::IsResourceExhausted(lost.status())) << lost.status();
+
+  ::signal(SIGPIPE, SIG_IGN);
+  read_.reset();
+  PatientOutput unread(write_.get());
+  unread.stream() << "a line\n" << std::flush;
+  EXPECT_TRUE(unread.status().ok()) << unread.status();
+}
+
 TEST_F(PatientOutputTest, WaitingEndsAtItsLimitAndAtAnInterrupt) {
   PatientOutput output(write_.get());
   output.stream() << std::string(10000, 'x') << std::flush;
