@@ -1,5 +1,6 @@
 #include "cli/run/run_setup.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,9 @@ namespace {
 
 constexpr std::size_t kOwnDescriptors = 22, kDescriptorsPerMember = 3;
 
+// Of a member: its libraries, and the stacks of its threads. The model comes to it.
+constexpr std::uint64_t kMemberAddressSpace = std::uint64_t{512} << 20;
+
 absl::StatusOr<JobFile> read_job(const RunOptions& options) {
   PL_ASSIGN_OR_RETURN(JobFile job, load_job_file(options.file, std::cerr));
   if (!job.job.spec.training) {
@@ -41,8 +45,17 @@ absl::StatusOr<JobFile> read_job(const RunOptions& options) {
   return job;
 }
 
+absl::Status check_address_space() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kMemberAddressSpace) return absl::OkStatus();
+  return absl::ResourceExhaustedError(str_cat("a member needs ", kMemberAddressSpace >> 10,
+                                              " KiB of address space at least, and ulimit -v allows ",
+                                              limit.rlim_cur >> 10, ": raise it"));
+}
+
 // What can be known to be missing before anything is written.
 absl::Status check_machine(const JobFile& job, const RunStore& store) {
+  PL_RETURN_IF_ERROR(check_address_space());
   for (const std::string& path : {job.path, job.base_folder, store.state_folder()}) {
     if (!api::is_utf8(path)) return absl::InvalidArgumentError(str_cat(path, ": paths must be UTF-8"));
   }

@@ -90,6 +90,11 @@ struct SharedMappings {
   std::vector<Mapping> arenas;  // by rank; empty for this rank
 };
 
+absl::StatusOr<std::unique_ptr<transport::Arena>> new_arena(const FabricOptions& options) {
+  return transport::Arena::create(options.arena_bytes > 0 ? options.arena_bytes
+                                                          : transport::usual_capacity());
+}
+
 class FabricOfSockets final : public Fabric {
  public:
   FabricOfSockets(const FabricOptions& options, const Clock& clock, Address address,
@@ -103,7 +108,7 @@ class FabricOfSockets final : public Fabric {
   const Address& address() const override { return address_; }
   transport::Arena& arena() override { return *arena_; }
   absl::Status renew_arena() override {
-    PL_ASSIGN_OR_RETURN(arena_, transport::Arena::create(arena_->capacity()));
+    PL_ASSIGN_OR_RETURN(arena_, new_arena(options_));
     return absl::OkStatus();
   }
 
@@ -144,6 +149,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_shared(co
   const int world = static_cast<int>(group.members.size());
   MeetingPlan plan = plan_for(group, /*local=*/true, /*channels=*/1);
   plan.descriptors_for_all = {arena_->fd()};
+  const std::size_t seen_of_arena = arena_->mapped();
   auto mappings = std::make_shared<SharedMappings>();
   UniqueFd page;
   if (group.rank == 0) {
@@ -176,8 +182,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_shared(co
   PL_ASSIGN_OR_RETURN(transport::SharedGroup shared,
                       transport::SharedGroup::attach(mappings->page.memory(), world, group.rank,
                                                      transport::SpinPolicy::for_members(world)));
-  SharedWiring wiring{shared,           group.generation, names_of(group),
-                      std::move(peers), arena_.get(),     std::move(mappings)};
+  SharedWiring wiring{shared,       group.generation,    names_of(group), std::move(peers),
+                      arena_.get(), std::move(mappings), seen_of_arena};
   auto communicator = std::make_unique<SharedCommunicator>(std::move(wiring), clock_);
   PL_RETURN_IF_ERROR(communicator->watch(std::move(watched)));
   return communicator;
@@ -265,8 +271,7 @@ absl::StatusOr<std::unique_ptr<Fabric>> Fabric::create(const FabricOptions& opti
   if (options.sockets_per_peer < 1 || options.sockets_per_peer > 16) {
     return absl::InvalidArgumentError(str_cat("sockets_per_peer ", options.sockets_per_peer, "; 1 to 16"));
   }
-  const std::size_t bytes = options.arena_bytes > 0 ? options.arena_bytes : transport::usual_capacity();
-  PL_ASSIGN_OR_RETURN(auto arena, transport::Arena::create(bytes));
+  PL_ASSIGN_OR_RETURN(auto arena, new_arena(options));
   PL_ASSIGN_OR_RETURN(transport::TcpListener tcp, transport::listen_tcp(options.tcp_bind));
   Address address;
   address.host_id = local_host_id();

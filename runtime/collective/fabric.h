@@ -23,7 +23,7 @@ namespace paceline::collective {
 enum class TransportKind : std::uint8_t { kAuto = 0, kSharedMemory, kTcp };
 
 struct FabricOptions {
-  std::size_t arena_bytes = 0;         // address space, not memory; 0: transport::usual_capacity()
+  std::size_t arena_bytes = 0;         // at most; 0: transport::usual_capacity()
   std::string tcp_bind = "127.0.0.1";  // address to listen on; the port is the system's choice
   std::string tcp_advertise;           // what peers are told; empty: tcp_bind
   int sockets_per_peer = 2;

@@ -23,7 +23,7 @@ std::vector<std::unique_ptr<Communicator>> make_in_process_group(int world_size,
     auto group = transport::SharedGroup::attach(memory, world_size, rank,
                                                 transport::SpinPolicy::for_members(world_size));
     PL_CHECK(group.ok(), "a page that was just made");
-    SharedWiring wiring{*group, generation, {}, {}, nullptr, page};
+    SharedWiring wiring{*group, generation, {}, {}, nullptr, page, 0};
     ranks.push_back(std::make_unique<SharedCommunicator>(std::move(wiring), clock));
   }
   return ranks;

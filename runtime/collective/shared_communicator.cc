@@ -103,7 +103,8 @@ void SharedCommunicator::publish(Operation& operation, int parity) {
   mine.operation = call.fingerprint();
   mine.count = call.count;
   const bool threads = wiring_.peers.empty();
-  const bool in_arena = wiring_.arena != nullptr && wiring_.arena->contains(call.data, call.bytes());
+  const bool in_arena = wiring_.arena != nullptr && wiring_.arena->contains(call.data, call.bytes()) &&
+                        wiring_.arena->offset_of(call.data) < wiring_.seen_of_arena;
   mine.registered = threads || in_arena ? 1 : 0;
   if (threads) mine.address = reinterpret_cast<std::uintptr_t>(call.data);
   if (!threads && in_arena) mine.address = wiring_.arena->offset_of(call.data);

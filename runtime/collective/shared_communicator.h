@@ -35,6 +35,7 @@ struct SharedWiring {
   std::vector<PeerMemory> peers;   // by rank; empty when all ranks are threads of this process
   const transport::Arena* arena = nullptr;
   std::shared_ptr<void> keep_alive;  // what the memory above belongs to
+  std::size_t seen_of_arena = 0;     // bytes from its begin that all peers have mapped
 };
 
 class SharedCommunicator final : public CallCommunicator {

@@ -63,12 +63,12 @@ absl::StatusOr<std::unique_ptr<Client>> Client::connect(collective::Fabric& fabr
   PL_ASSIGN_OR_RETURN(wiring.shared, fabric.shares_memory(group));
   std::vector<int> peers(static_cast<std::size_t>(options.servers));
   std::iota(peers.begin(), peers.end(), options.workers);
-  PL_ASSIGN_OR_RETURN(wiring.links, fabric.meet(group, peers, kChannels, deadline));
-  if (wiring.shared) {
+  if (wiring.shared) {  // before they meet, who map what there is
     PL_ASSIGN_OR_RETURN(wiring.reads, fabric.arena().allocate(peers.size() * kReadCountBytes));
     wiring.gradient = fabric.arena().offset_of(gradient.data());
     wiring.reads_at = fabric.arena().offset_of(wiring.reads.data());
   }
+  PL_ASSIGN_OR_RETURN(wiring.links, fabric.meet(group, peers, kChannels, deadline));
   PL_ASSIGN_OR_RETURN(UniqueFd closing, CloseSignal::make_descriptor());
   PL_ASSIGN_OR_RETURN(UniqueFd interrupting, CloseSignal::make_descriptor());
   auto client = std::make_unique<ClientImpl>(std::move(wiring), options, weights, gradient, clock,

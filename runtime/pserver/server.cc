@@ -42,6 +42,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::connect(collective::Fabric& fabr
     peers.push_back(workers);
   }
   PL_ASSIGN_OR_RETURN(const bool shared, fabric.shares_memory(group));
+  if (shared) PL_RETURN_IF_ERROR(fabric.arena().reserve(options.shape.servers));
   PL_ASSIGN_OR_RETURN(auto links, fabric.meet(group, peers, kChannels, deadline));
   PL_ASSIGN_OR_RETURN(UniqueFd descriptor, CloseSignal::make_descriptor());
   return std::make_unique<ServerImpl>(ServerImpl::Wiring{group, std::move(links), shared}, options,

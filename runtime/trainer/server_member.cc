@@ -114,8 +114,7 @@ absl::Status ServerMember::serve(const v1::View& view) {
     parts_.membership.report_peer_fault(group.generation, 0, view.members(rank).member_id(),
                                         std::string(why.message()));
   };
-  transport::Arena& used = parts_.fabric.arena();
-  if (used.left() < used.capacity()) PL_RETURN_IF_ERROR(parts_.fabric.renew_arena());  // by a view before
+  if (parts_.fabric.arena().mapped() > 0) PL_RETURN_IF_ERROR(parts_.fabric.renew_arena());  // a view before
   PL_ASSIGN_OR_RETURN(
       std::shared_ptr<pserver::Server> server,
       parts_.connect(parts_.fabric, group, options, parts_.clock, Deadline::after(now(), kLoadLimit)));

@@ -14,8 +14,8 @@ namespace paceline::transport {
 class Mapping {
  public:
   enum class Access { kRead, kReadWrite };
-  // The whole of a memfd. INVALID_ARGUMENT when it could still be cut short under us (it must be sealed),
-  // RESOURCE_EXHAUSTED.
+  // The whole of a memfd, as large as it is now; nothing of an empty one. INVALID_ARGUMENT when it could
+  // still be cut short under us (it must be sealed), RESOURCE_EXHAUSTED.
   static absl::StatusOr<Mapping> of(const UniqueFd& fd, Access access);
   Mapping() = default;
   Mapping(Mapping&& other) noexcept : memory_(std::exchange(other.memory_, {})) {}
@@ -31,7 +31,8 @@ class Mapping {
   std::span<std::byte> memory_;
 };
 
-// A new sealed memfd of `bytes` zero bytes. RESOURCE_EXHAUSTED.
+// A new memfd of `bytes` zero bytes, which is sealed: it grows, and is never cut. RESOURCE_EXHAUSTED.
 absl::StatusOr<UniqueFd> make_shared_memory(const char* name, std::size_t bytes);
+absl::Status grow_shared_memory(const UniqueFd& fd, std::size_t bytes);
 
 }  // namespace paceline::transport

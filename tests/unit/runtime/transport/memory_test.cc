@@ -27,13 +27,14 @@ TEST(Arena, HandsOutZeroedAlignedMemoryUntilItIsFull) {
 // Twice the memory: more than can be touched. 256 members of one host map 256 such arenas.
 TEST(Arena, IsAsLargeAsTheMachineAllows) {
   constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
-  EXPECT_EQ(usual_capacity(0, false), 16 * kGiB);
-  EXPECT_EQ(usual_capacity(4 * kGiB, false), 16 * kGiB);
-  EXPECT_EQ(usual_capacity(20 * kGiB, false), 40 * kGiB);
-  EXPECT_EQ(usual_capacity(2048 * kGiB, false), 256 * kGiB);
-  EXPECT_EQ(usual_capacity(~std::uint64_t{0}, false), 256 * kGiB);
-  EXPECT_EQ(usual_capacity(2048 * kGiB, true), 16 * kGiB);
-  EXPECT_GE(usual_capacity(), 16 * kGiB);
+  constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+  EXPECT_EQ(usual_capacity(0, kUnlimited), 16 * kGiB);
+  EXPECT_EQ(usual_capacity(4 * kGiB, kUnlimited), 16 * kGiB);
+  EXPECT_EQ(usual_capacity(20 * kGiB, kUnlimited), 40 * kGiB);
+  EXPECT_EQ(usual_capacity(2048 * kGiB, kUnlimited), 256 * kGiB);
+  EXPECT_EQ(usual_capacity(kUnlimited, kUnlimited), 256 * kGiB);
+  EXPECT_EQ(usual_capacity(20 * kGiB, 8 * kGiB), 4 * kGiB);
+  EXPECT_GT(usual_capacity(), 0u);
 }
 
 TEST(Arena, SaysWhatIsLeftAndWhatHelps) {
@@ -67,9 +68,32 @@ TEST(Arena, PeersSeeItAndCannotCutIt) {
   UniqueFd fd(::dup((*arena)->fd()));
   auto mapping = Mapping::of(fd, Mapping::Access::kRead);
   ASSERT_TRUE(mapping.ok()) << mapping.status();
-  EXPECT_EQ(mapping->memory().size(), std::size_t{1} << 20);
+  EXPECT_EQ(mapping->memory().size(), Arena::kAlignment) << "what there was when they met";
   EXPECT_EQ(mapping->memory()[3], std::byte{42});
   EXPECT_NE(0, ::ftruncate(fd.get(), 0));
+
+  ASSERT_TRUE((*arena)->reserve(1).ok());
+  mapping = Mapping::of(fd, Mapping::Access::kRead);
+  ASSERT_TRUE(mapping.ok()) << mapping.status();
+  auto later = (*arena)->allocate(3 * Arena::kAlignment), last = (*arena)->allocate(5);
+  ASSERT_TRUE(later.ok() && last.ok());
+  (*last)[4] = std::byte{7};
+  EXPECT_EQ(mapping->memory().size(), std::size_t{1} << 20);
+  EXPECT_EQ(mapping->memory()[(*arena)->offset_of(last->data()) + 4], std::byte{7});
+  EXPECT_EQ(mapping->memory()[3], std::byte{42});
+  EXPECT_TRUE((*arena)->contains(memory->data(), 8) && (*arena)->contains(later->data(), later->size()));
+}
+
+// Under `ulimit -v` a job takes what it needs, and not what it could.
+TEST(Arena, TakesAddressSpaceAsItIsAllocated) {
+  auto arena = Arena::create(std::size_t{1} << 60);
+  ASSERT_TRUE(arena.ok()) << arena.status();
+  EXPECT_EQ((*arena)->mapped(), 0u);
+  EXPECT_TRUE((*arena)->allocate(10).ok());
+  EXPECT_EQ((*arena)->mapped(), Arena::kAlignment);
+  UniqueFd fd(::dup((*Arena::create(1 << 20))->fd()));
+  const auto nothing = Mapping::of(fd, Mapping::Access::kRead);
+  EXPECT_TRUE(nothing.ok() && nothing->memory().empty());
 }
 
 TEST(Mapping, RefusesMemoryThatCouldBeCut) {
