@@ -138,7 +138,7 @@ void* Executable::address(TensorId tensor, std::byte* arena, const ExternalMemor
     case Place::kScores:
       return memory.scores;
     case Place::kWeights:
-      return memory.weights + t.offset;
+      return memory.weights == nullptr ? nullptr : memory.weights + t.offset;
     case Place::kGradients:
       return memory.gradients == nullptr ? nullptr : memory.gradients + t.offset;
     case Place::kResult:

@@ -46,7 +46,7 @@ class TwoFabrics : public ::testing::Test {
     return {reinterpret_cast<const char*>(link.arena.memory().data()), kBytes};
   }
 
-  const SystemClock clock_;
+  const SystemClock clock_{};
   std::unique_ptr<Fabric> fabrics_[2];
 };
 

@@ -104,9 +104,9 @@ TEST_F(DriverTest, ErrorsHaveTheirKindsAndCudasWords) {
   for (const CUresult lost : {CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE,
                               CUDA_ERROR_CONTAINED, CUDA_ERROR_EXTERNAL_DEVICE})
     EXPECT_TRUE(absl::IsUnavailable((*driver)->check(lost, "cuStreamSynchronize"))) << lost;
-  const absl::Status unknown = (*driver)->check(static_cast<CUresult>(12345), "cuLaunchKernel");
+  const absl::Status unknown = (*driver)->check(static_cast<CUresult>(998), "cuLaunchKernel");
   EXPECT_TRUE(absl::IsInternal(unknown));
-  EXPECT_EQ(unknown.message(), "cuLaunchKernel: an unknown error (12345)");
+  EXPECT_EQ(unknown.message(), "cuLaunchKernel: an unknown error (998)");
 }
 
 TEST_F(DriverTest, AFailingCallIsNamed) {

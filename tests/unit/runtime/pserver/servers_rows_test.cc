@@ -224,7 +224,7 @@ TEST_P(ServersRows, AStepOfFewerGradientsIsWeighedByThoseThatCount) {
     rows.ids = {std::vector<RowId>(25), std::vector<RowId>(56)};
     for (std::size_t k = 0; k < 25; ++k) rows.ids[0][k] = k * k;
     for (std::size_t k = 0; k < 56; ++k) rows.ids[1][k] = 3 * k;
-    const auto take_turn = [&](int w, bool dropped) {
+    const auto take_turn = [&, of_a_step = of_a_step](int w, bool dropped) {
       const auto turn = world.client(w).wait_turn(world.deadline());
       ASSERT_TRUE(turn.ok()) << turn.status();
       ASSERT_EQ(turn->dropped, dropped);
