@@ -86,7 +86,7 @@ class KubeHarness final : public Harness {
   std::vector<std::string> cannot_start() override { return {"/nowhere/program"}; }
   bool has_pids() override { return false; }
   void let(const std::string& pod) override {
-    server_.change("pods", "default", pod, [this](kube::Json& json) {
+    server_.change("pods", "default", pod, [](kube::Json& json) {
       json["spec"]["nodeName"] = "node-1";
       const kube::Json command = json["spec"]["containers"][0]["command"];
       if (command[0] == "/nowhere/program") {

@@ -390,7 +390,7 @@ TEST(ServersTest, AWorkerThatDoesNotComeBackToANewCoordinatorIsForItToJudge) {
     wait(world, 1s);
     const Plan made = plan(world);
     const std::string why = str_cat("it did not join within ", format_duration(world.limits.attach_timeout));
-    EXPECT_TRUE(made.absent == std::vector<AbsentMember>{{Role::kWorker, 1, "fashion-worker-1-0", why}});
+    EXPECT_TRUE(made.absent == std::vector({AbsentMember{Role::kWorker, 1, "fashion-worker-1-0", why}}));
     EXPECT_THAT(made.actions, IsEmpty()) << explain(made);
     EXPECT_EQ(made.status.phase, api::Phase::kRunning);
     Observed lagging = world;

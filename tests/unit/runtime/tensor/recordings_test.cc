@@ -22,8 +22,8 @@ int number(const std::unique_ptr<Recording>& recording) {
 }
 
 TEST(Recordings, AreOfWhatRunsLookAt) {
-  Recordings recordings;
   int count = 0;
+  Recordings recordings;
   RunContext context = with_scale(2);
   recordings.of(context, 3) = std::make_unique<Numbered>(7, count);
   EXPECT_EQ(number(recordings.of(context, 2)), -1);
@@ -46,8 +46,8 @@ TEST(Recordings, AreOfWhatRunsLookAt) {
 }
 
 TEST(Recordings, TheOneUsedLongestAgoMakesRoom) {
-  Recordings recordings;
   int count = 0;
+  Recordings recordings;
   constexpr int kMost = static_cast<int>(Recordings::kMostKinds);
   for (int i = 0; i < kMost; ++i) {
     recordings.of(with_scale(static_cast<float>(i)), 0) = std::make_unique<Numbered>(i, count);

@@ -121,7 +121,7 @@ class CurlProxyTest : public ::testing::Test {
     return *std::move(transport);
   }
 
-  const SystemClock clock_;
+  const SystemClock clock_{};
   const testing::TemporaryFolder folder_;
   const testing::TestAuthority authority_{"kubernetes"};
 };
