@@ -164,7 +164,8 @@ void ClientImpl::send_rows(int index, std::span<const sparse::RowsPush> pushes) 
   Link& link = server(index).link;
   rows_message_.clear();
   for (const RowCut::Part& part : of.parts) {
-    const std::uint64_t at = shared_ ? arena_.offset_of(pushes[part.call].gradient.data()) : 0;
+    const std::span<const float> gradient = pushes[part.call].gradient;
+    const std::uint64_t at = shared_ && !gradient.empty() ? arena_.offset_of(gradient.data()) : 0;
     rows_message_.push_back({part.table, part.count, at});
   }
   encode(rows_message_, buffer_);

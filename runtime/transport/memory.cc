@@ -121,6 +121,7 @@ bool Arena::contains(const void* data, std::size_t bytes) const {
 }
 
 std::size_t Arena::offset_of(const void* data) const {
+  if (data == nullptr) return 0;
   const Block* const block = block_of(data);
   PL_CHECK(block != nullptr, "the address must lie in the arena");
   return block->begin + static_cast<std::size_t>(static_cast<const std::byte*>(data) - block->base);

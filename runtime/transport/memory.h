@@ -45,7 +45,7 @@ class Arena {
 
   // Whether [data, data + bytes) lies in this arena, and where.
   bool contains(const void* data, std::size_t bytes) const;
-  // REQUIRES: it does.
+  // REQUIRES: it does, or data is null, as allocate(0) gives it: that is at 0.
   std::size_t offset_of(const void* data) const;
 
   int fd() const { return fd_.get(); }
