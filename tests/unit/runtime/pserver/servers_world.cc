@@ -28,6 +28,9 @@ void ServersWorld::make_fabrics() {
     options.arena_bytes = spec_.arena_bytes;
     auto fabric = collective::Fabric::create(options, clock_);
     ASSERT_TRUE(fabric.ok()) << fabric.status();
+    if (std::ranges::count(spec_.strangers, r) > 0) {  // as a server does, before others meet it
+      ASSERT_TRUE((*fabric)->arena().reserve(1).ok());
+    }
     const std::string name =
         r < spec_.workers ? "worker-" + std::to_string(r) : "ps-" + std::to_string(r - spec_.workers);
     group_.members.push_back({name, (*fabric)->address()});

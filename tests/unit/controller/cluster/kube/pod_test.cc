@@ -297,7 +297,7 @@ TEST(PodTest, ADisruptionIsTheReason) {
 TEST(PodTest, WhyItIsNotScheduled) {
   Json json = pending_pod();
   const char* words = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.";
-  json["status"]["conditions"] = {condition("PodScheduled", "False", "Unschedulable", words)};
+  json["status"]["conditions"] = Json::array({condition("PodScheduled", "False", "Unschedulable", words)});
   EXPECT_EQ(slim(json).reason, "Unschedulable");
   EXPECT_EQ(slim(json).message, words);
   EXPECT_EQ(slim(json).phase, PodPhase::kPending);
