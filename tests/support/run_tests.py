@@ -1,13 +1,12 @@
 """Builds the tests and runs each in the build that is its home, and counts single test cases.
 
-The release build has the integration tests, asan the unit tests, tsan the programs that start threads (CMakePresets.json). The suites on a
-real Kubernetes mostly wait, so they run beside the compilation of the sanitizers' builds. A GoogleTest program counts as its test cases (from
-its own JSON report), every other ctest entry as one. A program that crashed, hung or left no report counts as one failure more. Prints the
-failures and the skips, the time of each stage, the slowest files and tests, and ends with the line `N passed, N failed, N skipped`.
+The release build has the integration tests, asan the unit tests, tsan the programs that start threads (CMakePresets.json). A GoogleTest
+program counts as its test cases (from its own JSON report), every other ctest entry as one. A program that crashed, hung or left no report
+counts as one failure more. Prints the failures and the skips, the time of each stage, the slowest files and tests, and ends with the line
+`N passed, N failed, N skipped`.
 """
 
 import argparse
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -19,6 +18,7 @@ import time
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+HOMES = ("release", "asan", "tsan")
 # scripts/setup makes it: tests that need Python packages find them there.
 TEST_VENV = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "paceline/test-venv"
 SANITIZER_OPTIONS = {
@@ -69,7 +69,7 @@ def listed(preset, pattern):
     return re.findall(r"Test +#\d+: (\S+)", found.stdout)
 
 
-def build(preset, pattern, niceness, counts):
+def build(preset, pattern, counts):
     """False where nothing of this build matches. Ends the program where the build fails."""
     targets = ["all", "paceline_tests"] if preset == "release" else ["paceline_tests"]
     with Stage(counts, f"build {preset}"):
@@ -84,7 +84,7 @@ def build(preset, pattern, niceness, counts):
                 targets = names
         log = ROOT / "build" / preset / ".ninja_log"
         before = set(log.read_text().splitlines()) if log.exists() else set()
-        subprocess.run(["nice", "-n", str(niceness), "scripts/build", preset, *targets], cwd=ROOT, check=True)
+        subprocess.run(["scripts/build", preset, *targets], cwd=ROOT, check=True)
         for line in set(log.read_text().splitlines()) - before:
             begun, ended, _, output, *_ = (*line.split("\t"), "", "", "")
             if output.endswith((".o", ".fatbin")):
@@ -92,14 +92,14 @@ def build(preset, pattern, niceness, counts):
     return True
 
 
-def run(preset, name, selection, counts, output=None):
-    with tempfile.TemporaryDirectory() as reports, Stage(counts, name):
+def run(preset, selection, counts):
+    with tempfile.TemporaryDirectory() as reports, Stage(counts, f"tests of {preset}"):
         junit = pathlib.Path(reports) / "ctest.xml"
         command = ["ctest", "--test-dir", str(ROOT / "build" / preset), "--output-on-failure", "--output-junit", str(junit),
                    "--no-tests=error", "--parallel", str(os.cpu_count()), *selection]
         environment = dict(os.environ, GTEST_OUTPUT=f"json:{reports}/", **SANITIZER_OPTIONS)
         environment["PATH"] = f"{TEST_VENV}/bin:{environment['PATH']}"
-        status = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output and subprocess.STDOUT).returncode
+        status = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL).returncode
         if not junit.exists():
             counts.failed.append(f"{preset}: ctest itself failed with status {status}")
             return
@@ -121,19 +121,10 @@ def run(preset, name, selection, counts, output=None):
 
 
 def run_everything(counts):
-    build("release", "", 0, counts)
-    with tempfile.TemporaryFile("w+") as output, concurrent.futures.ThreadPoolExecutor(1) as beside:
-        cluster = beside.submit(run, "release", "tests on a real Kubernetes (beside the next builds)", ["-L", "cluster"], counts, output)
-        try:
-            for preset in ("asan", "tsan"):
-                build(preset, "", 10, counts)
-        finally:
-            cluster.result()
-            output.seek(0)
-            print(output.read(), flush=True)
-    run("release", "tests of release", ["-LE", "cluster"], counts)
-    for preset in ("asan", "tsan"):
-        run(preset, f"tests of {preset}", [], counts)
+    for preset in HOMES:
+        build(preset, "", counts)
+    for preset in HOMES:
+        run(preset, [], counts)
 
 
 def clock(seconds):
@@ -162,9 +153,9 @@ def main():
     counts.stages.append((arguments.setup_seconds, "set-up"))
     try:
         if arguments.preset or arguments.filter:
-            for preset in arguments.preset or ("release", "asan", "tsan"):
-                if build(preset, arguments.filter, 0, counts):
-                    run(preset, f"tests of {preset}", ["-R", arguments.filter] if arguments.filter else [], counts)
+            for preset in arguments.preset or HOMES:
+                if build(preset, arguments.filter, counts):
+                    run(preset, ["-R", arguments.filter] if arguments.filter else [], counts)
         else:
             run_everything(counts)
     except subprocess.CalledProcessError as error:
