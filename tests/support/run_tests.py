@@ -7,6 +7,7 @@ counts as one failure more. Prints the failures and the skips, the time of each 
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -84,7 +85,8 @@ def build(preset, pattern, counts):
                 targets = names
         log = ROOT / "build" / preset / ".ninja_log"
         before = set(log.read_text().splitlines()) if log.exists() else set()
-        subprocess.run(["scripts/build", preset, *targets], cwd=ROOT, check=True)
+        # A session of its own, at a low priority: tests that run beside it come first.
+        subprocess.run(["nice", "scripts/build", preset, *targets], cwd=ROOT, check=True, start_new_session=True)
         for line in set(log.read_text().splitlines()) - before:
             begun, ended, _, output, *_ = (*line.split("\t"), "", "", "")
             if output.endswith((".o", ".fatbin")):
@@ -92,14 +94,15 @@ def build(preset, pattern, counts):
     return True
 
 
-def run(preset, selection, counts):
-    with tempfile.TemporaryDirectory() as reports, Stage(counts, f"tests of {preset}"):
+def run(preset, name, selection, counts, output=None):
+    """OUTPUT: the file that ctest's words go to."""
+    with tempfile.TemporaryDirectory() as reports, Stage(counts, name):
         junit = pathlib.Path(reports) / "ctest.xml"
         command = ["ctest", "--test-dir", str(ROOT / "build" / preset), "--output-on-failure", "--output-junit", str(junit),
                    "--no-tests=error", "--parallel", str(os.cpu_count()), *selection]
         environment = dict(os.environ, GTEST_OUTPUT=f"json:{reports}/", **SANITIZER_OPTIONS)
         environment["PATH"] = f"{TEST_VENV}/bin:{environment['PATH']}"
-        status = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL).returncode
+        status = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output and subprocess.STDOUT).returncode
         if not junit.exists():
             counts.failed.append(f"{preset}: ctest itself failed with status {status}")
             return
@@ -121,10 +124,20 @@ def run(preset, selection, counts):
 
 
 def run_everything(counts):
-    for preset in HOMES:
-        build(preset, "", counts)
-    for preset in HOMES:
-        run(preset, [], counts)
+    """Tests on a real cluster mostly wait: they run beside all that follows the build that they need."""
+    build("release", "", counts)
+    with tempfile.TemporaryFile("w+") as output, concurrent.futures.ThreadPoolExecutor(1) as beside:
+        cluster = beside.submit(run, "release", "tests on a real Kubernetes, beside the next stages", ["-L", "cluster"], counts, output)
+        try:
+            for preset in ("asan", "tsan"):
+                build(preset, "", counts)
+            for preset in ("asan", "tsan"):
+                run(preset, f"tests of {preset}", [], counts)
+        finally:
+            cluster.result()
+            output.seek(0)
+            print(output.read(), flush=True)
+    run("release", "tests of release", ["-LE", "cluster"], counts)
 
 
 def clock(seconds):
@@ -155,7 +168,7 @@ def main():
         if arguments.preset or arguments.filter:
             for preset in arguments.preset or HOMES:
                 if build(preset, arguments.filter, counts):
-                    run(preset, ["-R", arguments.filter] if arguments.filter else [], counts)
+                    run(preset, f"tests of {preset}", ["-R", arguments.filter] if arguments.filter else [], counts)
         else:
             run_everything(counts)
     except subprocess.CalledProcessError as error:
