@@ -12,6 +12,13 @@ import suite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HANGS = "#!/bin/sh\nsetsid tail -f /dev/null & echo $!\nwait\n"
+REPORTS = """#!/bin/sh
+cat >"${1#--gtest_output=json:}" <<'REPORT'
+{"testsuites": [{"testsuite": [{"classname": "A", "name": "Passes", "result": "COMPLETED"}, {"classname": "A", "name": "Skips", "result": "SKIPPED"},
+ {"classname": "A", "name": "Fails", "result": "COMPLETED", "failures": [{"failure": "a.cc:1\\nExpected: b"}]}]}]}
+REPORT
+exit 1
+"""
 FINDS = "#!/bin/sh\necho '========= COMPUTE-SANITIZER'\necho '========= Invalid __global__ write of size 4 bytes'\nexec tail -f /dev/null\n"
 
 
@@ -22,7 +29,7 @@ class StagesTest(unittest.TestCase):
         self.programs = pathlib.Path(folder.name)
         self.suite = suite.Suite(types.SimpleNamespace(programs=self.programs, root=ROOT, libraries=None, emulated=True))
         (self.programs / "tests").mkdir()
-        for name, text in ("hangs", HANGS), ("finds", FINDS):
+        for name, text in ("hangs", HANGS), ("finds", FINDS), ("reports", REPORTS):
             (self.programs / "tests" / name).write_text(text)
             (self.programs / "tests" / name).chmod(0o755)
 
@@ -40,6 +47,11 @@ class StagesTest(unittest.TestCase):
         deadline = time.monotonic() + 20
         while self.lives(output.split()[0]):
             self.assertLess(time.monotonic(), deadline, "it lives on")
+
+    def test_the_cases_of_a_program_are_counted(self):
+        self.suite.google_test("cases", "reports")
+        [stage] = self.suite.stages
+        self.assertEqual((stage["passed"], stage["failed"], stage["skipped"], stage["words"]), (1, 1, 1, ["A.Fails: a.cc:1"]))
 
     def test_a_tool_without_time_is_skipped_and_a_test_that_hangs_has_failed(self):
         self.suite.google_test("a tool", "hangs", tool=1)
