@@ -74,11 +74,10 @@ absl::Status CompiledProgram::grow_arena(std::size_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Executable>> CompiledProgram::make_executable(std::int64_t rows,
-                                                                             bool recompute) const {
+absl::StatusOr<std::unique_ptr<Executable>> CompiledProgram::make_executable(std::int64_t rows) const {
   Schedule schedule = make_schedule(graph_, layout_, rows, options_.mode == Mode::kTraining);
   schedule = join_products(std::move(schedule), device_.joins());
-  if (recompute) schedule = recompute_activations(std::move(schedule));
+  if (options_.recompute_activations) schedule = recompute_activations(std::move(schedule));
   schedule = join_sums(std::move(schedule), device_.joins());
   return Executable::make(std::move(schedule), device_, options_.precision, queue_.get());
 }
@@ -91,57 +90,14 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
   const std::size_t most = room->free_bytes + arena_bytes_;  // which goes first
   const std::size_t free = most - std::min(most, spare + leave_.bytes);
   if (bytes <= free) return absl::OkStatus();
-  // For another program in this one's place, which gives its batch's room back, too.
-  const std::size_t all = most + areas_.bytes();
-  const std::size_t other = all - std::min(all, spare + leave_.bytes + spare / kRoundingPart);
-  PL_ASSIGN_OR_RETURN(const Fitting fitting, what_fits(rows, other, options_.recompute_activations));
-  PL_ASSIGN_OR_RETURN(const std::string recomputing, recomputing_helps(rows, other, fitting.rows));
-  const bool halves = options_.precision == Precision::kF32 && bytes / 2 <= free;
+  // Activations grow with the samples, nearly in proportion.
+  const auto fit = static_cast<std::int64_t>(static_cast<double>(rows) * static_cast<double>(free) / static_cast<double>(bytes));
   return absl::ResourceExhaustedError(
       str_cat(rows, rows == 1 ? " sample needs " : " samples at once need ", mebibytes(bytes),
               " MiB of the device's memory for activations, and ", free_mebibytes(free), " of its ",
               mebibytes(room->total_bytes), " MiB are free, beside ", mebibytes(spare), " for the driver",
-              leave_.bytes == 0 ? "" : str_cat(" and ", mebibytes(leave_.bytes), " for ", leave_.what), "; ",
-              fitting.rows == 0 ? std::string(kNotEvenOne)
-                                : str_cat(fitting.rows, fitting.rows == 1 ? " fits" : " fit", ", with ",
-                                          free_mebibytes(fitting.bytes), " MiB"),
-              recomputing, halves ? "; precision BF16 needs about half" : ""));
-}
-
-absl::StatusOr<std::string> CompiledProgram::recomputing_helps(std::int64_t rows, std::size_t free,
-                                                               std::int64_t fitting) const {
-  if (options_.recompute_activations || options_.mode == Mode::kInference) return std::string();
-  PL_ASSIGN_OR_RETURN(const auto made, make_executable(rows, true));
-  if (finds_room(*made, rows, free))
-    return str_cat("; with recomputeActivations ", rows == 1 ? "it needs " : "all of them need ",
-                   mebibytes(made->arena_bytes()), " MiB");
-  PL_ASSIGN_OR_RETURN(const Fitting more, what_fits(rows, free, true));
-  if (more.rows <= fitting) return std::string();
-  return str_cat("; with recomputeActivations ", more.rows, more.rows == 1 ? " fits" : " fit", ", with ",
-                 mebibytes(more.bytes), " MiB");
-}
-
-// A batch that goes to vectors on the device lands beside itself.
-bool CompiledProgram::finds_room(const Executable& made, std::int64_t rows, std::size_t bytes) const {
-  const bool trains = options_.mode == Mode::kTraining;
-  const BatchAreas areas(graph_, rows, trains);
-  const std::size_t batch = areas.bytes() + (trains ? areas.input_bytes() : 0);
-  return made.arena_bytes() + batch <= bytes;
-}
-
-absl::StatusOr<CompiledProgram::Fitting> CompiledProgram::what_fits(std::int64_t rows, std::size_t bytes,
-                                                                    bool recompute) const {
-  Fitting fits;
-  for (std::int64_t too_many = rows; fits.rows + 1 < too_many;) {
-    const std::int64_t middle = fits.rows + (too_many - fits.rows) / 2;
-    PL_ASSIGN_OR_RETURN(const auto made, make_executable(middle, recompute));
-    if (finds_room(*made, middle, bytes)) {
-      fits = {middle, made->arena_bytes()};
-    } else {
-      too_many = middle;
-    }
-  }
-  return fits;
+              leave_.bytes == 0 ? "" : str_cat(" and ", mebibytes(leave_.bytes), " for ", leave_.what),
+              fit == 0 ? "" : str_cat("; about ", fit, " may fit")));
 }
 
 absl::StatusOr<MemoryUse> CompiledProgram::memory() const {
@@ -165,7 +121,7 @@ absl::StatusOr<Executable*> CompiledProgram::executable(std::int64_t rows) {
   }
   last_ = nullptr;
   PL_RETURN_IF_ERROR(device_.enter());
-  PL_ASSIGN_OR_RETURN(auto made, make_executable(rows, options_.recompute_activations));
+  PL_ASSIGN_OR_RETURN(auto made, make_executable(rows));
   PL_RETURN_IF_ERROR(check_room(rows, made->arena_bytes()));
   PL_RETURN_IF_ERROR(grow_arena(made->arena_bytes()));
   made->bind(arena_->data(), external_);

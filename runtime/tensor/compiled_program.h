@@ -50,21 +50,8 @@ class CompiledProgram final : public Program {
     std::unique_ptr<Executable> executable;
   };
   absl::StatusOr<Executable*> executable(std::int64_t rows);
-  absl::StatusOr<std::unique_ptr<Executable>> make_executable(std::int64_t rows, bool recompute) const;
+  absl::StatusOr<std::unique_ptr<Executable>> make_executable(std::int64_t rows) const;
   absl::Status check_room(std::int64_t rows, std::size_t bytes) const;
-  // The most samples below `rows` of which a program finds room in so many bytes, with its batch, and the
-  // size of its arena. {0, 0}: not even one.
-  struct Fitting {
-    std::int64_t rows = 0;
-    std::size_t bytes = 0;
-  };
-  absl::StatusOr<Fitting> what_fits(std::int64_t rows, std::size_t bytes, bool recompute) const;
-  // Whether one for `rows` samples, of which `made` is made, finds room there.
-  bool finds_room(const Executable& made, std::int64_t rows, std::size_t bytes) const;
-  // Where recomputing is off and more than `fitting` of the `rows` samples would fit with it: words that say
-  // so.
-  absl::StatusOr<std::string> recomputing_helps(std::int64_t rows, std::size_t free,
-                                                std::int64_t fitting) const;
   absl::Status grow_arena(std::size_t bytes);
   void bind_entries();
   std::uint64_t weights_version() const { return on_device() ? *device_vectors_.version : weights_version_; }

@@ -30,13 +30,6 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 // One in so many bytes of a device's own memory is left to its driver, which takes memory later: for kernels
 // when they are launched first, for graphs, for NCCL.
 inline constexpr std::size_t kDriversPart = 32;
-// And one in so many of that, where it is told how much fits: who takes that then takes it in other pieces,
-// each of which is rounded up.
-inline constexpr std::size_t kRoundingPart = 64;
-
-// In the error of a program whose passes find no room even for one sample.
-inline constexpr char kNotEvenOne[] = "not even one sample fits";
-
 // For people: rounded up, as what is needed is, and down, as what is free.
 inline std::size_t mebibytes(std::size_t bytes) {
   return (bytes + (std::size_t{1} << 20) - 1) >> 20;

@@ -110,7 +110,7 @@ class Trainer {
   checkpoint::CheckpointStore checkpoints();
   absl::Status open_session();
   absl::Status compile_for(std::span<const std::int64_t> rows);
-  absl::Status compile_passes(std::span<const std::int64_t> rows, Holding held);
+  absl::Status compile_passes(std::span<const std::int64_t> rows, std::int64_t most, Holding held);
   absl::Status compile_evaluation(Holding held);
   // Why not all members' devices can exchange gradients by themselves; empty: they can.
   absl::StatusOr<std::string> place_state();

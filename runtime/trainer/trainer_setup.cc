@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/machine_load.h"
 #include "base/status.h"
@@ -245,28 +245,26 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
                        : evaluates ? Holding::kCopiesAndEvaluates
                                    : Holding::kCopies;
   if (copies) PL_RETURN_IF_ERROR(check_lasting(held));
-  const absl::Status compiled = compile_passes(rows, held);
+  std::int64_t most = 1;
+  for (const std::int64_t count : rows) most = std::max(most, pass_rows(spec_, count));
+  const absl::Status compiled = compile_passes(rows, most, held);
   if (absl::IsResourceExhausted(compiled)) {
     PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(held));
-    std::string evaluation;
+    std::vector<std::string> advice;
+    if (most > 1)
+      advice.emplace_back("set training.microBatchSize to what fits (samples of one pass: results change by rounding alone)");
+    if (!spec_.recompute_activations()) advice.emplace_back("set training.recomputeActivations: true");
+    if (spec_.precision() != v1::PRECISION_BF16) advice.emplace_back("set training.precision: BF16");
     if (use.found.evaluation >= use.found.now.total_bytes / tensor::kDriversPart)  // less would not help
-      evaluation = str_cat("training.evaluation.batchSize to fewer: passes of evaluation hold ",
-                           tensor::mebibytes(use.found.evaluation), " MiB");
-    const bool none = absl::StrContains(compiled.message(), tensor::kNotEvenOne);
-    std::string advice = str_cat("take ", more_memory(workload_.room != nullptr), " or a smaller model");
-    if (none && !evaluation.empty()) advice = str_cat("set ", evaluation);
-    if (!none)
-      advice = str_cat(
-          "set training.microBatchSize to what fits: it changes results by rounding alone, and is the "
-          "samples "
-          "of one pass",
-          evaluation.empty() ? "" : str_cat(", or ", evaluation));
+      advice.push_back(str_cat("set training.evaluation.batchSize to fewer: passes of evaluation hold ",
+                               tensor::mebibytes(use.found.evaluation), " MiB"));
+    advice.push_back(str_cat("take ", more_memory(workload_.room != nullptr), " or a smaller model"));
     const std::string begin =
         workload_.room == nullptr
             ? ""
             : str_cat("; ", room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_));
-    return absl::ResourceExhaustedError(
-        str_cat("training finds no room (out of memory): ", compiled.message(), "; ", advice, begin));
+    return absl::ResourceExhaustedError(str_cat("training finds no room (out of memory): ", compiled.message(), "; ",
+                                                absl::StrJoin(advice, "; or "), begin));
   }
   if (!compiled.ok()) return of_this_device(compiled);
   if (evaluation_waits_ && evaluates) PL_RETURN_IF_ERROR(compile_evaluation(held));
@@ -292,9 +290,7 @@ absl::Status Trainer::compile_evaluation(Holding held) {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::compile_passes(std::span<const std::int64_t> rows, Holding held) {
-  std::int64_t most = 1;
-  for (const std::int64_t count : rows) most = std::max(most, pass_rows(spec_, count));
+absl::Status Trainer::compile_passes(std::span<const std::int64_t> rows, std::int64_t most, Holding held) {
   if (program_ == nullptr || program_->max_rows() < most) {
     PL_ASSIGN_OR_RETURN(const tensor::LeftRoom leave, still_wanted(held));
     PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, most, leave));

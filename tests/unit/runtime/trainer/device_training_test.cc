@@ -158,31 +158,6 @@ TEST(DeviceTraining, CopiesOfTheHostsStateThatFindNoRoomAreTold) {
               HasSubstr("weights and gradient find no room"));
 }
 
-// How many samples fit is asked once all else has its room.
-TEST(DeviceTraining, WherePassesFindNoRoomWhatHelpsIsAdvised) {
-  const v1::TrainingSpec spec = step_spec(4, 32);
-  const auto told = [&](const char* why) {
-    ThreadJob job(1, spec, kOnHost);
-    job.member(0).workload = [=](const v1::TrainingSpec& of) -> absl::StatusOr<Workload> {
-      auto workload = kOnDevice(of);
-      workload->room = [] { return tensor::MemoryRoom{std::size_t{40} << 20, std::size_t{64} << 20}; };
-      workload->compile =
-          [=, compile = workload->compile](
-              Purpose purpose, std::int64_t rows,
-              const tensor::LeftRoom& leave) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {
-        if (purpose == Purpose::kTraining && rows > 1) return absl::ResourceExhaustedError(why);
-        return compile(purpose, rows, leave);
-      };
-      return workload;
-    };
-    job.send_view(job.view(1, {0}));
-    job.run();
-    return std::string(job.member(0).outcome.error.message());
-  };
-  EXPECT_THAT(told("7 fit"), HasSubstr("7 fit; set training.microBatchSize to what fits"));
-  EXPECT_THAT(told(tensor::kNotEvenOne), HasSubstr("fits; take a GPU with more memory or a smaller model"));
-}
-
 // Codes that a peer's end has, too: nobody else is asked what became of it.
 TEST(DeviceTraining, ADevicesErrorWhilePassesAreCompiledIsThisMembersOwn) {
   v1::TrainingSpec spec = step_spec(4, 32);
