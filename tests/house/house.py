@@ -108,6 +108,18 @@ class House:
                     if "://" not in target and not (self.root / pathlib.PurePosixPath(file).parent / target).exists():
                         self.breach(file, number, f"the link to {target} leads nowhere")
 
+    # A document's lines fit a screen. Code and pictures between fences are as wide as what they show.
+    def prose(self):
+        for file in (f for f in self.files if f.endswith(".md")):
+            if not re.match(r"docs/|tests/.*README\.md$|(README|CONTRIBUTING)\.md$", file):
+                continue
+            fenced = False
+            for number, line in enumerate(self.text(file).split("\n"), 1):
+                fenced ^= line.lstrip().startswith("```")
+                limit = rules.MAX_ROW if line.startswith("|") else rules.MAX_PROSE
+                if not fenced and len(line) > limit:
+                    self.breach(file, number, f"{len(line)} columns; the limit is {limit}")
+
     # Tests that a document names exist: `Suite.Case` of GoogleTest, `test_something` of unittest.
     def named_tests(self):
         tests = [self.text(f) for f in self.files if f.startswith("tests/") and pathlib.Path(f).suffix in (".cc", ".py")]

@@ -52,6 +52,11 @@ class HouseTest(unittest.TestCase):
         self.assertEqual(len(check("links", {"docs/a.md": "[b](b.md) [c](../README.md#x)"})), 2)
         self.assertEqual(check("links", {"docs/a.md": "[b](b.md)", "docs/b.md": "[w](https://example.org/x)"}), [])
 
+    def test_line_of_a_document_that_is_too_long(self):
+        long = "a word " * 30 + "\n"
+        self.assertEqual(len(check("prose", {"docs/a.md": long, "README.md": "| " + 2 * long, "tests/a/README.md": long})), 3)
+        self.assertEqual(check("prose", {"docs/a.md": "```\n" + long + "```\n| " + long, "tests/a.md": long}), [])
+
     def test_document_that_names_a_test_that_is_not_there(self):
         document = {"docs/a.md": "`ATest.B`, `test_c`, `other.Thing` and `Other.thing`"}
         self.assertEqual(len(check("named_tests", document)), 2)

@@ -115,6 +115,9 @@ SOFT_LINES = 400
 HARD_LINES = 800
 MAX_COLUMNS = 155      # prose in headers and scripts; clang-format keeps code at 110
 
+MAX_PROSE = 160        # a line of a document; sentences begin lines of their own
+MAX_ROW = 300          # a row of a table has several cells, and can't be wrapped; longer ones become lists
+
 # Paths of someone's machine, words of unfinished work, and what has a better name here.
 BANNED_WORDS = {
     r"/" + r"work/": "a path of somebody's machine",
