@@ -100,13 +100,16 @@ class House:
             if (outside or not used_by) and not tested and source in self.files:
                 self.breach(header, 1, f"is pure, is used by other folders, and is included by no test in tests/unit/{folder}")
 
-    # Links between our own documents lead somewhere.
+    # Links between our own documents, and the sources that a document names, lead somewhere.
     def links(self):
         for file in (f for f in self.files if f.endswith(".md")):
             for number, line in enumerate(self.text(file).split("\n"), 1):
                 for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", line):
                     if "://" not in target and not (self.root / pathlib.PurePosixPath(file).parent / target).exists():
                         self.breach(file, number, f"the link to {target} leads nowhere")
+                for source in re.findall(r"`((?:base|proto|runtime|controller|cli|tests)/[\w/]+\.(?:h|cc|cu|py|proto))`", line):
+                    if source not in self.files:
+                        self.breach(file, number, f"there is no {source}")
 
     # A document's lines fit a screen. Code and pictures between fences are as wide as what they show.
     def prose(self):

@@ -50,6 +50,8 @@ class HouseTest(unittest.TestCase):
 
     def test_dead_link(self):
         self.assertEqual(len(check("links", {"docs/a.md": "[b](b.md) [c](../README.md#x)"})), 2)
+        self.assertEqual(len(check("links", {"docs/a.md": "`base/b.h`"})), 1)
+        self.assertEqual(check("links", {"docs/a.md": "`base/b.h` `b.h`", "base/b.h": ""}), [])
         self.assertEqual(check("links", {"docs/a.md": "[b](b.md)", "docs/b.md": "[w](https://example.org/x)"}), [])
 
     def test_line_of_a_document_that_is_too_long(self):
