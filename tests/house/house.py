@@ -8,6 +8,7 @@ import sys
 import rules
 
 CODE = {".cc", ".h", ".cu", ".cuh"}
+KNOWN = "tests/house/known.txt"
 
 
 class House:
@@ -133,6 +134,57 @@ class House:
                 for name in re.findall(r"`([A-Z]\w*\.[A-Z]\w*|test_\w+)`", line):
                     if name not in known:
                         self.breach(file, number, f"there is no test {name}")
+
+    # A comment block opens with a subject, a test's name says the behaviour, and no test pins a sentence. No file has more breaches of
+    # these than KNOWN allows it: "folder: file comments/names/sentences ...". `house.py lower` writes there what has become less.
+    def language(self):
+        known = self.known()
+        for file, found in self.language_found().items():
+            for kind, (breaches, allowed) in enumerate(zip(found, known.get(file, (0, 0, 0)))):
+                if len(breaches) > allowed:
+                    what = ("a comment opens without a subject", "a test's name does not say the behaviour", "a test pins a sentence")[kind]
+                    for line in breaches:
+                        self.breach(file, line, f"{what} (the file has {len(breaches)} of these, allowed: {allowed})")
+
+    def lower(self):
+        known, folders = self.known(), {}
+        for file, found in self.language_found().items():
+            allowed = known.get(file, (0, 0, 0)) if known else map(len, found)
+            counts = [min(len(lines), most) for lines, most in zip(found, allowed)]
+            if any(counts):
+                folder, _, name = file.rpartition("/")
+                folders.setdefault(folder, []).append(f"{name} {'/'.join(map(str, counts))}")
+        (self.root / KNOWN).write_text("".join(f"{folder}: {'  '.join(files)}\n" for folder, files in sorted(folders.items())))
+
+    def known(self):
+        path = self.root / KNOWN
+        known = {}
+        for folder, files in (line.split(": ") for line in (path.read_text().splitlines() if path.exists() else [])):
+            for name, counts in re.findall(r"(\S+) (\d+/\d+/\d+)", files):
+                known[f"{folder}/{name}"] = tuple(map(int, counts.split("/")))
+        return known
+
+    # By file the lines of its comments, its tests' names and its sentences.
+    def language_found(self):
+        found = {}
+        for file in self.files:
+            if pathlib.Path(file).suffix not in CODE | {".py"}:
+                continue
+            text, mark = self.text(file), "#" if file.endswith(".py") else "//"
+            lines = text.split("\n")
+            comments = [n for n, line in enumerate(lines, 1) if re.match(rf"\s*{mark} {rules.NO_SUBJECT}", line)
+                        and (n == 1 or not lines[n - 2].lstrip().startswith(mark))]
+            names, sentences = [], []
+            if file.startswith("tests/"):
+                for match in re.finditer(r"(?m)^(?:TYPED_)?TEST(?:_[FP])?\(\w+,\s*(\w+)\)|^ +def test_(?:\d+_)?(\w+)\(", text):
+                    if re.match(rules.NO_BEHAVIOUR, match[1] or match[2].capitalize()):
+                        names.append(text.count("\n", 0, match.start()) + 1)
+                for match in re.finditer(r'HasSubstr\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', text):
+                    if match[1].count(" ") >= rules.SENTENCE_SPACES:
+                        sentences.append(text.count("\n", 0, match.start()) + 1)
+            if comments or names or sentences:
+                found[file] = (comments, names, sentences)
+        return found
 
     def words(self):
         for file in self.files:
