@@ -96,7 +96,7 @@ class GpuRunsTest(CliCase):
 
     # The NCCL of the tests is one process's, and refuses the ids of another.
     @emulated_only
-    def test_where_nccl_does_not_open_gradients_go_by_way_of_the_hosts(self):
+    def test_gradients_go_by_way_of_the_hosts_when_nccl_does_not_open(self):
         path = self.write(job(members=2, steps=40))
         without = self.run_on("cpu", path, "--name", "without")
         self.same(self.run_on("cuda", path, FAKE_CUDA_DEVICES="2"), without, 1e-4)
@@ -107,7 +107,7 @@ class GpuRunsTest(CliCase):
                          r"NCCL_DEBUG=INFO in the members' environment makes NCCL say more in their logs, ")
 
     @emulated_only
-    def test_what_finds_no_room_is_said_before_the_first_step_with_what_would(self):
+    def test_shortage_of_memory_is_named_before_the_first_step_with_a_size_that_fits(self):
         # 1.5 million weights, 24 MiB with gradient and Adam's state; a sample's activations are some 100 KiB.
         text = job(members=1, steps=1).replace("[32]", "[20000]").replace("testFraction: 0.2", "testFraction: 0.6")
         text = text.replace("type: SGD, learningRate: 0.1, momentum: 0.9", "type: Adam, learningRate: 0.001")
@@ -144,7 +144,7 @@ class GpuRunsTest(CliCase):
                          r".*\d+ of 1024 MiB are left; \d+ MiB were free when this member began")
 
     @emulated_only
-    def test_what_finds_room_is_taken_though_the_bf16_weights_are_there_already(self):
+    def test_bf16_weights_are_not_counted_twice(self):
         # 5.25 million weights: 50 MiB with gradient and bf16 weights, 60 if those were counted twice.
         text = job(members=1, steps=1)
         for was, now in (("[32]", "[70000]"), (", momentum: 0.9", ""), (", testFraction: 0.2", ""), ("    evaluation: {everySteps: 100}\n", ""),
@@ -239,7 +239,7 @@ class GpuRunsTest(CliCase):
         process.wait(60)
 
     @emulated_only
-    def test_what_a_gpu_says_is_shown(self):
+    def test_gpu_evidence_is_shown(self):
         process = self.start("run", self.write(job(members=2, steps=100_000_000)),
                              environment={"PACELINE_DEVICE": "cuda", "LD_LIBRARY_PATH": str(self.libraries)})
         self.training("digits", 2)

@@ -75,7 +75,7 @@ TEST_F(GpuMemoryTest, ATooLargeBatchIsRefusedWithWhatFits) {
   EXPECT_TRUE(absl::IsResourceExhausted(compile_for(fits + 200).status()));
 }
 
-TEST_F(GpuMemoryTest, WhatIsToldToFitLeavesTheRoomThatIsWantedLater) {
+TEST_F(GpuMemoryTest, SuggestedBatchLeavesTheReservedRoom) {
   const LeftRoom leave{8 * kMebibyte, "weights and gradient"};
   const auto told = [](const auto& refused, const char* format) {
     EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
@@ -102,7 +102,7 @@ TEST_F(GpuMemoryTest, WhatIsToldToFitLeavesTheRoomThatIsWantedLater) {
   EXPECT_GE((*recomputes)->memory()->free, leave.bytes + kMebibyte);
 }
 
-TEST_F(GpuMemoryTest, WhatRecomputingWouldNeedIsSaidWhereItHelps) {
+TEST_F(GpuMemoryTest, RecomputingIsSuggestedOnlyWhenItHelps) {
   const auto message = [](const auto& refused) {
     EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
     return std::string(refused.status().message());
@@ -132,7 +132,7 @@ TEST_F(GpuMemoryTest, WhatRecomputingWouldNeedIsSaidWhereItHelps) {
   EXPECT_THAT(message(compile_deep(20'000, false, Mode::kInference)), Not(HasSubstr("recompute")));
 }
 
-TEST_F(GpuMemoryTest, WhereNotOneFitsItSaysSo) {
+TEST_F(GpuMemoryTest, SingleSampleWithoutRoomIsNamed) {
   cuda::fake().control().memory_bytes = kMebibyte;
   GraphBuilder graph;
   const Value x = graph.input({16});
@@ -144,7 +144,7 @@ TEST_F(GpuMemoryTest, WhereNotOneFitsItSaysSo) {
 }
 
 // A larger count than before is refused without harm to what was there.
-TEST_F(GpuMemoryTest, WhatWasThereGoesOn) {
+TEST_F(GpuMemoryTest, RefusedSizeLeavesTheProgramUsable) {
   const auto made = compile_for(200);
   ASSERT_TRUE(made.ok()) << made.status();
   Program& program = **made;
