@@ -24,7 +24,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
                  algorithm atomic chrono cmath filesystem fstream functional map memory optional set sstream string thread vector)
   paceline_precompile(paceline_headers DEPS absl::status absl::statusor absl::synchronization HEADERS ${everywhere})
   if(PACELINE_TESTS)
-    paceline_precompile(paceline_test_headers OPTIONS -fPIE ${PACELINE_TEST_OPTIONS} DEPS GTest::gmock GTest::gtest absl::status absl::statusor absl::synchronization
+    paceline_precompile(paceline_test_headers OPTIONS -fPIE ${PACELINE_TEST_OPTIONS}
+      DEPS GTest::gmock GTest::gtest absl::status absl::statusor absl::synchronization
       HEADERS ${everywhere} gmock/gmock.h gtest/gtest.h)
   endif()
 endif()

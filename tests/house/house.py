@@ -59,10 +59,10 @@ class House:
             if not any(is_under(f, pure) for f in self.files):
                 self.breach(pure, 1, "named pure in tests/house/rules.py, but there is no such file")
 
-    # Every source is named in the CMakeLists.txt of its folder (or of a folder above it).
+    # Every source is named in the CMakeLists.txt of its folder (or of a folder above it), or by its whole path.
     def registered(self):
         anywhere = set()
-        for cmake in (f for f in self.files if f.endswith("CMakeLists.txt")):
+        for cmake in (f for f in self.files if f.endswith(("CMakeLists.txt", ".cmake"))):
             anywhere.update(re.findall(r"\$\{CMAKE_SOURCE_DIR\}/(\S+\.(?:cc|cu))", self.text(cmake)))
         for file in self.code():
             path = pathlib.PurePosixPath(file)

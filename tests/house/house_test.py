@@ -39,6 +39,7 @@ class HouseTest(unittest.TestCase):
     def test_source_that_nothing_builds(self):
         self.assertEqual(len(check("registered", {"base/CMakeLists.txt": "x(SOURCES b.cc)", "base/a.cc": ""})), 1)
         self.assertEqual(check("registered", {"base/CMakeLists.txt": "x(SOURCES a.cc)", "base/a.cc": ""}), [])
+        self.assertEqual(check("registered", {"cmake/X.cmake": "x(${CMAKE_SOURCE_DIR}/cmake/a.cc)", "cmake/a.cc": ""}), [])
 
     def test_file_that_is_too_long(self):
         self.assertEqual(len(check("sizes", {"base/a.cc": "\n" * 900})), 1)
