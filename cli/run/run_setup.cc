@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::size_t kOwnDescriptors = 22, kDescriptorsPerMember = 3;
 
-// Of a member: its libraries, and the stacks of its threads. The model comes to it.
+// A member's libraries and the stacks of its threads need so much. The model needs its own on top.
 constexpr std::uint64_t kMemberAddressSpace = std::uint64_t{512} << 20;
 
 absl::StatusOr<JobFile> read_job(const RunOptions& options) {
@@ -53,7 +53,7 @@ absl::Status check_address_space() {
                                               limit.rlim_cur >> 10, ": raise it"));
 }
 
-// What can be known to be missing before anything is written.
+// Finds what the run lacks (data files, address space, descriptors) before anything is written.
 absl::Status check_machine(const JobFile& job, const RunStore& store) {
   PL_RETURN_IF_ERROR(check_address_space());
   for (const std::string& path : {job.path, job.base_folder, store.state_folder()}) {

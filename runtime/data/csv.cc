@@ -58,7 +58,7 @@ struct Separator {
 };
 constexpr Separator kSeparators[] = {{',', "comma"}, {';', "semicolon"}, {'\t', "tab"}};
 
-// Where another separator is in `text`, which is no number.
+// Advice for a `text` that is no number and holds another separator; else empty.
 std::string other_separator(std::string_view text, char separator) {
   for (const char c : {'\t', ';', ','}) {
     if (c == separator || text.find(c) == std::string_view::npos) continue;
@@ -69,7 +69,7 @@ std::string other_separator(std::string_view text, char separator) {
   return "";
 }
 
-// "1,000", "1'000", "3,14"
+// Finds numbers such as "1,000", "1'000" and "3,14".
 bool has_digit_groups(std::string_view field) {
   std::string digits(field);
   const bool grouped = std::erase_if(digits, [](char c) { return c == ',' || c == '\''; }) > 0;
@@ -81,7 +81,7 @@ class CsvRecords {
  public:
   CsvRecords(std::string_view text, char separator) : text_(text), separator_(separator) {}
 
-  // False: there are no more.
+  // Reads the next record; false at the end.
   absl::StatusOr<bool> next() {
     fields_.clear();
     line_ = next_line_;
@@ -115,7 +115,7 @@ class CsvRecords {
     }
   }
 
-  // Of the last record: its fields, without their quotes, and the line on which it begins.
+  // The last record's fields, without their quotes, and the line on which it begins.
   const std::vector<std::string_view>& fields() const { return fields_; }
   std::int64_t line() const { return line_; }
 
@@ -133,7 +133,7 @@ class CsvRecords {
     return field;
   }
 
-  std::string_view text_;  // that follows
+  std::string_view text_;  // the rest
   const char separator_;
   std::vector<std::string_view> fields_;
   std::int64_t line_ = 0, next_line_ = 1;
@@ -181,7 +181,7 @@ class CsvParser {
     return absl::OkStatus();
   }
 
-  // What helps, as far as the field shows it.
+  // Advice on what helps, as far as the field shows it; else empty.
   std::string cure_of(std::string_view field, std::size_t column) const {
     if (column == 0 && field.starts_with('#')) {
       return "; CSV has no comments: remove the lines that begin with #";
@@ -226,7 +226,7 @@ class CsvParser {
 
 absl::StatusOr<CsvTable> parse_csv(std::string_view text, const CsvOptions& options) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, as spreadsheets write it
-  // A byte order mark of UTF-16, or a digit's other byte.
+  // UTF-16 shows by its byte order mark, or by the zero byte of a digit.
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff") ||
       text.substr(0, 2).find('\0') != std::string_view::npos) {
     return absl::InvalidArgumentError("the text is UTF-16; allowed: UTF-8. Save it as that (iconv -t UTF-8)");

@@ -16,16 +16,14 @@ namespace paceline::data {
 
 enum class InputKind : std::uint8_t { kFloats, kTokens };
 
-// What one sample looks like.
+// The form of one sample.
 struct SampleShape {
   InputKind kind = InputKind::kFloats;
-  std::vector<std::int64_t> dims;  // kFloats: e.g. {1, 28, 28}; kTokens: {block_size}
-  std::int64_t labels = 1;         // labels per sample: 1 class, or block_size next tokens
-  std::int64_t classes = 0;        // number of classes or the vocabulary's size; 0: not known from the data
-  std::int64_t smallest_label =
-      0;  // where classes comes from labels, which are smallest_label to classes - 1
-  // kTokens that are categories, one of each field: how many values each field has, 0 and up; empty: not
-  // known.
+  std::vector<std::int64_t> dims;   // kFloats: e.g. {1, 28, 28}; kTokens: {block_size}
+  std::int64_t labels = 1;          // labels per sample: 1 class, or block_size next tokens
+  std::int64_t classes = 0;         // number of classes or the vocabulary's size; 0: not known from the data
+  std::int64_t smallest_label = 0;  // labels are smallest_label to classes - 1, where classes comes from them
+  // The number of values of each field, where kTokens are categories, one of each field; empty: not known.
   std::vector<std::int64_t> vocabularies = {};
   std::int64_t elements() const {
     std::int64_t n = 1;
@@ -34,7 +32,7 @@ struct SampleShape {
   }
 };
 
-// Where fetch() puts a batch; the caller owns the memory. Row i is sample indices[i].
+// The memory that fetch() fills with a batch; the caller owns it. Row i is sample indices[i].
 struct BatchView {
   std::span<float> inputs;         // kFloats: rows * elements()
   std::span<std::int32_t> tokens;  // kTokens: rows * block_size
@@ -47,11 +45,10 @@ class Dataset {
   virtual const SampleShape& shape() const = 0;
   virtual std::int64_t size() const = 0;
   // Fills `batch` with the samples `indices`, each in [0, size()). `augmentation_seed` decides flips and
-  // crops, per sample index, so that the result does not depend on which member fetches it; 0 means none. No
-  // allocation.
+  // crops by sample index, so that every member fetches the same; 0 means none. Allocates nothing.
   virtual absl::Status fetch(std::span<const std::int64_t> indices, std::uint64_t augmentation_seed,
                              const BatchView& batch) const = 0;
-  // Where a sample comes from, for messages: "x.npy: sample 3".
+  // The place that a sample comes from, for messages: "x.npy: sample 3".
   virtual std::string place_of(std::int64_t index) const { return "sample " + std::to_string(index); }
 };
 

@@ -8,7 +8,7 @@
 
 namespace paceline::tensor {
 
-// What is wrong with the shape of one array: it is empty, not positive, or too large. Empty text: nothing.
+// The fault of one array's shape: it is empty, not positive, or too large. Empty text: the shape is right.
 std::string fault_of(const Dims& dims);
 
 }  // namespace paceline::tensor

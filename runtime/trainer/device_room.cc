@@ -24,7 +24,7 @@ std::string optimizer_name(v1::OptimizerSpec::Type type) {
   }
 }
 
-// "a", "a and b", "a, b and c".
+// Gives "a", "a and b", or "a, b and c".
 std::string listed(const std::vector<std::string>& parts, const char* last) {
   std::string text;
   for (std::size_t i = 0; i < parts.size(); ++i)
@@ -36,7 +36,7 @@ std::string mib(std::size_t bytes) {
   return str_cat(tensor::mebibytes(bytes), " MiB");
 }
 
-// What finds no room in which memory, and how much of it there would have to be.
+// The beginning of the error: the vectors that do not fit, the memory, and the bytes that they need.
 std::string what_needs(const LastingMemory& needs, const char* memory) {
   std::vector<std::string> names = {"weights"},
                            amounts = {str_cat(

@@ -1,7 +1,8 @@
 #pragma once
 
-// Whether what a training keeps in its device's memory, or the host's, from step to step finds room there,
-// and what to say where it does not. What passes take is the programs' own (tensor/program.h). Pure.
+// A check that a training's lasting memory (weights, gradient, optimizer state) fits into the memory of its
+// device or of the host, and the error where it does not. Programs count the memory of their passes
+// themselves (tensor/program.h). Pure.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace paceline::trainer {
 
-// Bytes, by what they are called in messages; zero: there is none.
+// The bytes of each vector under its name in messages; zero: there is none.
 struct LastingMemory {
   std::size_t weights = 0;
   std::size_t gradient = 0;
@@ -25,9 +26,9 @@ struct LastingMemory {
   std::size_t total() const { return weights + gradient + state + half_weights; }
 };
 
-// Of a model of `elements` parameters, padding included. `kReads`: who evaluates only; `kCopies`: weights and
-// gradient are copies of the host's, which has the optimizer; and weights once more where `evaluates` with a
-// program of its own.
+// A device holds weights alone (kReads: an evaluator), copies of the host's weights and gradient while the
+// host has the optimizer (kCopies), those and the weights of an evaluation's own program
+// (kCopiesAndEvaluates), or everything (kTrains). `elements` counts the parameters, padding included.
 enum class Holding : std::uint8_t { kReads, kCopies, kCopiesAndEvaluates, kTrains };
 LastingMemory lasting_memory(const v1::TrainingSpec& spec, std::size_t elements, Holding holding);
 
@@ -40,21 +41,21 @@ struct FoundRoom {
   int members = 0;                // of the job on this device, this one included; 0: not known
 };
 
-// RESOURCE_EXHAUSTED: what needs how much, how much there is and was at the begin, who else may hold it, and
-// what helps.
+// RESOURCE_EXHAUSTED where the memory does not suffice. The message names each need, the memory that is free
+// and was free at the begin, the members that share it, and what helps.
 absl::Status check_room(const LastingMemory& needs, const FoundRoom& found);
 
-// Likewise in the memory of this machine, of which `free` bytes are left; nothing: nobody knows.
+// The same check for this machine's memory, of which `free` bytes are left; without a value it passes.
 absl::Status check_host_room(const LastingMemory& needs, std::optional<std::uint64_t> free);
 
-// What helps where nothing smaller fits. `gpu`: or processors compute.
+// Advice where nothing smaller fits. `gpu`: a GPU computes, else the processors do.
 const char* more_memory(bool gpu);
 
-// What a program for evaluation came to; of one that finds no room also for what, and what helps. `rows` were
-// wanted. `waited`: all else of this member has its room already.
+// The result of compiling an evaluation for `rows` samples. Where the memory does not suffice the error also
+// says so of the evaluation, with what helps. `waited`: training has its memory already.
 absl::Status evaluation_room(const absl::Status& compiled, std::int64_t rows, bool waited, bool gpu);
 
-// "130 MiB were free when this member began, and 4 members of this job share the device".
+// Says "130 MiB were free when this member began, and 4 members of this job share the device".
 std::string room_at_begin_text(std::size_t free_at_begin, int members);
 
 }  // namespace paceline::trainer

@@ -1,6 +1,6 @@
 #pragma once
 
-// What to say where a loss is not finite.
+// The error for a loss that is not finite.
 
 #include <string>
 
@@ -10,8 +10,9 @@
 
 namespace paceline::trainer {
 
-// OUT_OF_RANGE. `what`: "step 3: the loss". Before the first update (`updated` is false) no learning rate is
-// to blame: the largest number of this member's `batch` is named, with its sample's place in `train`.
+// OUT_OF_RANGE, with `what` as in "step 3: the loss". Before the first update (`updated` is false) the
+// learning rate can't be the cause, so the error names the largest number of this member's `batch` and the
+// place of its sample in `train`.
 absl::Status not_finite(const std::string& what, double loss, bool updated, const data::Dataset& train,
                         const data::Batch& batch);
 

@@ -20,7 +20,7 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// Of the address space, or of files: this memory is one, too.
+// The process's limit on address space or on files; this memory is a file, too.
 std::uint64_t limit_of_process() {
   std::uint64_t least = RLIM_INFINITY;
   for (const auto resource : {RLIMIT_AS, RLIMIT_FSIZE}) {
@@ -60,7 +60,7 @@ Arena::~Arena() {
   for (const Block& block : blocks_) ::munmap(block.base, block.bytes);
 }
 
-// A further block, behind all others, whose rest nobody gets.
+// Maps a further block behind all others. The last block's rest stays unused.
 absl::Status Arena::map(std::size_t bytes) {
   PL_RETURN_IF_ERROR(with_context(grow_shared_memory(fd_, mapped_ + bytes), "the memory that members share"));
   void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_.get(),

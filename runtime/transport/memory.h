@@ -1,6 +1,6 @@
 #pragma once
 
-// Registered memory: what collectives use without a copy.
+// Registered memory, which collectives use without a copy.
 //
 // An Arena belongs to the process, not to a view: it outlives every communicator, so that survivors of a
 // failure keep their state (a parameter server has none to keep: Fabric::renew_arena). Its pages come from a
@@ -21,42 +21,44 @@
 
 namespace paceline::transport {
 
-// What an arena's capacity is where nobody says: twice a machine's memory, so that memory runs out first, but
-// 16 GiB at least, and 256 GiB at most, for 256 members of one host map one another's. Half of `limit`
-// where that is less: what the process may map, or write to a file.
+// An arena's capacity by default: twice the machine's memory, so that memory runs out first. It is at least
+// 16 GiB, and at most 256 GiB, since 256 members of one host map one another's arenas. It is at most half of
+// `limit`, the bytes that the process may map or write to a file.
 std::size_t usual_capacity(std::uint64_t machine_bytes, std::uint64_t limit);
 std::size_t usual_capacity();  // this machine's, under this process' limits (ulimit -v, -f)
 
 class Arena {
  public:
-  // Of at most `capacity_bytes`. It takes address space as memory is allocated or reserved, and pages as they
-  // are touched. RESOURCE_EXHAUSTED when the system refuses.
+  // Makes an arena of at most `capacity_bytes`. It takes address space as memory is allocated or reserved,
+  // and pages as they are touched. RESOURCE_EXHAUSTED when the system refuses.
   static absl::StatusOr<std::unique_ptr<Arena>> create(std::size_t capacity_bytes);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // `bytes` of zeroed memory aligned to `kAlignment`, owned by the arena and never freed before it.
+  // Gives `bytes` of zeroed memory aligned to `kAlignment`, owned by the arena and never freed before it.
   // RESOURCE_EXHAUSTED.
   absl::StatusOr<std::span<std::byte>> allocate(std::size_t bytes);
-  // Takes the address space of all that is left, a part of it where the process' is limited, so that who
-  // meets this one from now on also maps what is allocated later. It has no more then. RESOURCE_EXHAUSTED.
+  // Takes the address space of the whole rest, or a part of it (1 / `parts`) where the process's address
+  // space is limited. So a process that meets this one from now on also maps later allocations. The arena has
+  // no more than that then. RESOURCE_EXHAUSTED.
   absl::Status reserve(int parts);
 
-  // Whether [data, data + bytes) lies in this arena, and where.
+  // True where [data, data + bytes) lies in this arena.
   bool contains(const void* data, std::size_t bytes) const;
-  // REQUIRES: it does, or data is null, as allocate(0) gives it: that is at 0.
+  // The place of `data` in this arena. A null pointer, as allocate(0) gives it, is at 0. REQUIRES:
+  // contains().
   std::size_t offset_of(const void* data) const;
 
   int fd() const { return fd_.get(); }
   std::size_t capacity() const { return capacity_; }
   std::size_t left() const { return capacity_ - used_; }
-  std::size_t mapped() const { return mapped_; }  // by who meets this process now: bytes from its begin
+  std::size_t mapped() const { return mapped_; }  // bytes from its begin that peers map now
 
   static constexpr std::size_t kAlignment = 4096;
 
  private:
-  // A part of the memfd that is mapped by itself.
+  // One mapped part of the memfd.
   struct Block {
     std::byte* base;
     std::size_t begin, bytes;

@@ -40,7 +40,7 @@ class TemplatesTest(unittest.TestCase):
         result = run_helm("lint", "--strict", CHART, "--set", f"image.repository={IMAGE}")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
-    def test_what_is_installed_by_default(self):
+    def test_default_installation_has_these_objects(self):
         found = sorted((value["kind"], value["metadata"]["name"]) for value in self.render())
         self.assertEqual(found, [
             ("ClusterRole", "paceline"), ("ClusterRole", "paceline-trainingjobs-edit"), ("ClusterRole", "paceline-trainingjobs-view"),

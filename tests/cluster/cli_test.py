@@ -93,7 +93,7 @@ class CliTest(CommandCase, ClusterCase):
         self.refused(2, r"(?s)spec\.training.*spec\.training\.steps may not be edited from .*paceline delete digits", "apply", "-f", "-",
                      text=JOB.format(name="digits", steps=300))
 
-    def test_what_others_have_set_is_a_conflict(self):
+    def test_field_set_by_others_is_a_conflict(self):
         self.make()
         self.paceline("scale", "digits", "worker=3")
         self.refused(4, r"(?s)others have set these fields.*replicas.*--force-conflicts", "apply", "-f", "-", text=JOB.format(name="digits", steps=200))

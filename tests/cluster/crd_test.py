@@ -106,13 +106,13 @@ class ParityTest(ResourceCase):
                 problems[file.name] = f"the parser {'accepts' if file in accepted else 'refuses'} it; the API server: {text}"
         return problems
 
-    def test_what_is_right_is_accepted_by_both(self):
+    def test_valid_job_is_accepted_by_both(self):
         files = [*sorted(ROOT.glob("examples/**/*.yaml")), *sorted(CASES.glob("good/*.yaml"))]
         self.assertGreater(len(files), 10)
         self.assertEqual(self.ask_parser(files), set(files))
         self.assertEqual(self.verdicts_differ(files), {})
 
-    def test_what_is_wrong_is_refused_by_both(self):
+    def test_invalid_job_is_refused_by_both(self):
         files = sorted(f for f in (CASES / "bad").iterdir() if f.suffix != ".expected")
         self.assertGreater(len(files), 180)
         self.assertEqual(self.ask_parser(files), set())

@@ -383,7 +383,7 @@ class StoreTest(unittest.TestCase):
 
 
 class SkipTest(unittest.TestCase):
-    def test_where_there_can_be_no_cluster_a_suite_counts_as_skipped_and_says_why(self):
+    def test_suite_without_a_cluster_counts_as_skipped_and_says_why(self):
         with tempfile.TemporaryDirectory() as folder:
             unshare = pathlib.Path(folder) / "unshare"
             unshare.write_text("#!/bin/sh\necho unshare: it is not permitted >&2\nexit 1\n")

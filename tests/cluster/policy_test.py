@@ -272,7 +272,7 @@ class PolicyTest(JobCase):
                          ("BackoffLimitExceeded", [{"role": "chief", "cause": "OOMKilled", "count": 1}]))
         self.assertIn("chief-0 (pod hungry-chief-0-1) was killed by signal 9 (SIGKILL) (OOMKilled)", status["message"])
 
-    def test_what_keeps_pods_from_starting_is_said(self):
+    def test_reason_that_pods_do_not_start_is_in_the_status(self):
         secret = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "absent", "key": "k"}}}
         jobs = {
             "nowhere": (trainer({"nodeSelector": {"zone": "moon"}}), "Unschedulable", "didn't match Pod's node affinity/selector"),
@@ -301,7 +301,7 @@ class PolicyTest(JobCase):
         self.kubectl("delete", "quota", "none")
         self.wait_for("waiting", "Succeeded")
 
-    def test_what_the_cluster_refuses_to_admit_is_said(self):
+    def test_refused_admission_is_in_the_status(self):
         enforce = "pod-security.kubernetes.io/enforce"
         self.kubectl("label", "namespace", self.namespace, f"{enforce}=restricted")
         # The API server admits by what it has seen of the namespace.

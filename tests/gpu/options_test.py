@@ -64,7 +64,7 @@ class OptionsTest(unittest.TestCase):
         self.assertEqual(self.calls, "", "nothing is built")
         self.assertEqual(list(self.out.iterdir()), [])
 
-    def test_what_is_wrong_is_said_before_the_build(self):
+    def test_wrong_option_is_named_before_the_build(self):
         self.refused(r"gpu-suite: error: argument --only: invalid choice: 'nonsense' \(choose from '?kernels'?, .*sanitizers'?\)",
                      "--emulated", "--only", "nonsense")
         self.refused("--json .*/nowhere/r.json: there is no folder .*/nowhere", "--emulated", "--json", self.out / "nowhere/r.json")

@@ -40,7 +40,7 @@ class StagesTest(unittest.TestCase):
         except OSError:
             return False
 
-    def test_what_is_late_is_killed_with_all_that_it_started(self):
+    def test_late_program_is_killed_with_all_that_it_started(self):
         code, output = self.suite.run([self.programs / "tests/hangs"], most=0)
         self.assertEqual(code, suite.LATE)
         self.assertRegex(output, r"^[0-9]+\n\nkilled after 1 s$")
@@ -59,7 +59,7 @@ class StagesTest(unittest.TestCase):
         self.suite.google_test("a test", "hangs")
         self.assertEqual([(stage["failed"], stage["skipped"]) for stage in self.suite.stages], [(0, 1), (1, 0)])
 
-    def test_what_a_tool_found_before_its_time_was_over_is_a_failure(self):
+    def test_finding_of_a_tool_that_ran_out_of_time_is_a_failure(self):
         self.suite.google_test("a tool", "finds", tool=1)
         self.assertEqual([(stage["failed"], stage["skipped"], stage["words"]) for stage in self.suite.stages],
                          [(1, 0, ["========= Invalid __global__ write of size 4 bytes"])])

@@ -8,6 +8,7 @@ import sys
 import rules
 
 CODE = {".cc", ".h", ".cu", ".cuh"}
+KNOWN = "tests/house/known.txt"
 
 
 class House:
@@ -58,10 +59,10 @@ class House:
             if not any(is_under(f, pure) for f in self.files):
                 self.breach(pure, 1, "named pure in tests/house/rules.py, but there is no such file")
 
-    # Every source is named in the CMakeLists.txt of its folder (or of a folder above it).
+    # Every source is named in the CMakeLists.txt of its folder (or of a folder above it), or by its whole path.
     def registered(self):
         anywhere = set()
-        for cmake in (f for f in self.files if f.endswith("CMakeLists.txt")):
+        for cmake in (f for f in self.files if f.endswith(("CMakeLists.txt", ".cmake"))):
             anywhere.update(re.findall(r"\$\{CMAKE_SOURCE_DIR\}/(\S+\.(?:cc|cu))", self.text(cmake)))
         for file in self.code():
             path = pathlib.PurePosixPath(file)
@@ -100,13 +101,28 @@ class House:
             if (outside or not used_by) and not tested and source in self.files:
                 self.breach(header, 1, f"is pure, is used by other folders, and is included by no test in tests/unit/{folder}")
 
-    # Links between our own documents lead somewhere.
+    # Links between our own documents, and the sources that a document names, lead somewhere.
     def links(self):
         for file in (f for f in self.files if f.endswith(".md")):
             for number, line in enumerate(self.text(file).split("\n"), 1):
                 for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", line):
                     if "://" not in target and not (self.root / pathlib.PurePosixPath(file).parent / target).exists():
                         self.breach(file, number, f"the link to {target} leads nowhere")
+                for source in re.findall(r"`((?:base|proto|runtime|controller|cli|tests)/[\w/]+\.(?:h|cc|cu|py|proto))`", line):
+                    if source not in self.files:
+                        self.breach(file, number, f"there is no {source}")
+
+    # A document's lines fit a screen. Code and pictures between fences are as wide as what they show.
+    def prose(self):
+        for file in (f for f in self.files if f.endswith(".md")):
+            if not re.match(r"docs/|tests/.*README\.md$|(README|CONTRIBUTING)\.md$", file):
+                continue
+            fenced = False
+            for number, line in enumerate(self.text(file).split("\n"), 1):
+                fenced ^= line.lstrip().startswith("```")
+                limit = rules.MAX_ROW if line.startswith("|") else rules.MAX_PROSE
+                if not fenced and len(line) > limit:
+                    self.breach(file, number, f"{len(line)} columns; the limit is {limit}")
 
     # Tests that a document names exist: `Suite.Case` of GoogleTest, `test_something` of unittest.
     def named_tests(self):
@@ -118,6 +134,57 @@ class House:
                 for name in re.findall(r"`([A-Z]\w*\.[A-Z]\w*|test_\w+)`", line):
                     if name not in known:
                         self.breach(file, number, f"there is no test {name}")
+
+    # A comment block opens with a subject, a test's name says the behaviour, and no test pins a sentence. No file has more breaches of
+    # these than KNOWN allows it: "folder: file comments/names/sentences ...". `house.py lower` writes there what has become less.
+    def language(self):
+        known = self.known()
+        for file, found in self.language_found().items():
+            for kind, (breaches, allowed) in enumerate(zip(found, known.get(file, (0, 0, 0)))):
+                if len(breaches) > allowed:
+                    what = ("a comment opens without a subject", "a test's name does not say the behaviour", "a test pins a sentence")[kind]
+                    for line in breaches:
+                        self.breach(file, line, f"{what} (the file has {len(breaches)} of these, allowed: {allowed})")
+
+    def lower(self):
+        known, folders = self.known(), {}
+        for file, found in self.language_found().items():
+            allowed = known.get(file, (0, 0, 0)) if known else map(len, found)
+            counts = [min(len(lines), most) for lines, most in zip(found, allowed)]
+            if any(counts):
+                folder, _, name = file.rpartition("/")
+                folders.setdefault(folder, []).append(f"{name} {'/'.join(map(str, counts))}")
+        (self.root / KNOWN).write_text("".join(f"{folder}: {'  '.join(files)}\n" for folder, files in sorted(folders.items())))
+
+    def known(self):
+        path = self.root / KNOWN
+        known = {}
+        for folder, files in (line.split(": ") for line in (path.read_text().splitlines() if path.exists() else [])):
+            for name, counts in re.findall(r"(\S+) (\d+/\d+/\d+)", files):
+                known[f"{folder}/{name}"] = tuple(map(int, counts.split("/")))
+        return known
+
+    # By file the lines of its comments, its tests' names and its sentences.
+    def language_found(self):
+        found = {}
+        for file in self.files:
+            if pathlib.Path(file).suffix not in CODE | {".py"}:
+                continue
+            text, mark = self.text(file), "#" if file.endswith(".py") else "//"
+            lines = text.split("\n")
+            comments = [n for n, line in enumerate(lines, 1) if re.match(rf"\s*{mark} {rules.NO_SUBJECT}", line)
+                        and (n == 1 or not lines[n - 2].lstrip().startswith(mark))]
+            names, sentences = [], []
+            if file.startswith("tests/"):
+                for match in re.finditer(r"(?m)^(?:TYPED_)?TEST(?:_[FP])?\(\w+,\s*(\w+)\)|^ +def test_(?:\d+_)?(\w+)\(", text):
+                    if re.match(rules.NO_BEHAVIOUR, match[1] or match[2].capitalize()):
+                        names.append(text.count("\n", 0, match.start()) + 1)
+                for match in re.finditer(r'HasSubstr\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', text):
+                    if match[1].count(" ") >= rules.SENTENCE_SPACES:
+                        sentences.append(text.count("\n", 0, match.start()) + 1)
+            if comments or names or sentences:
+                found[file] = (comments, names, sentences)
+        return found
 
     def words(self):
         for file in self.files:

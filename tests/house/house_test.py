@@ -39,6 +39,7 @@ class HouseTest(unittest.TestCase):
     def test_source_that_nothing_builds(self):
         self.assertEqual(len(check("registered", {"base/CMakeLists.txt": "x(SOURCES b.cc)", "base/a.cc": ""})), 1)
         self.assertEqual(check("registered", {"base/CMakeLists.txt": "x(SOURCES a.cc)", "base/a.cc": ""}), [])
+        self.assertEqual(check("registered", {"cmake/X.cmake": "x(${CMAKE_SOURCE_DIR}/cmake/a.cc)", "cmake/a.cc": ""}), [])
 
     def test_file_that_is_too_long(self):
         self.assertEqual(len(check("sizes", {"base/a.cc": "\n" * 900})), 1)
@@ -50,12 +51,38 @@ class HouseTest(unittest.TestCase):
 
     def test_dead_link(self):
         self.assertEqual(len(check("links", {"docs/a.md": "[b](b.md) [c](../README.md#x)"})), 2)
+        self.assertEqual(len(check("links", {"docs/a.md": "`base/b.h`"})), 1)
+        self.assertEqual(check("links", {"docs/a.md": "`base/b.h` `b.h`", "base/b.h": ""}), [])
         self.assertEqual(check("links", {"docs/a.md": "[b](b.md)", "docs/b.md": "[w](https://example.org/x)"}), [])
+
+    def test_line_of_a_document_that_is_too_long(self):
+        long = "a word " * 30 + "\n"
+        self.assertEqual(len(check("prose", {"docs/a.md": long, "README.md": "| " + 2 * long, "tests/a/README.md": long})), 3)
+        self.assertEqual(check("prose", {"docs/a.md": "```\n" + long + "```\n| " + long, "tests/a.md": long}), [])
 
     def test_document_that_names_a_test_that_is_not_there(self):
         document = {"docs/a.md": "`ATest.B`, `test_c`, `other.Thing` and `Other.thing`"}
         self.assertEqual(len(check("named_tests", document)), 2)
         self.assertEqual(check("named_tests", document | {"tests/a_test.cc": "TEST_F(ATest, B) {", "tests/b.py": "    def test_c(self):"}), [])
+
+    def test_comment_that_opens_without_a_subject(self):
+        self.assertEqual(len(check("language", {"base/a.h": "// What it is.\nint a;\n  // Of all.\n", "base/b.py": "# Where it is.\n"})), 3)
+        self.assertEqual(check("language", {"base/a.h": "// The file says\n// what it is.\nint a;  // Of all.\n// Whatsoever.\n"}), [])
+
+    def test_name_that_does_not_say_the_behaviour(self):
+        names = {"tests/a_test.cc": "TEST(A, WhatIsLeft) {\nTYPED_TEST(A, NobodyComes) {\n", "tests/a.py": "    def test_2_who_leaves(self):\n"}
+        self.assertEqual(len(check("language", names)), 3)
+        self.assertEqual(check("language", {"tests/a_test.cc": "TEST_F(A, Whatsoever) {\nTEST(What, IsLeft) {\n"}), [])
+
+    def test_expectation_of_a_sentence(self):
+        self.assertEqual(len(check("language", {"tests/a_test.cc": 'HasSubstr("this is a "\n    "sentence")\n'})), 1)
+        self.assertEqual(check("language", {"tests/a_test.cc": 'HasSubstr("two or three")\nHasSubstr(name)\n'}), [])
+
+    def test_breaches_from_before_may_only_become_fewer(self):
+        comment, known = "// What it is.\n", "base: a.h 1/0/0  b.h 0/0/2\n"
+        self.assertEqual(check("language", {"base/a.h": comment, house.KNOWN: known}), [])
+        self.assertEqual(len(check("language", {"base/a.h": f"{comment}\n{comment}", house.KNOWN: known})), 2)
+        self.assertEqual(len(check("language", {"base/b.h": comment, house.KNOWN: known})), 1)
 
     def test_banned_words(self):
         self.assertEqual(len(check("words", {"base/a.cc": "// TO" + "DO: later\n"})), 1)

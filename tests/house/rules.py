@@ -115,6 +115,14 @@ SOFT_LINES = 400
 HARD_LINES = 800
 MAX_COLUMNS = 155      # prose in headers and scripts; clang-format keeps code at 110
 
+MAX_PROSE = 160        # a line of a document; sentences begin lines of their own
+MAX_ROW = 300          # a row of a table has several cells, and can't be wrapped; longer ones become lists
+
+# How comments, tests' names and expectations are not written; tests/house/known.txt counts those of each file that are left from before.
+NO_SUBJECT = r"(What|Whatever|Who|Whoever|Whose|Where|That|Those|Nobody|Nothing|Of|As|So)\b"      # a comment's first word
+NO_BEHAVIOUR = r"(Who|What|Whose|Where|Nobody|Those)(?=[A-Z0-9_]|$)"                              # a test's first word
+SENTENCE_SPACES = 3                                                                               # in a text that HasSubstr looks for
+
 # Paths of someone's machine, words of unfinished work, and what has a better name here.
 BANNED_WORDS = {
     r"/" + r"work/": "a path of somebody's machine",

@@ -487,7 +487,7 @@ class Forgetful final : public v1::Coordinator::Service {
   std::atomic<int> streams_{0};
 };
 
-TEST_F(AttachTest, WhatABrokenStreamHadOnTheWayIsSentAgainOnTheNext) {
+TEST_F(AttachTest, RecordsOfABrokenStreamAreSentAgainOnTheNext) {
   Forgetful forgetful;
   grpc::ServerBuilder builder;
   int port = 0;
@@ -589,7 +589,7 @@ TEST_F(AttachTest, TheNextStreamOfAMemberWinsOverTheLateEndOfTheLast) {
   EXPECT_FALSE(report.verdict.has_value());
 }
 
-TEST_F(AttachTest, NobodyListensUntilTheDeadline) {
+TEST_F(AttachTest, AbsentCoordinatorIsTriedUntilTheDeadline) {
   start(0, 1);
   member::Environment nowhere = environment(Role::kWorker, 0);
   nowhere.coordinator = "unix-abstract:paceline-test-nobody-listens-here";

@@ -195,7 +195,7 @@ class HardEdges(CliCase):
         old.chmod(0o755)
         self.assertEqual((alone.returncode, alone.stdout, alone.stderr), (4, "", listed.stderr))
 
-    def test_what_a_delete_leaves_is_named_and_can_be_deleted_again(self):
+    def test_remainder_of_a_delete_is_named_and_can_be_deleted_again(self):
         self.write_log(b"")
         run = self.state / "runs/old"
         kept = run / "checkpoints/step-000000001"
@@ -438,7 +438,7 @@ class HardEdges(CliCase):
         piped = subprocess.run([PACELINE, "--state-dir", self.state, "logs", "old", "worker-0"], capture_output=True, timeout=20)
         self.assertEqual(piped.stdout, content)
 
-    def test_what_files_and_names_say_is_harmless_on_a_terminal(self):
+    def test_text_of_files_and_names_is_harmless_on_a_terminal(self):
         self.write_log(b"")
         bad = "\x1b]0;mine\x07\x1b[33m"
         shown = "\\x1b]0;mine\\x07\\x1b[33m"

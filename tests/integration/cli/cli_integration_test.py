@@ -98,7 +98,7 @@ class CliTest(CliCase):
         self.assertEqual([done[key] for key in kept], [resumed[key] for key in kept])
         self.assertGreater(done["elapsedSeconds"], resumed["elapsedSeconds"])
 
-    def test_what_a_failed_run_has_learnt_is_saved_and_told(self):
+    def test_state_of_a_failed_run_is_saved_and_told(self):
         path = self.write(job(steps=5, extra="  checkpoint: {everySteps: 5}\n"))
         self.assertEqual(self.paceline("run", path).returncode, 0)
         model = self.state / "runs/digits/model"
@@ -657,7 +657,7 @@ class CliTest(CliCase):
         self.assertIn('reference.yaml: env: PACELINE_DEVICE is "$(WHERE)"; it must be', refused.stderr)
         self.assertEqual(self.paceline("get", "-o", "name").stdout, "")
 
-    def test_what_a_local_run_does_not_act_on_is_said(self):
+    def test_ignored_field_of_a_local_run_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "job.yaml"
             file.write_text(job(extra="  runPolicy: {suspend: true, cleanPodPolicy: All}\n"))

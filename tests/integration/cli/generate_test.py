@@ -151,7 +151,7 @@ class GenerateTest(CliCase):
         shutil.rmtree(run / "checkpoints")
         self.refused(3, r'run "letters" has no model and no checkpoint in \S+ \(step 100\)$', "letters")
 
-    def test_what_may_not_be_read_is_said_to_be_that(self):
+    def test_missing_right_to_read_is_named(self):
         run = self.train(steps=50)
         step = run / "checkpoints/step-000000050"
         os.chmod(self.folder, 0o755)
@@ -239,7 +239,7 @@ class GenerateTest(CliCase):
     def test_the_example_makes_checkpoints(self):
         self.assertRegex((ROOT / "examples/gpt-char.yaml").read_text(), r"\n  checkpoint: \{everySteps: \d+\}")
 
-    def test_what_is_wrong_is_said(self):
+    def test_wrong_argument_is_named(self):
         self.refused(3, "no runs in ")
         run = self.train(steps=50)
         other = self.train(name="other", steps=50, seed=2)

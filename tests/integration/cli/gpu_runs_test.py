@@ -96,7 +96,7 @@ class GpuRunsTest(CliCase):
 
     # The NCCL of the tests is one process's, and refuses the ids of another.
     @emulated_only
-    def test_where_nccl_does_not_open_gradients_go_by_way_of_the_hosts(self):
+    def test_gradients_go_by_way_of_the_hosts_when_nccl_does_not_open(self):
         path = self.write(job(members=2, steps=40))
         without = self.run_on("cpu", path, "--name", "without")
         self.same(self.run_on("cuda", path, FAKE_CUDA_DEVICES="2"), without, 1e-4)
@@ -143,7 +143,7 @@ class GpuRunsTest(CliCase):
                          r".*\d+ of 1024 MiB are left; \d+ MiB were free when this member began")
 
     @emulated_only
-    def test_what_finds_room_is_taken_though_the_bf16_weights_are_there_already(self):
+    def test_bf16_weights_are_not_counted_twice(self):
         # 5.25 million weights: 50 MiB with gradient and bf16 weights, 60 if those were counted twice.
         text = job(members=1, steps=1)
         for was, now in (("[32]", "[70000]"), (", momentum: 0.9", ""), (", testFraction: 0.2", ""), ("    evaluation: {everySteps: 100}\n", ""),
@@ -238,7 +238,7 @@ class GpuRunsTest(CliCase):
         process.wait(60)
 
     @emulated_only
-    def test_what_a_gpu_says_is_shown(self):
+    def test_gpu_evidence_is_shown(self):
         process = self.start("run", self.write(job(members=2, steps=100_000_000)),
                              environment={"PACELINE_DEVICE": "cuda", "LD_LIBRARY_PATH": str(self.libraries)})
         self.training("digits", 2)

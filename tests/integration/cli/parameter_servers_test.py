@@ -234,7 +234,7 @@ class ParameterServersTest(CliCase):
         self.assertEqual(int(newest.name.split("-")[1]), stopped["step"], "what the chief said as it left")
         return stopped, weights_of(newest / "state.safetensors")
 
-    def test_where_nobody_waits_for_all_training_goes_on_without_a_lost_worker(self):
+    def test_training_goes_on_without_a_lost_worker_in_the_modes_that_spare_one(self):
         for mode in ("async", "ssp", "backup"):
             for kill in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
                 with self.subTest(mode=mode, signal=kill.name):

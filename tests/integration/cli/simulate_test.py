@@ -80,7 +80,7 @@ class SimulateTest(CliCase):
         (case,) = json.loads(output)["cases"]
         self.assertEqual(case["workers"], 5, "a chief and four workers, beside their server")
 
-    def test_what_it_can_not_do_is_refused_with_a_reason(self):
+    def test_impossible_argument_is_refused_with_a_reason(self):
         for arguments, words in ((("stragglers", "--sigma", "0.1,much"), '--sigma 0.1,much: "much" is no number from 0 to 3'),
                                  (("stragglers", "--workers", "010"), '--workers 010: "010" is no whole number from 1 to 10000: it begins with a zero'),
                                  (("stragglers", "--staleness", "0x1"), '--staleness 0x1: "0x1" is no whole number from 0 to 1000000'),

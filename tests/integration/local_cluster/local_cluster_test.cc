@@ -163,7 +163,7 @@ TEST_F(LocalClusterTest, DeletionLetsAPodEndInOrder) {
   EXPECT_TRUE(nothing_is_left());
 }
 
-TEST_F(LocalClusterTest, WhoIgnoresSigtermIsKilledAfterTheGrace) {
+TEST_F(LocalClusterTest, ProcessThatIgnoresSigtermIsKilledAfterTheGrace) {
   shell("a", "trap '' TERM; echo ready; while :; do sleep 0.01; done");
   ASSERT_TRUE(wait_for_log("a", "ready"));
   ASSERT_TRUE(cluster_->delete_pod("default", "a", "", 30ms).ok());

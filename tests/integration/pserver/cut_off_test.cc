@@ -242,7 +242,7 @@ TEST_F(CutOffTest, AsynchronouslyTheOthersGoOnWithoutTheWorker) {
   EXPECT_GE(witness_.wait_until([next](const Witness::Seen& s) { return s.step >= next; }).step, next);
 }
 
-TEST_F(CutOffTest, WhereEverybodyIsNeededTheWorkerIsNamedAndNoServer) {
+TEST_F(CutOffTest, CutOffWorkerIsNamedAndNoServerInTheSynchronousMode) {
   start(endless("digits-ps-sync.yaml"));
   ASSERT_TRUE(network_.cut());
   const Witness::Seen seen =

@@ -27,7 +27,7 @@ TEST(DeviceChoice, EachValue) {
   }
 }
 
-TEST(DeviceChoice, WhatIsNoneIsSaidWithWhatIsAllowed) {
+TEST(DeviceChoice, InvalidChoiceIsRefusedWithTheAllowedOnes) {
   for (const char* text :
        {"gpu", "CUDA", "cuda:", "cuda:64", "cuda:-1", "cuda:-0", "cuda:00", "cuda:01", "cuda:+1", "cuda: 1",
         "cuda:1 ", "cuda:0x1", "cuda:1.0", "cuda:99999999999", "cuda:1x", "cuda 1", " cpu"}) {
@@ -45,7 +45,7 @@ TEST(DeviceChoice, GraphsAreOnUnlessTheyAreOff) {
   EXPECT_EQ(parse_cuda_graphs("0").status(), absl::InvalidArgumentError("is \"0\"; it must be on or off"));
 }
 
-TEST(DeviceChoice, WhatAVariableMayHoldIsSaidWhereItHoldsSomethingElse) {
+TEST(DeviceChoice, InvalidVariableIsAnsweredWithItsAllowedValues) {
   EXPECT_EQ(device_rule_broken("PACELINE_DEVICE", "cuda:64"),
             "auto, cpu, cuda, or cuda:N with N from 0 to 63");
   EXPECT_EQ(device_rule_broken("PACELINE_CUDA_GRAPHS", "cpu"), "on or off");

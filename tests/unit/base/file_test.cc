@@ -35,7 +35,7 @@ TEST(FileTest, ErrorsAreTold) {
   EXPECT_EQ(read_file(folder.path() + "/a", 5).value(), "12345");
 }
 
-TEST(FileTest, WhatAUserNamesStaysWhatItIs) {
+TEST(FileTest, NamedFileKeepsItsKind) {
   const testing::TemporaryFolder folder;
   const std::string real = folder.path() + "/real", link = folder.path() + "/link",
                     pipe = folder.path() + "/pipe";

@@ -26,7 +26,7 @@ TEST(LogTest, ControlCharactersBeyondAsciiAreEscapedToo) {
   EXPECT_EQ(json_members(text, {}), R"("message":"a\u009bb\u202ec\u2066")");
 }
 
-TEST(LogTest, WhatIsNoUtf8IsReplaced) {
+TEST(LogTest, InvalidUtf8IsReplaced) {
   const std::string replaced = "\xef\xbf\xbd";
   for (const std::string bad : {"\xff", "\xc0", "\x80"}) {
     EXPECT_EQ(json_members(bad, {}), "\"message\":\"" + replaced + "\"");

@@ -49,7 +49,7 @@ TEST_F(RegularFileTest, AFileIsReadAndWrittenAndInheritedAsOthersAre) {
   EXPECT_EQ(read_regular_file(path + "b", 4).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(RegularFileTest, WhatIsNoneIsRefusedAndHoldsNobodyUp) {
+TEST_F(RegularFileTest, IrregularFileIsRefusedWithoutBlocking) {
   const std::string pipe = folder_.path() + "/pipe", link = folder_.path() + "/link",
                     socket = folder_.path() + "/socket";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

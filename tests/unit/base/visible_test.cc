@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-TEST(Visible, WhatStrangersWrote) {
+TEST(Visible, UnsafeBytesAreEscaped) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"plain\ttext\n", "plain\ttext\n"},
       {"\x1b[2J", "\\x1b[2J"},

@@ -13,7 +13,7 @@ TEST(WholeNumber, DecimalDigitsWithinTheBounds) {
   EXPECT_EQ(whole_number_fault<std::uint64_t>("18446744073709551615", 0, UINT64_MAX), "");
 }
 
-TEST(WholeNumber, WhatIsNoneIsSaid) {
+TEST(WholeNumber, InvalidTextIsNamedWithTheRange) {
   for (const char* text : {"", "-", "257", "-1", "+1", "1.5", "1e2", " 1", "1 ", "99999999999999999999"})
     EXPECT_EQ(whole_number_fault(text, 0, 256), str_cat("\"", text, "\" is no whole number from 0 to 256"));
   EXPECT_EQ(whole_number_fault<std::uint64_t>("-1", 0, 5), "\"-1\" is no whole number from 0 to 5");

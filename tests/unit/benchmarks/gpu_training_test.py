@@ -93,7 +93,7 @@ class ReportTest(unittest.TestCase):
         return {"parameters": report.parameters(size), "flopsPerToken": report.flops_per_token(size), "sides": sides, "ratios": report.ratios(sides),
                 "parity": report.parity(*losses)}
 
-    def test_what_is_met_and_missed_is_said(self):
+    def test_met_and_missed_targets_are_named(self):
         good = "\n".join(report.case_lines("124m", self.case([600e3] * 3, [300e3] * 3, [500e3] * 3, ([3.0], [3.001]))))
         self.assertIn("MFU 51.9 % (target 0.5: met)", good)
         self.assertIn("of eager   2.00/2.00/2.00  target 1.3: met", good)
@@ -138,7 +138,7 @@ class PeerTest(unittest.TestCase):
         self.assertEqual(peer.says, {"torch": "2.11", "parameters": 5})
         self.assertEqual(peer.ask("rate", do="rate", batch=8), {"got": {"do": "rate", "batch": 8}})
 
-    def test_what_it_can_not_do_is_named(self):
+    def test_error_of_the_peer_is_named(self):
         peer = self.peer('echo {}; read line; echo \'{"error": "OutOfMemoryError: 80 GB"}\'; cat > /dev/null')
         with self.assertRaisesRegex(gpu_training.NotMeasured, "^compile: OutOfMemoryError: 80 GB$"):
             peer.ask("compile", do="rate")
@@ -158,7 +158,7 @@ class PeerTest(unittest.TestCase):
 
 
 class ClockTest(unittest.TestCase):
-    def test_what_there_is_no_time_for_is_not_begun(self):
+    def test_measurement_without_time_is_not_begun(self):
         clock = gpu_training.Clock(-1)
         with self.assertRaisesRegex(gpu_training.NotMeasured, "members: no time left"):
             clock.need(5, "members")

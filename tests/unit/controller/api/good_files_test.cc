@@ -95,7 +95,7 @@ TEST(GoodFiles, RolesInAnyCase) {
   EXPECT_EQ(member_count(job), 4);
 }
 
-TEST(GoodFiles, WhatAClusterWritesIsAcceptedAndNotRead) {
+TEST(GoodFiles, FieldsOfTheClusterAreAcceptedAndNotRead) {
   const TrainingJob job = parse_good(str_cat(
       with(
           kGoodJob, "  name: digits\n",

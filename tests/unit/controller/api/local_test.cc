@@ -21,7 +21,7 @@ TEST(Local, AJobThatAsksForNothingElseStaysAsItIs) {
   EXPECT_EQ(job.spec.run_policy.active_deadline_seconds, 60);
 }
 
-TEST(Local, WhatIsNotActedOnIsSaidAndTakenOut) {
+TEST(Local, IgnoredFieldsAreListedAndReset) {
   TrainingJob job = parse_good(str_cat(
       with(kGoodJob, "{replicas: 3}",
            "{replicas: 3, minReplicas: 1, maxReplicas: 8, restartPolicy: ExitCode}"),
@@ -41,7 +41,7 @@ TEST(Local, WhatIsNotActedOnIsSaidAndTakenOut) {
   EXPECT_THAT(edit_errors(parse_good(kGoodJob), job), IsEmpty()) << "the rest is the same job";
 }
 
-TEST(Local, WhatAProcessDoesNotHaveOfAPodIsSaid) {
+TEST(Local, PodFieldsWithoutAProcessesCounterpartAreListed) {
   TrainingJob job =
       parse_good(read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/template.yaml"));
   std::vector<std::string> paths;

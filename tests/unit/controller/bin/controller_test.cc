@@ -261,7 +261,7 @@ TEST_F(ControllerTest, ItsPortTellsHowItIsAndOneThatWaitsIsWarm) {
 }
 
 // Nobody else may begin while this one writes.
-TEST_F(ControllerTest, WhatIsUnderWayIsFinishedBeforeTheLeaseIsGivenBack) {
+TEST_F(ControllerTest, PassUnderWayEndsBeforeTheLeaseIsGivenBack) {
   constexpr Duration kHead = std::chrono::milliseconds(300);  // for one that gives it back too early
   std::latch asked(1);
   Guarded<bool> given_back{false};

@@ -309,7 +309,7 @@ TEST_P(ContractTest, ANewWatcherHearsOfWhatIsThere) {
   cluster().watch({});
 }
 
-TEST_P(ContractTest, WhatAJobHasOnceIsThereAndKeepsItsToken) {
+TEST_P(ContractTest, EnsuredJobKeepsItsToken) {
   EXPECT_EQ(cluster().ensure_job({"default", "job", "job-uid", "the first token"}).value_or("none"),
             "the first token");
   EXPECT_TRUE(cluster().ensure_job({"default", "job", "job-uid", "the first token"}).ok());

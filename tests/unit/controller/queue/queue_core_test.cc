@@ -99,7 +99,7 @@ TEST(QueueCoreTest, DelaysAndBackOff) {
   EXPECT_EQ(core.take(kStart + 1s), "late");
 }
 
-TEST(QueueCoreTest, WhoIsAskedToStayAwayStaysAwayAtLeastSoLong) {
+TEST(QueueCoreTest, RequestedDelayIsTheLeastBackOff) {
   QueueCore core({{5ms, 1s}, 1000, 100}, kStart);
   core.add_rate_limited("a", kStart, 300ms);
   EXPECT_EQ(core.next_due(), kStart + 300ms);

@@ -31,12 +31,12 @@ TEST_F(StepEvidenceTest, TellsTheMeanOfTheStepsSinceItToldOfOthers) {
   EXPECT_EQ(told(), "gpu { name: \"H200\" compute_ms: 25 update_ms: 0.5 }");
 }
 
-TEST_F(StepEvidenceTest, WhereTheOptimizersStepIsNotTheDevicesNothingIsToldOfIt) {
+TEST_F(StepEvidenceTest, HostsUpdateHasNoDeviceTime) {
   have(2, 30, 0);
   EXPECT_EQ(told(), "gpu { name: \"H200\" compute_ms: 15 }");
 }
 
-TEST_F(StepEvidenceTest, WhatIsToldOfTheGpuStays) {
+TEST_F(StepEvidenceTest, OtherGpuFieldsStay) {
   have(1, 7, 1);
   v1::Heartbeat heartbeat;
   heartbeat.mutable_gpu()->set_utilization(0.5);

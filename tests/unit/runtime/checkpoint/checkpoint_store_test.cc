@@ -56,7 +56,7 @@ TEST(CheckpointStoreTest, PeekingFindsTheNewestWithAWholeManifest) {
   EXPECT_THAT(store.peek_latest()->refused, ElementsAre(HasSubstr("step-000000200: ")));
 }
 
-TEST(CheckpointStoreTest, WhatCanNotBeReadIsNotCalledDamagedAndNoOlderOneIsTaken) {
+TEST(CheckpointStoreTest, UnreadableCheckpointIsAnErrorAndNoOlderOneIsTaken) {
   for (const absl::Status& why :
        {absl::PermissionDeniedError("not yours"), absl::ResourceExhaustedError("no memory")}) {
     for (const char* const file : {"manifest.json", "state.safetensors"}) {
@@ -80,7 +80,7 @@ TEST(CheckpointStoreTest, WhatCanNotBeReadIsNotCalledDamagedAndNoOlderOneIsTaken
 }
 
 // A crash left the newest without its name: it is not sorted behind older ones, nor does a save remove it.
-TEST(CheckpointStoreTest, WhatCanNotBeReadOfOneThatWasToBeReplacedIsNotCalledDamaged) {
+TEST(CheckpointStoreTest, UnreadableReplacedCheckpointIsAnErrorAndStays) {
   for (const absl::Status& why :
        {absl::PermissionDeniedError("not yours"), absl::ResourceExhaustedError("no memory")}) {
     MemoryFileStore files;
@@ -133,7 +133,7 @@ TEST(CheckpointStoreTest, AManifestThatIsTooLongIsPassedOver) {
   EXPECT_THAT(loaded->refused, ElementsAre(HasSubstr("step-000000200: ")));
 }
 
-TEST(CheckpointStoreTest, WhereNothingWasSavedNothingIsFound) {
+TEST(CheckpointStoreTest, EmptyFolderHasNoCheckpoint) {
   MemoryFileStore files;
   EXPECT_EQ(loaded_step(files), -1);
 }

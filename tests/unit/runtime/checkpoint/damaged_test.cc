@@ -37,7 +37,7 @@ absl::Status verdict(MemoryFileStore& files) {
   return loaded;
 }
 
-TEST(DamagedCheckpoints, ThoseWithoutAnyManifestAreNotNone) {
+TEST(DamagedCheckpoints, CheckpointsWithoutAnyManifestAreAnError) {
   MemoryFileStore files;
   CheckpointStore store(files, kFolder, 3);
   save_all(store, {100, 200});
@@ -51,7 +51,7 @@ TEST(DamagedCheckpoints, ThoseWithoutAnyManifestAreNotNone) {
                     HasSubstr("; step-000000200: "), HasSubstr("; step-000000100: ")));
 }
 
-TEST(DamagedCheckpoints, WhereAllAreDamagedEachSaysHow) {
+TEST(DamagedCheckpoints, EachDamagedCheckpointSaysHow) {
   MemoryFileStore files;
   CheckpointStore store(files, kFolder, 3);
   save_all(store, {100, 200});

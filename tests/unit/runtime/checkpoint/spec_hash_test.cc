@@ -64,7 +64,7 @@ TEST(SpecHash, ChangesWithNothingElse) {
 }
 
 // The hash of what was saved before must stay what it is.
-TEST(SpecHash, WhatElseDecidesWhichTensorsThereAreIsNamed) {
+TEST(SpecHash, FieldThatDecidesTheTensorsIsNamed) {
   v1::TrainingSpec spec = some_spec();
   spec.mutable_optimizer()->set_type(v1::OptimizerSpec::SGD);
   spec.mutable_optimizer()->set_momentum(0);
@@ -84,7 +84,7 @@ TEST(SpecHash, WhatElseDecidesWhichTensorsThereAreIsNamed) {
 }
 
 // Else a resumed training would train on what it is evaluated on.
-TEST(SpecHash, WhatDecidesWhichSamplesAreHeldOutIsNamed) {
+TEST(SpecHash, FieldThatDecidesTheHeldOutSamplesIsNamed) {
   v1::TrainingSpec spec = some_spec();
   spec.mutable_data()->set_test_fraction(0.2);
   spec.mutable_data()->mutable_train()->add_inputs("a.csv");

@@ -35,7 +35,7 @@ class DriverTest : public ::testing::Test {
   static absl::StatusOr<std::shared_ptr<const Driver>> open() { return Driver::open(PACELINE_FAKE_CUDA); }
 };
 
-TEST_F(DriverTest, WhatItHasIsListed) {
+TEST_F(DriverTest, DevicesAreListedWithTheirFacts) {
   control().devices = 2;
   const auto driver = open();
   ASSERT_TRUE(driver.ok()) << driver.status();

@@ -157,7 +157,7 @@ TYPED_TEST(ElementwiseTest, RowsAreAddedToEachPeriod) {
   }
 }
 
-TYPED_TEST(ElementwiseTest, WhatIsNoNumberStaysSo) {
+TYPED_TEST(ElementwiseTest, NanStaysNan) {
   using T = TypeParam;
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);

@@ -154,7 +154,7 @@ TEST(Emulator, AWarpThatIsNotWholeHasNoPartner) {
   EXPECT_THAT(run("sum_warp", {out.data(), 0}, 40, Order::kAscending), HasSubstr("a lane that is not there"));
 }
 
-TEST(Emulator, WhatWouldHangIsToldWithBothSides) {
+TEST(Emulator, DeadlockIsNamedWithBothSides) {
   for (const Order order : kOrders) {
     std::vector<int> out(256, 0);
     EXPECT_THAT(run("misbehave", {out.data(), 0}, 64, order, 3),

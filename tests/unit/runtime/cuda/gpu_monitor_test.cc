@@ -100,7 +100,7 @@ TEST_F(GpuMonitorTest, AMigInstanceHasItsMemoryAndTheRestIsOfTheWholeGpu) {
   EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", PACELINE_FAKE_NVML).status()));
 }
 
-TEST_F(GpuMonitorTest, WhatAGpuDoesNotTellIsEmpty) {
+TEST_F(GpuMonitorTest, UntoldReadingIsEmpty) {
   for (const char* const call :
        {"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetClockInfo",
         "nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetPowerUsage",

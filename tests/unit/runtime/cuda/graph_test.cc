@@ -109,7 +109,7 @@ TEST_F(GraphTest, AnErrorOfWhatAddsEndsTheRecording) {
   expect_stream_goes_on();
 }
 
-TEST_F(GraphTest, WhatMakesFreesOrWaitsIsNotKept) {
+TEST_F(GraphTest, CaptureThatAllocatesFreesOrWaitsIsNotKept) {
   PL_EMULATED_ONLY();
   const auto other = must(PinnedBuffer::create(context_, kBytes));
   auto event = must(Event::create(context_, Event::Kind::kOrder));

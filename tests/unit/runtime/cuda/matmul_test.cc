@@ -206,7 +206,7 @@ TEST_F(MatMulTest, GeluIsPartOfProducts) {
 }
 
 // As in all operators: what is no number reaches what depends on it, and nothing else.
-TEST_F(MatMulTest, WhatIsNoNumberGoesThroughGelu) {
+TEST_F(MatMulTest, NanGoesThroughGelu) {
   using Gelu = Product::Gelu;
   constexpr std::size_t kM = 16, kN = 32, kK = 16, kBad = 5;
   const auto is_nan = [](double x) { return std::isnan(x); };
@@ -239,7 +239,7 @@ TEST_F(MatMulTest, WhatIsNoNumberGoesThroughGelu) {
 }
 
 // The library of the tests wants of an epilogue what the real one wants.
-TEST_F(MatMulTest, WhatGeluKeepsMustBeDescribed) {
+TEST_F(MatMulTest, AuxiliaryOutputOfGeluMustBeDescribed) {
   PL_EMULATED_ONLY();
   const CublasLt::Calls& calls = library_->calls();
   cublasLtMatmulDesc_t description;
@@ -313,7 +313,7 @@ TEST_F(MatMulTest, NothingIsMadeWhileItRuns) {
   EXPECT_EQ(fake().counts().allocations, allocations);
 }
 
-TEST_F(MatMulTest, WhatIsNoProductIsRefused) {
+TEST_F(MatMulTest, InvalidProductIsRefused) {
   const auto plan = [&](const Product& product) { return MatMul::plan(library_, product).status(); };
   EXPECT_TRUE(absl::IsInvalidArgument(plan({.m = 0, .n = 1, .k = 1})));
   EXPECT_TRUE(absl::IsInvalidArgument(plan({.m = 1, .n = 1, .k = -1})));
@@ -324,7 +324,7 @@ TEST_F(MatMulTest, WhatIsNoProductIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(plan({.m = 1, .n = 8, .k = 1, .bias = true, .gelu = Gelu::kBackward})));
 }
 
-TEST_F(MatMulTest, WhatHasNoAlgorithmIsSaid) {
+TEST_F(MatMulTest, ProductWithoutAnAlgorithmIsUnimplemented) {
   PL_EMULATED_ONLY();
   fake_library().control().finds_algorithms = false;
   const absl::Status status = MatMul::plan(library_, {.m = 4, .n = 5, .k = 6}).status();

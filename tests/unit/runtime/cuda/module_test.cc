@@ -26,7 +26,7 @@ TEST_F(ModuleTest, AKernelRunsWithWhatItWasGiven) {
   EXPECT_EQ(fake().kernels_run(), 1U);
 }
 
-TEST_F(ModuleTest, WhatIsNoImageIsRefused) {
+TEST_F(ModuleTest, InvalidImageIsRefused) {
   const std::vector<std::byte> zeros(64);
   const absl::Status status = Module::load(context_, zeros).status();
   EXPECT_TRUE(absl::IsInternal(status));

@@ -56,7 +56,7 @@ void expect_unit(const absl::StatusOr<Batch>& batch, std::int64_t unit) {
   EXPECT_EQ(batch->labels[1], static_cast<std::int32_t>(unit * 10 + 1));
 }
 
-TEST(UnitPrefetcher, WhatIsTakenIsWhatWasAskedForWhateverWasExpected) {
+TEST(UnitPrefetcher, TakenUnitIsTheOneAskedForWhateverWasExpected) {
   const std::uint64_t seed = 20;
   SCOPED_TRACE(str_cat("seed ", seed));
   Rng rng(seed, 1);

@@ -84,7 +84,7 @@ TEST(StagedExchange, TheSumOfAllIsOnEachDeviceBeforeWhatIsAddedNext) {
   }
 }
 
-TEST(StagedExchange, WhoIsAloneCopiesNothing) {
+TEST(StagedExchange, SingleMemberCopiesNothing) {
   auto group = collective::make_in_process_group(1, Generation{1}, kClock);
   Member member(*group[0]);
   std::fill(member.device.begin(), member.device.end(), 3.0F);
@@ -97,7 +97,7 @@ TEST(StagedExchange, WhoIsAloneCopiesNothing) {
 }
 
 // What the device does next, here at its first mark behind them, is done without any of the copies.
-TEST(StagedExchange, WhatTheDeviceDoesNextWaitsForNoCopyToTheHost) {
+TEST(StagedExchange, DevicesNextWorkWaitsForNoCopyToTheHost) {
   auto group = collective::make_in_process_group(2, Generation{1}, kClock);
   Member member(*group[0]);
   std::fill(member.device.begin(), member.device.end(), 3.0F);

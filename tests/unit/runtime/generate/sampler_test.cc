@@ -123,7 +123,7 @@ TEST(Sampler, ScoresThatAreNoNumbersAreAnError) {
   }
 }
 
-TEST(Sampler, WhatIsOutOfRangeIsNamed) {
+TEST(Sampler, ValueOutOfRangeIsNamed) {
   EXPECT_TRUE(check({}).ok());
   EXPECT_TRUE(check({.temperature = 0, .top_k = 5, .top_p = 0.1}).ok());
   const auto words = [](const Sampling& sampling) {

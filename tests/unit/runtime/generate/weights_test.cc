@@ -117,7 +117,7 @@ TEST_F(WeightsTest, DamagedCheckpointsArePassedOverOrAnError) {
 }
 
 // The newest one goes, since there is a newer one, when it is about to be read; at every file of it.
-TEST_F(WeightsTest, ThoseThatComeWhileOthersGoAreTaken) {
+TEST_F(WeightsTest, CheckpointThatReplacesTheNewestIsRead) {
   for (const char* file : {"manifest.json", "state.safetensors"}) {
     const paceline::testing::TemporaryFolder folder;
     std::function<void()> replace;
@@ -148,7 +148,7 @@ TEST_F(WeightsTest, CheckpointsThatAreNotThereOrOfAnotherJob) {
                "step-000000010 was made with another model");
 }
 
-TEST_F(WeightsTest, WhoIsAskedToStopStops) {
+TEST_F(WeightsTest, ReadingEndsWhenAskedToStop) {
   save(10);
   const auto stopped =
       read_checkpoint(files_, kFolder, spec_, [] { return absl::CancelledError("no more"); });

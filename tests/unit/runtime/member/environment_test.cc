@@ -82,7 +82,7 @@ TEST(EnvironmentTest, DevicesAreNamed) {
   }
 }
 
-TEST(EnvironmentTest, WhatMayBeMissingHasDefaults) {
+TEST(EnvironmentTest, OptionalVariablesHaveDefaults) {
   const auto environment = parse_environment(good());
   ASSERT_TRUE(environment.ok());
   EXPECT_EQ(environment->start, 1);

@@ -221,7 +221,7 @@ TEST(ProgressTest, TwoThreadsAgree) {
   EXPECT_GT(records, 0);
 }
 
-TEST(ProgressTest, WhatElseAHeartbeatSaysIsAskedForAtEach) {
+TEST(ProgressTest, ExtraIsCalledForEachHeartbeat) {
   Progress progress;
   std::int64_t applied = 0;
   progress.set_extra([&](v1::Heartbeat& beat) { beat.mutable_staleness()->set_applied(++applied); });

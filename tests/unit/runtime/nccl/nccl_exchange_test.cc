@@ -175,7 +175,7 @@ TEST_F(NcclExchangeTest, NothingIsMadeAfterTheFirstStep) {
   EXPECT_EQ(made(), after);
 }
 
-TEST_F(NcclExchangeTest, WhatIsNotOfTheGradientIsRefused) {
+TEST_F(NcclExchangeTest, InvalidRangeIsRefused) {
   open(1);
   ASSERT_TRUE(gpu(0).context->enter().ok());
   exchange::GradientExchange& exchange = *member(0).exchange;

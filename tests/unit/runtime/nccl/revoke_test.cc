@@ -10,7 +10,7 @@ namespace {
 using fake_nccl::Phase;
 
 // A revoke that fails, early or late, or takes too long: it is aborted.
-TEST_F(ShrinkTest, WhatCannotBeRevokedIsAborted) {
+TEST_F(ShrinkTest, FailedRevokeIsAborted) {
   enum How { kAtOnce, kLate, kNever };
   for (const How how : {kAtOnce, kLate, kNever}) {
     for (const ncclResult_t error : kErrors) {
@@ -40,7 +40,7 @@ TEST_F(ShrinkTest, WhatCannotBeRevokedIsAborted) {
 }
 
 // While a call is in progress NCCL is not to be asked for anything but an abort; nor is what failed kept.
-TEST_F(ShrinkTest, WhatIsNotEnqueuedYetOrHasFailedIsAborted) {
+TEST_F(ShrinkTest, CollectiveInProgressOrFailedIsAborted) {
   for (const bool failed : {false, true}) {
     SCOPED_TRACE(failed);
     begin_again();

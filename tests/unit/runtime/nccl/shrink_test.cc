@@ -33,7 +33,7 @@ TEST_F(ShrinkTest, TheNextViewsIsShrunkFromTheLast) {
   EXPECT_EQ(counts().destroys, 0U);
 }
 
-TEST_F(ShrinkTest, WhatIsAtWorkIsRevokedAndShrunk) {
+TEST_F(ShrinkTest, BusyCommunicatorIsRevokedAndShrunk) {
   lose_rank_1_at_work();
   for (auto& communicator : ranks_) EXPECT_EQ(communicator->state(), State::kKept);
   EXPECT_EQ(counts().revokes, 3U);
@@ -47,7 +47,7 @@ TEST_F(ShrinkTest, WhatIsAtWorkIsRevokedAndShrunk) {
 }
 
 // A peer that goes while nothing is under way: there is nothing to revoke.
-TEST_F(ShrinkTest, WhatIsIdleIsKeptAsItIs) {
+TEST_F(ShrinkTest, IdleCommunicatorIsKeptAsItIs) {
   connect(3);
   expect_sums();
   rank(1).close(absl::AbortedError("it is lost"));
@@ -92,7 +92,7 @@ TEST_F(ShrinkTest, WithoutShrinkNothingIsKept) {
 }
 
 // Members that join, that hold nothing, or something else: all make one anew, and first let go of the old.
-TEST_F(ShrinkTest, WhatNotAllHoldIsNotShrunk) {
+TEST_F(ShrinkTest, CommunicatorThatNotAllHoldIsNotShrunk) {
   const struct {
     std::vector<int> lose;  // what they have kept
     std::vector<int> next;
@@ -137,7 +137,7 @@ TEST_F(ShrinkTest, AnOlderViewsIsNotShrunkWithALaterOnes) {
 }
 
 // Its last operation is done, another's GPU is still at it.
-TEST_F(ShrinkTest, WhoGoesInGoodOrderCostsNobodyItsStep) {
+TEST_F(ShrinkTest, OrderlyLeaveCostsNobodyItsStep) {
   std::atomic<bool> slow{true};
   std::atomic<int> asked{0};
   fake_library().control().slow = [&](int rank) { return rank == 1 && slow; };
@@ -182,7 +182,7 @@ TEST_F(ShrinkTest, ItsUseEndsWhileItWaitsForOthers) {
   }
 }
 
-TEST_F(ShrinkTest, NobodyComesForIt) {
+TEST_F(ShrinkTest, UnclaimedCommunicatorExpires) {
   connect(2, still_);
   keep_all();
   EXPECT_TRUE(absl::IsAborted(rank(0).barrier(later(still_))));
@@ -197,7 +197,7 @@ TEST_F(ShrinkTest, NobodyComesForIt) {
   expect_origins("made anew: no rank has an earlier one");
 }
 
-TEST_F(ShrinkTest, WhatIsOfferedDoesNotExpire) {
+TEST_F(ShrinkTest, OfferedCommunicatorDoesNotExpire) {
   connect(2, still_);
   keep_all();
   ASSERT_TRUE(rank(1).offer().has_value());

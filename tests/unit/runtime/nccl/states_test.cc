@@ -68,7 +68,7 @@ TEST(States, EveryHappeningInEveryState) {
 }
 
 // One that is to be kept differs from others only where its use ends.
-TEST(States, WhatIsToBeKeptIsStoppedAndStays) {
+TEST(States, KeptCommunicatorIsStoppedAndStays) {
   for (const Row& row : kRows) {
     for (int h = 0; h <= static_cast<int>(Happening::kStuck); ++h) {
       for (const ncclResult_t result : {ncclSuccess, ncclInProgress, ncclRemoteError}) {

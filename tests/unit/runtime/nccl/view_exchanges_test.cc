@@ -112,7 +112,7 @@ TEST_F(ViewExchangesTest, ASmallerViewsIsShrunk) {
   EXPECT_EQ(counts().communicators, 3U);
 }
 
-TEST_F(ViewExchangesTest, WhatIsKeptEndsWithIt) {
+TEST_F(ViewExchangesTest, KeptCommunicatorEndsWithItsOwner) {
   open({0, 1, 2});
   for (auto& m : members_) m->open.exchange.reset();
   EXPECT_EQ(counts().communicators, 3U) << "kept";
@@ -131,7 +131,7 @@ TEST_F(ViewExchangesTest, AnExchangeMayEndAfterIt) {
 }
 
 // Also where the one before it ends after it.
-TEST_F(ViewExchangesTest, WhatIsKeptIsOfTheLastView) {
+TEST_F(ViewExchangesTest, KeptCommunicatorIsTheLastViews) {
   open({0, 1, 2});
   const auto links = std::move(member(0).links);
   auto late = std::move(member(0).open.exchange);
@@ -143,7 +143,7 @@ TEST_F(ViewExchangesTest, WhatIsKeptIsOfTheLastView) {
 
 // By an error, or because it comes to no end by its deadline (which may then be that of others, too): the
 // links stay, and what is told says what may help.
-TEST_F(ViewExchangesTest, WhatDoesNotOpenLeavesNothing) {
+TEST_F(ViewExchangesTest, FailedOpeningLeavesNothing) {
   for (const bool late : {false, true}) {
     fake_library().control().late = [late](fake_nccl::Phase phase, int rank) {
       if (phase != fake_nccl::Phase::kInit || rank != 1) return ncclNumResults;

@@ -59,7 +59,7 @@ TEST_F(LinkTest, AStreamThatIsReadMayBeLongerThanTheQueue) {
   EXPECT_TRUE(from_.drained());
 }
 
-TEST_F(LinkTest, WhoDoesNotReadIsNamed) {
+TEST_F(LinkTest, PeerThatDoesNotReadIsNamed) {
   absl::Status status;
   int sent = 0;
   for (; status.ok() && sent < 100; ++sent) {

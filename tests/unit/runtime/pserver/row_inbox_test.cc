@@ -115,7 +115,7 @@ TEST_P(InboxTest, APushCountsUntilItIsDropped) {
   push(4);
 }
 
-TEST_P(InboxTest, WhatIsPutAsideStaysAsItWas) {
+TEST_P(InboxTest, RowsKeptAsideStayAsTheyWere) {
   inbox->keep_aside();  // of nothing
   EXPECT_TRUE(rows_of(0, true).empty());
   push(3);

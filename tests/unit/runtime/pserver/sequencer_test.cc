@@ -121,7 +121,7 @@ TEST(Sequencer, AGradientCountsOnceAllServersHoldIt) {
 
 // What a server or a worker says of a gradient, in any order and some of it again, now or much later: what is
 // said again is refused, and the log is that of a training in which nothing was.
-TEST(Sequencer, WhatIsSaidTwiceCountsOnce) {
+TEST(Sequencer, RepeatedReportCountsOnce) {
   struct Word {
     int worker;
     Unit unit;
@@ -185,7 +185,7 @@ TEST(Sequencer, WhatIsSaidTwiceCountsOnce) {
   EXPECT_GT(refused_within_a_turn, 1000) << "before the gradient is whole";
 }
 
-TEST(Sequencer, WhoLeavesWithAnUnfinishedGradientDoesNotCount) {
+TEST(Sequencer, UnfinishedGradientOfALeaverDoesNotCount) {
   Log log(2, 2, mode(v1::ParameterServerSpec::ASYNCHRONOUS));
   log->joined(0);
   log->joined(1);

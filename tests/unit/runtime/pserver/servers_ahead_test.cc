@@ -127,7 +127,7 @@ TEST(ServersAhead, ACountIsNotBelieved) {
   EXPECT_TRUE(std::ranges::equal(world.weights(0), Floats(kElements, 2.0F)));
 }
 
-TEST(ServersAhead, WhatCannotBeMeantIsTheServersFault) {
+TEST(ServersAhead, InvalidComingIsTheServersFault) {
   struct Case {
     std::uint64_t begin, counts_at;
     const char* said;
@@ -151,7 +151,7 @@ TEST(ServersAhead, WhatCannotBeMeantIsTheServersFault) {
 }
 
 // Twice, or over connections that share no memory.
-TEST(ServersAhead, WhatIsNotExpectedIsTheServersFault) {
+TEST(ServersAhead, UnexpectedComingIsTheServersFault) {
   for (const Medium medium : {Medium::kSharedMemory, Medium::kTcp}) {
     WorldSpec spec = spec_of(1);
     spec.medium = medium;

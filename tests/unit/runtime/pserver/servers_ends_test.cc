@@ -15,7 +15,7 @@ using testing::WorldSpec;
 class ServersEnds : public testing::ServersTest {};
 INSTANTIATE_TEST_SUITE_P(Media, ServersEnds, testing::media(), testing::medium_name);
 
-TEST_P(ServersEnds, WhoDoesNotPushIsNamed) {
+TEST_P(ServersEnds, WorkerThatDoesNotPushIsNamed) {
   WorldSpec spec = this->spec();
   spec.workers = 3;
   ServersWorld world(spec);

@@ -123,7 +123,7 @@ TEST_P(ServersFaults, TheOthersGoOnWithoutALostWorker) {
 }
 
 // The last state is that of a whole step: a stopped run goes on to the same bits as one that nobody stopped.
-TEST_P(ServersFaults, WhereAllAreNeededNobodyTakesALostWorkersPart) {
+TEST_P(ServersFaults, LostWorkersPartStaysOpenInTheSynchronousMode) {
   WorldSpec spec = this->spec();
   spec.workers = 3;
   spec.optimizer = sgd(1);

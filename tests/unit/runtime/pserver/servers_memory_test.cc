@@ -74,7 +74,7 @@ TEST_P(ServersMemory, TooLittleIsToldBeforeTheFirstTurn) {
   }
 }
 
-TEST_P(ServersMemory, WhatWasAskedForIsEnough) {
+TEST_P(ServersMemory, RequestedMemoryIsEnough) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);
     const WorldSpec spec = spec_of(c, need_of(c) * kBytes);

@@ -105,7 +105,7 @@ TEST_P(ServersRowsFaults, EachUnitsRowsAreAppliedOnce) {
   }
 }
 
-TEST_P(ServersRowsFaults, WhatTheCallerSaysWrongClosesNothing) {
+TEST_P(ServersRowsFaults, CallersMistakeClosesNothing) {
   WorldSpec spec = this->spec();
   spec.workers = 1;
   spec.tables = {table_of("ads", 4)};

@@ -181,7 +181,7 @@ TEST_P(ServersRowsFrames, RowsThatFitNoTableAreRefused) {
 }
 
 // Batches that worker 0 asks for and does not read.
-TEST_P(ServersRowsFrames, WhoAsksForMoreRowsOfASnapshotThanItReadsIsLost) {
+TEST_P(ServersRowsFrames, WorkerThatDoesNotReadItsSnapshotRowsIsLost) {
   constexpr std::size_t kDim = 4096, kRows = 400;
   WorldSpec spec = this->spec();
   spec.workers = spec.servers = 1;

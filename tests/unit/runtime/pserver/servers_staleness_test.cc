@@ -178,7 +178,7 @@ class StaleWorkers {
 
 // With random delays, and a slowest worker that goes on, leaves or dies while all others wait for it: nobody
 // leads by more than s, reads lack nothing older, the bound is reached, and nobody waits for ever.
-TEST_P(ServersStaleness, NobodyLeadsByMoreThanTheBoundAndReadsLackNothingOlder) {
+TEST_P(ServersStaleness, LeadsAndReadsKeepTheBound) {
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     SCOPED_TRACE(str_cat("seed ", seed));
     WorldSpec spec = this->spec();

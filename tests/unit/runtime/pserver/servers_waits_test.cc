@@ -130,7 +130,7 @@ class PatientWorker {
   const std::jthread thread_;
 };
 
-TEST_P(ServersWaits, WhoWaitsForASnapshotsRowsToBeTakenBlamesNobody) {
+TEST_P(ServersWaits, WaitForASnapshotsRowsBlamesNobody) {
   EarlyClock clock;
   WorldSpec spec = HeldUp::watched_spec_of(this->spec());
   spec.clock = &clock;
@@ -151,7 +151,7 @@ TEST_P(ServersWaits, WhoWaitsForASnapshotsRowsToBeTakenBlamesNobody) {
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
 }
 
-TEST_P(ServersWaits, WhoTakesNoRowsOfASnapshotForTooLongIsBlamed) {
+TEST_P(ServersWaits, StalledSnapshotOfRowsIsBlamedOnItsReader) {
   WorldSpec spec = HeldUp::watched_spec_of(this->spec());
   spec.stall_limit = std::chrono::milliseconds(20);
   ServersWorld world(spec);
@@ -168,7 +168,7 @@ TEST_P(ServersWaits, WhoTakesNoRowsOfASnapshotForTooLongIsBlamed) {
 
 // Its weights come before its rows. They are larger than what sockets hold, so that the servers have some
 // left when they hold the log up.
-TEST(ServersWaitsOverTcp, WhoTakesWeightsOfASnapshotMovesToo) {
+TEST(ServersWaitsOverTcp, TakingWeightsOfASnapshotIsProgress) {
   constexpr Duration kLate = std::chrono::hours(1);
   EarlyClock clock;
   WorldSpec spec;
@@ -197,7 +197,7 @@ TEST(ServersWaitsOverTcp, WhoTakesWeightsOfASnapshotMovesToo) {
 }
 
 // Worker 1's first turn comes when worker 0 has said what to begin with.
-TEST_P(ServersWaits, WhoWaitsForAStateToBeLoadedBlamesNobody) {
+TEST_P(ServersWaits, WaitForALoadBlamesNobody) {
   EarlyClock clock;
   WorldSpec spec = HeldUp::spec_of(this->spec());
   spec.clock = &clock;
@@ -215,7 +215,7 @@ TEST_P(ServersWaits, WhoWaitsForAStateToBeLoadedBlamesNobody) {
   for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
 }
 
-TEST_P(ServersWaits, WhoLoadsNothingForTooLongIsBlamed) {
+TEST_P(ServersWaits, StalledLoadIsBlamedOnItsLoader) {
   WorldSpec spec = HeldUp::spec_of(this->spec());
   spec.stall_limit = std::chrono::milliseconds(20);
   ServersWorld world(spec);

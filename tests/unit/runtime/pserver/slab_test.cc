@@ -8,7 +8,7 @@ namespace paceline::pserver {
 namespace {
 
 // Whoever reads sees the version that he was lent until he gives it back, for every order.
-TEST(Slab, WhatIsLentIsNotWritten) {
+TEST(Slab, LentBufferIsNotWritten) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed, 0);

@@ -29,7 +29,7 @@ TEST(ModesTest, NamesAndSizes) {
   }
 }
 
-TEST(ModesTest, WhatAStudyCompares) {
+TEST(ModesTest, StudyComparesEachModeOnce) {
   const auto names = [](const std::vector<Mode>& modes) {
     std::vector<std::string> found;
     for (const Mode& mode : modes) found.push_back(mode.name);

@@ -115,7 +115,7 @@ TEST_F(DeviceCopiesTest, TheNextBatchDoesNotWaitForTheBackwardPass) {
   EXPECT_EQ(backwards_, 1);
 }
 
-TEST_F(DeviceCopiesTest, WhatLandedStaysUntilItIsTaken) {
+TEST_F(DeviceCopiesTest, LandedBatchStaysUntilItIsTaken) {
   make(true);
   ASSERT_TRUE(copies_->bind_on_device().ok());
   fill(1);

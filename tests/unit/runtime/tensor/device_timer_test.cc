@@ -67,7 +67,7 @@ TEST_F(DeviceTimerTest, PassesAndUpdateOfAStepAreAddedUpAndWhatLiesBetweenIsNot)
   EXPECT_EQ(timer().last(), (DeviceTimes{milliseconds(6), milliseconds(2)}));
 }
 
-TEST_F(DeviceTimerTest, NobodyWaits) {
+TEST_F(DeviceTimerTest, ReadingWaitsForNoWork) {
   pass(7);
   update(3);
   look();
@@ -135,7 +135,7 @@ TEST_F(DeviceTimerTest, AStepOfWhichAPassIsMissingIsNotMeasured) {
   EXPECT_EQ(timer().last(), (DeviceTimes{milliseconds(2), milliseconds(1)}));
 }
 
-TEST_F(DeviceTimerTest, WhatBeganAndFailedIsForgotten) {
+TEST_F(DeviceTimerTest, FailedPassIsForgotten) {
   ASSERT_TRUE(timer().begin_pass(true).ok());
   work(50);
   pass(2);

@@ -128,7 +128,7 @@ TEST(Join, RandomGraphsRecomputedAndNot) {
   EXPECT_GT(again, 5);
 }
 
-TEST(Join, WhatTheDeviceHasNotStaysTwo) {
+TEST(Join, UnsupportedJoinStaysTwoOperations) {
   const Schedule plain = schedule_of(deep_graphs()[0].graph);
   const auto kinds = kinds_of(plain.operations);
   EXPECT_EQ(kinds_of(join_sums(join_products(plain, {}), {}).operations), kinds);
@@ -195,7 +195,7 @@ TEST(Join, AnOperationStandsBetween) {
   EXPECT_THAT(joined_kinds(g), ElementsAre());
 }
 
-TEST(Join, WhatAGeluWasOfIsLeftWhereItIsRead) {
+TEST(Join, InputOfGeluIsKeptWhenItIsRead) {
   GraphBuilder g;
   const Value h = g.dense("fc", g.input({4}), 8);
   g.softmax_cross_entropy(g.dense("out", g.add(g.gelu(h), h), 3));

@@ -13,7 +13,7 @@ TEST(MemoryPlan, NothingNeedsNothing) {
   EXPECT_EQ(plan_memory({}).bytes, 0u);
 }
 
-TEST(MemoryPlan, ThoseThatNeverMeetShare) {
+TEST(MemoryPlan, DisjointLifetimesShareMemory) {
   const MemoryPlan plan = plan_memory({{300, 0, 1}, {512, 2, 3}, {64, 4, 9}});
   EXPECT_EQ(plan.bytes, 512u);
   EXPECT_EQ(plan.offsets, (std::vector<std::size_t>{0, 0, 0}));

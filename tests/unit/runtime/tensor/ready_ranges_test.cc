@@ -32,13 +32,13 @@ TEST(ReadyRanges, AreToldWhenThereAreEnoughOfThem) {
   EXPECT_THAT(gathered({}, 10), IsEmpty());
 }
 
-TEST(ReadyRanges, WhatLiesApartStaysApart) {
+TEST(ReadyRanges, SeparateRangesStaySeparate) {
   const std::vector<ReadyRange> ready = {{1, 50, 60}, {2, 90, 100}, {3, 0, 50}, {4, 60, 90}};
   EXPECT_THAT(gathered(ready, 20), ElementsAre(std::tuple(2, 90, 100), std::tuple(2, 50, 60),
                                                std::tuple(3, 0, 50), std::tuple(4, 60, 90)));
 }
 
-TEST(ReadyRanges, WhatOneOperationMakesIsToldAtOnce) {
+TEST(ReadyRanges, RangesOfOneOperationAreReportedAtOnce) {
   const std::vector<ReadyRange> ready = {{5, 90, 100}, {5, 10, 90}, {6, 0, 10}};
   EXPECT_THAT(gathered(ready, 5), ElementsAre(std::tuple(5, 10, 100), std::tuple(6, 0, 10)));
 }

@@ -20,7 +20,7 @@ v1::TrainingSpec spec_of(v1::OptimizerSpec::Type optimizer, v1::Precision precis
   return spec;
 }
 
-TEST(DeviceRoom, WhatLastsIsOfThePlaceAndTheOptimizer) {
+TEST(DeviceRoom, LastingMemoryDependsOnPlaceAndOptimizer) {
   struct Case {
     v1::OptimizerSpec::Type optimizer;
     v1::Precision precision;
@@ -55,7 +55,7 @@ TEST(DeviceRoom, TheDriversPartIsLeft) {
   EXPECT_TRUE(absl::IsResourceExhausted(check(0, 100 * kMiB - 1)));
 }
 
-TEST(DeviceRoom, WhatFindsNoneIsSaidByNameWithWhatThereIsAndWas) {
+TEST(DeviceRoom, ShortageIsListedByNameWithTheFreeMemory) {
   const LastingMemory needs{.weights = 633 * kMiB,
                             .gradient = 633 * kMiB,
                             .state = 1266 * kMiB,
@@ -82,7 +82,7 @@ TEST(DeviceRoom, WhatFindsNoneIsSaidByNameWithWhatThereIsAndWas) {
       "smaller model");
 }
 
-TEST(DeviceRoom, WhatHelpsAnEvaluationIsFewerSamplesWhereItWantsSeveral) {
+TEST(DeviceRoom, SmallerBatchIsAdvisedForAnEvaluationOfSeveralSamples) {
   const absl::Status none = absl::ResourceExhaustedError("9 fit");
   EXPECT_EQ(
       evaluation_room(none, 10, false, true).message(),

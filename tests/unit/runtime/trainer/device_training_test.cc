@@ -519,7 +519,7 @@ TEST_F(DeviceExchangeTest, HowLongDevicesAreAtAStepIsMeasured) {
 }
 
 // A host meets an update in the passes behind it: here they are all that the device is not at, and it is.
-TEST_F(DeviceExchangeTest, WhatPassesWaitedForIsTheUpdateBeforeThem) {
+TEST_F(DeviceExchangeTest, WaitOfPassesCountsAsTheUpdateBeforeThem) {
   const auto last_step = [](const OpenWorkload& workload) {
     ThreadJob job(1, step_spec(12, 32), workload);
     job.send_view(job.view(1, {0}));
@@ -564,7 +564,7 @@ TEST_F(DeviceExchangeTest, EachViewHasItsOwn) {
 }
 
 // What one alone can't open is no member's end, whatever its error is; the next view tries again.
-TEST_F(DeviceExchangeTest, WhatOneCanNotOpenGoesByWayOfTheHostsForAll) {
+TEST_F(DeviceExchangeTest, FailedOpeningOfOneSendsAllByWayOfTheHosts) {
   const v1::TrainingSpec spec = step_spec(12, 32);
   const Hashes host = train({kOnHost}, spec);
   for (const absl::Status& error :
@@ -606,7 +606,7 @@ TEST_F(DeviceExchangeTest, LinksThatOneCanNotMakeForItGoByWayOfTheHostsForAll) {
 
 // A member that is lost while it opens is lost, though it could not have opened either; and so is one whose
 // device is.
-TEST_F(DeviceExchangeTest, WhoIsLostWhileItOpensIsLost) {
+TEST_F(DeviceExchangeTest, LossDuringOpeningIsALoss) {
   const v1::TrainingSpec spec = step_spec(12, 32);
   const Hashes host = train({kOnHost}, spec);
   for (const bool device : {false, true}) {
@@ -642,7 +642,7 @@ TEST_F(DeviceExchangeTest, WhoIsLostWhileItOpensIsLost) {
 }
 
 // A device tells late that a gradient was not finite: nothing is saved that counts the step as taken.
-TEST(DeviceTraining, WhatTheDeviceTellsLateIsToldBeforeTheStateIsUsed) {
+TEST(DeviceTraining, LateDeviceErrorIsReportedBeforeTheStateIsUsed) {
   v1::TrainingSpec spec = step_spec(8, 32);
   spec.mutable_optimizer()->set_clip_norm(1);
   const auto workload = kOnDevice(spec);

@@ -113,7 +113,7 @@ TEST(EvaluatorMember, EachNewestCheckpointIsEvaluatedAndReported) {
 
 // The coordinator has told that the training is over, and waits: between the look before and the job's end
 // rank 0 saved its last checkpoint.
-TEST(EvaluatorMember, WhatIsSavedAtTheEndOfTheTrainingIsEvaluatedBeforeItSaysThatItIsDone) {
+TEST(EvaluatorMember, LastCheckpointIsEvaluatedBeforeTheEnd) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(100, 32);
   spec.mutable_checkpoint()->set_directory(folder.path());
@@ -170,7 +170,7 @@ TEST(EvaluatorMember, OneThatHasNothingToEvaluateIsDoneToo) {
   }
 }
 
-TEST(EvaluatorMember, WhatItCanNotReadIsPassedOver) {
+TEST(EvaluatorMember, UnreadableCheckpointIsPassedOver) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(100, 32);
   spec.mutable_checkpoint()->set_directory(folder.path());

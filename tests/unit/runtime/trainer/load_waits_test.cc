@@ -134,7 +134,7 @@ TEST_F(LoadWaits, ALoadThatMovesIsWaitedForHoweverLongItTakes) {
   EXPECT_EQ(ends.back(), start + 8 * kRead + kLoadLimit);
 }
 
-TEST_F(LoadWaits, WhoseLoadStandsStillIsNamedWithWhatItReads) {
+TEST_F(LoadWaits, StalledLoaderIsNamedWithItsFolder) {
   auto& late = *job_->member(0).membership;
   auto& waits = *job_->member(1).membership;
   on_read_ = [&] {

@@ -31,7 +31,7 @@ TEST(WhyByHosts, ADeviceOfTwoComesBeforeWhatCouldBeInstalled) {
   }
 }
 
-TEST(WhyByHosts, WhoLacksSomethingSaysWhatAndOthersSayWho) {
+TEST(WhyByHosts, LackIsNamedByItsRankAndTheRankByOthers) {
   const std::vector ranks{device("GPU-1"), device("GPU-2", false)};
   EXPECT_EQ(why_by_hosts(ranks, 1, kInstall), kInstall);
   for (int rank = 0; rank < 2; ++rank) {
@@ -46,7 +46,7 @@ TEST(MemberDevices, NamesCountAsFarAsTheyGo) {
   EXPECT_EQ(device(std::string(48, 'x') + "0").name, device(std::string(48, 'x') + "1").name);
 }
 
-TEST(WhyNotOpened, WhoFailedSaysWhyAndOthersSayWho) {
+TEST(WhyNotOpened, FailureIsNamedByItsRankAndTheRankByOthers) {
   const absl::Status failed = absl::InternalError("no shared memory"),
                      refused = absl::FailedPreconditionError("versions differ");
   const absl::Status ended = collective::with_faulty_rank(absl::UnavailableError("rank 2 left"), 2);

@@ -96,7 +96,7 @@ std::string refusal(const MemoryFileStore& files) {
   return std::string(reader.status().message());
 }
 
-TEST(ModelFiles, WhatIsWrittenIsRead) {
+TEST(ModelFiles, WrittenModelIsReadBack) {
   MemoryFileStore files;
   const Given given(7, 600'000);  // several chunks of either
   ASSERT_TRUE(Given(5).write(files).ok());
@@ -206,7 +206,7 @@ TEST(ModelFiles, AMixtureIsRefusedWithWhatEachFileIsAndWhatToDo) {
   EXPECT_THAT(refusal(files), HasSubstr("table-none.safetensors of step 7 (weights 00000007f6e5d4be)"));
 }
 
-TEST(ModelFiles, WhatIsNoTableIsRefused) {
+TEST(ModelFiles, MalformedTableIsRefused) {
   MemoryFileStore files;
   ASSERT_TRUE(Given(7).write(files).ok());
   const std::string path = str_cat(kFolder, "/table-deep.safetensors");

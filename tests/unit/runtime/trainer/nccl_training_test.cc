@@ -173,7 +173,7 @@ class NcclTraining : public ::testing::Test {
 
 constexpr char kAnew[] = "communicator made anew: no rank has an earlier one";
 
-TEST_F(NcclTraining, WhoIsLeftShrinksTheCommunicator) {
+TEST_F(NcclTraining, SurvivorsShrinkTheCommunicator) {
   ThreadJob& job = start(4);
   job.send_view(job.view(1, {0, 1, 2, 3}));
   lose_at(1, 10, job.view(2, {0, 2, 3}), {0, 2, 3});
@@ -269,7 +269,7 @@ TEST_F(NcclTraining, AShrinkThatFailsCostsNoMember) {
 
 // Whoever can't open NCCL, and whatever it says: the gradients go by way of the hosts in this view, and by
 // NCCL in the next one where it can be opened then.
-TEST_F(NcclTraining, WhereNcclDoesNotOpenTheHostsCarryTheGradients) {
+TEST_F(NcclTraining, HostsCarryTheGradientsWhenNcclDoesNotOpen) {
   constexpr ncclResult_t kErrors[] = {ncclSystemError, ncclInternalError, ncclInvalidUsage};
   constexpr char kLate[] = "late";
   for (const std::string call :

@@ -71,7 +71,7 @@ TEST(OpenWorkload, AClickThatCanNotBeMeantIsAnErrorOfItsSample) {
   }
 }
 
-TEST(OpenWorkload, WhatBothSetsSayOfTheirFieldsTheModelKnows) {
+TEST(OpenWorkload, ModelKnowsTheFieldsOfBothSets) {
   const auto few = std::make_shared<OwnClicks>(0, 0, std::vector<std::int64_t>{5, 5, 9});
   const auto many = std::make_shared<OwnClicks>(0, 0, std::vector<std::int64_t>{6, 5, 5});
   const auto silent = std::make_shared<OwnClicks>(0, 0, std::vector<std::int64_t>{});

@@ -269,7 +269,7 @@ TEST(ServerMember, ANewViewIsServedAnew) {
 }
 
 // A controller that comes anew may form another view of the same processes, any number of times.
-TEST(ServerMember, WhatAViewHeldIsGivenBackBeforeTheNext) {
+TEST(ServerMember, MemoryOfAViewIsGivenBackBeforeTheNext) {
   ServerProcess server;
   server.takes(std::size_t{10} << 20);  // of the 16 MiB that there are
   for (std::uint64_t view = 1; view <= 4; ++view) {
@@ -316,7 +316,7 @@ TEST(ServerMember, AWorkerThatIsLostIsReportedWhileTheOthersAreServed) {
   EXPECT_EQ(server.membership().faults().size(), 1u);
 }
 
-TEST(ServerMember, WhatItLacksItselfIsItsOwnFailure) {
+TEST(ServerMember, OwnShortageIsItsOwnFailure) {
   ServerProcess server;
   server.send_view(1);
   server.wait_until_it_serves(1);

@@ -31,7 +31,7 @@ StepPlan evaluates_every(Step every) {
   return plan;
 }
 
-TEST(TurnPatience, WhereUpdatesNeedEverybodyItIsLongerAroundAnEvaluation) {
+TEST(TurnPatience, SynchronousModeWaitsLongerAroundAnEvaluation) {
   const v1::TrainingSpec spec = spec_of(Servers::SYNCHRONOUS);
   const StepPlan plan = evaluates_every(100);
   for (const Step step : {0, 50, 97, 103, 150}) {

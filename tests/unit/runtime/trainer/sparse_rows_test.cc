@@ -20,7 +20,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(SparseRows, WhatIsPulledIsLookedUpAndItsGradientsLieInTheArena) {
+TEST(SparseRows, PulledRowsAreLookedUpAndTheirGradientsLieInTheArena) {
   const auto rows = SparseRows::create(paceline::testing::click_shape(), 4, Purpose::kTraining);
   ASSERT_TRUE(rows.ok());
   const auto arena = transport::Arena::create(std::size_t{1} << 20);

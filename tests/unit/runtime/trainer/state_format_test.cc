@@ -66,7 +66,7 @@ TEST(StateFormat, UnitsThatTheStepsDoNotTellAreKept) {
   }
 }
 
-TEST(StateFormat, WhatTheOptimizerHadNotIsNamed) {
+TEST(StateFormat, MissingOptimizerVectorIsNamed) {
   const TemporaryFolder folder;
   const StateFormat format(step_spec(100, 32));
   Vectors in, out;
@@ -80,7 +80,7 @@ TEST(StateFormat, WhatTheOptimizerHadNotIsNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("another spec.training.optimizer.momentum; continue"));
 }
 
-TEST(StateFormat, WhatCanNotBeMeantIsRefused) {
+TEST(StateFormat, InvalidPositionIsRefused) {
   for (const StatePosition& position : std::vector<StatePosition>{{7, 23, {3, 25, {25}}},
                                                                   {7, 23, {3, 25, {22, 20}}},
                                                                   {7, 23, {3, 25, {20, 20}}},

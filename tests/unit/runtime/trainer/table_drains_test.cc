@@ -92,7 +92,7 @@ TEST_F(TableDrains, AnEndInTheMiddleOfItLosesNothing) {
 }
 
 // What could not be written once does not count as saved.
-TEST_F(TableDrains, WhatCouldNotBeWrittenIsSavedBeforeTheEnd) {
+TEST_F(TableDrains, FailedSaveIsRepeatedBeforeTheEnd) {
   bool failed = false;
   files.before_create = [&](const std::string&) -> absl::Status {
     if (failed) return absl::OkStatus();
@@ -109,7 +109,7 @@ TEST_F(TableDrains, WhatCouldNotBeWrittenIsSavedBeforeTheEnd) {
   EXPECT_NE(chief.outcome.checkpoint_path, "");
 }
 
-TEST_F(TableDrains, WhatCanNotBeCollectedIsTold) {
+TEST_F(TableDrains, FailedCollectionIsReported) {
   jobs.servers.before_take = [&](Deadline) { jobs.servers.fail(1); };
   chief.membership->on_fault = [&](const v1::PeerFault&) {
     chief.membership->end(absl::AbortedError("ps-0 is gone"));
@@ -125,7 +125,7 @@ TEST_F(TableDrains, WhatCanNotBeCollectedIsTold) {
 }
 
 // Of a disk that fails nobody else is to blame, and the next view does not begin without the rows.
-TEST_F(TableDrains, WhatCanNotBeWrittenEndsTheMemberWhoseDiskItIs) {
+TEST_F(TableDrains, FailedDiskEndsItsOwnMember) {
   for (const char* file : {"/table-deep.safetensors", "/manifest.json"}) {
     SCOPED_TRACE(file);
     ServerJob again{spec(), click_workload(96, 0)};

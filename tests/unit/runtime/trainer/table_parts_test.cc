@@ -111,7 +111,7 @@ absl::Status save(CheckpointStore& store, const std::vector<TableSpec>& tables, 
   return writer->finish({{.step = 3}, {}}, parts);
 }
 
-TEST(TableParts, WhatIsWrittenIsReadInChunks) {
+TEST(TableParts, WrittenRowsAreReadInChunks) {
   MemoryFileStore files;
   CheckpointStore store(files, kFolder, 1);
   const Given given;
@@ -159,7 +159,7 @@ TEST(TableParts, TheFilesAreSafetensorsWithAlignedChunks) {
   EXPECT_EQ(deep->tensors[5].name, "ids/1");
 }
 
-TEST(TableParts, WhatServersAnnouncedMustCome) {
+TEST(TableParts, AnnouncedRowsMustCome) {
   MemoryFileStore files;
   CheckpointStore store(files, kFolder, 1);
   const auto writer = store.begin();
@@ -280,7 +280,7 @@ TEST(TableParts, RowsOfAnotherTableAreRefused) {
 }
 
 // A part that is not what its name says, and whose checksum is right.
-TEST(TableParts, WhatIsNoTableIsRefused) {
+TEST(TableParts, MalformedTableIsRefused) {
   const std::vector<TableSpec> one = {kTables[0]};
   const std::vector<float> floats(3);
   const std::vector<std::int64_t> ids(1);

@@ -489,7 +489,7 @@ TEST(Trainer, AnEvictedMemberDoesNotBlameItsPeers) {
   }
 }
 
-TEST(Trainer, WhatCannotBeTrainedIsAnErrorOfConfiguration) {
+TEST(Trainer, MissingDataIsAnErrorOfConfiguration) {
   const auto broken = [](const v1::TrainingSpec&) -> absl::StatusOr<Workload> {
     return absl::NotFoundError("data.train.inputs: /nowhere: no such file");
   };

@@ -148,7 +148,7 @@ TEST_P(MeetingTest, AnEarlyPeerIsKeptForItsGeneration) {
   EXPECT_TRUE(met_b.ok()) << met_b.status();
 }
 
-TEST_P(MeetingTest, NobodyThereIsUnavailable) {
+TEST_P(MeetingTest, AbsentPeerIsUnavailable) {
   End a = make_end(), b = make_end();
   a.point.reset();
   EXPECT_EQ(b.point->meet(plan(1, a), in(5000)).status().code(), absl::StatusCode::kUnavailable);

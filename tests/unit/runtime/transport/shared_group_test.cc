@@ -76,7 +76,7 @@ TEST_F(SharedGroupTest, AbortWakesSleepersAndTheFirstFaultStays) {
   EXPECT_EQ(fault->text, "first");
 }
 
-TEST_F(SharedGroupTest, WhatIsCompleteStaysCompleteAfterALeave) {
+TEST_F(SharedGroupTest, CompleteRoundStaysCompleteAfterALeave) {
   auto ranks = make(3);
   for (SharedGroup& rank : ranks) rank.arrive();
   ranks[2].leave(2);

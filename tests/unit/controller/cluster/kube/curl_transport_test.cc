@@ -213,7 +213,7 @@ TEST(CurlTransportTest, ASilentOrSlowServerMeetsTheDeadline) {
   }
 }
 
-TEST(CurlTransportTest, NobodyThereIsUnavailable) {
+TEST(CurlTransportTest, AbsentServerIsUnavailable) {
   std::optional<ScriptedHttpServer> server(std::in_place, [](const ScriptedRequest&, ScriptedAnswer&) {});
   const auto transport = open_transport({.server = server->url()});
   server.reset();

@@ -77,7 +77,7 @@ TEST_F(EventSeriesTest, AJobsNewEventsAreBounded) {
   EXPECT_TRUE(is<EventSeries::Drop>(take("and again")));
 }
 
-TEST_F(EventSeriesTest, WhatWasNotWrittenIsCreatedAgain) {
+TEST_F(EventSeriesTest, ForgottenEventIsCreatedAgain) {
   take("a");
   series_.forget({"n", "j", true, "Reason", "a"});
   EXPECT_TRUE(is<EventSeries::Create>(take("a")));

@@ -58,7 +58,7 @@ TEST(ExecCredentialTest, ReadsTokensCertificatesAndExpiry) {
   EXPECT_EQ(ancient->expires->time_since_epoch().count(), 0);
 }
 
-TEST(ExecCredentialTest, WhatIsWrongIsToldWithoutTheSecret) {
+TEST(ExecCredentialTest, BadAnswerIsNamedWithoutTheSecret) {
   const std::pair<std::string, const char*> cases[] = {
       {"", "empty"},
       {"hello", "no JSON"},

@@ -123,7 +123,7 @@ TEST_F(HostNamesTest, ASliceAsConsumersReadIt) {
   EXPECT_EQ(str_cat(kManagedByLabel, "=", kSliceManager, ",", kJobNameLabel), kOurSlices);
 }
 
-TEST_F(HostNamesTest, WhatIsRightIsNotWrittenAgain) {
+TEST_F(HostNamesTest, RightSliceIsNotWrittenAgain) {
   EXPECT_EQ(write(), 0u) << "nobody is there";
   pod(0);
   pod(1);
@@ -137,7 +137,7 @@ TEST_F(HostNamesTest, WhatIsRightIsNotWrittenAgain) {
 }
 
 // Each of these is somebody else's doing, and mended.
-TEST_F(HostNamesTest, WhatSomebodyChangesIsMended) {
+TEST_F(HostNamesTest, ForeignChangeIsMended) {
   pod(0);
   pod(1);
   ASSERT_EQ(write(), 1u);
@@ -185,7 +185,7 @@ TEST_F(HostNamesTest, AHostNameIsTheNewestAttempts) {
   EXPECT_THAT(found(), ElementsAre("j-worker-0 10.1.0.2 j-worker-0-2", "j-worker-1 10.1.1.0 j-worker-1-0"));
 }
 
-TEST_F(HostNamesTest, WhoHasEndedIsNotFound) {
+TEST_F(HostNamesTest, EndedPodIsNotFound) {
   wanted_ = 6;
   for (int index = 0; index < 6; ++index) pod(index);
   ASSERT_EQ(write(), 1u);
@@ -212,7 +212,7 @@ TEST_F(HostNamesTest, WhoHasEndedIsNotFound) {
 }
 
 // Programs save what they have while they are asked to end, and may need each other for it.
-TEST_F(HostNamesTest, WhoIsAskedToEndIsFoundUntilItHas) {
+TEST_F(HostNamesTest, TerminatingPodIsFoundUntilItEnds) {
   pod(0);
   pod(1);
   ASSERT_EQ(write(), 1u);
@@ -344,7 +344,7 @@ TEST_F(HostNamesTest, PodsThatAreStillToBeCreatedAreWaitedFor) {
   EXPECT_EQ(write(), 1u);
 }
 
-TEST_F(HostNamesTest, WhoHasAnAddressDoesNotWaitForASlowOneLongerThanASecond) {
+TEST_F(HostNamesTest, AddressIsPublishedAfterASecondAtMost) {
   wanted_ = 3;
   pod(0).pod_ip.clear();
   pod(1);

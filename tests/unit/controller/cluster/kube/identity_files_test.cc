@@ -42,7 +42,7 @@ class IdentityFilesTest : public ::testing::Test {
   const testing::KeyPair first_ = authority_.issue("me", ""), second_ = authority_.issue("me", "");
 };
 
-TEST_F(IdentityFilesTest, WhatIsRenewedIsAnotherIdentity) {
+TEST_F(IdentityFilesTest, RenewedFileIsAnotherIdentity) {
   write(first_);
   write("ca", authority_.certificate_pem());
   auto credentials = open({.headers = {{"Authorization", "Bearer t"}}});

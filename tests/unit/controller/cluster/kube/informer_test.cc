@@ -147,7 +147,7 @@ TEST_F(InformerTest, AnotherListTellsOnlyOfWhatChanged) {
   EXPECT_EQ(*calls_.lock_when([](int calls) { return calls >= 102; }, 20s), 102);
 }
 
-TEST_F(InformerTest, WhatItWaitsForIsKnown) {
+TEST_F(InformerTest, MissedSyncNamesItsReason) {
   server_.set_faults([](const Request&) {
     FakeApiServer::Fault fault;
     fault.answer =

@@ -22,7 +22,7 @@ TEST(JsonTest, ReadsWhatIsThere) {
   EXPECT_EQ(list_at(*json, {"a", "l"}).size(), 2u);
 }
 
-TEST(JsonTest, WhatIsMissingOrOfAnotherTypeIsEmpty) {
+TEST(JsonTest, MissingOrMistypedValueIsEmpty) {
   const Json json = {{"a", 1}, {"b", nullptr}, {"c", {1, 2}}};
   EXPECT_EQ(text_at(json, {"a"}), "");
   EXPECT_EQ(text_at(json, {"a", "b", "c"}), "");
@@ -41,7 +41,7 @@ TEST(JsonTest, GarbageIsShownHarmless) {
   EXPECT_LT(parse_json(std::string(1 << 20, 'x')).status().message().size(), 300u);
 }
 
-TEST(JsonTest, WhatIsNoJsonIsRefused) {
+TEST(JsonTest, InvalidJsonIsRefused) {
   for (const char* text :
        {"{", "{}}", "[1,]", "nul", "1e999", "{\"a\":1", "\"\xff\"", "{} {}", "]", "\"\\"}) {
     EXPECT_EQ(parse_json(text).status().code(), absl::StatusCode::kDataLoss) << text;

@@ -108,13 +108,13 @@ TEST_F(KubeClusterTest, MorePodsThanCanBeKeptAreNoPodsThatAreGone) {
       << "the third one has not come by that";
 }
 
-TEST_F(KubeClusterTest, WhatWasCreatedIsListedAtOnce) {
+TEST_F(KubeClusterTest, CreatedPodIsListedAtOnce) {
   ASSERT_TRUE(cluster_->create_pod(spec()).ok());
   EXPECT_EQ(cluster_->list_pods("n", "j")->size(), 1u);
   EXPECT_EQ(cluster_->list_pods("n", "j")->at(0).spec.job_uid, "job-uid");
 }
 
-TEST_F(KubeClusterTest, WhatAWatchHasNotBroughtYetTheServerItselfTells) {
+TEST_F(KubeClusterTest, ListNowAsksTheServerPastALaggingWatch) {
   answer("watch=true", 503, Json::object());
   // Its watches never come about.
   KubeCluster blind(api_, clock_, Logger::none(),
@@ -194,7 +194,7 @@ TEST_F(KubeClusterTest, APodOfSomebodyElseIsNotOurs) {
 }
 
 // Kubernetes' garbage collector may not have come to it yet.
-TEST_F(KubeClusterTest, WhatIsLeftOfAnEarlierJobOfTheNameIsWaitedForButItsSecret) {
+TEST_F(KubeClusterTest, EarlierJobsPodsAndServiceAreWaitedForButNotItsSecret) {
   ASSERT_TRUE(cluster_->create_pod(spec()).ok());
   ASSERT_TRUE(cluster_->ensure_job(job()).ok());
   cluster::PodSpec reborn = spec();
@@ -218,7 +218,7 @@ TEST_F(KubeClusterTest, MembersThatAnEarlierVersionStartedKeepTheirToken) {
   EXPECT_EQ(make()->ensure_job(job()).value_or("none"), "token-0");
 }
 
-TEST_F(KubeClusterTest, WhatOnlyEventsTellIsAskedFor) {
+TEST_F(KubeClusterTest, ReasonThatOnlyEventsTellIsAskedFor) {
   ASSERT_TRUE(cluster_->create_pod(spec()).ok());
   server_.change("pods", "n", spec().name, [](Json& pod) {
     pod["spec"]["nodeName"] = "node-1";
@@ -414,7 +414,7 @@ TEST_F(KubeClusterTest, SecretsThatNobodyMissesCostARequestASecondForAllJobs) {
 }
 
 // A ConfigMap of the user's may be what it lacks.
-TEST_F(KubeClusterTest, WhereAPodLacksSomethingElseItsSecretIsNotAskedForAtEveryPass) {
+TEST_F(KubeClusterTest, SecretOfAPodThatLacksAnotherObjectIsAskedForSeldom) {
   ASSERT_TRUE(cluster_->ensure_job(job()).ok());
   ASSERT_TRUE(cluster_->create_pod(spec()).ok());
   server_.change("pods", "n", spec().name, [](Json& pod) {
@@ -432,7 +432,7 @@ TEST_F(KubeClusterTest, WhereAPodLacksSomethingElseItsSecretIsNotAskedForAtEvery
   EXPECT_EQ(server_.requests("GET /api/v1/namespaces/n/secrets/j-token-job-uid"), 2);
 }
 
-TEST_F(KubeClusterTest, WhatIsSomebodyElsesIsLeftAlone) {
+TEST_F(KubeClusterTest, ForeignObjectIsLeftAlone) {
   server_.create("services", "n", {{"metadata", {{"name", "j"}}}});
   const absl::Status status = cluster_->ensure_job(job()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);

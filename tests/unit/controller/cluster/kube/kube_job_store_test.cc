@@ -198,7 +198,7 @@ TEST_F(KubeJobStoreTest, AnotherControllersStatusIsTheBeginning) {
   EXPECT_EQ(server_.requests("PATCH"), 0);
 }
 
-TEST_F(KubeJobStoreTest, WhatTheServerDropsIsNotWrittenForEver) {
+TEST_F(KubeJobStoreTest, FieldThatTheServerDropsIsWrittenOnce) {
   start_with(good_job());
   api::Status status;
   status.message = "a server with another schema has no place for it";
@@ -249,7 +249,7 @@ TEST_F(KubeJobStoreTest, AStatusOfAnEarlierVersionIsNotWritten) {
   EXPECT_TRUE(write(late).ok());
 }
 
-TEST_F(KubeJobStoreTest, WhatTheWatchHasNotBroughtYetCanBeAskedFor) {
+TEST_F(KubeJobStoreTest, GetNowAsksTheServerPastALaggingWatch) {
   start_with(good_job());
   server_.set_faults([](const Request& request) {
     testing::FakeApiServer::Fault fault;
@@ -269,7 +269,7 @@ TEST_F(KubeJobStoreTest, WhatTheWatchHasNotBroughtYetCanBeAskedFor) {
   EXPECT_EQ(store_->get_now(kKey).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(KubeJobStoreTest, WhatTheParserRefusesFailsWithItsErrors) {
+TEST_F(KubeJobStoreTest, RefusedSpecFailsTheJobWithItsErrors) {
   Json job = good_job();
   job["spec"]["training"]["optimizer"]["learningRat"] = 0.1;
   job["spec"]["training"]["globalBatchSize"] = -1;
@@ -343,7 +343,7 @@ TEST_F(KubeJobStoreTest, AJobThatHasBegunGoesOnWhenItsSpecIsMended) {
   }
 }
 
-TEST_F(KubeJobStoreTest, WhatTheServerShowsStaysWhileAJobIsLeftAlone) {
+TEST_F(KubeJobStoreTest, ShownColumnsStayWhileAJobIsLeftAlone) {
   start_with(good_job());
   api::Status status;
   status.phase = api::Phase::kRunning;

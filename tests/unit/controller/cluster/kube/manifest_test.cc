@@ -291,7 +291,7 @@ TEST(ManifestTest, WithoutATrainerItIsTheFirstContainer) {
   EXPECT_EQ(pod["spec"]["containers"][1], (Json{{"name", "b"}, {"image", "i"}}));
 }
 
-TEST(ManifestTest, WhatCannotBeIsRefused) {
+TEST(ManifestTest, InvalidTemplateOrNameIsRefused) {
   for (const char* bad :
        {"{", "[]", "7", R"({"spec": []})", R"({"metadata": 1})", R"({"spec": {"containers": {}}})",
         R"({"spec": {"containers": [1]}})", R"({"spec": {"containers": [{"name": "a", "env": {}}]}})",

@@ -108,7 +108,7 @@ TEST_F(NamePublisherTest, PodsThatAreAllThereAreWrittenAtOnceAndOnce) {
   EXPECT_EQ(server_.requests("GET /apis/discovery.k8s.io/v1/endpointslices?limit="), 1) << "one list";
 }
 
-TEST_F(NamePublisherTest, WhoWaitsForASlowOneIsWrittenAfterASecond) {
+TEST_F(NamePublisherTest, AddressIsWrittenAfterASecondWithoutTheSlowOne) {
   begin();
   pod(0, "10.0.0.1");
   pod(1, "");
@@ -213,7 +213,7 @@ TEST_F(NamePublisherTest, RefusalsAreToldAndTriedAgain) {
   EXPECT_THAT(addresses(), ElementsAre("10.0.0.1", "10.0.0.3"));
 }
 
-TEST_F(NamePublisherTest, WhereSlicesMayNotBeListedItSaysSoAndWritesNothing) {
+TEST_F(NamePublisherTest, MissingRightToListIsNamedAndNothingIsWritten) {
   refuse(Method::kGet, 403, "Forbidden");
   begin();
   pod(0, "10.0.0.1");

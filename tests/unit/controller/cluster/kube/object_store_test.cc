@@ -50,7 +50,7 @@ TEST_F(ObjectStoreTest, FindsByKeyAndByJob) {
   EXPECT_EQ(store_.size(), 3u);
 }
 
-TEST_F(ObjectStoreTest, WhatComesAgainAsItWasIsNoChange) {
+TEST_F(ObjectStoreTest, RepeatedObjectIsNoChange) {
   store_.put(thing("a", "j", "1"), 1, changed_);
   take();
   store_.put(thing("a", "j", "1"), 2, changed_);
@@ -95,7 +95,7 @@ TEST_F(ObjectStoreTest, AnObjectThatChangesItsJobIsToldToBoth) {
   EXPECT_THAT(of_job("n/k"), ElementsAre("n/a 2"));
 }
 
-TEST_F(ObjectStoreTest, WhatWeWroteIsSeenBeforeTheWatchBringsIt) {
+TEST_F(ObjectStoreTest, OfferedObjectIsSeenBeforeTheWatchBringsIt) {
   store_.sweep(1, "10", changed_);
   store_.offer(thing("a", "j", "11"));
   EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 11"));
@@ -105,7 +105,7 @@ TEST_F(ObjectStoreTest, WhatWeWroteIsSeenBeforeTheWatchBringsIt) {
   EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 12"));
 }
 
-TEST_F(ObjectStoreTest, WhatIsGoneAlreadyIsNotBroughtBackByAnOffer) {
+TEST_F(ObjectStoreTest, OfferDoesNotBringBackARemovedObject) {
   store_.sweep(1, "10", changed_);
   store_.put(thing("a", "j", "11"), 1, changed_);
   store_.remove(thing("a", "j", "12"), changed_);
@@ -133,7 +133,7 @@ TEST_F(ObjectStoreTest, AListThatBeganBeforeOurWriteDoesNotUndoIt) {
   EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 15"));
 }
 
-TEST_F(ObjectStoreTest, WhatTheListHasNotAlthoughItIsNewerIsGone) {
+TEST_F(ObjectStoreTest, ObjectMissingFromANewerListIsGone) {
   store_.sweep(1, "10", changed_);
   store_.offer(thing("a", "j", "11"));
   store_.begin(2, "20");
@@ -171,7 +171,7 @@ TEST_F(ObjectStoreTest, ARestoredServersListIsRight) {
   EXPECT_THAT(of_job("n/j"), ElementsAre("n/a 40", "n/c 51"));
 }
 
-TEST_F(ObjectStoreTest, WhatIsNoObjectIsLeftOut) {
+TEST_F(ObjectStoreTest, MalformedObjectIsLeftOut) {
   store_.put(Json::object(), 1, changed_);
   store_.put(Json(7), 1, changed_);
   store_.remove(Json::array(), changed_);

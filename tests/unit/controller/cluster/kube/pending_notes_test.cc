@@ -34,7 +34,7 @@ std::string shown(const PendingNotes& notes, const SlimPod& slim) {
   return str_cat(pod.reason, pod.message.empty() ? "" : ": ", pod.message);
 }
 
-TEST(PendingNotesTest, NobodyIsAskedAboutBeforeItIsLate) {
+TEST(PendingNotesTest, PodIsAskedAboutOnlyWhenItIsLate) {
   PendingNotes notes;
   const PendingNotes::Pods pods{waiting(1)};
   EXPECT_EQ(notes.next(pods, kStart), nullptr);
@@ -74,7 +74,7 @@ TEST(PendingNotesTest, OneQuestionAtATimeForAll) {
   EXPECT_EQ(questions, 2s / kBetweenQuestions);
 }
 
-TEST(PendingNotesTest, WhoSaysItselfOrRunsIsLeftAlone) {
+TEST(PendingNotesTest, PodWithAReasonOrRunningIsNotAskedAbout) {
   PendingNotes notes;
   const auto unscheduled = waiting(1), says = waiting(2), runs = waiting(3), leaves = waiting(4);
   unscheduled->node = "";

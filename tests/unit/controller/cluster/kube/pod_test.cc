@@ -123,7 +123,7 @@ TEST(PodTest, ToTheClustersOwnType) {
   EXPECT_TRUE(pod.started.has_value());
 }
 
-TEST(PodTest, WhatIsNoPodOfAJobIsNothing) {
+TEST(PodTest, ForeignOrMalformedPodIsIgnored) {
   EXPECT_FALSE(slim_pod(Json()));
   EXPECT_FALSE(slim_pod(Json::array()));
   EXPECT_FALSE(slim_pod(Json::object()));
@@ -226,7 +226,7 @@ TEST(PodTest, ASidecarThatFailsLaterDoesNotUndoTheTrainersGoodEnd) {
 }
 
 // A program that ends with code 0 because it is asked to has not finished.
-TEST(PodTest, WhoEndsWellWhileItsPodIsEndedByOthersHasFailed) {
+TEST(PodTest, ExitCodeZeroOfADisruptedPodIsAFailure) {
   Json obeyed = running_pod();
   trainer_state(obeyed) = terminated(0, "Completed");
   Json evicted = obeyed;
@@ -256,7 +256,7 @@ TEST(PodTest, WithoutATrainerTheFirstContainerDecides) {
   EXPECT_EQ(trainer_name(Json::object()), "");
 }
 
-TEST(PodTest, WhatThePodSaysComesFirst) {
+TEST(PodTest, PodsReasonOutranksTheContainers) {
   Json json = running_pod();
   json["status"] = {{"phase", "Failed"},
                     {"reason", "Evicted"},

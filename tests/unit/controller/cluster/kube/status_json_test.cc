@@ -157,7 +157,7 @@ TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
   EXPECT_EQ(json["startTime"], "2026-01-31T10:00:00.001Z");
 }
 
-TEST(StatusJsonTest, WhatAGpuDoesNotTellIsEmpty) {
+TEST(StatusJsonTest, UntoldGpuFieldIsEmpty) {
   api::Status status;
   status.members = {{.gpu = api::GpuStatus{.name = "NVIDIA H200"}}};
   EXPECT_EQ(status_to_json(status)["members"][0]["gpu"], (Json{{"name", "NVIDIA H200"}}));
@@ -201,7 +201,7 @@ TEST(StatusJsonTest, TheLargestJobsStatusFitsIntoTheApiServer) {
   RecordProperty("most", static_cast<int>(most));
 }
 
-TEST(StatusJsonTest, WhatIsEmptyIsLeftOut) {
+TEST(StatusJsonTest, EmptyFieldIsLeftOut) {
   EXPECT_EQ(status_to_json(api::Status()), (Json{{"phase", "Pending"}}));
   api::Status status;
   status.progress.loss = std::nan("");

@@ -54,7 +54,7 @@ TEST(WatchDecoderTest, AnEndInTheMiddleOfALineIsAnError) {
   EXPECT_EQ(reader.decoder.finish().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST(WatchDecoderTest, WhatIsNoEventEndsIt) {
+TEST(WatchDecoderTest, MalformedEventEndsTheStream) {
   for (const char* line :
        {"<html>", "[]", "1", "{}", R"({"type":"ADDED"})", R"({"type":"ADDED","object":1})",
         R"({"type":"added","object":{}})", R"({"type":7,"object":{}})", R"({"object":{}})", "\x01\x02\xff"}) {

@@ -1,7 +1,7 @@
 // Every mode with random numbers of workers, in every order of events that a seed gives: workers that are
 // slow, go away, come back, never come; gradients that come late; checkpoints from which another training
 // goes on. The invariants are checked after each event (watched_policy.h). What comes twice no policy sees:
-// the sequencer refuses it (Sequencer.WhatIsSaidTwiceCountsOnce).
+// the sequencer refuses it (Sequencer.RepeatedReportCountsOnce).
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Rows, WhatDoesNotFitIsRefusedWithTheTable) {
+TEST(Rows, MismatchedRowsAreRefusedWithTheTable) {
   TableSpec ads;
   ads.name = "ads";
   ads.dim = 4;

@@ -288,7 +288,7 @@ TEST(SparseTable, TheRarestRowGoesWhereFrequencyDecides) {
   for (const RowId id : {1, 3, 9}) EXPECT_TRUE(is_there(table, id)) << id;
 }
 
-TEST(SparseTable, WhatWasUsedLongAgoFades) {
+TEST(SparseTable, OldFrequencyFades) {
   TableSpec spec = spec_of(1);
   spec.bound = {.max_rows = 2, .evict = RowBound::Evict::kLeastFrequent};
   SparseTable table(spec, 1);

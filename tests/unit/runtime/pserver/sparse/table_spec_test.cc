@@ -20,7 +20,7 @@ TableSpec good() {
   return spec;
 }
 
-TEST(TableSpec, WhatCanNotBeMeantIsRefusedByName) {
+TEST(TableSpec, InvalidSettingIsRefusedByName) {
   struct Case {
     std::function<void(TableSpec&)> spoil;
     const char* says;

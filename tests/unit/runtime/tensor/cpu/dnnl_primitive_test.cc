@@ -9,7 +9,7 @@ namespace paceline::tensor::cpu {
 namespace {
 
 // It would write its code to address 0, and a crash has no words.
-TEST(DnnlGuard, WhereThereIsNoRoomForCodeNoPrimitiveIsTried) {
+TEST(DnnlGuard, NoPrimitiveIsTriedWithoutRoomForItsCode) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer maps memory of its own meanwhile";
 #endif
@@ -28,7 +28,7 @@ TEST(DnnlGuard, WhereThereIsNoRoomForCodeNoPrimitiveIsTried) {
   EXPECT_NE(status.message().find("ulimit -v"), absl::string_view::npos) << status;
 }
 
-TEST(DnnlGuard, WhatOneDnnlThrowsIsAStatus) {
+TEST(DnnlGuard, ExceptionOfOneDnnlIsAStatus) {
   const auto says = [](dnnl_status_t what) {
     return dnnl_guard([what] { throw dnnl::error(what, "could not"); }).code();
   };

@@ -198,7 +198,7 @@ TEST_F(GpuGraphsTest, RangesAreToldBehindGraphsOfTheirOwn) {
   EXPECT_EQ(calls("cuLaunchKernel"), 0U);
 }
 
-TEST_F(GpuGraphsTest, WhatIsBoundAnewIsRecordedAnew) {
+TEST_F(GpuGraphsTest, NewBindingIsRecordedAnew) {
   pass();
   pass();
   EXPECT_EQ(cuda::fake().counts().graphs, 2U);
@@ -255,7 +255,7 @@ TEST_F(GpuGraphsTest, CanBeOff) {
 }
 
 // A driver that makes no graphs is asked once.
-TEST_F(GpuGraphsTest, WhereTheDriverMakesNoneThePassIsPlain) {
+TEST_F(GpuGraphsTest, PassIsPlainWhenTheDriverMakesNoGraphs) {
   pass();
   const std::vector<float> expected = gradients();
   for (const std::string call : {kBegin, kInstantiate}) {

@@ -195,7 +195,7 @@ TEST_P(GpuJoinedTest, WithoutAnAlgorithmTheSameBits) {
   }
 }
 
-TEST_P(GpuJoinedTest, WhatIsMadeAgainIsTheSameBits) {
+TEST_P(GpuJoinedTest, RecomputedValuesAreTheSameBits) {
   for (const DeepGraph& deep : graphs()) {
     SCOPED_TRACE(deep.name);
     EXPECT_EQ(results_of(deep.graph, *gpu_, true), results_of(deep.graph, *gpu_, false));

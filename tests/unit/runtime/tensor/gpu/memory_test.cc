@@ -94,7 +94,7 @@ TEST_F(GpuMemoryTest, OneSampleThatIsTooLargeIsRefused) {
 }
 
 // A larger count than before is refused without harm to what was there.
-TEST_F(GpuMemoryTest, WhatWasThereGoesOn) {
+TEST_F(GpuMemoryTest, RefusedSizeLeavesTheProgramUsable) {
   const auto made = compile_for(200);
   ASSERT_TRUE(made.ok()) << made.status();
   Program& program = **made;

@@ -53,7 +53,7 @@ TEST_F(GpuPinsTest, OneThatFailsIsToldOnceAndWhy) {
   EXPECT_NE(pin(one_), nullptr);
 }
 
-TEST_F(GpuPinsTest, WhatAnotherHasPinnedIsAsGood) {
+TEST_F(GpuPinsTest, MemoryPinnedElsewhereIsAccepted) {
   pins_fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   EXPECT_EQ(pin(one_), nullptr);
   EXPECT_THAT(told_, IsEmpty());
