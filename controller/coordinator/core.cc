@@ -6,13 +6,12 @@
 
 #include "base/check.h"
 #include "base/counted.h"
+#include "base/process_end.h"
 #include "controller/coordinator/core_impl.h"
 
 namespace paceline::coordinator {
 
 namespace {
-
-constexpr int kExitFailed = 1, kExitEnded = 3;  // runtime/bin/run_member.h
 
 Phase from_wire(v1::MemberPhase phase) {
   return v1::MemberPhase_IsValid(phase) ? static_cast<Phase>(phase) : Phase::kStarting;
@@ -299,7 +298,7 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
   const bool earlier =
       slot->hello ? slot->hello->pod() != in.pod : !in.pod.empty() && slot->last_pod == in.pod;
   if (earlier) return say(str_cat("pod ", in.pod, " is of an earlier member"));
-  const std::string exit = describe_exit(in.exit_code, in.signal);
+  const std::string exit = exit_text(in.exit_code, in.signal);
   slot->exit_code = in.exit_code;
   slot->signal = in.signal;
   say(str_cat(slot->name(), "'s pod ", in.pod, " ended", exit.empty() ? "" : ": ", exit));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/process_end.h"
 #include "base/text.h"
 
 namespace paceline::coordinator {
@@ -47,35 +48,6 @@ Judgement judge_soft(std::span<const Evidence> evidence, std::span<const Accusat
           str_cat(lost, ", though it still talks to the coordinator: ", said->reason),
           {},
           suspect.sure};
-}
-
-const char* signal_name(int signal) {
-  switch (signal) {
-    case 1:
-      return "SIGHUP";
-    case 2:
-      return "SIGINT";
-    case 3:
-      return "SIGQUIT";
-    case 4:
-      return "SIGILL";
-    case 6:
-      return "SIGABRT";
-    case 7:
-      return "SIGBUS";
-    case 8:
-      return "SIGFPE";
-    case 9:
-      return "SIGKILL";
-    case 11:
-      return "SIGSEGV";
-    case 13:
-      return "SIGPIPE";
-    case 15:
-      return "SIGTERM";
-    default:
-      return "";
-  }
 }
 
 const char* what_happened(FaultKind kind) {
@@ -129,15 +101,6 @@ std::optional<Judgement> judge(std::span<const Evidence> evidence, std::span<con
   return result;
 }
 
-std::string describe_exit(std::optional<int> exit_code, std::optional<int> signal) {
-  if (signal.has_value()) {
-    const std::string name = signal_name(*signal);
-    return str_cat("killed by signal ", *signal, name.empty() ? "" : str_cat(" (", name, ")"));
-  }
-  if (exit_code.has_value()) return str_cat("exited with code ", *exit_code);
-  return "";
-}
-
 std::string verdict_message(const Verdict& verdict) {
   std::string who;
   const auto add = [&who](const std::string& part) { who += (who.empty() ? "" : ", ") + part; };
@@ -152,7 +115,7 @@ std::string verdict_message(const Verdict& verdict) {
   if (!who.empty()) message += str_cat(" (", who, ")");
   message += str_cat(" ", what_happened(verdict.kind));
   if (verdict.rank >= 0) message += str_cat(" at step ", verdict.step);
-  const std::string exit = describe_exit(verdict.exit_code, verdict.signal);
+  const std::string exit = exit_text(verdict.exit_code, verdict.signal);
   std::string why = exit;
   if (verdict.kind != FaultKind::kDead || exit.empty()) {
     why = verdict.evidence;

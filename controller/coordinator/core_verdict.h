@@ -49,7 +49,4 @@ bool all_follow(std::span<const Evidence> evidence);
 // Verdict::message: "worker-2 (rank 3, pid 4711 on host-a) died at step 120: killed by signal 9 (SIGKILL)".
 std::string verdict_message(const Verdict& verdict);
 
-// "killed by signal 9 (SIGKILL)", "exited with code 2".
-std::string describe_exit(std::optional<int> exit_code, std::optional<int> signal);
-
 }  // namespace paceline::coordinator

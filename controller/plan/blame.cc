@@ -1,11 +1,10 @@
 #include "controller/plan/blame.h"
 
-#include <string.h>
-
 #include <algorithm>
 #include <csignal>
 #include <tuple>
 
+#include "base/process_end.h"
 #include "base/text.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
@@ -16,13 +15,12 @@ namespace {
 
 constexpr std::size_t kMostVictims = 8;  // named one by one
 
-std::string signal_text(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return str_cat(
-      "was killed by signal ", signal, name != nullptr ? str_cat(" (SIG", name, ")") : std::string(),
-      signal == SIGBUS ? ", as it happens where a mapped file, of data or weights, is cut short or "
-                         "shared memory runs out"
-                       : "");
+// How its process ended, of a member whose end is known.
+std::string end_of(std::optional<int> exit_code, std::optional<int> signal) {
+  const char* const why =
+      ", as it happens where a mapped file, of data or weights, is cut short or "
+      "shared memory runs out";
+  return str_cat(signal ? "was " : "", exit_text(exit_code, signal), signal == SIGBUS ? why : "");
 }
 
 // The step that a member was last heard at, by this coordinator or an earlier one; nothing where nobody knows
@@ -81,7 +79,7 @@ const char* verb_of(CulpritKind kind) {
 }
 
 bool is_evicted(const Observed& observed, const cluster::Pod& pod) {
-  return observed.job.spec.training && pod.exit_code == kExitEvicted;
+  return observed.job.spec.training && pod.exit_code == kExitEnded;
 }
 
 // The first that failed by itself. A signal that came within kSameMoment explains an exit with code 1.
@@ -131,9 +129,7 @@ std::string evidence_beside_end(const Culprit& culprit, const cluster::Pod* pod)
 // What happened to the culprit's process; empty where nobody knows.
 std::string end_of_culprit(const Culprit& culprit, const cluster::Pod* pod) {
   if (pod != nullptr && pod->ended()) return describe_end(*pod);
-  if (culprit.signal) return signal_text(*culprit.signal);
-  if (culprit.exit_code) return str_cat("exited with code ", *culprit.exit_code);
-  return "";
+  return end_of(culprit.exit_code, culprit.signal);
 }
 
 // Somebody deleted the pod, and the coordinator was faster to miss its member. Not one that never joined,
@@ -174,9 +170,8 @@ std::string describe_end(const cluster::Pod& pod) {
   // The cluster's own words, where they say more than that it ended.
   const bool plain = pod.reason.empty() || pod.reason == "Error" || pod.reason == "Completed";
   const std::string words = words_of(pod);
-  if (pod.signal) return str_cat(signal_text(*pod.signal), plain ? "" : str_cat(" (", words, ")"));
-  if (pod.exit_code)
-    return str_cat("exited with code ", *pod.exit_code, plain ? "" : str_cat(" (", words, ")"));
+  if (pod.signal || pod.exit_code)
+    return str_cat(end_of(pod.exit_code, pod.signal), plain ? "" : str_cat(" (", words, ")"));
   if (pod.ended()) return str_cat("ended: ", words);
   return pod.deleting ? str_cat("is being deleted", plain ? "" : str_cat(": ", words)) : std::string();
 }

@@ -11,12 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "base/process_end.h"
 #include "controller/plan/observed.h"
 
 namespace paceline::plan {
 
-inline constexpr int kExitFailed = 1;   // of our trainer: also where it lost a peer
-inline constexpr int kExitEvicted = 3;  // of our trainer; another program may mean anything by it
 inline constexpr Duration kSameMoment = std::chrono::milliseconds(250);
 
 struct Blame {

@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
+#include "base/process_end.h"
 #include "base/status.h"
-#include "runtime/bin/run_member.h"
 #include "runtime/device/choose_device.h"
 
 #if defined(PACELINE_WITH_CUDA)

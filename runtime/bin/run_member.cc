@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "base/process_end.h"
 #include "base/processors.h"
 #include "base/program.h"
 #include "base/status.h"

@@ -18,14 +18,6 @@
 
 namespace paceline {
 
-enum MemberExit : int {
-  kExitFinished = 0,       // trained to the end
-  kExitFailed = 1,         // training failed; the coordinator knows why
-  kExitConfiguration = 2,  // environment, data or model aren't as they must be
-  kExitEnded = 3,          // evicted, stopped, or the coordinator is gone
-  kExitStuck = 134,        // a library keeps the GPU: as aborted (SIGABRT), so that the job may try again
-};
-
 // Call once, before any other thread is started. Logs to stderr.
 int run_member(int argc, char** argv, trainer::Registry registry);
 

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/process_end.h"
 #include "base/status.h"
-#include "runtime/bin/run_member.h"
 
 namespace paceline {
 

@@ -96,7 +96,7 @@ PURE = [
     "cli/view/age", "cli/view/device_text", "cli/view/load_text", "cli/view/yaml",
     "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/log_lines", "cli/cluster/names", "cli/cluster/words",
     "benchmarks/stragglers_programs/worker_tally",
-    "base/bytes", "base/cpu_quota", "base/crc32c", "base/device_choice", "base/dtype", "base/fnv1a", "base/hex", "base/ids", "base/rng", "base/text",
+    "base/bytes", "base/cpu_quota", "base/crc32c", "base/device_choice", "base/dtype", "base/fnv1a", "base/hex", "base/ids", "base/process_end", "base/rng", "base/text",
     "base/visible", "base/whole_number",
 ]
 

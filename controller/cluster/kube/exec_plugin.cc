@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/process_end.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 
@@ -161,8 +162,8 @@ std::string printable(std::string text) {
 }
 
 std::string describe_end(int status) {
-  if (WIFSIGNALED(status)) return str_cat("was killed by signal ", WTERMSIG(status));
-  return str_cat("ended with exit code ", WEXITSTATUS(status));
+  return WIFSIGNALED(status) ? str_cat("was ", exit_text({}, WTERMSIG(status)))
+                             : exit_text(WEXITSTATUS(status), {});
 }
 
 struct Output {

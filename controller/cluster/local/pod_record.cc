@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/hex.h"
+#include "base/process_end.h"
 #include "base/random.h"
 #include "base/text.h"
 
@@ -26,15 +27,12 @@ void set_ended(Pod& pod, PodPhase phase, std::string reason, std::string message
 void set_exit(Pod& pod, int code, WallTime now) {
   pod.exit_code = code;
   set_ended(pod, code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed, code == 0 ? "Completed" : "Error",
-            str_cat("exited with code ", code), now);
+            exit_text(code, {}), now);
 }
 
 void set_killed(Pod& pod, int signal, std::string_view why, WallTime now) {
-  const char* name = ::sigabbrev_np(signal);
   pod.signal = signal;
-  set_ended(pod, PodPhase::kFailed, "Error",
-            str_cat("killed by signal ", signal, name != nullptr ? str_cat(" (SIG", name, ")") : "", why),
-            now);
+  set_ended(pod, PodPhase::kFailed, "Error", str_cat(exit_text({}, signal), why), now);
 }
 
 // Of a program that could not be started.

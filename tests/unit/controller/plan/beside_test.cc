@@ -179,7 +179,7 @@ TEST(BesideTest, AfterAResumptionNoNameIsUsedAgain) {
 TEST(BesideTest, AnEvaluatorIsReplacedWhileAFailureIsWaitedFor) {
   Observed world = make_running_world(make_job_with_servers(3, 1, 1));
   world.job.spec.replica_specs.evaluator->restart_policy = api::RestartPolicy::kOnFailure;
-  finish(world, pod_of(world, Role::kWorker, 1), kExitEvicted);
+  finish(world, pod_of(world, Role::kWorker, 1), kExitEnded);
   std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-2-0"; });
   const Plan waits = step(world);
   EXPECT_EQ(waits.requeue_after, world.limits.refresh);

@@ -24,8 +24,8 @@ TEST(BlameTest, NobodyFailed) {
 // The others leave at once, with the code of those that were told to; the chief saves first.
 TEST(BlameTest, WhoFollowsAMemberThatIsAskedToStopIsNotBlamedBeforeThatHasSaidSo) {
   Observed world = make_running_world(1, 2);
-  finish(world, pod_of(world, Role::kWorker, 0), kExitEvicted, 60s);
-  finish(world, pod_of(world, Role::kWorker, 1), kExitEvicted, 59s);
+  finish(world, pod_of(world, Role::kWorker, 0), kExitEnded, 60s);
+  finish(world, pod_of(world, Role::kWorker, 1), kExitEnded, 59s);
   const Plan waits = plan(world);
   EXPECT_EQ(waits.status.phase, api::Phase::kRunning);
   ASSERT_TRUE(waits.requeue_after);

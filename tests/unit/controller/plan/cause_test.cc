@@ -33,7 +33,7 @@ TEST_P(Cause, OfAPodsEnd) {
   pod.reason = c.reason;
   pod.exit_code = blame.exit_code = c.exit_code;
   pod.signal = blame.signal = c.signal;
-  blame.evicted = c.exit_code == kExitEvicted;
+  blame.evicted = c.exit_code == kExitEnded;
   EXPECT_EQ(cause_of(blame), c.cause) << api::name(cause_of(blame));
   EXPECT_FALSE(may_restart(RestartPolicy::kNever, blame));
   EXPECT_TRUE(may_restart(RestartPolicy::kOnFailure, blame));

@@ -207,7 +207,7 @@ TEST(RestartTest, AnExitCodeOfAProgramOfItsOwnHasNoMeaningOfOurs) {
     world.job.spec.run_policy.backoff_limit = 0;
     if (!ours) world.job.spec.training.reset();
     world.report.reset();
-    let_die(world, Role::kWorker, 0, "Error", kExitEvicted);
+    let_die(world, Role::kWorker, 0, "Error", kExitEnded);
     const Plan made = plan(world);
     EXPECT_EQ(made.status.phase, ours ? Phase::kRestarting : Phase::kFailed) << explain(made);
     if (ours) continue;

@@ -322,7 +322,7 @@ TEST(ServersTest, AServerWhosePodWentWithoutACoordinatorIsTheReasonWhyTheOthersE
   Observed world = make_running_world(job);
   world.report = JobReport{};
   finish(world, pod_of(world, Role::kChief, 0), kExitFailed, 2 * world.limits.verdict_grace);
-  finish(world, pod_of(world, Role::kWorker, 0), kExitEvicted, 2 * world.limits.verdict_grace);
+  finish(world, pod_of(world, Role::kWorker, 0), kExitEnded, 2 * world.limits.verdict_grace);
   Observed there = world;
   std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.role == Role::kServer; });
   const auto judge = [](Observed& seen) {

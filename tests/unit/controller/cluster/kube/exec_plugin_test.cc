@@ -58,7 +58,7 @@ std::string failure(const ExecPlugin& plugin, Duration timeout = kLong) {
 
 TEST(ExecPluginTest, FailuresTellWhatThePluginSaid) {
   EXPECT_THAT(failure(shell("echo log in first >&2; exit 3")),
-              AllOf(HasSubstr("\"sh\" ended with exit code 3"), HasSubstr("it said: log in first")));
+              AllOf(HasSubstr("\"sh\" exited with code 3"), HasSubstr("it said: log in first")));
   EXPECT_THAT(failure(shell("kill -9 $$")), HasSubstr("killed by signal 9"));
   EXPECT_THAT(failure(shell("echo hello; echo why >&2")),
               AllOf(HasSubstr("no JSON"), HasSubstr("it said: why")));
