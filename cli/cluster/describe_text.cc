@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
+#include "base/process_end.h"
 #include "base/text.h"
 #include "base/visible.h"
 #include "cli/cluster/names.h"
@@ -10,6 +12,7 @@
 #include "cli/view/dashboard.h"
 #include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
+#include "controller/diagnosis/fault_text.h"
 
 namespace paceline::cli {
 
@@ -159,20 +162,29 @@ const char* advice_for(const std::string& reason) {
   return nullptr;
 }
 
-// The one that the job's message names first; else one that failed, of the newest attempt. REQUIRES: there
-// are pods.
-const kube::SlimPod& blamed_pod(const Described& d) {
-  const kube::SlimPod* blamed = nullptr;
-  std::size_t first = std::string::npos;
-  for (const kube::SlimPod& pod : d.pods) {
-    const std::size_t at = d.job.status.message.find(str_cat("pod ", pod_name_of(pod)));
-    if (at < first) blamed = &pod, first = at;
-  }
-  if (blamed != nullptr) return *blamed;
-  const auto order = [](const kube::SlimPod& pod) {
-    return std::pair(pod.phase == cluster::PodPhase::kFailed, pod.attempt);
+// The pod at fault; else one that failed, of the newest attempt. REQUIRES: there are pods.
+const kube::SlimPod& failed_pod(const Described& d) {
+  const auto order = [&](const kube::SlimPod& pod) {
+    const bool at_fault = d.job.status.fault && d.job.status.fault->pod == pod_name_of(pod);
+    return std::tuple(at_fault, pod.phase == cluster::PodPhase::kFailed, pod.attempt);
   };
   return *std::ranges::max_element(d.pods, {}, order);
+}
+
+// Of the member that made the job fail, or start again the last time.
+Rows fault_rows(const api::Fault& fault) {
+  Rows rows = {{"member", str_cat(member_name(fault.role, fault.index),
+                                  fault.pod.empty() ? "" : str_cat(", pod ", fault.pod),
+                                  fault.host.empty() ? "" : str_cat(" on ", fault.host))},
+               {"kind", api::name(fault.kind)},
+               {"cause", api::name(fault.cause)}};
+  if (fault.exit_code || fault.signal) rows.push_back({"exit", exit_text(fault.exit_code, fault.signal)});
+  for (const api::Observation& seen : fault.evidence)
+    rows.push_back({"evidence", visible(first_words(diagnosis::text_of(seen)))});
+  for (const api::Victim& victim : fault.victims)
+    rows.push_back({"victim", visible(first_words(diagnosis::text_of(victim)))});
+  if (fault.more_victims > 0) rows.push_back({"victim", str_cat(fault.more_victims, " more")});
+  return rows;
 }
 
 }  // namespace
@@ -209,7 +221,7 @@ std::vector<std::string> hints_for(const Described& d) {
     hints.push_back(str_cat("pod ", pod_name_of(pod), ", ", pod.reason, ": ", advice));
   }
   if (job.status.phase == api::Phase::kFailed && !d.pods.empty()) {
-    const kube::SlimPod& pod = blamed_pod(d);
+    const kube::SlimPod& pod = failed_pod(d);
     hints.push_back(str_cat("its log: ", d.program, " logs ", job.name, " ", role_name(pod.role), "/",
                             pod.index, " -n ", job.ns));
   }
@@ -234,6 +246,7 @@ std::vector<std::string> describe_lines(const Described& d, const Terminal& term
       from = to + 1;
     }
   }
+  if (d.job.status.fault) add_section("Fault", fault_rows(*d.job.status.fault), lines);
   if (d.spec) add_section("Spec", spec_rows(d), lines);
   if (!d.spec) add_section("Spec", {{d.spec_errors}}, lines);
   if (!d.job.status.conditions.empty()) add_section("Conditions", condition_rows(d), lines);

@@ -20,6 +20,7 @@
 #include "controller/api/training_spec.h"
 #include "controller/cluster/local/local_cluster.h"
 #include "controller/coordinator/server.h"
+#include "controller/diagnosis/fault_text.h"
 #include "controller/queue/work_queue.h"
 #include "controller/reconcile/coordinators.h"
 #include "controller/reconcile/reconciler.h"
@@ -142,9 +143,9 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   void on_member_steps(const coordinator::MemberSteps& steps) override { push(steps); }
   void on_evaluation(const coordinator::EvaluationRecord& evaluation) override { push(evaluation); }
   void on_checkpoint(const coordinator::CheckpointRecord& checkpoint) override { push(checkpoint); }
-  void on_verdict(const coordinator::Verdict&) override { look(); }
-  void on_lost(const coordinator::Verdict& verdict) override {
-    push(LostMember{verdict.message});
+  void on_verdict(const api::Fault&) override { look(); }
+  void on_lost(const api::Fault& verdict) override {
+    push(LostMember{diagnosis::message_of(verdict)});
     look();
   }
   void on_report_changed() override {

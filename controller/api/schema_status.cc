@@ -89,6 +89,29 @@ Schema progress() {
        number("etaSeconds", "Until the end, if nothing changes.")});
 }
 
+std::vector<Schema> observation_fields() {
+  return {text("kind", "What was seen: Silent, StreamEnded, PodEnded, NodeNotReady, ..."),
+          text("detail", "Its own words, or the cluster's.")};
+}
+
+Schema fault() {
+  std::vector<Schema> victim = observation_fields();
+  for (Schema& field : std::vector<Schema>{
+           text("role", "chief, worker or ps."), integer("index", "Of its role, from 0."),
+           integer("exitCode", "Where it ended by itself."), integer("signal", "Where a signal ended it.")})
+    victim.push_back(std::move(field));
+  return object(
+      "fault", "The member that made the job fail, or start again the last time.",
+      {text("kind", "What happened to it: Killed, Exited, Frozen, Failed, Deleted, ..."),
+       text("cause", "Why, as restarts are counted: OOMKilled, NodeLost, Silent, ..."),
+       text("role", "chief, worker, ps or evaluator."), integer("index", "Of its role, from 0."),
+       text("pod", "Its pod."), text("host", "Where it ran."), integer("step", "The last known."),
+       integer("exitCode", "Where it ended by itself."), integer("signal", "Where a signal ended it."),
+       list("evidence", "What was seen of it.", object("", "", observation_fields())),
+       list("victims", "Members that were hit as a consequence.", object("", "", std::move(victim))),
+       moment("provisionalSince", "The cause counts as Silent since then, and may yet be another.")});
+}
+
 }  // namespace
 
 Schema schema_of_status() {
@@ -131,6 +154,7 @@ Schema schema_of_status() {
                          integer("dropped", "Gradients that came too late."), number("mean", "Staleness."),
                          integer("max", "Staleness."), number("waitSeconds", "For its turns."), histogram()}),
                  gpu()})),
+       fault(),
        list("stragglers", "Members that hold the others back.",
             object("", "", {text("pod", "Its name."), text("reason", "Why it is slow.")})),
        text("lastCheckpoint", "The newest checkpoint."),

@@ -57,10 +57,6 @@ void keep_our_conditions(Status& status) {
   std::erase_if(status.conditions, [](const Condition& each) { return !is_our_condition(each.type); });
 }
 
-bool is_charged(RestartCause cause) {
-  return cause < RestartCause::kEvicted;
-}
-
 std::string job_key(const TrainingJob& job) {
   return str_cat(job.metadata.ns, "/", job.metadata.name);
 }
@@ -69,11 +65,6 @@ namespace {
 
 constexpr const char* kPhaseNames[] = {"Pending", "Starting",   "Running",  "Succeeded",
                                        "Failed",  "Restarting", "Suspended"};
-constexpr const char* kCauseNames[] = {"Exited",    "Killed",         "OOMKilled",        "NotStarted",
-                                       "Silent",    "Diverged",       "DeadlineExceeded", "Evicted",
-                                       "Preempted", "NodeLost",       "NodeShutdown",     "RefusedByNode",
-                                       "Deleted",   "ControllerLost", "Resized"};
-
 template <typename Enum>
 const char* find(Enum value) {
   return choices_of<Enum>()[static_cast<std::size_t>(value)].name;
@@ -83,9 +74,6 @@ const char* find(Enum value) {
 
 const char* name(Phase value) {
   return kPhaseNames[static_cast<std::size_t>(value)];
-}
-const char* name(RestartCause value) {
-  return kCauseNames[static_cast<std::size_t>(value)];
 }
 const char* name(StrategyType value) {
   return find(value);

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "controller/api/fault.h"
 
 namespace paceline::api {
 
@@ -327,25 +328,6 @@ struct ReplicaStatus {
   bool operator==(const ReplicaStatus&) const = default;
 };
 
-// Why a pod was started again. Those from kEvicted on are not the job's fault.
-enum class RestartCause : std::uint8_t {
-  kExited,            // by itself, with an exit code
-  kKilled,            // by a signal
-  kOutOfMemory,       // beyond its memory limit
-  kNotStarted,        // its command could not be started
-  kSilent,            // frozen, unreachable, or it never joined
-  kDiverged,          // other weights than its peers
-  kDeadlineExceeded,  // the pod's own activeDeadlineSeconds
-  kEvicted,           // by the kubelet or through the API: a node drained, short of memory or disk
-  kPreempted,         // by pods of higher priority
-  kNodeLost,          // its node does not answer any more, or is gone
-  kNodeShutdown,      // its node shuts down
-  kRefusedByNode,     // the scheduler chose a node that had no room after all
-  kDeleted,           // somebody deleted the pod
-  kControllerLost,    // it lost the coordinator for too long
-  kResized,           // replicas was edited
-};
-
 struct RestartCount {
   Role role = Role::kWorker;  // of the pod that was the cause
   RestartCause cause = RestartCause::kExited;
@@ -360,15 +342,6 @@ struct Replacement {
   bool operator==(const Replacement&) const = default;
 };
 
-// A restart that is counted as kSilent for now: when the member fell silent its pod ran, as far as anybody
-// knew. A node that dies is told from a process that hangs only later.
-struct Unsettled {
-  Role role = Role::kWorker;
-  std::string pod;
-  WallTime since{};  // when it was counted
-  bool operator==(const Unsettled&) const = default;
-};
-
 // What must survive the controller: counters only grow (but that one kSilent may become another cause), and
 // numbers of attempts are never used twice.
 struct Restarts {
@@ -381,7 +354,6 @@ struct Restarts {
   std::vector<RestartCount> by_cause;     // sorted by role and cause
   std::vector<Replacement> replacements;  // sorted by role and index
   std::optional<WallTime> not_before;     // the attempt begins at this time or later (back-off)
-  std::optional<Unsettled> unsettled;     // of the newest restart
   bool operator==(const Restarts&) const = default;
 };
 
@@ -464,6 +436,7 @@ struct Status {
   ViewStatus view;
   Progress progress;
   std::vector<MemberStatus> members;
+  std::optional<Fault> fault;          // of the newest restart, or of the failure
   std::string last_checkpoint, model;  // paths; empty: none
   std::optional<WallTime> start_time, completion_time;
   bool operator==(const Status&) const = default;
@@ -494,15 +467,11 @@ std::int64_t units_per_step(const TrainingJob& job);
 std::int64_t gradients_per_step(const TrainingJob& job);
 const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role);
 
-// Whether a restart for this cause counts against backoffLimit.
-bool is_charged(RestartCause cause);
-
 // "namespace/name"
 std::string job_key(const TrainingJob& job);
 
 // The names as they stand in YAML: "Running", "AllReduce", "mlp", ...
 const char* name(Phase value);
-const char* name(RestartCause value);
 const char* name(StrategyType value);
 const char* name(Synchronization value);
 const char* name(Transport value);

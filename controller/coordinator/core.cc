@@ -8,10 +8,13 @@
 #include "base/counted.h"
 #include "base/process_end.h"
 #include "controller/coordinator/core_impl.h"
+#include "controller/diagnosis/diagnosis.h"
 
 namespace paceline::coordinator {
 
 namespace {
+
+using Seen = api::ObservationKind;
 
 Phase from_wire(v1::MemberPhase phase) {
   return v1::MemberPhase_IsValid(phase) ? static_cast<Phase>(phase) : Phase::kStarting;
@@ -227,9 +230,9 @@ void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat&
   if (wrong.empty()) return;
   if (diverged_.empty()) diverged_since_ = now_;
   diverged_ = std::move(wrong);
-  diverged_text_ = str_cat(
-      "its weights after ", step, " steps differ from those of ",
-      trainers == 2 ? "the other rank (with two ranks nobody can tell which is wrong)" : "most ranks");
+  diverged_from_ =
+      str_cat(trainers == 2 ? "the other rank (with two ranks nobody can tell which is wrong)" : "most ranks",
+              " after ", counted(step, "step", "steps"));
 }
 
 void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
@@ -248,8 +251,8 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   if (slot.observes()) return;
   const bool in_view = slot.rank >= 0 || earlier;
   slot.finished = finished && in_view && !stopping_ && !is_final(state_);
-  if (!blames()) return;
-  if (finished && !in_view) return lose(slot, FaultKind::kFailed, now_, "it left before the first view");
+  if (!judges()) return;
+  if (finished && !in_view) return lose(slot, {Seen::kSaid, "it left before the first view"}, now_);
   if (finished) {
     slot.phase = Phase::kFinished;
     if (earlier && !leads) return note_finished(slot);
@@ -257,12 +260,12 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
     model_path_ = cut(leaving.model_path());
     return wait_for_the_others(slot);
   }
-  const auto mine = [&](const Accusation& a) { return a.accuser == number(slot); };
-  const bool accusing = std::any_of(accusations_.begin(), accusations_.end(), mine);
+  const auto mine = [&](const diagnosis::PeerReport& r) { return r.reporter == number(slot); };
+  const bool reports = std::ranges::any_of(reports_, mine);
   const bool stopped = leaving.outcome() == v1::Leaving::STOPPED;
   const bool follows = stopped && leaving.follows();  // the one that was asked to will say so, or is dead
-  lose(slot, FaultKind::kFailed, now_, stopped ? str_cat("it was stopped: ", why) : why, accusing || follows);
-  slot.evidence->follows = follows && !accusing && slot.evidence->accusing;
+  lose(slot, {stopped ? Seen::kStopped : Seen::kSaid, why}, now_, reports || follows);
+  slot.evidence->follows = follows && !reports && slot.evidence->soft;
 }
 
 void CoordinatorCore::Impl::wait_for_the_others(const Slot& leader) {
@@ -283,11 +286,9 @@ void CoordinatorCore::Impl::on(const StreamEnded& in) {
   slot->stream = {};
   say(str_cat(slot->name(), "'s stream ended without a goodbye", in.reason.empty() ? "" : ": ",
               cut(in.reason)));
-  if (blames() && !slot->observes()) {
+  if (judges() && !slot->observes()) {
     const bool first = !slot->evidence;
-    lose(
-        *slot, FaultKind::kDead, now_,
-        str_cat("its control stream ended without a goodbye", in.reason.empty() ? "" : ": ", cut(in.reason)));
+    lose(*slot, {Seen::kStreamEnded, cut(in.reason)}, now_);
     slot->evidence->lapsed = first;
   }
 }
@@ -304,13 +305,13 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
   say(str_cat(slot->name(), "'s pod ", in.pod, " ended", exit.empty() ? "" : ": ", exit));
   if (verdict_ && verdict_->role == in.role && verdict_->index == in.index && !verdict_->exit_code &&
       !verdict_->signal && verdict_->pod == in.pod && is_final(state_) &&
-      verdict_->kind == FaultKind::kDead) {
+      verdict_->kind == api::FaultKind::kDead) {
     verdict_->exit_code = in.exit_code;
     verdict_->signal = in.signal;
-    verdict_->message = verdict_message(*verdict_);
-    reason_ = verdict_->message;
+    verdict_ = diagnosis::diagnose({}, std::move(verdict_));
+    reason_ = diagnosis::message_of(*verdict_);
   }
-  if (!blames() || slot->left || slot->lost || slot->observes()) return;
+  if (!judges() || slot->left || slot->lost || slot->observes()) return;
   const bool well = in.exit_code == 0 && !in.signal && !slot->attached();
   if (well && config_.trained_before && gathers_earlier_view() && slot->trains()) {
     note_finished(*slot);
@@ -319,17 +320,15 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
   }
   if (slot->evidence) slot->evidence->lapsed = false;
   const bool unheard = config_.trained_before && gathers_earlier_view() && !slot->hello;
-  const char* const when = slot->hello ? "without a goodbye" : "before it attached";
-  std::string text = str_cat("its process ended ", when, unheard ? " again" : "");
-  if (!in.reason.empty()) text += str_cat(": ", cut(in.reason));
-  lose(*slot, FaultKind::kDead, now_, std::move(text), unheard && may_follow_from_another(in));
+  const Seen seen = in.deleted ? Seen::kPodDeleted : slot->hello ? Seen::kPodEnded : Seen::kPodEndedEarly;
+  lose(*slot, {seen, cut(in.words)}, now_, unheard && may_follow_from_another(in));
 }
 
 void CoordinatorCore::Impl::on(const Absence& in) {
   Slot* slot = slot_of(static_cast<int>(in.role), in.index);
   const bool awaited = slot != nullptr && !slot->observes() && !slot->attached() && !slot->left &&
                        !slot->gone() && gathers_earlier_view();
-  if (awaited && blames()) lose(*slot, FaultKind::kMissing, now_, cut(in.reason));
+  if (awaited && judges()) lose(*slot, in.seen, now_);
 }
 
 void CoordinatorCore::Impl::on(const Refused& in) {
@@ -376,8 +375,8 @@ void CoordinatorCore::Impl::evict(StreamId stream, const std::string& reason, bo
   message.mutable_evict()->set_job_finished(finished);
   // With a server went a part of the weights: nobody shall wait for a snapshot of the rest.
   message.mutable_evict()->set_discard(
-      verdict_ && (verdict_->kind == FaultKind::kDiverged ||
-                   (verdict_->role == Role::kServer && verdict_->kind != FaultKind::kFailed)));
+      verdict_ && (verdict_->kind == api::FaultKind::kDiverged ||
+                   (verdict_->role == Role::kServer && verdict_->kind != api::FaultKind::kFailed)));
   effects_.send.push_back({stream, std::move(message)});
   if (close) effects_.close.push_back(stream);
 }
@@ -387,7 +386,7 @@ void CoordinatorCore::Impl::break_protocol(Slot& slot, const std::string& what) 
   say(str_cat(slot.name(), " is evicted: ", text));
   evict(slot.stream, text, false, true);
   slot.stream = {};
-  if (blames() && !slot.observes()) lose(slot, FaultKind::kFailed, now_, text);
+  if (judges() && !slot.observes()) lose(slot, {Seen::kBrokeProtocol, what}, now_);
 }
 
 bool CoordinatorCore::Impl::is_observer(StreamId stream) const {

@@ -23,10 +23,11 @@
 // Anything the world may send is answered, at worst by an Evict with its reason; nothing that it sends makes
 // the core crash or grow without bound.
 //
-// Blame: what is seen of a member is evidence, kept with the moment since when it holds (a silent member:
-// since it was last heard). `grace` after the first evidence the verdict names one culprit: the earliest hard
-// evidence (core_verdict.h). Peers' reports are never blame by themselves: they only make the core look, and
-// count when nothing better turns up: all of them, about all members (core_reports.h).
+// Diagnosis: what is seen of a member is evidence, kept with the moment since when it holds (a silent member:
+// since it was last heard). `grace` after the first evidence the verdict names one member: the root cause, by
+// the earliest hard evidence (diagnosis/root_cause.h). Peers' reports never name it by themselves: they only
+// make the core look, and count when nothing better turns up: all of them, about all members
+// (diagnosis/peer_reports.h).
 
 #include <cstdint>
 #include <functional>
@@ -40,6 +41,7 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/ids.h"
+#include "controller/api/fault.h"
 #include "controller/coordinator/report.h"
 #include "proto/paceline/v1/coordinator.pb.h"
 
@@ -72,9 +74,9 @@ struct LossDecision {
   std::string reason;
 };
 // `trainers_left`: members that train, without the lost one and those that were lost before.
-using LossPolicy = std::function<LossDecision(const Verdict&, int trainers_left)>;  // pure
+using LossPolicy = std::function<LossDecision(const api::Fault&, int trainers_left)>;  // pure
 // restartPolicy Never: "member X is lost and the job does not replace members".
-LossDecision fail_on_loss(const Verdict& verdict, int trainers_left);
+LossDecision fail_on_loss(const api::Fault& verdict, int trainers_left);
 // What the job's strategy allows: with servers, a worker that nobody has to wait for is no loss
 // (docs/protocol.md).
 LossPolicy loss_policy(const v1::TrainingSpec& training);
@@ -130,7 +132,8 @@ struct PodFact {
   int index = 0;
   std::string pod;
   std::optional<int> exit_code, signal;
-  std::string reason;  // e.g. "StartError: no such file"; may be empty
+  std::string words = {};  // the cluster's own, where they say more: "OOMKilled"
+  bool deleted = false;    // somebody deleted it, and that is all that is known
 };
 
 // A member of an earlier coordinator's view has not attached, and nobody waits for it any longer, though its
@@ -138,7 +141,7 @@ struct PodFact {
 struct Absence {
   Role role = Role::kWorker;
   int index = 0;
-  std::string reason;
+  api::Observation seen;
 };
 
 struct Attached {
@@ -181,8 +184,8 @@ struct Effects {
   std::vector<MemberSteps> member_steps;
   std::vector<EvaluationRecord> evaluations;
   std::vector<CheckpointRecord> checkpoints;
-  std::optional<Verdict> verdict;
-  std::optional<Verdict> lost;       // the job goes on without that member
+  std::optional<api::Fault> verdict;
+  std::optional<api::Fault> lost;    // the job goes on without that member
   std::vector<std::string> reasons;  // every decision in one line
   bool report_changed = false;
 };

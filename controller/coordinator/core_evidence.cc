@@ -3,24 +3,30 @@
 #include <utility>
 
 #include "controller/coordinator/core_impl.h"
+#include "controller/diagnosis/diagnosis.h"
 
-// From what is seen of members to a verdict, and what follows from it (core.h, "Blame").
+// From what is seen of members to a verdict, and what follows from it (core.h, "Diagnosis").
 
 namespace paceline::coordinator {
 
-LossDecision fail_on_loss(const Verdict& verdict, int) {
+using diagnosis::Evidence;
+using diagnosis::PeerReport;
+using diagnosis::RootCause;
+using diagnosis::Surroundings;
+using Seen = api::ObservationKind;
+
+LossDecision fail_on_loss(const api::Fault& verdict, int) {
   return {LossAction::kFailJob,
           str_cat(role_name(verdict.role), "-", verdict.index, " is lost and lost members are not replaced")};
 }
 
-void CoordinatorCore::Impl::lose(Slot& slot, FaultKind kind, TimePoint since, std::string text,
-                                 bool accusing) {
-  if (slot.evidence && !slot.evidence->accusing) return;  // what was seen first stays
-  slot.evidence = Evidence{number(slot), kind, since, std::move(text), accusing};
+void CoordinatorCore::Impl::lose(Slot& slot, api::Observation seen, TimePoint since, bool soft) {
+  if (slot.evidence && !slot.evidence->soft) return;  // what was seen first stays
+  slot.evidence = Evidence{number(slot), std::move(seen), since, soft};
 }
 
 void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault) {
-  const auto accused = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {
+  const auto peer = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {
     return s.hello && s.hello->member_id() == fault.peer_member_id();
   });
   const auto ignored = [&](const char* why) {
@@ -28,22 +34,22 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
   };
   if (state_ != JobState::kRunning) return ignored("no view is running");
   if (fault.generation() != generation_.value) return ignored("it is about another generation");
-  if (accused == slots_.end() || &*accused == &slot) return ignored("it names no other member");
-  if (slot.observes() || accused->observes()) return ignored("observers have no links");
-  if (accused->lost) return ignored("the others go on without that member");
-  if (accused->left && !accused->evidence) return ignored("that member has finished");
+  if (peer == slots_.end() || &*peer == &slot) return ignored("it names no other member");
+  if (slot.observes() || peer->observes()) return ignored("observers have no links");
+  if (peer->lost) return ignored("the others go on without that member");
+  if (peer->left && !peer->evidence) return ignored("that member has finished");
   // Who trains stops at the first; a server goes on without those it has lost, who may be all: were one of
   // its reports left out, it would seem to reach that one still.
   const bool serves = slot.role == Role::kServer;
-  const auto of_it = [&](const Accusation& a) { return a.accuser == number(slot); };
-  const auto same = [&](const Accusation& a) { return of_it(a) && a.accused == number(*accused); };
-  if (serves && std::any_of(accusations_.begin(), accusations_.end(), same))
+  const auto of_it = [&](const PeerReport& r) { return r.reporter == number(slot); };
+  const auto same = [&](const PeerReport& r) { return of_it(r) && r.peer == number(*peer); };
+  if (serves && std::any_of(reports_.begin(), reports_.end(), same))
     return ignored("it has reported that one already");
-  if (!serves && std::any_of(accusations_.begin(), accusations_.end(), of_it))
+  if (!serves && std::any_of(reports_.begin(), reports_.end(), of_it))
     return ignored("it has reported one already");
-  accusations_.push_back({number(slot), number(*accused), cut(fault.reason(), kMaxNameBytes)});
-  say(str_cat(slot.name(), " lost its link to ", accused->name(), " at step ", fault.step(), ": ",
-              accusations_.back().reason));
+  reports_.push_back({number(slot), number(*peer), cut(fault.reason(), kMaxNameBytes)});
+  say(str_cat(slot.name(), " lost its link to ", peer->name(), " at step ", fault.step(), ": ",
+              reports_.back().reason));
 }
 
 bool CoordinatorCore::Impl::someone_attached() const {
@@ -85,14 +91,12 @@ void CoordinatorCore::Impl::find_frozen() {
     if (!slot.attached() || now_ - slot.last_heard <= config_.heartbeat_timeout) continue;
     const Duration patience = patience_with(slot);
     if (now_ - slot.last_heard <= patience) continue;
-    lose(slot, FaultKind::kFrozen, slot.last_heard, str_cat("no heartbeat for ", format_duration(patience)));
+    lose(slot, {Seen::kSilent, format_duration(patience)}, slot.last_heard);
   }
   if (state_ != JobState::kDraining || now_ - drain_since_ <= config_.stop_timeout) return;
   for (Slot& slot : members()) {
-    if (slot.attached() && slot.rank >= 0 && !slot.drained) {
-      lose(slot, FaultKind::kFrozen, now_,
-           str_cat("it did not end view ", generation_.value, " when told to"));
-    }
+    if (slot.attached() && slot.rank >= 0 && !slot.drained)
+      lose(slot, {Seen::kKeepsView, std::to_string(generation_.value)}, now_);
   }
 }
 
@@ -121,8 +125,8 @@ void CoordinatorCore::Impl::find_missing() {
   }
   for (Slot& slot : members()) {
     if (slot.attached() || slot.gone()) continue;
-    lose(slot, FaultKind::kMissing, form_since_,
-         str_cat("did not attach within ", format_duration(config_.form_timeout), "; missing: ", names));
+    const std::string detail = str_cat(format_duration(config_.form_timeout), "; missing: ", names);
+    lose(slot, {Seen::kNotJoined, detail}, form_since_);
   }
 }
 
@@ -132,7 +136,7 @@ std::vector<Evidence> CoordinatorCore::Impl::all_evidence() const {
     if (slot.evidence) {
       all.push_back(*slot.evidence);
     } else if (std::find(diverged_.begin(), diverged_.end(), slot.rank) != diverged_.end()) {
-      all.push_back({number(slot), FaultKind::kDiverged, diverged_since_, diverged_text_, false});
+      all.push_back({number(slot), {Seen::kDiverged, diverged_from_}, diverged_since_});
     }
   }
   return all;
@@ -140,13 +144,13 @@ std::vector<Evidence> CoordinatorCore::Impl::all_evidence() const {
 
 Surroundings CoordinatorCore::Impl::surroundings() const {
   Surroundings around;
-  std::set<int> accusers;
-  for (const Accusation& a : accusations_) accusers.insert(a.accuser);
+  std::set<int> reporters;
+  for (const PeerReport& r : reports_) reporters.insert(r.reporter);
   for (const Slot& slot : members()) {
     const bool trains = slot.trains() && slot.attached();
     around.places.push_back({slot.role == Role::kServer, trains});
     // A heartbeat tells of steps before it.
-    around.servers_work |= trains && suspicious_since_ && !accusers.contains(number(slot)) &&
+    around.servers_work |= trains && suspicious_since_ && !reporters.contains(number(slot)) &&
                            slot.stepped_at > *suspicious_since_ + config_.grace;
   }
   return around;
@@ -156,21 +160,22 @@ void CoordinatorCore::Impl::decide() {
   find_frozen();
   find_missing();
   const std::vector<Evidence> evidence = all_evidence();
-  if (evidence.empty() && accusations_.empty()) {
+  if (evidence.empty() && reports_.empty()) {
     suspicious_since_.reset();
     return;
   }
   if (!suspicious_since_) suspicious_since_ = now_;
   const Duration waited = now_ - *suspicious_since_;
-  if (!has_hard(evidence) && waited < config_.grace) return;  // reports come many at once
-  const Judgement judgement = *judge(evidence, accusations_, surroundings());
+  if (!diagnosis::has_hard(evidence) && waited < config_.grace) return;  // reports come many at once
+  const RootCause root = *find_root_cause(evidence, reports_, surroundings());
+  const api::FaultKind kind = diagnosis::kind_of(root.seen.kind);
   // Who is frozen or missing was so for long: no better evidence can be under way.
-  const bool ripe = judgement.kind == FaultKind::kFrozen || judgement.kind == FaultKind::kMissing;
+  const bool ripe = kind == api::FaultKind::kFrozen || kind == api::FaultKind::kMissing;
   if (!ripe && waited < config_.grace) return;
   if (waited < config_.save_timeout && expects_the_asked(evidence)) return;
-  if (may_come_back(slots_[static_cast<std::size_t>(judgement.culprit)])) return;
-  if (!judgement.sure && waited < config_.report_window) return;
-  if (!has_hard(evidence)) {
+  if (may_come_back(slots_[static_cast<std::size_t>(root.slot)])) return;
+  if (!root.sure && waited < config_.report_window) return;
+  if (!diagnosis::has_hard(evidence)) {
     const auto quiet = [&](const Slot& s) {
       return s.attached() && 2 * (now_ - s.last_heard) > 5 * config_.heartbeat_interval &&
              waited < config_.grace + patience_with(s);
@@ -178,13 +183,13 @@ void CoordinatorCore::Impl::decide() {
     if (std::any_of(members().begin(), members().end(), quiet))
       return;  // it may be the frozen one that the reports are about
   }
-  carry_out(make_verdict(judgement));
+  carry_out(make_verdict(root));
 }
 
 // Those who left follow another that was asked to stop. That one is still here, and will say so: rank 0 once
 // it has saved.
 bool CoordinatorCore::Impl::expects_the_asked(std::span<const Evidence> evidence) const {
-  return accusations_.empty() && all_follow(evidence) &&
+  return reports_.empty() && diagnosis::all_follow(evidence) &&
          std::any_of(members().begin(), members().end(),
                      [](const Slot& s) { return s.trains() && s.attached() && !s.evidence; });
 }
@@ -193,55 +198,66 @@ bool CoordinatorCore::Impl::expects_the_asked(std::span<const Evidence> evidence
 bool CoordinatorCore::Impl::may_come_back(const Slot& slot) const {
   if (!slot.evidence || !slot.evidence->lapsed || now_ - slot.evidence->since >= config_.rejoin_grace)
     return false;
-  return std::none_of(accusations_.begin(), accusations_.end(),
-                      [&](const Accusation& a) { return a.accused == number(slot); });
+  return std::none_of(reports_.begin(), reports_.end(),
+                      [&](const PeerReport& r) { return r.peer == number(slot); });
 }
 
-Verdict CoordinatorCore::Impl::make_verdict(const Judgement& judgement) const {
-  const Slot& slot = slots_[static_cast<std::size_t>(judgement.culprit)];
-  Verdict verdict;
-  verdict.kind = judgement.kind;
-  verdict.role = slot.role;
-  verdict.index = slot.index;
-  verdict.rank = slot.rank;
+api::Fault CoordinatorCore::Impl::make_verdict(const RootCause& root) const {
+  const Slot& slot = slots_[static_cast<std::size_t>(root.slot)];
+  api::Fault verdict{.kind = diagnosis::kind_of(root.seen.kind),
+                     .role = slot.role,
+                     .index = slot.index,
+                     .rank = slot.rank,
+                     .exit_code = slot.exit_code,
+                     .signal = slot.signal,
+                     .evidence = {root.seen}};
   if (slot.hello) {
-    verdict.member_id = slot.hello->member_id();
     verdict.pod = slot.hello->pod();
     verdict.host = slot.hello->host();
     verdict.pid = slot.hello->pid();
   }
-  verdict.generation = generation_;
-  verdict.step = slot.trains() ? slot.step : slots_.front().step;  // servers count no steps: rank 0's
-  verdict.exit_code = slot.exit_code;
-  verdict.signal = slot.signal;
-  verdict.evidence = judgement.text;
-  for (const int victim : judgement.victims) {
-    const Slot& other = slots_[static_cast<std::size_t>(victim)];
-    std::string what = other.evidence ? other.evidence->text : "reported a lost link";
-    for (const Accusation& a : accusations_) {
-      if (a.accuser != victim) continue;
-      what = str_cat("lost its link to ", slots_[static_cast<std::size_t>(a.accused)].name());
-      if (a.accused == judgement.culprit) break;
+  // Servers count no steps: rank 0's.
+  if (slot.rank >= 0) verdict.step = slot.trains() ? slot.step : slots_.front().step;
+  for (const int each : root.victims) {
+    if (verdict.victims.size() == api::kMostVictims) {
+      ++verdict.more_victims;
+    } else {
+      verdict.victims.push_back(victim_of(root, slots_[static_cast<std::size_t>(each)]));
     }
-    verdict.victims.push_back(str_cat(other.name(), ": ", what));
   }
-  verdict.message = verdict_message(verdict);
-  return verdict;
+  return diagnosis::diagnose({}, std::move(verdict));
 }
 
-void CoordinatorCore::Impl::carry_out(Verdict verdict) {
-  Slot& culprit = *slot_of(static_cast<int>(verdict.role), verdict.index);
+// What it reports of the root cause, or else of another peer, says more than how it ended then.
+api::Victim CoordinatorCore::Impl::victim_of(const RootCause& root, const Slot& slot) const {
+  api::Victim victim{
+      .role = slot.role, .index = slot.index, .exit_code = slot.exit_code, .signal = slot.signal};
+  for (const Evidence& e : all_evidence()) {
+    if (e.slot == number(slot)) victim.seen = e.seen;
+  }
+  for (const PeerReport& r : reports_) {
+    if (r.reporter != number(slot)) continue;
+    victim.seen = {Seen::kLostLink, slots_[static_cast<std::size_t>(r.peer)].name()};
+    if (r.peer == root.slot) break;
+  }
+  victim.same = victim.seen == root.seen;
+  victim.seen.detail = victim.same ? "" : cut(victim.seen.detail, kMaxNameBytes);
+  return victim;
+}
+
+void CoordinatorCore::Impl::carry_out(api::Fault verdict) {
+  Slot& missed = *slot_of(static_cast<int>(verdict.role), verdict.index);
   // They train on in the view of an earlier coordinator, where ranks are slots; unless they wait for another.
   const bool earlier =
-      gathers_earlier_view() && config_.trained_before && verdict.kind != FaultKind::kUnreachable;
-  Verdict in_view = verdict;
-  if (earlier) in_view.rank = number(culprit);
-  LossDecision decision = config_.on_member_lost(in_view, trainers_left() - (culprit.trains() ? 1 : 0));
+      gathers_earlier_view() && config_.trained_before && verdict.kind != api::FaultKind::kUnreachable;
+  api::Fault in_view = verdict;
+  if (earlier) in_view.rank = number(missed);
+  LossDecision decision = config_.on_member_lost(in_view, trainers_left() - (missed.trains() ? 1 : 0));
   if (decision.action == LossAction::kGoOn) {
     if (state_ == JobState::kRunning || earlier) {
-      say(verdict.message);
+      say(diagnosis::message_of(verdict));
       say(decision.reason);
-      return go_on_without(culprit, std::move(verdict));
+      return go_on_without(missed, std::move(verdict));
     }
     decision = {LossAction::kFailJob, "no view is running that could go on"};
   }
@@ -249,36 +265,38 @@ void CoordinatorCore::Impl::carry_out(Verdict verdict) {
   effects_.verdict = verdict_;
   verdict_at_ = now_;
   effects_.report_changed = true;
-  say(verdict_->message);
+  const std::string message = diagnosis::message_of(*verdict_);
+  say(message);
   say(decision.reason);
-  if (decision.action == LossAction::kFailJob) return end(JobState::kFailed, verdict_->message, false);
+  if (decision.action == LossAction::kFailJob) return end(JobState::kFailed, message, false);
   for (Slot& slot : members()) {
-    const bool blamed = &slot == &culprit;
-    if (!blamed && !slot.evidence) continue;
-    if (slot.attached()) evict(slot.stream, blamed ? verdict_->message : slot.evidence->text, false, true);
+    if (&slot != &missed && !slot.evidence) continue;
+    if (slot.attached())
+      evict(slot.stream, &slot == &missed ? message : diagnosis::text_of(slot.evidence->seen), false, true);
     slot.vacate();
   }
-  drain_for_next_view(verdict_->message);
+  drain_for_next_view(message);
 }
 
 // What else was seen is judged by itself: there may be more that are lost. What their peers have reported,
 // too, has time to be complete; what was seen of members alone has had it since then: of four workers that
 // fail at the same time the last one would be judged after four windows, when the cluster's word of its end,
 // without a reason, had long been taken.
-void CoordinatorCore::Impl::go_on_without(Slot& slot, Verdict verdict) {
-  if (slot.attached()) evict(slot.stream, verdict.message, false, true);
+void CoordinatorCore::Impl::go_on_without(Slot& slot, api::Fault verdict) {
+  const std::string message = diagnosis::message_of(verdict);
+  if (slot.attached()) evict(slot.stream, message, false, true);
   slot.stream = {};
   slot.lost = slot.drained = true;
   slot.evidence.reset();
-  std::erase_if(accusations_,
-                [&](const Accusation& a) { return a.accuser == number(slot) || a.accused == number(slot); });
+  std::erase_if(reports_,
+                [&](const PeerReport& r) { return r.reporter == number(slot) || r.peer == number(slot); });
   std::erase(diverged_, slot.rank);
   suspicious_since_.reset();
-  if (accusations_.empty()) {
+  if (reports_.empty()) {
     for (const Evidence& e : all_evidence())
       suspicious_since_ = std::min(suspicious_since_.value_or(e.since), e.since);
   }
-  lost_.push_back({verdict.role, verdict.index, verdict.pod, verdict.message});
+  lost_.push_back({verdict.role, verdict.index, verdict.pod, message});
   reason_ = generation_.value > 0 ? str_cat("view ", generation_.value, " goes on without ", slot.name())
                                   : str_cat("gathering an earlier view's members without ", slot.name());
   effects_.lost = std::move(verdict);

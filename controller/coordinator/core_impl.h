@@ -1,7 +1,7 @@
 #pragma once
 
 // The inside of CoordinatorCore, for its own files only: core.cc (inputs and their order), core_evidence.cc
-// (blame), core_states.cc (views and endings), core_report.cc.
+// (diagnosis), core_states.cc (views and endings), core_report.cc.
 //
 // A slot is the place of one expected member or observer (role and index); it is empty, held by an attached
 // one, or by one that has left or was lost. Every input first changes slots, then settle() draws the
@@ -21,7 +21,8 @@
 #include "controller/coordinator/core_load.h"
 #include "controller/coordinator/core_progress.h"
 #include "controller/coordinator/core_silence.h"
-#include "controller/coordinator/core_verdict.h"
+#include "controller/diagnosis/fault_text.h"
+#include "controller/diagnosis/root_cause.h"
 
 namespace paceline::coordinator {
 
@@ -53,7 +54,7 @@ struct Slot {
   std::optional<StalenessReport> staleness;
   std::optional<GpuReport> gpu;
   std::uint64_t taken = 0;  // the newest heartbeat whose records are counted
-  std::optional<Evidence> evidence;
+  std::optional<diagnosis::Evidence> evidence;
   std::optional<int> exit_code, signal;
 
   bool attached() const { return stream.value != 0; }
@@ -101,7 +102,7 @@ class CoordinatorCore::Impl {
   void put_off(const Attached& in);
 
   // --- evidence and verdict ---
-  void lose(Slot& slot, FaultKind kind, TimePoint since, std::string text, bool accusing = false);
+  void lose(Slot& slot, api::Observation seen, TimePoint since, bool soft = false);
   void forgive_own_absence();
   Duration longest_absence() const { return config_.heartbeat_timeout / 2; }
   bool someone_attached() const;
@@ -110,13 +111,14 @@ class CoordinatorCore::Impl {
   Duration patience_with(const Slot& slot) const;
   void find_frozen();
   void find_missing();
-  std::vector<Evidence> all_evidence() const;
-  Surroundings surroundings() const;
-  bool expects_the_asked(std::span<const Evidence> evidence) const;
+  std::vector<diagnosis::Evidence> all_evidence() const;
+  diagnosis::Surroundings surroundings() const;
+  bool expects_the_asked(std::span<const diagnosis::Evidence> evidence) const;
   void decide();
-  Verdict make_verdict(const Judgement& judgement) const;
-  void carry_out(Verdict verdict);
-  void go_on_without(Slot& slot, Verdict verdict);
+  api::Fault make_verdict(const diagnosis::RootCause& root) const;
+  api::Victim victim_of(const diagnosis::RootCause& root, const Slot& slot) const;
+  void carry_out(api::Fault verdict);
+  void go_on_without(Slot& slot, api::Fault verdict);
 
   // --- states ---
   void settle();
@@ -133,7 +135,7 @@ class CoordinatorCore::Impl {
   // --- helpers ---
   TimePoint stop_by() const;  // REQUIRES: stopping_
   TimePoint end_due() const;  // REQUIRES: stopping_ or finish_by_
-  bool blames() const { return !is_final(state_) && !stopping_ && !finish_by_; }
+  bool judges() const { return !is_final(state_) && !stopping_ && !finish_by_; }
   // Those that a view is made of; the rest of the slots are observers'.
   std::span<Slot> members() { return {slots_.data(), members_}; }
   std::span<const Slot> members() const { return {slots_.data(), members_}; }
@@ -168,12 +170,12 @@ class CoordinatorCore::Impl {
   std::optional<TimePoint> nobody_since_;  // nobody trains any more, and the job ends
   std::string model_path_, checkpoint_path_;
 
-  std::optional<TimePoint> suspicious_since_;  // the first evidence of the window was seen
-  std::vector<Accusation> accusations_;        // one of a pair, at most: on_peer_fault()
-  std::vector<int> diverged_;                  // ranks
+  std::optional<TimePoint> suspicious_since_;   // the first evidence of the window was seen
+  std::vector<diagnosis::PeerReport> reports_;  // one of a pair, at most: on_peer_fault()
+  std::vector<int> diverged_;                   // ranks
   TimePoint diverged_since_{};
-  std::string diverged_text_;
-  std::optional<Verdict> verdict_;
+  std::string diverged_from_;
+  std::optional<api::Fault> verdict_;
   std::vector<LostMember> lost_;
   std::vector<std::string> refused_;  // uids of pods; of more than kMaxRefused the last
   std::string drain_reason_;

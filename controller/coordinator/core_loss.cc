@@ -15,10 +15,10 @@ std::int64_t least_trainers(const ParameterServerSpec& spec) {
   return waits ? spec.gradients_per_step() : 1;
 }
 
-LossDecision decide(const ParameterServerSpec& spec, const Verdict& verdict, int trainers_left) {
+LossDecision decide(const ParameterServerSpec& spec, const api::Fault& verdict, int trainers_left) {
   const std::int64_t least = least_trainers(spec);
   const bool spare = verdict.role == Role::kWorker && verdict.rank > 0 && trainers_left >= least &&
-                     verdict.kind != FaultKind::kDiverged;
+                     verdict.kind != api::FaultKind::kDiverged;
   if (!spare) return fail_on_loss(verdict, trainers_left);
   return {LossAction::kGoOn,
           str_cat(role_name(verdict.role), "-", verdict.index, " is lost, and the ", trainers_left,
@@ -30,7 +30,7 @@ LossDecision decide(const ParameterServerSpec& spec, const Verdict& verdict, int
 
 LossPolicy loss_policy(const v1::TrainingSpec& training) {
   if (!training.has_parameter_server()) return fail_on_loss;
-  return [spec = training.parameter_server()](const Verdict& verdict, int trainers_left) {
+  return [spec = training.parameter_server()](const api::Fault& verdict, int trainers_left) {
     return decide(spec, verdict, trainers_left);
   };
 }

@@ -10,7 +10,7 @@ namespace paceline::coordinator {
 
 void CoordinatorCore::Impl::settle() {
   if (is_final(state_)) return;
-  if (blames()) decide();
+  if (judges()) decide();
   if (is_final(state_)) return;
   settle_end();
   if (state_ == JobState::kDraining && !stopping_ &&
@@ -126,7 +126,8 @@ bool CoordinatorCore::Impl::misses_gone() {
     if (!slot.gone()) continue;
     const char* const what = slot.lost ? "was lost, and" : "has finished, but";
     slot.lost = slot.left = slot.finished = slot.finished_before = false;
-    lose(slot, FaultKind::kUnreachable, now_, str_cat("it ", what, " others wait for another view"));
+    lose(slot, {api::ObservationKind::kOutOfView, str_cat("it ", what, " others wait for another view")},
+         now_);
     any = true;
   }
   return any;
@@ -159,7 +160,7 @@ void CoordinatorCore::Impl::make_view(std::int64_t first_step) {
 
 void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {
   suspicious_since_.reset();
-  accusations_.clear();
+  reports_.clear();
   diverged_.clear();
   if (state_ == JobState::kForming) return;
   if (state_ == JobState::kRunning) drain_since_ = now_;

@@ -22,8 +22,8 @@ class RunObserver {
   virtual void on_member_steps(const MemberSteps&) {}
   virtual void on_evaluation(const EvaluationRecord&) {}
   virtual void on_checkpoint(const CheckpointRecord&) {}
-  virtual void on_verdict(const Verdict&) {}
-  virtual void on_lost(const Verdict&) {}      // a member is gone, and the job goes on without it
+  virtual void on_verdict(const api::Fault&) {}
+  virtual void on_lost(const api::Fault&) {}   // a member is gone, and the job goes on without it
   virtual void on_reason(std::string_view) {}  // a decision in one line, for the log
   virtual void on_report_changed() {}          // after the others of its batch; ask JobHandle::report()
   virtual void on_batch_end() {}  // last of what one input brought: an evaluation and its step's records, say

@@ -38,22 +38,4 @@ const char* phase_name(Phase phase) {
   return "?";
 }
 
-const char* fault_kind_name(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kMissing:
-      return "missing";
-    case FaultKind::kDead:
-      return "dead";
-    case FaultKind::kFrozen:
-      return "frozen";
-    case FaultKind::kFailed:
-      return "failed";
-    case FaultKind::kUnreachable:
-      return "unreachable";
-    case FaultKind::kDiverged:
-      return "diverged";
-  }
-  return "?";
-}
-
 }  // namespace paceline::coordinator

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "controller/api/fault.h"
 
 namespace paceline::coordinator {
 
@@ -95,32 +96,6 @@ struct MemberReport {
   std::optional<GpuReport> gpu;              // of members that compute on one
 };
 
-enum class FaultKind : std::uint8_t {
-  kMissing,      // never attached
-  kDead,         // its process ended, or its stream did without a goodbye
-  kFrozen,       // its stream is open but silent
-  kFailed,       // it said that it failed, or broke the protocol
-  kUnreachable,  // it talks to the coordinator, but it and its peers lost each other
-  kDiverged,     // its weights differ from the others'
-};
-const char* fault_kind_name(FaultKind kind);
-
-// Why a job can't go on, or why a view ends: exactly one culprit, the first root cause.
-struct Verdict {
-  FaultKind kind = FaultKind::kDead;
-  Role role = Role::kWorker;
-  int index = 0;
-  int rank = -1;
-  std::string member_id, pod, host;
-  std::int64_t pid = 0;
-  Generation generation;
-  Step step = 0;                         // the culprit's last known
-  std::optional<int> exit_code, signal;  // where the cluster told
-  std::string evidence;                  // what was seen, in words; a failed member's own error
-  std::vector<std::string> victims;  // "worker-2: lost its link to worker-1": others hit in the same window
-  std::string message;               // the whole in one sentence, for people
-};
-
 // The others go on without it.
 struct LostMember {
   Role role = Role::kWorker;
@@ -194,9 +169,9 @@ struct Report {
   std::int64_t weights_checked_step = 0;  // newest step whose weights were seen equal on all ranks; 0: none
   std::uint64_t dropped_records = 0;      // records and reasons given up: an observer was too slow
 
-  std::string model_path;       // of a finished job
-  std::string checkpoint_path;  // the last that rank 0 named as it left; empty: none
-  std::optional<Verdict> verdict;
+  std::string model_path;             // of a finished job
+  std::string checkpoint_path;        // the last that rank 0 named as it left; empty: none
+  std::optional<api::Fault> verdict;  // why it can't go on, or why a view ends: one root cause
   Duration verdict_age{};
   std::vector<LostMember> lost;      // in the order in which they were lost
   std::vector<std::string> refused;  // uids of pods that came with another token than the job's

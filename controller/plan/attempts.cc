@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "controller/plan/cause.h"
+#include "controller/diagnosis/diagnosis.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/pods.h"
 
@@ -63,7 +63,7 @@ std::optional<Observed> present(const Observed& observed) {
 }
 
 bool lives(const cluster::Pod& pod) {
-  return !pod.ended() && disruption_of(pod) != api::RestartCause::kNodeLost;
+  return !pod.ended() && diagnosis::disruption_of(pod) != api::RestartCause::kNodeLost;
 }
 
 bool earlier_lives(const Observed& observed, Role role) {

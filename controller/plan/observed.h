@@ -37,30 +37,6 @@ struct ReportedMember {
   std::optional<api::GpuStatus> gpu;
 };
 
-enum class CulpritKind : std::uint8_t {
-  kMissing,      // never joined
-  kDead,         // its stream ended without a word
-  kFrozen,       // its heartbeats stopped
-  kFailed,       // it said that it failed
-  kUnreachable,  // its peers lost their links to it
-  kDiverged,     // its weights differ from the others'
-};
-
-// The one member that made the job fail, by the coordinator's verdict; never its victims.
-struct Culprit {
-  MemberId member;
-  Role role = Role::kWorker;
-  int index = 0;
-  std::string pod, host;
-  std::int64_t pid = 0;
-  Step step = 0;  // the last known
-  CulpritKind kind = CulpritKind::kDead;
-  std::optional<int> exit_code, signal;  // as far as the coordinator knew
-  std::string evidence;                  // what was seen, in words; a failed member's own error
-  std::vector<std::string> victims;      // "worker-2: lost its link to worker-1"
-  Duration age{};                        // since the verdict
-};
-
 // It is gone, and the others go on without it: no reason to end or to restart anything.
 struct LostMember {
   Role role = Role::kWorker;
@@ -82,8 +58,9 @@ struct JobReport {
   std::vector<ReportedMember> members;
   std::vector<LostMember> lost;      // of the present view
   std::vector<std::string> refused;  // uids of pods whose token is not the job's: they never join
-  std::optional<Culprit> culprit;
-  std::string reason;  // kFailed without a culprit: why
+  std::optional<api::Fault> fault;   // its verdict: the root cause
+  Duration fault_age{};              // since the verdict
+  std::string reason;                // kFailed without a fault: why
   api::Progress progress;
   std::string model_path, checkpoint_path;  // results; empty: none
   std::optional<LastSave> last_save;        // nothing: this coordinator has heard of none

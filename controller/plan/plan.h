@@ -77,7 +77,8 @@ struct StopMembers {
 struct AbsentMember {
   Role role = Role::kWorker;
   int index = 0;
-  std::string pod, why;
+  std::string pod;
+  api::Observation seen;
   bool operator==(const AbsentMember&) const = default;
 };
 
@@ -109,7 +110,7 @@ struct Plan {
   api::Status status;         // to be written if it differs from the observed one
   std::string status_reason;  // why the phase is what it is
   // Set when this plan lets the job fail or start again: the pod whose last log lines belong into the error.
-  std::optional<cluster::Pod> blamed;
+  std::optional<cluster::Pod> failed_pod;
   // Look again after this long even if nothing changes; zero: at once; nothing: only when something changes.
   std::optional<Duration> requeue_after;
   bool done = false;  // the job has ended and nothing of it is left running

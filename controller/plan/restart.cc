@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
+#include "base/counted.h"
 #include "base/text.h"
-#include "controller/plan/cause.h"
+#include "controller/diagnosis/fault_text.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 
@@ -35,10 +37,8 @@ api::RestartCount& count_of(api::Restarts& restarts, Role role, api::RestartCaus
 }
 
 // The pod of a member that fell silent runs still, for all that the cluster knows.
-std::optional<api::Unsettled> unsettled_by(const Observed& observed, const Blame& blame,
-                                           api::RestartCause cause) {
-  if (cause != api::RestartCause::kSilent || !blame.pod || blame.pod->ended()) return std::nullopt;
-  return api::Unsettled{blame.role, blame.pod->spec.name, observed.now};
+bool is_provisional(const api::Fault& fault, const cluster::Pod* pod) {
+  return fault.cause == api::RestartCause::kSilent && pod != nullptr && !pod->ended();
 }
 
 std::string in_time(Duration wait) {
@@ -105,7 +105,7 @@ const char* what_is_permanent(api::RestartCause cause) {
 }
 
 std::string used_up(std::int64_t restarts) {
-  return str_cat("; the members were started again ", restarts, restarts == 1 ? " time" : " times",
+  return str_cat("; the members were started again ", counted(restarts, "time", "times"),
                  " already (spec.runPolicy.backoffLimit)");
 }
 
@@ -122,33 +122,45 @@ void begin_attempt(const Observed& observed, Role role, api::RestartCause cause,
   begin(observed, role, cause, reason, message, false, grace, plan);
 }
 
-bool restart_by_policy(const Observed& observed, Blame& blame, Plan& plan) {
-  const auto& replica = api::replica_spec(observed.job, blame.role);
+Failure::Failure(api::Fault of)
+    : fault(std::move(of)), reason(diagnosis::reason_of(fault)), message(diagnosis::message_of(fault)) {}
+
+bool may_restart(api::RestartPolicy policy, api::RestartCause cause) {
+  if (policy == api::RestartPolicy::kNever) return false;
+  if (policy != api::RestartPolicy::kExitCode || !api::is_charged(cause)) return true;
+  return cause != api::RestartCause::kExited && cause != api::RestartCause::kNotStarted &&
+         cause != api::RestartCause::kDeadlineExceeded;
+}
+
+bool restart_by_policy(const Observed& observed, Failure& failure, Plan& plan) {
+  const api::Fault& fault = failure.fault;
+  const auto& replica = api::replica_spec(observed.job, fault.role);
   if (!replica || replica->restart_policy == api::RestartPolicy::kNever) return false;
-  const api::RestartCause cause = cause_of(blame);
-  if (!may_restart(replica->restart_policy, blame)) {
-    blame.message += str_cat("; ", what_is_permanent(cause), " (restartPolicy: ExitCode)");
+  if (!may_restart(replica->restart_policy, fault.cause)) {
+    failure.message += str_cat("; ", what_is_permanent(fault.cause), " (restartPolicy: ExitCode)");
     return false;
   }
-  const bool charged = api::is_charged(cause);
-  const std::optional<api::Unsettled> unsettled = unsettled_by(observed, blame, cause);
+  const bool charged = api::is_charged(fault.cause);
+  const cluster::Pod* const pod = find_pod(observed, fault.role, fault.index);
+  const bool provisional = is_provisional(fault, pod);
   const std::int64_t count = restarts_of_ring(observed.job, plan.status.restarts, charged);
   const bool too_many = charged && count >= observed.job.spec.run_policy.backoff_limit;
-  if (too_many) blame.message += used_up(count);
-  if (too_many && !unsettled) {
-    blame.reason = "BackoffLimitExceeded";
+  if (too_many) failure.message += used_up(count);
+  if (too_many && !provisional) {
+    failure.reason = "BackoffLimitExceeded";
     return false;
   }
   if (!charged && count >= observed.limits.disruptions) {
-    blame.reason = "DisruptionLimitExceeded";
-    blame.message += str_cat("; the members were started again ", count, count == 1 ? " time" : " times",
-                             " for reasons that are not the job's fault, which is this cluster's limit");
+    failure.reason = "DisruptionLimitExceeded";
+    failure.message += str_cat("; the members were started again ", counted(count, "time", "times"),
+                               " for reasons that are not the job's fault, which is this cluster's limit");
     return false;
   }
-  begin(observed, blame.role, cause, api::name(cause), blame.message, too_many, observed.limits.failure_grace,
-        plan);
-  plan.status.restarts.unsettled = unsettled;
-  plan.blamed = blame.pod;
+  begin(observed, fault.role, fault.cause, api::name(fault.cause), failure.message, too_many,
+        observed.limits.failure_grace, plan);
+  plan.status.fault = fault;
+  if (provisional) plan.status.fault->provisional_since = observed.now;
+  if (pod != nullptr) plan.failed_pod = *pod;
   return true;
 }
 

@@ -5,15 +5,25 @@
 #include <cstdint>
 #include <string>
 
-#include "controller/plan/blame.h"
 #include "controller/plan/plan.h"
 
 namespace paceline::plan {
 
+// A member's failure as the status will tell it: the fault's own words, and what the policy adds to them.
+struct Failure {
+  explicit Failure(api::Fault of);
+  api::Fault fault;
+  std::string reason, message;
+};
+
+// Whether a member with such a fault may start again. ExitCode: exit codes 1 to 127, a program that can't be
+// started and a pod's own deadline are permanent; 128 and more, signals, silence and disruptions are not.
+bool may_restart(api::RestartPolicy policy, api::RestartCause cause);
+
 // By the lost member's restart policy, the budget and the job's size: true: the next attempt begins. False:
-// the job is to fail, and `blame` says why the member was not started again; unchanged where the policy is
+// the job is to fail, and `failure` says why the member was not started again; unchanged where the policy is
 // Never.
-bool restart_by_policy(const Observed& observed, Blame& blame, Plan& plan);
+bool restart_by_policy(const Observed& observed, Failure& failure, Plan& plan);
 
 // The members leave, with this grace, and the next attempt's come when they have. `role` and `cause` are
 // counted.

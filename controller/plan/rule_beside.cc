@@ -7,8 +7,9 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"
-#include "controller/plan/cause.h"
+#include "controller/plan/faults.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
@@ -26,15 +27,16 @@ std::int64_t& replacements(api::Restarts& restarts, const cluster::PodSpec& spec
   return restarts.replacements.insert(place, {spec.role, spec.index, 0})->count;
 }
 
-bool is_replaced(const Observed& observed, const cluster::Pod& pod, const Blame& blame, std::int64_t before) {
+bool is_replaced(const Observed& observed, const cluster::Pod& pod, api::RestartCause cause,
+                 std::int64_t before) {
   const auto& replica = api::replica_spec(observed.job, pod.spec.role);
   if (!replica || pod.spec.index >= replica->replicas) return false;
   const bool well = pod.phase == cluster::PodPhase::kSucceeded;
   if (well) return replica->restart_policy == api::RestartPolicy::kAlways;
-  const bool charged = api::is_charged(cause_of(blame));
+  const bool charged = api::is_charged(cause);
   const std::int64_t most =
       charged ? observed.job.spec.run_policy.backoff_limit : observed.limits.disruptions;
-  return before < most && may_restart(replica->restart_policy, blame);
+  return before < most && may_restart(replica->restart_policy, cause);
 }
 
 bool stands_beside(const Observed& observed, const cluster::Pod& pod) {
@@ -54,14 +56,15 @@ bool is_news(const Observed& observed, const cluster::Pod& pod) {
          last->phase != cluster::pod_phase_name(cluster::PodPhase::kFailed);
 }
 
-void tell(const Observed& observed, const Blame& blame, bool replaced, Plan& plan) {
-  const bool evaluator = blame.role == Role::kEvaluator;
+void tell(const Observed& observed, const cluster::Pod& pod, const api::Fault& fault, bool replaced,
+          Plan& plan) {
+  const bool evaluator = fault.role == Role::kEvaluator;
   const char* const reason = replaced ? (evaluator ? kEvaluatorReplaced : kServerReplaced)
                                       : (evaluator ? kEvaluatorLost : kServerLost);
-  const std::string slot = slot_name(blame.role, blame.index);
-  const bool failed = blame.pod && blame.pod->phase == cluster::PodPhase::kFailed;
+  const std::string slot = slot_name(fault.role, fault.index);
+  const bool failed = pod.phase == cluster::PodPhase::kFailed;
   record_event(observed, failed, reason,
-               str_cat(blame.message,
+               str_cat(diagnosis::message_of(fault),
                        replaced ? "; it is started again" : "; it is not started again, and the job goes on"),
                str_cat(slot, replaced ? " is replaced" : " is left as it is"), plan);
 }
@@ -73,9 +76,9 @@ void tell_of_lost_beside(const Observed& observed, Plan& plan) {
     const cluster::PodSpec& spec = pod.spec;
     if (!stands_beside(observed, pod) || pod.phase != cluster::PodPhase::kFailed) continue;
     if (!is_news(observed, pod) || has_finished(observed, spec.role, spec.index)) continue;
-    const Blame blame = blame_pod(observed, pod);
-    if (!is_replaced(observed, pod, blame, replaced_before(observed, pod)))
-      tell(observed, blame, false, plan);
+    const api::Fault fault = fault_of(observed, pod);
+    if (!is_replaced(observed, pod, fault.cause, replaced_before(observed, pod)))
+      tell(observed, pod, fault, false, plan);
   }
 }
 
@@ -84,11 +87,11 @@ void rule_beside(const Observed& observed, Plan& plan) {
   tell_of_lost_beside(observed, plan);
   for (const cluster::Pod& pod : observed.pods) {
     if (!stands_beside(observed, pod)) continue;
-    const Blame blame = blame_pod(observed, pod);
-    if (!is_replaced(observed, pod, blame, replaced_before(observed, pod))) continue;
+    const api::Fault fault = fault_of(observed, pod);
+    if (!is_replaced(observed, pod, fault.cause, replaced_before(observed, pod))) continue;
     ++replacements(plan.status.restarts, pod.spec);
-    count_restart(plan.status.restarts, pod.spec.role, cause_of(blame));
-    tell(observed, blame, true, plan);
+    count_restart(plan.status.restarts, pod.spec.role, fault.cause);
+    tell(observed, pod, fault, true, plan);
     requeue(Duration::zero(), plan);
   }
 }

@@ -1,16 +1,19 @@
 // One member lost: the ring starts again, or the job is lost, by restartPolicy and backoffLimit (restart.h).
-// The message names the culprit, not its victims (blame.h). What a pod's end alone says may be a victim's
-// view: while there is a coordinator that has not spoken, its verdict is waited for, Limits::verdict_grace
-// long (where all that ended were told to, Limits::save_grace); likewise, Limits::exit_grace long, for the
-// exit status of a member that it declares dead. Where members of an earlier coordinator's view ended before
-// they found this one, a pod of theirs that somebody deleted meanwhile is the reason.
+// The message names the root cause, not its victims (controller/diagnosis). What a pod's end alone says may
+// be a victim's view: while there is a coordinator that has not spoken, its verdict is waited for,
+// Limits::verdict_grace long (where all that ended were told to, Limits::save_grace); likewise,
+// Limits::exit_grace long, for the exit status of a member that it declares dead. Where members of an earlier
+// coordinator's view ended before they found this one, a pod of theirs that somebody deleted meanwhile is the
+// reason.
 
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
+#include "base/counted.h"
+#include "base/process_end.h"
+#include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"
-#include "controller/plan/cause.h"
+#include "controller/plan/faults.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
@@ -20,27 +23,25 @@ namespace paceline::plan {
 
 namespace {
 
-void end_by(const Observed& observed, const Blame& blame, Plan& plan) {
-  std::string message = blame.message;
-  for (std::size_t i = 0; i < blame.victims.size(); ++i) {
-    message += str_cat(i == 0 ? "; as a consequence " : ", ", blame.victims[i]);
-  }
-  end_job(observed, api::Phase::kFailed, blame.reason, message, plan);
-  plan.blamed = blame.pod;
-  clean_pods(observed, observed.limits.failure_grace, str_cat("the job has failed: ", blame.message), plan);
+// The job is lost by this member.
+void end_by(const Observed& observed, Failure failure, Plan& plan) {
+  end_job(observed, api::Phase::kFailed, failure.reason,
+          str_cat(failure.message, diagnosis::victims_of(failure.fault)), plan);
+  const cluster::Pod* const pod = find_pod(observed, failure.fault.role, failure.fault.index);
+  if (pod != nullptr) plan.failed_pod = *pod;
+  plan.status.fault = std::move(failure.fault);
+  clean_pods(observed, observed.limits.failure_grace, str_cat("the job has failed: ", failure.message), plan);
 }
 
 // A lost member: another attempt, or the end.
-void fail_by(const Observed& observed, Blame blame, Plan& plan) {
-  if (restart_by_policy(observed, blame, plan)) return;
-  end_by(observed, blame, plan);
+void fail_by(const Observed& observed, Failure failure, Plan& plan) {
+  if (!restart_by_policy(observed, failure, plan)) end_by(observed, std::move(failure), plan);
 }
 
+// No member is at fault.
 void fail(const Observed& observed, const std::string& reason, const std::string& message, Plan& plan) {
-  Blame blame;
-  blame.reason = reason;
-  blame.message = message;
-  end_by(observed, blame, plan);
+  end_job(observed, api::Phase::kFailed, reason, message, plan);
+  clean_pods(observed, observed.limits.failure_grace, str_cat("the job has failed: ", message), plan);
 }
 
 std::string name_in(const Observed& observed, Role role, int index) {
@@ -56,41 +57,43 @@ Duration since_first_failure(const Observed& observed) {
   return longest;
 }
 
-Failure by_verdict(const Observed& observed, Plan& plan) {
-  const Culprit& culprit = *observed.report->culprit;
-  const cluster::Pod* pod = find_pod(observed, culprit.role, culprit.index);
-  const bool has_end = culprit.signal || culprit.exit_code || pod == nullptr || pod->ended();
-  const bool will_end = culprit.kind == CulpritKind::kDead || culprit.kind == CulpritKind::kFailed;
-  if (will_end && !has_end && culprit.age < observed.limits.exit_grace) {
-    requeue(observed.limits.exit_grace - culprit.age, plan);
-    return Failure::kAwaited;
+Finding by_verdict(const Observed& observed, Plan& plan) {
+  const api::Fault& told = *observed.report->fault;
+  const Duration age = observed.report->fault_age;
+  const cluster::Pod* pod = find_pod(observed, told.role, told.index);
+  const bool has_end = told.signal || told.exit_code || pod == nullptr || pod->ended();
+  const bool will_end = told.kind == api::FaultKind::kDead || told.kind == api::FaultKind::kFailed;
+  if (will_end && !has_end && age < observed.limits.exit_grace) {
+    requeue(observed.limits.exit_grace - age, plan);
+    return Finding::kAwaited;
   }
-  Blame blame = blame_by_verdict(observed);
+  api::Fault fault = fault_by_verdict(observed);
   // That is the job's own fault, unless the pod is gone: the cluster is asked.
-  const bool silent = culprit.kind != CulpritKind::kMissing && cause_of(blame) == api::RestartCause::kSilent;
+  const bool silent = fault.kind != api::FaultKind::kMissing && fault.cause == api::RestartCause::kSilent;
   if (silent && observed.pods_may_lag) {
-    const std::string name = name_in(observed, culprit.role, culprit.index);
+    const std::string name = name_in(observed, told.role, told.index);
     plan.confirm = Confirm{.why = str_cat(name, " has fallen silent"), .pods = {name}};
-    return Failure::kDecided;
+    return Finding::kDecided;
   }
-  fail_by(observed, std::move(blame), plan);
-  return Failure::kDecided;
+  fail_by(observed, Failure(std::move(fault)), plan);
+  return Finding::kDecided;
 }
 
-Failure by_pods(const Observed& observed, Plan& plan) {
-  const std::optional<Blame> blame = blame_by_pods(observed);
-  if (!blame) return Failure::kNone;
-  const bool may_explain = observed.report && !(blame->pod && blame->pod->reason == "StartError");
+Finding by_pods(const Observed& observed, Plan& plan) {
+  std::optional<api::Fault> fault = fault_by_pods(observed);
+  if (!fault) return Finding::kNone;
+  const bool may_explain = observed.report && fault->kind != api::FaultKind::kNotStarted;
   const Duration since = since_first_failure(observed);
-  // Who follows another member that was asked to stop leaves first: that one may be saving before it says so.
-  const bool follows = blame->evicted && view_runs(observed);
+  // A member that follows another one which was asked to stop leaves first: that one may be saving before it
+  // says so.
+  const bool follows = left_as_told(observed, *fault) && view_runs(observed);
   const Duration patience = follows ? observed.limits.save_grace : observed.limits.verdict_grace;
   if (may_explain && observed.report->phase != ReportPhase::kFailed && since < patience) {
     requeue(patience - since, plan);
-    return Failure::kAwaited;
+    return Finding::kAwaited;
   }
-  fail_by(observed, *blame, plan);
-  return Failure::kDecided;
+  fail_by(observed, Failure(*std::move(fault)), plan);
+  return Finding::kDecided;
 }
 
 bool by_report(const Observed& observed, Plan& plan) {
@@ -112,6 +115,17 @@ bool by_creation(const Observed& observed, Plan& plan) {
                " times in a row: ", failure.error),
        plan);
   return true;
+}
+
+constexpr const char* kWhyRefused =
+    ": the job's Secret was made anew, or its command or an admission webhook sets another PACELINE_TOKEN";
+
+std::string why_absent(const Observed& observed) {
+  const auto found = observed.coordinator_env.find("PACELINE_COORDINATOR");
+  const std::string address =
+      found == observed.coordinator_env.end() ? "" : str_cat(" (", found->second, ")");
+  return str_cat("; its pod runs, and either can't reach PACELINE_COORDINATOR", address,
+                 ": routes, a NetworkPolicy, or its command is none that attaches; its log tells");
 }
 
 // A running pod that never joined, or whose token its coordinator refuses; one whose work was done under an
@@ -138,28 +152,21 @@ bool by_absence(const Observed& observed, Plan& plan) {
       requeue(left, plan);
       continue;
     }
-    const std::string why =
-        refused ? "its token is not the job's, and it is refused"
-                : str_cat("it did not join within ", format_duration(observed.limits.attach_timeout));
+    const api::Observation seen = refused ? api::Observation{api::ObservationKind::kRefused, ""}
+                                          : api::Observation{api::ObservationKind::kNotJoined,
+                                                             format_duration(observed.limits.attach_timeout)};
     if (spare) {
-      plan.absent.push_back({pod.spec.role, pod.spec.index, pod.spec.name, why});
+      plan.absent.push_back({pod.spec.role, pod.spec.index, pod.spec.name, seen});
       continue;
     }
-    const std::string who = describe(pod.spec.role, pod.spec.index, pod.spec.name, pod.pid);
-    const auto found = observed.coordinator_env.find("PACELINE_COORDINATOR");
-    const std::string address = found == observed.coordinator_env.end() ? "" : found->second;
-    Blame blame = blame_pod(observed, pod);
-    blame.reason = refused ? "MemberRefused" : "MemberMissing";
-    blame.kind = refused ? CulpritKind::kFailed : CulpritKind::kMissing;
-    blame.message =
-        refused ? str_cat(who, " runs, but ", why,
-                          ": the job's Secret was made anew, or its command or an admission "
-                          "webhook sets another PACELINE_TOKEN")
-                : str_cat(who, " runs, but ", why, "; either it can't reach PACELINE_COORDINATOR",
-                          address.empty() ? "" : str_cat(" (", address, ")"),
-                          ": routes, a NetworkPolicy, or its command is none that attaches; its log tells");
+    Failure failure(diagnosis::diagnose(place_of(observed, pod.spec.role, pod.spec.index),
+                                        api::Fault{.kind = diagnosis::kind_of(seen.kind),
+                                                   .role = pod.spec.role,
+                                                   .index = pod.spec.index,
+                                                   .evidence = {seen}}));
+    failure.message += refused ? std::string(kWhyRefused) : why_absent(observed);
     plan.absent.clear();
-    fail_by(observed, blame, plan);
+    fail_by(observed, std::move(failure), plan);
     return true;
   }
   return false;
@@ -199,43 +206,35 @@ bool by_deletion(const Observed& observed, Plan& plan) {
       return true;
     }
     if (may_be_spare(observed, slot) && view_goes_on(observed)) continue;
-    cluster::Pod pod;
-    pod.spec.role = slot.role;
-    pod.spec.index = slot.index;
-    pod.spec.name = name_in(observed, slot.role, slot.index);
-    pod.deleting = true;
-    if (found != nullptr) pod = *found;
-    Blame blame = blame_pod(observed, pod);
-    blame.reason = "MemberDeleted";
-    if (found == nullptr)
-      blame.message = str_cat(describe(slot.role, slot.index, pod.spec.name, 0), " was deleted");
-    if (!restart_by_policy(observed, blame, plan)) end_by(observed, blame, plan);
-    plan.blamed.reset();  // its log goes with it
+    fail_by(observed, Failure(diagnosis::diagnose(place_of(observed, slot.role, slot.index))), plan);
+    plan.failed_pod.reset();  // its log goes with it
     return true;
   }
   return false;
 }
 
-// Whether who is to blame may have lost another member, and told nobody: this coordinator never heard it, and
-// how it ended is how those end, too.
+// Whether the member at fault may have lost another one, and told nobody: this coordinator never heard it,
+// and it ended as such a member does.
 bool may_be_victim(const Observed& observed) {
   if (!observed.report || observed.report->generation.value > 0) return false;
-  const auto& culprit = observed.report->culprit;
-  if (culprit && (!culprit->member.value.empty() || culprit->kind != CulpritKind::kDead)) return false;
-  const std::optional<Blame> blame = culprit ? blame_by_verdict(observed) : blame_by_pods(observed);
-  return blame && !blame->signal && (blame->exit_code == kExitFailed || blame->evicted);
+  const auto& told = observed.report->fault;
+  using enum api::FaultKind;
+  const bool ended = told && (told->kind == kDead || told->kind == kKilled || told->kind == kExited);
+  if (told && (!told->pod.empty() || !ended)) return false;
+  const std::optional<api::Fault> fault = told ? fault_by_verdict(observed) : fault_by_pods(observed);
+  return fault && !fault->signal && (fault->exit_code == kExitFailed || left_as_told(observed, *fault));
 }
 
 }  // namespace
 
-Failure rule_failure(const Observed& observed, Plan& plan) {
-  if (training_finished(observed)) return Failure::kNone;
-  if (may_be_victim(observed) && by_deletion(observed, plan)) return Failure::kDecided;
-  if (observed.report && observed.report->culprit) return by_verdict(observed, plan);
-  if (const Failure found = by_pods(observed, plan); found != Failure::kNone) return found;
+Finding rule_failure(const Observed& observed, Plan& plan) {
+  if (training_finished(observed)) return Finding::kNone;
+  if (may_be_victim(observed) && by_deletion(observed, plan)) return Finding::kDecided;
+  if (observed.report && observed.report->fault) return by_verdict(observed, plan);
+  if (const Finding found = by_pods(observed, plan); found != Finding::kNone) return found;
   const bool decided = by_deletion(observed, plan) || by_report(observed, plan) ||
                        by_creation(observed, plan) || by_absence(observed, plan);
-  return decided ? Failure::kDecided : Failure::kNone;
+  return decided ? Finding::kDecided : Finding::kNone;
 }
 
 }  // namespace paceline::plan

@@ -7,6 +7,7 @@
 
 #include "base/counted.h"
 #include "base/text.h"
+#include "controller/diagnosis/fault_text.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 #include "controller/plan/sightings.h"
@@ -39,7 +40,8 @@ std::string success_message(const Observed& observed) {
   if (progress.test_auc) message += str_cat(", test AUC ", *progress.test_auc);
   for (const cluster::Pod& pod : observed.pods) {
     if (has_failed(observed, pod)) {
-      message += str_cat("; afterwards ", slot_name(pod.spec.role, pod.spec.index), " ", describe_end(pod));
+      message +=
+          str_cat("; afterwards ", slot_name(pod.spec.role, pod.spec.index), " ", diagnosis::end_of(pod));
     }
   }
   return message;
@@ -79,7 +81,7 @@ void ended_without_finishing(const Observed& observed, Plan& plan) {
                   " and did not finish; does the pods' command train this job?"),
           plan);
   const cluster::Pod* leader = find_pod(observed, slots.front().role, slots.front().index);
-  if (leader != nullptr) plan.blamed = *leader;
+  if (leader != nullptr) plan.failed_pod = *leader;
 }
 
 }  // namespace

@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
+#include "controller/diagnosis/diagnosis.h"
+#include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"
-#include "controller/plan/cause.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
@@ -28,27 +30,20 @@ const cluster::Pod* find_pod(const Observed& whole, const std::string& name) {
   return found == whole.pods.end() ? nullptr : &*found;
 }
 
-// Its message, with what was found, before the last lines of a log that may follow it.
-std::string with_finding(const api::Status& status, const api::Unsettled& unsettled, std::int64_t restarts,
-                         const std::string& finding) {
-  std::string message = status.message;
-  if (status.phase != api::Phase::kRestarting || status.reason != api::name(api::RestartCause::kSilent))
-    message = str_cat("the member in pod ", unsettled.pod, " fell silent", used_up(restarts));
-  return message.insert(std::min(message.find('\n'), message.size()), finding);
-}
-
 }  // namespace
 
 void settle(const Observed& whole, Plan& plan) {
-  api::Restarts& restarts = plan.status.restarts;
-  if (!restarts.unsettled || is_terminal(plan.status.phase)) return;
-  const cluster::Pod* pod = find_pod(whole, restarts.unsettled->pod);
-  const auto cause = pod == nullptr ? std::nullopt : silenced_by(*pod);
+  std::optional<api::Fault>& fault = plan.status.fault;
+  if (!fault || !fault->provisional_since || is_terminal(plan.status.phase)) return;
+  const cluster::Pod* pod = find_pod(whole, fault->pod);
+  const auto cause = pod == nullptr ? std::nullopt : diagnosis::silenced_by(*pod);
   if (!cause) return;
-  recount_restart(restarts, restarts.unsettled->role, api::RestartCause::kSilent, *cause);
-  restarts.unsettled.reset();
+  api::Restarts& restarts = plan.status.restarts;
+  recount_restart(restarts, fault->role, api::RestartCause::kSilent, *cause);
+  fault->provisional_since.reset();
+  fault->cause = *cause;
   const std::string message =
-      str_cat("the member in pod ", pod->spec.name, " fell silent, and that was not its fault (",
+      str_cat("the member in pod ", fault->pod, " fell silent, and that was not its fault (",
               api::name(*cause), "): its restart does not count against spec.runPolicy.backoffLimit");
   if (plan.status.phase != api::Phase::kRestarting)
     return record_event(whole, false, api::name(*cause), message, "a restart is counted anew", plan);
@@ -56,36 +51,40 @@ void settle(const Observed& whole, Plan& plan) {
               str_cat(message, "; all members start again (attempt ", restarts.attempt, ")"), plan);
 }
 
-Failure rule_unsettled(const Observed& whole, Plan& plan) {
-  if (!plan.status.restarts.unsettled) return Failure::kNone;
-  const api::Unsettled unsettled = *plan.status.restarts.unsettled;
+Finding rule_unsettled(const Observed& whole, Plan& plan) {
+  if (!plan.status.fault || !plan.status.fault->provisional_since) return Finding::kNone;
+  api::Fault fault = *plan.status.fault;
   const std::int64_t count = restarts_of_ring(whole.job, plan.status.restarts, true);
   const bool too_many = count > whole.job.spec.run_policy.backoff_limit;
-  const cluster::Pod* pod = find_pod(whole, unsettled.pod);
+  const cluster::Pod* pod = find_pod(whole, fault.pod);
   if (pod == nullptr && whole.pods_may_lag) {
-    if (!too_many) return Failure::kNone;  // nobody takes its place before the cluster is asked
-    plan.confirm = Confirm{.why = str_cat(unsettled.pod, ", whose member fell silent, is not in the list"),
+    if (!too_many) return Finding::kNone;  // nobody takes its place before the cluster is asked
+    plan.confirm = Confirm{.why = str_cat(fault.pod, ", whose member fell silent, is not in the list"),
                            .pods = who_may_hold(whole.job)};
-    if (std::ranges::find(plan.confirm->pods, unsettled.pod) == plan.confirm->pods.end())
-      plan.confirm->pods.push_back(unsettled.pod);
-    return Failure::kDecided;
+    if (std::ranges::find(plan.confirm->pods, fault.pod) == plan.confirm->pods.end())
+      plan.confirm->pods.push_back(fault.pod);
+    return Finding::kDecided;
   }
   const bool runs = pod != nullptr && !pod->ended();
-  const Duration left = unsettled.since + whole.limits.settle_time - whole.now;
-  if (runs && !too_many) return Failure::kNone;
+  const Duration left = *fault.provisional_since + whole.limits.settle_time - whole.now;
+  if (runs && !too_many) return Finding::kNone;
   if (runs && left > Duration::zero()) {
     requeue(left, plan);
-    return Failure::kAwaited;
+    return Finding::kAwaited;
   }
-  plan.status.restarts.unsettled.reset();
-  if (!too_many) return Failure::kNone;
+  fault.provisional_since.reset();
+  plan.status.fault = fault;
+  if (!too_many) return Finding::kNone;
   const std::string finding =
-      runs ? str_cat("; its node has not shown to be lost within ", format_duration(whole.limits.settle_time))
-           : str_cat("; its node is not lost: the pod ", pod == nullptr ? "is gone" : describe_end(*pod));
+      runs
+          ? str_cat("; its node has not shown to be lost within ", format_duration(whole.limits.settle_time))
+          : str_cat("; its node is not lost: the pod ", pod == nullptr ? "is gone" : diagnosis::end_of(*pod));
   end_job(whole, api::Phase::kFailed, "BackoffLimitExceeded",
-          with_finding(plan.status, unsettled, count - 1, finding), plan);
+          str_cat(diagnosis::message_of(fault), used_up(count - 1), finding), plan);
+  plan.status.fault = std::move(fault);
+  if (pod != nullptr) plan.failed_pod = *pod;
   clean_pods(whole, whole.limits.failure_grace, "the job has failed", plan);
-  return Failure::kDecided;
+  return Finding::kDecided;
 }
 
 }  // namespace paceline::plan

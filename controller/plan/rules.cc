@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "controller/diagnosis/diagnosis.h"
 #include "controller/plan/attempts.h"
-#include "controller/plan/cause.h"
 #include "controller/plan/pods.h"
 
 namespace paceline::plan {
@@ -56,11 +56,10 @@ bool reported_finished(const Observed& observed, Role role, int index) {
          });
 }
 
-// To blame, and not only out of its peers' reach: then it still talks to the coordinator.
+// At fault, and not only out of its peers' reach: then it still talks to the coordinator.
 bool is_gone(const Observed& observed, Role role, int index) {
-  const auto& culprit = observed.report->culprit;
-  return culprit && culprit->role == role && culprit->index == index &&
-         culprit->kind != CulpritKind::kUnreachable;
+  const auto& fault = observed.report->fault;
+  return fault && fault->role == role && fault->index == index && fault->kind != api::FaultKind::kUnreachable;
 }
 
 // It is rank 0 of a training, and not gone: it saves what is not saved yet. Or a server, which holds that.
@@ -127,7 +126,7 @@ bool has_finished(const Observed& observed, Role role, int index) {
   const bool well = succeeded || (ended && pod->exit_code == 0);  // the process, whatever became of its pod
   if (ended && !pod->deleting) {
     if (succeeded) return true;
-    if (!well && !disruption_of(*pod)) return false;
+    if (!well && !diagnosis::disruption_of(*pod)) return false;
   }
   if ((well && is_built_in(observed.job, role)) || reported_finished(observed, role, index)) return true;
   const api::MemberStatus* last = last_status(observed, role, index);
@@ -237,6 +236,7 @@ void end_job(const Observed& observed, api::Phase phase, const std::string& reas
              const std::string& message, Plan& plan) {
   if (is_terminal(plan.status.phase)) return;
   enter_phase(observed, phase, reason, message, plan);
+  plan.status.fault.reset();
   plan.status.completion_time = observed.now;
 }
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 
-#include "controller/plan/blame.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/pods.h"
 
@@ -21,9 +20,9 @@ bool rule_resize(const Observed& observed, Plan& plan);
 // What has come to light of a restart that is charged for now. May run whatever else is decided.
 void settle(const Observed& whole, Plan& plan);
 // kAwaited: a member has failed, and what that comes to is not known yet: the ring is left as it is.
-enum class Failure : std::uint8_t { kNone, kAwaited, kDecided };
-Failure rule_unsettled(const Observed& whole, Plan& plan);
-Failure rule_failure(const Observed& observed, Plan& plan);
+enum class Finding : std::uint8_t { kNone, kAwaited, kDecided };
+Finding rule_unsettled(const Observed& whole, Plan& plan);
+Finding rule_failure(const Observed& observed, Plan& plan);
 
 // The rules see the present attempt only; `whole` has what is left of earlier ones too.
 void rule_lost(const Observed& observed, Plan& plan);
@@ -82,7 +81,7 @@ bool may_be_spare(const Observed& observed, const Slot& slot);
 bool is_needed(const Observed& observed, const cluster::Pod& pod);
 
 // How long a pod has between SIGTERM and SIGKILL: `grace`, but the leader longer if it trains and is not the
-// one that is to blame, or only out of its peers' reach: it saves what is not saved yet. What the template
+// one at fault, or only out of its peers' reach: it saves what is not saved yet. What the template
 // says of this wins for the leader, and where pods end in order (no failure made them). Zero stays zero.
 Duration grace_of(const Observed& observed, const cluster::Pod& pod, Duration grace);
 
@@ -90,7 +89,7 @@ Duration grace_of(const Observed& observed, const cluster::Pod& pod, Duration gr
 // deleted.
 void delete_running_pods(const Observed& observed, Duration grace, const std::string& reason, Plan& plan);
 
-// Ends the job: the status' phase, reason and message, conditions, completion time, and an event.
+// Ends the job: the status' phase, reason and message, conditions, completion time, and an event; no fault.
 void end_job(const Observed& observed, api::Phase phase, const std::string& reason,
              const std::string& message, Plan& plan);
 

@@ -14,6 +14,8 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "controller/api/training_spec.h"
+#include "controller/diagnosis/diagnosis.h"
+#include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/pods.h"
@@ -60,7 +62,7 @@ std::vector<coordinator::PodFact> places_of(const api::TrainingJob& job) {
     places.push_back({.role = slot.role,
                       .index = slot.index,
                       .pod = plan::pod_name(job, slot.role, slot.index, job.status.restarts.attempt),
-                      .reason = "its pod was deleted"});
+                      .deleted = true});
   }
   return places;
 }
@@ -89,7 +91,7 @@ coordinator::PodFact pod_fact(const cluster::Pod& pod) {
           .pod = pod.spec.name,
           .exit_code = pod.exit_code,
           .signal = pod.signal,
-          .reason = pod.message.empty() ? pod.reason : str_cat(pod.reason, ": ", pod.message)};
+          .words = diagnosis::words_of(pod)};
 }
 
 absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, const StoredJob& job,
@@ -182,25 +184,18 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
   void members_absent(const std::vector<plan::AbsentMember>& absent) {
     for (const plan::AbsentMember& each : absent) {
-      if (told_absent_.lock()->insert(each.pod).second) handle_->absent({each.role, each.index, each.why});
+      if (told_absent_.lock()->insert(each.pod).second) handle_->absent({each.role, each.index, each.seen});
     }
   }
   void leader_finished() {
     coordinator::PodFact end = places_.front();
     end.exit_code = 0;
-    end.reason.clear();
+    end.deleted = false;
     if (told_gone_.lock()->insert(end.pod).second) handle_->pod_ended(end);
   }
 
-  void on_verdict(const coordinator::Verdict& verdict) override {
-    log_.warning(verdict.message, {{"job", key_}, {"reason", coordinator::fault_kind_name(verdict.kind)}});
-    look();
-  }
-  void on_lost(const coordinator::Verdict& verdict) override {
-    log_.warning(str_cat(verdict.message, "; the others go on without it"),
-                 {{"job", key_}, {"reason", coordinator::fault_kind_name(verdict.kind)}});
-    look();
-  }
+  void on_verdict(const api::Fault& verdict) override { warn(verdict, ""); }
+  void on_lost(const api::Fault& verdict) override { warn(verdict, "; the others go on without it"); }
   void on_view(const coordinator::ViewRecord& view) override {
     log_.info(
         str_cat("view ", view.generation.value, " of ", counted(view.members.size(), "member", "members")),
@@ -220,6 +215,11 @@ class Coordinators::Entry final : public coordinator::RunObserver {
 
  private:
   bool has_ended() const { return coordinator::is_final(handle_->report().state); }
+  void warn(const api::Fault& verdict, std::string_view then) {
+    log_.warning(str_cat(diagnosis::message_of(verdict), then),
+                 {{"job", key_}, {"reason", diagnosis::reason_of(verdict)}, {"host", verdict.host}});
+    look();
+  }
   void look() {
     if (notify_) notify_(key_);
   }

@@ -17,7 +17,7 @@
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 #include "controller/plan/sightings.h"
-#include "controller/reconcile/blamed_log.h"
+#include "controller/reconcile/failed_log.h"
 #include "controller/reconcile/progress.h"
 
 namespace paceline::reconcile {
@@ -243,7 +243,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
       !observed.job_may_lag) {
     executor_.ensure(key, observed);
   }
-  if (plan.blamed) tell_last_lines(key, observed, plan);
+  if (plan.failed_pod) tell_last_lines(key, plan);
   if (!plan.absent.empty()) reports_.members_absent(key, plan.absent);
   if (plan.leader_finished) reports_.leader_finished(key);
   absl::Status refused;
@@ -258,7 +258,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   if (plan.done) shared_.lock()->jobs[key].final_status = plan.status;
   shared_.lock()->jobs[key].phase = plan.status.phase;
   PL_RETURN_IF_ERROR(written.status());
-  if (plan.blamed) shared_.lock()->jobs[key].blamed_log.reset();
+  if (plan.failed_pod) shared_.lock()->jobs[key].failed_log.reset();
   if (*written && brings_last_words(observed)) reports_.last_words_kept(key, observed.report->attempt);
   if (plan.done) reports_.job_over(key);
   if (options_.pending_look > Duration::zero() && std::ranges::any_of(observed.pods, does_not_start)) {
@@ -283,20 +283,17 @@ void Reconciler::publish_names(const std::string& key, const StoredJob& stored) 
   shared_.lock()->jobs[key].names = std::move(trouble);
 }
 
-void Reconciler::tell_last_lines(const std::string& key, const plan::Observed& observed, plan::Plan& plan) {
-  const cluster::Pod& pod = *plan.blamed;
-  if (!may_have_log(observed, pod)) return;
-  std::optional<Memory::BlamedLog> log = shared_.lock()->jobs[key].blamed_log;
+void Reconciler::tell_last_lines(const std::string& key, plan::Plan& plan) {
+  const cluster::Pod& pod = *plan.failed_pod;
+  const api::Fault* const fault = plan.status.fault ? &*plan.status.fault : nullptr;
+  if (!may_have_log(fault, pod)) return;
+  std::optional<Memory::FailedLog> log = shared_.lock()->jobs[key].failed_log;
   if (!log || log->uid != pod.uid || log->ended != pod.ended()) {
-    const bool by_verdict = observed.report && observed.report->culprit;
-    log = Memory::BlamedLog{
-        .uid = pod.uid,
-        .ended = pod.ended(),
-        .tail = lines_to_tell(
-            cluster_.tail_log(pod, kBlamedLogLines).value_or(""),
-            by_verdict ? std::string_view(observed.report->culprit->evidence) : std::string_view(),
-            plan.status.message)};
-    shared_.lock()->jobs[key].blamed_log = log;
+    log =
+        Memory::FailedLog{.uid = pod.uid,
+                          .ended = pod.ended(),
+                          .tail = lines_to_tell(cluster_.tail_log(pod, kFailedLogLines).value_or(""), fault)};
+    shared_.lock()->jobs[key].failed_log = log;
   }
   if (log->tail.empty()) return;
   const std::string& path = pod.log_path;

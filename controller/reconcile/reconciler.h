@@ -41,7 +41,7 @@
 namespace paceline::reconcile {
 
 inline constexpr Duration kProgressInterval = std::chrono::seconds(1);
-inline constexpr int kBlamedLogLines = 10;  // of the blamed pod's log, appended to the status' message
+inline constexpr int kFailedLogLines = 10;  // of the failed pod's log, appended to the status' message
 
 struct ReconcilerOptions {
   int workers = 1;
@@ -95,12 +95,12 @@ class Reconciler {
     std::string left_alone;           // why, as it was said
     NamesTrouble names;
     // Of the pod that the pass under way blames: a pass that is repeated asks for it no more.
-    struct BlamedLog {
+    struct FailedLog {
       std::string uid;  // the pod's
       bool ended = false;
       std::string tail;
     };
-    std::optional<BlamedLog> blamed_log;
+    std::optional<FailedLog> failed_log;
   };
   struct Shared {
     std::map<std::string, Memory> jobs;
@@ -127,8 +127,8 @@ class Reconciler {
   // The pods by the cluster's own word, and what follows from them.
   absl::Status confirm_pods(const std::string& key, const plan::Confirm& confirm,
                             const absl::Status& not_ready, plan::Observed& observed);
-  // Adds the last lines of the blamed pod's log to the message.
-  void tell_last_lines(const std::string& key, const plan::Observed& observed, plan::Plan& plan);
+  // Adds the last lines of the failed pod's log to the message.
+  void tell_last_lines(const std::string& key, plan::Plan& plan);
   // Its members' host names, whatever else becomes of the pass.
   void publish_names(const std::string& key, const StoredJob& stored);
   // Since when its pods have been seen as they are.

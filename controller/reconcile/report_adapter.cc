@@ -35,24 +35,6 @@ plan::ReportPhase phase_of(coordinator::JobState state) {
   return plan::ReportPhase::kForming;
 }
 
-plan::CulpritKind kind_of(coordinator::FaultKind kind) {
-  switch (kind) {
-    case coordinator::FaultKind::kMissing:
-      return plan::CulpritKind::kMissing;
-    case coordinator::FaultKind::kDead:
-      return plan::CulpritKind::kDead;
-    case coordinator::FaultKind::kFrozen:
-      return plan::CulpritKind::kFrozen;
-    case coordinator::FaultKind::kFailed:
-      return plan::CulpritKind::kFailed;
-    case coordinator::FaultKind::kUnreachable:
-      return plan::CulpritKind::kUnreachable;
-    case coordinator::FaultKind::kDiverged:
-      return plan::CulpritKind::kDiverged;
-  }
-  return plan::CulpritKind::kDead;
-}
-
 api::ServerStatus status_of(const coordinator::ServerReport& r) {
   api::ServerStatus out{.load = r.load,
                         .bytes_per_second = r.bytes_per_second,
@@ -165,22 +147,8 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   for (const auto& member : report.members) {
     if (!member.member_id.empty()) out.members.push_back(member_of(member));  // those that have attached
   }
-  if (report.verdict) {
-    const coordinator::Verdict& v = *report.verdict;
-    out.culprit = plan::Culprit{.member = MemberId{v.member_id},
-                                .role = v.role,
-                                .index = v.index,
-                                .pod = v.pod,
-                                .host = v.host,
-                                .pid = v.pid,
-                                .step = v.step,
-                                .kind = kind_of(v.kind),
-                                .exit_code = v.exit_code,
-                                .signal = v.signal,
-                                .evidence = v.evidence,
-                                .victims = v.victims,
-                                .age = report.verdict_age};
-  }
+  out.fault = report.verdict;
+  out.fault_age = report.verdict_age;
   for (const coordinator::LostMember& each : report.lost)
     out.lost.push_back({each.role, each.index, each.pod, each.message});
   out.refused = report.refused;

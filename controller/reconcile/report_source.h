@@ -31,7 +31,7 @@ class ReportSource {
   virtual void job_over(const std::string& /*key*/) {}
   // Nothing: the job has no coordinator. Must not block.
   virtual std::optional<plan::JobReport> report(const std::string& key) = 0;
-  // What the cluster says about the job's pods, before job_seen() and every report(): the coordinator blames
+  // What the cluster says about the job's pods, before job_seen() and every report(): the coordinator judges
   // better with it.
   virtual void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) = 0;
   // Of a job whose members train, these pods are gone by the cluster's own word.

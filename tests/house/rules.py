@@ -39,22 +39,24 @@ MAY_INCLUDE = {
     "runtime/simulation": ["base", "proto", "runtime/data", "runtime/optimizer", "runtime/pserver/policy", "runtime/tensor/cpu",
                            "runtime/tensor/cpu/kernels", "runtime/trainer"],
     "controller/api": ["base", "proto"],
-    "controller/plan": ["base", "controller/api", "controller/cluster"],
+    "controller/plan": ["base", "controller/api", "controller/cluster", "controller/diagnosis"],
     "controller/queue": ["base"],
-    "controller/coordinator": ["base", "proto", "controller/plan"],
+    "controller/diagnosis": ["base", "controller/api", "controller/cluster"],
+    "controller/coordinator": ["base", "proto", "controller/api", "controller/diagnosis", "controller/plan"],
     "controller/cluster": ["base"],
     "controller/cluster/local": ["base", "controller/cluster"],
     "controller/cluster/kube": ["base", "controller/api", "controller/cluster", "controller/reconcile"],
     "controller/lease": ["base", "controller/cluster/kube"],
     "controller/reconcile": ["base", "controller/api", "controller/plan", "controller/queue", "controller/cluster",
-                             "controller/coordinator"],
+                             "controller/coordinator", "controller/diagnosis"],
     "controller/web": ["base", "controller/queue"],
     "controller/bin": ["base", "controller/api", "controller/plan", "controller/queue", "controller/cluster", "controller/cluster/kube",
                        "controller/lease", "controller/reconcile", "controller/web"],
     "cli": ["base", "proto", "controller/api", "controller/plan", "controller/queue", "controller/coordinator", "controller/cluster",
-            "controller/cluster/kube", "controller/cluster/local", "controller/reconcile", "runtime/checkpoint", "cli/plot", "cli/cluster",
+            "controller/cluster/kube", "controller/cluster/local", "controller/diagnosis", "controller/reconcile", "runtime/checkpoint",
+            "cli/plot", "cli/cluster",
             "cli/generate", "cli/simulate"],
-    "cli/cluster": ["base", "controller/api", "controller/plan", "controller/cluster", "controller/cluster/kube", "cli"],
+    "cli/cluster": ["base", "controller/api", "controller/cluster", "controller/cluster/kube", "controller/diagnosis", "controller/plan", "cli"],
     "cli/generate": ["base", "proto", "controller/api", "runtime/checkpoint", "runtime/device", "runtime/generate", "runtime/tensor", "cli",
                      "cli/cluster"],
     "cli/simulate": ["base", "proto", "controller/api", "runtime/pserver/policy", "runtime/simulation", "cli", "cli/plot"],
@@ -64,6 +66,7 @@ MAY_INCLUDE = {
 # Files and folders that decide: no clock, no randomness, no I/O, no threads, no logging. `now` and seeds are arguments.
 PURE = [
     "controller/api",
+    "controller/diagnosis",
     "controller/plan",
     "controller/coordinator/core",          # a folder, or files whose name begins so
     "controller/cluster/kube/api_error", "controller/cluster/kube/event_series",
@@ -96,8 +99,8 @@ PURE = [
     "cli/view/age", "cli/view/device_text", "cli/view/load_text", "cli/view/yaml",
     "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/log_lines", "cli/cluster/names", "cli/cluster/words",
     "benchmarks/stragglers_programs/worker_tally",
-    "base/bytes", "base/cpu_quota", "base/crc32c", "base/device_choice", "base/dtype", "base/fnv1a", "base/hex", "base/ids", "base/process_end", "base/rng", "base/text",
-    "base/visible", "base/whole_number",
+    "base/bytes", "base/cpu_quota", "base/crc32c", "base/device_choice", "base/dtype", "base/fnv1a", "base/hex", "base/ids",
+    "base/process_end", "base/rng", "base/text", "base/visible", "base/whole_number",
 ]
 
 # What a pure file must not mention, with the word to say instead.

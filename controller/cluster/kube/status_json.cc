@@ -25,6 +25,9 @@ void put(Json& json, const char* key, const std::optional<double>& value) {
 void put(Json& json, const char* key, const std::optional<std::int64_t>& value) {
   if (value) json[key] = *value;
 }
+void put(Json& json, const char* key, const std::optional<int>& value) {
+  if (value) json[key] = *value;
+}
 void put(Json& json, const char* key, const std::vector<std::string>& value) {
   if (!value.empty()) json[key] = value;
 }
@@ -50,6 +53,9 @@ void take(const Json& json, const char* key, std::optional<double>& value) {
 void take(const Json& json, const char* key, std::optional<std::int64_t>& value) {
   if (at(json, {key}).is_number_integer()) value = integer_at(json, {key});
 }
+void take(const Json& json, const char* key, std::optional<int>& value) {
+  if (at(json, {key}).is_number_integer()) value = static_cast<int>(integer_at(json, {key}));
+}
 void take(const Json& json, const char* key, std::vector<std::string>& value) {
   for (const Json& each : list_at(json, {key})) value.push_back(text_at(each, {}));
 }
@@ -57,22 +63,21 @@ void take(const Json& json, const char* key, std::optional<WallTime>& value) {
   value = parse_time(text_at(json, {key}));
 }
 
-api::Phase phase_of(std::string_view name) {
-  for (int i = 0; i <= static_cast<int>(api::Phase::kSuspended); ++i) {
-    if (name == api::name(static_cast<api::Phase>(i))) return static_cast<api::Phase>(i);
-  }
-  return api::Phase::kPending;
-}
-
 Role role_of(std::string_view name) {
   return role_named(name).value_or(Role::kWorker);
 }
 
-api::RestartCause cause_of(std::string_view name) {
-  for (int i = 0; i <= static_cast<int>(api::RestartCause::kResized); ++i) {
-    if (name == api::name(static_cast<api::RestartCause>(i))) return static_cast<api::RestartCause>(i);
+// The enumerator of this name; `other` where a newer controller has written one that is unknown here.
+template <typename Enum>
+Enum named(std::string_view name, Enum last, Enum other) {
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    if (name == api::name(static_cast<Enum>(i))) return static_cast<Enum>(i);
   }
-  return api::RestartCause::kExited;
+  return other;
+}
+
+api::RestartCause cause_of(std::string_view name) {
+  return named(name, api::RestartCause::kResized, api::RestartCause::kExited);
 }
 
 // ---- the plain fields of each part, named once for both ways
@@ -161,6 +166,17 @@ void gpu_fields(Gpu& gpu, Visit&& visit) {
   visit("lastXid", gpu.last_xid);
 }
 
+template <typename Fault, typename Visit>
+void fault_fields(Fault& fault, Visit&& visit) {
+  visit("pod", fault.pod);
+  visit("host", fault.host);
+  visit("pid", fault.pid);
+  visit("step", fault.step);
+  visit("exitCode", fault.exit_code);
+  visit("signal", fault.signal);
+  visit("provisionalSince", fault.provisional_since);
+}
+
 template <typename Condition, typename Visit>
 void condition_fields(Condition& condition, Visit&& visit) {
   visit("reason", condition.reason);
@@ -230,10 +246,6 @@ Json to_json(const api::Restarts& restarts) {
     json["replacements"].push_back(
         {{"role", role_name(each.role)}, {"index", each.index}, {"count", each.count}});
   }
-  if (const auto& unsettled = restarts.unsettled) {
-    json["unsettled"] = {{"role", role_name(unsettled->role)}, {"pod", unsettled->pod}};
-    put(json["unsettled"], "since", std::optional(unsettled->since));
-  }
   return json;
 }
 
@@ -247,10 +259,6 @@ api::Restarts restarts_from(const Json& json) {
   for (const Json& each : list_at(json, {"replacements"})) {
     restarts.replacements.push_back(
         {role_of(text_at(each, {"role"})), integer_at(each, {"index"}), integer_at(each, {"count"})});
-  }
-  if (const Json& unsettled = at(json, {"unsettled"}); unsettled.is_object()) {
-    restarts.unsettled = {role_of(text_at(unsettled, {"role"})), text_at(unsettled, {"pod"}),
-                          parse_time(text_at(unsettled, {"since"})).value_or(WallTime())};
   }
   return restarts;
 }
@@ -309,6 +317,60 @@ api::MemberStatus member_from(const Json& json) {
   return member;
 }
 
+Json to_json(const api::Observation& seen) {
+  Json json = {{"kind", api::name(seen.kind)}};
+  put(json, "detail", seen.detail);
+  return json;
+}
+
+api::Observation observation_from(const Json& json) {
+  using enum api::ObservationKind;
+  return {named(text_at(json, {"kind"}), kRefused, kSaid), text_at(json, {"detail"})};
+}
+
+Json to_json(const api::Fault& fault) {
+  Json json = {{"kind", api::name(fault.kind)},
+               {"role", role_name(fault.role)},
+               {"index", fault.index},
+               {"rank", fault.rank},
+               {"cause", api::name(fault.cause)}};
+  fault_fields(fault, putter(json));
+  for (const api::Observation& seen : fault.evidence) json["evidence"].push_back(to_json(seen));
+  for (const api::Victim& victim : fault.victims) {
+    Json each = to_json(victim.seen);
+    each["role"] = role_name(victim.role);
+    each["index"] = victim.index;
+    put(each, "exitCode", victim.exit_code);
+    put(each, "signal", victim.signal);
+    if (victim.same) each["same"] = true;
+    json["victims"].push_back(std::move(each));
+  }
+  if (fault.more_victims > 0) json["moreVictims"] = fault.more_victims;
+  return json;
+}
+
+api::Fault fault_from(const Json& json) {
+  api::Fault fault;
+  using enum api::FaultKind;
+  fault.kind = named(text_at(json, {"kind"}), kDeleted, kFailed);
+  fault.role = role_of(text_at(json, {"role"}));
+  fault.index = static_cast<int>(integer_at(json, {"index"}));
+  fault.rank = at(json, {"rank"}).is_number_integer() ? static_cast<int>(integer_at(json, {"rank"})) : -1;
+  fault.cause = cause_of(text_at(json, {"cause"}));
+  fault_fields(fault, taker(json));
+  for (const Json& each : list_at(json, {"evidence"})) fault.evidence.push_back(observation_from(each));
+  for (const Json& each : list_at(json, {"victims"})) {
+    api::Victim victim{role_of(text_at(each, {"role"})), static_cast<int>(integer_at(each, {"index"})),
+                       observation_from(each)};
+    take(each, "exitCode", victim.exit_code);
+    take(each, "signal", victim.signal);
+    victim.same = at(each, {"same"}) == true;
+    fault.victims.push_back(std::move(victim));
+  }
+  fault.more_victims = static_cast<int>(integer_at(json, {"moreVictims"}));
+  return fault;
+}
+
 }  // namespace
 
 Json status_to_json(const api::Status& status) {
@@ -330,12 +392,13 @@ Json status_to_json(const api::Status& status) {
     progress_fields(status.progress, putter(json["progress"]));
   }
   for (const api::MemberStatus& member : status.members) json["members"].push_back(to_json(member));
+  if (status.fault) json["fault"] = to_json(*status.fault);
   return json;
 }
 
 api::Status status_from_json(const Json& json) {
   api::Status status;
-  status.phase = phase_of(text_at(json, {"phase"}));
+  status.phase = named(text_at(json, {"phase"}), api::Phase::kSuspended, api::Phase::kPending);
   status_fields(status, taker(json));
   for (const Json& each : list_at(json, {"conditions"})) status.conditions.push_back(condition_from(each));
   for (const Json& each : list_at(json, {"replicaStatuses"}))
@@ -345,6 +408,7 @@ api::Status status_from_json(const Json& json) {
   status.view.size = integer_at(json, {"view", "size"});
   progress_fields(status.progress, taker(at(json, {"progress"})));
   for (const Json& each : list_at(json, {"members"})) status.members.push_back(member_from(each));
+  if (at(json, {"fault"}).is_object()) status.fault = fault_from(json["fault"]);
   return status;
 }
 

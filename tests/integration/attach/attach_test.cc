@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "controller/coordinator/server.h"
+#include "controller/diagnosis/fault_text.h"
 #include "proto/paceline/v1/coordinator.grpc.pb.h"
 #include "runtime/member/membership.h"
 #include "runtime/member/stream.h"
@@ -24,14 +25,14 @@ namespace paceline {
 namespace {
 
 using namespace std::chrono_literals;
-using coordinator::FaultKind;
+using api::FaultKind;
 using coordinator::JobState;
 
 constexpr Duration kLong = 20s;  // only a broken test waits so long
 
 class Watcher final : public coordinator::RunObserver {
  public:
-  void on_verdict(const coordinator::Verdict& verdict) override {
+  void on_verdict(const api::Fault& verdict) override {
     change([&] { verdict_ = verdict; });
   }
   void on_view(const coordinator::ViewRecord& view) override {
@@ -60,7 +61,7 @@ class Watcher final : public coordinator::RunObserver {
   bool wait_reason(std::string_view part) {
     return wait([&] { return reasons_.find(part) != std::string::npos; });
   }
-  std::optional<coordinator::Verdict> verdict() {
+  std::optional<api::Fault> verdict() {
     wait([this] { return verdict_.has_value(); });
     std::lock_guard lock(mutex_);
     return verdict_;
@@ -79,7 +80,7 @@ class Watcher final : public coordinator::RunObserver {
   }
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<coordinator::Verdict> verdict_;
+  std::optional<api::Fault> verdict_;
 };
 
 class AttachTest : public ::testing::Test {
@@ -293,7 +294,7 @@ TEST_F(AttachTest, AMemberWithoutHeartbeatsIsFrozen) {
   ASSERT_TRUE(healthy.ok() && frozen.ok());
   const auto verdict = watcher_.verdict();
   ASSERT_TRUE(verdict.has_value());
-  EXPECT_EQ(verdict->kind, FaultKind::kFrozen) << verdict->message;
+  EXPECT_EQ(verdict->kind, FaultKind::kFrozen) << diagnosis::message_of(*verdict);
   EXPECT_EQ(verdict->index, 1);
 }
 

@@ -26,15 +26,15 @@
 #include "controller/api/parse.h"
 #include "controller/api/training_spec.h"
 #include "controller/coordinator/server.h"
+#include "controller/diagnosis/fault_text.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline {
 namespace {
 
-using coordinator::FaultKind;
-using coordinator::Verdict;
-using ::testing::HasSubstr;
+using api::Fault;
+using api::FaultKind;
 
 constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
 // Connections end 11 s after a network is cut, and the coordinator may wait 6 s more; the rest is for a busy
@@ -148,13 +148,13 @@ class Witness final : public coordinator::RunObserver {
  public:
   struct Seen {
     Step step = 0;
-    std::optional<Verdict> verdict, lost;
+    std::optional<Fault> verdict, lost;
   };
   void on_steps(std::span<const coordinator::StepRecord> steps) override {
     if (!steps.empty()) seen_.lock()->step = steps.back().step;
   }
-  void on_verdict(const Verdict& verdict) override { seen_.lock()->verdict = verdict; }
-  void on_lost(const Verdict& lost) override { seen_.lock()->lost = lost; }
+  void on_verdict(const Fault& verdict) override { seen_.lock()->verdict = verdict; }
+  void on_lost(const Fault& lost) override { seen_.lock()->lost = lost; }
 
   template <typename Condition>
   Seen wait_until(Condition condition) {
@@ -232,11 +232,11 @@ TEST_F(CutOffTest, AsynchronouslyTheOthersGoOnWithoutTheWorker) {
   ASSERT_TRUE(network_.cut());
   const Witness::Seen seen =
       witness_.wait_until([](const Witness::Seen& s) { return s.lost.has_value() || s.verdict.has_value(); });
-  ASSERT_FALSE(seen.verdict.has_value()) << seen.verdict->message;
+  ASSERT_FALSE(seen.verdict.has_value()) << diagnosis::message_of(*seen.verdict);
   ASSERT_TRUE(seen.lost.has_value()) << "nobody was missed";
   EXPECT_EQ(seen.lost->role, Role::kWorker);
   EXPECT_EQ(seen.lost->index, kWorkers - 1);
-  EXPECT_EQ(seen.lost->kind, FaultKind::kUnreachable) << seen.lost->message;
+  EXPECT_EQ(seen.lost->kind, FaultKind::kUnreachable) << diagnosis::message_of(*seen.lost);
   EXPECT_EQ(members_[kWorkers]->wait(), 3) << "it hears that it is out";
   const Step next = seen.step + 100;
   EXPECT_GE(witness_.wait_until([next](const Witness::Seen& s) { return s.step >= next; }).step, next);
@@ -248,10 +248,10 @@ TEST_F(CutOffTest, CutOffWorkerIsNamedAndNoServerInTheSynchronousMode) {
   const Witness::Seen seen =
       witness_.wait_until([](const Witness::Seen& s) { return s.verdict.has_value(); });
   ASSERT_TRUE(seen.verdict.has_value()) << "nobody was missed";
-  EXPECT_EQ(seen.verdict->role, Role::kWorker) << seen.verdict->message;
+  EXPECT_EQ(seen.verdict->role, Role::kWorker) << diagnosis::message_of(*seen.verdict);
   EXPECT_EQ(seen.verdict->index, kWorkers - 1);
-  EXPECT_EQ(seen.verdict->kind, FaultKind::kUnreachable) << seen.verdict->message;
-  EXPECT_THAT(seen.verdict->message, HasSubstr("still talks to the coordinator"));
+  EXPECT_EQ(seen.verdict->kind, FaultKind::kUnreachable) << diagnosis::message_of(*seen.verdict);
+  EXPECT_EQ(seen.verdict->evidence.front().kind, api::ObservationKind::kPeerReports);
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST(WorkerProgram, AKilledMemberIsNamedAndTheOthersLeave) {
   const auto report = coordinator.wait_for_end();
   EXPECT_EQ(report.state, coordinator::JobState::kFailed);
   ASSERT_TRUE(report.verdict.has_value());
-  EXPECT_EQ(report.verdict->index, 1) << report.verdict->message;
+  EXPECT_EQ(report.verdict->index, 1) << diagnosis::message_of(*report.verdict);
   EXPECT_EQ(workers[0]->wait(), 3);
   EXPECT_EQ(workers[1]->wait(), 128 + SIGKILL);
   EXPECT_EQ(workers[2]->wait(), 3);

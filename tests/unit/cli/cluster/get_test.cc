@@ -334,18 +334,34 @@ TEST_F(ClusterTest, DescribeHintsAtWhatIsWrong) {
   EXPECT_THAT(out_.str(), HasSubstr("paceline resume asleep -n team-a"));
 }
 
-TEST_F(ClusterTest, DescribePointsToTheLogOfWhoIsBlamed) {
+TEST_F(ClusterTest, DescribeShowsTheFaultAndPointsToItsLog) {
   kube::Json job = job_object("digits", "Failed");
-  job["status"]["message"] = "worker-1 (pod digits-worker-1-1) failed at step 0: no such file";
+  job["status"]["message"] = "worker-1 failed at step 0: no such file";
+  job["status"]["fault"] = {{"kind", "Failed"},
+                            {"role", "worker"},
+                            {"index", 1},
+                            {"cause", "Exited"},
+                            {"pod", "digits-worker-1-1"},
+                            {"host", "node-2"},
+                            {"exitCode", 1},
+                            {"evidence", {{{"kind", "Said"}, {"detail", "no such file"}}}},
+                            {"victims", {{{"kind", "LostLink"}, {"detail", "worker-1"}, {"role", "chief"}}}}};
   add_job(job);
   add_pod(pod_object("digits", "chief", 0, 0, "Failed"));
   add_pod(pod_object("digits", "chief", 0, 1, "Failed"));
-  kube::Json blamed = pod_object("digits", "worker", 1, 1, "Failed");
+  kube::Json failed = pod_object("digits", "worker", 1, 1, "Failed");
   std::string lines = "it " + std::string(60, 'x') + " " + std::string(60, 'y') + " ends\nand more\n";
-  blamed["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = lines;
-  blamed["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] = "Error";
-  add_pod(blamed);
+  failed["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = lines;
+  failed["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] = "Error";
+  add_pod(failed);
   ASSERT_TRUE(describe_job(call_, "digits").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("\nFault:\n"
+                                    "  member    worker-1, pod digits-worker-1-1 on node-2\n"
+                                    "  kind      Failed\n"
+                                    "  cause     Exited\n"
+                                    "  exit      exited with code 1\n"
+                                    "  evidence  no such file\n"
+                                    "  victim    chief-0 lost its link to worker-1\n"));
   EXPECT_THAT(out_.str(), HasSubstr("its log: paceline logs digits worker/1 -n team-a"));
   EXPECT_THAT(out_.str(), HasSubstr("Error: it " + std::string(60, 'x') + " ..., exit code 1"));
   EXPECT_THAT(out_.str(), Not(HasSubstr("and more")));

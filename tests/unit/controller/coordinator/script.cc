@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "controller/coordinator/core.h"
+#include "controller/diagnosis/fault_text.h"
 #include "tests/support/transcript.h"
 
 namespace paceline::coordinator {
@@ -19,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-LossDecision next_view(const Verdict&, int) {
+LossDecision next_view(const api::Fault&, int) {
   return {LossAction::kFormNextView, "the script's policy: go on"};
 }
 
@@ -141,7 +142,9 @@ class Player {
     const std::string& command = line.words[0];
     if (command == "stop") return Stop{line.words[1], line.words.size() > 2 && line.words[2] == "another"};
     if (command == "absent")
-      return Absence{role_of(line.words[1]), std::atoi(line.words[2].c_str()), line.text("reason")};
+      return Absence{role_of(line.words[1]),
+                     std::atoi(line.words[2].c_str()),
+                     {api::ObservationKind::kNotJoined, line.text("within")}};
     if (command == "refused") return Refused{line.words[1]};
     if (command == "pod") {
       PodFact fact{role_of(line.words[1]),
@@ -149,9 +152,10 @@ class Player {
                    line.text("pod", "pod-" + line.words[1] + line.words[2]),
                    {},
                    {},
-                   line.text("reason")};
+                   line.text("words")};
       if (line.has("exit")) fact.exit_code = static_cast<int>(line.number("exit"));
       if (line.has("signal")) fact.signal = static_cast<int>(line.number("signal"));
+      fact.deleted = line.has("deleted");
       return fact;
     }
     const StreamId stream = stream_of(line.words[1]);
@@ -269,13 +273,13 @@ class Player {
     for (const EvaluationRecord& e : effects.evaluations) at() << "evaluation of step " << e.step << "\n";
     for (const CheckpointRecord& c : effects.checkpoints)
       at() << "checkpoint of step " << c.step << " in " << c.path << "\n";
-    if (effects.verdict) {
-      at() << "VERDICT " << fault_kind_name(effects.verdict->kind) << ": " << effects.verdict->message
-           << "\n";
-      for (const std::string& victim : effects.verdict->victims) at() << "  victim " << victim << "\n";
-    }
-    if (effects.lost)
-      at() << "LOST " << fault_kind_name(effects.lost->kind) << ": " << effects.lost->message << "\n";
+    if (effects.verdict) print("VERDICT ", *effects.verdict);
+    if (effects.lost) print("LOST ", *effects.lost);
+  }
+
+  void print(const char* what, const api::Fault& fault) {
+    at() << what << api::name(fault.kind) << ": " << diagnosis::message_of(fault) << "\n";
+    for (const api::Victim& victim : fault.victims) at() << "  victim " << diagnosis::text_of(victim) << "\n";
   }
 
   static std::string describe(const v1::CoordinatorMessage& message) {

@@ -262,11 +262,8 @@ TEST(FinishedTest, AFinishedMemberThatIsMissedAfterAllIsARestart) {
   pod_of(world, Role::kWorker, 1).exit_code = 0;
   apply(plan(world), world);
   world.report->phase = ReportPhase::kFailed;
-  world.report->culprit = Culprit{.role = Role::kWorker,
-                                  .index = 1,
-                                  .kind = CulpritKind::kUnreachable,
-                                  .exit_code = 0,
-                                  .evidence = "it has finished, but others wait for another view"};
+  world.report->fault =
+      api::Fault{.kind = api::FaultKind::kUnreachable, .role = Role::kWorker, .index = 1, .exit_code = 0};
   const Plan made = plan(world);
   EXPECT_EQ(made.status.phase, Phase::kRestarting) << explain(made);
   EXPECT_EQ(made.status.reason, "Silent");

@@ -50,6 +50,10 @@ inline void let_die(Observed& world, Role role, int index, const char* reason = 
   pod.reason = reason;
 }
 
+inline bool is_provisional(const api::Status& status) {
+  return status.fault && status.fault->provisional_since;
+}
+
 inline std::vector<std::string> names(const Observed& world) {
   std::vector<std::string> all;
   for (const cluster::Pod& pod : world.pods) all.push_back(pod.spec.name);

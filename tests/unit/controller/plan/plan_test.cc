@@ -207,15 +207,13 @@ TEST(PlanTest, TheLeaderHasTimeToSaveUnlessItIsToBlameOrTrainsNot) {
   EXPECT_EQ(graces([](Observed&) {}).at("fashion-worker-0-0"), limits.failure_grace);
   EXPECT_EQ(chief([](Observed& world) { world.report->members[0].rank = -1; }), limits.failure_grace);
   EXPECT_EQ(chief([](Observed& world) { world.report.reset(); }), limits.failure_grace);
-  const auto blamed = [&](CulpritKind kind) {
-    return chief([kind](Observed& world) {
-      world.report->culprit = Culprit{};
-      world.report->culprit->role = Role::kChief;
-      world.report->culprit->kind = kind;
-    });
+  const auto at_fault = [&](api::FaultKind kind) {
+    return chief(
+        [kind](Observed& world) { world.report->fault = api::Fault{.kind = kind, .role = Role::kChief}; });
   };
-  EXPECT_EQ(blamed(CulpritKind::kFrozen), limits.failure_grace);
-  EXPECT_EQ(blamed(CulpritKind::kUnreachable), limits.save_grace) << "its peers wait in vain while it saves";
+  EXPECT_EQ(at_fault(api::FaultKind::kFrozen), limits.failure_grace);
+  EXPECT_EQ(at_fault(api::FaultKind::kUnreachable), limits.save_grace)
+      << "its peers wait in vain while it saves";
 }
 
 TEST(PlanTest, AKilledPodFailsTheJobWhenNoVerdictComes) {
@@ -235,8 +233,8 @@ TEST(PlanTest, AKilledPodFailsTheJobWhenNoVerdictComes) {
   EXPECT_EQ(made.status.reason, "MemberKilled");
   EXPECT_EQ(made.status.message,
             "worker-1 (pod fashion-worker-1-0, pid 4001) was killed by signal 9 (SIGKILL) at step 120");
-  ASSERT_TRUE(made.blamed.has_value());
-  EXPECT_EQ(made.blamed->spec.name, "fashion-worker-1-0");
+  ASSERT_TRUE(made.failed_pod.has_value());
+  EXPECT_EQ(made.failed_pod->spec.name, "fashion-worker-1-0");
   EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(2)) << "the dead one stays for its log";
   ASSERT_THAT(actions_of<RecordEvent>(made), SizeIs(1));
   EXPECT_TRUE(actions_of<RecordEvent>(made)[0].event.warning);
@@ -245,39 +243,33 @@ TEST(PlanTest, AKilledPodFailsTheJobWhenNoVerdictComes) {
 
 TEST(PlanTest, AVerdictWaitsForTheExitStatusOnlyBriefly) {
   Observed world = make_running_world(1, 2);
-  Culprit culprit;
-  culprit.role = Role::kWorker;
-  culprit.index = 0;
-  culprit.kind = CulpritKind::kDead;
-  culprit.age = 100ms;
-  world.report->culprit = culprit;
+  world.report->fault = api::Fault{.role = Role::kWorker, .index = 0};
+  world.report->fault_age = 100ms;
   world.report->phase = ReportPhase::kFailed;
   EXPECT_EQ(plan(world).requeue_after, 600ms);
   kill(world, pod_of(world, Role::kWorker, 0), SIGBUS);
   EXPECT_THAT(plan(world).status.message,
               HasSubstr("killed by signal 7 (SIGBUS), as it happens where a mapped file"));
   pod_of(world, Role::kWorker, 0).phase = cluster::PodPhase::kRunning;
-  world.report->culprit->age = 700ms;
+  world.report->fault_age = 700ms;
   EXPECT_EQ(plan(world).status.reason, "MemberDied");
-  world.report->culprit->age = 0ms;
-  world.report->culprit->kind = CulpritKind::kFrozen;
+  world.report->fault_age = 0ms;
+  world.report->fault->kind = api::FaultKind::kFrozen;
   EXPECT_EQ(plan(world).status.reason, "MemberFrozen") << "a frozen process ends only when we end it";
 }
 
 TEST(PlanTest, TheVerdictBeatsTheFirstExit) {
   Observed world = make_running_world(1, 2);
   finish(world, pod_of(world, Role::kChief, 0), 1, 1s);
-  Culprit culprit;
-  culprit.role = Role::kWorker;
-  culprit.index = 1;
-  culprit.kind = CulpritKind::kFrozen;
-  culprit.victims = {"chief-0: lost its link to worker-1"};
-  world.report->culprit = culprit;
+  const api::Victim victim{Role::kChief, 0, {api::ObservationKind::kLostLink, "worker-1"}};
+  world.report->fault =
+      api::Fault{.kind = api::FaultKind::kFrozen, .role = Role::kWorker, .index = 1, .victims = {victim}};
   const Plan made = plan(world);
-  EXPECT_EQ(made.blamed->spec.name, "fashion-worker-1-0");
-  EXPECT_THAT(made.status.message,
-              HasSubstr("worker-1 (pod fashion-worker-1-0, pid 4001) stopped answering"));
-  EXPECT_THAT(made.status.message, HasSubstr("as a consequence chief-0: lost its link to worker-1"));
+  EXPECT_EQ(made.failed_pod->spec.name, "fashion-worker-1-0");
+  EXPECT_EQ(made.status.message,
+            "worker-1 (pod fashion-worker-1-0, pid 4001) stopped answering at step 120; as a consequence "
+            "chief-0 lost its link to worker-1");
+  EXPECT_THAT(made.status.fault->victims, ElementsAre(victim));
 }
 
 TEST(PlanTest, ACommandThatCannotStartFailsAtOnce) {

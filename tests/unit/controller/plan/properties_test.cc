@@ -64,10 +64,10 @@ Observed random_world(Rng& rng) {
     if (rng.below(2) == 0) report.members.push_back({MemberId{pod.uid}, pod.spec.role, pod.spec.index});
   }
   if (rng.below(4) == 0) {
-    report.culprit.emplace();
-    report.culprit->index = static_cast<int>(rng.below(14));
-    report.culprit->kind = static_cast<CulpritKind>(rng.below(6));
-    report.culprit->age = Duration(1ms) * rng.below(2000);
+    report.fault.emplace();
+    report.fault->index = static_cast<int>(rng.below(14));
+    report.fault->kind = static_cast<api::FaultKind>(rng.below(6));
+    report.fault_age = Duration(1ms) * rng.below(2000);
   }
   return world;
 }
@@ -158,7 +158,7 @@ TEST(PlanPropertiesTest, PlansConverge) {
       advance(world);
       world.now += 10s;
       if (world.report) world.report->in_phase += 10s;
-      if (world.report && world.report->culprit) world.report->culprit->age += 10s;
+      if (world.report && world.report->fault) world.report->fault_age += 10s;
     }
     const Plan rest = plan(world);
     EXPECT_TRUE(rest.actions.empty()) << explain(rest);

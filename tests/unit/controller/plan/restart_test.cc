@@ -28,7 +28,7 @@ TEST(RestartTest, AllMembersLeaveAndComeBackAsTheNextAttempt) {
       HasSubstr(
           "worker-1 (pod fashion-worker-1-0, pid 4001) exited with code 137 at step 120; all members start "
           "again (attempt 1)"));
-  EXPECT_EQ(restart.blamed->spec.name, "fashion-worker-1-0");
+  EXPECT_EQ(restart.failed_pod->spec.name, "fashion-worker-1-0");
   EXPECT_THAT(true_conditions(restart.status), ElementsAre("Created", "Restarting"));
   EXPECT_THAT(actions_of<DeletePod>(restart), SizeIs(2)) << "the dead one stays for its log";
   EXPECT_THAT(actions_of<CreatePod>(restart), IsEmpty()) << "the attempt is not in the written status yet";
@@ -52,7 +52,7 @@ TEST(RestartTest, TheLastCoordinatorsReportIsNotThePresentOnes) {
   let_die(world, Role::kWorker, 1);
   JobReport old = *world.report;
   old.phase = ReportPhase::kFailed;
-  old.culprit.emplace().index = 1;
+  old.fault.emplace().index = 1;
   step(world);
   advance(world);
   world.report = old;  // the shell has not replaced it yet
@@ -156,11 +156,12 @@ TEST(RestartTest, NotEveryNameOfVeryManyAttemptsIsAskedFor) {
 
 // The coordinator misses a member whose pod was deleted by force before the list of pods does.
 TEST(RestartTest, AMemberThatFellSilentWasDeletedWhereTheClusterSaysThatItsPodIsGone) {
-  using enum CulpritKind;
-  for (const CulpritKind kind : {kDead, kFrozen, kUnreachable, kFailed, kDiverged, kMissing}) {
+  using enum api::FaultKind;
+  for (const api::FaultKind kind : {kDead, kFrozen, kUnreachable, kFailed, kDiverged, kMissing}) {
     Observed world = restartable(1, 2);
     world.job.spec.run_policy.backoff_limit = 0;
-    world.report->culprit = Culprit{.role = Role::kWorker, .index = 1, .kind = kind, .age = 1h};
+    world.report->fault = api::Fault{.kind = kind, .role = Role::kWorker, .index = 1};
+    world.report->fault_age = 1h;
     world.pods_may_lag = true;
     const bool silent = kind == kDead || kind == kFrozen || kind == kUnreachable;
     ASSERT_EQ(plan(world).confirm.has_value(), silent) << explain(plan(world));
@@ -174,8 +175,8 @@ TEST(RestartTest, AMemberThatFellSilentWasDeletedWhereTheClusterSaysThatItsPodIs
     std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-1-0"; });
     const Plan made = plan(world);
     EXPECT_EQ(made.status.reason, silent ? "Deleted" : "BackoffLimitExceeded") << explain(made);
-    EXPECT_EQ(made.status.message.find("its pod was deleted") != std::string::npos, silent);
-    world.report->culprit->exit_code = 1;
+    EXPECT_EQ(made.status.fault->kind, silent ? kDeleted : kind);
+    world.report->fault->exit_code = 1;
     EXPECT_EQ(plan(world).status.reason, "BackoffLimitExceeded") << "its end was told before";
   }
 }

@@ -31,13 +31,8 @@ std::vector<std::string> deleted(const Plan& plan) {
 }
 
 void fail_by_verdict(Observed& world, Role role, int index) {
-  Culprit culprit;
-  culprit.role = role;
-  culprit.index = index;
-  culprit.pod = pod_of(world, role, index).spec.name;
-  culprit.kind = CulpritKind::kDead;
-  culprit.signal = SIGKILL;
-  world.report->culprit = culprit;
+  world.report->fault = api::Fault{
+      .role = role, .index = index, .pod = pod_of(world, role, index).spec.name, .signal = SIGKILL};
 }
 
 void lose(Observed& world, Role role, int index) {
@@ -100,14 +95,14 @@ TEST(ServersTest, ServersHaveAsLongAsTheLeaderUnlessTheyAreToBlame) {
   auto frozen = graces([](Observed& world) {
     world.job.spec.run_policy.suspend = false;
     fail_by_verdict(world, Role::kServer, 1);
-    world.report->culprit->kind = CulpritKind::kFrozen;
+    world.report->fault->kind = api::FaultKind::kFrozen;
   });
   EXPECT_EQ(frozen["fashion-ps-0-0"], limits.save_grace);
   EXPECT_EQ(frozen["fashion-ps-1-0"], limits.failure_grace);
   auto chief = graces([](Observed& world) {
     world.job.spec.run_policy.suspend = false;
     fail_by_verdict(world, Role::kChief, 0);
-    world.report->culprit->kind = CulpritKind::kFrozen;
+    world.report->fault->kind = api::FaultKind::kFrozen;
   });
   EXPECT_EQ(chief["fashion-ps-0-0"], limits.failure_grace) << "nobody saves";
 }
@@ -280,7 +275,7 @@ TEST(ServersTest, AMemberThatIsMissedAfterAllIsARestart) {
   lose(world, Role::kWorker, 1);
   apply(plan(world), world);
   fail_by_verdict(world, Role::kWorker, 1);
-  world.report->culprit->kind = CulpritKind::kUnreachable;
+  world.report->fault->kind = api::FaultKind::kUnreachable;
   world.report->phase = ReportPhase::kFailed;
   EXPECT_EQ(plan(world).status.phase, api::Phase::kRestarting);
 }
@@ -326,10 +321,10 @@ TEST(ServersTest, AServerWhosePodWentWithoutACoordinatorIsTheReasonWhyTheOthersE
   Observed there = world;
   std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.role == Role::kServer; });
   const auto judge = [](Observed& seen) {
-    Culprit culprit{.role = Role::kChief, .exit_code = kExitFailed};
-    culprit.pod = "fashion-chief-0-0";
-    culprit.evidence = "its process ended before it attached again";
-    seen.report->culprit = culprit;
+    seen.report->fault = api::Fault{.kind = api::FaultKind::kExited,
+                                    .role = Role::kChief,
+                                    .exit_code = kExitFailed,
+                                    .evidence = {{api::ObservationKind::kPodEndedEarly, ""}}};
     seen.report->phase = ReportPhase::kFailed;
   };
   const auto restarted_by = [](const Observed& seen) { return plan(seen).status.restarts.by_cause; };
@@ -347,7 +342,7 @@ TEST(ServersTest, AServerWhosePodWentWithoutACoordinatorIsTheReasonWhyTheOthersE
 
     Observed killed = world;
     kill(killed, pod_of(killed, Role::kChief, 0), SIGSEGV, 2 * world.limits.verdict_grace);
-    if (judged) killed.report->culprit->signal = SIGSEGV;
+    if (judged) killed.report->fault->signal = SIGSEGV;
     EXPECT_EQ(restarted_by(killed),
               (std::vector<api::RestartCount>{{Role::kChief, api::RestartCause::kKilled, 1}}));
     Observed heard = world;

@@ -74,10 +74,9 @@ class Story {
     cluster::Pod& pod = world_.pods[rng_.below(world_.pods.size())];
     if (rng_.below(4) == 0) pod.node_not_ready = !pod.node_not_ready;
     if (rng_.below(8) == 0 && view_runs(world_)) {
-      world_.report->culprit = Culprit{.role = pod.spec.role,
-                                       .index = pod.spec.index,
-                                       .kind = static_cast<CulpritKind>(rng_.below(6)),
-                                       .age = 1h};
+      world_.report->fault = api::Fault{
+          .kind = static_cast<api::FaultKind>(rng_.below(6)), .role = pod.spec.role, .index = pod.spec.index};
+      world_.report->fault_age = 1h;
     } else if (rng_.below(4) == 0) {
       pod.deleting = true;
     } else if (pod.phase == cluster::PodPhase::kRunning) {
@@ -104,7 +103,7 @@ class Story {
     const api::Status &before = world_.job.status, &after = made.status;
     EXPECT_GE(after.restarts.attempt, before.restarts.attempt);
     EXPECT_GE(after.restarts.total, before.restarts.total);
-    const std::size_t recounted = before.restarts.unsettled && !after.restarts.unsettled ? 1 : 0;
+    const std::size_t recounted = is_provisional(before) && !is_provisional(after) ? 1 : 0;
     EXPECT_GE(after.restarts.by_cause.size() + recounted, before.restarts.by_cause.size());
     std::int64_t sum = 0;
     for (const api::RestartCount& each : after.restarts.by_cause)
@@ -118,7 +117,7 @@ class Story {
     EXPECT_TRUE(!is_terminal(before.phase) || after.phase == before.phase);
     const std::int64_t charged = restarts_of_ring(world_.job, after.restarts, true);
     const bool too_many = charged > world_.job.spec.run_policy.backoff_limit && !is_terminal(after.phase);
-    EXPECT_TRUE(!too_many || after.restarts.unsettled) << explain(made);
+    EXPECT_TRUE(!too_many || is_provisional(after)) << explain(made);
     const auto of_ring = [&](const CreatePod& each) { return api::is_member(world_.job, each.spec.role); };
     EXPECT_TRUE(!too_many || std::ranges::none_of(actions_of<CreatePod>(made), of_ring)) << explain(made);
     const bool may_create = !is_terminal(after.phase) && after.phase != api::Phase::kSuspended &&

@@ -118,7 +118,7 @@ TEST(PlanTest, ALeaderThatEndedWellWhileThereWasNoCoordinatorHasFinished) {
   EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
   // The new coordinator may say that they died before they attached.
   world.report->phase = ReportPhase::kFailed;
-  world.report->culprit = Culprit{.role = Role::kChief, .kind = CulpritKind::kDead, .exit_code = 0};
+  world.report->fault = api::Fault{.role = Role::kChief, .exit_code = 0};
   EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
   world.report->generation.value = 1;
   EXPECT_NE(plan(world).status.phase, api::Phase::kSucceeded) << "it has seen them, and they did not finish";

@@ -208,7 +208,7 @@ TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
   coordinators_->pods_seen("default/fashion", {nobodys});  // whatever is told makes it look at the time
   const auto report = coordinators_->report("default/fashion");
   EXPECT_EQ(report->phase, plan::ReportPhase::kForming);
-  EXPECT_FALSE(report->culprit);
+  EXPECT_FALSE(report->fault);
 }
 
 TEST_F(CoordinatorsTest, ServersAreMembersAndAnEvaluatorMayAttach) {
@@ -241,8 +241,8 @@ TEST_F(CoordinatorsTest, WhoWasLostInThisAttemptIsKnownFromTheStatus) {
   EXPECT_EQ(report->lost[0].index, 1);
 }
 
-// Rank 0 may be finishing alone when a controller takes over: who has finished before is not to blame for
-// what comes later.
+// Rank 0 may be finishing alone when a controller takes over: one that has finished before is not at fault
+// for what comes later.
 TEST_F(CoordinatorsTest, WhoseProcessHasEndedWellInAJobThatTrainedHasFinished) {
   const auto see_end = [&](Role role, int index, int code) {
     cluster::Pod pod;
@@ -264,8 +264,8 @@ TEST_F(CoordinatorsTest, WhoseProcessHasEndedWellInAJobThatTrainedHasFinished) {
     see_end(Role::kWorker, 0, 7);
     see_end(Role::kEvaluator, 0, 0);  // nobody's: it only makes the coordinator look
     const auto report = coordinators_->report("default/fashion");
-    ASSERT_TRUE(report && report->culprit);
-    EXPECT_EQ(report->culprit->index, trained ? 0 : 1);
+    ASSERT_TRUE(report && report->fault);
+    EXPECT_EQ(report->fault->index, trained ? 0 : 1);
   }
 }
 
@@ -289,7 +289,7 @@ TEST_F(CoordinatorsTest, WhereRankZeroHasEndedWellTheJobHasFinished) {
   world.report = coordinators_->report("default/fashion");
   ASSERT_TRUE(world.report);
   EXPECT_EQ(world.report->phase, plan::ReportPhase::kFinished);
-  EXPECT_FALSE(world.report->culprit);
+  EXPECT_FALSE(world.report->fault);
   EXPECT_EQ(plan::plan(world).requeue_after, world.limits.refresh) << "the others have time to hear of it";
   EXPECT_TRUE(plan::plan(world).actions.empty());
   world.pods[1].phase = cluster::PodPhase::kSucceeded;
@@ -348,10 +348,10 @@ TEST_F(CoordinatorsTest, AWorkerWhosePodIsGoneIsLostBeforeTheOthersAreGathered) 
     };
     const plan::JobReport others = tell({"fashion-worker-1-0", "fashion-worker-7-1", "bags-worker-1-1"});
     EXPECT_THAT(others.lost, SizeIs(0)) << "of another attempt, or of nobody";
-    EXPECT_FALSE(others.culprit);
+    EXPECT_FALSE(others.fault);
     const plan::JobReport report = tell({"fashion-worker-1-1"});
     EXPECT_THAT(report.lost, SizeIs(asynchronous ? 1 : 0));
-    EXPECT_EQ(report.culprit.has_value(), !asynchronous);
+    EXPECT_EQ(report.fault.has_value(), !asynchronous);
     EXPECT_EQ(report.phase, asynchronous ? plan::ReportPhase::kForming : plan::ReportPhase::kFailed);
   }
 }
@@ -367,17 +367,19 @@ TEST_F(CoordinatorsTest, AWorkerThatDoesNotComeIsLostOnceThePlannerHasWaited) {
     job.job.spec.replica_specs.ps = api::ReplicaSpec{};
     ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
     const auto tell = [&] {
-      coordinators_->members_absent(
-          "default/fashion", {{Role::kWorker, static_cast<int>(index),
-                               str_cat("fashion-worker-", index, "-0"), "it did not join within 60 s"}});
+      coordinators_->members_absent("default/fashion", {{Role::kWorker,
+                                                         static_cast<int>(index),
+                                                         str_cat("fashion-worker-", index, "-0"),
+                                                         {api::ObservationKind::kNotJoined, "60 s"}}});
       return *coordinators_->report("default/fashion");
     };
     const plan::JobReport report = tell();
     ASSERT_THAT(report.lost, SizeIs(index == 1 ? 1 : 0));
-    EXPECT_EQ(report.culprit.has_value(), index == 0) << "rank 0 can't be spared";
+    EXPECT_EQ(report.fault.has_value(), index == 0) << "rank 0 can't be spared";
     EXPECT_EQ(report.phase, index == 1 ? plan::ReportPhase::kForming : plan::ReportPhase::kFailed);
     if (index == 1) {
-      EXPECT_THAT(report.lost[0].message, ::testing::HasSubstr("worker-1 never attached: it did not join"));
+      EXPECT_THAT(report.lost[0].message,
+                  ::testing::HasSubstr("worker-1 never joined: it did not join within 60 s"));
     }
     notified_.lock()->clear();
     EXPECT_EQ(tell().lost.size(), report.lost.size());

@@ -49,10 +49,11 @@ TEST_F(ReconcilerTest, AVerdictsTimeIsCountedByTheControllersClock) {
 
 TEST_F(ReconcilerTest, WhatAMemberToldItselfItsLogDoesNotTellAgain) {
   bring_up();
-  (*reports_.report_.lock())->culprit = plan::Culprit{.role = Role::kWorker,
-                                                      .index = 0,
-                                                      .kind = plan::CulpritKind::kFailed,
-                                                      .evidence = "last words of fashion-worker-0-0"};
+  (*reports_.report_.lock())->fault =
+      api::Fault{.kind = api::FaultKind::kFailed,
+                 .role = Role::kWorker,
+                 .index = 0,
+                 .evidence = {{api::ObservationKind::kSaid, "last words of fashion-worker-0-0"}}};
   cluster_.finish("fashion-worker-0-0", 1);
   pass();
   ASSERT_EQ(status().phase, api::Phase::kFailed);

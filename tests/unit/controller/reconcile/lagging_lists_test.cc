@@ -58,8 +58,7 @@ TEST_F(ReconcilerTest, AMemberIsDeletedThoughItsCoordinatorMissesItFirst) {
   });
   bring_up();
   ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", 0s).ok());
-  (*reports_.report_.lock())->culprit =
-      plan::Culprit{.role = Role::kWorker, .index = 0, .kind = plan::CulpritKind::kDead};
+  (*reports_.report_.lock())->fault = api::Fault{.role = Role::kWorker, .index = 0};
   pass();
   EXPECT_EQ(cluster_.lists_now(), 1);
   EXPECT_EQ(status().phase, api::Phase::kRestarting) << status().message;

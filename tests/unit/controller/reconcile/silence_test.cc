@@ -25,8 +25,8 @@ class SilenceTest : public ReconcilerTest {
   void fall_silent() {
     bring_up();
     cluster_.end_deleted_at_once(false);
-    (*reports_.report_.lock())->culprit =
-        plan::Culprit{.role = Role::kWorker, .index = 0, .kind = plan::CulpritKind::kFrozen};
+    (*reports_.report_.lock())->fault =
+        api::Fault{.kind = api::FaultKind::kFrozen, .role = Role::kWorker, .index = 0};
     pass();
   }
 };

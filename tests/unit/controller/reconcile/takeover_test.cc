@@ -127,7 +127,7 @@ TEST_F(TakeoverTest, WhoWasLostOrHadFinishedBeforeIsMissedByNobody) {
     }
     ASSERT_EQ(stored().job.status.phase, api::Phase::kRunning) << stored().job.status.message;
     EXPECT_EQ(stored().job.status.restarts.attempt, 0) << stored().job.status.message;
-    EXPECT_FALSE(coordinators_->report(kKey)->culprit);
+    EXPECT_FALSE(coordinators_->report(kKey)->fault);
     EXPECT_EQ(cluster_.list_pods("default", "fashion")->size(), 3u);
     EXPECT_EQ(jobs_.asked, 1);
   }
@@ -166,7 +166,7 @@ TEST_F(TakeoverTest, WhereRankZeroHadFinishedAndItsPodIsGoneTheServersAreTold) {
   coordinators_->pods_seen(kKey, {nobodys_pod("look")});
   ASSERT_TRUE(coordinators_->report(kKey));
   EXPECT_EQ(coordinators_->report(kKey)->phase, plan::ReportPhase::kFinished);
-  EXPECT_FALSE(coordinators_->report(kKey)->culprit);
+  EXPECT_FALSE(coordinators_->report(kKey)->fault);
   for (const char* name : {"fashion-ps-0-0", "fashion-worker-1-0", "fashion-worker-2-0"})
     cluster_.finish(name, 0);
   pass();

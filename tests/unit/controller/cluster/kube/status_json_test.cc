@@ -49,8 +49,21 @@ api::Status full() {
                      7,
                      {{Role::kWorker, api::RestartCause::kEvicted, 6}},
                      {{Role::kServer, 1, 3}},
-                     parse_time("2026-01-31T12:30:00Z"),
-                     {{Role::kWorker, "j-worker-1-4", *parse_time("2026-01-31T12:25:00.125Z")}}};
+                     parse_time("2026-01-31T12:30:00Z")};
+  using enum api::ObservationKind;
+  status.fault = api::Fault{.kind = api::FaultKind::kFrozen,
+                            .role = Role::kWorker,
+                            .index = 1,
+                            .rank = 2,
+                            .pod = "j-worker-1-4",
+                            .host = "node-2",
+                            .step = 1200,
+                            .exit_code = 1,
+                            .evidence = {{kSilent, "5s"}, {kNodeNotReady, ""}},
+                            .victims = {{Role::kServer, 3, {kLostLink, "worker-1"}},
+                                        {Role::kWorker, 0, {kPodEnded, ""}, {}, 9, true}},
+                            .more_victims = 5,
+                            .provisional_since = parse_time("2026-01-31T12:25:00.125Z")};
   status.view = {{7}, 4};
   status.progress = {120, 2000, 1.5, 0.25, 0.5, 0.875, 0.75, 5120.5, 0.96875, 30.5};
   status.members = {{Role::kChief,
@@ -135,8 +148,22 @@ TEST(StatusJsonTest, HasTheNamesOfTheDesign) {
   EXPECT_EQ(json["conditions"][1]["status"], "False");
   EXPECT_EQ(json["conditions"][0]["lastTransitionTime"], "2026-01-31T12:00:00.250Z");
   EXPECT_EQ(json["restarts"]["total"], 7);
-  EXPECT_EQ(json["restarts"]["unsettled"],
-            (Json{{"role", "worker"}, {"pod", "j-worker-1-4"}, {"since", "2026-01-31T12:25:00.125Z"}}));
+  EXPECT_EQ(json["fault"],
+            (Json{{"kind", "Frozen"},
+                  {"role", "worker"},
+                  {"index", 1},
+                  {"rank", 2},
+                  {"cause", "Silent"},
+                  {"pod", "j-worker-1-4"},
+                  {"host", "node-2"},
+                  {"step", 1200},
+                  {"exitCode", 1},
+                  {"evidence", {{{"kind", "Silent"}, {"detail", "5s"}}, {{"kind", "NodeNotReady"}}}},
+                  {"victims",
+                   {{{"kind", "LostLink"}, {"detail", "worker-1"}, {"role", "ps"}, {"index", 3}},
+                    {{"kind", "PodEnded"}, {"role", "worker"}, {"index", 0}, {"signal", 9}, {"same", true}}}},
+                  {"moreVictims", 5},
+                  {"provisionalSince", "2026-01-31T12:25:00.125Z"}}));
   EXPECT_EQ(json["replicaStatuses"][0],
             (Json{{"role", "worker"}, {"active", 4}, {"ready", 3}, {"succeeded", 2}, {"failed", 1}}));
   EXPECT_EQ(json["conditions"][0]["observedGeneration"], 2);

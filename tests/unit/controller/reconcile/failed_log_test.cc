@@ -1,4 +1,4 @@
-// The last lines of the blamed pod's log, which its node is asked for: a restart does not wait for one that
+// The last lines of the failed pod's log, which its node is asked for: a restart does not wait for one that
 // is cut off.
 
 #include <gmock/gmock.h>
@@ -44,19 +44,20 @@ class Nodes final : public cluster::Cluster {
   testing::FakeCluster& cluster_;
 };
 
-class BlamedLogTest : public ReconcilerTest {
+class FailedLogTest : public ReconcilerTest {
  protected:
-  BlamedLogTest() {
+  FailedLogTest() {
     jobs_.edit([](api::TrainingJob& job) {
       job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
     });
     reconciler_.emplace(nodes_, jobs_, reports_, clock_, own_queue_, limits_, Logger::none());
     bring_up();
   }
-  ~BlamedLogTest() override { reconciler_.reset(); }
-  void blame(plan::CulpritKind kind) {
-    (*reports_.report_.lock())->culprit =
-        plan::Culprit{.role = Role::kWorker, .index = 0, .kind = kind, .age = limits_.verdict_grace};
+  ~FailedLogTest() override { reconciler_.reset(); }
+  void judge(api::FaultKind kind) {
+    auto report = reports_.report_.lock();
+    (*report)->fault = api::Fault{.kind = kind, .role = Role::kWorker, .index = 0};
+    (*report)->fault_age = limits_.verdict_grace;
   }
   std::vector<std::string> asked() { return *nodes_.asked_.lock(); }
 
@@ -64,43 +65,42 @@ class BlamedLogTest : public ReconcilerTest {
   Nodes nodes_{cluster_};
 };
 
-TEST_F(BlamedLogTest, AMemberThatFailedIsAsked) {
-  blame(plan::CulpritKind::kFailed);
+TEST_F(FailedLogTest, AMemberThatFailedIsAsked) {
+  judge(api::FaultKind::kFailed);
   pass();
   EXPECT_THAT(asked(), ElementsAre("fashion-worker-0-0"));
   EXPECT_THAT(status().message, HasSubstr("last lines of pod fashion-worker-0-0's log:\nlast words"));
 }
 
-TEST_F(BlamedLogTest, ANodeThatIsNotReadyIsNotAsked) {
+TEST_F(FailedLogTest, ANodeThatIsNotReadyIsNotAsked) {
   cluster_.lose_node("fashion-worker-0-0");
-  blame(plan::CulpritKind::kFailed);
+  judge(api::FaultKind::kFailed);
   pass();
   EXPECT_EQ(status().phase, api::Phase::kRestarting) << status().message;
   EXPECT_THAT(asked(), IsEmpty());
   EXPECT_THAT(status().message, Not(HasSubstr("last lines")));
 }
 
-TEST_F(BlamedLogTest, ASilentMembersNodeIsNotAskedBeforeItsPodHasEnded) {
+TEST_F(FailedLogTest, ASilentMembersNodeIsNotAskedBeforeItsPodHasEnded) {
   cluster_.end_deleted_at_once(false);
-  for (const auto kind :
-       {plan::CulpritKind::kDead, plan::CulpritKind::kFrozen, plan::CulpritKind::kUnreachable}) {
-    *jobs_.failure_.lock() = absl::UnavailableError("the API server is away");  // so that it is blamed again
-    blame(kind);
+  for (const auto kind : {api::FaultKind::kDead, api::FaultKind::kFrozen, api::FaultKind::kUnreachable}) {
+    *jobs_.failure_.lock() = absl::UnavailableError("the API server is away");  // so that it is judged again
+    judge(kind);
     EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
     EXPECT_THAT(asked(), IsEmpty()) << static_cast<int>(kind);
   }
   cluster_.kill("fashion-worker-0-0", SIGKILL);
   *jobs_.failure_.lock() = absl::OkStatus();
-  blame(plan::CulpritKind::kFrozen);
+  judge(api::FaultKind::kFrozen);
   pass();
   EXPECT_THAT(asked(), ElementsAre("fashion-worker-0-0"));
 }
 
-TEST_F(BlamedLogTest, APassThatIsRepeatedAsksForTheSameLogNoMore) {
+TEST_F(FailedLogTest, APassThatIsRepeatedAsksForTheSameLogNoMore) {
   *nodes_.answer_.lock() = absl::DeadlineExceededError("the node does not answer");
   *jobs_.failure_.lock() = absl::UnavailableError("the API server is away");
   cluster_.end_deleted_at_once(false);
-  blame(plan::CulpritKind::kFailed);
+  judge(api::FaultKind::kFailed);
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
   EXPECT_THAT(asked(), ElementsAre("fashion-worker-0-0"));
   *nodes_.answer_.lock() = "last words\n";

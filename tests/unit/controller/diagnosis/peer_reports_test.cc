@@ -1,4 +1,4 @@
-#include "controller/coordinator/core_reports.h"
+#include "controller/diagnosis/peer_reports.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 
-namespace paceline::coordinator {
+namespace paceline::diagnosis {
 namespace {
 
 // Workers, then servers, as slots are numbered.
@@ -20,23 +20,13 @@ Surroundings job_of(int workers, int servers) {
   return around;
 }
 
-struct Report {
-  int accuser, accused;
-};
-
-std::vector<Accusation> as_accusations(const std::vector<Report>& reports) {
-  std::vector<Accusation> accusations;
-  for (const Report& report : reports) accusations.push_back({report.accuser, report.accused, "lost"});
-  return accusations;
-}
-
-TEST(ReportsTest, WhoIsCutOff) {
+TEST(PeerReportsTest, TheMemberThatExplainsMostReportsIsSuspected) {
   // With three workers, 0 to 2, the servers are 3 and 4.
   struct Case {
     const char* what;
     int workers, servers;
-    std::vector<Report> reports;
-    int culprit;
+    std::vector<PeerReport> reports;
+    int slot;
     bool sure;
     bool servers_work = false;
   };
@@ -67,18 +57,18 @@ TEST(ReportsTest, WhoIsCutOff) {
   for (const Case& c : cases) {
     Surroundings around = job_of(c.workers, c.servers);
     around.servers_work = c.servers_work;
-    const Suspect suspect = find_suspect(as_accusations(c.reports), around);
-    EXPECT_EQ(suspect.slot, c.culprit) << c.what;
+    const Suspect suspect = find_suspect(c.reports, around);
+    EXPECT_EQ(suspect.slot, c.slot) << c.what;
     EXPECT_EQ(suspect.sure, c.sure) << c.what;
-    EXPECT_EQ(suspect.accusers, std::count_if(c.reports.begin(), c.reports.end(),
-                                              [&](const Report& r) { return r.accused == c.culprit; }))
+    EXPECT_EQ(suspect.reporters, std::count_if(c.reports.begin(), c.reports.end(),
+                                               [&](const PeerReport& r) { return r.peer == c.slot; }))
         << c.what;
   }
 }
 
 // One member loses all its links. Whoever finds that first, and in whatever order the others do: nobody else
-// is ever blamed for sure, and once all have said so it is that one.
-TEST(ReportsTest, WhoeverSpeaksFirstNobodyElseIsBlamedForSure) {
+// is ever suspected for sure, and once all have said so it is that one.
+TEST(PeerReportsTest, InNoOrderOfReportsAnotherMemberIsSuspectedForSure) {
   const std::uint64_t seed = 5;
   Rng rng(seed, 1);
   for (int round = 0; round < 3000; ++round) {
@@ -86,7 +76,7 @@ TEST(ReportsTest, WhoeverSpeaksFirstNobodyElseIsBlamedForSure) {
     const int workers = 2 + static_cast<int>(rng.below(4)), servers = 1 + static_cast<int>(rng.below(4));
     const int members = workers + servers;
     const int cut = static_cast<int>(rng.below(static_cast<std::uint64_t>(members)));
-    std::vector<Report> reports;
+    std::vector<PeerReport> reports;
     const auto lost = [&](int server) {
       if (cut >= workers && server != workers && cut != workers) return;  // servers are linked with the first
       if (server == cut) return;
@@ -105,8 +95,9 @@ TEST(ReportsTest, WhoeverSpeaksFirstNobodyElseIsBlamedForSure) {
     for (std::size_t k = reports.size(); k > 1; --k) std::swap(reports[k - 1], reports[rng.below(k)]);
     const Surroundings around = job_of(workers, servers);
     for (std::size_t said = 1; said <= reports.size(); ++said) {
-      const std::vector<Report> so_far(reports.begin(), reports.begin() + static_cast<std::ptrdiff_t>(said));
-      const Suspect suspect = find_suspect(as_accusations(so_far), around);
+      const std::vector<PeerReport> so_far(reports.begin(),
+                                           reports.begin() + static_cast<std::ptrdiff_t>(said));
+      const Suspect suspect = find_suspect(so_far, around);
       if (suspect.sure || said == reports.size()) {
         ASSERT_EQ(suspect.slot, cut) << workers << " workers, " << servers << " servers, report " << said;
       }
@@ -115,4 +106,4 @@ TEST(ReportsTest, WhoeverSpeaksFirstNobodyElseIsBlamedForSure) {
 }
 
 }  // namespace
-}  // namespace paceline::coordinator
+}  // namespace paceline::diagnosis

@@ -1,6 +1,7 @@
 #pragma once
 
-// Who is cut off, when all are alive and talk to the coordinator but members have lost each other. Pure.
+// Which member is cut off, when all are alive and talk to the coordinator but members have lost each other.
+// Pure.
 //
 // A report is one member's word about another, and what it tells depends on what lies between the two.
 //   - Around a ring, or between two that train with servers, it is a word against the one it names: who waits
@@ -10,22 +11,22 @@
 //   - Who trains reports a server that is gone as well as one that hangs, which loses nobody. So its word is
 //     against the server, and against itself once a server has missed it, or the others go on with all
 //     servers.
-// The culprit is the member that explains the most reports: without it they would not be. A server that
+// The root cause is the member that explains the most reports: without it they would not be. A server that
 // somebody who trains still reaches, which is nobody's report between the two, comes after all others; of one
-// link that broke, and no other, the culprit is hence the end that trains. Nobody can tell who of the two it
-// was, but one of those who train can be spared more often, and nothing of the weights is lost with it. Of a
-// draw: one that blames nobody itself, then the last.
+// link that broke, and no other, it is hence the end that trains. Nobody can tell which of the two it was,
+// but one of those who train can be spared more often, and nothing of the weights is lost with it. Of a draw:
+// one that reports nobody itself, then the last.
 
 #include <span>
 #include <string>
 #include <vector>
 
-namespace paceline::coordinator {
+namespace paceline::diagnosis {
 
 // Slots number the expected members: chief, workers, servers, each by index.
-struct Accusation {
-  int accuser = 0, accused = 0;  // slots
-  std::string reason;
+struct PeerReport {
+  int reporter = 0, peer = 0;  // slots
+  std::string reason = {};
 };
 
 // What is known of the members beside their reports.
@@ -41,13 +42,13 @@ struct Surroundings {
 
 struct Suspect {
   int slot = 0;
-  int accusers = 0;  // who name it
+  int reporters = 0;  // that name it
   // False: a server explains as much, but for somebody who still reaches it, or has not said yet that it does
   // not. Two ends of a cut link notice within seconds of each other: their words are worth waiting for.
   bool sure = true;
 };
 
-// REQUIRES: there is an accusation, and nobody accuses itself. O(n log n) in the accusations.
-Suspect find_suspect(std::span<const Accusation> accusations, const Surroundings& around);
+// REQUIRES: there is a report, and nobody reports itself. O(n log n) in the reports.
+Suspect find_suspect(std::span<const PeerReport> reports, const Surroundings& around);
 
-}  // namespace paceline::coordinator
+}  // namespace paceline::diagnosis

@@ -1,6 +1,9 @@
-#include "controller/reconcile/blamed_log.h"
+#include "controller/reconcile/failed_log.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "controller/diagnosis/diagnosis.h"
 
 namespace paceline::reconcile {
 
@@ -25,16 +28,22 @@ std::string harmless_lines(const std::string& log) {
   return text;
 }
 
-std::string without_lines_of(const std::string& log, std::string_view told, std::string_view message) {
+// A member's own error, or the cluster's words, have this line or stand in it.
+bool has_line(const api::Fault& fault, std::string_view line) {
   constexpr std::size_t kTelling = 8;  // bytes: shorter lines may be anybody's
+  return std::ranges::any_of(fault.evidence, [&](const api::Observation& seen) {
+    const std::string_view detail = seen.detail;
+    return (!detail.empty() && line.find(detail) != line.npos) ||
+           (line.size() >= kTelling && detail.find(line) != detail.npos);
+  });
+}
+
+std::string without_lines_of(const api::Fault& fault, const std::string& log) {
   std::string rest;
   for (std::size_t begin = 0; begin < log.size();) {
     const std::size_t end = std::min(log.find('\n', begin), log.size() - 1) + 1;
     const std::string_view line = std::string_view(log).substr(begin, end - begin);
-    const std::string_view words = line.substr(0, line.find_last_not_of("\r\n") + 1);
-    const bool again = !told.empty() && line.find(told) != std::string_view::npos;
-    const bool stands = words.size() >= kTelling && message.find(words) != std::string_view::npos;
-    if (!again && !stands) rest += line;
+    if (!has_line(fault, line.substr(0, line.find_last_not_of("\r\n") + 1))) rest += line;
     begin = end;
   }
   return rest;
@@ -42,19 +51,14 @@ std::string without_lines_of(const std::string& log, std::string_view told, std:
 
 }  // namespace
 
-bool may_have_log(const plan::Observed& observed, const cluster::Pod& pod) {
+bool may_have_log(const api::Fault* fault, const cluster::Pod& pod) {
   if (!pod.log_path.empty()) return true;
   if (pod.node_not_ready) return false;
-  if (pod.ended() || !observed.report || !observed.report->culprit) return true;
-  const plan::Culprit& culprit = *observed.report->culprit;
-  using enum plan::CulpritKind;
-  const bool silent = culprit.kind == kDead || culprit.kind == kFrozen || culprit.kind == kUnreachable;
-  return !silent || culprit.exit_code || culprit.signal || culprit.role != pod.spec.role ||
-         culprit.index != pod.spec.index;
+  return pod.ended() || fault == nullptr || !diagnosis::fell_silent(*fault);
 }
 
-std::string lines_to_tell(const std::string& log, std::string_view told, std::string_view message) {
-  return harmless_lines(without_lines_of(log, told, message));
+std::string lines_to_tell(const std::string& log, const api::Fault* fault) {
+  return harmless_lines(fault == nullptr ? log : without_lines_of(*fault, log));
 }
 
 }  // namespace paceline::reconcile

@@ -1,4 +1,4 @@
-#include "controller/coordinator/core_reports.h"
+#include "controller/diagnosis/peer_reports.h"
 
 #include <algorithm>
 #include <map>
@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-namespace paceline::coordinator {
+namespace paceline::diagnosis {
 
 namespace {
 
 struct Said {
-  int accusers = 0;
-  int explained = 0;  // reports that would not be without it
-  bool accuses = false;
+  int reporters = 0;
+  int explained = 0;     // reports that would not be without it
+  bool reports = false;  // another one
 };
 
 Surroundings::Place place(const Surroundings& around, int slot) {
@@ -28,14 +28,14 @@ std::pair<int, int> link(int one, int other) {
 
 }  // namespace
 
-Suspect find_suspect(std::span<const Accusation> accusations, const Surroundings& around) {
+Suspect find_suspect(std::span<const PeerReport> reports, const Surroundings& around) {
   const auto serves = [&](int slot) { return place(around, slot).serves; };
   const auto trains = [&](int slot) { return place(around, slot).trains; };
   std::vector<std::pair<int, int>> broken;
   std::set<int> missed;  // by a server
-  for (const Accusation& a : accusations) {
-    broken.push_back(link(a.accuser, a.accused));
-    if (serves(a.accuser)) missed.insert(a.accused);
+  for (const PeerReport& r : reports) {
+    broken.push_back(link(r.reporter, r.peer));
+    if (serves(r.reporter)) missed.insert(r.peer);
   }
   std::ranges::sort(broken);
   broken.erase(std::unique(broken.begin(), broken.end()), broken.end());
@@ -46,27 +46,27 @@ Suspect find_suspect(std::span<const Accusation> accusations, const Surroundings
   }
   const auto trainers = std::ranges::count_if(around.places, &Surroundings::Place::trains);
   std::map<int, Said> said;
-  for (const Accusation& a : accusations) {
-    ++said[a.accused].accusers;
-    ++said[a.accused].explained;
-    Said& own = said[a.accuser];
-    own.accuses = true;
-    const bool cut_off = around.servers_work || missed.contains(a.accuser);
-    if (serves(a.accuser) || (serves(a.accused) && cut_off)) ++own.explained;
+  for (const PeerReport& r : reports) {
+    ++said[r.peer].reporters;
+    ++said[r.peer].explained;
+    Said& own = said[r.reporter];
+    own.reports = true;
+    const bool cut_off = around.servers_work || missed.contains(r.reporter);
+    if (serves(r.reporter) || (serves(r.peer) && cut_off)) ++own.explained;
   }
   const auto is_reached = [&](int server) { return around.servers_work || unreached[server] < trainers; };
-  using Rank = std::tuple<bool, int, bool, int>;  // the largest is the culprit
+  using Rank = std::tuple<bool, int, bool, int>;  // the largest is the root cause
   Rank best{};
   int most_reached = 0;  // explained by a server that somebody reaches
   for (const auto& [slot, about] : said) {
     if (about.explained == 0) continue;
     const bool reached = serves(slot) && is_reached(slot);
     if (reached) most_reached = std::max(most_reached, about.explained);
-    best = std::max(best, Rank{!reached, about.explained, !about.accuses, slot});
+    best = std::max(best, Rank{!reached, about.explained, !about.reports, slot});
   }
-  const auto [suspected, explained, silent, culprit] = best;
+  const auto [suspected, explained, silent, slot] = best;
   const bool sure = around.servers_work || (suspected && explained > most_reached);
-  return {culprit, said[culprit].accusers, sure};
+  return {slot, said[slot].reporters, sure};
 }
 
-}  // namespace paceline::coordinator
+}  // namespace paceline::diagnosis

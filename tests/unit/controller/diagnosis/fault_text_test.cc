@@ -1,0 +1,158 @@
+#include "controller/diagnosis/fault_text.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace paceline::diagnosis {
+namespace {
+
+using api::Fault;
+using api::FaultKind;
+using enum api::ObservationKind;
+
+Fault fault_of(FaultKind kind, std::vector<api::Observation> evidence) {
+  return {.kind = kind,
+          .role = Role::kWorker,
+          .index = 1,
+          .pod = "fashion-worker-1-0",
+          .pid = 4711,
+          .step = 44,
+          .evidence = std::move(evidence)};
+}
+
+// Golden texts: one for each kind of fault.
+TEST(FaultTextTest, EachKindIsASentence) {
+  struct Case {
+    FaultKind kind;
+    std::vector<api::Observation> evidence;
+    const char *reason, *text;
+    std::optional<int> exit_code = {}, signal = {};
+  };
+  const Case cases[] = {
+      {FaultKind::kDead,
+       {{kStreamEnded, "reset"}},
+       "MemberDied",
+       "died at step 44: its control stream ended without a goodbye: reset"},
+      {FaultKind::kFrozen,
+       {{kSilent, "5s"}, {kNodeNotReady, ""}},
+       "MemberFrozen",
+       "stopped answering at step 44: no heartbeat for 5s; its node is not ready"},
+      {FaultKind::kFrozen,
+       {{kKeepsView, "3"}},
+       "MemberFrozen",
+       "stopped answering at step 44: it did not end the view when told to: 3"},
+      {FaultKind::kFailed,
+       {{kSaid, "data.idx: no such file"}, {kPodEnded, ""}},
+       "MemberFailed",
+       "failed at step 44: data.idx: no such file; its process exited with code 1",
+       1},
+      {FaultKind::kFailed,
+       {{kStopped, "asked to"}},
+       "MemberFailed",
+       "failed at step 44: it was stopped: asked to"},
+      {FaultKind::kFailed,
+       {{kBrokeProtocol, "a second Hello"}},
+       "MemberFailed",
+       "failed at step 44: it broke the protocol: a second Hello"},
+      {FaultKind::kUnreachable,
+       {{kPeerReports, "2 peers lost the link to it"}},
+       "MemberUnreachable",
+       "can't be reached by its peers at step 44: 2 peers lost the link to it"},
+      {FaultKind::kUnreachable,
+       {{kOutOfView, "it was lost, and others wait"}},
+       "MemberUnreachable",
+       "can't be reached by its peers at step 44: it was lost, and others wait"},
+      {FaultKind::kDiverged,
+       {{kDiverged, "most ranks after 12 steps"}},
+       "MemberDiverged",
+       "has other weights than its peers at step 44: its weights differ from those of most ranks after 12 "
+       "steps"},
+      {FaultKind::kMissing,
+       {{kNotJoined, "60s"}},
+       "MemberMissing",
+       "never joined: it did not join within 60s"},
+      {FaultKind::kRefused, {{kRefused, ""}}, "MemberRefused", "is refused: its token is not the job's"},
+      {FaultKind::kKilled,
+       {{kPodEnded, "OOMKilled"}},
+       "MemberKilled",
+       "was killed by signal 9 (SIGKILL) (OOMKilled) at step 44",
+       {},
+       SIGKILL},
+      {FaultKind::kKilled,
+       {{kPodEnded, ""}},
+       "MemberKilled",
+       "was killed by signal 7 (SIGBUS), as it happens where a mapped file, of data or weights, is cut short "
+       "or "
+       "shared memory runs out at step 44",
+       {},
+       SIGBUS},
+      {FaultKind::kExited,
+       {{kStreamEnded, ""}, {kPodEnded, ""}},
+       "MemberExited",
+       "exited with code 2 at step 44: its control stream ended without a goodbye",
+       2},
+      {FaultKind::kExited,
+       {{kPodEndedEarly, "Evicted"}},
+       "MemberExited",
+       "ended: Evicted at step 44: its process ended before it attached"},
+      {FaultKind::kNotStarted,
+       {{kPodEnded, "no such file"}},
+       "MemberNotStarted",
+       "could not be started: no such file at step 44",
+       127},
+      {FaultKind::kDeleted,
+       {{kSilent, "5s"}, {kPodDeleted, "Evicted: drained"}},
+       "MemberDeleted",
+       "was deleted (Evicted: drained) at step 44: no heartbeat for 5s"},
+  };
+  for (const Case& c : cases) {
+    Fault fault = fault_of(c.kind, c.evidence);
+    fault.exit_code = c.exit_code;
+    fault.signal = c.signal;
+    EXPECT_EQ(reason_of(fault), c.reason);
+    EXPECT_EQ(message_of(fault), std::string("worker-1 (pod fashion-worker-1-0, pid 4711) ") + c.text);
+  }
+}
+
+TEST(FaultTextTest, UnknownFieldsAreLeftOut) {
+  EXPECT_EQ(message_of(Fault{.kind = FaultKind::kDeleted, .role = Role::kServer}), "ps-0 was deleted");
+  Fault fault = fault_of(FaultKind::kExited, {});
+  fault.role = Role::kEvaluator;
+  fault.exit_code = 1;
+  EXPECT_EQ(message_of(fault), "evaluator-1 (pod fashion-worker-1-0, pid 4711) exited with code 1")
+      << "no steps";
+}
+
+TEST(FaultTextTest, VictimsAreNamedAsFarAsTheyFailedByAnotherReason) {
+  Fault fault = fault_of(FaultKind::kFailed, {{kSaid, "the loss is nan"}});
+  fault.victims = {{Role::kChief, 0, {kSaid, ""}, {}, {}, true},
+                   {Role::kWorker, 0, {kLostLink, "worker-1"}},
+                   {Role::kWorker, 2, {kSaid, ""}, {}, {}, true},
+                   {Role::kWorker, 3, {kPodEnded, ""}, 3},
+                   {Role::kServer, 0, {kStopped, "the job ends"}}};
+  EXPECT_EQ(
+      message_of(fault),
+      "worker-1 (pod fashion-worker-1-0, pid 4711) failed at step 44: the loss is nan; the same happened to "
+      "chief-0, worker-2");
+  EXPECT_EQ(
+      victims_of(fault),
+      "; as a consequence worker-0 lost its link to worker-1, worker-3 exited with code 3, ps-0: it was "
+      "stopped: the job ends");
+  fault.more_victims = 5;
+  EXPECT_TRUE(victims_of(fault).ends_with(", 5 more"));
+  EXPECT_EQ(victims_of(fault_of(FaultKind::kFailed, {})), "");
+}
+
+TEST(FaultTextTest, APodsEndIsToldInTheSameWords) {
+  cluster::Pod pod;
+  pod.phase = cluster::PodPhase::kFailed;
+  pod.signal = SIGKILL;
+  EXPECT_EQ(end_of(pod), "was killed by signal 9 (SIGKILL)");
+  pod.reason = "StartError";
+  pod.message = "no such file";
+  EXPECT_EQ(end_of(pod), "could not be started: no such file");
+}
+
+}  // namespace
+}  // namespace paceline::diagnosis
