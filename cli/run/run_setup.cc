@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/cuda_build.h"
@@ -168,12 +168,16 @@ absl::Status check_devices(const JobFile& job) {
   const api::ReplicaSpecs& roles = job.job.spec.replica_specs;
   for (const auto* role : {&roles.chief, &roles.worker, &roles.ps, &roles.evaluator}) {
     if (!*role) continue;
-    if (const absl::Status status = parse_device_settings(device_variables(**role, all)).status();
-        !status.ok())
-      return absl::Status(
-          status.code(),
-          str_cat(job.path, ": env: ", status.message(),
-                  absl::StrContains(status.message(), "$(") ? "; only pods put values in for $(NAME)" : ""));
+    const DeviceVariables own = device_variables(**role, all);
+    const absl::Status status = parse_device_settings(own).status();
+    if (status.ok()) continue;
+    const auto refers = [](const char* value) {
+      return value != nullptr && std::strstr(value, "$(") != nullptr;
+    };
+    return absl::Status(status.code(), str_cat(job.path, ": env: ", status.message(),
+                                               refers(own.device) || refers(own.cuda_graphs)
+                                                   ? "; only pods put values in for $(NAME)"
+                                                   : ""));
   }
   return absl::OkStatus();
 }

@@ -196,6 +196,16 @@ class House:
                         self.breach(file, number, why)
 
 
+    # Nothing reads a message: codes and typed fields say what happened.
+    def messages(self):
+        for file in self.code("base", "runtime", "controller", "cli"):
+            if file in rules.WORDS_OF_OTHERS:
+                continue
+            for number, line in enumerate(self.text(file).split("\n"), 1):
+                if re.search(rules.SEARCHED_MESSAGES, line.split("//")[0]):
+                    self.breach(file, number, "code searches in a message; give it a code or a typed field")
+
+
 def owner(path):
     """The row of MAY_INCLUDE that a path belongs to: its longest listed folder."""
     folder = pathlib.PurePosixPath(path).parent

@@ -84,6 +84,17 @@ class HouseTest(unittest.TestCase):
         self.assertEqual(len(check("language", {"base/a.h": f"{comment}\n{comment}", house.KNOWN: known})), 2)
         self.assertEqual(len(check("language", {"base/b.h": comment, house.KNOWN: known})), 1)
 
+    def test_code_that_searches_in_a_message(self):
+        def breaches(line):
+            return len(check("messages", {"base/a.cc": line + "\n"}))
+
+        for line in ('if (status.message().find("x") != npos)', "const auto at = job.status.message.find(name);", "evidence.ends_with(told)",
+                     'absl::StrContains(compiled.message(), "x")', 'std::strstr(error.c_str(), "x")'):
+            self.assertEqual(breaches(line), 1, line)
+        for line in (r"message.substr(0, message.find('\n'));", "text.find(x);", "// message.find(x)", 'EndsWith(name, ".txt")'):
+            self.assertEqual(breaches(line), 0, line)
+        self.assertEqual(check("messages", {"tests/unit/a_test.cc": 'message.find("x")'}), [])
+
     def test_banned_words(self):
         self.assertEqual(len(check("words", {"base/a.cc": "// TO" + "DO: later\n"})), 1)
 

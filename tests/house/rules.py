@@ -133,3 +133,12 @@ BANNED_WORDS = {
     r"CLI::" + r"(Range|Number|PositiveNumber|NonNegativeNumber)\b": "the library reads 010 as 8: base/whole_number.h, cli/number_checks.h",
     r"DIS" + r"ABLED_": "a test that is switched off: mend it or delete it",
 }
+
+# Code branches on codes and typed fields. What searches in a message reads what was written for people.
+SEARCHED_MESSAGES = (r"(\b\w*(message|error|evidence)\w*(\(\))?\.(find|rfind|contains|starts_with|ends_with|find_first_of)\((?!'\\n')"
+                     r"|\b(StrContains|StrContainsIgnoreCase|StartsWith|EndsWith|strstr)\([^,;]*(message|error))")
+# The words of others, who give no code. One file each turns them into one.
+WORDS_OF_OTHERS = {
+    "controller/cluster/kube/api_error.cc": "Kubernetes: a quota that is used up is a 403 like any other",
+    "runtime/cuda/shared_object.cc": "dlopen: a missing file is told by its words alone",
+}

@@ -95,6 +95,13 @@ bool namespace_ends(const absl::Status& status) {
   });
 }
 
+bool is_over_quota(const absl::Status& status) {
+  const std::optional<Json> object = status_object_of(status);
+  if (!object || !absl::IsPermissionDenied(status)) return false;
+  const std::string& message = text_at(*object, {"message"});  // Kubernetes has no reason of its own for it
+  return message.find("exceeded quota") != std::string::npos;
+}
+
 const char* method_name(Method method) {
   switch (method) {
     case Method::kGet:

@@ -35,6 +35,9 @@ inline constexpr std::size_t kMaxKeptStatusBytes = 64u << 10;
 // Nothing can be created any more in the namespace that a request was about: it is being deleted.
 bool namespace_ends(const absl::Status& status);
 
+// A quota refuses what was to be created.
+bool is_over_quota(const absl::Status& status);
+
 const char* method_name(Method method);
 
 // "GET /api/v1/pods", without the query.

@@ -29,14 +29,10 @@ absl::Status not_ours(std::string_view kind, const std::string& key, const std::
       kind, " ", key, " exists, but belongs to no TrainingJob; delete it, or give the job another name"));
 }
 
-// What comes as 403 although it is no lack of rights: a quota, told by its words, and a namespace's end.
+// What comes as 403 although it is no lack of rights: a quota, and a namespace's end.
 absl::Status of_creation(const absl::Status& status) {
   if (namespace_ends(status)) return absl::CancelledError(status.message());
-  const bool quota =
-      absl::IsPermissionDenied(status) &&
-      std::string_view(status.message().data(), status.message().size()).find("exceeded quota") !=
-          std::string_view::npos;
-  return quota ? absl::ResourceExhaustedError(status.message()) : status;
+  return is_over_quota(status) ? absl::ResourceExhaustedError(status.message()) : status;
 }
 
 }  // namespace
