@@ -108,12 +108,12 @@ struct CreateFailure {
   std::string pod, error;
 };
 
-// Since when the observer has seen a pod in this phase, by its own clock (sightings.h).
-struct Sighting {
+// Since when the observer has seen a pod in this phase, by its own clock (pod_observations.h).
+struct PodObservation {
   cluster::PodPhase phase = cluster::PodPhase::kPending;
   WallTime since{};
 };
-using Sightings = std::map<std::string, Sighting>;  // by uid
+using PodObservations = std::map<std::string, PodObservation>;  // by uid
 
 struct Observed {
   api::TrainingJob job;
@@ -124,7 +124,7 @@ struct Observed {
   std::vector<cluster::Pod> pods;
   bool job_may_lag = false;   // it is a copy, as old as may be: nothing is done by it (Plan::confirm)
   bool pods_may_lag = false;  // they are a copy: what is missing here may be there (Plan::confirm)
-  Sightings seen;
+  PodObservations seen;
   std::optional<JobReport> report;  // nothing: there is no coordinator
   std::map<std::string, std::string>
       coordinator_env;  // how pods reach it: PACELINE_COORDINATOR, PACELINE_TOKEN, ...

@@ -53,23 +53,23 @@ Plan decide(const Observed& whole) {
   const bool ended = rule_stop(observed, plan) || rule_finished(observed, plan) ||
                      rule_suspend(observed, plan) || rule_deadline(observed, plan) ||
                      rule_resize(observed, plan);
-  Finding finding = ended ? Finding::kDecided : rule_unsettled(whole, plan);
+  Finding finding = ended ? Finding::kDecided : rule_provisional(whole, plan);
   if (finding == Finding::kNone) finding = rule_failure(observed, plan);
   if (plan.confirm) return plan;
   if (finding == Finding::kNone) {
     rule_lost(observed, plan);
     rule_create_pods(observed, whole, plan);
   } else if (finding == Finding::kAwaited) {
-    create_beside(observed, whole, plan);
+    create_auxiliary(observed, whole, plan);
   }
   if (plan.confirm) return plan;
   if (finding != Finding::kDecided) {
-    rule_beside(observed, plan);
+    rule_auxiliary(observed, plan);
   } else if (!ended && !is_terminal(plan.status.phase)) {
-    tell_of_lost_beside(observed, plan);  // with the ring: the status will say so, and it is no news then
+    tell_of_lost_auxiliary(observed, plan);  // with the ring: the status will say so, and it is no news then
   }
   if (finding == Finding::kNone) rule_success(observed, plan);
-  rule_leftovers(whole, plan);
+  rule_stale_pods(whole, plan);
   rule_trouble(observed, plan);
   rule_status(observed, whole, plan);
   return plan;

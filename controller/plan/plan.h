@@ -5,10 +5,10 @@
 //
 // Rules, in order (one file each); the first that lets the members end keeps the later ones from running:
 //   stop (the job is deleted, or its user stops it) -> finished (clean-up, ttl) -> suspend ->
-//   deadline -> resize -> unsettled (whose fault the last restart was) -> failure (end, or restart) -> lost
-//   (members that the others go on without) -> create pods -> beside (servers, evaluators) -> success;
-// while a failure's verdict is waited for, of the later ones only what stands beside the ring; then always:
-// leftovers (pods of earlier attempts) -> trouble (why pods don't run) -> status. A job that is managed by
+//   deadline -> resize -> provisional (the cause of the last restart) -> failure (end, or restart) -> lost
+//   (members that the others go on without) -> create pods -> auxiliary (servers, evaluators) -> success;
+// while a failure's verdict is waited for, of the later ones the auxiliary rule only; then always:
+// stale pods (of earlier attempts) -> trouble (why pods don't run) -> status. A job that is managed by
 // somebody else (runPolicy.managedBy) gets an empty plan.
 //
 // A restart is an attempt: all members of the ring leave, and when none of them lives any more, pods with the
@@ -48,8 +48,8 @@ struct DeletePod {
   std::string reason;
   bool operator==(const DeletePod&) const = default;
 };
-// Reasons of events about who stands beside the ring. Replaced: it ended, and another one comes; a warning
-// where it failed. Lost: it failed, and none comes.
+// Reasons of events about auxiliary pods, which stand outside the ring. Replaced: it ended, and another one
+// comes; a warning where it failed. Lost: it failed, and none comes.
 inline constexpr const char* kEvaluatorReplaced = "EvaluatorReplaced";
 inline constexpr const char* kEvaluatorLost = "EvaluatorLost";
 inline constexpr const char* kServerReplaced = "ServerReplaced";  // of a job whose own program trains

@@ -28,9 +28,9 @@ bool earlier_may_hide(const Observed& observed, const std::vector<Slot>& missing
   });
 }
 
-// It stands beside the ring and had ended, and its policy let that be (rule_beside): a deletion doesn't
+// An auxiliary pod had ended, and its policy let that be (rule_auxiliary): a deletion doesn't
 // change that.
-bool ended_beside(const Observed& observed, const Slot& slot) {
+bool ended_auxiliary(const Observed& observed, const Slot& slot) {
   const api::MemberStatus* last = last_status(observed, slot.role, slot.index);
   return last != nullptr && !api::is_member(observed.job, slot.role) &&
          last->phase == cluster::pod_phase_name(cluster::PodPhase::kFailed);
@@ -42,7 +42,7 @@ std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
   for (const Slot& slot : slots) {
     if (find_pod(observed, slot.role, slot.index) != nullptr || is_lost(observed, slot.role, slot.index))
       continue;
-    if (has_finished(observed, slot.role, slot.index) || ended_beside(observed, slot)) continue;
+    if (has_finished(observed, slot.role, slot.index) || ended_auxiliary(observed, slot)) continue;
     if (view_goes_on(observed) && may_be_spare(observed, slot)) continue;
     if (!earlier_lives(whole, slot.role)) missing.push_back(slot);
   }
@@ -72,7 +72,7 @@ void create(const Observed& observed, const std::vector<Slot>& missing, std::siz
 
 }  // namespace
 
-void create_beside(const Observed& observed, const Observed& whole, Plan& plan) {
+void create_auxiliary(const Observed& observed, const Observed& whole, Plan& plan) {
   const std::vector<Slot> slots = desired_slots(observed.job);
   std::vector<Slot> missing = missing_slots(observed, whole, slots);
   std::erase_if(missing, [&](const Slot& slot) { return api::is_member(observed.job, slot.role); });

@@ -14,10 +14,10 @@
 #include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/faults.h"
+#include "controller/plan/pod_observations.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
-#include "controller/plan/sightings.h"
 
 namespace paceline::plan {
 

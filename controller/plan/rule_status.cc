@@ -30,9 +30,9 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   status.pod = pod.spec.name;
   status.host = pod.host;
   status.pid = pod.pid;
-  // What is deleted after its work was done, or after it failed beside the ring, keeps its last word.
+  // What is deleted after its work was done, or after an auxiliary pod failed, keeps its last word.
   const bool finished = has_finished(observed, pod.spec.role, pod.spec.index);
-  const bool leaves = pod.deleting && !finished && !has_failed_beside(observed, pod);
+  const bool leaves = pod.deleting && !finished && !has_failed_auxiliary(observed, pod);
   status.phase = leaves ? "Deleting" : cluster::pod_phase_name(pod.phase);
   if (finished && pod.phase != cluster::PodPhase::kSucceeded) status.phase = kFinishedPhase;
   const ReportedMember* member = find_member(observed, pod.spec.role, pod.spec.index);

@@ -8,9 +8,9 @@
 #include "base/counted.h"
 #include "base/text.h"
 #include "controller/diagnosis/fault_text.h"
+#include "controller/plan/pod_observations.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
-#include "controller/plan/sightings.h"
 
 namespace paceline::plan {
 

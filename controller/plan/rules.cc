@@ -138,7 +138,7 @@ bool has_failed(const Observed& observed, const cluster::Pod& pod) {
          !has_finished(observed, pod.spec.role, pod.spec.index);
 }
 
-bool has_failed_beside(const Observed& observed, const cluster::Pod& pod) {
+bool has_failed_auxiliary(const Observed& observed, const cluster::Pod& pod) {
   if (api::is_member(observed.job, pod.spec.role) || pod.phase != cluster::PodPhase::kFailed) return false;
   if (!pod.deleting || pod.ended_first) return true;
   const api::MemberStatus* last = last_status(observed, pod.spec.role, pod.spec.index);

@@ -21,19 +21,19 @@ bool rule_resize(const Observed& observed, Plan& plan);
 void settle(const Observed& whole, Plan& plan);
 // kAwaited: a member has failed, and what that comes to is not known yet: the ring is left as it is.
 enum class Finding : std::uint8_t { kNone, kAwaited, kDecided };
-Finding rule_unsettled(const Observed& whole, Plan& plan);
+Finding rule_provisional(const Observed& whole, Plan& plan);
 Finding rule_failure(const Observed& observed, Plan& plan);
 
 // The rules see the present attempt only; `whole` has what is left of earlier ones too.
 void rule_lost(const Observed& observed, Plan& plan);
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan);
-void create_beside(const Observed& observed, const Observed& whole, Plan& plan);  // no members
-// Of who stands beside the ring, has failed, and is not started again; rule_beside() does it, too.
-void tell_of_lost_beside(const Observed& observed, Plan& plan);
-void rule_beside(const Observed& observed, Plan& plan);
+void create_auxiliary(const Observed& observed, const Observed& whole, Plan& plan);  // no members
+// Of auxiliary pods that have failed and are not started again; rule_auxiliary() does it, too.
+void tell_of_lost_auxiliary(const Observed& observed, Plan& plan);
+void rule_auxiliary(const Observed& observed, Plan& plan);
 void rule_success(const Observed& observed, Plan& plan);
 // These run always, last.
-void rule_leftovers(const Observed& whole, Plan& plan);
+void rule_stale_pods(const Observed& whole, Plan& plan);
 void rule_trouble(const Observed& observed, Plan& plan);
 void rule_status(const Observed& observed, const Observed& whole, Plan& plan);
 
@@ -63,8 +63,8 @@ bool says_finished(const api::MemberStatus& member);
 bool has_finished(const Observed& observed, Role role, int index);
 // A member whose pod failed, though nobody deleted it, and whose work was not done.
 bool has_failed(const Observed& observed, const cluster::Pod& pod);
-// Likewise of whose pod stands beside the ring: it failed by itself, though somebody deleted the pod since.
-bool has_failed_beside(const Observed& observed, const cluster::Pod& pod);
+// Likewise of an auxiliary pod: it failed by itself, though somebody deleted the pod since.
+bool has_failed_auxiliary(const Observed& observed, const cluster::Pod& pod);
 // What the status last said of the pod that this place wants; null: nothing.
 const api::MemberStatus* last_status(const Observed& observed, Role role, int index);
 // Whether the coordinator has a view whose members train: it will say who is missed in it.
@@ -77,7 +77,7 @@ bool is_lost(const Observed& observed, Role role, int index);
 // needs everybody): its coordinator says whether they do, JobReport::lost, and the planner does not replace
 // it.
 bool may_be_spare(const Observed& observed, const Slot& slot);
-// A member whose end means something: not one that is lost, and none that stands beside.
+// A member whose end means something: not one that is lost, and no auxiliary one.
 bool is_needed(const Observed& observed, const cluster::Pod& pod);
 
 // How long a pod has between SIGTERM and SIGKILL: `grace`, but the leader longer if it trains and is not the

@@ -4,8 +4,8 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "controller/plan/pod_observations.h"
 #include "controller/plan/pods.h"
-#include "controller/plan/sightings.h"
 
 namespace paceline::plan {
 
@@ -70,7 +70,7 @@ void apply(const Plan& plan, Observed& world) {
     world.report->attempt = attempt;
   }
   world.job.status = plan.status;
-  note_sightings(world);
+  note_pod_observations(world);
 }
 
 void advance(Observed& world) {
@@ -85,7 +85,7 @@ void advance(Observed& world) {
     }
   }
   if (world.report) form_view(world, *world.report);
-  note_sightings(world);
+  note_pod_observations(world);
 }
 
 }  // namespace paceline::plan

@@ -16,7 +16,7 @@
 #include "controller/plan/attempts.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
-#include "controller/plan/sightings.h"
+#include "controller/plan/pod_observations.h"
 #include "controller/reconcile/failed_log.h"
 #include "controller/reconcile/progress.h"
 
@@ -322,7 +322,7 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   observed.keeps_checkpoints = stored.keeps_checkpoints;
   observed.now = clock_.wall_now();
   observed.limits = limits_;
-  note_sightings(key, observed);
+  note_pod_observations(key, observed);
   observed.job_may_lag = may_lag(key, observed.job_uid);
   auto shared = shared_.lock();
   Memory& memory = shared->jobs[key];
@@ -406,18 +406,18 @@ absl::Status Reconciler::confirm_pods(const std::string& key, const plan::Confir
   if (!gone.empty() && observed.job.status.phase == api::Phase::kRunning) reports_.pods_gone(key, gone);
   observed.report = reports_.report(key);
   observed.now = clock_.wall_now();
-  note_sightings(key, observed);
+  note_pod_observations(key, observed);
   return absl::OkStatus();
 }
 
-void Reconciler::note_sightings(const std::string& key, plan::Observed& observed) {
+void Reconciler::note_pod_observations(const std::string& key, plan::Observed& observed) {
   auto shared = shared_.lock();
-  plan::Sightings& seen = shared->jobs[key].seen;
+  plan::PodObservations& seen = shared->jobs[key].seen;
   observed.seen = std::move(seen);
   if (plan::is_terminal(observed.job.status.phase)) {
     observed.seen.clear();  // nobody asks any more
   } else {
-    plan::note_sightings(observed);
+    plan::note_pod_observations(observed);
   }
   seen = observed.seen;
 }

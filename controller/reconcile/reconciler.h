@@ -87,7 +87,7 @@ class Reconciler {
     plan::Stop stop = plan::Stop::kNo;
     Creations creations;
     std::optional<TimePoint> progress_written;
-    plan::Sightings seen;
+    plan::PodObservations seen;
     std::string confirmed_uid;  // of the job whose copy is no older than this reconciler
     std::optional<api::Status> final_status;
     std::optional<api::Phase> phase;  // none before the first pass
@@ -132,7 +132,7 @@ class Reconciler {
   // Its members' host names, whatever else becomes of the pass.
   void publish_names(const std::string& key, const StoredJob& stored);
   // Since when its pods have been seen as they are.
-  void note_sightings(const std::string& key, plan::Observed& observed);
+  void note_pod_observations(const std::string& key, plan::Observed& observed);
   // `refused`: why a pod could not be created.
   absl::Status execute(const std::string& key, const plan::Plan& plan, absl::Status& refused);
   void forget(const std::string& key);

@@ -247,7 +247,7 @@ TEST(FinishedTest, NobodyWaitsForAFinishedMemberToJoin) {
     forming.members = {world.report->members[0], world.report->members[1]};
     forming.in_phase = world.limits.attach_timeout;
     world.report = forming;
-    note_sightings(world);
+    note_pod_observations(world);
     world.now += world.limits.attach_timeout;
     const Plan made = plan(world);
     EXPECT_EQ(made.status.reason, finished ? "MembersTrain" : "MemberMissing") << explain(made);

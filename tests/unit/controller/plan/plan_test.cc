@@ -311,7 +311,7 @@ TEST(PlanTest, APodThatNeverJoinsFailsTheJob) {
   std::erase_if(world.report->members, [](const auto& member) { return member.index == 1; });
   world.report->phase = ReportPhase::kForming;
   world.report->generation.value = 0;
-  note_sightings(world);
+  note_pod_observations(world);
   const auto pass = [&](Duration time) {
     world.now += time;
     world.report->in_phase += time;
@@ -381,7 +381,7 @@ TEST(PlanTest, MembersOfAnEarlierControllerHaveTimeToComeBack) {
   Observed world = make_running_world(0, 2);
   world.report = JobReport{};
   world.now += 1h;
-  note_sightings(world);
+  note_pod_observations(world);
   Plan made = plan(world);
   EXPECT_EQ(made.status.phase, api::Phase::kRunning);
   EXPECT_TRUE(actions_of<DeletePod>(made).empty());

@@ -371,7 +371,7 @@ TEST(ServersTest, AWorkerThatDoesNotComeBackToANewCoordinatorIsForItToJudge) {
     world.report = JobReport{};
     joins(world, Role::kChief, 0);
     joins(world, Role::kWorker, 0);
-    note_sightings(world);
+    note_pod_observations(world);
     Observed server = world;
     joins(server, Role::kWorker, 1);
     joins(world, Role::kServer, 0);

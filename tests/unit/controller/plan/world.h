@@ -6,8 +6,8 @@
 
 #include <string>
 
+#include "controller/plan/pod_observations.h"
 #include "controller/plan/pods.h"
-#include "controller/plan/sightings.h"
 #include "controller/plan/simulate.h"
 
 namespace paceline::plan {

@@ -1,4 +1,4 @@
-// A member that fell silent: its node has died, or its process hangs (plan/rule_unsettled.cc).
+// A member that fell silent: its node has died, or its process hangs (plan/rule_provisional.cc).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

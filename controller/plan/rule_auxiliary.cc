@@ -1,7 +1,7 @@
-// Servers and evaluators stand beside the ring: none of them lets the job fail or succeed. One that ends is
-// replaced by its own restart policy, at most backoffLimit times where that was its fault; they go when the
-// leader has decided the job (rule_success). Each failure is told, once its status is written; but not of a
-// pod that was deleted while it ran: who deleted it knows.
+// Servers and evaluators outside the ring are auxiliary: none of them lets the job fail or succeed. One that
+// ends is replaced by its own restart policy, at most backoffLimit times where that was its fault; they go
+// when the leader has decided the job (rule_success). Each failure is told, once its status is written; but
+// not of a pod that was deleted while it ran: who deleted it knows.
 
 #include <algorithm>
 #include <tuple>
@@ -39,9 +39,9 @@ bool is_replaced(const Observed& observed, const cluster::Pod& pod, api::Restart
   return before < most && may_restart(replica->restart_policy, cause);
 }
 
-bool stands_beside(const Observed& observed, const cluster::Pod& pod) {
+bool is_ended_auxiliary(const Observed& observed, const cluster::Pod& pod) {
   if (api::is_member(observed.job, pod.spec.role) || !pod.ended()) return false;
-  return !pod.deleting || has_failed_beside(observed, pod);
+  return !pod.deleting || has_failed_auxiliary(observed, pod);
 }
 
 std::int64_t replaced_before(const Observed& observed, const cluster::Pod& pod) {
@@ -71,10 +71,10 @@ void tell(const Observed& observed, const cluster::Pod& pod, const api::Fault& f
 
 }  // namespace
 
-void tell_of_lost_beside(const Observed& observed, Plan& plan) {
+void tell_of_lost_auxiliary(const Observed& observed, Plan& plan) {
   for (const cluster::Pod& pod : observed.pods) {
     const cluster::PodSpec& spec = pod.spec;
-    if (!stands_beside(observed, pod) || pod.phase != cluster::PodPhase::kFailed) continue;
+    if (!is_ended_auxiliary(observed, pod) || pod.phase != cluster::PodPhase::kFailed) continue;
     if (!is_news(observed, pod) || has_finished(observed, spec.role, spec.index)) continue;
     const api::Fault fault = fault_of(observed, pod);
     if (!is_replaced(observed, pod, fault.cause, replaced_before(observed, pod)))
@@ -82,11 +82,11 @@ void tell_of_lost_beside(const Observed& observed, Plan& plan) {
   }
 }
 
-void rule_beside(const Observed& observed, Plan& plan) {
+void rule_auxiliary(const Observed& observed, Plan& plan) {
   if (training_finished(observed)) return;
-  tell_of_lost_beside(observed, plan);
+  tell_of_lost_auxiliary(observed, plan);
   for (const cluster::Pod& pod : observed.pods) {
-    if (!stands_beside(observed, pod)) continue;
+    if (!is_ended_auxiliary(observed, pod)) continue;
     const api::Fault fault = fault_of(observed, pod);
     if (!is_replaced(observed, pod, fault.cause, replaced_before(observed, pod))) continue;
     ++replacements(plan.status.restarts, pod.spec);

@@ -8,7 +8,7 @@
 
 namespace paceline::plan {
 
-void rule_leftovers(const Observed& observed, Plan& plan) {
+void rule_stale_pods(const Observed& observed, Plan& plan) {
   for (const cluster::Pod& pod : observed.pods) {
     const std::int64_t wanted = wanted_attempt(observed.job, pod.spec.role, pod.spec.index);
     const bool kept = pod.all_ended() && pod.spec.attempt + 1 >= wanted;

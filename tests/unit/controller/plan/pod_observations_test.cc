@@ -1,6 +1,6 @@
 // Nodes' clocks may be ahead of the controller's, or behind: what waits for time to pass goes by its own.
 
-#include "controller/plan/sightings.h"
+#include "controller/plan/pod_observations.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ class ClocksTest : public ::testing::TestWithParam<Duration> {
     *pod.finished += GetParam();
     *pod.started += GetParam();
     world.seen.erase(pod.uid);
-    note_sightings(world);
+    note_pod_observations(world);
   }
 };
 
@@ -71,7 +71,7 @@ TEST_P(ClocksTest, WhoDoesNotJoinIsMissedInTime) {
   world.report->phase = ReportPhase::kForming;
   world.report->generation.value = 0;
   world.report->in_phase = 1h;
-  note_sightings(world);
+  note_pod_observations(world);
   EXPECT_EQ(plan(world).status.phase, Phase::kStarting) << explain(plan(world));
   world.now += world.limits.attach_timeout;
   EXPECT_EQ(plan(world).status.reason, "MemberMissing") << explain(plan(world));
@@ -79,20 +79,20 @@ TEST_P(ClocksTest, WhoDoesNotJoinIsMissedInTime) {
 
 INSTANTIATE_TEST_SUITE_P(Nodes, ClocksTest, ::testing::Values(Duration(10min), Duration(), Duration(-10min)));
 
-TEST(SightingsTest, ArePerPodAndPhaseAndForgotten) {
+TEST(PodObservationsTest, ArePerPodAndPhaseAndForgotten) {
   Observed world = make_running_world(0, 2);
-  note_sightings(world);
+  note_pod_observations(world);
   EXPECT_TRUE(world.seen.empty()) << "of those that train nobody asks";
   cluster::Pod& pod = pod_of(world, Role::kWorker, 0);
   finish(world, pod, 1);
   world.now += 5s;
-  note_sightings(world);
+  note_pod_observations(world);
   EXPECT_EQ(seen_for(world, pod), 5s);
   EXPECT_EQ(seen_for(world, pod_of(world, Role::kWorker, 1)), 0s);
   world.now -= 1min;  // the controller's own clock was set
   EXPECT_EQ(seen_for(world, pod), 0s);
   world.pods.clear();
-  note_sightings(world);
+  note_pod_observations(world);
   EXPECT_TRUE(world.seen.empty());
 }
 

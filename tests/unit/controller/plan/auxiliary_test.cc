@@ -24,7 +24,7 @@ Observed with_ps_and_evaluator(api::RestartPolicy policy) {
   return world;
 }
 
-TEST(BesideTest, NeitherFailsTheJobNorKeepsItFromSucceeding) {
+TEST(AuxiliaryTest, NeitherFailsTheJobNorKeepsItFromSucceeding) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
   finish(world, pod_of(world, Role::kEvaluator, 0), 1, 60s);
   settle(world);
@@ -40,7 +40,7 @@ TEST(BesideTest, NeitherFailsTheJobNorKeepsItFromSucceeding) {
   EXPECT_TRUE(plan(world).done);
 }
 
-TEST(BesideTest, AServerIsReplacedAloneAsOftenAsItMayBe) {
+TEST(AuxiliaryTest, AServerIsReplacedAloneAsOftenAsItMayBe) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kOnFailure);
   world.job.spec.run_policy.backoff_limit = 2;
   for (int i = 0; i < 5; ++i) {
@@ -64,7 +64,7 @@ std::vector<std::string> told(const Plan& plan) {
   return told;
 }
 
-TEST(BesideTest, WhoIsNotStartedAgainIsToldOfOnce) {
+TEST(AuxiliaryTest, WhoIsNotStartedAgainIsToldOfOnce) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
   finish(world, pod_of(world, Role::kEvaluator, 0), 1, 60s);
   EXPECT_THAT(told(step(world)), ElementsAre(::testing::AllOf(
@@ -77,7 +77,7 @@ TEST(BesideTest, WhoIsNotStartedAgainIsToldOfOnce) {
   EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
 }
 
-TEST(BesideTest, WhoIsLostWithAMemberOfTheRingIsToldOf) {
+TEST(AuxiliaryTest, WhoIsLostWithAMemberOfTheRingIsToldOf) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
   world.job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
   world.job.spec.run_policy.backoff_limit = 3;
@@ -92,7 +92,7 @@ TEST(BesideTest, WhoIsLostWithAMemberOfTheRingIsToldOf) {
   EXPECT_EQ(std::ranges::count(all, "EvaluatorLost"), 1) << ::testing::PrintToString(all);
 }
 
-TEST(BesideTest, WhoseWorkWasDoneIsNotLost) {
+TEST(AuxiliaryTest, WhoseWorkWasDoneIsNotLost) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
   finish(world, pod_of(world, Role::kEvaluator, 0), 0, 60s);
   settle(world);
@@ -100,13 +100,13 @@ TEST(BesideTest, WhoseWorkWasDoneIsNotLost) {
   for (int pass = 0; pass < 3; ++pass) EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
 }
 
-TEST(BesideTest, WhoHasEndedWellIsNot) {
+TEST(AuxiliaryTest, WhoHasEndedWellIsNot) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
   finish(world, pod_of(world, Role::kEvaluator, 0), 0, 60s);
   EXPECT_THAT(told(step(world)), ::testing::IsEmpty());
 }
 
-TEST(BesideTest, EachReplacementIsToldOf) {
+TEST(AuxiliaryTest, EachReplacementIsToldOf) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kOnFailure);
   world.job.spec.run_policy.backoff_limit = 1;
   finish(world, member(world, Role::kEvaluator, 0), 1, 60s);
@@ -119,7 +119,7 @@ TEST(BesideTest, EachReplacementIsToldOf) {
 }
 
 // Its sidecars, or a finalizer, keep the pod: what is known of its end comes first.
-TEST(BesideTest, WhoFailedBeforeItWasDeletedHasFailed) {
+TEST(AuxiliaryTest, WhoFailedBeforeItWasDeletedHasFailed) {
   for (const api::RestartPolicy policy : {api::RestartPolicy::kNever, api::RestartPolicy::kOnFailure}) {
     const bool never = policy == api::RestartPolicy::kNever;
     Observed world = with_ps_and_evaluator(policy);
@@ -137,7 +137,7 @@ TEST(BesideTest, WhoFailedBeforeItWasDeletedHasFailed) {
   }
 }
 
-TEST(BesideTest, WhoseFailureWasToldHasFailedWhoeverDeletesItThen) {
+TEST(AuxiliaryTest, WhoseFailureWasToldHasFailedWhoeverDeletesItThen) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
   finish(world, pod_of(world, Role::kEvaluator, 0), 1, 60s);
   EXPECT_THAT(told(step(world)), SizeIs(1));
@@ -147,7 +147,7 @@ TEST(BesideTest, WhoseFailureWasToldHasFailedWhoeverDeletesItThen) {
   EXPECT_THAT(names(world), ::testing::Not(::testing::Contains("fashion-evaluator-0-0")));
 }
 
-TEST(BesideTest, WhoIsDeletedWhileItRunsComesBackAndIsNotCounted) {
+TEST(AuxiliaryTest, WhoIsDeletedWhileItRunsComesBackAndIsNotCounted) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kNever);
   cluster::Pod& pod = pod_of(world, Role::kEvaluator, 0);
   pod.deleting = true;
@@ -159,7 +159,7 @@ TEST(BesideTest, WhoIsDeletedWhileItRunsComesBackAndIsNotCounted) {
   EXPECT_EQ(world.job.status.restarts.total, 0);
 }
 
-TEST(BesideTest, AfterAResumptionNoNameIsUsedAgain) {
+TEST(AuxiliaryTest, AfterAResumptionNoNameIsUsedAgain) {
   Observed world = with_ps_and_evaluator(api::RestartPolicy::kOnFailure);
   finish(world, pod_of(world, Role::kServer, 0), 137, 60s);
   settle(world);
@@ -176,7 +176,7 @@ TEST(BesideTest, AfterAResumptionNoNameIsUsedAgain) {
 }
 
 // A worker that was asked to stop has left, and another one may be saving for minutes before it says so.
-TEST(BesideTest, AnEvaluatorIsReplacedWhileAFailureIsWaitedFor) {
+TEST(AuxiliaryTest, AnEvaluatorIsReplacedWhileAFailureIsWaitedFor) {
   Observed world = make_running_world(make_job_with_servers(3, 1, 1));
   world.job.spec.replica_specs.evaluator->restart_policy = api::RestartPolicy::kOnFailure;
   finish(world, pod_of(world, Role::kWorker, 1), kExitEnded);

@@ -1,19 +1,19 @@
-#include "controller/plan/sightings.h"
+#include "controller/plan/pod_observations.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace paceline::plan {
 
-void note_sightings(Observed& observed) {
+void note_pod_observations(Observed& observed) {
   const bool forming = observed.report && observed.report->phase == ReportPhase::kForming;
-  Sightings seen;
+  PodObservations seen;
   for (const cluster::Pod& pod : observed.pods) {
     const bool matters = pod.ended() || (forming && pod.phase == cluster::PodPhase::kRunning);
     if (!matters) continue;
     const auto known = observed.seen.find(pod.uid);
     const bool same = known != observed.seen.end() && known->second.phase == pod.phase;
-    seen[pod.uid] = same ? known->second : Sighting{pod.phase, observed.now};
+    seen[pod.uid] = same ? known->second : PodObservation{pod.phase, observed.now};
   }
   observed.seen = std::move(seen);
 }

@@ -10,7 +10,7 @@ namespace paceline::plan {
 
 // Notes what changed since the last look, and forgets pods that are gone. To be called for each look, before
 // plan(), which asks of pods that have ended, and of those that run while nobody has joined yet.
-void note_sightings(Observed& observed);
+void note_pod_observations(Observed& observed);
 
 // Since it was first seen in its phase; zero: until now it was not, or not looked for.
 Duration seen_for(const Observed& observed, const cluster::Pod& pod);

@@ -51,7 +51,7 @@ void settle(const Observed& whole, Plan& plan) {
               str_cat(message, "; all members start again (attempt ", restarts.attempt, ")"), plan);
 }
 
-Finding rule_unsettled(const Observed& whole, Plan& plan) {
+Finding rule_provisional(const Observed& whole, Plan& plan) {
   if (!plan.status.fault || !plan.status.fault->provisional_since) return Finding::kNone;
   api::Fault fault = *plan.status.fault;
   const std::int64_t count = restarts_of_ring(whole.job, plan.status.restarts, true);
