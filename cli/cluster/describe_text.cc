@@ -171,7 +171,7 @@ const kube::SlimPod& failed_pod(const Described& d) {
   return *std::ranges::max_element(d.pods, {}, order);
 }
 
-// Of the member that made the job fail, or start again the last time.
+// The rows tell of the member that made the job fail, or start again the last time.
 Rows fault_rows(const api::Fault& fault) {
   Rows rows = {{"member", str_cat(member_name(fault.role, fault.index),
                                   fault.pod.empty() ? "" : str_cat(", pod ", fault.pod),

@@ -35,7 +35,7 @@ enum class RestartCause : std::uint8_t {
 // Whether a restart for this cause counts against backoffLimit.
 bool is_charged(RestartCause cause);
 
-// What happened to a member. The coordinator tells the kinds up to kDiverged; pods tell the others.
+// The kind says what happened to a member. The coordinator tells those up to kDiverged; pods tell the others.
 enum class FaultKind : std::uint8_t {
   kMissing,      // it never joined
   kDead,         // its stream ended without a goodbye, or its process did

@@ -38,8 +38,8 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
   if (slot.observes() || peer->observes()) return ignored("observers have no links");
   if (peer->lost) return ignored("the others go on without that member");
   if (peer->left && !peer->evidence) return ignored("that member has finished");
-  // Who trains stops at the first; a server goes on without those it has lost, who may be all: were one of
-  // its reports left out, it would seem to reach that one still.
+  // A member that trains stops at the first; a server goes on without those it has lost, who may be all: were
+  // one of its reports left out, it would seem to reach that one still.
   const bool serves = slot.role == Role::kServer;
   const auto of_it = [&](const PeerReport& r) { return r.reporter == number(slot); };
   const auto same = [&](const PeerReport& r) { return of_it(r) && r.peer == number(*peer); };
@@ -169,7 +169,7 @@ void CoordinatorCore::Impl::decide() {
   if (!diagnosis::has_hard(evidence) && waited < config_.grace) return;  // reports come many at once
   const RootCause root = *find_root_cause(evidence, reports_, surroundings());
   const api::FaultKind kind = diagnosis::kind_of(root.seen.kind);
-  // Who is frozen or missing was so for long: no better evidence can be under way.
+  // A member that is frozen or missing was so for long: no better evidence can be under way.
   const bool ripe = kind == api::FaultKind::kFrozen || kind == api::FaultKind::kMissing;
   if (!ripe && waited < config_.grace) return;
   if (waited < config_.save_timeout && expects_the_asked(evidence)) return;
@@ -186,8 +186,8 @@ void CoordinatorCore::Impl::decide() {
   carry_out(make_verdict(root));
 }
 
-// Those who left follow another that was asked to stop. That one is still here, and will say so: rank 0 once
-// it has saved.
+// The members that left follow another that was asked to stop. That one is still here, and will say so: rank
+// 0 once it has saved.
 bool CoordinatorCore::Impl::expects_the_asked(std::span<const Evidence> evidence) const {
   return reports_.empty() && diagnosis::all_follow(evidence) &&
          std::any_of(members().begin(), members().end(),
@@ -228,7 +228,7 @@ api::Fault CoordinatorCore::Impl::make_verdict(const RootCause& root) const {
   return diagnosis::diagnose({}, std::move(verdict));
 }
 
-// What it reports of the root cause, or else of another peer, says more than how it ended then.
+// Its report of the root cause, or else of another peer, says more than how it ended then.
 api::Victim CoordinatorCore::Impl::victim_of(const RootCause& root, const Slot& slot) const {
   api::Victim victim{
       .role = slot.role, .index = slot.index, .exit_code = slot.exit_code, .signal = slot.signal};
@@ -278,10 +278,10 @@ void CoordinatorCore::Impl::carry_out(api::Fault verdict) {
   drain_for_next_view(message);
 }
 
-// What else was seen is judged by itself: there may be more that are lost. What their peers have reported,
-// too, has time to be complete; what was seen of members alone has had it since then: of four workers that
-// fail at the same time the last one would be judged after four windows, when the cluster's word of its end,
-// without a reason, had long been taken.
+// All else that was seen is judged by itself: there may be more that are lost. What their peers have
+// reported, too, has time to be complete; what was seen of members alone has had it since then: of four
+// workers that fail at the same time the last one would be judged after four windows, when the cluster's word
+// of its end, without a reason, had long been taken.
 void CoordinatorCore::Impl::go_on_without(Slot& slot, api::Fault verdict) {
   const std::string message = diagnosis::message_of(verdict);
   if (slot.attached()) evict(slot.stream, message, false, true);

@@ -1,6 +1,7 @@
 #pragma once
 
-// What became of a member, and by what: the coordinator's word and the cluster's put together. Pure.
+// A diagnosis puts the coordinator's word and the cluster's together: what became of a member, and by what.
+// Pure.
 //
 // A process's own end explains more than the stream that ended with it; what the member said of itself more
 // than its exit code. A pod that somebody deleted, or that its node lost, excuses a member that fell silent.
@@ -14,7 +15,7 @@
 
 namespace paceline::diagnosis {
 
-// Of failures so close to each other the first one seen need not be the first.
+// Two failures so close to each other may be seen in the wrong order.
 inline constexpr Duration kSameMoment = std::chrono::milliseconds(250);
 
 // A member's place, as the cluster and the job's status know it.

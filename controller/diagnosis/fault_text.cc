@@ -21,63 +21,43 @@ struct Words {
   const char* glue;    // between the two
 };
 
-Words words_for(ObservationKind seen) {
-  switch (seen) {
-    case ObservationKind::kStreamEnded:
-      return {FaultKind::kDead, "its control stream ended without a goodbye", ": "};
-    case ObservationKind::kSilent:
-      return {FaultKind::kFrozen, "no heartbeat for", " "};
-    case ObservationKind::kKeepsView:
-      return {FaultKind::kFrozen, "it did not end the view when told to: view", " "};
-    case ObservationKind::kNotJoined:
-      return {FaultKind::kMissing, "it did not join within", " "};
-    case ObservationKind::kSaid:
-      return {FaultKind::kFailed, "", ""};
-    case ObservationKind::kStopped:
-      return {FaultKind::kFailed, "it was stopped", ": "};
-    case ObservationKind::kBrokeProtocol:
-      return {FaultKind::kFailed, "it broke the protocol", ": "};
-    case ObservationKind::kPodEnded:
-      return {FaultKind::kDead, "its process ended", ": "};
-    case ObservationKind::kPodEndedEarly:
-      return {FaultKind::kDead, "its process ended before it attached", ": "};
-    case ObservationKind::kPodDeleted:
-      return {FaultKind::kDeleted, "its pod was deleted", ": "};
-    case ObservationKind::kNodeNotReady:
-      return {FaultKind::kDead, "its node is not ready", ": "};
-    case ObservationKind::kDiverged:
-      return {FaultKind::kDiverged, "its weights differ from those of", " "};
-    case ObservationKind::kOutOfView:
-      return {FaultKind::kUnreachable, "", ""};
-    case ObservationKind::kLostLink:
-      return {FaultKind::kUnreachable, "it lost its link to", " "};
-    case ObservationKind::kPeerReports:
-      return {FaultKind::kUnreachable, "", ""};
-    case ObservationKind::kRefused:
-      return {FaultKind::kRefused, "its token is not the job's", ": "};
-  }
-  return {FaultKind::kDead, "", ""};
+// In the order of ObservationKind.
+constexpr Words kWords[] = {{FaultKind::kDead, "its control stream ended without a goodbye", ": "},
+                            {FaultKind::kFrozen, "no heartbeat for", " "},
+                            {FaultKind::kFrozen, "it did not end the view when told to", ": "},
+                            {FaultKind::kMissing, "it did not join within", " "},
+                            {FaultKind::kFailed, "", ""},
+                            {FaultKind::kFailed, "it was stopped", ": "},
+                            {FaultKind::kFailed, "it broke the protocol", ": "},
+                            {FaultKind::kDead, "its process ended", ": "},
+                            {FaultKind::kDead, "its process ended before it attached", ": "},
+                            {FaultKind::kDeleted, "its pod was deleted", ": "},
+                            {FaultKind::kDead, "its node is not ready", ": "},
+                            {FaultKind::kDiverged, "its weights differ from those of", " "},
+                            {FaultKind::kUnreachable, "", ""},
+                            {FaultKind::kUnreachable, "it lost its link to", " "},
+                            {FaultKind::kUnreachable, "", ""},
+                            {FaultKind::kRefused, "its token is not the job's", ": "}};
+
+const Words& words_for(ObservationKind seen) {
+  return kWords[static_cast<std::size_t>(seen)];
 }
 
+// In the order of FaultKind; empty: the end of its process says it.
+constexpr const char* kVerbs[] = {"never joined",
+                                  "died",
+                                  "stopped answering",
+                                  "failed",
+                                  "can't be reached by its peers",
+                                  "has other weights than its peers",
+                                  "is refused",
+                                  "",
+                                  "",
+                                  "",
+                                  "was deleted"};
+
 const char* verb_of(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kMissing:
-      return "never joined";
-    case FaultKind::kDead:
-      return "died";
-    case FaultKind::kFrozen:
-      return "stopped answering";
-    case FaultKind::kUnreachable:
-      return "can't be reached by its peers";
-    case FaultKind::kDiverged:
-      return "has other weights than its peers";
-    case FaultKind::kRefused:
-      return "is refused";
-    case FaultKind::kDeleted:
-      return "was deleted";
-    default:
-      return "failed";
-  }
+  return kVerbs[static_cast<std::size_t>(kind)];
 }
 
 bool is_end(ObservationKind seen) {
@@ -85,7 +65,7 @@ bool is_end(ObservationKind seen) {
 }
 
 bool ends_by_itself(FaultKind kind) {
-  return kind == FaultKind::kNotStarted || kind == FaultKind::kKilled || kind == FaultKind::kExited;
+  return *verb_of(kind) == '\0';
 }
 
 // The cluster's own words for the end of its pod.
@@ -127,7 +107,7 @@ std::string predicate(const api::Fault& fault) {
   return verb_of(fault.kind);
 }
 
-// What the sentence has not said already.
+// The sentence has not said it already.
 bool adds(const api::Fault& fault, ObservationKind seen) {
   if (seen == ObservationKind::kPodEnded) return false;
   return !(seen == ObservationKind::kPodDeleted && fault.kind == FaultKind::kDeleted);

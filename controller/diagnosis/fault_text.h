@@ -9,7 +9,7 @@
 
 namespace paceline::diagnosis {
 
-// What an observation makes of a member where nothing else is known of it.
+// The kind of fault that an observation shows where nothing else is known.
 api::FaultKind kind_of(api::ObservationKind seen);
 
 // "worker-2"

@@ -29,7 +29,7 @@ struct PeerReport {
   std::string reason = {};
 };
 
-// What is known of the members beside their reports.
+// All that is known of the members beside their reports.
 struct Surroundings {
   struct Place {
     bool serves = false;

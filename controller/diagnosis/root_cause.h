@@ -17,7 +17,7 @@
 
 namespace paceline::diagnosis {
 
-// Of one member.
+// One thing that was seen of one member.
 struct Evidence {
   int slot = 0;
   api::Observation seen;
@@ -34,7 +34,7 @@ struct RootCause {
   bool sure = true;          // false: more reports may be under way that name another one
 };
 
-// Nothing when there is neither evidence nor report.
+// The result is empty where there is neither evidence nor report.
 std::optional<RootCause> find_root_cause(std::span<const Evidence> evidence,
                                          std::span<const PeerReport> reports, const Surroundings& around);
 

@@ -9,7 +9,7 @@ namespace paceline::reconcile {
 
 namespace {
 
-// Of what a command printed, what fits into an error: no escape sequences, no endless lines.
+// The part of an output that fits into an error: no escape sequences, no endless lines.
 std::string harmless_lines(const std::string& log) {
   constexpr std::size_t kMaxLineBytes = 400;
   std::string text;

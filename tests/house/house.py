@@ -196,7 +196,7 @@ class House:
                         self.breach(file, number, why)
 
 
-    # Nothing reads a message: codes and typed fields say what happened.
+    # A message is for people: codes and typed fields say what happened, and no code reads it.
     def messages(self):
         for file in self.code("base", "runtime", "controller", "cli"):
             if file in rules.WORDS_OF_OTHERS:

@@ -355,13 +355,15 @@ TEST_F(ClusterTest, DescribeShowsTheFaultAndPointsToItsLog) {
   failed["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] = "Error";
   add_pod(failed);
   ASSERT_TRUE(describe_job(call_, "digits").ok());
-  EXPECT_THAT(out_.str(), HasSubstr("\nFault:\n"
-                                    "  member    worker-1, pod digits-worker-1-1 on node-2\n"
-                                    "  kind      Failed\n"
-                                    "  cause     Exited\n"
-                                    "  exit      exited with code 1\n"
-                                    "  evidence  no such file\n"
-                                    "  victim    chief-0 lost its link to worker-1\n"));
+  const std::string fault =
+      "\nFault:\n"
+      "  member    worker-1, pod digits-worker-1-1 on node-2\n"
+      "  kind      Failed\n"
+      "  cause     Exited\n"
+      "  exit      exited with code 1\n"
+      "  evidence  no such file\n"
+      "  victim    chief-0 lost its link to worker-1\n";
+  EXPECT_THAT(out_.str(), HasSubstr(fault));
   EXPECT_THAT(out_.str(), HasSubstr("its log: paceline logs digits worker/1 -n team-a"));
   EXPECT_THAT(out_.str(), HasSubstr("Error: it " + std::string(60, 'x') + " ..., exit code 1"));
   EXPECT_THAT(out_.str(), Not(HasSubstr("and more")));

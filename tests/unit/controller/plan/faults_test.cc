@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using api::RestartCause;
 using api::RestartPolicy;
 
-TEST(FaultsTest, NobodyFailed) {
+TEST(FaultsTest, AnEndWithCode0IsNoFailure) {
   Observed world = make_running_world(1, 2);
   finish(world, pod_of(world, Role::kWorker, 0), 0);
   EXPECT_FALSE(fault_by_pods(world).has_value());

@@ -60,7 +60,7 @@ TEST_P(ClocksTest, OthersHaveTheirTimeToEndOnceTheLeaderHas) {
   EXPECT_EQ(actions_of<DeletePod>(plan(world)).size(), 1u) << explain(plan(world));
 }
 
-TEST_P(ClocksTest, WhoDoesNotJoinIsMissedInTime) {
+TEST_P(ClocksTest, AMemberThatDoesNotJoinIsMissedInTime) {
   Observed world = make_world(0, 2);
   for (int i = 0; i < 2; ++i) {
     step(world);

@@ -19,7 +19,6 @@ using api::RestartCause;
 using api::RestartCount;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -100,7 +99,7 @@ TEST(ProvisionalTest, TheRestartIsNotChargedOnceItsPodShowsThatTheMemberWasNotAt
     const Plan made = step(world);
     EXPECT_EQ(made.status.phase, Phase::kRestarting);
     EXPECT_EQ(made.status.reason, api::name(cause));
-    EXPECT_THAT(made.status.message, HasSubstr("does not count against spec.runPolicy.backoffLimit"));
+    EXPECT_EQ(made.status.fault->cause, cause);
     EXPECT_THAT(made.status.restarts.by_cause, ElementsAre(RestartCount{Role::kWorker, cause, 1}));
     EXPECT_EQ(made.status.restarts.total, 1);
     EXPECT_EQ(made.status.restarts.attempt, 1);
@@ -166,10 +165,7 @@ TEST(ProvisionalTest, WhetherAPodIsGoneOnlyTheClusterCanSay) {
 TEST(ProvisionalTest, TheJobGoesOnAtItsLimitWhereTheNodeWasLost) {
   Observed world = restarted(0);
   EXPECT_THAT(world.job.status.message,
-              HasSubstr("worker-1 (pod fashion-worker-1-0, pid 4001) stopped answering at step 120: no "
-                        "heartbeat for 5s; the members were started again 0 times already "
-                        "(spec.runPolicy.backoffLimit), and start once more (attempt 1) only if its node is "
-                        "lost"));
+              EndsWith(", and start once more (attempt 1) only if its node is lost"));
   world.now += 45s;
   Plan made = step(world);
   EXPECT_THAT(made.actions, IsEmpty());
@@ -178,7 +174,6 @@ TEST(ProvisionalTest, TheJobGoesOnAtItsLimitWhereTheNodeWasLost) {
   silent_pod(world).node_not_ready = true;
   made = step(world);
   EXPECT_EQ(made.status.reason, "NodeLost");
-  EXPECT_THAT(made.status.message, HasSubstr("; all members start again (attempt 1)"));
   EXPECT_THAT(actions_of<CreatePod>(made), IsEmpty()) << "it may run yet, and write";
   world.now += 400s;
   EXPECT_EQ(step(world).status.phase, Phase::kRestarting) << "nothing fails any more";
@@ -199,10 +194,7 @@ TEST(ProvisionalTest, TheJobFailsAtItsLimitWhereItsPodEnds) {
     const Plan made = step(world);
     EXPECT_EQ(made.status.phase, Phase::kFailed) << explain(made);
     EXPECT_EQ(made.status.reason, "BackoffLimitExceeded");
-    EXPECT_THAT(
-        made.status.message,
-        HasSubstr("stopped answering at step 120: no heartbeat for 5s; the members were started again "
-                  "0 times already (spec.runPolicy.backoffLimit)"));
+    EXPECT_EQ(made.status.fault->kind, api::FaultKind::kFrozen);
     EXPECT_THAT(made.status.restarts.by_cause,
                 ElementsAre(RestartCount{Role::kWorker, RestartCause::kSilent, 1}));
     EXPECT_FALSE(is_provisional(made.status));
@@ -237,7 +229,7 @@ TEST(ProvisionalTest, AHigherLimitIsReasonEnoughToGoOn) {
   EXPECT_THAT(actions_of<CreatePod>(step(world)), SizeIs(2));
 }
 
-// What must be known stands in the status alone.
+// The status alone holds all that must be known.
 TEST(ProvisionalTest, AnotherControllerKnowsOfItToo) {
   const auto taken_over = [](std::int64_t backoff_limit) {
     Observed world = restarted(backoff_limit);
