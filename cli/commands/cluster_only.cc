@@ -1,4 +1,4 @@
-// paceline events, suspend, resume, scale: what only a cluster has.
+// paceline events, scale: what only a cluster has.
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -28,35 +28,6 @@ void add_events(CLI::App& app, Session& session) {
     on_cluster(session, *flags, events.watch ? Mode::kFollow : Mode::kOnce,
                [&](Call& call) { return list_events(call, events); });
   });
-}
-
-namespace {
-
-void add_suspension(CLI::App& app, Session& session, const char* name, bool suspend) {
-  auto* command = app.add_subcommand(
-      name, suspend ? "Stop a job's pods on a cluster; it can go on later, from its newest checkpoint"
-                    : "Let a suspended job on a cluster go on, from its newest checkpoint");
-  auto names = std::make_shared<std::vector<std::string>>();
-  command->add_option("NAME", *names, "Names of jobs")->type_name("")->required();
-  auto flags = add_cluster_flags(*command, session, Where::kClusterOnly);
-  command->footer(
-      session.examples({{true, suspend ? "suspend digits -n team-a" : "resume digits -n team-a"}}));
-  command->callback([&session, names, flags, suspend] {
-    for (std::string& each : *names) {
-      if (!take_job_name(session, each, each)) return;
-    }
-    on_cluster(session, *flags, Mode::kOnce, [&](Call& call) { return suspend_jobs(call, *names, suspend); });
-  });
-}
-
-}  // namespace
-
-void add_suspend(CLI::App& app, Session& session) {
-  add_suspension(app, session, "suspend", true);
-}
-
-void add_resume(CLI::App& app, Session& session) {
-  add_suspension(app, session, "resume", false);
 }
 
 void add_scale(CLI::App& app, Session& session) {

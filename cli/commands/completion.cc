@@ -20,11 +20,12 @@ namespace {
 
 bool takes_run(const std::string& command) {
   return command == "get" || command == "describe" || command == "logs" || command == "top" ||
-         command == "delete" || command == "plot" || command == "generate";
+         command == "delete" || command == "plot" || command == "generate" || command == "suspend" ||
+         command == "resume";
 }
 
 bool takes_job(const std::string& command) {
-  return command == "events" || command == "suspend" || command == "resume" || command == "scale";
+  return command == "events" || command == "scale";
 }
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {

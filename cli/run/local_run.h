@@ -1,10 +1,11 @@
 #pragma once
 
-// One job on this machine: constructs and wires LocalCluster, the job's coordinator and the reconcile loop,
-// all in this process, and hands what happens to the command's thread.
+// One job on this machine: constructs and wires LocalCluster, the coordinators and the reconcile loop, as the
+// controller does for a cluster, all in this process; keeps the job, and hands what happens to the command's
+// thread.
 //
-// Threads: make(), take_events() and wake_fd() belong to the command's thread; report(), stop() and status()
-// may be called from any. Destruction stops whatever still runs, in bounded time.
+// Threads: take_events() and wake_fd() belong to the command's thread; the others may be called from any.
+// Destruction stops whatever still runs, in bounded time.
 
 #include <map>
 #include <memory>
@@ -28,21 +29,17 @@ struct LocalRunOptions {
   std::string program_folder;  // where paceline lies: paceline-worker and paceline-pod are beside it, or in
                                // ../libexec/paceline
   std::string log_level = "info";
-  bool resume = false;
+  std::int64_t resumes_from = 0;  // reconcile::CoordinatorsOptions
 };
 
-// The others go on without it.
-struct LostMember {
-  std::string message;
-};
-// Of whom nobody waits for: it failed, and is started again or is not; the message says so.
-struct LostEvaluator {
+// The job goes on without a member, begins again or waits; an evaluator is replaced or is not. In a sentence.
+struct RunNote {
   std::string message;
 };
 
-using RunEvent = std::variant<coordinator::ViewRecord, LostMember, LostEvaluator,
-                              coordinator::EvaluationRecord, coordinator::CheckpointRecord,
-                              std::vector<coordinator::StepRecord>, coordinator::MemberSteps>;
+using RunEvent = std::variant<coordinator::ViewRecord, RunNote, coordinator::EvaluationRecord,
+                              coordinator::CheckpointRecord, std::vector<coordinator::StepRecord>,
+                              coordinator::MemberSteps>;
 
 class LocalRun {
  public:
@@ -53,8 +50,11 @@ class LocalRun {
   static absl::Status start(LocalRunOptions options, const Clock& clock, std::unique_ptr<LocalRun>& run);
   virtual ~LocalRun() = default;
 
+  // Of the present attempt; times count from the beginning of the first.
   virtual coordinator::Report report() const = 0;
   virtual api::Status status() const = 0;  // as the controller last wrote it
+  // The user has edited spec.runPolicy.suspend.
+  virtual void set_suspended(bool suspended) = 0;
   virtual std::vector<RunEvent> take_events() = 0;
   // An eventfd that becomes readable when there are events, when the status changed, or when the run has
   // ended.

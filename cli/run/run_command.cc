@@ -29,6 +29,7 @@
 #include "cli/run/run_state_builder.h"
 #include "cli/session.h"
 #include "cli/state/resume_command.h"
+#include "cli/state/suspension.h"
 #include "cli/view/device_text.h"
 #include "cli/view/gradients_text.h"
 #include "cli/view/load_text.h"
@@ -96,16 +97,22 @@ class RunCommand {
     if (state_.gradients) output_->note(step_text(*state_.gradients));
     auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
     if (newest.ok() && *newest) began_ = (*newest)->progress.step;
+    const bool none_before = newest.ok() && !*newest;
     if (options_.resume) note_checkpoint(std::move(newest));
+    suspension_.emplace(setup_.run->folder());
     end_within(kStartLimit, kExitSystem);  // gRPC may wait for good for threads that somebody else took
-    const absl::Status started = LocalRun::start({.job = setup_.job.job,
-                                                  .job_uid = state_.name,
-                                                  .base_folder = setup_.job.base_folder,
-                                                  .run_folder = setup_.run->folder(),
-                                                  .program_folder = session_.program_folder,
-                                                  .log_level = options_.log_level,
-                                                  .resume = options_.resume.has_value()},
-                                                 session_.clock, local_);
+    const absl::Status started =
+        LocalRun::start({.job = setup_.job.job,
+                         .job_uid = state_.name,
+                         .base_folder = setup_.job.base_folder,
+                         .run_folder = setup_.run->folder(),
+                         .program_folder = session_.program_folder,
+                         .log_level = options_.log_level,
+                         // No attempt of a new run trains where others have saved.
+                         .resumes_from = options_.resume ? 0
+                                         : none_before   ? 1
+                                                         : std::numeric_limits<std::int64_t>::max()},
+                        session_.clock, local_);
     end_when_ready();
     if (!started.ok()) {
       fail_run("StartFailed", std::string(started.message()));
@@ -146,6 +153,7 @@ class RunCommand {
       if (now >= next_state) {
         setup_.metrics->flush();
         note_once(setup_.run->write_state(state_, false));
+        if (const auto suspended = suspension_->look()) local_->set_suspended(*suspended);
         note_once(setup_.metrics->status());
         next_state = now + kStateInterval;
       }
@@ -181,9 +189,7 @@ class RunCommand {
   void take_events() {
     for (const RunEvent& event : local_->take_events()) {
       if (const auto* view = std::get_if<coordinator::ViewRecord>(&event)) output_->view(*view);
-      if (const auto* lost = std::get_if<LostMember>(&event))
-        output_->note(str_cat(lost->message, "; the others go on without it"));
-      if (const auto* lost = std::get_if<LostEvaluator>(&event)) output_->note(lost->message);
+      if (const auto* note = std::get_if<RunNote>(&event)) output_->note(note->message);
       if (const auto* steps = std::get_if<std::vector<coordinator::StepRecord>>(&event)) note_steps(*steps);
       if (const auto* steps = std::get_if<coordinator::MemberSteps>(&event))
         setup_.metrics->member_steps(*steps);
@@ -355,6 +361,7 @@ class RunCommand {
   Step began_ = -1;                                    // of the newest checkpoint before; -1: there was none
   coordinator::StepRecord last_step_;
   HeldCheckpoints checkpoints_;
+  std::optional<SuspensionEdits> suspension_;
   std::optional<std::string> load_;  // of the machine when a member had stopped answering
   int interrupts_ = 0;
   bool fault_noted_ = false;

@@ -88,13 +88,8 @@ class TemplateReader {
   Localizer& l_;
 };
 
-void visit(Localizer& l, Role role, std::optional<ReplicaSpec>& replica, const std::string& path) {
+void visit(Localizer& l, std::optional<ReplicaSpec>& replica, const std::string& path) {
   if (!replica) return;
-  // An evaluator may be replaced here, too.
-  if (role != Role::kEvaluator)
-    l.reset(replica->restart_policy, RestartPolicy::kNever, str_cat(path, ".restartPolicy"),
-            "a local run is not started again by itself: a member that is lost ends it; "
-            "continue with `paceline run --resume`");
   const char* fixed = "a local run keeps the size that it starts with";
   l.reset(replica->min_replicas, {}, str_cat(path, ".minReplicas"), fixed);
   l.reset(replica->max_replicas, {}, str_cat(path, ".maxReplicas"), fixed);
@@ -112,20 +107,17 @@ void visit(Localizer& l, Role role, std::optional<ReplicaSpec>& replica, const s
 std::vector<Unused> make_local(TrainingJob& job) {
   Localizer l;
   ReplicaSpecs& roles = job.spec.replica_specs;
-  visit(l, Role::kChief, roles.chief, "spec.replicaSpecs.chief");
-  visit(l, Role::kWorker, roles.worker, "spec.replicaSpecs.worker");
-  visit(l, Role::kServer, roles.ps, "spec.replicaSpecs.ps");
-  visit(l, Role::kEvaluator, roles.evaluator, "spec.replicaSpecs.evaluator");
+  visit(l, roles.chief, "spec.replicaSpecs.chief");
+  visit(l, roles.worker, "spec.replicaSpecs.worker");
+  visit(l, roles.ps, "spec.replicaSpecs.ps");
+  visit(l, roles.evaluator, "spec.replicaSpecs.evaluator");
   RunPolicy& p = job.spec.run_policy;
   const RunPolicy local;
   const std::string policy = "spec.runPolicy.";
-  l.reset(p.suspend, local.suspend, policy + "suspend", "a local run starts at once");
   l.reset(p.ttl_seconds_after_finished, local.ttl_seconds_after_finished, policy + "ttlSecondsAfterFinished",
           "a local run stays until `paceline delete`");
   l.reset(p.clean_pod_policy, local.clean_pod_policy, policy + "cleanPodPolicy",
           "of a local run that has ended no process is left, and its logs stay");
-  l.reset(p.backoff_limit, local.backoff_limit, policy + "backoffLimit",
-          "a local run is not started again by itself");
   l.reset(p.managed_by, local.managed_by, policy + "managedBy", "a local run is managed by this command");
   const std::string scheduling = policy + "schedulingPolicy.";
   const char* no_queue = "a local run is not scheduled: it starts at once";

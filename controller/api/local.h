@@ -10,7 +10,7 @@
 namespace paceline::api {
 
 struct Unused {
-  std::string path;  // spec.runPolicy.suspend
+  std::string path;  // spec.runPolicy.cleanPodPolicy
   std::string why;   // what happens instead, for people
 };
 

@@ -98,10 +98,10 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
                                                     const std::string& token,
                                                     const CoordinatorsOptions& options) {
   coordinator::CoreConfig core;
-  const api::RunPaths paths{.base_folder = "",
+  const api::RunPaths paths{.base_folder = options.base_folder,
                             .checkpoint_directory = options.folder + "/checkpoints",
                             .model_directory = options.folder + "/model",
-                            .resume = true};
+                            .resume = job.job.status.restarts.attempt >= options.resumes_from};
   PL_ASSIGN_OR_RETURN(core.training, api::make_training_spec(job.job, paths));
   core.job = key;
   core.link_key = link_key_of(token, job.uid);
@@ -116,19 +116,21 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   core.heartbeat_timeout = options.heartbeat_timeout;
   core.rejoin_grace = options.rejoin_grace;
   core.most_silence = options.most_silence;
-  core.same_machine = false;
+  core.same_machine = options.same_machine;
   return core;
 }
 
 // One job's coordinator. Its observer calls end with close().
 class Coordinators::Entry final : public coordinator::RunObserver {
  public:
-  Entry(std::string key, const StoredJob& job, std::string token, const Logger& log, const Notify& notify)
+  Entry(std::string key, const StoredJob& job, std::string token, coordinator::RunObserver* observer,
+        const Logger& log, const Notify& notify)
       : key_(std::move(key)),
         uid_(job.uid),
         token_(std::move(token)),
         attempt_(job.job.status.restarts.attempt),
         places_(places_of(job.job)),
+        observer_(observer),
         log_(log),
         notify_(notify) {}
   ~Entry() override { close(); }
@@ -162,7 +164,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   void close() {
     if (handle_) handle_->close();
   }
-  void begin(std::unique_ptr<coordinator::JobHandle> handle) {
+  void begin(std::shared_ptr<coordinator::JobHandle> handle) {
     handle_ = std::move(handle);
     begun_.store(true);
   }
@@ -195,12 +197,31 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
 
   void on_verdict(const api::Fault& verdict) override { warn(verdict, ""); }
-  void on_lost(const api::Fault& verdict) override { warn(verdict, "; the others go on without it"); }
+  void on_lost(const api::Fault& verdict) override {
+    warn(verdict, "; the others go on without it");
+    if (observer_ != nullptr) observer_->on_lost(verdict);
+  }
   void on_view(const coordinator::ViewRecord& view) override {
     log_.info(
         str_cat("view ", view.generation.value, " of ", counted(view.members.size(), "member", "members")),
         {{"job", key_}, {"reason", "View"}});
     look();
+    if (observer_ != nullptr) observer_->on_view(view);
+  }
+  void on_steps(std::span<const coordinator::StepRecord> steps) override {
+    if (observer_ != nullptr) observer_->on_steps(steps);
+  }
+  void on_member_steps(const coordinator::MemberSteps& steps) override {
+    if (observer_ != nullptr) observer_->on_member_steps(steps);
+  }
+  void on_evaluation(const coordinator::EvaluationRecord& evaluation) override {
+    if (observer_ != nullptr) observer_->on_evaluation(evaluation);
+  }
+  void on_checkpoint(const coordinator::CheckpointRecord& checkpoint) override {
+    if (observer_ != nullptr) observer_->on_checkpoint(checkpoint);
+  }
+  void on_batch_end() override {
+    if (observer_ != nullptr) observer_->on_batch_end();
   }
   void on_report_changed() override {
     if (!begun_.load()) return;
@@ -227,9 +248,10 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   const std::string key_, uid_, token_;
   const std::int64_t attempt_;
   const std::vector<coordinator::PodFact> places_;
+  coordinator::RunObserver* const observer_;
   const Logger& log_;
   const Notify& notify_;
-  std::unique_ptr<coordinator::JobHandle> handle_;
+  std::shared_ptr<coordinator::JobHandle> handle_;
   std::atomic<bool> begun_{false}, words_kept_{false}, stopped_{false}, pods_live_{false};
   std::atomic<coordinator::JobState> last_state_{coordinator::JobState::kForming};
   std::atomic<std::ptrdiff_t> last_finished_{0};
@@ -300,10 +322,11 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
   coordinator::JobConfig config;
   PL_ASSIGN_OR_RETURN(config.core, core_config(key, job, token, options_));
   config.token = token;
-  auto entry = std::make_shared<Entry>(key, job, token, log_, notify_);
+  auto entry = std::make_shared<Entry>(key, job, token, options_.observer, log_, notify_);
   config.observer = entry.get();
-  PL_ASSIGN_OR_RETURN(std::unique_ptr<coordinator::JobHandle> handle, server_->add_job(std::move(config)));
-  entry->begin(std::move(handle));
+  PL_ASSIGN_OR_RETURN(std::shared_ptr<coordinator::JobHandle> handle, server_->add_job(std::move(config)));
+  entry->begin(handle);
+  if (options_.on_attempt) options_.on_attempt(std::move(handle));
   return entry;
 }
 

@@ -34,7 +34,15 @@ struct CoordinatorsOptions {
   coordinator::ServerOptions server;
   std::string advertised;            // PACELINE_COORDINATOR of the pods; empty: the server's own address
   std::string log_level = "info";    // of members
-  std::string folder = "/paceline";  // in pods: models and checkpoints go here
+  std::string folder = "/paceline";  // where pods run: models and checkpoints go here
+  std::string base_folder;           // relative paths of a job are relative to it; empty: they stay so
+  bool same_machine = false;         // members' process ids mean something to people
+  // The first attempt that goes on from checkpoints; an earlier one refuses to train where some are.
+  std::int64_t resumes_from = 0;
+  // Hears of every job's attempts, as the coordinators themselves do; null: there is none. Outlives them.
+  coordinator::RunObserver* observer = nullptr;
+  // A job has another coordinator. Its report may be asked for, until the coordinators end.
+  std::function<void(std::shared_ptr<const coordinator::JobHandle>)> on_attempt = nullptr;
   Duration reattach_limit = std::chrono::minutes(10);  // members outlive a controller that is replaced
   // A network lies between: what passes within seconds is no reason to restart all members. One whose process
   // has ended is known by its pod and by its peers.

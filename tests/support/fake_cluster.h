@@ -166,7 +166,7 @@ class FakeCluster final : public cluster::Cluster {
     const std::lock_guard lock(mutex_);
     ensured_.push_back(job);
     if (!objects_refusal_.ok()) return objects_refusal_;
-    return job.token;
+    return tokens_.try_emplace(job.job_uid, job.token).first->second;
   }
   absl::StatusOr<std::optional<Duration>> publish_names(const cluster::JobNames& names) override {
     const std::lock_guard lock(mutex_);
@@ -240,6 +240,7 @@ class FakeCluster final : public cluster::Cluster {
   int lists_now_ = 0;
   absl::Status refusal_, objects_refusal_;
   std::vector<cluster::JobObjects> ensured_;
+  std::map<std::string, std::string> tokens_;  // by the job's uid
   std::vector<cluster::JobNames> named_;
   absl::StatusOr<std::optional<Duration>> names_answer_ = std::optional<Duration>();
   OnChange on_change_;

@@ -100,6 +100,10 @@ class LocalClusterImpl final : public LocalCluster {
   absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
                           Duration grace) override;
   absl::StatusOr<std::vector<Pod>> list_pods(const std::string& ns, const std::string& job) override;
+  absl::StatusOr<std::string> ensure_job(const JobObjects& job) override {
+    const std::lock_guard lock(mutex_);
+    return tokens_.try_emplace(job.job_uid, job.token).first->second;
+  }
   absl::Status record_event(const Event& event) override {
     if (options_.on_event) options_.on_event(event);
     return events_.write(event, clock_.wall_now());
@@ -145,6 +149,7 @@ class LocalClusterImpl final : public LocalCluster {
   std::condition_variable settled_;
   std::map<std::uint64_t, Entry> entries_;
   std::map<std::string, std::uint64_t> tags_;  // by pod name
+  std::map<std::string, std::string> tokens_;  // by the job's uid
   std::uint64_t last_tag_ = kWake;
   std::set<std::string> changed_;  // keys that the watcher has yet to hear of
   OnChange on_change_;

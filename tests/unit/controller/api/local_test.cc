@@ -15,25 +15,27 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::IsEmpty;
 
-TEST(Local, AJobThatAsksForNothingElseStaysAsItIs) {
-  TrainingJob job = parse_good(str_cat(kGoodJob, "  runPolicy: {activeDeadlineSeconds: 60}\n"));
+TEST(Local, AJobOfWhatIsActedOnStaysAsItIs) {
+  TrainingJob job =
+      parse_good(str_cat(with(kGoodJob, "{replicas: 3}", "{replicas: 3, restartPolicy: ExitCode}"),
+                         "  runPolicy: {activeDeadlineSeconds: 60, suspend: true, backoffLimit: 1}\n"));
   EXPECT_THAT(make_local(job), IsEmpty());
   EXPECT_EQ(job.spec.run_policy.active_deadline_seconds, 60);
+  EXPECT_TRUE(job.spec.run_policy.suspend);
+  EXPECT_EQ(job.spec.run_policy.backoff_limit, 1);
+  EXPECT_EQ(job.spec.replica_specs.worker->restart_policy, RestartPolicy::kExitCode);
 }
 
 TEST(Local, IgnoredFieldsAreListedAndReset) {
-  TrainingJob job = parse_good(str_cat(
-      with(kGoodJob, "{replicas: 3}",
-           "{replicas: 3, minReplicas: 1, maxReplicas: 8, restartPolicy: ExitCode}"),
-      "  runPolicy: {suspend: true, ttlSecondsAfterFinished: 9, cleanPodPolicy: None, backoffLimit: 1,\n"
-      "    managedBy: a/b, schedulingPolicy: {queue: q, priorityClass: p, minAvailable: 4}}\n"));
+  TrainingJob job = parse_good(
+      str_cat(with(kGoodJob, "{replicas: 3}", "{replicas: 3, minReplicas: 1, maxReplicas: 8}"),
+              "  runPolicy: {ttlSecondsAfterFinished: 9, cleanPodPolicy: None,\n"
+              "    managedBy: a/b, schedulingPolicy: {queue: q, priorityClass: p, minAvailable: 4}}\n"));
   const auto path = [](const char* text) { return Field(&Unused::path, text); };
   EXPECT_THAT(
       make_local(job),
-      ElementsAre(path("spec.replicaSpecs.worker.restartPolicy"),
-                  path("spec.replicaSpecs.worker.minReplicas"), path("spec.replicaSpecs.worker.maxReplicas"),
-                  path("spec.runPolicy.suspend"), path("spec.runPolicy.ttlSecondsAfterFinished"),
-                  path("spec.runPolicy.cleanPodPolicy"), path("spec.runPolicy.backoffLimit"),
+      ElementsAre(path("spec.replicaSpecs.worker.minReplicas"), path("spec.replicaSpecs.worker.maxReplicas"),
+                  path("spec.runPolicy.ttlSecondsAfterFinished"), path("spec.runPolicy.cleanPodPolicy"),
                   path("spec.runPolicy.managedBy"), path("spec.runPolicy.schedulingPolicy.queue"),
                   path("spec.runPolicy.schedulingPolicy.priorityClass"),
                   path("spec.runPolicy.schedulingPolicy.minAvailable")));

@@ -20,37 +20,6 @@ StoredJob stored(std::string uid) {
   return {.job = testing::small_job("fashion"), .uid = std::move(uid)};
 }
 
-// A cluster that keeps each job's first token, as Kubernetes does.
-class TokenCluster final : public cluster::Cluster {
- public:
-  explicit TokenCluster(const Clock& clock) : rest_(clock) {}
-  absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override {
-    if (!failure_.ok()) return failure_;
-    return tokens_.try_emplace(job.job_uid, job.token).first->second;
-  }
-  absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override {
-    return rest_.create_pod(spec);
-  }
-  absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
-                          Duration grace) override {
-    return rest_.delete_pod(ns, name, uid, grace);
-  }
-  absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns,
-                                                      const std::string& job) override {
-    return rest_.list_pods(ns, job);
-  }
-  absl::Status record_event(const cluster::Event& event) override { return rest_.record_event(event); }
-  void watch(OnChange on_change) override { rest_.watch(std::move(on_change)); }
-  absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int lines) override {
-    return rest_.tail_log(pod, lines);
-  }
-  std::map<std::string, std::string> tokens_;
-  absl::Status failure_;
-
- private:
-  testing::FakeCluster rest_;
-};
-
 class CoordinatorsTest : public ::testing::Test {
  protected:
   CoordinatorsTest() { begin(); }
@@ -66,7 +35,7 @@ class CoordinatorsTest : public ::testing::Test {
   std::string token() { return coordinators_->pod_environment("default/fashion")["PACELINE_TOKEN"]; }
 
   testing::FakeClock clock_;
-  TokenCluster cluster_{clock_};
+  testing::FakeCluster cluster_{clock_};
   Guarded<std::vector<std::string>> notified_;
   std::unique_ptr<Coordinators> coordinators_;  // last: it uses all of the above
 };
@@ -80,7 +49,7 @@ TEST_F(CoordinatorsTest, AJobThatIsSeenHasOneCoordinator) {
   ASSERT_TRUE(report);
   EXPECT_EQ(report->phase, plan::ReportPhase::kForming);
   EXPECT_EQ(coordinators_->pod_environment("default/fashion")["PACELINE_COORDINATOR"], "paceline:7070");
-  EXPECT_EQ(token(), cluster_.tokens_["u1"]);
+  EXPECT_EQ(token(), cluster_.ensured().at(0).token);
   EXPECT_THAT(token(), SizeIs(64));
   coordinators_->job_over("default/fashion");
   coordinators_->job_over("default/fashion");
@@ -392,11 +361,11 @@ TEST_F(CoordinatorsTest, AJobWithoutTrainingHasNone) {
   job.job.spec.training.reset();
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   EXPECT_EQ(coordinators_->size(), 0u);
-  EXPECT_TRUE(cluster_.tokens_.empty()) << "and no token";
+  EXPECT_TRUE(cluster_.ensured().empty()) << "and no token";
 }
 
 TEST_F(CoordinatorsTest, ASecretThatCanNotBeHadIsAnError) {
-  cluster_.failure_ = absl::PermissionDeniedError("no");
+  cluster_.refuse_objects(absl::PermissionDeniedError("no"));
   EXPECT_EQ(coordinators_->job_seen("default/fashion", stored("u1")).code(),
             absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(coordinators_->size(), 0u);

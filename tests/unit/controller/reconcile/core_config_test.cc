@@ -32,6 +32,19 @@ TEST(CoreConfigTest, RankZeroSavesAsLongAsItsPodMayLive) {
   EXPECT_EQ(save_timeout(3600, 7200), std::chrono::hours(1)) << "the chief is rank 0";
 }
 
+TEST(CoreConfigTest, AttemptsResumeFromTheFirstThatMay) {
+  StoredJob job = stored();
+  for (const std::int64_t attempt : {0, 1, 2}) {
+    job.job.status.restarts.attempt = attempt;
+    for (const std::int64_t first : {0, 1, 3}) {
+      CoordinatorsOptions options;
+      options.resumes_from = first;
+      const auto core = core_config("default/fashion", job, "token", options);
+      EXPECT_EQ(core->training.checkpoint().resume(), attempt >= first) << attempt << " " << first;
+    }
+  }
+}
+
 // Both members of the job train, watched by a core that is made with these options.
 class WatchedMembers {
  public:

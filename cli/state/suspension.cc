@@ -1,0 +1,48 @@
+#include "cli/state/suspension.h"
+
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/regular_file.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "controller/api/parse.h"
+#include "controller/api/print.h"
+
+namespace paceline::cli {
+
+namespace {
+
+absl::StatusOr<api::TrainingJob> read_job(const std::string& path) {
+  PL_ASSIGN_OR_RETURN(const std::string text, read_regular_file(path, api::kMaxFileBytes));
+  api::Parsed parsed = api::parse_training_job(text, path);
+  if (parsed.job) return *std::move(parsed.job);
+  return absl::FailedPreconditionError(str_cat(path, " is no TrainingJob"));
+}
+
+}  // namespace
+
+absl::StatusOr<bool> set_suspended(const RunStore& store, const std::string& name, bool suspended) {
+  PL_ASSIGN_OR_RETURN(const RunState run, store.get(name));
+  if (is_finished(run))
+    return absl::FailedPreconditionError(str_cat(
+        "run \"", name, "\" has ended (", run.phase, "): there is nothing to ",
+        suspended ? "suspend" : "resume", "; `paceline run FILE --resume ", name, "` goes on with it"));
+  const std::string path = run.folder + "/job.yaml";
+  PL_ASSIGN_OR_RETURN(api::TrainingJob job, read_job(path));
+  if (std::exchange(job.spec.run_policy.suspend, suspended) == suspended) return false;
+  PL_RETURN_IF_ERROR(write_file_atomically(path, api::print_yaml(job)));
+  return true;
+}
+
+std::optional<bool> SuspensionEdits::look() {
+  const std::string path = folder_ + "/job.yaml";
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || info.st_ino == seen_) return std::nullopt;
+  const auto job = read_job(path);
+  if (!job.ok()) return std::nullopt;
+  seen_ = info.st_ino;
+  return job->spec.run_policy.suspend;
+}
+
+}  // namespace paceline::cli
