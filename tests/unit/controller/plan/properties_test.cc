@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kSeeds = 2000;
+constexpr int kSeeds = 500;
 constexpr int kRounds = 40;
 
 cluster::Pod random_pod(Rng& rng, const Observed& world, Role role, int index) {

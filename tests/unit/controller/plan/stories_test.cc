@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kSeeds = 400;
+constexpr int kSeeds = 100;
 constexpr int kRounds = 120;
 
 constexpr const char* kReasons[] = {"Error",        "OOMKilled",  "Evicted",
