@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/text.h"
+
 namespace paceline {
 
 TimePoint SystemClock::now() const {
@@ -29,7 +31,7 @@ std::string format_wall_time(WallTime time) {
 std::string format_duration(Duration duration) {
   const double seconds = std::chrono::duration<double>(duration).count();
   char text[64];
-  if (seconds < 0) return "-" + format_duration(-duration);
+  if (seconds < 0) return str_cat("-", format_duration(-duration));
   if (seconds == 0) return "0 s";
   if (seconds < 1e-3) {
     std::snprintf(text, sizeof(text), "%.0f us", seconds * 1e6);
