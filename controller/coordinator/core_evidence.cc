@@ -240,7 +240,8 @@ api::Victim CoordinatorCore::Impl::victim_of(const RootCause& root, const Slot& 
     victim.seen = {Seen::kLostLink, slots_[static_cast<std::size_t>(r.peer)].name()};
     if (r.peer == root.slot) break;
   }
-  victim.same = victim.seen == root.seen;
+  const bool tells = root.seen.kind == Seen::kSaid || root.seen.kind == Seen::kNotJoined;
+  victim.same = tells && victim.seen == root.seen;
   victim.seen.detail = victim.same ? "" : cut(victim.seen.detail, kMaxNameBytes);
   return victim;
 }

@@ -24,7 +24,7 @@ struct Words {
 // In the order of ObservationKind.
 constexpr Words kWords[] = {{FaultKind::kDead, "its control stream ended without a goodbye", ": "},
                             {FaultKind::kFrozen, "no heartbeat for", " "},
-                            {FaultKind::kFrozen, "it did not end the view when told to", ": "},
+                            {FaultKind::kFrozen, "when told to, it did not end view", " "},
                             {FaultKind::kMissing, "it did not join within", " "},
                             {FaultKind::kFailed, "", ""},
                             {FaultKind::kFailed, "it was stopped", ": "},
@@ -110,6 +110,7 @@ std::string predicate(const api::Fault& fault) {
 // The sentence has not said it already.
 bool adds(const api::Fault& fault, ObservationKind seen) {
   if (seen == ObservationKind::kPodEnded) return false;
+  if (seen == ObservationKind::kStreamEnded && ends_by_itself(fault.kind)) return false;
   return !(seen == ObservationKind::kPodDeleted && fault.kind == FaultKind::kDeleted);
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "controller/diagnosis/fault_text.h"
 #include "tests/integration/training/job.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"

@@ -45,9 +45,9 @@ TEST(ManyMembersTest, ServersOfANodeThatIsCutOffAreNamedThoughTheyMissVeryMany) 
   script += "\n> wait 1000\n" + missed + "> wait 7000\n";
   const std::string played = run_transcript(script);
   EXPECT_EQ(played.find("is ignored"), std::string::npos) << "every report counts";
-  const std::size_t verdict = played.find("VERDICT unreachable: ");
+  const std::size_t verdict = played.find("VERDICT Unreachable: ");
   ASSERT_NE(verdict, std::string::npos) << played;
-  EXPECT_EQ(played.substr(verdict, 25), "VERDICT unreachable: ps-1") << played.substr(verdict, 300);
+  EXPECT_EQ(played.substr(verdict, 25), "VERDICT Unreachable: ps-1") << played.substr(verdict, 300);
 }
 
 CoreConfig good() {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/process_end.h"
 #include "controller/plan/explain.h"
 #include "tests/unit/controller/plan/passes.h"
 

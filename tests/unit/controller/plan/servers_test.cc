@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/text.h"
+#include "base/process_end.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/explain.h"
 #include "controller/plan/plan.h"
@@ -338,7 +338,7 @@ TEST(ServersTest, AServerWhosePodWentWithoutACoordinatorIsTheReasonWhyTheOthersE
     world.pods_may_lag = false;
     EXPECT_EQ(restarted_by(world),
               (std::vector<api::RestartCount>{{Role::kServer, api::RestartCause::kDeleted, 1}}));
-    EXPECT_THAT(plan(world).status.message, HasSubstr("ps-0 (pod fashion-ps-0-0) was deleted; all members"));
+    EXPECT_THAT(plan(world).status.message, HasSubstr("ps-0 (pod fashion-ps-0-0) was deleted at"));
 
     Observed killed = world;
     kill(killed, pod_of(killed, Role::kChief, 0), SIGSEGV, 2 * world.limits.verdict_grace);
@@ -384,8 +384,9 @@ TEST(ServersTest, AWorkerThatDoesNotComeBackToANewCoordinatorIsForItToJudge) {
     EXPECT_EQ(plan(world).requeue_after, 1s);
     wait(world, 1s);
     const Plan made = plan(world);
-    const std::string why = str_cat("it did not join within ", format_duration(world.limits.attach_timeout));
-    EXPECT_TRUE(made.absent == std::vector({AbsentMember{Role::kWorker, 1, "fashion-worker-1-0", why}}));
+    const api::Observation seen{api::ObservationKind::kNotJoined,
+                                format_duration(world.limits.attach_timeout)};
+    EXPECT_TRUE(made.absent == std::vector({AbsentMember{Role::kWorker, 1, "fashion-worker-1-0", seen}}));
     EXPECT_THAT(made.actions, IsEmpty()) << explain(made);
     EXPECT_EQ(made.status.phase, api::Phase::kRunning);
     Observed lagging = world;

@@ -103,6 +103,7 @@ class Story {
     const api::Status &before = world_.job.status, &after = made.status;
     EXPECT_GE(after.restarts.attempt, before.restarts.attempt);
     EXPECT_GE(after.restarts.total, before.restarts.total);
+    const auto is_provisional = [](const api::Status& of) { return of.fault && of.fault->provisional_since; };
     const std::size_t recounted = is_provisional(before) && !is_provisional(after) ? 1 : 0;
     EXPECT_GE(after.restarts.by_cause.size() + recounted, before.restarts.by_cause.size());
     std::int64_t sum = 0;
