@@ -14,7 +14,7 @@ using kube::Json;
 
 // Which fields of the job that is there may not become what the file says, in the same words as everywhere.
 std::string edits_refused(Call& call, const std::string& ns, const std::string& name, const Json& object) {
-  const auto before = call.client.job(ns, name);
+  const auto before = call.jobs.job(ns, name);
   if (!before.ok()) return "";
   const api::Parsed old_job = kube::parse_job(*before, kube::job_metadata(*before));
   api::Metadata metadata = kube::job_metadata(object);
@@ -52,7 +52,7 @@ absl::Status apply_one(Call& call, const ApplyFile& file, const ApplyOptions& op
   for (const char* field : {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
     object["metadata"].erase(field);
   object["metadata"]["namespace"] = ns;
-  auto applied = call.client.apply(ns, name, object, options.force, options.dry_run);
+  auto applied = call.client->apply(ns, name, object, options.force, options.dry_run);
   if (absl::IsInvalidArgument(applied.status())) {
     return absl::InvalidArgumentError(
         str_cat(file.path, ": ", applied.status().message(), edits_refused(call, ns, name, object)));

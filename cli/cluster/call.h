@@ -1,10 +1,11 @@
 #pragma once
 
-// One command's work on a cluster: what it may use, and the commands themselves. Each prints its results to
+// One command's work on jobs: what it may use, and the commands themselves. Each prints its results to
 // `out`, remarks to `err`, and returns why it failed, in plain words (words.h). One thread calls.
 
 #include <optional>
 #include <ostream>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@
 namespace paceline::cli {
 
 struct Call {
-  JobClient& client;
+  JobSource& jobs;
+  JobClient* client = nullptr;  // on a cluster: the same, for what only an API server has
+  std::stop_token stop = {};
   std::string ns;  // that names are of
   bool all_namespaces = false;
   std::string program;  // "paceline", "kubectl paceline"

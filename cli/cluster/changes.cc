@@ -48,8 +48,8 @@ Watched watch_once(Call& call, Changes& changes) {
     if (broken.ok()) broken = decoded;
     return broken.ok() && !watched.ended;
   };
-  const absl::Status status = call.client.api().watch(changes.scope, changes.resource_version, kWatchTime,
-                                                      on_bytes, call.client.stop());
+  const absl::Status status =
+      call.client->api().watch(changes.scope, changes.resource_version, kWatchTime, on_bytes, call.stop);
   watched.status = broken.ok() ? status : broken;
   return watched;
 }
@@ -63,7 +63,7 @@ absl::Status follow_changes(Call& call, Changes changes) {
     const TimePoint begun = call.clock.now();
     const Watched watched = watch_once(call, changes);
     if (watched.ended) return absl::OkStatus();
-    if (call.client.stop().stop_requested()) return absl::CancelledError("stopped");
+    if (call.stop.stop_requested()) return absl::CancelledError("stopped");
     absl::Status status = watched.status;
     if (absl::IsOutOfRange(status)) {
       auto version = changes.relist();
@@ -75,15 +75,15 @@ absl::Status follow_changes(Call& call, Changes changes) {
       if (status.ok()) told = false;
       if (status.ok()) continue;
     }
-    if (is_hopeless(status)) return call.client.plain(status, changes.asked);
+    if (is_hopeless(status)) return call.client->plain(status, changes.asked);
     // A watch that a server, or somebody between, ends at once and without news is asked for more and more
     // seldom.
     if (!told && !status.ok())
-      call.err << call.program << ": " << call.client.plain(status, changes.asked).message()
+      call.err << call.program << ": " << call.client->plain(status, changes.asked).message()
                << "; it is tried again\n"
                << std::flush;
     told = told || !status.ok();
-    if (!call.pause(wait, call.client.stop())) return absl::CancelledError("stopped");
+    if (!call.pause(wait, call.stop)) return absl::CancelledError("stopped");
     wait = std::min(2 * wait, kLongestWait);
   }
 }

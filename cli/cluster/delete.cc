@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
-#include "cli/cluster/names.h"
 
 namespace paceline::cli {
 
@@ -23,15 +22,15 @@ struct Going {
 absl::Status wait_until_gone(Call& call, const Going& job, const Deadline& deadline) {
   Duration wait = kFirstLook;
   for (;;) {
-    PL_ASSIGN_OR_RETURN(const bool there, call.client.exists(job.ns, job.name, job.uid));
+    PL_ASSIGN_OR_RETURN(const bool there, call.jobs.exists(job.ns, job.name, job.uid));
     if (!there) return absl::OkStatus();
     if (deadline.expired(call.clock.now())) {
       return absl::DeadlineExceededError(
           str_cat("job ", job_text(job.ns, job.name),
                   " is marked for deletion, but still there: something holds it (metadata.finalizers); see `",
-                  call.program, " describe ", job.name, " -n ", job.ns, "`"));
+                  call.program, " describe ", job.name, call.jobs.where(job.ns), "`"));
     }
-    if (!call.pause(std::min(wait, deadline.remaining(call.clock.now())), call.client.stop()))
+    if (!call.pause(std::min(wait, deadline.remaining(call.clock.now())), call.stop))
       return absl::CancelledError("stopped");
     wait = std::min(2 * wait, kLongestLook);
   }
@@ -41,13 +40,18 @@ absl::Status wait_until_gone(Call& call, const Going& job, const Deadline& deadl
 
 absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
   std::vector<std::pair<std::string, std::string>> wanted;  // namespace, name
+  std::string stopped;
   for (const std::string& name : options.names) wanted.emplace_back(call.ns, name);
   if (options.finished) {
-    PL_ASSIGN_OR_RETURN(const std::vector<Json> all, call.client.jobs(call.all_namespaces ? "" : call.ns));
-    for (const Json& object : all) {
+    PL_ASSIGN_OR_RETURN(const JobSource::Listed all, call.jobs.list_jobs(call.all_namespaces ? "" : call.ns));
+    for (const Json& object : all.objects) {
       const JobView job = read_job(object);
-      if (job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed)
+      if (job.status.phase != api::Phase::kSucceeded && job.status.phase != api::Phase::kFailed) continue;
+      if (job.status.reason == "Stopped") {
+        stopped += str_cat(stopped.empty() ? "" : ", ", job.name);
+      } else {
         wanted.emplace_back(job.ns, job.name);
+      }
     }
   }
   std::string propagation = options.cascade;
@@ -59,15 +63,20 @@ absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
     first.Update(status);
   };
   const auto say = [&](const Going& job) {
-    call.out << resource_name(job.name) << (call.all_namespaces ? str_cat(" in namespace ", job.ns) : "")
-             << " deleted\n";
+    call.out << call.jobs.reference(job.name)
+             << (call.all_namespaces ? str_cat(" in namespace ", job.ns) : "") << " deleted\n";
   };
   for (const auto& [ns, name] : wanted) {
-    const auto removed = call.client.remove(ns, name, propagation);
+    const auto removed = call.jobs.remove(ns, name, propagation);
     note(removed.status());
     if (!removed.ok()) continue;
     going.push_back({ns, name, kube::text_at(*removed, {"metadata", "uid"})});
     if (!options.wait) say(going.back());
+  }
+  // Their users were told that they may go on.
+  if (!stopped.empty()) {
+    call.out << "kept, since they were stopped and may be resumed: " << stopped << "; `" << call.program
+             << " delete NAME` deletes them\n";
   }
   if (!options.wait) return first;
   const Deadline deadline = Deadline::after(call.clock.now(), options.timeout);

@@ -22,7 +22,7 @@ using Rows = std::vector<std::vector<std::string>>;
 
 constexpr std::size_t kEventsShown = 20;
 constexpr std::size_t kPodsShown = 100;
-constexpr int kGpuLines = 50, kAnyWidth = 1000;
+constexpr int kGpuLines = 50;
 constexpr Duration kControllerTime = std::chrono::seconds(30);  // a controller that runs has looked by then
 
 void add_section(const char* title, const Rows& rows, std::vector<std::string>& lines) {
@@ -207,8 +207,9 @@ std::vector<std::string> hints_for(const Described& d) {
   else if (job.seen && job.status.observed_generation.value < job.generation && !ended)
     hints.push_back("the controller has not acted on its newest edit yet");
   if (job.suspended && !ended)
-    hints.push_back(str_cat("it is suspended; to let it go on: ", d.program, " resume ", name));
-  if (!d.spec) hints.push_back(str_cat("its spec can't be run: mend it by kubectl edit tj/", name));
+    hints.push_back(str_cat("it is suspended; to let it go on: ", d.program, " resume ", job.name, d.where));
+  if (!d.spec && !job.run)
+    hints.push_back(str_cat("its spec can't be run: mend it by kubectl edit tj/", name));
   if (job.status.reason == "PodNotCreated" && !ended)
     hints.push_back(str_cat(
         "the cluster refuses its pods: mend what the message names in the role's template (kubectl edit "
@@ -223,7 +224,7 @@ std::vector<std::string> hints_for(const Described& d) {
   if (job.status.phase == api::Phase::kFailed && !d.pods.empty()) {
     const kube::SlimPod& pod = failed_pod(d);
     hints.push_back(str_cat("its log: ", d.program, " logs ", job.name, " ", role_name(pod.role), "/",
-                            pod.index, " -n ", job.ns));
+                            pod.index, d.where));
   }
   return hints;
 }
@@ -231,11 +232,21 @@ std::vector<std::string> hints_for(const Described& d) {
 std::vector<std::string> describe_lines(const Described& d, const Terminal& terminal) {
   const RunState state = run_state_of(d.job, d.spec ? &*d.spec : nullptr, d.pods, d.now);
   std::vector<std::string> lines = render_summary(state, terminal);
-  Rows rows = {{"job", str_cat(d.job.ns, "/", d.job.name)},
-               {"uid", d.job.uid},
-               {"ready", str_cat(d.job.ready, " of ", d.job.wanted, d.job.wanted == 1 ? " pod" : " pods")},
-               {"created", str_cat(state.created, " (", age_text(d.job.created, d.now), " ago)")}};
+  Rows rows = {{"job", str_cat(state.ns, "/", state.job)}};
+  if (d.job.run) {
+    rows.push_back({"job file", state.job_file});
+    rows.push_back({"folder", state.folder});
+  } else {
+    rows.push_back({"uid", d.job.uid});
+  }
+  rows.push_back({"ready", str_cat(d.job.ready, " of ", d.job.wanted, d.job.wanted == 1 ? " pod" : " pods")});
+  rows.push_back({"created", str_cat(state.created, " (", age_text(d.job.created, d.now), " ago)")});
   if (!state.finished.empty()) rows.push_back({"finished", state.finished});
+  if (state.parameters > 0)
+    rows.push_back({"parameters", with_commas(static_cast<std::int64_t>(state.parameters))});
+  if (state.weights_checked_step > 0)
+    rows.push_back(
+        {"weights equal", str_cat("on all ranks, last seen at step ", state.weights_checked_step)});
   for (const std::string& line : align_table(rows, {})) lines.push_back(str_cat("  ", line));
   if (!state.message.empty()) {
     lines.insert(lines.end(), {"", "Message:"});
@@ -248,10 +259,10 @@ std::vector<std::string> describe_lines(const Described& d, const Terminal& term
   }
   if (d.job.status.fault) add_section("Fault", fault_rows(*d.job.status.fault), lines);
   if (d.spec) add_section("Spec", spec_rows(d), lines);
-  if (!d.spec) add_section("Spec", {{d.spec_errors}}, lines);
+  if (!d.spec && !d.job.run) add_section("Spec", {{d.spec_errors}}, lines);
   if (!d.job.status.conditions.empty()) add_section("Conditions", condition_rows(d), lines);
   if (!d.pods.empty()) add_section("Pods", pod_rows(d), lines);
-  if (d.job.status.phase == api::Phase::kRunning && !state.members.empty()) {
+  if ((d.job.status.phase == api::Phase::kRunning || d.job.run) && !state.members.empty()) {
     lines.insert(lines.end(), {"", "Members:"});
     for (const std::string& line : render_members(state, terminal)) lines.push_back(str_cat("  ", line));
   } else {
@@ -268,8 +279,9 @@ std::vector<std::string> describe_lines(const Described& d, const Terminal& term
     for (std::size_t i = skipped; i < d.events.size(); ++i) events.push_back(event_row(d.events[i], d.now));
     add_section("Events", events, lines);
     if (skipped > 0)
-      lines.push_back(
-          str_cat("  ", skipped, " earlier: ", d.program, " events ", d.job.name, " -n ", d.job.ns));
+      lines.push_back(str_cat(
+          "  ", skipped, " earlier: ",
+          d.job.run ? state.folder + "/events.jsonl" : str_cat(d.program, " events ", d.job.name, d.where)));
   }
   const std::vector<std::string> hints = hints_for(d);
   if (!hints.empty()) lines.insert(lines.end(), {"", "What to do:"});

@@ -1,6 +1,6 @@
 #pragma once
 
-// Everything about one job of a cluster, as text. Pure.
+// Everything about one job or run, as text. Pure.
 
 #include <optional>
 #include <string>
@@ -22,6 +22,7 @@ struct Described {
   std::string events_error;       // why there are none to show: the reader may not see them
   WallTime now{};
   std::string program;  // "paceline", "kubectl paceline": for hints
+  std::string where;    // JobSource::where()
 };
 
 std::vector<std::string> describe_lines(const Described& described, const Terminal& terminal);

@@ -7,7 +7,6 @@
 #include "base/whole_number.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
-#include "cli/cluster/names.h"
 #include "controller/api/edit.h"
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/resources.h"
@@ -33,16 +32,16 @@ absl::Status if_it_goes_on(const JobView& job, const char* what) {
 
 absl::Status suspend_one(Call& call, const std::string& name, bool suspend) {
   const char* verb = suspend ? "suspend" : "resume";
-  PL_ASSIGN_OR_RETURN(const Json object, call.client.job(call.ns, name));
+  PL_ASSIGN_OR_RETURN(const Json object, call.jobs.job(call.ns, name));
   const JobView job = read_job(object);
   PL_RETURN_IF_ERROR(if_it_goes_on(job, verb));
   if (job.suspended == suspend) {
-    call.out << resource_name(name) << (suspend ? " is suspended already\n" : " is not suspended\n");
+    call.out << call.jobs.reference(name) << (suspend ? " is suspended already\n" : " is not suspended\n");
     return absl::OkStatus();
   }
   const Json patch = {{"metadata", {{"uid", job.uid}}}, {"spec", {{"runPolicy", {{"suspend", suspend}}}}}};
-  PL_RETURN_IF_ERROR(call.client.patch(call.ns, name, patch, verb).status());
-  call.out << resource_name(name) << (suspend ? " suspended\n" : " resumed\n");
+  PL_RETURN_IF_ERROR(call.jobs.patch(call.ns, name, patch, verb).status());
+  call.out << call.jobs.reference(name) << (suspend ? " suspended\n" : " resumed\n");
   if (!job.queue.empty() && !suspend)
     call.err << "its queue \"" << job.queue << "\" may suspend it again until there is room\n";
   return absl::OkStatus();
@@ -77,7 +76,7 @@ absl::Status check(const JobView& view, const Json& before, const Json& after) {
 }
 
 absl::Status scale_once(Call& call, const std::string& name, const std::vector<Scaling>& scalings) {
-  PL_ASSIGN_OR_RETURN(const Json before, call.client.job(call.ns, name));
+  PL_ASSIGN_OR_RETURN(const Json before, call.jobs.job(call.ns, name));
   const JobView job = read_job(before);
   PL_RETURN_IF_ERROR(if_it_goes_on(job, "scale"));
   Json after = before;
@@ -97,12 +96,12 @@ absl::Status scale_once(Call& call, const std::string& name, const std::vector<S
                     scaling.replicas);
   }
   if (said.empty()) {
-    call.out << resource_name(name) << " has that many already\n";
+    call.out << call.jobs.reference(name) << " has that many already\n";
     return absl::OkStatus();
   }
   PL_RETURN_IF_ERROR(check(job, before, after));
-  PL_RETURN_IF_ERROR(call.client.patch(call.ns, name, patch, "scale").status());
-  call.out << resource_name(name) << " scaled: " << said << "\n";
+  PL_RETURN_IF_ERROR(call.jobs.patch(call.ns, name, patch, "scale").status());
+  call.out << call.jobs.reference(name) << " scaled: " << said << "\n";
   return absl::OkStatus();
 }
 

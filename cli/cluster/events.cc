@@ -47,8 +47,8 @@ class EventPrinter {
 
 absl::Status list_events(Call& call, const EventsOptions& options) {
   const std::string ns = call.all_namespaces ? "" : call.ns;
-  if (!options.name.empty()) PL_RETURN_IF_ERROR(call.client.job(ns, options.name).status());
-  PL_ASSIGN_OR_RETURN(JobClient::Events events, call.client.events(ns, options.name));
+  if (!options.name.empty()) PL_RETURN_IF_ERROR(call.jobs.job(ns, options.name).status());
+  PL_ASSIGN_OR_RETURN(JobClient::Events events, call.jobs.events(ns, options.name));
   EventPrinter printer(call);
   printer.print(events.events);
   if (events.events.empty() && !options.watch) {
@@ -67,7 +67,7 @@ absl::Status list_events(Call& call, const EventsOptions& options) {
     return static_cast<bool>(call.out);
   };
   changes.relist = [&]() -> absl::StatusOr<std::string> {
-    PL_ASSIGN_OR_RETURN(const JobClient::Events again, call.client.events(ns, options.name));
+    PL_ASSIGN_OR_RETURN(const JobClient::Events again, call.jobs.events(ns, options.name));
     printer.print(again.events);
     return again.resource_version;
   };

@@ -80,12 +80,13 @@ plan::Observed observed(const Json& object, api::TrainingJob job, const std::vec
 }  // namespace
 
 absl::Status explain_job_on_cluster(Call& call, const std::string& name) {
-  PL_ASSIGN_OR_RETURN(const Json object, call.client.choose(call.ns, name));
+  PL_ASSIGN_OR_RETURN(const Json object, call.jobs.choose(call.ns, name));
   Described described;
   described.job = read_job(object);
   described.now = call.clock.wall_now();
   described.program = call.program;
-  PL_ASSIGN_OR_RETURN(described.pods, call.client.pods(call.ns, described.job.name));
+  described.where = call.jobs.where(described.job.ns);
+  PL_ASSIGN_OR_RETURN(described.pods, call.jobs.pods(call.ns, described.job.name));
   api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   const JobView& job = described.job;
   call.out << "TrainingJob " << job_text(job.ns, job.name) << ": "

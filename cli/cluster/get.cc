@@ -2,6 +2,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
@@ -9,8 +10,8 @@
 #include "cli/cluster/changes.h"
 #include "cli/cluster/describe_text.h"
 #include "cli/cluster/job_view.h"
-#include "cli/cluster/names.h"
 #include "cli/view/growing_table.h"
+#include "cli/view/narrow.h"
 #include "cli/view/yaml.h"
 #include "controller/cluster/kube/job_object.h"
 
@@ -26,12 +27,16 @@ constexpr std::size_t kMaxSpecErrorBytes = 4000;
 class JobPrinter {
  public:
   JobPrinter(Call& call, const GetOptions& options)
-      : call_(call), options_(options), table_(job_columns_right(call.all_namespaces)) {}
+      : call_(call), options_(options), columns_(job_columns(call.all_namespaces, options.output == "wide")) {
+    std::vector<bool> right;
+    for (const Column& column : columns_) right.push_back(column.right);
+    table_.emplace(std::move(right));
+  }
 
   void print(std::vector<Json> objects) {
     if (options_.output == "name") {
       for (const Json& object : objects)
-        call_.out << resource_name(kube::text_at(object, {"metadata", "name"})) << "\n";
+        call_.out << call_.jobs.reference(kube::text_at(object, {"metadata", "name"})) << "\n";
     } else if (options_.output == "json" || options_.output == "yaml") {
       print_whole(std::move(objects));
     } else {
@@ -58,24 +63,34 @@ class JobPrinter {
   void print_table(const std::vector<Json>& objects) {
     std::vector<JobView> jobs;
     for (const Json& object : objects) jobs.push_back(read_job(object));
-    const JobColumns columns = options_.output == "wide" ? JobColumns::kWide : JobColumns::kNormal;
-    auto rows = job_rows(jobs, columns, call_.all_namespaces, call_.clock.wall_now());
-    if (header_printed_) rows.erase(rows.begin());
-    header_printed_ = true;
-    for (const std::string& line : table_.add(rows)) call_.out << line << "\n";
+    std::vector<Row> rows =
+        job_rows(jobs, options_.output == "wide", call_.all_namespaces, call_.clock.wall_now());
+    std::vector<std::string> lines;
+    if (options_.watch) {
+      Row header;
+      for (const Column& column : columns_) header.emplace_back(column.name);
+      if (!std::exchange(header_printed_, true)) rows.insert(rows.begin(), std::move(header));
+      lines = table_->add(rows);
+    } else {
+      // Wide is what was asked for: the terminal breaks the lines.
+      const bool narrow = call_.terminal.interactive && options_.output != "wide";
+      lines = narrow_table(columns_, std::move(rows), narrow ? call_.terminal.columns : kAnyWidth);
+    }
+    for (const std::string& line : lines) call_.out << line << "\n";
   }
 
   Call& call_;
   const GetOptions& options_;
-  GrowingTable table_;
+  const std::vector<Column> columns_;
+  std::optional<GrowingTable> table_;  // of rows that come one by one
   bool header_printed_ = false;
 };
 
 // Of all jobs, or of the one that is named.
-absl::StatusOr<JobClient::Listed> listed(Call& call, const GetOptions& options) {
-  if (options.name.empty()) return call.client.list_jobs(call.all_namespaces ? "" : call.ns);
-  PL_ASSIGN_OR_RETURN(Json object, call.client.job(call.ns, options.name));
-  JobClient::Listed one;
+absl::StatusOr<JobSource::Listed> listed(Call& call, const GetOptions& options) {
+  if (options.name.empty()) return call.jobs.list_jobs(call.all_namespaces ? "" : call.ns);
+  PL_ASSIGN_OR_RETURN(Json object, call.jobs.job(call.ns, options.name));
+  JobSource::Listed one;
   one.resource_version = kube::text_at(object, {"metadata", "resourceVersion"});
   one.objects.push_back(std::move(object));
   return one;
@@ -84,7 +99,7 @@ absl::StatusOr<JobClient::Listed> listed(Call& call, const GetOptions& options) 
 }  // namespace
 
 absl::Status get_jobs(Call& call, const GetOptions& options) {
-  PL_ASSIGN_OR_RETURN(JobClient::Listed first, listed(call, options));
+  PL_ASSIGN_OR_RETURN(JobSource::Listed first, listed(call, options));
   const bool table = options.output == "table" || options.output == "wide";
   std::map<std::string, std::string> printed;  // resource version by uid
   const auto is_news = [&](const Json& object) {
@@ -94,12 +109,11 @@ absl::Status get_jobs(Call& call, const GetOptions& options) {
   };
   for (const Json& object : first.objects) (void)is_news(object);
   JobPrinter printer(call, options);
-  if (first.objects.empty() && table) {
-    call.err << (call.all_namespaces ? "No jobs in any namespace."
-                                     : str_cat("No jobs in namespace ", call.ns, "."))
-             << " Start one with `" << call.program << " apply -f job.yaml`.\n";
-  } else {
+  if (!first.objects.empty() || !table) {
     printer.print(std::move(first.objects));
+  } else if (const auto none = call.jobs.none(call.all_namespaces ? "" : call.ns, call.program);
+             !none.empty()) {
+    call.err << none << "\n";
   }
   if (!options.watch) return absl::OkStatus();
   const std::string ns = call.all_namespaces ? "" : call.ns;
@@ -114,7 +128,7 @@ absl::Status get_jobs(Call& call, const GetOptions& options) {
     return static_cast<bool>(call.out);
   };
   changes.relist = [&]() -> absl::StatusOr<std::string> {
-    PL_ASSIGN_OR_RETURN(JobClient::Listed again, listed(call, options));
+    PL_ASSIGN_OR_RETURN(JobSource::Listed again, listed(call, options));
     for (Json& object : again.objects) {
       if (is_news(object)) printer.print({std::move(object)});
     }
@@ -124,14 +138,14 @@ absl::Status get_jobs(Call& call, const GetOptions& options) {
 }
 
 absl::Status describe_job(Call& call, const std::string& name) {
-  PL_ASSIGN_OR_RETURN(const Json object, call.client.choose(call.ns, name));
+  PL_ASSIGN_OR_RETURN(const Json object, call.jobs.choose(call.ns, name));
   Described described;
   described.job = read_job(object);
   api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   described.spec_errors = kube::errors_of(parsed.diagnostics, kMaxSpecErrorBytes);
   described.spec = std::move(parsed.job);
-  PL_ASSIGN_OR_RETURN(described.pods, call.client.pods(call.ns, described.job.name));
-  auto events = call.client.events(call.ns, described.job.name);
+  PL_ASSIGN_OR_RETURN(described.pods, call.jobs.pods(call.ns, described.job.name));
+  auto events = call.jobs.events(call.ns, described.job.name);
   if (events.ok()) {
     described.events = std::move(events->events);
   } else {
@@ -139,6 +153,7 @@ absl::Status describe_job(Call& call, const std::string& name) {
   }
   described.now = call.clock.wall_now();
   described.program = call.program;
+  described.where = call.jobs.where(described.job.ns);
   for (const std::string& line : describe_lines(described, call.terminal)) call.out << line << "\n";
   return absl::OkStatus();
 }

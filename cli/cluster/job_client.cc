@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "cli/cluster/job_view.h"
+#include "cli/cluster/names.h"
 #include "controller/cluster/kube/api_error.h"
 
 namespace paceline::cli {
@@ -53,11 +54,6 @@ absl::StatusOr<JobClient::Listed> JobClient::list_jobs(const std::string& ns) {
               {.what = str_cat("list the jobs of ", ns_text(ns)), .verb = "list", .ns = ns});
 }
 
-absl::StatusOr<std::vector<Json>> JobClient::jobs(const std::string& ns) {
-  PL_ASSIGN_OR_RETURN(Listed listed, list_jobs(ns));
-  return std::move(listed.objects);
-}
-
 absl::StatusOr<Json> JobClient::job(const std::string& ns, const std::string& name) {
   auto object = api_.get(kube::kTrainingJobs, ns, name);
   if (object.ok()) return object;
@@ -65,20 +61,21 @@ absl::StatusOr<Json> JobClient::job(const std::string& ns, const std::string& na
   if (!absl::IsNotFound(object.status()) || !kube::status_object_of(object.status()))
     return plain(object.status(), asked);
   std::string text = str_cat("there is no job \"", name, "\" in namespace ", ns);
-  const auto others = jobs(ns);
-  if (!others.ok()) return absl::NotFoundError(text);
-  if (others->empty())
+  const auto listed = list_jobs(ns);
+  if (!listed.ok()) return absl::NotFoundError(text);
+  const std::vector<Json>& others = listed->objects;
+  if (others.empty())
     return absl::NotFoundError(str_cat(text, "; it has none (-n chooses another namespace, -A lists all)"));
   text += "; it has: ";
-  for (std::size_t i = 0; i < others->size() && i < kNamesShown; ++i)
-    text += str_cat(i == 0 ? "" : ", ", kube::text_at((*others)[i], {"metadata", "name"}));
-  return absl::NotFoundError(others->size() > kNamesShown ? str_cat(text, ", ...") : text);
+  for (std::size_t i = 0; i < others.size() && i < kNamesShown; ++i)
+    text += str_cat(i == 0 ? "" : ", ", kube::text_at(others[i], {"metadata", "name"}));
+  return absl::NotFoundError(others.size() > kNamesShown ? str_cat(text, ", ...") : text);
 }
 
 absl::StatusOr<Json> JobClient::choose(const std::string& ns, const std::string& name) {
   if (!name.empty()) return job(ns, name);
-  PL_ASSIGN_OR_RETURN(std::vector<Json> all, jobs(ns));
-  if (all.empty())
+  PL_ASSIGN_OR_RETURN(const Listed listed, list_jobs(ns));
+  if (listed.objects.empty())
     return absl::NotFoundError(
         str_cat("namespace ", ns, " has no jobs; -n chooses another namespace, -A with get lists all"));
   const auto rank = [](const Json& object) {
@@ -87,7 +84,7 @@ absl::StatusOr<Json> JobClient::choose(const std::string& ns, const std::string&
         view.status.phase != api::Phase::kSucceeded && view.status.phase != api::Phase::kFailed;
     return std::tuple(goes_on, view.created.value_or(WallTime()), view.name);
   };
-  return *std::ranges::max_element(all, {}, rank);
+  return *std::ranges::max_element(listed.objects, {}, rank);
 }
 
 absl::StatusOr<std::vector<kube::SlimPod>> JobClient::pods(const std::string& ns, const std::string& job) {
@@ -126,6 +123,19 @@ absl::StatusOr<JobClient::Events> JobClient::events(const std::string& ns, const
   }
   sort_events(result.events);
   return result;
+}
+
+std::string JobClient::reference(const std::string& name) const {
+  return resource_name(name);
+}
+
+std::string JobClient::where(const std::string& ns) const {
+  return str_cat(" -n ", ns);
+}
+
+std::string JobClient::none(const std::string& ns, const std::string& program) const {
+  return str_cat(ns.empty() ? "No jobs in any namespace." : str_cat("No jobs in namespace ", ns, "."),
+                 " Start one with `", program, " apply -f job.yaml`.");
 }
 
 absl::StatusOr<JobClient::Applied> JobClient::apply(const std::string& ns, const std::string& name,

@@ -192,6 +192,9 @@ JobView read_job(const Json& object) {
   job.wanted = wanted_pods(object);
   job.status = kube::status_from_json(kube::at(object, {"status"}));
   for (const api::ReplicaStatus& each : job.status.replica_statuses) job.ready += each.ready;
+  if (const Json& run = kube::at(object, {"status", "run"}); run.is_object()) {
+    if (auto state = parse_run_state(kube::dump(run)); state.ok()) job.run = *std::move(state);
+  }
   return job;
 }
 
@@ -208,6 +211,7 @@ std::vector<SlimPod> present_pods(const std::vector<SlimPod>& pods) {
 
 RunState run_state_of(const JobView& job, const api::TrainingJob* spec, const std::vector<SlimPod>& pods,
                       WallTime now) {
+  if (job.run) return *job.run;
   RunState state;
   const api::Status& status = job.status;
   state.name = state.job = job.name;
@@ -247,39 +251,39 @@ RunState run_state_of(const JobView& job, const api::TrainingJob* spec, const st
   return state;
 }
 
-std::vector<std::vector<std::string>> job_rows(const std::vector<JobView>& jobs, JobColumns columns,
-                                               bool all_namespaces, WallTime now) {
-  std::vector<std::vector<std::string>> rows = {{}};
-  std::vector<std::string>& header = rows[0];
-  if (all_namespaces) header.emplace_back("NAMESPACE");
-  for (const char* name :
-       {"NAME", "PHASE", "READY", "STEP", "LOSS", "ACCURACY", "SAMPLES/S", "RESTARTS", "AGE"})
-    header.emplace_back(name);
-  if (columns == JobColumns::kWide) {
-    for (const char* name : {"REASON", "QUEUE", "CHECKPOINT"}) header.emplace_back(name);
-  }
+std::vector<Column> job_columns(bool all_namespaces, bool wide) {
+  std::vector<Column> columns = {{"NAME"},
+                                 {"PHASE"},
+                                 {"READY", true, 3},
+                                 {"STEP", true, 7},
+                                 {"LOSS", true, 5},
+                                 {"ACCURACY", true, 6},
+                                 {"SAMPLES/S", true, 4},
+                                 {"RESTARTS", true, 1},
+                                 {"AGE", true, 2}};
+  if (all_namespaces) columns.insert(columns.begin(), {"NAMESPACE"});
+  if (wide) columns.insert(columns.end(), {{"REASON"}, {"QUEUE"}, {"CHECKPOINT"}});
+  return columns;
+}
+
+std::vector<Row> job_rows(const std::vector<JobView>& jobs, bool wide, bool all_namespaces, WallTime now) {
+  std::vector<Row> rows;
   for (const JobView& job : jobs) {
     const RunState state = run_state_of(job, nullptr, {}, now);
-    std::vector<std::string> row;
+    Row row;
     if (all_namespaces) row.push_back(job.ns);
     row.insert(row.end(), {job.name, state.phase, str_cat(job.ready, "/", job.wanted)});
     for (std::string& cell : progress_cells(state)) row.push_back(std::move(cell));
     row.insert(row.end(), {str_cat(job.status.restarts.total), age_text(job.created, now)});
-    if (columns == JobColumns::kWide) {
+    if (wide) {
       const auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
-      const auto saved = api::checkpoint_step(job.status.last_checkpoint);
-      row.insert(row.end(), {or_dash(job.status.reason), or_dash(job.queue),
-                             saved ? with_commas(*saved) : or_dash(job.status.last_checkpoint)});
+      const auto saved = api::checkpoint_step(state.checkpoint);
+      row.insert(row.end(), {or_dash(state.reason), or_dash(job.queue),
+                             saved ? with_commas(*saved) : or_dash(state.checkpoint)});
     }
     rows.push_back(std::move(row));
   }
   return rows;
-}
-
-std::vector<bool> job_columns_right(bool all_namespaces) {
-  std::vector<bool> right = {false, false, true, true, true, true, true, true, true};
-  if (all_namespaces) right.insert(right.begin(), false);
-  return right;
 }
 
 Json printable(Json object) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/state/run_state.h"
+#include "cli/view/narrow.h"
 #include "controller/api/types.h"
 #include "controller/cluster/kube/json.h"
 #include "controller/cluster/kube/pod.h"
@@ -24,6 +25,7 @@ struct JobView {
   std::int64_t wanted = 0, ready = 0;  // pods
   std::optional<WallTime> created;
   api::Status status;
+  std::optional<RunState> run;  // of this machine's: all that is known of it
 };
 JobView read_job(const kube::Json& object);
 
@@ -37,14 +39,11 @@ std::vector<kube::SlimPod> present_pods(const std::vector<kube::SlimPod>& pods);
 RunState run_state_of(const JobView& job, const api::TrainingJob* spec,
                       const std::vector<kube::SlimPod>& pods, WallTime now);
 
-enum class JobColumns : std::uint8_t { kNormal, kWide };
-// Header first. `all_namespaces` adds a column in front.
-std::vector<std::vector<std::string>> job_rows(const std::vector<JobView>& jobs, JobColumns columns,
-                                               bool all_namespaces, WallTime now);
-// Which of those are numbers, for align_table().
-std::vector<bool> job_columns_right(bool all_namespaces);
+// The listing's columns and rows; `all_namespaces` adds a column in front.
+std::vector<Column> job_columns(bool all_namespaces, bool wide);
+std::vector<Row> job_rows(const std::vector<JobView>& jobs, bool wide, bool all_namespaces, WallTime now);
 
-// As the API server gave it, without managedFields; with apiVersion and kind, which lists leave out.
+// The object as the API server gave it, without managedFields; with apiVersion and kind, which lists leave out.
 kube::Json printable(kube::Json object);
 kube::Json list_of(std::vector<kube::Json> objects);
 

@@ -141,10 +141,10 @@ absl::Status print_whole(Call& call, Output& output, const SlimPod& pod, const L
     output.feed(source, bytes);
     return output.open();
   };
-  const absl::Status status = call.client.api().stream_log(
-      call.ns, pod_name_of(pod), first_request(pod, options), on_bytes, call.client.stop());
+  const absl::Status status = call.client->api().stream_log(call.ns, pod_name_of(pod),
+                                                            first_request(pod, options), on_bytes, call.stop);
   output.end(source);
-  return call.client.plain(status, asked_for(call.ns, pod));
+  return call.client->plain(status, asked_for(call.ns, pod));
 }
 
 // One pod's log, until it ends.
@@ -167,7 +167,7 @@ class Follower {
       if (fate == Fate::kGone || (fate == Fate::kEnded && (status.ok() || absl::IsInvalidArgument(status))))
         break;
       if (absl::IsPermissionDenied(status)) {
-        output_.note(std::string(call_.client.plain(status, asked_for(call_.ns, pod_)).message()));
+        output_.note(std::string(call_.client->plain(status, asked_for(call_.ns, pod_)).message()));
         break;
       }
       if (any) wait = kFirstWait;
@@ -204,11 +204,11 @@ class Follower {
       if (!text.empty()) output_.feed(source_, text);
       return output_.open();
     };
-    return call_.client.api().stream_log(call_.ns, pod_name_of(pod_), request, on_bytes, stop_);
+    return call_.client->api().stream_log(call_.ns, pod_name_of(pod_), request, on_bytes, stop_);
   }
 
   Fate look() {
-    const auto object = call_.client.api().get(kube::kPods, call_.ns, pod_name_of(pod_));
+    const auto object = call_.client->api().get(kube::kPods, call_.ns, pod_name_of(pod_));
     if (absl::IsNotFound(object.status())) return Fate::kGone;
     if (!object.ok()) return Fate::kLives;  // not known
     const auto pod = kube::slim_pod(*object);
@@ -232,13 +232,13 @@ class Follower {
 absl::Status follow(Call& call, Output& output, const std::string& job, const std::string& uid,
                     const LogsOptions& options) {
   std::stop_source enough;  // asked to end, or nobody reads
-  const std::stop_callback link(call.client.stop(), [&] { enough.request_stop(); });
+  const std::stop_callback link(call.stop, [&] { enough.request_stop(); });
   std::set<std::string> known;  // uids
   std::list<std::jthread> threads;
   for (;;) {
-    const auto object = call.client.job(call.ns, job);
+    const auto object = call.jobs.job(call.ns, job);
     const auto pods =
-        object.ok() ? call.client.pods(call.ns, job) : absl::StatusOr<std::vector<SlimPod>>(object.status());
+        object.ok() ? call.jobs.pods(call.ns, job) : absl::StatusOr<std::vector<SlimPod>>(object.status());
     const auto wanted = pods.ok() ? chosen(*pods, options) : pods;
     const bool refused =
         absl::IsPermissionDenied(wanted.status()) || absl::IsUnauthenticated(wanted.status());
@@ -261,15 +261,15 @@ absl::Status follow(Call& call, Output& output, const std::string& job, const st
     break;
   }
   threads.clear();  // joins
-  return call.client.stop().stop_requested() ? absl::CancelledError("stopped") : absl::OkStatus();
+  return call.stop.stop_requested() ? absl::CancelledError("stopped") : absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status job_logs(Call& call, const LogsOptions& options) {
-  PL_ASSIGN_OR_RETURN(const Json object, call.client.choose(call.ns, options.name));
+  PL_ASSIGN_OR_RETURN(const Json object, call.jobs.choose(call.ns, options.name));
   const JobView job = read_job(object);
-  PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> all, call.client.pods(call.ns, job.name));
+  PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> all, call.jobs.pods(call.ns, job.name));
   PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> pods, chosen(all, options));
   const bool ended = job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
   if (pods.empty() && (ended || !options.follow)) return nothing_to_read(job, all, options);

@@ -23,8 +23,8 @@ bool no_answer(const absl::Status& status) {
 }
 
 absl::StatusOr<RunState> look_at(Call& call, const std::string& name) {
-  PL_ASSIGN_OR_RETURN(const kube::Json object, call.client.job(call.ns, name));
-  PL_ASSIGN_OR_RETURN(const std::vector<kube::SlimPod> pods, call.client.pods(call.ns, name));
+  PL_ASSIGN_OR_RETURN(const kube::Json object, call.jobs.job(call.ns, name));
+  PL_ASSIGN_OR_RETURN(const std::vector<kube::SlimPod> pods, call.jobs.pods(call.ns, name));
   const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   RunState state =
       run_state_of(read_job(object), parsed.job ? &*parsed.job : nullptr, pods, call.clock.wall_now());
@@ -35,7 +35,7 @@ absl::StatusOr<RunState> look_at(Call& call, const std::string& name) {
 }  // namespace
 
 absl::Status top_job(Call& call, const TopOptions& options) {
-  PL_ASSIGN_OR_RETURN(const kube::Json first, call.client.choose(call.ns, options.name));
+  PL_ASSIGN_OR_RETURN(const kube::Json first, call.jobs.choose(call.ns, options.name));
   const std::string name = kube::text_at(first, {"metadata", "name"});
   std::optional<RunState> last;
   WallTime heard{};
@@ -57,7 +57,7 @@ absl::Status top_job(Call& call, const TopOptions& options) {
     last = *state;
     return state;
   };
-  view.wait = [&] { return call.pause(wait, call.client.stop()); };
+  view.wait = [&] { return call.pause(wait, call.stop); };
   view.note = [&] {
     return trouble.empty() ? "" : str_cat("no answer since ", kube::format_seconds(heard), ": ", trouble);
   };

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/names.h"
+#include "cli/commands/run_source.h"
 #include "controller/cluster/kube/credentials.h"
 #include "controller/cluster/kube/curl_transport.h"
 
@@ -43,7 +44,9 @@ absl::Status run_on_cluster(Session& session, const ClusterFlags& flags, std::st
   fill_random(std::as_writable_bytes(std::span(&seed, 1)));
   kube::ApiClient api(*transport, session.clock, seed, stop);
   JobClient client(api, str_cat(access.endpoint.server, " (", access.source, ")"), stop);
-  Call call{.client = client,
+  Call call{.jobs = client,
+            .client = &client,
+            .stop = stop,
             .ns = !flags.ns.empty()   ? flags.ns
                   : access.ns.empty() ? "default"
                                       : access.ns,
@@ -89,6 +92,12 @@ bool is_on_cluster(const Session& session, const ClusterFlags& flags) {
          !flags.kubeconfig.empty() || !flags.ns.empty();
 }
 
+bool take_name(Session& session, const ClusterFlags& flags, const std::string& text, std::string& name) {
+  if (is_on_cluster(session, flags)) return take_job_name(session, text, name);
+  name = text;
+  return true;
+}
+
 bool take_job_name(Session& session, const std::string& text, std::string& name) {
   if (text.empty()) return true;
   auto job = job_name_of(text);
@@ -100,21 +109,51 @@ bool take_job_name(Session& session, const std::string& text, std::string& name)
   return true;
 }
 
-void on_cluster(Session& session, const ClusterFlags& flags, Mode mode,
-                const std::function<absl::Status(Call&)>& work) {
+namespace {
+
+absl::Status run_here(Session& session, std::stop_token stop,
+                      const std::function<absl::Status(Call&)>& work) {
+  PL_ASSIGN_OR_RETURN(RunStore store, session.store());
+  RunSource runs(std::move(store), std::cout);
+  Call call{.jobs = runs,
+            .stop = std::move(stop),
+            .program = session.program,
+            .clock = session.clock,
+            .terminal = session.out_terminal,
+            .out = std::cout,
+            .err = std::cerr};
+  const absl::Status status = work(call);
+  for (const absl::Status& why : runs.left_out()) session.fail(why);
+  if (!absl::IsNotFound(status)) return status;
+  return absl::NotFoundError(str_cat(status.message(), session.cluster_hint()));
+}
+
+void carry_out(Session& session, Mode mode, const std::function<absl::Status(std::stop_token)>& work) {
   std::unique_ptr<Interrupt> interrupt;  // before any thread is made
   if (mode == Mode::kFollow) {
     auto opened = Interrupt::open(kExitInterrupted);
     if (!opened.ok()) return session.fail(opened.status());
     interrupt = *std::move(opened);
   }
-  const absl::Status status =
-      run_on_cluster(session, flags, interrupt ? interrupt->token() : std::stop_token(), work);
+  const absl::Status status = work(interrupt ? interrupt->token() : std::stop_token());
   if (absl::IsCancelled(status)) {
     session.exit_code = kExitInterrupted;  // who pressed ctrl-C knows
   } else if (!status.ok()) {
     session.fail(status);
   }
+}
+
+}  // namespace
+
+void on_cluster(Session& session, const ClusterFlags& flags, Mode mode,
+                const std::function<absl::Status(Call&)>& work) {
+  carry_out(session, mode, [&](std::stop_token stop) { return run_on_cluster(session, flags, stop, work); });
+}
+
+void on_jobs(Session& session, const ClusterFlags& flags, Mode mode,
+             const std::function<absl::Status(Call&)>& work) {
+  if (is_on_cluster(session, flags)) return on_cluster(session, flags, mode, work);
+  carry_out(session, mode, [&](std::stop_token stop) { return run_here(session, stop, work); });
 }
 
 }  // namespace paceline::cli

@@ -30,11 +30,16 @@ bool is_on_cluster(const Session& session, const ClusterFlags& flags);
 
 // A job's name as people give it; empty stays empty. False: it is none, and the session says so.
 bool take_job_name(Session& session, const std::string& text, std::string& name);
+// The same, or a run's as it is.
+bool take_name(Session& session, const ClusterFlags& flags, const std::string& text, std::string& name);
 
 // Follow: it goes on until something ends; ctrl-C asks it to end, a second one or a second later ends it.
 enum class Mode : std::uint8_t { kOnce, kFollow };
 // Opens the cluster and lets `work` do it; its error is the session's.
 void on_cluster(Session& session, const ClusterFlags& flags, Mode mode,
                 const std::function<absl::Status(Call&)>& work);
+// The same, or with the runs of this machine where the flags don't say that a cluster is meant.
+void on_jobs(Session& session, const ClusterFlags& flags, Mode mode,
+             const std::function<absl::Status(Call&)>& work);
 
 }  // namespace paceline::cli

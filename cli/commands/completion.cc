@@ -102,7 +102,7 @@ constexpr char kBashHelpers[] =
     R"sh(_paceline_runs() { timeout 5 paceline "${state[@]}" get "${place[@]}" -o name 2>/dev/null | sed 's#.*/##'; }
 _paceline_jobs() { ((${#place[@]})) || place=(--cluster); _paceline_runs; }
 _paceline_members() {
-  paceline "${state[@]}" get "$1" -o json 2>/dev/null | sed -n '/"members"/,$s/^ *"name": "\(.*\)",*$/\1/p'
+  paceline "${state[@]}" get "$1" -o json 2>/dev/null | sed -n '/"run": {/,$s/^ \{20\}"name": "\(.*\)",*$/\1/p'
 }
 )sh";
 
@@ -223,7 +223,7 @@ function __paceline_given
 end
 function __paceline_members
   set -l given (__paceline_given)
-  paceline get $given[2] -o json 2>/dev/null | sed -n '/"members"/,$s/^ *"name": "\(.*\)",*$/\1/p'
+  paceline get $given[2] -o json 2>/dev/null | sed -n '/"run": {/,$s/^ \{20\}"name": "\(.*\)",*$/\1/p'
 end
 )sh";
 

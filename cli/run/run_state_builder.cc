@@ -147,6 +147,7 @@ void keep_earlier(const RunState& earlier, RunState& state) {
 }
 
 void apply_status(const api::Status& status, RunState& state) {
+  state.status = status;
   state.phase = api::name(status.phase);
   state.reason = status.reason;
   // To the controller every job that has not succeeded has failed; to its user this one did as it was told.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "controller/cluster/kube/status_json.h"
 
 namespace paceline::cli {
 
@@ -212,6 +213,7 @@ std::string to_json(const RunState& state, int indent) {
     visit_member(Write{one}, member);
     json["members"].push_back(std::move(one));
   }
+  json["status"] = kube::status_to_json(state.status);
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -222,6 +224,8 @@ absl::StatusOr<RunState> parse_run_state(std::string_view text) {
     if (!json.is_object()) return absl::InvalidArgumentError("a run's status must be a JSON object");
     RunState state;
     visit(Read{json}, state);
+    if (const auto status = json.find("status"); status != json.end())
+      state.status = kube::status_from_json(*status);
     if (const auto members = json.find("members"); members != json.end()) {
       for (const Json& one : *members) {
         if (!one.is_object())

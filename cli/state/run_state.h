@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "controller/api/types.h"
 
 namespace paceline::cli {
 
@@ -107,6 +108,7 @@ struct RunState {
   std::string folder;             // the run's
   std::string created, finished;  // RFC 3339
   std::vector<MemberState> members;
+  api::Status status;  // the job's, as a cluster's API server has it
 };
 
 bool is_finished(const RunState& state);

@@ -158,7 +158,7 @@ class HardEdges(CliCase):
         events = self.state / "runs/old/events.jsonl"
         self.assertNotIn("Events", self.paceline("describe", "old").stdout)
         events.symlink_to("events.jsonl")
-        self.assertRegex(self.paceline("describe", "old").stdout, r"\nEvents: open \S*/events\.jsonl: Too many levels of symbolic links\n$")
+        self.assertRegex(self.paceline("describe", "old").stdout, r"\nEvents:\n  open \S*/events\.jsonl: Too many levels of symbolic links\n$")
 
     def as_nobody(self, *arguments):
         """The command as a user who may not read all, and owns what is in the test's folder."""
@@ -188,7 +188,7 @@ class HardEdges(CliCase):
             named = self.as_nobody("describe", "old")
             self.assertEqual((named.returncode, named.stdout), (4, ""))
             closed.chmod(mode)
-        self.assertEqual((deleted.returncode, deleted.stdout), (4, 'run "mine" deleted\n'))
+        self.assertEqual((deleted.returncode, deleted.stdout), (4, "mine deleted\n"))
         self.assertEqual(deleted.stderr, listed.stderr)
         old.chmod(0)
         alone = self.as_nobody("get")
@@ -209,7 +209,7 @@ class HardEdges(CliCase):
                                         f"left: {kept}/state.safetensors (Permission denied)\n")
         self.assertEqual({path.name for path in run.iterdir()} - {"lock"}, {"checkpoints", "status.json"})
         kept.chmod(0o755)
-        self.assertEqual(self.as_nobody("delete", "old").stdout, 'run "old" deleted\n')
+        self.assertEqual(self.as_nobody("delete", "old").stdout, "old deleted\n")
         self.assertFalse(run.exists())
 
     def test_data_that_may_not_be_read_are_not_missing(self):
@@ -460,7 +460,7 @@ class HardEdges(CliCase):
                     self.assertIn(letter + shown, text)
                 self.assertIn("\x1b[31m", text, "our own colours stay")
         self.assertIn("a" + shown, self.paceline("describe").stdout, "text about a run is one line each, also in a pipe")
-        self.assertEqual(json.loads(self.paceline("get", "old", "-o", "json").stdout)["job"], "a" + bad, "data are as they are")
+        self.assertEqual(json.loads(self.paceline("get", "old", "-o", "json").stdout)["status"]["run"]["job"], "a" + bad, "data are as they are")
 
     def test_messages_are_harmless_wherever_they_go(self):
         bad = "\x1b[2J\x1b[31m\x07"

@@ -310,11 +310,13 @@ class CliTest(CliCase):
     # ---- commands that read runs
 
     def test_get_describe_logs_top_plot_delete(self):
-        self.assertIn("No runs", self.paceline("get").stdout)
+        self.assertIn("No runs", self.paceline("get").stderr)
         self.paceline("run", self.write(job()))
         listed = self.paceline("get")
-        self.assertRegex(listed.stdout, r"(?m)^digits +Succeeded +2 +200/200")
-        self.assertEqual(json.loads(self.paceline("get", "digits", "-o", "json").stdout)["phase"], "Succeeded")
+        self.assertRegex(listed.stdout, r"(?m)^digits +Succeeded +\d/2 +200/200")
+        run = json.loads(self.paceline("get", "digits", "-o", "json").stdout)
+        self.assertEqual((run["kind"], run["metadata"]["name"], run["spec"]["training"]["steps"]), ("TrainingJob", "digits", 200))
+        self.assertEqual((run["status"]["phase"], run["status"]["progress"]["step"], run["status"]["run"]["job"]), ("Succeeded", 200, "digits"))
         self.assertIn("Events:", self.paceline("describe", "digits").stdout)
         logs = self.paceline("logs", "digits").stdout
         self.assertIn("chief-0 | ", logs)
@@ -331,7 +333,7 @@ class CliTest(CliCase):
         plot = self.paceline("plot", "digits", "--output", self.folder / "plot.svg")
         self.assertEqual(plot.returncode, 0, plot.stderr)
         self.assertIn("<svg", (self.folder / "plot.svg").read_text())
-        self.assertEqual(self.paceline("delete", "--finished").stdout, 'run "digits" deleted\n')
+        self.assertEqual(self.paceline("delete", "--finished").stdout, "digits deleted\n")
         self.assertFalse((self.state / "runs/digits").exists())
 
     def test_commands_on_a_running_run(self):
@@ -601,7 +603,7 @@ class CliTest(CliCase):
             state = [] if program.endswith("kubectl-paceline") else ["--state-dir", self.state]
             return subprocess.run([program, *state, *map(str, words)], capture_output=True, text=True, timeout=60, env=environment,
                                   stdin=subprocess.DEVNULL)
-        self.assertIn("No runs in", asked("get").stdout)
+        self.assertIn("No runs in", asked("get").stderr)
         plugin = str(pathlib.Path(PACELINE).parent / "kubectl-paceline")
         for result in (asked("get", "--cluster"), asked("get", "-n", "a"), asked("describe", "x", "--context", "c"), asked("logs", "x", "-n", "a"),
                        asked("top", "x", "-n", "a"), asked("delete", "x", "-n", "a"), asked("explain", "x", "-n", "a"), asked("events"),
@@ -628,7 +630,7 @@ class CliTest(CliCase):
     def test_a_run_for_programs_in_every_format(self):
         self.paceline("run", self.write(job(steps=20)))
         self.assertEqual(self.paceline("get", "-o", "name").stdout, "digits\n")
-        self.assertRegex(self.paceline("get", "-o", "wide").stdout, rf"REASON +FOLDER\n.*{self.state}/runs/digits\n")
+        self.assertRegex(self.paceline("get", "-o", "wide").stdout, r"AGE +REASON +QUEUE +CHECKPOINT\n")
         self.assertIn("phase: Succeeded\n", self.paceline("get", "digits", "-o", "yaml").stdout)
         self.assertEqual(self.paceline("logs", "digits", "worker/0").stdout, self.paceline("logs", "digits", "worker-0").stdout)
 

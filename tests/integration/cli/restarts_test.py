@@ -56,11 +56,11 @@ class RestartsTest(CliCase):
         self.assertEqual(self.paceline("resume", "digits").returncode, 0)
         before = self.in_attempt(0)
         for again in (False, True):
-            self.assertEqual(self.paceline("suspend", "digits").stdout, 'run "digits" ' + ("is suspended already\n" if again else "suspended\n"))
+            self.assertEqual(self.paceline("suspend", "digits").stdout, "digits " + ("is suspended already\n" if again else "suspended\n"))
         until(lambda: self.status("digits")["phase"] == "Suspended", 20 * SLOW, "it is suspended")
         until(lambda: not processes_with(str(self.state / "runs/digits/pods")), 20 * SLOW, "its members have left")
         self.assertIsNone(process.poll())
-        self.assertEqual(self.paceline("resume", "digits").stdout, 'run "digits" resumed\n')
+        self.assertEqual(self.paceline("resume", "digits").stdout, "digits resumed\n")
         self.in_attempt(1, after=before["step"])
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(20 * SLOW), 130)

@@ -42,7 +42,9 @@ class ClusterTest : public ::testing::Test {
   JobClient client_{api_, "https://10.0.0.1:6443 (context dev of /home/me/.kube/config)", stop_.get_token()};
   Terminal terminal_;
   std::ostringstream out_, err_;
-  Call call_{.client = client_,
+  Call call_{.jobs = client_,
+             .client = &client_,
+             .stop = stop_.get_token(),
              .ns = "team-a",
              .program = "paceline",
              .clock = clock_,

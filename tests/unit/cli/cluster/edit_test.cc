@@ -157,7 +157,9 @@ class WatchTest : public ClusterTest {
   WatchScript script_{server_, stop_};
   kube::ApiClient watching_{script_, clock_, 1, stop_.get_token(), pause_};
   JobClient watching_client_{watching_, "https://10.0.0.1:6443", stop_.get_token()};
-  Call watching_call_{.client = watching_client_,
+  Call watching_call_{.jobs = watching_client_,
+                      .client = &watching_client_,
+                      .stop = stop_.get_token(),
                       .ns = "team-a",
                       .program = "paceline",
                       .clock = clock_,

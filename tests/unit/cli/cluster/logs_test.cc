@@ -63,7 +63,9 @@ class LogsTest : public ClusterTest {
   };
   kube::ApiClient reading_{script_, clock_, 1, stop_.get_token(), short_pause_};
   JobClient reading_client_{reading_, "https://10.0.0.1:6443", stop_.get_token()};
-  Call reading_call_{.client = reading_client_,
+  Call reading_call_{.jobs = reading_client_,
+                     .client = &reading_client_,
+                     .stop = stop_.get_token(),
                      .ns = "team-a",
                      .program = "paceline",
                      .clock = clock_,

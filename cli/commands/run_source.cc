@@ -1,0 +1,143 @@
+#include "cli/commands/run_source.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/regular_file.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "cli/session.h"
+#include "cli/state/suspension.h"
+#include "controller/api/json_text.h"
+#include "controller/api/parse.h"
+#include "controller/cluster/kube/times.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using kube::Json;
+
+constexpr std::size_t kMaxEventsBytes = 16 << 20;
+constexpr int kStopLimitMs = 15'000;  // a run that is to end in order
+constexpr int kKillLimitMs = 5'000;   // the same, at once
+
+Json spec_of(const std::string& folder) {
+  const std::string path = folder + "/job.yaml";
+  const auto text = read_regular_file(path, api::kMaxFileBytes);
+  if (!text.ok() || !api::parse_training_job(*text, path).job) return Json::object();
+  return kube::at(Json::parse(api::json_text(*text), nullptr, false), {"spec"});
+}
+
+Json object_of(const RunState& state) {
+  Json run = Json::parse(to_json(state, -1)), status = run.at("status");
+  run.erase("status");
+  // The folder knows better than the controller's last word: an owner may be gone.
+  status["phase"] = state.phase == "Stopped" ? "Failed" : state.phase;
+  status["reason"] = state.reason;
+  status["message"] = state.message;
+  status["run"] = std::move(run);
+  Json object = {{"metadata", {{"name", state.name}, {"namespace", state.ns}, {"uid", state.name}}},
+                 {"spec", spec_of(state.folder)},
+                 {"status", std::move(status)}};
+  if (!state.created.empty()) object["metadata"]["creationTimestamp"] = state.created;
+  return object;
+}
+
+absl::StatusOr<Json> object_of(const absl::StatusOr<RunState>& state) {
+  PL_RETURN_IF_ERROR(state.status());
+  return object_of(*state);
+}
+
+absl::Status stop_run(const RunStore& store, const RunState& run) {
+  const UniqueFd owner(static_cast<int>(::syscall(SYS_pidfd_open, run.owner_pid, 0)));
+  const auto now = store.get(run.name);  // still owned: then it is the owner that the descriptor is about
+  if (!now.ok() || is_finished(*now)) return now.status();
+  if (!owner.valid()) return errno_status(errno, str_cat("process ", run.owner_pid, ", which owns it"));
+  siginfo_t notice{};
+  notice.si_signo = SIGTERM;
+  notice.si_code = SI_QUEUE;
+  notice.si_pid = ::getpid();
+  notice.si_uid = ::getuid();
+  notice.si_value.sival_int = kDeletionNotice;
+  for (const int limit_ms : {kStopLimitMs, kKillLimitMs}) {
+    if (::syscall(SYS_pidfd_send_signal, owner.get(), SIGTERM, &notice, 0) != 0 && errno != ESRCH)
+      return errno_status(errno, str_cat("stopping process ", run.owner_pid, ", which owns it"));
+    pollfd ended{owner.get(), POLLIN, 0};
+    if (::poll(&ended, 1, limit_ms) > 0) return absl::OkStatus();
+  }
+  return absl::DeadlineExceededError(
+      str_cat("process ", run.owner_pid, ", which owns it, does not end; kill it by kill -9"));
+}
+
+}  // namespace
+
+absl::StatusOr<JobSource::Listed> RunSource::list_jobs(const std::string&) {
+  left_out_.clear();
+  PL_ASSIGN_OR_RETURN(const std::vector<RunState> runs, store_.list(&left_out_));
+  Listed listed;
+  for (const RunState& run : runs) listed.objects.push_back(object_of(run));
+  return listed;
+}
+
+absl::StatusOr<Json> RunSource::job(const std::string&, const std::string& name) {
+  return object_of(store_.get(name));
+}
+
+absl::StatusOr<Json> RunSource::choose(const std::string&, const std::string& name) {
+  return object_of(store_.choose(name));
+}
+
+absl::StatusOr<JobSource::Events> RunSource::events(const std::string&, const std::string& name) {
+  PL_ASSIGN_OR_RETURN(const RunState run, store_.get(name));
+  const auto text = read_regular_file(run.folder + "/events.jsonl", kMaxEventsBytes);
+  Events result;
+  if (absl::IsNotFound(text.status())) return result;
+  PL_RETURN_IF_ERROR(text.status());
+  for (std::size_t begin = 0; begin < text->size();) {
+    const std::size_t end = std::min(text->find('\n', begin), text->size());
+    const Json event = Json::parse(text->substr(begin, end - begin), nullptr, false);
+    begin = end + 1;
+    if (!event.is_object()) continue;  // a line torn by a crash
+    EventView view;
+    view.last = kube::parse_time(kube::text_at(event, {"time"}));
+    view.warning = kube::text_at(event, {"type"}) == "Warning";
+    view.reason = kube::text_at(event, {"reason"});
+    view.object = name;
+    view.message = kube::text_at(event, {"message"});
+    result.events.push_back(std::move(view));
+  }
+  return result;
+}
+
+absl::StatusOr<Json> RunSource::patch(const std::string& ns, const std::string& name, const Json& patch,
+                                      const std::string&) {
+  PL_RETURN_IF_ERROR(
+      set_suspended(store_, name, kube::flag_at(patch, {"spec", "runPolicy", "suspend"})).status());
+  return job(ns, name);
+}
+
+absl::StatusOr<Json> RunSource::remove(const std::string&, const std::string& name, const std::string&) {
+  PL_ASSIGN_OR_RETURN(const RunState run, store_.get(name));
+  if (!is_finished(run)) {
+    out_ << "stopping run \"" << name << "\"" << std::endl;
+    PL_RETURN_IF_ERROR(with_context(stop_run(store_, run), str_cat("run \"", name, "\"")));
+  }
+  PL_RETURN_IF_ERROR(store_.remove(name));
+  return object_of(run);
+}
+
+std::string RunSource::none(const std::string&, const std::string& program) const {
+  if (!left_out_.empty()) return "";
+  return str_cat("No runs in ", store_.state_folder(), ". Start one with `", program, " run job.yaml`.");
+}
+
+}  // namespace paceline::cli

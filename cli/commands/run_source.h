@@ -1,0 +1,50 @@
+#pragma once
+
+// The runs of this machine as a source of jobs: a run is an object as an API server has it, whose name is the
+// run's and whose status has also `run`, all that the run's folder tells (cli/state/run_state.h). One thread.
+
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/cluster/job_source.h"
+#include "cli/state/run_store.h"
+
+namespace paceline::cli {
+
+class RunSource final : public JobSource {
+ public:
+  // `out`: told of a run that is to be stopped before it is removed.
+  RunSource(RunStore store, std::ostream& out) : store_(std::move(store)), out_(out) {}
+
+  absl::StatusOr<Listed> list_jobs(const std::string& ns) override;  // newest first
+  absl::StatusOr<kube::Json> job(const std::string& ns, const std::string& name) override;
+  absl::StatusOr<kube::Json> choose(const std::string& ns, const std::string& name) override;
+  absl::StatusOr<std::vector<kube::SlimPod>> pods(const std::string&, const std::string&) override {
+    return std::vector<kube::SlimPod>();
+  }
+  absl::StatusOr<Events> events(const std::string& ns, const std::string& name) override;
+  // Takes spec.runPolicy.suspend alone.
+  absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
+                                   const std::string& what) override;
+  // A run that goes on is stopped first, as by ctrl-C in its terminal; at once where that takes too long.
+  absl::StatusOr<kube::Json> remove(const std::string& ns, const std::string& name,
+                                    const std::string& propagation) override;
+  absl::StatusOr<bool> exists(const std::string&, const std::string&, const std::string&) override {
+    return false;  // remove() returns when it is gone
+  }
+  std::string reference(const std::string& name) const override { return name; }
+  std::string where(const std::string&) const override { return ""; }
+  std::string none(const std::string& ns, const std::string& program) const override;
+
+  // The last list leaves these out, for these reasons.
+  const std::vector<absl::Status>& left_out() const { return left_out_; }
+
+ private:
+  const RunStore store_;
+  std::ostream& out_;
+  std::vector<absl::Status> left_out_;
+};
+
+}  // namespace paceline::cli
