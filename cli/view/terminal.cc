@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/visible.h"
 
 namespace paceline::cli {
@@ -175,7 +176,7 @@ std::string with_commas(std::int64_t value) {
   std::string digits = std::to_string(value < 0 ? -value : value);
   for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3)
     digits.insert(static_cast<std::size_t>(i), ",");
-  return value < 0 ? "-" + digits : digits;
+  return value < 0 ? str_cat("-", digits) : digits;
 }
 
 std::string human_bytes(std::uint64_t bytes) {

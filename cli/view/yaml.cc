@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace paceline::cli {
 
@@ -55,7 +56,7 @@ void write(const Json& json, std::size_t indent, bool first_in_line, std::string
       begin_line();
       out += scalar(key) + ":";
       if (!is_block(value)) {
-        out += " " + scalar(value) + "\n";
+        out += str_cat(" ", scalar(value), "\n");
       } else {
         out += "\n";
         write(value, value.is_array() ? indent : indent + 2, false, out);  // lists as kubectl prints them
