@@ -10,7 +10,6 @@
 #include <cstdlib>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "base/visible.h"
 
 namespace paceline::cli {
@@ -173,10 +172,13 @@ std::string progress_bar(const Terminal& terminal, double fraction, int columns)
 }
 
 std::string with_commas(std::int64_t value) {
-  std::string digits = std::to_string(value < 0 ? -value : value);
-  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3)
-    digits.insert(static_cast<std::size_t>(i), ",");
-  return value < 0 ? str_cat("-", digits) : digits;
+  const std::string digits = std::to_string(value);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > (value < 0 ? 1U : 0U) && (digits.size() - i) % 3 == 0) text.push_back(',');
+    text.push_back(digits[i]);
+  }
+  return text;
 }
 
 std::string human_bytes(std::uint64_t bytes) {
