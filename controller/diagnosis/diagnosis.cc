@@ -123,7 +123,9 @@ bool fell_silent(const api::Fault& fault) {
 
 std::string words_of(const cluster::Pod& pod) {
   if (pod.reason == "StartError") return pod.message;
-  if (pod.reason.empty() || pod.reason == "Error" || pod.reason == "Completed") return "";
+  // "Error" and "Completed" say no more than the process's own end, which an init container's pod lacks.
+  if (pod.reason.empty() || pod.reason == "Error" || pod.reason == "Completed")
+    return pod.exit_code || pod.signal ? "" : pod.message;
   return str_cat(pod.reason, pod.message.empty() ? "" : ": ", pod.message);
 }
 

@@ -284,5 +284,14 @@ TEST(DiagnosisTest, OrdinaryReasonsAreNoWords) {
   EXPECT_EQ(words_of(pod), "Evicted: the node was low on memory");
 }
 
+TEST(PodWords, InitContainersEndIsToldInTheClustersWords) {
+  cluster::Pod pod = running_pod(Role::kWorker, 0);
+  end(pod, 1);
+  pod.message = "told";
+  EXPECT_EQ(words_of(pod), "");
+  pod.exit_code.reset();
+  EXPECT_EQ(words_of(pod), "told");
+}
+
 }  // namespace
 }  // namespace paceline::diagnosis
