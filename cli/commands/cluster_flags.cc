@@ -25,6 +25,16 @@ std::optional<std::string> variable(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+Call call_over(JobSource& jobs, Session& session, std::stop_token stop) {
+  return {.jobs = jobs,
+          .stop = std::move(stop),
+          .program = session.program,
+          .clock = session.clock,
+          .terminal = session.out_terminal,
+          .out = std::cout,
+          .err = std::cerr};
+}
+
 absl::Status run_on_cluster(Session& session, const ClusterFlags& flags, std::stop_token stop,
                             const std::function<absl::Status(Call&)>& work) {
   const Logger log = Logger::to_stderr(session.program, LogLevel::kWarning);
@@ -44,18 +54,10 @@ absl::Status run_on_cluster(Session& session, const ClusterFlags& flags, std::st
   fill_random(std::as_writable_bytes(std::span(&seed, 1)));
   kube::ApiClient api(*transport, session.clock, seed, stop);
   JobClient client(api, str_cat(access.endpoint.server, " (", access.source, ")"), stop);
-  Call call{.jobs = client,
-            .client = &client,
-            .stop = stop,
-            .ns = !flags.ns.empty()   ? flags.ns
-                  : access.ns.empty() ? "default"
-                                      : access.ns,
-            .all_namespaces = flags.all_namespaces,
-            .program = session.program,
-            .clock = session.clock,
-            .terminal = session.out_terminal,
-            .out = std::cout,
-            .err = std::cerr};
+  Call call = call_over(client, session, stop);
+  call.client = &client;
+  call.ns = !flags.ns.empty() ? flags.ns : access.ns.empty() ? "default" : access.ns;
+  call.all_namespaces = flags.all_namespaces;
   const absl::Status status = work(call);
   std::cout.flush();
   return status;
@@ -115,13 +117,7 @@ absl::Status run_here(Session& session, std::stop_token stop,
                       const std::function<absl::Status(Call&)>& work) {
   PL_ASSIGN_OR_RETURN(RunStore store, session.store());
   RunSource runs(std::move(store), std::cout);
-  Call call{.jobs = runs,
-            .stop = std::move(stop),
-            .program = session.program,
-            .clock = session.clock,
-            .terminal = session.out_terminal,
-            .out = std::cout,
-            .err = std::cerr};
+  Call call = call_over(runs, session, std::move(stop));
   const absl::Status status = work(call);
   for (const absl::Status& why : runs.left_out()) session.fail(why);
   if (!absl::IsNotFound(status)) return status;

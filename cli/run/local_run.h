@@ -50,7 +50,7 @@ class LocalRun {
   static absl::Status start(LocalRunOptions options, const Clock& clock, std::unique_ptr<LocalRun>& run);
   virtual ~LocalRun() = default;
 
-  // Of the present attempt; times count from the beginning of the first.
+  // The report is of the present attempt; times count from the beginning of the first.
   virtual coordinator::Report report() const = 0;
   virtual api::Status status() const = 0;  // as the controller last wrote it
   // The user has edited spec.runPolicy.suspend.

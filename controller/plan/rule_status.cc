@@ -30,7 +30,7 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   status.pod = pod.spec.name;
   status.host = pod.host;
   status.pid = pod.pid;
-  // What is deleted after its work was done, or after an auxiliary pod failed, keeps its last word.
+  // A pod that is deleted after its work was done, or after an auxiliary pod failed, keeps its last phase.
   const bool finished = has_finished(observed, pod.spec.role, pod.spec.index);
   const bool leaves = pod.deleting && !finished && !has_failed_auxiliary(observed, pod);
   status.phase = leaves ? "Deleting" : cluster::pod_phase_name(pod.phase);
@@ -189,7 +189,7 @@ void note_running(const Observed& observed, Plan& plan) {
   enter_phase(observed, api::Phase::kRunning, "PodsRun", all, plan);
 }
 
-// Of the present attempt, those whose pods are gone, as the status has kept them.
+// Counts members of the present attempt whose pods are gone, as the status has kept them.
 void count_gone(const Observed& observed, const api::MemberStatus& member, api::ReplicaStatus& counts) {
   const bool succeeded = says_finished(member);
   if (!succeeded && member.phase != cluster::pod_phase_name(cluster::PodPhase::kFailed)) return;

@@ -28,7 +28,7 @@ Finding rule_failure(const Observed& observed, Plan& plan);
 void rule_lost(const Observed& observed, Plan& plan);
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan);
 void create_auxiliary(const Observed& observed, const Observed& whole, Plan& plan);  // no members
-// Of auxiliary pods that have failed and are not started again; rule_auxiliary() does it, too.
+// Tells of auxiliary pods that have failed and are not started again; rule_auxiliary() does it, too.
 void tell_of_lost_auxiliary(const Observed& observed, Plan& plan);
 void rule_auxiliary(const Observed& observed, Plan& plan);
 void rule_success(const Observed& observed, Plan& plan);

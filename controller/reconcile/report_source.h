@@ -31,10 +31,10 @@ class ReportSource {
   virtual void job_over(const std::string& /*key*/) {}
   // Nothing: the job has no coordinator. Must not block.
   virtual std::optional<plan::JobReport> report(const std::string& key) = 0;
-  // What the cluster says about the job's pods, before job_seen() and every report(): the coordinator judges
+  // The cluster's view of the job's pods comes before job_seen() and every report(): the coordinator judges
   // better with it.
   virtual void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) = 0;
-  // Of a job whose members train, these pods are gone by the cluster's own word.
+  // These pods of a job whose members train are gone by the cluster's own word.
   virtual void pods_gone(const std::string& /*key*/, const std::vector<std::string>& /*names*/) {}
   // Nobody waits for these any longer (Plan::absent).
   virtual void members_absent(const std::string& /*key*/, const std::vector<plan::AbsentMember>& /*absent*/) {

@@ -29,7 +29,7 @@ absl::Status not_ours(std::string_view kind, const std::string& key, const std::
       kind, " ", key, " exists, but belongs to no TrainingJob; delete it, or give the job another name"));
 }
 
-// What comes as 403 although it is no lack of rights: a quota, and a namespace's end.
+// A quota and a namespace's end come as 403, too, though no right is missing.
 absl::Status of_creation(const absl::Status& status) {
   if (namespace_ends(status)) return absl::CancelledError(status.message());
   return is_over_quota(status) ? absl::ResourceExhaustedError(status.message()) : status;

@@ -79,7 +79,7 @@ TEST_F(GpuMemoryTest, RoomThatIsWantedLaterIsLeft) {
   EXPECT_GE((*made)->memory()->free, leave.bytes + kMebibyte);
 }
 
-// Of 1,000 samples activations are some 40 MiB, and with their gradients more.
+// Activations of 1,000 samples take some 40 MiB, and with their gradients more.
 TEST_F(GpuMemoryTest, RecomputingTakesLess) {
   EXPECT_TRUE(absl::IsResourceExhausted(compile_deep(1000, false).status()));
   EXPECT_TRUE(compile_deep(1000, true).ok());
