@@ -16,8 +16,10 @@ if(PACELINE_SANITIZE)
   add_link_options(-fsanitize=${PACELINE_SANITIZE})
 endif()
 if(PACELINE_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  # Clang's runtime defines operator new strongly; a test's own that counts allocations comes first and takes its memory from malloc, which is watched.
-  add_link_options(-Wl,-z,muldefs)
+  # For C++ Clang links an operator new of ThreadSanitizer's ahead of a test's own that counts allocations. Linked as C, programs have libstdc++'s, whose
+  # malloc is watched all the same.
+  string(REPLACE "clang++" "clang" driver ${CMAKE_CXX_COMPILER})
+  string(REPLACE "<CMAKE_CXX_COMPILER>" "${driver}" CMAKE_CXX_LINK_EXECUTABLE "${CMAKE_CXX_LINK_EXECUTABLE} -lstdc++ -lm")
 endif()
 # The code under test is optimised. GoogleTest's macros, half of all that is compiled, need no optimisation.
 set(PACELINE_TEST_OPTIONS -O1)
