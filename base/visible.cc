@@ -29,6 +29,13 @@ bool is_control(std::string_view character) {
   return separates_or_turns || isolates;
 }
 
+std::string utf8_prefix(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  constexpr unsigned kContinuationMask = 0xc0, kContinuation = 0x80;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & kContinuationMask) == kContinuation) --most;
+  return std::string(text.substr(0, most));
+}
+
 std::string visible(std::string_view text) {
   std::string out;
   while (!text.empty()) {

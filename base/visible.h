@@ -17,6 +17,9 @@ std::size_t utf8_bytes(std::string_view text);
 // (also beyond ASCII) but for tab and newline, a separator of lines, a change of the text's direction.
 bool is_control(std::string_view character);
 
+// The longest front of `text` that has `most` bytes or fewer and does not end within a character.
+std::string utf8_prefix(std::string_view text, std::size_t most);
+
 // Characters that are is_control(), and bytes that are not UTF-8, byte by byte as \x1b.
 std::string visible(std::string_view text);
 

@@ -13,7 +13,7 @@ install(TARGETS
     paceline_runtime_transport paceline_runtime_tensor paceline_runtime_tensor_kernels paceline_runtime_model
     paceline_runtime_optimizer paceline_runtime_pserver paceline_runtime_pserver_policy paceline_runtime_pserver_sparse
     paceline_runtime_data paceline_runtime_checkpoint paceline_runtime_member
-    paceline_base paceline_proto_training paceline_proto_coordinator paceline_dnnl
+    paceline_base paceline_proto_training paceline_proto_coordinator paceline_proto_telemetry paceline_dnnl
   EXPORT PacelineTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Development)
 

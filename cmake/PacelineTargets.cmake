@@ -16,10 +16,10 @@ if(PACELINE_SANITIZE)
   add_link_options(-fsanitize=${PACELINE_SANITIZE})
 endif()
 if(PACELINE_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  # For C++ Clang links an operator new of ThreadSanitizer's ahead of a test's own that counts allocations. Linked as C, programs have libstdc++'s, whose
-  # malloc is watched all the same.
-  string(REPLACE "clang++" "clang" driver ${CMAKE_CXX_COMPILER})
-  string(REPLACE "<CMAKE_CXX_COMPILER>" "${driver}" CMAKE_CXX_LINK_EXECUTABLE "${CMAKE_CXX_LINK_EXECUTABLE} -lstdc++ -lm")
+  # It links what paceline_test(COUNTS_ALLOCATIONS) makes.
+  string(REPLACE "clang++" "clang" CMAKE_C_COMPILER ${CMAKE_CXX_COMPILER})
+  enable_language(C)
+  set(PACELINE_ALLOCATION_COUNTER_LINKER C)
 endif()
 # The code under test is optimised. GoogleTest's macros, half of all that is compiled, need no optimisation.
 set(PACELINE_TEST_OPTIONS -O1)
@@ -48,16 +48,19 @@ if(PACELINE_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# paceline_library(NAME SOURCES a.cc ... DEPS target ...)   -> target paceline_NAME, alias Paceline::NAME
+# paceline_library(NAME SOURCES a.cc ... DEPS target ... [PRECOMPILED paceline_cli_headers])   -> target paceline_NAME, alias Paceline::NAME
 function(paceline_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  if(NOT ARG_PRECOMPILED)
+    set(ARG_PRECOMPILED paceline_headers)
+  endif()
   set(target paceline_${name})
   if(ARG_SOURCES)
     add_library(${target} STATIC ${ARG_SOURCES})
     target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/paceline>)
     target_compile_options(${target} PRIVATE ${PACELINE_WARNINGS})
-    paceline_use_precompiled(paceline_headers ${ARG_SOURCES})
+    paceline_use_precompiled(${ARG_PRECOMPILED} ${ARG_SOURCES})
     target_link_libraries(${target} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
   else()
     add_library(${target} INTERFACE)
@@ -95,19 +98,28 @@ endif()
 # Everything that the tests of this build need.
 add_custom_target(paceline_tests)
 
-# paceline_test(NAME [ONE_THREAD] SOURCES a.cc ... DEPS target ... [LABELS unit|integration])   -> one GoogleTest program, one ctest entry.
+# paceline_test(NAME [ONE_THREAD] [COUNTS_ALLOCATIONS] SOURCES a.cc ... DEPS target ... [LABELS unit|integration])
+#   -> one GoogleTest program, one ctest entry.
 # ONE_THREAD: nothing in it starts a thread, so that ThreadSanitizer has nothing to find and its build leaves the program out;
 # in other builds the program ends where one is started all the same.
+# COUNTS_ALLOCATIONS: with tests/support/allocation_counter.h. For C++ Clang links ThreadSanitizer's operator new ahead of the counter's; linked as C, the
+# program has the counter's, whose malloc is watched all the same.
 # scripts/test counts the single test cases from the program's own report.
 function(paceline_test name)
-  cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;COUNTS_ALLOCATIONS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
   if(ARG_ONE_THREAD)
     list(APPEND ARG_DEPS paceline_one_thread)
   endif()
+  if(ARG_COUNTS_ALLOCATIONS)
+    list(APPEND ARG_SOURCES ${CMAKE_SOURCE_DIR}/tests/support/allocation_counter.cc)
+  endif()
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  if(ARG_COUNTS_ALLOCATIONS AND PACELINE_ALLOCATION_COUNTER_LINKER)
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE ${PACELINE_ALLOCATION_COUNTER_LINKER})
+  endif()
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
   target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} ${PACELINE_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)

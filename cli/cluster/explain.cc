@@ -45,8 +45,7 @@ plan::JobReport report_from(const api::Status& status, WallTime now) {
     member.host = each.host;
     member.phase = each.phase;
     member.step = each.step;
-    member.compute_fraction = each.compute_fraction;
-    member.wait_fraction = each.wait_fraction;
+    member.telemetry = each.telemetry;
     if (each.phase == plan::kLostPhase && plan::attempt_in(each.pod) == report.attempt)
       report.lost.push_back({each.role, member.index, each.pod, str_cat(each.pod, " was lost")});
     report.members.push_back(std::move(member));

@@ -52,67 +52,7 @@ bool is_reached(const api::Target& target, const api::Progress& progress) {
   return target.loss && progress.test_loss && *progress.test_loss <= *target.loss;
 }
 
-ServerState server_of(const api::ServerStatus& s) {
-  ServerState out{.load = s.load,
-                  .bytes_per_second = s.bytes_per_second,
-                  .queue = s.queue,
-                  .updates = s.updates,
-                  .rows = s.rows,
-                  .row_bytes = s.row_bytes,
-                  .rows_evicted = s.rows_evicted,
-                  .hottest = {}};
-  for (const api::HotRow& row : s.hottest)
-    out.hottest.push_back({row.table, static_cast<std::uint64_t>(row.id), row.pulls});
-  return out;
-}
-
-// Of one that has ended: the status may be of a moment when it still had rates.
-ServerState counts_of(const api::ServerStatus& s) {
-  ServerState out = server_of(s);
-  out.load = out.bytes_per_second = 0;
-  out.queue = 0;
-  return out;
-}
-
-StalenessState staleness_of(const api::StalenessStatus& s) {
-  return {.applied = s.applied,
-          .dropped = s.dropped,
-          .max = s.max,
-          .mean = s.mean,
-          .wait_seconds = s.wait_seconds,
-          .histogram = s.histogram};
-}
-
-GpuState gpu_of(const api::GpuStatus& g) {
-  return {.name = g.name,
-          .compute_ms = g.compute_ms,
-          .update_ms = g.update_ms,
-          .utilization = g.utilization,
-          .memory_utilization = g.memory_utilization,
-          .sm_clock_mhz = g.sm_clock_mhz,
-          .most_sm_clock_mhz = g.most_sm_clock_mhz,
-          .memory_clock_mhz = g.memory_clock_mhz,
-          .temperature_celsius = g.temperature_celsius,
-          .power_watts = g.power_watts,
-          .power_limit_watts = g.power_limit_watts,
-          .slowdowns = g.slowdowns,
-          .corrected_ecc_errors = g.corrected_ecc_errors,
-          .uncorrected_ecc_errors = g.uncorrected_ecc_errors,
-          .pcie_replays = g.pcie_replays,
-          .xids = g.xids,
-          .last_xid = g.last_xid};
-}
-
-GpuState counts_of(const api::GpuStatus& g) {
-  return {.name = g.name,
-          .corrected_ecc_errors = g.corrected_ecc_errors,
-          .uncorrected_ecc_errors = g.uncorrected_ecc_errors,
-          .pcie_replays = g.pcie_replays,
-          .xids = g.xids,
-          .last_xid = g.last_xid};
-}
-
-MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
+MemberState member_of(const JobView& job, const SlimPod& pod) {
   MemberState member;
   member.pod = pod.key.substr(pod.key.find('/') + 1);
   member.name = member_name(pod.role, pod.index);
@@ -124,13 +64,7 @@ MemberState member_of(const JobView& job, const SlimPod& pod, double step_ms) {
   const bool trains = pod.phase == cluster::PodPhase::kRunning && !pod.deletion;
   if (trains && !known->phase.empty()) member.phase = known->phase;
   member.step = known->step;
-  if (known->server) member.server = trains ? server_of(*known->server) : counts_of(*known->server);
-  if (known->staleness) member.staleness = staleness_of(*known->staleness);
-  if (known->gpu) member.gpu = trains ? gpu_of(*known->gpu) : counts_of(*known->gpu);
-  if (!trains || known->rank < 0 || known->server) return member;
-  member.step_ms = step_ms;
-  member.compute_ms = step_ms * known->compute_fraction;
-  member.wait_ms = step_ms * known->wait_fraction;
+  member.telemetry = trains ? known->telemetry : counts_of(known->telemetry);
   return member;
 }
 
@@ -144,9 +78,7 @@ MemberState gone_member(const api::MemberStatus& known) {
                      known.phase == cluster::pod_phase_name(cluster::PodPhase::kFailed);
   member.phase = str_cat(ended ? str_cat(known.phase, ", ") : "", "pod gone");
   member.step = known.step;
-  if (known.server) member.server = counts_of(*known.server);
-  if (known.staleness) member.staleness = staleness_of(*known.staleness);
-  if (known.gpu) member.gpu = counts_of(*known.gpu);
+  member.telemetry = counts_of(known.telemetry);
   return member;
 }
 
@@ -157,11 +89,11 @@ bool is_later(const api::MemberStatus& known, const SlimPod& pod) {
 }
 
 // By role and index: those that have a pod, and those of which only the status still tells.
-std::vector<MemberState> members_of(const JobView& job, const std::vector<SlimPod>& pods, double step_ms) {
+std::vector<MemberState> members_of(const JobView& job, const std::vector<SlimPod>& pods) {
   std::map<std::pair<Role, int>, MemberState> places;
   std::map<std::pair<Role, int>, SlimPod> present;
   for (SlimPod& pod : present_pods(pods)) {
-    places[{pod.role, pod.index}] = member_of(job, pod, step_ms);
+    places[{pod.role, pod.index}] = member_of(job, pod);
     present[{pod.role, pod.index}] = std::move(pod);
   }
   for (const api::MemberStatus& known : job.status.members) {
@@ -220,34 +152,21 @@ RunState run_state_of(const JobView& job, const api::TrainingJob* spec, const st
   state.reason = status.reason;
   state.message = status.message;
   state.generation = status.view.generation.value;
-  state.step = status.progress.step;
-  state.total_steps = status.progress.total_steps;
-  state.epoch = status.progress.epoch;
-  state.loss = status.progress.loss;
-  state.accuracy = status.progress.test_accuracy;
-  state.test_loss = status.progress.test_loss;
-  state.auc = status.progress.test_auc;
-  state.samples_per_second = status.progress.samples_per_second;
-  state.goodput = status.progress.goodput;
-  state.eta_seconds = status.progress.eta_seconds;
+  state.progress = status.progress;
   state.checkpoint = status.last_checkpoint;
   state.model = status.model;
   if (job.created) state.created = kube::format_seconds(*job.created);
   if (status.completion_time) state.finished = kube::format_seconds(*status.completion_time);
   if (status.start_time)
     state.elapsed_seconds = std::max(0.0, seconds(status.completion_time.value_or(now) - *status.start_time));
-  double step_ms = 0;
   if (spec != nullptr && spec->spec.training) {
     const api::Training& training = *spec->spec.training;
     state.target = target_text(training);
     state.gradients = step_gradients(*spec);
-    const double step_samples = samples_per_step(*spec);
-    state.samples = std::llround(static_cast<double>(status.progress.step) * step_samples);
+    state.samples = std::llround(static_cast<double>(status.progress.step) * samples_per_step(*spec));
     state.target_reached = training.target && is_reached(*training.target, status.progress);
-    if (status.progress.samples_per_second > 0)
-      step_ms = 1000 * step_samples / status.progress.samples_per_second;
   }
-  state.members = members_of(job, pods, step_ms);
+  state.members = members_of(job, pods);
   return state;
 }
 

@@ -34,8 +34,7 @@ JobView read_job(const kube::Json& object);
 std::vector<kube::SlimPod> present_pods(const std::vector<kube::SlimPod>& pods);
 
 // For the live view, the listing and the summary. `spec` gives what only the spec knows (null: it can't be
-// parsed). Where the status has the speed, a member's times of a step follow from its fractions. A member
-// whose pod is gone is known from the status alone, and its phase says so.
+// parsed). A member whose pod is gone is known from the status alone, and its phase says so.
 RunState run_state_of(const JobView& job, const api::TrainingJob* spec,
                       const std::vector<kube::SlimPod>& pods, WallTime now);
 
@@ -43,7 +42,8 @@ RunState run_state_of(const JobView& job, const api::TrainingJob* spec,
 std::vector<Column> job_columns(bool all_namespaces, bool wide);
 std::vector<Row> job_rows(const std::vector<JobView>& jobs, bool wide, bool all_namespaces, WallTime now);
 
-// The object as the API server gave it, without managedFields; with apiVersion and kind, which lists leave out.
+// The object as the API server gave it, without managedFields; with apiVersion and kind, which lists leave
+// out.
 kube::Json printable(kube::Json object);
 kube::Json list_of(std::vector<kube::Json> objects);
 

@@ -22,14 +22,14 @@ class JsonOutput final : public RunOutput {
           {"created", s.created}});
   }
   void progress(const RunState& s) override {
-    if (s.elapsed_seconds < next_line_seconds_ || s.step == last_step_) return;
+    if (s.elapsed_seconds < next_line_seconds_ || s.progress.step == last_step_) return;
     next_line_seconds_ = s.elapsed_seconds + kSecondsBetweenLines;
-    last_step_ = s.step;
+    last_step_ = s.progress.step;
     Json json = Json::parse(to_json(s, -1));
     Json event = {{"type", "progress"}};
-    for (const char* key :
-         {"phase", "step", "totalSteps", "epoch", "loss", "accuracy", "testLoss", "auc", "samplesPerSecond",
-          "goodput", "etaSeconds", "elapsedSeconds", "samples", "bytesExchanged", "members"}) {
+    for (const char* key : {"phase", "step", "totalSteps", "epoch", "loss", "testLoss", "testAccuracy",
+                            "testAuc", "samplesPerSecond", "goodput", "etaSeconds", "elapsedSeconds",
+                            "samples", "bytesExchanged", "members"}) {
       if (json.contains(key)) event[key] = json[key];
     }
     line(event);

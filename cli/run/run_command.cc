@@ -264,7 +264,7 @@ class RunCommand {
     if (interrupts_ > 0 && !failure_told_ && state_.phase != "Succeeded") {
       state_.phase = "Stopped";
       state_.reason = "Stopped";
-      state_.message = str_cat("stopped by its user at step ", state_.step);
+      state_.message = str_cat("stopped by its user at step ", state_.progress.step);
     }
     if (!is_finished(state_)) {
       state_.phase = "Failed";
@@ -274,9 +274,9 @@ class RunCommand {
     tell_failure();
     // Now the mean over the whole run, where the live view shows the last seconds.
     const auto rate = first_step_ ? mean_rate(*first_step_, last_step_, samples_per_step(setup_.job.job)) : 0;
-    if (rate) state_.samples_per_second = *rate;
+    if (rate) state_.progress.samples_per_second = *rate;
     state_.finished = format_wall_time(session_.clock.wall_now());
-    state_.eta_seconds.reset();
+    state_.progress.eta_seconds.reset();
     setup_.metrics->flush();
     const auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
     if (newest.ok()) note_last_checkpoint(*newest);
@@ -337,7 +337,7 @@ class RunCommand {
     state_.phase = "Failed";
     state_.reason = reason;
     state_.message = message;
-    state_.eta_seconds.reset();
+    state_.progress.eta_seconds.reset();
     state_.finished = format_wall_time(session_.clock.wall_now());
     (void)write_last_state(setup_, first_step_.has_value());
   }

@@ -47,10 +47,11 @@ class PlainOutput : public RunOutput {
   void started(const RunState& state) override { line(str_cat("run ", state.name, " in ", state.folder)); }
   void progress(const RunState& state) override {
     // The first heartbeat may count steps of which nothing is told yet, not even the loss.
-    const bool due = state.step > 0 && state.loss && state.elapsed_seconds >= next_line_seconds_;
-    if (!due || state.step == last_step_) return;
+    const bool due =
+        state.progress.step > 0 && state.progress.loss && state.elapsed_seconds >= next_line_seconds_;
+    if (!due || state.progress.step == last_step_) return;
     next_line_seconds_ = state.elapsed_seconds + kSecondsBetweenLines;
-    last_step_ = state.step;
+    last_step_ = state.progress.step;
     line(render_progress_line(state));
   }
   void view(const coordinator::ViewRecord& record) override { line(view_text(record)); }

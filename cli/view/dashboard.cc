@@ -44,30 +44,34 @@ std::vector<std::string> title_line(const RunState& state, const Terminal& termi
 }
 
 std::vector<std::string> bar_line(const RunState& state, const Terminal& terminal, int width) {
-  const double fraction =
-      state.total_steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.total_steps) : 0;
-  return narrow_lines({{progress_bar(terminal, fraction, std::clamp(terminal.columns - 50, 10, 40)), 2},
-                       {fixed(fraction * 100, 0) + " %", 3},
-                       {str_cat("step ", with_commas(state.step), "/", with_commas(state.total_steps))},
-                       {str_cat("epoch ", fixed(state.epoch, 1)), 1}},
-                      width, 1);
+  const double fraction = state.progress.total_steps > 0 ? static_cast<double>(state.progress.step) /
+                                                               static_cast<double>(state.progress.total_steps)
+                                                         : 0;
+  return narrow_lines(
+      {{progress_bar(terminal, fraction, std::clamp(terminal.columns - 50, 10, 40)), 2},
+       {fixed(fraction * 100, 0) + " %", 3},
+       {str_cat("step ", with_commas(state.progress.step), "/", with_commas(state.progress.total_steps))},
+       {str_cat("epoch ", fixed(state.progress.epoch, 1)), 1}},
+      width, 1);
 }
 
 std::vector<Piece> rates(const RunState& state) {
   std::vector<Piece> pieces;
   const auto add = [&](std::string text, int goes) { pieces.push_back({std::move(text), goes}); };
-  if (state.loss) add(str_cat("loss ", loss_text(*state.loss)), 0);
-  if (state.auc) {
-    add(str_cat("AUC ", fixed(*state.auc, 4)), 4);
-  } else if (state.accuracy) {
-    add(str_cat("accuracy ", fixed(*state.accuracy * 100, 2), " %"), 4);
+  if (state.progress.loss) add(str_cat("loss ", loss_text(*state.progress.loss)), 0);
+  if (state.progress.test_auc) {
+    add(str_cat("AUC ", fixed(*state.progress.test_auc, 4)), 4);
+  } else if (state.progress.test_accuracy) {
+    add(str_cat("accuracy ", fixed(*state.progress.test_accuracy * 100, 2), " %"), 4);
   }
-  if (state.test_loss && !state.accuracy) add(str_cat("test loss ", loss_text(*state.test_loss)), 4);
+  if (state.progress.test_loss && !state.progress.test_accuracy)
+    add(str_cat("test loss ", loss_text(*state.progress.test_loss)), 4);
   if (!state.target.empty()) add(str_cat("(target ", one_line(state.target), ")"), 1);
-  if (state.samples_per_second >= 1)
-    add(str_cat(with_commas(static_cast<std::int64_t>(state.samples_per_second)), " samples/s"), 2);
-  const bool goes_on = !is_finished(state) && state.step < state.total_steps;
-  if (state.eta_seconds && goes_on) add(str_cat("ETA ", human_seconds(*state.eta_seconds)), 3);
+  if (state.progress.samples_per_second >= 1)
+    add(str_cat(with_commas(static_cast<std::int64_t>(state.progress.samples_per_second)), " samples/s"), 2);
+  const bool goes_on = !is_finished(state) && state.progress.step < state.progress.total_steps;
+  if (state.progress.eta_seconds && goes_on)
+    add(str_cat("ETA ", human_seconds(*state.progress.eta_seconds)), 3);
   return pieces;
 }
 
@@ -81,11 +85,6 @@ constexpr Column kColumns[] = {
     {"MEMBER"},           {"PID", true, 1},  {"PHASE", false, 3},   {"STEP", true, 7},   {"INPUT", true, 5},
     {"COMPUTE", true, 6}, {"WAIT", true, 8}, {"TRANSFER", true, 4}, {"UPDATE", true, 2}, {"TOTAL ms", true}};
 
-// A cluster's status has no other times.
-constexpr Column kClusterColumns[] = {{"MEMBER"},        {"NODE", false, 1},   {"PHASE", false, 2},
-                                      {"STEP", true, 4}, {"COMPUTE", true, 3}, {"WAIT", true, 5},
-                                      {"TOTAL ms", true}};
-
 // The members' table, at most `columns` wide and of at most `most` members.
 std::vector<std::string> members_table(const RunState& state, const Terminal& terminal, int columns,
                                        int most) {
@@ -94,16 +93,18 @@ std::vector<std::string> members_table(const RunState& state, const Terminal& te
   const auto limit = static_cast<std::size_t>(most);
   for (const MemberState& m : state.members) {
     if (rows.size() == limit) break;
-    const std::string step = m.server ? "-" : with_commas(m.step);  // servers count updates: their own table
-    if (m.node) {
-      rows.push_back({m.name, *m.node, m.phase, step, ms(m.compute_ms), ms(m.wait_ms), ms(m.step_ms)});
-    } else {
-      rows.push_back({m.name, m.pid > 0 ? str_cat(m.pid) : "-", m.phase, step, ms(m.input_ms),
-                      ms(m.compute_ms), ms(m.wait_ms), ms(m.transfer_ms), ms(m.update_ms), ms(m.step_ms)});
-    }
+    const std::string step =
+        m.telemetry.server ? "-" : with_commas(m.step);  // servers count updates: their own table
+    const MemberTelemetry& t = m.telemetry;
+    rows.push_back({m.name,
+                    m.node      ? *m.node
+                    : m.pid > 0 ? str_cat(m.pid)
+                                : "-",
+                    m.phase, step, ms(t.input_ms), ms(t.compute_ms), ms(t.wait_ms), ms(t.transfer_ms),
+                    ms(t.update_ms), ms(t.step_ms)});
   }
-  using Columns = std::span<const Column>;
-  const Columns shown = state.members[0].node ? Columns(kClusterColumns) : Columns(kColumns);
+  std::vector<Column> shown(std::begin(kColumns), std::end(kColumns));
+  if (state.members[0].node) shown[1].name = "NODE";
   auto table = narrow_table(shown, std::move(rows), columns);
   table[0] = styled(terminal, Style::kDim, table[0]);
   if (state.members.size() > limit) {
@@ -151,7 +152,7 @@ std::vector<std::string> render_dashboard(const RunState& state, const Terminal&
     for (std::string& line : more) lines.push_back(std::move(line));
   };
   add(title_line(state, terminal, width));
-  if (state.total_steps > 0) add(bar_line(state, terminal, width));
+  if (state.progress.total_steps > 0) add(bar_line(state, terminal, width));
   const bool low = terminal.rows > 0 && terminal.rows < kRowsForTwoRateLines;
   auto speeds = narrow_lines(rates(state), width, low ? 1 : 2);
   if (speeds.empty()) speeds.emplace_back();
@@ -182,22 +183,24 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
   const auto row = [&](const char* label, std::string value) { rows.push_back({label, std::move(value)}); };
   if (state.target_seconds)
     row("target reached", str_cat(state.target, " after ", human_seconds(*state.target_seconds)));
-  if (!state.target.empty() && !state.target_seconds && state.step > 0)
+  if (!state.target.empty() && !state.target_seconds && state.progress.step > 0)
     row("target", str_cat(state.target, state.target_reached ? " is reached"
                                         : is_finished(state) ? " was not reached"
                                                              : " is not reached yet"));
-  if (state.auc) row("test AUC", fixed(*state.auc, 4));
-  if (state.accuracy) row("test accuracy", str_cat(fixed(*state.accuracy * 100, 2), " %"));
-  if (state.test_loss) row("test loss", loss_text(*state.test_loss));
-  if (state.loss) row("training loss", loss_text(*state.loss));
-  if (state.total_steps > 0)
-    row("steps", str_cat(with_commas(state.step), " of ", with_commas(state.total_steps), " (",
-                         with_commas(state.samples), " samples, ", fixed(state.epoch, 2), " epochs)"));
+  if (state.progress.test_auc) row("test AUC", fixed(*state.progress.test_auc, 4));
+  if (state.progress.test_accuracy)
+    row("test accuracy", str_cat(fixed(*state.progress.test_accuracy * 100, 2), " %"));
+  if (state.progress.test_loss) row("test loss", loss_text(*state.progress.test_loss));
+  if (state.progress.loss) row("training loss", loss_text(*state.progress.loss));
+  if (state.progress.total_steps > 0)
+    row("steps",
+        str_cat(with_commas(state.progress.step), " of ", with_commas(state.progress.total_steps), " (",
+                with_commas(state.samples), " samples, ", fixed(state.progress.epoch, 2), " epochs)"));
   if (std::string text = gradients_text(state); !text.empty()) row("gradients", std::move(text));
   if (std::string text = staleness_text(state); !text.empty()) row("staleness", std::move(text));
-  if (state.samples_per_second >= 1)
-    row("speed", str_cat(with_commas(static_cast<std::int64_t>(state.samples_per_second)),
-                         " samples/s, goodput ", fixed(state.goodput * 100, 1), " %"));
+  if (state.progress.samples_per_second >= 1)
+    row("speed", str_cat(with_commas(static_cast<std::int64_t>(state.progress.samples_per_second)),
+                         " samples/s, goodput ", fixed(state.progress.goodput * 100, 1), " %"));
   if (!state.device.empty()) row("computed on", state.device);
   if (state.first_step_seconds) row("first step after", human_seconds(*state.first_step_seconds));
   row("time", human_seconds(state.elapsed_seconds));
@@ -218,8 +221,8 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
 
 std::string render_progress_line(const RunState& state) {
   const std::string rates = rates_line(state);
-  return str_cat("step ", state.step, "/", state.total_steps, "  epoch ", fixed(state.epoch, 2),
-                 rates.empty() ? "" : "  ", rates);
+  return str_cat("step ", state.progress.step, "/", state.progress.total_steps, "  epoch ",
+                 fixed(state.progress.epoch, 2), rates.empty() ? "" : "  ", rates);
 }
 
 std::string Frame::draw(const std::vector<std::string>& lines) {

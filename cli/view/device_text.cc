@@ -101,8 +101,8 @@ std::string training_kinds(const std::vector<MemberState>& members) {
   std::set<std::string> kinds;
   for (const MemberState& member : members) {
     if (!trains(member)) continue;
-    if (!member.gpu && member.step == 0) return "";
-    kinds.insert(member.gpu ? member.gpu->name : "processors");
+    if (!member.telemetry.gpu && member.step == 0) return "";
+    kinds.insert(member.telemetry.gpu ? member.telemetry.gpu->name : "processors");
   }
   std::string text;
   for (const std::string& kind : kinds) text += str_cat(text.empty() ? "" : ", ", kind);
@@ -112,8 +112,8 @@ std::string training_kinds(const std::vector<MemberState>& members) {
 std::string device_text(const std::vector<MemberState>& members) {
   std::vector<std::pair<std::string, int>> places;  // in the order of the members
   for (const MemberState& member : members) {
-    if (!member.gpu && !(trains(member) && member.step > 0)) continue;
-    const std::string name = member.gpu ? member.gpu->name : "processors";
+    if (!member.telemetry.gpu && !(trains(member) && member.step > 0)) continue;
+    const std::string name = member.telemetry.gpu ? member.telemetry.gpu->name : "processors";
     const auto known = std::ranges::find(places, name, &std::pair<std::string, int>::first);
     if (known == places.end()) {
       places.emplace_back(name, 1);

@@ -1,8 +1,5 @@
 #include "cli/view/gpus_view.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "base/text.h"
 #include "cli/view/narrow.h"
 
@@ -15,7 +12,6 @@ constexpr Column kColumns[] = {{"GPU OF"},           {"INDEX", true, 7},       {
                                {"LOAD", true},       {"MEM LOAD", true, 5},    {"MiB", true, 8},
                                {"SM MHz", true, 11}, {"MEM MHz", true, 3},     {"HEAT", true, 9},
                                {"POWER W", true, 4}, {"SLOWED BY", false, 13}, {"ERRORS", false, 10}};
-constexpr std::string_view kWhich[] = {"INDEX", "UUID"};  // a job's status on a cluster has no room for them
 
 std::string ms(const std::optional<double>& time) {
   return time ? fixed(*time, *time < 100 ? 2 : 0) : "-";
@@ -38,7 +34,7 @@ std::optional<std::string> watts(const std::optional<double>& power) {
 }
 
 // "2 Xids (79), 1 uncorrected ECC, 3 PCIe replays"; corrected errors do no harm.
-std::string errors(const GpuState& gpu) {
+std::string errors(const GpuTelemetry& gpu) {
   std::string text;
   const auto add = [&](std::int64_t number, std::string words) {
     if (number > 0) text += str_cat(text.empty() ? "" : ", ", with_commas(number), " ", words);
@@ -49,18 +45,18 @@ std::string errors(const GpuState& gpu) {
   return text.empty() ? "-" : text;
 }
 
-std::string slowed_by(const GpuState& gpu) {
+std::string slowed_by(const GpuTelemetry& gpu) {
   std::string text;
   for (const std::string& reason : gpu.slowdowns) text += str_cat(text.empty() ? "" : ", ", reason);
   return text.empty() ? "-" : text;
 }
 
 Row row_of(const MemberState& member) {
-  const GpuState& gpu = *member.gpu;
+  const GpuTelemetry& gpu = *member.telemetry.gpu;
   return {member.name,
           gpu.index ? str_cat(*gpu.index) : "-",
           gpu.name,
-          gpu.uuid.value_or("-"),
+          gpu.uuid.empty() ? "-" : gpu.uuid,
           ms(gpu.compute_ms),
           ms(gpu.update_ms),
           percent(gpu.utilization),
@@ -74,31 +70,16 @@ Row row_of(const MemberState& member) {
           errors(gpu)};
 }
 
-// Without those of kWhich that no row has anything in.
-std::vector<Column> filled_columns(std::vector<Row>& rows) {
-  std::vector<Column> columns(std::begin(kColumns), std::end(kColumns));
-  for (const std::string_view name : kWhich) {
-    const auto column = std::ranges::find(columns, name, &Column::name);
-    const auto at = column - columns.begin();
-    if (std::ranges::any_of(rows, [at](const Row& row) { return row[static_cast<std::size_t>(at)] != "-"; }))
-      continue;
-    columns.erase(column);
-    for (Row& row : rows) row.erase(row.begin() + at);
-  }
-  return columns;
-}
-
 }  // namespace
 
 std::vector<std::string> render_gpus(const RunState& state, const Terminal& terminal, int width, int most) {
   constexpr int kHead = 2;
   std::vector<Row> rows;
   for (const MemberState& member : state.members) {
-    if (member.gpu && static_cast<int>(rows.size()) + kHead < most) rows.push_back(row_of(member));
+    if (member.telemetry.gpu && static_cast<int>(rows.size()) + kHead < most) rows.push_back(row_of(member));
   }
   if (rows.empty()) return {};
-  const std::vector<Column> columns = filled_columns(rows);
-  std::vector<std::string> lines = narrow_table(columns, std::move(rows), width);
+  std::vector<std::string> lines = narrow_table(kColumns, std::move(rows), width);
   lines[0] = styled(terminal, Style::kDim, lines[0]);
   lines.insert(lines.begin(), "");
   return lines;

@@ -32,8 +32,8 @@ struct Sums {
 Sums sums_of(const RunState& state) {
   Sums sums;
   for (const MemberState& member : state.members) {
-    if (!member.staleness) continue;
-    const StalenessState& s = *member.staleness;
+    if (!member.telemetry.staleness) continue;
+    const StalenessTelemetry& s = *member.telemetry.staleness;
     sums.told = true;
     sums.applied += s.applied;
     sums.dropped += s.dropped;

@@ -7,12 +7,14 @@ namespace paceline::cli {
 
 std::vector<std::string> progress_cells(const RunState& state) {
   return {
-      state.total_steps > 0 ? str_cat(state.step, "/", state.total_steps) : "-",
-      state.loss ? loss_text(*state.loss) : "-",
-      state.auc        ? "AUC " + fixed(*state.auc, 4)
-      : state.accuracy ? fixed(*state.accuracy * 100, 2) + " %"
-                       : "-",
-      state.samples_per_second >= 1 ? with_commas(static_cast<std::int64_t>(state.samples_per_second)) : "-"};
+      state.progress.total_steps > 0 ? str_cat(state.progress.step, "/", state.progress.total_steps) : "-",
+      state.progress.loss ? loss_text(*state.progress.loss) : "-",
+      state.progress.test_auc        ? "AUC " + fixed(*state.progress.test_auc, 4)
+      : state.progress.test_accuracy ? fixed(*state.progress.test_accuracy * 100, 2) + " %"
+                                     : "-",
+      state.progress.samples_per_second >= 1
+          ? with_commas(static_cast<std::int64_t>(state.progress.samples_per_second))
+          : "-"};
 }
 
 std::string target_text(const api::Training& training) {

@@ -25,14 +25,14 @@ constexpr Column kWorkerColumns[] = {{"GRADIENTS OF"},       {"APPLIED", true, 2
 
 // "deep: field 2 = 17 (1,203)"; of a combination of values, whose id says nothing of them,
 // "wide: id 0x... (hashed) (99)".
-std::string row_text(const HotRowState& row) {
+std::string row_text(const HotRow& row) {
   const auto category = category_of(row.id);
   const std::string what = category ? str_cat("field ", category->field, " = ", category->value)
                                     : absl::StrCat("id 0x", absl::Hex(row.id, absl::kZeroPad16), " (hashed)");
   return str_cat(row.table, ": ", what, " (", with_commas(row.pulls), ")");
 }
 
-std::string hottest(const ServerState& server) {
+std::string hottest(const ServerTelemetry& server) {
   std::string text;
   for (std::size_t i = 0; i < std::min(server.hottest.size(), kHottestShown); ++i) {
     text += str_cat(text.empty() ? "" : ", ", row_text(server.hottest[i]));
@@ -40,11 +40,11 @@ std::string hottest(const ServerState& server) {
   return text.empty() ? "-" : text;
 }
 
-bool has_tables(const ServerState& s) {
+bool has_tables(const ServerTelemetry& s) {
   return s.rows > 0 || !s.hottest.empty();
 }
 
-Row row_of(const std::string& name, const ServerState& s, bool tables) {
+Row row_of(const std::string& name, const ServerTelemetry& s, bool tables) {
   Row row = {name, fixed(s.load * 100, 0) + " %", with_commas(s.queue), fixed(s.bytes_per_second / 1e6, 1),
              with_commas(s.updates)};
   if (!tables) return row;
@@ -55,7 +55,7 @@ Row row_of(const std::string& name, const ServerState& s, bool tables) {
   return row;
 }
 
-Row row_of(const std::string& name, const StalenessState& s) {
+Row row_of(const std::string& name, const StalenessTelemetry& s) {
   return {name,
           with_commas(s.applied),
           with_commas(s.dropped),
@@ -82,11 +82,12 @@ void append(std::span<const Column> columns, std::vector<Row> rows, const Termin
 std::vector<std::string> render_servers(const RunState& state, const Terminal& terminal, int width,
                                         int most) {
   std::vector<Row> servers, workers;
-  const bool tables = std::ranges::any_of(
-      state.members, [](const MemberState& m) { return m.server && has_tables(*m.server); });
+  const bool tables = std::ranges::any_of(state.members, [](const MemberState& m) {
+    return m.telemetry.server && has_tables(*m.telemetry.server);
+  });
   for (const MemberState& member : state.members) {
-    if (member.server) servers.push_back(row_of(member.name, *member.server, tables));
-    if (member.staleness) workers.push_back(row_of(member.name, *member.staleness));
+    if (member.telemetry.server) servers.push_back(row_of(member.name, *member.telemetry.server, tables));
+    if (member.telemetry.staleness) workers.push_back(row_of(member.name, *member.telemetry.staleness));
   }
   std::vector<std::string> lines;
   append(tables ? std::span<const Column>(kTableColumns) : std::span<const Column>(kServerColumns),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fields.h"
 #include "base/ids.h"
 
 namespace paceline::api {
@@ -73,6 +74,10 @@ struct Observation {
   ObservationKind kind = ObservationKind::kStreamEnded;
   std::string detail;
   bool operator==(const Observation&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"kind", "StreamEnded, Silent, ..."}, x.kind);
+    visit(NamedField{"detail"}, x.detail);
+  }
 };
 
 // A member that was hit as a consequence.
@@ -83,6 +88,14 @@ struct Victim {
   std::optional<int> exit_code, signal;
   bool same = false;  // it failed by the same as the member at fault; `seen` has no detail then
   bool operator==(const Victim&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    Observation::fields(visit, x.seen);
+    visit(NamedField{"role"}, x.role);
+    visit(NamedField{.name = "index", .always = true}, x.index);
+    visit(NamedField{"exitCode"}, x.exit_code);
+    visit(NamedField{"signal"}, x.signal);
+    visit(NamedField{"same", "It failed by the same as the member at fault."}, x.same);
+  }
 };
 
 inline constexpr std::size_t kMostVictims = 8;  // named one by one
@@ -104,6 +117,23 @@ struct Fault {
   // its pod ran, as far as anybody knew. A node that dies is told from a process that hangs only later.
   std::optional<WallTime> provisional_since;
   bool operator==(const Fault&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"kind", "Killed, Frozen, ..."}, x.kind);
+    visit(NamedField{"role"}, x.role);
+    visit(NamedField{.name = "index", .always = true}, x.index);
+    visit(NamedField{.name = "rank", .about = "In the view; -1: in none.", .always = true}, x.rank);
+    visit(NamedField{"pod"}, x.pod);
+    visit(NamedField{"host"}, x.host);
+    visit(NamedField{"pid"}, x.pid);
+    visit(NamedField{"step", "The last known."}, x.step);
+    visit(NamedField{"cause", "Exited, Killed, OutOfMemory, ..."}, x.cause);
+    visit(NamedField{"exitCode"}, x.exit_code);
+    visit(NamedField{"signal"}, x.signal);
+    visit(NamedField{"evidence", "What was seen; the first is what decided."}, x.evidence);
+    visit(NamedField{"victims", "Members that were hit as a consequence."}, x.victims);
+    visit(NamedField{"moreVictims"}, x.more_victims);
+    visit(NamedField{"provisionalSince", "The cause may yet change."}, x.provisional_since);
+  }
 };
 
 // The names as they stand in the status: "NodeLost", "Frozen", "StreamEnded", ...

@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
-#include "controller/api/fault.h"
+#include "controller/api/status.h"
 
 namespace paceline::api {
 
@@ -29,15 +29,6 @@ inline constexpr std::string_view kManager = "paceline.dev/controller";
 constexpr bool is_ours(std::string_view managed_by) {
   return managed_by.empty() || managed_by == kManager;
 }
-// A job that the parser refuses: of one that has begun the type of a condition, of others why they failed.
-inline constexpr char kInvalidSpec[] = "InvalidSpec";
-inline constexpr char kCreated[] = "Created", kCheckpointFailed[] = "CheckpointFailed";
-// The types of status.conditions that are ours; those of phases are called as they are. All others are
-// somebody else's (a queue's, a user's): a job's status has them, but nobody here goes by them or writes
-// them.
-inline constexpr const char* kConditionTypes[] = {kCreated,    "Running", "Restarting",      "Suspended",
-                                                  "Succeeded", "Failed",  kCheckpointFailed, kInvalidSpec};
-bool is_our_condition(std::string_view type);
 
 struct Metadata {
   std::string name;
@@ -296,155 +287,6 @@ struct Spec {
   RunPolicy run_policy;
 };
 
-// ---- status: written by the controller, never read from a file
-
-enum class Phase : std::uint8_t {
-  kPending,
-  kStarting,
-  kRunning,
-  kSucceeded,
-  kFailed,
-  kRestarting,
-  kSuspended
-};
-
-// As metav1.Condition: type and reason in CamelCase, message a sentence.
-struct Condition {
-  std::string type;
-  bool status = false;
-  std::string reason, message;
-  WallTime last_transition{};
-  SpecGeneration observed_generation;
-  bool unknown = false;  // neither True nor False, which we never write; `status` is false then
-  bool operator==(const Condition&) const = default;
-};
-
-// Pods of one role, of every attempt that still has some.
-struct ReplicaStatus {
-  Role role = Role::kWorker;
-  std::int64_t active = 0;                 // not ended
-  std::int64_t ready = 0;                  // running, in the present attempt
-  std::int64_t succeeded = 0, failed = 0;  // of the present attempt
-  bool operator==(const ReplicaStatus&) const = default;
-};
-
-struct RestartCount {
-  Role role = Role::kWorker;  // of the pod that was the cause
-  RestartCause cause = RestartCause::kExited;
-  std::int64_t count = 0;
-  bool operator==(const RestartCount&) const = default;
-};
-
-// How often a server or an evaluator was replaced.
-struct Replacement {
-  Role role = Role::kServer;
-  std::int64_t index = 0, count = 0;
-  bool operator==(const Replacement&) const = default;
-};
-
-// What must survive the controller: counters only grow (but that one kSilent may become another cause), and
-// numbers of attempts are never used twice.
-struct Restarts {
-  std::int64_t attempt = 0;  // of the members: the number at the end of their pods' names
-  std::int64_t size = 0;     // members of this attempt; 0: it has not begun
-  std::int64_t full_attempt =
-      0;                      // the attempt in which all pods began together: 0, or since the last resumption
-  std::int64_t in_a_row = 0;  // restarts since members last trained for long
-  std::int64_t total = 0;     // the sum of by_cause, but for kResized
-  std::vector<RestartCount> by_cause;     // sorted by role and cause
-  std::vector<Replacement> replacements;  // sorted by role and index
-  std::optional<WallTime> not_before;     // the attempt begins at this time or later (back-off)
-  bool operator==(const Restarts&) const = default;
-};
-
-struct ViewStatus {
-  Generation generation;  // 0: none yet
-  std::int64_t size = 0;
-  bool operator==(const ViewStatus&) const = default;
-};
-
-struct Progress {
-  Step step = 0;         // steps applied so far
-  Step total_steps = 0;  // 0: not known yet
-  double epoch = 0;
-  std::optional<double> loss;                                // of the last step
-  std::optional<double> test_loss, test_accuracy, test_auc;  // of the last evaluation
-  double samples_per_second = 0;
-  double goodput = 0;  // share of the time that went into steps that count, 0 to 1
-  std::optional<double> eta_seconds;
-  bool operator==(const Progress&) const = default;
-};
-
-struct HotRow {
-  std::string table;
-  std::int64_t id = 0, pulls = 0;
-  bool operator==(const HotRow&) const = default;
-};
-
-// Of a parameter server; rates of about the last second.
-struct ServerStatus {
-  double load = 0, bytes_per_second = 0;
-  std::int64_t queue = 0, updates = 0;
-  std::int64_t rows = 0, row_bytes = 0, rows_evicted = 0;  // of sparse tables
-  std::vector<HotRow> hottest;
-  bool operator==(const ServerStatus&) const = default;
-};
-
-// Of one worker's gradients, since it began.
-struct StalenessStatus {
-  std::int64_t applied = 0, dropped = 0, max = 0;
-  double mean = 0, wait_seconds = 0;
-  std::vector<std::int64_t> histogram;  // [i]: applied with staleness i; [31]: or more; no zeros at its end
-  bool operator==(const StalenessStatus&) const = default;
-};
-
-// How a member's GPU is; what it does not tell is empty.
-struct GpuStatus {
-  std::string name;
-  std::optional<double> compute_ms, update_ms;            // of its own clock, per step
-  std::optional<double> utilization, memory_utilization;  // 0 to 1
-  std::optional<std::int64_t> sm_clock_mhz, most_sm_clock_mhz, memory_clock_mhz, temperature_celsius;
-  std::optional<double> power_watts, power_limit_watts;
-  std::vector<std::string> slowdowns;  // why its clocks are lower than they could be
-  std::optional<std::int64_t> corrected_ecc_errors, uncorrected_ecc_errors, pcie_replays;
-  std::int64_t xids = 0, last_xid = 0;  // errors that the driver told
-  bool operator==(const GpuStatus&) const = default;
-};
-
-struct MemberStatus {
-  Role role = Role::kWorker;
-  std::int64_t index = 0;
-  std::int64_t rank = -1;  // in the view; -1: not in it
-  std::string pod, host;
-  std::int64_t pid = 0;  // local runs; 0: unknown
-  std::string phase;     // e.g. Training: its own word
-  Step step = 0;
-  double compute_fraction = 0, wait_fraction = 0;  // of the last heartbeats' step time
-  std::optional<ServerStatus> server;
-  std::optional<StalenessStatus> staleness;
-  std::optional<GpuStatus> gpu;
-  bool operator==(const MemberStatus&) const = default;
-};
-
-struct Status {
-  Phase phase = Phase::kPending;
-  std::string reason, message;  // why the phase is what it is
-  std::vector<Condition> conditions;
-  SpecGeneration observed_generation;           // the spec that this status is about
-  std::vector<ReplicaStatus> replica_statuses;  // by role, of those that the job has
-  Restarts restarts;
-  ViewStatus view;
-  Progress progress;
-  std::vector<MemberStatus> members;
-  std::optional<Fault> fault;          // of the newest restart, or of the failure
-  std::string last_checkpoint, model;  // paths; empty: none
-  std::optional<WallTime> start_time, completion_time;
-  bool operator==(const Status&) const = default;
-};
-
-// What is somebody else's goes.
-void keep_our_conditions(Status& status);
-
 struct TrainingJob {
   Metadata metadata;
   Spec spec;
@@ -471,7 +313,6 @@ const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role
 std::string job_key(const TrainingJob& job);
 
 // The names as they stand in YAML: "Running", "AllReduce", "mlp", ...
-const char* name(Phase value);
 const char* name(StrategyType value);
 const char* name(Synchronization value);
 const char* name(Transport value);

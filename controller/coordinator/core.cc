@@ -9,6 +9,7 @@
 #include "base/process_end.h"
 #include "controller/coordinator/core_impl.h"
 #include "controller/diagnosis/diagnosis.h"
+#include "proto/telemetry.h"
 
 namespace paceline::coordinator {
 
@@ -25,10 +26,19 @@ bool may_follow_from_another(const PodFact& end) {
   return !end.signal && (end.exit_code == kExitFailed || end.exit_code == kExitEnded);
 }
 
-StepTimes mean(StepTimes sum, std::int64_t steps) {
-  const auto by = [steps](Duration d) { return d / steps; };
-  return {by(sum.input),  by(sum.compute),    by(sum.wait), by(sum.transfer),
-          by(sum.update), by(sum.checkpoint), by(sum.step)};
+// In whole microseconds.
+void tell_means(const StepTimes& sum, std::int64_t steps, MemberTelemetry& telemetry) {
+  const auto mean = [steps](Duration d) {
+    constexpr double kMicrosecondsPerMs = 1000;
+    return static_cast<double>(std::chrono::round<std::chrono::microseconds>(d / steps).count()) /
+           kMicrosecondsPerMs;
+  };
+  telemetry.input_ms = mean(sum.input);
+  telemetry.compute_ms = mean(sum.compute);
+  telemetry.wait_ms = mean(sum.wait);
+  telemetry.transfer_ms = mean(sum.transfer);
+  telemetry.update_ms = mean(sum.update);
+  telemetry.step_ms = mean(sum.step);
 }
 
 }  // namespace
@@ -166,7 +176,7 @@ void CoordinatorCore::Impl::on(const Received& in) {
 void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat) {
   // A member goes on in the view of an earlier coordinator: it may name that until we have one of our own.
   const bool forming = gathers_earlier_view();
-  const Generation newest{forming ? std::min<std::uint64_t>(slot.hello->held_generation(), kMaxCount)
+  const Generation newest{forming ? std::min<std::uint64_t>(slot.hello->held_generation(), kMostCount)
                                   : generation_.value};
   const std::string error = heartbeat_error(heartbeat, newest);
   if (!error.empty()) return break_protocol(slot, error);
@@ -180,12 +190,11 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
   if (slot.rank < 0 || heartbeat.generation() != generation_.value) return;  // alive, but not yet in the view
   if (sane_step(heartbeat.step()) > slot.step) slot.stepped_at = now_;
   slot.step = sane_step(heartbeat.step());
-  slot.bytes_sent = heartbeat.bytes_sent();
-  slot.bytes_received = heartbeat.bytes_received();
+  slot.telemetry.bytes_sent = heartbeat.bytes_sent();
   if (heartbeat.has_server()) slot.load.add(heartbeat.server(), now_);
   slot.served = heartbeat.has_server() && slot.phase == Phase::kWaiting;
-  if (heartbeat.has_staleness()) slot.staleness = from_wire(heartbeat.staleness());
-  if (heartbeat.has_gpu()) slot.gpu = from_wire(heartbeat.gpu());
+  if (heartbeat.has_staleness()) slot.telemetry.staleness = telemetry_of(heartbeat.staleness());
+  if (heartbeat.has_gpu()) slot.telemetry.gpu = telemetry_of(heartbeat.gpu());
   if (slot.rank == 0) progress_.rank_zero(heartbeat, now_);
   if (take(slot, heartbeat)) count_steps(slot, heartbeat);
   check_weights(slot, heartbeat);
@@ -193,7 +202,7 @@ void CoordinatorCore::Impl::on_heartbeat(Slot& slot, const v1::Heartbeat& heartb
 
 void CoordinatorCore::Impl::on_observation(Slot& slot, const v1::Heartbeat& heartbeat) {
   slot.step = sane_step(heartbeat.step());
-  if (heartbeat.has_gpu()) slot.gpu = from_wire(heartbeat.gpu());
+  if (heartbeat.has_gpu()) slot.telemetry.gpu = telemetry_of(heartbeat.gpu());
   if (!take(slot, heartbeat)) return;  // sent again, it says what it is by now, and brings what it was then
   slot.served = slot.told_over && slot.phase == Phase::kFinished;
   progress_.evaluations_of_observer(heartbeat, slot.name(), effects_);
@@ -212,7 +221,7 @@ bool CoordinatorCore::Impl::take(Slot& slot, const v1::Heartbeat& heartbeat) {
 }
 
 void CoordinatorCore::Impl::count_steps(Slot& slot, const v1::Heartbeat& heartbeat) {
-  if (heartbeat.steps() > 0) slot.mean_times = mean(from_wire(heartbeat.times()), heartbeat.steps());
+  if (heartbeat.steps() > 0) tell_means(from_wire(heartbeat.times()), heartbeat.steps(), slot.telemetry);
   if (slot.rank == 0) progress_.records_of_rank_zero(heartbeat, now_, effects_);
   if (heartbeat.step_times_size() == 0) return;
   MemberSteps steps{slot.role, slot.index, slot.rank, {}, {}};

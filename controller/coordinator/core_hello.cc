@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/visible.h"
 #include "controller/plan/pods.h"
 
 namespace paceline::coordinator {
@@ -96,11 +97,7 @@ std::string heartbeat_error(const v1::Heartbeat& heartbeat, Generation generatio
 }
 
 std::string cut(const std::string& text, std::size_t limit) {
-  if (text.size() <= limit) return text;
-  constexpr unsigned kContinuationMask = 0xc0, kContinuation = 0x80;
-  std::size_t end = limit;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & kContinuationMask) == kContinuation) --end;
-  return text.substr(0, end);
+  return utf8_prefix(text, limit);
 }
 
 absl::Status validate(const CoreConfig& config) {

@@ -44,15 +44,12 @@ struct Slot {
   enum class Held : std::uint8_t { kUntold, kTrains, kWaits } held = Held::kUntold;
   Phase phase = Phase::kStarting;
   Step step = 0;
-  TimePoint stepped_at{};  // when its step was last seen to rise
-  StepTimes mean_times;
-  std::uint64_t bytes_sent = 0, bytes_received = 0;
+  TimePoint stepped_at{};     // when its step was last seen to rise
+  MemberTelemetry telemetry;  // but for a server's, which is load's
   ServerLoad load;
   bool served = false;  // a server all of whose workers have left, or an observer that has looked once more:
                         // these are its last numbers
-  bool told_over = false;  // an observer, on its stream, that the training is
-  std::optional<StalenessReport> staleness;
-  std::optional<GpuReport> gpu;
+  bool told_over = false;   // an observer, on its stream, that the training is
   std::uint64_t taken = 0;  // the newest heartbeat whose records are counted
   std::optional<diagnosis::Evidence> evidence;
   std::optional<int> exit_code, signal;

@@ -23,7 +23,7 @@ double seconds(Duration duration) {
 }  // namespace
 
 Step sane_step(std::int64_t step) {
-  return std::clamp<std::int64_t>(step, 0, kMaxCount);
+  return std::clamp<std::int64_t>(step, 0, kMostCount);
 }
 
 StepTimes from_wire(const v1::StepTimes& times) {

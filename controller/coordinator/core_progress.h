@@ -20,7 +20,6 @@ inline constexpr Duration kRateWindow = std::chrono::seconds(5);
 inline constexpr std::size_t kMaxRatePoints = 64;
 inline constexpr std::size_t kMaxHashedSteps = 128;
 inline constexpr std::size_t kMaxEvaluatedSteps = 1024;
-inline constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 
 StepTimes from_wire(const v1::StepTimes& times);
 Step sane_step(std::int64_t step);  // into [0, 2^53]

@@ -31,13 +31,9 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
     member.rank = slot.rank;
     member.phase = slot.phase;
     member.step = slot.step;
-    member.mean_times = slot.mean_times;
-    member.bytes_sent = slot.bytes_sent;
-    member.bytes_received = slot.bytes_received;
-    member.server = slot.load.report();
-    member.staleness = slot.staleness;
-    member.gpu = slot.gpu;
-    report.bytes_sent += slot.bytes_sent;
+    member.telemetry = slot.telemetry;
+    member.telemetry.server = slot.load.telemetry();
+    report.bytes_sent += slot.telemetry.bytes_sent;
     report.members.push_back(std::move(member));
   }
   progress_.fill(report, now);

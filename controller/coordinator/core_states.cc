@@ -82,7 +82,7 @@ std::uint64_t CoordinatorCore::Impl::common_view() const {
   const std::uint64_t held = slots_.front().hello->held_generation();
   const bool all = std::all_of(members().begin(), members().end(),
                                [&](const Slot& s) { return s.gone() || s.hello->held_generation() == held; });
-  return all && generation_.value == 0 && held <= kMaxCount ? held : 0;
+  return all && generation_.value == 0 && held <= kMostCount ? held : 0;
 }
 
 void CoordinatorCore::Impl::form_if_complete() {
@@ -103,7 +103,7 @@ void CoordinatorCore::Impl::form_if_complete() {
   std::int64_t first_step = 0;
   for (const Slot& slot : members()) {  // they may know generations of a coordinator before this one
     if (!slot.hello) continue;
-    newest = std::max(newest, std::min<std::uint64_t>(slot.hello->held_generation(), kMaxCount));
+    newest = std::max(newest, std::min<std::uint64_t>(slot.hello->held_generation(), kMostCount));
     first_step = std::max({first_step, sane_step(slot.hello->held_step()), slot.step});
   }
   generation_.value = adopts ? common : newest + 1;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/telemetry.h"
 #include "controller/api/fault.h"
 
 namespace paceline::coordinator {
@@ -31,51 +32,6 @@ struct StepTimes {
   Duration input{}, compute{}, wait{}, transfer{}, update{}, checkpoint{}, step{};
 };
 
-struct HotRow {
-  std::string table;
-  std::uint64_t id = 0;
-  std::int64_t pulls = 0;
-};
-
-// Of a parameter server. Counts: since it began; rates: of about the last second.
-struct ServerReport {
-  std::int64_t updates = 0, gradients = 0;
-  std::uint64_t bytes_received = 0, bytes_sent = 0;
-  double load = 0;                            // share of the time in which it sums, updates or moves bytes
-  double bytes_per_second = 0;                // both ways
-  std::int64_t queue = 0;                     // gradients that wait for their update
-  std::int64_t rows = 0;                      // of sparse tables
-  std::uint64_t row_bytes = 0;                // their memory
-  std::int64_t row_hits = 0, row_misses = 0;  // rows pulled that were there, and that were not
-  std::int64_t rows_created = 0, rows_evicted = 0;
-  std::vector<HotRow> hottest;  // most pulls first
-};
-
-// Of one worker's gradients, since it began. Staleness: updates between its read and its update.
-struct StalenessReport {
-  std::int64_t applied = 0, dropped = 0;
-  std::vector<std::int64_t> histogram;  // [i]: applied with staleness i; the last one: that or more
-  double mean = 0;
-  std::int64_t max = 0;
-  Duration wait{};  // for its turns
-};
-
-// How a member's GPU is; what it did not tell is empty.
-struct GpuReport {
-  std::string name;
-  std::optional<std::int64_t> index;  // of those that the member sees, from 0
-  std::string uuid;
-  std::optional<double> compute_ms, update_ms;            // of its own clock, per step
-  std::optional<double> utilization, memory_utilization;  // 0 to 1
-  std::optional<std::int64_t> memory_used_mib, memory_total_mib;
-  std::optional<std::int64_t> sm_clock_mhz, most_sm_clock_mhz, memory_clock_mhz, most_memory_clock_mhz;
-  std::optional<std::int64_t> temperature_celsius;
-  std::optional<double> power_watts, power_limit_watts;
-  std::vector<std::string> slowdowns;  // why its clocks are lower than they could be
-  std::optional<std::int64_t> corrected_ecc_errors, uncorrected_ecc_errors, pcie_replays;
-  std::int64_t xids = 0, last_xid = 0;  // errors that the driver told
-};
-
 struct MemberReport {
   Role role = Role::kWorker;
   int index = 0;
@@ -88,12 +44,8 @@ struct MemberReport {
   int rank = -1;  // in the current view
   Phase phase = Phase::kStarting;
   Step step = 0;
-  Duration silent{};     // since it was last heard
-  StepTimes mean_times;  // per step, over the last heartbeat that had steps
-  std::uint64_t bytes_sent = 0, bytes_received = 0;
-  std::optional<ServerReport> server;        // of servers that told
-  std::optional<StalenessReport> staleness;  // of workers of servers that told
-  std::optional<GpuReport> gpu;              // of members that compute on one
+  Duration silent{};  // since it was last heard
+  MemberTelemetry telemetry;
 };
 
 // The others go on without it.

@@ -31,10 +31,7 @@ struct ReportedMember {
   bool finished = false;  // it has said that its work is done, and left
   Step step = 0;          // steps applied so far
   Duration last_heard{};
-  double compute_fraction = 0, wait_fraction = 0;
-  std::optional<api::ServerStatus> server;
-  std::optional<api::StalenessStatus> staleness;
-  std::optional<api::GpuStatus> gpu;
+  MemberTelemetry telemetry;
 };
 
 // It is gone, and the others go on without it: no reason to end or to restart anything.

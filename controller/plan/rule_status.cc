@@ -40,31 +40,19 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   if (member == nullptr) return status;
   status.rank = member->rank;
   status.step = member->step;
-  status.compute_fraction = member->compute_fraction;
-  status.wait_fraction = member->wait_fraction;
-  status.server = member->server;
-  status.staleness = member->staleness;
-  status.gpu = member->gpu;
+  status.telemetry = member->telemetry;
   if (status.phase != kLostPhase && !finished && !pod.ended() && !leaves && !member->phase.empty())
     status.phase = member->phase;
   return status;
 }
 
-// Without what was of that moment.
-std::optional<api::ServerStatus> last_counts(std::optional<api::ServerStatus> server) {
-  if (server) server->load = server->bytes_per_second = 0;
-  if (server) server->queue = 0;
-  return server;
-}
-
-std::optional<api::GpuStatus> last_counts(const std::optional<api::GpuStatus>& gpu) {
-  if (!gpu) return std::nullopt;
-  return api::GpuStatus{.name = gpu->name,
-                        .corrected_ecc_errors = gpu->corrected_ecc_errors,
-                        .uncorrected_ecc_errors = gpu->uncorrected_ecc_errors,
-                        .pcie_replays = gpu->pcie_replays,
-                        .xids = gpu->xids,
-                        .last_xid = gpu->last_xid};
+// Of what nobody tells any more, the counts stay.
+void keep_counts(const MemberTelemetry& before, MemberTelemetry& now) {
+  MemberTelemetry counts = counts_of(before);
+  now.bytes_sent = std::max(now.bytes_sent, counts.bytes_sent);
+  if (!now.staleness) now.staleness = std::move(counts.staleness);
+  if (!now.server) now.server = std::move(counts.server);
+  if (!now.gpu) now.gpu = std::move(counts.gpu);
 }
 
 // Once an attempt in the job's new size has pods, those of the last are known to have ended: nobody asks any
@@ -95,10 +83,10 @@ void copy_members(const Observed& observed, api::Status& status) {
     api::MemberStatus now = member_status(observed, pod);
     const auto place = std::ranges::lower_bound(status.members, order(now), {}, order);
     if (place != status.members.end() && order(*place) == order(now)) {
-      if (place->pod == now.pod) now.step = std::max(now.step, place->step);
-      if (place->pod == now.pod && !now.staleness) now.staleness = place->staleness;
-      if (place->pod == now.pod && !now.server) now.server = last_counts(place->server);
-      if (place->pod == now.pod && !now.gpu) now.gpu = last_counts(place->gpu);
+      if (place->pod == now.pod) {
+        now.step = std::max(now.step, place->step);
+        keep_counts(place->telemetry, now.telemetry);
+      }
       *place = now;
     } else {
       status.members.insert(place, now);

@@ -46,11 +46,7 @@ bool same_but_for_progress(const api::Status& before, const api::Status& after) 
     if (plan::says_finished(rest.members[i]) != plan::says_finished(after.members[i])) return false;
     rest.members[i].phase = after.members[i].phase;  // pods that come and go are counted, too
     rest.members[i].step = after.members[i].step;
-    rest.members[i].compute_fraction = after.members[i].compute_fraction;
-    rest.members[i].wait_fraction = after.members[i].wait_fraction;
-    rest.members[i].server = after.members[i].server;
-    rest.members[i].staleness = after.members[i].staleness;
-    rest.members[i].gpu = after.members[i].gpu;
+    rest.members[i].telemetry = after.members[i].telemetry;
   }
   return rest == after;
 }

@@ -1,21 +1,8 @@
 #include "controller/reconcile/report_adapter.h"
 
-#include <cmath>
-
-#include "base/text.h"
-
 namespace paceline::reconcile {
 
 namespace {
-
-double seconds(Duration d) {
-  return std::chrono::duration<double>(d).count();
-}
-
-// For people to read, in a status that has to be small: all members' are written with every change.
-double thousandths(double value) {
-  return std::round(value * 1000) / 1000;
-}
 
 plan::ReportPhase phase_of(coordinator::JobState state) {
   switch (state) {
@@ -33,58 +20,6 @@ plan::ReportPhase phase_of(coordinator::JobState state) {
       return plan::ReportPhase::kFailed;
   }
   return plan::ReportPhase::kForming;
-}
-
-api::ServerStatus status_of(const coordinator::ServerReport& r) {
-  api::ServerStatus out{.load = r.load,
-                        .bytes_per_second = r.bytes_per_second,
-                        .queue = r.queue,
-                        .updates = r.updates,
-                        .rows = r.rows,
-                        .row_bytes = static_cast<std::int64_t>(r.row_bytes),
-                        .rows_evicted = r.rows_evicted,
-                        .hottest = {}};
-  for (const coordinator::HotRow& row : r.hottest)
-    out.hottest.push_back({row.table, static_cast<std::int64_t>(row.id), row.pulls});
-  return out;
-}
-
-api::StalenessStatus status_of(const coordinator::StalenessReport& r) {
-  api::StalenessStatus out{.applied = r.applied,
-                           .dropped = r.dropped,
-                           .max = r.max,
-                           .mean = thousandths(r.mean),
-                           .wait_seconds = thousandths(seconds(r.wait)),
-                           .histogram = r.histogram};
-  while (!out.histogram.empty() && out.histogram.back() == 0) out.histogram.pop_back();
-  return out;
-}
-
-std::optional<double> rounded(const std::optional<double>& value) {
-  return value ? std::optional(std::round(*value)) : std::nullopt;
-}
-std::optional<double> rounded_ms(const std::optional<double>& value) {
-  return value ? std::optional(thousandths(*value)) : std::nullopt;
-}
-
-api::GpuStatus status_of(const coordinator::GpuReport& r) {
-  return {.name = r.name,
-          .compute_ms = rounded_ms(r.compute_ms),
-          .update_ms = rounded_ms(r.update_ms),
-          .utilization = r.utilization,
-          .memory_utilization = r.memory_utilization,
-          .sm_clock_mhz = r.sm_clock_mhz,
-          .most_sm_clock_mhz = r.most_sm_clock_mhz,
-          .memory_clock_mhz = r.memory_clock_mhz,
-          .temperature_celsius = r.temperature_celsius,
-          .power_watts = rounded(r.power_watts),
-          .power_limit_watts = rounded(r.power_limit_watts),
-          .slowdowns = r.slowdowns,
-          .corrected_ecc_errors = r.corrected_ecc_errors,
-          .uncorrected_ecc_errors = r.uncorrected_ecc_errors,
-          .pcie_replays = r.pcie_replays,
-          .xids = r.xids,
-          .last_xid = r.last_xid};
 }
 
 // Members say that they are at their end however they end: only of one whose work was done is "finished" the
@@ -107,36 +42,28 @@ plan::ReportedMember member_of(const coordinator::MemberReport& m) {
   out.finished = m.finished;
   out.step = m.step;
   out.last_heard = m.silent;
-  if (m.server) out.server = status_of(*m.server);
-  if (m.staleness) out.staleness = status_of(*m.staleness);
-  if (m.gpu) out.gpu = status_of(*m.gpu);
-  const double step = seconds(m.mean_times.step);
-  if (step > 0) {
-    out.compute_fraction = thousandths(seconds(m.mean_times.compute) / step);
-    out.wait_fraction = thousandths(seconds(m.mean_times.wait) / step);
-  }
-  return out;
-}
-
-api::Progress progress_of(const coordinator::Report& report) {
-  api::Progress out;
-  out.step = report.step;
-  out.total_steps = report.total_steps;
-  if (report.train_samples > 0)
-    out.epoch = static_cast<double>(report.samples) / static_cast<double>(report.train_samples);
-  if (report.last_step) out.loss = report.last_step->loss;
-  if (report.last_evaluation) {
-    out.test_loss = report.last_evaluation->loss;
-    out.test_accuracy = report.last_evaluation->accuracy;
-    out.test_auc = report.last_evaluation->auc;
-  }
-  out.samples_per_second = report.samples_per_second;
-  out.goodput = report.goodput;
-  if (report.eta) out.eta_seconds = seconds(*report.eta);
+  out.telemetry = m.telemetry;
   return out;
 }
 
 }  // namespace
+
+void apply_progress(const coordinator::Report& report, api::Progress& progress) {
+  progress.step = report.step;
+  progress.total_steps = report.total_steps;
+  if (report.train_samples > 0)
+    progress.epoch = static_cast<double>(report.samples) / static_cast<double>(report.train_samples);
+  if (report.last_step) progress.loss = report.last_step->loss;
+  if (report.last_evaluation) {
+    progress.test_loss = report.last_evaluation->loss;
+    progress.test_accuracy = report.last_evaluation->accuracy;
+    progress.test_auc = report.last_evaluation->auc;
+  }
+  progress.samples_per_second = report.samples_per_second;
+  progress.goodput = report.goodput;
+  progress.eta_seconds.reset();
+  if (report.eta) progress.eta_seconds = std::chrono::duration<double>(*report.eta).count();
+}
 
 plan::JobReport to_plan(const coordinator::Report& report) {
   plan::JobReport out;
@@ -152,7 +79,7 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   for (const coordinator::LostMember& each : report.lost)
     out.lost.push_back({each.role, each.index, each.pod, each.message});
   out.refused = report.refused;
-  out.progress = progress_of(report);
+  apply_progress(report, out.progress);
   out.model_path = report.model_path;
   out.checkpoint_path = report.checkpoint_path;
   if (out.checkpoint_path.empty() && report.last_checkpoint)

@@ -16,8 +16,6 @@
 
 namespace paceline {
 
-v1::GpuStats to_wire(const std::string& name, const cuda::GpuReading& reading);
-
 class GpuEvidence {
  public:
   static constexpr Duration kEvery = std::chrono::seconds(1);
@@ -34,7 +32,7 @@ class GpuEvidence {
  private:
   struct State {
     bool stopped = false;
-    v1::GpuStats newest;
+    GpuTelemetry newest;
   };
   void watch();
   void look();

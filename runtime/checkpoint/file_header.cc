@@ -7,10 +7,6 @@
 
 namespace paceline::checkpoint {
 
-namespace {
-constexpr std::size_t kLengthBytes = 8;
-}
-
 absl::StatusOr<SafetensorsHeader> read_header(FileReader& file) {
   std::vector<std::byte> begin(kLengthBytes);
   PL_ASSIGN_OR_RETURN(const std::size_t got, file.read(begin));

@@ -15,7 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kAlignment = 8;
 constexpr int kMaxJsonDepth = 4;  // {"name": {"shape": [n]}}
 constexpr const char* kMetadataKey = "__metadata__";

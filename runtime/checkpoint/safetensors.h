@@ -26,6 +26,7 @@
 namespace paceline::checkpoint {
 
 inline constexpr std::uint64_t kMaxHeaderBytes = 16 * 1024 * 1024;  // about 100,000 tensors
+inline constexpr std::size_t kLengthBytes = 8;
 inline constexpr std::size_t kMaxTensors = 100'000;
 inline constexpr std::size_t kMaxTensorRank = 16;
 

@@ -11,7 +11,7 @@ namespace paceline::cuda {
 namespace {
 
 constexpr std::size_t kRowsOfPart = 128;
-constexpr std::size_t kMostParts = 128;
+constexpr std::size_t kMostColumnParts = 128;
 
 std::uint32_t pieces(std::size_t n, std::size_t each) {
   return static_cast<std::uint32_t>((n + each - 1) / each);
@@ -20,7 +20,7 @@ std::uint32_t pieces(std::size_t n, std::size_t each) {
 }  // namespace
 
 std::uint32_t column_parts(std::size_t rows) {
-  return pieces(std::clamp<std::size_t>(rows, 1, kRowsOfPart * kMostParts), kRowsOfPart);
+  return pieces(std::clamp<std::size_t>(rows, 1, kRowsOfPart * kMostColumnParts), kRowsOfPart);
 }
 
 LaunchShape column_shape(DType type, std::size_t rows, std::size_t columns) {

@@ -11,15 +11,8 @@ namespace paceline::cuda {
 
 namespace {
 
-constexpr char kLibrary[] = "libcublasLt.so.13";
+constexpr char kCublasLtLibrary[] = "libcublasLt.so.13";
 constexpr std::size_t kMajor = 13;
-
-template <typename Call>
-absl::Status find(const SharedObject& library, const char* symbol, Call& call) {
-  PL_ASSIGN_OR_RETURN(void* const found, library.find(symbol));
-  call = reinterpret_cast<Call>(found);
-  return absl::OkStatus();
-}
 
 // One that is missing and one that is another are mended alike.
 absl::Status unusable(const absl::Status& why) {
@@ -30,7 +23,7 @@ absl::Status unusable(const absl::Status& why) {
 }
 
 absl::Status find_calls(const SharedObject& library, CublasLt::Calls& calls) {
-#define PACELINE_CUBLASLT_FIND(call) PL_RETURN_IF_ERROR(find(library, #call, calls.call));
+#define PACELINE_CUBLASLT_FIND(call) PL_RETURN_IF_ERROR(library.find(#call, calls.call));
   PACELINE_CUBLASLT_CALLS(PACELINE_CUBLASLT_FIND)
 #undef PACELINE_CUBLASLT_FIND
   return absl::OkStatus();
@@ -52,7 +45,7 @@ absl::StatusCode code_of(cublasStatus_t status) {
 
 absl::StatusOr<std::shared_ptr<const CublasLt>> CublasLt::open(std::shared_ptr<const Context> context,
                                                                const std::string& path) {
-  const std::array names{path.empty() ? std::string(kLibrary) : path};
+  const std::array names{path.empty() ? std::string(kCublasLtLibrary) : path};
   const absl::StatusOr<SharedObject> library = SharedObject::open(names);
   if (!library.ok()) return unusable(library.status());
   std::shared_ptr<CublasLt> made(new CublasLt(std::move(context)));

@@ -13,7 +13,7 @@ namespace paceline::cuda {
 
 namespace {
 
-constexpr char kLibrary[] = "libcuda.so.1";
+constexpr char kDriverLibrary[] = "libcuda.so.1";
 constexpr char kInstall[] = "install driver 580 or newer";
 
 std::string version_text(int version) {
@@ -25,19 +25,12 @@ std::string version_text(int version) {
 #define PACELINE_CUDA_NAME(call) PACELINE_CUDA_NAME_OF(call)
 
 // One that is missing and one that is another are mended alike.
-absl::Status unusable(const absl::Status& why) {
+absl::Status no_driver(const absl::Status& why) {
   return absl::Status(why.code(), str_cat("no NVIDIA driver can be used: ", why.message(), "; ", kInstall));
 }
 
-template <typename Call>
-absl::Status find(const SharedObject& library, const char* symbol, Call& call) {
-  PL_ASSIGN_OR_RETURN(void* const found, library.find(symbol));
-  call = reinterpret_cast<Call>(found);
-  return absl::OkStatus();
-}
-
 absl::Status find_calls(const SharedObject& library, Driver::Calls& calls) {
-#define PACELINE_CUDA_FIND(call) PL_RETURN_IF_ERROR(find(library, PACELINE_CUDA_NAME(call), calls.call));
+#define PACELINE_CUDA_FIND(call) PL_RETURN_IF_ERROR(library.find(PACELINE_CUDA_NAME(call), calls.call));
   PACELINE_CUDA_DRIVER_CALLS(PACELINE_CUDA_FIND)
 #undef PACELINE_CUDA_FIND
   return absl::OkStatus();
@@ -76,13 +69,13 @@ absl::StatusCode code_of(CUresult result) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Driver>> Driver::open(const std::string& path) {
-  const std::array names{path.empty() ? std::string(kLibrary) : path};
+  const std::array names{path.empty() ? std::string(kDriverLibrary) : path};
   const absl::StatusOr<SharedObject> library = SharedObject::open(names);
-  if (!library.ok()) return unusable(library.status());
+  if (!library.ok()) return no_driver(library.status());
   const std::shared_ptr<Driver> driver(new Driver);
   // The version first: an older driver lacks some of the calls, and that would be told instead.
-  const absl::Status told = find(*library, "cuDriverGetVersion", driver->calls_.cuDriverGetVersion);
-  if (!told.ok()) return unusable(told);
+  const absl::Status told = library->find("cuDriverGetVersion", driver->calls_.cuDriverGetVersion);
+  if (!told.ok()) return no_driver(told);
   int& version = driver->cuda_version_;
   if (driver->calls_.cuDriverGetVersion(&version) != CUDA_SUCCESS)
     return absl::UnavailableError(str_cat(library->path(), " does not tell its version"));
@@ -91,7 +84,7 @@ absl::StatusOr<std::shared_ptr<const Driver>> Driver::open(const std::string& pa
                                                  ", and ", version_text(kLeastCudaVersion),
                                                  " is needed: ", kInstall));
   }
-  if (const absl::Status found = find_calls(*library, driver->calls_); !found.ok()) return unusable(found);
+  if (const absl::Status found = find_calls(*library, driver->calls_); !found.ok()) return no_driver(found);
   const CUresult started = driver->calls_.cuInit(0);
   if (started != CUDA_SUCCESS) {
     const absl::Status status = driver->check(started, "cuInit");

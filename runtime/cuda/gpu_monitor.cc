@@ -13,7 +13,7 @@ namespace paceline::cuda {
 
 namespace {
 
-constexpr char kLibrary[] = "libnvidia-ml.so.1";
+constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
 constexpr unsigned kWhole = 0xffffffff;  // the number of no MIG instance: what is the whole GPU's
 
 // clang-format off
@@ -32,18 +32,11 @@ struct Calls {
 #undef PACELINE_NVML_MEMBER
 };
 
-template <typename Call>
-absl::Status find(const SharedObject& library, const char* symbol, Call& call) {
-  PL_ASSIGN_OR_RETURN(void* const found, library.find(symbol));
-  call = reinterpret_cast<Call>(found);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Calls> open_library(const std::string& path) {
-  const std::array names{path.empty() ? std::string(kLibrary) : path};
+  const std::array names{path.empty() ? std::string(kNvmlLibrary) : path};
   PL_ASSIGN_OR_RETURN(const SharedObject library, SharedObject::open(names));
   Calls calls;
-#define PACELINE_NVML_FIND(call) PL_RETURN_IF_ERROR(find(library, #call, calls.call));
+#define PACELINE_NVML_FIND(call) PL_RETURN_IF_ERROR(library.find(#call, calls.call));
   PACELINE_NVML_CALLS(PACELINE_NVML_FIND)
 #undef PACELINE_NVML_FIND
   return calls;
@@ -87,10 +80,10 @@ class Monitor final : public GpuMonitor {
   GpuReading read() override {
     GpuReading reading;
     trouble_ = absl::OkStatus();
-    read_load(reading);
-    read_clocks(reading);
-    read_power(reading);
-    read_errors(reading);
+    read_load(reading.gpu);
+    read_clocks(reading.gpu);
+    read_power(reading.gpu);
+    read_errors(reading.gpu);
     reading.trouble = trouble_;
     return reading;
   }
@@ -130,31 +123,30 @@ class Monitor final : public GpuMonitor {
     return result == NVML_SUCCESS;
   }
 
-  void read_load(GpuReading& reading) {
+  void read_load(GpuTelemetry& gpu) {
     nvmlUtilization_t load{};
     if (told(calls_.nvmlDeviceGetUtilizationRates(gpu_, &load), "nvmlDeviceGetUtilizationRates")) {
-      reading.utilization = load.gpu / 100.0;
-      reading.memory_utilization = load.memory / 100.0;
+      gpu.utilization = load.gpu / 100.0;
+      gpu.memory_utilization = load.memory / 100.0;
     }
     nvmlMemory_v2_t memory{.version = nvmlMemory_v2, .total = 0, .reserved = 0, .free = 0, .used = 0};
     if (told(calls_.nvmlDeviceGetMemoryInfo_v2(device_, &memory), "nvmlDeviceGetMemoryInfo")) {
-      reading.memory_used_bytes = memory.used;
-      reading.memory_total_bytes = memory.total;
+      gpu.memory_used_mib = static_cast<std::int64_t>(memory.used >> 20);
+      gpu.memory_total_mib = static_cast<std::int64_t>(memory.total >> 20);
     }
     nvmlTemperature_t heat{
         .version = nvmlTemperature_v1, .sensorType = NVML_TEMPERATURE_GPU, .temperature = 0};
     if (told(calls_.nvmlDeviceGetTemperatureV(gpu_, &heat), "nvmlDeviceGetTemperature"))
-      reading.temperature_celsius = heat.temperature;
+      gpu.temperature_celsius = static_cast<std::int64_t>(heat.temperature);
   }
 
-  void read_clocks(GpuReading& reading) {
+  void read_clocks(GpuTelemetry& gpu) {
     struct Clock {
       nvmlClockType_t type;
-      std::optional<std::uint32_t>*now, *most;
+      std::optional<std::int64_t>*now, *most;
     };
-    for (const Clock& clock :
-         {Clock{NVML_CLOCK_SM, &reading.sm_clock_mhz, &reading.most_sm_clock_mhz},
-          Clock{NVML_CLOCK_MEM, &reading.memory_clock_mhz, &reading.most_memory_clock_mhz}}) {
+    for (const Clock& clock : {Clock{NVML_CLOCK_SM, &gpu.sm_clock_mhz, &gpu.most_sm_clock_mhz},
+                               Clock{NVML_CLOCK_MEM, &gpu.memory_clock_mhz, &gpu.most_memory_clock_mhz}}) {
       unsigned mhz = 0;
       if (told(calls_.nvmlDeviceGetClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetClockInfo"))
         *clock.now = mhz;
@@ -164,35 +156,35 @@ class Monitor final : public GpuMonitor {
     unsigned long long reasons = 0;
     if (told(calls_.nvmlDeviceGetCurrentClocksEventReasons(gpu_, &reasons),
              "nvmlDeviceGetCurrentClocksEventReasons"))
-      reading.throttle_reasons = reasons;
+      gpu.slowdowns = slowdowns(reasons);
   }
 
-  void read_power(GpuReading& reading) {
+  void read_power(GpuTelemetry& gpu) {
     unsigned milliwatts = 0;
     if (told(calls_.nvmlDeviceGetPowerUsage(gpu_, &milliwatts), "nvmlDeviceGetPowerUsage"))
-      reading.power_watts = milliwatts / 1000.0;
+      gpu.power_watts = milliwatts / 1000.0;
     if (told(calls_.nvmlDeviceGetEnforcedPowerLimit(gpu_, &milliwatts), "nvmlDeviceGetEnforcedPowerLimit"))
-      reading.power_limit_watts = milliwatts / 1000.0;
+      gpu.power_limit_watts = milliwatts / 1000.0;
   }
 
-  void read_errors(GpuReading& reading) {
+  void read_errors(GpuTelemetry& gpu) {
     struct Ecc {
       nvmlMemoryErrorType_t type;
-      std::optional<std::uint64_t>* count;
+      std::optional<std::int64_t>* count;
     };
-    for (const Ecc& ecc : {Ecc{NVML_MEMORY_ERROR_TYPE_CORRECTED, &reading.corrected_ecc_errors},
-                           Ecc{NVML_MEMORY_ERROR_TYPE_UNCORRECTED, &reading.uncorrected_ecc_errors}}) {
+    for (const Ecc& ecc : {Ecc{NVML_MEMORY_ERROR_TYPE_CORRECTED, &gpu.corrected_ecc_errors},
+                           Ecc{NVML_MEMORY_ERROR_TYPE_UNCORRECTED, &gpu.uncorrected_ecc_errors}}) {
       unsigned long long count = 0;
       if (told(calls_.nvmlDeviceGetTotalEccErrors(gpu_, ecc.type, NVML_VOLATILE_ECC, &count),
                "nvmlDeviceGetTotalEccErrors"))
-        *ecc.count = count;
+        *ecc.count = static_cast<std::int64_t>(count);
     }
     unsigned replays = 0;
     if (told(calls_.nvmlDeviceGetPcieReplayCounter(gpu_, &replays), "nvmlDeviceGetPcieReplayCounter"))
-      reading.pcie_replays = replays;
+      gpu.pcie_replays = replays;
     count_xids();
-    reading.xids = xids_;
-    reading.last_xid = last_xid_;
+    gpu.xids = xids_;
+    gpu.last_xid = last_xid_;
   }
 
   // Those that have come; it never waits.
@@ -205,7 +197,7 @@ class Monitor final : public GpuMonitor {
       if (instance_.has_value() && event.gpuInstanceId != kWhole && event.gpuInstanceId != *instance_)
         continue;
       ++xids_;
-      last_xid_ = event.eventData;
+      last_xid_ = static_cast<std::int64_t>(event.eventData);
     }
   }
 
@@ -214,7 +206,7 @@ class Monitor final : public GpuMonitor {
   nvmlDevice_t device_ = nullptr, gpu_ = nullptr;  // a MIG instance, and the GPU of which it is; else one
   std::optional<unsigned> instance_;               // of MIG, its number
   nvmlEventSet_t events_ = nullptr;                // null: Xids are not told
-  std::uint64_t xids_ = 0, last_xid_ = 0;
+  std::int64_t xids_ = 0, last_xid_ = 0;
   absl::Status trouble_;  // of the reading
 };
 

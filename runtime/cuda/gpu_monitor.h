@@ -5,34 +5,23 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/telemetry.h"
 
 namespace paceline::cuda {
 
-// What a GPU does not tell is empty. Counters are since the driver was loaded, but for Xids.
 struct GpuReading {
-  std::optional<double> utilization;         // 0 to 1: of the last second or so, when a kernel ran
-  std::optional<double> memory_utilization;  // 0 to 1: when memory was read or written
-  std::optional<std::uint64_t> memory_used_bytes, memory_total_bytes;  // by all its processes
-  std::optional<std::uint32_t> sm_clock_mhz, most_sm_clock_mhz;
-  std::optional<std::uint32_t> memory_clock_mhz, most_memory_clock_mhz;
-  std::optional<std::int32_t> temperature_celsius;
-  std::optional<double> power_watts, power_limit_watts;
-  std::optional<std::uint64_t> throttle_reasons;  // a set of nvml.h's nvmlClocksEventReason...
-  std::optional<std::uint64_t> corrected_ecc_errors, uncorrected_ecc_errors;
-  std::optional<std::uint64_t> pcie_replays;
-  std::uint64_t xids = 0;  // errors that the driver told since the monitor was opened
-  std::uint64_t last_xid = 0;
+  GpuTelemetry
+      gpu;  // without its name, number, uuid and times of a step; Xids are since the monitor was opened
   absl::Status trouble;  // UNAVAILABLE, INTERNAL: the GPU, or its driver, is gone; what it told is there
 };
 
-// Of the reasons those that slow a GPU down, in words: "power cap", "thermal (software)", "thermal
-// (hardware)", "power brake", "hardware slowdown". A GPU that is idle, or whose clocks somebody has set, is
-// not slowed down.
+// Of nvml.h's nvmlClocksEventReason... those that slow a GPU down, in words: "power cap", "thermal
+// (software)", "thermal (hardware)", "power brake", "hardware slowdown". A GPU that is idle, or whose clocks
+// somebody has set, is not slowed down.
 std::vector<std::string> slowdowns(std::uint64_t throttle_reasons);
 
 class GpuMonitor {

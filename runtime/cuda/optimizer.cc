@@ -11,8 +11,6 @@ namespace paceline::cuda {
 namespace {
 
 constexpr std::uint64_t kAccess = 4;  // fp32 elements of 16 bytes
-constexpr std::size_t kElementsOfPart = 4096;
-constexpr std::size_t kMostParts = 1024;
 
 LaunchShape update_shape(std::size_t chunks) {
   return {.columns = static_cast<std::uint32_t>(chunks), .threads = kUpdateThreads};
@@ -36,8 +34,7 @@ std::vector<UpdateChunk> update_chunks(std::span<const UpdateRange> ranges) {
 }
 
 std::uint32_t square_parts(std::size_t n) {
-  return static_cast<std::uint32_t>(
-      std::clamp<std::size_t>((n + kElementsOfPart - 1) / kElementsOfPart, 1, kMostParts));
+  return parts_of(n);
 }
 
 absl::StatusOr<GpuOptimizer> GpuOptimizer::load(std::shared_ptr<const Context> context) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/status.h"
 
 namespace paceline::cuda {
 
@@ -21,6 +22,13 @@ class SharedObject {
 
   // FAILED_PRECONDITION, with the symbol and the path: the library is older than what we were built for.
   absl::StatusOr<void*> find(const char* symbol) const;
+  // The same, as a function of that type.
+  template <typename Call>
+  absl::Status find(const char* symbol, Call& call) const {
+    PL_ASSIGN_OR_RETURN(void* const found, find(symbol));
+    call = reinterpret_cast<Call>(found);
+    return absl::OkStatus();
+  }
   // As the loader found it; the name that was asked for where it does not say.
   const std::string& path() const { return path_; }
 

@@ -8,13 +8,8 @@
 
 namespace paceline::cuda {
 
-namespace {
-constexpr std::size_t kElementsOfPart = 4096, kMostParts = 1024;
-}  // namespace
-
 std::uint32_t SmallLosses::parts(std::size_t n) {
-  return static_cast<std::uint32_t>(
-      std::clamp<std::size_t>((n + kElementsOfPart - 1) / kElementsOfPart, 1, kMostParts));
+  return parts_of(n);
 }
 
 absl::StatusOr<SmallLosses> SmallLosses::load(std::shared_ptr<const Context> context) {

@@ -11,7 +11,7 @@ namespace paceline::cuda {
 
 namespace {
 constexpr std::size_t kWarps = kHashThreads / 32;
-constexpr std::size_t kMostParts = 1024;
+constexpr std::size_t kMostHashParts = 1024;
 }  // namespace
 
 absl::StatusOr<WeightsHash> WeightsHash::load(std::shared_ptr<const Context> context) {
@@ -22,7 +22,8 @@ absl::StatusOr<WeightsHash> WeightsHash::load(std::shared_ptr<const Context> con
 
 std::uint32_t WeightsHash::parts(std::size_t n) {
   const std::size_t blocks = (n + block_hash::kFloats - 1) / block_hash::kFloats;
-  return static_cast<std::uint32_t>(std::clamp<std::size_t>((blocks + kWarps - 1) / kWarps, 1, kMostParts));
+  return static_cast<std::uint32_t>(
+      std::clamp<std::size_t>((blocks + kWarps - 1) / kWarps, 1, kMostHashParts));
 }
 
 absl::Status WeightsHash::add(Stream& stream, const float* weights, std::size_t n,

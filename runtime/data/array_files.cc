@@ -9,8 +9,6 @@ namespace paceline::data {
 
 namespace {
 
-constexpr int kMaxLabel = 1 << 24;
-
 using Parser = absl::StatusOr<FileArray> (*)(std::span<const std::byte>);
 
 absl::Status add_rows(const std::shared_ptr<const InputFile>& file, const FileArray& array, ArrayRows& rows) {

@@ -13,7 +13,6 @@ namespace paceline::data {
 namespace {
 
 constexpr std::size_t kShownBytes = 40;  // of a field, in an error
-constexpr int kMaxLabel = 1 << 24;       // floats count exactly up to here
 
 std::string_view trim(std::string_view text) {
   const auto space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };

@@ -19,6 +19,7 @@ namespace paceline::data {
 
 inline constexpr int kMaxArrayRank = 8;
 inline constexpr std::size_t kMaxCsvColumns = 1 << 20;
+inline constexpr int kMaxLabel = 1 << 24;  // floats count exactly up to here
 
 // Whether the file is of another kind than any of ours, which nobody means to train on: a web page (which
 // `text` may be), an archive. The error says of which, and what helps.

@@ -355,7 +355,7 @@ v1::StalenessStats ClientImpl::staleness() const {
   stats.set_mean(counts.applied > 0 ? static_cast<double>(counts.sum) / static_cast<double>(counts.applied)
                                     : 0);
   stats.set_max(counts.max);
-  stats.set_wait_ns(counts.wait_ns);
+  stats.set_wait_seconds(static_cast<double>(counts.wait_ns) * 1e-9);
   return stats;
 }
 

@@ -74,6 +74,8 @@ class ClientImpl final : public Client, private FrameReceiver {
 
  private:
   static constexpr std::size_t kHistogram = 32;
+  static constexpr int kLookAroundMs = 1000;
+  static constexpr std::size_t kReadBudget = std::size_t{4} << 20;  // of one link
   struct Staleness {
     std::int64_t applied = 0, dropped = 0, sum = 0, max = 0, wait_ns = 0;
     std::array<std::int64_t, kHistogram> histogram{};

@@ -11,12 +11,7 @@
 
 namespace paceline::pserver {
 
-namespace {
-
-constexpr int kLookAroundMs = 1000;
-constexpr std::size_t kReadBudget = std::size_t{4} << 20;
-
-}  // namespace
+namespace {}  // namespace
 
 // A server whose connection broke may have said why before: another server, say, was lost.
 absl::Status ClientImpl::lost(absl::Status error) {

@@ -16,9 +16,6 @@ namespace paceline::pserver {
 
 namespace {
 
-constexpr std::size_t kReadBudget = std::size_t{4} << 20;
-constexpr int kLookAroundMs = 1000;
-
 // Puts together what the servers send.
 class Collector final : public FrameReceiver {
  public:

@@ -19,8 +19,6 @@ namespace paceline::pserver {
 namespace {
 
 constexpr int kWindow = 2;
-constexpr std::size_t kReadBudget = std::size_t{4} << 20;
-constexpr int kLookAroundMs = 1000;
 
 }  // namespace
 

@@ -21,10 +21,6 @@ Wishes wishes_of(std::uint8_t bits) {
   return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
 }
 
-absl::Status bad(const char* what) {
-  return absl::InvalidArgumentError(str_cat("a ", what, " message that can't be meant"));
-}
-
 std::int64_t i64(ByteReader& reader) {
   return static_cast<std::int64_t>(reader.u64());
 }
@@ -63,6 +59,10 @@ bool read_units(ByteReader& reader, UnitsApplied& units) {
 
 }  // namespace
 
+absl::Status bad_message(const char* what) {
+  return absl::InvalidArgumentError(str_cat("a ", what, " message that can't be meant"));
+}
+
 void encode(const JoinMessage& message, Buffer& buffer) {
   Writer writer(buffer);
   writer.put(message.elements);
@@ -82,7 +82,7 @@ absl::Status decode(Bytes bytes, JoinMessage& message) {
   message.gradient = reader.u64();
   message.reads = reader.u64();
   message.tables = reader.u32();
-  return whole(reader) && shared <= 1 ? absl::OkStatus() : bad("Join");
+  return whole(reader) && shared <= 1 ? absl::OkStatus() : bad_message("Join");
 }
 
 void encode(const BeginMessage& message, Buffer& buffer) {
@@ -102,17 +102,17 @@ absl::Status decode(Bytes bytes, BeginMessage& message) {
   ByteReader reader(bytes);
   message.elements = reader.u64();
   const std::uint32_t vectors = reader.u32();
-  if (vectors > kMaxVectors) return bad("Begin");
+  if (vectors > kMaxVectors) return bad_message("Begin");
   message.optimizer.resize(vectors);
   for (std::string& name : message.optimizer) name = std::string(reader.text(kMaxVectorName));
   message.optimizer_steps = i64(reader);
   message.start.step = i64(reader);
   message.start.total_steps = i64(reader);
-  if (!read_units(reader, message.start.units)) return bad("Begin");
+  if (!read_units(reader, message.start.units)) return bad_message("Begin");
   const std::uint64_t ends = reader.u64();
   if (!reader.ok() || ends > 2 * kMaxDecayRanges || ends % 2 != 0 ||
       ends * sizeof(std::uint64_t) != reader.remaining()) {
-    return bad("Begin");
+    return bad_message("Begin");
   }
   message.decay.resize(ends);
   for (std::uint64_t& end : message.decay) end = reader.u64();
@@ -120,7 +120,7 @@ absl::Status decode(Bytes bytes, BeginMessage& message) {
                        (ends == 0 || message.decay.back() <= message.elements);
   const bool meant = message.elements <= kMaxData / sizeof(float) && message.optimizer_steps >= 0 &&
                      message.start.step >= 0 && message.start.total_steps >= message.start.step;
-  return whole(reader) && ordered && meant ? absl::OkStatus() : bad("Begin");
+  return whole(reader) && ordered && meant ? absl::OkStatus() : bad_message("Begin");
 }
 
 void encode(const CommitMessage& message, Buffer& buffer) {
@@ -135,7 +135,7 @@ absl::Status decode(Bytes bytes, CommitMessage& message) {
   message.loss_sum = f64(reader);
   message.samples = i64(reader);
   message.wishes = wishes_of(reader.u8());
-  return whole(reader) && message.samples >= 0 ? absl::OkStatus() : bad("Commit");
+  return whole(reader) && message.samples >= 0 ? absl::OkStatus() : bad_message("Commit");
 }
 
 void encode(const Wishes& message, Buffer& buffer) {
@@ -146,7 +146,7 @@ void encode(const Wishes& message, Buffer& buffer) {
 absl::Status decode(Bytes bytes, Wishes& message) {
   ByteReader reader(bytes);
   message = wishes_of(reader.u8());
-  return whole(reader) ? absl::OkStatus() : bad("Wish");
+  return whole(reader) ? absl::OkStatus() : bad_message("Wish");
 }
 
 void encode(const TurnResult& message, Buffer& buffer) {
@@ -184,7 +184,7 @@ absl::Status decode(Bytes bytes, TurnResult& message) {
   const bool meant = message.version >= 0 && message.step >= 0 && (message.finished || message.unit >= 0) &&
                      message.next >= -1 && message.staleness >= -1 && message.updates >= 0 &&
                      message.gradients >= 0 && message.samples >= 0;
-  return whole(reader) && meant ? absl::OkStatus() : bad("Turn");
+  return whole(reader) && meant ? absl::OkStatus() : bad_message("Turn");
 }
 
 void encode(const SnapshotInfo& message, Buffer& buffer) {
@@ -202,7 +202,7 @@ absl::Status decode(Bytes bytes, SnapshotInfo& message) {
   message.optimizer_steps = i64(reader);
   const bool read = read_units(reader, message.units);
   const bool meant = message.version >= 0 && message.step >= 0 && message.optimizer_steps >= 0;
-  return read && whole(reader) && meant ? absl::OkStatus() : bad("Copy");
+  return read && whole(reader) && meant ? absl::OkStatus() : bad_message("Copy");
 }
 
 void encode(const LogEntry& message, Buffer& buffer) {
@@ -236,18 +236,18 @@ absl::Status decode(Bytes bytes, LogEntry& message) {
   message.version = i64(reader);
   message.contributors.clear();
   message.worker = -1;
-  if (kind == 0 || kind > 3 || message.version < 0) return bad("Log");
+  if (kind == 0 || kind > 3 || message.version < 0) return bad_message("Log");
   if (message.kind == LogEntry::Kind::kTurn) {
     message.worker = static_cast<std::int32_t>(reader.u32());
     message.keeps = reader.u8() != 0;
-    if (message.worker < 0 || message.worker >= kMaxWorkers) return bad("Log");
+    if (message.worker < 0 || message.worker >= kMaxWorkers) return bad_message("Log");
   }
   if (message.kind == LogEntry::Kind::kUpdate) {
     message.clips = reader.u8() != 0;
     message.scale = std::bit_cast<float>(reader.u32());
     message.learning_rate = f64(reader);
     const std::uint32_t count = reader.u32();
-    if (!reader.ok() || count == 0 || count > kMaxWorkers) return bad("Log");
+    if (!reader.ok() || count == 0 || count > kMaxWorkers) return bad_message("Log");
     message.contributors.resize(count);
     std::int32_t last = -1;
     for (Contributor& each : message.contributors) {
@@ -255,11 +255,12 @@ absl::Status decode(Bytes bytes, LogEntry& message) {
       const std::uint8_t which = reader.u8();
       each.last = (which & 1) != 0;
       each.aside = (which & 2) != 0;
-      if (each.worker <= last || each.worker >= kMaxWorkers || which == 0 || which > 3) return bad("Log");
+      if (each.worker <= last || each.worker >= kMaxWorkers || which == 0 || which > 3)
+        return bad_message("Log");
       last = each.worker;
     }
   }
-  return whole(reader) ? absl::OkStatus() : bad("Log");
+  return whole(reader) ? absl::OkStatus() : bad_message("Log");
 }
 
 void encode(const WaitingMessage& message, Buffer& buffer) {
@@ -277,7 +278,7 @@ absl::Status decode(Bytes bytes, WaitingMessage& message) {
   const std::int64_t idle = i64(reader);
   message.idle = Duration(idle);
   const bool meant = message.rank >= -1 && hold <= 2 && idle >= (hold > 0 ? 0 : -1);
-  return whole(reader) && meant ? absl::OkStatus() : bad("Waiting");
+  return whole(reader) && meant ? absl::OkStatus() : bad_message("Waiting");
 }
 
 void encode(const ComingMessage& message, Buffer& buffer) {
@@ -287,7 +288,7 @@ void encode(const ComingMessage& message, Buffer& buffer) {
 absl::Status decode(Bytes bytes, ComingMessage& message) {
   ByteReader reader(bytes);
   message.made = reader.u64();
-  return whole(reader) ? absl::OkStatus() : bad("Coming");
+  return whole(reader) ? absl::OkStatus() : bad_message("Coming");
 }
 
 void encode(const AbortMessage& message, Buffer& buffer) {
@@ -302,7 +303,7 @@ absl::Status decode(Bytes bytes, AbortMessage& message) {
   message.code = static_cast<std::int32_t>(reader.u32());
   message.blamed = static_cast<std::int32_t>(reader.u32());
   message.text = std::string(reader.text(kMaxReason));
-  return whole(reader) && message.code > 0 && message.code <= 16 ? absl::OkStatus() : bad("Abort");
+  return whole(reader) && message.code > 0 && message.code <= 16 ? absl::OkStatus() : bad_message("Abort");
 }
 
 void encode(double message, Buffer& buffer) {
@@ -313,7 +314,7 @@ void encode(double message, Buffer& buffer) {
 absl::Status decode(Bytes bytes, double& message) {
   ByteReader reader(bytes);
   message = f64(reader);
-  return whole(reader) ? absl::OkStatus() : bad("number");
+  return whole(reader) ? absl::OkStatus() : bad_message("number");
 }
 
 }  // namespace paceline::pserver

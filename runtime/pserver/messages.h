@@ -31,6 +31,9 @@ inline constexpr std::size_t kMaxDecayRanges = 1 << 18;
 inline constexpr std::size_t kMaxMissing = 1 << 18;  // units not yet applied
 inline constexpr std::size_t kMaxReason = 1024;
 
+// INVALID_ARGUMENT, of the kind `what`.
+absl::Status bad_message(const char* what);
+
 struct JoinMessage {
   std::uint64_t elements = 0;
   std::uint64_t slice_bytes = 0;

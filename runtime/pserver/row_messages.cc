@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::size_t kRowNotes = sparse::SavedRows::kNoteBytes;
 
-absl::Status bad(const char* what) {
-  return absl::InvalidArgumentError(str_cat("a ", what, " message that can't be meant"));
-}
-
 template <typename Number>
 void read_all(ByteReader& reader, std::size_t count, std::vector<Number>& values) {
   values.resize(count);
@@ -40,7 +36,7 @@ absl::Status decode(Bytes bytes, RowsMessage& message) {
   message.clear();
   if (bytes.empty() || bytes.size() % sizeof(RowsOfTable) != 0 ||
       bytes.size() > sparse::kMaxTables * sizeof(RowsOfTable)) {
-    return bad("rows");
+    return bad_message("rows");
   }
   ByteReader reader(bytes);
   while (reader.remaining() > 0) {
@@ -49,7 +45,7 @@ absl::Status decode(Bytes bytes, RowsMessage& message) {
     part.count = reader.u32();
     part.gradient = reader.u64();
     const bool rises = message.empty() || part.table > message.back().table;
-    if (!rises || part.count == 0 || part.count > sparse::kMaxRowsPerCall) return bad("rows");
+    if (!rises || part.count == 0 || part.count > sparse::kMaxRowsPerCall) return bad_message("rows");
     message.push_back(part);
   }
   return absl::OkStatus();
@@ -67,14 +63,14 @@ absl::Status decode(Bytes bytes, TablesMessage& message) {
   message.clear();
   if (bytes.empty() || bytes.size() % sizeof(TableMark) != 0 ||
       bytes.size() > sparse::kMaxTables * sizeof(TableMark)) {
-    return bad("Tables");
+    return bad_message("Tables");
   }
   ByteReader reader(bytes);
   while (reader.remaining() > 0) {
     TableMark table;
     table.rows = reader.u64();
     table.clock = static_cast<std::int64_t>(reader.u64());
-    if (table.clock < 0) return bad("Tables");
+    if (table.clock < 0) return bad_message("Tables");
     message.push_back(table);
   }
   return absl::OkStatus();
@@ -95,7 +91,7 @@ absl::Status decode(Bytes bytes, std::size_t row_floats, sparse::SavedRows& rows
   ByteReader reader(bytes);
   const std::size_t count = reader.u32();
   if (!reader.ok() || reader.remaining() != count * (kRowNotes + row_floats * sizeof(float))) {
-    return bad("SavedRows");
+    return bad_message("SavedRows");
   }
   read_all(reader, count, rows.ids);
   read_all(reader, count, rows.last);

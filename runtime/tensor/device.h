@@ -76,6 +76,8 @@ class Operator {
   // and added again without a run (Queue::repeat). Errors: the device's; the CPU has none.
   virtual absl::Status run(const RunContext& context) = 0;
 };
+// An operator whose result may lie where its first input does.
+inline constexpr Operator::Needs kInPlace{0, Operator::Sharing::kMay, 0, 0};
 
 // Makes the operators of one schedule, in its order, and remembers the layouts of its tensors. The schedule
 // outlives it.

@@ -22,10 +22,6 @@ constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 // Of a device with a queue: each telling parts the work that is recorded as a whole. 4 MiB.
 constexpr std::size_t kLeastTold = std::size_t{1} << 20;
 
-std::size_t index(TensorId id) {
-  return static_cast<std::size_t>(id);
-}
-
 // When each tensor is written first and read last.
 struct Uses {
   std::vector<std::size_t> first;

@@ -9,10 +9,6 @@ namespace paceline::tensor {
 
 namespace {
 
-std::size_t index(TensorId id) {
-  return static_cast<std::size_t>(id);
-}
-
 class Joiner {
  public:
   Joiner(Schedule schedule, const Joins& joins)

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
-std::size_t index(TensorId id) {
-  return static_cast<std::size_t>(id);
-}
-
 // Which output may lie where an input lies (the first one, but for kAddLayerNorm); -1: none.
 int output_in_place(OperationKind kind) {
   switch (kind) {

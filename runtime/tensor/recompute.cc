@@ -28,10 +28,6 @@ constexpr std::size_t kNearShare = 8;
 // Bounds are the whole divided by 2, 3, 4, ..., and by about a ninth more each time from 9 on.
 constexpr std::size_t kMostSegments = 1024;
 
-std::size_t index(TensorId id) {
-  return static_cast<std::size_t>(id);
-}
-
 // Multiplications, as far as they count.
 std::uint64_t work(const Schedule& schedule, const Operation& operation) {
   const auto dims = [&](TensorId id) -> const Dims& { return schedule.tensors[index(id)].dims; };

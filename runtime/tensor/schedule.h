@@ -17,6 +17,9 @@
 namespace paceline::tensor {
 
 using TensorId = std::int32_t;
+constexpr std::size_t index(TensorId id) {
+  return static_cast<std::size_t>(id);
+}
 
 // Where a tensor's memory comes from.
 enum class Place : std::uint8_t {

@@ -14,7 +14,15 @@
 
 namespace paceline::trainer {
 
+struct PartColumn {
+  const char* name;
+  DType dtype;
+  std::size_t width;  // 0: one number for each row
+};
+
 namespace {
+
+using Column = PartColumn;
 
 using checkpoint::FileEntry;
 using checkpoint::TensorEntry;
@@ -27,12 +35,6 @@ constexpr std::uint64_t kChunkBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kMaxChunks = 10'000;  // of a table: more rows make longer ones
 constexpr std::uint64_t kMaxRows = std::uint64_t{1} << 48;
 constexpr std::size_t kBatchFloats = std::size_t{1} << 18;
-
-struct Column {
-  const char* name;
-  DType dtype;
-  std::size_t width;  // 0: one number for each row
-};
 
 std::vector<std::string> states_of(const TableSpec& spec) {
   return pserver::sparse::state_names(spec.optimizer);

@@ -16,10 +16,6 @@ namespace paceline::transport {
 
 namespace {
 
-std::size_t round_up(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-
 // The process's limit on address space or on files; this memory is a file, too.
 std::uint64_t limit_of_process() {
   std::uint64_t least = RLIM_INFINITY;

@@ -21,6 +21,10 @@
 
 namespace paceline::transport {
 
+constexpr std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
 // An arena's capacity by default: twice the machine's memory, so that memory runs out first. It is at least
 // 16 GiB, and at most 256 GiB, since 256 members of one host map one another's arenas. It is at most half of
 // `limit`, the bytes that the process may map or write to a file.

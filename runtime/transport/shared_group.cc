@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "runtime/transport/memory.h"
 
 namespace paceline::transport {
 
@@ -53,9 +54,6 @@ struct alignas(128) SharedGroup::Slot {
 };
 
 namespace {
-constexpr std::size_t round_up(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 constexpr std::size_t kPage = 4096;
 }  // namespace
 

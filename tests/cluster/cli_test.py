@@ -38,7 +38,7 @@ RUNNING = {"phase": "Running", "reason": "MembersTrain", "message": "view 1 with
                            "lastTransitionTime": "2026-01-31T12:00:05Z"}],
            "progress": {"step": 40, "totalSteps": 200, "loss": 0.5, "samplesPerSecond": 6400.0},
            "members": [{"role": "worker", "index": 0, "rank": 1, "pod": "digits-worker-0-0", "phase": "Training", "step": 40,
-                        "computeFraction": 0.75, "waitFraction": 0.25}]}
+                        "computeMs": 7.5, "waitMs": 2.5, "stepMs": 10}]}
 
 
 def member(job, role, index, script, attempt=0, **spec):

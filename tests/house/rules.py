@@ -6,7 +6,7 @@ A folder may include itself, its own sub-folders' headers where it names them, a
 # folder -> folders whose headers it may include. The longest matching folder counts.
 MAY_INCLUDE = {
     "base": [],
-    "proto": [],
+    "proto": ["base"],
     "runtime/transport": ["base"],
     "runtime/collective": ["base", "runtime/transport"],
     "runtime/exchange": ["base", "proto", "runtime/collective", "runtime/tensor"],
@@ -100,7 +100,7 @@ PURE = [
     "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/log_lines", "cli/cluster/names", "cli/cluster/words",
     "benchmarks/stragglers_programs/worker_tally",
     "base/bytes", "base/cpu_quota", "base/crc32c", "base/device_choice", "base/dtype", "base/fnv1a", "base/hex", "base/ids",
-    "base/process_end", "base/rng", "base/text", "base/visible", "base/whole_number",
+    "base/process_end", "base/rng", "base/telemetry", "base/text", "base/visible", "base/whole_number",
 ]
 
 # What a pure file must not mention, with the word to say instead.

@@ -14,8 +14,6 @@ namespace {
 using dnnl::memory;
 using Forward = dnnl::convolution_forward;
 
-constexpr auto kF32 = memory::data_type::f32;
-
 struct Geometry {
   memory::dims strides;
   memory::dims padding;      // top and left

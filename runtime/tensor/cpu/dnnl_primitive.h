@@ -13,6 +13,7 @@
 namespace paceline::tensor::cpu {
 
 using Layout = dnnl::memory::desc;
+inline constexpr auto kF32 = dnnl::memory::data_type::f32;
 
 // One engine and one stream; one thread at a time.
 struct DnnlContext {

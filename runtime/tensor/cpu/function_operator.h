@@ -20,18 +20,18 @@ class FunctionOperator final : public Operator {
     return absl::OkStatus();
   }
 
-  // Operand `number` as an array.
-  static const float* in(const Addresses& addresses, std::size_t number) {
-    return static_cast<const float*>(addresses.inputs[number]);
-  }
-  static float* out(const Addresses& addresses, std::size_t number) {
-    return static_cast<float*>(addresses.outputs[number]);
-  }
-
  private:
   Needs needs_;
   Body body_;
   Addresses addresses_;
 };
+
+// Operand `number` as an array.
+inline const float* in(const Operator::Addresses& addresses, std::size_t number) {
+  return static_cast<const float*>(addresses.inputs[number]);
+}
+inline float* out(const Operator::Addresses& addresses, std::size_t number) {
+  return static_cast<float*>(addresses.outputs[number]);
+}
 
 }  // namespace paceline::tensor::cpu

@@ -12,8 +12,6 @@ namespace {
 
 using dnnl::memory;
 
-constexpr auto kF32 = memory::data_type::f32;
-
 struct Shapes {
   Layout x;           // {positions, in}, fp32
   Layout weight;      // {out, in}

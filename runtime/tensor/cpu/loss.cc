@@ -16,8 +16,6 @@ namespace paceline::tensor::cpu {
 namespace {
 
 using Addresses = Operator::Addresses;
-constexpr auto in = FunctionOperator::in;
-constexpr auto out = FunctionOperator::out;
 
 void store(void* result, double loss_sum, double correct, double labels) {
   auto* r = static_cast<double*>(result);

@@ -14,10 +14,6 @@ namespace paceline::tensor::cpu {
 namespace {
 
 using Addresses = Operator::Addresses;
-constexpr auto in = FunctionOperator::in;
-constexpr auto out = FunctionOperator::out;
-
-constexpr Operator::Needs kInPlace{0, Operator::Sharing::kMay, 0, 0};
 
 // The same layout for every operand and the result.
 Lowered pointwise(CpuLowering& lowering, const Operation& operation, FunctionOperator::Body body) {

@@ -59,8 +59,7 @@ absl::StatusOr<Lowered> make_pool(CpuLowering& lowering, const Operation& operat
   shape.relu = operation.relu;
   const bool training = operation.outputs.size() > 1;
   auto body = [=](const Addresses& a, const RunContext&) {
-    max_pool(shape, FunctionOperator::in(a, 0), FunctionOperator::out(a, 0),
-             training ? static_cast<std::uint8_t*>(a.outputs[1]) : nullptr);
+    max_pool(shape, in(a, 0), out(a, 0), training ? static_cast<std::uint8_t*>(a.outputs[1]) : nullptr);
   };
   return Lowered{std::make_unique<FunctionOperator>(Operator::Needs{}, body), {Wanted{false, layout, false}}};
 }
@@ -78,8 +77,8 @@ absl::StatusOr<Lowered> make_pool_backward(CpuLowering& lowering, const Operatio
   const PoolShape shape = pool_shape(order, dims, lowering.tensor(g).dims, operation.attributes);
   const bool masked = operation.inputs.size() > 2;
   auto body = [=](const Addresses& a, const RunContext&) {
-    max_pool_backward(shape, FunctionOperator::in(a, 0), static_cast<const std::uint8_t*>(a.inputs[1]),
-                      masked ? FunctionOperator::in(a, 2) : nullptr, FunctionOperator::out(a, 0));
+    max_pool_backward(shape, in(a, 0), static_cast<const std::uint8_t*>(a.inputs[1]),
+                      masked ? in(a, 2) : nullptr, out(a, 0));
   };
   std::vector<Wanted> wanted{Wanted{false, y_layout, false}, Wanted{}};
   if (masked) wanted.push_back(Wanted{false, y_layout, false});

@@ -12,8 +12,6 @@ namespace paceline::tensor::cpu {
 namespace {
 
 using Addresses = Operator::Addresses;
-constexpr auto in = FunctionOperator::in;
-constexpr auto out = FunctionOperator::out;
 
 Lowered plain(CpuLowering& lowering, const Operation& operation, Operator::Needs needs,
               FunctionOperator::Body body) {

@@ -17,8 +17,6 @@ namespace {
 
 using cuda::Stream;
 
-constexpr Operator::Needs kInPlace{0, Operator::Sharing::kMay, 0, 0};
-
 // Rows of logits, one for each label.
 struct Logits {
   Logits(const GpuLowering& lowering, const Operation& operation)

@@ -13,8 +13,6 @@ namespace {
 using cuda::Elementwise;
 using cuda::Stream;
 
-constexpr Operator::Needs kInPlace{0, Operator::Sharing::kMay, 0, 0};
-
 // All operands and the result in the program's type.
 Lowered pointwise(const GpuLowering& lowering, const Operation& operation, Lowered::Body body) {
   return {kInPlace, std::move(body), std::vector<DType>(operation.inputs.size(), lowering.type()),

@@ -39,7 +39,7 @@ class CliTest(CliCase):
         self.assertEqual((last["phase"], last["step"], len(last["members"])), ("Succeeded", 300, 2))
         self.assertNotIn("etaSeconds", last, "nothing is left to wait for")
         self.assertNotIn("etaSeconds", self.status("digits"))
-        self.assertGreater(last["accuracy"], 0.5)
+        self.assertGreater(last["testAccuracy"], 0.5)
         self.assertGreater(last["bytesExchanged"], 0)
         self.assertTrue(pathlib.Path(last["model"]).is_file())
 

@@ -178,8 +178,8 @@ class GpuRunsTest(CliCase):
             runs = {way: self.run_on("cuda", path, "--name", f"{way}-{members}", **variables) for way, variables in ways.items()}
             weights = {way: pathlib.Path(run["model"]).read_bytes() for way, run in runs.items()}
             for way in ways:
-                self.assertEqual((runs[way]["phase"], runs[way]["loss"], runs[way]["accuracy"]),
-                                 ("Succeeded", runs["with"]["loss"], runs["with"]["accuracy"]), way)
+                self.assertEqual((runs[way]["phase"], runs[way]["loss"], runs[way]["testAccuracy"]),
+                                 ("Succeeded", runs["with"]["loss"], runs["with"]["testAccuracy"]), way)
                 self.assertEqual(weights[way], weights["with"], way)
                 logs = self.logs(f"{way}-{members}")
                 self.assertEqual(logs.count("; kernels are launched one by one (PACELINE_CUDA_GRAPHS=off)"), members if way == "off" else 0, logs)
@@ -199,7 +199,7 @@ class GpuRunsTest(CliCase):
         self.assertNotIn("NCCL", self.logs("without"))  # which would not help
         self.assertRegex(self.logs("without"), "nothing tells how the GPU is: ")
         self.assertEqual(set(self.status("without")["members"][0]["gpu"]),
-                         {"name", "index", "uuid", "computeMs", "updateMs", "slowdowns", "xids", "lastXid"})
+                         {"name", "index", "uuid", "computeMs", "updateMs"})
         self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "alone")
         self.assertNotIn("gradients go", self.logs("alone"))
         on_processors = "{replicas: 1, template: {spec: {containers: [{name: trainer, env: [{name: PACELINE_DEVICE, value: cpu}]}]}}}"
@@ -212,7 +212,7 @@ class GpuRunsTest(CliCase):
         self.run_on("cuda", self.write(job(members=2, steps=20)))
         for member in self.status("digits")["members"]:
             self.assertGreater(member["gpu"]["smClockMhz"], 0)
-            self.assertLess(member["gpu"]["temperatureCelsius"], 120)
+            self.assertLess(member["gpu"]["powerWatts"], 2000)
             self.assertLess(0, member["gpu"]["memoryUsedMib"])
             self.assertLess(member["gpu"]["memoryUsedMib"], member["gpu"]["memoryTotalMib"])
             self.assertGreater(member["gpu"]["computeMs"], member["gpu"]["updateMs"])
@@ -242,7 +242,8 @@ class GpuRunsTest(CliCase):
         process = self.start("run", self.write(job(members=2, steps=100_000_000)),
                              environment={"PACELINE_DEVICE": "cuda", "LD_LIBRARY_PATH": str(self.libraries)})
         self.training("digits", 2)
-        until(lambda: all({"computeMs", "updateMs"} <= set(m["gpu"] or {}) for m in self.status("digits")["members"]), 20 * SLOW, "both tell their times")
+        until(lambda: all({"computeMs", "updateMs"} <= set(m.get("gpu", {})) for m in self.status("digits")["members"]), 20 * SLOW,
+              "both tell their times")
         for words in (("top", "digits", "--once"), ("describe", "digits")):
             text = self.paceline(*words).stdout
             self.assertRegex(text, r"GPU OF +INDEX +GPU +UUID +COMPUTE ms +UPDATE ms +LOAD +MEM LOAD +MiB +SM MHz +MEM MHz +HEAT +POWER W "

@@ -99,7 +99,7 @@ class ParameterServersTest(CliCase):
             with self.subTest(mode=name):
                 last = self.run_to_the_end(job(strategy, steps=600), name)[-1]
                 self.assertEqual((last["phase"], last["step"]), ("Succeeded", 600))
-                self.assertGreater(last["accuracy"], 0.9, name)
+                self.assertGreater(last["testAccuracy"], 0.9, name)
                 self.assertTrue(pathlib.Path(last["model"]).is_file())
         self.nothing_left()
 
@@ -344,7 +344,7 @@ class ParameterServersTest(CliCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         last = json.loads(result.stdout.splitlines()[-1])
         self.assertEqual(last["step"], 600)
-        self.assertGreater(last["accuracy"], 0.9)
+        self.assertGreater(last["testAccuracy"], 0.9)
 
     def test_an_evaluator_evaluates_checkpoints_and_its_death_touches_nothing(self):
         text = job(MODES["async"], steps=ENDLESS, workers=1, servers=1, evaluator="{}", extra="  checkpoint: {everySteps: 200}\n",
@@ -352,7 +352,7 @@ class ParameterServersTest(CliCase):
         path = self.write(text)
         process = self.start("run", path, "--output", "json")
         status = self.training("digits", 4)
-        until(lambda: self.status("digits").get("accuracy", 0) > 0, 60 * SLOW, "an evaluation of a checkpoint")
+        until(lambda: self.status("digits").get("testAccuracy", 0) > 0, 60 * SLOW, "an evaluation of a checkpoint")
         os.kill(self.pid_of(status, "evaluator"), signal.SIGKILL)
         step = self.status("digits")["step"]
         until(lambda: self.status("digits")["step"] > step + 500 // SLOW, 60 * SLOW, "the training goes on")

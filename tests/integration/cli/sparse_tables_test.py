@@ -133,7 +133,7 @@ class SparseTablesTest(CliCase):
                 path = self.write(job(strategy, workers=2))
                 last = self.events(path, "--name", name)[-1]
                 self.assertEqual((last["phase"], last["step"]), ("Succeeded", 600))
-                self.assertGreater(last["auc"], 0.68, name)
+                self.assertGreater(last["testAuc"], 0.68, name)
                 self.assertTrue(pathlib.Path(last["model"]).is_file())
         self.nothing_left()
 
@@ -142,7 +142,7 @@ class SparseTablesTest(CliCase):
         for transport in ("SharedMemory", "TCP"):
             path = self.write(job(MODES["sync"] + f", parameterServer: {{transport: {transport}}}", steps=100))
             last = self.events(path, "--name", transport.lower())[-1]
-            ends.append((last["loss"], last["testLoss"], last["auc"], pathlib.Path(last["model"]).read_bytes()))
+            ends.append((last["loss"], last["testLoss"], last["testAuc"], pathlib.Path(last["model"]).read_bytes()))
         self.assertEqual(ends[0], ends[1])
 
     def test_it_goes_on_with_another_number_of_servers_to_the_bit(self):
@@ -153,7 +153,7 @@ class SparseTablesTest(CliCase):
         self.write(job(steps=300, servers=3, extra=checkpoint))
         last = self.events(path, "--resume")[-1]
         self.assertEqual((half["step"], last["step"]), (150, 300))
-        self.assertEqual((last["loss"], last["testLoss"], last["auc"]), (whole["loss"], whole["testLoss"], whole["auc"]))
+        self.assertEqual((last["loss"], last["testLoss"], last["testAuc"]), (whole["loss"], whole["testLoss"], whole["testAuc"]))
         self.assertEqual(pathlib.Path(last["model"]).read_bytes(), pathlib.Path(whole["model"]).read_bytes())
         moments = moments_of(last["model"])
         self.assertEqual(sorted(moments), ["model.safetensors", "table-deep.safetensors", "table-wide.safetensors"])
@@ -171,7 +171,7 @@ class SparseTablesTest(CliCase):
             rows = len(rows_of(last["model"], table))
             # Rows of one update don't make place for each other.
             self.assertTrue(bound * 0.9 < rows < 2 * bound, f"{table}: {rows}")
-        self.assertGreater(last["auc"], 0.6, "what is frequent stays")
+        self.assertGreater(last["testAuc"], 0.6, "what is frequent stays")
         # Servers say it in their heartbeats.
         process = self.start("run", self.write(job(tables=tables, steps=ENDLESS)), "--output", "json")
         status = self.training("clicks", 4)
@@ -201,7 +201,7 @@ class SparseTablesTest(CliCase):
         text = job(MODES["async"], steps=ENDLESS, evaluator=True, extra="  checkpoint: {everySteps: 200}\n")
         process = self.start("run", self.write(text), "--output", "json")
         self.training("clicks", 5)
-        until(lambda: self.status("clicks").get("auc", 0) > 0.6, 60 * SLOW, "the AUC of a checkpoint")
+        until(lambda: self.status("clicks").get("testAuc", 0) > 0.6, 60 * SLOW, "the AUC of a checkpoint")
         process.send_signal(signal.SIGINT)
         errors = process.communicate(timeout=60 * SLOW)[1]
         self.assertEqual(process.returncode, 130, errors)

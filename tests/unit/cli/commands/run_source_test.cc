@@ -34,7 +34,7 @@ class RunSourceTest : public ::testing::Test {
     state.phase = phase;
     state.reason = reason;
     state.created = "2026-01-01T00:00:00.000Z";
-    state.step = 7;
+    state.progress.step = 7;
     state.status.restarts.total = 2;
     state.status.replica_statuses = {{.role = Role::kWorker, .ready = 3}};
     EXPECT_TRUE(run_->write_state(state, false).ok());

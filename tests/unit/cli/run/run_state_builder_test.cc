@@ -35,27 +35,16 @@ TEST(ApplyReport, ServersAndTheirWorkersTell) {
   coordinator::Report report;
   report.members.resize(2);
   report.members[0].lost = true;
-  report.members[0].staleness = coordinator::StalenessReport{
-      .applied = 5, .dropped = 1, .histogram = {2, 3}, .mean = 0.6, .max = 1, .wait = milliseconds(1500)};
+  report.members[0].telemetry.staleness = StalenessTelemetry{.applied = 5, .histogram = {2, 3}};
   report.members[1].role = Role::kServer;
-  report.members[1].server = coordinator::ServerReport{.load = 0.5,
-                                                       .bytes_per_second = 2e6,
-                                                       .queue = 3,
-                                                       .row_bytes = 640,
-                                                       .rows_evicted = 4,
-                                                       .hottest = {{"users", 77, 12}}};
+  report.members[1].telemetry.server = ServerTelemetry{.load = 0.5, .queue = 3};
   report.last_evaluation = coordinator::EvaluationRecord{.loss = 0.5, .accuracy = 0.75, .auc = 0.7125};
   RunState state;
   apply_report(report, state);
   EXPECT_EQ(state.members[0].phase, "lost");
-  EXPECT_EQ(state.members[0].staleness->wait_seconds, 1.5);
-  EXPECT_EQ(state.members[0].staleness->histogram, (std::vector<std::int64_t>{2, 3}));
   EXPECT_EQ(state.members[1].name, "ps-0");
-  EXPECT_EQ(state.members[1].server->queue, 3);
-  EXPECT_EQ(state.members[1].server->hottest.at(0).pulls, 12);
-  EXPECT_EQ(state.members[1].server->row_bytes, 640);
-  EXPECT_EQ(state.members[1].server->rows_evicted, 4);
-  EXPECT_EQ(state.auc, 0.7125);
+  for (const std::size_t i : {0, 1}) EXPECT_EQ(state.members[i].telemetry, report.members[i].telemetry);
+  EXPECT_EQ(state.progress.test_auc, 0.7125);
 }
 
 TEST(ApplyStatus, AStoppedRunHasNotFailed) {
@@ -69,11 +58,11 @@ TEST(ApplyStatus, AStoppedRunHasNotFailed) {
 
 TEST(ApplyStatus, WhatHasEndedHasNoTimeToGo) {
   RunState state;
-  state.eta_seconds = 12;
+  state.progress.eta_seconds = 12;
   apply_status({.phase = api::Phase::kRunning}, state);
-  EXPECT_TRUE(state.eta_seconds.has_value());
+  EXPECT_TRUE(state.progress.eta_seconds.has_value());
   apply_status({.phase = api::Phase::kSucceeded}, state);
-  EXPECT_FALSE(state.eta_seconds.has_value());
+  EXPECT_FALSE(state.progress.eta_seconds.has_value());
 }
 
 TEST(EvaluatorNote, IsOfASuccessWhoseEvaluatorToldOfNoCheckpointOrNotOfTheLast) {
@@ -117,32 +106,32 @@ TEST(RunStateBuilder, TimesOfAResumedRunGoOnFromWhatItHasTaken) {
 
 TEST(RunStateBuilder, ASessionThatTookNoStepKeepsWhatTheRunHas) {
   RunState earlier, state;
-  earlier.loss = 0.5;
-  earlier.accuracy = 0.8;
-  earlier.samples_per_second = 1000;
-  earlier.goodput = 0.9;
+  earlier.progress.loss = 0.5;
+  earlier.progress.test_accuracy = 0.8;
+  earlier.progress.samples_per_second = 1000;
+  earlier.progress.goodput = 0.9;
   earlier.checkpoint = "c";
   earlier.model = "m";
   earlier.device = "processors";
-  earlier.step = 60;
+  earlier.progress.step = 60;
   earlier.samples = 600;
-  earlier.epoch = 3;
+  earlier.progress.epoch = 3;
   earlier.target_reached = true;
   earlier.target_seconds = 4;
-  state.accuracy = 0.9;  // evaluated again, on another device
+  state.progress.test_accuracy = 0.9;  // evaluated again, on another device
   state.device = "NVIDIA H200";
   keep_earlier(earlier, state);
-  EXPECT_EQ(state.loss, 0.5);
-  EXPECT_EQ(state.accuracy, 0.9);
-  EXPECT_FALSE(state.auc.has_value());
-  EXPECT_EQ(state.samples_per_second, 1000);
-  EXPECT_EQ(state.goodput, 0.9);
+  EXPECT_EQ(state.progress.loss, 0.5);
+  EXPECT_EQ(state.progress.test_accuracy, 0.9);
+  EXPECT_FALSE(state.progress.test_auc.has_value());
+  EXPECT_EQ(state.progress.samples_per_second, 1000);
+  EXPECT_EQ(state.progress.goodput, 0.9);
   EXPECT_EQ(state.checkpoint + state.model + state.device, "cmprocessors");
   EXPECT_TRUE(state.target_reached);
   EXPECT_EQ(state.target_seconds, 4);
-  EXPECT_EQ(state.step, 60);
+  EXPECT_EQ(state.progress.step, 60);
   EXPECT_EQ(state.samples, 600);
-  EXPECT_EQ(state.epoch, 3);
+  EXPECT_EQ(state.progress.epoch, 3);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(PlainOutput, StepsOfWhichNothingIsToldYetHaveNoLine) {
   RunState state{.step = 166, .total_steps = 200};
   output->progress(state);
   EXPECT_EQ(out.str(), "");
-  state.loss = 0.5;
+  state.progress.loss = 0.5;
   output->progress(state);
   EXPECT_EQ(count(out.str(), "step 166/200"), 1);
 }

@@ -78,7 +78,7 @@ TEST_F(RunStoreTest, ARunWhoseOwnerVanishedIsFailed) {
   {
     const auto run = store_.create("a");
     RunState state = running("a", "x");
-    state.eta_seconds = 3;
+    state.progress.eta_seconds = 3;
     ASSERT_TRUE((*run)->write_state(state, false).ok());
   }
   const auto state = store_.get("a");

@@ -21,23 +21,21 @@ RunState running() {
   state.name = "digits";
   state.phase = "Running";
   state.generation = 1;
-  state.step = 50;
-  state.total_steps = 200;
-  state.epoch = 1.25;
-  state.loss = 0.5;
-  state.accuracy = 0.875;
+  state.progress.step = 50;
+  state.progress.total_steps = 200;
+  state.progress.epoch = 1.25;
+  state.progress.loss = 0.5;
+  state.progress.test_accuracy = 0.875;
   state.target = "accuracy >= 0.9";
-  state.samples_per_second = 12345;
-  state.eta_seconds = 3;
+  state.progress.samples_per_second = 12345;
+  state.progress.eta_seconds = 3;
   state.elapsed_seconds = 2;
   for (const char* name : {"chief-0", "worker-0"}) {
     state.members.push_back({.name = name,
                              .pid = 7,
                              .phase = "Training",
                              .step = 50,
-                             .compute_ms = 1.5,
-                             .wait_ms = 0.25,
-                             .step_ms = 2});
+                             .telemetry = {.compute_ms = 1.5, .wait_ms = 0.25, .step_ms = 2}});
   }
   return state;
 }
@@ -55,10 +53,10 @@ worker-0    7  Training    50      -     1.50  0.25         -       -      2.00)
 
 RunState with_servers() {
   RunState state = running();
-  state.members[1].staleness = StalenessState{
+  state.members[1].telemetry.staleness = StalenessTelemetry{
       .applied = 1200, .dropped = 3, .max = 5, .mean = 1.25, .wait_seconds = 2.5, .histogram = {}};
   state.members.push_back({.name = "ps-0", .pid = 9, .phase = "training", .step = 50});
-  state.members.back().server = ServerState{
+  state.members.back().telemetry.server = ServerTelemetry{
       .load = 0.375,
       .bytes_per_second = 812.25e6,
       .queue = 2,
@@ -83,7 +81,7 @@ ps-0    38 %      2  812.2    1,204  10,000  3.0 MiB    1,200  deep: field 2 = 1
 GRADIENTS OF  APPLIED  DROPPED  STALENESS  MAX  WAITED
 worker-0        1,200        3       1.25    5   2.5 s)"));
   RunState stale = with_servers();
-  stale.members[1].staleness->histogram = {600, 300, 100, 0, 120, 80};
+  stale.members[1].telemetry.staleness->histogram = {600, 300, 100, 0, 120, 80};
   EXPECT_THAT(absl::StrJoin(render_dashboard(stale, Terminal{}), "\n"),
               EndsWith("    5   2.5 s\n"
                        "staleness of 1,200 gradients:  0: 50 %  1: 25 %  2: 8 %  3-4: 10 %  5-8: 7 %"));
@@ -93,14 +91,14 @@ worker-0        1,200        3       1.25    5   2.5 s)"));
 
 TEST(DashboardTest, ServersWithoutTablesHaveNoColumnsOfThem) {
   RunState state = with_servers();
-  state.members[2].server = ServerState{.updates = 7};
+  state.members[2].telemetry.server = ServerTelemetry{.updates = 7};
   const std::string text = absl::StrJoin(render_members(state, Terminal{}), "\n");
   EXPECT_THAT(text, HasSubstr("SERVER  LOAD  QUEUE  MB/s  UPDATES\nps-0     0 %      0   0.0        7\n"));
 }
 
 TEST(DashboardTest, AnAucTakesTheAccuracysPlace) {
   RunState state = running();
-  state.auc = 0.71234;
+  state.progress.test_auc = 0.71234;
   EXPECT_THAT(absl::StrJoin(render_dashboard(state, Terminal{}), "\n"),
               HasSubstr("loss 0.5000  AUC 0.7123  ("));
   const std::string summary = absl::StrJoin(render_summary(state, Terminal{}), "\n");
@@ -111,7 +109,7 @@ TEST(DashboardTest, AnAucTakesTheAccuracysPlace) {
 TEST(DashboardTest, ServersTablesFitTheTerminalToo) {
   RunState state = with_servers();
   for (int i = 1; i < 40; ++i) state.members.push_back(state.members[2]);
-  state.members[1].staleness->histogram = {600, 300, 100, 0, 120, 80};
+  state.members[1].telemetry.staleness->histogram = {600, 300, 100, 0, 120, 80};
   for (int rows = 2; rows <= 60; ++rows) {
     const Terminal terminal{.interactive = true, .columns = 60, .rows = rows};
     const auto lines = render_dashboard(state, terminal);
@@ -157,7 +155,7 @@ TEST(DashboardTest, ANarrowTerminalLeavesOutColumnsAndKeepsWhatTellsAStraggler) 
     m.pid = 123456;
     m.phase = "evaluating";
     m.step = 1234567;
-    m.input_ms = m.transfer_ms = m.update_ms = 1234.5;
+    m.telemetry.input_ms = m.telemetry.transfer_ms = m.telemetry.update_ms = 1234.5;
   }
   const auto header = [&](int columns) -> std::string {
     const Terminal terminal{.interactive = true, .columns = columns, .rows = 24};
@@ -199,9 +197,9 @@ TEST(DashboardTest, NoNumberIsCut) {
 
 TEST(DashboardTest, OddNumbersDoNotBreakIt) {
   RunState state = running();
-  state.loss = std::numeric_limits<double>::quiet_NaN();
-  state.eta_seconds = std::numeric_limits<double>::infinity();
-  state.total_steps = 0;
+  state.progress.loss = std::numeric_limits<double>::quiet_NaN();
+  state.progress.eta_seconds = std::numeric_limits<double>::infinity();
+  state.progress.total_steps = 0;
   EXPECT_FALSE(render_dashboard(state, Terminal{}).empty());
   EXPECT_FALSE(render_summary(state, Terminal{}).empty());
 }
@@ -209,7 +207,7 @@ TEST(DashboardTest, OddNumbersDoNotBreakIt) {
 TEST(DashboardTest, SummarySaysWhatBecameOfGradients) {
   RunState state = with_servers();
   state.gradients = StepGradients{.counted = 1, .workers = 2, .samples = 32, .batch = 64};
-  state.members[1].staleness->histogram = {600, 600};
+  state.members[1].telemetry.staleness->histogram = {600, 600};
   const std::string text = absl::StrJoin(render_summary(state, Terminal{}), "\n");
   EXPECT_THAT(text,
               HasSubstr("  gradients      each step counts the first gradient of 2: 32 of 64 samples (50 %); "
@@ -248,15 +246,16 @@ TEST(DashboardTest, ARunThatNeverBeganHasNoNumbers) {
 
 TEST(DashboardTest, TheLastStepHasNoTimeToGo) {
   RunState state = running();
-  state.step = state.total_steps;
-  state.samples_per_second = 0;
+  state.progress.step = state.progress.total_steps;
+  state.progress.samples_per_second = 0;
   EXPECT_EQ(render_progress_line(state),
             "step 200/200  epoch 1.25  loss 0.5000  accuracy 87.50 %  (target accuracy >= 0.9)");
 }
 
 TEST(DashboardTest, ALineOfProgressEndsWithItsLastWord) {
-  EXPECT_EQ(render_progress_line({.step = 3, .total_steps = 9, .epoch = 0.5}), "step 3/9  epoch 0.50");
-  EXPECT_EQ(render_progress_line({.step = 3, .total_steps = 9, .epoch = 0.5, .loss = 0.25}),
+  EXPECT_EQ(render_progress_line({.progress = {.step = 3, .total_steps = 9, .epoch = 0.5}}),
+            "step 3/9  epoch 0.50");
+  EXPECT_EQ(render_progress_line({.progress = {.step = 3, .total_steps = 9, .epoch = 0.5, .loss = 0.25}}),
             "step 3/9  epoch 0.50  loss 0.2500");
 }
 
@@ -264,8 +263,8 @@ TEST(DashboardTest, ALineOfProgressEndsWithItsLastWord) {
 TEST(DashboardTest, WhatStrangersSaidIsVisibleBeforeItIsFitted) {
   const Terminal terminal{.interactive = true, .color = false, .unicode = false, .columns = 40, .rows = 30};
   const std::string bad = "a\x1b[31m\x1b[2J\n" + std::string(12, '\x07');
-  RunState state{.name = bad, .phase = "Running", .step = 1, .total_steps = 2, .target = bad};
-  state.loss = 1;
+  RunState state{.name = bad, .phase = "Running", .progress = {.step = 1, .total_steps = 2}, .target = bad};
+  state.progress.loss = 1;
   state.members.push_back({.name = bad, .phase = "b\x1b[31m\n"});
   const auto lines = render_dashboard(state, terminal);
   bool seen = false;

@@ -94,7 +94,7 @@ TEST(ComputingNote, NamesAGpuAndWarnsOfOneThatNobodyTakes) {
 
 MemberState member_of(const char* name, std::int64_t step, const char* gpu = nullptr) {
   MemberState member{.name = name, .step = step};
-  if (gpu != nullptr) member.gpu = GpuState{.name = gpu};
+  if (gpu != nullptr) member.telemetry.gpu = GpuTelemetry{.name = gpu};
   return member;
 }
 

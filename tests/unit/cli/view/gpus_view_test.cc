@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 
 constexpr int kWide = 250, kHigh = 20;
 
-GpuState gpu() {
+GpuTelemetry gpu() {
   return {.name = "NVIDIA H200",
           .compute_ms = 41.25,
           .update_ms = 1.5,
@@ -38,29 +38,32 @@ GpuState gpu() {
           .last_xid = 79};
 }
 
-RunState state_of(std::vector<std::optional<GpuState>> gpus) {
+RunState state_of(std::vector<std::optional<GpuTelemetry>> gpus) {
   RunState state;
   for (std::size_t i = 0; i < gpus.size(); ++i)
-    state.members.push_back({.name = "worker-" + std::to_string(i), .gpu = std::move(gpus[i])});
+    state.members.push_back(
+        {.name = "worker-" + std::to_string(i), .telemetry = {.gpu = std::move(gpus[i])}});
   return state;
 }
 
 TEST(GpusViewTest, SaysHowEachIs) {
   EXPECT_THAT(
-      render_gpus(state_of({gpu(), std::nullopt, GpuState{.name = "Other"}}), Terminal{}, kWide, kHigh),
-      ElementsAre(
-          "",
-          "GPU OF    GPU          COMPUTE ms  UPDATE ms  LOAD  MEM LOAD                MiB          SM "
-          "MHz         MEM MHz  HEAT     POWER W  SLOWED BY                      ERRORS",
-          "worker-0  NVIDIA H200       41.25       1.50  93 %      41 %  61,234 of 143,771  1,755 of "
-          "1,980  3,201 of 3,202  54 C  612 of 700  power cap, thermal (software)  2 Xids (79), 1 "
-          "uncorrected ECC, 3 PCIe replays",
-          "worker-2  Other                 -          -     -         -                  -             "
-          "  -               -     -           -  -                              -"));
+      render_gpus(state_of({gpu(), std::nullopt, GpuTelemetry{.name = "Other"}}), Terminal{}, kWide, kHigh),
+      ElementsAre("",
+                  "GPU OF    INDEX  GPU          UUID  COMPUTE ms  UPDATE ms  LOAD  MEM LOAD                "
+                  "MiB          SM "
+                  "MHz         MEM MHz  HEAT     POWER W  SLOWED BY                      ERRORS",
+                  "worker-0      -  NVIDIA H200  -          41.25       1.50  93 %      41 %  61,234 of "
+                  "143,771  1,755 of "
+                  "1,980  3,201 of 3,202  54 C  612 of 700  power cap, thermal (software)  2 Xids (79), 1 "
+                  "uncorrected ECC, 3 PCIe replays",
+                  "worker-2      -  Other        -              -          -     -         -                 "
+                  " -             "
+                  "  -               -     -           -  -                              -"));
 }
 
 TEST(GpusViewTest, SaysWhichEachIsWhereOneTells) {
-  GpuState one = gpu(), other{.name = "Other"};
+  GpuTelemetry one = gpu(), other{.name = "Other"};
   one.index = 1;
   one.uuid = "GPU-4b1d5d31";
   const auto lines = render_gpus(state_of({one, other}), Terminal{}, kWide, kHigh);
@@ -74,7 +77,7 @@ TEST(GpusViewTest, SaysWhichEachIsWhereOneTells) {
 }
 
 TEST(GpusViewTest, OfOneErrorThereIsOne) {
-  GpuState one;
+  GpuTelemetry one;
   one.xids = 1;
   one.last_xid = 31;
   one.pcie_replays = 1;
@@ -90,7 +93,7 @@ TEST(GpusViewTest, WhatSlowsAGpuStaysLongest) {
 }
 
 TEST(GpusViewTest, IsNoHigherThanItsRoom) {
-  const RunState state = state_of(std::vector<std::optional<GpuState>>(9, gpu()));
+  const RunState state = state_of(std::vector<std::optional<GpuTelemetry>>(9, gpu()));
   EXPECT_THAT(render_gpus(state, Terminal{}, kWide, 5), SizeIs(5));
   EXPECT_THAT(render_gpus(state, Terminal{}, kWide, 2), IsEmpty());
   EXPECT_THAT(render_gpus(state_of({std::nullopt}), Terminal{}, kWide, kHigh), IsEmpty());

@@ -13,16 +13,16 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-RunState with(std::vector<StalenessState> workers) {
+RunState with(std::vector<StalenessTelemetry> workers) {
   RunState state;
-  for (StalenessState& each : workers)
+  for (StalenessTelemetry& each : workers)
     state.members.push_back({.name = "worker", .staleness = std::move(each)});
   state.members.push_back({.name = "ps-0"});
   return state;
 }
 
-StalenessState counted(std::vector<std::int64_t> histogram, double mean = 0, std::int64_t max = 0) {
-  StalenessState s{.max = max, .mean = mean, .histogram = std::move(histogram)};
+StalenessTelemetry counted(std::vector<std::int64_t> histogram, double mean = 0, std::int64_t max = 0) {
+  StalenessTelemetry s{.max = max, .mean = mean, .histogram = std::move(histogram)};
   for (const std::int64_t count : s.histogram) s.applied += count;
   return s;
 }
@@ -142,7 +142,7 @@ TEST(GradientsText, SaysHowManyWereDropped) {
             "came too late and were dropped");
   state.gradients->samples = 64;
   state.members.resize(1);
-  state.members[0].staleness->dropped = 0;
+  state.members[0].telemetry.staleness->dropped = 0;
   EXPECT_EQ(gradients_text(state),
             "each step counts the first 3 of 4 gradients: all 64 samples; none came too late");
   state.members.clear();

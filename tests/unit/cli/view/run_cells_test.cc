@@ -8,13 +8,13 @@ namespace {
 TEST(RunCellsTest, WhatIsNotKnownIsADash) {
   EXPECT_EQ(progress_cells({}), (std::vector<std::string>{"-", "-", "-", "-"}));
   RunState state;
-  state.step = 5;
-  state.total_steps = 10;
-  state.loss = 0.5;
-  state.accuracy = 0.75;
-  state.samples_per_second = 12345.6;
+  state.progress.step = 5;
+  state.progress.total_steps = 10;
+  state.progress.loss = 0.5;
+  state.progress.test_accuracy = 0.75;
+  state.progress.samples_per_second = 12345.6;
   EXPECT_EQ(progress_cells(state), (std::vector<std::string>{"5/10", "0.5000", "75.00 %", "12,345"}));
-  state.auc = 0.7125;
+  state.progress.test_auc = 0.7125;
   EXPECT_EQ(progress_cells(state)[2], "AUC 0.7125") << "what such a model is trained for";
 }
 

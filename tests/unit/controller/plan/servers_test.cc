@@ -419,30 +419,33 @@ TEST(ServersTest, TheLossOfAnotherMemberStillFailsTheJob) {
 
 TEST(ServersTest, WhatServersAndWorkersSayIsInTheStatus) {
   Observed world = make_running_world(make_job_with_servers(1, 1));
-  world.report->members.at(1).staleness = api::StalenessStatus{
+  world.report->members.at(1).telemetry.staleness = StalenessTelemetry{
       .applied = 7, .dropped = 1, .max = 3, .mean = 0.5, .wait_seconds = 2, .histogram = {5, 1, 0, 1}};
-  world.report->members.at(2).server = api::ServerStatus{.load = 0.5,
-                                                         .bytes_per_second = 1e6,
-                                                         .queue = 2,
-                                                         .updates = 9,
-                                                         .rows = 40,
-                                                         .row_bytes = 800,
-                                                         .hottest = {{"deep", 5, 3}}};
+  world.report->members.at(2).telemetry.server = ServerTelemetry{.load = 0.5,
+                                                                 .bytes_per_second = 1e6,
+                                                                 .queue = 2,
+                                                                 .updates = 9,
+                                                                 .rows = 40,
+                                                                 .row_bytes = 800,
+                                                                 .hottest = {{"deep", 5, 3}}};
   const Plan now = plan(world);
-  EXPECT_EQ(member(now, Role::kWorker, 0).staleness, world.report->members.at(1).staleness);
-  EXPECT_EQ(member(now, Role::kServer, 0).server, world.report->members.at(2).server);
+  EXPECT_EQ(member(now, Role::kWorker, 0).telemetry.staleness,
+            world.report->members.at(1).telemetry.staleness);
+  EXPECT_EQ(member(now, Role::kServer, 0).telemetry.server, world.report->members.at(2).telemetry.server);
 
-  const auto told = member(now, Role::kWorker, 0).staleness;
+  const auto told = member(now, Role::kWorker, 0).telemetry.staleness;
   world.job.status = now.status;
   world.report.reset();  // the job's end, or another controller that nobody has talked to yet
-  EXPECT_EQ(member(plan(world), Role::kWorker, 0).staleness, told) << "its last word";
-  const api::ServerStatus counts{.updates = 9, .rows = 40, .row_bytes = 800, .hottest = {{"deep", 5, 3}}};
-  EXPECT_EQ(member(plan(world), Role::kServer, 0).server, counts) << "its last word; rates are of now";
+  EXPECT_EQ(member(plan(world), Role::kWorker, 0).telemetry.staleness, told) << "its last word";
+  const ServerTelemetry counts{.updates = 9, .rows = 40, .row_bytes = 800, .hottest = {{"deep", 5, 3}}};
+  EXPECT_EQ(member(plan(world), Role::kServer, 0).telemetry.server, counts)
+      << "its last word; rates are of now";
   EXPECT_EQ(member(plan(world), Role::kWorker, 0).step, 120) << "its last word";
   pod_of(world, Role::kWorker, 0).spec.name = "fashion-worker-0-1";
   pod_of(world, Role::kServer, 0).spec.name = "fashion-ps-0-1";
-  EXPECT_FALSE(member(plan(world), Role::kServer, 0).server) << "another pod's rows are its own";
-  EXPECT_FALSE(member(plan(world), Role::kWorker, 0).staleness) << "another pod's gradients are its own";
+  EXPECT_FALSE(member(plan(world), Role::kServer, 0).telemetry.server) << "another pod's rows are its own";
+  EXPECT_FALSE(member(plan(world), Role::kWorker, 0).telemetry.staleness)
+      << "another pod's gradients are its own";
   EXPECT_EQ(member(plan(world), Role::kWorker, 0).step, 0) << "another pod's steps are its own";
 }
 

@@ -57,77 +57,15 @@ TEST(ReportAdapterTest, WhoLeavesWithItsWorkUndoneIsNeverCalledFinished) {
   }
 }
 
-TEST(ReportAdapterTest, StalenessIsWholeAndNoLongerThanItIs) {
-  coordinator::Report report;
-  report.members.resize(1);
-  report.members[0].member_id = "uid-0";
-  coordinator::StalenessReport& staleness = report.members[0].staleness.emplace();
-  staleness = {.applied = 7,
-               .dropped = 2,
-               .histogram = std::vector<std::int64_t>(32),
-               .mean = 0.5004,
-               .max = 3,
-               .wait = std::chrono::microseconds(1500300)};
-  EXPECT_TRUE(to_plan(report).members.at(0).staleness->histogram.empty());
-  staleness.histogram[0] = 4;
-  staleness.histogram[3] = 3;
-  const api::StalenessStatus told = to_plan(report).members.at(0).staleness.value();
-  EXPECT_EQ(told, (api::StalenessStatus{.applied = 7,
-                                        .dropped = 2,
-                                        .max = 3,
-                                        .mean = 0.5,
-                                        .wait_seconds = 1.5,
-                                        .histogram = {4, 0, 0, 3}}));
-  staleness.histogram[31] = 1;
-  EXPECT_EQ(to_plan(report).members.at(0).staleness->histogram.size(), 32u);
-}
-
-TEST(ReportAdapterTest, WhatAGpuTellsIsTakenAndTheRestIsEmpty) {
+TEST(ReportAdapterTest, TelemetryIsTakenAsItIs) {
   coordinator::Report report;
   report.members.resize(2);
   report.members[0].member_id = "uid-0";
   report.members[1].member_id = "uid-1";
-  report.members[0].gpu = coordinator::GpuReport{.name = "NVIDIA H200",
-                                                 .compute_ms = 41.2504,
-                                                 .update_ms = 1.49951,
-                                                 .utilization = 0.93,
-                                                 .memory_utilization = 0.41,
-                                                 .memory_used_mib = 61'234,
-                                                 .memory_total_mib = 143'771,
-                                                 .sm_clock_mhz = 1755,
-                                                 .most_sm_clock_mhz = 1980,
-                                                 .memory_clock_mhz = 3201,
-                                                 .most_memory_clock_mhz = 3202,
-                                                 .temperature_celsius = 54,
-                                                 .power_watts = 612.437,
-                                                 .power_limit_watts = 700,
-                                                 .slowdowns = {"power cap"},
-                                                 .corrected_ecc_errors = 7,
-                                                 .uncorrected_ecc_errors = 1,
-                                                 .pcie_replays = 3,
-                                                 .xids = 2,
-                                                 .last_xid = 79};
-  const api::GpuStatus all{.name = "NVIDIA H200",
-                           .compute_ms = 41.25,
-                           .update_ms = 1.5,
-                           .utilization = 0.93,
-                           .memory_utilization = 0.41,
-                           .sm_clock_mhz = 1755,
-                           .most_sm_clock_mhz = 1980,
-                           .memory_clock_mhz = 3201,
-                           .temperature_celsius = 54,
-                           .power_watts = 612,
-                           .power_limit_watts = 700,
-                           .slowdowns = {"power cap"},
-                           .corrected_ecc_errors = 7,
-                           .uncorrected_ecc_errors = 1,
-                           .pcie_replays = 3,
-                           .xids = 2,
-                           .last_xid = 79};
-  EXPECT_EQ(to_plan(report).members.at(0).gpu, all);
-  EXPECT_FALSE(to_plan(report).members.at(1).gpu);
-  report.members[1].gpu.emplace();
-  EXPECT_EQ(to_plan(report).members.at(1).gpu, api::GpuStatus());
+  report.members[0].telemetry.compute_ms = 1.5;
+  report.members[0].telemetry.gpu = GpuTelemetry{.name = "NVIDIA H200", .xids = 2};
+  EXPECT_EQ(to_plan(report).members.at(0).telemetry, report.members[0].telemetry);
+  EXPECT_EQ(to_plan(report).members.at(1).telemetry, MemberTelemetry());
 }
 
 }  // namespace

@@ -44,37 +44,8 @@ class FakeMonitor final : public cuda::GpuMonitor {
 
 GpuReading reading(double utilization) {
   GpuReading reading;
-  reading.utilization = utilization;
+  reading.gpu.utilization = utilization;
   return reading;
-}
-
-TEST(GpuEvidence, AllThatAGpuSaysGoesIntoTheHeartbeat) {
-  GpuReading all;
-  all.utilization = 0.5;
-  all.memory_utilization = 0.25;
-  all.memory_used_bytes = (11 << 20) + 1;
-  all.memory_total_bytes = 12 << 20;
-  all.most_memory_clock_mhz = 13;
-  all.sm_clock_mhz = 1;
-  all.most_sm_clock_mhz = 2;
-  all.memory_clock_mhz = 3;
-  all.temperature_celsius = -4;
-  all.power_watts = 5.5;
-  all.power_limit_watts = 6.5;
-  all.throttle_reasons = 4;  // nvmlClocksEventReasonSwPowerCap
-  all.corrected_ecc_errors = 7;
-  all.uncorrected_ecc_errors = 0;
-  all.pcie_replays = 8;
-  all.xids = 9;
-  all.last_xid = 10;
-  const v1::GpuStats stats = to_wire("H200", all);
-  EXPECT_EQ(
-      stats.ShortDebugString(),
-      "name: \"H200\" utilization: 0.5 memory_utilization: 0.25 sm_clock_mhz: 1 most_sm_clock_mhz: 2 "
-      "memory_clock_mhz: 3 temperature_celsius: -4 power_watts: 5.5 power_limit_watts: 6.5 slowdowns: "
-      "\"power cap\" corrected_ecc_errors: 7 uncorrected_ecc_errors: 0 pcie_replays: 8 xids: 9 last_xid: "
-      "10 memory_used_mib: 11 memory_total_mib: 12 most_memory_clock_mhz: 13");
-  EXPECT_EQ(to_wire("H200", {}).ShortDebugString(), "name: \"H200\"") << "what is not told is absent";
 }
 
 TEST(GpuEvidence, ReadsAgainAndAgain) {
@@ -101,8 +72,8 @@ TEST(GpuEvidence, TheFirstReadingIsThereAtOnceAndTheEndIsNotWaitedFor) {
 TEST(GpuEvidence, AGpuThatIsLostIsAskedAgainAndItsXidsAreTold) {
   FakeMonitor::Script script;
   GpuReading lost;
-  lost.xids = 1;
-  lost.last_xid = 79;
+  lost.gpu.xids = 1;
+  lost.gpu.last_xid = 79;
   lost.trouble = absl::UnavailableError("GPU is lost");
   script.readings = {reading(0.25), lost, lost, reading(0.5), lost};
   ::testing::internal::CaptureStderr();

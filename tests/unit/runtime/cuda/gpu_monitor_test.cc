@@ -45,34 +45,33 @@ TEST_F(GpuMonitorTest, EverythingIsRead) {
   ASSERT_TRUE(monitor.ok()) << monitor.status();
   const GpuReading reading = (*monitor)->read();
   EXPECT_TRUE(reading.trouble.ok()) << reading.trouble;
-  EXPECT_EQ(reading.utilization, 0.93);
-  EXPECT_EQ(reading.memory_utilization, 0.41);
-  EXPECT_EQ(reading.memory_used_bytes, (61'234ULL << 20) + 1);
-  EXPECT_EQ(reading.memory_total_bytes, 143'771ULL << 20);
-  EXPECT_EQ(reading.sm_clock_mhz, 1755U);
-  EXPECT_EQ(reading.most_sm_clock_mhz, 1980U);
-  EXPECT_EQ(reading.memory_clock_mhz, 3201U);
-  EXPECT_EQ(reading.most_memory_clock_mhz, 3202U);
-  EXPECT_EQ(reading.temperature_celsius, 54);
-  EXPECT_EQ(reading.power_watts, 612.345);
-  EXPECT_EQ(reading.power_limit_watts, 700);
-  EXPECT_EQ(reading.corrected_ecc_errors, 7U);
-  EXPECT_EQ(reading.uncorrected_ecc_errors, 0U);
-  EXPECT_EQ(reading.pcie_replays, 2U);
-  EXPECT_EQ(reading.xids, 0U);
-  ASSERT_TRUE(reading.throttle_reasons.has_value());
-  EXPECT_THAT(slowdowns(*reading.throttle_reasons), ElementsAre("power cap"));
+  EXPECT_EQ(reading.gpu.utilization, 0.93);
+  EXPECT_EQ(reading.gpu.memory_utilization, 0.41);
+  EXPECT_EQ(reading.gpu.memory_used_mib, 61'234);
+  EXPECT_EQ(reading.gpu.memory_total_mib, 143'771);
+  EXPECT_EQ(reading.gpu.sm_clock_mhz, 1755);
+  EXPECT_EQ(reading.gpu.most_sm_clock_mhz, 1980);
+  EXPECT_EQ(reading.gpu.memory_clock_mhz, 3201);
+  EXPECT_EQ(reading.gpu.most_memory_clock_mhz, 3202);
+  EXPECT_EQ(reading.gpu.temperature_celsius, 54);
+  EXPECT_EQ(reading.gpu.power_watts, 612.345);
+  EXPECT_EQ(reading.gpu.power_limit_watts, 700);
+  EXPECT_EQ(reading.gpu.corrected_ecc_errors, 7);
+  EXPECT_EQ(reading.gpu.uncorrected_ecc_errors, 0);
+  EXPECT_EQ(reading.gpu.pcie_replays, 2);
+  EXPECT_EQ(reading.gpu.xids, 0);
+  EXPECT_THAT(reading.gpu.slowdowns, ElementsAre("power cap"));
 }
 
 TEST_F(GpuMonitorTest, XidsAreCounted) {
   const auto monitor = open();
   ASSERT_TRUE(monitor.ok()) << monitor.status();
   control().xids = {31, 79};
-  EXPECT_EQ((*monitor)->read().xids, 2U);
+  EXPECT_EQ((*monitor)->read().gpu.xids, 2);
   control().xids = {48};
   const GpuReading reading = (*monitor)->read();
-  EXPECT_EQ(reading.xids, 3U);
-  EXPECT_EQ(reading.last_xid, 48U);
+  EXPECT_EQ(reading.gpu.xids, 3);
+  EXPECT_EQ(reading.gpu.last_xid, 48);
 }
 
 // As CUDA names it.
@@ -88,14 +87,14 @@ TEST_F(GpuMonitorTest, AMigInstanceHasItsMemoryAndTheRestIsOfTheWholeGpu) {
   }
   const GpuReading reading = (*monitor)->read();
   EXPECT_TRUE(reading.trouble.ok()) << reading.trouble;
-  EXPECT_EQ(reading.memory_total_bytes, 19'968ULL << 20);
-  EXPECT_EQ(reading.memory_used_bytes, 4'992ULL << 20);
-  EXPECT_FALSE(reading.utilization.has_value());
-  EXPECT_EQ(reading.sm_clock_mhz, 1755U);
-  EXPECT_EQ(reading.temperature_celsius, 54);
-  EXPECT_EQ(reading.power_watts, 612.345);
-  EXPECT_EQ(reading.pcie_replays, 2U);
-  EXPECT_EQ(reading.xids, 2U);
+  EXPECT_EQ(reading.gpu.memory_total_mib, 19'968);
+  EXPECT_EQ(reading.gpu.memory_used_mib, 4'992);
+  EXPECT_FALSE(reading.gpu.utilization.has_value());
+  EXPECT_EQ(reading.gpu.sm_clock_mhz, 1755);
+  EXPECT_EQ(reading.gpu.temperature_celsius, 54);
+  EXPECT_EQ(reading.gpu.power_watts, 612.345);
+  EXPECT_EQ(reading.gpu.pcie_replays, 2);
+  EXPECT_EQ(reading.gpu.xids, 2);
   // No instance, nor a GPU, of that number.
   EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", PACELINE_FAKE_NVML).status()));
 }
@@ -113,12 +112,7 @@ TEST_F(GpuMonitorTest, UntoldReadingIsEmpty) {
   ASSERT_TRUE(monitor.ok()) << monitor.status();
   const GpuReading reading = (*monitor)->read();
   EXPECT_TRUE(reading.trouble.ok()) << reading.trouble;
-  EXPECT_FALSE(reading.utilization || reading.memory_utilization || reading.memory_used_bytes ||
-               reading.memory_total_bytes || reading.sm_clock_mhz || reading.most_sm_clock_mhz ||
-               reading.memory_clock_mhz || reading.most_memory_clock_mhz || reading.temperature_celsius ||
-               reading.power_watts || reading.power_limit_watts || reading.throttle_reasons ||
-               reading.corrected_ecc_errors || reading.uncorrected_ecc_errors || reading.pcie_replays);
-  EXPECT_EQ(reading.xids, 0U);
+  EXPECT_EQ(reading.gpu, GpuTelemetry());
 }
 
 TEST_F(GpuMonitorTest, OfALostGpuThereIsWhatItToldAndItsXids) {
@@ -129,8 +123,8 @@ TEST_F(GpuMonitorTest, OfALostGpuThereIsWhatItToldAndItsXids) {
   const GpuReading reading = (*monitor)->read();
   EXPECT_TRUE(absl::IsUnavailable(reading.trouble));
   EXPECT_EQ(reading.trouble.message(), "nvmlDeviceGetPowerUsage: GPU is lost (15)");
-  EXPECT_TRUE(reading.utilization.has_value());
-  EXPECT_EQ(reading.last_xid, 79U);
+  EXPECT_TRUE(reading.gpu.utilization.has_value());
+  EXPECT_EQ(reading.gpu.last_xid, 79);
 }
 
 TEST_F(GpuMonitorTest, AValueThatFailsIsLeftOutAlone) {
@@ -141,11 +135,11 @@ TEST_F(GpuMonitorTest, AValueThatFailsIsLeftOutAlone) {
     control().results["nvmlDeviceGetTemperatureV"] = failure;
     const GpuReading reading = (*monitor)->read();
     EXPECT_TRUE(reading.trouble.ok()) << reading.trouble;
-    EXPECT_FALSE(reading.temperature_celsius.has_value());
-    EXPECT_TRUE(reading.power_watts.has_value());
+    EXPECT_FALSE(reading.gpu.temperature_celsius.has_value());
+    EXPECT_TRUE(reading.gpu.power_watts.has_value());
   }
   control().results.erase("nvmlDeviceGetTemperatureV");
-  EXPECT_TRUE((*monitor)->read().temperature_celsius.has_value());
+  EXPECT_TRUE((*monitor)->read().gpu.temperature_celsius.has_value());
 }
 
 TEST_F(GpuMonitorTest, WithoutLibraryDriverOrGpuThereIsNone) {

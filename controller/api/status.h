@@ -1,0 +1,222 @@
+#pragma once
+
+// The status of a TrainingJob: the controller writes it, and no file has one. Each value lists its
+// fields (base/fields.h): status_json.h writes and reads them, and the CRD's schema is made from them.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fields.h"
+#include "base/ids.h"
+#include "base/telemetry.h"
+#include "controller/api/fault.h"
+
+namespace paceline::api {
+
+// A job that the parser refuses: of one that has begun the type of a condition, of others why they failed.
+inline constexpr char kInvalidSpec[] = "InvalidSpec";
+inline constexpr char kCreated[] = "Created", kCheckpointFailed[] = "CheckpointFailed";
+// The types of status.conditions that are ours; those of phases are called as they are. All others are
+// somebody else's (a queue's, a user's): a job's status has them, but nobody here goes by them or writes
+// them.
+inline constexpr const char* kConditionTypes[] = {kCreated,    "Running", "Restarting",      "Suspended",
+                                                  "Succeeded", "Failed",  kCheckpointFailed, kInvalidSpec};
+bool is_our_condition(std::string_view type);
+
+enum class Phase : std::uint8_t {
+  kPending,
+  kStarting,
+  kRunning,
+  kSucceeded,
+  kFailed,
+  kRestarting,
+  kSuspended
+};
+
+// A condition as metav1.Condition: type and reason in CamelCase, message a sentence.
+struct Condition {
+  std::string type;
+  bool status = false;
+  std::string reason, message;
+  WallTime last_transition{};
+  SpecGeneration observed_generation;
+  bool unknown = false;  // neither True nor False, which we never write; `status` is false then
+  bool operator==(const Condition&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"type", "What is or is not so."}, x.type);
+    visit(NamedField{"reason", "Why, in one word."}, x.reason);
+    visit(NamedField{"message", "Why, in a sentence."}, x.message);
+    visit(NamedField{.name = "lastTransitionTime", .about = "When status changed.", .always = true},
+          x.last_transition);
+    visit(NamedField{"observedGeneration", "The generation of the spec that this is about."},
+          x.observed_generation.value);
+  }
+};
+
+// Pods of one role, of every attempt that still has some.
+struct ReplicaStatus {
+  Role role = Role::kWorker;
+  std::int64_t active = 0;                 // not ended
+  std::int64_t ready = 0;                  // running, in the present attempt
+  std::int64_t succeeded = 0, failed = 0;  // of the present attempt
+  bool operator==(const ReplicaStatus&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"role", "chief, worker, ps or evaluator."}, x.role);
+    visit(NamedField{"active", "Not ended."}, x.active);
+    visit(NamedField{"ready", "Running, in the present attempt."}, x.ready);
+    visit(NamedField{"succeeded", "Of the present attempt, gone or not."}, x.succeeded);
+    visit(NamedField{"failed", "Of the present attempt, gone or not."}, x.failed);
+  }
+};
+
+struct RestartCount {
+  Role role = Role::kWorker;  // of the pod that was the cause
+  RestartCause cause = RestartCause::kExited;
+  std::int64_t count = 0;
+  bool operator==(const RestartCount&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"role", "Of the pod that was the cause."}, x.role);
+    visit(NamedField{"cause", "Exited, Killed, OutOfMemory, ..."}, x.cause);
+    visit(NamedField{"count"}, x.count);
+  }
+};
+
+// How often a server or an evaluator was replaced.
+struct Replacement {
+  Role role = Role::kServer;
+  std::int64_t index = 0, count = 0;
+  bool operator==(const Replacement&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"role"}, x.role);
+    visit(NamedField{.name = "index", .always = true}, x.index);
+    visit(NamedField{"count"}, x.count);
+  }
+};
+
+// Restarts survive the controller: counters only grow (but that one kSilent may become another cause), and
+// numbers of attempts are never used twice.
+struct Restarts {
+  std::int64_t attempt = 0;  // of the members: the number at the end of their pods' names
+  std::int64_t size = 0;     // members of this attempt; 0: it has not begun
+  std::int64_t full_attempt =
+      0;                      // the attempt in which all pods began together: 0, or since the last resumption
+  std::int64_t in_a_row = 0;  // restarts since members last trained for long
+  std::int64_t total = 0;     // the sum of by_cause, but for kResized
+  std::vector<RestartCount> by_cause;     // sorted by role and cause
+  std::vector<Replacement> replacements;  // sorted by role and index
+  std::optional<WallTime> not_before;     // the attempt begins at this time or later (back-off)
+  bool operator==(const Restarts&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"attempt", "The number at the end of the members' pods' names."}, x.attempt);
+    visit(NamedField{"size", "Members of this attempt."}, x.size);
+    visit(NamedField{"fullAttempt", "In which all pods began together."}, x.full_attempt);
+    visit(NamedField{"inARow", "Since members last trained for long."}, x.in_a_row);
+    visit(NamedField{"total", "In all, without changes of size."}, x.total);
+    visit(NamedField{"byCause", "How often, by the role and the cause."}, x.by_cause);
+    visit(NamedField{"replacements", "Of servers and evaluators."}, x.replacements);
+    visit(NamedField{"notBefore", "The attempt begins at this time or later."}, x.not_before);
+  }
+};
+
+struct ViewStatus {
+  Generation generation;  // 0: none yet
+  std::int64_t size = 0;
+  bool operator==(const ViewStatus&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"generation", "Its number."}, x.generation.value);
+    visit(NamedField{"size", "Members."}, x.size);
+  }
+};
+
+struct Progress {
+  Step step = 0;         // steps applied so far
+  Step total_steps = 0;  // 0: not known yet
+  double epoch = 0;
+  std::optional<double> loss;                                // of the last step
+  std::optional<double> test_loss, test_accuracy, test_auc;  // of the last evaluation
+  double samples_per_second = 0;
+  double goodput = 0;  // share of the time that went into steps that count, 0 to 1
+  std::optional<double> eta_seconds;
+  bool operator==(const Progress&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"step", "Steps applied so far."}, x.step);
+    visit(NamedField{"totalSteps", "Steps in all."}, x.total_steps);
+    visit(NamedField{"epoch", "Passes over the training set so far."}, x.epoch);
+    visit(NamedField{"loss", "Of the last step."}, x.loss);
+    visit(NamedField{"testLoss", "Of the last evaluation."}, x.test_loss);
+    visit(NamedField{"testAccuracy", "Of the last evaluation."}, x.test_accuracy);
+    visit(NamedField{"testAuc", "Of the last evaluation, of models that give one score."}, x.test_auc);
+    visit(NamedField{"samplesPerSecond", "Of the last steps."}, x.samples_per_second);
+    visit(NamedField{"goodput", "The share of the time that went into steps that count."}, x.goodput);
+    visit(NamedField{"etaSeconds", "Until the end, if nothing changes."}, x.eta_seconds);
+  }
+};
+
+struct MemberStatus {
+  Role role = Role::kWorker;
+  std::int64_t index = 0;
+  std::int64_t rank = -1;  // in the view; -1: not in it
+  std::string pod, host;
+  std::int64_t pid = 0;  // local runs; 0: unknown
+  std::string phase;     // e.g. Training: its own word
+  Step step = 0;
+  MemberTelemetry telemetry;
+  bool operator==(const MemberStatus&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"role", "chief, worker, ps or evaluator."}, x.role);
+    visit(NamedField{.name = "index", .about = "Of its role, from 0.", .always = true}, x.index);
+    visit(NamedField{.name = "rank", .about = "In the view; -1: not in it.", .always = true}, x.rank);
+    visit(NamedField{"pod", "Its pod."}, x.pod);
+    visit(NamedField{"host", "Where it runs."}, x.host);
+    visit(NamedField{"pid", "Of its process, in a local run."}, x.pid);
+    visit(NamedField{"phase", "Its own word (training), or its pod's."}, x.phase);
+    visit(NamedField{"step", "Steps that it has applied."}, x.step);
+    MemberTelemetry::fields(visit, x.telemetry);
+  }
+};
+
+struct Status {
+  Phase phase = Phase::kPending;
+  std::string reason, message;  // why the phase is what it is
+  std::vector<Condition> conditions;
+  SpecGeneration observed_generation;           // the spec that this status is about
+  std::vector<ReplicaStatus> replica_statuses;  // by role, of those that the job has
+  Restarts restarts;
+  ViewStatus view;
+  Progress progress;
+  std::vector<MemberStatus> members;
+  std::optional<Fault> fault;          // of the newest restart, or of the failure
+  std::string last_checkpoint, model;  // paths; empty: none
+  std::optional<WallTime> start_time, completion_time;
+  bool operator==(const Status&) const = default;
+  static void fields(auto&& visit, auto& x) {
+    visit(NamedField{"phase", "Pending, Starting, Running, Restarting, Suspended, Succeeded or Failed."},
+          x.phase);
+    visit(NamedField{"reason", "Why the phase is what it is, in one word."}, x.reason);
+    visit(NamedField{"message", "The same in a sentence."}, x.message);
+    visit(NamedField{"conditions"}, x.conditions);
+    visit(NamedField{"observedGeneration", "The generation of the spec that this is about."},
+          x.observed_generation.value);
+    visit(NamedField{"replicaStatuses", "Pods by role."}, x.replica_statuses);
+    visit(NamedField{"restarts", "How often pods were started again, and why."}, x.restarts);
+    visit(NamedField{"view", "Who trains together now."}, x.view);
+    visit(NamedField{"progress", "From the members' heartbeats."}, x.progress);
+    visit(NamedField{"members", "Who takes part, as each said it last."}, x.members);
+    visit(NamedField{"fault", "The member at fault, of the failure or the newest restart."}, x.fault);
+    visit(NamedField{"lastCheckpoint", "The newest checkpoint."}, x.last_checkpoint);
+    visit(NamedField{"model", "The folder of the final model."}, x.model);
+    visit(NamedField{"startTime", "When the job's first pods were made."}, x.start_time);
+    visit(NamedField{"completionTime", "When the job succeeded or failed."}, x.completion_time);
+  }
+};
+
+// Removes somebody else's conditions.
+void keep_our_conditions(Status& status);
+
+const char* name(Phase value);
+
+}  // namespace paceline::api
