@@ -86,12 +86,6 @@ struct JobObjects {
   std::string token;  // for a job that has none yet; empty: it needs none
 };
 
-// Of a job, whose members look each other up.
-struct JobNames {
-  std::string ns, job, job_uid;
-  std::size_t pods = 0;  // that it has once all are up
-};
-
 class Cluster {
  public:
   virtual ~Cluster() = default;
@@ -118,13 +112,6 @@ class Cluster {
   // nothing when all is there. FAILED_PRECONDITION: an object of that name is somebody else's. A cluster that
   // needs no such objects returns the given token.
   virtual absl::StatusOr<std::string> ensure_job(const JobObjects& job) { return job.token; }
-  // Sees to it that the host name of each of the job's pods leads to it and to nobody else, where the cluster
-  // has such names: soon after the pod has an address, those of pods that come up together in one write. To
-  // be called whenever a pod or a name may have changed, and after the time that it returns. It costs nothing
-  // when all is right. An error is no reason to hold up the job; ABORTED and CANCELLED are nothing to tell.
-  virtual absl::StatusOr<std::optional<Duration>> publish_names(const JobNames& /*names*/) {
-    return std::optional<Duration>();
-  }
   virtual absl::Status record_event(const Event& event) = 0;
   // Called (from a thread of the cluster, without locks held) with the key "namespace/job" whenever something
   // about that job's objects changed. Level-triggered: receivers look at the state, not at the event.

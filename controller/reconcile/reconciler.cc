@@ -14,9 +14,8 @@
 #include "base/retry_after.h"
 #include "base/status.h"
 #include "controller/plan/attempts.h"
-#include "controller/plan/pods.h"
-#include "controller/plan/rules.h"
 #include "controller/plan/pod_observations.h"
+#include "controller/plan/rules.h"
 #include "controller/reconcile/failed_log.h"
 #include "controller/reconcile/progress.h"
 
@@ -223,7 +222,6 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   } else {
     shared_.lock()->jobs[key].uid = stored.uid;
   }
-  publish_names(key, stored);
   absl::Status not_ready;
   std::string version = stored.version;
   PL_ASSIGN_OR_RETURN(plan::Observed observed, observe(key, std::move(stored), not_ready));
@@ -267,20 +265,6 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   PL_RETURN_IF_ERROR(refused);
   PL_RETURN_IF_ERROR(not_ready);
   return plan;
-}
-
-void Reconciler::publish_names(const std::string& key, const StoredJob& stored) {
-  if (stored.deleted) return;                                         // they go with it
-  NamesTrouble trouble = std::move(shared_.lock()->jobs[key].names);  // this pass alone touches it
-  const api::Metadata& metadata = stored.job.metadata;
-  const bool over = plan::is_terminal(stored.job.status.phase);
-  const cluster::JobNames names{.ns = metadata.ns,
-                                .job = metadata.name,
-                                .job_uid = stored.uid,
-                                .pods = over ? 0 : plan::desired_slots(stored.job).size()};
-  // Whatever the pass comes to, and however long it waits then.
-  if (const auto again = executor_.publish_names(key, names, trouble)) queue_.add_after(key, *again);
-  shared_.lock()->jobs[key].names = std::move(trouble);
 }
 
 void Reconciler::tell_last_lines(const std::string& key, plan::Plan& plan) {

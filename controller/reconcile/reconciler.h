@@ -93,7 +93,6 @@ class Reconciler {
     std::optional<api::Phase> phase;  // none before the first pass
     bool namespace_ends = false;      // so it was said
     std::string left_alone;           // why, as it was said
-    NamesTrouble names;
     // Of the pod that the pass under way blames: a pass that is repeated asks for it no more.
     struct FailedLog {
       std::string uid;  // the pod's
@@ -129,8 +128,6 @@ class Reconciler {
                             const absl::Status& not_ready, plan::Observed& observed);
   // Adds the last lines of the failed pod's log to the message.
   void tell_last_lines(const std::string& key, plan::Plan& plan);
-  // Its members' host names, whatever else becomes of the pass.
-  void publish_names(const std::string& key, const StoredJob& stored);
   // Since when its pods have been seen as they are.
   void note_pod_observations(const std::string& key, plan::Observed& observed);
   // `refused`: why a pod could not be created.

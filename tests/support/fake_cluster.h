@@ -33,15 +33,6 @@ class FakeCluster final : public cluster::Cluster {
     const std::lock_guard lock(mutex_);
     objects_refusal_ = std::move(status);
   }
-  // What publish_names() answers from now on; its calls so far.
-  void names_answer(absl::StatusOr<std::optional<Duration>> answer) {
-    const std::lock_guard lock(mutex_);
-    names_answer_ = std::move(answer);
-  }
-  std::vector<cluster::JobNames> named() const {
-    const std::lock_guard lock(mutex_);
-    return named_;
-  }
   // Calls of ensure_job() so far.
   std::vector<cluster::JobObjects> ensured() const {
     const std::lock_guard lock(mutex_);
@@ -168,11 +159,6 @@ class FakeCluster final : public cluster::Cluster {
     if (!objects_refusal_.ok()) return objects_refusal_;
     return tokens_.try_emplace(job.job_uid, job.token).first->second;
   }
-  absl::StatusOr<std::optional<Duration>> publish_names(const cluster::JobNames& names) override {
-    const std::lock_guard lock(mutex_);
-    named_.push_back(names);
-    return names_answer_;
-  }
   absl::Status record_event(const cluster::Event& event) override {
     const std::lock_guard lock(mutex_);
     events_.push_back(event);
@@ -241,8 +227,6 @@ class FakeCluster final : public cluster::Cluster {
   absl::Status refusal_, objects_refusal_;
   std::vector<cluster::JobObjects> ensured_;
   std::map<std::string, std::string> tokens_;  // by the job's uid
-  std::vector<cluster::JobNames> named_;
-  absl::StatusOr<std::optional<Duration>> names_answer_ = std::optional<Duration>();
   OnChange on_change_;
   std::int64_t uids_ = 0;
   bool calling_ = false, stopping_ = false, at_once_ = true;

@@ -29,10 +29,6 @@ bool Informer::synced() const {
   return shared_.lock()->synced;
 }
 
-absl::Status Informer::first_list() const {
-  return shared_.lock()->refused;
-}
-
 absl::Status Informer::wait_synced(Duration timeout) {
   bool synced = false;
   auto shared = shared_.lock_when([](const Shared& s) { return s.synced; }, timeout, &synced);
@@ -62,10 +58,7 @@ void Informer::list(const ReflectorCore::List& action, std::stop_token stop) {
   round_ = action.round;
   const absl::StatusOr<Page> page = api_.list(scope_, action.limit, action.continue_token, stop);
   if (!page.ok()) {
-    if (absl::IsCancelled(page.status())) return;
-    core_.list_failed(page.status());
-    auto shared = shared_.lock();
-    if (!shared->synced) shared->refused = page.status();
+    if (!absl::IsCancelled(page.status())) core_.list_failed(page.status());
     return;
   }
   if (action.continue_token.empty()) sink_.begin(round_, page->resource_version);
@@ -76,7 +69,6 @@ void Informer::list(const ReflectorCore::List& action, std::stop_token stop) {
   if (complete) {
     auto shared = shared_.lock();
     shared->synced = true;
-    shared->refused = absl::OkStatus();
     shared->trouble.clear();
   }
   tell(changed);

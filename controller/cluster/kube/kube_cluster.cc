@@ -43,7 +43,7 @@ std::optional<KubeCluster::Child> KubeCluster::child_of(const Json& object) {
   if (name.empty() || job.empty()) return std::nullopt;
   const std::string& ns = text_at(object, {"metadata", "namespace"});
   return Child{key_of(ns, name), key_of(ns, job), text_at(object, {"metadata", "resourceVersion"}),
-               owner_uid(object), finds_pods(object)};
+               owner_uid(object), selects_pods(object, job)};
 }
 
 KubeCluster::KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClusterOptions options)
@@ -57,12 +57,9 @@ KubeCluster::KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClu
           [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause),
       services_(
           api, {kServices, options_.ns, kJobNameLabel}, service_store_, clock, log, options_.seed + 1,
-          [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause),
-      names_(api, clock, log, [this](const std::string& key) { feed_.tell(key); },
-             {options_.ns, options_.seed + 2, options_.limits, options_.pause}) {
+          [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause) {
   pods_.start();
   services_.start();
-  names_.start();
 }
 
 KubeCluster::~KubeCluster() {
@@ -223,7 +220,6 @@ bool KubeCluster::lacks_its_secret(const std::string& job_key) {
 absl::StatusOr<std::string> KubeCluster::ensure_job(const cluster::JobObjects& job) {
   const std::string key = key_of(job.ns, job.job);
   if (!services_.synced()) return absl::UnavailableError("the list of services has not come yet");
-  const auto service = service_store_.find(key_of(job.ns, service_name(job.job)));
   const bool lacked = lacks_its_secret(key);
   std::string token;
   bool look = true;
@@ -237,7 +233,7 @@ absl::StatusOr<std::string> KubeCluster::ensure_job(const cluster::JobObjects& j
   }
   const Owner owner{job.ns, job.job, job.job_uid};
   const TimePoint now = clock_.now();
-  if (service == nullptr || service->owner != job.job_uid) PL_RETURN_IF_ERROR(ensure_service(owner));
+  PL_RETURN_IF_ERROR(ensure_service(owner));
   if (!look) return token;
   if (token.empty() && job.token.empty()) return std::string();  // a job whose members need none
   absl::StatusOr<std::string> there = absl::NotFoundError("not asked");
@@ -258,6 +254,17 @@ absl::StatusOr<std::string> KubeCluster::ensure_job(const cluster::JobObjects& j
 }
 
 absl::Status KubeCluster::ensure_service(const Owner& owner) {
+  const std::string name = service_name(owner.job);
+  const auto service = service_store_.find(key_of(owner.ns, name));
+  if (service == nullptr || service->owner != owner.uid) return create_service(owner);
+  if (service->selects_pods) return absl::OkStatus();
+  const absl::StatusOr<Json> changed =
+      api_.merge_patch(kServices, owner.ns, name, "", selecting_pods(owner.job, service->resource_version));
+  if (changed.ok()) service_store_.offer(*changed);
+  return with_context_and_time(changed.status(), str_cat("service ", key_of(owner.ns, name)));
+}
+
+absl::Status KubeCluster::create_service(const Owner& owner) {
   const absl::StatusOr<Json> created = api_.create(kServices, owner.ns, service_manifest(owner));
   if (created.ok()) {
     service_store_.offer(*created);
@@ -297,25 +304,6 @@ absl::StatusOr<std::string> KubeCluster::token_in_secret(const Owner& owner, con
                                                  kTokenKey, "\"; delete it, it will be made again"));
   }
   return decoded;
-}
-
-// ---- names
-
-absl::StatusOr<std::optional<Duration>> KubeCluster::publish_names(const cluster::JobNames& names) {
-  PL_RETURN_IF_ERROR(pods_are_known());
-  const std::string key = key_of(names.ns, names.job);
-  PL_ASSIGN_OR_RETURN(
-      const std::optional<Duration> again,
-      names_.publish({names.ns, names.job, names.job_uid}, names.pods, pod_store_.of_job(key)));
-  if (names.pods == 0) return again;  // its Service finds nobody any more: one write less for each
-  const std::string name = service_name(names.job);
-  const auto service = service_store_.find(key_of(names.ns, name));
-  if (again || service == nullptr || !service->finds_pods || service->owner != names.job_uid) return again;
-  const absl::StatusOr<Json> changed =
-      api_.merge_patch(kServices, names.ns, name, "", finding_nobody(service->resource_version));
-  PL_RETURN_IF_ERROR(with_context_and_time(changed.status(), str_cat("service ", key_of(names.ns, name))));
-  service_store_.offer(*changed);
-  return again;
 }
 
 // ---- events

@@ -15,13 +15,12 @@
 // says. delete_pod(): a grace below one second is one second: less would free the name while the processes
 // may run.
 //
-// publish_names(): name_publisher.h. A Service that an earlier version made finds pods by itself: once our
-// slices say the same, its selector is turned to nobody.
+// ensure_job() gives a Service that an earlier version made the selector of this one's.
 //
 // Of a pod that has a node and does not start, list_pods() asks the API server for its events
 // (pending_notes.h), and gives their reason and message as the pod's.
 //
-// Thread-safe. Threads: one for each of the three informers, one that calls the watcher.
+// Thread-safe. Threads: one for each of the two informers, one that calls the watcher.
 
 #include <map>
 #include <optional>
@@ -36,7 +35,6 @@
 #include "controller/cluster/kube/event_series.h"
 #include "controller/cluster/kube/informer.h"
 #include "controller/cluster/kube/manifest.h"
-#include "controller/cluster/kube/name_publisher.h"
 #include "controller/cluster/kube/object_store.h"
 #include "controller/cluster/kube/pending_notes.h"
 #include "controller/cluster/kube/pod.h"
@@ -84,7 +82,6 @@ class KubeCluster final : public cluster::Cluster {
   absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns, const std::string& job,
                                                           const std::vector<std::string>& names) override;
   absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override;
-  absl::StatusOr<std::optional<Duration>> publish_names(const cluster::JobNames& names) override;
   absl::Status record_event(const cluster::Event& event) override;
   void watch(OnChange on_change) override;
   absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int lines) override;
@@ -93,7 +90,7 @@ class KubeCluster final : public cluster::Cluster {
   // A Service of a job: whether it is there, and whose it is.
   struct Child {
     std::string key, job_key, resource_version, owner;
-    bool finds_pods = false;
+    bool selects_pods = false;
     bool operator==(const Child&) const = default;
   };
   // What was ensured of a job.
@@ -109,6 +106,7 @@ class KubeCluster final : public cluster::Cluster {
   static std::optional<Child> child_of(const Json& object);
   absl::Status pods_are_known();
   absl::Status ensure_service(const Owner& owner);
+  absl::Status create_service(const Owner& owner);
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
   absl::StatusOr<std::string> token_in_secret(const Owner& owner, const std::string& name);
   absl::StatusOr<std::string> earlier_token(const Owner& owner);
@@ -131,7 +129,6 @@ class KubeCluster final : public cluster::Cluster {
   Guarded<EventSeries> events_;
   Guarded<PendingNotes> notes_;
   Informer pods_, services_;  // last: they call into the above
-  NamePublisher names_;       // and so does this
 };
 
 }  // namespace paceline::kube

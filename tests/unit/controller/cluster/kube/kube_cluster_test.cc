@@ -60,17 +60,6 @@ class KubeClusterTest : public ::testing::Test {
     });
   }
   cluster::JobObjects job(const std::string& token = "token-1") { return {"n", "j", "job-uid", token}; }
-  // For what no watch of pods or services brings.
-  template <typename Condition>
-  static bool comes_by_itself(Condition condition) {
-    const SystemClock clock;
-    for (const Deadline deadline = Deadline::after(clock.now(), 20s); !condition();
-         std::this_thread::yield()) {
-      if (deadline.expired(clock.now())) return false;
-    }
-    return true;
-  }
-  static cluster::JobNames names_of(std::size_t pods) { return {"n", "j", "job-uid", pods}; }
   // Waits until the watch brought a change for which this holds.
   template <typename Condition>
   bool comes(Condition condition) {
@@ -210,7 +199,8 @@ TEST_F(KubeClusterTest, EarlierJobsPodsAndServiceAreWaitedForButNotItsSecret) {
 }
 
 TEST_F(KubeClusterTest, MembersThatAnEarlierVersionStartedKeepTheirToken) {
-  Json earlier = child_manifest(kSecrets, {"n", "j", "job-uid"}, "j-token");
+  Json earlier = secret_manifest({"n", "j", "job-uid"}, "");
+  earlier["metadata"]["name"] = "j-token";
   earlier["data"]["token"] = absl::Base64Escape("token-0");
   server_.create("secrets", "n", earlier);
   ASSERT_TRUE(cluster_->create_pod(spec()).ok());
@@ -448,102 +438,18 @@ TEST_F(KubeClusterTest, ASecretWithoutATokenIsSaid) {
   EXPECT_THAT(words(make()->ensure_job(job()).status()), HasSubstr("no readable \"token\""));
 }
 
-// What a lost node runs ends for nobody: its successor has its host name alone.
-TEST_F(KubeClusterTest, AHostNameHasOneOwner) {
-  const auto bring_up = [&](int index, int attempt) {
-    cluster::PodSpec pod = spec(index);
-    pod.attempt = attempt;
-    pod.name = str_cat("j-worker-", index, "-", attempt);
-    ASSERT_TRUE(cluster_->create_pod(pod).ok());
-    server_.change("pods", "n", pod.name, [&](Json& object) {
-      object["status"] = {{"phase", "Running"}, {"podIP", str_cat("10.0.", index, ".", attempt)}};
-    });
-  };
-  const auto found = [&] {
-    std::vector<std::string> names;
-    EXPECT_TRUE(cluster_->publish_names(names_of(2)).ok());
-    for (const Json& slice : server_.all("endpointslices")) {
-      for (const Json& each : list_at(slice, {"endpoints"}))
-        names.push_back(str_cat(text_at(each, {"hostname"}), " ", text_at(each, {"targetRef", "name"})));
-    }
-    return names;
-  };
-  bring_up(0, 0);
-  bring_up(1, 0);
-  EXPECT_TRUE(comes_by_itself([&] {
-    return found() == std::vector<std::string>{"j-worker-0 j-worker-0-0", "j-worker-1 j-worker-1-0"};
-  }));
-  bring_up(0, 2);
-  EXPECT_TRUE(comes_by_itself([&] {
-    return found() == std::vector<std::string>{"j-worker-0 j-worker-0-2", "j-worker-1 j-worker-1-0"};
-  }));
-  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/pods"), 0);
-}
-
-TEST_F(KubeClusterTest, NamesWaitForTheListOfPods) {
-  server_.create("endpointslices", "n", {{"metadata", {{"name", "j-0-ipv4"}}}});
-  answer("/pods", 503, Json::object());
-  KubeCluster late(api_, clock_, Logger::none(), {.pause = [](Duration, std::stop_token stop) {
-                     std::this_thread::yield();
-                     return !stop.stop_requested();
-                   }});
-  EXPECT_TRUE(absl::IsUnavailable(late.publish_names(names_of(2)).status()))
-      << "nobody known is nobody there for all that it knows";
-  server_.set_faults({});
-}
-
-// Its selector is turned to nobody, and not before our slices say whom it found.
-TEST_F(KubeClusterTest, AServiceOfAnEarlierVersionLeavesItsPodsToUs) {
+TEST_F(KubeClusterTest, EarlierServiceComesToSelectPodsOnce) {
   server_.create(
       "services", "n",
       {{"metadata",
         {{"name", "j"},
          {"labels", {{kJobNameLabel, "j"}}},
          {"ownerReferences", {{{"kind", "TrainingJob"}, {"uid", "job-uid"}, {"controller", true}}}}}},
-       {"spec", {{"clusterIP", "None"}, {"selector", {{kJobNameLabel, "j"}}}}}});
-  ASSERT_TRUE(cluster_->create_pod(spec()).ok());
-  server_.change("pods", "n", spec().name, [](Json& pod) {
-    pod["status"] = {{"phase", "Running"}, {"podIP", "10.0.0.1"}};
-  });
-  ASSERT_TRUE(
-      comes([&] { return cluster_->list_pods("n", "j")->at(0).phase == cluster::PodPhase::kRunning; }));
-  answer("/endpointslices", 403, {{"kind", "Status"}, {"message", "it may not"}});
-  const auto tried = [&] { return cluster_->publish_names(names_of(1)); };
-  EXPECT_TRUE(comes_by_itself([&] { return absl::IsPermissionDenied(tried().status()); }));
-  EXPECT_TRUE(finds_pods(*server_.find("services", "n", "j"))) << "else nobody would be found";
-  server_.set_faults({});
-  EXPECT_TRUE(comes_by_itself([&] {
-    const auto again = cluster_->publish_names(names_of(2));
-    return again.ok() && *again == kGathering;
-  }));
-  EXPECT_TRUE(finds_pods(*server_.find("services", "n", "j"))) << "while another one is waited for";
-  EXPECT_TRUE(
-      comes_by_itself([&] { return tried().ok() && !finds_pods(*server_.find("services", "n", "j")); }));
-  EXPECT_EQ(server_.all("endpointslices").size(), 1u);
-  EXPECT_TRUE(tried().ok());
-  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/services/j"), 1);
-}
-
-// There may be thousands, and none of them has a pod to come.
-TEST_F(KubeClusterTest, AServiceOfAJobThatIsOverIsLeftAsItIs) {
-  server_.create(
-      "services", "n",
-      {{"metadata",
-        {{"name", "j"},
-         {"labels", {{kJobNameLabel, "j"}}},
-         {"ownerReferences", {{{"kind", "TrainingJob"}, {"uid", "job-uid"}, {"controller", true}}}}}},
-       {"spec", {{"clusterIP", "None"}, {"selector", {{kJobNameLabel, "j"}}}}}});
+       {"spec", {{"clusterIP", "None"}, {"selector", {{"paceline.dev/nobody", "true"}}}}}});
   const auto begun = make();  // which has listed it
-  const auto settles = [&](std::size_t pods) {
-    return comes_by_itself([&] {
-      const auto again = begun->publish_names(names_of(pods));
-      return again.ok() && !*again;
-    });
-  };
-  EXPECT_TRUE(settles(0));
-  EXPECT_EQ(server_.requests("PATCH"), 0);
-  EXPECT_TRUE(settles(1));
-  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/services/j"), 1) << "of one that may have pods";
+  for (int pass = 0; pass < 2; ++pass) EXPECT_TRUE(begun->ensure_job(job()).ok());
+  EXPECT_TRUE(selects_pods(*server_.find("services", "n", "j"), "j"));
+  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/services/j"), 1);
 }
 
 TEST_F(KubeClusterTest, EventsAreCountedInsteadOfRepeated) {
