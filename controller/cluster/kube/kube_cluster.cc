@@ -50,7 +50,7 @@ KubeCluster::KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClu
     : api_(api),
       clock_(clock),
       options_(std::move(options)),
-      pod_store_(slim_pod, options_.most_pods),
+      pod_store_(slim_pod),
       service_store_(child_of),
       pods_(
           api, {kPods, options_.ns, kJobNameLabel}, pod_store_, clock, log, options_.seed,
@@ -106,18 +106,9 @@ absl::Status KubeCluster::delete_pod(const std::string& ns, const std::string& n
   return absl::NotFoundError(str_cat("pod ", key_of(ns, name), " with uid ", uid, " does not exist"));
 }
 
-absl::Status KubeCluster::pods_are_known() {
-  if (!pods_.synced()) return absl::UnavailableError("the list of pods has not come yet");
-  if (!pod_store_.full()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      str_cat("there are more than ", options_.most_pods,
-              " pods of jobs, and those of this one may not be known; delete finished jobs, and start the "
-              "controller again"));
-}
-
 absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods(const std::string& ns,
                                                                  const std::string& job) {
-  PL_RETURN_IF_ERROR(pods_are_known());
+  if (!pods_.synced()) return absl::UnavailableError("the list of pods has not come yet");
   const PendingNotes::Pods slim = pod_store_.of_job(key_of(ns, job));
   ask_why_pending(slim);
   return with_notes(slim);
@@ -126,7 +117,7 @@ absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods(const std::stri
 absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods_now(const std::string& ns,
                                                                      const std::string& job,
                                                                      const std::vector<std::string>& names) {
-  const bool by_name = names.size() <= kMostAskedByName && !pod_store_.full();
+  const bool by_name = names.size() <= kMostAskedByName;
   PL_ASSIGN_OR_RETURN(PendingNotes::Pods slim,
                       by_name ? ask_by_name(ns, job, names) : list_at_server(ns, job));
   std::ranges::sort(slim, {}, &SlimPod::key);

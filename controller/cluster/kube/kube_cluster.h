@@ -4,16 +4,14 @@
 // by informers; what is written is seen at once by who wrote it. Names are deterministic, so whatever the
 // copy's age, nothing is made twice.
 //
-// list_pods() and what depends on it are UNAVAILABLE until the first lists are complete (wait_synced()), and
-// RESOURCE_EXHAUSTED where there are more pods than most_pods: one that is not known looks like one that is
-// gone.
-// list_pods_now() asks the API server for each of the names, or, where they are more than kMostAskedByName,
-// for all pods of the job (a quorum read of the whole namespace, in pages); what it brings is known to
-// list_pods() from then on. create_pod() and ensure_job(): RESOURCE_EXHAUSTED where a quota is used up;
-// CANCELLED in a namespace that is being deleted; UNAVAILABLE where an object of that name has not gone yet
-// with an earlier job of this name; FAILED_PRECONDITION where it is no job's; other errors as api_error.h
-// says. delete_pod(): a grace below one second is one second: less would free the name while the processes
-// may run.
+// list_pods() is UNAVAILABLE until the first lists are complete (wait_synced()): a pod that is not known
+// looks like one that is gone. list_pods_now() asks the API server for each of the names, or, where they are
+// more than kMostAskedByName, for all pods of the job (a quorum read of the whole namespace, in pages); what
+// it brings is known to list_pods() from then on. create_pod() and ensure_job(): RESOURCE_EXHAUSTED where a
+// quota is used up; CANCELLED in a namespace that is being deleted; UNAVAILABLE where an object of that name
+// has not gone yet with an earlier job of this name; FAILED_PRECONDITION where it is no job's; other errors
+// as api_error.h says. delete_pod(): a grace below one second is one second: less would free the name while
+// the processes may run.
 //
 // ensure_job() gives a Service that an earlier version made the selector of this one's.
 //
@@ -63,7 +61,6 @@ struct KubeClusterOptions {
   std::uint64_t seed = 1;
   ReflectorLimits limits;
   Pause pause = real_pause;
-  std::size_t most_pods = kMaxObjects;
 };
 
 class KubeCluster final : public cluster::Cluster {
@@ -104,7 +101,6 @@ class KubeCluster final : public cluster::Cluster {
     std::optional<TimePoint> looked;    // when any was last looked for by itself
   };
   static std::optional<Child> child_of(const Json& object);
-  absl::Status pods_are_known();
   absl::Status ensure_service(const Owner& owner);
   absl::Status create_service(const Owner& owner);
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);

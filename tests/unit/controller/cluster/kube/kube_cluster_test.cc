@@ -86,17 +86,6 @@ TEST_F(KubeClusterTest, BeforeTheListHasComeNothingIsKnown) {
   EXPECT_TRUE(late.list_pods("n", "j").ok());
 }
 
-TEST_F(KubeClusterTest, MorePodsThanCanBeKeptAreNoPodsThatAreGone) {
-  for (const int index : {0, 1, 2}) ASSERT_TRUE(cluster_->create_pod(spec(index)).ok());
-  KubeCluster small(api_, clock_, Logger::none(), {.most_pods = 2});
-  ASSERT_TRUE(small.wait_synced(20s).ok());
-  EXPECT_EQ(small.list_pods("n", "j").status().code(), absl::StatusCode::kResourceExhausted);
-  const std::string known = spec(0).name;
-  ASSERT_TRUE(cluster_->delete_pod("n", known, "", 1s).ok());
-  EXPECT_EQ(small.list_pods("n", "j").status().code(), absl::StatusCode::kResourceExhausted)
-      << "the third one has not come by that";
-}
-
 TEST_F(KubeClusterTest, CreatedPodIsListedAtOnce) {
   ASSERT_TRUE(cluster_->create_pod(spec()).ok());
   EXPECT_EQ(cluster_->list_pods("n", "j")->size(), 1u);
