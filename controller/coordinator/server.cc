@@ -3,10 +3,8 @@
 #include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -19,9 +17,7 @@
 #include <vector>
 
 #include "absl/hash/hash.h"
-#include "base/file.h"
 #include "base/status.h"
-#include "base/unique_fd.h"
 #include "controller/coordinator/session.h"
 #include "proto/paceline/v1/coordinator.grpc.pb.h"
 
@@ -57,17 +53,6 @@ std::string bearer_token(const grpc::CallbackServerContext& context) {
   constexpr std::string_view kPrefix = "Bearer ";
   const std::string value = metadata_of(context, "authorization");
   return value.compare(0, kPrefix.size(), kPrefix) == 0 ? value.substr(kPrefix.size()) : "";
-}
-
-// gRPC says nothing of why it could not begin.
-absl::Status room_for_descriptors() {
-  constexpr int kDescriptors = 8;
-  std::vector<UniqueFd> room;
-  for (int i = 0; i < kDescriptors; ++i) {
-    room.emplace_back(::eventfd(0, EFD_CLOEXEC));
-    if (!room.back().valid()) return errno_status(errno, "raise the limit of file descriptors (ulimit -n)");
-  }
-  return absl::OkStatus();
 }
 
 // Ends a stream before it began.
@@ -137,7 +122,6 @@ absl::Status ServerImpl::listen() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
-  PL_RETURN_IF_ERROR(with_context(room_for_descriptors(), str_cat("cannot listen on ", options_.listen)));
   int port = 0;
   builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(this);
