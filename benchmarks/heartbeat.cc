@@ -97,7 +97,7 @@ class Job {
  private:
   const Clock& clock_;
   std::unique_ptr<coordinator::Server> server_;
-  std::unique_ptr<coordinator::JobHandle> handle_;
+  std::shared_ptr<coordinator::Job> handle_;
 };
 
 void timed_step(member::StepClock& clock, member::Progress& progress, Step step, int count) {

@@ -4,9 +4,9 @@
 //
 // `jobs` creates TrainingJobs of N workers each; `pods` creates the very pods that the controller makes of
 // them (but for their owner, which is not there), and nothing else: what the API server can do at best;
-// `children` creates those pods, and before the first of each job a headless Service that finds them by a
-// selector, which the controller does without: what Kubernetes' own controllers then do for the Service is in
-// it. Prints one line of JSON. Pods go to nodes with the label type=kwok and tolerate everything.
+// `children` creates those pods, and before the first of each job its headless Service: what Kubernetes' own
+// controllers do for the Service is in it. Prints one line of JSON. Pods go to nodes with the label type=kwok
+// and tolerate everything.
 
 #include <CLI/CLI.hpp>
 #include <atomic>
@@ -59,10 +59,9 @@ kube::Json job_object(const Flags& flags, int number) {
 enum class What { kJobs, kPods, kChildren };
 
 absl::Status create_service(kube::ApiClient& api, const Flags& flags, int job) {
-  const std::string name = str_cat("job-", job);
-  kube::Json service = kube::service_manifest({namespace_of(flags, job), name, /*uid=*/""});
-  service["spec"]["selector"] = {{kube::kJobNameLabel, name}};
-  return api.create(kube::kServices, namespace_of(flags, job), service).status();
+  const std::string& ns = namespace_of(flags, job);
+  return api.create(kube::kServices, ns, kube::service_manifest({ns, str_cat("job-", job), /*uid=*/""}))
+      .status();
 }
 
 // By the controller's own rules: labels, environment and all.

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "base/text.h"
-#include "controller/cluster/kube/host_names.h"
 
 namespace paceline::benchmarks {
 
@@ -70,10 +69,8 @@ struct Path {
 
 MemoryApi::MemoryApi(int jobs, int workers)
     : workers_(workers),
-      slices_of_job_(static_cast<std::uint32_t>((workers - 1) / kube::kSliceIndices + 1)),
       jobs_(static_cast<std::size_t>(jobs)),
-      pods_(static_cast<std::size_t>(jobs) * static_cast<std::size_t>(workers)),
-      slices_(static_cast<std::size_t>(jobs) * slices_of_job_) {
+      pods_(static_cast<std::size_t>(jobs) * static_cast<std::size_t>(workers)) {
   for (Job& job : jobs_) job.version = ++version_;
 }
 
@@ -133,45 +130,17 @@ std::string MemoryApi::pod_json(std::uint32_t number) const {
   return text;
 }
 
-// As the controller wrote it.
-std::string MemoryApi::slice_json(std::uint32_t number) const {
-  const std::uint32_t job = number / slices_of_job_, part = number % slices_of_job_;
-  std::string endpoints;
-  const auto workers = static_cast<std::uint32_t>(workers_);
-  const std::uint32_t begin = part * kube::kSliceIndices,
-                      end = std::min(begin + kube::kSliceIndices, workers);
-  for (std::uint32_t worker = begin; worker < end; ++worker) {
-    const std::uint32_t pod = job * workers + worker;
-    if (!pods_[pod].found) continue;
-    const std::string host = str_cat("job-", job, "-worker-", worker);
-    endpoints +=
-        str_cat(endpoints.empty() ? "" : ",", R"({"addresses":["10.0.0.1"],"hostname":")", host,
-                R"(","nodeName":"node-)", pod % 1000,
-                R"(","conditions":{"ready":true},"targetRef":{"kind":"Pod","namespace":"bench","name":")",
-                host, R"(-0","uid":")", uid("a", pod), R"("}})");
-  }
-  return str_cat(
-      R"({"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"name":"job-)", job, "-",
-      part, R"(-ipv4","namespace":"bench","uid":")", uid("d", number), R"(","resourceVersion":")",
-      slices_[number], R"(","labels":{"paceline.dev/job-name":"job-)", job,
-      R"(","kubernetes.io/service-name":"job-)", job,
-      R"(","service.kubernetes.io/headless":"","endpointslice.kubernetes.io/managed-by":")",
-      kube::kSliceManager,
-      R"("},"ownerReferences":[{"apiVersion":"paceline.dev/v1alpha1","kind":"TrainingJob","name":"job-)", job,
-      R"(","uid":")", uid("b", job),
-      R"(","controller":true}]},"addressType":"IPv4","ports":[],"endpoints":[)", endpoints, "]}");
-}
-
 std::string MemoryApi::object(Kind kind, std::uint32_t number) const {
   if (kind == kPods) return pod_json(number);
-  if (kind == kSlices) return slice_json(number);
   if (kind == kServices) {
     return str_cat(
         R"({"apiVersion":"v1","kind":"Service","metadata":{"name":"job-)", number,
         R"(","namespace":"bench","uid":")", uid("c", number), R"(","resourceVersion":")",
         jobs_[number].service_version, R"(","labels":{"paceline.dev/job-name":"job-)", number,
         R"("},"ownerReferences":[{"apiVersion":"paceline.dev/v1alpha1","kind":"TrainingJob","name":"job-)",
-        number, R"(","uid":")", uid("b", number), R"(","controller":true}]},"spec":{"clusterIP":"None"}})");
+        number, R"(","uid":")", uid("b", number),
+        R"(","controller":true}]},"spec":{"clusterIP":"None","selector":{"paceline.dev/job-name":"job-)",
+        number, R"("}}})");
   }
   const Job& job = jobs_[number];
   return str_cat(
@@ -188,7 +157,6 @@ void MemoryApi::changed(Kind kind, std::uint32_t number, bool added) {
   if (kind == kPods) pods_[number].version = version_;
   if (kind == kJobs) jobs_[number].version = version_;
   if (kind == kServices) jobs_[number].service_version = version_;
-  if (kind == kSlices) slices_[number] = version_;
   wake_.notify_all();
 }
 
@@ -201,11 +169,8 @@ absl::StatusOr<Response> MemoryApi::call(const Request& request) {
   if (request.method == Method::kPost) {
     if (path.plural == "pods") return create(kPods, request);
     if (path.plural == "services") return create(kServices, request);
-    if (path.plural == "endpointslices") return write_slice({}, request);
     return answer(201, request.body);
   }
-  if (request.method == Method::kPatch && path.plural == "endpointslices")
-    return write_slice(path.name, request);
   if (request.method == Method::kPatch && path.plural == "trainingjobs" && path.subresource == "status")
     return write_status(path.name, request.body);
   if (request.method == Method::kGet && path.plural == "trainingjobs") {
@@ -237,27 +202,6 @@ Response MemoryApi::create(Kind kind, const Request& request) {
   return response;
 }
 
-// Created where there is no name of one that is there.
-Response MemoryApi::write_slice(std::string_view name, const Request& request) {
-  const Json body = Json::parse(request.body, nullptr, false);
-  const bool added = name.empty();
-  if (added) name = kube::text_at(body, {"metadata", "name"});
-  const int job = job_of(name);
-  if (job < 0 || job >= static_cast<int>(jobs_.size())) return not_found(request);
-  const auto workers = static_cast<std::size_t>(workers_);
-  const std::size_t part = number_after(name.substr(std::string_view("job-").size()), "-");
-  const std::size_t number = static_cast<std::size_t>(job) * slices_of_job_ + part;
-  for (std::size_t i = part * kube::kSliceIndices; i < std::min(workers, (part + 1) * kube::kSliceIndices);
-       ++i)
-    pods_[static_cast<std::size_t>(job) * workers + i].found = false;
-  for (const Json& each : kube::list_at(body, {"endpoints"})) {
-    const int worker = worker_of(kube::text_at(each, {"hostname"}));
-    pods_.at(static_cast<std::size_t>(job) * workers + static_cast<std::size_t>(worker)).found = true;
-  }
-  changed(kSlices, static_cast<std::uint32_t>(number), added);
-  return answer(added ? 201 : 200, object(kSlices, static_cast<std::uint32_t>(number)));
-}
-
 Response MemoryApi::write_status(std::string_view name, const std::string& body) {
   Job& job = jobs_.at(static_cast<std::size_t>(job_of(name)));
   const Json patch = Json::parse(body, nullptr, false);
@@ -272,12 +216,11 @@ Response MemoryApi::write_status(std::string_view name, const std::string& body)
 
 std::uint64_t MemoryApi::version(Kind kind, std::size_t number) const {
   if (kind == kPods) return pods_[number].version;
-  if (kind == kSlices) return slices_[number];
   return kind == kServices ? jobs_[number].service_version : jobs_[number].version;
 }
 
 std::size_t MemoryApi::size(Kind kind) const {
-  return kind == kPods ? pods_.size() : kind == kSlices ? slices_.size() : jobs_.size();
+  return kind == kPods ? pods_.size() : jobs_.size();
 }
 
 // The continue token is the next object's number.
@@ -300,10 +243,7 @@ absl::StatusOr<Response> MemoryApi::stream(const Request& request,
                                            const std::function<bool(std::string_view)>& on_bytes,
                                            std::stop_token stop) {
   const Path path(request.path);
-  const Kind kind = path.plural == "pods"             ? kPods
-                    : path.plural == "services"       ? kServices
-                    : path.plural == "endpointslices" ? kSlices
-                                                      : kJobs;
+  const Kind kind = path.plural == "pods" ? kPods : path.plural == "services" ? kServices : kJobs;
   std::unique_lock lock(mutex_);
   ++counts_.requests;
   if (path.query.find("watch=true") == std::string_view::npos) {

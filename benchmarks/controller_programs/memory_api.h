@@ -5,8 +5,7 @@
 // is made whenever it is asked for. Created pods are Running at once: the second watch event of each says so.
 //
 // It knows what the controller asks for while jobs start and run: lists in pages, watches, the creation of
-// pods, services, endpoint slices, secrets and events, changes of slices, and the status sub-resource.
-// Anything else is a 404.
+// pods, services, secrets and events, and the status sub-resource. Anything else is a 404.
 //
 // Thread-safe.
 
@@ -43,11 +42,10 @@ class MemoryApi final : public kube::Transport {
                                         std::stop_token stop) override;
 
  private:
-  enum Kind : std::uint8_t { kJobs, kPods, kServices, kSlices, kKinds };
+  enum Kind : std::uint8_t { kJobs, kPods, kServices, kKinds };
   struct Pod {
     std::uint64_t version = 0;  // zero: not there
     bool running = false;
-    bool found = false;  // it stands in its job's slice
   };
   struct Job {
     std::uint64_t version = 0;
@@ -65,22 +63,18 @@ class MemoryApi final : public kube::Transport {
   static int worker_of(std::string_view name);
   kube::Response list(Kind kind, std::string_view query);
   kube::Response create(Kind kind, const kube::Request& request);
-  kube::Response write_slice(std::string_view name, const kube::Request& request);
   kube::Response write_status(std::string_view name, const std::string& body);
   std::string object(Kind kind, std::uint32_t number) const;
   std::string pod_json(std::uint32_t number) const;
-  std::string slice_json(std::uint32_t number) const;
   std::uint64_t version(Kind kind, std::size_t number) const;
   std::size_t size(Kind kind) const;
   void changed(Kind kind, std::uint32_t number, bool added);
 
   const int workers_;
-  const std::uint32_t slices_of_job_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable_any wake_;
   std::vector<Job> jobs_;
   std::vector<Pod> pods_;
-  std::vector<std::uint64_t> slices_;  // versions; zero: not there
   std::array<std::deque<Change>, kKinds> changes_;
   std::uint64_t version_ = 1;
   Counts counts_;

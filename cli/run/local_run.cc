@@ -84,7 +84,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
 
  private:
   struct Attempt {
-    std::shared_ptr<const coordinator::JobHandle> coordinator;
+    std::shared_ptr<const coordinator::Job> coordinator;
     Duration before{};  // since the first one began
   };
 
@@ -115,7 +115,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     options.most_silence = here.most_silence;
     options.form_timeout = here.form_timeout;
     options.observer = this;
-    options.on_attempt = [this](std::shared_ptr<const coordinator::JobHandle> coordinator) {
+    options.on_attempt = [this](std::shared_ptr<const coordinator::Job> coordinator) {
       if (!begun_) begun_ = clock_.now();
       Attempt attempt{std::move(coordinator), clock_.now() - *begun_};
       std::swap(*attempt_.lock(), attempt);

@@ -86,12 +86,6 @@ struct JobObjects {
   std::string token;  // for a job that has none yet; empty: it needs none
 };
 
-// Of a job, whose members look each other up.
-struct JobNames {
-  std::string ns, job, job_uid;
-  std::size_t pods = 0;  // that it has once all are up
-};
-
 class Cluster {
  public:
   virtual ~Cluster() = default;
@@ -104,27 +98,14 @@ class Cluster {
   // repeated to shorten the grace. An empty uid means any; another pod's uid gives NOT_FOUND.
   virtual absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
                                   Duration grace) = 0;
-  // The job's pods, sorted by name. At least as new as what this object itself created and deleted.
+  // The job's pods, sorted by name. At least as new as what this object itself, or a leader before, created
+  // and deleted.
   virtual absl::StatusOr<std::vector<Pod>> list_pods(const std::string& ns, const std::string& job) = 0;
-  // The same, but whether pods of these names are there, and how they are, by the cluster's own word at this
-  // moment. Where list_pods() answers from a copy that its watch keeps, which lags, this costs requests: only
-  // for what can't be taken back.
-  virtual absl::StatusOr<std::vector<Pod>> list_pods_now(const std::string& ns, const std::string& job,
-                                                         const std::vector<std::string>& /*names*/) {
-    return list_pods(ns, job);
-  }
   // Makes what is missing, and returns the token in force: the one that the job has, or else the given one.
   // To be called before the job's pods are created, and again whenever something may be missing: it costs
   // nothing when all is there. FAILED_PRECONDITION: an object of that name is somebody else's. A cluster that
   // needs no such objects returns the given token.
   virtual absl::StatusOr<std::string> ensure_job(const JobObjects& job) { return job.token; }
-  // Sees to it that the host name of each of the job's pods leads to it and to nobody else, where the cluster
-  // has such names: soon after the pod has an address, those of pods that come up together in one write. To
-  // be called whenever a pod or a name may have changed, and after the time that it returns. It costs nothing
-  // when all is right. An error is no reason to hold up the job; ABORTED and CANCELLED are nothing to tell.
-  virtual absl::StatusOr<std::optional<Duration>> publish_names(const JobNames& /*names*/) {
-    return std::optional<Duration>();
-  }
   virtual absl::Status record_event(const Event& event) = 0;
   // Called (from a thread of the cluster, without locks held) with the key "namespace/job" whenever something
   // about that job's objects changed. Level-triggered: receivers look at the state, not at the event.

@@ -24,11 +24,12 @@ std::size_t join(std::vector<T>& batch, std::vector<T>& more) {
 
 }  // namespace
 
-Job::Job(JobConfig config, const Clock& clock)
+Job::Job(JobConfig config, const Clock& clock, std::function<void(const Job&)> leave)
     : name_(config.core.job),
       token_(std::move(config.token)),
       observer_(config.observer),
       clock_(clock),
+      leave_(std::move(leave)),
       due_(clock.now().time_since_epoch().count()),
       core_(std::move(config.core), clock.now()) {}
 
@@ -149,6 +150,7 @@ Report Job::report() const {
 }
 
 void Job::close() {
+  if (leave_) leave_(*this);
   {
     std::lock_guard lock(mutex_);
     closed_ = true;

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,11 +23,18 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "controller/coordinator/core.h"
-#include "controller/coordinator/server.h"
+#include "controller/coordinator/observer.h"
+#include "controller/coordinator/report.h"
 
 namespace paceline::coordinator {
 
 inline constexpr std::size_t kMaxOutbox = 1024;
+
+struct JobConfig {
+  CoreConfig core;
+  std::string token;  // the job's bearer token; at least 16 characters; unique among the server's jobs
+  RunObserver* observer = nullptr;  // may be null; outlives the job's close()
+};
 
 // A member's stream, as the job sees it. Thread-safe.
 class Outlet {
@@ -39,19 +47,21 @@ class Outlet {
 
 class Job {
  public:
-  Job(JobConfig config, const Clock& clock);
+  // `leave`: no more streams are attached. Called by each close().
+  Job(JobConfig config, const Clock& clock, std::function<void(const Job&)> leave = {});
 
   const std::string& name() const { return name_; }
   const std::string& token() const { return token_; }
 
   void attach(StreamId stream, std::shared_ptr<Outlet> outlet, const v1::Hello& hello);
-  // Everything but Attached.
+  // Everything but Attached: what the cluster says about a pod, a member that is not to be waited for, that
+  // the members are to stop (the state becomes kStopped when they have, or after `CoreConfig::stop_timeout`).
   void feed(const Input& input);
   Report report() const;
   // When a Tick may have an effect, as of the last input. Does not wait for anything.
   TimePoint due() const { return TimePoint(Duration(due_.load(std::memory_order_relaxed))); }
   // Evicts everybody (of observers the streams end: UNAVAILABLE), after what the core decided before; waits
-  // until no observer call is under way. Idempotent.
+  // until no observer call is under way. Idempotent. Not from an observer.
   void close();
 
  private:
@@ -75,6 +85,7 @@ class Job {
   const std::string name_, token_;
   RunObserver* const observer_;
   const Clock& clock_;
+  const std::function<void(const Job&)> leave_;
 
   std::atomic<Duration::rep> due_;
   mutable std::mutex mutex_;  // guards what follows

@@ -3,7 +3,7 @@
 // Hears what happens in one job: the live view, the metrics file, events.
 //
 // Calls come one at a time and in order, from the server's threads, without locks held: an observer may ask
-// the JobHandle for a report or stop the job, but not close it. It should return within milliseconds; what it
+// the Job for a report or stop it, but not close it. It should return within milliseconds; what it
 // delays is dropped (Report::dropped_records) rather than queued without bound - records and reasons, never a
 // view or a verdict. It outlives its job's close().
 
@@ -25,7 +25,7 @@ class RunObserver {
   virtual void on_verdict(const api::Fault&) {}
   virtual void on_lost(const api::Fault&) {}   // a member is gone, and the job goes on without it
   virtual void on_reason(std::string_view) {}  // a decision in one line, for the log
-  virtual void on_report_changed() {}          // after the others of its batch; ask JobHandle::report()
+  virtual void on_report_changed() {}          // after the others of its batch; ask Job::report()
   virtual void on_batch_end() {}  // last of what one input brought: an evaluation and its step's records, say
 };
 

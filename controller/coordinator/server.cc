@@ -3,10 +3,8 @@
 #include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -19,10 +17,7 @@
 #include <vector>
 
 #include "absl/hash/hash.h"
-#include "base/file.h"
 #include "base/status.h"
-#include "base/unique_fd.h"
-#include "controller/coordinator/job.h"
 #include "controller/coordinator/session.h"
 #include "proto/paceline/v1/coordinator.grpc.pb.h"
 
@@ -60,17 +55,6 @@ std::string bearer_token(const grpc::CallbackServerContext& context) {
   return value.compare(0, kPrefix.size(), kPrefix) == 0 ? value.substr(kPrefix.size()) : "";
 }
 
-// gRPC says nothing of why it could not begin.
-absl::Status room_for_descriptors() {
-  constexpr int kDescriptors = 8;
-  std::vector<UniqueFd> room;
-  for (int i = 0; i < kDescriptors; ++i) {
-    room.emplace_back(::eventfd(0, EFD_CLOEXEC));
-    if (!room.back().valid()) return errno_status(errno, "raise the limit of file descriptors (ulimit -n)");
-  }
-  return absl::OkStatus();
-}
-
 // Ends a stream before it began.
 class Refusal final : public grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage> {
  public:
@@ -78,7 +62,7 @@ class Refusal final : public grpc::ServerBidiReactor<v1::MemberMessage, v1::Coor
   void OnDone() override { delete this; }
 };
 
-class ServerImpl final : public Server, public SessionOwner, public v1::Coordinator::CallbackService {
+class ServerImpl final : public Server, public v1::Coordinator::CallbackService {
  public:
   ServerImpl(const ServerOptions& options, const Clock& clock) : options_(options), clock_(clock) {
     if (!options.serves) leader_.emplace();
@@ -87,8 +71,7 @@ class ServerImpl final : public Server, public SessionOwner, public v1::Coordina
 
   absl::Status listen();
   const std::string& address() const override { return address_; }
-  absl::StatusOr<std::unique_ptr<JobHandle>> add_job(JobConfig config) override;
-  void remove_job(const std::shared_ptr<Job>& job);
+  absl::StatusOr<std::shared_ptr<Job>> add_job(JobConfig config) override;
   void serve() override {
     const std::lock_guard lock(mutex_);
     leader_.reset();
@@ -98,13 +81,14 @@ class ServerImpl final : public Server, public SessionOwner, public v1::Coordina
     leader_ = std::move(leader);
   }
   void shutdown() override;
-  void session_done(StreamId stream) override;
 
   grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage>* Attach(
       grpc::CallbackServerContext* context) override;
 
  private:
   void tick(const std::stop_token& stop);
+  void session_done(StreamId stream);
+  void remove_job(const Job& job);
   std::shared_ptr<Job> job_of(const std::string& token);
 
   const ServerOptions options_;
@@ -126,24 +110,6 @@ class ServerImpl final : public Server, public SessionOwner, public v1::Coordina
   std::jthread ticker_;
 };
 
-class Handle final : public JobHandle {
- public:
-  Handle(ServerImpl& server, std::shared_ptr<Job> job) : server_(server), job_(std::move(job)) {}
-  ~Handle() override { close(); }
-  Report report() const override { return job_->report(); }
-  void pod_ended(const PodFact& fact) override { job_->feed(fact); }
-  void absent(const Absence& absence) override { job_->feed(absence); }
-  void stop(Stop stop) override { job_->feed(std::move(stop)); }
-  void close() override {
-    server_.remove_job(job_);
-    job_->close();
-  }
-
- private:
-  ServerImpl& server_;
-  const std::shared_ptr<Job> job_;
-};
-
 absl::Status ServerImpl::listen() {
   grpc::ServerBuilder builder;
   grpc::ResourceQuota quota("coordinator");
@@ -156,7 +122,6 @@ absl::Status ServerImpl::listen() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
-  PL_RETURN_IF_ERROR(with_context(room_for_descriptors(), str_cat("cannot listen on ", options_.listen)));
   int port = 0;
   builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(this);
@@ -173,26 +138,26 @@ absl::Status ServerImpl::listen() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<JobHandle>> ServerImpl::add_job(JobConfig config) {
+absl::StatusOr<std::shared_ptr<Job>> ServerImpl::add_job(JobConfig config) {
   PL_RETURN_IF_ERROR(with_context(validate(config.core), str_cat("job ", config.core.job)));
   if (config.token.size() < kMinTokenBytes) {
     return absl::InvalidArgumentError(
         str_cat("job ", config.core.job, ": a token needs at least ", kMinTokenBytes, " characters"));
   }
-  auto job = std::make_shared<Job>(std::move(config), clock_);
+  auto job = std::make_shared<Job>(std::move(config), clock_, [this](const Job& gone) { remove_job(gone); });
   std::lock_guard lock(mutex_);
   if (jobs_.contains(job->name()) || job_of(job->token()) != nullptr) {
     return absl::AlreadyExistsError(str_cat("job ", job->name(), " or its token is there already"));
   }
   jobs_.emplace(job->name(), job);
   by_token_.emplace(absl::HashOf(job->token()), job);
-  return std::make_unique<Handle>(*this, std::move(job));
+  return std::shared_ptr<Job>(job.get(), [job](Job*) { job->close(); });
 }
 
-void ServerImpl::remove_job(const std::shared_ptr<Job>& job) {
+void ServerImpl::remove_job(const Job& job) {
   std::lock_guard lock(mutex_);
-  std::erase_if(jobs_, [&](const auto& each) { return each.second == job; });
-  std::erase_if(by_token_, [&](const auto& each) { return each.second == job; });
+  std::erase_if(jobs_, [&](const auto& each) { return each.second.get() == &job; });
+  std::erase_if(by_token_, [&](const auto& each) { return each.second.get() == &job; });
 }
 
 std::shared_ptr<Job> ServerImpl::job_of(const std::string& token) {
@@ -226,7 +191,8 @@ grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage>* ServerImpl::
                                       str_cat(kMaxSessions, " streams are open already")));
     } else {
       const StreamId stream{++streams_};
-      session = std::make_shared<Session>(stream, job, *this, clock_.now());
+      session = std::make_shared<Session>(
+          stream, job, [this, stream] { session_done(stream); }, clock_.now());
       sessions_[stream] = session;
       awaited_.insert(stream);
     }

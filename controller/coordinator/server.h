@@ -20,9 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "controller/coordinator/core.h"
-#include "controller/coordinator/observer.h"
-#include "controller/coordinator/report.h"
+#include "controller/coordinator/job.h"
 
 namespace paceline::coordinator {
 
@@ -40,38 +38,16 @@ struct ServerOptions {
   bool serves = true;  // false: as after redirect("")
 };
 
-struct JobConfig {
-  CoreConfig core;
-  std::string token;  // the job's bearer token; at least 16 characters; unique among the server's jobs
-  RunObserver* observer = nullptr;  // may be null; outlives the handle
-};
-
-// One job's place in the server. Closing it (or destroying it) evicts whoever is still attached.
-class JobHandle {
- public:
-  virtual ~JobHandle() = default;
-  virtual Report report() const = 0;
-  // What the cluster says about a pod that ended. May come before or after its stream's end, and more than
-  // once.
-  virtual void pod_ended(const PodFact& fact) = 0;
-  // It has not come, and is not to be waited for: a member of a view of an earlier coordinator.
-  virtual void absent(const Absence& absence) = 0;
-  // Asks the members to stop; the state becomes kStopped when they have left or `CoreConfig::stop_timeout`
-  // has passed.
-  virtual void stop(Stop stop) = 0;
-  // No observer call is under way or begins after this returns. Not from an observer.
-  virtual void close() = 0;
-};
-
 class Server {
  public:
   // Listens at once. INVALID_ARGUMENT or UNAVAILABLE: the address, with the system's reason.
   static absl::StatusOr<std::unique_ptr<Server>> start(const ServerOptions& options, const Clock& clock);
-  virtual ~Server() = default;  // shutdown(); handles must be gone
+  virtual ~Server() = default;  // shutdown(); jobs must be closed
 
   virtual const std::string& address() const = 0;  // what PACELINE_COORDINATOR says: "127.0.0.1:40123"
-  // INVALID_ARGUMENT (what is wrong in the config), ALREADY_EXISTS (job or token).
-  virtual absl::StatusOr<std::unique_ptr<JobHandle>> add_job(JobConfig config) = 0;
+  // The last copy that goes closes the job. INVALID_ARGUMENT (what is wrong in the config), ALREADY_EXISTS
+  // (job or token).
+  virtual absl::StatusOr<std::shared_ptr<Job>> add_job(JobConfig config) = 0;
   // Streams are taken from now on.
   virtual void serve() = 0;
   // They are not, but told to try `leader` (host:port; empty: nobody knows). Those that are open stay.

@@ -3,11 +3,12 @@
 #include <utility>
 
 #include "base/text.h"
+#include "controller/coordinator/server.h"
 
 namespace paceline::coordinator {
 
-Session::Session(StreamId stream, std::shared_ptr<Job> job, SessionOwner& owner, TimePoint opened)
-    : stream_(stream), job_(std::move(job)), owner_(owner), opened_(opened) {}
+Session::Session(StreamId stream, std::shared_ptr<Job> job, std::function<void()> on_done, TimePoint opened)
+    : stream_(stream), job_(std::move(job)), on_done_(std::move(on_done)), opened_(opened) {}
 
 void Session::begin(std::shared_ptr<Session> self) {
   self_ = std::move(self);
@@ -119,7 +120,7 @@ void Session::OnCancel() {
 
 void Session::OnDone() {
   job_->feed(StreamEnded{stream_, ""});
-  owner_.session_done(stream_);
+  on_done_();
   const auto last = std::move(self_);  // may be the end of this object
 }
 

@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,17 +17,11 @@
 
 namespace paceline::coordinator {
 
-// What a session tells its server; from gRPC's threads, without locks held.
-class SessionOwner {
- public:
-  virtual ~SessionOwner() = default;
-  virtual void session_done(StreamId stream) = 0;
-};
-
 class Session final : public Outlet,
                       public grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage> {
  public:
-  Session(StreamId stream, std::shared_ptr<Job> job, SessionOwner& owner, TimePoint opened);
+  // `on_done`: gRPC is done with it; from one of gRPC's threads, without locks held.
+  Session(StreamId stream, std::shared_ptr<Job> job, std::function<void()> on_done, TimePoint opened);
   // Begins reading. `self` is kept until gRPC is done.
   void begin(std::shared_ptr<Session> self);
 
@@ -46,7 +41,7 @@ class Session final : public Outlet,
 
   const StreamId stream_;
   const std::shared_ptr<Job> job_;
-  SessionOwner& owner_;
+  const std::function<void()> on_done_;
   const TimePoint opened_;
   std::shared_ptr<Session> self_;
   v1::MemberMessage incoming_;       // gRPC's while a read is under way

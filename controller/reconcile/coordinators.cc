@@ -138,7 +138,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   bool is_of_uid(const std::string& uid) const { return uid_ == uid; }
   bool is_of(const StoredJob& job) const {
     return uid_ == job.uid && attempt_ == job.job.status.restarts.attempt && !is_suspended(job) &&
-           handle_->report().state != coordinator::JobState::kStopped;
+           coordinator_->report().state != coordinator::JobState::kStopped;
   }
   // Of an earlier attempt whose members were told to stop, and are still at it, or have said something as
   // they left that nobody has kept yet.
@@ -148,7 +148,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
   void stop(const plan::StopMembers& stop) {
     stopped_.store(true);
-    handle_->stop({stop.why, stop.another_follows});
+    coordinator_->feed(coordinator::Stop{stop.why, stop.another_follows});
   }
   // Its last words, such as the checkpoint that was made to stop, stand in the job's status.
   bool words_are_kept() const { return words_kept_.load(); }
@@ -156,16 +156,16 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     if (attempt == attempt_ && has_ended() && !words_kept_.exchange(true)) look();
   }
   plan::JobReport report() const {
-    plan::JobReport report = to_plan(handle_->report());
+    plan::JobReport report = to_plan(coordinator_->report());
     report.attempt = attempt_;
     return report;
   }
   const std::string& token() const { return token_; }
   void close() {
-    if (handle_) handle_->close();
+    if (coordinator_) coordinator_->close();
   }
-  void begin(std::shared_ptr<coordinator::JobHandle> handle) {
-    handle_ = std::move(handle);
+  void begin(std::shared_ptr<coordinator::Job> coordinator) {
+    coordinator_ = std::move(coordinator);
     begun_.store(true);
   }
   void pods_seen(const std::vector<cluster::Pod>& pods) {
@@ -175,25 +175,26 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     for (const cluster::Pod& pod : pods) {
       const bool mine = pod.spec.attempt == attempt_ || pod.spec.role == Role::kEvaluator;
       if (!mine || !pod.ended() || !told_pods_.lock()->insert(pod.uid).second) continue;
-      handle_->pod_ended(pod_fact(pod));
+      coordinator_->feed(pod_fact(pod));
     }
   }
   void pods_gone(const std::vector<std::string>& names) {
     for (const coordinator::PodFact& place : places_) {
       const bool gone = std::ranges::find(names, place.pod) != names.end();
-      if (gone && told_gone_.lock()->insert(place.pod).second) handle_->pod_ended(place);
+      if (gone && told_gone_.lock()->insert(place.pod).second) coordinator_->feed(place);
     }
   }
   void members_absent(const std::vector<plan::AbsentMember>& absent) {
     for (const plan::AbsentMember& each : absent) {
-      if (told_absent_.lock()->insert(each.pod).second) handle_->absent({each.role, each.index, each.seen});
+      if (told_absent_.lock()->insert(each.pod).second)
+        coordinator_->feed(coordinator::Absence{each.role, each.index, each.seen});
     }
   }
   void leader_finished() {
     coordinator::PodFact end = places_.front();
     end.exit_code = 0;
     end.deleted = false;
-    if (told_gone_.lock()->insert(end.pod).second) handle_->pod_ended(end);
+    if (told_gone_.lock()->insert(end.pod).second) coordinator_->feed(end);
   }
 
   void on_verdict(const api::Fault& verdict) override { warn(verdict, ""); }
@@ -225,7 +226,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
   void on_report_changed() override {
     if (!begun_.load()) return;
-    const coordinator::Report report = handle_->report();
+    const coordinator::Report report = coordinator_->report();
     const auto finished = std::ranges::count_if(report.members, &coordinator::MemberReport::finished);
     const bool other_state = last_state_.exchange(report.state) != report.state;
     const bool other_finished = last_finished_.exchange(finished) != finished;
@@ -235,7 +236,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
 
  private:
-  bool has_ended() const { return coordinator::is_final(handle_->report().state); }
+  bool has_ended() const { return coordinator::is_final(coordinator_->report().state); }
   void warn(const api::Fault& verdict, std::string_view then) {
     log_.warning(str_cat(diagnosis::message_of(verdict), then),
                  {{"job", key_}, {"reason", diagnosis::reason_of(verdict)}, {"host", verdict.host}});
@@ -251,7 +252,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   coordinator::RunObserver* const observer_;
   const Logger& log_;
   const Notify& notify_;
-  std::shared_ptr<coordinator::JobHandle> handle_;
+  std::shared_ptr<coordinator::Job> coordinator_;
   std::atomic<bool> begun_{false}, words_kept_{false}, stopped_{false}, pods_live_{false};
   std::atomic<coordinator::JobState> last_state_{coordinator::JobState::kForming};
   std::atomic<std::ptrdiff_t> last_finished_{0};
@@ -324,9 +325,9 @@ absl::StatusOr<std::shared_ptr<Coordinators::Entry>> Coordinators::make(const st
   config.token = token;
   auto entry = std::make_shared<Entry>(key, job, token, options_.observer, log_, notify_);
   config.observer = entry.get();
-  PL_ASSIGN_OR_RETURN(std::shared_ptr<coordinator::JobHandle> handle, server_->add_job(std::move(config)));
-  entry->begin(handle);
-  if (options_.on_attempt) options_.on_attempt(std::move(handle));
+  PL_ASSIGN_OR_RETURN(std::shared_ptr<coordinator::Job> coordinator, server_->add_job(std::move(config)));
+  entry->begin(coordinator);
+  if (options_.on_attempt) options_.on_attempt(std::move(coordinator));
   return entry;
 }
 

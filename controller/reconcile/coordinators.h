@@ -42,7 +42,7 @@ struct CoordinatorsOptions {
   // Hears of every job's attempts, as the coordinators themselves do; null: there is none. Outlives them.
   coordinator::RunObserver* observer = nullptr;
   // A job has another coordinator. Its report may be asked for, until the coordinators end.
-  std::function<void(std::shared_ptr<const coordinator::JobHandle>)> on_attempt = nullptr;
+  std::function<void(std::shared_ptr<const coordinator::Job>)> on_attempt = nullptr;
   Duration reattach_limit = std::chrono::minutes(10);  // members outlive a controller that is replaced
   // A network lies between: what passes within seconds is no reason to restart all members. One whose process
   // has ended is known by its pod and by its peers.

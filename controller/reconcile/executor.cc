@@ -18,8 +18,6 @@ cluster::JobObjects objects_of(const std::string& ns, const std::string& job, co
   return {ns, job, uid, token == env.end() ? std::string() : token->second};
 }
 
-constexpr char kNamesNotPublished[] = "NamesNotPublished";
-
 bool is_event(const plan::Action& action) {
   return std::holds_alternative<plan::RecordEvent>(action);
 }
@@ -86,38 +84,6 @@ void Executor::ensure(const std::string& key, const plan::Observed& observed) {
   if (!status.ok() && !absl::IsCancelled(status)) {
     log_.warning(str_cat(status.message(), "; it is tried again"), {{"job", key}, {"reason", "EnsureError"}});
   }
-}
-
-std::optional<Duration> Executor::publish_names(const std::string& key, const cluster::JobNames& names,
-                                                NamesTrouble& trouble) {
-  const TimePoint now = clock_.now();
-  if (trouble.again && now < *trouble.again) return *trouble.again - now;
-  const absl::StatusOr<std::optional<Duration>> again = cluster_.publish_names(names);
-  if (again.ok()) {
-    trouble = {};
-    return *again;
-  }
-  const absl::Status& status = again.status();
-  trouble.again.reset();
-  if (absl::IsCancelled(status)) return std::nullopt;
-  Duration wait = kNamesLook;
-  if (!absl::IsAborted(status)) {
-    tell_names_trouble(key, names, status, trouble.told);
-    wait = std::clamp(retry_after(status).value_or(Duration::zero()), kNamesRetry, kLongestRetryAfter);
-  }
-  trouble.again = now + wait;
-  return wait;
-}
-
-void Executor::tell_names_trouble(const std::string& key, const cluster::JobNames& names,
-                                  const absl::Status& status, std::string& told) {
-  const std::string why = str_cat("the host names of its pods lead nowhere: ", status.message());
-  if (told == why) return;
-  told = why;
-  log_.warning(str_cat(why, "; it is tried again"), {{"job", key}, {"reason", kNamesNotPublished}});
-  const bool lasts = absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status) ||
-                     absl::IsFailedPrecondition(status);
-  if (lasts) (void)cluster_.record_event({names.ns, names.job, true, kNamesNotPublished, why, names.job_uid});
 }
 
 absl::Status Executor::create(const std::string& key, const plan::CreatePod& action,

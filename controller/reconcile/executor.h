@@ -23,21 +23,11 @@ namespace paceline::reconcile {
 
 inline constexpr Duration kLongestRetryAfter = std::chrono::minutes(10);  // that a server may ask for
 
-// After what the cluster has refused to do for the members' names, and where somebody came in between.
-inline constexpr Duration kNamesRetry = std::chrono::seconds(10);
-inline constexpr Duration kNamesLook = std::chrono::seconds(1);
-
 // What is remembered between passes of creating one job's pods.
 struct Creations {
   std::map<Role, std::string> pod_templates;
   std::optional<plan::CreateFailure> failure;
   std::optional<TimePoint> again;  // no pod is created before: its server asked for the time
-};
-
-// The same of publishing one job's names.
-struct NamesTrouble {
-  std::string told;                // what hinders it, as it was said; empty: nothing does
-  std::optional<TimePoint> again;  // the cluster is not asked before
 };
 
 class Executor {
@@ -53,17 +43,10 @@ class Executor {
                        absl::Status& refused);
   // One of them, but no creation.
   absl::Status perform(const std::string& key, const plan::Action& action);
-  // The members' names lead to their pods: Cluster::publish_names(). Returns after how long to call again.
-  // What hinders it hinders nothing else; it is told once as long as it is the same. What wakes a pass
-  // meanwhile is no leave to ask again: `trouble` is of the job.
-  std::optional<Duration> publish_names(const std::string& key, const cluster::JobNames& names,
-                                        NamesTrouble& trouble);
   // What is missing beside the pods comes back.
   void ensure(const std::string& key, const plan::Observed& observed);
 
  private:
-  void tell_names_trouble(const std::string& key, const cluster::JobNames& names, const absl::Status& status,
-                          std::string& told);
   absl::Status create_all(const std::string& key, const std::vector<const plan::CreatePod*>& missing,
                           Creations& creations);
   absl::Status create(const std::string& key, const plan::CreatePod& action, const Creations& creations);

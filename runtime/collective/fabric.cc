@@ -213,7 +213,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_tcp(const
     auto& data = sockets[static_cast<std::size_t>(peer.rank)];
     for (std::size_t c = 1; c < peer.channels.size(); ++c) data.push_back(std::move(peer.channels[c]));
   }
-  PL_ASSIGN_OR_RETURN(wiring.streams, transport::make_socket_streams(std::move(sockets)));
+  PL_ASSIGN_OR_RETURN(wiring.streams, transport::Streams::make(std::move(sockets)));
   const auto& host = group.members[static_cast<std::size_t>(group.rank)].address.host_id;
   const auto neighbours =
       std::count_if(group.members.begin(), group.members.end(),

@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "runtime/collective/reduce.h"
+#include "runtime/transport/futex.h"
 
 namespace paceline::collective {
 

@@ -193,19 +193,14 @@ absl::Status MeetingPoint::receive(const MeetingPlan& plan, std::vector<MetPeer>
   }
   early_ = std::move(still_early);
 
-  int short_times = 0;
-  TimePoint accept_from{};  // short of descriptors: not before
-  absl::Status shortage;
   while (true) {
     const auto missing =
         std::find_if(met.begin(), met.end(), [](const MetPeer& peer) { return !complete(peer); });
     if (missing == met.end()) return absl::OkStatus();
-    const TimePoint now = clock_.now();
-    Duration left = deadline.remaining(now);
-    if (left == Duration::zero()) return late(plan, missing->rank, shortage);
+    const Duration left = deadline.remaining(clock_.now());
+    if (left == Duration::zero()) return late(plan, missing->rank);
     // A connection that can't be taken in now would wake every poll.
-    const bool listens = open.size() < kMaxHalfOpen && now >= accept_from;
-    if (now < accept_from) left = std::min(left, accept_from - now);
+    const bool listens = open.size() < kMaxHalfOpen;
     std::vector<pollfd> entries = {{listens ? listener : kNobody, POLLIN, 0}};
     for (const HalfOpen& stranger : open) entries.push_back({stranger.fd.get(), POLLIN, 0});
     entries.push_back({cancelled_.get(), POLLIN, 0});
@@ -223,16 +218,11 @@ absl::Status MeetingPoint::receive(const MeetingPlan& plan, std::vector<MetPeer>
         note("a connection that did not say who it is");
     }
     open = std::move(rest);
-    if (entries[0].revents == 0) continue;
-    shortage = accept_new(listener, open);
-    short_times = shortage.ok() ? 0 : short_times + 1;
-    if (short_times == kMaxShort || !(shortage.ok() || absl::IsResourceExhausted(shortage))) return shortage;
-    if (!shortage.ok()) accept_from = clock_.now() + kShortPause;
+    if (entries[0].revents != 0) PL_RETURN_IF_ERROR(accept_new(listener, open));
   }
 }
 
-absl::Status MeetingPoint::late(const MeetingPlan& plan, int missing, const absl::Status& shortage) const {
-  if (!shortage.ok()) return shortage;
+absl::Status MeetingPoint::late(const MeetingPlan& plan, int missing) const {
   const std::string why = str_cat(name_of(plan, missing), " did not connect in time",
                                   refused_.empty() ? "" : str_cat("; last refused: ", refused_.back()));
   return wrong_key_seen_ ? absl::PermissionDeniedError(why) : absl::DeadlineExceededError(why);

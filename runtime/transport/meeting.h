@@ -55,8 +55,7 @@ class MeetingPoint {
 
   // UNAVAILABLE (a member does not listen), DEADLINE_EXCEEDED (names who did not come), PERMISSION_DENIED (a
   // member with another key), FAILED_PRECONDITION (a member is in a later generation, or knows another
-  // world), RESOURCE_EXHAUSTED (this process gets no descriptors or memory for connections, kMaxShort times
-  // in a row), CANCELLED.
+  // world), RESOURCE_EXHAUSTED (this process gets no descriptors or memory for connections), CANCELLED.
   absl::StatusOr<std::vector<MetPeer>> meet(const MeetingPlan& plan, Deadline deadline);
 
   // From any thread, for good: the meeting under way and all later ones end with CANCELLED.
@@ -70,8 +69,6 @@ class MeetingPoint {
   static constexpr std::size_t kMaxRefusals = 32;
   static constexpr Duration kHearing = std::chrono::seconds(2);
   static constexpr Duration kDial = std::chrono::seconds(60);  // for a connection, before anybody answers
-  static constexpr int kMaxShort = 40;
-  static constexpr Duration kShortPause = std::chrono::milliseconds(50);  // after each of them
 
  private:
   MeetingPoint(UniqueFd tcp_listener, UniqueFd local_listener, UniqueFd cancelled, const Clock& clock);
@@ -86,7 +83,7 @@ class MeetingPoint {
   absl::Status receive(const MeetingPlan& plan, std::vector<MetPeer>& met, Deadline deadline);
   // As many as there are and have room. RESOURCE_EXHAUSTED: short of descriptors or memory.
   absl::Status accept_new(int listener, std::vector<HalfOpen>& open);
-  absl::Status late(const MeetingPlan& plan, int missing, const absl::Status& shortage) const;
+  absl::Status late(const MeetingPlan& plan, int missing) const;
   // False when the connection is over (accepted, refused, kept for later).
   bool advance(const MeetingPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met);
   bool hear_hello(const MeetingPlan& plan, HalfOpen& stranger, const Message& hello);

@@ -1,7 +1,8 @@
 #pragma once
 
-// Byte streams to the peers of one view, several per peer ("channels"): what the schedules of collectives run
-// over. One thread reads, writes and waits; interrupt() from any. Reads and writes never wait.
+// Byte streams to the peers of one view, several sockets per peer ("channels"): what the schedules of
+// collectives run over. One thread reads, writes and waits; interrupt() from any. Reads and writes never
+// wait.
 
 #include <sys/uio.h>
 
@@ -14,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "runtime/transport/futex.h"
 
 namespace paceline::transport {
 
@@ -25,20 +25,27 @@ struct Interest {
 
 class Streams {
  public:
-  virtual ~Streams() = default;
-  virtual int channels() const = 0;
+  // sockets[rank][channel], connected and non-blocking; empty for ranks without a link. The errors of making
+  // an eventfd.
+  static absl::StatusOr<std::unique_ptr<Streams>> make(std::vector<std::vector<UniqueFd>> sockets);
+
+  int channels() const { return channels_; }
   // Bytes moved, 0 when the stream is full or empty for now. UNAVAILABLE when the link is broken or has
   // ended.
-  virtual absl::StatusOr<std::size_t> write_some(int peer, int channel, std::span<const iovec> pieces) = 0;
-  virtual absl::StatusOr<std::size_t> read_some(int peer, int channel, std::span<const iovec> pieces) = 0;
+  absl::StatusOr<std::size_t> write_some(int peer, int channel, std::span<const iovec> pieces);
+  absl::StatusOr<std::size_t> read_some(int peer, int channel, std::span<const iovec> pieces);
   // Parks until `read` may be readable or `write` writable, the limit has passed, or interrupt() was called
   // since the last return.
-  virtual void park(Interest read, Interest write, Duration limit) = 0;
-  virtual void interrupt() = 0;
-};
+  void park(Interest read, Interest write, Duration limit);
+  void interrupt();
 
-// Over connected non-blocking sockets: sockets[rank][channel]; empty for ranks without a link. The errors of
-// making an eventfd.
-absl::StatusOr<std::unique_ptr<Streams>> make_socket_streams(std::vector<std::vector<UniqueFd>> sockets);
+ private:
+  Streams(std::vector<std::vector<UniqueFd>> sockets, UniqueFd wake);
+  int socket(int peer, int channel) const;
+
+  std::vector<std::vector<UniqueFd>> sockets_;
+  UniqueFd wake_;
+  int channels_ = 0;
+};
 
 }  // namespace paceline::transport

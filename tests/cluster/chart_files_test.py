@@ -198,13 +198,12 @@ class TemplatesTest(unittest.TestCase):
 
 class RightsTest(unittest.TestCase):
     RESOURCES = {"kPods": ("", "pods"), "kServices": ("", "services"),
-                 "kEndpointSlices": ("discovery.k8s.io", "endpointslices"), "kSecrets": ("", "secrets"), "kEvents": ("events.k8s.io", "events"),
+                 "kSecrets": ("", "secrets"), "kEvents": ("events.k8s.io", "events"),
                  "kPodEvents": ("", "events"), "kLeases": ("coordination.k8s.io", "leases"),
                  "kTrainingJobs": ("paceline.dev", "trainingjobs")}
     VERBS = {"get": "get", "create": "create", "remove": "delete", "apply": "patch", "merge_patch": "patch"}
     # With blockOwnerDeletion in what it creates, it must be allowed to update the owner's finalizers where the cluster checks that.
-    # OpenShift asks whether who writes a pod's address into a slice may do that.
-    NOT_CALLED = {("paceline.dev", "trainingjobs/finalizers", "update"), ("discovery.k8s.io", "endpointslices/restricted", "create")}
+    NOT_CALLED = {("paceline.dev", "trainingjobs/finalizers", "update")}
 
     def called(self):
         """What the controller's sources call, by their text."""

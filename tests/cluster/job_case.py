@@ -127,10 +127,6 @@ class JobCase(ClusterCase):
     def pods(self, name):
         return {pod["metadata"]["name"]: pod for pod in self.get("pods", "-l", f"{JOB_LABEL}={name}")["items"]}
 
-    def slices(self, name):
-        """Where the host names of a job lead: all EndpointSlices of its Service."""
-        return self.get("endpointslices", "-l", f"kubernetes.io/service-name={name}")["items"]
-
     def children(self):
         """Names of everything in the namespace that a job makes."""
         names = self.kubectl("get", "pods,services,secrets", "-o", "name").split()
@@ -151,5 +147,5 @@ class JobCase(ClusterCase):
 
     def job_story(self):
         return "".join(self.run_kubectl(*words).stdout for words in (
-            ("get", "tj,pods,services,endpointslices,secrets", "-o", "wide"), ("get", "tj", "-o", "jsonpath={.items[*].status}"),
+            ("get", "tj,pods,services,secrets", "-o", "wide"), ("get", "tj", "-o", "jsonpath={.items[*].status}"),
             ("get", "events", "--sort-by=.lastTimestamp")))

@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import unittest_report
 from cluster_case import ROOT, look_up, needs_cluster
 from command_case import CommandCase
-from job_case import DIGITS, HOME, JOB_LABEL, JobCase, endless, job
+from job_case import DIGITS, JOB_LABEL, JobCase, endless, job
 
 
 # Rank 0 answers at MASTER_ADDR:MASTER_PORT until it has heard of all others; they ask until it answers.
@@ -32,7 +32,6 @@ fi
 # Workers beside the chief, servers, and the accuracy, of examples/digits-ps-*.yaml. Where workers do not wait for one another it
 # depends on the machine in which epoch the target of 0.97 is met, and whether in one of them.
 SERVED_DIGITS = {"sync": (3, 2, 0.97), "backup": (4, 1, 0.95), "async": (3, 2, 0.95), "ssp": (3, 1, 0.95)}
-MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 DIGITS_SECONDS = 300   # four members on the processors of a machine that may have other work
 
 
@@ -138,7 +137,6 @@ class TrainingTest(JobCase):
         self.assertEqual(sorted(self.children()), ["pod/gone-chief-0-0", "pod/gone-worker-0-0", self.secret("gone"), "service/gone"])
         self.kubectl("delete", "tj/gone", "--timeout=60s")
         self.wait_until("the children's end", lambda: not self.children(), 60)
-        self.wait_until("the slices' end", lambda: not self.get("endpointslices")["items"], 60)
 
     def test_a_field_that_pods_do_not_have_is_said(self):
         self.apply(job("slip", template={"spec": {"containers": [{"name": "trainer"}], "tolerationss": []}}))
@@ -166,7 +164,7 @@ class TrainingTest(JobCase):
 
 @needs_cluster
 class NamesTest(JobCase):
-    """Host names of members: they lead to the pods that are there, and nobody but the controller writes that."""
+    """Host names of members: they lead to the pods that are there."""
 
     def begin(self, name, workers=2):
         """A job of the template's own program, whose pods do nothing but to look names up for a test; returns when all run."""
@@ -179,10 +177,6 @@ class NamesTest(JobCase):
         self.apply(own)
         self.wait_for(name, "Running")
         self.assertEqual({pod["spec"]["nodeName"] for pod in self.pods(name).values()}, {"node-1", "node-2"})
-
-    def found(self, name):
-        """host name -> pod, of all slices of the Service."""
-        return {end["hostname"]: end["targetRef"]["name"] for each in self.slices(name) for end in each["endpoints"] or []}
 
     def seen(self, looker, name):
         """host name -> address, as this pod looks them up."""
@@ -198,71 +192,18 @@ class NamesTest(JobCase):
     def test_names_lead_to_the_pods_that_are_there(self):
         self.begin("named")
         self.wait_until("all names", lambda: self.seen("named-worker-0-0", "named") == self.addresses("named", 0))
-        (one,) = self.slices("named")
-        self.assertEqual(one["metadata"]["labels"][MANAGED_BY], "controller.paceline.dev")
-        self.assertLessEqual(one["metadata"]["generation"], 2)   # written once, or once more for a pod that came up later
-        self.assertNotIn("selector", self.get("service", "named")["spec"])
-        self.assertEqual(self.run_kubectl("get", "endpoints", "named").returncode, 1)
-
-        self.kubectl("delete", "endpointslice", one["metadata"]["name"])
-        self.wait_until("the deleted slice", lambda: len(self.found("named")) == 2)
-        self.kubectl("patch", "endpointslice", one["metadata"]["name"], "--type=merge", '-p={"endpoints":[]}')
-        self.wait_until("the emptied slice", lambda: len(self.found("named")) == 2)
-        self.kubectl("label", "endpointslice", one["metadata"]["name"], f"{JOB_LABEL}-")   # by which the controller finds it
-        self.wait_until("its label", lambda: self.slices("named")[0]["metadata"]["labels"].get(JOB_LABEL) == "named")
-        self.wait_until("all names again", lambda: self.seen("named-worker-1-0", "named") == self.addresses("named", 0))
-
         self.kubectl("delete", "pod", "named-worker-0-0", "--wait=false")
         self.wait_until("the next attempt", lambda: sorted(self.pods("named")) == ["named-worker-0-1", "named-worker-1-1"])
         self.wait_for("named", "Running")
         self.wait_until("the next attempt's names", lambda: self.seen("named-worker-1-1", "named") == self.addresses("named", 1))
-        self.assertEqual(self.found("named"), {f"named-worker-{index}": f"named-worker-{index}-1" for index in range(2)})
 
-        self.suspend("named", "true")
-        self.wait_until("nobody's names", lambda: self.slices("named") and not self.found("named"))
-
-    def test_without_the_right_to_write_names_jobs_train(self):
-        """As where the chart's ClusterRole is an earlier version's."""
-        role = self.get("clusterrole", "paceline")
-        earlier = {**role, "rules": [rule for rule in role["rules"] if rule["apiGroups"] != ["discovery.k8s.io"]]}
-        self.assertLess(len(earlier["rules"]), len(role["rules"]))
-
-        def put(rules):
-            rules["metadata"].pop("resourceVersion", None)
-            self.kubectl("replace", "-f", "-", text=json.dumps(rules))
-        put(earlier)
-        self.addCleanup(put, role)
-        self.wait_until("the right's end", lambda: self.run_kubectl("auth", "can-i", "create", "endpointslices.discovery.k8s.io",
-                                                                    f"--as=system:serviceaccount:{HOME}:paceline").returncode != 0)
-        self.apply(job("nameless"))
-        self.wait_for("nameless", "Succeeded")
-        self.assertEqual(self.slices("nameless"), [])
-        told = [event for event in self.get("events")["items"] if event["reason"] == "NamesNotPublished"]
-        self.assertEqual([(event["type"], event["involvedObject"]["name"]) for event in told], [("Warning", "nameless")])
-        self.assertIn("endpointslices.discovery.k8s.io is forbidden", told[0]["message"])
-
-    def test_a_service_of_an_earlier_version_leaves_its_pods_to_us(self):
+    def test_a_service_of_an_earlier_version_comes_to_find_pods(self):
         self.begin("older")
         self.wait_until("all names", lambda: self.seen("older-worker-0-0", "older") == self.addresses("older", 0))
-        self.scale_controllers(0)
-        self.addCleanup(self.scale_controllers, 2)
-        ours = self.get("service", "older")
-        older = {"apiVersion": "v1", "kind": "Service", "metadata": {key: ours["metadata"][key] for key in ("name", "labels", "ownerReferences")},
-                 "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {JOB_LABEL: "older"}}}
-        self.kubectl("delete", "service", "older")
-        self.apply(older)
-
-        def theirs():
-            """What Kubernetes' own controllers say of it: how many endpoints their slices have, and the Endpoints object."""
-            slices = [each for each in self.slices("older") if each["metadata"]["labels"][MANAGED_BY] != "controller.paceline.dev"]
-            endpoints = self.run_kubectl("get", "endpoints", "older", "-o", "jsonpath={.subsets}").stdout
-            return sum(len(each["endpoints"] or []) for each in slices), endpoints != ""
-        self.wait_until("their slices", lambda: theirs() == (2, True))
-        self.scale_controllers(2)
-        self.wait_until("nobody's selector", lambda: self.get("service", "older")["spec"]["selector"] == {"paceline.dev/nobody": "true"})
-        self.wait_until("their slices' end", lambda: theirs() == (0, False))
-        self.assertEqual(self.found("older"), {f"older-worker-{index}": f"older-worker-{index}-0" for index in range(2)})
-        self.assertEqual(self.seen("older-worker-0-0", "older"), self.addresses("older", 0))
+        self.kubectl("patch", "service", "older", "--type=json",
+                     '-p=[{"op": "replace", "path": "/spec/selector", "value": {"paceline.dev/nobody": "true"}}]')
+        self.wait_until("its selector", lambda: self.get("service", "older")["spec"]["selector"] == {JOB_LABEL: "older"})
+        self.wait_until("all names again", lambda: self.seen("older-worker-0-0", "older") == self.addresses("older", 0))
 
 
 @needs_cluster

@@ -70,7 +70,7 @@ PURE = [
     "controller/plan",
     "controller/coordinator/core",          # a folder, or files whose name begins so
     "controller/cluster/kube/api_error", "controller/cluster/kube/event_series",
-    "controller/cluster/kube/host_names", "controller/cluster/kube/job_object",
+    "controller/cluster/kube/job_object",
     "controller/cluster/kube/json", "controller/cluster/kube/manifest", "controller/cluster/kube/pending_notes",
     "controller/cluster/kube/pod", "controller/cluster/kube/reflector_core", "controller/cluster/kube/resources",
     "controller/cluster/kube/status_json", "controller/cluster/kube/times",

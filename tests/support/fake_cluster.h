@@ -33,15 +33,6 @@ class FakeCluster final : public cluster::Cluster {
     const std::lock_guard lock(mutex_);
     objects_refusal_ = std::move(status);
   }
-  // What publish_names() answers from now on; its calls so far.
-  void names_answer(absl::StatusOr<std::optional<Duration>> answer) {
-    const std::lock_guard lock(mutex_);
-    names_answer_ = std::move(answer);
-  }
-  std::vector<cluster::JobNames> named() const {
-    const std::lock_guard lock(mutex_);
-    return named_;
-  }
   // Calls of ensure_job() so far.
   std::vector<cluster::JobObjects> ensured() const {
     const std::lock_guard lock(mutex_);
@@ -97,16 +88,6 @@ class FakeCluster final : public cluster::Cluster {
     const std::lock_guard lock(mutex_);
     return graces_.at(name);
   }
-  // list_pods() does not show this pod, as a copy that lags.
-  void hide(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    hidden_.insert(name);
-  }
-  // Calls of list_pods_now() so far.
-  int lists_now() const {
-    const std::lock_guard lock(mutex_);
-    return lists_now_;
-  }
   // With false, deleted pods stay until end_deleted().
   void end_deleted_at_once(bool at_once) {
     const std::lock_guard lock(mutex_);
@@ -148,30 +129,15 @@ class FakeCluster final : public cluster::Cluster {
     const std::lock_guard lock(mutex_);
     std::vector<cluster::Pod> result;
     for (const auto& [name, pod] : pods_) {
-      if (pod.spec.ns == ns && pod.spec.job == job && !hidden_.contains(name)) result.push_back(pod);
+      if (pod.spec.ns == ns && pod.spec.job == job) result.push_back(pod);
     }
     return result;
-  }
-  // What it shows is known to list_pods(), too.
-  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns, const std::string& job,
-                                                          const std::vector<std::string>& names) override {
-    {
-      const std::lock_guard lock(mutex_);
-      ++lists_now_;
-      for (const std::string& name : names) hidden_.erase(name);
-    }
-    return list_pods(ns, job);
   }
   absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override {
     const std::lock_guard lock(mutex_);
     ensured_.push_back(job);
     if (!objects_refusal_.ok()) return objects_refusal_;
     return tokens_.try_emplace(job.job_uid, job.token).first->second;
-  }
-  absl::StatusOr<std::optional<Duration>> publish_names(const cluster::JobNames& names) override {
-    const std::lock_guard lock(mutex_);
-    named_.push_back(names);
-    return names_answer_;
   }
   absl::Status record_event(const cluster::Event& event) override {
     const std::lock_guard lock(mutex_);
@@ -236,13 +202,10 @@ class FakeCluster final : public cluster::Cluster {
   std::map<std::string, cluster::Pod> pods_;
   std::map<std::string, Duration> graces_;
   std::vector<cluster::Event> events_;
-  std::set<std::string> changed_, hidden_;
-  int lists_now_ = 0;
+  std::set<std::string> changed_;
   absl::Status refusal_, objects_refusal_;
   std::vector<cluster::JobObjects> ensured_;
   std::map<std::string, std::string> tokens_;  // by the job's uid
-  std::vector<cluster::JobNames> named_;
-  absl::StatusOr<std::optional<Duration>> names_answer_ = std::optional<Duration>();
   OnChange on_change_;
   std::int64_t uids_ = 0;
   bool calling_ = false, stopping_ = false, at_once_ = true;

@@ -25,12 +25,15 @@ void Informer::start() {
   thread_ = std::jthread([this](std::stop_token stop) { run(std::move(stop)); });
 }
 
-bool Informer::synced() const {
-  return shared_.lock()->synced;
+void Informer::list_again() {
+  thread_ = {};  // it stops, and is joined
+  core_.list_again();
+  shared_.lock()->synced = false;
+  start();
 }
 
-absl::Status Informer::first_list() const {
-  return shared_.lock()->refused;
+bool Informer::synced() const {
+  return shared_.lock()->synced;
 }
 
 absl::Status Informer::wait_synced(Duration timeout) {
@@ -62,10 +65,7 @@ void Informer::list(const ReflectorCore::List& action, std::stop_token stop) {
   round_ = action.round;
   const absl::StatusOr<Page> page = api_.list(scope_, action.limit, action.continue_token, stop);
   if (!page.ok()) {
-    if (absl::IsCancelled(page.status())) return;
-    core_.list_failed(page.status());
-    auto shared = shared_.lock();
-    if (!shared->synced) shared->refused = page.status();
+    if (!absl::IsCancelled(page.status())) core_.list_failed(page.status());
     return;
   }
   if (action.continue_token.empty()) sink_.begin(round_, page->resource_version);
@@ -76,7 +76,6 @@ void Informer::list(const ReflectorCore::List& action, std::stop_token stop) {
   if (complete) {
     auto shared = shared_.lock();
     shared->synced = true;
-    shared->refused = absl::OkStatus();
     shared->trouble.clear();
   }
   tell(changed);

@@ -33,18 +33,18 @@ class Informer {
 
   // Once.
   void start();
-  // The first list is complete: what the sink has is what the server had.
+  // Ends the list or the watch under way and lists again: what another process wrote before this call, the
+  // sink has when it is synced again. Not from `on_change`.
+  void list_again();
+  // The list is complete: what the sink has is what the server had.
   bool synced() const;
-  // What the last question for it was answered with, until it is complete; OK where none was refused.
-  absl::Status first_list() const;
   // DEADLINE_EXCEEDED says what is wrong, if anything is.
   absl::Status wait_synced(Duration timeout);
 
  private:
   struct Shared {
     bool synced = false;
-    absl::Status refused;  // of the first list
-    std::string trouble;   // why it waits at present; empty: all is well
+    std::string trouble;  // why it waits at present; empty: all is well
   };
   void run(std::stop_token stop);
   void list(const ReflectorCore::List& action, std::stop_token stop);

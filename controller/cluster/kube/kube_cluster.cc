@@ -43,30 +43,32 @@ std::optional<KubeCluster::Child> KubeCluster::child_of(const Json& object) {
   if (name.empty() || job.empty()) return std::nullopt;
   const std::string& ns = text_at(object, {"metadata", "namespace"});
   return Child{key_of(ns, name), key_of(ns, job), text_at(object, {"metadata", "resourceVersion"}),
-               owner_uid(object), finds_pods(object)};
+               owner_uid(object), selects_pods(object, job)};
 }
 
 KubeCluster::KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClusterOptions options)
     : api_(api),
       clock_(clock),
       options_(std::move(options)),
-      pod_store_(slim_pod, options_.most_pods),
+      pod_store_(slim_pod),
       service_store_(child_of),
       pods_(
           api, {kPods, options_.ns, kJobNameLabel}, pod_store_, clock, log, options_.seed,
           [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause),
       services_(
           api, {kServices, options_.ns, kJobNameLabel}, service_store_, clock, log, options_.seed + 1,
-          [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause),
-      names_(api, clock, log, [this](const std::string& key) { feed_.tell(key); },
-             {options_.ns, options_.seed + 2, options_.limits, options_.pause}) {
+          [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause) {
   pods_.start();
   services_.start();
-  names_.start();
 }
 
 KubeCluster::~KubeCluster() {
   feed_.set_receiver({});
+}
+
+void KubeCluster::list_again() {
+  pods_.list_again();
+  services_.list_again();
 }
 
 absl::Status KubeCluster::wait_synced(Duration timeout) {
@@ -109,71 +111,11 @@ absl::Status KubeCluster::delete_pod(const std::string& ns, const std::string& n
   return absl::NotFoundError(str_cat("pod ", key_of(ns, name), " with uid ", uid, " does not exist"));
 }
 
-absl::Status KubeCluster::pods_are_known() {
-  if (!pods_.synced()) return absl::UnavailableError("the list of pods has not come yet");
-  if (!pod_store_.full()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      str_cat("there are more than ", options_.most_pods,
-              " pods of jobs, and those of this one may not be known; delete finished jobs, and start the "
-              "controller again"));
-}
-
 absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods(const std::string& ns,
                                                                  const std::string& job) {
-  PL_RETURN_IF_ERROR(pods_are_known());
+  if (!pods_.synced()) return absl::UnavailableError("the list of pods has not come yet");
   const PendingNotes::Pods slim = pod_store_.of_job(key_of(ns, job));
   ask_why_pending(slim);
-  return with_notes(slim);
-}
-
-absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods_now(const std::string& ns,
-                                                                     const std::string& job,
-                                                                     const std::vector<std::string>& names) {
-  const bool by_name = names.size() <= kMostAskedByName && !pod_store_.full();
-  PL_ASSIGN_OR_RETURN(PendingNotes::Pods slim,
-                      by_name ? ask_by_name(ns, job, names) : list_at_server(ns, job));
-  std::ranges::sort(slim, {}, &SlimPod::key);
-  return with_notes(slim);
-}
-
-absl::StatusOr<PendingNotes::Pods> KubeCluster::ask_by_name(const std::string& ns, const std::string& job,
-                                                            const std::vector<std::string>& names) {
-  PendingNotes::Pods slim = pod_store_.of_job(key_of(ns, job));
-  for (const std::string& name : names) {
-    const absl::StatusOr<Json> object = api_.get(kPods, ns, name);
-    const bool gone = absl::IsNotFound(object.status()) && status_object_of(object.status());
-    if (!object.ok() && !gone) return object.status();
-    std::erase_if(slim, [&](const auto& pod) { return pod->key == key_of(ns, name); });
-    if (gone) continue;
-    if (std::optional<SlimPod> pod = slim_pod(*object); pod && pod->job_key == key_of(ns, job))
-      slim.push_back(std::make_shared<const SlimPod>(*std::move(pod)));
-    pod_store_.offer(*object);
-  }
-  return slim;
-}
-
-absl::StatusOr<PendingNotes::Pods> KubeCluster::list_at_server(const std::string& ns,
-                                                               const std::string& job) {
-  const Scope scope{kPods, ns, str_cat(kJobNameLabel, "=", job)};
-  PendingNotes::Pods slim;
-  std::string continue_token;
-  for (int pages = 0; pages == 0 || !continue_token.empty(); ++pages) {
-    if (pages == options_.limits.pages) {
-      return absl::DataLossError(
-          str_cat("the list of the pods of job ", key_of(ns, job), " does not end after ", pages, " pages"));
-    }
-    PL_ASSIGN_OR_RETURN(const Page page, api_.list(scope, options_.limits.page, continue_token, {}));
-    for (const Json& item : page.items) {
-      if (std::optional<SlimPod> pod = slim_pod(item); pod && pod->job_key == key_of(ns, job))
-        slim.push_back(std::make_shared<const SlimPod>(*std::move(pod)));
-      pod_store_.offer(item);
-    }
-    continue_token = page.continue_token;
-  }
-  return slim;
-}
-
-std::vector<cluster::Pod> KubeCluster::with_notes(const PendingNotes::Pods& slim) {
   std::vector<cluster::Pod> pods;
   pods.reserve(slim.size());
   for (const auto& pod : slim) pods.push_back(to_cluster_pod(*pod));
@@ -223,7 +165,6 @@ bool KubeCluster::lacks_its_secret(const std::string& job_key) {
 absl::StatusOr<std::string> KubeCluster::ensure_job(const cluster::JobObjects& job) {
   const std::string key = key_of(job.ns, job.job);
   if (!services_.synced()) return absl::UnavailableError("the list of services has not come yet");
-  const auto service = service_store_.find(key_of(job.ns, service_name(job.job)));
   const bool lacked = lacks_its_secret(key);
   std::string token;
   bool look = true;
@@ -237,7 +178,7 @@ absl::StatusOr<std::string> KubeCluster::ensure_job(const cluster::JobObjects& j
   }
   const Owner owner{job.ns, job.job, job.job_uid};
   const TimePoint now = clock_.now();
-  if (service == nullptr || service->owner != job.job_uid) PL_RETURN_IF_ERROR(ensure_service(owner));
+  PL_RETURN_IF_ERROR(ensure_service(owner));
   if (!look) return token;
   if (token.empty() && job.token.empty()) return std::string();  // a job whose members need none
   absl::StatusOr<std::string> there = absl::NotFoundError("not asked");
@@ -258,6 +199,17 @@ absl::StatusOr<std::string> KubeCluster::ensure_job(const cluster::JobObjects& j
 }
 
 absl::Status KubeCluster::ensure_service(const Owner& owner) {
+  const std::string name = service_name(owner.job);
+  const auto service = service_store_.find(key_of(owner.ns, name));
+  if (service == nullptr || service->owner != owner.uid) return create_service(owner);
+  if (service->selects_pods) return absl::OkStatus();
+  const absl::StatusOr<Json> changed =
+      api_.merge_patch(kServices, owner.ns, name, "", selecting_pods(owner.job, service->resource_version));
+  if (changed.ok()) service_store_.offer(*changed);
+  return with_context_and_time(changed.status(), str_cat("service ", key_of(owner.ns, name)));
+}
+
+absl::Status KubeCluster::create_service(const Owner& owner) {
   const absl::StatusOr<Json> created = api_.create(kServices, owner.ns, service_manifest(owner));
   if (created.ok()) {
     service_store_.offer(*created);
@@ -297,25 +249,6 @@ absl::StatusOr<std::string> KubeCluster::token_in_secret(const Owner& owner, con
                                                  kTokenKey, "\"; delete it, it will be made again"));
   }
   return decoded;
-}
-
-// ---- names
-
-absl::StatusOr<std::optional<Duration>> KubeCluster::publish_names(const cluster::JobNames& names) {
-  PL_RETURN_IF_ERROR(pods_are_known());
-  const std::string key = key_of(names.ns, names.job);
-  PL_ASSIGN_OR_RETURN(
-      const std::optional<Duration> again,
-      names_.publish({names.ns, names.job, names.job_uid}, names.pods, pod_store_.of_job(key)));
-  if (names.pods == 0) return again;  // its Service finds nobody any more: one write less for each
-  const std::string name = service_name(names.job);
-  const auto service = service_store_.find(key_of(names.ns, name));
-  if (again || service == nullptr || !service->finds_pods || service->owner != names.job_uid) return again;
-  const absl::StatusOr<Json> changed =
-      api_.merge_patch(kServices, names.ns, name, "", finding_nobody(service->resource_version));
-  PL_RETURN_IF_ERROR(with_context_and_time(changed.status(), str_cat("service ", key_of(names.ns, name))));
-  service_store_.offer(*changed);
-  return again;
 }
 
 // ---- events

@@ -4,24 +4,19 @@
 // by informers; what is written is seen at once by who wrote it. Names are deterministic, so whatever the
 // copy's age, nothing is made twice.
 //
-// list_pods() and what depends on it are UNAVAILABLE until the first lists are complete (wait_synced()), and
-// RESOURCE_EXHAUSTED where there are more pods than most_pods: one that is not known looks like one that is
-// gone.
-// list_pods_now() asks the API server for each of the names, or, where they are more than kMostAskedByName,
-// for all pods of the job (a quorum read of the whole namespace, in pages); what it brings is known to
-// list_pods() from then on. create_pod() and ensure_job(): RESOURCE_EXHAUSTED where a quota is used up;
-// CANCELLED in a namespace that is being deleted; UNAVAILABLE where an object of that name has not gone yet
-// with an earlier job of this name; FAILED_PRECONDITION where it is no job's; other errors as api_error.h
-// says. delete_pod(): a grace below one second is one second: less would free the name while the processes
-// may run.
+// list_pods() is UNAVAILABLE until the first lists are complete (wait_synced()): a pod that is not known
+// looks like one that is gone. create_pod() and ensure_job(): RESOURCE_EXHAUSTED where a
+// quota is used up; CANCELLED in a namespace that is being deleted; UNAVAILABLE where an object of that name
+// has not gone yet with an earlier job of this name; FAILED_PRECONDITION where it is no job's; other errors
+// as api_error.h says. delete_pod(): a grace below one second is one second: less would free the name while
+// the processes may run.
 //
-// publish_names(): name_publisher.h. A Service that an earlier version made finds pods by itself: once our
-// slices say the same, its selector is turned to nobody.
+// ensure_job() gives a Service that an earlier version made the selector of this one's.
 //
 // Of a pod that has a node and does not start, list_pods() asks the API server for its events
 // (pending_notes.h), and gives their reason and message as the pod's.
 //
-// Thread-safe. Threads: one for each of the three informers, one that calls the watcher.
+// Thread-safe. Threads: one for each of the two informers, one that calls the watcher.
 
 #include <map>
 #include <optional>
@@ -36,7 +31,6 @@
 #include "controller/cluster/kube/event_series.h"
 #include "controller/cluster/kube/informer.h"
 #include "controller/cluster/kube/manifest.h"
-#include "controller/cluster/kube/name_publisher.h"
 #include "controller/cluster/kube/object_store.h"
 #include "controller/cluster/kube/pending_notes.h"
 #include "controller/cluster/kube/pod.h"
@@ -49,7 +43,6 @@ inline constexpr std::size_t kTailLimitBytes = 1 << 20;  // tail_log() asks for 
 inline constexpr Duration kTailLimit = std::chrono::seconds(2);
 // Of the question why a pod does not start, for which a pass waits.
 inline constexpr Duration kQuestionLimit = std::chrono::seconds(2);
-inline constexpr std::size_t kMostAskedByName = 32;
 inline constexpr std::size_t kMaxRememberedJobs = 100'000;
 // Secrets are not watched (that would take the right to list all): ensure_job() looks whether the job's is
 // still there, no more often than this, and less often where there are so many jobs that it would be more
@@ -65,7 +58,6 @@ struct KubeClusterOptions {
   std::uint64_t seed = 1;
   ReflectorLimits limits;
   Pause pause = real_pause;
-  std::size_t most_pods = kMaxObjects;
 };
 
 class KubeCluster final : public cluster::Cluster {
@@ -74,17 +66,15 @@ class KubeCluster final : public cluster::Cluster {
   KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClusterOptions options);
   ~KubeCluster() override;
 
-  bool synced() const { return pods_.synced() && services_.synced(); }
+  // Lists pods and services again (Informer::list_again()).
+  void list_again();
   absl::Status wait_synced(Duration timeout);
 
   absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override;
   absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
                           Duration grace) override;
   absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns, const std::string& job) override;
-  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns, const std::string& job,
-                                                          const std::vector<std::string>& names) override;
   absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override;
-  absl::StatusOr<std::optional<Duration>> publish_names(const cluster::JobNames& names) override;
   absl::Status record_event(const cluster::Event& event) override;
   void watch(OnChange on_change) override;
   absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int lines) override;
@@ -93,7 +83,7 @@ class KubeCluster final : public cluster::Cluster {
   // A Service of a job: whether it is there, and whose it is.
   struct Child {
     std::string key, job_key, resource_version, owner;
-    bool finds_pods = false;
+    bool selects_pods = false;
     bool operator==(const Child&) const = default;
   };
   // What was ensured of a job.
@@ -107,15 +97,11 @@ class KubeCluster final : public cluster::Cluster {
     std::optional<TimePoint> looked;    // when any was last looked for by itself
   };
   static std::optional<Child> child_of(const Json& object);
-  absl::Status pods_are_known();
   absl::Status ensure_service(const Owner& owner);
+  absl::Status create_service(const Owner& owner);
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
   absl::StatusOr<std::string> token_in_secret(const Owner& owner, const std::string& name);
   absl::StatusOr<std::string> earlier_token(const Owner& owner);
-  absl::StatusOr<PendingNotes::Pods> list_at_server(const std::string& ns, const std::string& job);
-  absl::StatusOr<PendingNotes::Pods> ask_by_name(const std::string& ns, const std::string& job,
-                                                 const std::vector<std::string>& names);
-  std::vector<cluster::Pod> with_notes(const PendingNotes::Pods& pods);
   void ask_why_pending(const PendingNotes::Pods& pods);
   bool may_look_for_secret(Kept& kept, Known& known, bool lacked);
   bool lacks_its_secret(const std::string& job_key);
@@ -131,7 +117,6 @@ class KubeCluster final : public cluster::Cluster {
   Guarded<EventSeries> events_;
   Guarded<PendingNotes> notes_;
   Informer pods_, services_;  // last: they call into the above
-  NamePublisher names_;       // and so does this
 };
 
 }  // namespace paceline::kube

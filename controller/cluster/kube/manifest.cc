@@ -12,9 +12,9 @@ namespace paceline::kube {
 
 namespace {
 
-constexpr std::size_t kMaxPodNameBytes = 253;                       // its host name is another, shorter one
-constexpr char kEarlierHostLabel[] = "paceline.dev/has-host-name";  // what earlier versions selected by, too
-constexpr char kNobodyLabel[] = "paceline.dev/nobody";              // no pod has it
+constexpr std::size_t kMaxPodNameBytes = 253;  // its host name is another, shorter one
+// Earlier versions selected by these labels.
+constexpr const char* kEarlierLabels[] = {"paceline.dev/has-host-name", "paceline.dev/nobody"};
 
 Json metadata_of(const Owner& owner, const std::string& name) {
   Json metadata = {{"name", name}, {"namespace", owner.ns}, {"labels", {{kJobNameLabel, owner.job}}}};
@@ -26,6 +26,12 @@ Json metadata_of(const Owner& owner, const std::string& name) {
                                               {"controller", true},
                                               {"blockOwnerDeletion", true}}});
   return metadata;
+}
+
+// A child of the job, but for what it is for.
+Json child_manifest(const Resource& resource, const Owner& owner, const std::string& name) {
+  return {
+      {"apiVersion", resource.api_version}, {"kind", resource.kind}, {"metadata", metadata_of(owner, name)}};
 }
 
 absl::Status wrong(const cluster::PodSpec& spec, std::string_view what) {
@@ -190,25 +196,23 @@ absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view
               {"spec", std::move(pod_spec)}};
 }
 
-Json child_manifest(const Resource& resource, const Owner& owner, const std::string& name) {
-  return {
-      {"apiVersion", resource.api_version}, {"kind", resource.kind}, {"metadata", metadata_of(owner, name)}};
-}
-
 Json service_manifest(const Owner& owner) {
   Json service = child_manifest(kServices, owner, service_name(owner.job));
-  service["spec"] = {{"clusterIP", "None"}, {"publishNotReadyAddresses", true}};
+  service["spec"] = {
+      {"clusterIP", "None"}, {"publishNotReadyAddresses", true}, {"selector", {{kJobNameLabel, owner.job}}}};
   return service;
 }
 
-Json finding_nobody(std::string_view resource_version) {
-  const Json selector = {{kJobNameLabel, nullptr}, {kEarlierHostLabel, nullptr}, {kNobodyLabel, "true"}};
-  return {{"metadata", {{"resourceVersion", resource_version}}}, {"spec", {{"selector", selector}}}};
+bool selects_pods(const Json& service, std::string_view job) {
+  const Json& selector = at(service, {"spec", "selector"});
+  return text_at(selector, {kJobNameLabel}) == job &&
+         std::ranges::none_of(kEarlierLabels, [&](const char* label) { return selector.contains(label); });
 }
 
-bool finds_pods(const Json& service) {
-  const Json& selector = at(service, {"spec", "selector"});
-  return selector.is_object() && selector.contains(kJobNameLabel);
+Json selecting_pods(std::string_view job, std::string_view resource_version) {
+  Json selector = {{kJobNameLabel, job}};
+  for (const char* label : kEarlierLabels) selector[label] = nullptr;
+  return {{"metadata", {{"resourceVersion", resource_version}}}, {"spec", {{"selector", selector}}}};
 }
 
 Json secret_manifest(const Owner& owner, std::string_view token) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What we create for a job: its pods, its headless Service, the Secret with its token (and the Service's
-// EndpointSlices, host_names.h). Every addition to a user's pod template stands in docs/kubernetes.md. Pure.
+// What we create for a job: its pods, its headless Service, the Secret with its token. Every addition to a
+// user's pod template stands in docs/kubernetes.md. Pure.
 
 #include <string>
 #include <string_view>
@@ -36,18 +36,13 @@ std::string secret_name(std::string_view job, std::string_view job_uid);
 // trainer container without one. INVALID_ARGUMENT says what of the template or the names can't be.
 absl::StatusOr<Json> pod_manifest(const cluster::PodSpec& spec, std::string_view image);
 
-// Without a selector: who is found by it stands in slices of ours.
+// Its selector finds the job's pods, ready or not, and Kubernetes publishes their host names.
 Json service_manifest(const Owner& owner);
-// A merge patch for a Service as earlier versions made it, by whose selector Kubernetes' own controllers find
-// the pods: they find none any more. With no selector at all they would leave as it is what they have
-// written.
-Json finding_nobody(std::string_view resource_version);
-// Whether it is one that finds pods by itself.
-bool finds_pods(const Json& service);
+// Whether a job's Service selects as service_manifest() does; an earlier version's does not.
+bool selects_pods(const Json& service, std::string_view job);
+// A merge patch after which it does.
+Json selecting_pods(std::string_view job, std::string_view resource_version);
 Json secret_manifest(const Owner& owner, std::string_view token);
-
-// Its apiVersion, kind and metadata: a child of the job.
-Json child_manifest(const Resource& resource, const Owner& owner, const std::string& name);
 
 // The uid of the TrainingJob that controls an object; empty where there is none.
 std::string owner_uid(const Json& object);

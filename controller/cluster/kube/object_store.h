@@ -8,10 +8,7 @@
 // What we wrote ourselves is offered before the watch brings it, and is the newest that is known then:
 // nothing older takes its place, neither from a watch nor from a list that was begun before the write. Only a
 // list whose version is older than what was seen before, of a server that was restored from a back-up, is
-// right in all things.
-//
-// Bound: `most` objects; more are left out, and full() says so until a whole list has had room: what is not
-// found may be there then.
+// right in all things. It holds what the API server holds, which bounds it.
 
 #include <cstddef>
 #include <functional>
@@ -30,8 +27,6 @@
 #include "controller/cluster/kube/reflector_core.h"
 
 namespace paceline::kube {
-
-inline constexpr std::size_t kMaxObjects = 2'000'000;
 
 // What an Informer needs of a store. The keys of jobs whose objects changed are appended to `changed`; an
 // object that came again as it was is no change.
@@ -53,8 +48,7 @@ class ObjectStore final : public ObjectSink {
   using Value = std::shared_ptr<const T>;
   // Nothing where it is no object of this kind.
   using Decode = std::function<std::optional<T>(const Json& object)>;
-  explicit ObjectStore(Decode decode, std::size_t most = kMaxObjects)
-      : decode_(std::move(decode)), state_(most) {}
+  explicit ObjectStore(Decode decode) : decode_(std::move(decode)) {}
 
   // Null where there is none.
   Value find(const std::string& key) {
@@ -82,7 +76,6 @@ class ObjectStore final : public ObjectSink {
     return keys;
   }
   std::size_t size() { return state_.lock()->objects.size(); }
-  bool full() { return state_.lock()->full; }
 
   // Takes the answer to a write of ours before the watch brings it, so that we see what we did. Left out
   // where the watch has been there already.
@@ -104,7 +97,6 @@ class ObjectStore final : public ObjectSink {
     state->round = round;
     state->restored = is_older(resource_version, state->version);
     state->version = resource_version;
-    state->full = false;
   }
   void put(const Json& object, std::uint64_t round, Keys& changed) override {
     std::optional<T> value = decode_(object);
@@ -151,13 +143,10 @@ class ObjectStore final : public ObjectSink {
   };
   struct State {
     using Objects = std::unordered_map<std::string, Entry>;
-    explicit State(std::size_t limit) : most(limit) {}
-    const std::size_t most;
     Objects objects;
     std::unordered_map<std::string, std::set<std::string_view>> jobs;  // views of the keys of `objects`
     std::string version;  // the newest that the watch or a list brought
     std::uint64_t round = 0;
-    bool full = false;
     bool restored = false;  // while a list comes whose version is older than what was seen before
 
     // Whether this version is of a time before a write of ours.
@@ -174,9 +163,6 @@ class ObjectStore final : public ObjectSink {
           return;
         }
         if (found->second.value->job_key != value.job_key) leave(found, changed);
-      } else if (objects.size() >= most) {
-        full = true;
-        return;
       }
       if (changed != nullptr) changed->push_back(value.job_key);
       const std::string job_key = value.job_key;

@@ -201,11 +201,6 @@ std::optional<SlimPod> slim_pod(const Json& object) {
   pod.phase = phase_of(text_at(status, {"phase"}));
   pod.ready = !condition(status, "Ready", "True").is_null();
   pod.node = text_at(object, {"spec", "nodeName"});
-  pod.host_ip = text_at(status, {"hostIP"});
-  pod.pod_ip = text_at(status, {"podIP"});
-  for (const Json& each : list_at(status, {"podIPs"})) {
-    if (const std::string& ip = text_at(each, {"ip"}); ip != pod.pod_ip) pod.other_ip = ip;
-  }
   pod.disruption = harmless(text_at(condition(status, "DisruptionTarget", "True"), {"reason"}), 64);
 
   const auto& containers = list_at(status, {"containerStatuses"});
@@ -269,9 +264,9 @@ cluster::Pod to_cluster_pod(const SlimPod& pod) {
 
 std::size_t memory_of(const SlimPod& pod) {
   std::size_t bytes = sizeof(SlimPod);
-  for (const std::string* text : {&pod.key, &pod.job_key, &pod.uid, &pod.resource_version, &pod.job_uid,
-                                  &pod.trainer, &pod.node, &pod.host_ip, &pod.pod_ip, &pod.other_ip,
-                                  &pod.reason, &pod.message, &pod.disruption, &pod.failed_init}) {
+  for (const std::string* text :
+       {&pod.key, &pod.job_key, &pod.uid, &pod.resource_version, &pod.job_uid, &pod.trainer, &pod.node,
+        &pod.reason, &pod.message, &pod.disruption, &pod.failed_init}) {
     bytes += memory_of(*text);
   }
   return bytes;

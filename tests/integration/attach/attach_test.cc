@@ -150,7 +150,7 @@ class AttachTest : public ::testing::Test {
   Duration grace_ = coordinator::CoreConfig{}.grace;
   Watcher watcher_;
   std::unique_ptr<coordinator::Server> server_;
-  std::unique_ptr<coordinator::JobHandle> handle_;
+  std::shared_ptr<coordinator::Job> handle_;
 };
 
 TEST_F(AttachTest, FourMembersFormAViewTrainAndLeave) {
@@ -431,7 +431,7 @@ TEST_F(AttachTest, StopAsksEverybodyToLeave) {
   start(0, 2);
   auto members = attach_all(0, 2);
   for (auto& member : members) ASSERT_TRUE(member->wait_view(Generation{0}, soon()).ok());
-  handle_->stop({"interrupted"});
+  handle_->feed(coordinator::Stop{"interrupted"});
   for (auto& member : members) {
     const absl::Status told = member->wait_view(Generation{1}, soon()).status();
     EXPECT_EQ(told.code(), absl::StatusCode::kAborted);

@@ -223,7 +223,7 @@ class CutOffTest : public ::testing::Test {
   SystemClock clock_;
   Witness witness_;
   std::unique_ptr<coordinator::Server> server_;
-  std::unique_ptr<coordinator::JobHandle> job_;
+  std::shared_ptr<coordinator::Job> job_;
   std::vector<std::unique_ptr<Process>> members_;
 };
 

@@ -70,7 +70,7 @@ class Coordinator {
 
   const Clock& clock() const { return clock_; }
   const std::string& address() const { return server_->address(); }
-  coordinator::JobHandle& job() { return *job_; }
+  coordinator::Job& job() { return *job_; }
 
   // Until the job has ended; the state that it has then.
   coordinator::Report wait_for_end(Duration limit = std::chrono::seconds(30)) {
@@ -86,7 +86,7 @@ class Coordinator {
  private:
   SystemClock clock_;
   std::unique_ptr<coordinator::Server> server_;
-  std::unique_ptr<coordinator::JobHandle> job_;
+  std::shared_ptr<coordinator::Job> job_;
 };
 
 struct MemberResult {

@@ -317,23 +317,6 @@ TEST_P(ContractTest, EnsuredJobKeepsItsToken) {
   EXPECT_TRUE(list().empty());
 }
 
-TEST_P(ContractTest, NamesArePublishedOrNotNeeded) {
-  const Pod pod = create("a", harness_->runs_on());
-  wait_until([](const auto& pods) { return pods[0].phase == PodPhase::kRunning; });
-  const JobNames names{"default", "job", "job-uid", 1};
-  // A change, a look at what is there, a second of gathering: then nothing is left to do.
-  const SystemClock clock;
-  const Deadline deadline = Deadline::after(clock.now(), 20s);
-  absl::StatusOr<std::optional<Duration>> again = absl::UnknownError("not asked");
-  while (!deadline.expired(clock.now())) {
-    again = cluster().publish_names(names);
-    if (again.ok() && !again->has_value()) break;
-    EXPECT_TRUE(again.ok() || absl::IsAborted(again.status())) << again.status();
-    std::this_thread::yield();
-  }
-  EXPECT_EQ(again.value_or(1h), std::nullopt);
-}
-
 TEST_P(ContractTest, EventsAndLogsAreAccepted) {
   EXPECT_TRUE(cluster().record_event({"default", "job", true, "Reason", "A \"sentence\".\n"}).ok());
   const Pod pod = create("a", harness_->ends_with(0));

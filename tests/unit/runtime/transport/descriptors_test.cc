@@ -28,7 +28,7 @@ TEST(Descriptors, NoneForAPeerWatch) {
 
 TEST(Descriptors, NoneForSocketStreams) {
   const testing::NoDescriptors none;
-  expect_cause(make_socket_streams({}).status());
+  expect_cause(Streams::make({}).status());
 }
 
 }  // namespace

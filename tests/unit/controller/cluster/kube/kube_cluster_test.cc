@@ -60,17 +60,6 @@ class KubeClusterTest : public ::testing::Test {
     });
   }
   cluster::JobObjects job(const std::string& token = "token-1") { return {"n", "j", "job-uid", token}; }
-  // For what no watch of pods or services brings.
-  template <typename Condition>
-  static bool comes_by_itself(Condition condition) {
-    const SystemClock clock;
-    for (const Deadline deadline = Deadline::after(clock.now(), 20s); !condition();
-         std::this_thread::yield()) {
-      if (deadline.expired(clock.now())) return false;
-    }
-    return true;
-  }
-  static cluster::JobNames names_of(std::size_t pods) { return {"n", "j", "job-uid", pods}; }
   // Waits until the watch brought a change for which this holds.
   template <typename Condition>
   bool comes(Condition condition) {
@@ -97,78 +86,23 @@ TEST_F(KubeClusterTest, BeforeTheListHasComeNothingIsKnown) {
   EXPECT_TRUE(late.list_pods("n", "j").ok());
 }
 
-TEST_F(KubeClusterTest, MorePodsThanCanBeKeptAreNoPodsThatAreGone) {
-  for (const int index : {0, 1, 2}) ASSERT_TRUE(cluster_->create_pod(spec(index)).ok());
-  KubeCluster small(api_, clock_, Logger::none(), {.most_pods = 2});
-  ASSERT_TRUE(small.wait_synced(20s).ok());
-  EXPECT_EQ(small.list_pods("n", "j").status().code(), absl::StatusCode::kResourceExhausted);
-  const std::string known = spec(0).name;
-  ASSERT_TRUE(cluster_->delete_pod("n", known, "", 1s).ok());
-  EXPECT_EQ(small.list_pods("n", "j").status().code(), absl::StatusCode::kResourceExhausted)
-      << "the third one has not come by that";
-}
-
 TEST_F(KubeClusterTest, CreatedPodIsListedAtOnce) {
   ASSERT_TRUE(cluster_->create_pod(spec()).ok());
   EXPECT_EQ(cluster_->list_pods("n", "j")->size(), 1u);
   EXPECT_EQ(cluster_->list_pods("n", "j")->at(0).spec.job_uid, "job-uid");
 }
 
-TEST_F(KubeClusterTest, ListNowAsksTheServerPastALaggingWatch) {
+TEST_F(KubeClusterTest, AnotherListShowsWhatTheWatchHasNotBrought) {
   answer("watch=true", 503, Json::object());
-  // Its watches never come about.
-  KubeCluster blind(api_, clock_, Logger::none(),
-                    {.limits = {.page = 2}, .pause = [](Duration, std::stop_token stop) {
-                       return real_pause(1h, std::move(stop));
-                     }});
-  ASSERT_TRUE(blind.wait_synced(20s).ok());
-  const auto lists = [&] { return server_.requests("GET /api/v1/namespaces/n/pods?limit=2&labelSelector="); };
-  for (const int index : {2, 1, 0}) ASSERT_TRUE(cluster_->create_pod(spec(index)).ok());
-  server_.create("pods", "n", {{"metadata", {{"name", "x"}, {"labels", {{kJobNameLabel, "another"}}}}}});
-  EXPECT_EQ(blind.list_pods("n", "j")->size(), 0u);
-  EXPECT_EQ(lists(), 0);
-  const std::vector<std::string> many(kMostAskedByName + 1, "j-worker-0-0");
-  const std::vector<cluster::Pod> pods = blind.list_pods_now("n", "j", many).value();
-  EXPECT_EQ(lists(), 2) << "in pages";
-  ASSERT_EQ(pods.size(), 3u);
-  EXPECT_EQ(pods[0].spec.name, "j-worker-0-0");
-  EXPECT_EQ(pods[2].spec.name, "j-worker-2-0");
-  EXPECT_EQ(blind.list_pods("n", "j")->size(), 3u) << "it is known now";
-  EXPECT_EQ(lists(), 2);
-  ASSERT_TRUE(cluster_->delete_pod("n", "j-worker-1-0", "", 1s).ok());
-  EXPECT_EQ(blind.list_pods_now("n", "j", many)->size(), 2u);
-  answer("/pods", 500, Json::object());
-  EXPECT_FALSE(blind.list_pods_now("n", "j", many).ok()) << "no answer is no empty list";
-}
-
-TEST_F(KubeClusterTest, FewPodsAreAskedForByName) {
-  answer("watch=true", 503, Json::object());
-  // Its watches never come about.
   KubeCluster blind(api_, clock_, Logger::none(), {.pause = [](Duration, std::stop_token stop) {
                       return real_pause(1h, std::move(stop));
                     }});
   ASSERT_TRUE(blind.wait_synced(20s).ok());
-  for (const int index : {2, 1, 0}) ASSERT_TRUE(cluster_->create_pod(spec(index)).ok());
-  server_.create("pods", "n", {{"metadata", {{"name", "x"}, {"labels", {{kJobNameLabel, "another"}}}}}});
-  const auto names = [](const auto& pods) {
-    std::vector<std::string> names;
-    for (const cluster::Pod& pod : pods.value()) names.push_back(pod.spec.name);
-    return names;
-  };
-  const auto gets = [&] { return server_.requests("GET /api/v1/namespaces/n/pods/"); };
-  const auto lists = [&] { return server_.requests("GET /api/v1/namespaces/n/pods?"); };
-  const std::vector<std::string> asked = {"j-worker-2-0", "j-worker-0-0", "j-worker-5-0", "x"};
-  EXPECT_THAT(names(blind.list_pods_now("n", "j", asked)), ElementsAre("j-worker-0-0", "j-worker-2-0"));
-  EXPECT_EQ(gets(), 4);
-  EXPECT_THAT(names(blind.list_pods("n", "j")), ElementsAre("j-worker-0-0", "j-worker-2-0")) << "known now";
-  ASSERT_TRUE(cluster_->delete_pod("n", "j-worker-0-0", "", 1s).ok());
-  EXPECT_THAT(names(blind.list_pods_now("n", "j", {"j-worker-0-0"})), ElementsAre("j-worker-2-0"));
-  EXPECT_EQ(gets(), 5);
-  EXPECT_EQ(lists(), 0);
-  answer("/pods/", 404, Json::object());
-  EXPECT_FALSE(blind.list_pods_now("n", "j", asked).ok()) << "somebody in between, who knows no pods";
-  answer("/pods/", 500, Json::object());
-  EXPECT_FALSE(blind.list_pods_now("n", "j", asked).ok());
+  ASSERT_TRUE(cluster_->create_pod(spec()).ok());
+  EXPECT_EQ(blind.list_pods("n", "j")->size(), 0u);
+  blind.list_again();
+  ASSERT_TRUE(blind.wait_synced(20s).ok());
+  EXPECT_EQ(blind.list_pods("n", "j")->size(), 1u);
 }
 
 TEST_F(KubeClusterTest, APodThatTheWatchHasNotBroughtIsNotMadeTwice) {
@@ -210,7 +144,8 @@ TEST_F(KubeClusterTest, EarlierJobsPodsAndServiceAreWaitedForButNotItsSecret) {
 }
 
 TEST_F(KubeClusterTest, MembersThatAnEarlierVersionStartedKeepTheirToken) {
-  Json earlier = child_manifest(kSecrets, {"n", "j", "job-uid"}, "j-token");
+  Json earlier = secret_manifest({"n", "j", "job-uid"}, "");
+  earlier["metadata"]["name"] = "j-token";
   earlier["data"]["token"] = absl::Base64Escape("token-0");
   server_.create("secrets", "n", earlier);
   ASSERT_TRUE(cluster_->create_pod(spec()).ok());
@@ -448,102 +383,18 @@ TEST_F(KubeClusterTest, ASecretWithoutATokenIsSaid) {
   EXPECT_THAT(words(make()->ensure_job(job()).status()), HasSubstr("no readable \"token\""));
 }
 
-// What a lost node runs ends for nobody: its successor has its host name alone.
-TEST_F(KubeClusterTest, AHostNameHasOneOwner) {
-  const auto bring_up = [&](int index, int attempt) {
-    cluster::PodSpec pod = spec(index);
-    pod.attempt = attempt;
-    pod.name = str_cat("j-worker-", index, "-", attempt);
-    ASSERT_TRUE(cluster_->create_pod(pod).ok());
-    server_.change("pods", "n", pod.name, [&](Json& object) {
-      object["status"] = {{"phase", "Running"}, {"podIP", str_cat("10.0.", index, ".", attempt)}};
-    });
-  };
-  const auto found = [&] {
-    std::vector<std::string> names;
-    EXPECT_TRUE(cluster_->publish_names(names_of(2)).ok());
-    for (const Json& slice : server_.all("endpointslices")) {
-      for (const Json& each : list_at(slice, {"endpoints"}))
-        names.push_back(str_cat(text_at(each, {"hostname"}), " ", text_at(each, {"targetRef", "name"})));
-    }
-    return names;
-  };
-  bring_up(0, 0);
-  bring_up(1, 0);
-  EXPECT_TRUE(comes_by_itself([&] {
-    return found() == std::vector<std::string>{"j-worker-0 j-worker-0-0", "j-worker-1 j-worker-1-0"};
-  }));
-  bring_up(0, 2);
-  EXPECT_TRUE(comes_by_itself([&] {
-    return found() == std::vector<std::string>{"j-worker-0 j-worker-0-2", "j-worker-1 j-worker-1-0"};
-  }));
-  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/pods"), 0);
-}
-
-TEST_F(KubeClusterTest, NamesWaitForTheListOfPods) {
-  server_.create("endpointslices", "n", {{"metadata", {{"name", "j-0-ipv4"}}}});
-  answer("/pods", 503, Json::object());
-  KubeCluster late(api_, clock_, Logger::none(), {.pause = [](Duration, std::stop_token stop) {
-                     std::this_thread::yield();
-                     return !stop.stop_requested();
-                   }});
-  EXPECT_TRUE(absl::IsUnavailable(late.publish_names(names_of(2)).status()))
-      << "nobody known is nobody there for all that it knows";
-  server_.set_faults({});
-}
-
-// Its selector is turned to nobody, and not before our slices say whom it found.
-TEST_F(KubeClusterTest, AServiceOfAnEarlierVersionLeavesItsPodsToUs) {
+TEST_F(KubeClusterTest, EarlierServiceComesToSelectPodsOnce) {
   server_.create(
       "services", "n",
       {{"metadata",
         {{"name", "j"},
          {"labels", {{kJobNameLabel, "j"}}},
          {"ownerReferences", {{{"kind", "TrainingJob"}, {"uid", "job-uid"}, {"controller", true}}}}}},
-       {"spec", {{"clusterIP", "None"}, {"selector", {{kJobNameLabel, "j"}}}}}});
-  ASSERT_TRUE(cluster_->create_pod(spec()).ok());
-  server_.change("pods", "n", spec().name, [](Json& pod) {
-    pod["status"] = {{"phase", "Running"}, {"podIP", "10.0.0.1"}};
-  });
-  ASSERT_TRUE(
-      comes([&] { return cluster_->list_pods("n", "j")->at(0).phase == cluster::PodPhase::kRunning; }));
-  answer("/endpointslices", 403, {{"kind", "Status"}, {"message", "it may not"}});
-  const auto tried = [&] { return cluster_->publish_names(names_of(1)); };
-  EXPECT_TRUE(comes_by_itself([&] { return absl::IsPermissionDenied(tried().status()); }));
-  EXPECT_TRUE(finds_pods(*server_.find("services", "n", "j"))) << "else nobody would be found";
-  server_.set_faults({});
-  EXPECT_TRUE(comes_by_itself([&] {
-    const auto again = cluster_->publish_names(names_of(2));
-    return again.ok() && *again == kGathering;
-  }));
-  EXPECT_TRUE(finds_pods(*server_.find("services", "n", "j"))) << "while another one is waited for";
-  EXPECT_TRUE(
-      comes_by_itself([&] { return tried().ok() && !finds_pods(*server_.find("services", "n", "j")); }));
-  EXPECT_EQ(server_.all("endpointslices").size(), 1u);
-  EXPECT_TRUE(tried().ok());
-  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/services/j"), 1);
-}
-
-// There may be thousands, and none of them has a pod to come.
-TEST_F(KubeClusterTest, AServiceOfAJobThatIsOverIsLeftAsItIs) {
-  server_.create(
-      "services", "n",
-      {{"metadata",
-        {{"name", "j"},
-         {"labels", {{kJobNameLabel, "j"}}},
-         {"ownerReferences", {{{"kind", "TrainingJob"}, {"uid", "job-uid"}, {"controller", true}}}}}},
-       {"spec", {{"clusterIP", "None"}, {"selector", {{kJobNameLabel, "j"}}}}}});
+       {"spec", {{"clusterIP", "None"}, {"selector", {{"paceline.dev/nobody", "true"}}}}}});
   const auto begun = make();  // which has listed it
-  const auto settles = [&](std::size_t pods) {
-    return comes_by_itself([&] {
-      const auto again = begun->publish_names(names_of(pods));
-      return again.ok() && !*again;
-    });
-  };
-  EXPECT_TRUE(settles(0));
-  EXPECT_EQ(server_.requests("PATCH"), 0);
-  EXPECT_TRUE(settles(1));
-  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/services/j"), 1) << "of one that may have pods";
+  for (int pass = 0; pass < 2; ++pass) EXPECT_TRUE(begun->ensure_job(job()).ok());
+  EXPECT_TRUE(selects_pods(*server_.find("services", "n", "j"), "j"));
+  EXPECT_EQ(server_.requests("PATCH /api/v1/namespaces/n/services/j"), 1);
 }
 
 TEST_F(KubeClusterTest, EventsAreCountedInsteadOfRepeated) {

@@ -339,7 +339,7 @@ TEST(ManifestTest, ServiceAndSecret) {
   EXPECT_EQ(text_at(service, {"metadata", "name"}), "digits");
   EXPECT_EQ(text_at(service, {"spec", "clusterIP"}), "None");
   EXPECT_TRUE(flag_at(service, {"spec", "publishNotReadyAddresses"}));
-  EXPECT_FALSE(service["spec"].contains("selector")) << "who is found by it stands in slices of ours";
+  EXPECT_EQ(service["spec"]["selector"], (Json{{kJobNameLabel, "digits"}}));
   EXPECT_EQ(owner_uid(service), "job-uid");
   const Json secret = secret_manifest({"team", "digits", "job-uid"}, "t");
   EXPECT_EQ(text_at(secret, {"metadata", "name"}), "digits-token-job-uid");
@@ -349,18 +349,20 @@ TEST(ManifestTest, ServiceAndSecret) {
   for (const Json& object : {service, secret}) EXPECT_FALSE(object["metadata"].contains("finalizers"));
 }
 
-// A Service without a selector would keep the slices that it had by the earlier one.
-TEST(ManifestTest, AServiceOfAnEarlierVersionFindsNobodyByItself) {
-  Json service = service_manifest({"team", "digits", "job-uid"});
-  EXPECT_FALSE(finds_pods(service));
-  service["spec"]["selector"] = {{kJobNameLabel, "digits"}, {"paceline.dev/has-host-name", "true"}};
-  EXPECT_TRUE(finds_pods(service));
-  const Json patch = finding_nobody("17");
-  EXPECT_EQ(text_at(patch, {"metadata", "resourceVersion"}), "17");
-  service.merge_patch(patch);
-  EXPECT_FALSE(finds_pods(service));
-  EXPECT_EQ(service["spec"]["selector"], (Json{{"paceline.dev/nobody", "true"}})) << "which no pod has";
-  EXPECT_EQ(text_at(service, {"spec", "clusterIP"}), "None");
+TEST(ManifestTest, EarlierServicesComeToSelectPods) {
+  const Json service = service_manifest({"team", "digits", "job-uid"});
+  EXPECT_TRUE(selects_pods(service, "digits"));
+  const Json earlier[] = {nullptr,
+                          {{kJobNameLabel, "digits"}, {"paceline.dev/has-host-name", "true"}},
+                          {{"paceline.dev/nobody", "true"}}};
+  for (const Json& selector : earlier) {
+    Json changed = service;
+    changed["spec"]["selector"] = selector;
+    EXPECT_FALSE(selects_pods(changed, "digits")) << selector;
+    changed.merge_patch(selecting_pods("digits", "17"));
+    EXPECT_EQ(changed["spec"], service["spec"]) << selector;
+    EXPECT_EQ(text_at(changed, {"metadata", "resourceVersion"}), "17");
+  }
 }
 
 }  // namespace
