@@ -78,8 +78,8 @@ struct Scaling {
 absl::StatusOr<Scaling> parse_scaling(std::string_view text);
 absl::Status scale_job(Call& call, const std::string& name, const std::vector<Scaling>& scalings);
 
-// What the planner would do now, and why; nothing is done.
-absl::Status explain_job_on_cluster(Call& call, const std::string& name);
+// How a job is and why; of one on a cluster also what the planner would do now. Nothing is done.
+absl::Status explain_job(Call& call, const std::string& name);
 
 struct TopOptions {
   std::string name;
@@ -88,13 +88,12 @@ struct TopOptions {
 };
 absl::Status top_job(Call& call, const TopOptions& options);
 
-inline constexpr std::size_t kMaxFollowed = 128;  // logs at once, each with a connection and a thread
+inline constexpr std::size_t kMaxFollowed = 128;  // logs at once, each with a thread
 struct LogsOptions {
   std::string name, member;  // empty: the newest job; all members
-  std::string container;     // empty: the trainer, or the init container that failed
-  bool follow = false, previous = false;
-  std::optional<int> tail;
-  std::optional<Duration> since;
+  bool previous = false;     // of each member the attempt before the present one
+  LogRequest log;
+  Duration interval = std::chrono::seconds(2);  // between two looks for new pods and the job's end
   bool to_terminal = false;
 };
 // Following ends with the job, with CANCELLED when asked to, and when nobody reads any more.

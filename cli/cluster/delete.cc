@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
+#include "cli/state/stopped.h"
 
 namespace paceline::cli {
 
@@ -47,7 +48,7 @@ absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
     for (const Json& object : all.objects) {
       const JobView job = read_job(object);
       if (job.status.phase != api::Phase::kSucceeded && job.status.phase != api::Phase::kFailed) continue;
-      if (job.status.reason == "Stopped") {
+      if (job.status.reason == kStopped) {
         stopped += str_cat(stopped.empty() ? "" : ", ", job.name);
       } else {
         wanted.emplace_back(job.ns, job.name);

@@ -171,7 +171,6 @@ const kube::SlimPod& failed_pod(const Described& d) {
   return *std::ranges::max_element(d.pods, {}, order);
 }
 
-// The rows tell of the member that made the job fail, or start again the last time.
 Rows fault_rows(const api::Fault& fault) {
   Rows rows = {{"member", str_cat(member_name(fault.role, fault.index),
                                   fault.pod.empty() ? "" : str_cat(", pod ", fault.pod),
@@ -188,6 +187,14 @@ Rows fault_rows(const api::Fault& fault) {
 }
 
 }  // namespace
+
+std::vector<std::string> fault_lines(const JobView& job) {
+  if (!job.status.fault) return {};
+  std::vector<std::string> lines = {"Fault:"};
+  for (const std::string& line : align_table(fault_rows(*job.status.fault), {}))
+    lines.push_back(str_cat("  ", line));
+  return lines;
+}
 
 std::vector<std::string> hints_for(const Described& d) {
   std::vector<std::string> hints;
@@ -221,10 +228,15 @@ std::vector<std::string> hints_for(const Described& d) {
     if (advice == nullptr || !said.insert(pod.reason).second) continue;
     hints.push_back(str_cat("pod ", pod_name_of(pod), ", ", pod.reason, ": ", advice));
   }
-  if (job.status.phase == api::Phase::kFailed && !d.pods.empty()) {
-    const kube::SlimPod& pod = failed_pod(d);
-    hints.push_back(str_cat("its log: ", d.program, " logs ", job.name, " ", role_name(pod.role), "/",
-                            pod.index, d.where));
+  if (job.status.phase == api::Phase::kFailed) {
+    const auto tell_log = [&](Role role, int index) {
+      hints.push_back(
+          str_cat("its log: ", d.program, " logs ", job.name, " ", role_name(role), "/", index, d.where));
+    };
+    if (!d.pods.empty())
+      tell_log(failed_pod(d).role, failed_pod(d).index);
+    else if (job.run && job.status.fault)
+      tell_log(job.status.fault->role, job.status.fault->index);
   }
   return hints;
 }
@@ -257,7 +269,10 @@ std::vector<std::string> describe_lines(const Described& d, const Terminal& term
       from = to + 1;
     }
   }
-  if (d.job.status.fault) add_section("Fault", fault_rows(*d.job.status.fault), lines);
+  if (const auto fault = fault_lines(d.job); !fault.empty()) {
+    lines.emplace_back();
+    lines.insert(lines.end(), fault.begin(), fault.end());
+  }
   if (d.spec) add_section("Spec", spec_rows(d), lines);
   if (!d.spec && !d.job.run) add_section("Spec", {{d.spec_errors}}, lines);
   if (!d.job.status.conditions.empty()) add_section("Conditions", condition_rows(d), lines);

@@ -27,6 +27,9 @@ struct Described {
 
 std::vector<std::string> describe_lines(const Described& described, const Terminal& terminal);
 
+// The member that made the job fail, or start again the last time, below the line "Fault:"; empty: none did.
+std::vector<std::string> fault_lines(const JobView& job);
+
 // What to do about what is wrong, a line each; the same words whoever asks.
 std::vector<std::string> hints_for(const Described& described);
 

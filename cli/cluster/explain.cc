@@ -1,7 +1,9 @@
-// explain: the planner's answer for a job as the API server shows it. What only the controller knows (its
-// coordinator's heartbeats) is taken from the status that it wrote.
+// explain: how a job is and why, and the planner's answer for it as the API server shows it. What only the
+// controller knows (its coordinator's heartbeats) is taken from the status that it wrote. The owner of a run
+// of this machine plans it, from pods that only the owner sees: of a run the status alone is told.
 
 #include "controller/plan/explain.h"
+#include "base/counted.h"
 #include "base/status.h"
 #include "base/visible.h"
 #include "cli/cluster/call.h"
@@ -76,9 +78,22 @@ plan::Observed observed(const Json& object, api::TrainingJob job, const std::vec
   return observed;
 }
 
+void print_plan(Call& call, const Json& object, Described& described) {
+  api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
+  if (!parsed.job) {
+    call.out << "Nothing would be done: its spec can't be run: "
+             << kube::errors_of(parsed.diagnostics, kMaxSpecErrorBytes) << "\n";
+    return;
+  }
+  described.spec = parsed.job;
+  const plan::Observed world = observed(object, *std::move(parsed.job), described.pods, described.now);
+  call.out << "What the controller would do now, as far as the API server shows it:\n"
+           << plan::explain(plan::plan(world));
+}
+
 }  // namespace
 
-absl::Status explain_job_on_cluster(Call& call, const std::string& name) {
+absl::Status explain_job(Call& call, const std::string& name) {
   PL_ASSIGN_OR_RETURN(const Json object, call.jobs.choose(call.ns, name));
   Described described;
   described.job = read_job(object);
@@ -86,22 +101,17 @@ absl::Status explain_job_on_cluster(Call& call, const std::string& name) {
   described.program = call.program;
   described.where = call.jobs.where(described.job.ns);
   PL_ASSIGN_OR_RETURN(described.pods, call.jobs.pods(call.ns, described.job.name));
-  api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   const JobView& job = described.job;
-  call.out << "TrainingJob " << job_text(job.ns, job.name) << ": "
-           << (job.seen ? api::name(job.status.phase) : "not seen by a controller yet");
+  call.out << (job.run ? "Run " : "TrainingJob ") << (job.run ? job.name : job_text(job.ns, job.name)) << ": "
+           << (job.run    ? job.run->phase
+               : job.seen ? api::name(job.status.phase)
+                          : "not seen by a controller yet");
   if (!job.status.reason.empty()) call.out << " (" << job.status.reason << ")";
-  call.out << ", " << described.pods.size() << (described.pods.size() == 1 ? " pod" : " pods") << "\n";
+  if (!job.run) call.out << ", " << counted(described.pods.size(), "pod", "pods");
+  call.out << "\n";
   if (!job.status.message.empty()) call.out << "  why: " << visible(job.status.message) << "\n";
-  if (!parsed.job) {
-    call.out << "Nothing would be done: its spec can't be run: "
-             << kube::errors_of(parsed.diagnostics, kMaxSpecErrorBytes) << "\n";
-  } else {
-    described.spec = parsed.job;
-    const plan::Observed world = observed(object, *std::move(parsed.job), described.pods, described.now);
-    call.out << "What the controller would do now, as far as the API server shows it:\n"
-             << plan::explain(plan::plan(world));
-  }
+  for (const std::string& line : fault_lines(job)) call.out << line << "\n";
+  if (!job.run) print_plan(call, object, described);
   const std::vector<std::string> hints = hints_for(described);
   if (!hints.empty()) call.out << "What to do:\n";
   for (const std::string& hint : hints) call.out << "  " << hint << "\n";

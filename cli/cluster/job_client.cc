@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "cli/cluster/job_view.h"
 #include "cli/cluster/names.h"
+#include "cli/cluster/pod_log.h"
 #include "controller/cluster/kube/api_error.h"
 
 namespace paceline::cli {
@@ -102,6 +103,11 @@ absl::StatusOr<std::vector<kube::SlimPod>> JobClient::pods(const std::string& ns
     return std::tuple(pod.role, pod.index, pod.attempt, pod.key);
   });
   return pods;
+}
+
+absl::Status JobClient::read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,
+                                 std::stop_token stop) {
+  return read_pod_log(*this, pause_, pod, request, sink, std::move(stop));
 }
 
 absl::StatusOr<JobClient::Events> JobClient::events(const std::string& ns, const std::string& job) {

@@ -12,6 +12,7 @@
 #include "cli/cluster/job_source.h"
 #include "cli/cluster/words.h"
 #include "controller/cluster/kube/api_client.h"
+#include "controller/cluster/kube/pause.h"
 
 namespace paceline::cli {
 
@@ -20,15 +21,22 @@ inline constexpr std::size_t kMaxListed = 100'000;  // objects; more is RESOURCE
 
 class JobClient final : public JobSource {
  public:
-  // `api` must outlive it. `cluster`: where it is, for people.
-  JobClient(kube::ApiClient& api, std::string cluster, std::stop_token stop)
-      : api_(api), cluster_(std::move(cluster)), stop_(std::move(stop)) {}
+  // `api` must outlive it. `cluster`: where it is, for people. `pause`: between two readings of a log.
+  JobClient(kube::ApiClient& api, std::string cluster, std::stop_token stop,
+            kube::Pause pause = kube::real_pause)
+      : api_(api), cluster_(std::move(cluster)), stop_(std::move(stop)), pause_(std::move(pause)) {}
 
   // Sorted by namespace and name.
   absl::StatusOr<Listed> list_jobs(const std::string& ns) override;
   absl::StatusOr<kube::Json> job(const std::string& ns, const std::string& name) override;
   absl::StatusOr<kube::Json> choose(const std::string& ns, const std::string& name) override;
   absl::StatusOr<std::vector<kube::SlimPod>> pods(const std::string& ns, const std::string& job) override;
+  absl::StatusOr<std::vector<kube::SlimPod>> logged_pods(const std::string& ns,
+                                                         const std::string& job) override {
+    return pods(ns, job);
+  }
+  absl::Status read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,
+                        std::stop_token stop) override;
   absl::StatusOr<Events> events(const std::string& ns, const std::string& job) override;
   absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
                                    const std::string& what) override;
@@ -58,6 +66,7 @@ class JobClient final : public JobSource {
   kube::ApiClient& api_;
   const std::string cluster_;
   const std::stop_token stop_;
+  const kube::Pause pause_;
 };
 
 // "team-a/digits"

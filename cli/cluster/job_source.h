@@ -3,15 +3,36 @@
 // Commands find jobs in one of two places: an API server (job_client.h), or the runs of this machine
 // (cli/commands/run_source.h), which are shown as the same objects. Errors are for people.
 
+#include <functional>
+#include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "cli/cluster/event_rows.h"
 #include "controller/cluster/kube/json.h"
 #include "controller/cluster/kube/pod.h"
 
 namespace paceline::cli {
+
+// Says which part of a log is read.
+struct LogRequest {
+  std::string container;  // empty: the trainer, or the init container that failed
+  std::optional<int> tail;
+  std::optional<Duration> since;
+  bool follow = false;  // until the log's pod has ended
+  // Whether the job has ended, or a later pod has taken this one's place; what is there by then is all.
+  std::function<bool()> over = nullptr;
+};
+
+// Takes a log's bytes as they come.
+struct LogSink {
+  std::function<bool(std::string_view)> bytes;          // false: nobody reads any more
+  std::function<void(const std::string& text)> remark;  // such as: it broke off, and is read again
+};
 
 class JobSource {
  public:
@@ -30,6 +51,13 @@ class JobSource {
   virtual absl::StatusOr<kube::Json> choose(const std::string& ns, const std::string& name) = 0;
   // The pods of all attempts, by role, index and attempt. None of a run: its members are in its status.
   virtual absl::StatusOr<std::vector<kube::SlimPod>> pods(const std::string& ns, const std::string& job) = 0;
+  // The pods whose logs may be there, in the same order. Of a run: all that have logged, of all attempts.
+  virtual absl::StatusOr<std::vector<kube::SlimPod>> logged_pods(const std::string& ns,
+                                                                 const std::string& job) = 0;
+  // Reads the log of a pod of logged_pods() into `sink`; several threads at once. OK: it has ended, or its
+  // pod is gone, or a follower was asked to stop. CANCELLED: one that doesn't follow was asked to.
+  virtual absl::Status read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,
+                                std::stop_token stop) = 0;
   struct Events {
     std::vector<EventView> events;
     std::string resource_version;

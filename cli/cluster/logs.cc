@@ -1,7 +1,8 @@
-// logs: each pod's log by a stream of its own. Following, a thread for each pod reads, and again where the
-// connection broke off; this thread looks for new pods (another attempt) and for the job's end.
+// logs: each pod's log by a reader of its own. Following, each reads in a thread; this thread looks for new
+// pods (another attempt) and for the job's end.
 
 #include <algorithm>
+#include <atomic>
 #include <list>
 #include <mutex>
 #include <set>
@@ -10,10 +11,8 @@
 #include "base/status.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
-#include "cli/cluster/log_lines.h"
 #include "cli/cluster/names.h"
 #include "cli/view/log_printer.h"
-#include "controller/cluster/kube/api_error.h"
 
 namespace paceline::cli {
 
@@ -22,12 +21,12 @@ namespace {
 using kube::Json;
 using kube::SlimPod;
 
-constexpr Duration kLookAgain = std::chrono::seconds(2);  // for new pods, and the job's end
-constexpr Duration kFirstWait = std::chrono::milliseconds(500);
-constexpr Duration kLongestWait = std::chrono::seconds(10);
-
 std::string pod_name_of(const SlimPod& pod) {
   return pod.key.substr(pod.key.find('/') + 1);
+}
+
+bool has_ended(const JobView& job) {
+  return job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
 }
 
 // The pods that are asked for: of the present attempt, or of the one before. INVALID_ARGUMENT: no such
@@ -77,32 +76,36 @@ absl::Status nothing_to_read(const JobView& job, const std::vector<SlimPod>& all
   PL_ASSIGN_OR_RETURN(const MemberPattern pattern, member_pattern(options.member));
   const std::string gone = members_without_pod(job, present, pattern);
   if (!gone.empty() && !options.previous)
-    return absl::NotFoundError(str_cat("job \"", job.name, "\" has no pod any more of ", gone,
-                                       ", and a log goes with its pod", has));
-  if (members.empty()) return absl::NotFoundError(str_cat("job \"", job.name, "\" has no pods"));
-  if (options.previous)
     return absl::NotFoundError(
-        str_cat("job \"", job.name, "\" has no pods of an earlier attempt any more", has));
-  return absl::NotFoundError(str_cat("job \"", job.name, "\" has no member \"", options.member, "\"", has));
+        str_cat("\"", job.name, "\" has no log any more of ", gone, ": a log goes with its pod", has));
+  if (members.empty()) return absl::NotFoundError(str_cat("\"", job.name, "\" has no logs"));
+  if (options.previous)
+    return absl::NotFoundError(str_cat("\"", job.name, "\" has no logs of an earlier attempt any more", has));
+  return absl::NotFoundError(str_cat("\"", job.name, "\" has no member \"", options.member, "\"", has));
 }
 
-// Prints from several threads.
+// Prints from several threads, and keeps the first error.
 class Output {
  public:
   Output(Call& call, bool terminal, bool prefix) : call_(call), printer_(call.out, terminal, prefix) {}
-  void feed(LogSource& source, std::string_view bytes) {
-    const std::lock_guard lock(mutex_);
-    printer_.feed(source, bytes);
-    call_.out.flush();
-  }
-  void end(LogSource& source) {
+
+  // Reads a pod's log to its end. `alone`: its error is the command's, and no remark.
+  void read(const SlimPod& pod, const LogRequest& request, const std::stop_token& stop, bool alone) {
+    LogSource source{.id = pod.key, .member = member_name(pod.role, pod.index)};
+    const LogSink sink{.bytes = [&](std::string_view bytes) { return feed(source, bytes); },
+                       .remark = [this](const std::string& text) { remark(text); }};
+    const absl::Status status = call_.jobs.read_log(pod, request, sink, stop);
     const std::lock_guard lock(mutex_);
     printer_.end(source);
     call_.out.flush();
+    if (status.ok()) return;
+    const bool remarked = !alone && !absl::IsCancelled(status);
+    if (remarked) print_remark(std::string(status.message()));
+    first_.Update(remarked ? absl::Status(status.code(), "not all logs could be read") : status);
   }
-  void note(const std::string& text) {
+  absl::Status first() {
     const std::lock_guard lock(mutex_);
-    call_.err << call_.program << ": " << text << "\n" << std::flush;
+    return first_;
   }
   // False: nobody reads any more.
   bool open() {
@@ -111,157 +114,75 @@ class Output {
   }
 
  private:
+  bool feed(LogSource& source, std::string_view bytes) {
+    const std::lock_guard lock(mutex_);
+    printer_.feed(source, bytes);
+    call_.out.flush();
+    return static_cast<bool>(call_.out);
+  }
+  void remark(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    print_remark(text);
+  }
+  void print_remark(const std::string& text) {
+    call_.err << call_.program << ": " << text << "\n" << std::flush;
+  }
+
   Call& call_;
   std::mutex mutex_;
   LogPrinter printer_;
+  absl::Status first_;
 };
 
-kube::LogOptions first_request(const SlimPod& pod, const LogsOptions& options) {
-  kube::LogOptions request;
-  // Where an init container failed the trainer has no log.
-  const std::string& usual = pod.failed_init.empty() ? pod.trainer : pod.failed_init;
-  request.container = options.container.empty() ? usual : options.container;
-  request.lines = options.tail;
-  request.since = options.since;
-  request.follow = options.follow;
-  return request;
-}
-
-Asked asked_for(const std::string& ns, const SlimPod& pod) {
-  return {.what = str_cat("read the log of pod ", ns, "/", pod_name_of(pod)),
-          .verb = "get",
-          .resource = kube::kPods,
-          .subresource = "log",
-          .ns = ns};
-}
-
-absl::Status print_whole(Call& call, Output& output, const SlimPod& pod, const LogsOptions& options) {
-  LogSource source{.id = pod.key, .member = member_name(pod.role, pod.index)};
-  const auto on_bytes = [&](std::string_view bytes) {
-    output.feed(source, bytes);
-    return output.open();
-  };
-  const absl::Status status = call.client->api().stream_log(call.ns, pod_name_of(pod),
-                                                            first_request(pod, options), on_bytes, call.stop);
-  output.end(source);
-  return call.client->plain(status, asked_for(call.ns, pod));
-}
-
-// One pod's log, until it ends.
-class Follower {
- public:
-  Follower(Call& call, Output& output, SlimPod pod, const LogsOptions& options, std::stop_token stop)
-      : call_(call), output_(output), pod_(std::move(pod)), options_(options), stop_(std::move(stop)) {
-    source_.id = pod_.key;
-    source_.member = member_name(pod_.role, pod_.index);
-  }
-
-  void run() {
-    Duration wait = kFirstWait;
-    while (!stop_.stop_requested() && output_.open()) {
-      bool any = false;
-      const absl::Status status = read(any);
-      const bool knew = !pod_.failed_init.empty();
-      const Fate fate = look();
-      if (options_.container.empty() && !knew && !pod_.failed_init.empty()) continue;  // its log, then
-      if (fate == Fate::kGone || (fate == Fate::kEnded && (status.ok() || absl::IsInvalidArgument(status))))
-        break;
-      if (absl::IsPermissionDenied(status)) {
-        output_.note(std::string(call_.client->plain(status, asked_for(call_.ns, pod_)).message()));
-        break;
-      }
-      if (any) wait = kFirstWait;
-      if (stop_.stop_requested()) break;
-      if (!status.ok() && !absl::IsInvalidArgument(status) && !told_) {  // a container that waits is 400
-        output_.note(str_cat(source_.member, ": its log broke off, and is read again: ", status.message()));
-        told_ = true;
-      }
-      if (!call_.pause(wait, stop_)) break;
-      wait = std::min(2 * wait, kLongestWait);
-      lines_.restart();
-    }
-    std::string rest;
-    lines_.finish(rest);
-    if (!rest.empty()) output_.feed(source_, rest);
-    output_.end(source_);
-  }
-
- private:
-  enum class Fate : std::uint8_t { kLives, kEnded, kGone };
-
-  absl::Status read(bool& any) {
-    kube::LogOptions request = first_request(pod_, options_);
-    request.timestamps = true;
-    if (lines_.from()) {
-      request.lines.reset();
-      request.since.reset();
-      request.from = lines_.from();
-    }
-    const auto on_bytes = [&](std::string_view bytes) {
-      std::string text;
-      lines_.feed(bytes, text);
-      any = any || !text.empty();
-      if (!text.empty()) output_.feed(source_, text);
-      return output_.open();
-    };
-    return call_.client->api().stream_log(call_.ns, pod_name_of(pod_), request, on_bytes, stop_);
-  }
-
-  Fate look() {
-    const auto object = call_.client->api().get(kube::kPods, call_.ns, pod_name_of(pod_));
-    if (absl::IsNotFound(object.status())) return Fate::kGone;
-    if (!object.ok()) return Fate::kLives;  // not known
-    const auto pod = kube::slim_pod(*object);
-    if (!pod || pod->uid != pod_.uid) return Fate::kGone;
-    pod_.failed_init = pod->failed_init;
-    const bool ended =
-        pod->phase == cluster::PodPhase::kSucceeded || pod->phase == cluster::PodPhase::kFailed;
-    return ended ? Fate::kEnded : Fate::kLives;
-  }
-
-  Call& call_;
-  Output& output_;
-  SlimPod pod_;
-  const LogsOptions& options_;
-  const std::stop_token stop_;
-  LogSource source_;
-  LogLines lines_;
-  bool told_ = false;
+// One pod whose log is read; `over` where no more will come.
+struct Followed {
+  std::string uid;
+  std::atomic<bool> over = false, done = false;
+  std::jthread thread = {};  // last: it uses the above
 };
 
-absl::Status follow(Call& call, Output& output, const std::string& job, const std::string& uid,
-                    const LogsOptions& options) {
+absl::Status follow(Call& call, Output& output, const JobView& followed, const LogsOptions& options) {
   std::stop_source enough;  // asked to end, or nobody reads
   const std::stop_callback link(call.stop, [&] { enough.request_stop(); });
   std::set<std::string> known;  // uids
-  std::list<std::jthread> threads;
+  std::list<Followed> logs;
   for (;;) {
-    const auto object = call.jobs.job(call.ns, job);
-    const auto pods =
-        object.ok() ? call.jobs.pods(call.ns, job) : absl::StatusOr<std::vector<SlimPod>>(object.status());
+    const auto object = call.jobs.job(call.ns, followed.name);
+    const JobView job = object.ok() ? read_job(*object) : followed;
+    const bool ended =
+        absl::IsNotFound(object.status()) || job.uid != followed.uid || (object.ok() && has_ended(job));
+    const auto pods = object.ok() ? call.jobs.logged_pods(call.ns, job.name)
+                                  : absl::StatusOr<std::vector<SlimPod>>(object.status());
     const auto wanted = pods.ok() ? chosen(*pods, options) : pods;
     const bool refused =
         absl::IsPermissionDenied(wanted.status()) || absl::IsUnauthenticated(wanted.status());
-    if (threads.empty() && refused) return wanted.status();
-    if (threads.empty() && wanted.ok() && wanted->size() > kMaxFollowed) {
-      return absl::ResourceExhaustedError(str_cat("job \"", job, "\" has more than ", kMaxFollowed,
+    if (known.empty() && refused) return wanted.status();
+    if (known.empty() && wanted.ok() && wanted->size() > kMaxFollowed)
+      return absl::ResourceExhaustedError(str_cat("\"", job.name, "\" has more than ", kMaxFollowed,
                                                   " logs to follow; name a member or a role"));
-    }
+    std::erase_if(logs, [](const Followed& log) { return log.done.load(); });
+    for (Followed& log : logs)
+      log.over =
+          ended || (wanted.ok() && std::ranges::find(*wanted, log.uid, &SlimPod::uid) == wanted->end());
     for (const SlimPod& pod : wanted.ok() ? *wanted : std::vector<SlimPod>()) {
-      if (threads.size() >= kMaxFollowed || !known.insert(pod.uid).second) continue;
-      threads.emplace_back([&call, &output, pod, &options, stop = enough.get_token()] {
-        Follower(call, output, pod, options, stop).run();
-      });
+      if (logs.size() >= kMaxFollowed || !known.insert(pod.uid).second) continue;
+      Followed& log = logs.emplace_back();
+      log.uid = pod.uid;
+      log.over = ended;
+      log.thread =
+          std::jthread([&output, &log, pod, request = options.log, stop = enough.get_token()]() mutable {
+            request.over = [&log] { return log.over.load(); };
+            output.read(pod, request, stop, false);
+            log.done = true;
+          });
     }
-    const bool gone = absl::IsNotFound(object.status()) || (object.ok() && read_job(*object).uid != uid);
-    const api::Phase phase = object.ok() ? read_job(*object).status.phase : api::Phase::kRunning;
-    if (gone || phase == api::Phase::kSucceeded || phase == api::Phase::kFailed) break;
-    if (output.open() && call.pause(kLookAgain, enough.get_token())) continue;
+    if (ended) break;
+    if (output.open() && call.pause(options.interval, enough.get_token())) continue;
     enough.request_stop();
     break;
   }
-  threads.clear();  // joins
-  return call.stop.stop_requested() ? absl::CancelledError("stopped") : absl::OkStatus();
+  logs.clear();  // joins
+  return call.stop.stop_requested() ? absl::CancelledError("stopped") : output.first();
 }
 
 }  // namespace
@@ -269,22 +190,16 @@ absl::Status follow(Call& call, Output& output, const std::string& job, const st
 absl::Status job_logs(Call& call, const LogsOptions& options) {
   PL_ASSIGN_OR_RETURN(const Json object, call.jobs.choose(call.ns, options.name));
   const JobView job = read_job(object);
-  PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> all, call.jobs.pods(call.ns, job.name));
+  PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> all, call.jobs.logged_pods(call.ns, job.name));
   PL_ASSIGN_OR_RETURN(const std::vector<SlimPod> pods, chosen(all, options));
-  const bool ended = job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
-  if (pods.empty() && (ended || !options.follow)) return nothing_to_read(job, all, options);
+  if (pods.empty() && (has_ended(job) || !options.log.follow)) return nothing_to_read(job, all, options);
   const bool one = options.member.find_first_of("/-") != std::string::npos;
   Output output(call, options.to_terminal, !one);
-  if (options.follow) return follow(call, output, job.name, job.uid, options);
-  absl::Status first;
+  if (options.log.follow) return follow(call, output, job, options);
   for (const SlimPod& pod : pods) {
-    const absl::Status status = print_whole(call, output, pod, options);
-    if (!status.ok() && pods.size() > 1) output.note(std::string(status.message()));
-    if (absl::IsCancelled(status)) return status;
-    first.Update(status);
+    if (!absl::IsCancelled(output.first())) output.read(pod, options.log, call.stop, pods.size() == 1);
   }
-  if (first.ok() || pods.size() == 1) return first;
-  return absl::Status(first.code(), "not all logs could be read");
+  return output.first();
 }
 
 }  // namespace paceline::cli

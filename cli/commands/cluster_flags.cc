@@ -116,7 +116,7 @@ namespace {
 absl::Status run_here(Session& session, std::stop_token stop,
                       const std::function<absl::Status(Call&)>& work) {
   PL_ASSIGN_OR_RETURN(RunStore store, session.store());
-  RunSource runs(std::move(store), std::cout);
+  RunSource runs(std::move(store), session.clock, std::cout);
   Call call = call_over(runs, session, std::move(stop));
   const absl::Status status = work(call);
   for (const absl::Status& why : runs.left_out()) session.fail(why);

@@ -1,5 +1,5 @@
 // paceline explain FILE: the planner's decisions for a job, from nothing to running, without doing any of it.
-// paceline explain NAME --cluster: its decision for a job of a cluster, as it is now.
+// paceline explain NAME: why a run is as it is, or its decision for a job of a cluster, as it is now.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -78,13 +78,15 @@ void print_own_programs(const JobFile& file, plan::Observed observed) {
             << plan::explain_job(observed);
 }
 
-void explain_file(Session& session, const std::string& file, bool with_job) {
+void explain_file(Session& session, const ClusterFlags& flags, const std::string& file, bool with_job) {
   auto job = load_job_file(file, std::cerr);
-  if (absl::IsNotFound(job.status()) && file.find_first_of("./") == std::string::npos) {
-    return session.fail(absl::NotFoundError(str_cat(
-        job.status().message(),
-        "; explain takes a job file, or with --cluster or -n the name of a job there; `paceline describe ",
-        file, "` tells of a run of this machine")));
+  if (absl::IsNotFound(job.status()) && file.find('/') == std::string::npos && !with_job) {
+    return on_jobs(session, flags, Mode::kOnce, [&](Call& call) {
+      const absl::Status status = explain_job(call, file);
+      return absl::IsNotFound(status)
+                 ? absl::NotFoundError(str_cat(job.status().message(), "; and ", status.message()))
+                 : status;
+    });
   }
   if (!job.ok()) return session.fail(job.status());
   const bool own_programs = !job->job.spec.training;
@@ -109,10 +111,8 @@ void explain_file(Session& session, const std::string& file, bool with_job) {
 
 void add_explain(CLI::App& app, Session& session) {
   auto* command = app.add_subcommand(
-      "explain",
-      session.kubectl
-          ? "Say what the controller would do about a job now, and why"
-          : "Say what `run` would do with a file, or the controller about a job on a cluster, and why");
+      "explain", session.kubectl ? "Say what the controller would do about a job now, and why"
+                                 : "Say what `run` would do with a file, or how a run or a job is, and why");
   auto what = std::make_shared<std::string>();
   auto with_job = std::make_shared<bool>(false);
   command
@@ -120,21 +120,23 @@ void add_explain(CLI::App& app, Session& session) {
           session.kubectl ? "NAME" : "FILE", *what,
           session.kubectl
               ? "Name of a job"
-              : "TrainingJob file, YAML or JSON; - is standard input; on a cluster the name of a job")
+              : "TrainingJob file, YAML or JSON, - is standard input; or the name of a run, or of a job on a "
+                "cluster")
       ->type_name("")
       ->required();
   if (!session.kubectl)
     command->add_flag("--job", *with_job, "Print the job of the file with all defaults filled in, too");
   auto flags = add_cluster_flags(*command, session, Where::kBoth);
-  command->footer(session.examples(
-      {{false, "explain examples/digits-allreduce.yaml"}, {true, "explain digits -n team-a"}}));
+  command->footer(session.examples({{false, "explain examples/digits-allreduce.yaml"},
+                                    {false, "explain digits"},
+                                    {true, "explain digits -n team-a"}}));
   command->callback([&session, what, with_job, flags] {
-    if (!is_on_cluster(session, *flags)) return explain_file(session, *what, *with_job);
+    if (!is_on_cluster(session, *flags)) return explain_file(session, *flags, *what, *with_job);
     if (*with_job)
       return session.fail(kExitUsage, "--job is for files; `get NAME -o yaml` prints a job of the cluster");
     std::string name;
     if (!take_job_name(session, *what, name)) return;
-    on_cluster(session, *flags, Mode::kOnce, [&](Call& call) { return explain_job_on_cluster(call, name); });
+    on_cluster(session, *flags, Mode::kOnce, [&](Call& call) { return explain_job(call, name); });
   });
 }
 

@@ -14,7 +14,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "cli/commands/run_log.h"
 #include "cli/session.h"
+#include "cli/state/stopped.h"
 #include "cli/state/suspension.h"
 #include "controller/api/json_text.h"
 #include "controller/api/parse.h"
@@ -41,7 +43,7 @@ Json object_of(const RunState& state) {
   Json run = Json::parse(to_json(state, -1)), status = run.at("status");
   run.erase("status");
   // The folder knows better than the controller's last word: an owner may be gone.
-  status["phase"] = state.phase == "Stopped" ? "Failed" : state.phase;
+  status["phase"] = state.phase == kStopped ? "Failed" : state.phase;
   status["reason"] = state.reason;
   status["message"] = state.message;
   status["run"] = std::move(run);
@@ -94,6 +96,17 @@ absl::StatusOr<Json> RunSource::job(const std::string&, const std::string& name)
 
 absl::StatusOr<Json> RunSource::choose(const std::string&, const std::string& name) {
   return object_of(store_.choose(name));
+}
+
+absl::StatusOr<std::vector<kube::SlimPod>> RunSource::logged_pods(const std::string&,
+                                                                  const std::string& name) {
+  PL_ASSIGN_OR_RETURN(const RunState run, store_.get(name));
+  return cli::logged_pods(run.folder + "/logs");
+}
+
+absl::Status RunSource::read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,
+                                 std::stop_token stop) {
+  return read_run_log(pod.uid, request, clock_.wall_now(), pause_, sink, stop);
 }
 
 absl::StatusOr<JobSource::Events> RunSource::events(const std::string&, const std::string& name) {

@@ -1,7 +1,8 @@
 #pragma once
 
 // The runs of this machine as a source of jobs: a run is an object as an API server has it, whose name is the
-// run's and whose status has also `run`, all that the run's folder tells (cli/state/run_state.h). One thread.
+// run's and whose status has also `run`, all that the run's folder tells (cli/state/run_state.h). One thread,
+// but for read_log().
 
 #include <ostream>
 #include <string>
@@ -10,13 +11,15 @@
 
 #include "cli/cluster/job_source.h"
 #include "cli/state/run_store.h"
+#include "controller/cluster/kube/pause.h"
 
 namespace paceline::cli {
 
 class RunSource final : public JobSource {
  public:
-  // `out`: told of a run that is to be stopped before it is removed.
-  RunSource(RunStore store, std::ostream& out) : store_(std::move(store)), out_(out) {}
+  // `out`: told of a run that is to be stopped before it is removed. `pause`: between two looks at a log.
+  RunSource(RunStore store, const Clock& clock, std::ostream& out, kube::Pause pause = kube::real_pause)
+      : store_(std::move(store)), clock_(clock), out_(out), pause_(std::move(pause)) {}
 
   absl::StatusOr<Listed> list_jobs(const std::string& ns) override;  // newest first
   absl::StatusOr<kube::Json> job(const std::string& ns, const std::string& name) override;
@@ -24,6 +27,10 @@ class RunSource final : public JobSource {
   absl::StatusOr<std::vector<kube::SlimPod>> pods(const std::string&, const std::string&) override {
     return std::vector<kube::SlimPod>();
   }
+  absl::StatusOr<std::vector<kube::SlimPod>> logged_pods(const std::string& ns,
+                                                         const std::string& job) override;
+  absl::Status read_log(const kube::SlimPod& pod, const LogRequest& request, const LogSink& sink,
+                        std::stop_token stop) override;
   absl::StatusOr<Events> events(const std::string& ns, const std::string& name) override;
   // Takes spec.runPolicy.suspend alone.
   absl::StatusOr<kube::Json> patch(const std::string& ns, const std::string& name, const kube::Json& patch,
@@ -43,7 +50,9 @@ class RunSource final : public JobSource {
 
  private:
   const RunStore store_;
+  const Clock& clock_;
   std::ostream& out_;
+  const kube::Pause pause_;
   std::vector<absl::Status> left_out_;
 };
 

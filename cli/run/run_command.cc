@@ -29,6 +29,7 @@
 #include "cli/run/run_state_builder.h"
 #include "cli/session.h"
 #include "cli/state/resume_command.h"
+#include "cli/state/stopped.h"
 #include "cli/state/suspension.h"
 #include "cli/view/device_text.h"
 #include "cli/view/gradients_text.h"
@@ -227,7 +228,8 @@ class RunCommand {
   void refresh() {
     apply_report(local_->report(), state_, seconds_before(setup_));
     apply_status(local_->status(), state_);
-    if (state_.phase != "Failed" || state_.reason != "MemberFrozen") return;
+    const std::optional<api::Fault>& fault = state_.status.fault;
+    if (state_.phase != "Failed" || !fault || fault->kind != api::FaultKind::kFrozen) return;
     if (!load_) load_ = load_text(machine_load());
     if (load_->empty()) return;
     state_.message.insert(std::min(state_.message.find('\n'), state_.message.size()), str_cat("; ", *load_));
@@ -262,8 +264,8 @@ class RunCommand {
 
   void finish(const UniqueFd& interrupted) {
     if (interrupts_ > 0 && !failure_told_ && state_.phase != "Succeeded") {
-      state_.phase = "Stopped";
-      state_.reason = "Stopped";
+      state_.phase = kStopped;
+      state_.reason = kStopped;
       state_.message = str_cat("stopped by its user at step ", state_.progress.step);
     }
     if (!is_finished(state_)) {
@@ -294,7 +296,7 @@ class RunCommand {
     if (state_.phase == "Failed") {
       if (const std::string again = how_to_resume(newest); !again.empty()) session_.fail(kExitFailed, again);
       session_.exit_code = kExitFailed;
-    } else if (state_.phase == "Stopped") {
+    } else if (state_.phase == kStopped) {
       const std::string again = how_to_resume(newest);
       session_.fail(kExitInterrupted,
                     str_cat("run \"", state_.name, "\" was ", state_.message,

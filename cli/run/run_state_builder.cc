@@ -1,6 +1,7 @@
 #include "cli/run/run_state_builder.h"
 
 #include "base/text.h"
+#include "cli/state/stopped.h"
 #include "cli/view/device_text.h"
 #include "controller/api/checkpoint_step.h"
 #include "controller/reconcile/report_adapter.h"
@@ -85,7 +86,7 @@ void apply_status(const api::Status& status, RunState& state) {
   state.phase = api::name(status.phase);
   state.reason = status.reason;
   // To the controller every job that has not succeeded has failed; to its user this one did as it was told.
-  if (status.phase == api::Phase::kFailed && status.reason == "Stopped") state.phase = "Stopped";
+  if (status.phase == api::Phase::kFailed && status.reason == kStopped) state.phase = kStopped;
   state.message = status.message;
   if (is_finished(state)) state.progress.eta_seconds.reset();
 }

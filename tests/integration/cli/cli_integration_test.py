@@ -318,6 +318,7 @@ class CliTest(CliCase):
         self.assertEqual((run["kind"], run["metadata"]["name"], run["spec"]["training"]["steps"]), ("TrainingJob", "digits", 200))
         self.assertEqual((run["status"]["phase"], run["status"]["progress"]["step"], run["status"]["run"]["job"]), ("Succeeded", 200, "digits"))
         self.assertIn("Events:", self.paceline("describe", "digits").stdout)
+        self.assertRegex(self.paceline("explain", "digits").stdout, r"^Run digits: Succeeded \(TrainingFinished\)\n  why: ")
         logs = self.paceline("logs", "digits").stdout
         self.assertIn("chief-0 | ", logs)
         self.assertIn("worker-0 | ", logs)
@@ -328,6 +329,8 @@ class CliTest(CliCase):
             self.assertEqual(len(attached), 1, attached)
         alone = self.paceline("logs", "digits", "worker-0").stdout
         self.assertNotIn("chief-0 | ", alone)
+        self.assertEqual(self.paceline("logs", "digits", "worker").stdout.count("\n"), alone.count("\n"), "a role's")
+        self.assertEqual(self.paceline("logs", "digits", "worker-0", "--since", "1h").stdout, alone)
         self.assertEqual(len(self.paceline("logs", "digits", "worker-0", "--tail", "2").stdout.splitlines()), 2)
         self.assertIn("digits", self.paceline("top", "--once").stdout)
         plot = self.paceline("plot", "digits", "--output", self.folder / "plot.svg")
@@ -615,8 +618,9 @@ class CliTest(CliCase):
         self.assertNotIn("of this machine", result.stderr)
         self.assertIn("`paceline describe RUN` tells what happened to a run of this machine", asked("events", "x").stderr)
         self.assertNotIn("of this machine", asked("events", "x", "--cluster").stderr)
-        self.assertIn("`paceline describe digits` tells of a run of this machine", asked("explain", "digits").stderr)
-        for words, code in ((("logs", "--since", "5m"), 2), (("delete", "x", "--cascade", "orphan"), 2), (("get", "-w"), 2),
+        self.assertIn("no run named", asked("explain", "digits").stderr)
+        for words, code in ((("logs", "-c", "fetch"), 2), (("logs", "--since", "soon"), 2), (("explain", "digits"), 3),
+                            (("delete", "x", "--cascade", "orphan"), 2), (("get", "-w"), 2),
                             (("get", "x", "-A"), 2), (("get", "Not_A_Name", "--cluster"), 2), (("scale", "x", "worker"), 2),
                             (("delete", "x", "-n", "a", "--timeout", "soon"), 2), (("delete", "-n", "a"), 2)):
             self.assertEqual(asked(*words).returncode, code, words)

@@ -296,13 +296,13 @@ TEST_F(ClusterTest, ExplainGoesByTheControllersLimits) {
   job["spec"]["runPolicy"]["suspend"] = true;
   add_job(job);
   add_pod(pod_object("digits", "worker", 0, 1));
-  ASSERT_TRUE(explain_job_on_cluster(call_, "digits").ok());
+  ASSERT_TRUE(explain_job(call_, "digits").ok());
   EXPECT_THAT(out_.str(), HasSubstr("SIGKILL after 30.0 s"));
 }
 
 TEST_F(ClusterTest, ExplainSaysWhatThePlannerWouldDo) {
   add_job(job_object("new"));
-  ASSERT_TRUE(explain_job_on_cluster(call_, "new").ok());
+  ASSERT_TRUE(explain_job(call_, "new").ok());
   EXPECT_THAT(out_.str(), HasSubstr("TrainingJob team-a/new: not seen by a controller yet, 0 pods\n"));
   EXPECT_THAT(out_.str(), HasSubstr("create pod new-chief-0-0"));
   EXPECT_THAT(out_.str(), HasSubstr("no controller has looked at it yet"));
@@ -317,7 +317,7 @@ TEST_F(ClusterTest, ExplainOfARunningJobHasNothingToDo) {
   add_job(job);
   add_pod(pod_object("digits", "chief", 0, 0));
   for (int i = 0; i < 3; ++i) add_pod(pod_object("digits", "worker", i, 0));
-  ASSERT_TRUE(explain_job_on_cluster(call_, "digits").ok());
+  ASSERT_TRUE(explain_job(call_, "digits").ok());
   EXPECT_THAT(out_.str(), HasSubstr("Running (MembersTrain), 4 pods\n  why: view 2 with 4 members trains\n"));
   EXPECT_THAT(out_.str(), HasSubstr("  nothing to do\n"));
 }
@@ -334,7 +334,7 @@ TEST_F(ClusterTest, ExplainKnowsWhoWasLost) {
   add_pod(pod_object("digits", "chief", 0, 0));
   add_pod(pod_object("digits", "ps", 0, 0));
   add_pod(pod_object("digits", "worker", 0, 0, "Failed"));
-  ASSERT_TRUE(explain_job_on_cluster(call_, "digits").ok());
+  ASSERT_TRUE(explain_job(call_, "digits").ok());
   EXPECT_THAT(out_.str(), Not(HasSubstr("restart"))) << "the others go on without it";
   EXPECT_THAT(out_.str(), HasSubstr("  nothing to do\n"));
 }
@@ -345,7 +345,7 @@ TEST_F(ClusterTest, ExplainOfASuspendedJobDeletesItsPods) {
   job["status"]["restarts"] = {{"size", 4}};
   add_job(job);
   add_pod(pod_object("digits", "worker", 0, 0));
-  ASSERT_TRUE(explain_job_on_cluster(call_, "digits").ok());
+  ASSERT_TRUE(explain_job(call_, "digits").ok());
   EXPECT_THAT(out_.str(), HasSubstr("delete pod digits-worker-0-0"));
   EXPECT_THAT(out_.str(), HasSubstr("status: Suspended"));
 }

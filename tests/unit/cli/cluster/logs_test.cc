@@ -62,7 +62,7 @@ class LogsTest : public ClusterTest {
     return !stop.stop_requested() && !stop_.stop_requested();
   };
   kube::ApiClient reading_{script_, clock_, 1, stop_.get_token(), short_pause_};
-  JobClient reading_client_{reading_, "https://10.0.0.1:6443", stop_.get_token()};
+  JobClient reading_client_{reading_, "https://10.0.0.1:6443", stop_.get_token(), short_pause_};
   Call reading_call_{.jobs = reading_client_,
                      .client = &reading_client_,
                      .stop = stop_.get_token(),
@@ -107,14 +107,16 @@ kube::Json without_start(kube::Json pod) {
   return pod;
 }
 
-TEST_F(LogsTest, WhereAnInitContainerFailedItsLogIsTheOne) {
+TEST_F(LogsTest, TheLogOfAFailedInitContainerIsShown) {
   add_job(job_object("digits", "Failed"));
   add_pod(without_start(pod_object("digits", "worker", 0, 0)));
   script_.pods = {{"digits-worker-0-0", {{"no route\n"}}}};
   ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker/0"}).ok()) << err_.str();
   EXPECT_EQ(out_.str(), "no route\n");
   EXPECT_THAT(script_.asked("digits-worker-0-0").at(0), HasSubstr("container=fetch"));
-  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker/0", .container = "trainer"}).ok());
+  ASSERT_TRUE(
+      job_logs(reading_call_, {.name = "digits", .member = "worker/0", .log = {.container = "trainer"}})
+          .ok());
   EXPECT_THAT(script_.asked("digits-worker-0-0").at(1), HasSubstr("container=trainer"));
 }
 
@@ -128,7 +130,8 @@ TEST_F(LogsTest, FollowingTellsOfAnInitContainerThatFails) {
   script_.pods = {{"digits-worker-0-0",
                    {{.bytes = "container trainer is waiting to start", .status = 400, .then = fails},
                     {.bytes = "2026-01-31T12:00:00.5Z no route\n", .then = [this] { end_job("Failed"); }}}}};
-  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker/0", .follow = true}).ok());
+  ASSERT_TRUE(
+      job_logs(reading_call_, {.name = "digits", .member = "worker/0", .log = {.follow = true}}).ok());
   EXPECT_EQ(out_.str(), "no route\n");
   EXPECT_THAT(script_.asked("digits-worker-0-0").at(1), HasSubstr("container=fetch"));
 }
@@ -140,9 +143,7 @@ TEST_F(LogsTest, OneMemberWithoutAndWithOptions) {
   script_.pods = {{"digits-worker-1-1", {{"a\n"}}}, {"digits-worker-1-0", {{"old\n"}}}};
   LogsOptions options{.name = "digits",
                       .member = "worker/1",
-                      .container = "metrics",
-                      .tail = 5,
-                      .since = std::chrono::seconds(90)};
+                      .log = {.container = "metrics", .tail = 5, .since = std::chrono::seconds(90)}};
   ASSERT_TRUE(job_logs(reading_call_, options).ok());
   EXPECT_EQ(out_.str(), "a\n");
   for (const char* part : {"container=metrics", "tailLines=5", "sinceSeconds=90"}) {
@@ -156,12 +157,12 @@ TEST_F(LogsTest, OneMemberWithoutAndWithOptions) {
   EXPECT_EQ(out_.str(), "old\n");
 }
 
-TEST_F(LogsTest, WhatIsNotThereIsSaid) {
+TEST_F(LogsTest, UnknownMembersAndAttemptsAreErrors) {
   add_job(job_object("digits", "Running"));
-  EXPECT_EQ(job_logs(reading_call_, {.name = "digits"}).message(), "job \"digits\" has no pods");
+  EXPECT_EQ(job_logs(reading_call_, {.name = "digits"}).message(), "\"digits\" has no logs");
   add_pod(pod_object("digits", "worker", 0, 0));
   EXPECT_EQ(job_logs(reading_call_, {.name = "digits", .member = "worker/7"}).message(),
-            "job \"digits\" has no member \"worker/7\"; it has: worker-0");
+            "\"digits\" has no member \"worker/7\"; it has: worker-0");
   EXPECT_TRUE(absl::IsNotFound(job_logs(reading_call_, {.name = "digits", .previous = true})));
   EXPECT_TRUE(absl::IsInvalidArgument(job_logs(reading_call_, {.name = "digits", .member = "boss"})));
 }
@@ -172,15 +173,14 @@ TEST_F(LogsTest, AMemberWhosePodIsGoneIsNoStranger) {
                               {{"role", "evaluator"}, {"index", 0}, {"phase", "Succeeded"}}};
   add_job(job);
   EXPECT_EQ(job_logs(reading_call_, {.name = "digits"}).message(),
-            "job \"digits\" has no pod any more of worker-0, evaluator-0, and a log goes with its pod");
+            "\"digits\" has no log any more of worker-0, evaluator-0: a log goes with its pod");
   add_pod(pod_object("digits", "worker", 0, 0));
   for (const char* member : {"evaluator", "evaluator-0"}) {
-    EXPECT_EQ(
-        job_logs(reading_call_, {.name = "digits", .member = member}).message(),
-        "job \"digits\" has no pod any more of evaluator-0, and a log goes with its pod; it has: worker-0");
+    EXPECT_EQ(job_logs(reading_call_, {.name = "digits", .member = member}).message(),
+              "\"digits\" has no log any more of evaluator-0: a log goes with its pod; it has: worker-0");
   }
   EXPECT_EQ(job_logs(reading_call_, {.name = "digits", .member = "ps-0"}).message(),
-            "job \"digits\" has no member \"ps-0\"; it has: worker-0");
+            "\"digits\" has no member \"ps-0\"; it has: worker-0");
 }
 
 TEST_F(LogsTest, AContainerThatHasNotBegunIsAnErrorOfItsOwn) {
@@ -209,7 +209,8 @@ TEST_F(LogsTest, FollowingReadsOnAfterABreak) {
          end_pod("digits-worker-0-0");
          end_job();
        }}};
-  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .follow = true, .tail = 10}).ok()) << err_.str();
+  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .log = {.tail = 10, .follow = true}}).ok())
+      << err_.str();
   EXPECT_EQ(out_.str(), "worker-0 | a\nworker-0 | b\nworker-0 | cut\nworker-0 | end\n");
   const auto asked = script_.asked("digits-worker-0-0");
   EXPECT_THAT(asked.at(1), HasSubstr("tailLines=10"));
@@ -230,7 +231,8 @@ TEST_F(LogsTest, FollowingGoesOnWithTheNextAttempt) {
                                           end_pod("digits-worker-0-1");
                                           end_job("Failed");
                                         }}};
-  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker/0", .follow = true}).ok());
+  ASSERT_TRUE(
+      job_logs(reading_call_, {.name = "digits", .member = "worker/0", .log = {.follow = true}}).ok());
   EXPECT_EQ(out_.str(), "first\nsecond\n");
 }
 
@@ -240,7 +242,7 @@ TEST_F(LogsTest, FollowingEndsWhenAsked) {
   script_.pods["digits-worker-0-0"] = {{.bytes = "2026-01-31T12:00:00Z a\n",
                                         .end = absl::CancelledError("stopped"),
                                         .then = [this] { stop_.request_stop(); }}};
-  EXPECT_TRUE(absl::IsCancelled(job_logs(reading_call_, {.name = "digits", .follow = true})));
+  EXPECT_TRUE(absl::IsCancelled(job_logs(reading_call_, {.name = "digits", .log = {.follow = true}})));
   EXPECT_EQ(out_.str(), "worker-0 | a\n");
   EXPECT_EQ(err_.str(), "");
 }
@@ -251,7 +253,7 @@ TEST_F(LogsTest, FollowingWithoutTheRightSaysSo) {
   script_.pods["digits-worker-0-0"] = {{.bytes = refusal(403, "Forbidden", "no logs for you").dump(),
                                         .status = 403,
                                         .then = [this] { end_job(); }}};
-  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .follow = true}).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(job_logs(reading_call_, {.name = "digits", .log = {.follow = true}})));
   EXPECT_THAT(err_.str(),
               HasSubstr("you may not read the log of pod team-a/digits-worker-0-0: no logs for you"));
   EXPECT_THAT(err_.str(), HasSubstr("can-i get pods/log -n team-a"));
@@ -260,7 +262,8 @@ TEST_F(LogsTest, FollowingWithoutTheRightSaysSo) {
 TEST_F(LogsTest, TooManyToFollow) {
   add_job(job_object("digits", "Running"));
   for (int i = 0; i <= static_cast<int>(kMaxFollowed); ++i) add_pod(pod_object("digits", "worker", i, 0));
-  EXPECT_TRUE(absl::IsResourceExhausted(job_logs(reading_call_, {.name = "digits", .follow = true})));
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(job_logs(reading_call_, {.name = "digits", .log = {.follow = true}})));
 }
 
 }  // namespace

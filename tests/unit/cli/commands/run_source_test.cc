@@ -2,11 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <filesystem>
 #include <sstream>
+#include <thread>
 
 #include "base/file.h"
+#include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
 #include "cli/state/suspension.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline::cli {
@@ -46,7 +51,32 @@ class RunSourceTest : public ::testing::Test {
   std::unique_ptr<OwnedRun> run_ = *store_.create_named("mine");
   bool written_ = write_file_atomically(run_->path("job.yaml"), kJob).ok();
   std::ostringstream out_;
-  RunSource source_{store_, out_};
+  testing::FakeClock clock_;
+  std::function<void()> on_pause_ = [] {};  // what happens while the command waits
+  kube::Pause pause_ = [this](Duration, const std::stop_token&) {
+    on_pause_();
+    return true;
+  };
+  RunSource source_{store_, clock_, out_, pause_};
+
+  void log(const std::string& pod, const std::string& text) {
+    std::filesystem::create_directories(run_->path("logs"));
+    ASSERT_TRUE(write_file_atomically(run_->path("logs/" + pod + ".log"), text).ok());
+  }
+  // Prints nothing where it fails.
+  std::string logs(const LogsOptions& options, absl::StatusCode code = absl::StatusCode::kOk) {
+    std::ostringstream out, err;
+    const Terminal terminal;
+    Call call{.jobs = source_,
+              .program = "paceline",
+              .clock = clock_,
+              .terminal = terminal,
+              .out = out,
+              .err = err,
+              .pause = pause_};
+    EXPECT_EQ(job_logs(call, options).code(), code) << err.str();
+    return out.str();
+  }
 };
 
 TEST_F(RunSourceTest, ARunIsAnObjectAsAServerHasIt) {
@@ -94,6 +124,40 @@ TEST_F(RunSourceTest, EventsAreOfItsFolder) {
   EXPECT_TRUE(events[0].warning);
   EXPECT_TRUE(events[0].last);
   EXPECT_EQ(events[0].reason, "Killed");
+}
+
+TEST_F(RunSourceTest, LogsAreOfMembersAndAttemptsAsOnACluster) {
+  logs({.name = "mine"}, absl::StatusCode::kNotFound);
+  log("digits-worker-0-0", "failed\n");
+  log("digits-worker-0-1", "a\nb\n");
+  log("digits-worker-1-1", "c\n");
+  log("digits-chief-0-1", "d\n");
+  const std::string workers = "worker-0 | a\nworker-0 | b\nworker-1 | c\n";
+  EXPECT_EQ(logs({.name = "mine"}), "chief-0 | d\n" + workers);
+  EXPECT_EQ(logs({.name = "mine", .member = "worker"}), workers);
+  EXPECT_EQ(logs({.name = "mine", .member = "worker/0"}), "a\nb\n");
+  EXPECT_EQ(logs({.name = "mine", .member = "worker-0", .log = {.tail = 1}}), "b\n");
+  EXPECT_EQ(logs({.name = "mine", .member = "worker-0", .previous = true}), "failed\n");
+  EXPECT_EQ(logs({.name = "mine", .member = "digits-worker-0-0"}), "failed\n");
+  logs({.name = "mine", .member = "worker/7"}, absl::StatusCode::kNotFound);
+  logs({.name = "mine", .member = "boss"}, absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(RunSourceTest, FollowingGoesOnWithTheNextAttemptAndEndsWithTheRun) {
+  log("digits-worker-0-0", "first\n");
+  const std::thread::id command = std::this_thread::get_id();
+  std::atomic<int> looks = 0, reader_pauses = 0;
+  on_pause_ = [&] {
+    if (std::this_thread::get_id() != command) {
+      ++reader_pauses;
+      return std::this_thread::yield();
+    }
+    while (reader_pauses == 0) std::this_thread::yield();  // the first log has been printed
+    ++looks;
+    if (looks == 1) log("digits-worker-0-1", "second\n");
+    if (looks == 2) write("Failed", "MemberKilled");
+  };
+  EXPECT_EQ(logs({.name = "mine", .member = "worker/0", .log = {.follow = true}}), "first\nsecond\n");
 }
 
 TEST_F(RunSourceTest, UnknownRunsAreNotFound) {
