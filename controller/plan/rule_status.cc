@@ -46,7 +46,7 @@ api::MemberStatus member_status(const Observed& observed, const cluster::Pod& po
   return status;
 }
 
-// Of what nobody tells any more, the counts stay.
+// The counts stay of a part that nobody tells of any more.
 void keep_counts(const MemberTelemetry& before, MemberTelemetry& now) {
   MemberTelemetry counts = counts_of(before);
   now.bytes_sent = std::max(now.bytes_sent, counts.bytes_sent);
