@@ -5,7 +5,7 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
-#include "base/visible.h"
+#include "base/sanitize.h"
 
 namespace paceline {
 
@@ -59,7 +59,7 @@ void append_quoted(std::string& out, std::string_view text) {
 }  // namespace
 
 std::string text_line(std::string_view message, LogFields fields) {
-  std::string line = visible(message);
+  std::string line = sanitize(message);
   for (const auto& [name, value] : fields) {
     line += ' ';
     line += name;

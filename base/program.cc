@@ -11,8 +11,8 @@
 #include <new>
 #include <system_error>
 
+#include "base/sanitize.h"
 #include "base/text.h"
-#include "base/visible.h"
 
 namespace paceline {
 
@@ -23,7 +23,7 @@ int exit_code = 1;
 
 [[noreturn]] void end_at_once() {
   const std::string line =
-      str_cat(program_name, ": ", visible(exception_text(std::current_exception())), "\n");
+      str_cat(program_name, ": ", sanitize(exception_text(std::current_exception())), "\n");
   (void)!::write(STDERR_FILENO, line.data(), line.size());
   ::_exit(exit_code);
 }
@@ -78,7 +78,7 @@ int run_main(const char* program, int failure_code, const std::function<int()>& 
   try {
     return body();
   } catch (...) {
-    std::fprintf(stderr, "%s: %s\n", program, visible(exception_text(std::current_exception())).c_str());
+    std::fprintf(stderr, "%s: %s\n", program, sanitize(exception_text(std::current_exception())).c_str());
     return failure_code;
   }
 }

@@ -12,13 +12,13 @@
 
 #include "base/clock.h"
 #include "base/program.h"
+#include "base/sanitize.h"
 #include "base/text.h"
-#include "base/visible.h"
 #include "cli/generate/generate.h"
 #include "cli/session.h"
 #include "cli/simulate/simulate.h"
 #include "cli/usage.h"
-#include "cli/view/harmless.h"
+#include "cli/view/sanitize.h"
 
 namespace {
 
@@ -144,9 +144,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   return run_main("paceline", cli::kExitSystem, [&] {
-    const cli::HarmlessBuffer errors(std::cerr, visible);
-    std::optional<cli::HarmlessBuffer> output;
-    if (::isatty(STDOUT_FILENO) == 1) output.emplace(std::cout, cli::harmless);
+    const cli::SanitizingBuffer errors(std::cerr, sanitize);
+    std::optional<cli::SanitizingBuffer> output;
+    if (::isatty(STDOUT_FILENO) == 1) output.emplace(std::cout, cli::sanitize_styled);
     return run(argc, argv);
   });
 }

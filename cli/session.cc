@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 
+#include "base/sanitize.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "base/visible.h"
-#include "cli/run/patient_output.h"
+#include "cli/run/non_blocking_output.h"
 
 namespace paceline::cli {
 
@@ -35,7 +35,7 @@ void Session::fail(int code, std::string_view message) {
   constexpr int kReaderLimitMs = 1000;
   write_within(
       STDERR_FILENO,
-      str_cat(styled(error_terminal, Style::kRed, str_cat(program, ":")), " ", visible(message), "\n"),
+      str_cat(styled(error_terminal, Style::kRed, str_cat(program, ":")), " ", sanitize(message), "\n"),
       kReaderLimitMs);
   exit_code = code;
 }

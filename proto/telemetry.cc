@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "base/visible.h"
+#include "base/sanitize.h"
 
 namespace paceline {
 

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "base/process_end.h"
+#include "base/sanitize.h"
 #include "base/text.h"
-#include "base/visible.h"
 #include "cli/cluster/names.h"
 #include "cli/view/age.h"
 #include "cli/view/dashboard.h"
@@ -100,7 +100,7 @@ Rows condition_rows(const Described& d) {
   for (const api::Condition& each : d.job.status.conditions) {
     const char* const status = each.unknown ? "Unknown" : each.status ? "True" : "False";
     rows.push_back(
-        {each.type, status, age_text(each.last_transition, d.now), each.reason, visible(each.message)});
+        {each.type, status, age_text(each.last_transition, d.now), each.reason, sanitize(each.message)});
   }
   return rows;
 }
@@ -179,9 +179,9 @@ Rows fault_rows(const api::Fault& fault) {
                {"cause", api::name(fault.cause)}};
   if (fault.exit_code || fault.signal) rows.push_back({"exit", exit_text(fault.exit_code, fault.signal)});
   for (const api::Observation& seen : fault.evidence)
-    rows.push_back({"evidence", visible(first_words(diagnosis::text_of(seen)))});
+    rows.push_back({"evidence", sanitize(first_words(diagnosis::text_of(seen)))});
   for (const api::Victim& victim : fault.victims)
-    rows.push_back({"victim", visible(first_words(diagnosis::text_of(victim)))});
+    rows.push_back({"victim", sanitize(first_words(diagnosis::text_of(victim)))});
   if (fault.more_victims > 0) rows.push_back({"victim", str_cat(fault.more_victims, " more")});
   return rows;
 }
@@ -262,7 +262,7 @@ std::vector<std::string> describe_lines(const Described& d, const Terminal& term
   for (const std::string& line : align_table(rows, {})) lines.push_back(str_cat("  ", line));
   if (!state.message.empty()) {
     lines.insert(lines.end(), {"", "Message:"});
-    const std::string message = visible(state.message);
+    const std::string message = sanitize(state.message);
     for (std::size_t from = 0; from <= message.size();) {
       const std::size_t to = std::min(message.find('\n', from), message.size());
       lines.push_back(str_cat("  ", message.substr(from, to - from)));

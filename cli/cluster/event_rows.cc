@@ -58,11 +58,11 @@ EventView read_event(const Json& object) {
   event.count = std::max(
       {std::int64_t{1}, kube::integer_at(object, {"count"}), kube::integer_at(object, {"series", "count"})});
   event.warning = kube::text_at(object, {"type"}) == "Warning";
-  event.reason = kube::harmless(kube::text_at(object, {"reason"}), 128);
+  event.reason = kube::sanitize_line(kube::text_at(object, {"reason"}), 128);
   const std::string& kind = kube::text_at(object, {"involvedObject", "kind"});
   event.object = str_cat(kind == kube::kTrainingJobs.kind ? "tj" : "pod", "/",
-                         kube::harmless(kube::text_at(object, {"involvedObject", "name"}), 256));
-  event.message = kube::harmless(kube::text_at(object, {"message"}), kMaxMessageBytes);
+                         kube::sanitize_line(kube::text_at(object, {"involvedObject", "name"}), 256));
+  event.message = kube::sanitize_line(kube::text_at(object, {"message"}), kMaxMessageBytes);
   return event;
 }
 

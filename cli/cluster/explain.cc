@@ -3,9 +3,9 @@
 // of this machine plans it, from pods that only the owner sees: of a run the status alone is told.
 
 #include "controller/plan/explain.h"
-#include "base/counted.h"
+#include "base/pluralize.h"
+#include "base/sanitize.h"
 #include "base/status.h"
-#include "base/visible.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/describe_text.h"
 #include "cli/cluster/job_view.h"
@@ -107,9 +107,9 @@ absl::Status explain_job(Call& call, const std::string& name) {
                : job.seen ? api::name(job.status.phase)
                           : "not seen by a controller yet");
   if (!job.status.reason.empty()) call.out << " (" << job.status.reason << ")";
-  if (!job.run) call.out << ", " << counted(described.pods.size(), "pod", "pods");
+  if (!job.run) call.out << ", " << pluralize(described.pods.size(), "pod", "pods");
   call.out << "\n";
-  if (!job.status.message.empty()) call.out << "  why: " << visible(job.status.message) << "\n";
+  if (!job.status.message.empty()) call.out << "  why: " << sanitize(job.status.message) << "\n";
   for (const std::string& line : fault_lines(job)) call.out << line << "\n";
   if (!job.run) print_plan(call, object, described);
   const std::vector<std::string> hints = hints_for(described);

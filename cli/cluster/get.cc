@@ -10,8 +10,8 @@
 #include "cli/cluster/changes.h"
 #include "cli/cluster/describe_text.h"
 #include "cli/cluster/job_view.h"
+#include "cli/view/fit_columns.h"
 #include "cli/view/growing_table.h"
-#include "cli/view/narrow.h"
 #include "cli/view/yaml.h"
 #include "controller/cluster/kube/job_object.h"
 
@@ -74,7 +74,7 @@ class JobPrinter {
     } else {
       // Wide is what was asked for: the terminal breaks the lines.
       const bool narrow = call_.terminal.interactive && options_.output != "wide";
-      lines = narrow_table(columns_, std::move(rows), narrow ? call_.terminal.columns : kAnyWidth);
+      lines = fit_table(columns_, std::move(rows), narrow ? call_.terminal.columns : kAnyWidth);
     }
     for (const std::string& line : lines) call_.out << line << "\n";
   }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/cluster/api_error_text.h"
 #include "cli/cluster/job_source.h"
-#include "cli/cluster/words.h"
 #include "controller/cluster/kube/api_client.h"
 #include "controller/cluster/kube/pause.h"
 
@@ -56,7 +56,7 @@ class JobClient final : public JobSource {
                                 bool force, bool dry_run);
 
   absl::Status plain(const absl::Status& status, const Asked& asked) const {
-    return in_plain_words(status, asked, cluster_);
+    return api_error_text(status, asked, cluster_);
   }
   kube::ApiClient& api() { return api_; }
   const std::stop_token& stop() const { return stop_; }

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/state/run_state.h"
-#include "cli/view/narrow.h"
+#include "cli/view/fit_columns.h"
 #include "controller/api/types.h"
 #include "controller/cluster/kube/json.h"
 #include "controller/cluster/kube/pod.h"

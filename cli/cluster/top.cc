@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/sanitize.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "base/visible.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
 #include "cli/view/live.h"
@@ -28,7 +28,7 @@ absl::StatusOr<RunState> look_at(Call& call, const std::string& name) {
   const api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   RunState state =
       run_state_of(read_job(object), parsed.job ? &*parsed.job : nullptr, pods, call.clock.wall_now());
-  state.message = visible(state.message);
+  state.message = sanitize(state.message);
   return state;
 }
 
@@ -47,7 +47,7 @@ absl::Status top_job(Call& call, const TopOptions& options) {
     auto state = look_at(call, name);
     if (last && no_answer(state.status())) {
       if (!trouble.empty()) wait = std::max(options.interval, std::min(2 * wait, kLongestWait));
-      trouble = visible(std::string(state.status().message()));
+      trouble = sanitize(std::string(state.status().message()));
       return *last;
     }
     if (!state.ok()) return state;

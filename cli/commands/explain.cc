@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "base/counted.h"
 #include "base/cuda_build.h"
+#include "base/pluralize.h"
 #include "base/processors.h"
 #include "base/text.h"
 #include "cli/commands/cluster_flags.h"
@@ -70,8 +70,8 @@ void print_outline(const JobFile& file) {
 void print_own_programs(const JobFile& file, plan::Observed observed) {
   observed.limits = plan::kubernetes_limits();
   std::cout << "TrainingJob " << file.job.metadata.ns << "/" << file.job.metadata.name << ": "
-            << counted(plan::desired_slots(file.job).size(), "pod that runs its template's own program",
-                       "pods that run their templates' own programs")
+            << pluralize(plan::desired_slots(file.job).size(), "pod that runs its template's own program",
+                         "pods that run their templates' own programs")
             << "\n"
             << "  without spec.training a job runs on Kubernetes only (`paceline apply -f " << file.path
             << "`); `paceline run` refuses it\n\n"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "base/counted.h"
 #include "base/file.h"
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "cli/commands/job_file.h"
 #include "cli/session.h"
@@ -34,7 +34,7 @@ void add_validate(CLI::App& app, Session& session) {
         worst = worst == kExitOk ? session.exit_code : std::min(worst, session.exit_code);
       } else {
         std::cout << file << ": valid: TrainingJob " << job->job.metadata.ns << "/" << job->job.metadata.name
-                  << ", " << counted(api::member_count(job->job), "member", "members") << "\n";
+                  << ", " << pluralize(api::member_count(job->job), "member", "members") << "\n";
         const DataFiles data = look_for_data_files(*job);
         for (const std::string& missing : data.missing) {
           std::cerr << file << ": warning: spec.training.data: this machine has no file " << missing << "\n";

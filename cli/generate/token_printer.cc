@@ -1,7 +1,7 @@
 #include "cli/generate/token_printer.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/visible.h"
+#include "base/sanitize.h"
 
 namespace paceline::cli {
 
@@ -39,12 +39,12 @@ void TokenPrinter::add_byte(char byte, std::string& piece) {
   }
   begun_ += byte;
   if (is_begun(begun_)) return;
-  piece += visible(begun_);
+  piece += sanitize(begun_);
   begun_.clear();
 }
 
 bool TokenPrinter::end() {
-  out_ << visible(begun_) << (in_line_ ? "\n" : "") << std::flush;
+  out_ << sanitize(begun_) << (in_line_ ? "\n" : "") << std::flush;
   begun_.clear();
   in_line_ = false;
   return out_.good();

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "base/visible.h"
+#include "base/sanitize.h"
 #include "cli/run/output.h"
 
 namespace paceline::cli {
@@ -71,7 +71,7 @@ class JsonOutput final : public RunOutput {
   static constexpr double kSecondsBetweenLines = 0.5;
   void line(const Json& json) {
     const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-    out_ << (terminal_ ? visible(text) : text) << std::endl;
+    out_ << (terminal_ ? sanitize(text) : text) << std::endl;
   }
   std::ostream& out_;
   const bool terminal_;

@@ -31,7 +31,7 @@ class RunOutput {
 std::unique_ptr<RunOutput> make_live_output(std::ostream& out, int fd);
 // A line every few seconds, and one for each thing that happens.
 std::unique_ptr<RunOutput> make_plain_output(std::ostream& out);
-// On a terminal, what JSON leaves of control characters is visible() (base/visible.h).
+// On a terminal, what JSON leaves of control characters is sanitize() (base/sanitize.h).
 std::unique_ptr<RunOutput> make_json_output(std::ostream& out, bool terminal);
 
 }  // namespace paceline::cli

@@ -22,8 +22,8 @@
 #include "cli/cluster/interrupt.h"
 #include "cli/run/held_checkpoints.h"
 #include "cli/run/local_run.h"
+#include "cli/run/non_blocking_output.h"
 #include "cli/run/output.h"
-#include "cli/run/patient_output.h"
 #include "cli/run/resume.h"
 #include "cli/run/run_setup.h"
 #include "cli/run/run_state_builder.h"
@@ -352,7 +352,7 @@ class RunCommand {
   }
 
   Session& session_;
-  PatientOutput stdout_{STDOUT_FILENO};
+  NonBlockingOutput stdout_{STDOUT_FILENO};
   const RunOptions& options_;
   RunSetup setup_;
   RunState& state_ = setup_.state;

@@ -1,8 +1,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/sanitize.h"
 #include "base/text.h"
-#include "base/visible.h"
 #include "cli/run/output.h"
 #include "cli/view/dashboard.h"
 
@@ -66,7 +66,7 @@ class PlainOutput : public RunOutput {
 
  private:
   static constexpr double kSecondsBetweenLines = 2;
-  void line(const std::string& text) { out_ << visible(text) << std::endl; }
+  void line(const std::string& text) { out_ << sanitize(text) << std::endl; }
   std::ostream& out_;
   double next_line_seconds_ = 0;
   std::int64_t last_step_ = -1;
@@ -115,7 +115,7 @@ class LiveOutput : public RunOutput {
     return count == kAllShown ? str_cat("  (fewer of these from here on", where, ")") : std::string();
   }
 
-  void above(const std::string& text) { out_ << frame_.print_above({visible(text)}) << std::flush; }
+  void above(const std::string& text) { out_ << frame_.print_above({sanitize(text)}) << std::flush; }
   std::ostream& out_;
   const int fd_;
   Terminal terminal_;

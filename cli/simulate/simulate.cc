@@ -11,8 +11,8 @@
 #include <memory>
 #include <sstream>
 
-#include "base/counted.h"
 #include "base/file.h"
+#include "base/pluralize.h"
 #include "base/status.h"
 #include "base/whole_number.h"
 #include "cli/commands/job_file.h"
@@ -95,7 +95,7 @@ absl::StatusOr<Numbers> read_numbers(const SimulateOptions& options, const std::
   const auto check = [&](std::string_view option, int value) {
     if (value < fewest) return absl::OkStatus();
     return absl::InvalidArgumentError(str_cat(option, " is ", value, " of ",
-                                              counted(fewest, "worker", "workers"), "; allowed: 0 to ",
+                                              pluralize(fewest, "worker", "workers"), "; allowed: 0 to ",
                                               fewest - 1, ", or more --workers"));
   };
   PL_RETURN_IF_ERROR(check("--slow", options.slow));
@@ -135,7 +135,7 @@ absl::Status simulate_stragglers(const SimulateOptions& options) {
                                      .staleness = numbers.staleness,
                                      .late_workers_stop = options.stop_late};
   if (!options.json)
-    std::cout << heading(options) << ", " << counted(options.steps, "step", "steps") << "\n" << std::flush;
+    std::cout << heading(options) << ", " << pluralize(options.steps, "step", "steps") << "\n" << std::flush;
   std::vector<simulation::StragglerCase> results;
   for (const double sigma : numbers.sigmas) {
     for (const int workers : numbers.workers) {

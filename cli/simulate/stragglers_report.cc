@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "cli/simulate/report.h"
 #include "cli/view/terminal.h"
@@ -33,12 +33,13 @@ std::vector<std::string> cells(const ModeResult& mode, const ModeResult& synchro
 }  // namespace
 
 std::string stragglers_text(const StragglerCase& result) {
-  std::string text = str_cat(counted(result.workers, "worker", "workers"), ", sigma ",
+  std::string text = str_cat(pluralize(result.workers, "worker", "workers"), ", sigma ",
                              fixed(result.log_deviation, 2), ": the slowest of ", result.workers, " takes ",
                              fixed(result.slowest_ms, 2), " ms on average; ");
-  text += result.best_backups == 0 ? "no backup worker would help\n"
-                                   : str_cat("best on paper are ", result.workers - result.best_backups,
-                                             " + ", counted(result.best_backups, "backup", "backups"), "\n");
+  text += result.best_backups == 0
+              ? "no backup worker would help\n"
+              : str_cat("best on paper are ", result.workers - result.best_backups, " + ",
+                        pluralize(result.best_backups, "backup", "backups"), "\n");
   std::vector<std::vector<std::string>> rows = {
       {"  MODE", "STEP MS", "GRADIENTS/MS", "OF SYNC", "DROPPED", "WAITING", "STALENESS", "MAX", "BATCH"}};
   for (const ModeResult& mode : result.modes) rows.push_back(cells(mode, result.modes.front()));
@@ -99,7 +100,7 @@ std::vector<Chart> stragglers_charts(const std::vector<StragglerCase>& results) 
     Chart& rates =
         chart(str_cat("Useful gradients with backup workers, sigma ", fixed(each.log_deviation, 2)),
               "backup workers, part of all", "of synchronous");
-    const std::string workers = counted(each.workers, "worker", "workers");
+    const std::string workers = pluralize(each.workers, "worker", "workers");
     Series paper{str_cat(workers, ", on paper")}, real{workers};
     const double synchronous = each.modes.front().gradients_per_ms;
     paper.points.push_back({0, 1});
@@ -115,7 +116,7 @@ std::vector<Chart> stragglers_charts(const std::vector<StragglerCase>& results) 
   }
   for (const StragglerCase& each : results) {
     Chart& steps =
-        chart(str_cat("Time of a step, ", counted(each.workers, "worker", "workers")), "sigma", "ms");
+        chart(str_cat("Time of a step, ", pluralize(each.workers, "worker", "workers")), "sigma", "ms");
     for (std::size_t i = 0; i < each.modes.size(); ++i) {
       const simulation::Mode& mode = each.modes[i].mode;
       // With another sigma other backups are best: they are one line.

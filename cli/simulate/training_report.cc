@@ -3,7 +3,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "cli/simulate/report.h"
 #include "cli/view/terminal.h"
@@ -58,8 +58,8 @@ TrainedSummary summary_of(const TrainedMode& mode, bool has_target) {
 std::string training_text(const TrainingCase& result) {
   const bool has_target = !result.target.empty();
   std::string text =
-      str_cat(counted(result.workers, "worker", "workers"), ", sigma ", fixed(result.log_deviation, 2), ", ",
-              has_target ? str_cat("to ", result.target) : "all steps", "\n");
+      str_cat(pluralize(result.workers, "worker", "workers"), ", sigma ", fixed(result.log_deviation, 2),
+              ", ", has_target ? str_cat("to ", result.target) : "all steps", "\n");
   std::vector<std::vector<std::string>> rows = {{"  MODE", "SECONDS", "OF SYNC", "STEPS", "STEP MS",
                                                  "STALENESS", "MAX", "DROPPED", "ACCURACY",
                                                  has_target ? "REACHED" : "ENDED"}};
@@ -116,7 +116,7 @@ std::string training_json(const std::vector<TrainingCase>& results, std::uint64_
 std::vector<Chart> training_charts(const std::vector<TrainingCase>& results) {
   std::vector<Chart> charts;
   for (const TrainingCase& each : results) {
-    Chart chart{str_cat("Accuracy by time, ", counted(each.workers, "worker", "workers"), ", sigma ",
+    Chart chart{str_cat("Accuracy by time, ", pluralize(each.workers, "worker", "workers"), ", sigma ",
                         fixed(each.log_deviation, 2)),
                 "seconds, virtual", "correct"};
     for (const TrainedMode& mode : each.modes) {

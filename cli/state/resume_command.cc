@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/sanitize.h"
 #include "base/text.h"
-#include "base/visible.h"
 
 namespace paceline::cli {
 
@@ -30,7 +30,7 @@ std::string shell_word(std::string_view word) {
            std::string_view("-_./+,:@%=").find(c) != std::string_view::npos;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return std::string(word);
-  if (visible(word) != word || word.find_first_of("\t\n") != word.npos) return with_escapes(word);
+  if (sanitize(word) != word || word.find_first_of("\t\n") != word.npos) return with_escapes(word);
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/view/fit_columns.h"
 #include "cli/view/gpus_view.h"
 #include "cli/view/gradients_text.h"
-#include "cli/view/narrow.h"
 #include "cli/view/servers_view.h"
 
 namespace paceline::cli {
@@ -34,20 +34,20 @@ std::vector<std::string> title_line(const RunState& state, const Terminal& termi
         state.members, [](const MemberState& m) { return !m.name.starts_with("evaluator-"); });
     view = str_cat("view ", state.generation, ", ", members, members == 1 ? " member" : " members");
   }
-  const std::string phase = one_line(state.phase);
+  const std::string phase = sanitize_line(state.phase);
   const int room = std::max(width - display_width(phase) - 2, 1);
-  return narrow_lines({{styled(terminal, Style::kBold, fit(terminal, one_line(state.name), room))},
-                       {styled(terminal, phase_style(phase), phase)},
-                       {std::move(view), 1},
-                       {human_seconds(state.elapsed_seconds), 2}},
-                      width, 1);
+  return fit_lines({{styled(terminal, Style::kBold, fit(terminal, sanitize_line(state.name), room))},
+                    {styled(terminal, phase_style(phase), phase)},
+                    {std::move(view), 1},
+                    {human_seconds(state.elapsed_seconds), 2}},
+                   width, 1);
 }
 
 std::vector<std::string> bar_line(const RunState& state, const Terminal& terminal, int width) {
   const double fraction = state.progress.total_steps > 0 ? static_cast<double>(state.progress.step) /
                                                                static_cast<double>(state.progress.total_steps)
                                                          : 0;
-  return narrow_lines(
+  return fit_lines(
       {{progress_bar(terminal, fraction, std::clamp(terminal.columns - 50, 10, 40)), 2},
        {fixed(fraction * 100, 0) + " %", 3},
        {str_cat("step ", with_commas(state.progress.step), "/", with_commas(state.progress.total_steps))},
@@ -66,7 +66,7 @@ std::vector<Piece> rates(const RunState& state) {
   }
   if (state.progress.test_loss && !state.progress.test_accuracy)
     add(str_cat("test loss ", loss_text(*state.progress.test_loss)), 4);
-  if (!state.target.empty()) add(str_cat("(target ", one_line(state.target), ")"), 1);
+  if (!state.target.empty()) add(str_cat("(target ", sanitize_line(state.target), ")"), 1);
   if (state.progress.samples_per_second >= 1)
     add(str_cat(with_commas(static_cast<std::int64_t>(state.progress.samples_per_second)), " samples/s"), 2);
   const bool goes_on = !is_finished(state) && state.progress.step < state.progress.total_steps;
@@ -76,7 +76,7 @@ std::vector<Piece> rates(const RunState& state) {
 }
 
 std::string rates_line(const RunState& state) {
-  const auto lines = narrow_lines(rates(state), kAnyWidth, 1);
+  const auto lines = fit_lines(rates(state), kAnyWidth, 1);
   return lines.empty() ? std::string() : lines[0];
 }
 
@@ -105,7 +105,7 @@ std::vector<std::string> members_table(const RunState& state, const Terminal& te
   }
   std::vector<Column> shown(std::begin(kColumns), std::end(kColumns));
   if (state.members[0].node) shown[1].name = "NODE";
-  auto table = narrow_table(shown, std::move(rows), columns);
+  auto table = fit_table(shown, std::move(rows), columns);
   table[0] = styled(terminal, Style::kDim, table[0]);
   if (state.members.size() > limit) {
     const std::size_t left = state.members.size() - limit;
@@ -154,7 +154,7 @@ std::vector<std::string> render_dashboard(const RunState& state, const Terminal&
   add(title_line(state, terminal, width));
   if (state.progress.total_steps > 0) add(bar_line(state, terminal, width));
   const bool low = terminal.rows > 0 && terminal.rows < kRowsForTwoRateLines;
-  auto speeds = narrow_lines(rates(state), width, low ? 1 : 2);
+  auto speeds = fit_lines(rates(state), width, low ? 1 : 2);
   if (speeds.empty()) speeds.emplace_back();
   add(std::move(speeds));
   const int height = height_of(terminal);
@@ -210,10 +210,10 @@ std::vector<std::string> render_summary(const RunState& state, const Terminal& t
   if (!state.folder.empty()) row("logs", state.folder + "/logs");
 
   std::vector<std::string> lines;
-  lines.push_back(str_cat(styled(terminal, Style::kBold, one_line(state.name)), "  ",
-                          styled(terminal, phase_style(state.phase), one_line(state.phase)),
+  lines.push_back(str_cat(styled(terminal, Style::kBold, sanitize_line(state.name)), "  ",
+                          styled(terminal, phase_style(state.phase), sanitize_line(state.phase)),
                           state.phase == "Failed" && !state.reason.empty()
-                              ? str_cat(" (", one_line(state.reason), ")")
+                              ? str_cat(" (", sanitize_line(state.reason), ")")
                               : std::string()));
   for (std::string& line : align_table(rows, {})) lines.push_back("  " + line);
   return lines;  // not cut: paths are for copying

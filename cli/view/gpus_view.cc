@@ -1,7 +1,7 @@
 #include "cli/view/gpus_view.h"
 
 #include "base/text.h"
-#include "cli/view/narrow.h"
+#include "cli/view/fit_columns.h"
 
 namespace paceline::cli {
 
@@ -79,7 +79,7 @@ std::vector<std::string> render_gpus(const RunState& state, const Terminal& term
     if (member.telemetry.gpu && static_cast<int>(rows.size()) + kHead < most) rows.push_back(row_of(member));
   }
   if (rows.empty()) return {};
-  std::vector<std::string> lines = narrow_table(kColumns, std::move(rows), width);
+  std::vector<std::string> lines = fit_table(kColumns, std::move(rows), width);
   lines[0] = styled(terminal, Style::kDim, lines[0]);
   lines.insert(lines.begin(), "");
   return lines;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/view/narrow.h"
+#include "cli/view/fit_columns.h"
 #include "cli/view/terminal.h"
 
 namespace paceline::cli {
@@ -157,7 +157,7 @@ std::vector<std::string> staleness_lines(const RunState& state, int width) {
     const auto rank = std::ranges::find(order, share.count) - order.begin();
     pieces.push_back({std::move(share.text), 1 + static_cast<int>(rank)});
   }
-  return narrow_lines(std::move(pieces), width, kMostLines);
+  return fit_lines(std::move(pieces), width, kMostLines);
 }
 
 }  // namespace paceline::cli

@@ -10,7 +10,7 @@ std::vector<std::string> GrowingTable::add(const std::vector<std::vector<std::st
   for (const auto& row : rows) {
     if (row.size() > widest_.size()) widest_.resize(row.size());
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {  // the last column is never padded
-      std::string cell = one_line(row[i]);
+      std::string cell = sanitize_line(row[i]);
       if (display_width(cell) > display_width(widest_[i])) widest_[i] = std::move(cell);
     }
   }

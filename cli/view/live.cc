@@ -1,9 +1,9 @@
 #include "cli/view/live.h"
 
+#include "base/sanitize.h"
 #include "base/status.h"
-#include "base/visible.h"
 #include "cli/view/dashboard.h"
-#include "cli/view/harmless.h"
+#include "cli/view/sanitize.h"
 
 namespace paceline::cli {
 
@@ -22,8 +22,8 @@ absl::Status show_live(std::ostream& out, const LiveView& view) {
     if (!note.empty() && above.rows > 0) --above.rows;
     auto lines = render_dashboard(run, above);
     if (!note.empty())
-      lines.push_back(terminal.interactive ? fit(terminal, one_line(note), terminal.columns - 1)
-                                           : one_line(note));
+      lines.push_back(terminal.interactive ? fit(terminal, sanitize_line(note), terminal.columns - 1)
+                                           : sanitize_line(note));
     if (terminal.interactive) {
       write_frame(out, frame.draw(lines));
       out.flush();
@@ -35,7 +35,7 @@ absl::Status show_live(std::ostream& out, const LiveView& view) {
     if (view.once || is_finished(run) || !view.wait()) break;
     PL_ASSIGN_OR_RETURN(run, view.look());
   }
-  if (is_finished(run) && !run.message.empty()) out << "\n" << visible(run.message) << "\n";
+  if (is_finished(run) && !run.message.empty()) out << "\n" << sanitize(run.message) << "\n";
   return absl::OkStatus();
 }
 

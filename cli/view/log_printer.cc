@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/visible.h"
+#include "base/sanitize.h"
 
 namespace paceline::cli {
 
@@ -42,7 +42,7 @@ void LogPrinter::print(LogSource& source, std::string_view piece) {
     const std::string_view text = piece.substr(0, piece.size() - (ends ? 1 : 0));
     const std::size_t room = kMaxShownBytes - std::min(source.shown, kMaxShownBytes);
     if (source.shown <= kMaxShownBytes) {
-      out_ << visible(text.substr(0, room)) << (text.size() > room ? "..." : "");
+      out_ << sanitize(text.substr(0, room)) << (text.size() > room ? "..." : "");
       source.shown += std::min(text.size(), room + 1);
     }
     if (ends) out_ << "\n";

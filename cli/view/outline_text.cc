@@ -10,7 +10,7 @@ namespace paceline::cli {
 
 namespace {
 
-std::string counted(std::int64_t count, const char* one, const char* more) {
+std::string pluralize(std::int64_t count, const char* one, const char* more) {
   return str_cat(with_commas(count), " ", count == 1 ? one : more);
 }
 
@@ -23,7 +23,7 @@ std::string samples_line(const api::TrainingJob& job) {
   const std::int64_t batch = job.spec.training->global_batch_size, units = api::units_per_step(job);
   const char* const whose =
       units == api::trainer_count(job) ? " for each member" : " for each of the first gradients";
-  return str_cat("each step: ", counted(batch, "sample", "samples"), ", ", with_commas(batch / units),
+  return str_cat("each step: ", pluralize(batch, "sample", "samples"), ", ", with_commas(batch / units),
                  batch % units == 0 ? "" : " or one more", whose);
 }
 
@@ -38,7 +38,7 @@ std::string mode_line(const api::TrainingJob& job) {
       return "synchronous: a step is one update, of everybody's gradients";
     case api::Synchronization::kBoundedStaleness:
       return str_cat("bounded staleness: each gradient is an update; no member is more than ",
-                     counted(servers.staleness, "step", "steps"), " ahead of the slowest");
+                     pluralize(servers.staleness, "step", "steps"), " ahead of the slowest");
     case api::Synchronization::kAsynchronous:
       break;
   }
@@ -49,7 +49,7 @@ std::string mode_line(const api::TrainingJob& job) {
 
 std::string end_line(const api::Training& training) {
   const std::string length =
-      training.steps ? counted(*training.steps, "step", "steps")
+      training.steps ? pluralize(*training.steps, "step", "steps")
                      : str_cat(training.epochs.value_or(0), training.epochs == 1.0 ? " epoch" : " epochs");
   const std::string target = training.target ? target_text(training) : "";
   return target.empty() ? str_cat("ends after ", length)
@@ -58,7 +58,7 @@ std::string end_line(const api::Training& training) {
 
 std::string checkpoint_line(const api::Checkpoint& checkpoint) {
   std::string when;
-  if (checkpoint.every_steps > 0) when = counted(checkpoint.every_steps, "step", "steps");
+  if (checkpoint.every_steps > 0) when = pluralize(checkpoint.every_steps, "step", "steps");
   if (checkpoint.every_seconds > 0) {
     when += str_cat(when.empty() ? "" : " and every ",
                     format_duration(std::chrono::duration_cast<Duration>(
@@ -73,10 +73,11 @@ std::string checkpoint_line(const api::Checkpoint& checkpoint) {
 
 std::string members_text(const api::TrainingJob& job) {
   const std::int64_t trainers = api::trainer_count(job), servers = api::member_count(job) - trainers;
-  std::string text = counted(trainers, "member", "members that train");
+  std::string text = pluralize(trainers, "member", "members that train");
   if (trainers > 1) text += waits_for_all(job.spec.strategy) ? " together" : " side by side";
   if (servers > 0) {
-    text += str_cat(", ", counted(servers, "server that holds the weights", "servers that hold the weights"));
+    text +=
+        str_cat(", ", pluralize(servers, "server that holds the weights", "servers that hold the weights"));
   }
   return text;
 }

@@ -6,7 +6,7 @@
 
 #include "base/category.h"
 #include "base/text.h"
-#include "cli/view/narrow.h"
+#include "cli/view/fit_columns.h"
 
 namespace paceline::cli {
 
@@ -71,7 +71,7 @@ void append(std::span<const Column> columns, std::vector<Row> rows, const Termin
   const int room = most - static_cast<int>(lines.size()) - kHead;
   if (rows.empty() || room <= 0) return;
   if (rows.size() > static_cast<std::size_t>(room)) rows.resize(static_cast<std::size_t>(room));
-  std::vector<std::string> table = narrow_table(columns, std::move(rows), width);
+  std::vector<std::string> table = fit_table(columns, std::move(rows), width);
   table[0] = styled(terminal, Style::kDim, table[0]);
   lines.emplace_back();
   for (std::string& line : table) lines.push_back(std::move(line));

@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "base/clock.h"
-#include "base/visible.h"
+#include "base/sanitize.h"
 
 namespace paceline::cli {
 
@@ -97,8 +97,8 @@ int display_width(std::string_view text) {
   return width;
 }
 
-std::string one_line(std::string_view text) {
-  std::string line = visible(text);
+std::string sanitize_line(std::string_view text) {
+  std::string line = sanitize(text);
   for (char& c : line) {
     if (c == '\n' || c == '\t') c = ' ';
   }
@@ -141,7 +141,7 @@ std::vector<std::string> align_table(const std::vector<std::vector<std::string>>
                                      const std::vector<bool>& right) {
   std::vector<std::vector<std::string>> rows = cells;
   for (auto& row : rows) {
-    for (std::string& cell : row) cell = one_line(cell);
+    for (std::string& cell : row) cell = sanitize_line(cell);
   }
   std::vector<int> widths;
   for (const auto& row : rows) {

@@ -28,9 +28,9 @@ std::string styled(const Terminal& terminal, Style style, std::string_view text)
 
 // Columns that `text` takes: UTF-8 code points, without escape sequences.
 int display_width(std::string_view text);
-// visible(), with spaces for newlines and tabs: of a stranger's words in a line of a view, before it is
+// sanitize(), with spaces for newlines and tabs: of a stranger's words in a line of a view, before it is
 // fitted.
-std::string one_line(std::string_view text);
+std::string sanitize_line(std::string_view text);
 // Cut to `columns` with an ellipsis where it is longer; escape sequences stay whole and are closed.
 std::string fit(const Terminal& terminal, std::string_view text, int columns);
 
@@ -40,7 +40,7 @@ inline constexpr std::string_view kStyleEnd = "\x1b[0m";
 std::size_t style_length(std::string_view text);
 
 // Columns aligned (the first left, the others as `right` says), two spaces apart; rows may be ragged. Cells
-// have no style, and are one_line().
+// have no style, and are sanitize_line().
 std::vector<std::string> align_table(const std::vector<std::vector<std::string>>& rows,
                                      const std::vector<bool>& right);
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/sanitize.h"
 #include "base/text.h"
-#include "base/visible.h"
 #include "controller/api/source_text.h"
 
 namespace paceline::api {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/sanitize.h"
 #include "base/text.h"
-#include "base/visible.h"
 #include "controller/api/source_text.h"
 
 namespace paceline::api {
@@ -220,7 +220,7 @@ std::string quote(std::string_view text) {
     } else if (text[i] == '\t') {
       out += "\\x09";
     } else {
-      out += visible(character);
+      out += sanitize(character);
     }
     i += character.size();
   }

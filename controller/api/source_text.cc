@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "absl/strings/str_format.h"
+#include "base/sanitize.h"
 #include "base/text.h"
-#include "base/visible.h"
 #include "controller/api/parse.h"
 
 namespace paceline::api {

@@ -24,7 +24,7 @@ absl::Status ask_ready(kube::Transport& transport, const Clock& clock, const kub
     const absl::StatusOr<kube::Response> response = transport.call(request);
     if (response.ok() && response->status == kOk) return absl::OkStatus();
     last = response.ok() ? str_cat("it answers ", response->status, ": ",
-                                   kube::harmless(response->body, kMaxShownBytes))
+                                   kube::sanitize_line(response->body, kMaxShownBytes))
                          : std::string(response.status().message());
   } while (!deadline.expired(clock.now()) && pause(kReadyPause, {}));
   return absl::UnavailableError(

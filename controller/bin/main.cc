@@ -18,8 +18,8 @@
 #include "base/hex.h"
 #include "base/program.h"
 #include "base/random.h"
+#include "base/sanitize.h"
 #include "base/status.h"
-#include "base/visible.h"
 #include "base/whole_number.h"
 #include "controller/bin/ask_ready.h"
 #include "controller/bin/config.h"
@@ -53,7 +53,7 @@ struct Flags {
 };
 
 int fail(int code, const std::string& message) {
-  std::fprintf(stderr, "paceline-controller: %s\n", visible(message).c_str());
+  std::fprintf(stderr, "paceline-controller: %s\n", sanitize(message).c_str());
   return code;
 }
 
@@ -91,7 +91,7 @@ bool read_config(const Flags& flags, Config& config, int& code) {
     }
     const controller::ParsedConfig parsed = controller::parse_config(*text, flags.config);
     if (!parsed.config) {
-      std::fputs(visible(api::render_diagnostics(parsed.diagnostics, *text)).c_str(), stderr);
+      std::fputs(sanitize(api::render_diagnostics(parsed.diagnostics, *text)).c_str(), stderr);
       code = kExitConfiguration;
       return false;
     }

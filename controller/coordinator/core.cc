@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "base/process_end.h"
 #include "controller/coordinator/core_impl.h"
 #include "controller/diagnosis/diagnosis.h"
@@ -66,8 +66,9 @@ CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
     if (slot != nullptr && slot->trains() && number(*slot) != 0 && !slot->lost) note_finished(*slot);
   }
   const auto gone = std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.gone(); });
-  reason_ = str_cat("waiting for ",
-                    counted(static_cast<std::ptrdiff_t>(members_) - gone, "member", "members"), " to attach");
+  reason_ =
+      str_cat("waiting for ", pluralize(static_cast<std::ptrdiff_t>(members_) - gone, "member", "members"),
+              " to attach");
 }
 
 Effects CoordinatorCore::Impl::step(const Input& input, TimePoint now) {
@@ -241,7 +242,7 @@ void CoordinatorCore::Impl::check_weights(const Slot& slot, const v1::Heartbeat&
   diverged_ = std::move(wrong);
   diverged_from_ =
       str_cat(trainers == 2 ? "the other rank (with two ranks nobody can tell which is wrong)" : "most ranks",
-              " after ", counted(step, "step", "steps"));
+              " after ", pluralize(step, "step", "steps"));
 }
 
 void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {

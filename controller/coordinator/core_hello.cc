@@ -2,8 +2,8 @@
 
 #include <set>
 
+#include "base/sanitize.h"
 #include "base/text.h"
-#include "base/visible.h"
 #include "controller/plan/pods.h"
 
 namespace paceline::coordinator {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "controller/coordinator/core_impl.h"
 
 // The job's states: what each moment allows, the next view, the end of one, the end of all.
@@ -113,7 +113,7 @@ void CoordinatorCore::Impl::form_if_complete() {
   }
   progress_.new_view();
   state_ = JobState::kRunning;
-  reason_ = str_cat("view ", generation_.value, " of ", counted(members_, "member", "members"));
+  reason_ = str_cat("view ", generation_.value, " of ", pluralize(members_, "member", "members"));
   say(str_cat(reason_,
               adopts ? " goes on: all are attached again, and train in it" : " is formed: all are attached"));
   effects_.report_changed = true;

@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 
 namespace paceline::diagnosis {
 
@@ -38,10 +38,10 @@ RootCause by_reports(const Evidence* first_to_leave, std::span<const PeerReport>
   const auto is_about = [&](const PeerReport& r) { return (named ? r.peer : r.reporter) == suspect.slot; };
   std::string lost = "it lost its link to a server that others go on with";
   if (named) {
-    lost = str_cat(counted(suspect.reporters, "peer", "peers"), " lost the link to it");
+    lost = str_cat(pluralize(suspect.reporters, "peer", "peers"), " lost the link to it");
   } else if (serves(around, suspect.slot)) {
-    lost =
-        str_cat("it lost its links to ", counted(std::ranges::count_if(reports, is_about), "peer", "peers"));
+    lost = str_cat("it lost its links to ",
+                   pluralize(std::ranges::count_if(reports, is_about), "peer", "peers"));
   }
   const std::string& reason = std::ranges::find_if(reports, is_about)->reason;
   return {suspect.slot,

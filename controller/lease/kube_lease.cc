@@ -42,8 +42,8 @@ Seen seen_of(const Json& object) {
                      .acquired = time("acquireTime"),
                      .renewed = time("renewTime"),
                      .transitions = kube::integer_at(object, {"spec", "leaseTransitions"}),
-                     .address = kube::harmless(kube::text_at(object, {"metadata", "annotations", kAddress}),
-                                               kMaxAddressBytes)},
+                     .address = kube::sanitize_line(
+                         kube::text_at(object, {"metadata", "annotations", kAddress}), kMaxAddressBytes)},
           .version = kube::text_at(object, {"metadata", "resourceVersion"})};
 }
 

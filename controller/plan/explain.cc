@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/plan/simulate.h"
 
@@ -77,9 +77,9 @@ std::string explain_job(const Observed& initial) {
     const Plan next = plan(world);
     const bool news = !next.actions.empty() || next.status.phase != world.job.status.phase;
     if (news) {
-      text +=
-          str_cat(text.empty() ? "" : "\n", "Plan ", ++told, ": ", counted(world.pods.size(), "pod", "pods"),
-                  ", ", coordinator_of(world), "\n", explain(next));
+      text += str_cat(text.empty() ? "" : "\n", "Plan ", ++told, ": ",
+                      pluralize(world.pods.size(), "pod", "pods"), ", ", coordinator_of(world), "\n",
+                      explain(next));
     }
     const bool settled = !news && (!world.report || world.report->phase == ReportPhase::kRunning);
     if (settled || next.done) break;

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/plan/pods.h"
@@ -105,7 +105,7 @@ const char* what_is_permanent(api::RestartCause cause) {
 }
 
 std::string used_up(std::int64_t restarts) {
-  return str_cat("; the members were started again ", counted(restarts, "time", "times"),
+  return str_cat("; the members were started again ", pluralize(restarts, "time", "times"),
                  " already (spec.runPolicy.backoffLimit)");
 }
 
@@ -152,7 +152,7 @@ bool restart_by_policy(const Observed& observed, Failure& failure, Plan& plan) {
   }
   if (!charged && count >= observed.limits.disruptions) {
     failure.reason = "DisruptionLimitExceeded";
-    failure.message += str_cat("; the members were started again ", counted(count, "time", "times"),
+    failure.message += str_cat("; the members were started again ", pluralize(count, "time", "times"),
                                " for reasons that are not the job's fault, which is this cluster's limit");
     return false;
   }

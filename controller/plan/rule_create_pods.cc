@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/pods.h"
@@ -47,7 +47,7 @@ void create(const Observed& observed, const std::vector<Slot>& missing, std::siz
     const Slot& slot = missing[i];
     plan.actions.push_back(CreatePod{
         pod_spec(observed, slot),
-        str_cat(slot_name(slot.role, slot.index), " of ", counted(all, "pod", "pods"), " is missing")});
+        str_cat(slot_name(slot.role, slot.index), " of ", pluralize(all, "pod", "pods"), " is missing")});
   }
   if (missing.size() > batch) requeue(Duration::zero(), plan);
 }

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "base/process_end.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"

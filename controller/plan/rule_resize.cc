@@ -1,6 +1,6 @@
 // Replicas were edited: the ring starts again in its new size, from the newest checkpoint.
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
@@ -11,7 +11,7 @@ bool rule_resize(const Observed& observed, Plan& plan) {
   const std::int64_t size = plan.status.restarts.size, wanted = api::member_count(observed.job);
   if (size == 0 || size == wanted || training_finished(observed)) return false;
   const std::string why =
-      str_cat("the job had ", counted(size, "member", "members"), " and shall have ", wanted);
+      str_cat("the job had ", pluralize(size, "member", "members"), " and shall have ", wanted);
   constexpr api::RestartCause kCause = api::RestartCause::kResized;
   begin_attempt(observed, Role::kWorker, kCause, api::name(kCause), why, observed.limits.stop_grace, plan);
   plan.stop_members = StopMembers{why, true};

@@ -5,7 +5,7 @@
 #include <optional>
 #include <tuple>
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/plan/attempts.h"
 #include "controller/plan/pods.h"
@@ -168,9 +168,9 @@ void note_running(const Observed& observed, Plan& plan) {
     }
   }
   if (running == 0 || running + finished < api::member_count(observed.job)) return;
-  std::string all = counted(running, "pod runs", "pods run");
+  std::string all = pluralize(running, "pod runs", "pods run");
   if (finished > 0) {
-    all += str_cat(", ", counted(finished, "has finished", "have finished"));
+    all += str_cat(", ", pluralize(finished, "has finished", "have finished"));
   } else if (running > 1) {
     all = str_cat("all ", all);
   }

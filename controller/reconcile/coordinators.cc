@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/counted.h"
 #include "base/hex.h"
+#include "base/pluralize.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "controller/api/training_spec.h"
@@ -204,7 +204,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
   void on_view(const coordinator::ViewRecord& view) override {
     log_.info(
-        str_cat("view ", view.generation.value, " of ", counted(view.members.size(), "member", "members")),
+        str_cat("view ", view.generation.value, " of ", pluralize(view.members.size(), "member", "members")),
         {{"job", key_}, {"reason", "View"}});
     look();
     if (observer_ != nullptr) observer_->on_view(view);

@@ -10,7 +10,7 @@ namespace paceline::reconcile {
 namespace {
 
 // The part of an output that fits into an error: no escape sequences, no endless lines.
-std::string harmless_lines(const std::string& log) {
+std::string sanitize_lines(const std::string& log) {
   constexpr std::size_t kMaxLineBytes = 400;
   std::string text;
   std::size_t line = 0;
@@ -58,7 +58,7 @@ bool may_have_log(const api::Fault* fault, const cluster::Pod& pod) {
 }
 
 std::string lines_to_tell(const std::string& log, const api::Fault* fault) {
-  return harmless_lines(fault == nullptr ? log : without_lines_of(*fault, log));
+  return sanitize_lines(fault == nullptr ? log : without_lines_of(*fault, log));
 }
 
 }  // namespace paceline::reconcile

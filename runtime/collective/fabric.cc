@@ -15,8 +15,8 @@
 #include "runtime/collective/shared_communicator.h"
 #include "runtime/collective/stream_communicator.h"
 #include "runtime/transport/mapping.h"
-#include "runtime/transport/meeting.h"
 #include "runtime/transport/peer_watch.h"
+#include "runtime/transport/rendezvous.h"
 #include "runtime/transport/socket.h"
 
 namespace paceline::collective {
@@ -24,9 +24,9 @@ namespace paceline::collective {
 namespace {
 
 using transport::Mapping;
-using transport::MeetingPlan;
-using transport::MeetingPoint;
 using transport::MetPeer;
+using transport::Rendezvous;
+using transport::RendezvousPlan;
 
 // A look at a socket is a system call and takes longer than one at memory; parking costs the sender a wake-up
 // as well: measured.
@@ -66,8 +66,8 @@ absl::StatusOr<bool> sharing(const Group& group) {
   return true;
 }
 
-MeetingPlan plan_for(const Group& group, bool local, int channels) {
-  MeetingPlan plan;
+RendezvousPlan plan_for(const Group& group, bool local, int channels) {
+  RendezvousPlan plan;
   plan.generation = group.generation;
   plan.rank = group.rank;
   plan.world = static_cast<int>(group.members.size());
@@ -98,7 +98,7 @@ absl::StatusOr<std::unique_ptr<transport::Arena>> new_arena(const FabricOptions&
 class FabricOfSockets final : public Fabric {
  public:
   FabricOfSockets(const FabricOptions& options, const Clock& clock, Address address,
-                  std::unique_ptr<transport::Arena> arena, std::unique_ptr<MeetingPoint> meeting)
+                  std::unique_ptr<transport::Arena> arena, std::unique_ptr<Rendezvous> meeting)
       : options_(options),
         clock_(clock),
         address_(std::move(address)),
@@ -125,7 +125,7 @@ class FabricOfSockets final : public Fabric {
  private:
   absl::StatusOr<std::unique_ptr<Communicator>> connect_shared(const Group& group, Deadline deadline);
   absl::StatusOr<std::unique_ptr<Communicator>> connect_tcp(const Group& group, Deadline deadline);
-  absl::StatusOr<std::vector<MetPeer>> meet_all(const MeetingPlan& plan, Deadline deadline) {
+  absl::StatusOr<std::vector<MetPeer>> meet_all(const RendezvousPlan& plan, Deadline deadline) {
     const std::lock_guard one_view_at_a_time(meet_mutex_);
     return meeting_->meet(plan, deadline);
   }
@@ -134,7 +134,7 @@ class FabricOfSockets final : public Fabric {
   const Clock& clock_;
   const Address address_;
   std::unique_ptr<transport::Arena> arena_;
-  const std::unique_ptr<MeetingPoint> meeting_;
+  const std::unique_ptr<Rendezvous> meeting_;
   std::mutex meet_mutex_;
 };
 
@@ -147,7 +147,7 @@ std::vector<std::string> names_of(const Group& group) {
 absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_shared(const Group& group,
                                                                               Deadline deadline) {
   const int world = static_cast<int>(group.members.size());
-  MeetingPlan plan = plan_for(group, /*local=*/true, /*channels=*/1);
+  RendezvousPlan plan = plan_for(group, /*local=*/true, /*channels=*/1);
   plan.descriptors_for_all = {arena_->fd()};
   const std::size_t seen_of_arena = arena_->mapped();
   auto mappings = std::make_shared<SharedMappings>();
@@ -193,9 +193,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> FabricOfSockets::connect_tcp(const
                                                                            Deadline deadline) {
   const int world = static_cast<int>(group.members.size());
   const int data_links = group.sockets_per_peer > 0 ? group.sockets_per_peer : options_.sockets_per_peer;
-  MeetingPlan plan = plan_for(group, /*local=*/false, 1 + data_links);
+  RendezvousPlan plan = plan_for(group, /*local=*/false, 1 + data_links);
   const std::vector<int> partners = partners_of(group.rank, world);
-  std::erase_if(plan.peers, [&](const transport::MeetingPeer& peer) {
+  std::erase_if(plan.peers, [&](const transport::RendezvousPeer& peer) {
     return !std::binary_search(partners.begin(), partners.end(), peer.rank);
   });
   PL_ASSIGN_OR_RETURN(std::vector<MetPeer> met, meet_all(plan, deadline));
@@ -231,8 +231,8 @@ absl::StatusOr<std::vector<PeerLink>> FabricOfSockets::meet(const Group& group, 
     return absl::InvalidArgumentError(str_cat(channels, " channels to a peer; 1 to 16"));
   }
   PL_ASSIGN_OR_RETURN(const bool shared, sharing(group));
-  MeetingPlan plan = plan_for(group, shared, channels);
-  std::erase_if(plan.peers, [&](const transport::MeetingPeer& peer) {
+  RendezvousPlan plan = plan_for(group, shared, channels);
+  std::erase_if(plan.peers, [&](const transport::RendezvousPeer& peer) {
     return std::find(peers.begin(), peers.end(), peer.rank) == peers.end();
   });
   if (plan.peers.size() != peers.size()) {
@@ -279,7 +279,7 @@ absl::StatusOr<std::unique_ptr<Fabric>> Fabric::create(const FabricOptions& opti
   address.tcp = {
       host_and_port(options.tcp_advertise.empty() ? options.tcp_bind : options.tcp_advertise, tcp.port)};
   PL_ASSIGN_OR_RETURN(UniqueFd local, transport::listen_local(address.local_socket));
-  PL_ASSIGN_OR_RETURN(auto meeting, MeetingPoint::make(std::move(tcp.fd), std::move(local), clock));
+  PL_ASSIGN_OR_RETURN(auto meeting, Rendezvous::make(std::move(tcp.fd), std::move(local), clock));
   return std::make_unique<FabricOfSockets>(options, clock, std::move(address), std::move(arena),
                                            std::move(meeting));
 }

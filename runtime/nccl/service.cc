@@ -218,7 +218,7 @@ std::optional<Parent> Service::offer() {
 ncclComm_t Service::hand_over() {
   auto shared = shared_.lock();
   PL_CHECK(shared->offered && shared->state == State::kKept, "what is handed over was offered");
-  shared->state = decide(shared->state, Happening::kHandedOver).next;
+  shared->state = decide(shared->state, Event::kHandedOver).next;
   return comm_;
 }
 
@@ -236,7 +236,7 @@ bool Service::give_up_unless(Condition condition, Deadline deadline) {
     if (condition(*shared)) break;
     if (!deadline.expired(clock_.now())) continue;
     shared->given_up = true;
-    shared->state = decide(shared->state, Happening::kStuck).next;
+    shared->state = decide(shared->state, Event::kStuck).next;
     stuck = true;
     break;
   }

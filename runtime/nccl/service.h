@@ -94,7 +94,7 @@ class Service {
   bool give_up_unless(Condition condition, Deadline deadline);
 
   // The thread's.
-  Decision step(Happening happening, ncclResult_t result = ncclSuccess);
+  Decision step(Event event, ncclResult_t result = ncclSuccess);
   // A call of NCCL. After it, given_up_ is looked at before anything that is not this object's own.
   template <typename Function>
   ncclResult_t nccl(const char* name, Function function) {

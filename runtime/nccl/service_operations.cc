@@ -35,12 +35,12 @@ void Service::turn() {
     } else if (now.let_go && now.begun > now.done) {
       status = absl::AbortedError("the communicator was destroyed while an operation was under way");
     } else if (now.let_go) {
-      step(Happening::kLetGo);
+      step(Event::kLetGo);
     } else if (now.begun > now.done) {
       cuda::pause_after(asked_++);
     } else if (const ncclResult_t told = ask(comm_); !given_up_) {
       status = library_->check(told, "ncclCommGetAsyncError");
-      if (!status.ok()) step(Happening::kAnswer, told);
+      if (!status.ok()) step(Event::kAnswer, told);
     }
   }
   if (!given_up_ && !status.ok()) part(std::move(status));
@@ -48,8 +48,8 @@ void Service::turn() {
 
 // Its use ends. What a peer that has gone saw the end of is about to end here, too, and counts.
 void Service::part(absl::Status why) {
-  Happening happening = unsettled_ ? Happening::kClosed : Happening::kParted;
-  for (int asked = 0; happening == Happening::kParted;) {
+  Event event = unsettled_ ? Event::kClosed : Event::kParted;
+  for (int asked = 0; event == Event::kParted;) {
     const Shared now = *shared_.lock();
     if (now.begun == now.done) break;
     Operation& oldest = operation(now.done + 1);
@@ -57,11 +57,11 @@ void Service::part(absl::Status why) {
     if (reached.ok() && *reached) {
       count(oldest);
     } else if (!reached.ok() || ++asked == cuda::kEagerQuestions) {
-      happening = Happening::kClosed;
+      event = Event::kClosed;
     }
   }
   fail(std::move(why)).IgnoreError();
-  step(happening);
+  step(event);
 }
 
 void Service::count(Operation& done) {
@@ -82,7 +82,7 @@ absl::Status Service::poll(Operation& oldest, bool& reached) {
   if (given_up_) return given_up_status();
   const absl::Status status = library_->check(told, kind_name(oldest.call.kind));
   if (!status.ok()) {
-    step(Happening::kAnswer, told);
+    step(Event::kAnswer, told);
     return with_context(status, str_cat("rank ", rank_));
   }
   if (oldest.deadline.expired(clock_.now())) {

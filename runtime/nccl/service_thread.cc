@@ -15,14 +15,14 @@ absl::Status Service::given_up_status() {
   return absl::AbortedError("the communicator was given up");
 }
 
-Decision Service::step(Happening happening, ncclResult_t result) {
+Decision Service::step(Event event, ncclResult_t result) {
   State before = State::kGone;
   Decision decision;
   {
     auto shared = shared_.lock();
     before = shared->state;
     const bool keeps = !shared->ending && !unsettled_;
-    decision = decide(before, happening, result, keeps ? keeping_ : Keeping::kNever);
+    decision = decide(before, event, result, keeps ? keeping_ : Keeping::kNever);
     shared->state = decision.next;
     if (before < State::kKept && decision.next == State::kKept)
       shared->kept_until = Deadline::after(clock_.now(), limits_.kept);
@@ -46,7 +46,7 @@ absl::Status Service::settle(ncclResult_t result, const char* call, ncclComm_t a
   unsettled_ = true;
   for (int asked = 0;; ++asked) {
     if (given_up_) return given_up_status();
-    switch (step(Happening::kAnswer, result).action) {
+    switch (step(Event::kAnswer, result).action) {
       case Action::kAsk:
         break;
       case Action::kAbort:
@@ -59,11 +59,11 @@ absl::Status Service::settle(ncclResult_t result, const char* call, ncclComm_t a
         return absl::OkStatus();
     }
     if (absl::Status why = interrupted(); !why.ok()) {
-      step(Happening::kClosed);
+      step(Event::kClosed);
       return why;
     }
     if (deadline.expired(clock_.now())) {
-      step(Happening::kExpired);
+      step(Event::kExpired);
       return absl::DeadlineExceededError(
           str_cat("rank ", rank_, ": ", call,
                   " was still in progress at its deadline; NCCL does not tell for whom it waits"));
@@ -126,11 +126,11 @@ absl::StatusOr<bool> Service::shrink() {
   abort(parent_);  // no rank needs it any more
   if (given_up_) return given_up_status();
   if (!without.has_value()) {
-    step(Happening::kAllShrunk);
+    step(Event::kAllShrunk);
     return true;
   }
   if (shrunk.ok()) {
-    step(Happening::kNotShrunk);
+    step(Event::kNotShrunk);
     abort(comm_);
     if (given_up_) return given_up_status();
   }
@@ -149,7 +149,7 @@ void Service::run() {
     if (!collective::faulty_rank(status).has_value())
       status = collective::with_faulty_rank(std::move(status), rank_);
     fail(std::move(status)).IgnoreError();
-    step(Happening::kClosed);
+    step(Event::kClosed);
   }
   while (!given_up_ && state() == State::kReady) turn();
   if (!given_up_ && state() == State::kRevoking) revoke();
@@ -170,9 +170,9 @@ void Service::revoke() {
   ncclResult_t result =
       nccl("ncclCommRevoke", [&] { return library_->calls().ncclCommRevoke(comm_, NCCL_REVOKE_DEFAULT); });
   for (int asked = 0; !given_up_; ++asked) {
-    if (step(Happening::kAnswer, result).action != Action::kAsk) return;
+    if (step(Event::kAnswer, result).action != Action::kAsk) return;
     if (deadline.expired(clock_.now())) {
-      step(Happening::kExpired);
+      step(Event::kExpired);
       return;
     }
     cuda::pause_after(asked);
@@ -190,9 +190,9 @@ void Service::stay() {
     if (given_up_) return;
     // Under one lock: what is offered does not expire.
     if (shared->ending) {
-      shared->state = decide(shared->state, Happening::kLetGo).next;
+      shared->state = decide(shared->state, Event::kLetGo).next;
     } else if (!shared->offered && shared->kept_until->expired(clock_.now())) {
-      shared->state = decide(shared->state, Happening::kExpired).next;
+      shared->state = decide(shared->state, Event::kExpired).next;
     }
   }
 }
@@ -206,7 +206,7 @@ void Service::release() {
     if (given_up_) return;
     if (left.ok()) {
       nccl("ncclCommDestroy", [&] { return call.ncclCommDestroy(comm_); });
-      if (!given_up_) step(Happening::kReleased);
+      if (!given_up_) step(Event::kReleased);
     } else {
       log_.warning(str_cat("NCCL's communicator is aborted, it could not be left: ", left.message()));
     }
@@ -214,7 +214,7 @@ void Service::release() {
   if (given_up_ || state() != State::kAborting) return;
   abort(parent_);
   if (!given_up_) abort(comm_);
-  if (!given_up_) step(Happening::kReleased);
+  if (!given_up_) step(Event::kReleased);
 }
 
 void Service::abort(ncclComm_t& communicator) {

@@ -84,27 +84,27 @@ const char* state_name(State state) {
   return "?";
 }
 
-const char* happening_name(Happening happening) {
-  switch (happening) {
-    case Happening::kAnswer:
+const char* happening_name(Event event) {
+  switch (event) {
+    case Event::kAnswer:
       return "answer";
-    case Happening::kAllShrunk:
+    case Event::kAllShrunk:
       return "all shrunk";
-    case Happening::kNotShrunk:
+    case Event::kNotShrunk:
       return "not shrunk";
-    case Happening::kExpired:
+    case Event::kExpired:
       return "expired";
-    case Happening::kClosed:
+    case Event::kClosed:
       return "closed";
-    case Happening::kParted:
+    case Event::kParted:
       return "parted";
-    case Happening::kLetGo:
+    case Event::kLetGo:
       return "let go";
-    case Happening::kHandedOver:
+    case Event::kHandedOver:
       return "handed over";
-    case Happening::kReleased:
+    case Event::kReleased:
       return "released";
-    case Happening::kStuck:
+    case Event::kStuck:
       return "stuck";
   }
   return "?";
@@ -134,40 +134,40 @@ const char* action_name(Action action) {
   return "?";
 }
 
-Decision decide(State state, Happening happening, ncclResult_t result, Keeping keeping) {
+Decision decide(State state, Event event, ncclResult_t result, Keeping keeping) {
   if (state == State::kGone) return {state, Action::kNone, "it is gone"};
   const bool aborting = state == State::kAborting;
-  switch (happening) {
-    case Happening::kAnswer:
+  switch (event) {
+    case Event::kAnswer:
       return answered(state, result);
-    case Happening::kAllShrunk:
+    case Event::kAllShrunk:
       if (state == State::kShrinking) return {State::kReady, Action::kGoOn, "all ranks are there"};
       break;
-    case Happening::kNotShrunk:
+    case Event::kNotShrunk:
       if (state == State::kShrinking) return {State::kInit, Action::kUndo, "another rank's is not there"};
       break;
-    case Happening::kExpired:
+    case Event::kExpired:
       // An abort has no end but its own, or that it is given up.
       if (aborting) return {state, Action::kNone, "it is aborted anyway"};
       if (state == State::kShrinking) return {State::kInit, Action::kUndo, "its deadline has passed"};
       return stopped(state, keeping, "its deadline has passed");
-    case Happening::kClosed:
-    case Happening::kParted:
+    case Event::kClosed:
+    case Event::kParted:
       if (aborting) return {state, Action::kNone, "it is aborted anyway"};
       if (state == State::kRevoking || state == State::kKept)
         return {state, Action::kNone, "its use has ended"};
-      if (state == State::kReady && happening == Happening::kParted && keeping != Keeping::kNever)
+      if (state == State::kReady && event == Event::kParted && keeping != Keeping::kNever)
         return {State::kKept, Action::kNone, "it was closed, and nothing is under way"};
       return stopped(state, keeping, "it was closed");
-    case Happening::kLetGo:
+    case Event::kLetGo:
       return let_go(state, keeping);
-    case Happening::kHandedOver:
+    case Event::kHandedOver:
       if (state == State::kKept) return {State::kGone, Action::kNone, "another has taken it over"};
       break;
-    case Happening::kReleased:
+    case Event::kReleased:
       if (aborting || state == State::kLeaving) return {State::kGone, Action::kNone, "NCCL has let go of it"};
       break;
-    case Happening::kStuck:
+    case Event::kStuck:
       return {State::kGone, Action::kGiveUp, "a call of NCCL does not return"};
   }
   return {state, Action::kNone, "that does not happen now"};

@@ -35,7 +35,7 @@ enum class State : std::uint8_t {
 };
 const char* state_name(State state);
 
-enum class Happening : std::uint8_t {
+enum class Event : std::uint8_t {
   kAnswer,      // a call, or ncclCommGetAsyncError after it, gave `result`
   kAllShrunk,   // all ranks say that theirs is there
   kNotShrunk,   // one of them says that it is not
@@ -47,7 +47,7 @@ enum class Happening : std::uint8_t {
   kReleased,    // ncclCommDestroy or ncclCommAbort returned: NCCL knows it no more
   kStuck,       // a call of NCCL has not returned by its limit
 };
-const char* happening_name(Happening happening);
+const char* happening_name(Event event);
 
 // Whether it is to be kept when its use has ended.
 enum class Keeping : std::uint8_t {
@@ -76,7 +76,7 @@ struct Decision {
 };
 
 // `result` is of kAnswer.
-Decision decide(State state, Happening happening, ncclResult_t result = ncclSuccess,
+Decision decide(State state, Event event, ncclResult_t result = ncclSuccess,
                 Keeping keeping = Keeping::kNever);
 
 }  // namespace paceline::nccl

@@ -166,9 +166,9 @@ absl::Status ClientImpl::initialize(const InitialState& state, Deadline deadline
   for (Server& each : servers_) send(each.link, FrameKind::kBegin, 0, buffer_);
   say_state(0, state.weights);
   for (std::size_t k = 0; k < state.optimizer.size(); ++k) say_state(k + 1, state.optimizer[k].values);
-  Patience patience(clock_, deadline);
-  PL_RETURN_IF_ERROR(drain("the weights", patience));
-  return options_.tables.empty() ? absl::OkStatus() : say_rows(state.rows, patience);
+  ProgressDeadline progress(clock_, deadline);
+  PL_RETURN_IF_ERROR(drain("the weights", progress));
+  return options_.tables.empty() ? absl::OkStatus() : say_rows(state.rows, progress);
 }
 
 // ---- a unit ----

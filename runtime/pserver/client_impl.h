@@ -19,7 +19,7 @@
 #include "runtime/pserver/close_signal.h"
 #include "runtime/pserver/link.h"
 #include "runtime/pserver/messages.h"
-#include "runtime/pserver/patience.h"
+#include "runtime/pserver/progress_deadline.h"
 #include "runtime/pserver/read_counts.h"
 #include "runtime/pserver/row_cut.h"
 #include "runtime/pserver/row_messages.h"
@@ -99,7 +99,7 @@ class ClientImpl final : public Client, private FrameReceiver {
     std::uint64_t begins = 0;                 // ... and at which byte that began
     TablesMessage marks;                      // of the snapshot that is being taken
     std::optional<WaitingMessage> waits_for;  // its answer to the last kAsk
-    std::optional<Patience> silence;          // while that is owed, in one wait for a turn
+    std::optional<ProgressDeadline> silence;  // while that is owed, in one wait for a turn
     std::uint64_t moved_before = 0;           // bytes both ways, when that wait began
     bool moves = false;                       // some did between then and the kAsk
     std::uint64_t moved() const { return link.bytes_received() + link.bytes_sent(); }
@@ -116,8 +116,8 @@ class ClientImpl final : public Client, private FrameReceiver {
   bool read_ahead();
 
   // ---- rows (client_rows.cc) ----
-  absl::Status say_rows(sparse::RowSource* source, Patience& patience);
-  absl::Status say_batch(int table, const sparse::SavedRows& rows, Patience& patience);
+  absl::Status say_rows(sparse::RowSource* source, ProgressDeadline& progress);
+  absl::Status say_batch(int table, const sparse::SavedRows& rows, ProgressDeadline& progress);
   void ask_for_rows();
   absl::Status wait_for_rows(Deadline deadline);
   void send_rows(int index, std::span<const sparse::RowsPush> pushes);
@@ -139,7 +139,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::Status lost(absl::Status error);
   absl::Status flush_all();
   // Until all is on its way. DEADLINE_EXCEEDED names who does not take `what`.
-  absl::Status drain(const char* what, Patience& patience);
+  absl::Status drain(const char* what, ProgressDeadline& progress);
   std::uint64_t bytes_written() const;  // to all servers, so far
   // One round of polling: writes, reads, hands on. DEADLINE_EXCEEDED without a name.
   absl::Status pump(Deadline deadline);

@@ -37,7 +37,7 @@ std::uint64_t ClientImpl::bytes_written() const {
 }
 
 absl::Status ClientImpl::flush(Deadline deadline) {
-  Patience patience(clock_, deadline);
+  ProgressDeadline progress(clock_, deadline);
   for (;;) {
     if (close_.is_closed()) return close_.reason();
     PL_RETURN_IF_ERROR(flush_all());
@@ -51,32 +51,32 @@ absl::Status ClientImpl::flush(Deadline deadline) {
     if (busy == nullptr) return absl::OkStatus();
     polled_.push_back({close_.fd(), POLLIN, 0});
     const std::size_t copies = poll_copies();
-    patience.count(bytes_written());
-    if (patience.expired()) {
+    progress.count(bytes_written());
+    if (progress.expired()) {
       return fail(busy->link.blame(absl::DeadlineExceededError(
-          str_cat("has taken nothing of what was sent to it for ", format_duration(patience.idle())))));
+          str_cat("has taken nothing of what was sent to it for ", format_duration(progress.idle())))));
     }
-    ::poll(polled_.data(), polled_.size(), transport::poll_milliseconds(patience.left(), kLookAroundMs));
+    ::poll(polled_.data(), polled_.size(), transport::poll_milliseconds(progress.left(), kLookAroundMs));
     if (close_.is_closed()) return close_.reason();
     PL_RETURN_IF_ERROR(find_cut(copies));
   }
 }
 
-absl::Status ClientImpl::drain(const char* what, Patience& patience) {
+absl::Status ClientImpl::drain(const char* what, ProgressDeadline& progress) {
   PL_RETURN_IF_ERROR(flush_all());
   const auto busy = [](const Server& each) { return !each.link.drained(); };
   for (auto at = servers_.begin();
        (at = std::find_if(servers_.begin(), servers_.end(), busy)) != servers_.end();) {
-    patience.count(bytes_written());
-    const absl::Status pumped = pump(patience.deadline());
+    progress.count(bytes_written());
+    const absl::Status pumped = pump(progress.deadline());
     if (!absl::IsDeadlineExceeded(pumped)) {
       PL_RETURN_IF_ERROR(pumped);
       continue;
     }
-    patience.count(bytes_written());
-    if (!patience.expired()) continue;
+    progress.count(bytes_written());
+    if (!progress.expired()) continue;
     return fail(at->link.blame(absl::DeadlineExceededError(
-        str_cat("has taken nothing of ", what, " for ", format_duration(patience.idle())))));
+        str_cat("has taken nothing of ", what, " for ", format_duration(progress.idle())))));
   }
   return absl::OkStatus();
 }

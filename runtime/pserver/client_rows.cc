@@ -61,20 +61,20 @@ void ClientImpl::ask_for_rows() {
 
 absl::Status ClientImpl::wait_for_rows(Deadline deadline) {
   const TimePoint from = clock_.now();
-  Patience patience(clock_, deadline);
+  ProgressDeadline progress(clock_, deadline);
   const auto moved = [this] {
     std::uint64_t bytes = 0;
     for (const Server& each : servers_) bytes += each.moved();
     return bytes;
   };
-  patience.count(moved());
+  progress.count(moved());
   const auto owes = [](const Server& each) { return each.owes_rows; };
   for (auto at = servers_.begin();
        (at = std::find_if(servers_.begin(), servers_.end(), owes)) != servers_.end();) {
-    const absl::Status pumped = pump(patience.deadline());
+    const absl::Status pumped = pump(progress.deadline());
     if (absl::IsDeadlineExceeded(pumped)) {
-      patience.count(moved());
-      if (!patience.expired()) continue;
+      progress.count(moved());
+      if (!progress.expired()) continue;
       return fail(at->link.blame(absl::DeadlineExceededError(
           str_cat("has not sent its rows after ", format_duration(clock_.now() - from)))));
     }
@@ -201,7 +201,7 @@ void ClientImpl::send_rows(int index, std::span<const sparse::RowsPush> pushes) 
 
 // ---- what the tables begin with ----
 
-absl::Status ClientImpl::say_rows(sparse::RowSource* source, Patience& patience) {
+absl::Status ClientImpl::say_rows(sparse::RowSource* source, ProgressDeadline& progress) {
   batches_.resize(servers_.size());
   sparse::SavedRows rows;
   while (source != nullptr) {
@@ -211,15 +211,15 @@ absl::Status ClientImpl::say_rows(sparse::RowSource* source, Patience& patience)
     if (rows.size() == 0) break;
     if (close_.is_closed()) return close_.reason();  // where servers are fast, drain() never asks
     if (interrupted()) return interrupt_.reason();
-    patience.moved();  // however long the source took
-    PL_RETURN_IF_ERROR(say_batch(*table, rows, patience));
+    progress.moved();  // however long the source took
+    PL_RETURN_IF_ERROR(say_batch(*table, rows, progress));
   }
   batches_ = {};
   for (Server& each : servers_) send(each.link, FrameKind::kRowsRestored, 0);
-  return drain("the rows", patience);
+  return drain("the rows", progress);
 }
 
-absl::Status ClientImpl::say_batch(int table, const sparse::SavedRows& rows, Patience& patience) {
+absl::Status ClientImpl::say_batch(int table, const sparse::SavedRows& rows, ProgressDeadline& progress) {
   if (table < 0 || static_cast<std::size_t>(table) >= options_.tables.size()) {
     return fail(absl::InvalidArgumentError(
         str_cat("rows for table ", table, " of ", options_.tables.size(), ": there is no such table")));
@@ -243,7 +243,7 @@ absl::Status ClientImpl::say_batch(int table, const sparse::SavedRows& rows, Pat
   const auto make_room = [&]() -> absl::Status {
     if (queued_bytes_ < kMostQueued) return flush_all();
     queued_bytes_ = 0;
-    return drain("the rows", patience);
+    return drain("the rows", progress);
   };
   for (std::size_t k = 0; k < n; ++k) {
     const int s = sparse::server_of(rows.ids[k], options_.servers);

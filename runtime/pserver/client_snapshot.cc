@@ -179,19 +179,19 @@ absl::StatusOr<SnapshotInfo> ClientImpl::take_snapshot(std::span<float> weights,
   Collector collector(map_, std::move(vectors), options_.tables.size(), options_.workers, shared_);
   for (int s = 0; s < options_.servers; ++s) collector.set_server(s, &server(s).arena, &server(s).marks);
 
-  Patience patience(clock_, deadline);
+  ProgressDeadline progress(clock_, deadline);
   std::vector<pollfd> polled;
   const auto poll_all = [&](short events) -> absl::Status {
     polled.clear();
     for (const Server& each : servers_) polled.push_back({each.copies.fd(), events, 0});
     polled.push_back({close_.fd(), POLLIN, 0});
-    if (patience.expired()) {
+    if (progress.expired()) {
       return fail(
           server(collector.missing())
               .copies.blame(absl::DeadlineExceededError(str_cat(
-                  "has sent nothing of its part of a snapshot for ", format_duration(patience.idle())))));
+                  "has sent nothing of its part of a snapshot for ", format_duration(progress.idle())))));
     }
-    ::poll(polled.data(), polled.size(), transport::poll_milliseconds(patience.left(), kLookAroundMs));
+    ::poll(polled.data(), polled.size(), transport::poll_milliseconds(progress.left(), kLookAroundMs));
     return close_.reason();
   };
   while (!collector.done()) {
@@ -200,7 +200,7 @@ absl::StatusOr<SnapshotInfo> ClientImpl::take_snapshot(std::span<float> weights,
       if (polled[s].revents == 0) continue;
       const absl::Status received = servers_[s].copies.receive(collector, kReadBudget);
       if (!received.ok()) return fail(received);
-      patience.moved();
+      progress.moved();
       if (moved != nullptr) moved();
     }
   }

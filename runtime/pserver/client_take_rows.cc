@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "runtime/pserver/abort.h"
 #include "runtime/pserver/client_impl.h"
-#include "runtime/pserver/patience.h"
+#include "runtime/pserver/progress_deadline.h"
 #include "runtime/transport/socket.h"
 
 namespace paceline::pserver {
@@ -140,28 +140,28 @@ absl::StatusOr<int> ClientImpl::ask_for_saved_rows(RowTaker& taker, std::vector<
 // Where a server sends nothing for too long, that is an error of the taking, like the sink's: what is under
 // way is waited for once more, so that the links can go on with the next snapshot.
 absl::Status ClientImpl::take_all_rows(RowTaker& taker, Deadline deadline) {
-  Patience patience(clock_, deadline);
+  ProgressDeadline progress(clock_, deadline);
   bool was_late = false;
   std::vector<pollfd> polled;
   for (;;) {
     PL_ASSIGN_OR_RETURN(const int missing, ask_for_saved_rows(taker, polled));
     if (missing < 0) break;
-    if (patience.expired()) {
+    if (progress.expired()) {
       const absl::Status late = server(missing).copies.blame(absl::DeadlineExceededError(
-          str_cat("has sent nothing of a snapshot's rows for ", format_duration(patience.idle()))));
+          str_cat("has sent nothing of a snapshot's rows for ", format_duration(progress.idle()))));
       if (was_late) return late;
       was_late = true;
       taker.fail(late);
-      patience.moved();
+      progress.moved();
       continue;
     }
-    ::poll(polled.data(), polled.size(), transport::poll_milliseconds(patience.left(), kLookAroundMs));
+    ::poll(polled.data(), polled.size(), transport::poll_milliseconds(progress.left(), kLookAroundMs));
     if (close_.is_closed()) return close_.reason();
     for (int s = 0; s < options_.servers; ++s) {
       if ((polled[static_cast<std::size_t>(s)].revents & ~POLLOUT) == 0) continue;
       const absl::Status received = server(s).copies.receive(taker, kReadBudget);
       if (!received.ok()) return fail(received);
-      patience.moved();  // what the sink took of the time is not the server's, either
+      progress.moved();  // what the sink took of the time is not the server's, either
     }
   }
   for (std::size_t t = 0; t < options_.tables.size() && taker.failed().ok(); ++t) {

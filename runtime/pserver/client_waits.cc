@@ -105,7 +105,7 @@ absl::StatusOr<Duration> ClientImpl::wait_longer(Duration waited, Duration patie
     return blame(0, waited, str_cat(what, format_duration(held->idle)));
   }
   for (std::size_t s = 0; s < servers_.size(); ++s) {
-    const std::optional<Patience>& silence = servers_[s].silence;
+    const std::optional<ProgressDeadline>& silence = servers_[s].silence;
     if (!silence.has_value() || !silence->expired()) continue;
     return blame(options_.workers + static_cast<int>(s), waited, "it does not answer");
   }

@@ -99,7 +99,7 @@ absl::Status ServerImpl::run(Deadline start) {
 }
 
 absl::Status ServerImpl::loop(Deadline first) {
-  Patience start(clock_, first);
+  ProgressDeadline start(clock_, first);
   moved_at_ = clock_.now();
   while (!all_gone()) {
     if (close_.is_closed()) return close_.reason();
@@ -115,7 +115,7 @@ absl::Status ServerImpl::loop(Deadline first) {
   return ending();
 }
 
-absl::Status ServerImpl::poll_once(Patience& start) {
+absl::Status ServerImpl::poll_once(ProgressDeadline& start) {
   if (stats_asked_.exchange(false)) tell_rows();
   see_what_copies_moved();
   polled_.clear();

@@ -19,7 +19,7 @@
 #include "runtime/pserver/grow_buffer.h"
 #include "runtime/pserver/link.h"
 #include "runtime/pserver/messages.h"
-#include "runtime/pserver/patience.h"
+#include "runtime/pserver/progress_deadline.h"
 #include "runtime/pserver/read_counts.h"
 #include "runtime/pserver/row_inbox.h"
 #include "runtime/pserver/row_messages.h"
@@ -71,7 +71,7 @@ class ServerImpl final : public Server, private FrameReceiver {
 
   // ---- the loop (server.cc) ----
   absl::Status loop(Deadline start);
-  absl::Status poll_once(Patience& start);
+  absl::Status poll_once(ProgressDeadline& start);
   absl::Status answer_ask(int rank);
   absl::Status serve(Link& link, short events);
   void see_what_copies_moved();

@@ -8,7 +8,7 @@
 namespace paceline::trainer {
 
 DeviceSaver::DeviceSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica,
-                         StopRequest& stop, MovingFiles& files)
+                         StopRequest& stop, ProgressFileStore& files)
     : clock_(clock),
       replica_(replica),
       stop_(stop),

@@ -17,7 +17,7 @@
 #include "base/guarded.h"
 #include "proto/paceline/v1/training.pb.h"
 #include "runtime/checkpoint/checkpoint_store.h"
-#include "runtime/trainer/moving_files.h"
+#include "runtime/trainer/progress_file_store.h"
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/save_outcome.h"
 #include "runtime/trainer/stop_request.h"
@@ -28,7 +28,7 @@ class DeviceSaver {
  public:
   // All outlive it.
   DeviceSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica, StopRequest& stop,
-              MovingFiles& files);
+              ProgressFileStore& files);
   ~DeviceSaver();  // waits for the one under way
   DeviceSaver(const DeviceSaver&) = delete;
   DeviceSaver& operator=(const DeviceSaver&) = delete;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/counted.h"
+#include "base/pluralize.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
-#include "runtime/trainer/device_room.h"
+#include "runtime/trainer/memory_budget.h"
 #include "runtime/trainer/table_parts.h"
 #include "runtime/trainer/table_specs.h"
 
@@ -22,7 +22,7 @@ constexpr Duration kPatience = std::chrono::minutes(1);
 
 std::string when_saved(const v1::CheckpointSpec& spec) {
   std::string text;
-  if (spec.every_steps() > 0) text = str_cat("every ", counted(spec.every_steps(), "step", "steps"));
+  if (spec.every_steps() > 0) text = str_cat("every ", pluralize(spec.every_steps(), "step", "steps"));
   if (spec.every_seconds() > 0)
     text += str_cat(text.empty() ? "" : " and ", "every ", spec.every_seconds(), " s");
   return text.empty() ? "at its end" : text;

@@ -9,7 +9,7 @@
 #include "runtime/model/wide_and_deep.h"
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/schedule.h"
-#include "runtime/trainer/device_room.h"
+#include "runtime/trainer/memory_budget.h"
 
 namespace paceline::trainer {
 

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "runtime/collective/fault.h"
-#include "runtime/pserver/patience.h"
+#include "runtime/pserver/progress_deadline.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/table_specs.h"
 #include "runtime/trainer/view_group.h"
@@ -146,10 +146,10 @@ absl::Status ServerMember::serve(const v1::View& view) {
 // Closes the server when the job has ended, or this process is to, and the workers stay. REQUIRES: its run()
 // is under way.
 absl::Status ServerMember::watch(pserver::Server& server) {
-  std::optional<pserver::Patience> patience;
+  std::optional<pserver::ProgressDeadline> progress;
   const auto close_within = [&](Duration limit) {
-    if (patience.has_value()) limit = std::min(limit, patience->limit());
-    patience.emplace(parts_.clock, Deadline::after(now(), limit));
+    if (progress.has_value()) limit = std::min(limit, progress->limit());
+    progress.emplace(parts_.clock, Deadline::after(now(), limit));
   };
   Events seen;
   std::uint64_t seen_bytes = 0;
@@ -158,21 +158,21 @@ absl::Status ServerMember::watch(pserver::Server& server) {
     {
       auto events = events_.lock_when(
           [&](const Events& e) { return e.served || e.ended != seen.ended || e.expired != seen.expired; },
-          patience.has_value() ? std::min(kLook, patience->left()) : kLong);
+          progress.has_value() ? std::min(kLook, progress->left()) : kLong);
       if (events->served) return events->result;
       ended = events->ended && !std::exchange(seen.ended, events->ended);
       expired = events->expired && !std::exchange(seen.expired, events->expired);
     }
-    if (patience.has_value()) {
+    if (progress.has_value()) {
       const std::uint64_t taken = server.snapshot_bytes();
       if (std::exchange(seen_bytes, taken) != taken) parts_.stop.moved();
-      patience->count(taken);
-      if (patience->expired()) {
+      progress->count(taken);
+      if (progress->expired()) {
         server.close(
             absl::AbortedError(str_cat("the job has ended, and the workers neither went nor took "
                                        "anything of what is here for ",
-                                       format_duration(patience->limit()))));
-        patience.reset();
+                                       format_duration(progress->limit()))));
+        progress.reset();
       }
     }
     if (ended) {

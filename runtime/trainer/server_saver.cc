@@ -14,7 +14,7 @@
 namespace paceline::trainer {
 
 ServerSaver::ServerSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica,
-                         StopRequest& stop, MovingFiles& files)
+                         StopRequest& stop, ProgressFileStore& files)
     : clock_(clock),
       replica_(replica),
       stop_(stop),

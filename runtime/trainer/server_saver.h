@@ -21,7 +21,7 @@
 #include "proto/paceline/v1/training.pb.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/pserver/client.h"
-#include "runtime/trainer/moving_files.h"
+#include "runtime/trainer/progress_file_store.h"
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/save_outcome.h"
 #include "runtime/trainer/stop_request.h"
@@ -34,7 +34,7 @@ class ServerSaver {
   // All outlive it. The optimizer of `replica` is there, and its state is the memory of what is collected.
   // `files`: where checkpoints and the model are; they say what moves there.
   ServerSaver(const v1::TrainingSpec& spec, const Clock& clock, Replica& replica, StopRequest& stop,
-              MovingFiles& files);
+              ProgressFileStore& files);
   ~ServerSaver();  // waits for the one under way
   ServerSaver(const ServerSaver&) = delete;
   ServerSaver& operator=(const ServerSaver&) = delete;
@@ -71,7 +71,7 @@ class ServerSaver {
   const Clock& clock_;
   Replica& replica_;
   StopRequest& stop_;
-  MovingFiles& files_;
+  ProgressFileStore& files_;
   const std::vector<pserver::sparse::TableSpec> tables_;
   // The thread's while it is busy, else the owner's.
   checkpoint::CheckpointStore store_;

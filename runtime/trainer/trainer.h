@@ -26,12 +26,12 @@
 #include "runtime/member/membership.h"
 #include "runtime/member/step_clock.h"
 #include "runtime/pserver/client.h"
-#include "runtime/trainer/device_room.h"
 #include "runtime/trainer/device_saver.h"
 #include "runtime/trainer/evaluator.h"
 #include "runtime/trainer/member_devices.h"
-#include "runtime/trainer/moving_files.h"
+#include "runtime/trainer/memory_budget.h"
 #include "runtime/trainer/outcome.h"
+#include "runtime/trainer/progress_file_store.h"
 #include "runtime/trainer/replica.h"
 #include "runtime/trainer/server_saver.h"
 #include "runtime/trainer/session.h"
@@ -167,7 +167,7 @@ class Trainer {
   TimePoint now() const { return parts_.clock.now(); }
 
   const TrainerParts parts_;
-  MovingFiles files_;
+  ProgressFileStore files_;
   const TrainerOptions options_;
   const v1::TrainingSpec& spec_;
   const bool servers_;       // parameter servers

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "base/counted.h"
 #include "base/machine_load.h"
+#include "base/pluralize.h"
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/fault.h"
@@ -47,7 +47,7 @@ Decision Trainer::prepare() {
   parts_.membership.progress().set_plan(plan->total_steps, train, replica_->layout().trained_elements);
   parts_.logger.info(str_cat("ready after ", format_duration(now() - started_), ": ", train, " training and ",
                              test, " held-out samples, ", replica_->layout().trained_elements,
-                             " parameters, ", counted(plan->total_steps, "step", "steps"), " of ",
+                             " parameters, ", pluralize(plan->total_steps, "step", "steps"), " of ",
                              spec_.global_batch_size()));
   return machine_.prepared(*plan);
 }
@@ -252,7 +252,8 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
     PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(held));
     std::vector<std::string> advice;
     if (most > 1)
-      advice.emplace_back("set training.microBatchSize to what fits (samples of one pass: results change by rounding alone)");
+      advice.emplace_back(
+          "set training.microBatchSize to what fits (samples of one pass: results change by rounding alone)");
     if (!spec_.recompute_activations()) advice.emplace_back("set training.recomputeActivations: true");
     if (spec_.precision() != v1::PRECISION_BF16) advice.emplace_back("set training.precision: BF16");
     if (use.found.evaluation >= use.found.now.total_bytes / tensor::kDriversPart)  // less would not help
@@ -263,8 +264,9 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
         workload_.room == nullptr
             ? ""
             : str_cat("; ", room_at_begin_text(workload_.room_at_begin.free_bytes, members_on_device_));
-    return absl::ResourceExhaustedError(str_cat("training finds no room (out of memory): ", compiled.message(), "; ",
-                                                absl::StrJoin(advice, "; or "), begin));
+    return absl::ResourceExhaustedError(
+        str_cat("training finds no room (out of memory): ", compiled.message(), "; ",
+                absl::StrJoin(advice, "; or "), begin));
   }
   if (!compiled.ok()) return of_this_device(compiled);
   if (evaluation_waits_ && evaluates) PL_RETURN_IF_ERROR(compile_evaluation(held));

@@ -85,7 +85,7 @@ PURE = [
     "runtime/tensor/graph", "runtime/tensor/join", "runtime/tensor/memory_plan", "runtime/tensor/peak_memory", "runtime/tensor/ready_ranges",
     "runtime/tensor/recompute", "runtime/tensor/schedule",
     "runtime/simulation/delays", "runtime/simulation/modes", "runtime/simulation/stragglers", "runtime/simulation/virtual_cluster",
-    "runtime/trainer/device_room", "runtime/trainer/member_devices", "runtime/trainer/odd_sizes",
+    "runtime/trainer/memory_budget", "runtime/trainer/member_devices", "runtime/trainer/odd_sizes",
     "runtime/trainer/step_machine", "runtime/trainer/table_specs",
     "runtime/nccl/origin", "runtime/nccl/states",
     "runtime/optimizer/schedule",
@@ -97,10 +97,11 @@ PURE = [
     "cli/generate/prompt", "cli/generate/threads", "cli/plot",
     "cli/simulate/report", "cli/simulate/stragglers_report", "cli/simulate/training_report",
     "cli/view/age", "cli/view/device_text", "cli/view/load_text", "cli/view/yaml",
-    "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/log_lines", "cli/cluster/names", "cli/cluster/words",
+    "cli/cluster/api_error_text", "cli/cluster/describe_text", "cli/cluster/event_rows", "cli/cluster/job_view", "cli/cluster/log_lines",
+    "cli/cluster/names",
     "benchmarks/stragglers_programs/worker_tally",
     "base/bytes", "base/cpu_quota", "base/crc32c", "base/device_choice", "base/dtype", "base/fnv1a", "base/hex", "base/ids",
-    "base/process_end", "base/rng", "base/telemetry", "base/text", "base/visible", "base/whole_number",
+    "base/process_end", "base/rng", "base/telemetry", "base/text", "base/sanitize", "base/whole_number",
 ]
 
 # What a pure file must not mention, with the word to say instead.

@@ -24,9 +24,9 @@ namespace paceline::testing {
 
 // Where the ranks of one generation find their communicators: those that each takes first belong together,
 // those that it takes next, and so on.
-class MeetingPoint {
+class Rendezvous {
  public:
-  explicit MeetingPoint(const Clock& clock) : clock_(clock) {}
+  explicit Rendezvous(const Clock& clock) : clock_(clock) {}
   std::unique_ptr<collective::Communicator> take(Generation generation, int world, int rank) {
     const std::lock_guard lock(mutex_);
     const int turn = taken_[{generation.value, rank}]++;
@@ -44,7 +44,7 @@ class MeetingPoint {
 
 class ThreadFabric final : public collective::Fabric {
  public:
-  explicit ThreadFabric(MeetingPoint& meeting) : meeting_(meeting) {
+  explicit ThreadFabric(Rendezvous& meeting) : meeting_(meeting) {
     auto arena = transport::Arena::create(std::size_t{1} << 24);
     PL_CHECK(arena.ok(), "an arena");
     arena_ = *std::move(arena);
@@ -75,7 +75,7 @@ class ThreadFabric final : public collective::Fabric {
   std::function<absl::Status(const collective::Group&)> refuses;
 
  private:
-  MeetingPoint& meeting_;
+  Rendezvous& meeting_;
   std::atomic<bool> connected_{false};
   collective::Address address_;
   std::unique_ptr<transport::Arena> arena_;
@@ -307,7 +307,7 @@ class ThreadJob {
   const SystemClock machine_clock_;
   const Clock& clock_;
   const Logger logger_ = Logger::none();
-  MeetingPoint meeting_;
+  Rendezvous meeting_;
   std::vector<std::unique_ptr<Member>> members_;
 };
 

@@ -80,7 +80,7 @@ absl::StatusOr<Json> ApiClient::send_json(Request request) {
   absl::StatusOr<Json> json = parse_json(response.body);
   if (!json.ok()) return with_context(json.status(), what);
   if (!json->is_object()) {
-    return absl::DataLossError(str_cat(what, ": no object, but \"", harmless(response.body, 80), "\""));
+    return absl::DataLossError(str_cat(what, ": no object, but \"", sanitize_line(response.body, 80), "\""));
   }
   return json;
 }
@@ -193,7 +193,8 @@ absl::StatusOr<Page> ApiClient::list(const Scope& scope, int limit, std::string_
   if (!json.ok()) return with_context(json.status(), describe(request));
   const auto items = json->find("items");
   if (items == json->end() || !(items->is_array() || items->is_null())) {
-    return absl::DataLossError(str_cat(describe(request), ": no list, but \"", harmless(body, 80), "\""));
+    return absl::DataLossError(
+        str_cat(describe(request), ": no list, but \"", sanitize_line(body, 80), "\""));
   }
   Page page;
   page.resource_version = text_at(*json, {"metadata", "resourceVersion"});

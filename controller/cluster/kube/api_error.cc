@@ -43,8 +43,8 @@ absl::Status make(int status, std::string_view reason, std::string_view words, s
                   std::string_view context) {
   std::string message = context.empty() ? "" : str_cat(context, ": ");
   message += std::to_string(status);
-  if (!reason.empty()) message += str_cat(" ", harmless(reason, 64));
-  if (!words.empty()) message += str_cat(": ", harmless(words, kMaxErrorBytes));
+  if (!reason.empty()) message += str_cat(" ", sanitize_line(reason, 64));
+  if (!words.empty()) message += str_cat(": ", sanitize_line(words, kMaxErrorBytes));
   absl::Status result(code_of(status, reason), message);
   if (retry) set_retry_after(result, *retry);
   return result;
@@ -74,7 +74,7 @@ absl::Status error_of(const Json& status_object) {
   const std::int64_t code = integer_at(status_object, {"code"});
   if (code < 300 || code > 599) {
     return absl::UnknownError(
-        str_cat("an error without a code: ", harmless(dump(status_object), kMaxErrorBytes)));
+        str_cat("an error without a code: ", sanitize_line(dump(status_object), kMaxErrorBytes)));
   }
   return make(static_cast<int>(code), text_at(status_object, {"reason"}), text_at(status_object, {"message"}),
               retry_in(status_object), {});

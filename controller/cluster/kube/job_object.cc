@@ -55,7 +55,7 @@ std::string errors_of(const std::vector<api::Diagnostic>& diagnostics, std::size
     text += str_cat(text.empty() ? "" : "; ", api::message(each));
   }
   if (count > kMaxErrors) text += str_cat("; and ", count - kMaxErrors, " more");
-  return harmless(text, limit);
+  return sanitize_line(text, limit);
 }
 
 std::map<Role, std::string> pod_templates_of(const Json& object) {

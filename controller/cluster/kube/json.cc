@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/sanitize.h"
 #include "base/status.h"
-#include "base/visible.h"
 
 namespace paceline::kube {
 
@@ -43,15 +43,15 @@ absl::StatusOr<Json> parse_json(std::string_view text) {
   Json json = Json::parse(text.begin(), text.end(), nullptr, false);
   if (!json.is_discarded()) return json;
   if (text.empty()) return absl::DataLossError("an empty answer instead of JSON");
-  return absl::DataLossError(
-      str_cat("no JSON, but ", text.size(), " bytes that begin with \"", harmless(text, kShownBytes), "\""));
+  return absl::DataLossError(str_cat("no JSON, but ", text.size(), " bytes that begin with \"",
+                                     sanitize_line(text, kShownBytes), "\""));
 }
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string harmless(std::string_view text, std::size_t limit) {
+std::string sanitize_line(std::string_view text, std::size_t limit) {
   std::string result;
   while (!text.empty()) {
     const std::string_view character = text.substr(0, std::max<std::size_t>(utf8_bytes(text), 1));

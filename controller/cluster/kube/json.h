@@ -28,7 +28,7 @@ std::string dump(const Json& json);
 
 // Printable in one line: control characters and what is no UTF-8 become '?', line ends become blanks; cut
 // after `limit` bytes, with "..." to show it.
-std::string harmless(std::string_view text, std::size_t limit);
+std::string sanitize_line(std::string_view text, std::size_t limit);
 
 // What stands at keys[0].keys[1]...; null where it is missing.
 const Json& at(const Json& json, std::initializer_list<std::string_view> keys);

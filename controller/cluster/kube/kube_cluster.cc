@@ -292,8 +292,8 @@ absl::Status KubeCluster::write_event(const cluster::Event& event, const std::st
       {"reportingInstance", options_.instance.empty() ? "paceline-controller" : options_.instance},
       {"action", "Reconcile"},
       {"type", event.warning ? "Warning" : "Normal"},
-      {"reason", harmless(event.reason, 120)},
-      {"note", harmless(event.message, kMaxNoteBytes)},
+      {"reason", sanitize_line(event.reason, 120)},
+      {"note", sanitize_line(event.message, kMaxNoteBytes)},
       {"regarding", std::move(regarding)}};
   return of_creation(api_.create(kEvents, event.ns, object).status());
 }

@@ -6,8 +6,8 @@
 
 #include "base/status.h"
 #include "controller/api/checkpoint_step.h"
+#include "controller/cluster/kube/cached_files.h"
 #include "controller/cluster/kube/job_object.h"
-#include "controller/cluster/kube/kept_files.h"
 #include "controller/cluster/kube/resources.h"
 #include "controller/cluster/kube/status_json.h"
 

@@ -35,7 +35,7 @@ Json child_manifest(const Resource& resource, const Owner& owner, const std::str
 }
 
 absl::Status wrong(const cluster::PodSpec& spec, std::string_view what) {
-  return absl::InvalidArgumentError(str_cat("pod ", spec.ns, "/", harmless(spec.name, 80), ": ", what));
+  return absl::InvalidArgumentError(str_cat("pod ", spec.ns, "/", sanitize_line(spec.name, 80), ": ", what));
 }
 
 absl::Status check_names(const cluster::PodSpec& spec) {
@@ -43,9 +43,9 @@ absl::Status check_names(const cluster::PodSpec& spec) {
       {spec.ns, 63}, {spec.job, 63}, {host_name(spec), 63}, {spec.name, kMaxPodNameBytes}};
   for (const auto& [name, limit] : kNames) {
     if (is_dns_label(name, limit)) continue;
-    return wrong(
-        spec, str_cat("\"", harmless(name, 80), "\" is no name: lower-case letters, digits and '-', at most ",
-                      limit, "; shorten the job's"));
+    return wrong(spec, str_cat("\"", sanitize_line(name, 80),
+                               "\" is no name: lower-case letters, digits and '-', at most ", limit,
+                               "; shorten the job's"));
   }
   return absl::OkStatus();
 }

@@ -64,8 +64,8 @@ void PendingNotes::told(const SlimPod& pod, const Json::array_t& events) {
     // RFC 3339 times in UTC compare as texts, to the second.
     if (is_old_news(reason) || time < newest) continue;
     newest = time;
-    note->second.reason = harmless(reason, 64);
-    note->second.message = harmless(text_at(event, {"message"}), kMaxPodMessageBytes);
+    note->second.reason = sanitize_line(reason, 64);
+    note->second.message = sanitize_line(text_at(event, {"message"}), kMaxPodMessageBytes);
   }
 }
 

@@ -52,8 +52,8 @@ bool is_ordinary(std::string_view reason) {
 }
 
 void say(SlimPod& pod, const std::string& reason, const std::string& message) {
-  pod.reason = harmless(reason, 64);
-  pod.message = harmless(message, kMaxPodMessageBytes);
+  pod.reason = sanitize_line(reason, 64);
+  pod.message = sanitize_line(message, kMaxPodMessageBytes);
 }
 
 void read_end(const Json& terminated, SlimPod& pod) {
@@ -201,7 +201,7 @@ std::optional<SlimPod> slim_pod(const Json& object) {
   pod.phase = phase_of(text_at(status, {"phase"}));
   pod.ready = !condition(status, "Ready", "True").is_null();
   pod.node = text_at(object, {"spec", "nodeName"});
-  pod.disruption = harmless(text_at(condition(status, "DisruptionTarget", "True"), {"reason"}), 64);
+  pod.disruption = sanitize_line(text_at(condition(status, "DisruptionTarget", "True"), {"reason"}), 64);
 
   const auto& containers = list_at(status, {"containerStatuses"});
   for (const Json& each : containers)

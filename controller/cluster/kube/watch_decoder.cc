@@ -57,7 +57,7 @@ absl::Status WatchDecoder::line(std::string_view text, const std::function<bool(
   const auto type = type_of(text_at(*json, {"type"}));
   const auto object = json->find("object");
   if (!type || object == json->end() || !object->is_object()) {
-    return absl::DataLossError(str_cat("no watch event, but \"", harmless(text, 80), "\""));
+    return absl::DataLossError(str_cat("no watch event, but \"", sanitize_line(text, 80), "\""));
   }
   ended_ = !on_event(WatchEvent{*type, std::move(*object)});
   return absl::OkStatus();

@@ -53,7 +53,7 @@ TEST(TerminalTest, NumbersForPeople) {
 
 // A cell is escaped before its column's width is known, and never ends its line.
 TEST(TerminalTest, CellsOfATableAreVisibleAndOneLine) {
-  EXPECT_EQ(one_line("a\nb\tc\x1b[31m"), "a b c\\x1b[31m");
+  EXPECT_EQ(sanitize_line("a\nb\tc\x1b[31m"), "a b c\\x1b[31m");
   EXPECT_EQ(align_table({{"a\x1b[31m", "x"}, {"b\nc", "y"}}, {}),
             (std::vector<std::string>{"a\\x1b[31m  x", "b c        y"}));
 }

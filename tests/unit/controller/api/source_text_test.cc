@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/visible.h"
+#include "base/sanitize.h"
 
 namespace paceline::api {
 namespace {

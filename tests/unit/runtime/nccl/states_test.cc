@@ -8,9 +8,9 @@
 namespace paceline::nccl {
 namespace {
 
-std::string line(State state, Happening happening, ncclResult_t result = ncclSuccess,
+std::string line(State state, Event event, ncclResult_t result = ncclSuccess,
                  Keeping keeping = Keeping::kNever) {
-  const Decision d = decide(state, happening, result, keeping);
+  const Decision d = decide(state, event, result, keeping);
   EXPECT_FALSE(d.reason.empty());
   return std::string(state_name(d.next)) + ", " + action_name(d.action);
 }
@@ -49,20 +49,20 @@ TEST(States, EveryHappeningInEveryState) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(state_name(row.state));
     seen.insert(row.state);
-    EXPECT_EQ(line(row.state, Happening::kAnswer, ncclSuccess), row.success);
-    EXPECT_EQ(line(row.state, Happening::kAnswer, ncclInProgress), row.in_progress);
+    EXPECT_EQ(line(row.state, Event::kAnswer, ncclSuccess), row.success);
+    EXPECT_EQ(line(row.state, Event::kAnswer, ncclInProgress), row.in_progress);
     for (const ncclResult_t error : {ncclUnhandledCudaError, ncclSystemError, ncclInternalError,
                                      ncclInvalidArgument, ncclInvalidUsage, ncclRemoteError, ncclNumResults})
-      EXPECT_EQ(line(row.state, Happening::kAnswer, error), row.error);
-    EXPECT_EQ(line(row.state, Happening::kAllShrunk), row.all_shrunk);
-    EXPECT_EQ(line(row.state, Happening::kNotShrunk), row.not_shrunk);
-    EXPECT_EQ(line(row.state, Happening::kExpired), row.expired);
-    EXPECT_EQ(line(row.state, Happening::kClosed), row.closed);
-    EXPECT_EQ(line(row.state, Happening::kParted), row.parted);
-    EXPECT_EQ(line(row.state, Happening::kLetGo), row.let_go);
-    EXPECT_EQ(line(row.state, Happening::kHandedOver), row.handed_over);
-    EXPECT_EQ(line(row.state, Happening::kReleased), row.released);
-    EXPECT_EQ(line(row.state, Happening::kStuck), row.stuck);
+      EXPECT_EQ(line(row.state, Event::kAnswer, error), row.error);
+    EXPECT_EQ(line(row.state, Event::kAllShrunk), row.all_shrunk);
+    EXPECT_EQ(line(row.state, Event::kNotShrunk), row.not_shrunk);
+    EXPECT_EQ(line(row.state, Event::kExpired), row.expired);
+    EXPECT_EQ(line(row.state, Event::kClosed), row.closed);
+    EXPECT_EQ(line(row.state, Event::kParted), row.parted);
+    EXPECT_EQ(line(row.state, Event::kLetGo), row.let_go);
+    EXPECT_EQ(line(row.state, Event::kHandedOver), row.handed_over);
+    EXPECT_EQ(line(row.state, Event::kReleased), row.released);
+    EXPECT_EQ(line(row.state, Event::kStuck), row.stuck);
   }
   EXPECT_EQ(seen.size(), 8U);
 }
@@ -70,17 +70,17 @@ TEST(States, EveryHappeningInEveryState) {
 // One that is to be kept differs from others only where its use ends.
 TEST(States, KeptCommunicatorIsStoppedAndStays) {
   for (const Row& row : kRows) {
-    for (int h = 0; h <= static_cast<int>(Happening::kStuck); ++h) {
+    for (int h = 0; h <= static_cast<int>(Event::kStuck); ++h) {
       for (const ncclResult_t result : {ncclSuccess, ncclInProgress, ncclRemoteError}) {
-        const auto happening = static_cast<Happening>(h);
-        SCOPED_TRACE(std::string(state_name(row.state)) + ", " + happening_name(happening));
-        const bool at_work = happening == Happening::kExpired || happening == Happening::kClosed;
-        const bool idle = happening == Happening::kLetGo || happening == Happening::kParted;
-        std::string always = line(row.state, happening, result), if_idle = always;
+        const auto event = static_cast<Event>(h);
+        SCOPED_TRACE(std::string(state_name(row.state)) + ", " + happening_name(event));
+        const bool at_work = event == Event::kExpired || event == Event::kClosed;
+        const bool idle = event == Event::kLetGo || event == Event::kParted;
+        std::string always = line(row.state, event, result), if_idle = always;
         if (row.state == State::kReady && at_work) always = "revoking, revoke";
         if (row.state == State::kReady && idle) always = if_idle = "kept, nothing";
-        EXPECT_EQ(line(row.state, happening, result, Keeping::kAlways), always);
-        EXPECT_EQ(line(row.state, happening, result, Keeping::kIdle), if_idle);
+        EXPECT_EQ(line(row.state, event, result, Keeping::kAlways), always);
+        EXPECT_EQ(line(row.state, event, result, Keeping::kIdle), if_idle);
       }
     }
   }
@@ -89,12 +89,12 @@ TEST(States, KeptCommunicatorIsStoppedAndStays) {
 // Whatever happens, it goes on to its end and never back.
 TEST(States, NeverGoBack) {
   for (const Row& row : kRows) {
-    for (int h = 0; h <= static_cast<int>(Happening::kStuck); ++h) {
+    for (int h = 0; h <= static_cast<int>(Event::kStuck); ++h) {
       for (int result = 0; result <= ncclNumResults; ++result) {
         for (const Keeping keeping : {Keeping::kNever, Keeping::kIdle, Keeping::kAlways}) {
-          const auto happening = static_cast<Happening>(h);
-          EXPECT_GE(decide(row.state, happening, static_cast<ncclResult_t>(result), keeping).next, row.state)
-              << happening_name(happening) << " in " << state_name(row.state);
+          const auto event = static_cast<Event>(h);
+          EXPECT_GE(decide(row.state, event, static_cast<ncclResult_t>(result), keeping).next, row.state)
+              << happening_name(event) << " in " << state_name(row.state);
         }
       }
     }

@@ -150,7 +150,7 @@ class ServerProcess {
 
   EarlyClock clock_;
   const Logger logger_ = Logger::none();
-  paceline::testing::MeetingPoint meeting_;
+  paceline::testing::Rendezvous meeting_;
   ThreadFabric fabric_;
   ScriptedMembership membership_;
   StopRequest stop_;

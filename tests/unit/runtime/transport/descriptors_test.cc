@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/transport/meeting.h"
 #include "runtime/transport/peer_watch.h"
+#include "runtime/transport/rendezvous.h"
 #include "runtime/transport/streams.h"
 #include "tests/support/no_descriptors.h"
 
@@ -18,7 +18,7 @@ void expect_cause(const absl::Status& status) {
 TEST(Descriptors, NoneForAMeetingPoint) {
   const SystemClock clock;
   const testing::NoDescriptors none;
-  expect_cause(MeetingPoint::make(UniqueFd(), UniqueFd(), clock).status());
+  expect_cause(Rendezvous::make(UniqueFd(), UniqueFd(), clock).status());
 }
 
 TEST(Descriptors, NoneForAPeerWatch) {

@@ -61,17 +61,17 @@ TEST(JsonTest, ValuesAreBounded) {
   EXPECT_THAT(std::string(parse_json(text + "]").status().message()), HasSubstr("values"));
 }
 
-TEST(JsonTest, HarmlessKeepsTextAndNothingElse) {
-  EXPECT_EQ(harmless("größe \u2713 \U0001F600", 100), "größe \u2713 \U0001F600");
-  EXPECT_EQ(harmless("a\x01\x7f\xc2\x9b"
-                     "b",
-                     100),
-            "a???b");                                              // a C1 control
-  EXPECT_EQ(harmless("\xe2\x80\xae", 100), "?");                   // right-to-left override
-  EXPECT_EQ(harmless("\xc0\xaf\xed\xa0\x80\xf5", 100), "??????");  // overlong, surrogate, too large
-  EXPECT_EQ(harmless("\xe2\x9c", 100), "??");                      // cut
-  EXPECT_EQ(harmless("abcdef", 3), "abc...");
-  EXPECT_EQ(harmless("abü", 3), "ab...");
+TEST(JsonTest, SanitizeKeepsTextAndNothingElse) {
+  EXPECT_EQ(sanitize_line("größe \u2713 \U0001F600", 100), "größe \u2713 \U0001F600");
+  EXPECT_EQ(sanitize_line("a\x01\x7f\xc2\x9b"
+                          "b",
+                          100),
+            "a???b");                                                   // a C1 control
+  EXPECT_EQ(sanitize_line("\xe2\x80\xae", 100), "?");                   // right-to-left override
+  EXPECT_EQ(sanitize_line("\xc0\xaf\xed\xa0\x80\xf5", 100), "??????");  // overlong, surrogate, too large
+  EXPECT_EQ(sanitize_line("\xe2\x9c", 100), "??");                      // cut
+  EXPECT_EQ(sanitize_line("abcdef", 3), "abc...");
+  EXPECT_EQ(sanitize_line("abü", 3), "ab...");
 }
 
 TEST(JsonTest, WritesWhatIsNoUtf8) {

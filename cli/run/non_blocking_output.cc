@@ -1,4 +1,4 @@
-#include "cli/run/patient_output.h"
+#include "cli/run/non_blocking_output.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -16,14 +16,14 @@ namespace paceline::cli {
 
 // A terminal that is ready takes some bytes, and then makes its writer wait: through a descriptor of our own
 // it doesn't.
-PatientOutput::PatientOutput(int fd) : fd_(fd) {
+NonBlockingOutput::NonBlockingOutput(int fd) : fd_(fd) {
   if (::isatty(fd) != 1) return;
   own_ =
       UniqueFd(::open(str_cat("/proc/self/fd/", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (own_.valid()) fd_ = own_.get();
 }
 
-void PatientOutput::write_some() {
+void NonBlockingOutput::write_some() {
   std::size_t written = 0;
   while (!gone_ && written < waiting_.size()) {
     pollfd ready{fd_, POLLOUT, 0};
@@ -45,7 +45,7 @@ void PatientOutput::write_some() {
   waiting_.erase(0, gone_ ? std::string::npos : written);
 }
 
-void PatientOutput::drain(int interrupted, int limit_ms) {
+void NonBlockingOutput::drain(int interrupted, int limit_ms) {
   const auto begin = std::chrono::steady_clock::now();
   for (write_some(); waiting(); write_some()) {
     int left = -1;
@@ -60,17 +60,17 @@ void PatientOutput::drain(int interrupted, int limit_ms) {
   }
 }
 
-PatientOutput::int_type PatientOutput::overflow(int_type c) {
+NonBlockingOutput::int_type NonBlockingOutput::overflow(int_type c) {
   if (c != traits_type::eof()) message_ += static_cast<char>(c);
   return traits_type::not_eof(c);
 }
 
-std::streamsize PatientOutput::xsputn(const char* text, std::streamsize count) {
+std::streamsize NonBlockingOutput::xsputn(const char* text, std::streamsize count) {
   message_.append(text, static_cast<std::size_t>(count));
   return count;
 }
 
-int PatientOutput::sync() {
+int NonBlockingOutput::sync() {
   if (!gone_ && waiting_.size() + message_.size() <= kMaxWaiting) waiting_ += message_;
   message_.clear();
   write_some();
@@ -78,7 +78,7 @@ int PatientOutput::sync() {
 }
 
 void write_within(int fd, std::string_view text, int limit_ms) {
-  PatientOutput output(fd);
+  NonBlockingOutput output(fd);
   output.stream() << text << std::flush;
   output.drain(-1, limit_ms);
 }

@@ -21,7 +21,7 @@ struct Column {
 };
 
 // The columns' names and `rows`, aligned; at most `width` wide where leaving columns out can do it.
-std::vector<std::string> narrow_table(std::span<const Column> columns, std::vector<Row> rows, int width);
+std::vector<std::string> fit_table(std::span<const Column> columns, std::vector<Row> rows, int width);
 
 struct Piece {
   std::string text;  // may hold escape sequences
@@ -30,6 +30,6 @@ struct Piece {
 
 // The pieces that are not empty, in their order, two spaces apart, on at most `most` lines of at most
 // `width`; what stays but is too wide has a line of its own.
-std::vector<std::string> narrow_lines(std::vector<Piece> pieces, int width, int most);
+std::vector<std::string> fit_lines(std::vector<Piece> pieces, int width, int most);
 
 }  // namespace paceline::cli

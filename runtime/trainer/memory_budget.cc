@@ -1,4 +1,4 @@
-#include "runtime/trainer/device_room.h"
+#include "runtime/trainer/memory_budget.h"
 
 #include <algorithm>
 #include <vector>

@@ -12,7 +12,7 @@ namespace paceline {
 
 // "1 member", "2 members", "0 members".
 template <std::integral Count>
-std::string counted(Count count, std::string_view one, std::string_view more) {
+std::string pluralize(Count count, std::string_view one, std::string_view more) {
   return str_cat(count, " ", count == 1 ? one : more);
 }
 

@@ -1,4 +1,4 @@
-#include "cli/view/narrow.h"
+#include "cli/view/fit_columns.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -33,7 +33,7 @@ std::vector<std::string> wrap(const std::vector<Piece>& pieces, int width) {
 
 }  // namespace
 
-std::vector<std::string> narrow_table(std::span<const Column> columns, std::vector<Row> rows, int width) {
+std::vector<std::string> fit_table(std::span<const Column> columns, std::vector<Row> rows, int width) {
   std::vector<Column> shown(columns.begin(), columns.end());
   Row header;
   for (const Column& column : shown) header.emplace_back(column.name);
@@ -54,7 +54,7 @@ std::vector<std::string> narrow_table(std::span<const Column> columns, std::vect
   }
 }
 
-std::vector<std::string> narrow_lines(std::vector<Piece> pieces, int width, int most) {
+std::vector<std::string> fit_lines(std::vector<Piece> pieces, int width, int most) {
   std::erase_if(pieces, [](const Piece& piece) { return piece.text.empty(); });
   while (true) {
     std::vector<std::string> lines = wrap(pieces, width);

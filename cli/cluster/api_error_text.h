@@ -20,6 +20,6 @@ struct Asked {
 };
 
 // The same code and payloads; `cluster` says where ("https://10.0.0.1:6443, context dev of ...").
-absl::Status in_plain_words(const absl::Status& status, const Asked& asked, std::string_view cluster);
+absl::Status api_error_text(const absl::Status& status, const Asked& asked, std::string_view cluster);
 
 }  // namespace paceline::cli

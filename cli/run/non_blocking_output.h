@@ -15,11 +15,11 @@ namespace paceline::cli {
 // Never waits: what the reader does not take now is kept, whole messages (up to a flush) of at most
 // kMaxWaiting bytes; what comes then is dropped. A reader that went away gets nothing more, and nobody hears
 // of it; nor does who can't be written to any more, but that is told: status().
-class PatientOutput final : public std::streambuf {
+class NonBlockingOutput final : public std::streambuf {
  public:
   static constexpr std::size_t kMaxWaiting = 16 << 20;
 
-  explicit PatientOutput(int fd);
+  explicit NonBlockingOutput(int fd);
   std::ostream& stream() { return stream_; }
 
   // Hands over what the reader takes now.

@@ -1,4 +1,4 @@
-#include "cli/run/patient_output.h"
+#include "cli/run/non_blocking_output.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 namespace paceline::cli {
 namespace {
 
-class PatientOutputTest : public ::testing::Test {
+class NonBlockingOutputTest : public ::testing::Test {
  protected:
-  PatientOutputTest() {
+  NonBlockingOutputTest() {
     int ends[2];
     EXPECT_EQ(0, ::pipe2(ends, O_CLOEXEC));
     read_.reset(ends[0]);
@@ -29,8 +29,8 @@ class PatientOutputTest : public ::testing::Test {
   UniqueFd read_, write_;
 };
 
-TEST_F(PatientOutputTest, WhatTheReaderDoesNotTakeIsKept) {
-  PatientOutput output(write_.get());
+TEST_F(NonBlockingOutputTest, WhatTheReaderDoesNotTakeIsKept) {
+  NonBlockingOutput output(write_.get());
   const std::string text(10000, 'x');
   output.stream() << text << std::flush;
   EXPECT_TRUE(output.waiting());
@@ -43,22 +43,22 @@ TEST_F(PatientOutputTest, WhatTheReaderDoesNotTakeIsKept) {
   EXPECT_FALSE(output.waiting());
 }
 
-TEST_F(PatientOutputTest, AFullDiskIsToldAndAReaderThatWentAwayIsNot) {
+TEST_F(NonBlockingOutputTest, AFullDiskIsToldAndAReaderThatWentAwayIsNot) {
   const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
-  PatientOutput lost(full.get());
+  NonBlockingOutput lost(full.get());
   lost.stream() << "a line\n" << std::flush;
   EXPECT_FALSE(lost.waiting());
   EXPECT_TRUE(absl::IsResourceExhausted(lost.status())) << lost.status();
 
   ::signal(SIGPIPE, SIG_IGN);
   read_.reset();
-  PatientOutput unread(write_.get());
+  NonBlockingOutput unread(write_.get());
   unread.stream() << "a line\n" << std::flush;
   EXPECT_TRUE(unread.status().ok()) << unread.status();
 }
 
-TEST_F(PatientOutputTest, WaitingEndsAtItsLimitAndAtAnInterrupt) {
-  PatientOutput output(write_.get());
+TEST_F(NonBlockingOutputTest, WaitingEndsAtItsLimitAndAtAnInterrupt) {
+  NonBlockingOutput output(write_.get());
   output.stream() << std::string(10000, 'x') << std::flush;
   output.drain(-1, 1);
   EXPECT_TRUE(output.waiting());
@@ -67,9 +67,9 @@ TEST_F(PatientOutputTest, WaitingEndsAtItsLimitAndAtAnInterrupt) {
   EXPECT_TRUE(output.waiting());
 }
 
-TEST_F(PatientOutputTest, WholeMessagesAreDroppedBeyondTheBound) {
-  PatientOutput output(write_.get());
-  const std::string message(PatientOutput::kMaxWaiting / 2 + 4096, 'x');
+TEST_F(NonBlockingOutputTest, WholeMessagesAreDroppedBeyondTheBound) {
+  NonBlockingOutput output(write_.get());
+  const std::string message(NonBlockingOutput::kMaxWaiting / 2 + 4096, 'x');
   output.stream() << message << std::flush << message << std::flush << "last" << std::flush;
   std::string got;
   while (output.waiting() || got.size() < message.size() + 4) {
@@ -80,20 +80,20 @@ TEST_F(PatientOutputTest, WholeMessagesAreDroppedBeyondTheBound) {
   EXPECT_TRUE(got.ends_with("last"));
 }
 
-TEST_F(PatientOutputTest, AReaderThatWentAwayIsNoTrouble) {
+TEST_F(NonBlockingOutputTest, AReaderThatWentAwayIsNoTrouble) {
   ::signal(SIGPIPE, SIG_IGN);
-  PatientOutput output(write_.get());
+  NonBlockingOutput output(write_.get());
   read_.reset();
   output.stream() << "x" << std::flush;
   EXPECT_FALSE(output.waiting());
   EXPECT_TRUE(output.stream().good());
 }
 
-TEST_F(PatientOutputTest, ATerminalNobodyReadsIsNotWaitedFor) {
+TEST_F(NonBlockingOutputTest, ATerminalNobodyReadsIsNotWaitedFor) {
   int ours, theirs;
   ASSERT_EQ(0, ::openpty(&ours, &theirs, nullptr, nullptr, nullptr));
   const UniqueFd ours_owned(ours), theirs_owned(theirs);
-  PatientOutput output(theirs);
+  NonBlockingOutput output(theirs);
   output.stream() << std::string(1 << 20, 'x') << std::flush;
   EXPECT_TRUE(output.waiting());
 }

@@ -1,4 +1,4 @@
-#include "base/visible.h"
+#include "base/sanitize.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ TEST(Visible, UnsafeBytesAreEscaped) {
       {"\xc0\xaf", "\\xc0\\xaf"},
       {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
   };
-  for (const auto& [text, expected] : cases) EXPECT_EQ(visible(text), expected);
+  for (const auto& [text, expected] : cases) EXPECT_EQ(sanitize(text), expected);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "runtime/trainer/device_room.h"
+#include "runtime/trainer/memory_budget.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ v1::TrainingSpec spec_of(v1::OptimizerSpec::Type optimizer, v1::Precision precis
   return spec;
 }
 
-TEST(DeviceRoom, LastingMemoryDependsOnPlaceAndOptimizer) {
+TEST(MemoryBudget, LastingMemoryDependsOnPlaceAndOptimizer) {
   struct Case {
     v1::OptimizerSpec::Type optimizer;
     v1::Precision precision;
@@ -43,7 +43,7 @@ TEST(DeviceRoom, LastingMemoryDependsOnPlaceAndOptimizer) {
   }
 }
 
-TEST(DeviceRoom, TheDriversPartIsLeft) {
+TEST(MemoryBudget, TheDriversPartIsLeft) {
   const LastingMemory needs{.weights = 100 * kMiB};
   const auto check = [&](std::size_t free, std::size_t taken) {
     return check_room(needs, {.now = {free, 320 * kMiB}, .taken = taken});
@@ -55,7 +55,7 @@ TEST(DeviceRoom, TheDriversPartIsLeft) {
   EXPECT_TRUE(absl::IsResourceExhausted(check(0, 100 * kMiB - 1)));
 }
 
-TEST(DeviceRoom, ShortageIsListedByNameWithTheFreeMemory) {
+TEST(MemoryBudget, ShortageIsListedByNameWithTheFreeMemory) {
   const LastingMemory needs{.weights = 633 * kMiB,
                             .gradient = 633 * kMiB,
                             .state = 1266 * kMiB,
@@ -82,7 +82,7 @@ TEST(DeviceRoom, ShortageIsListedByNameWithTheFreeMemory) {
       "smaller model");
 }
 
-TEST(DeviceRoom, SmallerBatchIsAdvisedForAnEvaluationOfSeveralSamples) {
+TEST(MemoryBudget, SmallerBatchIsAdvisedForAnEvaluationOfSeveralSamples) {
   const absl::Status none = absl::ResourceExhaustedError("9 fit");
   EXPECT_EQ(
       evaluation_room(none, 10, false, true).message(),
@@ -96,7 +96,7 @@ TEST(DeviceRoom, SmallerBatchIsAdvisedForAnEvaluationOfSeveralSamples) {
   EXPECT_TRUE(evaluation_room(absl::OkStatus(), 10, false, true).ok());
 }
 
-TEST(DeviceRoom, WithoutAGpuTheMachinesMemoryIsTold) {
+TEST(MemoryBudget, WithoutAGpuTheMachinesMemoryIsTold) {
   const LastingMemory needs{
       .weights = 100 * kMiB, .gradient = 100 * kMiB, .state = 200 * kMiB, .optimizer = "Adam"};
   EXPECT_TRUE(check_host_room(needs, 400 * kMiB).ok());
@@ -113,7 +113,7 @@ TEST(DeviceRoom, WithoutAGpuTheMachinesMemoryIsTold) {
 }
 
 // What would not be enough is no advice.
-TEST(DeviceRoom, AdviceIsWhatHelps) {
+TEST(MemoryBudget, AdviceIsWhatHelps) {
   const LastingMemory needs{
       .weights = 100 * kMiB, .gradient = 100 * kMiB, .state = 200 * kMiB, .half_weights = 50 * kMiB};
   const auto advice = [&](std::size_t free, std::size_t evaluation = 0, std::size_t training = 0) {

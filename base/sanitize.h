@@ -1,8 +1,8 @@
 #pragma once
 
 // What strangers wrote, on its way to a terminal: files, names, members, servers. The rule: a terminal gets
-// it visible(), and so does every message and view, wherever it goes; data that are asked for go to a pipe or
-// a file as they are. Pure.
+// it sanitize(), and so does every message and view, wherever it goes; data that are asked for go to a pipe
+// or a file as they are. Pure.
 
 #include <cstddef>
 #include <string>
@@ -21,6 +21,6 @@ bool is_control(std::string_view character);
 std::string utf8_prefix(std::string_view text, std::size_t most);
 
 // Characters that are is_control(), and bytes that are not UTF-8, byte by byte as \x1b.
-std::string visible(std::string_view text);
+std::string sanitize(std::string_view text);
 
 }  // namespace paceline

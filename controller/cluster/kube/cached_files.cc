@@ -1,4 +1,4 @@
-#include "controller/cluster/kube/kept_files.h"
+#include "controller/cluster/kube/cached_files.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "runtime/trainer/moving_files.h"
+#include "runtime/trainer/progress_file_store.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@ namespace {
 
 using paceline::testing::TemporaryFolder;
 
-TEST(MovingFiles, TheyTellOfEachPieceAndWriteWhatTheyAreGiven) {
+TEST(ProgressFileStore, TheyTellOfEachPieceAndWriteWhatTheyAreGiven) {
   const TemporaryFolder folder;
   StopRequest stop;
-  MovingFiles files(nullptr, stop);
-  std::vector<std::byte> large(2 * MovingFiles::kPieceBytes + 1);
+  ProgressFileStore files(nullptr, stop);
+  std::vector<std::byte> large(2 * ProgressFileStore::kPieceBytes + 1);
   for (std::size_t k = 0; k < large.size(); ++k) large[k] = static_cast<std::byte>(k * 7 >> 3);
   const std::vector<std::byte> small(5, std::byte{9});
   const std::vector<std::span<const std::byte>> pieces = {small, large};

@@ -1,6 +1,6 @@
 // Members that meet, and strangers that must not get in.
 
-#include "runtime/transport/meeting.h"
+#include "runtime/transport/rendezvous.h"
 
 #include <gtest/gtest.h>
 
@@ -32,10 +32,10 @@ class CountingClock final : public Clock {
 struct End {
   std::string local;
   std::string tcp;
-  std::unique_ptr<MeetingPoint> point;
+  std::unique_ptr<Rendezvous> point;
 };
 
-class MeetingTest : public ::testing::TestWithParam<bool> {
+class RendezvousTest : public ::testing::TestWithParam<bool> {
  protected:
   bool local() const { return GetParam(); }
 
@@ -46,15 +46,15 @@ class MeetingTest : public ::testing::TestWithParam<bool> {
     auto unix_listener = listen_local(end.local);
     EXPECT_TRUE(tcp.ok() && unix_listener.ok());
     end.tcp = "127.0.0.1:" + std::to_string(tcp->port);
-    auto point = MeetingPoint::make(std::move(tcp->fd), *std::move(unix_listener), clock_);
+    auto point = Rendezvous::make(std::move(tcp->fd), *std::move(unix_listener), clock_);
     EXPECT_TRUE(point.ok());
     end.point = *std::move(point);
     return end;
   }
 
   // Rank `rank` of two, towards the other at `address`.
-  MeetingPlan plan(int rank, const End& other, std::uint64_t generation = 5) const {
-    MeetingPlan plan;
+  RendezvousPlan plan(int rank, const End& other, std::uint64_t generation = 5) const {
+    RendezvousPlan plan;
     plan.generation = Generation{generation};
     plan.rank = rank;
     plan.world = 2;
@@ -72,7 +72,7 @@ class MeetingTest : public ::testing::TestWithParam<bool> {
   CountingClock clock_;
 };
 
-TEST_P(MeetingTest, TwoMeetInSpiteOfStrangers) {
+TEST_P(RendezvousTest, TwoMeetInSpiteOfStrangers) {
   End a = make_end(), b = make_end();
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 20; ++i) {
@@ -100,13 +100,13 @@ TEST_P(MeetingTest, TwoMeetInSpiteOfStrangers) {
   EXPECT_TRUE(*reader.read_some(met_b->at(0).channels[1].get()));
 }
 
-TEST_P(MeetingTest, AnotherKeyIsRefusedAtBothEnds) {
+TEST_P(RendezvousTest, AnotherKeyIsRefusedAtBothEnds) {
   End a = make_end(), b = make_end();
   absl::Status status_a, status_b;
   {
     std::jthread first([&] { status_a = a.point->meet(plan(0, b), in(300)).status(); });
     std::jthread second([&] {
-      MeetingPlan wrong = plan(1, a);
+      RendezvousPlan wrong = plan(1, a);
       wrong.key.fill(2);
       status_b = b.point->meet(wrong, in(5000)).status();
     });
@@ -116,7 +116,7 @@ TEST_P(MeetingTest, AnotherKeyIsRefusedAtBothEnds) {
   EXPECT_NE(std::string(status_a.message()).find("worker-1"), std::string::npos) << status_a;
 }
 
-TEST_P(MeetingTest, AnOldGenerationIsRefused) {
+TEST_P(RendezvousTest, AnOldGenerationIsRefused) {
   End a = make_end(), b = make_end();
   absl::Status status_a, status_b;
   {
@@ -127,7 +127,7 @@ TEST_P(MeetingTest, AnOldGenerationIsRefused) {
   EXPECT_EQ(status_a.code(), absl::StatusCode::kDeadlineExceeded) << status_a;
 }
 
-TEST_P(MeetingTest, AnEarlyPeerIsKeptForItsGeneration) {
+TEST_P(RendezvousTest, AnEarlyPeerIsKeptForItsGeneration) {
   End a = make_end(), b = make_end();
   absl::StatusOr<std::vector<MetPeer>> met_a, met_b;
   {
@@ -139,13 +139,13 @@ TEST_P(MeetingTest, AnEarlyPeerIsKeptForItsGeneration) {
   EXPECT_TRUE(met_b.ok()) << met_b.status();
 }
 
-TEST_P(MeetingTest, AbsentPeerIsUnavailable) {
+TEST_P(RendezvousTest, AbsentPeerIsUnavailable) {
   End a = make_end(), b = make_end();
   a.point.reset();
   EXPECT_EQ(b.point->meet(plan(1, a), in(5000)).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_P(MeetingTest, CancelEndsBothKindsOfWaitForGood) {
+TEST_P(RendezvousTest, CancelEndsBothKindsOfWaitForGood) {
   End a = make_end(), b = make_end();
   absl::Status accepting, connecting;
   {
@@ -163,7 +163,7 @@ TEST_P(MeetingTest, CancelEndsBothKindsOfWaitForGood) {
   EXPECT_EQ(a.point->meet(plan(0, b), in(60'000)).status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_P(MeetingTest, MissingDescriptorsEndTheMeeting) {
+TEST_P(RendezvousTest, MissingDescriptorsEndTheMeeting) {
   End a = make_end(), b = make_end();
   const auto waiting = dial(a);
   ASSERT_TRUE(waiting.ok()) << waiting.status();
@@ -171,20 +171,20 @@ TEST_P(MeetingTest, MissingDescriptorsEndTheMeeting) {
   EXPECT_EQ(a.point->meet(plan(0, b), in(60'000)).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST_P(MeetingTest, AHouseFullOfStrangersIsNoReasonToSpin) {
+TEST_P(RendezvousTest, AHouseFullOfStrangersIsNoReasonToSpin) {
   End a = make_end(), b = make_end();
   std::vector<UniqueFd> strangers;
-  for (std::size_t i = 0; i < MeetingPoint::kMaxHalfOpen + 6; ++i) {
+  for (std::size_t i = 0; i < Rendezvous::kMaxHalfOpen + 6; ++i) {
     auto fd = dial(a);
     ASSERT_TRUE(fd.ok()) << fd.status();
     strangers.push_back(*std::move(fd));
   }
   const int before = clock_.count();
   EXPECT_EQ(a.point->meet(plan(0, b), in(300)).status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_LE(clock_.count() - before, 20 * static_cast<int>(MeetingPoint::kMaxHalfOpen));
+  EXPECT_LE(clock_.count() - before, 20 * static_cast<int>(Rendezvous::kMaxHalfOpen));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sockets, MeetingTest, ::testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Sockets, RendezvousTest, ::testing::Bool(),
                          [](const auto& param) { return param.param ? "Local" : "Tcp"; });
 
 }  // namespace

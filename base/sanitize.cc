@@ -1,4 +1,4 @@
-#include "base/visible.h"
+#include "base/sanitize.h"
 
 #include <algorithm>
 
@@ -36,7 +36,7 @@ std::string utf8_prefix(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, most));
 }
 
-std::string visible(std::string_view text) {
+std::string sanitize(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const std::size_t bytes = utf8_bytes(text);

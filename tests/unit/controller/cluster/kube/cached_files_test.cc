@@ -1,4 +1,4 @@
-#include "controller/cluster/kube/kept_files.h"
+#include "controller/cluster/kube/cached_files.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ Json pod(const char* volumes, const char* mounts) {
                           {{"name", "trainer"}, {"volumeMounts", Json::parse(mounts)}}})}}}};
 }
 
-TEST(KeptFiles, AreThoseOnAVolumeThatIsNotThePodsOwn) {
+TEST(CachedFiles, AreThoseOnAVolumeThatIsNotThePodsOwn) {
   constexpr char kClaim[] = R"([{"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}])";
   constexpr char kPath[] = "/paceline/checkpoints";
   EXPECT_FALSE(keeps_files(Json::object(), kPath)) << "the work folder is an emptyDir";
@@ -38,7 +38,7 @@ TEST(KeptFiles, AreThoseOnAVolumeThatIsNotThePodsOwn) {
     EXPECT_FALSE(keeps_files(pod(own, R"([{"name": "disk", "mountPath": "/paceline"}])"), kPath)) << own;
 }
 
-TEST(KeptFiles, ARelativePathBeginsInTheWorkingDirectory) {
+TEST(CachedFiles, ARelativePathBeginsInTheWorkingDirectory) {
   Json there = pod(R"([{"name": "disk", "persistentVolumeClaim": {}}, {"name": "own", "emptyDir": {}}])",
                    R"([{"name": "disk", "mountPath": "/data"}, {"name": "own", "mountPath": "/data/own"}])");
   EXPECT_TRUE(keeps_files(there, "checkpoints")) << "the image's own directory may be on the volume";
@@ -50,7 +50,7 @@ TEST(KeptFiles, ARelativePathBeginsInTheWorkingDirectory) {
   EXPECT_FALSE(keeps_files(there, "checkpoints"));
 }
 
-TEST(KeptFiles, OfCheckpointsRankZerosTemplateDecides) {
+TEST(CachedFiles, OfCheckpointsRankZerosTemplateDecides) {
   api::TrainingJob job;
   job.spec.training.emplace();
   job.spec.checkpoint.every_steps = 10;

@@ -9,13 +9,13 @@
 
 namespace paceline::pserver {
 
-class Patience {
+class ProgressDeadline {
  public:
   // `first`: the end where nothing moves at all. REQUIRES: `clock` outlives it.
-  Patience(const Clock& clock, Deadline first)
+  ProgressDeadline(const Clock& clock, Deadline first)
       : clock_(clock), limit_(first.remaining(clock.now())), deadline_(first) {}
   // From a moment that has been, when so much was counted.
-  Patience(const Clock& clock, TimePoint from, Duration limit, std::uint64_t counted)
+  ProgressDeadline(const Clock& clock, TimePoint from, Duration limit, std::uint64_t counted)
       : clock_(clock), limit_(limit), deadline_(Deadline::after(from, limit)), counted_(counted) {}
 
   void moved() { deadline_ = Deadline::after(clock_.now(), limit_); }

@@ -1,4 +1,4 @@
-#include "cli/cluster/words.h"
+#include "cli/cluster/api_error_text.h"
 
 #include <algorithm>
 #include <vector>
@@ -16,7 +16,7 @@ constexpr std::size_t kMaxWordBytes = 2000;
 
 std::string words_of(const absl::Status& status, const std::optional<Json>& object) {
   if (object && !kube::text_at(*object, {"message"}).empty())
-    return kube::harmless(kube::text_at(*object, {"message"}), kMaxWordBytes);
+    return kube::sanitize_line(kube::text_at(*object, {"message"}), kMaxWordBytes);
   return std::string(status.message());
 }
 
@@ -31,9 +31,9 @@ std::string resource_text(const Asked& asked) {
 std::string causes_of(const Json& object) {
   std::string text;
   for (const Json& cause : kube::list_at(object, {"details", "causes"})) {
-    std::string field = kube::harmless(kube::text_at(cause, {"field"}), 200);
+    std::string field = kube::sanitize_line(kube::text_at(cause, {"field"}), 200);
     if (field.starts_with('.')) field.erase(0, 1);
-    const std::string why = kube::harmless(kube::text_at(cause, {"message"}), kMaxWordBytes);
+    const std::string why = kube::sanitize_line(kube::text_at(cause, {"message"}), kMaxWordBytes);
     text += str_cat("\n  ", field, field.empty() || why.empty() ? "" : ": ", why);
   }
   return text;
@@ -102,7 +102,7 @@ std::string message_of(const absl::Status& status, const Asked& asked, std::stri
 
 }  // namespace
 
-absl::Status in_plain_words(const absl::Status& status, const Asked& asked, std::string_view cluster) {
+absl::Status api_error_text(const absl::Status& status, const Asked& asked, std::string_view cluster) {
   if (status.ok() || absl::IsCancelled(status)) return status;
   absl::Status result(status.code(), message_of(status, asked, cluster));
   status.ForEachPayload([&](auto type, const absl::Cord& payload) { result.SetPayload(type, payload); });

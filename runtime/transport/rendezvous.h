@@ -23,20 +23,20 @@
 
 namespace paceline::transport {
 
-struct MeetingPeer {
+struct RendezvousPeer {
   int rank = 0;
   std::string name;                    // for messages
   std::vector<std::string> addresses;  // a local socket's name, or host:port
 };
 
-struct MeetingPlan {
+struct RendezvousPlan {
   Generation generation;
   int rank = 0;
   int world = 0;
   Key key{};
   bool local = false;  // over UNIX sockets, else TCP
   int channels = 1;    // connections per pair: 0 is for control
-  std::vector<MeetingPeer> peers;
+  std::vector<RendezvousPeer> peers;
   std::vector<int> descriptors_for_all;     // passed to every peer (UNIX sockets); the caller's
   std::vector<int> descriptors_for_higher;  // to higher ranks, after those
 };
@@ -47,16 +47,16 @@ struct MetPeer {
   std::vector<UniqueFd> descriptors;
 };
 
-class MeetingPoint {
+class Rendezvous {
  public:
   // The errors of making an eventfd.
-  static absl::StatusOr<std::unique_ptr<MeetingPoint>> make(UniqueFd tcp_listener, UniqueFd local_listener,
-                                                            const Clock& clock);
+  static absl::StatusOr<std::unique_ptr<Rendezvous>> make(UniqueFd tcp_listener, UniqueFd local_listener,
+                                                          const Clock& clock);
 
   // UNAVAILABLE (a member does not listen), DEADLINE_EXCEEDED (names who did not come), PERMISSION_DENIED (a
   // member with another key), FAILED_PRECONDITION (a member is in a later generation, or knows another
   // world), RESOURCE_EXHAUSTED (this process gets no descriptors or memory for connections), CANCELLED.
-  absl::StatusOr<std::vector<MetPeer>> meet(const MeetingPlan& plan, Deadline deadline);
+  absl::StatusOr<std::vector<MetPeer>> meet(const RendezvousPlan& plan, Deadline deadline);
 
   // From any thread, for good: the meeting under way and all later ones end with CANCELLED.
   void cancel();
@@ -71,25 +71,25 @@ class MeetingPoint {
   static constexpr Duration kDial = std::chrono::seconds(60);  // for a connection, before anybody answers
 
  private:
-  MeetingPoint(UniqueFd tcp_listener, UniqueFd local_listener, UniqueFd cancelled, const Clock& clock);
+  Rendezvous(UniqueFd tcp_listener, UniqueFd local_listener, UniqueFd cancelled, const Clock& clock);
   struct HalfOpen;
   struct Early {
     UniqueFd fd;
     Message hello;
   };
-  absl::Status call(const MeetingPlan& plan, const MeetingPeer& peer, MetPeer& met, Deadline deadline);
-  absl::StatusOr<UniqueFd> call_once(const MeetingPlan& plan, const MeetingPeer& peer, int channel,
+  absl::Status call(const RendezvousPlan& plan, const RendezvousPeer& peer, MetPeer& met, Deadline deadline);
+  absl::StatusOr<UniqueFd> call_once(const RendezvousPlan& plan, const RendezvousPeer& peer, int channel,
                                      MetPeer& met, Deadline deadline);
-  absl::Status receive(const MeetingPlan& plan, std::vector<MetPeer>& met, Deadline deadline);
+  absl::Status receive(const RendezvousPlan& plan, std::vector<MetPeer>& met, Deadline deadline);
   // As many as there are and have room. RESOURCE_EXHAUSTED: short of descriptors or memory.
   absl::Status accept_new(int listener, std::vector<HalfOpen>& open);
-  absl::Status late(const MeetingPlan& plan, int missing) const;
+  absl::Status late(const RendezvousPlan& plan, int missing) const;
   // False when the connection is over (accepted, refused, kept for later).
-  bool advance(const MeetingPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met);
-  bool hear_hello(const MeetingPlan& plan, HalfOpen& stranger, const Message& hello);
-  bool hear_proof(const MeetingPlan& plan, HalfOpen& stranger, const Message& proof,
+  bool advance(const RendezvousPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met);
+  bool hear_hello(const RendezvousPlan& plan, HalfOpen& stranger, const Message& hello);
+  bool hear_proof(const RendezvousPlan& plan, HalfOpen& stranger, const Message& proof,
                   std::vector<MetPeer>& met);
-  void refuse(const MeetingPlan& plan, HalfOpen& stranger, Refusal refusal);
+  void refuse(const RendezvousPlan& plan, HalfOpen& stranger, Refusal refusal);
   void note(std::string text);
 
   UniqueFd tcp_listener_, local_listener_;

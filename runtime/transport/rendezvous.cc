@@ -1,4 +1,4 @@
-#include "runtime/transport/meeting.h"
+#include "runtime/transport/rendezvous.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -30,14 +30,14 @@ bool complete(const MetPeer& peer) {
                      [](const UniqueFd& fd) { return fd.valid(); });
 }
 
-std::string name_of(const MeetingPlan& plan, int rank) {
-  for (const MeetingPeer& peer : plan.peers) {
+std::string name_of(const RendezvousPlan& plan, int rank) {
+  for (const RendezvousPeer& peer : plan.peers) {
     if (peer.rank == rank && !peer.name.empty()) return str_cat("rank ", rank, " (", peer.name, ")");
   }
   return str_cat("rank ", rank);
 }
 
-std::vector<int> descriptors_for(const MeetingPlan& plan, int peer) {
+std::vector<int> descriptors_for(const RendezvousPlan& plan, int peer) {
   std::vector<int> all = plan.local ? plan.descriptors_for_all : std::vector<int>();
   if (plan.local && peer > plan.rank) {
     all.insert(all.end(), plan.descriptors_for_higher.begin(), plan.descriptors_for_higher.end());
@@ -48,7 +48,7 @@ std::vector<int> descriptors_for(const MeetingPlan& plan, int peer) {
 }  // namespace
 
 // A connection that has not yet proved who it is.
-struct MeetingPoint::HalfOpen {
+struct Rendezvous::HalfOpen {
   UniqueFd fd;
   TimePoint until;
   MessageReader reader{kMessageBytes};
@@ -57,29 +57,27 @@ struct MeetingPoint::HalfOpen {
   Nonce nonce{};
 };
 
-absl::StatusOr<std::unique_ptr<MeetingPoint>> MeetingPoint::make(UniqueFd tcp_listener,
-                                                                 UniqueFd local_listener,
-                                                                 const Clock& clock) {
+absl::StatusOr<std::unique_ptr<Rendezvous>> Rendezvous::make(UniqueFd tcp_listener, UniqueFd local_listener,
+                                                             const Clock& clock) {
   UniqueFd cancelled(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!cancelled.valid()) return errno_status(errno, "an eventfd for a meeting point");
-  return std::unique_ptr<MeetingPoint>(
-      new MeetingPoint(std::move(tcp_listener), std::move(local_listener), std::move(cancelled), clock));
+  return std::unique_ptr<Rendezvous>(
+      new Rendezvous(std::move(tcp_listener), std::move(local_listener), std::move(cancelled), clock));
 }
 
-MeetingPoint::MeetingPoint(UniqueFd tcp_listener, UniqueFd local_listener, UniqueFd cancelled,
-                           const Clock& clock)
+Rendezvous::Rendezvous(UniqueFd tcp_listener, UniqueFd local_listener, UniqueFd cancelled, const Clock& clock)
     : tcp_listener_(std::move(tcp_listener)),
       local_listener_(std::move(local_listener)),
       cancelled_(std::move(cancelled)),
       clock_(clock) {}
 
-void MeetingPoint::cancel() {
+void Rendezvous::cancel() {
   PL_CHECK(::eventfd_write(cancelled_.get(), 1) == 0, "an eventfd takes a one");
 }
 
-absl::StatusOr<std::vector<MetPeer>> MeetingPoint::meet(const MeetingPlan& plan, Deadline deadline) {
+absl::StatusOr<std::vector<MetPeer>> Rendezvous::meet(const RendezvousPlan& plan, Deadline deadline) {
   std::vector<MetPeer> met;
-  for (const MeetingPeer& peer : plan.peers) {
+  for (const RendezvousPeer& peer : plan.peers) {
     met.push_back({peer.rank, std::vector<UniqueFd>(static_cast<std::size_t>(plan.channels)), {}});
   }
   wrong_key_seen_ = false;
@@ -94,8 +92,8 @@ absl::StatusOr<std::vector<MetPeer>> MeetingPoint::meet(const MeetingPlan& plan,
 // ---- the connecting end
 // -----------------------------------------------------------------------------------------------------------
 
-absl::Status MeetingPoint::call(const MeetingPlan& plan, const MeetingPeer& peer, MetPeer& met,
-                                Deadline deadline) {
+absl::Status Rendezvous::call(const RendezvousPlan& plan, const RendezvousPeer& peer, MetPeer& met,
+                              Deadline deadline) {
   const std::string name = name_of(plan, peer.rank);
   for (int channel = 0; channel < plan.channels; ++channel) {
     while (true) {
@@ -117,8 +115,8 @@ absl::Status MeetingPoint::call(const MeetingPlan& plan, const MeetingPeer& peer
   return absl::OkStatus();
 }
 
-absl::StatusOr<UniqueFd> MeetingPoint::call_once(const MeetingPlan& plan, const MeetingPeer& peer,
-                                                 int channel, MetPeer& met, Deadline deadline) {
+absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const RendezvousPeer& peer,
+                                               int channel, MetPeer& met, Deadline deadline) {
   // A member that still reads its data listens, but does not answer yet: that wait is the caller's to limit.
   const Deadline dial(std::min(deadline.at(), clock_.now() + kDial));
   absl::StatusOr<UniqueFd> fd = absl::InvalidArgumentError("no address is known");
@@ -178,7 +176,7 @@ absl::StatusOr<UniqueFd> MeetingPoint::call_once(const MeetingPlan& plan, const 
 // ---- the accepting end
 // ------------------------------------------------------------------------------------------------------------
 
-absl::Status MeetingPoint::receive(const MeetingPlan& plan, std::vector<MetPeer>& met, Deadline deadline) {
+absl::Status Rendezvous::receive(const RendezvousPlan& plan, std::vector<MetPeer>& met, Deadline deadline) {
   const int listener = plan.local ? local_listener_.get() : tcp_listener_.get();
   std::vector<HalfOpen> open;
   // Those who came before we knew of this view. Older ones have been replaced by the coordinator's word.
@@ -222,13 +220,13 @@ absl::Status MeetingPoint::receive(const MeetingPlan& plan, std::vector<MetPeer>
   }
 }
 
-absl::Status MeetingPoint::late(const MeetingPlan& plan, int missing) const {
+absl::Status Rendezvous::late(const RendezvousPlan& plan, int missing) const {
   const std::string why = str_cat(name_of(plan, missing), " did not connect in time",
                                   refused_.empty() ? "" : str_cat("; last refused: ", refused_.back()));
   return wrong_key_seen_ ? absl::PermissionDeniedError(why) : absl::DeadlineExceededError(why);
 }
 
-absl::Status MeetingPoint::accept_new(int listener, std::vector<HalfOpen>& open) {
+absl::Status Rendezvous::accept_new(int listener, std::vector<HalfOpen>& open) {
   while (open.size() < kMaxHalfOpen) {
     PL_ASSIGN_OR_RETURN(UniqueFd fd, accept_one(listener));
     if (!fd.valid()) break;
@@ -238,7 +236,7 @@ absl::Status MeetingPoint::accept_new(int listener, std::vector<HalfOpen>& open)
   return absl::OkStatus();
 }
 
-bool MeetingPoint::advance(const MeetingPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met) {
+bool Rendezvous::advance(const RendezvousPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met) {
   auto whole = stranger.reader.read_some(stranger.fd.get());
   if (!whole.ok()) {
     note(str_cat("a connection: ", whole.status().message()));
@@ -254,7 +252,7 @@ bool MeetingPoint::advance(const MeetingPlan& plan, HalfOpen& stranger, std::vec
   return stranger.heard ? hear_proof(plan, stranger, *message, met) : hear_hello(plan, stranger, *message);
 }
 
-bool MeetingPoint::hear_hello(const MeetingPlan& plan, HalfOpen& stranger, const Message& hello) {
+bool Rendezvous::hear_hello(const RendezvousPlan& plan, HalfOpen& stranger, const Message& hello) {
   if (hello.type != MessageType::kHello) {
     note("a connection that does not begin with a hello");
     return false;
@@ -268,7 +266,7 @@ bool MeetingPoint::hear_hello(const MeetingPlan& plan, HalfOpen& stranger, const
   }
   stranger.hello = hello;
   Refusal refusal = Refusal::kAccepted;
-  const bool expected = std::any_of(plan.peers.begin(), plan.peers.end(), [&](const MeetingPeer& peer) {
+  const bool expected = std::any_of(plan.peers.begin(), plan.peers.end(), [&](const RendezvousPeer& peer) {
     return peer.rank > plan.rank && static_cast<std::uint32_t>(peer.rank) == hello.rank;
   });
   if (hello.generation < plan.generation)
@@ -292,8 +290,8 @@ bool MeetingPoint::hear_hello(const MeetingPlan& plan, HalfOpen& stranger, const
   return send_short(stranger.fd.get(), encode(challenge)).ok();
 }
 
-bool MeetingPoint::hear_proof(const MeetingPlan& plan, HalfOpen& stranger, const Message& proof,
-                              std::vector<MetPeer>& met) {
+bool Rendezvous::hear_proof(const RendezvousPlan& plan, HalfOpen& stranger, const Message& proof,
+                            std::vector<MetPeer>& met) {
   const Message& hello = stranger.hello;
   if (proof.type != MessageType::kProof ||
       !equal(proof.proof, prove(plan.key, Side::kClient, hello, stranger.nonce))) {
@@ -316,7 +314,7 @@ bool MeetingPoint::hear_proof(const MeetingPlan& plan, HalfOpen& stranger, const
   return false;
 }
 
-void MeetingPoint::refuse(const MeetingPlan& plan, HalfOpen& stranger, Refusal refusal) {
+void Rendezvous::refuse(const RendezvousPlan& plan, HalfOpen& stranger, Refusal refusal) {
   note(str_cat("rank ", stranger.hello.rank, " of generation ", stranger.hello.generation.value,
                " in generation ", plan.generation.value, ": ", refusal_text(refusal)));
   Message verdict = stranger.hello;
@@ -325,7 +323,7 @@ void MeetingPoint::refuse(const MeetingPlan& plan, HalfOpen& stranger, Refusal r
   (void)send_short(stranger.fd.get(), encode(verdict));  // a courtesy: the connection ends either way
 }
 
-void MeetingPoint::note(std::string text) {
+void Rendezvous::note(std::string text) {
   if (refused_.size() == kMaxRefusals) refused_.erase(refused_.begin());
   refused_.push_back(std::move(text));
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The rule of base/visible.h for what goes through std::cerr, and std::cout where that is a terminal: main()
-// puts a HarmlessBuffer before each. One thread.
+// The rule of base/sanitize.h for what goes through std::cerr, and std::cout where that is a terminal: main()
+// puts a SanitizingBuffer before each. One thread.
 
 #include <ostream>
 #include <streambuf>
@@ -10,20 +10,20 @@
 
 namespace paceline::cli {
 
-// visible(), but for the styles that styled() writes; one that is open ends with its line. It can't tell who
-// wrote a style: what is a stranger's is visible(), or one_line(), before it comes here.
-std::string harmless(std::string_view text);
+// sanitize(), but for the styles that styled() writes; one that is open ends with its line. It can't tell who
+// wrote a style: what is a stranger's is sanitize(), or sanitize_line(), before it comes here.
+std::string sanitize_styled(std::string_view text);
 
 // Passes on what is written, by its rule, by whole lines and whenever it is flushed.
-class HarmlessBuffer final : public std::streambuf {
+class SanitizingBuffer final : public std::streambuf {
  public:
-  // harmless() or, where nothing is styled, visible().
+  // sanitize_styled() or, where nothing is styled, sanitize().
   using Rule = std::string (*)(std::string_view);
   // Between a stream and the buffer that it had, while it lives.
-  HarmlessBuffer(std::ostream& stream, Rule rule);
-  ~HarmlessBuffer() override;
-  HarmlessBuffer(const HarmlessBuffer&) = delete;
-  HarmlessBuffer& operator=(const HarmlessBuffer&) = delete;
+  SanitizingBuffer(std::ostream& stream, Rule rule);
+  ~SanitizingBuffer() override;
+  SanitizingBuffer(const SanitizingBuffer&) = delete;
+  SanitizingBuffer& operator=(const SanitizingBuffer&) = delete;
 
   // As it is: with escape sequences of ours, around text that is harmless already.
   void pass(std::string_view text);
@@ -43,7 +43,7 @@ class HarmlessBuffer final : public std::streambuf {
   std::string waiting_;  // of a line whose end has not come
 };
 
-// A Frame's sequences, through a HarmlessBuffer if the stream has one.
+// A Frame's sequences, through a SanitizingBuffer if the stream has one.
 void write_frame(std::ostream& out, std::string_view frame);
 
 }  // namespace paceline::cli

@@ -13,10 +13,10 @@
 
 namespace paceline::trainer {
 
-class MovingFiles final : public checkpoint::FileStore {
+class ProgressFileStore final : public checkpoint::FileStore {
  public:
   // Both outlive it and its writers. `files`: null for this machine's.
-  MovingFiles(checkpoint::FileStore* files, StopRequest& stop);
+  ProgressFileStore(checkpoint::FileStore* files, StopRequest& stop);
 
   absl::Status make_folder(const std::string& path) override { return files_.make_folder(path); }
   absl::Status write_file(const std::string& path,
