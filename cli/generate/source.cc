@@ -176,7 +176,7 @@ absl::Status nothing_saved(const RunState& run, const v1::CheckpointSpec& checkp
     why = "; one is made when spec.checkpoint says so, and the model at the end";
   }
   return absl::NotFoundError(str_cat("run \"", run.name, "\" has no model and no checkpoint in ",
-                                     checkpoint.directory(), goes_on ? " yet" : "", " (step ", run.step, ")",
+                                     checkpoint.directory(), goes_on ? " yet" : "", " (step ", run.progress.step, ")",
                                      why));
 }
 

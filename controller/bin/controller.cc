@@ -96,7 +96,7 @@ class ControllerImpl final : public Controller {
   }
 
   int health_port() const override { return web_->port(); }
-  bool leads() const override { return leading_.load(); }
+  bool leads() const override { return leading_.load() && !lost_.load(); }
 
   absl::Status shut_down() override {
     warmer_ = {};
@@ -182,7 +182,7 @@ class ControllerImpl final : public Controller {
   }
 
   void lose(const std::string& reason) {
-    leading_.store(false);
+    lost_.store(true);
     if (options_.on_lost) options_.on_lost(reason);
   }
 
@@ -199,7 +199,7 @@ class ControllerImpl final : public Controller {
 
   void begin() {
     const std::lock_guard lock(leading_mutex_);
-    if (ended_) return;
+    if (ended_ || lost_.load()) return;
     log_.info("this replica leads", {{"reason", "Leading"}});
     coordinators_->serve();
     reconciler_ = std::make_unique<reconcile::Reconciler>(
@@ -217,7 +217,7 @@ class ControllerImpl final : public Controller {
   }
 
   std::string metrics_text() {
-    metrics_.leading(leading_.load());
+    metrics_.leading(leads());
     metrics_.queue_depth(queue_.size());
     std::unique_lock lock(leading_mutex_, std::try_to_lock);
     if (lock.owns_lock() && reconciler_) {
@@ -246,7 +246,7 @@ class ControllerImpl final : public Controller {
   kube::KubeJobStore jobs_;
   lease::KubeLease lease_;
 
-  std::atomic<bool> warm_{false}, leading_{false};
+  std::atomic<bool> warm_{false}, leading_{false}, lost_{false};
   std::mutex leading_mutex_;  // guards the next four
   bool ended_ = false;
   std::jthread starter_;
