@@ -65,6 +65,7 @@ class ControllerImpl final : public Controller {
   ~ControllerImpl() override {
     warmer_ = {};
     elector_.reset();
+    starter_ = {};
     stop_.request_stop();
     const std::lock_guard lock(leading_mutex_);
     reconciler_.reset();
@@ -80,9 +81,10 @@ class ControllerImpl final : public Controller {
     std::map<std::string, web::HttpServer::Handler> handlers;
     handlers["/healthz"] = [] { return web::HttpAnswer{200, "ok\n"}; };
     handlers["/readyz"] = [this] {
-      return ready() ? web::HttpAnswer{200, "ok\n"}
-                     : web::HttpAnswer{
-                           503, "the caches are not warm yet: the API server is not reached, or refuses\n"};
+      return warm_.load()
+                 ? web::HttpAnswer{200, "ok\n"}
+                 : web::HttpAnswer{
+                       503, "the caches are not warm yet: the API server is not reached, or refuses\n"};
     };
     handlers["/metrics"] = [this] {
       return web::HttpAnswer{200, metrics_text(), "text/plain; version=0.0.4; charset=utf-8"};
@@ -94,14 +96,20 @@ class ControllerImpl final : public Controller {
   }
 
   int health_port() const override { return web_->port(); }
-  bool leads() const override { return leading_.load(); }
+  bool leads() const override { return leading_.load() && !lost_.load(); }
 
   absl::Status shut_down() override {
     warmer_ = {};
     bool drained = true;
+    std::jthread starter;
     {
       const std::lock_guard lock(leading_mutex_);
       ended_ = true;
+      starter.swap(starter_);
+    }
+    starter = {};
+    {
+      const std::lock_guard lock(leading_mutex_);
       if (reconciler_) drained = reconciler_->drain(kDrainTimeout);
       if (!drained) return absl::DeadlineExceededError("jobs are still being worked on");
       reconciler_.reset();
@@ -147,13 +155,17 @@ class ControllerImpl final : public Controller {
                  {{"reason", "Lease"}});
   }
 
-  bool ready() const { return jobs_.synced() && cluster_.synced(); }
+  // False: a stop was requested.
+  bool wait_synced(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (jobs_.wait_synced(kWarmLook).ok() && cluster_.wait_synced(kWarmLook).ok()) return true;
+    }
+    return false;
+  }
 
   void warm_up(const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      if (jobs_.wait_synced(kWarmLook).ok() && cluster_.wait_synced(kWarmLook).ok()) break;
-    }
-    if (stop.stop_requested()) return;
+    if (!wait_synced(stop)) return;
+    warm_.store(true);
     log_.info("the caches are warm", {{"reason", "Warm"}});
     const LeaderElection& e = options_.config.leader_election;
     if (!e.enabled) return begin();
@@ -162,7 +174,7 @@ class ControllerImpl final : public Controller {
         options_.election_clock == nullptr ? clock_ : *options_.election_clock, options_.seed + 3,
         kube::real_pause,
         lease::ElectionCallbacks{
-            .on_leading = [this] { begin(); },
+            .on_leading = [this] { list_and_begin(); },
             .on_lost = [this](const std::string& reason) { lose(reason); },
             .on_holder = [this](const std::string& who, const std::string& address) { follow(who, address); },
             .on_trouble = [this](const std::string& why) { say_trouble(why); }});
@@ -170,14 +182,24 @@ class ControllerImpl final : public Controller {
   }
 
   void lose(const std::string& reason) {
-    leading_.store(false);
+    lost_.store(true);
     if (options_.on_lost) options_.on_lost(reason);
   }
 
-  // From the election's thread, once.
-  void begin() {
+  // From the election's thread, once, which has the lease to renew meanwhile.
+  void list_and_begin() {
     const std::lock_guard lock(leading_mutex_);
     if (ended_) return;
+    starter_ = std::jthread([this](const std::stop_token& stop) {
+      cluster_.list_again();
+      jobs_.list_again();
+      if (wait_synced(stop)) begin();
+    });
+  }
+
+  void begin() {
+    const std::lock_guard lock(leading_mutex_);
+    if (ended_ || lost_.load()) return;
     log_.info("this replica leads", {{"reason", "Leading"}});
     coordinators_->serve();
     reconciler_ = std::make_unique<reconcile::Reconciler>(
@@ -195,7 +217,7 @@ class ControllerImpl final : public Controller {
   }
 
   std::string metrics_text() {
-    metrics_.leading(leading_.load());
+    metrics_.leading(leads());
     metrics_.queue_depth(queue_.size());
     std::unique_lock lock(leading_mutex_, std::try_to_lock);
     if (lock.owns_lock() && reconciler_) {
@@ -224,9 +246,10 @@ class ControllerImpl final : public Controller {
   kube::KubeJobStore jobs_;
   lease::KubeLease lease_;
 
-  std::atomic<bool> leading_{false};
-  std::mutex leading_mutex_;  // guards the next three
+  std::atomic<bool> warm_{false}, leading_{false}, lost_{false};
+  std::mutex leading_mutex_;  // guards the next four
   bool ended_ = false;
+  std::jthread starter_;
   std::unique_ptr<reconcile::Coordinators> coordinators_;
   std::unique_ptr<reconcile::Reconciler> reconciler_;
 

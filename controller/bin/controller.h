@@ -1,7 +1,8 @@
 #pragma once
 
 // The whole controller, wired: API client -> informers -> lease -> queue -> reconciler -> web. It takes part
-// in the election when its caches are warm, and begins to act when it leads.
+// in the election when its caches are warm. When it leads it lists once more, so that it knows all that the
+// leader before it wrote, and then begins to act.
 //
 // Thread-safe. Owned by main().
 

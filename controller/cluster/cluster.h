@@ -98,15 +98,9 @@ class Cluster {
   // repeated to shorten the grace. An empty uid means any; another pod's uid gives NOT_FOUND.
   virtual absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
                                   Duration grace) = 0;
-  // The job's pods, sorted by name. At least as new as what this object itself created and deleted.
+  // The job's pods, sorted by name. At least as new as what this object itself, or a leader before, created
+  // and deleted.
   virtual absl::StatusOr<std::vector<Pod>> list_pods(const std::string& ns, const std::string& job) = 0;
-  // The same, but whether pods of these names are there, and how they are, by the cluster's own word at this
-  // moment. Where list_pods() answers from a copy that its watch keeps, which lags, this costs requests: only
-  // for what can't be taken back.
-  virtual absl::StatusOr<std::vector<Pod>> list_pods_now(const std::string& ns, const std::string& job,
-                                                         const std::vector<std::string>& /*names*/) {
-    return list_pods(ns, job);
-  }
   // Makes what is missing, and returns the token in force: the one that the job has, or else the given one.
   // To be called before the job's pods are created, and again whenever something may be missing: it costs
   // nothing when all is there. FAILED_PRECONDITION: an object of that name is somebody else's. A cluster that

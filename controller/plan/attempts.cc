@@ -1,11 +1,8 @@
 #include "controller/plan/attempts.h"
 
 #include <algorithm>
-#include <set>
 
 #include "controller/diagnosis/diagnosis.h"
-#include "controller/plan/plan.h"
-#include "controller/plan/pods.h"
 
 namespace paceline::plan {
 
@@ -20,14 +17,6 @@ std::int64_t replacements(const api::Restarts& restarts, Role role, int index) {
 
 bool is_earlier(const api::TrainingJob& job, const cluster::Pod& pod) {
   return pod.spec.attempt < wanted_attempt(job, pod.spec.role, pod.spec.index);
-}
-
-// Of the last pod in this place that the status knows; when that was made, all before it had ended.
-std::int64_t last_known(const api::TrainingJob& job, const Slot& slot) {
-  for (const api::MemberStatus& member : job.status.members) {
-    if (member.role == slot.role && member.index == slot.index) return attempt_in(member.pod).value_or(0);
-  }
-  return 0;
 }
 
 }  // namespace
@@ -72,19 +61,6 @@ bool earlier_lives(const Observed& observed, Role role) {
                                                               : pod.spec.role == role;
     return concerned && lives(pod) && is_earlier(observed.job, pod);
   });
-}
-
-std::vector<std::string> who_may_hold(const api::TrainingJob& job) {
-  std::set<std::string> names;
-  for (const api::MemberStatus& member : job.status.members) names.insert(member.pod);
-  names.erase("");
-  for (const Slot& slot : desired_slots(job)) {
-    const std::int64_t wanted = wanted_attempt(job, slot.role, slot.index);
-    for (std::int64_t attempt = last_known(job, slot); attempt < wanted && names.size() < kMostConfirmed;
-         ++attempt)
-      names.insert(pod_name(job, slot.role, slot.index, attempt));
-  }
-  return {names.begin(), names.end()};
 }
 
 }  // namespace paceline::plan

@@ -3,8 +3,6 @@
 // Which pods belong to the present attempt, and which are left of earlier ones. Pure.
 
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "controller/plan/observed.h"
 
@@ -24,10 +22,5 @@ std::optional<Observed> present(const Observed& observed);
 // members are refused by the present coordinator.
 bool lives(const cluster::Pod& pod);
 bool earlier_lives(const Observed& observed, Role role);
-
-// Who may hold any of the job's places: those that the status knows, and those of later attempts, whose pods
-// may have been made without a status that tells of them. Also of places that a pod in the copy seems to
-// hold: it may be gone. (The job is no old copy: plan.cc.) No more are named than kMostConfirmed.
-std::vector<std::string> who_may_hold(const api::TrainingJob& job);
 
 }  // namespace paceline::plan

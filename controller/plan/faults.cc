@@ -31,7 +31,7 @@ diagnosis::Place place_of(const Observed& observed, Role role, int index) {
           .index = index,
           .pod_name = pod_name(observed.job, role, index, wanted_attempt(observed.job, role, index)),
           .pod = pod,
-          .gone = pod == nullptr && !observed.pods_may_lag,
+          .gone = pod == nullptr,
           .last_step = last_step(observed, role, index),
           .built_in = observed.job.spec.training.has_value()};
 }

@@ -122,8 +122,6 @@ struct Observed {
   bool deleted = false;           // the job itself is being deleted
   bool keeps_checkpoints = true;  // a later attempt finds those of this one
   std::vector<cluster::Pod> pods;
-  bool job_may_lag = false;   // it is a copy, as old as may be: nothing is done by it (Plan::confirm)
-  bool pods_may_lag = false;  // they are a copy: what is missing here may be there (Plan::confirm)
   PodObservations seen;
   std::optional<JobReport> report;  // nothing: there is no coordinator
   std::map<std::string, std::string>

@@ -28,9 +28,7 @@ const char* report_phase_name(ReportPhase phase) {
   return "Unknown";
 }
 
-namespace {
-
-Plan decide(const Observed& whole) {
+Plan plan(const Observed& whole) {
   Plan plan;
   plan.status = whole.job.status;
   const std::string& manager = whole.job.spec.run_policy.managed_by;
@@ -55,14 +53,12 @@ Plan decide(const Observed& whole) {
                      rule_resize(observed, plan);
   Finding finding = ended ? Finding::kDecided : rule_provisional(whole, plan);
   if (finding == Finding::kNone) finding = rule_failure(observed, plan);
-  if (plan.confirm) return plan;
   if (finding == Finding::kNone) {
     rule_lost(observed, plan);
     rule_create_pods(observed, whole, plan);
   } else if (finding == Finding::kAwaited) {
     create_auxiliary(observed, whole, plan);
   }
-  if (plan.confirm) return plan;
   if (finding != Finding::kDecided) {
     rule_auxiliary(observed, plan);
   } else if (!ended && !is_terminal(plan.status.phase)) {
@@ -72,17 +68,6 @@ Plan decide(const Observed& whole) {
   rule_stale_pods(whole, plan);
   rule_trouble(observed, plan);
   rule_status(observed, whole, plan);
-  return plan;
-}
-
-}  // namespace
-
-Plan plan(const Observed& whole) {
-  Plan plan = decide(whole);
-  const bool acts = plan.confirm || plan.stop_members || !plan.absent.empty() || plan.leader_finished ||
-                    !plan.actions.empty();
-  if (whole.job_may_lag && (acts || plan.status != whole.job.status))
-    plan.confirm = Confirm{.why = "something is to be done for it, and its copy may be old", .job = true};
   return plan;
 }
 

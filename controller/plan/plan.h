@@ -19,11 +19,8 @@
 // Never: two live pods for one role and index; a pod of a job that is suspended, stopped, deleted or
 // finished; a counter that goes back. A plan made from a stale pod list does no harm: names are
 // deterministic, so a second creation is refused by the cluster, and deletions name the uid. REQUIRES of the
-// observer: job and pods are at least as new as what it wrote itself. Where they may be older than what
-// another leader wrote before, nothing is done or written until the job has been confirmed, once for each
-// leader (the reconciler does so first of all, where the job may have a coordinator); and a pod is taken for
-// gone only by the cluster's own word: Plan::confirm. Cost: O(pods x members) comparisons, as lists are
-// searched from their beginning.
+// observer: job and pods are at least as new as what it, or a leader before it, wrote. Cost: O(pods x
+// members) comparisons, as lists are searched from their beginning.
 
 #include <optional>
 #include <string>
@@ -82,21 +79,7 @@ struct AbsentMember {
   bool operator==(const AbsentMember&) const = default;
 };
 
-// Of so many names not one is worth asking for by itself: a cluster looks at all pods of the job.
-inline constexpr std::size_t kMostConfirmed = 1024;
-
-struct Confirm {
-  std::string why;
-  bool job = false;               // observe the job itself first, and everything that depends on it
-  std::vector<std::string> pods;  // else: the names of those that may be there
-  bool operator==(const Confirm&) const = default;
-};
-
 struct Plan {
-  // Set where something is to be done or written, and the job is a copy that may lag; or where a pod that is
-  // missing would decide, and the list of pods is such a copy. The rest is void then; observe these at the
-  // cluster itself and plan again.
-  std::optional<Confirm> confirm;
   std::vector<Action> actions;  // in this order
   // Set where members end in order. Their coordinator tells them before their pods are deleted, so that
   // nobody's end is taken for a failure, and hears what they save as they leave.
@@ -104,6 +87,8 @@ struct Plan {
   // Their pods run, but they have not joined a coordinator that gathers the members of an earlier one's view,
   // and the others may go on without them: whether they do is for it to say.
   std::vector<AbsentMember> absent;
+  // Pods of members that somebody deleted: their coordinator may not have heard of it.
+  std::vector<std::string> gone;
   // Rank 0's work was done under an earlier coordinator, and its pod is gone: the present one, which has
   // heard nothing of that, tells those who come back to it that training is over.
   bool leader_finished = false;

@@ -1,7 +1,7 @@
 // Creates what is missing, in batches that may double (a command that fails at once fails few times): at
 // first Limits::first_batch, then as many as there are. Names are deterministic, so what a stale list hides
-// is refused by the cluster. A member's place stays empty while one of an earlier attempt still lives, which
-// only the cluster itself can say, and until a restart's back-off has passed; so does that of a member which
+// is refused by the cluster. A member's place stays empty while one of an earlier attempt still lives, and
+// until a restart's back-off has passed; so does that of a member which
 // the others may go on without, once they train: nobody joins a view that runs. Whose work is done has no
 // other after it, whoever deletes its pod.
 
@@ -16,17 +16,6 @@
 namespace paceline::plan {
 
 namespace {
-
-// A later attempt is about to take these places, and a copy of the list may not show who still holds them.
-bool earlier_may_hide(const Observed& observed, const std::vector<Slot>& missing) {
-  if (!observed.pods_may_lag) return false;
-  const bool begins = std::ranges::none_of(
-      observed.pods, [&](const cluster::Pod& pod) { return api::is_member(observed.job, pod.spec.role); });
-  return std::ranges::any_of(missing, [&](const Slot& slot) {
-    return wanted_attempt(observed.job, slot.role, slot.index) > 0 &&
-           (begins || !api::is_member(observed.job, slot.role));
-  });
-}
 
 // An auxiliary pod had ended, and its policy let that be (rule_auxiliary): a deletion doesn't
 // change that.
@@ -49,13 +38,6 @@ std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
   return missing;
 }
 
-bool confirm_places(const Observed& observed, const std::vector<Slot>& missing, Plan& plan) {
-  if (!earlier_may_hide(observed, missing)) return false;
-  plan.confirm = Confirm{.why = "pods of a later attempt take the places of pods that are not in the list",
-                         .pods = who_may_hold(observed.job)};
-  return true;
-}
-
 // As many as one batch; `all`: of how many places.
 void create(const Observed& observed, const std::vector<Slot>& missing, std::size_t all, Plan& plan) {
   const auto batch = std::clamp(
@@ -76,7 +58,7 @@ void create_auxiliary(const Observed& observed, const Observed& whole, Plan& pla
   const std::vector<Slot> slots = desired_slots(observed.job);
   std::vector<Slot> missing = missing_slots(observed, whole, slots);
   std::erase_if(missing, [&](const Slot& slot) { return api::is_member(observed.job, slot.role); });
-  if (!confirm_places(observed, missing, plan)) create(observed, missing, slots.size(), plan);
+  create(observed, missing, slots.size(), plan);
 }
 
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan) {
@@ -85,7 +67,6 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
   if (not_before && *not_before > observed.now) return requeue(*not_before - observed.now, plan);
   const std::vector<Slot> slots = desired_slots(observed.job);
   const std::vector<Slot> missing = missing_slots(observed, whole, slots);
-  if (confirm_places(observed, missing, plan)) return;
   plan.status.restarts.size = api::member_count(observed.job);
   if (missing.empty()) return;
   create(observed, missing, slots.size(), plan);

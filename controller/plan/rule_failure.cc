@@ -44,10 +44,6 @@ void fail(const Observed& observed, const std::string& reason, const std::string
   clean_pods(observed, observed.limits.failure_grace, str_cat("the job has failed: ", message), plan);
 }
 
-std::string name_in(const Observed& observed, Role role, int index) {
-  return pod_name(observed.job, role, index, wanted_attempt(observed.job, role, index));
-}
-
 // How long ago the first pod was seen to have failed.
 Duration since_first_failure(const Observed& observed) {
   Duration longest{};
@@ -67,15 +63,7 @@ Finding by_verdict(const Observed& observed, Plan& plan) {
     requeue(observed.limits.exit_grace - age, plan);
     return Finding::kAwaited;
   }
-  api::Fault fault = fault_by_verdict(observed);
-  // That is the job's own fault, unless the pod is gone: the cluster is asked.
-  const bool silent = fault.kind != api::FaultKind::kMissing && fault.cause == api::RestartCause::kSilent;
-  if (silent && observed.pods_may_lag) {
-    const std::string name = name_in(observed, told.role, told.index);
-    plan.confirm = Confirm{.why = str_cat(name, " has fallen silent"), .pods = {name}};
-    return Finding::kDecided;
-  }
-  fail_by(observed, Failure(std::move(fault)), plan);
+  fail_by(observed, Failure(fault_by_verdict(observed)), plan);
   return Finding::kDecided;
 }
 
@@ -178,17 +166,16 @@ std::vector<std::string> missing_members(const Observed& observed) {
     const bool missing = find_pod(observed, slot.role, slot.index) == nullptr &&
                          !has_finished(observed, slot.role, slot.index);
     if (missing && api::is_member(observed.job, slot.role))
-      names.push_back(name_in(observed, slot.role, slot.index));
+      names.push_back(pod_name(observed.job, slot.role, slot.index, observed.job.status.restarts.attempt));
   }
   return names;
 }
 
 // Somebody deletes a member's pod, or has deleted it, while the ring trains: nobody needs to wait for its end
 // to know that the ring must start again. Where the policy is Never, what becomes of it decides; of one that
-// is gone nothing more becomes. Whether one that may be spare is missed is for the coordinator to say: to one
-// that still gathers the members of an earlier coordinator's view it is told that a pod is gone, once the
-// cluster has said so. A pod that is not in a copy of the list may live all the same: the cluster is asked
-// first. Nobody misses one whose work is done.
+// is gone nothing more becomes. Whether one that may be spare is missed is for the coordinator to say: one
+// that still gathers the members of an earlier coordinator's view is told that a pod is gone. Nobody misses
+// one whose work is done.
 bool by_deletion(const Observed& observed, Plan& plan) {
   if (plan.status.phase != api::Phase::kRunning) return false;
   for (const Slot& slot : desired_slots(observed.job)) {
@@ -199,12 +186,7 @@ bool by_deletion(const Observed& observed, Plan& plan) {
     const cluster::Pod* found = find_pod(observed, slot.role, slot.index);
     if (found != nullptr && (never || !found->deleting || found->ended())) continue;
     if (may_be_spare(observed, slot) && (found != nullptr || view_runs(observed))) continue;
-    if (found == nullptr && observed.pods_may_lag) {
-      plan.confirm =
-          Confirm{.why = str_cat("the pod of ", slot_name(slot.role, slot.index), " is not in the list"),
-                  .pods = missing_members(observed)};
-      return true;
-    }
+    if (found == nullptr) plan.gone = missing_members(observed);
     if (may_be_spare(observed, slot) && view_goes_on(observed)) continue;
     fail_by(observed, Failure(diagnosis::diagnose(place_of(observed, slot.role, slot.index))), plan);
     plan.failed_pod.reset();  // its log goes with it

@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "controller/diagnosis/diagnosis.h"
 #include "controller/diagnosis/fault_text.h"
-#include "controller/plan/attempts.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
@@ -57,14 +56,6 @@ Finding rule_provisional(const Observed& whole, Plan& plan) {
   const std::int64_t count = restarts_of_ring(whole.job, plan.status.restarts, true);
   const bool too_many = count > whole.job.spec.run_policy.backoff_limit;
   const cluster::Pod* pod = find_pod(whole, fault.pod);
-  if (pod == nullptr && whole.pods_may_lag) {
-    if (!too_many) return Finding::kNone;  // nobody takes its place before the cluster is asked
-    plan.confirm = Confirm{.why = str_cat(fault.pod, ", whose member fell silent, is not in the list"),
-                           .pods = who_may_hold(whole.job)};
-    if (std::ranges::find(plan.confirm->pods, fault.pod) == plan.confirm->pods.end())
-      plan.confirm->pods.push_back(fault.pod);
-    return Finding::kDecided;
-  }
   const bool runs = pod != nullptr && !pod->ended();
   const Duration left = *fault.provisional_since + whole.limits.settle_time - whole.now;
   if (runs && !too_many) return Finding::kNone;

@@ -67,8 +67,8 @@ std::optional<api::GpuStatus> last_counts(const std::optional<api::GpuStatus>& g
                         .last_xid = gpu->last_xid};
 }
 
-// Once an attempt in the job's new size has pods, those of the last are known to have ended: nobody asks any
-// more for the ones that have no place in it.
+// Once an attempt in the job's new size has pods, those of the last are known to have ended: the ones that
+// have no place in it are forgotten.
 void forget_unwanted(const Observed& observed, api::Status& status) {
   const bool begun = std::ranges::any_of(
       observed.pods, [&](const cluster::Pod& pod) { return api::is_member(observed.job, pod.spec.role); });

@@ -32,12 +32,9 @@ class JobStore {
  public:
   virtual ~JobStore() = default;
   // By key "namespace/name"; NOT_FOUND where there is none, FAILED_PRECONDITION where it is to be left as it
-  // is until it changes, of which the store tells. At least as new as what write_status() of this store
-  // wrote.
+  // is until it changes, of which the store tells. At least as new as what write_status() of this store, or
+  // of a leader before, wrote.
   virtual absl::StatusOr<StoredJob> get(const std::string& key) = 0;
-  // The same by the word of whoever keeps the jobs, at this moment: where get() answers from a copy that a
-  // watch keeps, which lags, this costs a request. What it returned get() knows, too.
-  virtual absl::StatusOr<StoredJob> get_now(const std::string& key) { return get(key); }
   // `version`: of the StoredJob that the status was worked out from. ABORTED where it has changed since: look
   // at it again. Empty: whatever stands there now.
   virtual absl::Status write_status(const std::string& key, const api::Status& status,

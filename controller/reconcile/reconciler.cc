@@ -34,10 +34,6 @@ void keep_pods_of(const std::string& uid, std::vector<cluster::Pod>& pods) {
   std::erase_if(pods, [&](const cluster::Pod& pod) { return pod.spec.job_uid != uid; });
 }
 
-bool has_pod(const std::vector<cluster::Pod>& pods, const std::string& name) {
-  return std::ranges::any_of(pods, [&](const cluster::Pod& pod) { return pod.spec.name == name; });
-}
-
 // What is left of earlier attempts (their logs are kept) are no members.
 bool any_members(const api::TrainingJob& job, const std::vector<cluster::Pod>& pods) {
   return std::ranges::any_of(pods, [&](const cluster::Pod& pod) {
@@ -214,35 +210,18 @@ absl::StatusOr<plan::Plan> Reconciler::reconcile_once(const std::string& key) {
 }
 
 absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob stored) {
-  if (is_another(key, stored.uid)) {
-    PL_ASSIGN_OR_RETURN(stored, confirm_job(key, "another job of this name was there"));
-  } else if (may_have_members(stored) && may_lag(key, stored.uid)) {
-    // Before it has a coordinator, which keeps to what it was made from: who was lost, and who had finished.
-    PL_ASSIGN_OR_RETURN(stored, confirm_job(key, "this leader sees it for the first time"));
-  } else {
-    shared_.lock()->jobs[key].uid = stored.uid;
-  }
+  if (is_another(key, stored.uid)) PL_RETURN_IF_ERROR(end_earlier(key, stored));
+  shared_.lock()->jobs[key].uid = stored.uid;
   absl::Status not_ready;
-  std::string version = stored.version;
-  PL_ASSIGN_OR_RETURN(plan::Observed observed, observe(key, std::move(stored), not_ready));
+  const std::string version = stored.version;
+  PL_ASSIGN_OR_RETURN(const plan::Observed observed, observe(key, std::move(stored), not_ready));
   plan::Plan plan = plan::plan(observed);
-  if (plan.confirm && plan.confirm->job) {
-    PL_ASSIGN_OR_RETURN(stored, confirm_job(key, plan.confirm->why));
-    version = stored.version;
-    PL_ASSIGN_OR_RETURN(observed, observe(key, std::move(stored), not_ready));
-    plan = plan::plan(observed);
-  }
-  if (plan.confirm) {
-    PL_RETURN_IF_ERROR(confirm_pods(key, *plan.confirm, not_ready, observed));
-    plan = plan::plan(observed);
-  }
   if (!not_ready.ok() || awaits_coordinator(observed)) std::erase_if(plan.actions, is_creation);
-  if (!plan::is_terminal(plan.status.phase) && !observed.deleted && !observed.pods.empty() &&
-      !observed.job_may_lag) {
+  if (!plan::is_terminal(plan.status.phase) && !observed.deleted && !observed.pods.empty())
     executor_.ensure(key, observed);
-  }
   if (plan.failed_pod) tell_last_lines(key, plan);
   if (!plan.absent.empty()) reports_.members_absent(key, plan.absent);
+  if (!plan.gone.empty()) reports_.pods_gone(key, plan.gone);
   if (plan.leader_finished) reports_.leader_finished(key);
   absl::Status refused;
   absl::StatusOr<bool> written = false;
@@ -291,7 +270,6 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   const api::Metadata& metadata = stored.job.metadata;
   PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods(metadata.ns, metadata.name));
   keep_pods_of(stored.uid, observed.pods);
-  observed.pods_may_lag = true;
   reports_.pods_seen(key, observed.pods);  // those of the last attempt tell whether its coordinator may go
   not_ready = reports_.job_seen(key, stored);
   // Members that are there already are judged with their coordinator only; a job without any says why.
@@ -307,7 +285,6 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
   observed.now = clock_.wall_now();
   observed.limits = limits_;
   note_pod_observations(key, observed);
-  observed.job_may_lag = may_lag(key, observed.job_uid);
   auto shared = shared_.lock();
   Memory& memory = shared->jobs[key];
   memory.creations.pod_templates = std::move(stored.pod_templates);
@@ -318,10 +295,6 @@ absl::StatusOr<plan::Observed> Reconciler::observe(const std::string& key, Store
         plan::CreateFailure{1, str_cat(observed.job.metadata.name, "-*"), std::string(not_ready.message())};
   }
   return observed;
-}
-
-bool Reconciler::may_lag(const std::string& key, const std::string& uid) {
-  return shared_.lock()->jobs[key].confirmed_uid != uid;
 }
 
 bool Reconciler::is_another(const std::string& key, const std::string& uid) {
@@ -360,37 +333,6 @@ absl::Status Reconciler::end_earlier(const std::string& key, const StoredJob& st
   log_.info("another job has the name of one that is gone", {{"job", key}, {"reason", "Replaced"}});
   reports_.job_over(key);
   queue_.forget(key);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<StoredJob> Reconciler::confirm_job(const std::string& key, std::string_view why) {
-  log_.debug("asking for the job itself", {{"job", key}, {"reason", std::string(why)}});
-  absl::StatusOr<StoredJob> stored = jobs_.get_now(key);
-  if (absl::IsNotFound(stored.status()) || absl::IsFailedPrecondition(stored.status()))
-    return absl::AbortedError(stored.status().message());
-  PL_RETURN_IF_ERROR(stored.status());
-  if (is_another(key, stored->uid)) PL_RETURN_IF_ERROR(end_earlier(key, *stored));
-  auto shared = shared_.lock();
-  Memory& memory = shared->jobs[key];
-  memory.uid = memory.confirmed_uid = stored->uid;
-  return stored;
-}
-
-absl::Status Reconciler::confirm_pods(const std::string& key, const plan::Confirm& confirm,
-                                      const absl::Status& not_ready, plan::Observed& observed) {
-  const api::Metadata& metadata = observed.job.metadata;
-  log_.debug("asking the cluster for the job's pods", {{"job", key}, {"reason", confirm.why}});
-  PL_ASSIGN_OR_RETURN(observed.pods, cluster_.list_pods_now(metadata.ns, metadata.name, confirm.pods));
-  keep_pods_of(observed.job_uid, observed.pods);
-  observed.pods_may_lag = false;
-  if (!not_ready.ok() && any_members(observed.job, observed.pods)) return not_ready;
-  reports_.pods_seen(key, observed.pods);
-  std::vector<std::string> gone = confirm.pods;
-  std::erase_if(gone, [&](const std::string& name) { return has_pod(observed.pods, name); });
-  if (!gone.empty() && observed.job.status.phase == api::Phase::kRunning) reports_.pods_gone(key, gone);
-  observed.report = reports_.report(key);
-  observed.now = clock_.wall_now();
-  note_pod_observations(key, observed);
   return absl::OkStatus();
 }
 

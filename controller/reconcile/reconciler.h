@@ -88,7 +88,6 @@ class Reconciler {
     Creations creations;
     std::optional<TimePoint> progress_written;
     plan::PodObservations seen;
-    std::string confirmed_uid;  // of the job whose copy is no older than this reconciler
     std::optional<api::Status> final_status;
     std::optional<api::Phase> phase;  // none before the first pass
     bool namespace_ends = false;      // so it was said
@@ -113,19 +112,11 @@ class Reconciler {
   absl::StatusOr<plan::Plan> pass(const std::string& key, StoredJob stored);
   // `not_ready`: why what comes before the first pod can't be had.
   absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored, absl::Status& not_ready);
-  // Of the job itself there is only a copy, which may be older than what another leader wrote.
-  bool may_lag(const std::string& key, const std::string& uid);
   // What is remembered is about an earlier job of this name.
   bool is_another(const std::string& key, const std::string& uid);
-  // From now on the name is this one's, of which only its store's own word can be trusted: an earlier job's
-  // coordinator ends, its pods too where the user was stopping it, and nothing of it is remembered.
+  // From now on the name is this one's: an earlier job's coordinator ends, its pods too where the user was
+  // stopping it, and nothing of it is remembered.
   absl::Status end_earlier(const std::string& key, const StoredJob& stored);
-  // The job by its store's own word, once: from then on only this reconciler moves its status on. ABORTED
-  // where it is gone, or can't be run any more.
-  absl::StatusOr<StoredJob> confirm_job(const std::string& key, std::string_view why);
-  // The pods by the cluster's own word, and what follows from them.
-  absl::Status confirm_pods(const std::string& key, const plan::Confirm& confirm,
-                            const absl::Status& not_ready, plan::Observed& observed);
   // Adds the last lines of the failed pod's log to the message.
   void tell_last_lines(const std::string& key, plan::Plan& plan);
   // Since when its pods have been seen as they are.

@@ -34,7 +34,7 @@ class ReportSource {
   // The cluster's view of the job's pods comes before job_seen() and every report(): the coordinator judges
   // better with it.
   virtual void pods_seen(const std::string& key, const std::vector<cluster::Pod>& pods) = 0;
-  // These pods of a job whose members train are gone by the cluster's own word.
+  // These pods of a job whose members train are gone.
   virtual void pods_gone(const std::string& /*key*/, const std::vector<std::string>& /*names*/) {}
   // Nobody waits for these any longer (Plan::absent).
   virtual void members_absent(const std::string& /*key*/, const std::vector<plan::AbsentMember>& /*absent*/) {

@@ -88,16 +88,6 @@ class FakeCluster final : public cluster::Cluster {
     const std::lock_guard lock(mutex_);
     return graces_.at(name);
   }
-  // list_pods() does not show this pod, as a copy that lags.
-  void hide(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    hidden_.insert(name);
-  }
-  // Calls of list_pods_now() so far.
-  int lists_now() const {
-    const std::lock_guard lock(mutex_);
-    return lists_now_;
-  }
   // With false, deleted pods stay until end_deleted().
   void end_deleted_at_once(bool at_once) {
     const std::lock_guard lock(mutex_);
@@ -139,19 +129,9 @@ class FakeCluster final : public cluster::Cluster {
     const std::lock_guard lock(mutex_);
     std::vector<cluster::Pod> result;
     for (const auto& [name, pod] : pods_) {
-      if (pod.spec.ns == ns && pod.spec.job == job && !hidden_.contains(name)) result.push_back(pod);
+      if (pod.spec.ns == ns && pod.spec.job == job) result.push_back(pod);
     }
     return result;
-  }
-  // What it shows is known to list_pods(), too.
-  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns, const std::string& job,
-                                                          const std::vector<std::string>& names) override {
-    {
-      const std::lock_guard lock(mutex_);
-      ++lists_now_;
-      for (const std::string& name : names) hidden_.erase(name);
-    }
-    return list_pods(ns, job);
   }
   absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override {
     const std::lock_guard lock(mutex_);
@@ -222,8 +202,7 @@ class FakeCluster final : public cluster::Cluster {
   std::map<std::string, cluster::Pod> pods_;
   std::map<std::string, Duration> graces_;
   std::vector<cluster::Event> events_;
-  std::set<std::string> changed_, hidden_;
-  int lists_now_ = 0;
+  std::set<std::string> changed_;
   absl::Status refusal_, objects_refusal_;
   std::vector<cluster::JobObjects> ensured_;
   std::map<std::string, std::string> tokens_;  // by the job's uid

@@ -25,6 +25,13 @@ void Informer::start() {
   thread_ = std::jthread([this](std::stop_token stop) { run(std::move(stop)); });
 }
 
+void Informer::list_again() {
+  thread_ = {};  // it stops, and is joined
+  core_.list_again();
+  shared_.lock()->synced = false;
+  start();
+}
+
 bool Informer::synced() const {
   return shared_.lock()->synced;
 }

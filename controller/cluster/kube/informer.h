@@ -33,7 +33,10 @@ class Informer {
 
   // Once.
   void start();
-  // The first list is complete: what the sink has is what the server had.
+  // Ends the list or the watch under way and lists again: what another process wrote before this call, the
+  // sink has when it is synced again. Not from `on_change`.
+  void list_again();
+  // The list is complete: what the sink has is what the server had.
   bool synced() const;
   // DEADLINE_EXCEEDED says what is wrong, if anything is.
   absl::Status wait_synced(Duration timeout);

@@ -66,6 +66,11 @@ KubeCluster::~KubeCluster() {
   feed_.set_receiver({});
 }
 
+void KubeCluster::list_again() {
+  pods_.list_again();
+  services_.list_again();
+}
+
 absl::Status KubeCluster::wait_synced(Duration timeout) {
   const Deadline deadline = Deadline::after(clock_.now(), timeout);
   PL_RETURN_IF_ERROR(pods_.wait_synced(timeout));
@@ -111,57 +116,6 @@ absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods(const std::stri
   if (!pods_.synced()) return absl::UnavailableError("the list of pods has not come yet");
   const PendingNotes::Pods slim = pod_store_.of_job(key_of(ns, job));
   ask_why_pending(slim);
-  return with_notes(slim);
-}
-
-absl::StatusOr<std::vector<cluster::Pod>> KubeCluster::list_pods_now(const std::string& ns,
-                                                                     const std::string& job,
-                                                                     const std::vector<std::string>& names) {
-  const bool by_name = names.size() <= kMostAskedByName;
-  PL_ASSIGN_OR_RETURN(PendingNotes::Pods slim,
-                      by_name ? ask_by_name(ns, job, names) : list_at_server(ns, job));
-  std::ranges::sort(slim, {}, &SlimPod::key);
-  return with_notes(slim);
-}
-
-absl::StatusOr<PendingNotes::Pods> KubeCluster::ask_by_name(const std::string& ns, const std::string& job,
-                                                            const std::vector<std::string>& names) {
-  PendingNotes::Pods slim = pod_store_.of_job(key_of(ns, job));
-  for (const std::string& name : names) {
-    const absl::StatusOr<Json> object = api_.get(kPods, ns, name);
-    const bool gone = absl::IsNotFound(object.status()) && status_object_of(object.status());
-    if (!object.ok() && !gone) return object.status();
-    std::erase_if(slim, [&](const auto& pod) { return pod->key == key_of(ns, name); });
-    if (gone) continue;
-    if (std::optional<SlimPod> pod = slim_pod(*object); pod && pod->job_key == key_of(ns, job))
-      slim.push_back(std::make_shared<const SlimPod>(*std::move(pod)));
-    pod_store_.offer(*object);
-  }
-  return slim;
-}
-
-absl::StatusOr<PendingNotes::Pods> KubeCluster::list_at_server(const std::string& ns,
-                                                               const std::string& job) {
-  const Scope scope{kPods, ns, str_cat(kJobNameLabel, "=", job)};
-  PendingNotes::Pods slim;
-  std::string continue_token;
-  for (int pages = 0; pages == 0 || !continue_token.empty(); ++pages) {
-    if (pages == options_.limits.pages) {
-      return absl::DataLossError(
-          str_cat("the list of the pods of job ", key_of(ns, job), " does not end after ", pages, " pages"));
-    }
-    PL_ASSIGN_OR_RETURN(const Page page, api_.list(scope, options_.limits.page, continue_token, {}));
-    for (const Json& item : page.items) {
-      if (std::optional<SlimPod> pod = slim_pod(item); pod && pod->job_key == key_of(ns, job))
-        slim.push_back(std::make_shared<const SlimPod>(*std::move(pod)));
-      pod_store_.offer(item);
-    }
-    continue_token = page.continue_token;
-  }
-  return slim;
-}
-
-std::vector<cluster::Pod> KubeCluster::with_notes(const PendingNotes::Pods& slim) {
   std::vector<cluster::Pod> pods;
   pods.reserve(slim.size());
   for (const auto& pod : slim) pods.push_back(to_cluster_pod(*pod));

@@ -5,9 +5,7 @@
 // copy's age, nothing is made twice.
 //
 // list_pods() is UNAVAILABLE until the first lists are complete (wait_synced()): a pod that is not known
-// looks like one that is gone. list_pods_now() asks the API server for each of the names, or, where they are
-// more than kMostAskedByName, for all pods of the job (a quorum read of the whole namespace, in pages); what
-// it brings is known to list_pods() from then on. create_pod() and ensure_job(): RESOURCE_EXHAUSTED where a
+// looks like one that is gone. create_pod() and ensure_job(): RESOURCE_EXHAUSTED where a
 // quota is used up; CANCELLED in a namespace that is being deleted; UNAVAILABLE where an object of that name
 // has not gone yet with an earlier job of this name; FAILED_PRECONDITION where it is no job's; other errors
 // as api_error.h says. delete_pod(): a grace below one second is one second: less would free the name while
@@ -45,7 +43,6 @@ inline constexpr std::size_t kTailLimitBytes = 1 << 20;  // tail_log() asks for 
 inline constexpr Duration kTailLimit = std::chrono::seconds(2);
 // Of the question why a pod does not start, for which a pass waits.
 inline constexpr Duration kQuestionLimit = std::chrono::seconds(2);
-inline constexpr std::size_t kMostAskedByName = 32;
 inline constexpr std::size_t kMaxRememberedJobs = 100'000;
 // Secrets are not watched (that would take the right to list all): ensure_job() looks whether the job's is
 // still there, no more often than this, and less often where there are so many jobs that it would be more
@@ -69,15 +66,14 @@ class KubeCluster final : public cluster::Cluster {
   KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClusterOptions options);
   ~KubeCluster() override;
 
-  bool synced() const { return pods_.synced() && services_.synced(); }
+  // Lists pods and services again (Informer::list_again()).
+  void list_again();
   absl::Status wait_synced(Duration timeout);
 
   absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override;
   absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
                           Duration grace) override;
   absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns, const std::string& job) override;
-  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns, const std::string& job,
-                                                          const std::vector<std::string>& names) override;
   absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override;
   absl::Status record_event(const cluster::Event& event) override;
   void watch(OnChange on_change) override;
@@ -106,10 +102,6 @@ class KubeCluster final : public cluster::Cluster {
   absl::StatusOr<std::string> ensure_secret(const Owner& owner, const std::string& token);
   absl::StatusOr<std::string> token_in_secret(const Owner& owner, const std::string& name);
   absl::StatusOr<std::string> earlier_token(const Owner& owner);
-  absl::StatusOr<PendingNotes::Pods> list_at_server(const std::string& ns, const std::string& job);
-  absl::StatusOr<PendingNotes::Pods> ask_by_name(const std::string& ns, const std::string& job,
-                                                 const std::vector<std::string>& names);
-  std::vector<cluster::Pod> with_notes(const PendingNotes::Pods& pods);
   void ask_why_pending(const PendingNotes::Pods& pods);
   bool may_look_for_secret(Kept& kept, Known& known, bool lacked);
   bool lacks_its_secret(const std::string& job_key);

@@ -129,13 +129,6 @@ absl::StatusOr<reconcile::StoredJob> KubeJobStore::get(const std::string& key) {
   return stored;
 }
 
-absl::StatusOr<reconcile::StoredJob> KubeJobStore::get_now(const std::string& key) {
-  const std::size_t slash = key.find('/');
-  PL_ASSIGN_OR_RETURN(const Json there, api_.get(kTrainingJobs, key.substr(0, slash), key.substr(slash + 1)));
-  store_.offer(there);
-  return get(key);
-}
-
 // ---- statuses
 
 // What the API server shows and scales by, and nobody here reads: "3/4", pods that run of those that the job

@@ -46,13 +46,12 @@ class KubeJobStore final : public reconcile::JobStore {
   KubeJobStore(ApiClient& api, const Clock& clock, Logger log, Informer::OnChange on_change,
                KubeJobStoreOptions options = {});
 
-  bool synced() const { return informer_.synced(); }
+  void list_again() { informer_.list_again(); }
   absl::Status wait_synced(Duration timeout) { return informer_.wait_synced(timeout); }
   // Of all jobs, those that are refused among them.
   std::vector<std::string> keys() { return store_.job_keys(); }
 
   absl::StatusOr<reconcile::StoredJob> get(const std::string& key) override;
-  absl::StatusOr<reconcile::StoredJob> get_now(const std::string& key) override;
   absl::Status write_status(const std::string& key, const api::Status& status,
                             const std::string& version) override;
   // Its children go with it.

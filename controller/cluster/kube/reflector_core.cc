@@ -37,6 +37,7 @@ ReflectorCore::Action ReflectorCore::next() {
 
 void ReflectorCore::list_again() {
   listing_ = true;
+  wait_ = {};
   continue_token_.clear();
   pages_ = 0;
   ++round_;
@@ -61,7 +62,6 @@ bool ReflectorCore::page_read(std::string_view resource_version, std::string_vie
   resource_version_ = resource_version;
   listing_ = false;
   pages_ = 0;
-  synced_ = true;
   watch_failures_ = 0;
   return true;
 }

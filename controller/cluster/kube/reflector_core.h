@@ -72,17 +72,16 @@ class ReflectorCore {
   // OK where the server, or a false from event_read, ended it.
   void watch_ended(const absl::Status& error, Duration lasted);
 
-  // The first list is complete, for good.
-  bool synced() const { return synced_; }
+  // At once, instead of whatever is next.
+  void list_again();
 
  private:
   void fail(std::string_view what, const absl::Status& error);
-  void list_again();
 
   ReflectorLimits limits_;
   int page_;
   Rng rng_;
-  bool listing_ = true, synced_ = false;
+  bool listing_ = true;
   std::uint64_t round_ = 1;
   int pages_ = 0;  // of this list
   std::string continue_token_, resource_version_;

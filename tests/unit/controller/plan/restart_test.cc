@@ -98,64 +98,24 @@ TEST(RestartTest, LastWordsTellWhereMembersCameTo) {
   }
 }
 
-TEST(RestartTest, WhatACopyOfTheListDoesNotShowIsConfirmedBeforeItDecides) {
+TEST(RestartTest, MissingPodIsToldAndRestartsTheRing) {
   Observed world = restartable(1, 2);
-  const Observed trains = world;
   std::erase_if(world.pods, [](const cluster::Pod& pod) { return pod.spec.name == "fashion-worker-1-0"; });
-  world.pods_may_lag = true;
-  EXPECT_EQ(plan(world).confirm,
-            (Confirm{.why = "the pod of worker-1 is not in the list", .pods = {"fashion-worker-1-0"}}));
-  EXPECT_THAT(plan(world).actions, IsEmpty());
-  world.pods_may_lag = false;
-  EXPECT_FALSE(plan(world).confirm.has_value());
+  EXPECT_THAT(plan(world).gone, ElementsAre("fashion-worker-1-0"));
   EXPECT_EQ(plan(world).status.phase, Phase::kRestarting);
-  Observed leaving = trains;  // what is seen needs no second look
-  leaving.pods_may_lag = true;
-  EXPECT_FALSE(plan(leaving).confirm.has_value());
-  member(leaving, Role::kWorker, 1).deleting = true;
-  EXPECT_FALSE(plan(leaving).confirm.has_value());
-  EXPECT_EQ(plan(leaving).status.phase, Phase::kRestarting);
 }
 
-TEST(RestartTest, ALaterAttemptBeginsWhenTheClusterItselfSaysThatItsPlacesAreFree) {
-  Observed fresh = make_world(1, 2);
-  fresh.pods_may_lag = true;
-  EXPECT_FALSE(plan(fresh).confirm.has_value()) << "nobody was there before the first";
+TEST(RestartTest, LaterAttemptBeginsWhenItsPlacesAreFree) {
   Observed world = restartable(1, 2);
   const std::vector<cluster::Pod> first = world.pods;
   let_die(world, Role::kWorker, 1);
   step(world);
-  world.pods.clear();
-  world.pods_may_lag = true;
-  ASSERT_TRUE(plan(world).confirm.has_value());
-  EXPECT_THAT(plan(world).confirm->pods,
-              ElementsAre("fashion-chief-0-0", "fashion-worker-0-0", "fashion-worker-1-0"));
-  Observed unwritten = world;  // its pods were made, and then the controller ended
-  unwritten.job.status.members.clear();
-  EXPECT_EQ(plan(unwritten).confirm, plan(world).confirm);
+  world.pods = first;
   EXPECT_THAT(actions_of<CreatePod>(plan(world)), IsEmpty());
-  world.pods_may_lag = false;
-  Observed hidden = world;
-  hidden.pods = first;
-  EXPECT_THAT(actions_of<CreatePod>(plan(hidden)), IsEmpty()) << "it was behind";
-  EXPECT_THAT(actions_of<CreatePod>(step(world)), SizeIs(3));
-  world.pods_may_lag = true;
-  EXPECT_FALSE(plan(world).confirm.has_value()) << "once for an attempt";
-}
-
-TEST(RestartTest, NotEveryNameOfVeryManyAttemptsIsAskedFor) {
-  Observed world = restartable(1, 2);
-  let_die(world, Role::kWorker, 1);
-  step(world);
-  world.job.status.members.clear();
-  world.job.status.restarts.attempt = 100'000;
   world.pods.clear();
-  world.pods_may_lag = true;
-  ASSERT_TRUE(plan(world).confirm.has_value());
-  EXPECT_THAT(plan(world).confirm->pods, SizeIs(kMostConfirmed));
+  EXPECT_THAT(actions_of<CreatePod>(step(world)), SizeIs(3));
 }
 
-// The coordinator misses a member whose pod was deleted by force before the list of pods does.
 TEST(RestartTest, AMemberThatFellSilentWasDeletedWhereTheClusterSaysThatItsPodIsGone) {
   using enum api::FaultKind;
   for (const api::FaultKind kind : {kDead, kFrozen, kUnreachable, kFailed, kDiverged, kMissing}) {
@@ -163,13 +123,7 @@ TEST(RestartTest, AMemberThatFellSilentWasDeletedWhereTheClusterSaysThatItsPodIs
     world.job.spec.run_policy.backoff_limit = 0;
     world.report->fault = api::Fault{.kind = kind, .role = Role::kWorker, .index = 1};
     world.report->fault_age = 1h;
-    world.pods_may_lag = true;
     const bool silent = kind == kDead || kind == kFrozen || kind == kUnreachable;
-    ASSERT_EQ(plan(world).confirm.has_value(), silent) << explain(plan(world));
-    if (silent) {
-      EXPECT_THAT(plan(world).confirm->pods, ElementsAre("fashion-worker-1-0"));
-    }
-    world.pods_may_lag = false;
     const bool may_be_its_node = silent || kind == kMissing;
     EXPECT_EQ(plan(world).status.reason, may_be_its_node ? "Silent" : "BackoffLimitExceeded")
         << "it is there";

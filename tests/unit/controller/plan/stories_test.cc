@@ -143,8 +143,8 @@ TEST(StoriesTest, KeepTheirPromises) {
   }
 }
 
-// Whatever part of the pods a list hides, and however old the job's copy is, no second pod of a place comes
-// to life: what the controller itself did it knows (Cluster::list_pods, JobStore::get).
+// However old the list's word of others' changes is, no second pod of a place comes to life: what the
+// controller itself did it knows (Cluster::list_pods).
 TEST(StoriesTest, AnOldListDoesNoHarm) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -170,126 +170,6 @@ TEST(StoriesTest, AnOldListDoesNoHarm) {
     }
     if (::testing::Test::HasFailure()) return;
   }
-}
-
-// A leader that has just begun: its copies of the job and of the pods, which two watches bring, are each of
-// any moment in the past, the job's of any number of attempts ago. It confirms the job before that has a
-// coordinator, and a coordinator stays what it was made as.
-class Takeovers {
- public:
-  explicit Takeovers(std::uint64_t seed) : rng_(seed, 17) {
-    api::TrainingJob job = make_job(0, 3);
-    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
-    job.spec.replica_specs.evaluator = api::ReplicaSpec{1, api::RestartPolicy::kOnFailure, {}};
-    job.spec.run_policy.backoff_limit = 100;
-    world_ = make_world(std::move(job));
-  }
-
-  void tell() {
-    for (int round = 0; round < 80 && !::testing::Test::HasFailure(); ++round) {
-      SCOPED_TRACE(::testing::Message() << "round " << round);
-      jobs_.push_back(world_.job);
-      lists_.push_back(world_.pods);
-      disturb();
-      if (rng_.below(2) == 0) advance(world_);
-      pass(rng_.below(2) == 0);
-      world_.now += 5s;
-    }
-    latest_ = std::max(latest_, world_.job.status.restarts.attempt);
-  }
-  std::int64_t latest() const { return latest_; }
-
- private:
-  void disturb() {
-    if (rng_.below(12) == 0) world_.job.spec.run_policy.suspend = !world_.job.spec.run_policy.suspend;
-    if (rng_.below(12) == 0)
-      world_.job.spec.replica_specs.worker->replicas = 1 + static_cast<std::int64_t>(rng_.below(4));
-    if (rng_.below(4) != 0 || world_.pods.empty()) return;
-    cluster::Pod& pod = world_.pods[rng_.below(world_.pods.size())];
-    if (!pod.ended()) finish(world_, pod, 137, 1s);
-  }
-
-  static bool may_have_members(const api::TrainingJob& job) {
-    const api::Phase phase = job.status.phase;
-    const bool rests = phase == api::Phase::kPending || phase == api::Phase::kSuspended;
-    return !is_terminal(phase) && !(job.spec.run_policy.suspend && rests);
-  }
-  void confirm_job(Observed& seen) const {
-    EXPECT_TRUE(seen.job_may_lag) << "once is enough";
-    seen.job = world_.job;
-    seen.job_may_lag = false;
-    seen.report.reset();
-    if (may_have_members(seen.job)) seen.report.emplace().attempt = seen.job.status.restarts.attempt;
-  }
-
-  // The pods of these names as they are; of the others what the copy has.
-  void ask(const std::vector<std::string>& names, Observed& seen) const {
-    for (const std::string& name : names) {
-      const auto is_it = [&](const cluster::Pod& pod) { return pod.spec.name == name; };
-      std::erase_if(seen.pods, is_it);
-      std::ranges::copy_if(world_.pods, std::back_inserter(seen.pods), is_it);
-    }
-    seen.pods_may_lag = false;
-  }
-
-  Plan plan_by(Observed& seen) const {
-    Plan made = plan(seen);
-    if (made.confirm && made.confirm->job) {
-      EXPECT_FALSE(seen.report) << "its coordinator would be of an unconfirmed job";
-      confirm_job(seen);
-      made = plan(seen);
-    }
-    if (made.confirm) {
-      EXPECT_FALSE(made.confirm->job) << "once is enough";
-      ask(made.confirm->pods, seen);
-      made = plan(seen);
-    }
-    EXPECT_FALSE(made.confirm);
-    return made;
-  }
-
-  void pass(bool takes_over) {
-    Observed seen = world_;
-    if (takes_over) {
-      seen.job = jobs_[rng_.below(jobs_.size())];
-      seen.pods = lists_[rng_.below(lists_.size())];
-      seen.job_may_lag = seen.pods_may_lag = true;
-      seen.report.reset();
-      if (may_have_members(seen.job)) confirm_job(seen);
-    }
-    Plan made = plan_by(seen);
-    EXPECT_TRUE(!seen.job_may_lag || made.status == seen.job.status) << "written from an old copy";
-    for (const CreatePod& each : actions_of<CreatePod>(made))
-      EXPECT_EQ(each.spec.attempt, wanted_attempt(world_.job, each.spec.role, each.spec.index))
-          << each.spec.name << " is created, and the job is at " << world_.job.status.restarts.attempt;
-    const bool old = seen.job.spec.run_policy.suspend != world_.job.spec.run_policy.suspend;
-    EXPECT_TRUE(!old || actions_of<DeletePod>(made).empty()) << explain(made);
-    // What is written to another version of the job is refused, when everything else has been done.
-    if (seen.job.status != world_.job.status) made.status = world_.job.status;
-    apply(made, world_);
-    std::map<std::pair<Role, int>, int> live;
-    for (const cluster::Pod& pod : world_.pods) {
-      const int count = live[{pod.spec.role, pod.spec.index}] += pod.ended() ? 0 : 1;
-      EXPECT_LE(count, 1) << pod.spec.name << " is the second of its place";
-    }
-  }
-
-  Rng rng_;
-  Observed world_;
-  std::vector<api::TrainingJob> jobs_;
-  std::vector<std::vector<cluster::Pod>> lists_;
-  std::int64_t latest_ = 0;
-};
-
-TEST(StoriesTest, CopiesOfAnyAgeDoNoHarm) {
-  std::int64_t latest = 0;
-  for (std::uint64_t seed = 1; seed <= kSeeds && !::testing::Test::HasFailure(); ++seed) {
-    SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    Takeovers takeovers(seed);
-    takeovers.tell();
-    latest = std::max(latest, takeovers.latest());
-  }
-  EXPECT_GE(latest, 5) << "copies are many attempts old";
 }
 
 }  // namespace

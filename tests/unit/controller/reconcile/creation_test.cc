@@ -46,10 +46,6 @@ class PatientCluster final : public cluster::Cluster {
                                                       const std::string& job) override {
     return cluster_.list_pods(ns, job);
   }
-  absl::StatusOr<std::vector<cluster::Pod>> list_pods_now(const std::string& ns, const std::string& job,
-                                                          const std::vector<std::string>& names) override {
-    return cluster_.list_pods_now(ns, job, names);
-  }
   absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override {
     return cluster_.ensure_job(job);
   }

@@ -57,17 +57,10 @@ class FakeReports final : public ReportSource {
 class CountingStore final : public JobStore {
  public:
   absl::StatusOr<StoredJob> get(const std::string& key) override {
-    PL_ASSIGN_OR_RETURN(StoredJob stored, copy_ ? *copy_ : store_.get(key));
+    PL_ASSIGN_OR_RETURN(StoredJob stored, store_.get(key));
     edit_(stored.job);
     return stored;
   }
-  absl::StatusOr<StoredJob> get_now(const std::string& key) override {
-    ++*asked_.lock();
-    copy_.reset();
-    return get(key);
-  }
-  // What get() shows until get_now().
-  void show_old(absl::StatusOr<StoredJob> copy) { copy_ = std::move(copy); }
   void edit(std::function<void(api::TrainingJob&)> edit) { edit_ = std::move(edit); }
   absl::Status write_status(const std::string& key, const api::Status& status,
                             const std::string& version) override {
@@ -79,11 +72,10 @@ class CountingStore final : public JobStore {
     return store_.remove(key, uid);
   }
   MemoryJobStore store_;
-  Guarded<int> writes_{0}, asked_{0};
+  Guarded<int> writes_{0};
   Guarded<absl::Status> failure_;
 
  private:
-  std::optional<absl::StatusOr<StoredJob>> copy_;
   std::function<void(api::TrainingJob&)> edit_ = [](api::TrainingJob&) {};
 };
 

@@ -34,7 +34,6 @@ class BusyStore final : public JobStore {
     if (key != kKey) return absl::NotFoundError("no such job");
     return job;
   }
-  absl::StatusOr<StoredJob> get_now(const std::string&) override { return job; }
   absl::Status write_status(const std::string&, const api::Status&, const std::string&) override {
     return refusal;
   }

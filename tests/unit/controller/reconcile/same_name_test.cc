@@ -11,16 +11,10 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 
-// One name; get() may show what was there before, until get_now().
 class OneNameStore final : public JobStore {
  public:
-  absl::StatusOr<StoredJob> get(const std::string&) override { return copy ? *copy : truth; }
-  absl::StatusOr<StoredJob> get_now(const std::string&) override {
-    copy.reset();
-    return truth;
-  }
+  absl::StatusOr<StoredJob> get(const std::string&) override { return truth; }
   absl::Status write_status(const std::string&, const api::Status& status, const std::string&) override {
-    if (copy) return absl::AbortedError("it is not the version that was read");
     truth.job.status = status;
     return absl::OkStatus();
   }
@@ -28,7 +22,6 @@ class OneNameStore final : public JobStore {
     return uid == truth.uid ? absl::OkStatus() : absl::NotFoundError("another uid");
   }
   StoredJob truth;
-  std::optional<StoredJob> copy;
 };
 
 class SameNameTest : public ::testing::Test {
@@ -162,47 +155,6 @@ TEST_F(SameNameTest, TheTroubleOfOneIsNotTheOthers) {
   pass();
   EXPECT_NE(status().reason, "PodNotCreated") << status().message;
   EXPECT_EQ(queue_.failures(kKey), 0) << "nor does it wait for what the other did";
-}
-
-// Where there is something to do for the one that the copy shows, and the store knows better.
-TEST_F(SameNameTest, WhoIsThereByTheStoresOwnWordHasNothingOfTheCopys) {
-  jobs_.truth.job.status.phase = api::Phase::kSucceeded;
-  jobs_.truth.job.status.completion_time = clock_.wall_now();
-  jobs_.truth.job.status.conditions = {{"Succeeded", true, "TrainingFinished", "", clock_.wall_now(), {}}};
-  jobs_.truth.job.spec.run_policy.ttl_seconds_after_finished = 60;
-  pass();
-  pass();
-  lead();
-  pass();  // which has nothing to do, and so does not ask
-  EXPECT_EQ(reconciler_->wait(kKey, 0s)->phase, api::Phase::kSucceeded);
-  jobs_.copy = jobs_.truth;
-  make_another();
-  clock_.advance(61s);
-  pass();
-  EXPECT_FALSE(jobs_.copy) << "it has asked";
-  EXPECT_EQ(status().phase, api::Phase::kStarting) << status().message;
-  EXPECT_THAT(owners(), ElementsAre("second"));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(reconciler_->wait(kKey, 0s).status()));
-}
-
-// A server that is behind shows the first once more.
-TEST_F(SameNameTest, AnOldCopyEndsNothingOfTheJobThatIsThere) {
-  const StoredJob first = jobs_.truth;
-  bring_up();
-  reconciler_->stop(kKey);
-  make_another();
-  pass();
-  reports_.report_.lock()->emplace().phase = plan::ReportPhase::kRunning;
-  cluster_.run("fashion-chief-0-0");
-  pass();
-  ASSERT_EQ(status().phase, api::Phase::kRunning);
-  reconciler_->stop(kKey);
-  const int overs = *reports_.overs_.lock();
-  jobs_.copy = first;
-  pass();
-  EXPECT_FALSE(jobs_.copy);
-  EXPECT_EQ(*reports_.overs_.lock(), overs) << "its coordinator goes on";
-  EXPECT_EQ(status().reason, "Stopped") << "this one's stop is kept";
 }
 
 }  // namespace

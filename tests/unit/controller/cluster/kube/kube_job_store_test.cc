@@ -249,26 +249,6 @@ TEST_F(KubeJobStoreTest, AStatusOfAnEarlierVersionIsNotWritten) {
   EXPECT_TRUE(write(late).ok());
 }
 
-TEST_F(KubeJobStoreTest, GetNowAsksTheServerPastALaggingWatch) {
-  start_with(good_job());
-  server_.set_faults([](const Request& request) {
-    testing::FakeApiServer::Fault fault;
-    if (request.path.find("watch") != std::string::npos) fault.broken = absl::UnavailableError("down");
-    return fault;
-  });
-  server_.end_watches(/*in_order=*/false);
-  api::Status newer;
-  newer.phase = api::Phase::kRunning;
-  newer.restarts.attempt = 3;
-  server_.change("trainingjobs", "team", "digits", [&](Json& job) { job["status"] = status_to_json(newer); });
-  const auto job = store_->get_now(kKey);
-  ASSERT_TRUE(job.ok()) << job.status();
-  EXPECT_EQ(job->job.status, newer);
-  EXPECT_EQ(get().job.status, newer) << "and is known from then on";
-  server_.erase("trainingjobs", "team", "digits");
-  EXPECT_EQ(store_->get_now(kKey).status().code(), absl::StatusCode::kNotFound);
-}
-
 TEST_F(KubeJobStoreTest, RefusedSpecFailsTheJobWithItsErrors) {
   Json job = good_job();
   job["spec"]["training"]["optimizer"]["learningRat"] = 0.1;
@@ -411,7 +391,6 @@ TEST_F(KubeJobStoreTest, SomebodyElsesJobIsNotWrittenToWhateverItsSpecSays) {
   start();
   for (const std::string& key : store_->keys()) {
     EXPECT_TRUE(absl::IsNotFound(store_->get(key).status())) << key;
-    EXPECT_TRUE(absl::IsNotFound(store_->get_now(key).status())) << key;
   }
   EXPECT_EQ(server_.requests("PATCH"), 1);
   EXPECT_EQ(status()["reason"], "InvalidSpec") << "this one is ours";

@@ -89,8 +89,7 @@ class Player {
         return said + str_cat("  list ", list->round, ": ", list->limit, " objects", from, "\n");
       } else {
         const auto& watch = std::get<ReflectorCore::Watch>(action);
-        return said +
-               str_cat("  watch from ", watch.resource_version, core_.synced() ? "" : " UNSYNCED", "\n");
+        return said + str_cat("  watch from ", watch.resource_version, "\n");
       }
     }
   }
