@@ -124,11 +124,13 @@ class House:
                 if not fenced and len(line) > limit:
                     self.breach(file, number, f"{len(line)} columns; the limit is {limit}")
 
-    # Tests that a document names exist: `Suite.Case` of GoogleTest, `test_something` of unittest.
+    # Tests that a document names exist: `Suite.Case` of GoogleTest, or a part of a transcript below "## Suite.Case"; `test_something` of unittest.
     def named_tests(self):
         tests = [self.text(f) for f in self.files if f.startswith("tests/") and pathlib.Path(f).suffix in (".cc", ".py")]
         known = {f"{suite}.{case}" for text in tests for suite, case in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", text, re.MULTILINE)}
         known |= {name for text in tests for name in re.findall(r"^ +def (test_\w+)\(", text, re.MULTILINE)}
+        transcripts = [self.text(f) for f in self.files if f.startswith("tests/") and f.endswith(".txt")]
+        known |= {name for text in transcripts for name in re.findall(r"^## (\w+\.\w+)$", text, re.MULTILINE)}
         for file in (f for f in self.files if f.endswith(".md")):
             for number, line in enumerate(self.text(file).split("\n"), 1):
                 for name in re.findall(r"`([A-Z]\w*\.[A-Z]\w*|test_\w+)`", line):

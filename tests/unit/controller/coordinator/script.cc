@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "controller/coordinator/core.h"
 #include "controller/diagnosis/fault_text.h"
+#include "tests/support/script_line.h"
 #include "tests/support/transcript.h"
 
 namespace paceline::coordinator {
@@ -24,34 +25,7 @@ LossDecision next_view(const api::Fault&, int) {
   return {LossAction::kFormNextView, "the script's policy: go on"};
 }
 
-struct Line {
-  std::vector<std::string> words;
-  std::map<std::string, std::string> values;
-
-  explicit Line(const std::string& text) {
-    std::istringstream in(text);
-    for (std::string word; in >> word;) {
-      std::replace(word.begin(), word.end(), '_', ' ');
-      const auto equals = word.find('=');
-      if (equals == std::string::npos) {
-        words.push_back(word);
-      } else {
-        std::string key = word.substr(0, equals);
-        std::replace(key.begin(), key.end(), ' ', '_');
-        values[key] = word.substr(equals + 1);
-      }
-    }
-  }
-  std::string text(const std::string& key, const std::string& fallback = "") const {
-    const auto it = values.find(key);
-    return it == values.end() ? fallback : it->second;
-  }
-  std::int64_t number(const std::string& key, std::int64_t fallback = 0) const {
-    const auto it = values.find(key);
-    return it == values.end() ? fallback : std::strtoll(it->second.c_str(), nullptr, 10);
-  }
-  bool has(const std::string& key) const { return values.contains(key); }
-};
+using Line = paceline::testing::ScriptLine;
 
 Role role_of(const std::string& name) {
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {

@@ -1,36 +1,20 @@
+// Details of plans; transcripts_test.cc tells what happens to a job.
+
 #include "controller/plan/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <map>
-
-#include "base/text.h"
 #include "controller/plan/explain.h"
-#include "controller/plan/rules.h"
-#include "tests/unit/controller/plan/world.h"
+#include "tests/unit/controller/plan/passes.h"
 
 namespace paceline::plan {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-TEST(PlanTest, AFreshJobGetsItsPods) {
-  const Observed world = make_world(1, 3);
-  const Plan made = plan(world);
-  const auto created = actions_of<CreatePod>(made);
-  ASSERT_THAT(created, SizeIs(4));
-  EXPECT_EQ(created[0].spec.name, "fashion-chief-0-0");
-  EXPECT_EQ(created[3].spec.name, "fashion-worker-2-0");
-  EXPECT_EQ(made.status.phase, api::Phase::kStarting);
-  EXPECT_EQ(made.status.start_time, world.now);
-  EXPECT_FALSE(made.done);
-}
 
 TEST(PlanTest, ManyPodsStartInDoublingBatches) {
   Observed world = make_world(0, 256);
@@ -47,301 +31,7 @@ TEST(PlanTest, ManyPodsStartInDoublingBatches) {
   EXPECT_THAT(batches, ElementsAre(4, 4, 8, 16, 32, 64, 64, 64));
 }
 
-TEST(PlanTest, NothingToDoForAJobThatRuns) {
-  const Observed world = make_running_world(1, 3);
-  const Plan made = plan(world);
-  EXPECT_THAT(made.actions, IsEmpty());
-  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
-  EXPECT_EQ(made.status.view.generation.value, 1u);
-  EXPECT_EQ(made.status.view.size, 4);
-  EXPECT_THAT(made.status.members, SizeIs(4));
-  EXPECT_EQ(made.status.members[2].rank, 2);
-  EXPECT_EQ(made.status.members[2].phase, "Training");
-  EXPECT_EQ(made.status.members[2].step, 120);
-  EXPECT_EQ(made.status.progress.step, 120);
-  EXPECT_EQ(made.requeue_after, world.limits.refresh);
-}
-
-TEST(PlanTest, WithoutACoordinatorAJobRunsWhenItsPodsDo) {
-  Observed world = make_world(0, 2);
-  world.report.reset();
-  apply(plan(world), world);
-  EXPECT_EQ(world.job.status.phase, api::Phase::kStarting);
-  advance(world);
-  EXPECT_EQ(plan(world).status.phase, api::Phase::kRunning);
-  for (cluster::Pod& pod : world.pods) finish(world, pod, 0);
-  EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
-}
-
-TEST(PlanTest, WithoutACoordinatorAMemberThatIsSoonDoneIsNotWaitedForToRun) {
-  Observed world = make_world(0, 2);
-  world.report.reset();
-  apply(plan(world), world);
-  advance(world);
-  cluster::Pod& slow = pod_of(world, Role::kWorker, 0);
-  slow.phase = cluster::PodPhase::kPending;
-  finish(world, pod_of(world, Role::kWorker, 1), 0);
-  apply(plan(world), world);
-  EXPECT_EQ(world.job.status.phase, api::Phase::kStarting);
-  slow.phase = cluster::PodPhase::kRunning;
-  const Plan made = plan(world);
-  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
-  EXPECT_EQ(made.status.message, "1 pod runs, 1 has finished");
-}
-
-TEST(PlanTest, AJobThatHasEndedHasNoTimeToGo) {
-  Observed world = make_running_world(1, 1);
-  world.report->progress.eta_seconds = 12;
-  EXPECT_TRUE(plan(world).status.progress.eta_seconds.has_value());
-  world.report->phase = ReportPhase::kFailed;
-  const Plan made = plan(world);
-  ASSERT_EQ(made.status.phase, api::Phase::kFailed);
-  EXPECT_FALSE(made.status.progress.eta_seconds.has_value());
-}
-
-// ---- stop and delete
-
-TEST(PlanTest, StoppingDeletesInOrderThenAtOnce) {
-  Observed world = make_running_world(1, 2);
-  world.stop = Stop::kOrderly;
-  Plan made = plan(world);
-  auto deleted = actions_of<DeletePod>(made);
-  ASSERT_THAT(deleted, SizeIs(3));
-  EXPECT_EQ(deleted[0].grace, world.limits.save_grace) << "the chief saves";
-  EXPECT_EQ(deleted[1].grace, world.limits.stop_grace);
-  EXPECT_FALSE(deleted[0].uid.empty());
-  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
-  EXPECT_EQ(made.status.reason, "Stopped");
-  EXPECT_EQ(made.status.message, "the user stops the job");
-  EXPECT_FALSE(made.done);
-  apply(made, world);
-  EXPECT_THAT(actions_of<DeletePod>(plan(world)), IsEmpty()) << "they are being deleted";
-  world.stop = Stop::kNow;
-  deleted = actions_of<DeletePod>(plan(world));
-  ASSERT_THAT(deleted, SizeIs(3));
-  EXPECT_EQ(deleted[0].grace, 0s);
-  advance(world);
-  made = plan(world);
-  EXPECT_TRUE(made.done);
-  EXPECT_THAT(made.actions, IsEmpty());
-  EXPECT_EQ(made.status.members[0].phase, "Deleted");
-}
-
-TEST(PlanTest, AJobStoppedBeforeItBeganIsDone) {
-  Observed world = make_world(1, 2);
-  world.stop = Stop::kOrderly;
-  const Plan made = plan(world);
-  EXPECT_TRUE(made.done);
-  EXPECT_THAT(actions_of<CreatePod>(made), IsEmpty());
-  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
-}
-
-TEST(PlanTest, ADeletedJobLosesItsPods) {
-  Observed world = make_running_world(1, 2);
-  world.deleted = true;
-  EXPECT_THAT(actions_of<DeletePod>(plan(world)), SizeIs(3));
-}
-
-TEST(PlanTest, StoppingAJobThatIsOverLetsItSucceed) {
-  Observed world = make_running_world(0, 2);
-  world.report->phase = ReportPhase::kFinished;
-  world.stop = Stop::kOrderly;
-  EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
-}
-
-// ---- deadline
-
-TEST(PlanTest, TheDeadline) {
-  Observed world = make_running_world(0, 2);
-  world.job.spec.run_policy.active_deadline_seconds = 600;
-  world.now = *world.job.status.start_time + 599'500ms;
-  EXPECT_EQ(plan(world).requeue_after, 500ms);
-  world.now += 500ms;
-  const Plan made = plan(world);
-  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
-  EXPECT_EQ(made.status.reason, "DeadlineExceeded");
-  EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(2));
-  world.report->phase = ReportPhase::kFinished;
-  EXPECT_NE(plan(world).status.phase, api::Phase::kFailed) << "training was over in time";
-}
-
-// ---- how long pods have to end
-
-TEST(PlanTest, TheTemplateSaysHowLongItsPodsMayTakeToEndInOrder) {
-  Observed world = make_running_world(1, 2);
-  world.job.spec.replica_specs.worker->termination_grace_seconds = 90;
-  const auto graces = [](const Observed& observed) {
-    std::vector<Duration> all;
-    for (const DeletePod& deleted : actions_of<DeletePod>(plan(observed))) all.push_back(deleted.grace);
-    return all;
-  };
-  world.stop = Stop::kOrderly;
-  EXPECT_THAT(graces(world), ElementsAre(world.limits.save_grace, 90s, 90s));
-  world.job.spec.replica_specs.chief->termination_grace_seconds = 20;
-  world.job.spec.replica_specs.worker->termination_grace_seconds = 0;
-  EXPECT_THAT(graces(world), ElementsAre(20s, 1s, 1s)) << "its name is not freed while it may run";
-  world.stop = Stop::kNow;
-  EXPECT_THAT(graces(world), ElementsAre(0s, 0s, 0s));
-  world.stop = Stop::kNo;
-  world.job.spec.replica_specs.worker->termination_grace_seconds = 90;
-  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, world.limits.verdict_grace);
-  EXPECT_THAT(graces(world), ElementsAre(20s, world.limits.failure_grace)) << "a victim has nothing to save";
-}
-
-// ---- failure
-
-TEST(PlanTest, TheLeaderHasTimeToSaveUnlessItIsToBlameOrTrainsNot) {
-  const auto graces = [](const std::function<void(Observed&)>& change) {
-    Observed world = make_running_world(1, 2);
-    kill(world, pod_of(world, Role::kWorker, 1), SIGKILL, world.limits.verdict_grace);
-    change(world);
-    std::map<std::string, Duration> by_pod;
-    for (const DeletePod& deleted : actions_of<DeletePod>(plan(world))) by_pod[deleted.name] = deleted.grace;
-    return by_pod;
-  };
-  const Limits limits;
-  const auto chief = [&](const std::function<void(Observed&)>& change) {
-    return graces(change).at("fashion-chief-0-0");
-  };
-  EXPECT_EQ(chief([](Observed&) {}), limits.save_grace);
-  EXPECT_EQ(graces([](Observed&) {}).at("fashion-worker-0-0"), limits.failure_grace);
-  EXPECT_EQ(chief([](Observed& world) { world.report->members[0].rank = -1; }), limits.failure_grace);
-  EXPECT_EQ(chief([](Observed& world) { world.report.reset(); }), limits.failure_grace);
-  const auto at_fault = [&](api::FaultKind kind) {
-    return chief(
-        [kind](Observed& world) { world.report->fault = api::Fault{.kind = kind, .role = Role::kChief}; });
-  };
-  EXPECT_EQ(at_fault(api::FaultKind::kFrozen), limits.failure_grace);
-  EXPECT_EQ(at_fault(api::FaultKind::kUnreachable), limits.save_grace)
-      << "its peers wait in vain while it saves";
-}
-
-TEST(PlanTest, AKilledPodFailsTheJobWhenNoVerdictComes) {
-  Observed world = make_running_world(1, 2);
-  kill(world, pod_of(world, Role::kWorker, 1), SIGKILL);
-  Plan made = plan(world);
-  EXPECT_EQ(made.status.phase, api::Phase::kRunning) << "the coordinator may know better";
-  EXPECT_LE(made.requeue_after, world.limits.verdict_grace);
-  EXPECT_THAT(made.actions, IsEmpty());
-  world.now += world.limits.verdict_grace - std::chrono::milliseconds(1);
-  made = plan(world);
-  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
-  EXPECT_EQ(made.requeue_after, std::chrono::milliseconds(1));
-  world.now += std::chrono::milliseconds(1);
-  made = plan(world);
-  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
-  EXPECT_EQ(made.status.reason, "MemberKilled");
-  EXPECT_EQ(made.status.message,
-            "worker-1 (pod fashion-worker-1-0, pid 4001) was killed by signal 9 (SIGKILL) at step 120");
-  ASSERT_TRUE(made.failed_pod.has_value());
-  EXPECT_EQ(made.failed_pod->spec.name, "fashion-worker-1-0");
-  EXPECT_THAT(actions_of<DeletePod>(made), SizeIs(2)) << "the dead one stays for its log";
-  ASSERT_THAT(actions_of<RecordEvent>(made), SizeIs(1));
-  EXPECT_TRUE(actions_of<RecordEvent>(made)[0].event.warning);
-  EXPECT_EQ(actions_of<RecordEvent>(made)[0].event.job_uid, world.job_uid);
-}
-
-TEST(PlanTest, AVerdictWaitsForTheExitStatusOnlyBriefly) {
-  Observed world = make_running_world(1, 2);
-  world.report->fault = api::Fault{.role = Role::kWorker, .index = 0};
-  world.report->fault_age = 100ms;
-  world.report->phase = ReportPhase::kFailed;
-  EXPECT_EQ(plan(world).requeue_after, 600ms);
-  kill(world, pod_of(world, Role::kWorker, 0), SIGBUS);
-  EXPECT_THAT(plan(world).status.message,
-              HasSubstr("killed by signal 7 (SIGBUS), as it happens where a mapped file"));
-  pod_of(world, Role::kWorker, 0).phase = cluster::PodPhase::kRunning;
-  world.report->fault_age = 700ms;
-  EXPECT_EQ(plan(world).status.reason, "MemberDied");
-  world.report->fault_age = 0ms;
-  world.report->fault->kind = api::FaultKind::kFrozen;
-  EXPECT_EQ(plan(world).status.reason, "MemberFrozen") << "a frozen process ends only when we end it";
-}
-
-TEST(PlanTest, TheVerdictBeatsTheFirstExit) {
-  Observed world = make_running_world(1, 2);
-  finish(world, pod_of(world, Role::kChief, 0), 1, 1s);
-  const api::Victim victim{Role::kChief, 0, {api::ObservationKind::kLostLink, "worker-1"}};
-  world.report->fault =
-      api::Fault{.kind = api::FaultKind::kFrozen, .role = Role::kWorker, .index = 1, .victims = {victim}};
-  const Plan made = plan(world);
-  EXPECT_EQ(made.failed_pod->spec.name, "fashion-worker-1-0");
-  EXPECT_EQ(made.status.message,
-            "worker-1 (pod fashion-worker-1-0, pid 4001) stopped answering at step 120; as a consequence "
-            "chief-0 lost its link to worker-1");
-  EXPECT_THAT(made.status.fault->victims, ElementsAre(victim));
-}
-
-TEST(PlanTest, ACommandThatCannotStartFailsAtOnce) {
-  Observed world = make_world(0, 2);
-  apply(plan(world), world);
-  finish(world, world.pods[0], 127);
-  world.pods[0].reason = "StartError";
-  world.pods[0].message = "no such file";
-  const Plan made = plan(world);
-  EXPECT_EQ(made.status.reason, "MemberNotStarted");
-  EXPECT_EQ(made.status.phase, api::Phase::kFailed);
-}
-
-TEST(PlanTest, TheCoordinatorMayFailTheJobByItself) {
-  Observed world = make_running_world(0, 2);
-  world.report->phase = ReportPhase::kFailed;
-  world.report->reason = "loss is not finite";
-  const Plan made = plan(world);
-  EXPECT_EQ(made.status.reason, "TrainingFailed");
-  EXPECT_THAT(made.status.message, HasSubstr("step 120: loss is not finite"));
-}
-
-TEST(PlanTest, PodsThatCannotBeCreatedFailTheJob) {
-  Observed world = make_world(0, 2);
-  world.create_failure = CreateFailure{4, "fashion-worker-0-0", "the disk is full"};
-  EXPECT_THAT(actions_of<CreatePod>(plan(world)), SizeIs(2)) << "it is tried again";
-  world.create_failure->count = 5;
-  const Plan made = plan(world);
-  EXPECT_EQ(made.status.reason, "PodNotCreated");
-  EXPECT_THAT(made.status.message, HasSubstr("the disk is full"));
-  EXPECT_TRUE(made.done);
-}
-
-TEST(PlanTest, APodThatNeverJoinsFailsTheJob) {
-  Observed world = make_world(0, 2);
-  apply(plan(world), world);
-  advance(world);
-  advance(world);
-  std::erase_if(world.report->members, [](const auto& member) { return member.index == 1; });
-  world.report->phase = ReportPhase::kForming;
-  world.report->generation.value = 0;
-  note_pod_observations(world);
-  const auto pass = [&](Duration time) {
-    world.now += time;
-    world.report->in_phase += time;
-  };
-  pass(world.limits.attach_timeout - 1s);
-  EXPECT_EQ(plan(world).status.phase, api::Phase::kStarting);
-  pass(1s);
-  const Plan made = plan(world);
-  EXPECT_EQ(made.status.reason, "MemberMissing");
-  EXPECT_THAT(made.status.message, HasSubstr("worker-1"));
-  EXPECT_THAT(made.status.message, HasSubstr("can't reach PACELINE_COORDINATOR (127.0.0.1:1234)"));
-}
-
-TEST(PlanTest, APodWhoseTokenIsRefusedIsNotWaitedFor) {
-  Observed world = make_world(0, 2);
-  apply(plan(world), world);
-  advance(world);
-  advance(world);
-  world.report->phase = ReportPhase::kForming;
-  world.report->generation.value = 0;
-  world.report->members.clear();
-  world.report->refused = {"an earlier job's pod"};
-  EXPECT_EQ(plan(world).status.phase, api::Phase::kStarting);
-  world.report->refused.push_back(pod_of(world, Role::kWorker, 1).uid);
-  const Plan made = plan(world);
-  EXPECT_EQ(made.status.reason, "MemberRefused");
-  EXPECT_THAT(made.status.message, HasSubstr("worker-1 (pod fashion-worker-1-0"));
-}
-
-TEST(PlanTest, WhatSomebodyHasMadeUnknownIsSaidAgain) {
+TEST(PlanTest, AConditionThatSomebodyMadeUnknownIsSaidAgain) {
   Observed world = make_running_world(0, 2);
   const api::Status known = world.job.status;
   const WallTime then = world.now;
@@ -377,20 +67,6 @@ TEST(PlanTest, ASpecThatWasInvalidForATimeIsNoReasonToDoAnything) {
   EXPECT_EQ(after, before);
 }
 
-TEST(PlanTest, MembersOfAnEarlierControllerHaveTimeToComeBack) {
-  Observed world = make_running_world(0, 2);
-  world.report = JobReport{};
-  world.now += 1h;
-  note_pod_observations(world);
-  Plan made = plan(world);
-  EXPECT_EQ(made.status.phase, api::Phase::kRunning);
-  EXPECT_TRUE(actions_of<DeletePod>(made).empty());
-  world.now += world.limits.attach_timeout;
-  world.report->in_phase = world.limits.attach_timeout;
-  made = plan(world);
-  EXPECT_EQ(made.status.reason, "MemberMissing");
-}
-
 TEST(PlanTest, WithoutCoresToShareOutThePodsContainerDecides) {
   Observed world = make_world(0, 2);
   world.limits.cores = 0;
@@ -402,43 +78,7 @@ TEST(PlanTest, WithoutCoresToShareOutThePodsContainerDecides) {
   EXPECT_FALSE(pod_spec(world, desired_slots(world.job)[0]).env.contains("PACELINE_THREADS"));
 }
 
-TEST(PlanTest, ACheckpointThatCantBeWrittenIsSaidOnceUntilOneIs) {
-  Observed world = make_running_world(1, 1);
-  const auto condition = [&] {
-    const auto& all = world.job.status.conditions;
-    const auto found = std::ranges::find(all, "CheckpointFailed", &api::Condition::type);
-    return found == all.end() ? std::string("none")
-                              : str_cat(found->status ? "true: " : "false: ", found->message);
-  };
-  const auto warnings = [](const Plan& plan) {
-    std::vector<std::string> reasons;
-    for (const RecordEvent& each : actions_of<RecordEvent>(plan)) reasons.push_back(each.event.reason);
-    return reasons;
-  };
-  world.report->last_save = LastSave{100, ""};
-  apply(plan(world), world);
-  EXPECT_EQ(condition(), "none");
-  for (const Step step : {200, 300}) {
-    world.report->last_save =
-        LastSave{step, str_cat("checkpoint of step ", step, ": write x: No space left")};
-    const Plan made = plan(world);
-    EXPECT_THAT(warnings(made), step == 200 ? SizeIs(1) : SizeIs(0));
-    EXPECT_EQ(made.status.phase, api::Phase::kRunning);
-    apply(made, world);
-    EXPECT_EQ(condition(),
-              "true: checkpoint of step 200: write x: No space left; earlier checkpoints are kept");
-  }
-  world.report->last_save.reset();  // of a new coordinator
-  apply(plan(world), world);
-  EXPECT_THAT(condition(), HasSubstr("true: "));
-  world.report->last_save = LastSave{400, ""};
-  const Plan made = plan(world);
-  EXPECT_THAT(warnings(made), ElementsAre("CheckpointSaved"));
-  apply(made, world);
-  EXPECT_EQ(condition(), "false: the checkpoint of step 400 is written");
-}
-
-TEST(PlanTest, WhatAGpuHasCountedStaysWhenNobodyTellsOfItAnyMore) {
+TEST(PlanTest, CountsOfAGpuStayWhenNobodyTellsOfItAnyMore) {
   Observed world = make_running_world(0, 1);
   const api::GpuStatus told{.name = "NVIDIA H200",
                             .compute_ms = 41.25,
@@ -479,6 +119,117 @@ TEST(PlanTest, ConditionsTellTheStory) {
   EXPECT_EQ(status.conditions[1].last_transition, world.now);
   EXPECT_EQ(status.conditions[2].type, "Succeeded");
   EXPECT_TRUE(status.conditions[2].status);
+}
+
+TEST(PlanTest, AStrangeCommandThatEndsBeforeItAttachesHasNotFinished) {
+  Observed world = make_world(0, 1);
+  world.job.spec.replica_specs.worker->container = api::Container{.command = {"true"}};
+  apply(plan(world), world);
+  finish(world, world.pods.at(0), 0);
+  world.now += world.limits.report_grace;
+  EXPECT_EQ(plan(world).status.reason, "NotFinished");
+  world.job.spec.replica_specs.worker->container.reset();
+  EXPECT_EQ(plan(world).status.phase, api::Phase::kSucceeded);
+}
+
+TEST(RestartTest, NotEveryNameOfVeryManyAttemptsIsAskedFor) {
+  Observed world = restartable(1, 2);
+  let_die(world, Role::kWorker, 1);
+  step(world);
+  world.job.status.members.clear();
+  world.job.status.restarts.attempt = 100'000;
+  world.pods.clear();
+  world.pods_may_lag = true;
+  ASSERT_TRUE(plan(world).confirm.has_value());
+  EXPECT_THAT(plan(world).confirm->pods, SizeIs(kMostConfirmed));
+}
+
+TEST(RestartTest, TheBackOffDoublesAndHealsWithTime) {
+  Observed world = restartable(0, 1);
+  world.job.spec.run_policy.backoff_limit = 100;
+  std::vector<std::int64_t> waits;  // seconds
+  for (int i = 0; i < 12; ++i) {
+    let_die(world, Role::kWorker, 0);
+    const auto not_before = step(world).status.restarts.not_before;
+    const Duration wait = not_before ? *not_before - world.now : 0s;
+    waits.push_back(wait / 1s);
+    advance(world);
+    EXPECT_EQ(actions_of<CreatePod>(plan(world)).size(), wait > 0s ? 0u : 1u);
+    world.now += wait;
+    settle(world);
+    EXPECT_EQ(world.job.status.phase, api::Phase::kRunning) << i;
+  }
+  EXPECT_THAT(waits, ElementsAre(0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300));
+  EXPECT_EQ(world.job.status.restarts.in_a_row, 12);
+  let_die(world, Role::kWorker, 0);
+  EXPECT_EQ(*plan(world).status.restarts.not_before - world.now, world.limits.longest_back_off);
+  world.now += world.limits.healthy_after;
+  let_die(world, Role::kWorker, 0);
+  EXPECT_EQ(plan(world).status.restarts.not_before, std::nullopt) << "it trained for long";
+}
+
+TEST(RestartTest, AnOldCopyOfTheJobDoesNoHarm) {
+  Observed world = restartable(0, 2);
+  Observed old = world;
+  let_die(world, Role::kWorker, 1);
+  step(world);
+  settle(world);
+  ASSERT_EQ(world.job.status.restarts.attempt, 1);
+  old.pods = world.pods;
+  const Plan made = plan(old);
+  EXPECT_THAT(made.actions, IsEmpty());
+  EXPECT_EQ(made.status.restarts.attempt, 1);
+  EXPECT_TRUE(made.requeue_after.has_value());
+}
+
+TEST(ServersTest, PodsAreMadeForAllRolesAndTheThreadsSharedOut) {
+  Observed world = make_world(make_job_with_servers(1, 2, 1));
+  world.limits.first_batch = 8;
+  const Plan first = plan(world);
+  ASSERT_THAT(actions_of<CreatePod>(first), SizeIs(5));
+  for (const CreatePod& action : actions_of<CreatePod>(first)) {
+    EXPECT_EQ(action.spec.threads, 2) << "8 cores for chief, worker and two servers";
+    EXPECT_EQ(action.spec.command, world.limits.worker_program);
+    EXPECT_EQ(action.spec.env.at("PACELINE_ROLE"), role_name(action.spec.role));
+    EXPECT_FALSE(action.spec.env.contains("TF_CONFIG"));
+  }
+}
+
+const api::MemberStatus& member_of(const Plan& plan, Role role, int index) {
+  for (const api::MemberStatus& each : plan.status.members) {
+    if (each.role == role && each.index == index) return each;
+  }
+  ADD_FAILURE() << "no member " << slot_name(role, index);
+  return plan.status.members.at(0);
+}
+
+TEST(ServersTest, TheStatusKeepsTheLastWordsOfServersAndWorkers) {
+  Observed world = make_running_world(make_job_with_servers(1, 1));
+  world.report->members.at(1).staleness = api::StalenessStatus{
+      .applied = 7, .dropped = 1, .max = 3, .mean = 0.5, .wait_seconds = 2, .histogram = {5, 1, 0, 1}};
+  world.report->members.at(2).server = api::ServerStatus{.load = 0.5,
+                                                         .bytes_per_second = 1e6,
+                                                         .queue = 2,
+                                                         .updates = 9,
+                                                         .rows = 40,
+                                                         .row_bytes = 800,
+                                                         .hottest = {{"deep", 5, 3}}};
+  const Plan now = plan(world);
+  EXPECT_EQ(member_of(now, Role::kWorker, 0).staleness, world.report->members.at(1).staleness);
+  EXPECT_EQ(member_of(now, Role::kServer, 0).server, world.report->members.at(2).server);
+
+  const auto told = member_of(now, Role::kWorker, 0).staleness;
+  world.job.status = now.status;
+  world.report.reset();  // the job's end, or another controller that nobody has talked to yet
+  EXPECT_EQ(member_of(plan(world), Role::kWorker, 0).staleness, told) << "its last word";
+  const api::ServerStatus counts{.updates = 9, .rows = 40, .row_bytes = 800, .hottest = {{"deep", 5, 3}}};
+  EXPECT_EQ(member_of(plan(world), Role::kServer, 0).server, counts) << "its last word; rates are of now";
+  EXPECT_EQ(member_of(plan(world), Role::kWorker, 0).step, 120) << "its last word";
+  pod_of(world, Role::kWorker, 0).spec.name = "fashion-worker-0-1";
+  pod_of(world, Role::kServer, 0).spec.name = "fashion-ps-0-1";
+  EXPECT_FALSE(member_of(plan(world), Role::kServer, 0).server) << "another pod's rows are its own";
+  EXPECT_FALSE(member_of(plan(world), Role::kWorker, 0).staleness) << "another pod's gradients are its own";
+  EXPECT_EQ(member_of(plan(world), Role::kWorker, 0).step, 0) << "another pod's steps are its own";
 }
 
 }  // namespace
