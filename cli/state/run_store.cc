@@ -244,7 +244,7 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   }
   state->phase = "Failed";
   state->reason = "OwnerLost";
-  state->eta_seconds.reset();
+  state->progress.eta_seconds.reset();
   state->message =
       str_cat("the `paceline run` that owned this run", owner,
               " ended without a word; it goes on, from its newest "

@@ -88,7 +88,7 @@ TEST_F(RunSourceTest, ARunIsAnObjectAsAServerHasIt) {
   EXPECT_EQ(running.ready, 3);
   EXPECT_TRUE(running.created);
   ASSERT_TRUE(running.run);
-  EXPECT_EQ(running.run->step, 7);
+  EXPECT_EQ(running.run->progress.step, 7);
   EXPECT_EQ(running.run->job, "digits");
   EXPECT_EQ(source_.list_jobs("")->objects.size(), 1u);
   write("Stopped", "Stopped");

@@ -45,7 +45,7 @@ TEST(PlainOutput, SaysEveryEvaluation) {
 TEST(PlainOutput, StepsOfWhichNothingIsToldYetHaveNoLine) {
   std::ostringstream out;
   const auto output = make_plain_output(out);
-  RunState state{.step = 166, .total_steps = 200};
+  RunState state{.progress = {.step = 166, .total_steps = 200}};
   output->progress(state);
   EXPECT_EQ(out.str(), "");
   state.progress.loss = 0.5;

@@ -83,7 +83,7 @@ TEST_F(RunStoreTest, ARunWhoseOwnerVanishedIsFailed) {
   }
   const auto state = store_.get("a");
   ASSERT_TRUE(state.ok());
-  EXPECT_FALSE(state->eta_seconds.has_value()) << "nothing is left to wait for";
+  EXPECT_FALSE(state->progress.eta_seconds.has_value()) << "nothing is left to wait for";
   EXPECT_EQ(state->phase, "Failed");
   EXPECT_EQ(state->reason, "OwnerLost");
   EXPECT_TRUE(store_.reopen("a").ok());
