@@ -3,6 +3,8 @@
 // A job whose members are threads of the test: scripted memberships, a fabric that connects in-process
 // communicators. No coordinator, no sockets.
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -279,6 +281,20 @@ class ThreadJob {
     for (auto& member : members_) member->membership->send_view(view);
   }
 
+  // View 1 is of these members, and all run to their ends.
+  void run_view(const std::vector<int>& ranks, std::vector<double> shares = {}) {
+    send_view(view(1, ranks, std::move(shares)));
+    run();
+  }
+
+  // Each of these members, once it has reported a fault, is in `next`.
+  void go_on_in(const v1::View& next, const std::vector<int>& ranks) {
+    for (const int rank : ranks) {
+      auto* membership = member(rank).membership.get();
+      membership->on_fault = [membership, next](const v1::PeerFault&) { membership->send_view(next); };
+    }
+  }
+
   // After `step` member `rank` hears that view 1 is drained, and all of the view that follows.
   void drain_at(int rank, Step step, const v1::View& next) {
     member(rank).at_step(step, [this, rank, next] {
@@ -310,5 +326,25 @@ class ThreadJob {
   Rendezvous meeting_;
   std::vector<std::unique_ptr<Member>> members_;
 };
+
+using Hashes = std::map<Step, std::uint64_t>;
+
+// Trains to the end in one view of members with these workloads; all agree on every hash, which are returned.
+inline Hashes train(const std::vector<trainer::OpenWorkload>& members, const v1::TrainingSpec& spec,
+                    std::vector<double> shares = {}) {
+  const int world = static_cast<int>(members.size());
+  ThreadJob job(world, spec, members[0]);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < world; ++rank) {
+    ranks.push_back(rank);
+    job.member(rank).workload = members[static_cast<std::size_t>(rank)];
+  }
+  job.run_view(ranks, std::move(shares));
+  for (int rank = 0; rank < world; ++rank) {
+    EXPECT_EQ(job.member(rank).outcome.ending, trainer::Ending::kFinished) << job.member(rank).outcome.error;
+    EXPECT_EQ(job.member(rank).hashes, job.member(0).hashes) << "rank " << rank;
+  }
+  return job.member(0).hashes;
+}
 
 }  // namespace paceline::testing

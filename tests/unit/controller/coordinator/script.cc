@@ -281,11 +281,13 @@ class Player {
       at() << "  " << role_name(m.role) << "-" << m.index << " rank " << m.rank
            << (m.attached ? " attached" : "") << (m.left ? " left" : "") << (m.lost ? " lost" : "") << ", "
            << phase_name(m.phase) << ", step " << m.step << ", silent " << seconds(m.silent);
-      if (m.server)
-        out_ << ", load " << static_cast<int>(m.server->load * 100 + 0.5) << " %, queue " << m.server->queue
-             << ", " << static_cast<std::int64_t>(m.server->bytes_per_second + 0.5) << " bytes/s";
-      if (m.staleness) out_ << ", dropped " << m.staleness->dropped << ", stale " << m.staleness->max;
-      if (m.gpu) out_ << ", on " << m.gpu->name;
+      if (m.telemetry.server)
+        out_ << ", load " << static_cast<int>(m.telemetry.server->load * 100 + 0.5) << " %, queue "
+             << m.telemetry.server->queue << ", "
+             << static_cast<std::int64_t>(m.telemetry.server->bytes_per_second + 0.5) << " bytes/s";
+      if (m.telemetry.staleness)
+        out_ << ", dropped " << m.telemetry.staleness->dropped << ", stale " << m.telemetry.staleness->max;
+      if (m.telemetry.gpu) out_ << ", on " << m.telemetry.gpu->name;
       out_ << "\n";
     }
     at() << "  step " << report.step << "/" << report.total_steps << ", " << report.samples << " samples, "

@@ -15,8 +15,8 @@
 namespace paceline::pserver {
 namespace {
 
+using testing::expect_fault;
 using testing::Floats;
-using ::testing::HasSubstr;
 using testing::Medium;
 using testing::ServersWorld;
 using testing::sgd;
@@ -82,7 +82,6 @@ TEST(ServersAhead, AWorkerReadsWhatIsMadeAndTheRestWhenAllIs) {
   WorldSpec spec = spec_of(1);
   spec.strangers = {1};
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   MakingServer server(world);
   constexpr std::size_t kMade = 1000;
   std::fill_n(server.slab().begin(), kMade, 2.0F);
@@ -114,15 +113,13 @@ TEST(ServersAhead, ACountIsNotBelieved) {
   WorldSpec spec = spec_of(1);
   spec.strangers = {1};
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   MakingServer server(world);
   std::fill(server.slab().begin(), server.slab().end(), 2.0F);
   server.made() = ~std::uint64_t{0};
   server.say_turn();
   server.say_coming(server.begin(), server.counts_at());
   server.say_weights();
-  const auto turn = world.client(0).wait_turn(world.deadline());
-  ASSERT_TRUE(turn.ok()) << turn.status();
+  world.turn(0);
   EXPECT_LE(world.client(0).counters().floats_ahead, kElements);
   EXPECT_TRUE(std::ranges::equal(world.weights(0), Floats(kElements, 2.0F)));
 }
@@ -140,13 +137,10 @@ TEST(ServersAhead, InvalidComingIsTheServersFault) {
     WorldSpec spec = spec_of(1);
     spec.strangers = {1};
     ServersWorld world(spec);
-    if (HasFatalFailure()) return;
     MakingServer server(world);
     server.say_coming(c.begin, c.counts_at);
     const absl::Status ended = world.client(0).wait_turn(world.deadline()).status();
-    EXPECT_EQ(ended.code(), absl::StatusCode::kInvalidArgument) << ended;
-    EXPECT_EQ(collective::faulty_rank(ended), 1) << ended;
-    EXPECT_THAT(std::string(ended.message()), HasSubstr(c.said));
+    expect_fault(ended, absl::StatusCode::kInvalidArgument, 1, c.said);
   }
 }
 
@@ -157,14 +151,11 @@ TEST(ServersAhead, UnexpectedComingIsTheServersFault) {
     spec.medium = medium;
     spec.strangers = {1};
     ServersWorld world(spec);
-    if (HasFatalFailure()) return;
     MakingServer server(world);
     server.say_coming(server.begin(), server.counts_at());
     if (medium == Medium::kSharedMemory) server.say_coming(server.begin(), server.counts_at());
     const absl::Status ended = world.client(0).wait_turn(world.deadline()).status();
-    EXPECT_EQ(ended.code(), absl::StatusCode::kInvalidArgument) << ended;
-    EXPECT_EQ(collective::faulty_rank(ended), 1) << ended;
-    EXPECT_THAT(std::string(ended.message()), HasSubstr("Coming"));
+    expect_fault(ended, absl::StatusCode::kInvalidArgument, 1, "Coming");
   }
 }
 
@@ -174,13 +165,11 @@ TEST(ServersAhead, AServerSaysWhatIsComingBeforeItIsThere) {
   spec.strangers = {1};
   spec.total_steps = 1;
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   Stranger other(world, spec);
   ASSERT_TRUE(world.begin(Floats(kElements, 4)).ok());
   other.commit(other.wait_for_turn());
   ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
-  std::fill(world.gradient(0).begin(), world.gradient(0).end(), 1.0F);
-  ASSERT_TRUE(world.push_and_commit(0).ok());
+  ASSERT_TRUE(world.push_same(0, 1.0F).ok());
   FrameHeader coming, weights;
   ComingMessage said;
   Buffer payload;
@@ -193,7 +182,7 @@ TEST(ServersAhead, AServerSaysWhatIsComingBeforeItIsThere) {
   EXPECT_LT(said.made, spec.arena_bytes);
   other.send({.kind = FrameKind::kLeave}, {});
   ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 }  // namespace

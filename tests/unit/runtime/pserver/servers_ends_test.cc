@@ -8,6 +8,7 @@
 namespace paceline::pserver {
 namespace {
 
+using testing::expect_fault;
 using testing::Floats;
 using testing::ServersWorld;
 using testing::WorldSpec;
@@ -16,42 +17,31 @@ class ServersEnds : public testing::ServersTest {};
 INSTANTIATE_TEST_SUITE_P(Media, ServersEnds, testing::media(), testing::medium_name);
 
 TEST_P(ServersEnds, WorkerThatDoesNotPushIsNamed) {
-  WorldSpec spec = this->spec();
-  spec.workers = 3;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec({.workers = 3});
+  ServersWorld world(spec, 0);
   for (int w = 0; w < 3; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
   for (const int w : {0, 2}) ASSERT_TRUE(world.push_and_commit(w).ok());
   const auto turn = world.client(0).wait_turn(world.deadline(std::chrono::milliseconds(30)));
-  EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(collective::faulty_rank(turn.status()), 1) << turn.status();
-  EXPECT_NE(turn.status().message().find("worker-1"), std::string::npos) << turn.status();
+  expect_fault(turn.status(), absl::StatusCode::kDeadlineExceeded, 1, "worker-1");
 }
 
 TEST_P(ServersEnds, AServerThatDoesNotAnswerIsNamed) {
   WorldSpec spec = this->spec();
   spec.run_servers = false;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ServersWorld world(spec, 0);
   const auto turn = world.client(1).wait_turn(world.deadline(std::chrono::milliseconds(20)));
-  EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(collective::faulty_rank(turn.status()), 2) << turn.status();
+  expect_fault(turn.status(), absl::StatusCode::kDeadlineExceeded, 2);
 }
 
 TEST_P(ServersEnds, AServerWaitsForWorkerZeroUntilItsDeadline) {
   WorldSpec spec = this->spec();
   spec.run_servers = false;
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   const absl::Status ended = world.server(0).run(world.deadline(std::chrono::milliseconds(20)));
-  EXPECT_EQ(ended.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(collective::faulty_rank(ended), 0) << ended;
+  expect_fault(ended, absl::StatusCode::kDeadlineExceeded, 0);
   // The workers hear why.
   const auto turn = world.client(1).wait_turn(world.deadline());
-  EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded) << turn.status();
-  EXPECT_EQ(collective::faulty_rank(turn.status()), 0) << turn.status();
+  expect_fault(turn.status(), absl::StatusCode::kDeadlineExceeded, 0);
 }
 
 TEST_P(ServersEnds, CloseEndsEveryWait) {
@@ -59,7 +49,6 @@ TEST_P(ServersEnds, CloseEndsEveryWait) {
     SCOPED_TRACE(state);
     WorldSpec spec = this->spec();
     ServersWorld world(spec);
-    if (HasFatalFailure()) return;
     if (state > 0) {
       ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
     }
@@ -90,26 +79,20 @@ TEST_P(ServersEnds, CloseEndsEveryWait) {
 
 TEST_P(ServersEnds, AServerThatClosesSaysWhy) {
   WorldSpec spec = this->spec();
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ServersWorld world(spec, 0);
   for (int w = 0; w < 2; ++w) {
     ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
     ASSERT_TRUE(w == 1 || world.push_and_commit(w).ok());
   }
   world.server(1).close(absl::AbortedError("the coordinator said so"));
   const absl::Status ended = world.client(0).wait_turn(world.deadline()).status();
-  EXPECT_EQ(ended.code(), absl::StatusCode::kAborted) << ended;
-  EXPECT_EQ(collective::faulty_rank(ended), 3) << ended;
-  EXPECT_NE(ended.message().find("the coordinator said so"), std::string::npos) << ended;
+  expect_fault(ended, absl::StatusCode::kAborted, 3, "the coordinator said so");
 }
 
 // The end of a job: no turns any more, but a last snapshot, and a goodbye.
 TEST_P(ServersEnds, AnInterruptedWorkerTakesNoTurnsButSnapshots) {
   WorldSpec spec = this->spec();
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 3)).ok());
+  ServersWorld world(spec, 3);
   for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
   ASSERT_TRUE(world.push_and_commit(0).ok());
   std::jthread waits([&] {  // for worker 1's gradient, which does not come
@@ -125,18 +108,14 @@ TEST_P(ServersEnds, AnInterruptedWorkerTakesNoTurnsButSnapshots) {
   const auto taken = world.client(0).take_snapshot(weights, {}, world.deadline());
   ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_EQ(weights, Floats(spec.elements, 3));
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 // More than the sockets hold: what was queued before a worker was interrupted goes before the snapshot.
 TEST_P(ServersEnds, AnInterruptedWorkersGradientIsSentBeforeItsSnapshot) {
-  WorldSpec spec = this->spec();
-  spec.servers = 1;
-  spec.elements = std::size_t{6} << 20;
-  spec.slice_bytes = std::size_t{1} << 20;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 3)).ok());
+  WorldSpec spec =
+      this->spec({.servers = 1, .elements = std::size_t{6} << 20, .slice_bytes = std::size_t{1} << 20});
+  ServersWorld world(spec, 3);
   for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
   ASSERT_TRUE(world.push_and_commit(0).ok());
   world.client(0).interrupt();
@@ -146,15 +125,13 @@ TEST_P(ServersEnds, AnInterruptedWorkersGradientIsSentBeforeItsSnapshot) {
   const auto taken = world.client(0).take_snapshot(weights, {}, world.deadline());
   ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_EQ(weights, Floats(spec.elements, 3));
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 TEST_P(ServersEnds, CloseEndsASnapshot) {
   WorldSpec spec = this->spec();
   spec.run_servers = false;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ServersWorld world(spec, 0);
   ASSERT_TRUE(world.client(0).begin_snapshot().ok());
   Floats weights(spec.elements);
   std::jthread takes([&] {
@@ -166,9 +143,7 @@ TEST_P(ServersEnds, CloseEndsASnapshot) {
 
 TEST_P(ServersEnds, AllWorkersLostIsAnError) {
   WorldSpec spec = this->spec();
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ServersWorld world(spec, 0);
   world.drop_client(0);
   world.drop_client(1);
   for (const absl::Status& ended : world.end()) {

@@ -20,6 +20,8 @@
 namespace paceline::pserver {
 namespace {
 
+using testing::asynchronous;
+using testing::expect_fault;
 using testing::Floats;
 using testing::Medium;
 using testing::ServersWorld;
@@ -30,21 +32,15 @@ class ServersFaults : public testing::ServersTest {
  protected:
   // Of two workers who don't wait for each other the second is the test.
   WorldSpec spec_with_stranger(int servers) const {
-    WorldSpec spec = this->spec();
-    spec.servers = servers;
-    spec.strangers = {1};
-    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+    WorldSpec spec = this->spec({.servers = servers, .mode = asynchronous(), .strangers = {1}});
     return spec;
   }
 };
 INSTANTIATE_TEST_SUITE_P(Media, ServersFaults, testing::media(), testing::medium_name);
 
 TEST_P(ServersFaults, ALostServerIsNamedByAll) {
-  WorldSpec spec = this->spec();
-  spec.servers = 3;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec({.servers = 3});
+  ServersWorld world(spec, 0);
   for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
   ASSERT_TRUE(world.push_and_commit(0).ok());
   std::jthread waits([&] {
@@ -65,18 +61,13 @@ TEST_P(ServersFaults, TheOthersGoOnWithoutALostWorker) {
        {v1::ParameterServerSpec::ASYNCHRONOUS, v1::ParameterServerSpec::BOUNDED_STALENESS,
         v1::ParameterServerSpec::SYNCHRONOUS}) {
     SCOPED_TRACE(static_cast<int>(synchronization));
-    WorldSpec spec = this->spec();
-    spec.workers = 3;
-    spec.total_steps = 6;
-    spec.optimizer = sgd(1);
+    WorldSpec spec = this->spec({.workers = 3, .optimizer = sgd(1), .total_steps = 6});
     spec.mode.set_synchronization(synchronization);
     std::int64_t parts = spec.workers;
     if (synchronization == v1::ParameterServerSpec::SYNCHRONOUS) parts = 2;  // one may be spared
     spec.mode.set_units_per_step(parts);
     spec.mode.set_gradients_per_step(parts);
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ServersWorld world(spec, 0);
     std::promise<void> goes;
     const std::shared_future<void> gone = goes.get_future().share();
     // Until worker 1 dies nobody commits a turn before all have it. Else the others could have been through
@@ -91,9 +82,8 @@ TEST_P(ServersFaults, TheOthersGoOnWithoutALostWorker) {
     };
     world.each_worker([&](int w) {
       for (std::size_t k = 0;; ++k) {
-        const auto turn = world.client(w).wait_turn(world.deadline());
-        ASSERT_TRUE(turn.ok()) << turn.status();
-        if (turn->finished) break;
+        const TurnResult turn = world.turn(w);
+        if (turn.finished) break;
         if (k < 3) {
           ASSERT_TRUE(all_have_turn(k)) << k;
         }
@@ -107,8 +97,7 @@ TEST_P(ServersFaults, TheOthersGoOnWithoutALostWorker) {
         if (k == 2) {
           ASSERT_EQ(gone.wait_for(std::chrono::seconds(30)), std::future_status::ready);
         }
-        std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
-        ASSERT_TRUE(world.push_and_commit(w).ok());
+        ASSERT_TRUE(world.push_same(w, -1.0f).ok());
       }
       // All units count once, whoever computed them.
       const auto units = static_cast<float>(spec.total_steps * parts);
@@ -118,18 +107,14 @@ TEST_P(ServersFaults, TheOthersGoOnWithoutALostWorker) {
     });
     EXPECT_TRUE(world.wait_for_loss(0, 1));
     EXPECT_TRUE(world.wait_for_loss(1, 1));
-    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    world.end_well();
   }
 }
 
 // The last state is that of a whole step: a stopped run goes on to the same bits as one that nobody stopped.
 TEST_P(ServersFaults, LostWorkersPartStaysOpenInTheSynchronousMode) {
-  WorldSpec spec = this->spec();
-  spec.workers = 3;
-  spec.optimizer = sgd(1);
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec({.workers = 3, .optimizer = sgd(1)});
+  ServersWorld world(spec, 0);
   for (int w = 0; w < 3; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
   for (const int w : {0, 2}) ASSERT_TRUE(world.push_and_commit(w).ok());
   world.drop_client(1);
@@ -155,25 +140,22 @@ TEST_P(ServersFaults, EveryUnitCountsOnceOnEverySlice) {
     const auto random = make_random(spec, seed, rng);
     spec.elements = 1 + rng.below(9000);
     spec.slice_bytes = 64 + rng.below(8000);
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ServersWorld world(spec, 0);
     const std::size_t n = spec.elements;
     world.each_worker([&](int w) {
       Rng mine(seed, 700 + static_cast<std::uint64_t>(w));
       for (int k = 0;; ++k) {
-        const auto turn = world.client(w).wait_turn(world.deadline());
-        ASSERT_TRUE(turn.ok()) << turn.status();
+        const TurnResult turn = world.turn(w);
         const float value = world.weights(w)[0];
         ASSERT_EQ(std::count(world.weights(w).begin(), world.weights(w).end(), value),
                   static_cast<std::ptrdiff_t>(n))
-            << "version " << turn->version << " is not whole";
-        if (turn->finished) {
+            << "version " << turn.version << " is not whole";
+        if (turn.finished) {
           const auto units = static_cast<float>(random.units);
           EXPECT_EQ(value, units * (units + 1) / 2);
           return;
         }
-        std::fill(world.gradient(w).begin(), world.gradient(w).end(), -static_cast<float>(turn->unit + 1));
+        std::fill(world.gradient(w).begin(), world.gradient(w).end(), -static_cast<float>(turn.unit + 1));
         for (std::size_t end = n; end > 0;) {
           const std::size_t begin = end - std::min<std::size_t>(end, 1 + mine.below(n));
           if (w == random.victim && w > 0 && k >= random.turns && mine.below(2) == 0)
@@ -184,7 +166,7 @@ TEST_P(ServersFaults, EveryUnitCountsOnceOnEverySlice) {
         ASSERT_TRUE(world.client(w).commit({.loss_sum = 1, .samples = 1}).ok());
       }
     });
-    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    world.end_well();
   }
 }
 
@@ -192,9 +174,7 @@ TEST_P(ServersFaults, GarbageLosesWhoSentItAndNobodyElse) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
     const WorldSpec spec = spec_with_stranger(2);
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ServersWorld world(spec, 0);
     Rng rng(seed, 0);
     std::vector<std::byte> garbage(64 + rng.below(500));
     for (std::byte& b : garbage) b = static_cast<std::byte>(rng.below(256));
@@ -209,9 +189,8 @@ TEST_P(ServersFaults, GarbageLosesWhoSentItAndNobodyElse) {
     EXPECT_NE(why.message().find("worker-1"), std::string::npos) << why;
     ASSERT_TRUE(world.wait_for_loss(1, 1));
     while (true) {
-      const auto turn = world.client(0).wait_turn(world.deadline());
-      ASSERT_TRUE(turn.ok()) << turn.status();
-      if (turn->finished) break;
+      const TurnResult turn = world.turn(0);
+      if (turn.finished) break;
       ASSERT_TRUE(world.push_and_commit(0).ok());
     }
   }
@@ -238,9 +217,7 @@ TEST_P(ServersFaults, FramesThatMakeNoSenseLoseTheirSender) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const WorldSpec spec = spec_with_stranger(1);
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ServersWorld world(spec, 0);
     FrameHeader header = c.header;
     header.rank = 1;
     header.length = c.message;
@@ -279,7 +256,6 @@ std::vector<std::byte> join_of(const WorldSpec& spec, std::size_t elements) {
 TEST_P(ServersFaults, AJoinThatIsLateAtOneServerHoldsNobodyUp) {
   const WorldSpec spec = spec_with_stranger(2);
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   const std::vector<std::byte> join = join_of(spec, spec.elements);
   const int socket = world.stranger(1)[0].sockets[0].get();
   ASSERT_EQ(::send(socket, join.data(), join.size(), MSG_NOSIGNAL), static_cast<ssize_t>(join.size()));
@@ -287,9 +263,8 @@ TEST_P(ServersFaults, AJoinThatIsLateAtOneServerHoldsNobodyUp) {
   pollfd turn{socket, POLLIN, 0};  // its Turn is there
   ASSERT_EQ(::poll(&turn, 1, 30'000), 1);
   for (int k = 0; k < 3; ++k) {
-    const auto given = world.client(0).wait_turn(world.deadline());
-    ASSERT_TRUE(given.ok()) << given.status();
-    EXPECT_EQ(given->version, k);
+    const TurnResult given = world.turn(0);
+    EXPECT_EQ(given.version, k);
     ASSERT_TRUE(world.push_and_commit(0).ok());
   }
 }
@@ -297,7 +272,6 @@ TEST_P(ServersFaults, AJoinThatIsLateAtOneServerHoldsNobodyUp) {
 TEST_P(ServersFaults, AWorkerWithAnotherModelIsTold) {
   const WorldSpec spec = spec_with_stranger(1);
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   const std::vector<std::byte> bytes = join_of(spec, 999);
   ASSERT_EQ(::send(world.stranger(1)[0].sockets[0].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(bytes.size()));
@@ -336,7 +310,6 @@ TEST(ServersCutLinks, AWorkerWhoseConnectionOfSnapshotsIsCutIsLost) {
   WorldSpec spec = tcp_spec();
   spec.strangers = {1};
   ServersWorld world(spec);
-  if (::testing::Test::HasFatalFailure()) return;
   for (collective::PeerLink& link : world.stranger(1)) ASSERT_NO_FATAL_FAILURE(cut(link.sockets[1]));
   for (int s = 0; s < 2; ++s) {
     absl::Status why;
@@ -354,7 +327,6 @@ TEST(ServersCutLinks, AWorkerThatHadLeftIsNotLost) {
     spec.strangers = {1};
     spec.when_lost = [&](int) { ++losses; };
     ServersWorld world(spec);
-    if (::testing::Test::HasFatalFailure()) return;
     for (collective::PeerLink& link : world.stranger(1)) {
       if (closes) link.sockets[1].reset();
       ASSERT_NO_FATAL_FAILURE(say_leave(link.sockets[0].get()));
@@ -363,7 +335,7 @@ TEST(ServersCutLinks, AWorkerThatHadLeftIsNotLost) {
       }
     }
     ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
-    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    world.end_well();
     EXPECT_EQ(losses, 0);
   }
 }
@@ -373,7 +345,6 @@ TEST(ServersCutLinks, BetweenServersWhatIsNotAnsweredEndsTheLink) {
   WorldSpec spec = tcp_spec();
   spec.workers = 1;
   const ServersWorld world(spec);
-  if (::testing::Test::HasFatalFailure()) return;
   EXPECT_EQ(paceline::testing::unanswered_limits(),
             (std::multiset<int>{0, 0, 0, 0, 0, 0, 0, 0, 10'000, 10'000}))
       << "requests and snapshots of a worker and two servers, and what those have, of both ends";
@@ -382,16 +353,12 @@ TEST(ServersCutLinks, BetweenServersWhatIsNotAnsweredEndsTheLink) {
 TEST(ServersCutLinks, AServerWhoseConnectionOfSnapshotsIsCutIsNamed) {
   WorldSpec spec = tcp_spec();
   spec.strangers = {3};
-  ServersWorld world(spec);
-  if (::testing::Test::HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ServersWorld world(spec, 0);
   collective::PeerLink& of_worker_1 = world.stranger(3)[1];
   ASSERT_EQ(of_worker_1.rank, 1);
   ASSERT_NO_FATAL_FAILURE(cut(of_worker_1.sockets[1]));
   const absl::Status late = world.client(1).wait_turn(world.deadline()).status();
-  EXPECT_EQ(late.code(), absl::StatusCode::kUnavailable) << late;
-  EXPECT_EQ(collective::faulty_rank(late), 3) << late;
-  EXPECT_NE(late.message().find("ps-1): is gone: its connection for snapshots"), std::string::npos) << late;
+  expect_fault(late, absl::StatusCode::kUnavailable, 3, "ps-1): is gone: its connection for snapshots");
 }
 
 }  // namespace

@@ -39,11 +39,8 @@ constexpr Case kCases[] = {
 class ServersMemory : public testing::ServersTest {
  protected:
   WorldSpec spec_of(const Case& c, std::size_t arena_bytes) const {
-    WorldSpec spec = this->spec();
-    spec.workers = kWorkers;
-    spec.servers = 1;
-    spec.elements = kElements;
-    spec.optimizer = sgd(0.5, 0.9);
+    WorldSpec spec =
+        this->spec({.workers = kWorkers, .servers = 1, .elements = kElements, .optimizer = sgd(0.5, 0.9)});
     spec.mode.set_synchronization(c.mode);
     spec.mode.set_staleness(1);
     if (c.compensates) spec.mode.set_delay_compensation(0.1);
@@ -79,13 +76,11 @@ TEST_P(ServersMemory, RequestedMemoryIsEnough) {
     SCOPED_TRACE(c.name);
     const WorldSpec spec = spec_of(c, need_of(c) * kBytes);
     ServersWorld world(spec);
-    if (HasFatalFailure()) return;
     ASSERT_TRUE(world.begin(Floats(kElements, 0)).ok());
     world.each_worker([&](int w) {
       while (true) {
-        const auto turn = world.client(w).wait_turn(world.deadline());
-        ASSERT_TRUE(turn.ok()) << turn.status();
-        if (turn->finished) break;
+        const TurnResult turn = world.turn(w);
+        if (turn.finished) break;
         ASSERT_TRUE(world.push_and_commit(w).ok());
       }
     });
@@ -94,7 +89,7 @@ TEST_P(ServersMemory, RequestedMemoryIsEnough) {
     ASSERT_TRUE(world.client(0).begin_snapshot().ok());
     const auto taken = world.client(0).take_snapshot(weights, states, world.deadline());
     EXPECT_TRUE(taken.ok()) << taken.status();
-    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    world.end_well();
   }
 }
 

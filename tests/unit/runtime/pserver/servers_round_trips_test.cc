@@ -20,9 +20,7 @@ class ServersRoundTrips : public testing::ServersTest {
              const std::function<void(const Cost&)>& check) {
     spec.mode.set_synchronization(v1::ParameterServerSpec::SYNCHRONOUS);
     spec.total_steps = 6;
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ServersWorld world(spec, 0);
     std::vector<ClientCounters> before(static_cast<std::size_t>(spec.workers));
     for (Step step = 0; step < spec.total_steps; ++step) {
       for (int w = 0; w < spec.workers; ++w) {
@@ -35,7 +33,7 @@ class ServersRoundTrips : public testing::ServersTest {
       }
       for (int w = 0; w < spec.workers; ++w) ASSERT_NO_FATAL_FAILURE(work(world, w));
     }
-    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    world.end_well();
   }
 };
 INSTANTIATE_TEST_SUITE_P(Media, ServersRoundTrips, testing::media(), testing::medium_name);
@@ -44,10 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Media, ServersRoundTrips, testing::media(), testing::me
 // are the answer. Over TCP the gradient's slices go before it. The first server's answer brings the turn,
 // too.
 TEST_P(ServersRoundTrips, PushAndPullAreOneWithEachServer) {
-  WorldSpec spec = this->spec();
-  spec.elements = 1000;
-  spec.slice_bytes = 1024;
-  spec.ahead_floats = kAheadFloats;
+  WorldSpec spec = this->spec({.elements = 1000, .slice_bytes = 1024, .ahead_floats = kAheadFloats});
   const std::uint64_t slices = GetParam() == Medium::kTcp ? 4 : 0;
   for (const int servers : {1, 2, 4}) {
     spec.servers = servers;
@@ -65,8 +60,7 @@ TEST_P(ServersRoundTrips, PushAndPullAreOneWithEachServer) {
 // Of large weights over shared memory each server says one frame more: that they are coming. The first one
 // always does; others where they hear of the update and of the turns at once.
 TEST_P(ServersRoundTrips, WeightsThatAreComingCostOneFrameMore) {
-  WorldSpec spec = this->spec();
-  spec.ahead_floats = 0;
+  WorldSpec spec = this->spec({.ahead_floats = 0});
   const auto m = static_cast<std::uint64_t>(spec.servers);
   const bool shared = GetParam() == Medium::kSharedMemory;
   train(
@@ -96,9 +90,7 @@ TEST_P(ServersRoundTrips, SoTheyAreWhereTheGradientIsPushedInManyParts) {
 
 // Which rows a unit needs is known when the turn has come.
 TEST_P(ServersRoundTrips, RowsArePulledInOneMore) {
-  WorldSpec spec = this->spec();
-  spec.tables = {table_of("a", 4), table_of("b", 1)};
-  spec.row_floats = 500;
+  WorldSpec spec = this->spec({.tables = {table_of("a", 4), table_of("b", 1)}, .row_floats = 500});
   WorkerRows rows;
   rows.ids = {{}, {}};
   for (RowId id = 0; id < 50; ++id) {  // on both servers

@@ -47,9 +47,7 @@ TEST_P(ServersRowsFaults, EachUnitsRowsAreAppliedOnce) {
         for (const RowId id : ids[t]) expected[t][id] += static_cast<float>(u + 1);
       }
     }
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ServersWorld world(spec, 0);
     world.each_worker([&](int w) {
       Rng mine(seed, 700 + static_cast<std::uint64_t>(w));
       WorkerRows rows;
@@ -57,10 +55,9 @@ TEST_P(ServersRowsFaults, EachUnitsRowsAreAppliedOnce) {
         const auto dies = [&] {
           return w == random.victim && w > 0 && k >= random.turns && mine.below(3) == 0;
         };
-        const auto turn = world.client(w).wait_turn(world.deadline());
-        ASSERT_TRUE(turn.ok()) << turn.status();
+        const TurnResult turn = world.turn(w);
         dawdle(mine);
-        if (turn->finished) {
+        if (turn.finished) {
           EXPECT_EQ(world.weights(w)[0], static_cast<float>(units * (units + 1) / 2));
           rows.ids = {{}, {}};
           for (std::size_t t = 0; t < 2; ++t) {
@@ -74,11 +71,11 @@ TEST_P(ServersRowsFaults, EachUnitsRowsAreAppliedOnce) {
           }
           return;
         }
-        rows.ids = ids_of(seed, turn->unit);
+        rows.ids = ids_of(seed, turn.unit);
         ASSERT_TRUE(rows.pull(world, spec.tables, w).ok());
         dawdle(mine);
         if (dies()) return world.drop_client(w);
-        const auto value = -static_cast<float>(turn->unit + 1);
+        const auto value = -static_cast<float>(turn.unit + 1);
         std::fill(world.gradient(w).begin(), world.gradient(w).end(), value);
         const bool dense_first = mine.below(2) == 0;
         if (dense_first) {
@@ -101,18 +98,13 @@ TEST_P(ServersRowsFaults, EachUnitsRowsAreAppliedOnce) {
     for (const auto& [key, row] : taken.rows) {
       ASSERT_EQ(row.floats[0], expected[static_cast<std::size_t>(key.first)][key.second]) << key.second;
     }
-    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    world.end_well();
   }
 }
 
 TEST_P(ServersRowsFaults, CallersMistakeClosesNothing) {
-  WorldSpec spec = this->spec();
-  spec.workers = 1;
-  spec.tables = {table_of("ads", 4)};
-  spec.row_floats = 100;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec({.workers = 1, .tables = {table_of("ads", 4)}, .row_floats = 100});
+  ServersWorld world(spec, 0);
   ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
   Client& client = world.client(0);
   Floats rows(8), elsewhere(8);
@@ -138,7 +130,7 @@ TEST_P(ServersRowsFaults, CallersMistakeClosesNothing) {
   ASSERT_TRUE(client.push_rows({}).ok());
   ASSERT_TRUE(world.push_and_commit(0).ok());
   ASSERT_TRUE(client.wait_turn(world.deadline()).ok());
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 // Sharing memory, answers lie in the server's arena, which is too small for this one.
@@ -151,17 +143,13 @@ TEST(ServersRowsMemory, AServersLackOfItIsNoWorkersFault) {
   spec.arena_bytes = std::size_t{16} << 20;
   spec.tables = {table_of("deep", kDim)};
   spec.when_lost = [&](int) { lost = true; };
-  ServersWorld world(spec);
-  if (::testing::Test::HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ServersWorld world(spec, 0);
   ASSERT_TRUE(world.client(1).wait_turn(world.deadline()).ok());
   WorkerRows rows;
   rows.ids.emplace_back();
   for (RowId id = 0; id < 2 * spec.arena_bytes / (kDim * sizeof(float)); ++id) rows.ids[0].push_back(id);
   const absl::Status pulled = rows.pull(world, spec.tables, 1);
-  EXPECT_EQ(pulled.code(), absl::StatusCode::kResourceExhausted) << pulled;
-  EXPECT_EQ(collective::faulty_rank(pulled), 2) << pulled;
-  EXPECT_THAT(std::string(pulled.message()), HasSubstr("rows that rank 1 (worker-1) asks for"));
+  expect_fault(pulled, absl::StatusCode::kResourceExhausted, 2, "rows that rank 1 (worker-1) asks for");
   EXPECT_FALSE(lost);
 }
 
@@ -169,12 +157,11 @@ TEST_P(ServersRowsFaults, DeadlineInterruptAndCloseEndAPull) {
   for (int how = 0; how < 3; ++how) {
     SCOPED_TRACE(how);
     StandStill still;
-    WorldSpec spec = this->spec();
-    spec.workers = 2;
-    spec.strangers = {1};
-    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-    spec.tables = {table_of("a", 8)};
-    spec.row_floats = 1000;
+    WorldSpec spec = this->spec({.workers = 2,
+                                 .mode = asynchronous(),
+                                 .strangers = {1},
+                                 .tables = {table_of("a", 8)},
+                                 .row_floats = 1000});
     spec.when_lost = [&](int server) {
       if (server == 0) still.stand();
     };
@@ -192,9 +179,7 @@ TEST_P(ServersRowsFaults, DeadlineInterruptAndCloseEndAPull) {
       const absl::Status why = absl::AbortedError("the coordinator said so");
       if (how == 0) {
         const absl::Status late = rows.pull(world, spec.tables, 0, std::chrono::milliseconds(20));
-        EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
-        EXPECT_EQ(collective::faulty_rank(late), 2) << late;
-        EXPECT_THAT(std::string(late.message()), HasSubstr("ps-0"));
+        expect_fault(late, absl::StatusCode::kDeadlineExceeded, 2, "ps-0");
         EXPECT_EQ(world.client(0).closed(), late);
       } else {
         std::jthread waits([&] {
@@ -213,20 +198,16 @@ TEST_P(ServersRowsFaults, DeadlineInterruptAndCloseEndAPull) {
         RowsTaken taken;
         const auto info = take_all(world, taken);
         EXPECT_TRUE(info.ok()) << info.status();
-        for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+        world.end_well();
       }
     }
   }
 }
 
 TEST_P(ServersRowsFaults, ASinksErrorEndsTheSnapshotAndNothingElse) {
-  WorldSpec spec = this->spec();
-  spec.workers = 1;
-  spec.tables = {table_of("a", 512), table_of("b", 1)};
-  spec.row_floats = 4000 * 512 + 1;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec(
+      {.workers = 1, .tables = {table_of("a", 512), table_of("b", 1)}, .row_floats = 4000 * 512 + 1});
+  ServersWorld world(spec, 0);
   ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
   WorkerRows rows;
   rows.ids.resize(2);
@@ -248,7 +229,7 @@ TEST_P(ServersRowsFaults, ASinksErrorEndsTheSnapshotAndNothingElse) {
     ASSERT_TRUE(take_all(world, taken).ok());
     EXPECT_EQ(taken.rows.size(), 4001u);
   }
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 // Rows without an end, in batches of which each server gets a part.
@@ -279,13 +260,10 @@ absl::Status load(ServersWorld& world, sparse::RowSource& rows, std::size_t elem
 
 // However fast rows come out of a checkpoint: what the servers have not taken waits there, not in worker 0.
 TEST_P(ServersRowsFaults, RowsThatNoServerTakesAreNotReadEither) {
-  WorldSpec spec = this->spec();
-  spec.workers = 1;
-  spec.servers = 3;
+  WorldSpec spec = this->spec({.workers = 1, .servers = 3});
   spec.run_servers = false;
   spec.tables = {table_of("a", EndlessRows::kDim)};
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   EndlessRows rows(100);
   const absl::Status late = load(world, rows, spec.elements, std::chrono::milliseconds(100));
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
@@ -296,11 +274,8 @@ TEST_P(ServersRowsFaults, RowsThatNoServerTakesAreNotReadEither) {
 TEST_P(ServersRowsFaults, AnInterruptEndsTheLoadingOfRows) {
   for (const int when : {0, 3}) {
     SCOPED_TRACE(when);
-    WorldSpec spec = this->spec();
-    spec.workers = 1;
-    spec.tables = {table_of("a", EndlessRows::kDim)};
+    WorldSpec spec = this->spec({.workers = 1, .tables = {table_of("a", EndlessRows::kDim)}});
     ServersWorld world(spec);
-    if (HasFatalFailure()) return;
     EndlessRows rows(1);
     rows.each_batch = [&]() -> absl::StatusOr<int> {
       if (rows.asked == when) world.client(0).interrupt();
@@ -319,15 +294,12 @@ TEST_P(ServersRowsFaults, AnInterruptEndsTheLoadingOfRows) {
 // A row that changes before worker 0 has taken it is kept as it was; where that is too much, the next update
 // waits for worker 0.
 TEST_P(ServersRowsFaults, UpdatesWaitWhileTooMuchIsKeptForASnapshot) {
-  WorldSpec spec = this->spec();
-  spec.servers = 1;
-  spec.max_kept_bytes = 0;
-  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-  spec.tables = {table_of("a", 4)};
-  spec.row_floats = 100;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec({.servers = 1,
+                               .mode = asynchronous(),
+                               .tables = {table_of("a", 4)},
+                               .row_floats = 100,
+                               .max_kept_bytes = 0});
+  ServersWorld world(spec, 0);
   WorkerRows rows;
   rows.ids = {{7}};
   const auto work = [&](int w) {
@@ -382,7 +354,6 @@ TEST(ServersRowsLosses, AWorkerLostWhileTheLogCatchesUpGivesItsUnitToOneThatWait
   spec.tables = {table_of("a", 4)};
   spec.row_floats = 100;
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   const auto wait_for_gradients = [&](std::int64_t count) {
     const Deadline limit = world.deadline();
     while (world.server(0).stats().gradients() < count && !limit.expired(world.clock().now())) {
@@ -418,15 +389,13 @@ TEST(ServersRowsLosses, AWorkerLostWhileTheLogCatchesUpGivesItsUnitToOneThatWait
   wait_for_gradients(5);
   EXPECT_EQ(world.server(0).stats().updates(), 2);
   world.drop_client(0);
-  const auto turn = world.client(2).wait_turn(world.deadline());
-  ASSERT_TRUE(turn.ok()) << turn.status();
-  EXPECT_FALSE(turn->finished);
+  const TurnResult turn = world.turn(2);
+  EXPECT_FALSE(turn.finished);
   EXPECT_TRUE(world.wait_for_loss(0, 1));
   work();
-  const auto last = world.client(2).wait_turn(world.deadline());
-  ASSERT_TRUE(last.ok()) << last.status();
-  EXPECT_TRUE(last->finished);
-  EXPECT_EQ(last->version, 6);
+  const TurnResult last = world.turn(2);
+  EXPECT_TRUE(last.finished);
+  EXPECT_EQ(last.version, 6);
 }
 
 }  // namespace

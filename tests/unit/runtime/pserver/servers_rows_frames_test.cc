@@ -96,15 +96,12 @@ TEST_P(ServersRowsFrames, FramesThatMakeNoSenseLoseTheirSender) {
   for (const Case& c : cases) {
     if (c.tcp_only && GetParam() != Medium::kTcp) continue;
     SCOPED_TRACE(c.name);
-    WorldSpec spec = this->spec();
-    spec.strangers = {1};
-    spec.servers = 1;
-    spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-    spec.tables = {table_of("a", 4), table_of("b", 1024)};
-    spec.row_floats = 100;
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    WorldSpec spec = this->spec({.servers = 1,
+                                 .mode = asynchronous(),
+                                 .strangers = {1},
+                                 .tables = {table_of("a", 4), table_of("b", 1024)},
+                                 .row_floats = 100});
+    ServersWorld world(spec, 0);
     ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
     Stranger stranger(world, spec);
     c.send(stranger);
@@ -120,13 +117,9 @@ TEST_P(ServersRowsFrames, FramesThatMakeNoSenseLoseTheirSender) {
 }
 
 TEST_P(ServersRowsFrames, OtherTablesAreRefused) {
-  WorldSpec spec = this->spec();
-  spec.strangers = {1};
-  spec.servers = 1;
-  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-  spec.tables = {table_of("ads", 4)};
+  WorldSpec spec =
+      this->spec({.servers = 1, .mode = asynchronous(), .strangers = {1}, .tables = {table_of("ads", 4)}});
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   WorldSpec other = spec;
   other.tables[0].optimizer.learning_rate = 2;
   const Stranger stranger(world, other);
@@ -153,8 +146,7 @@ TEST_P(ServersRowsFrames, RowsThatFitNoTableAreRefused) {
     }
   };
   const auto begun = [&](Bad source) {
-    WorldSpec spec = this->spec();
-    spec.tables = {table_of("ads", 4)};
+    WorldSpec spec = this->spec({.tables = {table_of("ads", 4)}});
     ServersWorld world(spec);
     const absl::Status status = world.begin(Floats(spec.elements, 0), &source);
     if (!status.ok()) {
@@ -189,7 +181,6 @@ TEST_P(ServersRowsFrames, WorkerThatDoesNotReadItsSnapshotRowsIsLost) {
   spec.strangers = {0};
   spec.tables = {table_of("deep", kDim)};
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   Stranger zero(world, spec, 0);
   BeginMessage begin{.elements = spec.elements, .decay = {}, .optimizer = {}};
   begin.start.total_steps = spec.total_steps;

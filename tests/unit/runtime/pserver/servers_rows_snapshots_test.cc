@@ -16,17 +16,14 @@ INSTANTIATE_TEST_SUITE_P(Media, ServersRowsSnapshots, testing::media(), testing:
 
 // Unit u adds 1 to row 7 and creates row 1000 + u; the dense weights count the units.
 TEST_P(ServersRowsSnapshots, SnapshotsOfRowsAreOfTheDenseVersionWhileTrainingGoesOn) {
-  WorldSpec spec = this->spec();
-  spec.servers = 3;
-  spec.elements = 50;
-  spec.total_steps = 150;
-  spec.optimizer = sgd(1);
-  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-  spec.tables = {table_of("a", 3), table_of("b", 1)};
-  spec.row_floats = 100;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec({.servers = 3,
+                               .elements = 50,
+                               .optimizer = sgd(1),
+                               .mode = asynchronous(),
+                               .total_steps = 150,
+                               .tables = {table_of("a", 3), table_of("b", 1)},
+                               .row_floats = 100});
+  ServersWorld world(spec, 0);
   int compared = 0;
   const auto take = [&](const TurnResult&) {
     Floats weights(spec.elements);
@@ -62,26 +59,21 @@ TEST_P(ServersRowsSnapshots, SnapshotsOfRowsAreOfTheDenseVersionWhileTrainingGoe
     ASSERT_TRUE(world.push_and_commit(w).ok());
   });
   EXPECT_GE(compared, 1);
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 // Adam's rows and all that is kept of them, through a snapshot, from two servers to one and to three.
 TEST_P(ServersRowsSnapshots, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit) {
   const std::vector<TableSpec> tables = some_tables();
-  WorldSpec spec = this->spec();
-  spec.workers = 1;
-  spec.total_steps = 6;
-  spec.tables = tables;
-  spec.row_floats = 20000;
+  WorldSpec spec = this->spec({.workers = 1, .total_steps = 6, .tables = tables, .row_floats = 20000});
   const auto work = [&](ServersWorld& world, Step until) {
     WorkerRows rows;
     for (;;) {
-      const auto turn = world.client(0).wait_turn(world.deadline());
-      ASSERT_TRUE(turn.ok()) << turn.status();
-      if (turn->finished || turn->step == until) return;
-      rows.ids = ids_of(4, turn->unit, tables.size());
+      const TurnResult turn = world.turn(0);
+      if (turn.finished || turn.step == until) return;
+      rows.ids = ids_of(4, turn.unit, tables.size());
       ASSERT_TRUE(rows.push(world, tables, 0,
-                            [&](int t, RowId id, std::size_t k) { return gradient_of(turn->unit, t, id, k); })
+                            [&](int t, RowId id, std::size_t k) { return gradient_of(turn.unit, t, id, k); })
                       .ok());
       ASSERT_TRUE(world.push_and_commit(0).ok());
     }
@@ -89,9 +81,7 @@ TEST_P(ServersRowsSnapshots, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit)
   RowsTaken whole, half;
   SnapshotInfo info;
   {
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ServersWorld world(spec, 0);
     work(world, 3);
     const auto taken = take_all(world, half);
     ASSERT_TRUE(taken.ok()) << taken.status();
@@ -102,7 +92,6 @@ TEST_P(ServersRowsSnapshots, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit)
     SCOPED_TRACE(servers);
     spec.servers = servers;
     ServersWorld world(spec);
-    if (HasFatalFailure()) return;
     const Floats weights(spec.elements, 0);
     RowsGiven given(half, static_cast<std::size_t>(40 * servers));
     InitialState state;
@@ -135,16 +124,13 @@ TEST_P(ServersRowsSnapshots, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit)
 // There is no room for what is kept of rows that change before they are taken.
 TEST_P(ServersRowsSnapshots, ALargeTableKeepsNoUpdateOfASmallOneWaiting) {
   constexpr RowId kRows = 4000;
-  WorldSpec spec = this->spec();
-  spec.servers = 1;
-  spec.max_kept_bytes = 0;
-  spec.stall_limit = std::chrono::seconds(10);
-  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-  spec.tables = {table_of("large", 512), table_of("small", 1)};
-  spec.row_floats = kRows * 512 + 1;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec({.servers = 1,
+                               .mode = asynchronous(),
+                               .tables = {table_of("large", 512), table_of("small", 1)},
+                               .row_floats = kRows * 512 + 1,
+                               .max_kept_bytes = 0,
+                               .stall_limit = std::chrono::seconds(10)});
+  ServersWorld world(spec, 0);
   for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
   WorkerRows rows;
   const auto work = [&](RowId count) {
@@ -175,16 +161,13 @@ TEST_P(ServersRowsSnapshots, ALargeTableKeepsNoUpdateOfASmallOneWaiting) {
 }
 
 TEST_P(ServersRowsSnapshots, RowsComeInBatchesOfBoundedSize) {
-  WorldSpec spec = this->spec();
-  spec.workers = 1;
-  spec.servers = 2;
-  spec.total_steps = 1;
-  spec.tables = {table_of("wide", 1), table_of("deep", 1024)};
+  WorldSpec spec = this->spec({.workers = 1,
+                               .servers = 2,
+                               .total_steps = 1,
+                               .tables = {table_of("wide", 1), table_of("deep", 1024)}});
   const std::size_t rows_of_deep = 3000;
   spec.row_floats = rows_of_deep * 1024;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ServersWorld world(spec, 0);
   ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
   WorkerRows rows;
   rows.ids.resize(2);
@@ -201,7 +184,7 @@ TEST_P(ServersRowsSnapshots, RowsComeInBatchesOfBoundedSize) {
   EXPECT_LE(taken.largest, kRowsBatchBytes / (1024 * sizeof(float)));
   ASSERT_TRUE(rows.pull(world, spec.tables, 0).ok()) << "after the last turn, too";
   EXPECT_EQ(rows.value(1, 2999, 1024), 7 * 2999);
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 }  // namespace

@@ -44,10 +44,7 @@ TEST_P(ServersRows, SynchronousRowsAreThoseOfOneTableBitForBitOnAnyNumberOfServe
   for (int servers = 1; servers <= 3; ++servers) {
     SCOPED_TRACE(servers);
     const std::uint64_t seed = 3;
-    WorldSpec spec = this->spec();
-    spec.workers = 3;
-    spec.servers = servers;
-    spec.total_steps = 5;
+    WorldSpec spec = this->spec({.workers = 3, .servers = servers, .total_steps = 5});
     spec.optimizer = sgd(0.25);  // the rows' rates are their own
     spec.tables = tables;
     spec.row_floats = 20000;
@@ -71,26 +68,23 @@ TEST_P(ServersRows, SynchronousRowsAreThoseOfOneTableBitForBitOnAnyNumberOfServe
       remember();
     }
 
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ServersWorld world(spec, 0);
     world.each_worker([&](int w) {
       for (;;) {
-        const auto turn = world.client(w).wait_turn(world.deadline());
-        ASSERT_TRUE(turn.ok()) << turn.status();
+        const TurnResult turn = world.turn(w);
         WorkerRows rows;
         rows.ids.assign(tables.size(), all);
         ASSERT_TRUE(rows.pull(world, tables, w).ok());
         for (std::size_t t = 0; t < tables.size(); ++t) {
-          const Floats& expected = after[static_cast<std::size_t>(turn->version)][t];
+          const Floats& expected = after[static_cast<std::size_t>(turn.version)][t];
           ASSERT_EQ(std::memcmp(rows.pulled[t].data(), expected.data(), expected.size() * sizeof(float)), 0)
-              << "table " << t << " at version " << turn->version;
+              << "table " << t << " at version " << turn.version;
         }
-        if (turn->finished) break;
-        rows.ids = ids_of(seed, turn->unit, tables.size());
+        if (turn.finished) break;
+        rows.ids = ids_of(seed, turn.unit, tables.size());
         ASSERT_TRUE(
             rows.push(world, tables, w,
-                      [&](int t, RowId id, std::size_t k) { return gradient_of(turn->unit, t, id, k); })
+                      [&](int t, RowId id, std::size_t k) { return gradient_of(turn.unit, t, id, k); })
                 .ok());
         ASSERT_TRUE(world.push_and_commit(w).ok());
       }
@@ -98,7 +92,7 @@ TEST_P(ServersRows, SynchronousRowsAreThoseOfOneTableBitForBitOnAnyNumberOfServe
       EXPECT_EQ(counted.rows_pulled, static_cast<std::uint64_t>(spec.total_steps + 1) * 4 * all.size());
       EXPECT_GT(counted.rows_pushed, 0u);
     });
-    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    world.end_well();
     std::int64_t rows = 0, expected_rows = 0;
     for (int s = 0; s < servers; ++s) rows += world.server(s).stats().rows();
     for (const auto& each : references) expected_rows += static_cast<std::int64_t>(each->table.stats().rows);
@@ -107,53 +101,42 @@ TEST_P(ServersRows, SynchronousRowsAreThoseOfOneTableBitForBitOnAnyNumberOfServe
 }
 
 TEST_P(ServersRows, ClippingIsOfDenseAndSparseGradientsTogether) {
-  WorldSpec spec = this->spec();
-  spec.servers = 3;
-  spec.elements = 100;
-  spec.total_steps = 2;
-  spec.optimizer = sgd(1);
+  WorldSpec spec = this->spec({.servers = 3, .elements = 100, .optimizer = sgd(1), .total_steps = 2});
   spec.optimizer.set_clip_norm(5);
   spec.tables = {table_of("a", 4), table_of("b", 1)};
   spec.row_floats = 1000;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ServersWorld world(spec, 0);
   world.each_worker([&](int w) {
     WorkerRows rows;
     for (;;) {
-      const auto turn = world.client(w).wait_turn(world.deadline());
-      ASSERT_TRUE(turn.ok()) << turn.status();
+      const TurnResult turn = world.turn(w);
       // Workers sum to 1 in each of 100 elements, and to 4 in each of 25 rows of 4 and of 50 rows of 1:
       // a squared norm of 100 + 16 * 150 = 2500, so a factor of 5 / 50.
       rows.ids = {std::vector<RowId>(25), std::vector<RowId>(50)};
       for (std::size_t k = 0; k < 25; ++k) rows.ids[0][k] = k * k;
       for (std::size_t k = 0; k < 50; ++k) rows.ids[1][k] = 3 * k;
       ASSERT_TRUE(rows.pull(world, spec.tables, w).ok());
-      const float steps = static_cast<float>(turn->version);
+      const float steps = static_cast<float>(turn.version);
       for (std::size_t k = 0; k < 25; ++k) ASSERT_NEAR(rows.value(0, k, 4), -0.4f * steps, 1e-5);
       for (std::size_t k = 0; k < 50; ++k) ASSERT_NEAR(rows.value(1, k, 1), -0.4f * steps, 1e-5);
       for (const float weight : world.weights(w)) ASSERT_NEAR(weight, -0.1f * steps, 1e-5);
-      if (turn->finished) break;
+      if (turn.finished) break;
       std::fill(world.gradient(w).begin(), world.gradient(w).end(), 0.5f);
       ASSERT_TRUE(rows.push(world, spec.tables, w, [](int, RowId, std::size_t) { return 2.0f; }).ok());
       ASSERT_TRUE(world.push_and_commit(w).ok());
     }
   });
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 TEST_P(ServersRows, ADroppedGradientLeavesNoRows) {
-  WorldSpec spec = this->spec();
-  spec.workers = 3;
-  spec.total_steps = 4;
+  WorldSpec spec = this->spec({.workers = 3, .total_steps = 4});
   spec.mode.set_gradients_per_step(2);
   spec.mode.set_units_per_step(2);
   spec.tables = {table_of("a", 3)};
   spec.tables[0].initializer = {sparse::Initializer::Kind::kUniform, 0.5};
   spec.row_floats = 100;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ServersWorld world(spec, 0);
   WorkerRows rows;
   rows.ids = {{999}};
   for (int w = 0; w < 3; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
@@ -170,9 +153,8 @@ TEST_P(ServersRows, ADroppedGradientLeavesNoRows) {
   rows.ids = {{5, 999}};
   ASSERT_TRUE(rows.push(world, spec.tables, 2, ones).ok());
   ASSERT_TRUE(world.push_and_commit(2).ok());
-  const auto turn = world.client(2).wait_turn(world.deadline());
-  ASSERT_TRUE(turn.ok()) << turn.status();
-  EXPECT_TRUE(turn->dropped);
+  const TurnResult turn = world.turn(2);
+  EXPECT_TRUE(turn.dropped);
   rows.ids = {{999}};
   ASSERT_TRUE(rows.pull(world, spec.tables, 2).ok());
   EXPECT_EQ(rows.pulled[0], initial);
@@ -189,9 +171,8 @@ TEST_P(ServersRows, ADroppedGradientLeavesNoRows) {
   ASSERT_TRUE(rows.push(world, spec.tables, 2, ones).ok());
   ASSERT_TRUE(world.push_and_commit(2).ok());
   ASSERT_TRUE(world.push_and_commit(0).ok());
-  const auto next = world.client(2).wait_turn(world.deadline());
-  ASSERT_TRUE(next.ok()) << next.status();
-  EXPECT_FALSE(next->dropped);
+  const TurnResult next = world.turn(2);
+  EXPECT_FALSE(next.dropped);
   ASSERT_TRUE(rows.pull(world, spec.tables, 2).ok());
   EXPECT_EQ(rows.pulled[0][1], initial[1] - 1);
 }
@@ -206,30 +187,23 @@ TEST_P(ServersRows, AStepOfFewerGradientsIsWeighedByThoseThatCount) {
       {144, 9.0f}};  // clipped at 144: more than the plain norm, less than the other
   for (const auto& [clip_norm, of_a_step] : cases) {
     SCOPED_TRACE(clip_norm);
-    WorldSpec spec = this->spec();
-    spec.workers = 3;
-    spec.servers = 3;
-    spec.elements = 100;
-    spec.slice_bytes = 64;
+    WorldSpec spec = this->spec({.workers = 3, .servers = 3, .elements = 100, .slice_bytes = 64});
     spec.mode.set_gradients_per_step(2);
     spec.mode.set_units_per_step(3);
     spec.optimizer = sgd(1);
     spec.optimizer.set_clip_norm(clip_norm);
     spec.tables = {table_of("a", 4), table_of("b", 1)};
     spec.row_floats = 1000;
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ServersWorld world(spec, 0);
     WorkerRows rows;
     rows.ids = {std::vector<RowId>(25), std::vector<RowId>(56)};
     for (std::size_t k = 0; k < 25; ++k) rows.ids[0][k] = k * k;
     for (std::size_t k = 0; k < 56; ++k) rows.ids[1][k] = 3 * k;
     const auto take_turn = [&, of_a_step = of_a_step](int w, bool dropped) {
-      const auto turn = world.client(w).wait_turn(world.deadline());
-      ASSERT_TRUE(turn.ok()) << turn.status();
-      ASSERT_EQ(turn->dropped, dropped);
+      const TurnResult turn = world.turn(w);
+      ASSERT_EQ(turn.dropped, dropped);
       ASSERT_TRUE(rows.pull(world, spec.tables, w).ok());
-      const float expected = -of_a_step * static_cast<float>(turn->version);
+      const float expected = -of_a_step * static_cast<float>(turn.version);
       for (const float weight : world.weights(w)) ASSERT_EQ(weight, expected);
       for (std::size_t k = 0; k < 25; ++k) ASSERT_EQ(rows.value(0, k, 4), expected);
       for (std::size_t k = 0; k < 56; ++k) ASSERT_EQ(rows.value(1, k, 1), expected);
@@ -253,26 +227,21 @@ TEST_P(ServersRows, AStepOfFewerGradientsIsWeighedByThoseThatCount) {
 }
 
 TEST_P(ServersRows, ServersTellOfTheirRows) {
-  WorldSpec spec = this->spec();
-  spec.workers = 1;
-  spec.total_steps = 20;
-  spec.tables = {table_of("wide", 1), table_of("deep", 2)};
+  WorldSpec spec =
+      this->spec({.workers = 1, .total_steps = 20, .tables = {table_of("wide", 1), table_of("deep", 2)}});
   spec.tables[0].bound.max_rows = 6;  // on two servers: 3 each
   spec.row_floats = 100;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  ServersWorld world(spec, 0);
   WorkerRows rows;
   for (int k = 0;; ++k) {
-    const auto turn = world.client(0).wait_turn(world.deadline());
-    ASSERT_TRUE(turn.ok());
-    if (turn->finished) break;
+    const TurnResult turn = world.turn(0);
+    if (turn.finished) break;
     rows.ids = {{static_cast<RowId>(100 + k)}, {42, static_cast<RowId>(100 + k)}};
     ASSERT_TRUE(rows.pull(world, spec.tables, 0).ok());
     ASSERT_TRUE(rows.push(world, spec.tables, 0, [](int, RowId, std::size_t) { return 1.0f; }).ok());
     ASSERT_TRUE(world.push_and_commit(0).ok());
   }
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
   std::int64_t all = 0, hits = 0, misses = 0, created = 0, evicted = 0;
   int found = 0;
   for (int s = 0; s < spec.servers; ++s) {
@@ -300,14 +269,11 @@ TEST_P(ServersRows, ServersTellOfTheirRows) {
 TEST_P(ServersRows, NothingIsAllocatedAfterTheFirstSteps) {
   for (const int servers : {1, 2}) {
     SCOPED_TRACE(servers);
-    WorldSpec spec = this->spec();
-    spec.servers = servers;
-    spec.total_steps = 40;
-    spec.tables = {table_of("wide", 1), table_of("deep", 16)};
-    spec.row_floats = 10000;
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    WorldSpec spec = this->spec({.servers = servers,
+                                 .total_steps = 40,
+                                 .tables = {table_of("wide", 1), table_of("deep", 16)},
+                                 .row_floats = 10000});
+    ServersWorld world(spec, 0);
     std::vector<WorkerRows> rows(2);
     for (std::size_t w = 0; w < 2; ++w) {
       Rng rng(w, 1);

@@ -183,14 +183,12 @@ TEST_P(ServersStaleness, LeadsAndReadsKeepTheBound) {
     SCOPED_TRACE(str_cat("seed ", seed));
     WorldSpec spec = this->spec();
     const Trial trial = make_trial(spec, seed);
-    ServersWorld world(spec);
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+    ServersWorld world(spec, 0);
     StaleWorkers workers(world, spec, trial);
     world.each_worker([&](int w) { workers.train(w); });
     if (HasFailure()) return;
     if (trial.fate == Fate::kLeaves) world.drop_client(trial.slowest);  // it has said so already
-    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    world.end_well();
   }
 }
 

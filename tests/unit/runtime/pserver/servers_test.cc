@@ -16,6 +16,7 @@
 namespace paceline::pserver {
 namespace {
 
+using testing::asynchronous;
 using testing::Floats;
 using testing::ServersWorld;
 using testing::sgd;
@@ -68,11 +69,10 @@ TEST_P(Servers, SynchronousTrainingIsAllReduceBitForBit) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed, 0);
-    WorldSpec spec = this->spec();
-    spec.workers = static_cast<int>(1 + rng.below(4));
-    spec.servers = static_cast<int>(1 + rng.below(3));
-    spec.elements = rng.below(6) == 0 ? 1 + rng.below(40) : 1 + rng.below(30000);
-    spec.slice_bytes = 64 + rng.below(20000);
+    WorldSpec spec = this->spec({.workers = static_cast<int>(1 + rng.below(4)),
+                                 .servers = static_cast<int>(1 + rng.below(3)),
+                                 .elements = rng.below(6) == 0 ? 1 + rng.below(40) : 1 + rng.below(30000),
+                                 .slice_bytes = 64 + rng.below(20000)});
     spec.layout = random_layout(rng, spec.elements);
     spec.optimizer.set_type(static_cast<v1::OptimizerSpec::Type>(seed % 4));
     spec.optimizer.set_learning_rate(0.01);
@@ -100,23 +100,21 @@ TEST_P(Servers, SynchronousTrainingIsAllReduceBitForBit) {
     }
 
     ServersWorld world(spec);
-    if (HasFatalFailure()) return;
     ASSERT_TRUE(world.begin(initial).ok());
     world.each_worker([&](int w) {
       Rng mine(seed, 500 + static_cast<std::uint64_t>(w));
       for (Step step = 0; step <= spec.total_steps; ++step) {
-        const auto turn = world.client(w).wait_turn(world.deadline());
-        ASSERT_TRUE(turn.ok()) << turn.status();
-        EXPECT_EQ(turn->version, step);
-        EXPECT_EQ(turn->step, step);
+        const TurnResult turn = world.turn(w);
+        EXPECT_EQ(turn.version, step);
+        EXPECT_EQ(turn.step, step);
         EXPECT_EQ(std::memcmp(world.weights(w).data(), after[static_cast<std::size_t>(step)].data(),
                               n * sizeof(float)),
                   0)
             << "worker " << w << " after " << step << " steps";
-        ASSERT_EQ(turn->finished, step == spec.total_steps);
-        if (turn->finished) break;
-        EXPECT_EQ(turn->unit, step * spec.workers + w);
-        const Floats gradient = gradient_of(seed, turn->unit, n);
+        ASSERT_EQ(turn.finished, step == spec.total_steps);
+        if (turn.finished) break;
+        EXPECT_EQ(turn.unit, step * spec.workers + w);
+        const Floats gradient = gradient_of(seed, turn.unit, n);
         // Ranges from the end, cut anywhere.
         for (std::size_t end = n; end > 0;) {
           const std::size_t begin = end - std::min<std::size_t>(end, 1 + mine.below(n));
@@ -135,7 +133,7 @@ TEST_P(Servers, SynchronousTrainingIsAllReduceBitForBit) {
       EXPECT_EQ(world.client(w).staleness().applied(), spec.total_steps);
       EXPECT_EQ(world.client(w).staleness().histogram(0), spec.total_steps);
     });
-    for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+    world.end_well();
     std::uint64_t received = 0;
     for (int s = 0; s < spec.servers; ++s) {
       const v1::ServerStats stats = world.server(s).stats();
@@ -149,14 +147,11 @@ TEST_P(Servers, SynchronousTrainingIsAllReduceBitForBit) {
 }
 
 TEST_P(Servers, ClippingTakesTheNormOverAllServers) {
-  WorldSpec spec = this->spec();
-  spec.servers = 3;
-  spec.elements = 5000;
+  WorldSpec spec = this->spec({.servers = 3, .elements = 5000});
   spec.optimizer.set_clip_norm(3);
   Rng rng(4, 0);
   const Floats initial = random_floats(rng, spec.elements);
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   auto optimizer = optimizer::Optimizer::create(spec.optimizer, world.layout());
   AllReduced expected{std::move(*optimizer), initial};
   for (Step step = 0; step < spec.total_steps; ++step) {
@@ -166,10 +161,9 @@ TEST_P(Servers, ClippingTakesTheNormOverAllServers) {
   ASSERT_TRUE(world.begin(initial).ok());
   world.each_worker([&](int w) {
     while (true) {
-      const auto turn = world.client(w).wait_turn(world.deadline());
-      ASSERT_TRUE(turn.ok()) << turn.status();
-      if (turn->finished) break;
-      const Floats gradient = gradient_of(4, turn->unit, spec.elements);
+      const TurnResult turn = world.turn(w);
+      if (turn.finished) break;
+      const Floats gradient = gradient_of(4, turn.unit, spec.elements);
       std::copy(gradient.begin(), gradient.end(), world.gradient(w).begin());
       ASSERT_TRUE(world.push_and_commit(w).ok());
     }
@@ -182,9 +176,7 @@ TEST_P(Servers, ClippingTakesTheNormOverAllServers) {
 TEST_P(Servers, ANormThatIsNotFiniteEndsTheView) {
   WorldSpec spec = this->spec();
   spec.optimizer.set_clip_norm(3);
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 1)).ok());
+  ServersWorld world(spec, 1);
   world.each_worker([&](int w) {
     ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
     world.gradient(w)[7] = std::numeric_limits<float>::quiet_NaN();
@@ -196,50 +188,42 @@ TEST_P(Servers, ANormThatIsNotFiniteEndsTheView) {
 // Every unit adds 1 to every element: then all elements are equal in every version, on all servers, and say
 // how many units are in it.
 TEST_P(Servers, AsynchronousUpdatesAreAppliedOnceAndAtOnceOnAllServers) {
-  WorldSpec spec = this->spec();
-  spec.workers = 3;
-  spec.servers = 3;
-  spec.elements = 7000;
-  spec.total_steps = 40;
-  spec.optimizer = sgd(1);
-  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec({.workers = 3,
+                               .servers = 3,
+                               .elements = 7000,
+                               .optimizer = sgd(1),
+                               .mode = asynchronous(),
+                               .total_steps = 40});
+  ServersWorld world(spec, 0);
   const auto units = static_cast<float>(spec.total_steps * spec.workers);
   world.each_worker([&](int w) {
     for (Version last = -1;;) {
-      const auto turn = world.client(w).wait_turn(world.deadline());
-      ASSERT_TRUE(turn.ok()) << turn.status();
-      EXPECT_GT(turn->version, last);
-      last = turn->version;
-      const auto value = static_cast<float>(turn->version);
+      const TurnResult turn = world.turn(w);
+      EXPECT_GT(turn.version, last);
+      last = turn.version;
+      const auto value = static_cast<float>(turn.version);
       ASSERT_EQ(std::count(world.weights(w).begin(), world.weights(w).end(), value),
                 static_cast<std::ptrdiff_t>(spec.elements))
-          << "version " << turn->version << " is not whole";
-      if (turn->finished) break;
-      std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
-      ASSERT_TRUE(world.push_and_commit(w, {.loss_sum = 1, .samples = 1}).ok());
+          << "version " << turn.version << " is not whole";
+      if (turn.finished) break;
+      ASSERT_TRUE(world.push_same(w, -1.0f, {.loss_sum = 1, .samples = 1}).ok());
     }
     EXPECT_EQ(world.weights(w)[0], units);
   });
   std::int64_t applied = 0;
   for (int w = 0; w < spec.workers; ++w) applied += world.client(w).staleness().applied();
   EXPECT_EQ(applied, static_cast<std::int64_t>(units));
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 TEST_P(Servers, SnapshotsAreOneVersionWhileTrainingGoesOn) {
-  WorldSpec spec = this->spec();
-  spec.workers = 2;
-  spec.servers = 3;
-  spec.elements = 20000;
-  spec.total_steps = 200;
-  spec.optimizer = sgd(1, 0.5);
-  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec({.workers = 2,
+                               .servers = 3,
+                               .elements = 20000,
+                               .optimizer = sgd(1, 0.5),
+                               .mode = asynchronous(),
+                               .total_steps = 200});
+  ServersWorld world(spec, 0);
   // What version v holds, by the same arithmetic.
   std::vector<float> value = {0}, momentum = {0};
   for (Unit u = 0; u < spec.total_steps * 2; ++u) {
@@ -263,20 +247,16 @@ TEST_P(Servers, SnapshotsAreOneVersionWhileTrainingGoesOn) {
     }
     ++taken;
   };
-  train_beside_snapshots(world, take, [&](int w, const TurnResult&) {
-    std::fill(world.gradient(w).begin(), world.gradient(w).end(), -1.0f);
-    ASSERT_TRUE(world.push_and_commit(w).ok());
-  });
+  train_beside_snapshots(world, take,
+                         [&](int w, const TurnResult&) { ASSERT_TRUE(world.push_same(w, -1.0f).ok()); });
   EXPECT_GE(taken, 1);
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 // That the last one was taken travels on another connection than the wish for the next.
 TEST_P(Servers, SnapshotsMayFollowOneAnotherAtOnce) {
   WorldSpec spec = this->spec();
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 2)).ok());
+  ServersWorld world(spec, 2);
   ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
   Floats weights(spec.elements);
   for (int k = 0; k < 500; ++k) {
@@ -285,14 +265,11 @@ TEST_P(Servers, SnapshotsMayFollowOneAnotherAtOnce) {
     ASSERT_TRUE(taken.ok()) << k << ": " << taken.status();
   }
   EXPECT_EQ(weights, Floats(spec.elements, 2));
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 TEST_P(Servers, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit) {
-  WorldSpec spec = this->spec();
-  spec.workers = 1;
-  spec.elements = 3000;
-  spec.total_steps = 6;
+  WorldSpec spec = this->spec({.workers = 1, .elements = 3000, .total_steps = 6});
   spec.optimizer.set_type(v1::OptimizerSpec::ADAM);
   spec.optimizer.set_beta1(0.9);
   spec.optimizer.set_beta2(0.99);
@@ -301,10 +278,9 @@ TEST_P(Servers, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit) {
   const Floats initial = random_floats(rng, spec.elements);
   const auto work = [&](ServersWorld& world, Step until) {
     while (true) {
-      const auto turn = world.client(0).wait_turn(world.deadline());
-      ASSERT_TRUE(turn.ok()) << turn.status();
-      if (turn->finished || turn->step == until) return;
-      const Floats gradient = gradient_of(8, turn->unit, spec.elements);
+      const TurnResult turn = world.turn(0);
+      if (turn.finished || turn.step == until) return;
+      const Floats gradient = gradient_of(8, turn.unit, spec.elements);
       std::copy(gradient.begin(), gradient.end(), world.gradient(0).begin());
       ASSERT_TRUE(world.push_and_commit(0).ok());
     }
@@ -312,7 +288,6 @@ TEST_P(Servers, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit) {
   Floats whole, weights(spec.elements), mean(spec.elements), square(spec.elements);
   {
     ServersWorld world(spec);
-    if (HasFatalFailure()) return;
     ASSERT_TRUE(world.begin(initial).ok());
     work(world, spec.total_steps);
     whole.assign(world.weights(0).begin(), world.weights(0).end());
@@ -332,7 +307,6 @@ TEST_P(Servers, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit) {
   }
   spec.servers = 3;
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   InitialState state;
   state.weights = weights;
   state.optimizer = {{"exp_avg", mean}, {"exp_avg_sq", square}};
@@ -344,35 +318,24 @@ TEST_P(Servers, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit) {
 }
 
 TEST_P(Servers, DelayCompensationUsesWhatTheWorkerRead) {
-  WorldSpec spec = this->spec();
-  spec.elements = 100;
-  spec.mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  WorldSpec spec = this->spec({.elements = 100, .mode = asynchronous()});
   spec.mode.set_delay_compensation(0.25);
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 1)).ok());
+  ServersWorld world(spec, 1);
   for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
-  std::fill(world.gradient(0).begin(), world.gradient(0).end(), 2.0f);
-  ASSERT_TRUE(world.push_and_commit(0).ok());
+  ASSERT_TRUE(world.push_same(0, 2.0f).ok());
   ASSERT_TRUE(world.client(0).wait_turn(world.deadline()).ok());
   EXPECT_EQ(world.weights(0)[3], 0.0f) << "nothing was late: 1 - 0.5 * 2";
-  std::fill(world.gradient(1).begin(), world.gradient(1).end(), 4.0f);
-  ASSERT_TRUE(world.push_and_commit(1).ok());
-  const auto turn = world.client(1).wait_turn(world.deadline());
-  ASSERT_TRUE(turn.ok());
-  EXPECT_EQ(turn->staleness, 1);
+  ASSERT_TRUE(world.push_same(1, 4.0f).ok());
+  const TurnResult turn = world.turn(1);
+  EXPECT_EQ(turn.staleness, 1);
   // g of the unit's mean is 2 * 4: 4 + 0.25 * 8 * 8 * (0 - 1) / 2 = -4, and 0 - 0.5 * -4 = 2.
   EXPECT_EQ(world.weights(1)[3], 2.0f);
   EXPECT_EQ(world.weights(1)[99], 2.0f);
 }
 
 TEST_P(Servers, NothingIsAllocatedAfterTheFirstSteps) {
-  WorldSpec spec = this->spec();
-  spec.elements = 50000;
-  spec.total_steps = 40;
-  ServersWorld world(spec);
-  if (HasFatalFailure()) return;
-  ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
+  WorldSpec spec = this->spec({.elements = 50000, .total_steps = 40});
+  ServersWorld world(spec, 0);
   std::int64_t by_workers = 0, by_all = 0;
   for (Step step = 0; step < spec.total_steps; ++step) {
     const std::int64_t all = paceline::testing::allocations_of_all_threads();

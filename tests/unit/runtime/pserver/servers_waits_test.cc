@@ -136,7 +136,6 @@ TEST_P(ServersWaits, WaitForASnapshotsRowsBlamesNobody) {
   spec.clock = &clock;
   spec.stall_limit = std::chrono::seconds(30);
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   HeldUp held(world, spec);
   ASSERT_NO_FATAL_FAILURE(held.begin());
   PatientWorker waits(world, clock);
@@ -148,20 +147,17 @@ TEST_P(ServersWaits, WaitForASnapshotsRowsBlamesNobody) {
   const auto turn = waits.turn();
   EXPECT_TRUE(turn.ok()) << turn.status();
   world.stranger(2).clear();
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 TEST_P(ServersWaits, StalledSnapshotOfRowsIsBlamedOnItsReader) {
   WorldSpec spec = HeldUp::watched_spec_of(this->spec());
   spec.stall_limit = std::chrono::milliseconds(20);
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   HeldUp held(world, spec);
   ASSERT_NO_FATAL_FAILURE(held.begin());
   const absl::Status late = world.client(1).wait_turn(world.deadline(std::chrono::milliseconds(30))).status();
-  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
-  EXPECT_EQ(collective::faulty_rank(late), 0) << late;
-  EXPECT_THAT(std::string(late.message()), HasSubstr("worker-0"));
+  expect_fault(late, absl::StatusCode::kDeadlineExceeded, 0, "worker-0");
   EXPECT_THAT(std::string(late.message()),
               HasSubstr("it has taken nothing of a snapshot, which updates wait for"));
 }
@@ -180,7 +176,6 @@ TEST(ServersWaitsOverTcp, TakingWeightsOfASnapshotIsProgress) {
   spec.slice_bytes = std::size_t{1} << 20;
   spec.server_clock = &clock;
   ServersWorld world(spec);
-  if (::testing::Test::HasFatalFailure()) return;
   HeldUp held(world, spec);
   ASSERT_NO_FATAL_FAILURE(held.begin(/*takes_weights=*/false));
   EXPECT_LT(world.server(0).snapshot_bytes(), spec.elements * sizeof(float));
@@ -203,7 +198,6 @@ TEST_P(ServersWaits, WaitForALoadBlamesNobody) {
   spec.clock = &clock;
   spec.stall_limit = std::chrono::seconds(30);
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   PatientWorker waits(world, clock);
   EXPECT_TRUE(world.client(0).tell_loading().ok());
   waits.use_up_patience();
@@ -212,29 +206,24 @@ TEST_P(ServersWaits, WaitForALoadBlamesNobody) {
   EXPECT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
   const auto turn = waits.turn();
   EXPECT_TRUE(turn.ok()) << turn.status();
-  for (const absl::Status& ended : world.end()) EXPECT_TRUE(ended.ok()) << ended;
+  world.end_well();
 }
 
 TEST_P(ServersWaits, StalledLoadIsBlamedOnItsLoader) {
   WorldSpec spec = HeldUp::spec_of(this->spec());
   spec.stall_limit = std::chrono::milliseconds(20);
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   const absl::Status late = world.client(1).wait_turn(world.deadline(std::chrono::milliseconds(30))).status();
-  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
-  EXPECT_EQ(collective::faulty_rank(late), 0) << late;
-  EXPECT_THAT(std::string(late.message()), HasSubstr("it has sent nothing of what the servers begin with"));
+  expect_fault(late, absl::StatusCode::kDeadlineExceeded, 0,
+               "it has sent nothing of what the servers begin with");
 }
 
 // However long worker 0 may load or save. The test speaks for both servers; time goes on when it says so.
 TEST_P(ServersWaits, AServerThatAnswersNothingIsNamedWhileAnotherOneIsHeldUp) {
   const FakeClock stands;
   EarlyClock clock(stands);
-  WorldSpec spec = this->spec();
-  spec.strangers = {2, 3};
-  spec.clock = &clock;
+  WorldSpec spec = this->spec({.strangers = {2, 3}, .clock = &clock});
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   PatientWorker waits(world, clock);
   waits.use_up_patience();
   const WaitingMessage loads{.rank = 0, .hold = WaitingMessage::Hold::kLoading, .idle = Duration::zero()};
@@ -244,9 +233,7 @@ TEST_P(ServersWaits, AServerThatAnswersNothingIsNamedWhileAnotherOneIsHeldUp) {
   EXPECT_TRUE(ended) << "it waits on";
   if (!ended) world.client(1).close(absl::AbortedError("the test is over"));
   const absl::Status late = waits.turn().status();
-  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
-  EXPECT_EQ(collective::faulty_rank(late), 3) << late;
-  EXPECT_THAT(std::string(late.message()), HasSubstr("ps-1): it does not answer"));
+  expect_fault(late, absl::StatusCode::kDeadlineExceeded, 3, "ps-1): it does not answer");
 }
 
 // A server of a world, spoken for by the test: sends a turn at once, and as much of its weights as it is
@@ -293,7 +280,6 @@ TEST(ServersWaitsOverTcp, WeightsThatAreLongOnTheirWayAreNobodysFaultUntilTheySt
     spec.strangers = {2};
     spec.clock = &clock;
     ServersWorld world(spec);
-    if (HasFatalFailure()) return;
     PatientWorker waits(world, clock);
     clock.wait_until_asked(3);
     SlowServer server(world, 2, 1, kFloats);
@@ -310,9 +296,7 @@ TEST(ServersWaitsOverTcp, WeightsThatAreLongOnTheirWayAreNobodysFaultUntilTheySt
     const auto turn = waits.turn();
     EXPECT_EQ(turn.ok(), !stops) << turn.status();
     if (!stops) continue;
-    EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded) << turn.status();
-    EXPECT_EQ(collective::faulty_rank(turn.status()), 2) << turn.status();
-    EXPECT_THAT(std::string(turn.status().message()), HasSubstr("it has not sent its weights"));
+    expect_fault(turn.status(), absl::StatusCode::kDeadlineExceeded, 2, "it has not sent its weights");
   }
 }
 
@@ -332,7 +316,6 @@ TEST(ServersWaitsOverTcp, RowsThatAreLongOnTheirWayAreWaitedForUntilTheyStop) {
     spec.strangers = {2};
     spec.clock = &clock;
     ServersWorld world(spec);
-    if (HasFatalFailure()) return;
     SlowServer server(world, 2, 1, spec.elements);
     server.send(spec.elements);
     std::vector<RowId> ids(kIds);
@@ -359,9 +342,7 @@ TEST(ServersWaitsOverTcp, RowsThatAreLongOnTheirWayAreWaitedForUntilTheyStop) {
     const auto turn = waits.turn();
     EXPECT_EQ(turn.ok(), !stops) << turn.status();
     if (!stops) continue;
-    EXPECT_EQ(turn.status().code(), absl::StatusCode::kDeadlineExceeded) << turn.status();
-    EXPECT_EQ(collective::faulty_rank(turn.status()), 2) << turn.status();
-    EXPECT_THAT(std::string(turn.status().message()), HasSubstr("has not sent its rows"));
+    expect_fault(turn.status(), absl::StatusCode::kDeadlineExceeded, 2, "has not sent its rows");
   }
 }
 
@@ -378,7 +359,6 @@ TEST(ServersWaitsOverTcp, AServerSaysWhenSomeOfAGradientCameLast) {
   spec.strangers = {1};
   spec.server_clock = &clock;
   ServersWorld world(spec);
-  if (HasFatalFailure()) return;
   Stranger slow(world, spec);
   ASSERT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
   const Unit unit = slow.wait_for_turn();

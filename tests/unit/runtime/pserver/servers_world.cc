@@ -1,8 +1,13 @@
 #include "servers_world.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stdexcept>
+
+#include "base/status.h"
+#include "runtime/collective/fault.h"
 
 namespace paceline::pserver::testing {
 
@@ -18,7 +23,13 @@ v1::OptimizerSpec sgd(double rate, double momentum) {
   return spec;
 }
 
-void ServersWorld::make_fabrics() {
+v1::ParameterServerSpec asynchronous() {
+  v1::ParameterServerSpec mode;
+  mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  return mode;
+}
+
+absl::Status ServersWorld::make_fabrics() {
   group_.generation = Generation{3};
   group_.transport = spec_.medium == Medium::kTcp ? collective::TransportKind::kTcp
                                                   : collective::TransportKind::kSharedMemory;
@@ -26,20 +37,22 @@ void ServersWorld::make_fabrics() {
   for (int r = 0; r < spec_.workers + spec_.servers; ++r) {
     collective::FabricOptions options;
     options.arena_bytes = spec_.arena_bytes;
-    auto fabric = collective::Fabric::create(options, clock_);
-    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    PL_ASSIGN_OR_RETURN(auto fabric, collective::Fabric::create(options, clock_));
     if (std::ranges::count(spec_.strangers, r) > 0) {  // as a server does, before others meet it
-      ASSERT_TRUE((*fabric)->arena().reserve(1).ok());
+      PL_RETURN_IF_ERROR(fabric->arena().reserve(1));
     }
     const std::string name =
         r < spec_.workers ? "worker-" + std::to_string(r) : "ps-" + std::to_string(r - spec_.workers);
-    group_.members.push_back({name, (*fabric)->address()});
-    fabrics_.push_back(std::move(*fabric));
+    group_.members.push_back({name, fabric->address()});
+    fabrics_.push_back(std::move(fabric));
   }
+  return absl::OkStatus();
 }
 
-ServersWorld::ServersWorld(const WorldSpec& spec) : spec_(spec) {
-  connect(spec);
+ServersWorld::ServersWorld(const WorldSpec& spec, std::optional<float> weights) : spec_(spec) {
+  absl::Status status = connect(spec);
+  if (status.ok() && weights) status = begin(Floats(spec.elements, *weights));
+  if (!status.ok()) throw std::runtime_error(status.ToString());
 }
 
 // A worker's are all servers; a server's all workers, and the first server or, of that, all others.
@@ -53,7 +66,7 @@ std::vector<int> ServersWorld::peers_of(int rank) const {
   return peers;
 }
 
-void ServersWorld::connect(const WorldSpec& spec) {
+absl::Status ServersWorld::connect(const WorldSpec& spec) {
   if (spec_.layout.elements == 0) {
     spec_.layout = {.parameters = {tensor::Parameter{
                         .name = "w", .dims = {}, .offset = 0, .count = spec.elements, .decay = true}},
@@ -65,8 +78,7 @@ void ServersWorld::connect(const WorldSpec& spec) {
   spec_.mode.set_servers(spec.servers);
   if (spec_.mode.gradients_per_step() == 0) spec_.mode.set_gradients_per_step(spec.workers);
   if (spec_.mode.units_per_step() == 0) spec_.mode.set_units_per_step(spec.workers);
-  make_fabrics();
-  if (fabrics_.size() != w + s) return;
+  PL_RETURN_IF_ERROR(make_fabrics());
   const ClientOptions shape{spec.workers, spec.servers, spec.slice_bytes, spec.tables, spec.stall_limit};
   clients_.resize(w);
   servers_.resize(s);
@@ -75,12 +87,11 @@ void ServersWorld::connect(const WorldSpec& spec) {
   std::vector<absl::Status> statuses(w + s);
   for (std::size_t k = 0; k < w; ++k) {
     weights_.emplace_back(spec_.layout.elements);
-    auto memory = fabrics_[k]->arena().allocate(spec_.layout.elements * sizeof(float));
-    ASSERT_TRUE(memory.ok()) << memory.status();
-    gradients_.emplace_back(reinterpret_cast<float*>(memory->data()), spec_.layout.elements);
-    memory = fabrics_[k]->arena().allocate(spec_.row_floats * sizeof(float));
-    ASSERT_TRUE(memory.ok()) << memory.status();
-    row_gradients_.emplace_back(reinterpret_cast<float*>(memory->data()), spec_.row_floats);
+    transport::Arena& arena = fabrics_[k]->arena();
+    PL_ASSIGN_OR_RETURN(const auto dense, arena.allocate(spec_.layout.elements * sizeof(float)));
+    gradients_.emplace_back(reinterpret_cast<float*>(dense.data()), spec_.layout.elements);
+    PL_ASSIGN_OR_RETURN(const auto rows, arena.allocate(spec_.row_floats * sizeof(float)));
+    row_gradients_.emplace_back(reinterpret_cast<float*>(rows.data()), spec_.row_floats);
   }
   {
     std::vector<std::jthread> threads;
@@ -120,9 +131,9 @@ void ServersWorld::connect(const WorldSpec& spec) {
       });
     }
   }
-  for (const absl::Status& status : statuses) ASSERT_TRUE(status.ok()) << status;
+  for (const absl::Status& status : statuses) PL_RETURN_IF_ERROR(status);
   threads_.resize(s);
-  if (!spec.run_servers) return;
+  if (!spec.run_servers) return absl::OkStatus();
   for (std::size_t k = 0; k < s; ++k) {
     if (servers_[k] == nullptr) continue;
     threads_[k] = std::jthread([this, k] {
@@ -130,6 +141,7 @@ void ServersWorld::connect(const WorldSpec& spec) {
       (*results_.lock())[k] = ended;
     });
   }
+  return absl::OkStatus();
 }
 
 ServersWorld::~ServersWorld() {
@@ -154,9 +166,20 @@ absl::Status ServersWorld::begin(std::span<const float> weights, sparse::RowSour
   return client(0).initialize(state, deadline());
 }
 
+TurnResult ServersWorld::turn(int w) {
+  const auto turn = client(w).wait_turn(deadline());
+  EXPECT_TRUE(turn.ok()) << turn.status();
+  return turn.ok() ? *turn : TurnResult{.finished = true};
+}
+
 absl::Status ServersWorld::push_and_commit(int w, const Commit& commit) {
   const absl::Status pushed = client(w).push(0, spec_.layout.elements);
   return pushed.ok() ? client(w).commit(commit) : pushed;
+}
+
+absl::Status ServersWorld::push_same(int w, float value, const Commit& commit) {
+  std::ranges::fill(gradient(w), value);
+  return push_and_commit(w, commit);
 }
 
 void ServersWorld::each_worker(const std::function<void(int)>& body) {
@@ -175,6 +198,10 @@ std::vector<absl::Status> ServersWorld::end() {
   return results();
 }
 
+void ServersWorld::end_well() {
+  for (const absl::Status& ended : end()) EXPECT_TRUE(ended.ok()) << ended;
+}
+
 bool ServersWorld::wait_for_loss(int server, int rank, absl::Status* why) {
   const auto lost = [&](const std::vector<Loss>& losses) {
     return std::find_if(losses.begin(), losses.end(),
@@ -185,6 +212,12 @@ bool ServersWorld::wait_for_loss(int server, int rank, absl::Status* why) {
                                   std::chrono::seconds(30), &held);
   if (held && why != nullptr) *why = lost(*losses)->why;
   return held;
+}
+
+void expect_fault(const absl::Status& status, absl::StatusCode code, int rank, const std::string& says) {
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_EQ(collective::faulty_rank(status), rank) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(says));
 }
 
 void train_beside_snapshots(ServersWorld& world, const std::function<void(const TurnResult&)>& take,

@@ -8,6 +8,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -55,22 +56,22 @@ struct WorldSpec {
 };
 
 v1::OptimizerSpec sgd(double rate, double momentum = 0);
+v1::ParameterServerSpec asynchronous();
 
 // Tests over both transports.
 class ServersTest : public ::testing::TestWithParam<Medium> {
  protected:
-  WorldSpec spec() const {
-    WorldSpec spec;
+  WorldSpec spec(WorldSpec spec = {}) const {
     spec.medium = GetParam();
-    spec.optimizer = sgd(0.5);
+    if (spec.optimizer.learning_rate() == 0) spec.optimizer = sgd(0.5);
     return spec;
   }
 };
 
 class ServersWorld {
  public:
-  // Connects everybody; fails the test where that is not possible.
-  explicit ServersWorld(const WorldSpec& spec);
+  // Connects everybody, and throws where that is not possible. `weights`: begins with these, all the same.
+  explicit ServersWorld(const WorldSpec& spec, std::optional<float> weights = std::nullopt);
   ~ServersWorld();
 
   Client& client(int w) { return *clients_[static_cast<std::size_t>(w)]; }
@@ -87,12 +88,18 @@ class ServersWorld {
 
   // Worker 0's word: these weights, and these rows, at step 0.
   absl::Status begin(std::span<const float> weights, sparse::RowSource* rows = nullptr);
+  // Waits for a worker's turn. Where there is none the test fails, and the turn says that all is over.
+  TurnResult turn(int w);
   // Pushes all of the gradient in one range, and commits.
   absl::Status push_and_commit(int w, const Commit& commit = {});
+  // The same, of a gradient that is `value` everywhere.
+  absl::Status push_same(int w, float value, const Commit& commit = {});
   // body(w) in one thread per worker.
   void each_worker(const std::function<void(int)>& body);
   // All workers leave; what the servers' run() returned, by server.
   std::vector<absl::Status> end();
+  // The same, and no server has failed.
+  void end_well();
   std::vector<absl::Status> results() { return *results_.lock(); }
   struct Loss {
     int server, rank;
@@ -107,8 +114,8 @@ class ServersWorld {
   }
 
  private:
-  void make_fabrics();
-  void connect(const WorldSpec& spec);
+  absl::Status make_fabrics();
+  absl::Status connect(const WorldSpec& spec);
   std::vector<int> peers_of(int rank) const;
 
   WorldSpec spec_;
@@ -124,6 +131,9 @@ class ServersWorld {
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::jthread> threads_;  // of the servers
 };
+
+// The member at fault for an error, and what its message says besides.
+void expect_fault(const absl::Status& status, absl::StatusCode code, int rank, const std::string& says = "");
 
 // All workers train to the end: `push(w, turn)` is one's work for a turn, in its own thread. From every tenth
 // turn of worker 0 on `take(turn)` collects a snapshot that it has begun, in one more thread, one at a time;

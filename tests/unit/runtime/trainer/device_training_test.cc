@@ -19,38 +19,20 @@
 namespace paceline::trainer {
 namespace {
 
+using paceline::testing::Hashes;
 using paceline::testing::late_workload;
 using paceline::testing::save_in;
 using paceline::testing::step_spec;
 using paceline::testing::step_workload;
 using paceline::testing::TemporaryFolder;
 using paceline::testing::ThreadJob;
+using paceline::testing::train;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kTrain = 96, kTest = 20;
 
-using Hashes = std::map<Step, std::uint64_t>;
-
 const OpenWorkload kOnHost = step_workload(kTrain, kTest), kOnDevice = late_workload(kTrain, kTest);
 
-// Trains to the end in one view of these members; all agree on every hash, which are returned.
-Hashes train(const std::vector<OpenWorkload>& members, const v1::TrainingSpec& spec,
-             std::vector<double> shares = {}) {
-  const int world = static_cast<int>(members.size());
-  ThreadJob job(world, spec, kOnHost);
-  std::vector<int> ranks;
-  for (int rank = 0; rank < world; ++rank) {
-    ranks.push_back(rank);
-    job.member(rank).workload = members[static_cast<std::size_t>(rank)];
-  }
-  job.send_view(job.view(1, ranks, std::move(shares)));
-  job.run();
-  for (int rank = 0; rank < world; ++rank) {
-    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
-    EXPECT_EQ(job.member(rank).hashes, job.member(0).hashes) << "rank " << rank;
-  }
-  return job.member(0).hashes;
-}
 std::vector<OpenWorkload> on_devices(std::size_t world) {
   return std::vector<OpenWorkload>(world, kOnDevice);
 }
@@ -125,8 +107,7 @@ TEST(DeviceTraining, AStateThatFindsNoRoomIsToldWithItsDevicesMembers) {
       };
       job.member(rank).workload = roomy;
     }
-    job.send_view(job.view(1, {0, 1, 2}));
-    job.run();
+    job.run_view({0, 1, 2});
     EXPECT_EQ(made, ending == Ending::kFinished ? 3 : 0);
     for (int rank = 0; rank < 3; ++rank) {
       const Outcome& outcome = job.member(rank).outcome;
@@ -152,8 +133,7 @@ TEST(DeviceTraining, CopiesOfTheHostsStateThatFindNoRoomAreTold) {
     workload->room = [] { return tensor::MemoryRoom{0, 1000}; };
     return workload;
   };
-  job.send_view(job.view(1, {0}));
-  job.run();
+  job.run_view({0});
   EXPECT_THAT(std::string(job.member(0).outcome.error.message()),
               HasSubstr("weights and gradient find no room"));
 }
@@ -179,8 +159,7 @@ TEST(DeviceTraining, ADevicesErrorWhilePassesAreCompiledIsThisMembersOwn) {
         };
         return workload;
       };
-      job.send_view(job.view(1, {0}));
-      job.run();
+      job.run_view({0});
       const Outcome& outcome = job.member(0).outcome;
       EXPECT_EQ(outcome.ending, Ending::kFailed);
       EXPECT_EQ(outcome.error, absl::InternalError("this member's device failed: the GPU is lost"));
@@ -217,8 +196,7 @@ TEST(DeviceTraining, EvaluationThatFindsNoRoomAtFirstIsCompiledLast) {
         };
         return workload;
       };
-      job.send_view(job.view(1, {0}));
-      job.run();
+      job.run_view({0});
       // Copies of weights for both programs, and of the gradient, are taken when a first pass needs them.
       const std::size_t later = on_device ? 0 : 3 * kVector;
       EXPECT_EQ(compiled, (std::vector<Compiled>{{Purpose::kEvaluation, 16, 0},
@@ -284,12 +262,7 @@ TEST(DeviceTraining, LostAndNewMembersChangeNothing) {
   job.send_view(job.view(1, {0, 1, 2}));
   auto& lost = job.member(1);
   lost.at_step(10, [&] { lost.membership->end(absl::AbortedError("evicted by the test")); });
-  for (const int rank : {0, 2}) {
-    auto* membership = job.member(rank).membership.get();
-    membership->on_fault = [membership, next = job.view(2, {0, 2})](const v1::PeerFault&) {
-      membership->send_view(next);
-    };
-  }
+  job.go_on_in(job.view(2, {0, 2}), {0, 2});
   job.member(3).membership->send_view(v1::View());
   job.member(0).at_step(20, [&] {
     const v1::View last = job.view(3, {0, 2, 3});
@@ -353,8 +326,7 @@ TEST(DeviceSaves, TrainingGoesOnWhileACheckpointIsWritten) {
   spec.mutable_checkpoint()->set_keep(9);
   ThreadJob job(2, spec, kOnDevice);
   HeldUp files(job, 9);
-  job.send_view(job.view(1, {0, 1}));
-  job.run();
+  job.run_view({0, 1});
   EXPECT_EQ(job.member(0).outcome.ending, Ending::kFinished) << job.member(0).outcome.error;
   EXPECT_EQ(job.member(0).hashes, unbroken);
   EXPECT_FALSE(files.was_saving(3));
@@ -388,8 +360,7 @@ TEST(DeviceSaves, OneThatFailsIsToldAndTrainingGoesOn) {
   ThreadJob job(1, spec, kOnDevice);
   HeldUp files(job, 6);
   files.result = absl::ResourceExhaustedError("no space left");
-  job.send_view(job.view(1, {0}));
-  job.run();
+  job.run_view({0});
   EXPECT_EQ(job.member(0).outcome.ending, Ending::kFinished) << job.member(0).outcome.error;
   const auto saved = job.member(0).membership->checkpoints();
   ASSERT_GE(saved.size(), 2U);
@@ -522,8 +493,7 @@ TEST_F(DeviceExchangeTest, HowLongDevicesAreAtAStepIsMeasured) {
 TEST_F(DeviceExchangeTest, WaitOfPassesCountsAsTheUpdateBeforeThem) {
   const auto last_step = [](const OpenWorkload& workload) {
     ThreadJob job(1, step_spec(12, 32), workload);
-    job.send_view(job.view(1, {0}));
-    job.run();
+    job.run_view({0});
     EXPECT_EQ(job.member(0).outcome.ending, Ending::kFinished) << job.member(0).outcome.error;
     v1::Heartbeat heartbeat;
     job.member(0).membership->progress().collect(&heartbeat);
@@ -548,12 +518,7 @@ TEST_F(DeviceExchangeTest, EachViewHasItsOwn) {
   job.send_view(job.view(1, {0, 1, 2}));
   auto& lost = job.member(1);
   lost.at_step(10, [&] { lost.membership->end(absl::AbortedError("evicted by the test")); });
-  for (const int rank : {0, 2}) {
-    auto* membership = job.member(rank).membership.get();
-    membership->on_fault = [membership, next = job.view(2, {0, 2})](const v1::PeerFault&) {
-      membership->send_view(next);
-    };
-  }
+  job.go_on_in(job.view(2, {0, 2}), {0, 2});
   job.run();
   EXPECT_EQ(opened_, 3 + 2);
   EXPECT_EQ(lost.outcome.ending, Ending::kEnded);
@@ -595,8 +560,7 @@ TEST_F(DeviceExchangeTest, LinksThatOneCanNotMakeForItGoByWayOfTheHostsForAll) {
   job.member(1).fabric->refuses = [calls = 0](const collective::Group&) mutable {
     return ++calls == 2 ? absl::ResourceExhaustedError("too many open files") : absl::OkStatus();
   };
-  job.send_view(job.view(1, {0, 1}));
-  job.run();
+  job.run_view({0, 1});
   EXPECT_EQ(opened_, 1);
   for (const int rank : {0, 1}) {
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
@@ -628,8 +592,7 @@ TEST_F(DeviceExchangeTest, LossDuringOpeningIsALoss) {
     job.member(0).membership->on_fault = [&job](const v1::PeerFault&) {
       job.member(0).membership->send_view(job.view(2, {0}));
     };
-    job.send_view(job.view(1, {0, 1}));
-    job.run();
+    job.run_view({0, 1});
     EXPECT_EQ(lost.outcome.ending, device ? Ending::kFailed : Ending::kEnded);
     EXPECT_EQ(lost.outcome.error.message(),
               device ? "this member's device failed: the GPU is lost" : "evicted by the test");

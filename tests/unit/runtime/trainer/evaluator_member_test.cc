@@ -93,7 +93,14 @@ void save(const v1::TrainingSpec& spec, Step step, float weight) {
   ASSERT_TRUE(saved.ok()) << saved;
 }
 
-TEST(EvaluatorMember, EachNewestCheckpointIsEvaluatedAndReported) {
+class EvaluatorMemberTest : public ::testing::Test {
+ protected:
+  EvaluatorMemberTest() { spec_.mutable_checkpoint()->set_directory(folder_.path()); }
+  const TemporaryFolder folder_;
+  v1::TrainingSpec spec_ = step_spec(100, 32);
+};
+
+TEST_F(EvaluatorMemberTest, EachNewestCheckpointIsEvaluatedAndReported) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(100, 32);
   spec.mutable_checkpoint()->set_directory(folder.path() + "/later");  // not there yet
@@ -113,20 +120,17 @@ TEST(EvaluatorMember, EachNewestCheckpointIsEvaluatedAndReported) {
 
 // The coordinator has told that the training is over, and waits: between the look before and the job's end
 // rank 0 saved its last checkpoint.
-TEST(EvaluatorMember, LastCheckpointIsEvaluatedBeforeTheEnd) {
-  const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(100, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  save(spec, 10, 1.0F);
+TEST_F(EvaluatorMemberTest, LastCheckpointIsEvaluatedBeforeTheEnd) {
+  save(spec_, 10, 1.0F);
   std::atomic<bool> saved = false;
   Beside* self = nullptr;
   paceline::testing::SlowFiles files([&](const std::string& path) {  // while it reads the one before
     if (!path.ends_with("step-000000010/state.safetensors") || saved.exchange(true)) return;
-    save(spec, 20, 0.0F);
+    save(spec_, 20, 0.0F);
     self->membership().drain(Generation{1});
   });
   std::promise<v1::Heartbeat> last;
-  Beside evaluator(spec, 20, Logger::none(), &files, [&](Beside& beside) {
+  Beside evaluator(spec_, 20, Logger::none(), &files, [&](Beside& beside) {
     self = &beside;
     beside.membership().on_beat = [&] {
       v1::Heartbeat beat;
@@ -148,7 +152,7 @@ TEST(EvaluatorMember, LastCheckpointIsEvaluatedBeforeTheEnd) {
 }
 
 // A checkpoint that can't be read does not keep the job's end waiting, nor that there is none.
-TEST(EvaluatorMember, OneThatHasNothingToEvaluateIsDoneToo) {
+TEST_F(EvaluatorMemberTest, OneThatHasNothingToEvaluateIsDoneToo) {
   for (const bool damaged : {false, true}) {
     const TemporaryFolder folder;
     v1::TrainingSpec spec = step_spec(100, 32);
@@ -170,51 +174,39 @@ TEST(EvaluatorMember, OneThatHasNothingToEvaluateIsDoneToo) {
   }
 }
 
-TEST(EvaluatorMember, UnreadableCheckpointIsPassedOver) {
-  const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(100, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  save(spec, 10, 1.0F);
-  std::filesystem::resize_file(folder.path() + "/step-000000010/state.safetensors", 40);
-  Beside evaluator(spec);
-  save(spec, 20, 1.0F);
+TEST_F(EvaluatorMemberTest, UnreadableCheckpointIsPassedOver) {
+  save(spec_, 10, 1.0F);
+  std::filesystem::resize_file(folder_.path() + "/step-000000010/state.safetensors", 40);
+  Beside evaluator(spec_);
+  save(spec_, 20, 1.0F);
   EXPECT_EQ(evaluator.next().step(), 20);
 }
 
 // Between the reading of its manifest and of its state: the two do not fit together.
-TEST(EvaluatorMember, AStepThatIsSavedAgainWhileItIsReadIsNotPassedOver) {
-  const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(100, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  save(spec, 10, 1.0F);
-  save(spec, 20, 1.0F);
+TEST_F(EvaluatorMemberTest, AStepThatIsSavedAgainWhileItIsReadIsNotPassedOver) {
+  save(spec_, 10, 1.0F);
+  save(spec_, 20, 1.0F);
   bool again = false;
   paceline::testing::SlowFiles files([&](const std::string& path) {
     if (again || !path.ends_with("step-000000020/state.safetensors")) return;
     again = true;
-    save(spec, 20, 0.0F);
+    save(spec_, 20, 0.0F);
   });
-  Beside evaluator(spec, 20, Logger::none(), &files);
+  Beside evaluator(spec_, 20, Logger::none(), &files);
   EXPECT_EQ(evaluator.next().step(), 10) << "what is whole then";
   EXPECT_EQ(evaluator.next().step(), 20);
 }
 
-TEST(EvaluatorMember, WithoutHeldOutSamplesItSaysWhatIsMissing) {
-  const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(100, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  Beside evaluator(spec, 0);
+TEST_F(EvaluatorMemberTest, WithoutHeldOutSamplesItSaysWhatIsMissing) {
+  Beside evaluator(spec_, 0);
   const Outcome outcome = evaluator.wait();
   EXPECT_EQ(outcome.ending, Ending::kFailed);
   EXPECT_TRUE(outcome.configuration);
   EXPECT_THAT(evaluator.membership().leaving()->reason(), HasSubstr("testFraction"));
 }
 
-TEST(EvaluatorMember, AStopEndsIt) {
-  const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(100, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  Beside evaluator(spec);
+TEST_F(EvaluatorMemberTest, AStopEndsIt) {
+  Beside evaluator(spec_);
   evaluator.stop().request();
   EXPECT_EQ(evaluator.wait().ending, Ending::kStopped);
   EXPECT_EQ(evaluator.membership().leaving()->outcome(), v1::Leaving::STOPPED);
@@ -235,7 +227,7 @@ std::string log_of_a_vain_wait(const std::string& folder, const std::function<vo
   return ::testing::internal::GetCapturedStderr();
 }
 
-TEST(EvaluatorMember, OneThatNeverFindsACheckpointSaysWhatItLookedForAndWhere) {
+TEST_F(EvaluatorMemberTest, OneThatNeverFindsACheckpointSaysWhatItLookedForAndWhere) {
   const TemporaryFolder folder;
   const std::string log =
       log_of_a_vain_wait(folder.path(), [](Beside& e) { EXPECT_TRUE(e.membership().waits_again(2)); });
@@ -259,7 +251,7 @@ void waits_for_long(Beside& evaluator) {
   EXPECT_TRUE(evaluator.membership().waits_again(2));
 }
 
-TEST(EvaluatorMember, OneThatMayNotLookSaysSoOnceAndWhy) {
+TEST_F(EvaluatorMemberTest, OneThatMayNotLookSaysSoOnceAndWhy) {
   const TemporaryFolder folder;
   paceline::testing::SlowFiles files;
   files.before_list = [](const std::string& path) {
@@ -275,7 +267,7 @@ TEST(EvaluatorMember, OneThatMayNotLookSaysSoOnceAndWhy) {
   EXPECT_THAT(log, Not(HasSubstr("still waits")));
 }
 
-TEST(EvaluatorMember, AFileInThePlaceOfTheFolderIsNoFolderWithoutCheckpoints) {
+TEST_F(EvaluatorMemberTest, AFileInThePlaceOfTheFolderIsNoFolderWithoutCheckpoints) {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/checkpoints";
   std::ofstream(file) << "none";
@@ -287,18 +279,15 @@ TEST(EvaluatorMember, AFileInThePlaceOfTheFolderIsNoFolderWithoutCheckpoints) {
   }
 }
 
-TEST(EvaluatorMember, OneThatMayLookAgainGoesOn) {
-  const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(100, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  save(spec, 10, 1.0F);
+TEST_F(EvaluatorMemberTest, OneThatMayLookAgainGoesOn) {
+  save(spec_, 10, 1.0F);
   std::atomic<bool> may = false;
   paceline::testing::SlowFiles files;
   files.before_list = [&](const std::string&) {
     return may ? absl::OkStatus() : absl::PermissionDeniedError("not yet");
   };
   const std::string log = log_of_a_vain_wait(
-      folder.path(),
+      folder_.path(),
       [&](Beside& e) {
         EXPECT_TRUE(e.membership().waits_again(2));
         may = true;
@@ -309,7 +298,7 @@ TEST(EvaluatorMember, OneThatMayLookAgainGoesOn) {
   EXPECT_THAT(log, Not(HasSubstr("has evaluated nothing")));
 }
 
-TEST(EvaluatorMember, ACheckpointThatIsBeingWrittenIsNotComplete) {
+TEST_F(EvaluatorMemberTest, ACheckpointThatIsBeingWrittenIsNotComplete) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() + "/step-000000010");
   const std::string log = log_of_a_vain_wait(folder.path(), waits_for_long);
@@ -320,44 +309,38 @@ TEST(EvaluatorMember, ACheckpointThatIsBeingWrittenIsNotComplete) {
   EXPECT_THAT(log, Not(HasSubstr("finds none")));
 }
 
-TEST(EvaluatorMember, AManifestThatCanNotBeReadIsNotCalledMissing) {
-  const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(100, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  save(spec, 10, 1.0F);
+TEST_F(EvaluatorMemberTest, AManifestThatCanNotBeReadIsNotCalledMissing) {
+  save(spec_, 10, 1.0F);
   std::atomic<Beside*> beside = nullptr;
   paceline::testing::SlowFiles files;
-  std::filesystem::remove(folder.path() + "/step-000000010/manifest.json");
+  std::filesystem::remove(folder_.path() + "/step-000000010/manifest.json");
   files.before_open = [&](const std::string& path) {  // it comes when there is no look any more
     const bool over = beside.load() != nullptr && !beside.load()->membership().status().ok();
     return over ? absl::PermissionDeniedError(str_cat("open ", path, ": Permission denied"))
                 : absl::OkStatus();
   };
   const std::string log = log_of_a_vain_wait(
-      folder.path(),
+      folder_.path(),
       [&](Beside& e) {
         beside = &e;
         EXPECT_TRUE(e.membership().waits_again(1));
       },
       &files);
   EXPECT_THAT(log,
-              HasSubstr("has evaluated nothing. It could read no checkpoint in " + folder.path() + ": "));
+              HasSubstr("has evaluated nothing. It could read no checkpoint in " + folder_.path() + ": "));
   EXPECT_THAT(log, HasSubstr("manifest.json: Permission denied"));
   EXPECT_THAT(log, Not(HasSubstr("is not there")));
 }
 
-TEST(EvaluatorMember, AShortageThatPassesTakesNoCheckpointAway) {
-  const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(100, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  save(spec, 10, 1.0F);
+TEST_F(EvaluatorMemberTest, AShortageThatPassesTakesNoCheckpointAway) {
+  save(spec_, 10, 1.0F);
   std::atomic<bool> any_left = false;
   paceline::testing::SlowFiles files;
   files.before_open = [&](const std::string& path) {
     return any_left ? absl::OkStatus() : absl::ResourceExhaustedError(path + ": Too many open files");
   };
   const std::string log = log_of_a_vain_wait(
-      folder.path(),
+      folder_.path(),
       [&](Beside& e) {
         EXPECT_TRUE(e.membership().waits_again(4));
         any_left = true;
@@ -368,21 +351,18 @@ TEST(EvaluatorMember, AShortageThatPassesTakesNoCheckpointAway) {
   EXPECT_THAT(log, Not(HasSubstr("has evaluated nothing")));
 }
 
-TEST(EvaluatorMember, OneThatCouldReadNoneSaysWhichItTried) {
-  const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(100, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  save(spec, 10, 1.0F);
-  std::filesystem::resize_file(folder.path() + "/step-000000010/state.safetensors", 40);
-  const std::string log = log_of_a_vain_wait(folder.path(), waits_for_long);
-  EXPECT_THAT(log, HasSubstr("has evaluated nothing. It could read no checkpoint in " + folder.path() +
+TEST_F(EvaluatorMemberTest, OneThatCouldReadNoneSaysWhichItTried) {
+  save(spec_, 10, 1.0F);
+  std::filesystem::resize_file(folder_.path() + "/step-000000010/state.safetensors", 40);
+  const std::string log = log_of_a_vain_wait(folder_.path(), waits_for_long);
+  EXPECT_THAT(log, HasSubstr("has evaluated nothing. It could read no checkpoint in " + folder_.path() +
                              "; a line above says why of step-000000010"));
-  EXPECT_THAT(log, HasSubstr("every checkpoint in " + folder.path() + " is damaged"));
+  EXPECT_THAT(log, HasSubstr("every checkpoint in " + folder_.path() + " is damaged"));
   EXPECT_THAT(log, Not(HasSubstr("still waits")));
   EXPECT_THAT(log, Not(HasSubstr("not complete")));
 }
 
-TEST(EvaluatorMember, OneThatWaitsForLongSaysSoOnce) {
+TEST_F(EvaluatorMemberTest, OneThatWaitsForLongSaysSoOnce) {
   const TemporaryFolder folder;
   const std::string log = log_of_a_vain_wait(folder.path(), [](Beside& e) {
     EXPECT_TRUE(e.membership().waits_again(1));
@@ -396,12 +376,9 @@ TEST(EvaluatorMember, OneThatWaitsForLongSaysSoOnce) {
   EXPECT_EQ(log.find("still waits", first + 1), std::string::npos) << log;
 }
 
-TEST(EvaluatorMember, OneThatEvaluatedHasNothingToWarnOf) {
-  const TemporaryFolder folder;
-  v1::TrainingSpec spec = step_spec(100, 32);
-  spec.mutable_checkpoint()->set_directory(folder.path());
-  save(spec, 10, 1.0F);
-  const std::string log = log_of_a_vain_wait(folder.path(), [](Beside& e) {
+TEST_F(EvaluatorMemberTest, OneThatEvaluatedHasNothingToWarnOf) {
+  save(spec_, 10, 1.0F);
+  const std::string log = log_of_a_vain_wait(folder_.path(), [](Beside& e) {
     EXPECT_EQ(e.next().step(), 10);
     e.clock().advance(std::chrono::seconds(61));
     EXPECT_TRUE(e.membership().waits_again(2));

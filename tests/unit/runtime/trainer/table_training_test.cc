@@ -417,8 +417,7 @@ TEST(TableTraining, TablesNeedServers) {
   v1::TrainingSpec spec = click_spec(10, 32, 1, 1);
   spec.clear_parameter_server();
   ThreadJob job(1, spec, click_workload(kTrain, 0));
-  job.send_view(job.view(1, {0}));
-  job.run();
+  job.run_view({0});
   EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
   EXPECT_TRUE(job.member(0).outcome.configuration);
   EXPECT_THAT(std::string(job.member(0).outcome.error.message()), HasSubstr("ParameterServer"));

@@ -26,6 +26,7 @@ namespace {
 
 using paceline::testing::EarlyClock;
 using paceline::testing::FakeClock;
+using paceline::testing::Hashes;
 using paceline::testing::save_in;
 using paceline::testing::step_spec;
 using paceline::testing::step_workload;
@@ -36,20 +37,9 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t kTrain = 96, kTest = 20;
 
-using Hashes = std::map<Step, std::uint64_t>;
-
-// Trains to the end in one view of `world` members; all agree on every hash, which are returned.
 Hashes train(int world, const v1::TrainingSpec& spec, std::vector<double> shares = {}) {
-  ThreadJob job(world, spec, step_workload(kTrain, kTest));
-  std::vector<int> ranks;
-  for (int rank = 0; rank < world; ++rank) ranks.push_back(rank);
-  job.send_view(job.view(1, ranks, std::move(shares)));
-  job.run();
-  for (int rank = 0; rank < world; ++rank) {
-    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
-    EXPECT_EQ(job.member(rank).hashes, job.member(0).hashes) << "rank " << rank;
-  }
-  return job.member(0).hashes;
+  const auto count = static_cast<std::size_t>(world);
+  return paceline::testing::train({count, step_workload(kTrain, kTest)}, spec, std::move(shares));
 }
 
 // A job of one member, which trains until it ends by itself.
@@ -253,8 +243,7 @@ TEST(Trainer, ASaveMayTakeLongerThanAnExchange) {
       limits[applied].insert(limit);
     });
   };
-  job.send_view(job.view(1, {0, 1}));
-  job.run();
+  job.run_view({0, 1});
   for (int rank = 0; rank < 2; ++rank)
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
   EXPECT_EQ(job.member(0).membership->checkpoints().size(), 2u);
@@ -273,8 +262,7 @@ TEST(Trainer, ASaveIsSeenByWhoWouldEndTheProcess) {
   job.member(0).options.on_hash = [&](Step step, std::uint64_t) {
     saving[step] = job.member(0).stop.saving();
   };
-  job.send_view(job.view(1, {0}));
-  job.run();
+  job.run_view({0});
   EXPECT_EQ(saving, (std::map<Step, bool>{{0, false}, {4, true}, {5, false}, {6, true}}));
   EXPECT_FALSE(job.member(0).stop.saving());
 }
@@ -301,8 +289,7 @@ TEST(Trainer, ALoadThatTakesItsTimeIsWaitedForByConnectedMembers) {
     }
   });
   job.member(0).files = &files;
-  job.send_view(job.view(1, {0, 1}));
-  job.run();
+  job.run_view({0, 1});
   EXPECT_TRUE(connected) << "rank 0 reads before it is connected";
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
@@ -317,8 +304,7 @@ TEST(Trainer, Rank0WritesCheckpointsAndTheModelAndSaysSo) {
   save_in(spec, folder.path() + "/checkpoints", 4);
   spec.mutable_checkpoint()->set_model_directory(folder.path() + "/model");
   ThreadJob job(2, spec, step_workload(kTrain, kTest));
-  job.send_view(job.view(1, {0, 1}));
-  job.run();
+  job.run_view({0, 1});
   auto& first = *job.member(0).membership;
   ASSERT_EQ(first.checkpoints().size(), 2u);  // step 4 and the end
   // Who waits for their end sees that they go on: of each file its header and tensors, or its text, and its
@@ -348,8 +334,7 @@ TEST(Trainer, HeartbeatsTellLossTimesAndEvaluations) {
   v1::TrainingSpec spec = step_spec(8, 32);
   spec.mutable_evaluation()->set_every_steps(4);
   ThreadJob job(2, spec, step_workload(kTrain, kTest));
-  job.send_view(job.view(1, {0, 1}));
-  job.run();
+  job.run_view({0, 1});
   v1::Heartbeat beat, other;
   job.member(0).membership->progress().collect(&beat);
   job.member(1).membership->progress().collect(&other);
@@ -377,8 +362,7 @@ TEST(Trainer, TheRecordedLossIsTheGlobalMean) {
     ThreadJob job(world, step_spec(5, 32), step_workload(kTrain, 0));
     std::vector<int> ranks;
     for (int rank = 0; rank < world; ++rank) ranks.push_back(rank);
-    job.send_view(job.view(1, ranks));
-    job.run();
+    job.run_view(ranks);
     v1::Heartbeat beat;
     job.member(0).membership->progress().collect(&beat);
     std::vector<double> values;
@@ -394,8 +378,7 @@ TEST(Trainer, ReachingTheTargetEndsAllAtTheSameStep) {
   spec.mutable_target()->set_metric("loss");
   spec.mutable_target()->set_value(1e9);
   ThreadJob job(3, spec, step_workload(kTrain, kTest));
-  job.send_view(job.view(1, {0, 1, 2}));
-  job.run();
+  job.run_view({0, 1, 2});
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished);
     EXPECT_EQ(job.member(rank).outcome.step, 3);
@@ -451,11 +434,7 @@ TEST(Trainer, ALostPeerIsReportedAndTheNextViewGoesOn) {
   job.send_view(job.view(1, {0, 1, 2}));
   auto& lost = job.member(1);
   lost.at_step(10, [&] { lost.membership->end(absl::AbortedError("evicted by the test")); });
-  const v1::View next = job.view(2, {0, 2});
-  for (const int rank : {0, 2}) {
-    auto* membership = job.member(rank).membership.get();
-    membership->on_fault = [membership, next](const v1::PeerFault&) { membership->send_view(next); };
-  }
+  job.go_on_in(job.view(2, {0, 2}), {0, 2});
   job.run();
   EXPECT_EQ(lost.outcome.ending, Ending::kEnded);
   EXPECT_THAT(std::string(lost.outcome.error.message()), HasSubstr("evicted by the test"));
@@ -534,8 +513,7 @@ TEST(Trainer, WhateverFailsAfterAStepTheWeightsAreSavedFirst) {
           membership->end(absl::AbortedError("the other one failed"));
         };
       }
-      job.send_view(job.view(1, {0, 1}));
-      job.run();
+      job.run_view({0, 1});
       EXPECT_EQ(member.outcome.ending, Ending::kFailed) << member.outcome.error;
       const auto saved = checkpoint::CheckpointStore(spec.checkpoint().directory(), 1).peek_latest();
       ASSERT_TRUE(saved.ok()) << saved.status();
@@ -553,8 +531,7 @@ TEST(Trainer, ALossThatIsNotFiniteFailsWithAdviceAndSavesNothing) {
   spec.mutable_checkpoint()->set_directory(folder.path());
   spec.mutable_optimizer()->set_learning_rate(1e38);
   ThreadJob job(2, spec, step_workload(kTrain, 0));
-  job.send_view(job.view(1, {0, 1}));
-  job.run();
+  job.run_view({0, 1});
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFailed);
     EXPECT_FALSE(job.member(rank).outcome.configuration);
