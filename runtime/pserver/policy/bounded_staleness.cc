@@ -30,7 +30,7 @@ class BoundedStaleness final : public Policy {
         at_clock_{{0, setup.workers}} {}
 
   Effects joined(int worker) override {
-    if (!pluralize(worker)) count(worker, slowest_);
+    if (!counts_in(worker)) count(worker, slowest_);
     turns_.join(worker);
     idle_[clock_of(worker)].insert(worker);
     return hand_out();
@@ -60,7 +60,7 @@ class BoundedStaleness final : public Policy {
   static constexpr std::int64_t kAway = -1;
 
   std::int64_t& clock_of(int worker) { return clocks_[static_cast<std::size_t>(worker)]; }
-  bool pluralize(int worker) { return clock_of(worker) != kAway; }
+  bool counts_in(int worker) { return clock_of(worker) != kAway; }
 
   void count(int worker, std::int64_t clock) {
     clock_of(worker) = clock;

@@ -16,12 +16,12 @@ using ::testing::IsEmpty;
 RunState with(std::vector<StalenessTelemetry> workers) {
   RunState state;
   for (StalenessTelemetry& each : workers)
-    state.members.push_back({.name = "worker", .staleness = std::move(each)});
+    state.members.push_back({.name = "worker", .telemetry = {.staleness = std::move(each)}});
   state.members.push_back({.name = "ps-0"});
   return state;
 }
 
-StalenessTelemetry pluralize(std::vector<std::int64_t> histogram, double mean = 0, std::int64_t max = 0) {
+StalenessTelemetry counts(std::vector<std::int64_t> histogram, double mean = 0, std::int64_t max = 0) {
   StalenessTelemetry s{.max = max, .mean = mean, .histogram = std::move(histogram)};
   for (const std::int64_t count : s.histogram) s.applied += count;
   return s;
@@ -29,7 +29,7 @@ StalenessTelemetry pluralize(std::vector<std::int64_t> histogram, double mean = 
 
 TEST(StalenessText, SumsAllWorkersAndJoinsWhatIsAlike) {
   const RunState state =
-      with({pluralize({60, 20, 5, 5}, 0.5, 3), pluralize({0, 1, 2, 3, 4, 0, 0, 0, 0}, 3, 4)});
+      with({counts({60, 20, 5, 5}, 0.5, 3), pluralize({0, 1, 2, 3, 4, 0, 0, 0, 0}, 3, 4)});
   EXPECT_EQ(staleness_text(state), "0: 60 %, 1: 21 %, 2: 7 %, 3-4: 12 % of 100 gradients; mean 0.75, most 4");
   EXPECT_THAT(staleness_lines(state, kAnyWidth),
               ElementsAre("staleness of 100 gradients:  0: 60 %  1: 21 %  2: 7 %  3-4: 12 %"));
@@ -38,14 +38,14 @@ TEST(StalenessText, SumsAllWorkersAndJoinsWhatIsAlike) {
 TEST(StalenessText, EveryCountIsInOneBucket) {
   std::vector<std::int64_t> one_each(32, 1);
   EXPECT_THAT(
-      staleness_lines(with({pluralize(one_each, 15.5, 31)}), kAnyWidth),
+      staleness_lines(with({counts(one_each, 15.5, 31)}), kAnyWidth),
       ElementsAre("staleness of 32 gradients:  0: 3 %  1: 3 %  2: 3 %  3-4: 6 %  5-8: 12 %  9-16: 25 %  "
                   "17-30: 44 %  31+: 3 %"));
   for (std::size_t i = 1; i < one_each.size(); ++i) {
     std::vector<std::int64_t> histogram(32);
     histogram[i] = 1'000;
     histogram[0] = 1;
-    const auto lines = staleness_lines(with({pluralize(histogram, 1, 31)}), kAnyWidth);
+    const auto lines = staleness_lines(with({counts(histogram, 1, 31)}), kAnyWidth);
     ASSERT_EQ(lines.size(), 1u) << i;
     EXPECT_THAT(lines[0], ::testing::MatchesRegex("staleness of 1,001 gradients:  0: <1 %  [0-9+-]+: >99 %"));
   }
@@ -53,7 +53,7 @@ TEST(StalenessText, EveryCountIsInOneBucket) {
 
 TEST(StalenessText, WhereNothingIsStaleThereIsNothingToSay) {
   for (const RunState& state :
-       {RunState(), with({}), with({pluralize({})}), with({pluralize({500, 0, 0})})}) {
+       {RunState(), with({}), with({counts({})}), with({pluralize({500, 0, 0})})}) {
     EXPECT_EQ(staleness_text(state), "");
     EXPECT_THAT(staleness_lines(state, kAnyWidth), IsEmpty());
   }
@@ -66,7 +66,7 @@ TEST(StalenessText, WithoutCountsTheMeanIsLeft) {
 }
 
 TEST(StalenessText, OnANarrowTerminalTheLeastSharesGoFirst) {
-  const RunState state = with({pluralize({60, 20, 1, 4, 15, 9, 2, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 3}, 2, 17)});
+  const RunState state = with({counts({60, 20, 1, 4, 15, 9, 2, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 3}, 2, 17)});
   for (int width = 30; width < 120; ++width) {
     const auto lines = staleness_lines(state, width);
     EXPECT_LE(lines.size(), 2u) << width;
@@ -79,7 +79,7 @@ TEST(StalenessText, OnANarrowTerminalTheLeastSharesGoFirst) {
 
 TEST(StalenessText, NonsenseDoesNotBreakIt) {
   const RunState state = with(
-      {pluralize(std::vector<std::int64_t>(100, 1), 1, 5), {.applied = -5, .max = 3, .histogram = {-7, 2}}});
+      {counts(std::vector<std::int64_t>(100, 1), 1, 5), {.applied = -5, .max = 3, .histogram = {-7, 2}}});
   EXPECT_THAT(staleness_lines(state, kAnyWidth), ::testing::SizeIs(1));
   EXPECT_NE(staleness_text(state), "");
 }

@@ -24,7 +24,7 @@ std::atomic<bool> counting{false};
 std::atomic<int> large_allocations{0};
 std::atomic<int> live{0};
 
-void* pluralize(std::size_t size, std::size_t alignment) {
+void* counted(std::size_t size, std::size_t alignment) {
   if (counting.load()) {
     if (size >= kSmall) ++large_allocations;
     ++live;
@@ -42,19 +42,19 @@ void released(void* memory) {
 }  // namespace
 
 void* operator new(std::size_t size) {
-  return pluralize(size, 1);
+  return counted(size, 1);
 }
 void* operator new[](std::size_t size) {
-  return pluralize(size, 1);
+  return counted(size, 1);
 }
 void* operator new(std::size_t size, std::align_val_t a) {
-  return pluralize(size, static_cast<std::size_t>(a));
+  return counted(size, static_cast<std::size_t>(a));
 }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return pluralize(size, 1);
+  return counted(size, 1);
 }
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-  return pluralize(size, 1);
+  return counted(size, 1);
 }
 void operator delete(void* memory) noexcept {
   released(memory);
