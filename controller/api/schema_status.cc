@@ -49,6 +49,7 @@ Schema conditions();
 // The schema of one field, by its type.
 struct MakeSchema {
   std::vector<Schema>& properties;
+  bool inner = false;  // of a part of the status: the objects in it are kept, and not described
 
   void operator()(const NamedField& f, const std::string&) const { add(f, "string"); }
   void operator()(const NamedField& f, bool) const { add(f, "boolean"); }
@@ -60,7 +61,7 @@ struct MakeSchema {
   void operator()(const NamedField& f, Enum) const { add(f, "string"); }
   template <HasFields T>
   void operator()(const NamedField& f, const T&) const {
-    properties.push_back(object_of<T>(f.name, f.about));
+    properties.push_back(inner ? object(f.name, f.about, {}) : object_of<T>(f.name, f.about, true));
   }
   template <typename T>
   void operator()(const NamedField& f, const std::optional<T>&) const {
@@ -69,7 +70,11 @@ struct MakeSchema {
   template <typename T>
   void operator()(const NamedField& f, const std::vector<T>&) const {
     std::vector<Schema> items;
-    MakeSchema{items}(NamedField{""}, T());
+    if constexpr (HasFields<T>) {
+      items.push_back(inner ? object("", "", {}) : object_of<T>("", "", true));
+    } else {
+      MakeSchema{items}(NamedField{""}, T());
+    }
     properties.push_back(list(f.name, f.about, std::move(items[0])));
     if constexpr (std::integral<T>) properties.back().limit("maxItems", str_cat(f.items));
   }
@@ -78,10 +83,10 @@ struct MakeSchema {
   }
 
   template <HasFields T>
-  static Schema object_of(const char* name, const char* about) {
+  static Schema object_of(const char* name, const char* about, bool inner) {
     std::vector<Schema> properties;
     T value;
-    T::fields(MakeSchema{properties}, value);
+    T::fields(MakeSchema{properties, inner}, value);
     return object(name, about, std::move(properties));
   }
 
@@ -105,7 +110,7 @@ Schema conditions() {
 
 Schema schema_of_status() {
   Schema status =
-      MakeSchema::object_of<Status>("status", "What became of it so far; written by the controller.");
+      MakeSchema::object_of<Status>("status", "What became of it so far; written by the controller.", false);
   // What the job's object has beside our Status (kube_job_store.cc), and what is to come.
   for (Schema& more :
        std::vector{text("ready", "Pods that run, of those that the job wants: 3/4."),

@@ -135,9 +135,10 @@ struct TakeField {
     const Json& there = at(json, {field.name});
     if constexpr (std::same_as<T, WallTime>) {
       value = parse_time(text_at(json, {field.name}));
-    } else if (HasFields<T>       ? there.is_object()
-               : std::integral<T> ? there.is_number_integer()
-                                  : there.is_number()) {
+    } else if (HasFields<T>                   ? there.is_object()
+               : std::same_as<T, std::string> ? there.is_string()
+               : std::integral<T>             ? there.is_number_integer()
+                                              : there.is_number()) {
       (*this)(field, value.emplace());
     }
   }

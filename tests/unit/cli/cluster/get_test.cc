@@ -254,7 +254,7 @@ TEST_F(ClusterTest, HowTheMembersGpusAreIsShown) {
   ASSERT_TRUE(describe_job(call_, "failed").ok()) << err_.str();
   EXPECT_THAT(out_.str(),
               ::testing::ContainsRegex(
-                  "\nGPUs:\n  GPU OF .*\n  worker-0 +NVIDIA H200 +- +- +- +- +- +- +- +- +- +- +2 Xids "))
+                  "\nGPUs:\n  GPU OF .*\n  worker-0 +- +NVIDIA H200 +- +- +- +- +- +- +- +- +- +- +- +2 Xids "))
       << "its pod is gone: what was of that moment is not shown";
 }
 
