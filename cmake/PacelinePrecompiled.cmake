@@ -1,5 +1,5 @@
-# Precompiled headers, for the libraries, for those that read command lines, and for the tests: headers that many files include and that no change of
-# ours touches. Clang reads them lazily. GCC loads them whole, so that the tests', with gmock, costs as much as it saves.
+# Two precompiled headers, for the libraries and for the tests: headers that many files include and that no change of ours touches. Clang reads
+# them lazily. GCC loads them whole, so that the tests', with gmock, costs as much as it saves.
 #
 # paceline_precompile(NAME OPTIONS option ... HEADERS header ... DEPS target ...)
 function(paceline_precompile name)
@@ -28,8 +28,6 @@ endif()
 set(everywhere absl/status/status.h absl/status/statusor.h absl/synchronization/mutex.h
                algorithm atomic chrono cmath functional map memory optional set sstream string thread vector)
 paceline_precompile(paceline_headers DEPS absl::status absl::statusor absl::synchronization HEADERS ${everywhere})
-# A third of the time that a file with CLI11 takes is this header's.
-paceline_precompile(paceline_cli_headers DEPS absl::status absl::statusor absl::synchronization CLI11::CLI11 HEADERS ${everywhere} CLI/CLI.hpp)
 if(PACELINE_TESTS AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   paceline_precompile(paceline_test_headers OPTIONS -fPIE ${PACELINE_TEST_OPTIONS}
     DEPS GTest::gmock GTest::gtest absl::status absl::statusor absl::synchronization

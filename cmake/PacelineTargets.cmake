@@ -48,19 +48,16 @@ if(PACELINE_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# paceline_library(NAME SOURCES a.cc ... DEPS target ... [PRECOMPILED paceline_cli_headers])   -> target paceline_NAME, alias Paceline::NAME
+# paceline_library(NAME SOURCES a.cc ... DEPS target ...)   -> target paceline_NAME, alias Paceline::NAME
 function(paceline_library name)
-  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
-  if(NOT ARG_PRECOMPILED)
-    set(ARG_PRECOMPILED paceline_headers)
-  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   set(target paceline_${name})
   if(ARG_SOURCES)
     add_library(${target} STATIC ${ARG_SOURCES})
     target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/paceline>)
     target_compile_options(${target} PRIVATE ${PACELINE_WARNINGS})
-    paceline_use_precompiled(${ARG_PRECOMPILED} ${ARG_SOURCES})
+    paceline_use_precompiled(paceline_headers ${ARG_SOURCES})
     target_link_libraries(${target} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
   else()
     add_library(${target} INTERFACE)
