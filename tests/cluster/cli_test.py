@@ -148,7 +148,7 @@ class CliTest(CommandCase, ClusterCase):
         for expected in ("digits  Running", r"chief-0 +digits-chief-0-0 +node-\d +Succeeded", "MembersTrain", r"pod/digits-chief-0-0", r"Members:\n"):
             self.assertRegex(text, expected)
         self.assertRegex(self.paceline("top", "digits", "--once"),
-                         r"(?s)digits  Running.*step 40/200.*worker-0 +node-\d +Training +40 +7\.50 +2\.50 +10\.0")
+                         r"(?s)digits  Running.*step 40/200.*worker-0 +node-\d +Training +40 +- +7\.50 +2\.50 +- +- +10\.0")
         self.assertRegex(self.paceline("explain", "digits"), r"(?s)Running \(MembersTrain\), 3 pods.*What the controller would do now")
         self.assertRegex(self.paceline("events", "digits"), r"(?s)AGE +TYPE.*pod/digits-chief-0-0")
 
