@@ -175,7 +175,7 @@ class SparseTablesTest(CliCase):
         # Servers say it in their heartbeats.
         process = self.start("run", self.write(job(tables=tables, steps=ENDLESS)), "--output", "json")
         status = self.training("clicks", 4)
-        evicted = lambda: [server["rowsEvicted"] for server in self.servers(self.status("clicks") or status)]
+        evicted = lambda: [server.get("rowsEvicted", 0) for server in self.servers(self.status("clicks") or status)]
         until(lambda: len(evicted()) == 2 and min(evicted()) > 100, 20 * SLOW, "evictions")
         process.send_signal(signal.SIGINT)
         errors = process.communicate(timeout=60 * SLOW)[1]
