@@ -16,10 +16,10 @@ if(PACELINE_SANITIZE)
   add_link_options(-fsanitize=${PACELINE_SANITIZE})
 endif()
 if(PACELINE_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  # It links what paceline_test(COUNTS_ALLOCATIONS) makes.
+  # It links what paceline_test(OWN_NEW) makes.
   string(REPLACE "clang++" "clang" CMAKE_C_COMPILER ${CMAKE_CXX_COMPILER})
   enable_language(C)
-  set(PACELINE_ALLOCATION_COUNTER_LINKER C)
+  set(PACELINE_OWN_NEW_LINKER C)
 endif()
 # The code under test is optimised. GoogleTest's macros, half of all that is compiled, need no optimisation.
 set(PACELINE_TEST_OPTIONS -O1)
@@ -95,15 +95,15 @@ endif()
 # Everything that the tests of this build need.
 add_custom_target(paceline_tests)
 
-# paceline_test(NAME [ONE_THREAD] [COUNTS_ALLOCATIONS] SOURCES a.cc ... DEPS target ... [LABELS unit|integration])
+# paceline_test(NAME [ONE_THREAD] [COUNTS_ALLOCATIONS|OWN_NEW] SOURCES a.cc ... DEPS target ... [LABELS unit|integration])
 #   -> one GoogleTest program, one ctest entry.
 # ONE_THREAD: nothing in it starts a thread, so that ThreadSanitizer has nothing to find and its build leaves the program out;
 # in other builds the program ends where one is started all the same.
-# COUNTS_ALLOCATIONS: with tests/support/allocation_counter.h. For C++ Clang links ThreadSanitizer's operator new ahead of the counter's; linked as C, the
-# program has the counter's, whose malloc is watched all the same.
+# COUNTS_ALLOCATIONS: with tests/support/allocation_counter.h; OWN_NEW: with an operator new of its own. For C++ Clang links ThreadSanitizer's operator
+# new ahead of such a one; linked as C, the program has its own, whose malloc is watched all the same.
 # scripts/test counts the single test cases from the program's own report.
 function(paceline_test name)
-  cmake_parse_arguments(ARG "ONE_THREAD;COUNTS_ALLOCATIONS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;COUNTS_ALLOCATIONS;OWN_NEW" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
@@ -112,10 +112,11 @@ function(paceline_test name)
   endif()
   if(ARG_COUNTS_ALLOCATIONS)
     list(APPEND ARG_SOURCES ${CMAKE_SOURCE_DIR}/tests/support/allocation_counter.cc)
+    set(ARG_OWN_NEW TRUE)
   endif()
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
-  if(ARG_COUNTS_ALLOCATIONS AND PACELINE_ALLOCATION_COUNTER_LINKER)
-    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE ${PACELINE_ALLOCATION_COUNTER_LINKER})
+  if(ARG_OWN_NEW AND PACELINE_OWN_NEW_LINKER)
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE ${PACELINE_OWN_NEW_LINKER})
   endif()
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
   target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} ${PACELINE_TEST_OPTIONS})
