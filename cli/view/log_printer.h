@@ -1,7 +1,7 @@
 #pragma once
 
-// What members wrote, on its way to a terminal or a pipe. A terminal gets it sanitize_styled, and lines cut
-// at kMaxShownBytes; a pipe gets every byte as it is. With a prefix each line begins with its member, and
+// LogPrinter passes members' lines on to a terminal or a pipe. A terminal gets them sanitized, and cut at
+// kMaxShownBytes; a pipe gets every byte as it is. With a prefix each line begins with its member, and
 // then doesn't name it again. One thread at a time.
 
 #include <cstddef>

@@ -111,7 +111,7 @@ Schema conditions() {
 Schema schema_of_status() {
   Schema status =
       MakeSchema::object_of<Status>("status", "What became of it so far; written by the controller.", false);
-  // What the job's object has beside our Status (kube_job_store.cc), and what is to come.
+  // The job's object has these beside our Status (kube_job_store.cc); nothing writes stragglers yet.
   for (Schema& more :
        std::vector{text("ready", "Pods that run, of those that the job wants: 3/4."),
                    integer("replicas", "Worker pods that there are; for the scale subresource."),

@@ -19,7 +19,7 @@ struct GpuReading {
   absl::Status trouble;  // UNAVAILABLE, INTERNAL: the GPU, or its driver, is gone; what it told is there
 };
 
-// Of nvml.h's nvmlClocksEventReason... those that slow a GPU down, in words: "power cap", "thermal
+// The reasons (nvml.h's nvmlClocksEventReason...) that slow a GPU down, in words: "power cap", "thermal
 // (software)", "thermal (hardware)", "power brake", "hardware slowdown". A GPU that is idle, or whose clocks
 // somebody has set, is not slowed down.
 std::vector<std::string> slowdowns(std::uint64_t throttle_reasons);

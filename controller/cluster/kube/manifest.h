@@ -1,7 +1,7 @@
 #pragma once
 
-// What we create for a job: its pods, its headless Service, the Secret with its token. Every addition to a
-// user's pod template stands in docs/kubernetes.md. Pure.
+// The objects that we create for a job: its pods, its headless Service, the Secret with its token. Every
+// addition to a user's pod template stands in docs/kubernetes.md. Pure.
 
 #include <string>
 #include <string_view>
