@@ -68,7 +68,7 @@ absl::Status create_service(kube::ApiClient& api, const Flags& flags, int job) {
 absl::StatusOr<cluster::PodSpec> worker_pod(const Flags& flags, int job, int index) {
   const kube::Json object = job_object(flags, job);
   api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
-  if (!parsed.job) return absl::InternalError(kube::errors_of(parsed.diagnostics, 1000));
+  if (!parsed.job) return absl::InternalError(kube::errors_of(parsed.diagnostics));
   plan::Observed observed;
   observed.limits.cores = 0;  // as on a cluster
   observed.job = *std::move(parsed.job);

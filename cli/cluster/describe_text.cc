@@ -31,10 +31,6 @@ void add_section(const char* title, const Rows& rows, std::vector<std::string>& 
   for (const std::string& line : align_table(rows, {})) lines.push_back(str_cat("  ", line));
 }
 
-std::string pod_name_of(const kube::SlimPod& pod) {
-  return pod.key.substr(pod.key.find('/') + 1);
-}
-
 std::string roles_text(const api::TrainingJob& job) {
   std::string text;
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
@@ -126,7 +122,7 @@ Rows pod_rows(const Described& d) {
     if (pod.exit_code && *pod.exit_code != 0)
       reason += str_cat(reason.empty() ? "" : ", ", "exit code ", *pod.exit_code);
     if (pod.signal) reason += str_cat(reason.empty() ? "" : ", ", "signal ", *pod.signal);
-    rows.push_back({member_name(pod.role, pod.index), pod_name_of(pod), pod.node.empty() ? "-" : pod.node,
+    rows.push_back({member_name(pod.role, pod.index), pod.name(), pod.node.empty() ? "-" : pod.node,
                     pod.deletion ? "Deleting" : cluster::pod_phase_name(pod.phase),
                     age_text(pod.created, d.now), reason});
   }
@@ -165,7 +161,7 @@ const char* advice_for(const std::string& reason) {
 // The pod at fault; else one that failed, of the newest attempt. REQUIRES: there are pods.
 const kube::SlimPod& failed_pod(const Described& d) {
   const auto order = [&](const kube::SlimPod& pod) {
-    const bool at_fault = d.job.status.fault && d.job.status.fault->pod == pod_name_of(pod);
+    const bool at_fault = d.job.status.fault && d.job.status.fault->pod == pod.name();
     return std::tuple(at_fault, pod.phase == cluster::PodPhase::kFailed, pod.attempt);
   };
   return *std::ranges::max_element(d.pods, {}, order);
@@ -226,7 +222,7 @@ std::vector<std::string> hints_for(const Described& d) {
   for (const kube::SlimPod& pod : present_pods(d.pods)) {
     const char* advice = advice_for(pod.reason);
     if (advice == nullptr || !said.insert(pod.reason).second) continue;
-    hints.push_back(str_cat("pod ", pod_name_of(pod), ", ", pod.reason, ": ", advice));
+    hints.push_back(str_cat("pod ", pod.name(), ", ", pod.reason, ": ", advice));
   }
   if (job.status.phase == api::Phase::kFailed) {
     const auto tell_log = [&](Role role, int index) {

@@ -18,8 +18,6 @@ namespace {
 using kube::Json;
 
 constexpr int kMaxTries = 5;  // when somebody else changes the job at the same time
-constexpr std::size_t kMaxSpecErrorBytes = 2000;
-
 absl::Status if_it_goes_on(const JobView& job, const char* what) {
   if (job.deleting)
     return absl::FailedPreconditionError(
@@ -62,12 +60,12 @@ absl::Status check(const JobView& view, const Json& before, const Json& after) {
   const api::Parsed new_job = kube::parse_job(after, kube::job_metadata(after));
   const std::string text = job_text(view.ns, view.name);
   if (!old_job.job) {
-    return absl::FailedPreconditionError(str_cat("job ", text, " can't be run, so scaling does not help: ",
-                                                 kube::errors_of(old_job.diagnostics, kMaxSpecErrorBytes)));
+    return absl::FailedPreconditionError(str_cat(
+        "job ", text, " can't be run, so scaling does not help: ", kube::errors_of(old_job.diagnostics)));
   }
   if (!new_job.job)
-    return absl::InvalidArgumentError(str_cat(
-        "job ", text, " can't be scaled so: ", kube::errors_of(new_job.diagnostics, kMaxSpecErrorBytes)));
+    return absl::InvalidArgumentError(
+        str_cat("job ", text, " can't be scaled so: ", kube::errors_of(new_job.diagnostics)));
   std::string problems;
   for (const api::EditError& error : api::edit_errors(*old_job.job, *new_job.job))
     problems += str_cat("\n  ", error.path, " ", error.problem);

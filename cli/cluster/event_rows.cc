@@ -73,6 +73,11 @@ bool is_about(const Json& event, std::string_view job) {
   return kind == kube::kPods.kind && is_pod_of(name, job);
 }
 
+void drop_earlier(std::vector<EventView>& events, std::optional<WallTime> created) {
+  std::erase_if(events,
+                [&](const EventView& event) { return event.last && created && *event.last < *created; });
+}
+
 void sort_events(std::vector<EventView>& events) {
   std::ranges::stable_sort(events, {},
                            [](const EventView& event) { return event.last.value_or(WallTime()); });

@@ -28,6 +28,9 @@ EventView read_event(const kube::Json& object);
 // Whether it is about this job or one of its pods, of any attempt. Empty job: about any job's object or pod.
 bool is_about(const kube::Json& event, std::string_view job);
 
+// A job's events have no other mark of it than its name: those before its creation are about an earlier job.
+void drop_earlier(std::vector<EventView>& events, std::optional<WallTime> created);
+
 // The newest last.
 void sort_events(std::vector<EventView>& events);
 

@@ -1,11 +1,13 @@
 // events: of jobs and their pods, the newest last; with -w also those that come.
 
 #include <map>
+#include <optional>
 
 #include "base/status.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/changes.h"
 #include "cli/cluster/event_rows.h"
+#include "cli/cluster/job_view.h"
 #include "cli/view/growing_table.h"
 
 namespace paceline::cli {
@@ -47,8 +49,13 @@ class EventPrinter {
 
 absl::Status list_events(Call& call, const EventsOptions& options) {
   const std::string ns = call.all_namespaces ? "" : call.ns;
-  if (!options.name.empty()) PL_RETURN_IF_ERROR(call.jobs.job(ns, options.name).status());
+  std::optional<WallTime> created;
+  if (!options.name.empty()) {
+    PL_ASSIGN_OR_RETURN(const kube::Json job, call.jobs.job(ns, options.name));
+    created = read_job(job).created;
+  }
   PL_ASSIGN_OR_RETURN(JobClient::Events events, call.jobs.events(ns, options.name));
+  drop_earlier(events.events, created);
   EventPrinter printer(call);
   printer.print(events.events);
   if (events.events.empty() && !options.watch) {
@@ -67,7 +74,8 @@ absl::Status list_events(Call& call, const EventsOptions& options) {
     return static_cast<bool>(call.out);
   };
   changes.relist = [&]() -> absl::StatusOr<std::string> {
-    PL_ASSIGN_OR_RETURN(const JobClient::Events again, call.jobs.events(ns, options.name));
+    PL_ASSIGN_OR_RETURN(JobClient::Events again, call.jobs.events(ns, options.name));
+    drop_earlier(again.events, created);
     printer.print(again.events);
     return again.resource_version;
   };

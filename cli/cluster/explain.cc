@@ -21,8 +21,6 @@ namespace {
 
 using kube::Json;
 
-constexpr std::size_t kMaxSpecErrorBytes = 4000;
-
 // What a coordinator would have to say for the status to be as it is.
 plan::JobReport report_from(const api::Status& status, WallTime now) {
   plan::JobReport report;
@@ -81,8 +79,8 @@ plan::Observed observed(const Json& object, api::TrainingJob job, const std::vec
 void print_plan(Call& call, const Json& object, Described& described) {
   api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
   if (!parsed.job) {
-    call.out << "Nothing would be done: its spec can't be run: "
-             << kube::errors_of(parsed.diagnostics, kMaxSpecErrorBytes) << "\n";
+    call.out << "Nothing would be done: its spec can't be run: " << kube::errors_of(parsed.diagnostics)
+             << "\n";
     return;
   }
   described.spec = parsed.job;

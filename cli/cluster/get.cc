@@ -9,6 +9,7 @@
 #include "cli/cluster/call.h"
 #include "cli/cluster/changes.h"
 #include "cli/cluster/describe_text.h"
+#include "cli/cluster/event_rows.h"
 #include "cli/cluster/job_view.h"
 #include "cli/view/fit_columns.h"
 #include "cli/view/growing_table.h"
@@ -20,8 +21,6 @@ namespace paceline::cli {
 namespace {
 
 using kube::Json;
-
-constexpr std::size_t kMaxSpecErrorBytes = 4000;
 
 // What is printed of one object after the other, in the order of the API server, and then as they change.
 class JobPrinter {
@@ -142,12 +141,13 @@ absl::Status describe_job(Call& call, const std::string& name) {
   Described described;
   described.job = read_job(object);
   api::Parsed parsed = kube::parse_job(object, kube::job_metadata(object));
-  described.spec_errors = kube::errors_of(parsed.diagnostics, kMaxSpecErrorBytes);
+  described.spec_errors = kube::errors_of(parsed.diagnostics);
   described.spec = std::move(parsed.job);
   PL_ASSIGN_OR_RETURN(described.pods, call.jobs.pods(call.ns, described.job.name));
   auto events = call.jobs.events(call.ns, described.job.name);
   if (events.ok()) {
     described.events = std::move(events->events);
+    drop_earlier(described.events, described.job.created);
   } else {
     described.events_error = std::string(events.status().message());
   }

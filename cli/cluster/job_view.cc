@@ -54,7 +54,7 @@ bool is_reached(const api::Target& target, const api::Progress& progress) {
 
 MemberState member_of(const JobView& job, const SlimPod& pod) {
   MemberState member;
-  member.pod = pod.key.substr(pod.key.find('/') + 1);
+  member.pod = pod.name();
   member.name = member_name(pod.role, pod.index);
   member.node = pod.node.empty() ? "-" : pod.node;
   member.phase = pod_phase(pod);

@@ -21,10 +21,6 @@ namespace {
 using kube::Json;
 using kube::SlimPod;
 
-std::string pod_name_of(const SlimPod& pod) {
-  return pod.key.substr(pod.key.find('/') + 1);
-}
-
 bool has_ended(const JobView& job) {
   return job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
 }
@@ -33,7 +29,7 @@ bool has_ended(const JobView& job) {
 // member.
 absl::StatusOr<std::vector<SlimPod>> chosen(const std::vector<SlimPod>& all, const LogsOptions& options) {
   for (const SlimPod& pod : all) {
-    if (pod_name_of(pod) == options.member) return std::vector{pod};
+    if (pod.name() == options.member) return std::vector{pod};
   }
   PL_ASSIGN_OR_RETURN(const MemberPattern pattern, member_pattern(options.member));
   std::vector<SlimPod> present = present_pods(all), result;

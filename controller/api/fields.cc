@@ -12,9 +12,6 @@ namespace paceline::api {
 
 namespace {
 
-constexpr IntegerRange kPositive{.min = 1, .max = 1'000'000'000'000};
-constexpr NumberRange kNotNegative{.min = 0, .max = 1e12};
-
 void visit(FieldVisitor& v, Metadata& m) {
   v.text({.name = "name",
           .meaning = "The job's name; pods and the run's folder are named after it",

@@ -50,6 +50,13 @@ struct NumberRange {
   bool below_max = false;  // max itself is outside
 };
 
+// Several fields have these ranges.
+inline constexpr IntegerRange kPositive{.min = 1, .max = 1'000'000'000'000};
+inline constexpr IntegerRange kWidth{.min = 1, .max = 1 << 20};
+inline constexpr NumberRange kNotNegative{.min = 0, .max = 1e12};
+inline constexpr NumberRange kAboveZero{.min = 0, .max = 1e12, .above_min = true};
+inline constexpr NumberRange kBeta{.min = 0, .max = 1, .below_max = true};
+
 struct CountRange {
   std::size_t min = 0, max = 0;
   bool lone_item = false;  // a single item may stand for a list of one

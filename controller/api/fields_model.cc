@@ -6,11 +6,6 @@ namespace paceline::api {
 
 namespace {
 
-constexpr IntegerRange kWidth{.min = 1, .max = 1 << 20};
-constexpr NumberRange kNotNegative{.min = 0, .max = 1e12};
-constexpr NumberRange kAboveZero{.min = 0, .max = 1e12, .above_min = true};
-constexpr NumberRange kBeta{.min = 0, .max = 1, .below_max = true};
-
 void visit(FieldVisitor& v, RowOptimizer& o) {
   v.choice({.name = "type", .meaning = "The update rule of rows", .required = true}, o.type);
   const bool adagrad = o.type == RowOptimizerType::kAdagrad, adam = o.type == RowOptimizerType::kAdam,

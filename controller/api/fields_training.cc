@@ -6,11 +6,6 @@ namespace paceline::api {
 
 namespace {
 
-constexpr IntegerRange kPositive{.min = 1, .max = 1'000'000'000'000};
-constexpr IntegerRange kWidth{.min = 1, .max = 1 << 20};
-constexpr NumberRange kNotNegative{.min = 0, .max = 1e12};
-constexpr NumberRange kAboveZero{.min = 0, .max = 1e12, .above_min = true};
-constexpr NumberRange kBeta{.min = 0, .max = 1, .below_max = true};
 constexpr CountRange kFiles{.min = 1, .max = 4096, .lone_item = true};
 
 void visit(FieldVisitor& v, DataFiles& files, DataFormat format) {

@@ -10,15 +10,12 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "controller/api/document.h"
+#include "controller/api/scalars.h"
 #include "controller/api/source_text.h"
 
 namespace paceline::api {
 
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 bool is_one_of(std::string_view text, std::span<const std::string_view> words) {
   return std::ranges::find(words, text) != words.end();

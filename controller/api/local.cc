@@ -88,7 +88,7 @@ class TemplateReader {
   Localizer& l_;
 };
 
-void visit(Localizer& l, std::optional<ReplicaSpec>& replica, const std::string& path) {
+void visit_fields(Localizer& l, std::optional<ReplicaSpec>& replica, const std::string& path) {
   if (!replica) return;
   const char* fixed = "a local run keeps the size that it starts with";
   l.reset(replica->min_replicas, {}, str_cat(path, ".minReplicas"), fixed);
@@ -107,10 +107,10 @@ void visit(Localizer& l, std::optional<ReplicaSpec>& replica, const std::string&
 std::vector<Unused> make_local(TrainingJob& job) {
   Localizer l;
   ReplicaSpecs& roles = job.spec.replica_specs;
-  visit(l, roles.chief, "spec.replicaSpecs.chief");
-  visit(l, roles.worker, "spec.replicaSpecs.worker");
-  visit(l, roles.ps, "spec.replicaSpecs.ps");
-  visit(l, roles.evaluator, "spec.replicaSpecs.evaluator");
+  visit_fields(l, roles.chief, "spec.replicaSpecs.chief");
+  visit_fields(l, roles.worker, "spec.replicaSpecs.worker");
+  visit_fields(l, roles.ps, "spec.replicaSpecs.ps");
+  visit_fields(l, roles.evaluator, "spec.replicaSpecs.evaluator");
   RunPolicy& p = job.spec.run_policy;
   const RunPolicy local;
   const std::string policy = "spec.runPolicy.";

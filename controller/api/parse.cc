@@ -3,9 +3,8 @@
 #include <utility>
 
 #include "base/text.h"
-#include "controller/api/document.h"
 #include "controller/api/findings.h"
-#include "controller/api/reader.h"
+#include "controller/api/read_fields.h"
 #include "controller/api/rules.h"
 #include "controller/api/source_text.h"
 
@@ -16,11 +15,6 @@
 namespace paceline::api {
 
 namespace {
-
-Parsed refused(Diagnostic diagnostic, std::string_view file_name) {
-  diagnostic.file = file_name;
-  return {std::nullopt, {std::move(diagnostic)}};
-}
 
 // Defaults that depend on other fields; the rest are the initial values in types.h.
 void fill_defaults(TrainingJob& job) {
@@ -33,24 +27,11 @@ void fill_defaults(TrainingJob& job) {
 }  // namespace
 
 Parsed parse_training_job(std::string_view text, std::string_view file_name) {
-  if (auto unreadable = check_source_text(text)) return refused(*std::move(unreadable), file_name);
-  Document document;
-  std::vector<Diagnostic> duplicates;
-  if (!read_document(skip_byte_order_mark(text), document, duplicates))
-    return refused(std::move(duplicates.back()), file_name);
-  const Node& root = document.nodes[document.root];
-  if (root.kind != NodeKind::kMap) {
-    Diagnostic d{.line = root.at.line, .column = root.at.column, .problem = "the file holds no TrainingJob"};
-    d.found = show(root);
-    d.allowed = "a map with apiVersion, kind, metadata and spec";
-    return refused(std::move(d), file_name);
-  }
   Findings findings;
-  for (Diagnostic& d : duplicates) findings.add(std::move(d));
   Parsed parsed{.job = TrainingJob{}};
-  Reader reader(document, findings);
-  visit(reader, *parsed.job);
-  reader.finish();
+  const auto fields = [&](FieldVisitor& reader) { visit(reader, *parsed.job); };
+  if (!read_fields(text, "TrainingJob", "a map with apiVersion, kind, metadata and spec", fields, findings))
+    return {std::nullopt, findings.take(file_name)};
   check_rules(*parsed.job, findings);
   fill_defaults(*parsed.job);
   parsed.diagnostics = findings.take(file_name);

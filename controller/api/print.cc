@@ -12,7 +12,7 @@ namespace paceline::api {
 namespace {
 
 // A text as a YAML scalar: bare where no reader could take it for anything else, in double quotes otherwise.
-std::string scalar(std::string_view text) {
+std::string yaml_scalar(std::string_view text) {
   bool bare = !text.empty() && plain_scalar_type(text).empty();
   for (const char c : text) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/';
@@ -54,7 +54,7 @@ class Printer final : public ValueVisitor {
 
   void constant(const Field& field, std::string_view value) override { line(field, value); }
   void text(const Field& field, TextKind, std::string& value) override {
-    if (!value.empty()) line(field, scalar(value));
+    if (!value.empty()) line(field, yaml_scalar(value));
   }
   void cores(const Field& field, bool /*zero*/, double& value) override {
     line(field, str_cat("\"", format_number(value), "\""));
@@ -68,7 +68,7 @@ class Printer final : public ValueVisitor {
   void take_map(const Field& field, const std::vector<std::string>& pairs) override {
     items(field, pairs, "", "{}");
   }
-  std::string quoted(std::string_view text) const override { return scalar(text); }
+  std::string quoted(std::string_view text) const override { return yaml_scalar(text); }
 
  private:
   struct Open {

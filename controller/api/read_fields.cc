@@ -8,36 +8,36 @@
 
 namespace paceline::api {
 
-namespace {
-
-std::vector<Diagnostic> refused(Diagnostic diagnostic, std::string_view file_name) {
-  diagnostic.file = file_name;
-  return {std::move(diagnostic)};
-}
-
-}  // namespace
-
-std::vector<Diagnostic> read_fields(std::string_view text, std::string_view file_name,
-                                    const FieldsOf& fields) {
-  if (auto unreadable = check_source_text(text)) return refused(*std::move(unreadable), file_name);
+bool read_fields(std::string_view text, const char* what, const char* allowed,
+                 const std::function<void(FieldVisitor&)>& visit, Findings& findings) {
+  if (auto unreadable = check_source_text(text)) {
+    findings.add(*std::move(unreadable));
+    return false;
+  }
   Document document;
   std::vector<Diagnostic> duplicates;
-  if (!read_document(skip_byte_order_mark(text), document, duplicates, fields.what, fields.allowed)) {
-    return refused(std::move(duplicates.back()), file_name);
+  if (!read_document(skip_byte_order_mark(text), document, duplicates, what, allowed)) {
+    findings.add(std::move(duplicates.back()));
+    return false;
   }
   const Node& root = document.nodes[document.root];
   if (root.kind != NodeKind::kMap) {
-    Diagnostic d{.line = root.at.line, .column = root.at.column};
-    d.problem = str_cat("the file holds no ", fields.what);
+    Diagnostic& d = findings.add(root.at, "", str_cat("the file holds no ", what));
     d.found = show(root);
-    d.allowed = fields.allowed;
-    return refused(std::move(d), file_name);
+    d.allowed = allowed;
+    return false;
   }
-  Findings findings;
   for (Diagnostic& d : duplicates) findings.add(std::move(d));
   Reader reader(document, findings);
-  fields.visit(reader);
+  visit(reader);
   reader.finish();
+  return true;
+}
+
+std::vector<Diagnostic> read_fields(std::string_view text, std::string_view file_name,
+                                    const FieldsOf& fields) {
+  Findings findings;
+  read_fields(text, fields.what, fields.allowed, fields.visit, findings);
   std::vector<Diagnostic> found = findings.take(file_name);
   if (has_errors(found)) return found;
   auto [path, problem] = fields.check();

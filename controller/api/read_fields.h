@@ -1,7 +1,7 @@
 #pragma once
 
-// Reads a file that is no TrainingJob as one is read: bytes, syntax, fields one by one, and then what must go
-// together. All errors at once, with line, column, what is allowed, and the likely meant name. Pure.
+// Reads the fields of a file: bytes, syntax, fields one by one, and then what must go together. Errors have
+// line, column, what is allowed, and the likely meant name. Pure.
 
 #include <functional>
 #include <string>
@@ -11,6 +11,7 @@
 
 #include "controller/api/diagnostic.h"
 #include "controller/api/fields.h"
+#include "controller/api/findings.h"
 
 namespace paceline::api {
 
@@ -23,7 +24,11 @@ struct FieldsOf {
   std::function<std::pair<std::string, std::string>()> check;
 };
 
-// `file_name` only names the file in diagnostics.
+// Adds what is wrong to `findings`; false: the text is no map, and nothing else can be checked.
+bool read_fields(std::string_view text, const char* what, const char* allowed,
+                 const std::function<void(FieldVisitor&)>& visit, Findings& findings);
+
+// All errors at once; of a file that is no TrainingJob. `file_name` only names the file in diagnostics.
 std::vector<Diagnostic> read_fields(std::string_view text, std::string_view file_name,
                                     const FieldsOf& fields);
 

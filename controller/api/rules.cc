@@ -22,7 +22,6 @@ namespace {
 constexpr char kTraining[] = "spec.training";
 constexpr char kModel[] = "spec.training.model";
 constexpr char kData[] = "spec.training.data";
-constexpr char kReplicas[] = "spec.replicaSpecs";
 
 std::string under(std::string_view parent, std::string_view name) {
   return str_cat(parent, ".", name);

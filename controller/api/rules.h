@@ -14,6 +14,10 @@ inline constexpr std::int64_t kMaxUnitRows = 1 << 18;     // of one table
 inline constexpr std::int64_t kMaxUnitFloats = 1 << 26;   // of both tables
 inline constexpr std::int64_t kMaxUnitLookups = 1 << 28;  // values and crosses of all samples
 
+// Paths that several rules name.
+inline constexpr char kReplicas[] = "spec.replicaSpecs";
+inline constexpr char kStrategyType[] = "spec.strategy.type";
+
 void check_rules(const TrainingJob& job, Findings& findings);
 
 // The rules of replica counts and spec.runPolicy: a part of check_rules.

@@ -11,11 +11,9 @@ namespace paceline::api {
 
 namespace {
 
-constexpr char kType[] = "spec.strategy.type";
 constexpr char kSynchronization[] = "spec.strategy.synchronization";
 constexpr char kBackupWorkers[] = "spec.strategy.backupWorkers";
 constexpr char kGradients[] = "spec.strategy.parameterServer.gradientsPerStep";
-constexpr char kReplicas[] = "spec.replicaSpecs";
 constexpr char kServers[] = "spec.replicaSpecs.ps";
 constexpr char kEvaluator[] = "spec.replicaSpecs.evaluator";
 
@@ -25,13 +23,13 @@ bool has_servers(const TrainingJob& job) {
 
 void check_synchronization(const TrainingJob& job, Findings& f) {
   const Synchronization mode = job.spec.strategy.synchronization;
-  if (has_servers(job) || mode == Synchronization::kSynchronous || !f.clean(kType)) return;
+  if (has_servers(job) || mode == Synchronization::kSynchronous || !f.clean(kStrategyType)) return;
   f.refuse(kSynchronization, "the members of an all-reduce wait for one another", name(mode),
            "Synchronous; the others only with type: ParameterServer");
 }
 
 void check_servers(const TrainingJob& job, Findings& f) {
-  if (!f.clean(kType) || !f.has(kReplicas)) return;
+  if (!f.clean(kStrategyType) || !f.has(kReplicas)) return;
   const auto& ps = job.spec.replica_specs.ps;
   if (!has_servers(job)) {
     if (ps) f.refuse(kServers, "does not apply here", "", "only with strategy.type: ParameterServer");

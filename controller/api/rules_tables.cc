@@ -13,8 +13,7 @@ namespace paceline::api {
 
 namespace {
 
-constexpr char kStrategy[] = "spec.strategy.type";
-constexpr char kType[] = "spec.training.model.type";
+constexpr char kModelType[] = "spec.training.model.type";
 constexpr char kCrosses[] = "spec.training.model.crosses";
 constexpr char kTables[] = "spec.training.model.tables";
 constexpr char kClicks[] = "spec.training.data.clicks";
@@ -22,8 +21,8 @@ constexpr char kBatch[] = "spec.training.globalBatchSize";
 constexpr char kAuc[] = "spec.training.target.auc";
 
 void check_where_rows_are(const TrainingJob& job, Findings& f) {
-  if (job.spec.strategy.type == StrategyType::kParameterServer || !f.clean(kStrategy)) return;
-  f.refuse(kType, "its rows lie on parameter servers", quote(name(ModelType::kWideAndDeep)),
+  if (job.spec.strategy.type == StrategyType::kParameterServer || !f.clean(kStrategyType)) return;
+  f.refuse(kModelType, "its rows lie on parameter servers", quote(name(ModelType::kWideAndDeep)),
            "only with strategy.type: ParameterServer");
 }
 
@@ -90,14 +89,14 @@ void check_rows(const TrainingJob& job, Findings& f) {
 // what is refused here is no job that could train.
 void check_auc(const TrainingJob& job, Findings& f) {
   const Training& t = *job.spec.training;
-  if (!t.target || !t.target->auc || !f.has(kType) || !f.clean(kType)) return;
+  if (!t.target || !t.target->auc || !f.has(kModelType) || !f.clean(kModelType)) return;
   if (t.model.type != ModelType::kWideAndDeep && t.model.type != ModelType::kCustom) {
     f.refuse(
         kAuc,
         str_cat("the model ", name(t.model.type), " gives no single score that samples could be ranked by"),
         "", "only with model.type: wide-and-deep, custom");
   } else if (t.model.type == ModelType::kCustom && job.spec.strategy.type != StrategyType::kParameterServer &&
-             f.clean(kStrategy)) {
+             f.clean(kStrategyType)) {
     f.refuse(kAuc, "the members of an all-reduce evaluate a part each, and nobody ranks all samples", "",
              "only with strategy.type: ParameterServer");
   }
@@ -108,7 +107,8 @@ void check_auc(const TrainingJob& job, Findings& f) {
 void check_tables(const TrainingJob& job, Findings& findings) {
   check_auc(job, findings);
   const Training& t = *job.spec.training;
-  if (t.model.type != ModelType::kWideAndDeep || !findings.has(kType) || !findings.clean(kType)) return;
+  if (t.model.type != ModelType::kWideAndDeep || !findings.has(kModelType) || !findings.clean(kModelType))
+    return;
   check_where_rows_are(job, findings);
   check_crosses(t, findings);
   check_eviction("wide", t.model.tables.wide, findings);

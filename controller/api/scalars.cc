@@ -16,9 +16,6 @@ namespace {
 
 constexpr std::size_t kMaxShown = 64;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool is_lower(char c) {
   return c >= 'a' && c <= 'z';
 }

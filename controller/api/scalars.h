@@ -59,6 +59,10 @@ std::string as_dns_label(std::string_view text, std::size_t max_bytes);
 // For people: texts in quotes and escaped, cut to 64 bytes.
 std::string quote(std::string_view text);
 
+inline bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 // A text in double quotes, as YAML and JSON read it.
 std::string quoted_text(std::string_view text);
 

@@ -47,7 +47,7 @@ api::Parsed parse_job(const Json& object, const api::Metadata& metadata) {
   return api::parse_training_job(text.dump(1, ' ', false, Json::error_handler_t::replace), metadata.name);
 }
 
-std::string errors_of(const std::vector<api::Diagnostic>& diagnostics, std::size_t limit) {
+std::string errors_of(const std::vector<api::Diagnostic>& diagnostics) {
   std::string text;
   std::size_t count = 0;
   for (const api::Diagnostic& each : diagnostics) {
@@ -55,7 +55,7 @@ std::string errors_of(const std::vector<api::Diagnostic>& diagnostics, std::size
     text += str_cat(text.empty() ? "" : "; ", api::message(each));
   }
   if (count > kMaxErrors) text += str_cat("; and ", count - kMaxErrors, " more");
-  return sanitize_line(text, limit);
+  return sanitize_line(text, kMaxSpecErrorBytes);
 }
 
 std::map<Role, std::string> pod_templates_of(const Json& object) {

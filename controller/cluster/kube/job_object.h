@@ -20,8 +20,9 @@ api::Metadata job_metadata(const Json& object);
 // of the diagnostics mean nothing.
 api::Parsed parse_job(const Json& object, const api::Metadata& metadata);
 
-// All errors in one line, at most `limit` bytes.
-std::string errors_of(const std::vector<api::Diagnostic>& diagnostics, std::size_t limit);
+// All errors in one line, at most kMaxSpecErrorBytes.
+inline constexpr std::size_t kMaxSpecErrorBytes = 2000;
+std::string errors_of(const std::vector<api::Diagnostic>& diagnostics);
 
 // Each role's template as JSON, as its user wrote it.
 std::map<Role, std::string> pod_templates_of(const Json& object);

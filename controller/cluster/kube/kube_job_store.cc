@@ -62,7 +62,7 @@ std::shared_ptr<const KubeJobStore::Spec> KubeJobStore::read_spec(const Json& ob
   spec->others = !api::is_ours(text_at(object, {"spec", "runPolicy", "managedBy"}));
   api::Parsed parsed = parse_job(object, metadata);
   if (!parsed.job) {
-    spec->errors = errors_of(parsed.diagnostics, kMaxSpecErrorBytes);
+    spec->errors = errors_of(parsed.diagnostics);
     return spec;
   }
   spec->job = std::move(parsed.job);

@@ -31,8 +31,6 @@
 
 namespace paceline::kube {
 
-inline constexpr std::size_t kMaxSpecErrorBytes = 2000;  // in a refused job's status
-
 struct KubeJobStoreOptions {
   std::string ns;  // empty: all namespaces
   std::uint64_t seed = 11;

@@ -28,6 +28,7 @@ inline constexpr char kTrainerContainer[] = "trainer";
 
 struct SlimPod {
   std::string key, job_key;  // namespace/name
+  std::string name() const { return key.substr(key.find('/') + 1); }
   std::string uid, resource_version;
   std::string job_uid;  // of its controller; empty: it has none, or none of ours
   std::string trainer;  // the container that decides

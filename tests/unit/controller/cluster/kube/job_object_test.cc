@@ -23,18 +23,17 @@ TEST(JobObjectTest, IsParsedWithoutWhatTheServerAdds) {
   EXPECT_EQ(metadata.ns, "team-a");
   EXPECT_EQ(metadata.annotations, (std::map<std::string, std::string>{{"note", "n"}}));
   const api::Parsed parsed = parse_job(job(), metadata);
-  ASSERT_TRUE(parsed.job) << errors_of(parsed.diagnostics, 1000);
+  ASSERT_TRUE(parsed.job) << errors_of(parsed.diagnostics);
   EXPECT_EQ(api::member_count(*parsed.job), 2);
   EXPECT_EQ(parsed.job->metadata.labels.at("a"), "b");
 }
 
-TEST(JobObjectTest, ErrorsNameTheirFieldsAndAreBounded) {
+TEST(JobObjectTest, ErrorsNameTheirFields) {
   Json broken = job();
   broken["spec"]["training"]["steps"] = 0;
   const api::Parsed parsed = parse_job(broken, job_metadata(broken));
   EXPECT_FALSE(parsed.job);
-  EXPECT_TRUE(errors_of(parsed.diagnostics, 1000).starts_with("spec.training.steps: "));
-  EXPECT_EQ(errors_of(parsed.diagnostics, 8), "spec.tra...");
+  EXPECT_TRUE(errors_of(parsed.diagnostics).starts_with("spec.training.steps: "));
 }
 
 TEST(JobObjectTest, TemplatesByRoleInAnyCase) {
