@@ -28,6 +28,9 @@ endif()
 set(everywhere absl/status/status.h absl/status/statusor.h absl/synchronization/mutex.h
                algorithm atomic chrono cmath functional map memory optional set sstream string thread vector)
 paceline_precompile(paceline_headers DEPS absl::status absl::statusor absl::synchronization HEADERS ${everywhere})
+if(PACELINE_SANITIZE)
+  paceline_precompile(paceline_plain_headers OPTIONS -O0 DEPS absl::status absl::statusor absl::synchronization HEADERS ${everywhere})
+endif()
 if(PACELINE_TESTS AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   paceline_precompile(paceline_test_headers OPTIONS -fPIE ${PACELINE_TEST_OPTIONS}
     DEPS GTest::gmock GTest::gtest absl::status absl::statusor absl::synchronization

@@ -21,9 +21,6 @@ namespace {
 
 using namespace paceline;
 using namespace paceline::collective;
-using testing::kAddressBytes;
-using testing::pack;
-using testing::unpack;
 
 Algorithm parse_algorithm(const std::string& name) {
   if (name == "ring") return Algorithm::kRing;

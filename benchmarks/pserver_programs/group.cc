@@ -16,7 +16,7 @@ using namespace paceline;
 
 collective::Group meet(const collective::Fabric& fabric, const std::string& transport, int index,
                        Meeting& meeting) {
-  const std::vector<std::byte> mine = testing::pack(fabric.address());
+  const std::vector<std::byte> mine = pack(fabric.address());
   collective::Group group;
   group.generation = Generation{1};
   group.rank = index;
@@ -24,7 +24,7 @@ collective::Group meet(const collective::Fabric& fabric, const std::string& tran
       transport == "tcp" ? collective::TransportKind::kTcp : collective::TransportKind::kSharedMemory;
   for (const std::string& text :
        meeting.exchange(std::string(reinterpret_cast<const char*>(mine.data()), mine.size()))) {
-    group.members.push_back({"", testing::unpack(std::as_bytes(std::span(text)))});
+    group.members.push_back({"", unpack(std::as_bytes(std::span(text)))});
   }
   return group;
 }

@@ -37,7 +37,7 @@ absl::StatusOr<off_t> end_of_lines(int fd, const std::string& path) {
   return 0;
 }
 
-double seconds(Duration d) {
+double in_seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
 }
 double millis(Duration d) {
@@ -65,7 +65,7 @@ void thinned(std::size_t count, std::size_t most, Use use) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MetricsFile>> MetricsFile::open(const std::string& path,
-                                                                double seconds_before) {
+                                                               double seconds_before) {
   PL_ASSIGN_OR_RETURN(RegularFile file, open_regular_file(path, O_RDWR | O_APPEND | O_CREAT));
   PL_ASSIGN_OR_RETURN(const off_t end, end_of_lines(file.fd.get(), path));
   if (::ftruncate(file.fd.get(), end) != 0) return errno_status(errno, str_cat("cut ", path));
@@ -87,7 +87,7 @@ void MetricsFile::steps(std::span<const coordinator::StepRecord> records) {
     const auto& r = records[i];
     const std::string line = str_cat(R"({"type":"step","step":)", r.step, R"(,"loss":)", number(r.loss),
                                      R"(,"learningRate":)", number(r.learning_rate), R"(,"timeSeconds":)",
-                                     number(seconds_before_ + seconds(r.since_start)), "}\n");
+                                     number(seconds_before_ + in_seconds(r.since_start)), "}\n");
     write(line);
   });
 }
@@ -113,7 +113,7 @@ void MetricsFile::evaluation(const coordinator::EvaluationRecord& r) {
       str_cat(R"({"type":"evaluation","step":)", r.step, R"(,"loss":)", number(r.loss), R"(,"accuracy":)",
               number(r.accuracy), r.auc ? str_cat(R"(,"auc":)", number(*r.auc)) : std::string(),
               r.observer.empty() ? std::string() : str_cat(R"(,"evaluator":")", r.observer, "\""),
-              R"(,"timeSeconds":)", number(seconds_before_ + seconds(r.since_start)), "}\n");
+              R"(,"timeSeconds":)", number(seconds_before_ + in_seconds(r.since_start)), "}\n");
   write(line);
 }
 

@@ -13,8 +13,8 @@ namespace paceline::cli {
 
 namespace {
 
-absl::StatusOr<v1::TrainingSpec> spec_of(const api::TrainingJob& job, const std::string& base_folder,
-                                         const std::string& run_folder) {
+absl::StatusOr<v1::TrainingSpec> training_spec_of(const api::TrainingJob& job, const std::string& base_folder,
+                                                  const std::string& run_folder) {
   return api::make_training_spec(job, {.base_folder = base_folder,
                                        .checkpoint_directory = run_folder + "/checkpoints",
                                        .model_directory = run_folder + "/model",
@@ -29,7 +29,7 @@ std::string changed_fields(const v1::TrainingSpec& now, const RunState& earlier,
   if (!text.ok()) return "";
   const api::Parsed parsed = api::parse_training_job(*text, path);
   if (!parsed.job) return "";
-  const auto before = spec_of(*parsed.job, earlier.folder, earlier.folder);
+  const auto before = training_spec_of(*parsed.job, earlier.folder, earlier.folder);
   if (!before.ok() || checkpoint::spec_hash(*before) != hash) return "";
   return absl::StrJoin(checkpoint::essential_differences(*before, now), ", ");
 }
@@ -37,7 +37,7 @@ std::string changed_fields(const v1::TrainingSpec& now, const RunState& earlier,
 }  // namespace
 
 std::string checkpoint_folder(const JobFile& job, const std::string& run_folder) {
-  const auto spec = spec_of(job.job, job.base_folder, run_folder);
+  const auto spec = training_spec_of(job.job, job.base_folder, run_folder);
   return spec.ok() ? spec->checkpoint().directory() : "";
 }
 
@@ -72,7 +72,7 @@ absl::Status check_resume(const RunState& earlier, const JobFile& job,
         str_cat("run \"", earlier.name, "\" has succeeded and has no checkpoint to go on from; ", anew));
   }
   // Files by their names in the job, wherever it lies: as those of the earlier one.
-  PL_ASSIGN_OR_RETURN(const v1::TrainingSpec spec, spec_of(wanted, earlier.folder, earlier.folder));
+  PL_ASSIGN_OR_RETURN(const v1::TrainingSpec spec, training_spec_of(wanted, earlier.folder, earlier.folder));
   const std::string& hash = newest->progress.spec_hash;
   const std::string changed = changed_fields(spec, earlier, hash);
   if (!changed.empty() || checkpoint::spec_hash(spec) != hash) {

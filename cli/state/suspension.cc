@@ -13,7 +13,7 @@ namespace paceline::cli {
 
 namespace {
 
-absl::StatusOr<api::TrainingJob> read_job(const std::string& path) {
+absl::StatusOr<api::TrainingJob> read_saved_job(const std::string& path) {
   PL_ASSIGN_OR_RETURN(const std::string text, read_regular_file(path, api::kMaxFileBytes));
   api::Parsed parsed = api::parse_training_job(text, path);
   if (parsed.job) return *std::move(parsed.job);
@@ -29,7 +29,7 @@ absl::StatusOr<bool> set_suspended(const RunStore& store, const std::string& nam
         "run \"", name, "\" has ended (", run.phase, "): there is nothing to ",
         suspended ? "suspend" : "resume", "; `paceline run FILE --resume ", name, "` goes on with it"));
   const std::string path = run.folder + "/job.yaml";
-  PL_ASSIGN_OR_RETURN(api::TrainingJob job, read_job(path));
+  PL_ASSIGN_OR_RETURN(api::TrainingJob job, read_saved_job(path));
   if (std::exchange(job.spec.run_policy.suspend, suspended) == suspended) return false;
   PL_RETURN_IF_ERROR(write_file_atomically(path, api::print_yaml(job)));
   return true;
@@ -39,7 +39,7 @@ std::optional<bool> SuspensionEdits::look() {
   const std::string path = folder_ + "/job.yaml";
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || info.st_ino == seen_) return std::nullopt;
-  const auto job = read_job(path);
+  const auto job = read_saved_job(path);
   if (!job.ok()) return std::nullopt;
   seen_ = info.st_ino;
   return job->spec.run_policy.suspend;

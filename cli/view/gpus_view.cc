@@ -7,16 +7,16 @@ namespace paceline::cli {
 
 namespace {
 
-constexpr Column kColumns[] = {{"GPU OF"},           {"INDEX", true, 7},       {"GPU", false, 2},
-                               {"UUID", false, 1},   {"COMPUTE ms", true, 12}, {"UPDATE ms", true, 6},
-                               {"LOAD", true},       {"MEM LOAD", true, 5},    {"MiB", true, 8},
-                               {"SM MHz", true, 11}, {"MEM MHz", true, 3},     {"HEAT", true, 9},
-                               {"POWER W", true, 4}, {"SLOWED BY", false, 13}, {"ERRORS", false, 10}};
+constexpr Column kGpuColumns[] = {{"GPU OF"},           {"INDEX", true, 7},       {"GPU", false, 2},
+                                  {"UUID", false, 1},   {"COMPUTE ms", true, 12}, {"UPDATE ms", true, 6},
+                                  {"LOAD", true},       {"MEM LOAD", true, 5},    {"MiB", true, 8},
+                                  {"SM MHz", true, 11}, {"MEM MHz", true, 3},     {"HEAT", true, 9},
+                                  {"POWER W", true, 4}, {"SLOWED BY", false, 13}, {"ERRORS", false, 10}};
 
-std::string ms(const std::optional<double>& time) {
+std::string ms_or_dash(const std::optional<double>& time) {
   return time ? fixed(*time, *time < 100 ? 2 : 0) : "-";
 }
-std::string percent(const std::optional<double>& share) {
+std::string percent_or_dash(const std::optional<double>& share) {
   return share ? fixed(*share * 100, 0) + " %" : "-";
 }
 
@@ -51,16 +51,16 @@ std::string slowed_by(const GpuTelemetry& gpu) {
   return text.empty() ? "-" : text;
 }
 
-Row row_of(const MemberState& member) {
+Row gpu_row(const MemberState& member) {
   const GpuTelemetry& gpu = *member.telemetry.gpu;
   return {member.name,
           gpu.index ? str_cat(*gpu.index) : "-",
           gpu.name,
           gpu.uuid.empty() ? "-" : gpu.uuid,
-          ms(gpu.compute_ms),
-          ms(gpu.update_ms),
-          percent(gpu.utilization),
-          percent(gpu.memory_utilization),
+          ms_or_dash(gpu.compute_ms),
+          ms_or_dash(gpu.update_ms),
+          percent_or_dash(gpu.utilization),
+          percent_or_dash(gpu.memory_utilization),
           of_most(count(gpu.memory_used_mib), count(gpu.memory_total_mib)),
           of_most(count(gpu.sm_clock_mhz), count(gpu.most_sm_clock_mhz)),
           of_most(count(gpu.memory_clock_mhz), count(gpu.most_memory_clock_mhz)),
@@ -76,10 +76,10 @@ std::vector<std::string> render_gpus(const RunState& state, const Terminal& term
   constexpr int kHead = 2;
   std::vector<Row> rows;
   for (const MemberState& member : state.members) {
-    if (member.telemetry.gpu && static_cast<int>(rows.size()) + kHead < most) rows.push_back(row_of(member));
+    if (member.telemetry.gpu && static_cast<int>(rows.size()) + kHead < most) rows.push_back(gpu_row(member));
   }
   if (rows.empty()) return {};
-  std::vector<std::string> lines = fit_table(kColumns, std::move(rows), width);
+  std::vector<std::string> lines = fit_table(kGpuColumns, std::move(rows), width);
   lines[0] = styled(terminal, Style::kDim, lines[0]);
   lines.insert(lines.begin(), "");
   return lines;

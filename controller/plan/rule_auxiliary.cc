@@ -18,7 +18,7 @@ namespace paceline::plan {
 
 namespace {
 
-std::int64_t& replacements(api::Restarts& restarts, const cluster::PodSpec& spec) {
+std::int64_t& replacements_of(api::Restarts& restarts, const cluster::PodSpec& spec) {
   const auto order = [](const api::Replacement& each) { return std::tuple(each.role, each.index); };
   const auto place = std::ranges::lower_bound(restarts.replacements,
                                               std::tuple(spec.role, std::int64_t{spec.index}), {}, order);
@@ -89,7 +89,7 @@ void rule_auxiliary(const Observed& observed, Plan& plan) {
     if (!is_ended_auxiliary(observed, pod)) continue;
     const api::Fault fault = fault_of(observed, pod);
     if (!is_replaced(observed, pod, fault.cause, replaced_before(observed, pod))) continue;
-    ++replacements(plan.status.restarts, pod.spec);
+    ++replacements_of(plan.status.restarts, pod.spec);
     count_restart(plan.status.restarts, pod.spec.role, fault.cause);
     tell(observed, pod, fault, true, plan);
     requeue(Duration::zero(), plan);

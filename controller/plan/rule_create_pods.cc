@@ -39,7 +39,7 @@ std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
 }
 
 // As many as one batch; `all`: of how many places.
-void create(const Observed& observed, const std::vector<Slot>& missing, std::size_t all, Plan& plan) {
+void create_missing(const Observed& observed, const std::vector<Slot>& missing, std::size_t all, Plan& plan) {
   const auto batch = std::clamp(
       all - missing.size(), static_cast<std::size_t>(std::max(1, observed.limits.first_batch)),
       static_cast<std::size_t>(std::max(observed.limits.first_batch, observed.limits.largest_batch)));
@@ -58,7 +58,7 @@ void create_auxiliary(const Observed& observed, const Observed& whole, Plan& pla
   const std::vector<Slot> slots = desired_slots(observed.job);
   std::vector<Slot> missing = missing_slots(observed, whole, slots);
   std::erase_if(missing, [&](const Slot& slot) { return api::is_member(observed.job, slot.role); });
-  create(observed, missing, slots.size(), plan);
+  create_missing(observed, missing, slots.size(), plan);
 }
 
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan) {
@@ -69,7 +69,7 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
   const std::vector<Slot> missing = missing_slots(observed, whole, slots);
   plan.status.restarts.size = api::member_count(observed.job);
   if (missing.empty()) return;
-  create(observed, missing, slots.size(), plan);
+  create_missing(observed, missing, slots.size(), plan);
   if (!plan.status.start_time) {
     plan.status.start_time = observed.now;
     if (!observed.keeps_checkpoints) {

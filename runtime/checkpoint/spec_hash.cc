@@ -14,7 +14,7 @@ namespace paceline::checkpoint {
 
 namespace {
 
-std::string bytes_of(const google::protobuf::MessageLite& message) {
+std::string serialized(const google::protobuf::MessageLite& message) {
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
@@ -50,7 +50,7 @@ std::string spec_hash(const v1::TrainingSpec& spec) {
   essence.set_seed(spec.seed());
   essence.set_precision(spec.precision());
   if (spec.parameter_server().tables_size() > 0) *essence.mutable_parameter_server() = table_essence(spec);
-  const std::string bytes = bytes_of(essence);
+  const std::string bytes = serialized(essence);
   const auto data = std::as_bytes(std::span(bytes));
   return absl::StrFormat("%08x%08x", crc32c(data), crc32c(data, 0x5bd1e995u));
 }
@@ -60,8 +60,8 @@ std::vector<std::string> essential_differences(const v1::TrainingSpec& a, const 
   const auto note = [&](bool differs, const char* field) {
     if (differs) fields.emplace_back(field);
   };
-  note(bytes_of(a.model()) != bytes_of(b.model()), "spec.training.model");
-  note(bytes_of(table_essence(a)) != bytes_of(table_essence(b)), "spec.training.model.tables");
+  note(serialized(a.model()) != serialized(b.model()), "spec.training.model");
+  note(serialized(table_essence(a)) != serialized(table_essence(b)), "spec.training.model.tables");
   note(a.optimizer().type() != b.optimizer().type(), "spec.training.optimizer.type");
   note(a.optimizer().type() == b.optimizer().type() && has_momentum(a) != has_momentum(b),
        "spec.training.optimizer.momentum");

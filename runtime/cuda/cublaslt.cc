@@ -22,14 +22,14 @@ absl::Status unusable(const absl::Status& why) {
                               "folder in LD_LIBRARY_PATH"));
 }
 
-absl::Status find_calls(const SharedObject& library, CublasLt::Calls& calls) {
+absl::Status find_cublas_calls(const SharedObject& library, CublasLt::Calls& calls) {
 #define PACELINE_CUBLASLT_FIND(call) PL_RETURN_IF_ERROR(library.find(#call, calls.call));
   PACELINE_CUBLASLT_CALLS(PACELINE_CUBLASLT_FIND)
 #undef PACELINE_CUBLASLT_FIND
   return absl::OkStatus();
 }
 
-absl::StatusCode code_of(cublasStatus_t status) {
+absl::StatusCode code_of_cublas(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_ALLOC_FAILED:
       return absl::StatusCode::kResourceExhausted;
@@ -49,7 +49,8 @@ absl::StatusOr<std::shared_ptr<const CublasLt>> CublasLt::open(std::shared_ptr<c
   const absl::StatusOr<SharedObject> library = SharedObject::open(names);
   if (!library.ok()) return unusable(library.status());
   std::shared_ptr<CublasLt> made(new CublasLt(std::move(context)));
-  if (const absl::Status found = find_calls(*library, made->calls_); !found.ok()) return unusable(found);
+  if (const absl::Status found = find_cublas_calls(*library, made->calls_); !found.ok())
+    return unusable(found);
   const std::size_t version = made->calls_.cublasLtGetVersion();  // 130002: 13.0.2
   if (version / 10000 != kMajor) {
     return unusable(
@@ -68,8 +69,9 @@ CublasLt::~CublasLt() {
 absl::Status CublasLt::check(cublasStatus_t status, const char* call) const {
   if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
   const char* const name = calls_.cublasLtGetStatusName(status);
-  return absl::Status(code_of(status), str_cat(call, ": ", name != nullptr ? name : "an unknown status", " (",
-                                               static_cast<int>(status), ")"));
+  return absl::Status(
+      code_of_cublas(status),
+      str_cat(call, ": ", name != nullptr ? name : "an unknown status", " (", static_cast<int>(status), ")"));
 }
 
 }  // namespace paceline::cuda

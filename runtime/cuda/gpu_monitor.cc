@@ -42,7 +42,7 @@ absl::StatusOr<Calls> open_library(const std::string& path) {
   return calls;
 }
 
-absl::StatusCode code_of(nvmlReturn_t result) {
+absl::StatusCode code_of_nvml(nvmlReturn_t result) {
   switch (result) {
     case NVML_ERROR_GPU_IS_LOST:
     case NVML_ERROR_DRIVER_NOT_LOADED:
@@ -110,8 +110,8 @@ class Monitor final : public GpuMonitor {
 
   absl::Status check(nvmlReturn_t result, const char* call) const {
     if (result == NVML_SUCCESS) return absl::OkStatus();
-    return absl::Status(code_of(result), str_cat(call, ": ", calls_.nvmlErrorString(result), " (",
-                                                 static_cast<int>(result), ")"));
+    return absl::Status(code_of_nvml(result), str_cat(call, ": ", calls_.nvmlErrorString(result), " (",
+                                                      static_cast<int>(result), ")"));
   }
 
   // Whether the GPU has told a value. Some are not every GPU's, or not every user's to see, or fail now and

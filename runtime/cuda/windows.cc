@@ -10,7 +10,7 @@ namespace paceline::cuda {
 
 namespace {
 
-LaunchShape shape_of(const Stream& stream, std::size_t elements) {
+LaunchShape windows_launch(const Stream& stream, std::size_t elements) {
   return strided_shape(elements, kWindowThreads, stream.context().device().multiprocessors);
 }
 
@@ -28,21 +28,22 @@ absl::StatusOr<Windows> Windows::load(std::shared_ptr<const Context> context) {
 
 absl::Status Windows::columns(Stream& stream, DType type, const ColumnsParams& params) const {
   const std::size_t n = std::size_t{params.shape.positions()} * params.shape.patch();
-  return kernels_.columns.launch(stream, type, shape_of(stream, n), params);
+  return kernels_.columns.launch(stream, type, windows_launch(stream, n), params);
 }
 
 absl::Status Windows::images(Stream& stream, DType type, const ImagesParams& params) const {
-  return kernels_.images.launch(stream, type, shape_of(stream, params.shape.inputs()), params);
+  return kernels_.images.launch(stream, type, windows_launch(stream, params.shape.inputs()), params);
 }
 
 absl::Status Windows::max_pool(Stream& stream, DType type, const MaxPoolParams& params) const {
   const std::size_t n = std::size_t{params.shape.positions()} * params.shape.channels;
-  return kernels_.max_pool.launch(stream, type, shape_of(stream, n), params);
+  return kernels_.max_pool.launch(stream, type, windows_launch(stream, n), params);
 }
 
 absl::Status Windows::max_pool_backward(Stream& stream, DType type,
                                         const MaxPoolBackwardParams& params) const {
-  return kernels_.max_pool_backward.launch(stream, type, shape_of(stream, params.shape.inputs()), params);
+  return kernels_.max_pool_backward.launch(stream, type, windows_launch(stream, params.shape.inputs()),
+                                           params);
 }
 
 absl::Status Windows::transpose(Stream& stream, DType type, const TransposeParams& params,

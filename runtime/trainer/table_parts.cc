@@ -63,7 +63,7 @@ std::uint64_t rows_of_chunk(std::span<const Column> columns, std::uint64_t rows)
   return (std::max({fitting, needed, std::uint64_t{1}}) + 1) / 2 * 2;
 }
 
-TensorShape shape_of(const Column& column, std::size_t chunk, std::uint64_t rows) {
+TensorShape column_shape(const Column& column, std::size_t chunk, std::uint64_t rows) {
   TensorShape shape{str_cat(column.name, "/", chunk), column.dtype, {static_cast<std::int64_t>(rows)}};
   if (column.width > 0) shape.dims.push_back(static_cast<std::int64_t>(column.width));
   return shape;
@@ -116,7 +116,7 @@ absl::Status TablePartsWriter::open(Table& table) {
   for (std::uint64_t at = 0; at < table.announced; at += table.chunk_rows) {
     const std::uint64_t rows = std::min(table.chunk_rows, table.announced - at);
     const std::size_t chunk = shapes.size() / table.columns.size();
-    for (const Column& column : table.columns) shapes.push_back(shape_of(column, chunk, rows));
+    for (const Column& column : table.columns) shapes.push_back(column_shape(column, chunk, rows));
   }
   checkpoint::Metadata metadata = metadata_;
   metadata["table"] = table.spec.name;
@@ -222,14 +222,14 @@ absl::Status check_shape(const std::string& checkpoint, const TableSpec& spec,
 }
 
 // Rows of each chunk. The tensors lie one behind the other, as parse_header() knows.
-absl::StatusOr<std::vector<std::size_t>> chunks_of(std::span<const TensorEntry> tensors,
-                                                   const TableSpec& spec) {
+absl::StatusOr<std::vector<std::size_t>> chunks_of_part(std::span<const TensorEntry> tensors,
+                                                        const TableSpec& spec) {
   const std::vector<Column> columns = columns_of(spec, TableContents::kAll);
   std::vector<std::size_t> chunks;
   for (std::size_t at = 0; at < tensors.size(); at += columns.size()) {
     const std::int64_t rows = tensors[at].dims.empty() ? 0 : tensors[at].dims[0];
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      const TensorShape expected = shape_of(columns[c], chunks.size(), static_cast<std::uint64_t>(rows));
+      const TensorShape expected = column_shape(columns[c], chunks.size(), static_cast<std::uint64_t>(rows));
       const bool same = at + c < tensors.size() && rows > 0 && tensors[at + c].name == expected.name &&
                         tensors[at + c].dtype == expected.dtype && tensors[at + c].dims == expected.dims;
       if (!same)
@@ -268,7 +268,7 @@ absl::StatusOr<std::unique_ptr<TablePartsReader>> TablePartsReader::open(
     PL_ASSIGN_OR_RETURN(const checkpoint::SafetensorsHeader header, checkpoint::read_header(*table.part));
     PL_RETURN_IF_ERROR(check_name(checkpoint, spec, header.metadata));
     PL_RETURN_IF_ERROR(check_shape(checkpoint, spec, header.metadata));
-    PL_ASSIGN_OR_RETURN(table.chunks, chunks_of(header.tensors, spec));
+    PL_ASSIGN_OR_RETURN(table.chunks, chunks_of_part(header.tensors, spec));
     PL_RETURN_IF_ERROR(check_rows(checkpoint, spec, header.metadata, table.chunks));
   }
   return reader;

@@ -59,6 +59,23 @@ class House:
             if not any(is_under(f, pure) for f in self.files):
                 self.breach(pure, 1, "named pure in tests/house/rules.py, but there is no such file")
 
+    # Sources of a library are compiled as one (cmake/PacelineUnity.cmake): a function of an unnamed namespace is that of all its files, and one of
+    # the same name with other parameters might be taken for it without a word.
+    def unnamed(self):
+        places = {}
+        for file in self.code("base", "runtime", "controller", "cli"):
+            inside = False
+            for number, line in enumerate(self.text(file).split("\n"), 1):
+                if line.startswith("namespace {") or line == "}  // namespace":
+                    inside = line.startswith("namespace")
+                match = re.match(r"(?!struct|class|enum|using|template|namespace|union)[\w:][\w:<>,\s&*]*[\s&*](\w+)\(", line)
+                if inside and file.endswith(".cc") and match:
+                    places.setdefault((owner(file), match[1]), {}).setdefault(file, number)
+        for (_, name), files in places.items():
+            if len(files) > 1 and name not in rules.OVERLOADED:
+                for file, number in files.items():
+                    self.breach(file, number, f"{name} is a function of an unnamed namespace in {len(files)} files of one library")
+
     # Every source is named in the CMakeLists.txt of its folder (or of a folder above it), or by its whole path.
     def registered(self):
         anywhere = set()
@@ -196,7 +213,6 @@ class House:
                 for pattern, why in rules.BANNED_WORDS.items():
                     if re.search(pattern, line):
                         self.breach(file, number, why)
-
 
     # A message is for people: codes and typed fields say what happened, and no code reads it.
     def messages(self):

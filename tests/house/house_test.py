@@ -36,6 +36,11 @@ class HouseTest(unittest.TestCase):
         breaches = check("purity", {"controller/plan/a.cc": "#include <thread>\nauto t = std::chrono::steady_clock::now();\n"})
         self.assertEqual(sum(b.startswith("controller/plan/a.cc:") for b in breaches), 2)
 
+    def test_function_of_two_files_of_a_library(self):
+        one = "namespace {\n\nint f(int x) {\n}\n\n}  // namespace\n"
+        self.assertEqual(len(check("unnamed", {"base/a.cc": one, "base/b.cc": one})), 2)
+        self.assertEqual(check("unnamed", {"base/a.cc": one, "base/b.cc": "int f(long x) {\n", "cli/c.cc": one}), [])
+
     def test_source_that_nothing_builds(self):
         self.assertEqual(len(check("registered", {"base/CMakeLists.txt": "x(SOURCES b.cc)", "base/a.cc": ""})), 1)
         self.assertEqual(check("registered", {"base/CMakeLists.txt": "x(SOURCES a.cc)", "base/a.cc": ""}), [])

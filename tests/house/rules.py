@@ -143,3 +143,6 @@ WORDS_OF_OTHERS = {
     "controller/cluster/kube/api_error.cc": "Kubernetes: a quota that is used up is a 403 like any other",
     "runtime/cuda/shared_object.cc": "dlopen: a missing file is told by its words alone",
 }
+
+# Overloads of one function for types that no value is converted to.
+OVERLOADED = {"visit"}

@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "runtime/collective/fabric.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 inline constexpr std::size_t kAddressBytes = 512;
 
@@ -34,4 +34,4 @@ inline collective::Address unpack(std::span<const std::byte> bytes) {
   return address;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -82,7 +82,7 @@ void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
 
-namespace paceline::testing {
+namespace paceline {
 
 std::int64_t allocations_of_all_threads() {
   return all.load(std::memory_order_relaxed);
@@ -101,4 +101,4 @@ AllocationLimit::~AllocationLimit() {
   limit = kNoLimit;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace paceline::testing {
+namespace paceline {
 
 std::int64_t allocations_of_all_threads();
 std::int64_t allocations_of_this_thread();
@@ -22,4 +22,4 @@ class AllocationLimit {
   AllocationLimit& operator=(const AllocationLimit&) = delete;
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -20,10 +20,16 @@
 #include "runtime/trainer/workload.h"
 #include "tests/support/step_model.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 inline constexpr std::int64_t kClickFields = 3, kClickEmbedding = 2;
+inline constexpr std::int64_t kClickTrain = 96, kClickTest = 40;  // samples
 inline constexpr std::size_t kClickInputs = kClickFields * kClickEmbedding;
+
+// For a reader that asks whether to go on.
+inline absl::Status yes() {
+  return absl::OkStatus();
+}
 
 // Whether there is something to learn.
 enum class ClickLabels : std::uint8_t { kRandom, kOfTheFirstValue, kAllOnes };
@@ -153,4 +159,4 @@ inline v1::TrainingSpec click_spec(std::int64_t steps, std::int64_t batch, int w
   return spec;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

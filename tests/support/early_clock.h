@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/guarded.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class EarlyClock final : public Clock {
  public:
@@ -55,4 +55,4 @@ class EarlyClock final : public Clock {
   mutable Guarded<Seen> seen_;
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

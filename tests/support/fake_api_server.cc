@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/text.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 using kube::Json;
 using kube::Method;
@@ -502,4 +502,4 @@ absl::StatusOr<Response> FakeApiServer::watch(const Target& target, const Asked&
   return *result;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -22,7 +22,7 @@
 #include "controller/cluster/kube/json.h"
 #include "controller/cluster/kube/transport.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class FakeApiServer final : public kube::Transport {
  public:
@@ -113,4 +113,4 @@ class FakeApiServer final : public kube::Transport {
   bool ended_in_order_ = true, at_once_ = true;
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

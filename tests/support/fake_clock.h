@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class FakeClock final : public Clock {
  public:
@@ -18,4 +18,4 @@ class FakeClock final : public Clock {
   std::atomic<std::int64_t> elapsed_ns_{1'000'000'000};
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "controller/cluster/cluster.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class FakeCluster final : public cluster::Cluster {
  public:
@@ -212,4 +212,4 @@ class FakeCluster final : public cluster::Cluster {
   std::jthread caller_;  // last: it uses all of the above
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

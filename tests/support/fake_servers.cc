@@ -7,7 +7,7 @@
 #include "runtime/collective/fault.h"
 #include "runtime/optimizer/schedule.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class FakeServers::FakeClient final : public pserver::Client {
  public:
@@ -367,4 +367,4 @@ v1::StalenessStats FakeServers::staleness(int rank) const {
   return it == workers_.end() ? v1::StalenessStats() : it->second.stats;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -18,7 +18,7 @@
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_tables.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class FakeServers {
  public:
@@ -148,4 +148,4 @@ class FakeServers {
   absl::Status failed_;
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -15,7 +15,7 @@
 #include "runtime/pserver/sparse/rows.h"
 #include "runtime/pserver/sparse/sparse_table.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class FakeTables {
  public:
@@ -176,4 +176,4 @@ class FakeTables {
   std::vector<std::uint64_t> announced_;                                            // rows of the snapshot
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

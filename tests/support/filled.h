@@ -12,7 +12,7 @@
 #include "base/fields.h"
 #include "base/text.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 struct Fill {
   int& last;  // what was given out
@@ -49,4 +49,4 @@ T filled() {
   return value;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

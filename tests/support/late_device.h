@@ -15,7 +15,7 @@
 #include "tests/support/late_queue.h"
 #include "tests/support/step_model.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 // On the queue's clock: who hears of it, what a piece of work takes (a pass has two, an update one), and an
 // update beside that.
@@ -249,4 +249,4 @@ inline trainer::OpenWorkload late_workload(std::int64_t train, std::int64_t test
   };
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

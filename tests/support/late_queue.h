@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "runtime/tensor/device.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class LateQueue final : public tensor::Queue {
  public:
@@ -111,4 +111,4 @@ class LateQueue final : public tensor::Queue {
   std::vector<Time> times_;
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

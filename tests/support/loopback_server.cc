@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 namespace {
 
@@ -104,4 +104,4 @@ void LoopbackServer::serve(int fd, int number) {
   ::shutdown(fd, SHUT_RDWR);
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -16,7 +16,7 @@
 #include "base/unique_fd.h"
 #include "tests/support/test_certificates.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 struct SslFree {
   void operator()(SSL* ssl) const { ::SSL_free(ssl); }
@@ -64,4 +64,4 @@ class LoopbackServer {
   Guarded<std::list<Peer>> peers_;  // the acceptor adds, stop() removes
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

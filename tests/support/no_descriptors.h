@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-namespace paceline::testing {
+namespace paceline {
 
 class NoDescriptors {
  public:
@@ -28,4 +28,4 @@ class NoDescriptors {
   rlimit before_{};
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

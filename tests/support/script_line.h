@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace paceline::testing {
+namespace paceline {
 
 struct ScriptLine {
   std::vector<std::string> words;
@@ -41,4 +41,4 @@ struct ScriptLine {
   bool says(const std::string& word) const { return std::ranges::count(words, word) > 0; }
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 namespace {
 
@@ -48,9 +48,9 @@ struct Frame {
 };
 
 // One thread's.
-class Connection {
+class H2Connection {
  public:
-  explicit Connection(SSL* ssl) : ssl_(ssl) {}
+  explicit H2Connection(SSL* ssl) : ssl_(ssl) {}
 
   bool send(const std::string& bytes) {
     const bool sent = SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size())) > 0;
@@ -106,7 +106,7 @@ std::string ScriptedH2Server::url() const {
 void ScriptedH2Server::serve(int fd, int number_of_connection) {
   const Ssl<SSL> ssl(SSL_new(context_.get()));
   SSL_set_fd(ssl.get(), fd);
-  Connection connection(ssl.get());
+  H2Connection connection(ssl.get());
   std::string preface;
   bool open = SSL_accept(ssl.get()) == 1 && connection.read(preface, kPrefaceBytes) &&
               connection.send(frame(kSettings, 0, 0, ""));
@@ -134,4 +134,4 @@ void ScriptedH2Server::serve(int fd, int number_of_connection) {
   }
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -13,7 +13,7 @@
 #include "tests/support/loopback_server.h"
 #include "tests/support/test_certificates.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class ScriptedH2Server {
  public:
@@ -42,4 +42,4 @@ class ScriptedH2Server {
   LoopbackServer server_;  // last: its threads use the above
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

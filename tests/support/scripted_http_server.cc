@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "tests/support/loopback_server.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 namespace {
 
@@ -208,4 +208,4 @@ void ScriptedHttpServer::stop() {
   impl_->server.stop();
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "tests/support/test_certificates.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 struct ScriptedRequest {
   std::string method, target;                  // "GET", "/api?x=y"
@@ -68,4 +68,4 @@ class ScriptedHttpServer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -13,10 +13,9 @@
 #include "tests/support/step_model.h"
 #include "tests/support/thread_job.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 using Hashes = std::map<Step, std::uint64_t>;
-inline constexpr std::int64_t kStepTrain = 96, kStepTest = 20;
 
 // The step model, on one server.
 inline v1::TrainingSpec server_spec(
@@ -81,4 +80,4 @@ inline Hashes hashes_by_all_reduce(int world, v1::TrainingSpec spec) {
   return job.member(0).hashes;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "runtime/checkpoint/file_store.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class SlowFiles final : public checkpoint::FileStore {
  public:
@@ -64,4 +64,4 @@ class SlowFiles final : public checkpoint::FileStore {
   const std::function<void(const std::string&)> before_read_;
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

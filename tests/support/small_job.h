@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "controller/api/parse.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 inline constexpr std::string_view kTwoWorkers = "  replicaSpecs: {worker: {replicas: 2}}\n";
 
@@ -31,4 +31,4 @@ metadata: {name: )",
   return parsed.job.value();
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -18,9 +18,10 @@
 #include "runtime/tensor/program.h"
 #include "runtime/trainer/workload.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 inline constexpr std::int64_t kStepModelWidth = 40;
+inline constexpr std::int64_t kStepTrain = 96, kStepTest = 20;  // samples
 
 class StepDataset final : public data::Dataset {
  public:
@@ -191,4 +192,4 @@ inline void use_servers(v1::TrainingSpec& spec, int workers, int servers) {
   group.set_timeout_ms(20'000);
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

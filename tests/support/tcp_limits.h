@@ -11,7 +11,7 @@
 #include <set>
 #include <string>
 
-namespace paceline::testing {
+namespace paceline {
 
 // Each connected end's, in ms; 0: the system's. All of them must notice a peer that is gone while they are
 // idle, too.
@@ -34,4 +34,4 @@ inline std::multiset<int> unanswered_limits() {
   return limits;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

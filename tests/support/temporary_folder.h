@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 class TemporaryFolder {
  public:
@@ -32,4 +32,4 @@ class TemporaryFolder {
   std::string path_;
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

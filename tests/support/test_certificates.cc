@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 namespace {
 
@@ -109,4 +109,4 @@ KeyPair TestAuthority::issue(const std::string& common_name, const std::string& 
           })};
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

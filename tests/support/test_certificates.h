@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-namespace paceline::testing {
+namespace paceline {
 
 struct KeyPair {
   std::string certificate_pem, key_pem;
@@ -27,4 +27,4 @@ class TestAuthority {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -22,7 +22,7 @@
 #include "runtime/member/membership.h"
 #include "runtime/trainer/trainer.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 // Where the ranks of one generation find their communicators: those that each takes first belong together,
 // those that it takes next, and so on.
@@ -347,4 +347,4 @@ inline Hashes train(const std::vector<trainer::OpenWorkload>& members, const v1:
   return job.member(0).hashes;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace paceline::testing {
+namespace paceline {
 
 // The names of a folder's transcripts, in order, without ".txt".
 inline std::vector<std::string> transcripts(const std::filesystem::path& folder) {
@@ -56,4 +56,4 @@ std::string happens_as_written(const std::filesystem::path& folder, const std::s
   return actual;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -11,7 +11,7 @@ namespace paceline::kube {
 
 namespace {
 
-std::string key_of(const cluster::Event& event) {
+std::string series_key(const cluster::Event& event) {
   const char separator = '\n';
   std::string key = str_cat(event.ns, "/", event.job);
   for (const std::string& part :
@@ -25,7 +25,7 @@ std::string key_of(const cluster::Event& event) {
 }  // namespace
 
 EventSeries::Action EventSeries::take(const cluster::Event& event, TimePoint now, std::uint64_t salt) {
-  const std::string key = key_of(event);
+  const std::string key = series_key(event);
   const auto found = series_.find(key);
   if (found != series_.end() && now - found->second.seen <= kSeriesTime) {
     Series& series = found->second;
@@ -46,7 +46,7 @@ EventSeries::Action EventSeries::take(const cluster::Event& event, TimePoint now
 }
 
 void EventSeries::forget(const cluster::Event& event) {
-  series_.erase(key_of(event));
+  series_.erase(series_key(event));
 }
 
 bool EventSeries::take_token(const std::string& job, TimePoint now) {

@@ -27,7 +27,7 @@ std::string resolve(const std::string& file, const std::string& path) {
   return str_cat(folder_of(file), "/", path);
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return str_cat("\"", text.substr(0, 200), "\"");
 }
 
@@ -77,7 +77,7 @@ class Fields {
     const std::string value = text(field);
     if (value.empty() || value == "false" || value == "False" || value == "FALSE") return false;
     if (value != "true" && value != "True" && value != "TRUE")
-      fail(field, str_cat(quoted(value), " is neither true nor false"));
+      fail(field, str_cat(in_quotes(value), " is neither true nor false"));
     return true;
   }
 
@@ -157,7 +157,7 @@ ExecPlugin read_exec(Fields fields, const std::string& file) {
   plugin.api_version = fields.text("apiVersion");
   if (plugin.api_version != "client.authentication.k8s.io/v1" &&
       plugin.api_version != "client.authentication.k8s.io/v1beta1") {
-    fields.fail("apiVersion", str_cat(quoted(plugin.api_version),
+    fields.fail("apiVersion", str_cat(in_quotes(plugin.api_version),
                                       " is not known; allowed: client.authentication.k8s.io/v1, "
                                       "client.authentication.k8s.io/v1beta1 (update the plug-in)"));
   }
@@ -188,7 +188,7 @@ ExecPlugin read_exec(Fields fields, const std::string& file) {
     fields.fail("interactiveMode", "is missing, and v1 requires it; allowed: Never, IfAvailable, Always");
   } else if (!mode.empty() && mode != "IfAvailable") {
     fields.fail("interactiveMode",
-                str_cat(quoted(mode), " is not known; allowed: Never, IfAvailable, Always"));
+                str_cat(in_quotes(mode), " is not known; allowed: Never, IfAvailable, Always"));
   }
   return plugin;
 }
@@ -234,7 +234,7 @@ void read_entries(Fields& top, const char* list, const char* value, const std::s
     if (name.empty()) outer.fail("name", "is missing; contexts refer to entries by their names");
     const YAML::Node inner = status.ok() ? item[value] : YAML::Node();
     Entry entry = read(Fields(inner.IsDefined() ? inner : YAML::Node(),
-                              str_cat(file, ": ", value, " ", quoted(name)), status));
+                              str_cat(file, ": ", value, " ", in_quotes(name)), status));
     if (!status.ok()) return;
     entry.name = name;
     entry.file = file;
@@ -249,10 +249,10 @@ absl::StatusOr<Kubeconfig> read_config(const YAML::Node& root, const std::string
   Fields top(root, path, status);
   const std::string kind = top.text("kind");
   if (!kind.empty() && kind != "Config")
-    top.fail("kind", str_cat(quoted(kind), " is no kubeconfig; allowed: Config"));
+    top.fail("kind", str_cat(in_quotes(kind), " is no kubeconfig; allowed: Config"));
   const std::string version = top.text("apiVersion");
   if (!version.empty() && version != "v1")
-    top.fail("apiVersion", str_cat(quoted(version), " is not known; allowed: v1"));
+    top.fail("apiVersion", str_cat(in_quotes(version), " is not known; allowed: v1"));
   config.current_context = top.text("current-context");
   read_entries(top, "clusters", "cluster", path, status, config.clusters,
                [&](Fields fields) { return read_cluster(std::move(fields), path); });
@@ -347,20 +347,20 @@ absl::StatusOr<KubeconfigTarget> select_context(const Kubeconfig& config, std::s
   const KubeconfigContext* context = find_entry(config.contexts, name);
   if (context == nullptr) {
     return absl::NotFoundError(str_cat(files_of(config), ": ", wanted.empty() ? "current-context names " : "",
-                                       "context ", quoted(name), ", which is not there; ",
+                                       "context ", in_quotes(name), ", which is not there; ",
                                        names_of(config.contexts)));
   }
-  const std::string where = str_cat(context->file, ": context ", quoted(name));
+  const std::string where = str_cat(context->file, ": context ", in_quotes(name));
   KubeconfigTarget target;
   target.context = name;
   target.ns = context->ns.empty() ? "default" : context->ns;
   const KubeconfigCluster* cluster = find_entry(config.clusters, context->cluster);
   if (cluster == nullptr) {
-    return absl::NotFoundError(str_cat(where, ": cluster: ", quoted(context->cluster), " is not there; ",
+    return absl::NotFoundError(str_cat(where, ": cluster: ", in_quotes(context->cluster), " is not there; ",
                                        names_of(config.clusters)));
   }
   if (cluster->server.empty()) {
-    return absl::InvalidArgumentError(str_cat(cluster->file, ": cluster ", quoted(cluster->name),
+    return absl::InvalidArgumentError(str_cat(cluster->file, ": cluster ", in_quotes(cluster->name),
                                               ": server: is missing; give the API server's address, "
                                               "e.g. https://10.0.0.1:6443"));
   }
@@ -369,7 +369,7 @@ absl::StatusOr<KubeconfigTarget> select_context(const Kubeconfig& config, std::s
     const KubeconfigUser* user = find_entry(config.users, context->user);
     if (user == nullptr) {
       return absl::NotFoundError(
-          str_cat(where, ": user: ", quoted(context->user), " is not there; ", names_of(config.users)));
+          str_cat(where, ": user: ", in_quotes(context->user), " is not there; ", names_of(config.users)));
     }
     target.user = *user;
   }

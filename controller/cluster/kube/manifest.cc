@@ -91,7 +91,7 @@ bool has_gpu(const Json& container) {
 
 // Ours come first, so that the template's may refer to them by $(NAME); what the template sets itself stays,
 // but for the names that are ours alone.
-Json environment(const cluster::PodSpec& spec, Json::array_t theirs, bool gpu) {
+Json container_environment(const cluster::PodSpec& spec, Json::array_t theirs, bool gpu) {
   std::erase_if(theirs, [](const Json& each) { return api::is_set_by_paceline(text_at(each, {"name"})); });
   const auto taken = [&](std::string_view name) {
     return std::ranges::any_of(theirs, [&](const Json& each) { return text_at(each, {"name"}) == name; });
@@ -132,7 +132,7 @@ void add_to_trainer(const cluster::PodSpec& spec, std::string_view image, Json& 
     container["command"] = spec.command;
     container.erase("args");  // they are in it
   }
-  container["env"] = environment(spec, list_at(container, {"env"}), has_gpu(container));
+  container["env"] = container_environment(spec, list_at(container, {"env"}), has_gpu(container));
   if (!container.contains("terminationMessagePolicy")) {
     container["terminationMessagePolicy"] = "FallbackToLogsOnError";
   }

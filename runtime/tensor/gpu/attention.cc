@@ -14,7 +14,7 @@ namespace {
 
 using cuda::Stream;
 
-cuda::AttentionShape shape_of(const Dims& qkv, std::int64_t heads) {
+cuda::AttentionShape attention_shape(const Dims& qkv, std::int64_t heads) {
   const auto u32 = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
   return {
       .rows = u32(qkv[0]), .time = u32(qkv[1]), .heads = u32(heads), .head_size = u32(qkv[2] / 3 / heads)};
@@ -25,11 +25,11 @@ float scale_of(const cuda::AttentionShape& shape) {
 }
 
 // qkv -> y, statistics
-absl::StatusOr<Lowered> forward(GpuLowering& lowering, const Operation& operation) {
+absl::StatusOr<Lowered> attention_forward(GpuLowering& lowering, const Operation& operation) {
   const cuda::Attention& kernels = lowering.kernels().attention;
   const DType type = lowering.type();
   const cuda::AttentionShape shape =
-      shape_of(lowering.tensor(operation.inputs[0]).dims, operation.attributes.heads);
+      attention_shape(lowering.tensor(operation.inputs[0]).dims, operation.attributes.heads);
   lowering.set_statistics(operation.outputs[1]);
   const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
     return kernels.forward(stream, type,
@@ -43,11 +43,11 @@ absl::StatusOr<Lowered> forward(GpuLowering& lowering, const Operation& operatio
 }
 
 // g, qkv, statistics, y -> dqkv
-absl::StatusOr<Lowered> backward(const GpuLowering& lowering, const Operation& operation) {
+absl::StatusOr<Lowered> attention_backward(const GpuLowering& lowering, const Operation& operation) {
   const cuda::Attention& kernels = lowering.kernels().attention;
   const DType type = lowering.type();
   const cuda::AttentionShape shape =
-      shape_of(lowering.tensor(operation.inputs[1]).dims, operation.attributes.heads);
+      attention_shape(lowering.tensor(operation.inputs[1]).dims, operation.attributes.heads);
   const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
     return kernels.backward(stream, type,
                             {.qkv = a.inputs[1],
@@ -66,8 +66,8 @@ absl::StatusOr<Lowered> backward(const GpuLowering& lowering, const Operation& o
 }  // namespace
 
 absl::StatusOr<Lowered> make_attention(GpuLowering& lowering, const Operation& operation) {
-  return operation.kind == OperationKind::kCausalSelfAttention ? forward(lowering, operation)
-                                                               : backward(lowering, operation);
+  return operation.kind == OperationKind::kCausalSelfAttention ? attention_forward(lowering, operation)
+                                                               : attention_backward(lowering, operation);
 }
 
 }  // namespace paceline::tensor::gpu

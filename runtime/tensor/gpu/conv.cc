@@ -85,7 +85,7 @@ struct Products {
 };
 
 template <typename Shape>
-absl::StatusOr<Products> plan(const GpuLowering& lowering, const Pieces& pieces, Shape shape) {
+absl::StatusOr<Products> plan_products(const GpuLowering& lowering, const Pieces& pieces, Shape shape) {
   Products products;
   PL_ASSIGN_OR_RETURN(MatMul whole, MatMul::plan(lowering.products(), shape(pieces.positions(pieces.piece))));
   products.whole = products.last = std::make_shared<MatMul>(std::move(whole));
@@ -121,14 +121,14 @@ absl::Status for_pieces(const Pieces& pieces, Each each) {
 }
 
 // x, weight[, bias] -> y
-absl::StatusOr<Lowered> forward(const GpuLowering& lowering, const Operation& operation) {
+absl::StatusOr<Lowered> conv_forward(const GpuLowering& lowering, const Operation& operation) {
   const DType type = lowering.type();
   const bool bias = operation.inputs.size() > 2;
   PL_ASSIGN_OR_RETURN(
       const Pieces pieces,
       cut(lowering, lowering.tensor(operation.inputs[0]).dims, lowering.tensor(operation.inputs[1]).dims,
           lowering.tensor(operation.outputs[0]).dims, operation.attributes));
-  PL_ASSIGN_OR_RETURN(const Products products, plan(lowering, pieces, [&](std::int64_t positions) {
+  PL_ASSIGN_OR_RETURN(const Products products, plan_products(lowering, pieces, [&](std::int64_t positions) {
                         return cuda::Product{.m = positions,
                                              .n = pieces.filters,
                                              .k = pieces.shape.patch(),
@@ -181,14 +181,14 @@ absl::Status filters_last(const Windows& windows, Stream& stream, DType type, co
 }
 
 // g, weight -> dx
-absl::StatusOr<Lowered> backward_data(const GpuLowering& lowering, const Operation& operation) {
+absl::StatusOr<Lowered> conv_backward_data(const GpuLowering& lowering, const Operation& operation) {
   const DType type = lowering.type();
   PL_ASSIGN_OR_RETURN(
       const Pieces pieces,
       cut(lowering, lowering.tensor(operation.outputs[0]).dims, lowering.tensor(operation.inputs[1]).dims,
           lowering.tensor(operation.inputs[0]).dims, operation.attributes));
   PL_ASSIGN_OR_RETURN(
-      const Products products, plan(lowering, pieces, [&](std::int64_t positions) {
+      const Products products, plan_products(lowering, pieces, [&](std::int64_t positions) {
         return cuda::Product{
             .m = positions, .n = pieces.shape.patch(), .k = pieces.filters, .inputs = type, .output = type};
       }));
@@ -213,14 +213,14 @@ absl::StatusOr<Lowered> backward_data(const GpuLowering& lowering, const Operati
 }
 
 // x, g -> dweight[, dbias]
-absl::StatusOr<Lowered> backward_weights(const GpuLowering& lowering, const Operation& operation) {
+absl::StatusOr<Lowered> conv_backward_weights(const GpuLowering& lowering, const Operation& operation) {
   const DType type = lowering.type();
   const Tensor& dweight = lowering.tensor(operation.outputs[0]);
   const bool bias = operation.outputs.size() > 1;
   PL_ASSIGN_OR_RETURN(const Pieces pieces,
                       cut(lowering, lowering.tensor(operation.inputs[0]).dims, dweight.dims,
                           lowering.tensor(operation.inputs[1]).dims, operation.attributes));
-  PL_ASSIGN_OR_RETURN(const Products products, plan(lowering, pieces, [&](std::int64_t positions) {
+  PL_ASSIGN_OR_RETURN(const Products products, plan_products(lowering, pieces, [&](std::int64_t positions) {
                         return cuda::Product{.m = pieces.filters,
                                              .n = pieces.shape.patch(),
                                              .k = positions,
@@ -264,11 +264,11 @@ absl::StatusOr<Lowered> backward_weights(const GpuLowering& lowering, const Oper
 absl::StatusOr<Lowered> make_conv(GpuLowering& lowering, const Operation& operation) {
   switch (operation.kind) {
     case OperationKind::kConv2d:
-      return forward(lowering, operation);
+      return conv_forward(lowering, operation);
     case OperationKind::kConv2dBackwardData:
-      return backward_data(lowering, operation);
+      return conv_backward_data(lowering, operation);
     case OperationKind::kConv2dBackwardWeights:
-      return backward_weights(lowering, operation);
+      return conv_backward_weights(lowering, operation);
     default:
       return absl::UnimplementedError("not a convolution");
   }

@@ -29,7 +29,8 @@ Lowered apply(const GpuLowering& lowering, const Operation& operation, Elementwi
 }
 
 // g, saved -> dx
-Lowered backward(const GpuLowering& lowering, const Operation& operation, Elementwise::Function function) {
+Lowered function_backward(const GpuLowering& lowering, const Operation& operation,
+                          Elementwise::Function function) {
   const Elementwise& kernels = lowering.kernels().elementwise;
   const DType type = lowering.type();
   const std::size_t n = lowering.elements(operation.outputs[0]);
@@ -115,13 +116,13 @@ absl::StatusOr<Lowered> make_pointwise(GpuLowering& lowering, const Operation& o
     case OperationKind::kSigmoid:
       return apply(lowering, operation, Function::kSigmoid);
     case OperationKind::kReluBackward:
-      return backward(lowering, operation, Function::kRelu);
+      return function_backward(lowering, operation, Function::kRelu);
     case OperationKind::kGeluBackward:
-      return backward(lowering, operation, Function::kGelu);
+      return function_backward(lowering, operation, Function::kGelu);
     case OperationKind::kTanhBackward:
-      return backward(lowering, operation, Function::kTanh);
+      return function_backward(lowering, operation, Function::kTanh);
     case OperationKind::kSigmoidBackward:
-      return backward(lowering, operation, Function::kSigmoid);
+      return function_backward(lowering, operation, Function::kSigmoid);
     case OperationKind::kMultiply:
       return binary(lowering, operation, &Elementwise::multiply);
     case OperationKind::kAdd:

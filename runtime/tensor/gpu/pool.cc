@@ -11,7 +11,7 @@ namespace {
 
 using cuda::Stream;
 
-absl::StatusOr<cuda::WindowShape> shape_of(const Dims& x, const Dims& y, const Attributes& attributes) {
+absl::StatusOr<cuda::WindowShape> window_shape(const Dims& x, const Dims& y, const Attributes& attributes) {
   const auto u32 = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
   if (element_count(x) >= std::int64_t{1} << 32)
     return absl::UnimplementedError(
@@ -28,12 +28,12 @@ absl::StatusOr<cuda::WindowShape> shape_of(const Dims& x, const Dims& y, const A
 }
 
 // x -> y[, places]
-absl::StatusOr<Lowered> forward(const GpuLowering& lowering, const Operation& operation) {
+absl::StatusOr<Lowered> pool_forward(const GpuLowering& lowering, const Operation& operation) {
   const cuda::Windows& kernels = lowering.kernels().windows;
   const DType type = lowering.type();
   PL_ASSIGN_OR_RETURN(const cuda::WindowShape shape,
-                      shape_of(lowering.tensor(operation.inputs[0]).dims,
-                               lowering.tensor(operation.outputs[0]).dims, operation.attributes));
+                      window_shape(lowering.tensor(operation.inputs[0]).dims,
+                                   lowering.tensor(operation.outputs[0]).dims, operation.attributes));
   const bool training = operation.outputs.size() > 1, relu = operation.relu;
   const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
     return kernels.max_pool(stream, type,
@@ -47,12 +47,12 @@ absl::StatusOr<Lowered> forward(const GpuLowering& lowering, const Operation& op
 }
 
 // g, places[, y] -> dx
-absl::StatusOr<Lowered> backward(const GpuLowering& lowering, const Operation& operation) {
+absl::StatusOr<Lowered> pool_backward(const GpuLowering& lowering, const Operation& operation) {
   const cuda::Windows& kernels = lowering.kernels().windows;
   const DType type = lowering.type();
   PL_ASSIGN_OR_RETURN(const cuda::WindowShape shape,
-                      shape_of(lowering.tensor(operation.outputs[0]).dims,
-                               lowering.tensor(operation.inputs[0]).dims, operation.attributes));
+                      window_shape(lowering.tensor(operation.outputs[0]).dims,
+                                   lowering.tensor(operation.inputs[0]).dims, operation.attributes));
   const bool masked = operation.inputs.size() > 2;
   const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
     return kernels.max_pool_backward(stream, type,
@@ -70,8 +70,8 @@ absl::StatusOr<Lowered> backward(const GpuLowering& lowering, const Operation& o
 }  // namespace
 
 absl::StatusOr<Lowered> make_pool(GpuLowering& lowering, const Operation& operation) {
-  return operation.kind == OperationKind::kMaxPool2d ? forward(lowering, operation)
-                                                     : backward(lowering, operation);
+  return operation.kind == OperationKind::kMaxPool2d ? pool_forward(lowering, operation)
+                                                     : pool_backward(lowering, operation);
 }
 
 }  // namespace paceline::tensor::gpu

@@ -66,7 +66,7 @@ def build_arguments(out):
     version = "k8s.io/component-base/version.git"
     major, minor, _ = KUBERNETES[1:].split(".")
     stamps = f"-X {version}Version={KUBERNETES} -X {version}Major={major} -X {version}Minor={minor}"
-    return ["build", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {stamps}", "-o", f"{out}/", *PACKAGES.values()]
+    return ["build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", f"-s -w {stamps}", "-o", f"{out}/", *PACKAGES.values()]
 
 
 def parse_go_version(text):
@@ -117,7 +117,7 @@ def compile_into(go, target, say):
     log = target.with_name(target.name + ".log")
     with open(log, "w") as output:
         process = subprocess.Popen([go, *build_arguments(partial)], cwd=MODULE, stdin=subprocess.DEVNULL, stdout=output,
-                                   stderr=subprocess.STDOUT, env=dict(os.environ, CGO_ENABLED="0", GOFLAGS="-mod=readonly", GOWORK="off"))
+                                   stderr=subprocess.STDOUT, env=dict(os.environ, CGO_ENABLED="0", GOFLAGS="-mod=readonly", GOWORK="off", GOGC="400"))
         try:
             while process.poll() is None:
                 try:

@@ -222,7 +222,7 @@ TEST_F(AttachTest, RecordsOnTheBoardAtTheEndAreNotLost) {
 
 TEST_F(AttachTest, AHeartbeatThatIsAskedForGoesBeforeItsTime) {
   start(0, 1);
-  const testing::FakeClock still;
+  const FakeClock still;
   const auto member = attach(environment(Role::kWorker, 0), still);
   ASSERT_TRUE(member.ok()) << std::string(member.status().message());
   ASSERT_TRUE((*member)->wait_view(Generation{0}, Deadline::after(still.now(), kLong)).ok());
@@ -288,7 +288,7 @@ TEST_F(AttachTest, AKilledMemberIsNamedWithinTheGrace) {
 
 TEST_F(AttachTest, AMemberWithoutHeartbeatsIsFrozen) {
   start(0, 2, 500ms);
-  testing::FakeClock stopped;  // the heartbeat thread of worker-1 never sees time pass
+  FakeClock stopped;  // the heartbeat thread of worker-1 never sees time pass
   auto healthy = attach(environment(Role::kWorker, 0), clock_);
   auto frozen = attach(environment(Role::kWorker, 1), stopped);
   ASSERT_TRUE(healthy.ok() && frozen.ok());

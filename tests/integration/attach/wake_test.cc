@@ -20,17 +20,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kLong = 20s;  // only a broken test waits so long
+constexpr Duration kWakeLimit = 20s;  // only a broken test waits so long
 constexpr char kKey[] = "default/digits";
 
 // What other controllers must know is written at once: the status is looked at as soon as it is said.
 TEST(WakeTest, AMemberThatHasFinishedIsAReasonToLook) {
   const SystemClock clock;
-  testing::FakeCluster cluster(clock);
+  FakeCluster cluster(clock);
   Guarded<int> looks{0};
   const auto wait_for_looks = [&looks](int count) {
     bool came = false;
-    looks.lock_when([count](int n) { return n >= count; }, kLong, &came);
+    looks.lock_when([count](int n) { return n >= count; }, kWakeLimit, &came);
     return came;
   };
   reconcile::CoordinatorsOptions options;
@@ -38,9 +38,9 @@ TEST(WakeTest, AMemberThatHasFinishedIsAReasonToLook) {
   auto coordinators = reconcile::Coordinators::start(options, cluster, clock, Logger::none(),
                                                      [&looks](const std::string&) { ++*looks.lock(); });
   ASSERT_TRUE(coordinators.ok()) << coordinators.status();
-  ASSERT_TRUE((*coordinators)->job_seen(kKey, {.job = testing::small_job("digits"), .uid = "u1"}).ok());
+  ASSERT_TRUE((*coordinators)->job_seen(kKey, {.job = small_job("digits"), .uid = "u1"}).ok());
   const auto environment = (*coordinators)->pod_environment(kKey);
-  const Deadline soon = Deadline::after(clock.now(), kLong);
+  const Deadline soon = Deadline::after(clock.now(), kWakeLimit);
   const auto stranger = member::Stream::open(
       environment.at("PACELINE_COORDINATOR"), {.token = "another job's", .job = kKey, .pod_uid = "uid-9"},
       {[](const v1::CoordinatorMessage&) {}, [](const absl::Status&) {}});

@@ -15,10 +15,6 @@
 namespace paceline::collective {
 namespace {
 
-using testing::kAddressBytes;
-using testing::pack;
-using testing::unpack;
-
 constexpr std::size_t kReportBytes = 512;
 
 // What a rank tells the test when it is done, or when it is under way.

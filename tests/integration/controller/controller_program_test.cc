@@ -85,14 +85,12 @@ class Program {
 class ControllerProgramTest : public ::testing::Test {
  protected:
   ControllerProgramTest()
-      : http_([this](const testing::ScriptedRequest& request, testing::ScriptedAnswer& answer) {
-          serve(request, answer);
-        }) {}
+      : http_([this](const ScriptedRequest& request, ScriptedAnswer& answer) { serve(request, answer); }) {}
   ~ControllerProgramTest() override {
     stop_.request_stop();
     http_.stop();
   }
-  void serve(const testing::ScriptedRequest& request, testing::ScriptedAnswer& answer) {
+  void serve(const ScriptedRequest& request, ScriptedAnswer& answer) {
     kube::Request asked{.method = method_of(request.method), .path = request.target, .body = request.body};
     if (const auto type = request.headers.find("content-type"); type != request.headers.end()) {
       asked.content_type = type->second;
@@ -165,13 +163,13 @@ class ControllerProgramTest : public ::testing::Test {
     return lease && (*lease)["spec"]["holderIdentity"] != "";
   }
 
-  testing::TemporaryFolder folder_;
-  testing::FakeApiServer api_;
+  TemporaryFolder folder_;
+  FakeApiServer api_;
   std::stop_source stop_;
   std::atomic<bool> hangs_{false};  // nobody answers who creates a pod
   std::atomic<int> creations_{0};   // that were asked for since
   Guarded<std::uint64_t> served_{std::uint64_t{0}};
-  testing::ScriptedHttpServer http_;
+  ScriptedHttpServer http_;
 };
 
 TEST_F(ControllerProgramTest, CreatesAJobsPodsAndEndsInOrder) {
@@ -242,10 +240,9 @@ TEST_F(ControllerProgramTest, ASecondSignalEndsItInTheMiddleOfItsWork) {
 }
 
 TEST_F(ControllerProgramTest, AsksAnotherOneWhetherItIsReady) {
-  testing::ScriptedHttpServer ready(
-      [](const testing::ScriptedRequest& request, testing::ScriptedAnswer& answer) {
-        answer.reply(request.target == "/readyz" ? 200 : 404, "ok\n");
-      });
+  ScriptedHttpServer ready([](const ScriptedRequest& request, ScriptedAnswer& answer) {
+    answer.reply(request.target == "/readyz" ? 200 : 404, "ok\n");
+  });
   EXPECT_EQ(Program({"--ask-ready", ready.url()}).wait(), 0);
   ready.stop();
   EXPECT_EQ(Program({"--ask-ready", "no address"}).wait(), 1);

@@ -29,7 +29,7 @@ class ControllerStatusTest : public ::testing::Test {
   ControllerStatusTest() {
     server_.set_faults([this](const kube::Request&) {
       ++*requests_.lock();  // wakes who waits: something happens
-      return testing::FakeApiServer::Fault{};
+      return FakeApiServer::Fault{};
     });
   }
   // For 20 ms, or until the controller asks for something.
@@ -84,7 +84,7 @@ class ControllerStatusTest : public ::testing::Test {
   }
 
   SystemClock clock_;
-  testing::FakeApiServer server_;
+  FakeApiServer server_;
   Guarded<std::uint64_t> requests_{std::uint64_t{0}};
 };
 

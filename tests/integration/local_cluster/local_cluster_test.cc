@@ -26,8 +26,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
-using testing::count_marked;
-using testing::eventually;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -40,8 +38,7 @@ class LocalClusterTest : public ::testing::Test {
 
   void make() {
     auto made = LocalCluster::make(
-        {folder_.path() + "/run", PACELINE_BINARY_DIR "/bin/paceline-pod", {{testing::kMarkName, mark_}}},
-        clock_);
+        {folder_.path() + "/run", PACELINE_BINARY_DIR "/bin/paceline-pod", {{kMarkName, mark_}}}, clock_);
     PL_CHECK(made.ok(), "the local cluster is made");
     cluster_ = *std::move(made);
     cluster_->watch([this](const std::string&) { ++*changes_.lock(); });
@@ -66,7 +63,7 @@ class LocalClusterTest : public ::testing::Test {
       const int seen = *changes_.lock();
       if (condition(list())) return true;
       bool woken = false;
-      changes_.lock_when([&](int changes) { return changes > seen; }, testing::kPatience, &woken);
+      changes_.lock_when([&](int changes) { return changes > seen; }, kPatience, &woken);
       if (!woken) return condition(list());
     }
   }
@@ -84,7 +81,7 @@ class LocalClusterTest : public ::testing::Test {
     return eventually([&] { return count_marked(mark_) == 0; });
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   const std::string mark_;
   SystemClock clock_;
   Guarded<int> changes_{0};
@@ -99,7 +96,7 @@ TEST_F(LocalClusterTest, APodsSurroundings) {
   PodSpec spec;
   spec.name = "a";
   spec.job = "job";
-  spec.env = {{"FROM_SPEC", "1"}, {testing::kMarkName, mark_ + "-own"}};
+  spec.env = {{"FROM_SPEC", "1"}, {kMarkName, mark_ + "-own"}};
   spec.command = {"sh", "-c",
                   "pwd; echo uid $PACELINE_POD_UID; echo spec $FROM_SPEC; echo mark $PACELINE_TEST_MARK; "
                   "echo home $HOME; "

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-namespace paceline::testing {
+namespace paceline {
 
 inline constexpr char kMarkName[] = "PACELINE_TEST_MARK";
 inline constexpr auto kPatience = std::chrono::seconds(20);
@@ -50,4 +50,4 @@ bool eventually(Condition condition) {
   return true;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

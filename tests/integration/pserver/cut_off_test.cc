@@ -219,7 +219,7 @@ class CutOffTest : public ::testing::Test {
   }
 
   Network network_;
-  const paceline::testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
   SystemClock clock_;
   Witness witness_;
   std::unique_ptr<coordinator::Server> server_;

@@ -23,7 +23,6 @@ namespace paceline::pserver {
 namespace {
 
 using collective::TransportKind;
-using paceline::testing::kAddressBytes;
 
 constexpr int kWorkers = 2, kServers = 2;
 constexpr std::size_t kElements = 100'000;
@@ -105,7 +104,7 @@ class Processes {
       collective::FabricOptions options;
       options.arena_bytes = std::size_t{64} << 20;
       PL_ASSIGN_OR_RETURN(auto fabric, collective::Fabric::create(options, clock));
-      const auto mine = paceline::testing::pack(fabric->address());
+      const auto mine = pack(fabric->address());
       if (!send_all(socket, mine.data(), mine.size())) return absl::InternalError("the test is gone");
       collective::Group group;
       group.generation = Generation{1};
@@ -116,7 +115,7 @@ class Processes {
         if (!receive_all(socket, bytes, sizeof(bytes))) return absl::InternalError("the test is gone");
         const std::string name =
             r < kWorkers ? "worker-" + std::to_string(r) : "ps-" + std::to_string(r - kWorkers);
-        group.members.push_back({name, paceline::testing::unpack(bytes)});
+        group.members.push_back({name, unpack(bytes)});
       }
       const ClientOptions shape{kWorkers, kServers, 64 << 10};
       if (rank >= kWorkers) {

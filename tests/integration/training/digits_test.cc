@@ -12,11 +12,6 @@
 namespace paceline {
 namespace {
 
-using paceline::testing::digits_spec;
-using paceline::testing::JobResult;
-using paceline::testing::run_job;
-using paceline::testing::TemporaryFolder;
-
 // All weights of the final model.
 std::vector<float> trained_weights(int members, v1::TrainingSpec spec) {
   const TemporaryFolder folder;

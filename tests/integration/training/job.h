@@ -24,7 +24,7 @@
 #include "runtime/trainer/trainer.h"
 #include "tests/support/paths.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 inline constexpr char kJobName[] = "default/digits";
 inline constexpr char kJobToken[] = "0123456789abcdef0123456789abcdef";
@@ -151,4 +151,4 @@ inline JobResult run_job(int members, const v1::TrainingSpec& spec) {
   return result;
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline

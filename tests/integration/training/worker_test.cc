@@ -15,17 +15,13 @@
 namespace paceline {
 namespace {
 
-using paceline::testing::Coordinator;
-using paceline::testing::digits_spec;
-using paceline::testing::kJobToken;
-using paceline::testing::TemporaryFolder;
 using ::testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
 Variables variables_of(const std::string& coordinator, int index) {
   return {{"PACELINE_COORDINATOR", coordinator},
-          {"PACELINE_JOB", testing::kJobName},
+          {"PACELINE_JOB", kJobName},
           {"PACELINE_ROLE", "worker"},
           {"PACELINE_INDEX", str_cat(index)},
           {"PACELINE_POD", str_cat("digits-worker-", index)},

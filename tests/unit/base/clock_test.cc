@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(ClockTest, DeadlineCountsDownAndStopsAtZero) {
-  testing::FakeClock clock;
+  FakeClock clock;
   const Deadline deadline = Deadline::after(clock.now(), 10ms);
   EXPECT_EQ(deadline.remaining(clock.now()), 10ms);
   clock.advance(4ms);

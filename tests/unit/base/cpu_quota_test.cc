@@ -55,7 +55,7 @@ void write(const std::string& path, std::string_view text) {
 }
 
 TEST(CpuQuota, TheSmallestOfTheFilesCounts) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string root = folder.path();
   EXPECT_EQ(read_cpu_quota(root), std::nullopt) << "no cgroups at all";
   write(root + "/proc/self/cgroup", "4:cpu,cpuacct:/docker/x\n0::/pod/box\n");

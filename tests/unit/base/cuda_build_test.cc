@@ -10,7 +10,6 @@
 namespace paceline {
 namespace {
 
-using paceline::testing::TemporaryFolder;
 using ::testing::HasSubstr;
 
 TEST(CudaBuild, AGpuIsThereWhereItsFileIs) {

@@ -14,7 +14,7 @@ namespace paceline {
 namespace {
 
 TEST(FileTest, WritesAndReadsBack) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   const std::string path = folder.path() + "/a.txt";
   ASSERT_TRUE(write_file_atomically(path, "one").ok());
   ASSERT_TRUE(write_file_atomically(path, "two").ok());
@@ -26,7 +26,7 @@ TEST(FileTest, WritesAndReadsBack) {
 }
 
 TEST(FileTest, ErrorsAreTold) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   EXPECT_EQ(read_file(folder.path() + "/none", 10).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(read_file(folder.path(), 10).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(write_file_atomically(folder.path() + "/none/a", "x").code(), absl::StatusCode::kNotFound);
@@ -36,7 +36,7 @@ TEST(FileTest, ErrorsAreTold) {
 }
 
 TEST(FileTest, NamedFileKeepsItsKind) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string real = folder.path() + "/real", link = folder.path() + "/link",
                     pipe = folder.path() + "/pipe";
   ASSERT_TRUE(write_named_file(real, "first").ok());
@@ -60,7 +60,7 @@ TEST(FileTest, NamedFileKeepsItsKind) {
 }
 
 TEST(FileTest, ARefusedRenameLeavesNoRubbish) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   const std::string path = folder.path() + "/taken";
   std::filesystem::create_directory(path);  // a file can't be renamed over a folder
   EXPECT_FALSE(write_file_atomically(path, "x").ok());

@@ -30,7 +30,7 @@ class RegularFileTest : public ::testing::Test {
     return opening.get();
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(RegularFileTest, AFileIsReadAndWrittenAndInheritedAsOthersAre) {

@@ -8,7 +8,7 @@ namespace paceline {
 namespace {
 
 TEST(TelemetryCountsTest, OnlyCountsHoldOfAMemberThatHasEnded) {
-  const auto member = testing::filled<MemberTelemetry>();
+  const auto member = filled<MemberTelemetry>();
   const MemberTelemetry counts = counts_of(member);
   EXPECT_EQ(counts.step_ms, 0);
   EXPECT_EQ(counts.bytes_sent, member.bytes_sent);

@@ -11,7 +11,7 @@ namespace paceline {
 namespace {
 
 TEST(TelemetryTest, AGpuGoesThereAndBack) {
-  const auto all = testing::filled<GpuTelemetry>();
+  const auto all = filled<GpuTelemetry>();
   v1::GpuStats message;
   to_wire(all, message);
   EXPECT_EQ(telemetry_of(message), all);

@@ -29,7 +29,7 @@ class CallClock final : public Clock {
 
 class ClusterTest : public ::testing::Test {
  protected:
-  testing::FakeApiServer server_;
+  FakeApiServer server_;
   CallClock clock_;
   std::stop_source stop_;
   std::function<void()> on_pause_;  // what happens while the command waits
@@ -64,7 +64,7 @@ class ClusterTest : public ::testing::Test {
   }
   void answer_text(const std::string& matches, int status, const std::string& body) {
     server_.set_faults([=](const kube::Request& request) {
-      testing::FakeApiServer::Fault fault;
+      FakeApiServer::Fault fault;
       if (request.path.find(matches) != std::string::npos)
         fault.answer = kube::Response{status, body, std::nullopt, "application/json"};
       return fault;

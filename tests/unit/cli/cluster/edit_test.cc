@@ -80,7 +80,7 @@ TEST_F(ClusterTest, ScaleLooksAgainWhenSomebodyElseWasFaster) {
     if (request.method == kube::Method::kPatch && conflicts++ == 0)
       server_.change("trainingjobs", "team-a", "digits",
                      [](kube::Json& job) { job["metadata"]["labels"]["x"] = "y"; });
-    return testing::FakeApiServer::Fault{};
+    return FakeApiServer::Fault{};
   });
   ASSERT_TRUE(scale_job(call_, "digits", {{Role::kWorker, 4}}).ok());
   EXPECT_EQ(server_.requests("PATCH"), 2);
@@ -109,6 +109,8 @@ TEST_F(ClusterTest, EventsOfAJobAndItsPodsTheNewestLast) {
   server_.create("events", "team-a",
                  event_object("a", "TrainingJob", "digits", "Created", "2026-01-31T12:00:00Z"));
   server_.create("events", "team-a", event_object("c", "Pod", "nginx", "Foreign", "2026-01-31T12:04:00Z"));
+  server_.create("events", "team-a",
+                 event_object("d", "Pod", "digits-worker-0-0", "OfAnEarlierJob", "2026-01-31T11:59:00Z"));
   ASSERT_TRUE(list_events(call_, {.name = "digits"}).ok());
   EXPECT_EQ(out_.str(),
             "AGE  TYPE    REASON   OBJECT                 MESSAGE\n"
@@ -125,7 +127,7 @@ class WatchScript final : public kube::Transport {
     absl::Status end = absl::OkStatus();
     int status = 200;
   };
-  WatchScript(testing::FakeApiServer& server, std::stop_source& stop) : server_(server), stop_(stop) {}
+  WatchScript(FakeApiServer& server, std::stop_source& stop) : server_(server), stop_(stop) {}
   std::vector<Stream> streams;
   std::vector<std::string> asked;
   std::function<void(std::size_t stream)> before = [](std::size_t) {};
@@ -148,7 +150,7 @@ class WatchScript final : public kube::Transport {
   }
 
  private:
-  testing::FakeApiServer& server_;
+  FakeApiServer& server_;
   std::stop_source& stop_;
 };
 
@@ -265,7 +267,7 @@ TEST_F(ClusterTest, TopGoesOnHoweverLongTheSilenceAndSaysSinceWhen) {
   constexpr int kMissed = 50;
   int looks = 0;
   server_.set_faults([&](const kube::Request&) {
-    testing::FakeApiServer::Fault fault;
+    FakeApiServer::Fault fault;
     if (looks > 1 && looks <= 1 + kMissed) fault.broken = absl::UnavailableError("down");
     return fault;
   });

@@ -97,7 +97,7 @@ TEST_F(ClusterTest, RefusalsSayWhatToDo) {
   EXPECT_THAT(std::string(get_jobs(call_, {}).message()), HasSubstr("log in again"));
 
   server_.set_faults([](const kube::Request&) {
-    return testing::FakeApiServer::Fault{.broken = absl::UnavailableError("connection refused")};
+    return FakeApiServer::Fault{.broken = absl::UnavailableError("connection refused")};
   });
   EXPECT_THAT(std::string(get_jobs(call_, {}).message()), HasSubstr("no answer from https://10.0.0.1:6443"));
 }
@@ -137,6 +137,8 @@ TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
                  event_object("a", "TrainingJob", "digits", "Running", "2026-01-31T12:03:00Z"));
   server_.create("events", "team-a",
                  event_object("c", "Pod", "digits-2-worker-0-0", "Foreign", "2026-01-31T12:04:00Z"));
+  server_.create("events", "team-a",
+                 event_object("d", "Pod", "digits-worker-0-0", "Foreign", "2026-01-31T11:59:00Z"));
 
   ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
   const std::string text = out_.str();
@@ -252,9 +254,10 @@ TEST_F(ClusterTest, HowTheMembersGpusAreIsShown) {
   add_job(job);
   out_.str("");
   ASSERT_TRUE(describe_job(call_, "failed").ok()) << err_.str();
-  EXPECT_THAT(out_.str(),
-              ::testing::ContainsRegex(
-                  "\nGPUs:\n  GPU OF .*\n  worker-0 +- +NVIDIA H200 +- +- +- +- +- +- +- +- +- +- +- +2 Xids "))
+  EXPECT_THAT(
+      out_.str(),
+      ::testing::ContainsRegex(
+          "\nGPUs:\n  GPU OF .*\n  worker-0 +- +NVIDIA H200 +- +- +- +- +- +- +- +- +- +- +- +2 Xids "))
       << "its pod is gone: what was of that moment is not shown";
 }
 

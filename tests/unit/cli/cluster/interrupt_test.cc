@@ -20,7 +20,7 @@ bool is_blocked(int signal) {
 TEST(Interrupt, WithoutDescriptorsCtrlCIsAsBefore) {
   absl::Status opened, taken;
   {
-    const testing::NoDescriptors none;
+    const NoDescriptors none;
     opened = Interrupt::open(130).status();
     taken = take_signals({SIGINT, SIGTERM}).status();
   }

@@ -18,7 +18,7 @@ class LogScript final : public kube::Transport {
     int status = 200;
     std::function<void()> then = {};
   };
-  explicit LogScript(testing::FakeApiServer& server) : server_(server) {}
+  explicit LogScript(FakeApiServer& server) : server_(server) {}
   std::map<std::string, std::vector<Stream>> pods;
 
   std::vector<std::string> asked(const std::string& pod) {
@@ -48,7 +48,7 @@ class LogScript final : public kube::Transport {
   }
 
  private:
-  testing::FakeApiServer& server_;
+  FakeApiServer& server_;
   std::mutex mutex_;
   std::map<std::string, std::vector<std::string>> asked_;
 };

@@ -75,7 +75,7 @@ TEST_F(ClusterTest, ADryRunIsTheServers) {
 TEST_F(ClusterTest, ConflictsNameTheFields) {
   add_job(job_object());
   server_.set_faults([](const kube::Request& request) {
-    testing::FakeApiServer::Fault fault;
+    FakeApiServer::Fault fault;
     if (request.method != kube::Method::kPatch || request.path.find("force=true") != std::string::npos)
       return fault;
     const kube::Json body = refusal(409, "Conflict", "Apply failed with 1 conflict",
@@ -97,7 +97,7 @@ TEST_F(ClusterTest, ConflictsNameTheFields) {
 TEST_F(ClusterTest, ARefusedEditNamesWhatMayNotChange) {
   add_job(job_object());
   server_.set_faults([](const kube::Request& request) {
-    testing::FakeApiServer::Fault fault;
+    FakeApiServer::Fault fault;
     if (request.method != kube::Method::kPatch) return fault;
     const kube::Json body = refusal(422, "Invalid", "TrainingJob.paceline.dev \"digits\" is invalid",
                                     {{"causes",
@@ -123,7 +123,7 @@ TEST_F(ClusterTest, DeleteWaitsUntilTheJobIsGone) {
   add_job(job_object());
   int looks = 0;
   server_.set_faults([&](const kube::Request& request) {
-    testing::FakeApiServer::Fault fault;
+    FakeApiServer::Fault fault;
     if (request.method != kube::Method::kDelete) return fault;
     fault.answer = kube::Response{200, "{}", std::nullopt, "application/json"};  // a finalizer holds it
     return fault;
@@ -155,10 +155,9 @@ TEST_F(ClusterTest, AnotherJobOfThatNameIsNotWaitedFor) {
     if (request.method == kube::Method::kDelete) {
       server_.erase("trainingjobs", "team-a", "digits");
       server_.create("trainingjobs", "team-a", job_object());
-      return testing::FakeApiServer::Fault{.answer =
-                                               kube::Response{200, "{}", std::nullopt, "application/json"}};
+      return FakeApiServer::Fault{.answer = kube::Response{200, "{}", std::nullopt, "application/json"}};
     }
-    return testing::FakeApiServer::Fault{};
+    return FakeApiServer::Fault{};
   });
   EXPECT_TRUE(delete_jobs(call_, {.names = {"digits"}}).ok());
 }

@@ -32,7 +32,7 @@ class RunLogTest : public ::testing::Test {
     return status.ok() ? absl::StatusOr<std::string>(text) : status;
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   kube::Pause pause_ = [](Duration, const std::stop_token&) { return true; };
 };
 

@@ -46,12 +46,12 @@ class RunSourceTest : public ::testing::Test {
   }
   JobView view() { return read_job(source_.job("default", "mine").value()); }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   RunStore store_{folder_.path()};
   std::unique_ptr<OwnedRun> run_ = *store_.create_named("mine");
   bool written_ = write_file_atomically(run_->path("job.yaml"), kJob).ok();
   std::ostringstream out_;
-  testing::FakeClock clock_;
+  FakeClock clock_;
   std::function<void()> on_pause_ = [] {};  // what happens while the command waits
   kube::Pause pause_ = [this](Duration, const std::stop_token&) {
     on_pause_();

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(CheckpointLock, OneRunAtATime) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string place = folder.path() + "/a/checkpoints";
   {
     const auto first = lock_checkpoints(place);
@@ -31,7 +31,7 @@ TEST(CheckpointLock, OneRunAtATime) {
 }
 
 TEST(CheckpointLock, WhereNoFolderCanBeNothingIsHeld) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   std::ofstream(folder.path() + "/file") << "x";
   const auto lock = lock_checkpoints(folder.path() + "/file/below");
   ASSERT_TRUE(lock.ok()) << lock.status();

@@ -23,7 +23,7 @@ class MetricsFileTest : public ::testing::Test {
   }
   std::string text() { return read_file(path_, 1 << 20).value(); }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   const std::string path_ = folder_.path() + "/metrics.jsonl";
 };
 

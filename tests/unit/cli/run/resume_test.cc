@@ -15,9 +15,9 @@ namespace {
 
 // A checkpoint that can't be looked at is not none: a run that goes on would begin anew.
 TEST(NewestCheckpoint, WhatCanNotBeReadIsNotTakenForNone) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const JobFile job{
-      .job = testing::small_job("digits", "  replicaSpecs: {chief: {}}\n  checkpoint: {everySteps: 5}\n"),
+      .job = small_job("digits", "  replicaSpecs: {chief: {}}\n  checkpoint: {everySteps: 5}\n"),
       .base_folder = folder.path(),
       .path = folder.path() + "/job.yaml"};
   ASSERT_NE(checkpoint_folder(job, folder.path()), "");
@@ -27,7 +27,7 @@ TEST(NewestCheckpoint, WhatCanNotBeReadIsNotTakenForNone) {
 
   std::filesystem::create_directories(checkpoint_folder(job, folder.path()) + "/step-000000007");
   {
-    const testing::NoDescriptors none_left;
+    const NoDescriptors none_left;
     const auto unread = newest_checkpoint(job, folder.path());
     EXPECT_TRUE(absl::IsResourceExhausted(unread.status())) << unread.status();
   }
@@ -36,9 +36,9 @@ TEST(NewestCheckpoint, WhatCanNotBeReadIsNotTakenForNone) {
 }
 
 TEST(NewestCheckpoint, WhatIsInTheFoldersPlaceIsNotTakenForNone) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const JobFile job{
-      .job = testing::small_job("digits", "  replicaSpecs: {chief: {}}\n  checkpoint: {everySteps: 5}\n"),
+      .job = small_job("digits", "  replicaSpecs: {chief: {}}\n  checkpoint: {everySteps: 5}\n"),
       .base_folder = folder.path(),
       .path = folder.path() + "/job.yaml"};
   const std::string place = checkpoint_folder(job, folder.path());

@@ -36,7 +36,7 @@ RunState running(const std::string& job, const std::string& created) {
 
 class RunStoreTest : public ::testing::Test {
  protected:
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   RunStore store_{folder_.path() + "/state"};
 };
 
@@ -254,7 +254,7 @@ TEST_F(RunStoreTest, WithoutDescriptorsNoRunIsHiddenOrCalledLost) {
   const auto run = store_.create("digits");
   ASSERT_TRUE((*run)->write_state(running("digits", "2026-01-01T00:00:00.000Z"), true).ok());
   for (std::size_t more = 0; more < 4; ++more) {  // as many are free for list(), which opens the folder, too
-    const testing::NoDescriptors few(more);
+    const NoDescriptors few(more);
     const auto all = store_.list();
     if (all.ok()) {
       ASSERT_EQ(all->size(), 1u) << more;

@@ -18,12 +18,12 @@
 namespace paceline::api {
 namespace {
 
-const std::string kFolder = PACELINE_SOURCE_DIR "/tests/unit/controller/api/bad";
+const std::string kBadFolder = PACELINE_SOURCE_DIR "/tests/unit/controller/api/bad";
 constexpr std::string_view kMark = "# expect ";
 
 std::vector<std::string> bad_files() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(kBadFolder)) {
     if (entry.path().extension() != ".expected") names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
@@ -31,7 +31,7 @@ std::vector<std::string> bad_files() {
 }
 
 std::string expected_of(const std::string& name, const std::string& text) {
-  const std::string beside = str_cat(kFolder, "/", name, ".expected");
+  const std::string beside = str_cat(kBadFolder, "/", name, ".expected");
   if (std::filesystem::exists(beside)) return read_whole(beside);
   std::string expected;
   std::istringstream lines(text);
@@ -50,10 +50,10 @@ std::string shown(const std::vector<Diagnostic>& diagnostics) {
   return text;
 }
 
-class BadFile : public testing::TestWithParam<std::string> {};
+class BadFile : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(BadFile, IsRefusedWithItsDiagnostics) {
-  const std::string text = read_whole(str_cat(kFolder, "/", GetParam()));
+  const std::string text = read_whole(str_cat(kBadFolder, "/", GetParam()));
   const Parsed parsed = parse_training_job(text, GetParam());
   EXPECT_FALSE(parsed.job.has_value());
   EXPECT_TRUE(has_errors(parsed.diagnostics));
@@ -61,7 +61,7 @@ TEST_P(BadFile, IsRefusedWithItsDiagnostics) {
   for (const Diagnostic& d : parsed.diagnostics) EXPECT_EQ(d.file, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BadFile, testing::ValuesIn(bad_files()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(All, BadFile, ::testing::ValuesIn(bad_files()), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '.', '_');
   return name;

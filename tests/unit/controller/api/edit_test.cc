@@ -9,8 +9,8 @@
 namespace paceline::api {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // A job in which every part is there.
 const std::string kJob =
@@ -22,15 +22,15 @@ const std::string kJob =
             "  checkpoint: {everySteps: 10}\n"
             "  runPolicy: {suspend: false, backoffLimit: 3, schedulingPolicy: {queue: q}}\n");
 
-struct Case {
+struct EditCase {
   const char *from, *to;
   std::string error;  // the path; empty: accepted
 };
 
-class Edit : public testing::TestWithParam<Case> {};
+class Edit : public ::testing::TestWithParam<EditCase> {};
 
 TEST_P(Edit, IsJudged) {
-  const Case& c = GetParam();
+  const EditCase& c = GetParam();
   const auto errors = edit_errors(parse_good(kJob), parse_good(with(kJob, c.from, c.to)));
   std::vector<std::string> paths;
   for (const EditError& error : errors) paths.push_back(error.path);
@@ -43,38 +43,41 @@ TEST_P(Edit, IsJudged) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, Edit,
-    testing::Values(
-        Case{"kind: TrainingJob", "kind: TrainingJob", ""},
-        Case{"name: digits\n", "name: digits\n  labels: {a: b}\n", ""},
-        Case{"suspend: false", "suspend: true", ""}, Case{"suspend: false", "activeDeadlineSeconds: 9", ""},
-        Case{"suspend: false", "ttlSecondsAfterFinished: 9", ""},
-        Case{"suspend: false", "cleanPodPolicy: All", ""}, Case{"backoffLimit: 3", "backoffLimit: 0", ""},
-        Case{"{queue: q}", "{queue: q, minAvailable: 4}", ""},
-        Case{"suspend: false", "managedBy: a/b", "spec.runPolicy.managedBy"},
-        Case{"{queue: q}", "{queue: r}", "spec.runPolicy.schedulingPolicy.queue"},
-        Case{"{queue: q}", "{queue: q, priorityClass: p}", "spec.runPolicy.schedulingPolicy.priorityClass"},
-        Case{"replicas: 3, minReplicas: 2", "replicas: 2, minReplicas: 2", ""},
-        Case{"replicas: 3, minReplicas: 2", "replicas: 5, minReplicas: 2", ""},
-        Case{"replicas: 3, minReplicas: 2, maxReplicas: 5", "replicas: 5, minReplicas: 2, maxReplicas: 6",
-             "spec.replicaSpecs.worker.maxReplicas"},
-        Case{"replicas: 3, minReplicas: 2, maxReplicas: 5", "replicas: 3, minReplicas: 2",
-             "spec.replicaSpecs.worker.maxReplicas"},
-        Case{"chief: {replicas: 1}", "chief: {replicas: 0}", "spec.replicaSpecs.chief.replicas"},
-        Case{"    chief: {replicas: 1}\n", "", "spec.replicaSpecs.chief"},
-        Case{"image: a", "image: b", "spec.replicaSpecs.worker.template.spec.containers[0].image"},
-        Case{"{containers: [{image: a}]}", "{containers: [{image: a}], volumes: []}",
-             "spec.replicaSpecs.worker.template.spec.volumes"},
-        Case{"{containers: [{image: a}]}", "{containers: [{name: a, image: a}, {name: b, image: b}]}",
-             "spec.replicaSpecs.worker.template.spec.containers"},
-        Case{"{containers: [{image: a}]}", "{containers: [{image: a, command: [x]}]}",
-             "spec.replicaSpecs.worker.template.spec.containers[0].command"},
-        Case{", template: {spec: {containers: [{image: a}]}}", "", "spec.replicaSpecs.worker.template"},
-        Case{"socketsPerPeer: 2", "socketsPerPeer: 3", "spec.strategy.allReduce.socketsPerPeer"},
-        Case{"hidden: [128]", "hidden: [64]", "spec.training.model.hidden"},
-        Case{"inputs: digits.csv", "inputs: [digits.csv, b.csv]", "spec.training.data.train.inputs"},
-        Case{"learningRate: 0.1", "learningRate: 0.2", "spec.training.optimizer.learningRate"},
-        Case{"steps: 100", "steps: 200", "spec.training.steps"},
-        Case{"everySteps: 10", "everySteps: 20", "spec.checkpoint.everySteps"}));
+    ::testing::Values(
+        EditCase{"kind: TrainingJob", "kind: TrainingJob", ""},
+        EditCase{"name: digits\n", "name: digits\n  labels: {a: b}\n", ""},
+        EditCase{"suspend: false", "suspend: true", ""},
+        EditCase{"suspend: false", "activeDeadlineSeconds: 9", ""},
+        EditCase{"suspend: false", "ttlSecondsAfterFinished: 9", ""},
+        EditCase{"suspend: false", "cleanPodPolicy: All", ""},
+        EditCase{"backoffLimit: 3", "backoffLimit: 0", ""},
+        EditCase{"{queue: q}", "{queue: q, minAvailable: 4}", ""},
+        EditCase{"suspend: false", "managedBy: a/b", "spec.runPolicy.managedBy"},
+        EditCase{"{queue: q}", "{queue: r}", "spec.runPolicy.schedulingPolicy.queue"},
+        EditCase{"{queue: q}", "{queue: q, priorityClass: p}",
+                 "spec.runPolicy.schedulingPolicy.priorityClass"},
+        EditCase{"replicas: 3, minReplicas: 2", "replicas: 2, minReplicas: 2", ""},
+        EditCase{"replicas: 3, minReplicas: 2", "replicas: 5, minReplicas: 2", ""},
+        EditCase{"replicas: 3, minReplicas: 2, maxReplicas: 5", "replicas: 5, minReplicas: 2, maxReplicas: 6",
+                 "spec.replicaSpecs.worker.maxReplicas"},
+        EditCase{"replicas: 3, minReplicas: 2, maxReplicas: 5", "replicas: 3, minReplicas: 2",
+                 "spec.replicaSpecs.worker.maxReplicas"},
+        EditCase{"chief: {replicas: 1}", "chief: {replicas: 0}", "spec.replicaSpecs.chief.replicas"},
+        EditCase{"    chief: {replicas: 1}\n", "", "spec.replicaSpecs.chief"},
+        EditCase{"image: a", "image: b", "spec.replicaSpecs.worker.template.spec.containers[0].image"},
+        EditCase{"{containers: [{image: a}]}", "{containers: [{image: a}], volumes: []}",
+                 "spec.replicaSpecs.worker.template.spec.volumes"},
+        EditCase{"{containers: [{image: a}]}", "{containers: [{name: a, image: a}, {name: b, image: b}]}",
+                 "spec.replicaSpecs.worker.template.spec.containers"},
+        EditCase{"{containers: [{image: a}]}", "{containers: [{image: a, command: [x]}]}",
+                 "spec.replicaSpecs.worker.template.spec.containers[0].command"},
+        EditCase{", template: {spec: {containers: [{image: a}]}}", "", "spec.replicaSpecs.worker.template"},
+        EditCase{"socketsPerPeer: 2", "socketsPerPeer: 3", "spec.strategy.allReduce.socketsPerPeer"},
+        EditCase{"hidden: [128]", "hidden: [64]", "spec.training.model.hidden"},
+        EditCase{"inputs: digits.csv", "inputs: [digits.csv, b.csv]", "spec.training.data.train.inputs"},
+        EditCase{"learningRate: 0.1", "learningRate: 0.2", "spec.training.optimizer.learningRate"},
+        EditCase{"steps: 100", "steps: 200", "spec.training.steps"},
+        EditCase{"everySteps: 10", "everySteps: 20", "spec.checkpoint.everySteps"}));
 
 TEST(EditErrors, SeveralAtOnceEachOnce) {
   const std::string changed = with(with(kJob, "type: mlp, hidden: [128], classes: 10",

@@ -8,7 +8,7 @@
 namespace paceline::api {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(GoodFiles, DefaultsAreFilledIn) {
   const TrainingJob job = parse_good(kGoodJob);

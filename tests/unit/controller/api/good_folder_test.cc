@@ -14,31 +14,31 @@
 namespace paceline::api {
 namespace {
 
-const std::string kFolder = PACELINE_SOURCE_DIR "/tests/unit/controller/api/good";
+const std::string kGoodFolder = PACELINE_SOURCE_DIR "/tests/unit/controller/api/good";
 
 std::vector<std::string> good_files() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder))
+  for (const auto& entry : std::filesystem::directory_iterator(kGoodFolder))
     names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
 }
 
-class GoodFile : public testing::TestWithParam<std::string> {};
+class GoodFile : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GoodFile, IsAccepted) {
-  const std::string text = read_whole(str_cat(kFolder, "/", GetParam(), ".yaml"));
+  const std::string text = read_whole(str_cat(kGoodFolder, "/", GetParam(), ".yaml"));
   const Parsed parsed = parse_training_job(text, GetParam());
   EXPECT_TRUE(parsed.job.has_value());
   EXPECT_EQ(render_diagnostics(parsed.diagnostics, text), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoodFile, testing::ValuesIn(good_files()),
+INSTANTIATE_TEST_SUITE_P(All, GoodFile, ::testing::ValuesIn(good_files()),
                          [](const auto& info) { return info.param; });
 
 TEST(GoodFolder, TheTrainerIsTheContainerOfThatNameElseTheFirst) {
   const auto worker = [](const char* name) {
-    return *parse_good(read_whole(str_cat(kFolder, "/", name, ".yaml"))).spec.replica_specs.worker;
+    return *parse_good(read_whole(str_cat(kGoodFolder, "/", name, ".yaml"))).spec.replica_specs.worker;
   };
   EXPECT_EQ(worker("custom").container->command.at(0), "./moons");
   EXPECT_EQ(worker("custom").container_index, 1u);
@@ -48,7 +48,7 @@ TEST(GoodFolder, TheTrainerIsTheContainerOfThatNameElseTheFirst) {
 }
 
 TEST(GoodFolder, WithoutTrainingThereIsNone) {
-  const TrainingJob job = parse_good(read_whole(kFolder + "/own_program.yaml"));
+  const TrainingJob job = parse_good(read_whole(kGoodFolder + "/own_program.yaml"));
   EXPECT_FALSE(job.spec.training.has_value());
   EXPECT_EQ(member_count(job), 3);
   EXPECT_EQ(job.spec.replica_specs.ps->replicas, 2);

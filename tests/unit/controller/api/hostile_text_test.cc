@@ -16,13 +16,13 @@ std::string repeat(std::string_view piece, std::size_t times) {
   return text;
 }
 
-struct Case {
+struct HostileCase {
   const char* name;
   std::string text;
   const char* problem;  // part of the only diagnostic
 };
 
-class HostileText : public testing::TestWithParam<Case> {};
+class HostileText : public ::testing::TestWithParam<HostileCase> {};
 
 TEST_P(HostileText, IsRefusedWithOneDiagnostic) {
   const Parsed parsed = parse_training_job(GetParam().text, "job.yaml");
@@ -38,26 +38,27 @@ constexpr std::size_t kLine = kMaxLineBytes - 16;
 
 INSTANTIATE_TEST_SUITE_P(
     All, HostileText,
-    testing::Values(
-        Case{"TenMegabytes", repeat("# x\n", 10 * kMega / 4), "the file is too large"},
-        Case{"TenMegabytesOfBrackets", repeat("[", 10 * kMega), "the file is too large"},
-        Case{"OneByteTooMany", repeat("\n", kMaxFileBytes + 1), "the file is too large"},
-        Case{"OneMegabyteOfNewlines", repeat("\n", kMaxFileBytes), "holds no TrainingJob"},
-        Case{"OneMegabyteOfBracketLines", repeat("[\n", kMega / 2), "too many"},
-        Case{"OneMegabyteOfBraceLines", repeat("{a:\n", kMega / 4), "too many"},
-        Case{"LongLine", repeat("x", kMaxLineBytes + 1), "the line is too long"},
-        Case{"LineOfBrackets", repeat("[", kLine), "too many"},
-        Case{"LineOfBraces", repeat("{", kLine), "too many"},
-        Case{"BracketsUpToTheLimit", repeat("[\n", kMaxFlowMarks), "nested too deeply"},
-        Case{"LineOfDashes", repeat("- ", kLine / 2), "nested too deeply"},
-        Case{"LineOfQuestions", repeat("? ", kLine / 2), "nested too deeply"},
-        Case{"LineOfAnchors", repeat("&a ", kLine / 3), "not YAML"},
-        Case{"LineOfTags", repeat("!a ", kLine / 3), "not YAML"},
-        Case{"LineOfColons", repeat(":", kLine) + " x", "not YAML"},
-        Case{"ManyItems", "[\n" + repeat("x,\n", kMaxNodes + 10) + "]\n", "the file holds too much"},
-        Case{"ManyItemsInOneLine", "[" + repeat("x,", kMaxNodes + 10) + "]\n", "the file holds too much"},
-        Case{"ManyDocuments", repeat("---\n", kMega / 4), "the file holds too much"},
-        Case{"OpenQuoteToTheEnd", "a: \"" + repeat("x\n", kMega / 4), "a quoted text without an end"}),
+    ::testing::Values(
+        HostileCase{"TenMegabytes", repeat("# x\n", 10 * kMega / 4), "the file is too large"},
+        HostileCase{"TenMegabytesOfBrackets", repeat("[", 10 * kMega), "the file is too large"},
+        HostileCase{"OneByteTooMany", repeat("\n", kMaxFileBytes + 1), "the file is too large"},
+        HostileCase{"OneMegabyteOfNewlines", repeat("\n", kMaxFileBytes), "holds no TrainingJob"},
+        HostileCase{"OneMegabyteOfBracketLines", repeat("[\n", kMega / 2), "too many"},
+        HostileCase{"OneMegabyteOfBraceLines", repeat("{a:\n", kMega / 4), "too many"},
+        HostileCase{"LongLine", repeat("x", kMaxLineBytes + 1), "the line is too long"},
+        HostileCase{"LineOfBrackets", repeat("[", kLine), "too many"},
+        HostileCase{"LineOfBraces", repeat("{", kLine), "too many"},
+        HostileCase{"BracketsUpToTheLimit", repeat("[\n", kMaxFlowMarks), "nested too deeply"},
+        HostileCase{"LineOfDashes", repeat("- ", kLine / 2), "nested too deeply"},
+        HostileCase{"LineOfQuestions", repeat("? ", kLine / 2), "nested too deeply"},
+        HostileCase{"LineOfAnchors", repeat("&a ", kLine / 3), "not YAML"},
+        HostileCase{"LineOfTags", repeat("!a ", kLine / 3), "not YAML"},
+        HostileCase{"LineOfColons", repeat(":", kLine) + " x", "not YAML"},
+        HostileCase{"ManyItems", "[\n" + repeat("x,\n", kMaxNodes + 10) + "]\n", "the file holds too much"},
+        HostileCase{"ManyItemsInOneLine", "[" + repeat("x,", kMaxNodes + 10) + "]\n",
+                    "the file holds too much"},
+        HostileCase{"ManyDocuments", repeat("---\n", kMega / 4), "the file holds too much"},
+        HostileCase{"OpenQuoteToTheEnd", "a: \"" + repeat("x\n", kMega / 4), "a quoted text without an end"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(HostileText, AliasesUpToTheLimitAreFine) {

@@ -11,9 +11,8 @@
 namespace paceline::api {
 namespace {
 
-using testing::ElementsAre;
-using testing::Field;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(Local, AJobOfWhatIsActedOnStaysAsItIs) {
   TrainingJob job =
@@ -31,7 +30,7 @@ TEST(Local, IgnoredFieldsAreListedAndReset) {
       str_cat(with(kGoodJob, "{replicas: 3}", "{replicas: 3, minReplicas: 1, maxReplicas: 8}"),
               "  runPolicy: {ttlSecondsAfterFinished: 9, cleanPodPolicy: None,\n"
               "    managedBy: a/b, schedulingPolicy: {queue: q, priorityClass: p, minAvailable: 4}}\n"));
-  const auto path = [](const char* text) { return Field(&Unused::path, text); };
+  const auto path = [](const char* text) { return ::testing::Field(&Unused::path, text); };
   EXPECT_THAT(
       make_local(job),
       ElementsAre(path("spec.replicaSpecs.worker.minReplicas"), path("spec.replicaSpecs.worker.maxReplicas"),

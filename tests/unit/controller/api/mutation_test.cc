@@ -16,7 +16,7 @@
 namespace paceline::api {
 namespace {
 
-constexpr int kRounds = 1500;  // per seed
+constexpr int kRounds = 600;  // per seed
 
 std::vector<std::string> seeds_of_mutation() {
   std::vector<std::string> texts{std::string(kGoodJob)};
@@ -89,7 +89,7 @@ void check(const std::string& text) {
   ASSERT_TRUE(make_training_spec(*parsed.job, {.base_folder = "/jobs"}).ok()) << text;
 }
 
-class Mutation : public testing::TestWithParam<std::uint64_t> {};
+class Mutation : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Mutation, GivesAJobOrErrorsInTheText) {
   const std::vector<std::string> texts = seeds_of_mutation();
@@ -103,7 +103,7 @@ TEST_P(Mutation, GivesAJobOrErrorsInTheText) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Mutation, testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Seeds, Mutation, ::testing::Values(1, 2, 3));
 
 }  // namespace
 }  // namespace paceline::api

@@ -10,7 +10,7 @@
 namespace paceline::api {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 const RunPaths kPaths{.base_folder = "/home/me/jobs",
                       .checkpoint_directory = "/runs/x/checkpoints",

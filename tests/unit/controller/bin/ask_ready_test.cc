@@ -38,7 +38,7 @@ class AskReadyTest : public ::testing::Test {
       return true;
     });
   }
-  testing::FakeClock clock_;
+  FakeClock clock_;
   Answers transport_;
 };
 

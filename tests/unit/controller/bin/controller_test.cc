@@ -49,7 +49,7 @@ class ControllerTest : public ::testing::Test {
       if (request.path.find("/leases") != std::string::npos)
         longest_lease_call_ = std::max(longest_lease_call_.load(), request.timeout);
       ++*requests_.lock();  // wakes who waits: something happens
-      return testing::FakeApiServer::Fault{};
+      return FakeApiServer::Fault{};
     });
   }
   std::unique_ptr<Controller> start(const std::string& identity, const Clock* election_clock = nullptr,
@@ -102,7 +102,7 @@ class ControllerTest : public ::testing::Test {
   }
 
   SystemClock clock_;
-  testing::FakeApiServer server_;
+  FakeApiServer server_;
   Guarded<std::uint64_t> requests_{std::uint64_t{0}};
   Guarded<std::string> lost_;
   std::atomic<Duration> longest_lease_call_{Duration::zero()};
@@ -150,7 +150,7 @@ TEST_F(ControllerTest, PodsOfAJobAreMadeAtTheSameTime) {
       (void)asked.lock_when([](int n) { return n >= 3; }, kPatience, &in_time);
       met = in_time;
     }
-    return testing::FakeApiServer::Fault{};
+    return FakeApiServer::Fault{};
   });
   const std::unique_ptr<Controller> controller = start("a");
   kube::Json four = job("first");
@@ -231,7 +231,7 @@ TEST_F(ControllerTest, AReplicaThatWaitsKeepsNoKeys) {
 
 TEST_F(ControllerTest, ItsPortTellsHowItIsAndOneThatWaitsIsWarm) {
   server_.set_faults([](const kube::Request&) {
-    testing::FakeApiServer::Fault fault;
+    FakeApiServer::Fault fault;
     fault.broken = absl::UnavailableError("down");
     return fault;
   });
@@ -277,7 +277,7 @@ TEST_F(ControllerTest, PassUnderWayEndsBeforeTheLeaseIsGivenBack) {
       asked.count_down();
       too_early = *given_back.lock_when([](bool given) { return given; }, kHead);
     }
-    return testing::FakeApiServer::Fault{};
+    return FakeApiServer::Fault{};
   });
   const std::unique_ptr<Controller> controller = start("a");
   server_.create("trainingjobs", "default", job("first"));
@@ -296,7 +296,7 @@ TEST_F(ControllerTest, AJobThatIsHeldUpHoldsUpNoOther) {
     if (creation && request.body.find("\"first-worker-") != std::string::npos) {
       (void)go_on.lock_when([](bool go) { return go; }, kPatience);
     }
-    return testing::FakeApiServer::Fault{};
+    return FakeApiServer::Fault{};
   });
   const std::unique_ptr<Controller> controller = start("a");
   server_.create("trainingjobs", "default", job("first"));
@@ -319,7 +319,7 @@ TEST_F(ControllerTest, ACallForTheLeaseThatHangsLeavesTimeForAnother) {
 }
 
 TEST_F(ControllerTest, ALeaderWhoseMachineWasSuspendedLeadsNoMore) {
-  testing::FakeClock election_clock;
+  FakeClock election_clock;
   const std::unique_ptr<Controller> controller = start("a", &election_clock);
   ASSERT_TRUE(wait_for([&] { return controller->leads(); }));
   EXPECT_EQ(*lost_.lock(), "");

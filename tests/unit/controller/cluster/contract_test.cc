@@ -48,7 +48,7 @@ class LocalHarness final : public Harness {
   Cluster& cluster() override { return *cluster_; }
 
  private:
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   SystemClock clock_;
   std::unique_ptr<LocalCluster> cluster_;
 };
@@ -73,7 +73,7 @@ class FakeHarness final : public Harness {
 
  private:
   SystemClock clock_;
-  testing::FakeCluster cluster_{clock_};
+  FakeCluster cluster_{clock_};
 };
 
 // KubeCluster on an API server in memory; the harness is scheduler and kubelet.
@@ -118,7 +118,7 @@ class KubeHarness final : public Harness {
     pod["status"]["containerStatuses"] = {{{"name", "trainer"}, {"state", {{"terminated", terminated}}}}};
   }
   SystemClock clock_;
-  testing::FakeApiServer server_;
+  FakeApiServer server_;
   kube::ApiClient api_{server_, clock_, 1};
   kube::KubeCluster cluster_{api_, clock_, Logger::none(), {}};
 };
@@ -131,10 +131,10 @@ class RealHarness final : public Harness {
             "trap 'exit 0' TERM; while :; do sleep 0.1; done"};  // the first of a pod needs a trap
   }
   bool has_pids() override { return false; }
-  void kill(const Pod& pod, int signal) override { testing::RealServer::kill(pod, signal); }
+  void kill(const Pod& pod, int signal) override { RealServer::kill(pod, signal); }
 
  private:
-  testing::RealServer server_;
+  RealServer server_;
 };
 
 struct Implementation {
@@ -333,7 +333,7 @@ std::vector<Implementation> implementations() {
   std::vector<Implementation> all = {Implementation{"Local", make<LocalHarness>},
                                      Implementation{"Fake", make<FakeHarness>},
                                      Implementation{"Kube", make<KubeHarness>}};
-  if (std::getenv(testing::kContractKubeconfig) != nullptr) all.push_back({"RealServer", make<RealHarness>});
+  if (std::getenv(kContractKubeconfig) != nullptr) all.push_back({"RealServer", make<RealHarness>});
   return all;
 }
 

@@ -23,7 +23,7 @@ class LocalFilesTest : public ::testing::Test {
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(LocalFilesTest, Tails) {

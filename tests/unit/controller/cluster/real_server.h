@@ -17,7 +17,7 @@
 #include "controller/cluster/kube/curl_transport.h"
 #include "controller/cluster/kube/kube_cluster.h"
 
-namespace paceline::testing {
+namespace paceline {
 
 inline constexpr char kContractKubeconfig[] = "PACELINE_CONTRACT_KUBECONFIG";
 
@@ -89,4 +89,4 @@ class RealServer {
   std::unique_ptr<kube::KubeCluster> cluster_;
 };
 
-}  // namespace paceline::testing
+}  // namespace paceline

@@ -251,7 +251,7 @@ class World {
 
 void run_worlds(bool survive) {
   int views = 0, verdicts = 0, early_ticks = 0;
-  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE(str_cat("seed ", seed));
     World world(seed, survive);
     world.run(survive ? 200 : 80);

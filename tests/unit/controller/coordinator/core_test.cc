@@ -14,9 +14,6 @@
 namespace paceline::coordinator {
 namespace {
 
-using paceline::testing::happens_as_written;
-using paceline::testing::transcripts;
-
 const std::filesystem::path kFolder =
     std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/unit/controller/coordinator/testdata";
 

@@ -52,7 +52,7 @@ JobConfig one_worker(RunObserver& observer) {
 }
 
 TEST(JobTest, NobodyIsSentLessOrLaterBecauseAnObserverIsStuck) {
-  testing::FakeClock clock;
+  FakeClock clock;
   StuckObserver observer;
   Job job(one_worker(observer), clock);
   const auto member = std::make_shared<CountingOutlet>(), stranger = std::make_shared<CountingOutlet>();
@@ -71,7 +71,7 @@ TEST(JobTest, NobodyIsSentLessOrLaterBecauseAnObserverIsStuck) {
 }
 
 TEST(JobTest, WhatAStuckObserverMissesIsCounted) {
-  testing::FakeClock clock;
+  FakeClock clock;
   StuckObserver observer;
   Job job(one_worker(observer), clock);
   const auto member = std::make_shared<CountingOutlet>();
@@ -112,7 +112,7 @@ class PlainObserver final : public RunObserver {
 };
 
 TEST(JobTest, ManyThreadsFeedItAndObserversHearInOrder) {
-  testing::FakeClock clock;
+  FakeClock clock;
   PlainObserver observer;
   JobConfig config;
   config.core.job = "default/digits";
@@ -173,7 +173,7 @@ class WritingObserver final : public RunObserver {
 
 // Whoever shows it can do so at once, with nothing of it missing.
 TEST(JobTest, AnObserverHearsWhereWhatOneHeartbeatBringsEnds) {
-  testing::FakeClock clock;
+  FakeClock clock;
   WritingObserver observer;
   Job job(one_worker(observer), clock);
   const StreamId stream{1};
@@ -193,7 +193,7 @@ TEST(JobTest, AnObserverHearsWhereWhatOneHeartbeatBringsEnds) {
 }
 
 TEST(JobTest, AfterCloseNobodyAttaches) {
-  testing::FakeClock clock;
+  FakeClock clock;
   JobConfig config;
   config.core.job = "default/digits";
   config.core.link_key = std::string(32, 'k');

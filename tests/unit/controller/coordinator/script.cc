@@ -25,7 +25,7 @@ LossDecision next_view(const api::Fault&, int) {
   return {LossAction::kFormNextView, "the script's policy: go on"};
 }
 
-using Line = paceline::testing::ScriptLine;
+using Line = paceline::ScriptLine;
 
 Role role_of(const std::string& name) {
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
@@ -315,8 +315,7 @@ class Player {
 
 std::string run_transcript(const std::string& transcript) {
   Player player;
-  return paceline::testing::replay(transcript,
-                                   [&](const std::string& command) { return player.play(Line(command)); });
+  return replay(transcript, [&](const std::string& command) { return player.play(Line(command)); });
 }
 
 }  // namespace paceline::coordinator

@@ -10,8 +10,8 @@ namespace {
 
 class KubeLeaseTest : public ::testing::Test {
  protected:
-  testing::FakeClock clock_;
-  testing::FakeApiServer server_;
+  FakeClock clock_;
+  FakeApiServer server_;
   kube::ApiClient api_{server_, clock_, 1};
   KubeLease lease_{api_, "paceline-system", "paceline-controller"};
 };

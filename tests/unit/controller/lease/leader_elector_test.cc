@@ -72,7 +72,7 @@ class LeaderElectorTest : public ::testing::Test {
     return held;
   }
 
-  testing::FakeClock clock_;
+  FakeClock clock_;
   MemoryLease lease_;
   Guarded<Heard> heard_;
 };

@@ -20,8 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kSeeds = 100;
-constexpr int kRounds = 120;
+constexpr int kStories = 100;
+constexpr int kStoryRounds = 120;
 
 constexpr const char* kReasons[] = {"Error",        "OOMKilled",  "Evicted",
                                     "NodeShutdown", "Preempting", "StartError"};
@@ -45,7 +45,7 @@ class Story {
   }
 
   void tell() {
-    for (int round = 0; round < kRounds && !::testing::Test::HasFailure(); ++round) {
+    for (int round = 0; round < kStoryRounds && !::testing::Test::HasFailure(); ++round) {
       disturb();
       pass();
       if (rng_.below(2) == 0) advance(world_);
@@ -137,7 +137,7 @@ class Story {
 };
 
 TEST(StoriesTest, KeepTheirPromises) {
-  for (std::uint64_t seed = 1; seed <= kSeeds && !::testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= kStories && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Story(seed).tell();
   }
@@ -146,7 +146,7 @@ TEST(StoriesTest, KeepTheirPromises) {
 // However old the list's word of others' changes is, no second pod of a place comes to life: what the
 // controller itself did it knows (Cluster::list_pods).
 TEST(StoriesTest, AnOldListDoesNoHarm) {
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= kStories; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Rng rng(seed, 13);
     Observed world = make_running_world(0, 3);

@@ -32,7 +32,7 @@
 namespace paceline::plan {
 namespace {
 
-using Line = paceline::testing::ScriptLine;
+using Line = paceline::ScriptLine;
 
 constexpr Role kRoles[] = {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator};
 
@@ -583,8 +583,7 @@ class Player {
 
 std::string run_transcript(const std::string& transcript) {
   Player player;
-  return paceline::testing::replay(transcript,
-                                   [&](const std::string& command) { return player.play(Line(command)); });
+  return replay(transcript, [&](const std::string& command) { return player.play(Line(command)); });
 }
 
 const std::filesystem::path kFolder =
@@ -593,10 +592,10 @@ const std::filesystem::path kFolder =
 class TranscriptTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TranscriptTest, HappensAsWritten) {
-  paceline::testing::happens_as_written(kFolder, GetParam(), run_transcript);
+  happens_as_written(kFolder, GetParam(), run_transcript);
 }
 
-INSTANTIATE_TEST_SUITE_P(Plan, TranscriptTest, ::testing::ValuesIn(paceline::testing::transcripts(kFolder)),
+INSTANTIATE_TEST_SUITE_P(Plan, TranscriptTest, ::testing::ValuesIn(transcripts(kFolder)),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

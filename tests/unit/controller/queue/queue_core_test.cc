@@ -128,7 +128,7 @@ TEST(QueueCoreTest, ManyThatAreAskedToStayAwayDoNotComeBackAtOnce) {
 // step.
 TEST(QueueCoreTest, RandomOperationsKeepTheInvariant) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Rng rng(seed, 0);
     QueueCore core({{1ms, 8ms}, 1e6, 1000}, kStart);
     TimePoint now = kStart;

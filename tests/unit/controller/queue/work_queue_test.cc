@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(WorkQueueTest, DelayedKeysFollowTheInjectedClock) {
-  testing::FakeClock clock;
+  FakeClock clock;
   WorkQueue queue(clock);
   queue.add_after("a", 1h);
   EXPECT_EQ(queue.get(0s), std::nullopt);
@@ -35,7 +35,7 @@ struct Heard final : QueueObserver {
 };
 
 TEST(WorkQueueTest, TheObserverHearsOfWaitsAndWork) {
-  testing::FakeClock clock;
+  FakeClock clock;
   Heard heard;
   WorkQueue queue(clock, {}, &heard);
   queue.add("a");
@@ -61,7 +61,7 @@ TEST(WorkQueueTest, TheObserverHearsOfWaitsAndWork) {
 }
 
 TEST(WorkQueueTest, BackOffIsForgotten) {
-  testing::FakeClock clock;
+  FakeClock clock;
   WorkQueue queue(clock);
   for (int i = 1; i <= 3; ++i) {
     queue.add_rate_limited("a");

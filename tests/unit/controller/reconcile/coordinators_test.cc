@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 StoredJob stored(std::string uid) {
-  return {.job = testing::small_job("fashion"), .uid = std::move(uid)};
+  return {.job = small_job("fashion"), .uid = std::move(uid)};
 }
 
 class CoordinatorsTest : public ::testing::Test {
@@ -34,8 +34,8 @@ class CoordinatorsTest : public ::testing::Test {
   }
   std::string token() { return coordinators_->pod_environment("default/fashion")["PACELINE_TOKEN"]; }
 
-  testing::FakeClock clock_;
-  testing::FakeCluster cluster_{clock_};
+  FakeClock clock_;
+  FakeCluster cluster_{clock_};
   Guarded<std::vector<std::string>> notified_;
   std::unique_ptr<Coordinators> coordinators_;  // last: it uses all of the above
 };

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 StoredJob stored() {
-  return {.job = testing::small_job("fashion"), .uid = "u1"};
+  return {.job = small_job("fashion"), .uid = "u1"};
 }
 
 TEST(CoreConfigTest, RankZeroSavesAsLongAsItsPodMayLive) {

@@ -30,7 +30,7 @@ TEST_F(ReconcilerTest, AnExistingPodIsNoError) {
 // A cluster in which the second pod is not made before somebody asks for the third.
 class PatientCluster final : public cluster::Cluster {
  public:
-  explicit PatientCluster(testing::FakeCluster& cluster) : cluster_(cluster) {}
+  explicit PatientCluster(FakeCluster& cluster) : cluster_(cluster) {}
   absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override {
     const int number = ++*asked_.lock();
     bool met = true;
@@ -56,7 +56,7 @@ class PatientCluster final : public cluster::Cluster {
   }
 
  private:
-  testing::FakeCluster& cluster_;
+  FakeCluster& cluster_;
   Guarded<int> asked_{0};
 };
 

@@ -18,7 +18,7 @@ using ::testing::Not;
 // Pods' logs are on their nodes, and it counts who is asked for.
 class Nodes final : public cluster::Cluster {
  public:
-  explicit Nodes(testing::FakeCluster& cluster) : cluster_(cluster) {}
+  explicit Nodes(FakeCluster& cluster) : cluster_(cluster) {}
   absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override {
     return cluster_.create_pod(spec);
   }
@@ -42,7 +42,7 @@ class Nodes final : public cluster::Cluster {
   Guarded<absl::StatusOr<std::string>> answer_{std::string("last words\n")};
 
  private:
-  testing::FakeCluster& cluster_;
+  FakeCluster& cluster_;
 };
 
 class FailedLogTest : public ReconcilerTest {

@@ -71,8 +71,8 @@ class LeftAloneTest : public ::testing::Test {
     EXPECT_TRUE(passed);
   }
 
-  testing::FakeClock clock_;
-  testing::FakeCluster cluster_{clock_};
+  FakeClock clock_;
+  FakeCluster cluster_{clock_};
   RefusingStore jobs_;
   NoReports reports_;
   queue::WorkQueue queue_{clock_};

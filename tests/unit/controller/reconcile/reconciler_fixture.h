@@ -121,8 +121,8 @@ class ReconcilerTest : public ::testing::Test {
     pass();
   }
 
-  testing::FakeClock clock_;
-  testing::FakeCluster cluster_{clock_};
+  FakeClock clock_;
+  FakeCluster cluster_{clock_};
   CountingStore jobs_;
   FakeReports reports_;
   queue::WorkQueue queue_{clock_};

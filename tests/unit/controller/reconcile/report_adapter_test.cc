@@ -36,7 +36,7 @@ TEST(ReportAdapterTest, WhoLeavesWithItsWorkUndoneIsNeverCalledFinished) {
     report.members.push_back({.role = Role::kWorker, .index = 1, .finished = finished, .member_id = "m"});
     report.members[0].phase = coordinator::Phase::kFinished;
     plan::Observed world;
-    world.job = testing::small_job("fashion");
+    world.job = small_job("fashion");
     world.job.status.phase = api::Phase::kRunning;
     world.report = to_plan(report);
     for (const int index : {0, 1}) {
@@ -46,7 +46,7 @@ TEST(ReportAdapterTest, WhoLeavesWithItsWorkUndoneIsNeverCalledFinished) {
       pod.phase = cluster::PodPhase::kRunning;
       world.pods.push_back(pod);
     }
-    StoredJob next{.job = testing::small_job("fashion"), .uid = "u1"};
+    StoredJob next{.job = small_job("fashion"), .uid = "u1"};
     next.job.status = plan::plan(world).status;
     ASSERT_THAT(next.job.status.members, SizeIs(2));
     EXPECT_EQ(next.job.status.members[1].phase, finished ? plan::kFinishedPhase : "leaving");

@@ -79,8 +79,8 @@ class RetryAfterTest : public ::testing::Test {
     wait_for([](const std::vector<std::string>& asked) { return std::ranges::count(asked, kKey) == 2; });
   }
 
-  testing::FakeClock clock_;
-  testing::FakeCluster cluster_{clock_};
+  FakeClock clock_;
+  FakeCluster cluster_{clock_};
   BusyStore jobs_;
   FakeReports reports_;
   queue::WorkQueue queue_{clock_};

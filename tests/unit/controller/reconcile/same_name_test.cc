@@ -69,8 +69,8 @@ class SameNameTest : public ::testing::Test {
   }
   const api::Status& status() { return jobs_.truth.job.status; }
 
-  testing::FakeClock clock_;
-  testing::FakeCluster cluster_{clock_};
+  FakeClock clock_;
+  FakeCluster cluster_{clock_};
   OneNameStore jobs_;
   FakeReports reports_;
   queue::WorkQueue queue_{clock_};

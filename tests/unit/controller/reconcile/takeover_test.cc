@@ -29,7 +29,7 @@ class TakeoverTest : public ::testing::Test {
     limits_.cores = 8;
   }
   void add(api::TrainingJob job) { ASSERT_TRUE(jobs_.add({.job = std::move(job), .uid = "job-uid"}).ok()); }
-  static api::TrainingJob job() { return testing::small_job("fashion", kReplicas); }
+  static api::TrainingJob job() { return small_job("fashion", kReplicas); }
   // Another leader, which knows nothing yet.
   void lead() {
     reconciler_.reset();
@@ -54,8 +54,8 @@ class TakeoverTest : public ::testing::Test {
   }
   StoredJob stored() { return jobs_.get(kKey).value(); }
 
-  testing::FakeClock clock_;
-  testing::FakeCluster cluster_{clock_};
+  FakeClock clock_;
+  FakeCluster cluster_{clock_};
   MemoryJobStore jobs_;
   queue::WorkQueue queue_{clock_};
   plan::Limits limits_;

@@ -66,7 +66,7 @@ class HttpServerTest : public ::testing::Test {
     return receive(fd);
   }
 
-  testing::FakeClock clock_;
+  FakeClock clock_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -128,7 +128,7 @@ TEST_F(HttpServerTest, ManyIdleConnectionsDoNotLockOthersOutForEver) {
 }
 
 TEST(HttpServerAddressTest, ErrorsSayWhatIsAllowed) {
-  testing::FakeClock clock;
+  FakeClock clock;
   for (const char* address :
        {"", "8080", "localhost:8080", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "::1"}) {
     const auto server = HttpServer::start(address, {}, clock);

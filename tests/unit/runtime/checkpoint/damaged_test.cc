@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Manifest, DamagedReplaced, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Torn" : "Missing"; });
 
 TEST(DamagedCheckpoints, ALinkThatLeadsNowhereIsNoFolderThatIsMissing) {
-  const paceline::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string link = folder.path() + "/link", loop = folder.path() + "/loop";
   fs::create_directory(folder.path() + "/real");
   fs::create_symlink(folder.path() + "/real", link);

@@ -167,7 +167,7 @@ TEST(PartsTest, AFullDiskGetsItsRoomBack) {
 }
 
 TEST(PartsTest, AFileInThePlaceOfAFolderIsNoFolderThatIsMissing) {
-  const paceline::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string file = folder.path() + "/a";
   ASSERT_TRUE(make_directory_store()->write_file(file, {}).ok());
   EXPECT_EQ(make_directory_store()->list(folder.path() + "/b").status().code(), absl::StatusCode::kNotFound);
@@ -179,7 +179,7 @@ TEST(PartsTest, AFileInThePlaceOfAFolderIsNoFolderThatIsMissing) {
 }
 
 TEST(PartsTest, OnThisMachinesFiles) {
-  const paceline::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   CheckpointStore store(folder.path() + "/a", 1);
   for (const std::int64_t step : {1, 2}) ASSERT_TRUE(save(store, State(step).snapshot, kTwoParts).ok());
   const auto loaded = store.load_latest();

@@ -13,12 +13,6 @@
 namespace paceline::collective {
 namespace {
 
-using testing::Medium;
-using testing::World;
-
-constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI32, DType::kI64};
-constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax};
-
 using Bytes = std::vector<std::byte>;
 
 // Element i of rank r; floats of any exponent that sums can take, so that the order of additions shows in the
@@ -323,10 +317,10 @@ TEST_P(ConformanceOfSeveral, DifferentCallsAreRefused) {
 }
 
 std::string case_name(const ::testing::TestParamInfo<std::tuple<Medium, int>>& info) {
-  return testing::medium_name(std::get<0>(info.param)) + std::to_string(std::get<1>(info.param));
+  return medium_name(std::get<0>(info.param)) + std::to_string(std::get<1>(info.param));
 }
 
-const auto kMedia = ::testing::ValuesIn(testing::media());
+const auto kMedia = ::testing::ValuesIn(media());
 
 INSTANTIATE_TEST_SUITE_P(Media, Conformance, ::testing::Combine(kMedia, ::testing::Values(1, 2, 3, 4, 5, 8)),
                          case_name);

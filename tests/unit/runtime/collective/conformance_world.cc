@@ -1,6 +1,6 @@
 #include "conformance_world.h"
 
-namespace paceline::collective::testing {
+namespace paceline::collective {
 
 std::string medium_name(Medium medium) {
   switch (medium) {
@@ -31,4 +31,4 @@ void run_ranks(int size, const std::function<void(int)>& body) {
 World::World(Medium medium, int size, std::uint64_t generation)
     : wiring_(make_wiring(medium)), ranks_(wiring_->connect(size, Generation{generation}, clock_)) {}
 
-}  // namespace paceline::collective::testing
+}  // namespace paceline::collective

@@ -13,7 +13,11 @@
 #include "base/clock.h"
 #include "runtime/collective/communicator.h"
 
-namespace paceline::collective::testing {
+namespace paceline::collective {
+
+inline constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kBF16,
+                                   DType::kF16, DType::kI32, DType::kI64};
+inline constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax};
 
 enum class Medium { kInProcess, kSharedMemory, kTcp, kNccl, kNcclShrunk };
 std::string medium_name(Medium medium);
@@ -63,4 +67,4 @@ class World {
   std::vector<std::unique_ptr<Communicator>> ranks_;
 };
 
-}  // namespace paceline::collective::testing
+}  // namespace paceline::collective

@@ -5,7 +5,7 @@
 #include "conformance_world.h"
 #include "runtime/collective/fabric.h"
 
-namespace paceline::collective::testing {
+namespace paceline::collective {
 
 namespace {
 
@@ -76,4 +76,4 @@ std::unique_ptr<Wiring> make_wiring(Medium medium) {
                                                           : TransportKind::kSharedMemory);
 }
 
-}  // namespace paceline::collective::testing
+}  // namespace paceline::collective

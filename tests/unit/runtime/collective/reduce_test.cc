@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "tests/unit/runtime/collective/conformance_world.h"
 
 namespace paceline::collective {
 namespace {
-
-constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI32, DType::kI64};
-constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax};
 
 // Random bits: every kind of NaN, infinity, subnormal and zero turns up.
 std::vector<std::byte> random_bits(std::size_t bytes, std::uint64_t seed, std::uint64_t stream) {

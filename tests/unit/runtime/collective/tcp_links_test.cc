@@ -13,8 +13,8 @@ namespace {
 // Who computes or writes a checkpoint reads nothing, for as long as the deadline allows: to the kernel that
 // would be a peer that does not answer.
 TEST(TcpLinks, OnlyControlEndsWhereNobodyReads) {
-  testing::World world(testing::Medium::kTcp, 2);
-  EXPECT_EQ(paceline::testing::unanswered_limits(), (std::multiset<int>{0, 0, 0, 0, 10'000, 10'000}))
+  World world(Medium::kTcp, 2);
+  EXPECT_EQ(unanswered_limits(), (std::multiset<int>{0, 0, 0, 0, 10'000, 10'000}))
       << "one for control, two for data, of both ends";
 }
 

@@ -11,7 +11,7 @@
 namespace paceline::cuda {
 namespace {
 
-constexpr std::size_t kSizes[] = {0, 1, 7, 8, 9, 2048, 2053, 20'001};
+constexpr std::size_t kConversionSizes[] = {0, 1, 7, 8, 9, 2048, 2053, 20'001};
 
 class ConversionTest : public GpuTest {
  protected:
@@ -27,7 +27,7 @@ class ConversionTest : public GpuTest {
 
 TEST_F(ConversionTest, IsThatOfTheHost) {
   in_both_orders([&] {
-    for (const std::size_t n : kSizes) {
+    for (const std::size_t n : kConversionSizes) {
       auto x = random_values<float>(rng_, n, 3);
       if (n > 8) {
         x[0] = std::numeric_limits<float>::quiet_NaN();

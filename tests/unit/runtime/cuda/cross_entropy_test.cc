@@ -12,9 +12,6 @@
 namespace paceline::cuda {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 template <typename T>
 class CrossEntropyTest : public GpuTest {
  protected:

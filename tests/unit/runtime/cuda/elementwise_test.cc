@@ -15,9 +15,7 @@ namespace {
 
 using Function = Elementwise::Function;
 
-constexpr std::size_t kSizes[] = {1, 3, 4, 7, 8, 9, 63, 1024, 2049, 40'003};
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::size_t kFunctionSizes[] = {1, 3, 4, 7, 8, 9, 63, 1024, 2049, 40'003};
 
 double gelu(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
@@ -77,7 +75,7 @@ TYPED_TEST(ElementwiseTest, FunctionsAndTheirGradients) {
   this->in_both_orders([&] {
     for (const Case& c : kCases) {
       SCOPED_TRACE(c.name);
-      for (const std::size_t n : kSizes) {
+      for (const std::size_t n : kFunctionSizes) {
         const auto x = random_values<T>(this->rng_, n, 3), dy = random_values<T>(this->rng_, n);
         Doubles y, dx;
         for (const double v : doubles(x)) y.push_back(c.of(v));
@@ -101,7 +99,7 @@ TYPED_TEST(ElementwiseTest, FunctionsAndTheirGradients) {
 
 TYPED_TEST(ElementwiseTest, SumsProductsAndMultiples) {
   using T = TypeParam;
-  for (const std::size_t n : kSizes) {
+  for (const std::size_t n : kFunctionSizes) {
     const auto x = random_values<T>(this->rng_, n), y = random_values<T>(this->rng_, n);
     Doubles sum, product, multiple;
     for (std::size_t i = 0; i < n; ++i) {

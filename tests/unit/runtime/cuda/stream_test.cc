@@ -125,7 +125,7 @@ TEST_F(StreamTest, EventsOfOrderTellNoTime) {
 }
 
 TEST_F(StreamTest, AWaitEndsAtItsDeadlineAndTheWorkGoesOn) {
-  testing::FakeClock clock;
+  FakeClock clock;
   const auto there = array<int>(100);
   auto done = must(Event::create(context_, Event::Kind::kOrder));
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(stream_->clear(there.data(), kBytes).ok());

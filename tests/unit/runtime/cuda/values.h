@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "base/dtype.h"
@@ -18,6 +19,9 @@
 namespace paceline::cuda {
 
 using Doubles = std::vector<double>;
+
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 template <typename T>
 inline constexpr DType kTypeOf = DType::kF32;

@@ -159,7 +159,6 @@ TYPED_TEST(WindowsTest, PoolsAndTheirGradients) {
 
 TYPED_TEST(WindowsTest, ANanIsHighest) {
   using T = TypeParam;
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<T> x = {T(1), T(kNan), T(5), T(2)};
   const WindowShape s = shape_of(1, 1, 2, 2, 2, 2, 0);
   for (const bool relu : {false, true}) {

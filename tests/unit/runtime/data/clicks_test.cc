@@ -11,13 +11,14 @@
 #include "base/rng.h"
 #include "runtime/data/ledger.h"
 #include "runtime/data/open.h"
+#include "tests/unit/runtime/data/opened.h"
 
 namespace paceline::data {
 namespace {
 
 using ::testing::HasSubstr;
 
-v1::ClicksSpec spec_of(std::vector<std::int64_t> vocabularies, std::int64_t samples = 200'000) {
+v1::ClicksSpec clicks_spec(std::vector<std::int64_t> vocabularies, std::int64_t samples = 200'000) {
   v1::ClicksSpec spec;
   spec.set_samples(samples);
   for (const auto size : vocabularies) spec.add_vocabularies(size);
@@ -35,19 +36,6 @@ std::shared_ptr<const ClickLog> log_of(const v1::ClicksSpec& spec) {
   return *log;
 }
 
-struct Rows {
-  std::vector<std::int32_t> tokens, labels;
-  bool operator==(const Rows&) const = default;
-};
-
-Rows fetch(const Dataset& log, const std::vector<std::int64_t>& indices) {
-  Rows rows;
-  rows.tokens.resize(indices.size() * static_cast<std::size_t>(log.shape().elements()));
-  rows.labels.resize(indices.size());
-  EXPECT_TRUE(log.fetch(indices, 0, {{}, rows.tokens, rows.labels}).ok());
-  return rows;
-}
-
 std::vector<std::int64_t> numbers(std::int64_t begin, std::int64_t end) {
   std::vector<std::int64_t> n(static_cast<std::size_t>(end - begin));
   std::iota(n.begin(), n.end(), begin);
@@ -55,7 +43,7 @@ std::vector<std::int64_t> numbers(std::int64_t begin, std::int64_t end) {
 }
 
 TEST(ClickLog, Shape) {
-  const auto log = log_of(spec_of({100, 10'000'000, 7}, 1000));
+  const auto log = log_of(clicks_spec({100, 10'000'000, 7}, 1000));
   EXPECT_EQ(log->size(), 1000);
   EXPECT_EQ(log->shape().kind, InputKind::kTokens);
   EXPECT_EQ(log->shape().dims, std::vector<std::int64_t>{3});
@@ -65,7 +53,7 @@ TEST(ClickLog, Shape) {
 
 // The same sample by whoever makes it, in whatever order and company: here the members of two worlds.
 TEST(ClickLog, ASampleIsTheSameOnAnyWorker) {
-  const v1::ClicksSpec spec = spec_of({1000, 10'000'000, 50, 300}, 960);
+  const v1::ClicksSpec spec = clicks_spec({1000, 10'000'000, 50, 300}, 960);
   const auto all = fetch(*log_of(spec), numbers(0, 960));
   const Ledger ledger({3, 960, 96});
   for (const int world : {1, 3, 4}) {
@@ -87,7 +75,7 @@ TEST(ClickLog, ASampleIsTheSameOnAnyWorker) {
 }
 
 TEST(ClickLog, AnotherSeedIsAnotherLog) {
-  v1::ClicksSpec spec = spec_of({1000, 1000}, 100);
+  v1::ClicksSpec spec = clicks_spec({1000, 1000}, 100);
   const Rows one = fetch(*log_of(spec), numbers(0, 100));
   spec.set_seed(8);
   EXPECT_NE(fetch(*log_of(spec), numbers(0, 100)).tokens, one.tokens);
@@ -96,7 +84,7 @@ TEST(ClickLog, AnotherSeedIsAnotherLog) {
 // Labels are drawn from p: their mean is the mean of p, and both are the rate that was asked for.
 TEST(ClickLog, ClickRate) {
   for (const double rate : {0.02, 0.2, 0.7}) {
-    v1::ClicksSpec spec = spec_of({1000, 100'000, 20, 3000}, 100'000);
+    v1::ClicksSpec spec = clicks_spec({1000, 100'000, 20, 3000}, 100'000);
     spec.set_click_rate(rate);
     const auto log = log_of(spec);
     const Rows rows = fetch(*log, numbers(0, 100'000));
@@ -114,7 +102,7 @@ TEST(ClickLog, ClickRate) {
 
 TEST(ClickLog, ValuesAreZipfs) {
   constexpr std::int64_t kSamples = 100'000;
-  const auto log = log_of(spec_of({10'000'000, 50}, kSamples));
+  const auto log = log_of(clicks_spec({10'000'000, 50}, kSamples));
   const Rows rows = fetch(*log, numbers(0, kSamples));
   for (const std::size_t field : {0U, 1U}) {
     const Zipf zipf(field == 0 ? 10'000'000 : 50, 1.1);
@@ -135,7 +123,7 @@ TEST(ClickLog, ValuesAreZipfs) {
 // drawing so many labels leaves to chance.
 TEST(ClickLog, TheOraclesAucIsTheBayesOptimalOne) {
   constexpr std::int64_t kSamples = 100'000;
-  const auto log = log_of(spec_of({1000, 1'000'000, 20, 3000, 500}, kSamples));
+  const auto log = log_of(clicks_spec({1000, 1'000'000, 20, 3000, 500}, kSamples));
   const Rows rows = fetch(*log, numbers(0, kSamples));
   std::vector<float> scores;
   std::vector<double> p;
@@ -165,14 +153,14 @@ TEST(ClickLog, TheOraclesAucIsTheBayesOptimalOne) {
 }
 
 TEST(ClickLog, WithoutSignalNothingIsToBeLearned) {
-  v1::ClicksSpec spec = spec_of({1000, 1000});
+  v1::ClicksSpec spec = clicks_spec({1000, 1000});
   spec.set_signal(0);
   spec.set_interaction(0);
   EXPECT_NEAR(log_of(spec)->bayes_auc(1000).value, 0.5, 1e-9);
 }
 
 TEST(ClickLog, InteractionNeedsMoreThanOneField) {
-  v1::ClicksSpec spec = spec_of({1000});
+  v1::ClicksSpec spec = clicks_spec({1000});
   spec.set_signal(0);
   EXPECT_NEAR(log_of(spec)->bayes_auc(1000).value, 0.5, 1e-9);
 }
@@ -191,7 +179,7 @@ TEST(ClickLog, RefusesWithTheField) {
       {"data.clicks.interaction inf", [](auto& s) { s.set_interaction(INFINITY); }},
   };
   for (const auto& [message, change] : cases) {
-    v1::ClicksSpec spec = spec_of({10, 10});
+    v1::ClicksSpec spec = clicks_spec({10, 10});
     change(spec);
     const auto log = ClickLog::make(spec);
     EXPECT_EQ(log.status().code(), absl::StatusCode::kInvalidArgument) << message;
@@ -202,7 +190,7 @@ TEST(ClickLog, RefusesWithTheField) {
 TEST(ClickLog, OpensAsAFormatAndIsSplit) {
   v1::DataSpec spec;
   spec.set_format(v1::DataSpec::CLICKS);
-  *spec.mutable_clicks() = spec_of({100, 100}, 1000);
+  *spec.mutable_clicks() = clicks_spec({100, 100}, 1000);
   spec.set_test_fraction(0.1);
   const auto sets = open_datasets(spec, {.seed = 3});
   ASSERT_TRUE(sets.ok()) << sets.status();

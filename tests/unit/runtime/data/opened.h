@@ -17,6 +17,7 @@ struct Rows {
   std::vector<float> inputs;
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> labels;
+  bool operator==(const Rows&) const = default;
 };
 
 inline Rows fetch(const Dataset& set, const std::vector<std::int64_t>& indices,

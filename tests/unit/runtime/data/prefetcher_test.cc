@@ -49,7 +49,7 @@ std::uint64_t plan(std::int64_t step, std::vector<std::int64_t>& indices) {
 }
 
 TEST(PrefetcherTest, BatchesAreTheSameAtEveryDepth) {
-  testing::FakeClock clock;
+  FakeClock clock;
   for (const int depth : {0, 1, 2, 7}) {
     for (const std::int64_t inline_below : {std::int64_t{0}, kInlineBatchBytes}) {
       Prefetcher input(std::make_shared<CountingDataset>(), plan, clock,
@@ -78,7 +78,7 @@ TEST(PrefetcherTest, BatchesAreTheSameAtEveryDepth) {
 }
 
 TEST(PrefetcherTest, PreparesAtMostDepthAhead) {
-  testing::FakeClock clock;
+  FakeClock clock;
   auto dataset = std::make_shared<CountingDataset>();
   Prefetcher input(dataset, plan, clock,
                    {.end_step = 100, .max_rows = 4, .depth = 2, .inline_below_bytes = 0});
@@ -89,7 +89,7 @@ TEST(PrefetcherTest, PreparesAtMostDepthAhead) {
 }
 
 TEST(PrefetcherTest, StopWakesAWaitingConsumer) {
-  testing::FakeClock clock;
+  FakeClock clock;
   std::latch block(1);
   auto dataset = std::make_shared<CountingDataset>();
   dataset->block = &block;
@@ -102,7 +102,7 @@ TEST(PrefetcherTest, StopWakesAWaitingConsumer) {
 }
 
 TEST(PrefetcherTest, ErrorsComeAtTheirStepAndNameIt) {
-  testing::FakeClock clock;
+  FakeClock clock;
   for (const int depth : {0, 3}) {
     auto dataset = std::make_shared<CountingDataset>();
     dataset->fail_at = 20;
@@ -119,7 +119,7 @@ TEST(PrefetcherTest, ErrorsComeAtTheirStepAndNameIt) {
 }
 
 TEST(PrefetcherTest, DestructionDoesNotWaitForTheConsumer) {
-  testing::FakeClock clock;
+  FakeClock clock;
   for (int i = 0; i < 50; ++i) {
     Prefetcher input(std::make_shared<CountingDataset>(), plan, clock,
                      {.end_step = 1000, .max_rows = 4, .depth = 4, .inline_below_bytes = 0});

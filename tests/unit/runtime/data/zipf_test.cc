@@ -16,7 +16,7 @@ struct Case {
   double exponent;
 };
 
-class Distributions : public testing::TestWithParam<Case> {};
+class Distributions : public ::testing::TestWithParam<Case> {};
 
 // Counts of the first values, and of all behind them together, against their chances: each within five
 // standard deviations.
@@ -50,9 +50,9 @@ TEST_P(Distributions, FrequenciesAreTheFormulas) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Distributions,
-                         testing::Values(Case{1, 1.1}, Case{2, 1}, Case{10, 0}, Case{10, 1}, Case{1000, 0.5},
-                                         Case{1000, 1.05}, Case{10'000'000, 1.1}, Case{10'000'000, 1},
-                                         Case{100, 4}));
+                         ::testing::Values(Case{1, 1.1}, Case{2, 1}, Case{10, 0}, Case{10, 1},
+                                           Case{1000, 0.5}, Case{1000, 1.05}, Case{10'000'000, 1.1},
+                                           Case{10'000'000, 1}, Case{100, 4}));
 
 TEST(Zipf, TheLargestVocabularyReachesItsEnd) {
   const Zipf zipf(std::int64_t{1} << 31, 0);

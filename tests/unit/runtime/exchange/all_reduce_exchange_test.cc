@@ -143,7 +143,7 @@ TEST(AllReduceExchange, ReducesWhileTheCallerIsStillComputing) {
   recorder.called_ = nullptr;
   ASSERT_TRUE((*exchange)->range_ready(0, 32).ok());
   ASSERT_TRUE((*exchange)->finish(soon()).ok());
-  EXPECT_THAT(gradient, testing::Each(2.0f));
+  EXPECT_THAT(gradient, ::testing::Each(2.0f));
 
   const auto calls = recorder.calls();
   ASSERT_EQ(calls.size(), 4u);
@@ -180,8 +180,8 @@ TEST(AllReduceExchange, TellsWhatIsSummedBucketByBucketOnTheCallersThread) {
       // The thread may still have been at its second bucket, or a third, when the caller came.
       const std::vector<std::size_t> each = {48, 32, 16, 0};
       ASSERT_FALSE(told.empty());
-      EXPECT_THAT(
-          told, testing::ElementsAreArray(each.end() - static_cast<std::ptrdiff_t>(told.size()), each.end()));
+      EXPECT_THAT(told, ::testing::ElementsAreArray(each.end() - static_cast<std::ptrdiff_t>(told.size()),
+                                                    each.end()));
       EXPECT_GE(told.size(), overlap ? 2U : 4U);
     }
   }
@@ -209,7 +209,7 @@ TEST(AllReduceExchange, AnIncompleteStepIsRefused) {
   ASSERT_TRUE((*exchange)->range_ready(0, 60).ok());
   const absl::Status status = (*exchange)->finish(soon());
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("step 7"));
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("step 7"));
 }
 
 TEST(AllReduceExchange, CloseEndsAFinishThatWaitsForAPeerAndTheErrorStays) {
@@ -221,7 +221,7 @@ TEST(AllReduceExchange, CloseEndsAFinishThatWaitsForAPeerAndTheErrorStays) {
   std::jthread closer([&] { (*exchange)->close(absl::AbortedError("evicted: worker-1 is gone")); });
   const absl::Status status = (*exchange)->finish(soon());
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("worker-1 is gone"));
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("worker-1 is gone"));
   EXPECT_EQ((*exchange)->begin_step(1, {}).code(), absl::StatusCode::kAborted);
 }
 
@@ -233,12 +233,12 @@ TEST(MakeExchange, NamesTheFieldThatIsWrong) {
     EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(made.status().message());
   };
-  EXPECT_THAT(message("Gossip", spec_of(64, true), gradient), testing::HasSubstr("AllReduce"));
-  EXPECT_THAT(message(kAllReduce, spec_of(0, true), gradient), testing::HasSubstr("bucketBytes"));
-  EXPECT_THAT(message(kAllReduce, spec_of(64, true), {}), testing::HasSubstr("empty"));
+  EXPECT_THAT(message("Gossip", spec_of(64, true), gradient), ::testing::HasSubstr("AllReduce"));
+  EXPECT_THAT(message(kAllReduce, spec_of(0, true), gradient), ::testing::HasSubstr("bucketBytes"));
+  EXPECT_THAT(message(kAllReduce, spec_of(64, true), {}), ::testing::HasSubstr("empty"));
   v1::ExchangeSpec no_timeout = spec_of(64, true);
   no_timeout.set_timeout_ms(0);
-  EXPECT_THAT(message(kAllReduce, no_timeout, gradient), testing::HasSubstr("timeout"));
+  EXPECT_THAT(message(kAllReduce, no_timeout, gradient), ::testing::HasSubstr("timeout"));
 }
 
 }  // namespace

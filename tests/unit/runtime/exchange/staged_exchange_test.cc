@@ -14,14 +14,13 @@
 namespace paceline::exchange {
 namespace {
 
-using paceline::testing::LateQueue;
 using std::chrono::seconds;
 using ::testing::Each;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 constexpr std::size_t kElements = 96, kBehind = 4;
-const SystemClock kClock;
+const SystemClock kSystemClock;
 
 v1::ExchangeSpec spec() {
   v1::ExchangeSpec spec;
@@ -37,7 +36,7 @@ struct Member {
       : device(kElements),
         staging(kElements + kBehind),
         side(links.world_size() == 1 ? nullptr : new LateQueue(LateQueue::AtEnd::kFinishes)),
-        exchange(make_staged_exchange(*make_exchange(kAllReduce, spec(), links, staging, kClock), queue,
+        exchange(make_staged_exchange(*make_exchange(kAllReduce, spec(), links, staging, kSystemClock), queue,
                                       std::unique_ptr<tensor::Queue>(side), device.data(), kElements,
                                       staging)) {}
   // What the device has done by now.
@@ -46,7 +45,7 @@ struct Member {
     EXPECT_TRUE(queue.wait_for_mark(7).ok());
     return device;
   }
-  absl::Status finish() { return exchange->finish(Deadline::after(kClock.now(), seconds(30))); }
+  absl::Status finish() { return exchange->finish(Deadline::after(kSystemClock.now(), seconds(30))); }
 
   LateQueue queue;
   std::vector<float> device, staging;
@@ -55,7 +54,7 @@ struct Member {
 };
 
 TEST(StagedExchange, TheSumOfAllIsOnEachDeviceBeforeWhatIsAddedNext) {
-  auto group = collective::make_in_process_group(3, Generation{1}, kClock);
+  auto group = collective::make_in_process_group(3, Generation{1}, kSystemClock);
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&links = *group[static_cast<std::size_t>(rank)], rank] {
@@ -85,7 +84,7 @@ TEST(StagedExchange, TheSumOfAllIsOnEachDeviceBeforeWhatIsAddedNext) {
 }
 
 TEST(StagedExchange, SingleMemberCopiesNothing) {
-  auto group = collective::make_in_process_group(1, Generation{1}, kClock);
+  auto group = collective::make_in_process_group(1, Generation{1}, kSystemClock);
   Member member(*group[0]);
   std::fill(member.device.begin(), member.device.end(), 3.0F);
   ASSERT_TRUE(member.exchange->begin_step(0, {}).ok());
@@ -98,7 +97,7 @@ TEST(StagedExchange, SingleMemberCopiesNothing) {
 
 // What the device does next, here at its first mark behind them, is done without any of the copies.
 TEST(StagedExchange, DevicesNextWorkWaitsForNoCopyToTheHost) {
-  auto group = collective::make_in_process_group(2, Generation{1}, kClock);
+  auto group = collective::make_in_process_group(2, Generation{1}, kSystemClock);
   Member member(*group[0]);
   std::fill(member.device.begin(), member.device.end(), 3.0F);
   ASSERT_TRUE(member.exchange->begin_step(0, {}).ok());
@@ -116,7 +115,7 @@ TEST(StagedExchange, DevicesNextWorkWaitsForNoCopyToTheHost) {
 }
 
 TEST(StagedExchange, CopiesUnderWayEndBeforeItIsGone) {
-  auto group = collective::make_in_process_group(2, Generation{1}, kClock);
+  auto group = collective::make_in_process_group(2, Generation{1}, kSystemClock);
   Member member(*group[0]);
   std::fill(member.device.begin(), member.device.end(), 3.0F);
   ASSERT_TRUE(member.exchange->begin_step(0, {}).ok());
@@ -170,7 +169,7 @@ TEST(StagedExchange, ABucketsSumIsOnItsWayBeforeTheLastIsThere) {
     std::fill(device.begin(), device.end(), 1.0F);
     ASSERT_TRUE(exchange->begin_step(step, {}).ok());
     ASSERT_TRUE(exchange->range_ready(0, kElements).ok());
-    ASSERT_TRUE(exchange->finish(Deadline::after(kClock.now(), seconds(30))).ok());
+    ASSERT_TRUE(exchange->finish(Deadline::after(kSystemClock.now(), seconds(30))).ok());
     ASSERT_TRUE(queue.set_mark(7).ok());
     ASSERT_TRUE(queue.wait_for_mark(7).ok());
     EXPECT_THAT(device, Each(2.0F));
@@ -200,14 +199,14 @@ TEST(StagedExchange, AnErrorOnTheWayBackIsToldWhenTheOthersHaveTheSum) {
                            std::make_unique<NoWayBack>(), device.data(), kElements, staging);
   ASSERT_TRUE(exchange->begin_step(0, {}).ok());
   ASSERT_TRUE(exchange->range_ready(0, kElements).ok());
-  EXPECT_EQ(exchange->finish(Deadline::after(kClock.now(), seconds(30))),
+  EXPECT_EQ(exchange->finish(Deadline::after(kSystemClock.now(), seconds(30))),
             absl::InternalError("this member's device failed: the GPU is lost"));
   EXPECT_TRUE(goes_on);
   EXPECT_THAT(staging, Each(2.0F));
 }
 
 TEST(StagedExchange, ADevicesErrorIsThisMembersOwn) {
-  auto group = collective::make_in_process_group(2, Generation{1}, kClock);
+  auto group = collective::make_in_process_group(2, Generation{1}, kSystemClock);
   Member member(*group[0]);
   ASSERT_TRUE(member.exchange->begin_step(0, {}).ok());
   member.queue.add([] { return absl::UnavailableError("the GPU is lost"); });

@@ -119,9 +119,9 @@ TEST_F(WeightsTest, DamagedCheckpointsArePassedOverOrAnError) {
 // The newest one goes, since there is a newer one, when it is about to be read; at every file of it.
 TEST_F(WeightsTest, CheckpointThatReplacesTheNewestIsRead) {
   for (const char* file : {"manifest.json", "state.safetensors"}) {
-    const paceline::testing::TemporaryFolder folder;
+    const TemporaryFolder folder;
     std::function<void()> replace;
-    paceline::testing::SlowFiles files([&](const std::string& path) {
+    SlowFiles files([&](const std::string& path) {
       if (replace != nullptr && path.ends_with(str_cat("step-000000010/", file)))
         std::exchange(replace, nullptr)();
     });
@@ -192,14 +192,14 @@ void write_sparse(const std::string& path, std::uint64_t length, const std::stri
 
 // 256 GiB, and a length of the header that the file does not have: neither is taken.
 TEST_F(WeightsTest, NoMemoryIsTakenForWhatAFileOnlySays) {
-  const paceline::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.path() + "/model.safetensors";
   const auto files = checkpoint::make_directory_store();
   const std::uint64_t huge = std::uint64_t{1} << 38;
   const std::string header = str_cat(R"({"tokens.weight":{"dtype":"F32","shape":[)", huge / 4,
                                      R"(],"data_offsets":[0,)", huge, "]}}");
   write_sparse(path, header.size(), header, huge);
-  const std::int64_t before = paceline::testing::bytes_of_this_thread();
+  const std::int64_t before = bytes_of_this_thread();
   expect_error(read_model(*files, path, gpt_.spec).status(), absl::StatusCode::kInvalidArgument,
                "tensor 'tokens.weight' is {68719476736}, the job's model has {13, 8}");
   for (const std::uint64_t length : {std::uint64_t{1} << 23, checkpoint::kMaxHeaderBytes, huge, UINT64_MAX}) {
@@ -207,7 +207,7 @@ TEST_F(WeightsTest, NoMemoryIsTakenForWhatAFileOnlySays) {
     expect_error(read_model(*files, path, gpt_.spec).status(), absl::StatusCode::kDataLoss,
                  str_cat("model.safetensors: byte 0: a header of ", length, " bytes").c_str());
   }
-  EXPECT_LT(paceline::testing::bytes_of_this_thread() - before, 1 << 20);
+  EXPECT_LT(bytes_of_this_thread() - before, 1 << 20);
 }
 
 TEST_F(WeightsTest, ModelsThatAreNotThereOrDamagedOrOfAnother) {

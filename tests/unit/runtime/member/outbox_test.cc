@@ -7,7 +7,7 @@
 namespace paceline::member {
 namespace {
 
-AppliedStep step(Step number) {
+AppliedStep applied(Step number) {
   AppliedStep applied;
   applied.step = number;
   applied.has_loss = true;
@@ -24,15 +24,15 @@ TEST(HeartbeatsTest, ARecordComesAgainUntilItIsTaken) {
   Progress progress;
   Heartbeats heartbeats(progress);
   EXPECT_EQ(heartbeats.number(), 0u);
-  progress.step_applied(step(1));
+  progress.step_applied(applied(1));
   EXPECT_EQ(records(heartbeats.next(0)), std::vector<Step>{1});
   EXPECT_EQ(heartbeats.number(), 1u);
-  progress.step_applied(step(2));
+  progress.step_applied(applied(2));
   EXPECT_EQ(records(heartbeats.next(0)), std::vector<Step>{1}) << "not taken";
   EXPECT_EQ(heartbeats.number(), 1u);
   EXPECT_EQ(records(heartbeats.next(1)), std::vector<Step>{2});
   EXPECT_EQ(heartbeats.number(), 2u);
-  progress.step_applied(step(3));
+  progress.step_applied(applied(3));
   EXPECT_EQ(records(heartbeats.newest()), std::vector<Step>{3}) << "a goodbye does not wait";
   EXPECT_EQ(heartbeats.number(), 3u);
 }

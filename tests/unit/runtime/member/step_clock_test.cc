@@ -9,7 +9,7 @@ namespace paceline::member {
 namespace {
 
 TEST(StepClockTest, EveryNanosecondBelongsSomewhere) {
-  testing::FakeClock clock;
+  FakeClock clock;
   StepClock steps(clock);
   steps.begin();
   clock.advance(Duration(1));
@@ -39,7 +39,7 @@ TEST(StepClockTest, EveryNanosecondBelongsSomewhere) {
 }
 
 TEST(StepClockTest, MoveTakesNoMoreThanThereIs) {
-  testing::FakeClock clock;
+  FakeClock clock;
   StepClock steps(clock);
   steps.begin();
   {
@@ -55,7 +55,7 @@ TEST(StepClockTest, MoveTakesNoMoreThanThereIs) {
 }
 
 TEST(StepClockTest, MoveBeyondLeavesWhatIsItsOwn) {
-  testing::FakeClock clock;
+  FakeClock clock;
   const auto moved = [&](std::int64_t own, std::int64_t most) {
     StepClock steps(clock);
     steps.begin();
@@ -73,7 +73,7 @@ TEST(StepClockTest, MoveBeyondLeavesWhatIsItsOwn) {
 }
 
 TEST(StepClockTest, AStepBeginsAnew) {
-  testing::FakeClock clock;
+  FakeClock clock;
   StepClock steps(clock);
   steps.begin();
   auto left_open = std::make_unique<StepClock::Scope>(steps.part(StepPart::kInput));
@@ -87,7 +87,7 @@ TEST(StepClockTest, AStepBeginsAnew) {
 }
 
 TEST(StepClockTest, RandomNestingAddsUp) {
-  testing::FakeClock clock;
+  FakeClock clock;
   StepClock steps(clock);
   Rng rng(3, 1);
   std::int64_t expected = 0;

@@ -17,7 +17,7 @@
 namespace paceline::model {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::int64_t kLayers = 2, kHeads = 2, kWidth = 8, kBlock = 6, kVocabulary = 11, kBatch = 3;
 
@@ -62,7 +62,7 @@ std::map<std::string, std::vector<double>> golden() {
   return values;
 }
 
-class GptTest : public testing::Test {
+class GptTest : public ::testing::Test {
  protected:
   void SetUp() override {
     device_ = tensor::make_cpu_device({});

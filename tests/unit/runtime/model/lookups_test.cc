@@ -11,7 +11,7 @@
 namespace paceline::model {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 void look_up(Lookups& lookups, const std::vector<std::uint64_t>& ids) {
   lookups.clear();

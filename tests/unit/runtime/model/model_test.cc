@@ -9,8 +9,8 @@
 namespace paceline::model {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 data::SampleShape images(std::vector<std::int64_t> dims, std::int64_t classes = 10) {
   data::SampleShape shape;
@@ -58,23 +58,23 @@ std::vector<std::string> parameters(const tensor::GraphBuilder& graph) {
 TEST(Mlp, ParametersAndShapes) {
   tensor::GraphBuilder graph;
   ASSERT_TRUE(build(mlp({128}), images({1, 8, 8}), graph).ok());
-  EXPECT_THAT(parameters(graph), testing::ElementsAre("fc1.weight {128, 64}", "fc1.bias {128}",
-                                                      "output.weight {10, 128}", "output.bias {10}"));
+  EXPECT_THAT(parameters(graph), ::testing::ElementsAre("fc1.weight {128, 64}", "fc1.bias {128}",
+                                                        "output.weight {10, 128}", "output.bias {10}"));
 }
 
 TEST(Mlp, NoHiddenLayerIsLogisticRegression) {
   tensor::GraphBuilder graph;
   ASSERT_TRUE(build(mlp({}), images({7}), graph).ok());
-  EXPECT_THAT(parameters(graph), testing::ElementsAre("output.weight {10, 7}", "output.bias {10}"));
+  EXPECT_THAT(parameters(graph), ::testing::ElementsAre("output.weight {10, 7}", "output.bias {10}"));
 }
 
 TEST(Cnn, ParametersAndShapes) {
   tensor::GraphBuilder graph;
   ASSERT_TRUE(build(cnn({16, 32}), images({1, 28, 28}), graph).ok());
-  EXPECT_THAT(parameters(graph),
-              testing::ElementsAre("conv1.weight {16, 1, 3, 3}", "conv1.bias {16}",
-                                   "conv2.weight {32, 16, 3, 3}", "conv2.bias {32}", "fc1.weight {128, 1568}",
-                                   "fc1.bias {128}", "output.weight {10, 128}", "output.bias {10}"));
+  EXPECT_THAT(parameters(graph), ::testing::ElementsAre("conv1.weight {16, 1, 3, 3}", "conv1.bias {16}",
+                                                        "conv2.weight {32, 16, 3, 3}", "conv2.bias {32}",
+                                                        "fc1.weight {128, 1568}", "fc1.bias {128}",
+                                                        "output.weight {10, 128}", "output.bias {10}"));
 }
 
 TEST(Models, EveryActivationCompilesAndRuns) {
@@ -105,7 +105,7 @@ struct Refusal {
   std::vector<const char*> words;
 };
 
-class Refusals : public testing::TestWithParam<Refusal> {};
+class Refusals : public ::testing::TestWithParam<Refusal> {};
 
 TEST_P(Refusals, SayWhatDoesNotFit) {
   tensor::GraphBuilder graph;
@@ -130,7 +130,7 @@ data::SampleShape many_labels() {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Refusals,
-    testing::Values(
+    ::testing::Values(
         Refusal{"width", mlp({0}), images({4}), {"mlp", "0"}},
         Refusal{"one_class", mlp({4}, 1), images({4}), {"mlp", "classes is 1"}},
         Refusal{"more_classes_in_the_data",
@@ -177,7 +177,7 @@ TEST(Custom, IsFoundByNameAndGetsItsParameters) {
   ASSERT_TRUE(model.ok()) << model.status();
   tensor::GraphBuilder graph;
   ASSERT_TRUE((*model)->build(graph, images({3})).ok());
-  EXPECT_THAT(parameters(graph), testing::Contains("line.weight {6, 3}"));
+  EXPECT_THAT(parameters(graph), ::testing::Contains("line.weight {6, 3}"));
 
   spec.mutable_custom()->set_name("circle");
   const auto missing = make_model(spec, registry);

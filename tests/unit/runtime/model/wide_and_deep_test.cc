@@ -340,7 +340,7 @@ TEST(WideAndDeepBatch, AllocatesNothingAfterItsMaking) {
   Trial trial(spec_of({7}, {{0, 1}}));
   trial.step(Trial::kRows);
   trial.step(5);
-  const std::int64_t before = paceline::testing::allocations_of_this_thread();
+  const std::int64_t before = allocations_of_this_thread();
   for (int i = 0; i < 10; ++i) {
     for (auto& token : trial.tokens) token = static_cast<std::int32_t>(trial.rng.below(1000));
     trial.batch->look_up(trial.tokens);
@@ -348,7 +348,7 @@ TEST(WideAndDeepBatch, AllocatesNothingAfterItsMaking) {
     trial.batch->gather(2, 5, trial.program->batch());
     trial.batch->scatter(2, 5, trial.program->batch());
   }
-  EXPECT_EQ(paceline::testing::allocations_of_this_thread(), before);
+  EXPECT_EQ(allocations_of_this_thread(), before);
 }
 
 }  // namespace

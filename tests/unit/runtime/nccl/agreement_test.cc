@@ -22,7 +22,7 @@ class AgreementTest : public ::testing::Test {
   std::vector<absl::Status> ask(int size, Ask ask) {
     auto hosts = collective::make_in_process_group(size, Generation{1}, clock_);
     std::vector<absl::Status> told(hosts.size());
-    collective::testing::run_ranks(size, [&](int r) {
+    collective::run_ranks(size, [&](int r) {
       Agreement agreement(*hosts[static_cast<std::size_t>(r)]);
       told[static_cast<std::size_t>(r)] = ask(agreement, r);
     });

@@ -5,7 +5,7 @@
 #include "runtime/collective/fabric.h"
 #include "tests/unit/runtime/nccl/nccl_world.h"
 
-namespace paceline::collective::testing {
+namespace paceline::collective {
 
 namespace {
 
@@ -131,4 +131,4 @@ std::unique_ptr<Wiring> make_wiring(Medium medium) {
   return std::make_unique<Gpus>(medium == Medium::kNcclShrunk);
 }
 
-}  // namespace paceline::collective::testing
+}  // namespace paceline::collective

@@ -20,7 +20,7 @@
 namespace paceline::nccl {
 
 using collective::ReduceOp;
-using collective::testing::run_ranks;
+using collective::run_ranks;
 using cuda::must;
 
 // The library of that path, as tests control it.
@@ -64,7 +64,7 @@ class NcclTest : public ::testing::Test {
   }
 
   SystemClock clock_;
-  testing::FakeClock still_;  // a clock that moves when a test says so
+  FakeClock still_;  // a clock that moves when a test says so
   std::string library_ = PACELINE_FAKE_NCCL;
   Limits limits_;
   bool keeps_ = false;
@@ -82,7 +82,7 @@ class NcclTest : public ::testing::Test {
 // Moves a clock on and on, from when `calls` of NCCL hang.
 class Ticker {
  public:
-  Ticker(testing::FakeClock& clock, std::size_t calls)
+  Ticker(FakeClock& clock, std::size_t calls)
       : thread_([&clock, calls](const std::stop_token& stop) {
           fake_library().wait_for_hanging(calls);
           while (!stop.stop_requested()) {

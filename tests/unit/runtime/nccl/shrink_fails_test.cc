@@ -98,13 +98,13 @@ TEST_F(ShrinkTest, APeersEndWhileItShrinks) {
 TEST_F(ShrinkTest, TheEndOfTwoIsWaitedFor) {
   // Counts how often it is asked.
   struct Asked final : Clock {
-    explicit Asked(testing::FakeClock& of) : clock(of) {}
+    explicit Asked(FakeClock& of) : clock(of) {}
     TimePoint now() const override {
       ++times;
       return clock.now();
     }
     WallTime wall_now() const override { return clock.wall_now(); }
-    testing::FakeClock& clock;
+    FakeClock& clock;
     mutable std::atomic<int> times{0};
   };
   const Asked clock(still_);

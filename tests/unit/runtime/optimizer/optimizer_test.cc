@@ -15,7 +15,7 @@ namespace {
 
 using tensor::Parameter;
 using tensor::ParameterLayout;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 ParameterLayout one_parameter(std::size_t count, bool decay = true) {
   return {.parameters = {Parameter{.name = "w", .count = count, .decay = decay}},

@@ -10,7 +10,7 @@ namespace {
 using std::chrono::seconds;
 
 TEST(ProgressDeadline, LastsAsLongAsSomethingMoves) {
-  paceline::testing::FakeClock clock;
+  FakeClock clock;
   ProgressDeadline progress(clock, Deadline::after(clock.now(), seconds(10)));
   for (std::uint64_t count = 1; count < 100; ++count) {
     clock.advance(seconds(9));
@@ -31,7 +31,7 @@ TEST(ProgressDeadline, LastsAsLongAsSomethingMoves) {
 }
 
 TEST(ProgressDeadline, MayHaveBegunBefore) {
-  paceline::testing::FakeClock clock;
+  FakeClock clock;
   const TimePoint from = clock.now();
   clock.advance(seconds(8));
   ProgressDeadline progress(clock, from, seconds(10), 5);

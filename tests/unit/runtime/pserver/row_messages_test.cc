@@ -8,7 +8,7 @@ namespace paceline::pserver {
 namespace {
 
 template <typename Message>
-Buffer bytes_of(const Message& message) {
+Buffer row_bytes(const Message& message) {
   Buffer buffer(13, std::byte{1});
   encode(message, buffer);
   return buffer;
@@ -17,11 +17,11 @@ Buffer bytes_of(const Message& message) {
 TEST(PsRowMessages, ComeBackAsTheyWere) {
   const RowsMessage rows = {{0, 7, 0}, {3, 4096, 1 << 20}};
   RowsMessage rows2 = {{9, 9, 9}};
-  ASSERT_TRUE(decode(bytes_of(rows), rows2).ok());
+  ASSERT_TRUE(decode(row_bytes(rows), rows2).ok());
   EXPECT_EQ(rows2, rows);
   const TablesMessage tables = {{7, 12}, {0, 0}};
   TablesMessage tables2;
-  ASSERT_TRUE(decode(bytes_of(tables), tables2).ok());
+  ASSERT_TRUE(decode(row_bytes(tables), tables2).ok());
   EXPECT_EQ(tables2, tables);
 }
 
@@ -36,16 +36,16 @@ TEST(PsRowMessages, RowsThatCannotBeMeantAreRefused) {
       RowsMessage(sparse::kMaxTables + 1, RowsOfTable{1, 1, 0}),
   };
   for (const RowsMessage& message : bad) {
-    EXPECT_EQ(decode(bytes_of(message), decoded).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(decode(row_bytes(message), decoded).code(), absl::StatusCode::kInvalidArgument);
   }
-  Buffer cut = bytes_of(RowsMessage{{0, 7, 0}, {3, 4, 0}});
+  Buffer cut = row_bytes(RowsMessage{{0, 7, 0}, {3, 4, 0}});
   for (cut.pop_back(); cut.size() > 16; cut.pop_back()) {
     EXPECT_FALSE(decode(cut, decoded).ok()) << cut.size();
   }
   TablesMessage tables;
-  EXPECT_FALSE(decode(bytes_of(TablesMessage{}), tables).ok());
-  EXPECT_FALSE(decode(bytes_of(TablesMessage{{1, -1}}), tables).ok());
-  EXPECT_FALSE(decode(bytes_of(TablesMessage(sparse::kMaxTables + 1)), tables).ok());
+  EXPECT_FALSE(decode(row_bytes(TablesMessage{}), tables).ok());
+  EXPECT_FALSE(decode(row_bytes(TablesMessage{{1, -1}}), tables).ok());
+  EXPECT_FALSE(decode(row_bytes(TablesMessage(sparse::kMaxTables + 1)), tables).ok());
 }
 
 TEST(PsRowMessages, SavedRowsOfEachLength) {
@@ -60,7 +60,7 @@ TEST(PsRowMessages, SavedRowsOfEachLength) {
         rows.steps.push_back(static_cast<std::uint32_t>(rng.next_u64()));
       }
       for (std::size_t k = 0; k < count * floats; ++k) rows.floats.push_back(rng.normal());
-      Buffer bytes = bytes_of(rows);
+      Buffer bytes = row_bytes(rows);
       ASSERT_TRUE(decode(bytes, floats, decoded).ok());
       EXPECT_EQ(decoded.ids, rows.ids);
       EXPECT_EQ(decoded.last, rows.last);

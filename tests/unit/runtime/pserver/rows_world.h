@@ -17,7 +17,7 @@
 #include "runtime/pserver/row_messages.h"
 #include "servers_world.h"
 
-namespace paceline::pserver::testing {
+namespace paceline::pserver {
 
 using sparse::RowId;
 using sparse::RowOptimizer;
@@ -185,4 +185,4 @@ inline absl::StatusOr<SnapshotInfo> take_all(ServersWorld& world, RowsTaken& row
   return info;
 }
 
-}  // namespace paceline::pserver::testing
+}  // namespace paceline::pserver

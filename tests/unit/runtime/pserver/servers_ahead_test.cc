@@ -15,14 +15,6 @@
 namespace paceline::pserver {
 namespace {
 
-using testing::expect_fault;
-using testing::Floats;
-using testing::Medium;
-using testing::ServersWorld;
-using testing::sgd;
-using testing::Stranger;
-using testing::WorldSpec;
-
 constexpr std::size_t kElements = 3000;
 
 WorldSpec spec_of(int workers) {

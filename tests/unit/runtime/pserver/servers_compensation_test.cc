@@ -13,13 +13,9 @@
 namespace paceline::pserver {
 namespace {
 
-using testing::Floats;
-using testing::ServersWorld;
-using testing::WorldSpec;
-
 constexpr double kRate = 0.5, kLambda = 0.25;
 
-class ServersCompensation : public testing::ServersTest {
+class ServersCompensation : public ServersTest {
  protected:
   WorldSpec spec(WorldSpec spec) const {
     spec = ServersTest::spec(std::move(spec));
@@ -28,7 +24,7 @@ class ServersCompensation : public testing::ServersTest {
     return spec;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Media, ServersCompensation, testing::media(), testing::medium_name);
+INSTANTIATE_TEST_SUITE_P(Media, ServersCompensation, media(), medium_name);
 
 Floats random_floats(Rng& rng, std::size_t n) {
   Floats values(n);

@@ -8,13 +8,8 @@
 namespace paceline::pserver {
 namespace {
 
-using testing::expect_fault;
-using testing::Floats;
-using testing::ServersWorld;
-using testing::WorldSpec;
-
-class ServersEnds : public testing::ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, ServersEnds, testing::media(), testing::medium_name);
+class ServersEnds : public ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersEnds, media(), medium_name);
 
 TEST_P(ServersEnds, WorkerThatDoesNotPushIsNamed) {
   WorldSpec spec = this->spec({.workers = 3});

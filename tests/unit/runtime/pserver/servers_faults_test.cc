@@ -20,15 +20,7 @@
 namespace paceline::pserver {
 namespace {
 
-using testing::asynchronous;
-using testing::expect_fault;
-using testing::Floats;
-using testing::Medium;
-using testing::ServersWorld;
-using testing::sgd;
-using testing::WorldSpec;
-
-class ServersFaults : public testing::ServersTest {
+class ServersFaults : public ServersTest {
  protected:
   // Of two workers who don't wait for each other the second is the test.
   WorldSpec spec_with_stranger(int servers) const {
@@ -36,7 +28,7 @@ class ServersFaults : public testing::ServersTest {
     return spec;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Media, ServersFaults, testing::media(), testing::medium_name);
+INSTANTIATE_TEST_SUITE_P(Media, ServersFaults, media(), medium_name);
 
 TEST_P(ServersFaults, ALostServerIsNamedByAll) {
   WorldSpec spec = this->spec({.servers = 3});
@@ -345,8 +337,7 @@ TEST(ServersCutLinks, BetweenServersWhatIsNotAnsweredEndsTheLink) {
   WorldSpec spec = tcp_spec();
   spec.workers = 1;
   const ServersWorld world(spec);
-  EXPECT_EQ(paceline::testing::unanswered_limits(),
-            (std::multiset<int>{0, 0, 0, 0, 0, 0, 0, 0, 10'000, 10'000}))
+  EXPECT_EQ(unanswered_limits(), (std::multiset<int>{0, 0, 0, 0, 0, 0, 0, 0, 10'000, 10'000}))
       << "requests and snapshots of a worker and two servers, and what those have, of both ends";
 }
 

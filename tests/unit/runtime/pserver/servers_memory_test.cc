@@ -13,15 +13,10 @@
 namespace paceline::pserver {
 namespace {
 
-using testing::Floats;
 using ::testing::HasSubstr;
-using testing::Medium;
-using testing::ServersWorld;
-using testing::sgd;
-using testing::WorldSpec;
 
 constexpr int kWorkers = 3;
-constexpr std::size_t kElements = std::size_t{1} << 16, kBytes = kElements * sizeof(float);
+constexpr std::size_t kTableElements = std::size_t{1} << 16, kBytes = kTableElements * sizeof(float);
 
 struct Case {
   const char* name;
@@ -36,11 +31,11 @@ constexpr Case kCases[] = {
     {"bounded", v1::ParameterServerSpec::BOUNDED_STALENESS, false, 4 + 3 + 3 + 2, 4 + 3 + 2},
 };
 
-class ServersMemory : public testing::ServersTest {
+class ServersMemory : public ServersTest {
  protected:
   WorldSpec spec_of(const Case& c, std::size_t arena_bytes) const {
-    WorldSpec spec =
-        this->spec({.workers = kWorkers, .servers = 1, .elements = kElements, .optimizer = sgd(0.5, 0.9)});
+    WorldSpec spec = this->spec(
+        {.workers = kWorkers, .servers = 1, .elements = kTableElements, .optimizer = sgd(0.5, 0.9)});
     spec.mode.set_synchronization(c.mode);
     spec.mode.set_staleness(1);
     if (c.compensates) spec.mode.set_delay_compensation(0.1);
@@ -50,7 +45,7 @@ class ServersMemory : public testing::ServersTest {
   }
   std::size_t need_of(const Case& c) const { return GetParam() == Medium::kTcp ? c.over_tcp : c.shared; }
 };
-INSTANTIATE_TEST_SUITE_P(Media, ServersMemory, testing::media(), testing::medium_name);
+INSTANTIATE_TEST_SUITE_P(Media, ServersMemory, media(), medium_name);
 
 TEST_P(ServersMemory, TooLittleIsToldBeforeTheFirstTurn) {
   for (const Case& c : kCases) {
@@ -58,7 +53,7 @@ TEST_P(ServersMemory, TooLittleIsToldBeforeTheFirstTurn) {
     const std::size_t need = need_of(c) * kBytes;
     ServersWorld world(spec_of(c, need - transport::Arena::kAlignment));
     if (HasFatalFailure()) return;
-    absl::Status told = world.begin(Floats(kElements, 0));
+    absl::Status told = world.begin(Floats(kTableElements, 0));
     if (told.ok()) told = world.client(0).wait_turn(world.deadline()).status();
     EXPECT_EQ(told.code(), absl::StatusCode::kResourceExhausted) << told;
     for (int w = 0; w < kWorkers; ++w) world.drop_client(w);
@@ -76,7 +71,7 @@ TEST_P(ServersMemory, RequestedMemoryIsEnough) {
     SCOPED_TRACE(c.name);
     const WorldSpec spec = spec_of(c, need_of(c) * kBytes);
     ServersWorld world(spec);
-    ASSERT_TRUE(world.begin(Floats(kElements, 0)).ok());
+    ASSERT_TRUE(world.begin(Floats(kTableElements, 0)).ok());
     world.each_worker([&](int w) {
       while (true) {
         const TurnResult turn = world.turn(w);
@@ -84,7 +79,7 @@ TEST_P(ServersMemory, RequestedMemoryIsEnough) {
         ASSERT_TRUE(world.push_and_commit(w).ok());
       }
     });
-    Floats weights(kElements), momentum(kElements);
+    Floats weights(kTableElements), momentum(kTableElements);
     const std::vector<std::span<float>> states{momentum};
     ASSERT_TRUE(world.client(0).begin_snapshot().ok());
     const auto taken = world.client(0).take_snapshot(weights, states, world.deadline());

@@ -7,9 +7,7 @@
 namespace paceline::pserver {
 namespace {
 
-using namespace testing;
-
-class ServersRoundTrips : public testing::ServersTest {
+class ServersRoundTrips : public ServersTest {
  protected:
   // Of one worker, from one turn to the next.
   struct Cost {
@@ -36,7 +34,7 @@ class ServersRoundTrips : public testing::ServersTest {
     world.end_well();
   }
 };
-INSTANTIATE_TEST_SUITE_P(Media, ServersRoundTrips, testing::media(), testing::medium_name);
+INSTANTIATE_TEST_SUITE_P(Media, ServersRoundTrips, media(), medium_name);
 
 // Over shared memory the servers read the gradient where it lies: the commit is the request, and the weights
 // are the answer. Over TCP the gradient's slices go before it. The first server's answer brings the turn,

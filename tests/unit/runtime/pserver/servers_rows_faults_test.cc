@@ -13,11 +13,10 @@
 namespace paceline::pserver {
 namespace {
 
-using namespace testing;
 using ::testing::HasSubstr;
 
-class ServersRowsFaults : public testing::ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, ServersRowsFaults, testing::media(), testing::medium_name);
+class ServersRowsFaults : public ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersRowsFaults, media(), medium_name);
 
 void dawdle(Rng& rng) {
   for (std::uint64_t k = rng.below(4) == 0 ? rng.below(2000) : 0; k > 0; --k) std::this_thread::yield();

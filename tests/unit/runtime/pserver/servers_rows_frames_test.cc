@@ -9,11 +9,10 @@
 namespace paceline::pserver {
 namespace {
 
-using namespace testing;
 using ::testing::HasSubstr;
 
-class ServersRowsFrames : public testing::ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, ServersRowsFrames, testing::media(), testing::medium_name);
+class ServersRowsFrames : public ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersRowsFrames, media(), medium_name);
 
 TEST_P(ServersRowsFrames, FramesThatMakeNoSenseLoseTheirSender) {
   using Ids = std::vector<RowId>;

@@ -9,10 +9,8 @@
 namespace paceline::pserver {
 namespace {
 
-using namespace testing;
-
-class ServersRowsSnapshots : public testing::ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, ServersRowsSnapshots, testing::media(), testing::medium_name);
+class ServersRowsSnapshots : public ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersRowsSnapshots, media(), medium_name);
 
 // Unit u adds 1 to row 7 and creates row 1000 + u; the dense weights count the units.
 TEST_P(ServersRowsSnapshots, SnapshotsOfRowsAreOfTheDenseVersionWhileTrainingGoesOn) {

@@ -12,10 +12,8 @@
 namespace paceline::pserver {
 namespace {
 
-using namespace testing;
-
-class ServersRows : public testing::ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, ServersRows, testing::media(), testing::medium_name);
+class ServersRows : public ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersRows, media(), medium_name);
 
 // What a single table, without servers, makes of the same gradients in the order of workers.
 struct Reference {
@@ -289,8 +287,8 @@ TEST_P(ServersRows, NothingIsAllocatedAfterTheFirstSteps) {
     }
     std::int64_t by_workers = 0, by_all = 0;
     for (Step step = 0; step < spec.total_steps; ++step) {
-      const std::int64_t all = paceline::testing::allocations_of_all_threads();
-      const std::int64_t workers = paceline::testing::allocations_of_this_thread();
+      const std::int64_t all = allocations_of_all_threads();
+      const std::int64_t workers = allocations_of_this_thread();
       for (int w = 0; w < 2; ++w) {
         auto& mine = rows[static_cast<std::size_t>(w)];
         ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
@@ -301,8 +299,8 @@ TEST_P(ServersRows, NothingIsAllocatedAfterTheFirstSteps) {
         ASSERT_TRUE(world.push_and_commit(w).ok());
       }
       if (step < 10) continue;
-      by_workers += paceline::testing::allocations_of_this_thread() - workers;
-      by_all += paceline::testing::allocations_of_all_threads() - all;
+      by_workers += allocations_of_this_thread() - workers;
+      by_all += allocations_of_all_threads() - all;
     }
     EXPECT_EQ(by_workers, 0);
     EXPECT_LE(by_all, 30 * 2 * 12) << "the policy's answers";

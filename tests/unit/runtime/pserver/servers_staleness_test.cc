@@ -13,10 +13,8 @@
 namespace paceline::pserver {
 namespace {
 
-using namespace testing;
-
-class ServersStaleness : public testing::ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, ServersStaleness, testing::media(), testing::medium_name);
+class ServersStaleness : public ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersStaleness, media(), medium_name);
 
 enum class Fate { kCommits, kLeaves, kDies };
 

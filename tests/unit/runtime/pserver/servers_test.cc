@@ -16,14 +16,8 @@
 namespace paceline::pserver {
 namespace {
 
-using testing::asynchronous;
-using testing::Floats;
-using testing::ServersWorld;
-using testing::sgd;
-using testing::WorldSpec;
-
-class Servers : public testing::ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, Servers, testing::media(), testing::medium_name);
+class Servers : public ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, Servers, media(), medium_name);
 
 Floats random_floats(Rng& rng, std::size_t n) {
   Floats values(n);
@@ -338,13 +332,13 @@ TEST_P(Servers, NothingIsAllocatedAfterTheFirstSteps) {
   ServersWorld world(spec, 0);
   std::int64_t by_workers = 0, by_all = 0;
   for (Step step = 0; step < spec.total_steps; ++step) {
-    const std::int64_t all = paceline::testing::allocations_of_all_threads();
-    const std::int64_t workers = paceline::testing::allocations_of_this_thread();
+    const std::int64_t all = allocations_of_all_threads();
+    const std::int64_t workers = allocations_of_this_thread();
     for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.client(w).wait_turn(world.deadline()).ok());
     for (int w = 0; w < 2; ++w) ASSERT_TRUE(world.push_and_commit(w).ok());
     if (step < 10) continue;
-    by_workers += paceline::testing::allocations_of_this_thread() - workers;
-    by_all += paceline::testing::allocations_of_all_threads() - all;
+    by_workers += allocations_of_this_thread() - workers;
+    by_all += allocations_of_all_threads() - all;
   }
   EXPECT_EQ(by_workers, 0);
   // The policy's answers are vectors: a few small ones for each commit, in the sequencer's thread.

@@ -15,13 +15,10 @@
 namespace paceline::pserver {
 namespace {
 
-using namespace testing;
-using paceline::testing::EarlyClock;
-using paceline::testing::FakeClock;
 using ::testing::HasSubstr;
 
-class ServersWaits : public testing::ServersTest {};
-INSTANTIATE_TEST_SUITE_P(Media, ServersWaits, testing::media(), testing::medium_name);
+class ServersWaits : public ServersTest {};
+INSTANTIATE_TEST_SUITE_P(Media, ServersWaits, media(), medium_name);
 
 // Both servers hold up the second update of worker 1 until worker 0 takes the rows of its snapshot.
 class HeldUp {

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "runtime/collective/fault.h"
 
-namespace paceline::pserver::testing {
+namespace paceline::pserver {
 
 std::string medium_name(const ::testing::TestParamInfo<Medium>& info) {
   return info.param == Medium::kTcp ? "Tcp" : "SharedMemory";
@@ -263,4 +263,4 @@ RandomMode make_random(WorldSpec& spec, std::uint64_t seed, Rng& rng) {
   return random;
 }
 
-}  // namespace paceline::pserver::testing
+}  // namespace paceline::pserver

@@ -21,7 +21,7 @@
 #include "runtime/pserver/client.h"
 #include "runtime/pserver/server.h"
 
-namespace paceline::pserver::testing {
+namespace paceline::pserver {
 
 using Floats = std::vector<float>;
 
@@ -174,4 +174,4 @@ struct Releases {
   ~Releases() { still.release(); }
 };
 
-}  // namespace paceline::pserver::testing
+}  // namespace paceline::pserver

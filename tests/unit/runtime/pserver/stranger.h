@@ -15,7 +15,7 @@
 #include "runtime/pserver/row_messages.h"
 #include "servers_world.h"
 
-namespace paceline::pserver::testing {
+namespace paceline::pserver {
 
 class Stranger {
  public:
@@ -153,4 +153,4 @@ class Stranger {
   const int rank_, socket_, copies_;
 };
 
-}  // namespace paceline::pserver::testing
+}  // namespace paceline::pserver

@@ -9,7 +9,7 @@
 namespace paceline::simulation {
 namespace {
 
-constexpr DelayModel kModel{.log_mean = 3, .log_deviation = 0.3};
+constexpr DelayModel kClusterDelays{.log_mean = 3, .log_deviation = 0.3};
 
 ClusterReport run(const Mode& mode, Step steps, ClusterOptions options, Observer* observer = nullptr) {
   options.workers = static_cast<int>(mode.spec.workers());
@@ -19,8 +19,8 @@ ClusterReport run(const Mode& mode, Step steps, ClusterOptions options, Observer
 
 // Synchronous workers wait for the slowest: a step takes as long as the slowest of N draws.
 TEST(VirtualClusterTest, ASynchronousStepTakesAsLongAsTheSlowest) {
-  const double slowest = order_statistics(kModel, 20, 20000, 1).back();
-  const ClusterReport report = run(synchronous(20), 3000, {.delays = kModel, .seed = 5});
+  const double slowest = order_statistics(kClusterDelays, 20, 20000, 1).back();
+  const ClusterReport report = run(synchronous(20), 3000, {.delays = kClusterDelays, .seed = 5});
   EXPECT_EQ(report.steps, 3000);
   EXPECT_EQ(report.updates, 3000);
   EXPECT_EQ(report.applied, 60000);
@@ -33,13 +33,13 @@ TEST(VirtualClusterTest, ASynchronousStepTakesAsLongAsTheSlowest) {
 
 // Where late workers stop at once, all begin each step together, and a step takes the N-b fastest of N draws.
 TEST(VirtualClusterTest, WithBackupsAStepTakesAsLongAsTheSlowestThatCounts) {
-  const std::vector<double> order = order_statistics(kModel, 20, 20000, 1);
+  const std::vector<double> order = order_statistics(kClusterDelays, 20, 20000, 1);
   const ClusterReport report =
-      run(with_backups(20, 3), 3000, {.delays = kModel, .seed = 5, .late_workers_stop = true});
+      run(with_backups(20, 3), 3000, {.delays = kClusterDelays, .seed = 5, .late_workers_stop = true});
   EXPECT_NEAR(report.step_ms(), order[16], 0.01 * order[16]);
   EXPECT_EQ(report.applied, 17 * 3000);
   EXPECT_EQ(report.dropped, 3 * 2999) << "the last update ends it";
-  const ClusterReport finishing = run(with_backups(20, 3), 3000, {.delays = kModel, .seed = 5});
+  const ClusterReport finishing = run(with_backups(20, 3), 3000, {.delays = kClusterDelays, .seed = 5});
   EXPECT_GT(finishing.step_ms(), report.step_ms())
       << "who finishes what is too late begins the next step late";
   EXPECT_LT(finishing.step_ms(), order[19]);
@@ -55,7 +55,7 @@ TEST(VirtualClusterTest, WaitingIsNeverNegative) {
 }
 
 TEST(VirtualClusterTest, AsynchronousWorkersNeverWait) {
-  const ClusterReport report = run(asynchronous(16), 500, {.delays = kModel, .seed = 5});
+  const ClusterReport report = run(asynchronous(16), 500, {.delays = kClusterDelays, .seed = 5});
   EXPECT_EQ(report.updates, 16 * 500);
   EXPECT_LT(report.waiting, 0.01) << "but for the last units";
   const double mean = std::exp(3 + 0.3 * 0.3 / 2);
@@ -64,7 +64,7 @@ TEST(VirtualClusterTest, AsynchronousWorkersNeverWait) {
 }
 
 TEST(VirtualClusterTest, StalenessZeroIsSynchronousAndMoreOfItIsFaster) {
-  const ClusterOptions options{.delays = kModel, .seed = 5};
+  const ClusterOptions options{.delays = kClusterDelays, .seed = 5};
   const ClusterReport zero = run(bounded(8, 0), 300, options),
                       synchronous_ = run(synchronous(8), 300, options);
   EXPECT_EQ(zero.ms, synchronous_.ms);
@@ -88,10 +88,10 @@ TEST(VirtualClusterTest, OneSlowWorkerOfNPlusBackupsCostsNothing) {
 }
 
 TEST(VirtualClusterTest, ASeedRepeatsAndAnotherDoesNot) {
-  const double ms = run(asynchronous(5), 50, {.delays = kModel, .seed = 1}).ms;
-  EXPECT_EQ(run(asynchronous(5), 50, {.delays = kModel, .seed = 1}).ms, ms);
-  EXPECT_NE(run(asynchronous(5), 50, {.delays = kModel, .seed = 2}).ms, ms);
-  EXPECT_DOUBLE_EQ(run(asynchronous(5), 50, {.delays = kModel, .seed = 1, .work = 2}).ms, 2 * ms);
+  const double ms = run(asynchronous(5), 50, {.delays = kClusterDelays, .seed = 1}).ms;
+  EXPECT_EQ(run(asynchronous(5), 50, {.delays = kClusterDelays, .seed = 1}).ms, ms);
+  EXPECT_NE(run(asynchronous(5), 50, {.delays = kClusterDelays, .seed = 2}).ms, ms);
+  EXPECT_DOUBLE_EQ(run(asynchronous(5), 50, {.delays = kClusterDelays, .seed = 1, .work = 2}).ms, 2 * ms);
 }
 
 class Counting : public Observer {
@@ -114,7 +114,7 @@ TEST(VirtualClusterTest, EveryGradientIsAppliedOrDroppedOrStillComputed) {
       if (stop && mode.spec.synchronization() != v1::ParameterServerSpec::SYNCHRONOUS) continue;
       Counting counting;
       const ClusterReport report =
-          run(mode, 40, {.delays = kModel, .seed = 2, .late_workers_stop = stop}, &counting);
+          run(mode, 40, {.delays = kClusterDelays, .seed = 2, .late_workers_stop = stop}, &counting);
       EXPECT_EQ(report.steps, 40) << mode.name;
       EXPECT_EQ(static_cast<std::int64_t>(counting.units.size()), report.applied);
       EXPECT_EQ(static_cast<std::int64_t>(counting.drops), report.dropped);
@@ -127,7 +127,7 @@ TEST(VirtualClusterTest, EveryGradientIsAppliedOrDroppedOrStillComputed) {
 TEST(VirtualClusterTest, EndsWhenTheObserverHasEnough) {
   Counting counting;
   counting.most = 10;
-  EXPECT_EQ(run(asynchronous(4), 1000, {.delays = kModel, .seed = 1}, &counting).applied, 10);
+  EXPECT_EQ(run(asynchronous(4), 1000, {.delays = kClusterDelays, .seed = 1}, &counting).applied, 10);
 }
 
 }  // namespace

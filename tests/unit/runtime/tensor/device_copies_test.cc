@@ -17,7 +17,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-using testing::LateQueue;
 
 class HostMemory final : public DeviceMemory {
  public:

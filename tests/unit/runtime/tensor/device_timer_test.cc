@@ -12,7 +12,6 @@ namespace paceline::tensor {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::LateQueue;
 
 class DeviceTimerTest : public ::testing::Test {
  protected:

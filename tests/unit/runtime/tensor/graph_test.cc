@@ -8,7 +8,7 @@
 namespace paceline::tensor {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr Init kZero = Init::constant(0);
 
@@ -33,7 +33,7 @@ TEST(GraphBuilder, OneParameterForOneName) {
   EXPECT_EQ(g.parameter("w", {2, 3}, kZero).id, a.id);
   EXPECT_FALSE(g.parameter("w", {3, 2}, kZero).valid());
   EXPECT_THAT(std::string(g.status().message()),
-              testing::AllOf(HasSubstr("w"), HasSubstr("{2, 3}"), HasSubstr("{3, 2}")));
+              ::testing::AllOf(HasSubstr("w"), HasSubstr("{2, 3}"), HasSubstr("{3, 2}")));
 }
 
 TEST(GraphBuilder, TheFirstErrorSticks) {
@@ -60,7 +60,7 @@ struct Refusal {
   std::vector<const char*> words;  // of the message
 };
 
-class Refusals : public testing::TestWithParam<Refusal> {};
+class Refusals : public ::testing::TestWithParam<Refusal> {};
 
 TEST_P(Refusals, NameTheOperatorAndBothShapes) {
   GraphBuilder g;
@@ -75,7 +75,7 @@ Value image(GraphBuilder& g) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Refusals,
-    testing::Values(
+    ::testing::Values(
         Refusal{"two_inputs",
                 [](auto& g) {
                   g.input({2});

@@ -17,7 +17,7 @@
 namespace paceline::tensor {
 namespace {
 
-class Operators : public testing::TestWithParam<Case> {};
+class Operators : public ::testing::TestWithParam<Case> {};
 
 constexpr std::int64_t kMaxRows = 5;
 constexpr int kRounds = 2;
@@ -176,7 +176,7 @@ TEST_P(Operators, Bf16IsNearTheOracle) {
   EXPECT_LE(std::sqrt(error), 0.1 * std::sqrt(norm) + 1e-3);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Operators, testing::ValuesIn(operator_cases()),
+INSTANTIATE_TEST_SUITE_P(All, Operators, ::testing::ValuesIn(operator_cases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

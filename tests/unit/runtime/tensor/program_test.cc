@@ -84,7 +84,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
 namespace paceline::tensor {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 GraphBuilder cnn() {
   GraphBuilder g;
@@ -274,7 +274,7 @@ TEST(Program, InitialValuesHaveTheirDistribution) {
   EXPECT_NEAR(deviation(values(0)), std::sqrt(2.0 / 400), 0.001);
   EXPECT_NEAR(deviation(values(1)), std::sqrt(6.0 / 500) / std::sqrt(3.0), 0.001);
   EXPECT_LE(*std::max_element(values(1).begin(), values(1).end()), std::sqrt(6.0F / 500));
-  EXPECT_THAT(values(2), testing::Each(0.25F));
+  EXPECT_THAT(values(2), ::testing::Each(0.25F));
 }
 
 TEST(Program, LayoutIsAlignedAndNamed) {
@@ -288,8 +288,8 @@ TEST(Program, LayoutIsAlignedAndNamed) {
     EXPECT_EQ(p.offset % 16, 0u);
     EXPECT_EQ(p.decay, p.name.ends_with(".weight"));
   }
-  EXPECT_THAT(names, testing::ElementsAre("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
-                                          "fc1.weight", "fc1.bias", "output.weight", "output.bias"));
+  EXPECT_THAT(names, ::testing::ElementsAre("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
+                                            "fc1.weight", "fc1.bias", "output.weight", "output.bias"));
   EXPECT_EQ(layout.trained_elements, count);
   EXPECT_EQ(layout.elements % 16, 0u);
 }

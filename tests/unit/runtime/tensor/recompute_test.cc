@@ -30,7 +30,7 @@ Schedule schedule_of(const GraphBuilder& graph, std::int64_t rows, Mode mode = M
 }
 
 // All but the tensors, which may be others.
-std::string text_of(const Operation& o) {
+std::string attributes_of(const Operation& o) {
   return str_cat(operation_name(o.kind), " ", o.name, " ", o.inputs.size(), " ", o.outputs.size(), " ",
                  o.relu ? "relu" : "", o.negative ? "negative" : "", " ", o.attributes.heads, " ",
                  o.attributes.stride, " ", o.attributes.padding, " ", o.attributes.window);
@@ -53,11 +53,11 @@ void expect_whole(const Schedule& plain, const Schedule& recomputing) {
 
   std::multiset<std::string> forward, repeated;
   for (std::size_t o = 0; o < plain.operations.size(); ++o) {
-    if (o < plain.forward_count) forward.insert(text_of(plain.operations[o]));
-    if (o >= plain.forward_count) repeated.insert(str_cat("not ", text_of(plain.operations[o])));
+    if (o < plain.forward_count) forward.insert(attributes_of(plain.operations[o]));
+    if (o >= plain.forward_count) repeated.insert(str_cat("not ", attributes_of(plain.operations[o])));
   }
   for (std::size_t o = plain.forward_count; o < recomputing.operations.size(); ++o) {
-    const std::string text = text_of(recomputing.operations[o]);
+    const std::string text = attributes_of(recomputing.operations[o]);
     const auto given = repeated.find(str_cat("not ", text));
     if (given != repeated.end()) {
       repeated.erase(given);
@@ -224,7 +224,7 @@ TEST(Recompute, TheSameBits) {
 
 TEST(Recompute, TheSameBitsOfRandomGraphs) {
   int tried = 0;
-  for (std::uint64_t seed = 0; seed < kRandomGraphs && tried < 8; ++seed) {
+  for (std::uint64_t seed = 0; seed < kRandomGraphs && tried < 4; ++seed) {
     const GraphBuilder graph = random_graph(seed);
     if (!lay_out_parameters(graph).ok()) continue;
     const Schedule plain = schedule_of(graph, 3);
@@ -233,7 +233,7 @@ TEST(Recompute, TheSameBitsOfRandomGraphs) {
     expect_same_results(graph, false);
     ++tried;
   }
-  EXPECT_EQ(tried, 8);
+  EXPECT_EQ(tried, 4);
 }
 
 }  // namespace

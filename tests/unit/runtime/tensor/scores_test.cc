@@ -13,7 +13,7 @@
 namespace paceline::tensor {
 namespace {
 
-constexpr std::int64_t kMaxRows = 4;
+constexpr std::int64_t kScoreRows = 4;
 
 // A position of a sequence, to which the first of more positions were added, as a gpt has it. Widths that
 // are, and are not, whole vectors of the GPU's accesses.
@@ -36,12 +36,12 @@ Case plain_case() {
 // Each number is off by at most `tolerance` of its size or of 1.
 void expect_scores(const Case& c, std::uint64_t stream, Precision precision, double tolerance) {
   SCOPED_TRACE("seed " + std::to_string(kSeed) + " stream " + std::to_string(stream));
-  Trial run(c, stream, {kMaxRows, precision, Mode::kInference});
-  for (const std::int64_t rows : {kMaxRows, kMaxRows - 1}) {
+  Trial run(c, stream, {kScoreRows, precision, Mode::kInference});
+  for (const std::int64_t rows : {kScoreRows, kScoreRows - 1}) {
     const ForwardResult result = forward(run.program(), rows);
     const std::vector<double> expected = run.oracle().scores(rows);
     const std::span<const float> scores = run.program().batch().scores;
-    ASSERT_EQ(scores.size(), expected.size() / static_cast<std::size_t>(rows) * kMaxRows);
+    ASSERT_EQ(scores.size(), expected.size() / static_cast<std::size_t>(rows) * kScoreRows);
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const double off = std::abs(static_cast<double>(scores[i]) - expected[i]);
       EXPECT_LE(off, tolerance * (1 + std::abs(expected[i]))) << i;

@@ -11,9 +11,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::click_shape;
-using paceline::testing::ClickDataset;
-using paceline::testing::ClickProgram;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kSamples = 400;
@@ -38,10 +35,6 @@ class LateClicks final : public data::Dataset {
   const ClickDataset samples_{kSamples};
   mutable std::int64_t read_ = 0;
 };
-
-absl::Status yes() {
-  return absl::OkStatus();
-}
 
 struct Trial {
   explicit Trial(std::int64_t first) : late(std::make_shared<LateClicks>(first)) {
@@ -91,8 +84,8 @@ TEST(AucTarget, HeldOutSamplesOfOneLabelHaveNoAuc) {
 
 TEST(AucTarget, AModelWithoutScoresHasNoAuc) {
   data::Datasets data;
-  data.test = std::make_shared<paceline::testing::StepDataset>(10);
-  const auto evaluator = Evaluator::create(data.test, std::make_unique<paceline::testing::StepProgram>(4));
+  data.test = std::make_shared<StepDataset>(10);
+  const auto evaluator = Evaluator::create(data.test, std::make_unique<StepProgram>(4));
   ASSERT_TRUE(evaluator.ok());
   const auto checked = check_auc_target(0.6, **evaluator, data, yes);
   EXPECT_EQ(checked.status().code(), absl::StatusCode::kInvalidArgument);

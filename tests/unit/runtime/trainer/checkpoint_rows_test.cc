@@ -12,8 +12,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::click_shape;
-using paceline::testing::ClickDataset;
 using pserver::sparse::RowsPull;
 using pserver::sparse::SavedRows;
 
@@ -35,12 +33,8 @@ class Given final : public pserver::sparse::RowSource {
   std::size_t at_ = 0;
 };
 
-absl::Status yes() {
-  return absl::OkStatus();
-}
-
 TEST(CheckpointRows, TheSamplesRowsAreTheCheckpointsAndOthersTheInitialOnes) {
-  const auto specs = table_specs(paceline::testing::click_spec(10, 32, 1, 1));
+  const auto specs = table_specs(click_spec(10, 32, 1, 1));
   const ClickDataset samples(600);  // three passes over them
   const auto rows = CheckpointRows::open(samples, click_shape(), specs);
   ASSERT_TRUE(rows.ok()) << rows.status();
@@ -77,7 +71,7 @@ TEST(CheckpointRows, TheSamplesRowsAreTheCheckpointsAndOthersTheInitialOnes) {
 }
 
 TEST(CheckpointRows, LoadingEndsWhenItShall) {
-  const auto specs = table_specs(paceline::testing::click_spec(10, 32, 1, 1));
+  const auto specs = table_specs(click_spec(10, 32, 1, 1));
   const auto rows = CheckpointRows::open(ClickDataset(5), click_shape(), specs);
   ASSERT_TRUE(rows.ok());
   Given given;

@@ -19,19 +19,10 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::Hashes;
-using paceline::testing::late_workload;
-using paceline::testing::save_in;
-using paceline::testing::step_spec;
-using paceline::testing::step_workload;
-using paceline::testing::TemporaryFolder;
-using paceline::testing::ThreadJob;
-using paceline::testing::train;
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kTrain = 96, kTest = 20;
-
-const OpenWorkload kOnHost = step_workload(kTrain, kTest), kOnDevice = late_workload(kTrain, kTest);
+const OpenWorkload kOnHost = step_workload(kStepTrain, kStepTest),
+                   kOnDevice = late_workload(kStepTrain, kStepTest);
 
 std::vector<OpenWorkload> on_devices(std::size_t world) {
   return std::vector<OpenWorkload>(world, kOnDevice);
@@ -315,7 +306,7 @@ class HeldUp {
   std::atomic<Step> at_{0};
   std::atomic<bool> held_{false};
   std::map<Step, bool> saving_;
-  paceline::testing::SlowFiles files_;
+  SlowFiles files_;
 };
 
 TEST(DeviceSaves, TrainingGoesOnWhileACheckpointIsWritten) {
@@ -402,13 +393,13 @@ TEST(DeviceSaves, AViewThatBreaksMeanwhileLosesNothing) {
 class DeviceExchangeTest : public ::testing::Test {
  protected:
   const OpenWorkload exchanging_ =
-      late_workload(kTrain, kTest, [this](exchange::DeviceExchangeParts parts, Deadline) {
+      late_workload(kStepTrain, kStepTest, [this](exchange::DeviceExchangeParts parts, Deadline) {
         ++opened_;
         return absl::StatusOr<exchange::DeviceExchange>(
-            {std::make_unique<paceline::testing::LateExchange>(std::move(parts)), ""});
+            {std::make_unique<LateExchange>(std::move(parts)), ""});
       });
   const OpenWorkload refused_ = late_workload(
-      kTrain, kTest,
+      kStepTrain, kStepTest,
       [this](const exchange::DeviceExchangeParts&, Deadline) -> absl::StatusOr<exchange::DeviceExchange> {
         ++opened_;
         return absl::FailedPreconditionError("rank 0 and rank 1 have the same GPU");
@@ -461,8 +452,7 @@ TEST_F(DeviceExchangeTest, HowLongDevicesAreAtAStepIsMeasured) {
   v1::TrainingSpec spec = step_spec(kSteps, 32);
   spec.mutable_evaluation()->set_every_steps(5);
   const auto exchange = [](exchange::DeviceExchangeParts parts, Deadline) {
-    return absl::StatusOr<exchange::DeviceExchange>(
-        {std::make_unique<paceline::testing::LateExchange>(std::move(parts)), ""});
+    return absl::StatusOr<exchange::DeviceExchange>({std::make_unique<LateExchange>(std::move(parts)), ""});
   };
   using Sums = tensor::DeviceTimer::Sums;
   for (const exchange::OpenDeviceExchange& open : {exchange::OpenDeviceExchange(exchange), {nullptr}}) {
@@ -473,8 +463,8 @@ TEST_F(DeviceExchangeTest, HowLongDevicesAreAtAStepIsMeasured) {
         std::vector<std::shared_ptr<Sums>> sums;
         std::vector<OpenWorkload> members;
         for (std::size_t i = 0; i < world; ++i)
-          members.push_back(
-              late_workload(kTrain, kTest, open, {.sums = sums.emplace_back(std::make_shared<Sums>())}));
+          members.push_back(late_workload(kStepTrain, kStepTest, open,
+                                          {.sums = sums.emplace_back(std::make_shared<Sums>())}));
         train(members, spec);
         for (const auto& each : sums) {
           const tensor::DeviceTimeSums told = *each->lock();
@@ -501,11 +491,12 @@ TEST_F(DeviceExchangeTest, WaitOfPassesCountsAsTheUpdateBeforeThem) {
     return heartbeat.step_times(11);
   };
   const std::chrono::hours kLong(1);
-  const v1::StepTimes met = last_step(late_workload(kTrain, kTest, nullptr, {.piece = {}, .update = kLong}));
+  const v1::StepTimes met =
+      last_step(late_workload(kStepTrain, kStepTest, nullptr, {.piece = {}, .update = kLong}));
   EXPECT_EQ(met.compute_ns(), 0);
   EXPECT_GT(met.update_ns(), 0);
   const v1::StepTimes computed =
-      last_step(late_workload(kTrain, kTest, nullptr, {.piece = kLong, .update = kLong}));
+      last_step(late_workload(kStepTrain, kStepTest, nullptr, {.piece = kLong, .update = kLong}));
   EXPECT_GT(computed.compute_ns(), 0) << "the passes themselves are as long";
   EXPECT_GT(last_step(kOnHost).compute_ns(), 0);
 }
@@ -538,7 +529,7 @@ TEST_F(DeviceExchangeTest, FailedOpeningOfOneSendsAllByWayOfTheHosts) {
         absl::ResourceExhaustedError("no descriptors"),
         absl::FailedPreconditionError("another generation")}) {
     const OpenWorkload failing =
-        late_workload(kTrain, kTest,
+        late_workload(kStepTrain, kStepTest,
                       [this, error](const exchange::DeviceExchangeParts&,
                                     Deadline) -> absl::StatusOr<exchange::DeviceExchange> {
                         ++opened_;
@@ -578,10 +569,10 @@ TEST_F(DeviceExchangeTest, LossDuringOpeningIsALoss) {
     ThreadJob job(2, spec, exchanging_);
     auto& lost = job.member(1);
     lost.workload = late_workload(
-        kTrain, kTest,
+        kStepTrain, kStepTest,
         [&](exchange::DeviceExchangeParts parts, Deadline) -> absl::StatusOr<exchange::DeviceExchange> {
           if (device) {
-            static_cast<paceline::testing::LateQueue&>(parts.queue).add([] {
+            static_cast<LateQueue&>(parts.queue).add([] {
               return absl::UnavailableError("the GPU is lost");
             });
           } else {

@@ -19,11 +19,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::FakeClock;
-using paceline::testing::ScriptedMembership;
-using paceline::testing::step_spec;
-using paceline::testing::step_workload;
-using paceline::testing::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -124,7 +119,7 @@ TEST_F(EvaluatorMemberTest, LastCheckpointIsEvaluatedBeforeTheEnd) {
   save(spec_, 10, 1.0F);
   std::atomic<bool> saved = false;
   Beside* self = nullptr;
-  paceline::testing::SlowFiles files([&](const std::string& path) {  // while it reads the one before
+  SlowFiles files([&](const std::string& path) {  // while it reads the one before
     if (!path.ends_with("step-000000010/state.safetensors") || saved.exchange(true)) return;
     save(spec_, 20, 0.0F);
     self->membership().drain(Generation{1});
@@ -187,7 +182,7 @@ TEST_F(EvaluatorMemberTest, AStepThatIsSavedAgainWhileItIsReadIsNotPassedOver) {
   save(spec_, 10, 1.0F);
   save(spec_, 20, 1.0F);
   bool again = false;
-  paceline::testing::SlowFiles files([&](const std::string& path) {
+  SlowFiles files([&](const std::string& path) {
     if (again || !path.ends_with("step-000000020/state.safetensors")) return;
     again = true;
     save(spec_, 20, 0.0F);
@@ -253,7 +248,7 @@ void waits_for_long(Beside& evaluator) {
 
 TEST_F(EvaluatorMemberTest, OneThatMayNotLookSaysSoOnceAndWhy) {
   const TemporaryFolder folder;
-  paceline::testing::SlowFiles files;
+  SlowFiles files;
   files.before_list = [](const std::string& path) {
     return absl::PermissionDeniedError(str_cat("list ", path, ": Permission denied"));
   };
@@ -282,7 +277,7 @@ TEST_F(EvaluatorMemberTest, AFileInThePlaceOfTheFolderIsNoFolderWithoutCheckpoin
 TEST_F(EvaluatorMemberTest, OneThatMayLookAgainGoesOn) {
   save(spec_, 10, 1.0F);
   std::atomic<bool> may = false;
-  paceline::testing::SlowFiles files;
+  SlowFiles files;
   files.before_list = [&](const std::string&) {
     return may ? absl::OkStatus() : absl::PermissionDeniedError("not yet");
   };
@@ -312,7 +307,7 @@ TEST_F(EvaluatorMemberTest, ACheckpointThatIsBeingWrittenIsNotComplete) {
 TEST_F(EvaluatorMemberTest, AManifestThatCanNotBeReadIsNotCalledMissing) {
   save(spec_, 10, 1.0F);
   std::atomic<Beside*> beside = nullptr;
-  paceline::testing::SlowFiles files;
+  SlowFiles files;
   std::filesystem::remove(folder_.path() + "/step-000000010/manifest.json");
   files.before_open = [&](const std::string& path) {  // it comes when there is no look any more
     const bool over = beside.load() != nullptr && !beside.load()->membership().status().ok();
@@ -335,7 +330,7 @@ TEST_F(EvaluatorMemberTest, AManifestThatCanNotBeReadIsNotCalledMissing) {
 TEST_F(EvaluatorMemberTest, AShortageThatPassesTakesNoCheckpointAway) {
   save(spec_, 10, 1.0F);
   std::atomic<bool> any_left = false;
-  paceline::testing::SlowFiles files;
+  SlowFiles files;
   files.before_open = [&](const std::string& path) {
     return any_left ? absl::OkStatus() : absl::ResourceExhaustedError(path + ": Too many open files");
   };

@@ -11,19 +11,15 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::ClickDataset;
-using paceline::testing::ClickProgram;
-
 TEST(Evaluator, MoreHeldOutSamplesThanMemoryCanRankAreRefusedWithTheFieldsToChange) {
   const auto samples = std::make_shared<ClickDataset>(std::numeric_limits<std::int64_t>::max());
-  const auto evaluator =
-      Evaluator::create(samples, std::make_unique<ClickProgram>(8), paceline::testing::click_shape());
+  const auto evaluator = Evaluator::create(samples, std::make_unique<ClickProgram>(8), click_shape());
   EXPECT_EQ(evaluator.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(evaluator.status().message()),
-              ::testing::AllOf(::testing::HasSubstr("9223372036854775807 held-out samples"),
-                               ::testing::HasSubstr("8 bytes each"),
-                               ::testing::HasSubstr("data.testFraction"),
-                               ::testing::HasSubstr("data.clicks.samples")));
+  EXPECT_THAT(
+      std::string(evaluator.status().message()),
+      ::testing::AllOf(::testing::HasSubstr("9223372036854775807 held-out samples"),
+                       ::testing::HasSubstr("8 bytes each"), ::testing::HasSubstr("data.testFraction"),
+                       ::testing::HasSubstr("data.clicks.samples")));
 }
 
 }  // namespace

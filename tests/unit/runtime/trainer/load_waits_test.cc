@@ -21,16 +21,7 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::FakeClock;
-using paceline::testing::save_in;
-using paceline::testing::SlowFiles;
-using paceline::testing::step_spec;
-using paceline::testing::step_workload;
-using paceline::testing::TemporaryFolder;
-using paceline::testing::ThreadJob;
 using ::testing::HasSubstr;
-
-constexpr std::int64_t kTrain = 96, kTest = 20;
 
 // Tells of each call before it waits.
 class CallTeller final : public collective::CallCommunicator {
@@ -69,7 +60,7 @@ class LoadWaits : public ::testing::Test {
     spec_ = step_spec(8, 32);
     save_in(spec_, folder_.path(), 2);
     spec_.mutable_checkpoint()->set_keep(4);
-    ThreadJob first(1, spec_, step_workload(kTrain, kTest));
+    ThreadJob first(1, spec_, step_workload(kStepTrain, kStepTest));
     first.send_view(first.view(1, {0}));
     first.run();
     for (const int step : {4, 6, 8}) {
@@ -80,7 +71,7 @@ class LoadWaits : public ::testing::Test {
       damaged.put('\x7f');
     }
     spec_.mutable_checkpoint()->set_resume(true);
-    job_ = std::make_unique<ThreadJob>(2, spec_, step_workload(kTrain, kTest), &clock_);
+    job_ = std::make_unique<ThreadJob>(2, spec_, step_workload(kStepTrain, kStepTest), &clock_);
     job_->member(0).files = &files_;
     job_->member(1).fabric->wrap = [this](std::unique_ptr<collective::Communicator> links) {
       return std::make_unique<CallTeller>(std::move(links), [this](collective::Kind kind, TimePoint end) {

@@ -17,16 +17,10 @@ namespace paceline::trainer {
 namespace {
 
 using cuda::must;
-using paceline::testing::LateQueue;
-using paceline::testing::LateState;
-using paceline::testing::step_spec;
-using paceline::testing::step_workload;
-using paceline::testing::ThreadJob;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::int64_t kTrain = 96, kTest = 20;
 constexpr std::size_t kElements = 48;  // of the step model
 
 // The work of a LateQueue is done when it is waited for; NCCL's streams know nothing of it.
@@ -95,7 +89,7 @@ class NcclTraining : public ::testing::Test {
 
   // A job of so many members, each with a GPU.
   ThreadJob& start(int size) {
-    job_ = std::make_unique<ThreadJob>(size, spec_, step_workload(kTrain, kTest));
+    job_ = std::make_unique<ThreadJob>(size, spec_, step_workload(kStepTrain, kStepTest));
     for (int m = 0; m < size; ++m) {
       auto member = std::make_unique<Member>();
       member->context = must(cuda::Context::open(must(cuda::Driver::open(PACELINE_FAKE_CUDA)), m));
@@ -125,7 +119,7 @@ class NcclTraining : public ::testing::Test {
       return std::make_unique<LateState>(std::move(queue), spec, layout, Duration(),
                                          std::span(member.gradient->as<float>(), kElements));
     };
-    return [exchanges, late = paceline::testing::late_workload(kTrain, kTest, open, {}, state)](
+    return [exchanges, late = late_workload(kStepTrain, kStepTest, open, {}, state)](
                const v1::TrainingSpec& spec) -> absl::StatusOr<Workload> {
       PL_ASSIGN_OR_RETURN(Workload workload, late(spec));
       workload.let_exchange_go = [exchanges] { exchanges->let_go(); };
@@ -148,7 +142,7 @@ class NcclTraining : public ::testing::Test {
   }
   void run() {
     job_->run();
-    ThreadJob alone(1, spec_, step_workload(kTrain, kTest));
+    ThreadJob alone(1, spec_, step_workload(kStepTrain, kStepTest));
     alone.send_view(alone.view(1, {0}));
     alone.run();
     unbroken_ = alone.member(0).hashes;

@@ -12,7 +12,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::ClickDataset;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -43,7 +42,7 @@ class OwnClicks final : public data::Dataset {
 };
 
 absl::StatusOr<Workload> open(const data::Datasets& sets, double test_fraction = 0,
-                              v1::TrainingSpec spec = paceline::testing::click_spec(10, 4, 1, 1)) {
+                              v1::TrainingSpec spec = click_spec(10, 4, 1, 1)) {
   Registry registry;
   registry.add_dataset("own", [sets](const auto&, std::uint64_t) { return sets; });
   spec.mutable_data()->set_format(v1::DataSpec::CUSTOM);
@@ -93,7 +92,7 @@ class Count final : public tensor::OperationObserver {
 
 TEST(OpenWorkload, ActivationsAreComputedAgainWhereTheJobSaysSo) {
   const auto operations = [](bool recompute, Purpose purpose) {
-    v1::TrainingSpec spec = paceline::testing::click_spec(10, 4, 1, 1);
+    v1::TrainingSpec spec = click_spec(10, 4, 1, 1);
     for (int i = 0; i < 9; ++i) spec.mutable_model()->mutable_wide_and_deep()->add_hidden(16);
     spec.set_recompute_activations(recompute);
     const auto clicks = std::make_shared<OwnClicks>(0, 0, std::vector<std::int64_t>{});

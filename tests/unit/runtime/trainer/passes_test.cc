@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kRows = 4;
 
 // One whose device fails, or whose listener does, in the pass at hand.
-class FailingProgram final : public paceline::testing::HandMadeProgram {
+class FailingProgram final : public HandMadeProgram {
  public:
   FailingProgram() : HandMadeProgram(kRows) {
     layout_.parameters = {{"w", {16}, 0, 16, true}};
@@ -30,7 +30,7 @@ class FailingProgram final : public paceline::testing::HandMadeProgram {
   absl::Status forward_error, backward_error;
 
  private:
-  std::vector<float> inputs_ = std::vector<float>(kRows * paceline::testing::kStepModelWidth);
+  std::vector<float> inputs_ = std::vector<float>(kRows * kStepModelWidth);
 };
 
 class PassesTest : public ::testing::Test {
@@ -40,7 +40,7 @@ class PassesTest : public ::testing::Test {
     batch_.indices = indices_;
     batch_.inputs = inputs_;
     batch_.labels = labels_;
-    shape_ = paceline::testing::StepDataset(kRows).shape();
+    shape_ = StepDataset(kRows).shape();
   }
   absl::Status run(absl::Status heard = absl::OkStatus()) {
     return Passes(spec_, shape_, program_)
@@ -56,7 +56,7 @@ class PassesTest : public ::testing::Test {
   v1::TrainingSpec spec_;
   data::SampleShape shape_;
   FailingProgram program_;
-  std::vector<float> inputs_ = std::vector<float>(kRows * paceline::testing::kStepModelWidth);
+  std::vector<float> inputs_ = std::vector<float>(kRows * kStepModelWidth);
   std::vector<std::int32_t> labels_ = std::vector<std::int32_t>(kRows);
   std::vector<std::int64_t> indices_ = std::vector<std::int64_t>(kRows);
   data::Batch batch_;

@@ -9,7 +9,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::step_spec;
 using ::testing::HasSubstr;
 
 TEST(MakePlan, TurnsEpochsIntoSteps) {

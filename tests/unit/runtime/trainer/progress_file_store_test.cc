@@ -7,8 +7,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::TemporaryFolder;
-
 TEST(ProgressFileStore, TheyTellOfEachPieceAndWriteWhatTheyAreGiven) {
   const TemporaryFolder folder;
   StopRequest stop;

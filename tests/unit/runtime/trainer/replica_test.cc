@@ -13,13 +13,10 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::FakeClock;
-using paceline::testing::step_spec;
-
 constexpr std::size_t kElements = Replica::kPieceFloats * 2 + 100;
 constexpr Duration kLimit = std::chrono::minutes(30), kCall = std::chrono::minutes(20);
 
-class WideProgram final : public paceline::testing::HandMadeProgram {
+class WideProgram final : public HandMadeProgram {
  public:
   WideProgram() : HandMadeProgram(1) {
     layout_.parameters = {{"w", {kElements}, 0, kElements, true}};

@@ -14,10 +14,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::EarlyClock;
-using paceline::testing::ScriptedMembership;
-using paceline::testing::step_spec;
-using paceline::testing::ThreadFabric;
 using ::testing::HasSubstr;
 
 // A server that serves until the test or its close() ends that.
@@ -150,7 +146,7 @@ class ServerProcess {
 
   EarlyClock clock_;
   const Logger logger_ = Logger::none();
-  paceline::testing::Rendezvous meeting_;
+  Rendezvous meeting_;
   ThreadFabric fabric_;
   ScriptedMembership membership_;
   StopRequest stop_;

@@ -18,13 +18,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::FakeClock;
-using paceline::testing::FakeServers;
-using paceline::testing::Hashes;
-using paceline::testing::hashes_by_all_reduce;
-using paceline::testing::server_spec;
-using paceline::testing::ServerJob;
-using paceline::testing::TemporaryFolder;
 using ::testing::UnorderedElementsAre;
 
 TEST(ServerSaves, AStopOfOneIsAStopOfAllAndRank0SavesWhatTheServersHold) {
@@ -82,10 +75,8 @@ TEST(ServerSaves, AnEvaluationThatFailsIsSavedFirst) {
   v1::TrainingSpec spec = server_spec(6, 2);
   spec.mutable_checkpoint()->set_directory(folder.path());
   ServerJob server_job(spec, [](const v1::TrainingSpec&) -> absl::StatusOr<Workload> {
-    Workload workload =
-        paceline::testing::workload_of<paceline::testing::StepDataset, paceline::testing::StepProgram>(
-            paceline::testing::kStepTrain, 0);
-    workload.data.test = std::make_shared<paceline::testing::FailingDataset>(20, 0);
+    Workload workload = workload_of<StepDataset, StepProgram>(kStepTrain, 0);
+    workload.data.test = std::make_shared<FailingDataset>(20, 0);
     return workload;
   });
   server_job.job.run();
@@ -236,10 +227,10 @@ TEST(ServerSaves, ServersAreToldThatAStateIsBeingRead) {
   }
   spec.mutable_checkpoint()->set_resume(true);
   FakeClock clock;
-  paceline::testing::SlowFiles files([&](const std::string& path) {
+  SlowFiles files([&](const std::string& path) {
     if (slow.erase(path) > 0) clock.advance(std::chrono::seconds(2));
   });
-  ServerJob server_job(spec, paceline::testing::step_workload(96, 0), &clock);
+  ServerJob server_job(spec, step_workload(96, 0), &clock);
   server_job.job.member(0).files = &files;
   server_job.run_to_the_end();
   EXPECT_TRUE(slow.empty());

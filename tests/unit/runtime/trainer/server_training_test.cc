@@ -14,11 +14,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::FakeServers;
-using paceline::testing::Hashes;
-using paceline::testing::hashes_by_all_reduce;
-using paceline::testing::server_spec;
-using paceline::testing::ServerJob;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 

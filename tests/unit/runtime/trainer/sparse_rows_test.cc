@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(SparseRows, PulledRowsAreLookedUpAndTheirGradientsLieInTheArena) {
-  const auto rows = SparseRows::create(paceline::testing::click_shape(), 4, Purpose::kTraining);
+  const auto rows = SparseRows::create(click_shape(), 4, Purpose::kTraining);
   ASSERT_TRUE(rows.ok());
   const auto arena = transport::Arena::create(std::size_t{1} << 20);
   ASSERT_TRUE(arena.ok() && (*rows)->place_gradients(**arena).ok());
@@ -58,7 +58,7 @@ TEST(SparseRows, PulledRowsAreLookedUpAndTheirGradientsLieInTheArena) {
 }
 
 TEST(SparseRows, AFailedPullIsItsError) {
-  const auto rows = SparseRows::create(paceline::testing::click_shape(), 4, Purpose::kTraining);
+  const auto rows = SparseRows::create(click_shape(), 4, Purpose::kTraining);
   const std::vector<std::int32_t> tokens = {0, 1, 2};
   EXPECT_EQ(
       (*rows)->pull(tokens, [](std::span<const RowsPull>) { return absl::UnavailableError("gone"); }).code(),
@@ -126,10 +126,10 @@ TEST(SparseRows, FieldsOfFewValuesNeedFewRowsHoweverManySamplesThereAre) {
 
 TEST(SparseRows, AnEvaluationHasNoGradientsAndTakesNoMemoryForThem) {
   const model::WideAndDeepShape shape{4, 1024, {}};
-  const std::int64_t before = paceline::testing::bytes_of_this_thread();
+  const std::int64_t before = bytes_of_this_thread();
   const auto rows = SparseRows::create(shape, 1000, Purpose::kEvaluation);
   ASSERT_TRUE(rows.ok());
-  const std::int64_t taken = paceline::testing::bytes_of_this_thread() - before;
+  const std::int64_t taken = bytes_of_this_thread() - before;
   EXPECT_GE(taken, 4 * 1000 * 1025 * 4) << "rows";
   EXPECT_LT(taken, 6 * 1000 * 1025 * 4) << "and not as much again";
 }
@@ -137,7 +137,7 @@ TEST(SparseRows, AnEvaluationHasNoGradientsAndTakesNoMemoryForThem) {
 TEST(SparseRows, AMissOfMemoryIsToldWithHowMuchAndForWhat) {
   const model::WideAndDeepShape shape{4, 1024, {}};
   for (const Purpose purpose : {Purpose::kTraining, Purpose::kEvaluation}) {
-    const paceline::testing::AllocationLimit limit(std::size_t{8} << 20);
+    const AllocationLimit limit(std::size_t{8} << 20);
     const absl::Status status = SparseRows::create(shape, 1000, purpose).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     const std::string message(status.message());

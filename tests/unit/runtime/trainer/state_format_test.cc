@@ -14,8 +14,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::step_spec;
-using paceline::testing::TemporaryFolder;
 using ::testing::HasSubstr;
 
 struct Vectors {

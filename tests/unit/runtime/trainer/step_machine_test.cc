@@ -10,8 +10,8 @@
 namespace paceline::trainer {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TimePoint at(int seconds) {
   return TimePoint(std::chrono::seconds(seconds));

@@ -14,12 +14,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::click_spec;
-using paceline::testing::click_workload;
-using paceline::testing::FakeServers;
-using paceline::testing::ServerJob;
-using paceline::testing::SlowFiles;
-using paceline::testing::TemporaryFolder;
 using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -51,7 +45,7 @@ class TableDrains : public ::testing::Test {
   SlowFiles files;
   ServerJob jobs{spec(), click_workload(96, 0)};
   FakeServers second{spec()};
-  paceline::testing::ThreadJob::Member& chief = jobs.job.member(0);
+  ThreadJob::Member& chief = jobs.job.member(0);
 };
 
 TEST_F(TableDrains, ItIsBeingSavedUntilTheLastFileIsWritten) {

@@ -23,15 +23,6 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::click_spec;
-using paceline::testing::click_workload;
-using paceline::testing::FakeServers;
-using paceline::testing::ScriptedMembership;
-using paceline::testing::TemporaryFolder;
-using paceline::testing::ThreadJob;
-
-constexpr std::int64_t kTrain = 96, kTest = 40;
-
 // Workers, then servers, each with a fabric of its own.
 class RealJob {
  public:
@@ -90,7 +81,7 @@ class RealJob {
   };
   Outcome work(Member& member) {
     return Trainer({member.membership, *member.fabric, clock_, logger_, member.stop,
-                    click_workload(kTrain, kTest), pserver::Client::connect})
+                    click_workload(kClickTrain, kClickTest), pserver::Client::connect})
         .run();
   }
   // The membership's hooks may reach the server until its thread is joined, and longer.
@@ -108,7 +99,8 @@ class RealJob {
 
 v1::EvaluationRecord run_fake(const v1::TrainingSpec& spec) {
   FakeServers servers(spec);
-  ThreadJob job(static_cast<int>(spec.parameter_server().workers()), spec, click_workload(kTrain, kTest));
+  ThreadJob job(static_cast<int>(spec.parameter_server().workers()), spec,
+                click_workload(kClickTrain, kClickTest));
   std::vector<int> ranks;
   for (int rank = 0; rank < job.size() + spec.parameter_server().servers(); ++rank) ranks.push_back(rank);
   v1::View view = job.view(1, ranks);

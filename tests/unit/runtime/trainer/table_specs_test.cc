@@ -13,7 +13,7 @@ using pserver::sparse::RowOptimizer;
 using pserver::sparse::TableSpec;
 
 TEST(TableSpecs, TheModelSaysWhatThereIsAndTheJobHowItIsTrained) {
-  v1::TrainingSpec spec = paceline::testing::click_spec(10, 32, 2, 1);
+  v1::TrainingSpec spec = click_spec(10, 32, 2, 1);
   spec.mutable_parameter_server()->mutable_tables(0)->set_max_rows(1000);
   spec.mutable_parameter_server()->mutable_tables(0)->set_evict(v1::TableSpec::LEAST_FREQUENT);
   const std::vector<TableSpec> tables = table_specs(spec);
@@ -36,7 +36,7 @@ TEST(TableSpecs, TheModelSaysWhatThereIsAndTheJobHowItIsTrained) {
 }
 
 TEST(TableSpecs, RowsBeginAsTheJobsSeedSaysInEachTableDifferently) {
-  v1::TrainingSpec spec = paceline::testing::click_spec(10, 32, 2, 1);
+  v1::TrainingSpec spec = click_spec(10, 32, 2, 1);
   const auto tables = table_specs(spec);
   EXPECT_NE(tables[0].seed, tables[1].seed);
   spec.set_steps(20);
@@ -46,8 +46,8 @@ TEST(TableSpecs, RowsBeginAsTheJobsSeedSaysInEachTableDifferently) {
 }
 
 TEST(TableSpecs, AModelWithoutTablesHasNoneAndOneThatTheJobDoesNotNameIsRefused) {
-  EXPECT_TRUE(table_specs(paceline::testing::step_spec(10, 32)).empty());
-  v1::TrainingSpec spec = paceline::testing::click_spec(10, 32, 2, 1);
+  EXPECT_TRUE(table_specs(step_spec(10, 32)).empty());
+  v1::TrainingSpec spec = click_spec(10, 32, 2, 1);
   spec.mutable_parameter_server()->mutable_tables(1)->set_name("other");
   EXPECT_EQ(pserver::sparse::check(table_specs(spec)).message(),
             "table deep: learningRate is 0 and must be finite and above 0");

@@ -22,25 +22,15 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::click_spec;
-using paceline::testing::click_workload;
-using paceline::testing::ClickLabels;
-using paceline::testing::FakeServers;
-using paceline::testing::Hashes;
-using paceline::testing::save_in;
-using paceline::testing::ServerJob;
-using paceline::testing::TemporaryFolder;
-using paceline::testing::ThreadJob;
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kTrain = 96, kTest = 40;
 using TableRows = std::map<pserver::sparse::RowId, std::vector<float>>;
 
 class TableJob : public ServerJob {
  public:
-  explicit TableJob(const v1::TrainingSpec& spec, std::int64_t test_samples = kTest,
+  explicit TableJob(const v1::TrainingSpec& spec, std::int64_t test_samples = kClickTest,
                     ClickLabels labels = ClickLabels::kRandom, const Clock* clock = nullptr)
-      : ServerJob(spec, click_workload(kTrain, test_samples, labels), clock) {}
+      : ServerJob(spec, click_workload(kClickTrain, test_samples, labels), clock) {}
 };
 
 struct Result {
@@ -118,7 +108,7 @@ TEST(TableTraining, RowsCountWithTheirUnitOrAreDroppedWithIt) {
     const auto model = checkpoint::read_model(folder.path() + "/model.safetensors");
     ASSERT_TRUE(model.ok()) << model.status();
     std::vector<float> before(8), after(6);
-    paceline::testing::ClickProgram(1).initialize(spec.seed(), before);
+    ClickProgram(1).initialize(spec.seed(), before);
     std::memcpy(after.data(), model->tensors[0].data.data(), 6 * sizeof(float));
     const pserver::sparse::TableSpec deep = table_specs(spec)[1];
     double moved = 0;
@@ -274,10 +264,10 @@ TEST(TableTraining, ChiefAndEvaluatorFindTheSameAuc) {
 
   const SystemClock clock;
   const Logger logger = Logger::none();
-  paceline::testing::ScriptedMembership membership("e0", spec);
+  ScriptedMembership membership("e0", spec);
   StopRequest stop;
   std::jthread thread([&] {
-    EvaluatorMember({membership, clock, logger, stop, click_workload(kTrain, kTest)}).run();
+    EvaluatorMember({membership, clock, logger, stop, click_workload(kClickTrain, kClickTest)}).run();
   });
   const Deadline limit = Deadline::after(clock.now(), std::chrono::seconds(30));
   v1::Heartbeat other;
@@ -289,7 +279,7 @@ TEST(TableTraining, ChiefAndEvaluatorFindTheSameAuc) {
   ASSERT_EQ(other.evaluations_size(), 1);
   const v1::EvaluationRecord& by_evaluator = other.evaluations(0);
   EXPECT_EQ(by_evaluator.step(), 10);
-  EXPECT_EQ(by_evaluator.samples(), kTest);
+  EXPECT_EQ(by_evaluator.samples(), kClickTest);
   EXPECT_EQ(by_evaluator.loss(), by_chief.loss());
   EXPECT_EQ(by_evaluator.accuracy(), by_chief.accuracy());
   EXPECT_EQ(by_evaluator.auc(), by_chief.auc());
@@ -309,8 +299,8 @@ TEST(TableTraining, AStepsTimesAreItsOwnCallsAlsoAfterAnEvaluation) {
   spec.mutable_parameter_server()->set_overlap(false);
   spec.mutable_evaluation()->set_every_steps(2);
   spec.mutable_evaluation()->set_batch_size(7);  // six pulls
-  paceline::testing::FakeClock clock;
-  TableJob job(spec, kTest, ClickLabels::kRandom, &clock);
+  FakeClock clock;
+  TableJob job(spec, kClickTest, ClickLabels::kRandom, &clock);
   job.servers.take_time(clock, takes);
   job.run_to_the_end();
   v1::Heartbeat beat;
@@ -335,7 +325,7 @@ TEST(TableTraining, ReachingTheAucEndsTheJob) {
   spec.mutable_target()->set_value(0.95);
   for (v1::TableSpec& table : *spec.mutable_parameter_server()->mutable_tables())
     table.mutable_optimizer()->set_learning_rate(0.002);
-  TableJob job(spec, kTest, ClickLabels::kOfTheFirstValue);
+  TableJob job(spec, kClickTest, ClickLabels::kOfTheFirstValue);
   job.run_to_the_end();
   v1::Heartbeat beat;
   job.job.member(0).membership->progress().collect(&beat);
@@ -354,7 +344,7 @@ TEST(TableTraining, AnAucThatCanNotBeReachedIsToldBeforeTheTraining) {
   v1::TrainingSpec spec = click_spec(300, 32, 1, 1);
   spec.mutable_target()->set_metric("auc");
   spec.mutable_target()->set_value(0.95);
-  TableJob job(spec, kTest, ClickLabels::kAllOnes);
+  TableJob job(spec, kClickTest, ClickLabels::kAllOnes);
   job.job.run();
   EXPECT_EQ(job.job.member(0).outcome.ending, Ending::kFailed);
   EXPECT_TRUE(job.job.member(0).outcome.configuration);
@@ -416,7 +406,7 @@ TEST(TableTraining, RowsThatWereReadInPartAreNotGivenToAnotherView) {
 TEST(TableTraining, TablesNeedServers) {
   v1::TrainingSpec spec = click_spec(10, 32, 1, 1);
   spec.clear_parameter_server();
-  ThreadJob job(1, spec, click_workload(kTrain, 0));
+  ThreadJob job(1, spec, click_workload(kClickTrain, 0));
   job.run_view({0});
   EXPECT_EQ(job.member(0).outcome.ending, Ending::kFailed);
   EXPECT_TRUE(job.member(0).outcome.configuration);

@@ -24,28 +24,18 @@
 namespace paceline::trainer {
 namespace {
 
-using paceline::testing::EarlyClock;
-using paceline::testing::FakeClock;
-using paceline::testing::Hashes;
-using paceline::testing::save_in;
-using paceline::testing::step_spec;
-using paceline::testing::step_workload;
-using paceline::testing::TemporaryFolder;
-using paceline::testing::ThreadJob;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kTrain = 96, kTest = 20;
-
 Hashes train(int world, const v1::TrainingSpec& spec, std::vector<double> shares = {}) {
   const auto count = static_cast<std::size_t>(world);
-  return paceline::testing::train({count, step_workload(kTrain, kTest)}, spec, std::move(shares));
+  return paceline::train({count, step_workload(kStepTrain, kStepTest)}, spec, std::move(shares));
 }
 
 // A job of one member, which trains until it ends by itself.
 class Alone {
  public:
-  explicit Alone(const v1::TrainingSpec& spec) : job_(1, spec, step_workload(kTrain, kTest)) {
+  explicit Alone(const v1::TrainingSpec& spec) : job_(1, spec, step_workload(kStepTrain, kStepTest)) {
     job_.send_view(job_.view(1, {0}));
     job_.run();
   }
@@ -183,7 +173,7 @@ TEST(Trainer, CheckpointsThatCantBeWrittenEndTheJobBeforeItsFirstStep) {
 // Another member's pod may wait for a free node: whoever waits for it has not failed.
 TEST(Trainer, AViewMayTakeAnyTimeToForm) {
   EarlyClock clock;
-  ThreadJob job(1, step_spec(4, 32), step_workload(kTrain, 0), &clock);
+  ThreadJob job(1, step_spec(4, 32), step_workload(kStepTrain, 0), &clock);
   std::jthread trains([&] { job.run(); });
   auto& membership = *job.member(0).membership;
   EXPECT_TRUE(membership.waits_again(1));
@@ -232,7 +222,7 @@ TEST(Trainer, ASaveMayTakeLongerThanAnExchange) {
   spec.mutable_exchange()->set_timeout_ms(kTimeout / std::chrono::milliseconds(1));
   save_in(spec, folder.path(), 4);
   const FakeClock clock;
-  ThreadJob job(2, spec, step_workload(kTrain, 0), &clock);
+  ThreadJob job(2, spec, step_workload(kStepTrain, 0), &clock);
   std::atomic<Step> applied{0};
   std::mutex mutex;
   std::map<Step, std::set<Duration>> limits;  // of the exchanges after so many steps
@@ -256,7 +246,7 @@ TEST(Trainer, ASaveIsSeenByWhoWouldEndTheProcess) {
   const TemporaryFolder folder;
   v1::TrainingSpec spec = step_spec(6, 32);
   save_in(spec, folder.path(), 4);
-  ThreadJob job(1, spec, step_workload(kTrain, 0));
+  ThreadJob job(1, spec, step_workload(kStepTrain, 0));
   std::map<Step, bool> saving;
   job.member(0).options.hash_every = 5;
   job.member(0).options.on_hash = [&](Step step, std::uint64_t) {
@@ -277,9 +267,9 @@ TEST(Trainer, ALoadThatTakesItsTimeIsWaitedForByConnectedMembers) {
   const std::string manifest = folder.path() + "/step-000000008/manifest.json";
   std::filesystem::remove(manifest);
   spec.mutable_checkpoint()->set_resume(true);
-  ThreadJob job(2, spec, step_workload(kTrain, kTest));
+  ThreadJob job(2, spec, step_workload(kStepTrain, kStepTest));
   bool connected = false;
-  paceline::testing::SlowFiles files([&](const std::string& path) {
+  SlowFiles files([&](const std::string& path) {
     if (path != manifest) return;
     const SystemClock clock;
     const Deadline limit = Deadline::after(clock.now(), std::chrono::seconds(10));
@@ -303,7 +293,7 @@ TEST(Trainer, Rank0WritesCheckpointsAndTheModelAndSaysSo) {
   v1::TrainingSpec spec = step_spec(6, 32);
   save_in(spec, folder.path() + "/checkpoints", 4);
   spec.mutable_checkpoint()->set_model_directory(folder.path() + "/model");
-  ThreadJob job(2, spec, step_workload(kTrain, kTest));
+  ThreadJob job(2, spec, step_workload(kStepTrain, kStepTest));
   job.run_view({0, 1});
   auto& first = *job.member(0).membership;
   ASSERT_EQ(first.checkpoints().size(), 2u);  // step 4 and the end
@@ -333,7 +323,7 @@ TEST(Trainer, Rank0WritesCheckpointsAndTheModelAndSaysSo) {
 TEST(Trainer, HeartbeatsTellLossTimesAndEvaluations) {
   v1::TrainingSpec spec = step_spec(8, 32);
   spec.mutable_evaluation()->set_every_steps(4);
-  ThreadJob job(2, spec, step_workload(kTrain, kTest));
+  ThreadJob job(2, spec, step_workload(kStepTrain, kStepTest));
   job.run_view({0, 1});
   v1::Heartbeat beat, other;
   job.member(0).membership->progress().collect(&beat);
@@ -341,13 +331,13 @@ TEST(Trainer, HeartbeatsTellLossTimesAndEvaluations) {
   EXPECT_EQ(beat.step(), 8);
   EXPECT_EQ(beat.samples(), 8 * 32);
   EXPECT_EQ(beat.total_steps(), 8);
-  EXPECT_EQ(beat.train_samples(), kTrain);
+  EXPECT_EQ(beat.train_samples(), kStepTrain);
   EXPECT_EQ(beat.parameter_count(), 40u);
   ASSERT_EQ(beat.records_size(), 8);
   EXPECT_GT(beat.records(0).loss(), 0);
   ASSERT_EQ(beat.evaluations_size(), 2);
   EXPECT_EQ(beat.evaluations(1).step(), 8);
-  EXPECT_EQ(beat.evaluations(1).samples(), kTest);
+  EXPECT_EQ(beat.evaluations(1).samples(), kStepTest);
   EXPECT_EQ(other.records_size(), 0);
   EXPECT_EQ(other.evaluations_size(), 0);
   EXPECT_EQ(beat.weights_hash(), other.weights_hash());
@@ -359,7 +349,7 @@ TEST(Trainer, HeartbeatsTellLossTimesAndEvaluations) {
 // The loss that the members report together is the loss of the same samples in one member.
 TEST(Trainer, TheRecordedLossIsTheGlobalMean) {
   const auto losses = [](int world) {
-    ThreadJob job(world, step_spec(5, 32), step_workload(kTrain, 0));
+    ThreadJob job(world, step_spec(5, 32), step_workload(kStepTrain, 0));
     std::vector<int> ranks;
     for (int rank = 0; rank < world; ++rank) ranks.push_back(rank);
     job.run_view(ranks);
@@ -377,7 +367,7 @@ TEST(Trainer, ReachingTheTargetEndsAllAtTheSameStep) {
   spec.mutable_evaluation()->set_every_steps(3);
   spec.mutable_target()->set_metric("loss");
   spec.mutable_target()->set_value(1e9);
-  ThreadJob job(3, spec, step_workload(kTrain, kTest));
+  ThreadJob job(3, spec, step_workload(kStepTrain, kStepTest));
   job.run_view({0, 1, 2});
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished);
@@ -386,7 +376,7 @@ TEST(Trainer, ReachingTheTargetEndsAllAtTheSameStep) {
 }
 
 TEST(Trainer, AStopOfOneIsAStopOfAllAfterTheSameStep) {
-  ThreadJob job(3, step_spec(1'000'000, 32), step_workload(kTrain, 0));
+  ThreadJob job(3, step_spec(1'000'000, 32), step_workload(kStepTrain, 0));
   job.send_view(job.view(1, {0, 1, 2}));
   // Asked in the middle of training, by its own thread: at its 20th step.
   auto& stopping = job.member(1);
@@ -401,7 +391,7 @@ TEST(Trainer, AStopOfOneIsAStopOfAllAfterTheSameStep) {
 }
 
 TEST(Trainer, AStopBeforeAnyViewLeavesAtOnce) {
-  ThreadJob job(1, step_spec(10, 32), step_workload(kTrain, 0));
+  ThreadJob job(1, step_spec(10, 32), step_workload(kStepTrain, 0));
   job.member(0).stop.request();
   job.run();
   EXPECT_EQ(job.member(0).outcome.ending, Ending::kStopped);
@@ -410,7 +400,7 @@ TEST(Trainer, AStopBeforeAnyViewLeavesAtOnce) {
 
 // The peer never comes; the end of patience ends the wait for it.
 TEST(Trainer, AnExpiredStopWaitsForNobody) {
-  ThreadJob job(2, step_spec(10, 32), step_workload(kTrain, 0));
+  ThreadJob job(2, step_spec(10, 32), step_workload(kStepTrain, 0));
   job.send_view(job.view(1, {0, 1}));
   auto& waiting = job.member(0);
   const auto open = waiting.workload;
@@ -430,7 +420,7 @@ TEST(Trainer, ALostPeerIsReportedAndTheNextViewGoesOn) {
   const v1::TrainingSpec spec = step_spec(40, 32);
   const Hashes unbroken = train(1, spec);
 
-  ThreadJob job(3, spec, step_workload(kTrain, kTest));
+  ThreadJob job(3, spec, step_workload(kStepTrain, kStepTest));
   job.send_view(job.view(1, {0, 1, 2}));
   auto& lost = job.member(1);
   lost.at_step(10, [&] { lost.membership->end(absl::AbortedError("evicted by the test")); });
@@ -449,7 +439,7 @@ TEST(Trainer, ALostPeerIsReportedAndTheNextViewGoesOn) {
 }
 
 TEST(Trainer, AnEvictedMemberDoesNotBlameItsPeers) {
-  ThreadJob job(2, step_spec(1'000'000, 32), step_workload(kTrain, 0));
+  ThreadJob job(2, step_spec(1'000'000, 32), step_workload(kStepTrain, 0));
   job.send_view(job.view(1, {0, 1}));
   for (int rank = 0; rank < 2; ++rank) {
     auto& member = job.member(rank);
@@ -490,18 +480,18 @@ TEST(Trainer, WhateverFailsAfterAStepTheWeightsAreSavedFirst) {
       v1::TrainingSpec spec = step_spec(6, 32);
       spec.mutable_checkpoint()->set_directory(folder.path() + "/checkpoints");
       spec.mutable_checkpoint()->set_model_directory(folder.path() + "/model");
-      ThreadJob job(2, spec, step_workload(kTrain, kTest));
+      ThreadJob job(2, spec, step_workload(kStepTrain, kStepTest));
       auto& member = job.member(failing);
       if (fault != Fault::kModel) {
         member.workload = [fault](const v1::TrainingSpec& read) -> absl::StatusOr<Workload> {
-          PL_ASSIGN_OR_RETURN(Workload workload, step_workload(kTrain, kTest)(read));
+          PL_ASSIGN_OR_RETURN(Workload workload, step_workload(kStepTrain, kStepTest)(read));
           auto& samples = fault == Fault::kInput ? workload.data.train : workload.data.test;
           const int reads = fault == Fault::kInput ? 4 : 0;
-          samples = std::make_shared<paceline::testing::FailingDataset>(samples->size(), reads);
+          samples = std::make_shared<FailingDataset>(samples->size(), reads);
           return workload;
         };
       }
-      paceline::testing::SlowFiles files;
+      SlowFiles files;
       files.before_create = [](const std::string& path) -> absl::Status {
         return path.find("/model/") == std::string::npos ? absl::OkStatus()
                                                          : absl::ResourceExhaustedError("no room");
@@ -530,7 +520,7 @@ TEST(Trainer, ALossThatIsNotFiniteFailsWithAdviceAndSavesNothing) {
   v1::TrainingSpec spec = step_spec(50, 32);
   spec.mutable_checkpoint()->set_directory(folder.path());
   spec.mutable_optimizer()->set_learning_rate(1e38);
-  ThreadJob job(2, spec, step_workload(kTrain, 0));
+  ThreadJob job(2, spec, step_workload(kStepTrain, 0));
   job.run_view({0, 1});
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFailed);
@@ -545,7 +535,7 @@ TEST(Trainer, ALossThatIsNotFiniteFailsWithAdviceAndSavesNothing) {
 TEST(Trainer, ADrainedViewIsFollowedByTheNext) {
   const v1::TrainingSpec spec = step_spec(30, 32);
   const Hashes unbroken = train(1, spec);
-  ThreadJob job(2, spec, step_workload(kTrain, kTest));
+  ThreadJob job(2, spec, step_workload(kStepTrain, kStepTest));
   job.send_view(job.view(1, {0, 1}));
   job.drain_at(1, 10, job.view(2, {1, 0}));
   job.run();
@@ -559,13 +549,13 @@ TEST(Trainer, ADrainedViewIsFollowedByTheNext) {
 TEST(Trainer, NothingIsAllocatedAfterTheFirstSteps) {
   v1::TrainingSpec spec = step_spec(300, 32);
   spec.set_micro_batch_size(6);
-  ThreadJob job(2, spec, step_workload(kTrain, 0));
+  ThreadJob job(2, spec, step_workload(kStepTrain, 0));
   job.send_view(job.view(1, {0, 1}));
   std::int64_t before = 0, after = 0;
   job.member(1).options.on_hash = nullptr;
   job.member(0).options.on_hash = [&](Step step, std::uint64_t) {
-    if (step == 10) before = paceline::testing::allocations_of_all_threads();
-    if (step == 290) after = paceline::testing::allocations_of_all_threads();
+    if (step == 10) before = allocations_of_all_threads();
+    if (step == 290) after = allocations_of_all_threads();
   };
   job.run();
   ASSERT_GT(before, 0);

@@ -17,17 +17,17 @@ void expect_cause(const absl::Status& status) {
 
 TEST(Descriptors, NoneForAMeetingPoint) {
   const SystemClock clock;
-  const testing::NoDescriptors none;
+  const NoDescriptors none;
   expect_cause(Rendezvous::make(UniqueFd(), UniqueFd(), clock).status());
 }
 
 TEST(Descriptors, NoneForAPeerWatch) {
-  const testing::NoDescriptors none;
+  const NoDescriptors none;
   expect_cause(PeerWatch::make({}, [](const PeerEvent&) {}).status());
 }
 
 TEST(Descriptors, NoneForSocketStreams) {
-  const testing::NoDescriptors none;
+  const NoDescriptors none;
   expect_cause(Streams::make({}).status());
 }
 

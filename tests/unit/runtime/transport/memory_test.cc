@@ -42,8 +42,9 @@ TEST(Arena, SaysWhatIsLeftAndWhatHelps) {
   ASSERT_TRUE(arena.ok() && (*arena)->allocate(1).ok());
   EXPECT_EQ((*arena)->left(), Arena::kAlignment);
   const std::string said((*arena)->allocate(5000).status().message());
-  EXPECT_THAT(said, testing::HasSubstr("of the 8192 bytes that this process may share 4096 are left, 5000"));
-  EXPECT_THAT(said, testing::HasSubstr("more of them (ps)"));
+  EXPECT_THAT(said,
+              ::testing::HasSubstr("of the 8192 bytes that this process may share 4096 are left, 5000"));
+  EXPECT_THAT(said, ::testing::HasSubstr("more of them (ps)"));
 }
 
 TEST(Arena, KnowsItsOwn) {

@@ -167,7 +167,7 @@ TEST_P(RendezvousTest, MissingDescriptorsEndTheMeeting) {
   End a = make_end(), b = make_end();
   const auto waiting = dial(a);
   ASSERT_TRUE(waiting.ok()) << waiting.status();
-  const testing::NoDescriptors none;
+  const NoDescriptors none;
   EXPECT_EQ(a.point->meet(plan(0, b), in(60'000)).status().code(), absl::StatusCode::kResourceExhausted);
 }
 

@@ -40,7 +40,7 @@ class Script final : public Transport {
 class ApiClientTest : public ::testing::Test {
  protected:
   Script script_;
-  testing::FakeClock clock_;
+  FakeClock clock_;
   std::vector<Duration> pauses_;
   std::stop_source stop_;
   ApiClient api_{script_, clock_, 1, stop_.get_token(), [this](Duration time, std::stop_token stop) {
@@ -191,7 +191,7 @@ TEST_F(ApiClientTest, StopEndsTheWait) {
 }
 
 TEST_F(ApiClientTest, AListComesInPages) {
-  testing::FakeApiServer server;
+  FakeApiServer server;
   ApiClient api(server, clock_, 1);
   for (int i = 0; i < 5; ++i) {
     server.create("pods", i < 4 ? "n" : "m",

@@ -31,7 +31,7 @@ class CredentialsTest : public ::testing::Test {
   absl::StatusOr<IdentityPtr> get(Credentials& credentials) {
     return credentials.get(Deadline::after(clock_.now(), 1min), {});
   }
-  testing::FakeClock clock_;
+  FakeClock clock_;
 };
 
 TEST_F(CredentialsTest, FixedOnesStay) {
@@ -43,7 +43,7 @@ TEST_F(CredentialsTest, FixedOnesStay) {
 }
 
 TEST_F(CredentialsTest, ATokenFileIsReadAgainAsItRotates) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   const std::string path = folder.path() + "/token";
   const auto credentials = token_file_credentials(path, {}, clock_, Logger::none());
   EXPECT_EQ(get(*credentials).status().code(), absl::StatusCode::kUnauthenticated);
@@ -74,7 +74,7 @@ TEST_F(CredentialsTest, ATokenFileIsReadAgainAsItRotates) {
 }
 
 TEST_F(CredentialsTest, ATokenFileThatHoldsNoTokenIsRefused) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   const std::string path = folder.path() + "/token";
   for (const char* text : {"", " \n", "two words", "a\nb"}) {
     ASSERT_TRUE(write_file_atomically(path, text).ok());

@@ -17,7 +17,6 @@
 namespace paceline::kube {
 namespace {
 
-using testing::ScriptedH2Server;
 using Do = ScriptedH2Server::Do;
 using namespace std::chrono_literals;
 
@@ -29,8 +28,8 @@ class CurlH2Test : public ::testing::Test {
   static Request post() {
     return {.method = Method::kPost, .path = "/api/v1/pods", .content_type = "a/b", .body = "{}"};
   }
-  const testing::TestAuthority authority_{"kubernetes"};
-  const testing::KeyPair pair_ = authority_.issue("server", "IP:127.0.0.1");
+  const TestAuthority authority_{"kubernetes"};
+  const KeyPair pair_ = authority_.issue("server", "IP:127.0.0.1");
 };
 
 TEST_F(CurlH2Test, CallsShareOneConnectionAndNoneIsForgotten) {

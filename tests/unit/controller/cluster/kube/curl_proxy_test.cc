@@ -28,9 +28,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::ScriptedAnswer;
-using testing::ScriptedHttpServer;
-using testing::ScriptedRequest;
 
 // Answers CONNECT and carries bytes to and fro, or refuses.
 class TunnelProxy {
@@ -122,8 +119,8 @@ class CurlProxyTest : public ::testing::Test {
   }
 
   const SystemClock clock_{};
-  const testing::TemporaryFolder folder_;
-  const testing::TestAuthority authority_{"kubernetes"};
+  const TemporaryFolder folder_;
+  const TestAuthority authority_{"kubernetes"};
 };
 
 TEST_F(CurlProxyTest, CallsAndStreamsGoThroughATunnelAndTlsEndsAtTheServer) {

@@ -13,9 +13,6 @@ namespace paceline::kube {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::ScriptedAnswer;
-using testing::ScriptedHttpServer;
-using testing::ScriptedRequest;
 using namespace std::chrono_literals;
 
 const std::string kHead =

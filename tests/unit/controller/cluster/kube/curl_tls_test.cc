@@ -18,11 +18,6 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using testing::ScriptedAnswer;
-using testing::ScriptedHttpServer;
-using testing::ScriptedRequest;
-using testing::ScriptedTls;
-using testing::TestAuthority;
 using namespace std::chrono_literals;
 
 constexpr const char* kLoopback = "IP:127.0.0.1";
@@ -84,11 +79,11 @@ TEST_F(CurlTlsTest, WrongServersAreRefused) {
 TEST_F(CurlTlsTest, RenewedFilesHoldForTheNextCall) {
   ScriptedHttpServer server(echo_name, {.server = authority_.issue("server", kLoopback),
                                         .client_ca_pem = authority_.certificate_pem()});
-  testing::TemporaryFolder folder;
-  testing::FakeClock clock;
+  TemporaryFolder folder;
+  FakeClock clock;
   const auto path = [&](const char* name) { return folder.path() + "/" + name; };
   const auto write = [&](const std::string& client_name, const TestAuthority& authority) {
-    const testing::KeyPair pair = authority_.issue(client_name, "");
+    const KeyPair pair = authority_.issue(client_name, "");
     ASSERT_TRUE(write_file_atomically(path("crt"), pair.certificate_pem).ok());
     ASSERT_TRUE(write_file_atomically(path("key"), pair.key_pem).ok());
     ASSERT_TRUE(write_file_atomically(path("ca"), authority.certificate_pem()).ok());

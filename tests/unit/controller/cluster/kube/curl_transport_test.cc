@@ -18,9 +18,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::ScriptedAnswer;
-using testing::ScriptedHttpServer;
-using testing::ScriptedRequest;
 using namespace std::chrono_literals;
 
 std::string said(const absl::StatusOr<Response>& response) {

@@ -16,19 +16,19 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr const char* kV1 = "client.authentication.k8s.io/v1";
+constexpr const char* kPluginV1 = "client.authentication.k8s.io/v1";
 constexpr Duration kLong = std::chrono::minutes(2);
 
 ExecPlugin shell(const std::string& script) {
-  return {.api_version = kV1,
+  return {.api_version = kPluginV1,
           .command = "sh",
           .args = {"-c", script},
           .interactive_mode = InteractiveMode::kNever};
 }
 
 std::string print(const std::string& token) {
-  return str_cat(R"(printf '{"apiVersion":"%s","kind":"ExecCredential","status":{"token":"%s"}}' )", kV1, " ",
-                 token, ";");
+  return str_cat(R"(printf '{"apiVersion":"%s","kind":"ExecCredential","status":{"token":"%s"}}' )",
+                 kPluginV1, " ", token, ";");
 }
 
 TEST(ExecPluginTest, ItsTokenComesBackAndItSeesWhatItShall) {
@@ -44,7 +44,7 @@ TEST(ExecPluginTest, ItsTokenComesBackAndItSeesWhatItShall) {
 }
 
 TEST(ExecPluginTest, ADescendantThatKeepsThePipesHoldsNobodyBack) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   const auto credential = run_exec_plugin(shell(str_cat("sleep 300 & ", print("t"))), {}, kLong, {});
   ASSERT_TRUE(credential.ok()) << credential.status();
   EXPECT_EQ(credential->token, "t");
@@ -65,7 +65,7 @@ TEST(ExecPluginTest, FailuresTellWhatThePluginSaid) {
   EXPECT_THAT(failure(shell("yes >&2 & yes")), HasSubstr("printed more than 1048576 bytes"));
   EXPECT_THAT(failure(shell("sleep 300"), std::chrono::milliseconds(50)),
               HasSubstr("within 50 ms and was killed"));
-  ExecPlugin missing{.api_version = kV1,
+  ExecPlugin missing{.api_version = kPluginV1,
                      .command = "paceline-no-such-plugin",
                      .install_hint = "install it from example.com"};
   EXPECT_THAT(failure(missing), AllOf(HasSubstr("paceline-no-such-plugin"), HasSubstr("No such file"),
@@ -74,7 +74,7 @@ TEST(ExecPluginTest, FailuresTellWhatThePluginSaid) {
 
 TEST(ExecPluginTest, StopEndsIt) {
   std::stop_source stop;
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   std::jthread stopper;
   // Stopped only when it runs: it says so through a pipe of its own.
   const std::string fifo = folder.path() + "/runs";

@@ -53,8 +53,8 @@ class FindAccessTest : public ::testing::Test {
     return access->credentials->get(Deadline::after(clock_.now(), std::chrono::minutes(1)), {});
   }
 
-  testing::TemporaryFolder folder_;
-  testing::FakeClock clock_;
+  TemporaryFolder folder_;
+  FakeClock clock_;
   std::map<std::string, std::string> environment_;
   AccessOptions options_;
 };

@@ -19,7 +19,7 @@ class IdentityFilesTest : public ::testing::Test {
   void write(const std::string& name, const std::string& text) {
     ASSERT_TRUE(write_file_atomically(folder_.path() + "/" + name, text).ok());
   }
-  void write(const testing::KeyPair& pair) {
+  void write(const KeyPair& pair) {
     write("crt", pair.certificate_pem);
     write("key", pair.key_pem);
   }
@@ -36,10 +36,10 @@ class IdentityFilesTest : public ::testing::Test {
     return *identity;
   }
 
-  testing::TemporaryFolder folder_;
-  testing::FakeClock clock_;
-  const testing::TestAuthority authority_{"kubernetes"}, next_{"kubernetes"};
-  const testing::KeyPair first_ = authority_.issue("me", ""), second_ = authority_.issue("me", "");
+  TemporaryFolder folder_;
+  FakeClock clock_;
+  const TestAuthority authority_{"kubernetes"}, next_{"kubernetes"};
+  const KeyPair first_ = authority_.issue("me", ""), second_ = authority_.issue("me", "");
 };
 
 TEST_F(IdentityFilesTest, RenewedFileIsAnotherIdentity) {

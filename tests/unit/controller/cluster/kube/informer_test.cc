@@ -14,7 +14,6 @@ namespace paceline::kube {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::FakeApiServer;
 
 struct Thing {
   std::string key, job_key, uid, resource_version;

@@ -29,8 +29,8 @@ constexpr char kSecret[] = "j-token-job-uid";  // of job()
 
 class KubeClusterTest : public ::testing::Test {
  protected:
-  testing::FakeClock clock_;
-  testing::FakeApiServer server_;
+  FakeClock clock_;
+  FakeApiServer server_;
   ApiClient api_{server_, clock_, 1};
   Guarded<std::vector<std::string>> told_;
   std::unique_ptr<KubeCluster> cluster_ = make();
@@ -54,7 +54,7 @@ class KubeClusterTest : public ::testing::Test {
   }
   void answer(const std::string& path, int status, const Json& body) {
     server_.set_faults([=](const Request& request) {
-      testing::FakeApiServer::Fault fault;
+      FakeApiServer::Fault fault;
       if (request.path.find(path) != std::string::npos) fault.answer = Response{status, body.dump(), {}, ""};
       return fault;
     });
@@ -230,7 +230,7 @@ TEST_F(KubeClusterTest, JobsThatDoNotStartCostFewRequestsHoweverManyTheyAre) {
   std::mutex mutex;
   std::vector<Request> questions;
   server_.set_faults([&](const Request& request) {
-    testing::FakeApiServer::Fault fault;
+    FakeApiServer::Fault fault;
     if (request.path.find("/events") == std::string::npos) return fault;
     const std::lock_guard lock(mutex);
     questions.push_back(request);
@@ -470,7 +470,7 @@ TEST_F(KubeClusterTest, ALogIsNotWaitedForAsLongAsTheApiServerTriesToReachItsNod
   const auto pod = cluster_->create_pod(spec());
   Guarded<std::vector<Duration>> timeouts;
   server_.set_faults([&](const Request& request) {
-    testing::FakeApiServer::Fault fault;
+    FakeApiServer::Fault fault;
     if (request.path.find("/log?") == std::string::npos) return fault;
     timeouts.lock()->push_back(request.timeout);
     fault.answer = Response{429, "", kTailLimit, ""};

@@ -34,8 +34,8 @@ Json good_job(const std::string& name = "digits") {
 
 class KubeJobStoreTest : public ::testing::Test {
  protected:
-  testing::FakeClock clock_;
-  testing::FakeApiServer server_;
+  FakeClock clock_;
+  FakeApiServer server_;
   ApiClient api_{server_, clock_, 1};
   Guarded<int> told_{0};
   std::unique_ptr<KubeJobStore> store_;
@@ -203,7 +203,7 @@ TEST_F(KubeJobStoreTest, FieldThatTheServerDropsIsWrittenOnce) {
   api::Status status;
   status.message = "a server with another schema has no place for it";
   server_.set_faults([&](const Request& request) {
-    testing::FakeApiServer::Fault fault;
+    FakeApiServer::Fault fault;
     if (request.method != Method::kPatch) return fault;
     Json object = *server_.find("trainingjobs", "team", "digits");
     object["status"] = {{"phase", "Pending"}};
@@ -219,7 +219,7 @@ TEST_F(KubeJobStoreTest, OnlyTheJobThatWasReadIsWrittenTo) {
   api::Status status;
   status.message = "new";
   server_.set_faults([](const Request& request) {  // neither a watch nor a list brings what happens now
-    testing::FakeApiServer::Fault fault;
+    FakeApiServer::Fault fault;
     if (request.method == Method::kGet) fault.broken = absl::UnavailableError("down");
     return fault;
   });
@@ -420,7 +420,7 @@ TEST_F(KubeJobStoreTest, ObjectsOfAnyShapeAreSurvived) {
 
 TEST_F(KubeJobStoreTest, BeforeTheListHasComeNothingIsKnown) {
   server_.set_faults([](const Request&) {
-    testing::FakeApiServer::Fault fault;
+    FakeApiServer::Fault fault;
     fault.broken = absl::UnavailableError("down");
     return fault;
   });

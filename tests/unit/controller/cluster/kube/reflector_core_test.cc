@@ -26,8 +26,6 @@
 namespace paceline::kube {
 namespace {
 
-using paceline::testing::happens_as_written;
-using paceline::testing::transcripts;
 using std::chrono::milliseconds;
 namespace fs = std::filesystem;
 

@@ -75,7 +75,7 @@ api::Status full() {
 
 TEST(StatusJsonTest, GoesThereAndBack) {
   EXPECT_EQ(status_from_json(status_to_json(full())), full());
-  api::Status all = testing::filled<api::Status>();  // each field has a value of its own
+  api::Status all = filled<api::Status>();  // each field has a value of its own
   for (api::Condition& condition : all.conditions) condition.type = "Running";
   EXPECT_EQ(status_from_json(status_to_json(all)), all);
   EXPECT_EQ(status_from_json(status_to_json(api::Status())), api::Status());
@@ -181,7 +181,7 @@ std::size_t bytes_of_all_members(std::size_t name_bytes, std::int64_t count) {
     member.host = std::string(name_bytes, 'n');
     member.phase = "checkpointing";
     member.step = count;
-    member.telemetry = testing::filled<MemberTelemetry>();
+    member.telemetry = filled<MemberTelemetry>();
     member.telemetry.server.reset();
     member.telemetry.staleness = StalenessTelemetry{.applied = count,
                                                     .dropped = count,

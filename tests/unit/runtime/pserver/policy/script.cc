@@ -113,8 +113,7 @@ class Player {
 
 std::string run_transcript(const std::string& transcript) {
   Player player;
-  return paceline::testing::replay(transcript,
-                                   [&](const std::string& command) { return player.play(command); });
+  return replay(transcript, [&](const std::string& command) { return player.play(command); });
 }
 
 }  // namespace paceline::pserver

@@ -11,10 +11,6 @@
 namespace paceline::pserver {
 namespace {
 
-using paceline::testing::happens_as_written;
-using paceline::testing::read_transcript;
-using paceline::testing::transcripts;
-
 const std::string kFolder = PACELINE_SOURCE_DIR "/tests/unit/runtime/pserver/policy/testdata";
 
 class PolicyTranscriptTest : public ::testing::TestWithParam<std::string> {};

@@ -58,7 +58,7 @@ TEST(RowStepper, AgreesWithTheFormulas) {
                                 rule_of(RowOptimizer::Kind::kFtrl)};
   for (const RowOptimizer& rule : rules) {
     for (const std::size_t dim : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
-      SCOPED_TRACE(testing::Message() << "optimiser " << static_cast<int>(rule.kind) << ", dim " << dim);
+      SCOPED_TRACE(::testing::Message() << "optimiser " << static_cast<int>(rule.kind) << ", dim " << dim);
       RowStepper stepper(rule, dim);
       Rng rng(dim, 1);
       std::vector<float> row(stepper.row_floats(), 3.0f);

@@ -73,9 +73,9 @@ std::vector<GradientRows> parts_of(const std::vector<Push>& pushes) {
 }
 
 // Rows in a map, and the stepper by itself.
-class Oracle {
+class TableOracle {
  public:
-  explicit Oracle(const TableSpec& spec) : spec_(spec), stepper_(spec.optimizer, spec.dim) {}
+  explicit TableOracle(const TableSpec& spec) : spec_(spec), stepper_(spec.optimizer, spec.dim) {}
   void update(const std::vector<Push>& pushes, float factor, double fraction) {
     std::map<RowId, Row> sums;
     for (const Push& push : pushes) {
@@ -131,11 +131,11 @@ TEST(SparseTable, IsRowsInAMap) {
                           RowOptimizer::Kind::kFtrl}) {
     for (const int servers : {1, 3}) {
       for (const std::size_t dim : {std::size_t{1}, std::size_t{7}, std::size_t{16}}) {
-        SCOPED_TRACE(testing::Message() << "optimiser " << static_cast<int>(kind) << ", servers " << servers
-                                        << ", dim " << dim << ", seed " << ++seed);
+        SCOPED_TRACE(::testing::Message() << "optimiser " << static_cast<int>(kind) << ", servers " << servers
+                                          << ", dim " << dim << ", seed " << ++seed);
         Rng rng(seed, 0);
         const TableSpec spec = spec_of(dim, kind);
-        Oracle oracle(spec);
+        TableOracle oracle(spec);
         std::deque<SparseTable> tables;
         for (int s = 0; s < servers; ++s) tables.emplace_back(spec, servers);
         for (int version = 1; version <= 12; ++version) {
@@ -325,7 +325,7 @@ TEST(SparseTable, TheBoundHoldsAndTheWorkIsBounded) {
 TEST(SparseTable, ANewRowDoesNotTakeThePlaceOfOneThatTheSameUpdateTrains) {
   for (const auto evict : {RowBound::Evict::kLeastRecent, RowBound::Evict::kLeastFrequent}) {
     for (const std::size_t contributors : {1, 2}) {
-      SCOPED_TRACE(testing::Message() << "rule " << static_cast<int>(evict) << ", " << contributors);
+      SCOPED_TRACE(::testing::Message() << "rule " << static_cast<int>(evict) << ", " << contributors);
       TableSpec spec = spec_of(1);
       spec.initializer = {};
       spec.bound = {.max_rows = 4, .evict = evict};
@@ -346,12 +346,12 @@ TEST(SparseTable, ANewRowDoesNotTakeThePlaceOfOneThatTheSameUpdateTrains) {
 TEST(SparseTable, WithABoundRowsGoOnAsLongAsTheyAreThere) {
   for (const auto evict : {RowBound::Evict::kLeastRecent, RowBound::Evict::kLeastFrequent}) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-      SCOPED_TRACE(testing::Message() << "rule " << static_cast<int>(evict) << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << "rule " << static_cast<int>(evict) << ", seed " << seed);
       Rng rng(seed, 0);
       TableSpec spec = spec_of(2, RowOptimizer::Kind::kAdam);
       spec.bound = {.max_rows = 60, .evict = evict};
       SparseTable table(spec, 1);
-      Oracle oracle(spec);
+      TableOracle oracle(spec);
       for (int version = 0; version < 100; ++version) {
         std::vector<Push> pushes(1 + rng.below(3));
         for (Push& each : pushes) each = some_push(rng, version % 20 == 19 ? 100 : 12, 300, 2, false);

@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr std::int64_t kRows = 3;
+constexpr std::int64_t kJoinedRows = 3;
 
 // A GPU that has fewer operations joined.
 class Fewer final : public Device {
@@ -99,12 +99,13 @@ class GpuJoinedTest : public ::testing::TestWithParam<Precision> {
   };
   static Made make(const GraphBuilder& graph, Device& device, bool recompute = false,
                    Mode mode = Mode::kTraining, Precision precision = GetParam()) {
-    Made made{
-        cuda::must(compile(
-            graph, device,
-            {.max_rows = kRows, .precision = precision, .mode = mode, .recompute_activations = recompute})),
-        {},
-        {}};
+    Made made{cuda::must(compile(graph, device,
+                                 {.max_rows = kJoinedRows,
+                                  .precision = precision,
+                                  .mode = mode,
+                                  .recompute_activations = recompute})),
+              {},
+              {}};
     Program& program = *made.program;
     made.weights.resize(program.parameters().elements);
     made.gradients.resize(mode == Mode::kTraining ? made.weights.size() : 0);
@@ -119,7 +120,7 @@ class GpuJoinedTest : public ::testing::TestWithParam<Precision> {
     return made;
   }
   static Results results(Made& made) {
-    const auto loss = made.program->forward(kRows);
+    const auto loss = made.program->forward(kJoinedRows);
     EXPECT_TRUE(loss.ok()) << loss.status();
     EXPECT_TRUE(made.program->backward(0.5F, false, nullptr).ok());
     return {loss->loss_sum, made.gradients};

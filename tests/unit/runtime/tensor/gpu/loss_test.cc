@@ -14,7 +14,7 @@
 namespace paceline::tensor {
 namespace {
 
-constexpr std::int64_t kRows = 6;
+constexpr std::int64_t kLossRows = 6;
 constexpr std::int64_t kClasses = 5003;
 
 class GpuLossTest : public ::testing::TestWithParam<Precision> {
@@ -28,7 +28,7 @@ class GpuLossTest : public ::testing::TestWithParam<Precision> {
     device_ = *std::move(device);
     GraphBuilder graph;
     graph.softmax_cross_entropy(graph.dense("fc", graph.input({8}), kClasses));
-    auto program = compile(graph, *device_, {.max_rows = kRows, .precision = GetParam()});
+    auto program = compile(graph, *device_, {.max_rows = kLossRows, .precision = GetParam()});
     EXPECT_TRUE(program.ok()) << program.status();
     program_ = *std::move(program);
     weights_.resize(program_->parameters().elements);
@@ -47,12 +47,12 @@ class GpuLossTest : public ::testing::TestWithParam<Precision> {
       loss = result.loss_sum;
       return absl::OkStatus();
     };
-    const absl::Status status = program_->pass(kRows, scale, false, on_result, nullptr);
+    const absl::Status status = program_->pass(kLossRows, scale, false, on_result, nullptr);
     EXPECT_TRUE(status.ok()) << status;
     return loss;
   }
   double forward_and_backward(float scale) {
-    const auto result = program_->forward(kRows);
+    const auto result = program_->forward(kLossRows);
     EXPECT_TRUE(result.ok()) << result.status();
     const absl::Status status = program_->backward(scale, false, nullptr);
     EXPECT_TRUE(status.ok()) << status;
@@ -73,7 +73,7 @@ TEST_P(GpuLossTest, AWholePassGivesTheSameBits) {
     EXPECT_EQ(pass(scale), loss);
     EXPECT_EQ(gradients_, expected);
     EXPECT_NE(gradients_, std::vector<float>(gradients_.size(), 0));
-    EXPECT_EQ(program_->forward(kRows)->loss_sum, loss);  // leaves no gradient behind
+    EXPECT_EQ(program_->forward(kLossRows)->loss_sum, loss);  // leaves no gradient behind
     EXPECT_EQ(forward_and_backward(scale), loss);
     EXPECT_EQ(gradients_, expected);
   }
@@ -91,7 +91,7 @@ TEST_P(GpuLossTest, AWholePassWritesTheGradientInItsForwardOperation) {
 
 TEST_P(GpuLossTest, TheArenaHoldsTheLogitsOnce) {
   PL_EMULATED_ONLY();  // a real cuBLASLt may ask for a larger workspace
-  const std::size_t logits = kRows * kClasses * (GetParam() == Precision::kBF16 ? 2 : 4);
+  const std::size_t logits = kLossRows * kClasses * (GetParam() == Precision::kBF16 ? 2 : 4);
   const auto use = program_->memory();
   ASSERT_TRUE(use.ok()) << use.status();
   EXPECT_GE(use->activations, logits);

@@ -15,7 +15,7 @@
 namespace paceline::tensor {
 namespace {
 
-constexpr std::int64_t kRows = 6;
+constexpr std::int64_t kPassRows = 6;
 constexpr std::uint64_t kSeed = 5;
 constexpr std::int32_t kVocabulary = 11;
 
@@ -57,8 +57,8 @@ class GpuPassesTest : public ::testing::TestWithParam<Precision> {
   std::unique_ptr<Program> compiled(std::shared_ptr<Queue> queue) {
     GraphBuilder graph;
     language_model(graph);
-    return cuda::must(
-        compile(graph, *device_, {.max_rows = kRows, .precision = GetParam(), .queue = std::move(queue)}));
+    return cuda::must(compile(graph, *device_,
+                              {.max_rows = kPassRows, .precision = GetParam(), .queue = std::move(queue)}));
   }
   void bind_on_device() {
     ASSERT_TRUE(device_->enter().ok());
@@ -75,7 +75,7 @@ class GpuPassesTest : public ::testing::TestWithParam<Precision> {
     Rng rng(kSeed, number);
     const BatchMemory batch = program.batch();
     const auto some = [rows](std::span<std::int32_t> all) {
-      return all.first(all.size() / kRows * static_cast<std::size_t>(rows));
+      return all.first(all.size() / kPassRows * static_cast<std::size_t>(rows));
     };
     for (std::int32_t& t : some(batch.tokens)) t = static_cast<std::int32_t>(rng.below(kVocabulary));
     for (std::int32_t& l : some(batch.labels)) l = static_cast<std::int32_t>(rng.below(kVocabulary));
@@ -119,11 +119,12 @@ TEST_P(GpuPassesTest, HowLongTheyTakeIsTheirOwnWork) {
   const std::size_t events = cuda::fake().counts().events;
   const auto step = [&](int between, const Program::OnReady& on_ready = nullptr) {
     for (int i = 0; i < between; ++i) EXPECT_TRUE(queue_->clear(device_gradients_->data(), 4).ok());
-    fill(*program_, 1, kRows);
-    EXPECT_TRUE(program_
-                    ->pass(
-                        kRows, 0.125F, false, [](const ForwardResult&) { return absl::OkStatus(); }, on_ready)
-                    .ok());
+    fill(*program_, 1, kPassRows);
+    EXPECT_TRUE(
+        program_
+            ->pass(
+                kPassRows, 0.125F, false, [](const ForwardResult&) { return absl::OkStatus(); }, on_ready)
+            .ok());
   };
   for (int i = 0; i < kSteps; ++i) step(0);
   const DeviceTimes usual = queue_->timer().last();
@@ -145,9 +146,9 @@ TEST_P(GpuPassesTest, HowLongTheyTakeIsTheirOwnWork) {
   EXPECT_GT(queue_->timer().last().passes, usual.passes);
   EXPECT_LT(queue_->timer().last().passes, usual.passes + std::chrono::microseconds(10));
   EXPECT_EQ(cuda::fake().counts().events - events, made) << "all are there after the first";
-  ASSERT_TRUE(program_->forward(kRows).ok());
+  ASSERT_TRUE(program_->forward(kPassRows).ok());
   const std::int64_t told = sums->lock()->steps;
-  ASSERT_TRUE(program_->forward(kRows).ok());
+  ASSERT_TRUE(program_->forward(kPassRows).ok());
   EXPECT_EQ(sums->lock()->steps, told) << "an evaluation is no step";
   EXPECT_EQ(sums->lock()->not_measured, 0);
 }
@@ -155,7 +156,7 @@ TEST_P(GpuPassesTest, HowLongTheyTakeIsTheirOwnWork) {
 // The host fills the next batch as soon as a pass returns, whatever the GPU still does of it: what is added
 // up over all of them is looked at alone.
 TEST_P(GpuPassesTest, BatchesThatFollowEachOtherAtOnceAreTakenAsTheyWere) {
-  const std::vector<std::int64_t> rows = {kRows, kRows, 2, kRows, 1, kRows};
+  const std::vector<std::int64_t> rows = {kPassRows, kPassRows, 2, kPassRows, 1, kPassRows};
   std::vector<double> losses;
   std::vector<float> gradients(elements_);
   {

@@ -56,7 +56,8 @@ constexpr AttentionShape kShapes[] = {{1, 1, 1, 1},   {2, 5, 1, 3},   {1, 16, 2,
 TEST(Attention, AgreesWithTheOracleForwardAndBackward) {
   Rng rng(1, 0);
   for (const AttentionShape& s : kShapes) {
-    SCOPED_TRACE(testing::Message() << s.batch << " x " << s.time << ", " << s.heads << " x " << s.head_size);
+    SCOPED_TRACE(::testing::Message()
+                 << s.batch << " x " << s.time << ", " << s.heads << " x " << s.head_size);
     const std::size_t rows = s.batch * s.time, width = s.heads * s.head_size;
     const Floats qkv = random_floats(rng, rows * 3 * width), dout = random_floats(rng, rows * width);
     const Result expected = oracle(s, std::vector<double>(qkv.begin(), qkv.end()), dout);

@@ -10,7 +10,7 @@ namespace {
 struct Shape {
   std::size_t rows, columns;
 };
-constexpr Shape kShapes[] = {{1, 1}, {3, 5}, {7, 16}, {4, 33}, {9, 64}, {5, 100}, {6, 130}, {2, 257}};
+constexpr Shape kMatrices[] = {{1, 1}, {3, 5}, {7, 16}, {4, 33}, {9, 64}, {5, 100}, {6, 130}, {2, 257}};
 
 void append(Floats& all, const Floats& more) {
   all.insert(all.end(), more.begin(), more.end());
@@ -18,7 +18,7 @@ void append(Floats& all, const Floats& more) {
 
 TEST(Rows, BiasesAndColumnSums) {
   Rng rng(1, 0);
-  for (auto [rows, columns] : kShapes) {
+  for (auto [rows, columns] : kMatrices) {
     const Floats x = random_floats(rng, rows * columns), bias = random_floats(rng, columns);
     std::vector<double> added(rows * columns), sums(columns), more(columns);
     for (std::size_t c = 0; c < columns; ++c) {
@@ -76,11 +76,11 @@ Norm layer_norm_oracle(const std::vector<double>& x, const Floats& gain, const F
 
 TEST(Rows, LayerNormWithAndWithoutResidual) {
   Rng rng(2, 0);
-  for (auto [rows, columns] : kShapes) {
+  for (auto [rows, columns] : kMatrices) {
     if (columns == 1)
       continue;  // a single value has no deviation: the gradient is noise times 1 / sqrt(epsilon)
     for (bool fused : {false, true}) {
-      SCOPED_TRACE(testing::Message() << rows << " x " << columns << (fused ? " with residual" : ""));
+      SCOPED_TRACE(::testing::Message() << rows << " x " << columns << (fused ? " with residual" : ""));
       const std::size_t n = rows * columns;
       const Floats x = random_floats(rng, n, 2), residual = random_floats(rng, n), dy = random_floats(rng, n);
       const Floats gain = random_floats(rng, columns), bias = random_floats(rng, columns);
@@ -112,8 +112,8 @@ TEST(Rows, LayerNormWithAndWithoutResidual) {
 
 TEST(Rows, CrossEntropyAndItsGradient) {
   Rng rng(3, 0);
-  for (auto [rows, classes] : kShapes) {
-    SCOPED_TRACE(testing::Message() << rows << " x " << classes);
+  for (auto [rows, classes] : kMatrices) {
+    SCOPED_TRACE(::testing::Message() << rows << " x " << classes);
     const Floats logits = random_floats(rng, rows * classes, 4);
     std::vector<std::int32_t> labels(rows);
     for (auto& label : labels) label = static_cast<std::int32_t>(rng.below(classes));
@@ -167,7 +167,7 @@ TEST(Rows, CrossEntropyOfHardCases) {
   };
   for (const Kernels* k : levels()) {
     for (const Case& c : cases) {
-      SCOPED_TRACE(testing::Message() << simd_level_name(k->level) << ": " << c.what);
+      SCOPED_TRACE(::testing::Message() << simd_level_name(k->level) << ": " << c.what);
       const LossSum total = k->cross_entropy(c.logits.data(), &c.label, 1, c.logits.size());
       EXPECT_EQ(total.correct, c.correct);
       EXPECT_TRUE(std::isnan(c.loss) ? std::isnan(total.loss) : near(total.loss, c.loss, 1e-6)) << total.loss;
@@ -177,7 +177,7 @@ TEST(Rows, CrossEntropyOfHardCases) {
 
 TEST(Rows, Embeddings) {
   Rng rng(4, 0);
-  for (auto [time, width] : kShapes) {
+  for (auto [time, width] : kMatrices) {
     const std::size_t rows = 3 * time, vocabulary = 5;
     const Floats table = random_floats(rng, vocabulary * width), positions = random_floats(rng, time * width);
     const Floats dy = random_floats(rng, rows * width);
