@@ -1,7 +1,7 @@
 #pragma once
 
 // One command's work on jobs: what it may use, and the commands themselves. Each prints its results to
-// `out`, remarks to `err`, and returns why it failed, in plain words (words.h). One thread calls.
+// `out`, remarks to `err`, and returns why it failed, in plain words (api_error_text.h). One thread calls.
 
 #include <optional>
 #include <ostream>

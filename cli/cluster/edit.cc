@@ -7,6 +7,7 @@
 #include "base/whole_number.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
+#include "cli/state/suspension.h"
 #include "controller/api/edit.h"
 #include "controller/cluster/kube/job_object.h"
 #include "controller/cluster/kube/resources.h"
@@ -18,6 +19,7 @@ namespace {
 using kube::Json;
 
 constexpr int kMaxTries = 5;  // when somebody else changes the job at the same time
+
 absl::Status if_it_goes_on(const JobView& job, const char* what) {
   if (job.deleting)
     return absl::FailedPreconditionError(
@@ -32,7 +34,7 @@ absl::Status suspend_one(Call& call, const std::string& name, bool suspend) {
   const char* verb = suspend ? "suspend" : "resume";
   PL_ASSIGN_OR_RETURN(const Json object, call.jobs.job(call.ns, name));
   const JobView job = read_job(object);
-  PL_RETURN_IF_ERROR(if_it_goes_on(job, verb));
+  PL_RETURN_IF_ERROR(job.run ? goes_on(*job.run, verb) : if_it_goes_on(job, verb));
   if (job.suspended == suspend) {
     call.out << call.jobs.reference(name) << (suspend ? " is suspended already\n" : " is not suspended\n");
     return absl::OkStatus();

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the commands ask an API server for. Every error is in plain words (words.h); every call ends within
-// kCallLimit of controller/cluster/kube. Thread-safe.
+// What the commands ask an API server for. Every error is in plain words (api_error_text.h); every call ends
+// within kCallLimit of controller/cluster/kube. Thread-safe.
 
 #include <optional>
 #include <string>

@@ -11,7 +11,7 @@
 
 namespace paceline::cli {
 
-// JobSource::read_log() of a cluster; errors are in plain words (words.h).
+// JobSource::read_log() of a cluster; errors are in plain words (api_error_text.h).
 absl::Status read_pod_log(JobClient& client, const kube::Pause& pause, const kube::SlimPod& pod,
                           const LogRequest& request, const LogSink& sink, std::stop_token stop);
 

@@ -156,10 +156,12 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
   }
   absl::Status write_status(const std::string&, const api::Status& status, const std::string&) override {
     using enum api::Phase;
-    const api::Phase before = std::exchange(job_.lock()->job.status, status).phase;
-    if (before != status.phase &&
-        (status.phase == kRestarting || status.phase == kSuspended || before == kSuspended))
-      note(status.message);
+    const api::Status before = std::exchange(job_.lock()->job.status, status);
+    const bool again = status.phase == kRestarting && before.restarts.attempt != status.restarts.attempt;
+    const bool changed =
+        before.phase != status.phase &&
+        (status.phase == kRestarting || status.phase == kSuspended || before.phase == kSuspended);
+    if ((again || changed) && before.message != status.message) note(status.message);
     return absl::OkStatus();
   }
   absl::Status remove(const std::string& key, const std::string&) override { return get(key).status(); }

@@ -226,7 +226,9 @@ class RunCommand {
   }
 
   void refresh() {
+    const RunState before = state_;
     apply_report(local_->report(), state_, seconds_before(setup_));
+    if (state_.progress.step == 0) keep_earlier(before, state_);  // a new attempt has taken no step yet
     apply_status(local_->status(), state_);
     const std::optional<api::Fault>& fault = state_.status.fault;
     if (state_.phase != "Failed" || !fault || fault->kind != api::FaultKind::kFrozen) return;

@@ -78,6 +78,8 @@ void keep_earlier(const RunState& earlier, RunState& state) {
     now.epoch = before.epoch;
     state.samples = earlier.samples;
   }
+  if (now.total_steps == 0) now.total_steps = before.total_steps;
+  if (state.parameters == 0) state.parameters = earlier.parameters;
   if (state.weights_checked_step == 0) state.weights_checked_step = earlier.weights_checked_step;
 }
 

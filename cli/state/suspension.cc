@@ -22,12 +22,16 @@ absl::StatusOr<api::TrainingJob> read_saved_job(const std::string& path) {
 
 }  // namespace
 
+absl::Status goes_on(const RunState& run, const char* verb) {
+  if (!is_finished(run)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      str_cat("run \"", run.name, "\" has ended (", run.phase, "): there is nothing to ", verb,
+              "; `paceline run FILE --resume ", run.name, "` goes on with it"));
+}
+
 absl::StatusOr<bool> set_suspended(const RunStore& store, const std::string& name, bool suspended) {
   PL_ASSIGN_OR_RETURN(const RunState run, store.get(name));
-  if (is_finished(run))
-    return absl::FailedPreconditionError(str_cat(
-        "run \"", name, "\" has ended (", run.phase, "): there is nothing to ",
-        suspended ? "suspend" : "resume", "; `paceline run FILE --resume ", name, "` goes on with it"));
+  PL_RETURN_IF_ERROR(goes_on(run, suspended ? "suspend" : "resume"));
   const std::string path = run.folder + "/job.yaml";
   PL_ASSIGN_OR_RETURN(api::TrainingJob job, read_saved_job(path));
   if (std::exchange(job.spec.run_policy.suspend, suspended) == suspended) return false;

@@ -14,8 +14,11 @@
 
 namespace paceline::cli {
 
-// Edits the job of a run that goes on; its owner acts within a second. False: the job says so already. NOT_FOUND,
-// FAILED_PRECONDITION (the run has ended, or its job.yaml is none).
+// FAILED_PRECONDITION where the run has ended, with how to go on with it. `verb`: "suspend", for people.
+absl::Status goes_on(const RunState& run, const char* verb);
+
+// Edits the job of a run that goes on; its owner acts within a second. False: the job says so already.
+// NOT_FOUND, FAILED_PRECONDITION (the run has ended, or its job.yaml is none).
 absl::StatusOr<bool> set_suspended(const RunStore& store, const std::string& name, bool suspended);
 
 // One thread.

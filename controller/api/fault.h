@@ -126,7 +126,7 @@ struct Fault {
     visit(NamedField{"host"}, x.host);
     visit(NamedField{"pid"}, x.pid);
     visit(NamedField{"step", "The last known."}, x.step);
-    visit(NamedField{"cause", "Exited, Killed, OutOfMemory, ..."}, x.cause);
+    visit(NamedField{"cause", "Exited, Killed, OOMKilled, ..."}, x.cause);
     visit(NamedField{"exitCode"}, x.exit_code);
     visit(NamedField{"signal"}, x.signal);
     visit(NamedField{"evidence", "What was seen; the first is what decided."}, x.evidence);

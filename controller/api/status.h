@@ -80,7 +80,7 @@ struct RestartCount {
   bool operator==(const RestartCount&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"role", "Of the pod that was the cause."}, x.role);
-    visit(NamedField{"cause", "Exited, Killed, OutOfMemory, ..."}, x.cause);
+    visit(NamedField{"cause", "Exited, Killed, OOMKilled, ..."}, x.cause);
     visit(NamedField{"count"}, x.count);
   }
 };

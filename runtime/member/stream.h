@@ -15,7 +15,7 @@ namespace paceline::member {
 inline constexpr std::size_t kMaxStreamQueue = 64;
 // A connection over a network ends when sent bytes stay unacknowledged, or a ping stays unanswered, for so
 // long. So a member that was cut off for 3 s is back within the 5 s that the coordinator waits for it
-// (docs/protocol.md, "Who is to blame").
+// (docs/protocol.md, "The root cause").
 inline constexpr Duration kDeafLimit = std::chrono::milliseconds(1500);
 // The first try to connect may take so long, and each further try twice as long: a controller that has just
 // begun has no time for all members that come at once.

@@ -27,7 +27,7 @@ struct Compute {
 
 // Errors: those of open_datasets(), make_model() and compile(), the device's; INVALID_ARGUMENT where training
 // and held-out samples have different shapes; RESOURCE_EXHAUSTED where the device has no room for the
-// model's weights alone (device_room.h). `threads` open the files.
+// model's weights alone (memory_budget.h). `threads` open the files.
 OpenWorkload make_open_workload(Registry registry, Compute compute, int threads);
 
 }  // namespace paceline::trainer

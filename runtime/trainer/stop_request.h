@@ -47,8 +47,8 @@ class StopRequest {
     StopRequest& request_;
   };
   bool saving() const { return saving_.load() > 0; }
-  // Some more of it was written (moving_files.h), or has come to be written; counted, so that one that goes
-  // on is known.
+  // Some more of it was written (progress_file_store.h), or has come to be written; counted, so that one that
+  // goes on is known.
   void moved() { moves_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t moves() const { return moves_.load(std::memory_order_relaxed); }
 

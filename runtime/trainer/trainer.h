@@ -121,7 +121,7 @@ class Trainer {
   absl::StatusOr<NotOpened> agree_on_opening(const absl::Status& opened, Deadline deadline);
 
   absl::Status place_on_device();
-  // RESOURCE_EXHAUSTED where what is held so finds no room in the device's own memory (device_room.h).
+  // RESOURCE_EXHAUSTED where what is held so finds no room in the device's own memory (memory_budget.h).
   absl::Status check_lasting(Holding holding);
   struct DeviceUse {
     LastingMemory needs;

@@ -44,10 +44,12 @@ class RestartsTest(CliCase):
     def test_a_run_fails_when_its_restarts_are_used_up(self):
         process = self.start("run", self.restarting(ENDLESS, 1))
         for attempt in (0, 1):
-            self.kill_member(self.in_attempt(attempt))
+            before = self.in_attempt(attempt, after=before["step"] if attempt else 100)
+            self.kill_member(before)
         self.assertEqual(process.wait(60 * SLOW), 1)
         status = self.status("digits")
         self.assertEqual((status["phase"], status["reason"]), ("Failed", "BackoffLimitExceeded"))
+        self.assertGreaterEqual(status["step"], before["step"])
         self.nothing_left()
 
     def test_a_run_is_suspended_and_resumed(self):
@@ -66,6 +68,7 @@ class RestartsTest(CliCase):
         self.assertEqual(process.wait(20 * SLOW), 130)
         ended = self.paceline("suspend", "digits")
         self.assertEqual((ended.returncode, ended.stdout), (4, ""))
+        self.assertIn("--resume digits", ended.stderr)
         self.nothing_left()
 
 

@@ -24,7 +24,7 @@ Duration back_after(Duration drop, Duration heartbeat) {
 }
 
 TEST(StreamTest, AMemberThatWasCutOffForFourSecondsIsBackBeforeItIsMissed) {
-  constexpr Duration kHeartbeat = 200ms, kMissedAfter = 5s;  // docs/protocol.md, "Who is to blame"
+  constexpr Duration kHeartbeat = 200ms, kMissedAfter = 5s;  // docs/protocol.md, "The root cause"
   for (Duration drop = 0s; drop <= 4s; drop += 10ms) {
     EXPECT_LT(back_after(drop, kHeartbeat), kMissedAfter) << drop / 1ms << " ms";
   }
