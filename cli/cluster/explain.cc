@@ -64,7 +64,7 @@ plan::Observed observed(const Json& object, api::TrainingJob job, const std::vec
   observed.generation = {view.generation};
   observed.deleted = view.deleting;
   for (const kube::SlimPod& pod : pods) {
-    if (pod.job_uid == view.uid) observed.pods.push_back(kube::to_cluster_pod(pod));
+    if (pod.job_uid.empty() || pod.job_uid == view.uid) observed.pods.push_back(kube::to_cluster_pod(pod));
   }
   for (const cluster::Pod& pod : observed.pods) {  // one look has only the nodes' clocks to go by
     if (const auto since = pod.ended() ? pod.finished : pod.started)
