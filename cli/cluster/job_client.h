@@ -1,6 +1,6 @@
 #pragma once
 
-// What the commands ask an API server for. Every error is in plain words (api_error_text.h); every call ends
+// The commands ask an API server for these. Every error is in plain words (api_error_text.h); every call ends
 // within kCallLimit of controller/cluster/kube. Thread-safe.
 
 #include <optional>
