@@ -5,11 +5,8 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 import yaml

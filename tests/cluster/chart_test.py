@@ -4,11 +4,7 @@ import json
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
-import unittest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from chart_case import CHART, documented_rights, run_helm

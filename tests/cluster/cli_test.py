@@ -3,14 +3,9 @@ made by hand, their status is patched."""
 
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
-import sys
-import unittest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import ClusterCase, needs_cluster, pod

@@ -1,14 +1,10 @@
 """The cluster itself: pods run, find each other and answer; and nothing of it stays, however it ends."""
 
 import os
-import pathlib
 import signal
 import socket
 import subprocess
-import sys
 import unittest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import DOWN_SECONDS, SCRIPT, ClusterCase, bring_up, cluster_command, fetch, look_up, needs_cluster, pod, take_down

@@ -4,9 +4,6 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import ClusterCase, needs_cluster

@@ -9,11 +9,8 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 
 import yaml
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import ROOT, ClusterCase, needs_cluster

@@ -1,11 +1,6 @@
 """How real pods end, and what a job makes of it: by which exit code, and by Kubernetes' own deadline for a pod."""
 
-import pathlib
 import signal
-import sys
-import unittest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import needs_cluster

@@ -1,10 +1,8 @@
 """What a suite of TrainingJobs begins with: the controller, two replicas of it, in the program's cluster; and jobs that tests can steer."""
 
-import json
 import os
 import signal
 import sys
-import unittest
 
 from chart_case import CHART, run_helm
 from cluster_case import ROOT, ClusterCase

@@ -14,8 +14,6 @@ import tempfile
 import unittest
 import unittest.mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
 import remains
 import run_tests
 import unittest_report

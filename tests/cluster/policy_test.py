@@ -1,12 +1,7 @@
 """What a job's policies mean on real pods: suspend, deadlines, restarts, clean-up; and what people see when pods can't start."""
 
 import json
-import pathlib
 import signal
-import sys
-import unittest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import needs_cluster

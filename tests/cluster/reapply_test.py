@@ -1,11 +1,7 @@
 """`kubectl delete tj x; kubectl apply -f x.yaml`, again and again: the new job has nothing of the one before, and trains within seconds."""
 
-import pathlib
 import sys
 import time
-import unittest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import needs_cluster

@@ -1,13 +1,8 @@
 """What becomes of a job that trains while its controller, or the API server, goes away: nothing. No pod starts again, no step is lost. And what the
 next controller knows of what was before it."""
 
-import pathlib
 import re
 import signal
-import sys
-import unittest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import needs_cluster

@@ -1,16 +1,12 @@
 """TrainingJobs as real pods on two nodes: they train, they succeed, and nothing is left of a job that is deleted."""
 
 import json
-import pathlib
 import re
 import signal
 import sys
 import tempfile
-import unittest
 
 import yaml
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import unittest_report
 from cluster_case import ROOT, look_up, needs_cluster
