@@ -1,6 +1,7 @@
 #include "base/ids.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace paceline {
 
@@ -16,6 +17,10 @@ const char* role_name(Role role) {
       return "evaluator";
   }
   PL_CHECK(false, "a role outside the enumeration");
+}
+
+std::string member_name(Role role, std::int64_t index) {
+  return str_cat(role_name(role), "-", index);
 }
 
 }  // namespace paceline

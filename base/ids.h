@@ -24,16 +24,12 @@ struct SpecGeneration {
   auto operator<=>(const SpecGeneration&) const = default;
 };
 
-// A member, unique for all time: pod uid and how often its process was started ("3f2a...-1"). Never an
-// address, never reused.
-struct MemberId {
-  std::string value;
-  auto operator<=>(const MemberId&) const = default;
-};
-
 enum class Role : std::uint8_t { kChief = 0, kWorker = 1, kServer = 2, kEvaluator = 3 };
 
 // "chief", "worker", "ps", "evaluator": as in the YAML, in TF_CONFIG and in pod names.
 const char* role_name(Role role);
+
+// "worker-3", as in logs, tables and lists of members.
+std::string member_name(Role role, std::int64_t index);
 
 }  // namespace paceline

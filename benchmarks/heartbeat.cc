@@ -111,7 +111,7 @@ void timed_step(member::StepClock& clock, member::Progress& progress, Step step,
   clock.move(member::StepPart::kWait, member::StepPart::kTransfer, Duration(1));
   { const auto part = clock.part(member::StepPart::kUpdate); }
   { const auto part = clock.part(member::StepPart::kCheckpoint); }
-  progress.step_applied({step, step * 64, clock.end(), 0, 0, true, 0.5, 0.1, step});
+  progress.step_applied({step, step * 64, clock.end(), 0, true, 0.5, 0.1, step});
   progress.set_weights_hash(step, static_cast<std::uint64_t>(step) * 31);
 }
 

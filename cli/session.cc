@@ -13,17 +13,10 @@ namespace paceline::cli {
 
 namespace {
 int exit_code_of(absl::StatusCode code) {
-  switch (code) {
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kAlreadyExists:
-      return kExitUsage;
-    case absl::StatusCode::kNotFound:
-      return kExitNotFound;
-    case absl::StatusCode::kCancelled:
-      return kExitInterrupted;
-    default:
-      return kExitSystem;
-  }
+  using Code = absl::StatusCode;
+  if (code == Code::kInvalidArgument || code == Code::kAlreadyExists) return kExitUsage;
+  if (code == Code::kNotFound) return kExitNotFound;
+  return code == Code::kCancelled ? kExitInterrupted : kExitSystem;
 }
 }  // namespace
 

@@ -61,6 +61,13 @@ struct Session {
   std::string examples(std::initializer_list<Example> examples) const;
 };
 
+// An option or a positional argument of a command, whose help calls its value `type`.
+template <typename App, typename Value>
+auto* add_value(App& command, const std::string& name, Value& value, const std::string& type,
+                const std::string& help) {
+  return command.add_option(name, value, help)->type_name(type);
+}
+
 // One function per command: adds it to the application, with its help text and examples.
 void add_run(CLI::App& app, Session& session);
 void add_apply(CLI::App& app, Session& session);

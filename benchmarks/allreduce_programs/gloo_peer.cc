@@ -20,10 +20,7 @@ int main(int argc, char** argv) {
   auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
   context->connectFullMesh(store, device);
   measure::run(
-      measure::parse_sizes(4, argc, argv), rank == 0,
-      [](std::size_t bytes) {
-        return static_cast<float*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
-      },
+      measure::parse_sizes(4, argc, argv), rank == 0, measure::pages,
       [&](float* data, std::size_t count) {
         gloo::AllreduceOptions options(context);
         options.setOutput(data, count);

@@ -17,6 +17,11 @@ inline std::vector<std::size_t> parse_sizes(int first, int argc, char** argv) {
   return sizes;
 }
 
+// Memory in whole pages.
+inline float* pages(std::size_t bytes) {
+  return static_cast<float*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
+}
+
 // About a gigabyte of each size, 3 to 2000 times.
 inline int iterations(std::size_t bytes) {
   const std::size_t wanted = (std::size_t{1} << 30) / (bytes == 0 ? 1 : bytes);

@@ -9,10 +9,7 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   measure::run(
-      measure::parse_sizes(1, argc, argv), rank == 0,
-      [](std::size_t bytes) {
-        return static_cast<float*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
-      },
+      measure::parse_sizes(1, argc, argv), rank == 0, measure::pages,
       [](float* data, std::size_t count) {
         MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       },

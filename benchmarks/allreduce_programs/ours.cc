@@ -3,19 +3,13 @@
 // halving-doubling, direct, direct-whole or direct-blocks. bench_allreduce copy: bytes per second that one
 // core copies.
 
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstring>
 #include <string>
 
-#include "base/check.h"
+#include "benchmarks/pserver_programs/meet.h"
 #include "measure.h"
-#include "runtime/collective/fabric.h"
-#include "tests/support/address_bytes.h"
 
 namespace {
 
@@ -45,34 +39,20 @@ struct Options {
   std::vector<std::size_t> sizes;
 };
 
-void rank_main(const Options& options, int rank, int parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+void rank_main(const Options& options, int rank, bench::Meeting& meeting) {
   SystemClock clock;
   FabricOptions fabric_options;
   fabric_options.sockets_per_peer = options.sockets;
   auto fabric = Fabric::create(fabric_options, clock);
   if (!fabric.ok()) die(fabric.status());
-  const std::vector<std::byte> mine = pack((*fabric)->address());
-  PL_CHECK(::write(parent, mine.data(), mine.size()) == static_cast<ssize_t>(mine.size()),
-           "the parent reads");
-  Group group;
-  group.generation = Generation{1};
-  group.rank = rank;
-  group.transport = options.transport == "tcp" ? TransportKind::kTcp : TransportKind::kSharedMemory;
-  for (int r = 0; r < options.ranks; ++r) {
-    std::byte bytes[kAddressBytes];
-    PL_CHECK(::recv(parent, bytes, sizeof(bytes), MSG_WAITALL) == static_cast<ssize_t>(sizeof(bytes)),
-             "the parent writes");
-    group.members.push_back({"", unpack(bytes)});
-  }
+  const Group group = bench::meet(**fabric, options.transport, rank, meeting);
   const auto deadline = [&] { return Deadline::after(clock.now(), std::chrono::seconds(60)); };
   auto communicator = (*fabric)->connect(group, deadline());
   if (!communicator.ok()) die(communicator.status());
   measure::run(
       options.sizes, rank == 0,
       [&](std::size_t bytes) {
-        if (options.transport == "heap")
-          return static_cast<float*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
+        if (options.transport == "heap") return measure::pages(bytes);
         auto memory = (*fabric)->arena().allocate(bytes);
         if (!memory.ok()) die(memory.status());
         return reinterpret_cast<float*>(memory->data());
@@ -114,28 +94,6 @@ int main(int argc, char** argv) {
   }
   const Options options{std::atoi(argv[1]), argv[2], parse_algorithm(argv[3]), std::atoi(argv[4]),
                         measure::parse_sizes(5, argc, argv)};
-  std::vector<int> children;
-  for (int r = 0; r < options.ranks; ++r) {
-    int pair[2];
-    PL_CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "a socket pair");
-    if (::fork() == 0) {
-      ::close(pair[0]);
-      rank_main(options, r, pair[1]);
-      return 0;
-    }
-    ::close(pair[1]);
-    children.push_back(pair[0]);
-  }
-  std::vector<std::byte> all;
-  for (int child : children) {
-    std::byte bytes[kAddressBytes];
-    if (::recv(child, bytes, sizeof(bytes), MSG_WAITALL) != static_cast<ssize_t>(sizeof(bytes))) return 1;
-    all.insert(all.end(), bytes, bytes + sizeof(bytes));
-  }
-  for (int child : children) {
-    if (::write(child, all.data(), all.size()) != static_cast<ssize_t>(all.size())) return 1;
-  }
-  int failed = 0, status = 0;
-  while (::wait(&status) > 0) failed |= status;
-  return failed != 0 ? 1 : 0;
+  return bench::run(options.ranks,
+                    [&](int rank, bench::Meeting& meeting) { rank_main(options, rank, meeting); });
 }

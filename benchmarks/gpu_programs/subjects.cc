@@ -26,6 +26,9 @@ struct Libraries {
 
 namespace {
 
+constexpr DType kHalf = DType::kBF16;
+constexpr auto kGelu = Elementwise::Function::kGelu;
+
 absl::StatusOr<std::unique_ptr<Libraries>> load(const Bench& bench) {
   PL_ASSIGN_OR_RETURN(auto elementwise, Elementwise::load(bench.context()));
   PL_ASSIGN_OR_RETURN(auto columns, Columns::load(bench.context()));
@@ -68,21 +71,18 @@ absl::Status add_pointwise(Bench& bench, const Libraries& kernels, const Options
   PL_ASSIGN_OR_RETURN(void* const scratch, bench.zeros(Columns::scratch_elements(rows, wide) * 4));
   subjects.push_back({"copy", 2 * bytes, 0, [=](Stream& s) { return s.copy(y, x, n * 2); }});
   subjects.push_back({"gelu", 2 * bytes, 0, [=, &kernels](Stream& s) {
-                        return kernels.elementwise.apply(s, Elementwise::Function::kGelu, DType::kBF16, x, y,
-                                                         n);
+                        return kernels.elementwise.apply(s, kGelu, kHalf, x, y, n);
                       }});
   subjects.push_back({"gelu backward", 3 * bytes, 0, [=, &kernels](Stream& s) {
-                        return kernels.elementwise.backward(s, Elementwise::Function::kGelu, DType::kBF16, x,
-                                                            y, y, n);
+                        return kernels.elementwise.backward(s, kGelu, kHalf, x, y, y, n);
                       }});
   subjects.push_back({"bias and gelu", 2 * bytes, 0, [=, &kernels](Stream& s) {
-                        return kernels.elementwise.bias_gelu(s, DType::kBF16, x, row, y, n, wide);
+                        return kernels.elementwise.bias_gelu(s, kHalf, x, row, y, n, wide);
                       }});
-  subjects.push_back({"add", 3 * bytes, 0, [=, &kernels](Stream& s) {
-                        return kernels.elementwise.add(s, DType::kBF16, x, y, y, n);
-                      }});
+  subjects.push_back({"add", 3 * bytes, 0,
+                      [=, &kernels](Stream& s) { return kernels.elementwise.add(s, kHalf, x, y, y, n); }});
   subjects.push_back({"column sums", bytes, 0, [=, &kernels](Stream& s) {
-                        return kernels.columns.sums(s, DType::kBF16, x, static_cast<float*>(sums), false,
+                        return kernels.columns.sums(s, kHalf, x, static_cast<float*>(sums), false,
                                                     static_cast<float*>(scratch), rows, wide);
                       }});
   return absl::OkStatus();
@@ -112,9 +112,8 @@ absl::Status add_norms(Bench& bench, const Libraries& kernels, const Options& o,
                                 .epsilon = 1e-5F,
                                 .rows = rows,
                                 .columns = o.width};
-  subjects.push_back({"residual and layer norm", 4 * bytes, 0, [=, &kernels](Stream& s) {
-                        return kernels.layer_norm->forward(s, DType::kBF16, forward);
-                      }});
+  subjects.push_back({"residual and layer norm", 4 * bytes, 0,
+                      [=, &kernels](Stream& s) { return kernels.layer_norm->forward(s, kHalf, forward); }});
   const LayerNormBackwardParams backward{.x = x,
                                          .dy = y,
                                          .through = residual,
@@ -128,7 +127,7 @@ absl::Status add_norms(Bench& bench, const Libraries& kernels, const Options& o,
   const LayerNorm::Gradients gradients{gain + 2 * std::size_t{o.width}, gain + 3 * std::size_t{o.width},
                                        false};
   subjects.push_back({"layer norm backward", 4 * bytes, 0, [=, &kernels](Stream& s) {
-                        return kernels.layer_norm->backward(s, DType::kBF16, backward, gradients);
+                        return kernels.layer_norm->backward(s, kHalf, backward, gradients);
                       }});
   return absl::OkStatus();
 }
@@ -149,15 +148,13 @@ absl::Status add_loss(Bench& bench, const Libraries& kernels, const Options& o,
                                   .classes = o.vocabulary,
                                   .stride = o.vocabulary};
   // Read once from memory: the second reading of a row is the cache's.
-  subjects.push_back(
-      {"softmax, cross-entropy and gradient", 2.0 * static_cast<double>(n * 2), 0,
-       [=, &kernels](Stream& s) { return kernels.cross_entropy.gradient(s, DType::kBF16, params); }});
+  subjects.push_back({"softmax, cross-entropy and gradient", 2.0 * static_cast<double>(n * 2), 0,
+                      [=, &kernels](Stream& s) { return kernels.cross_entropy.gradient(s, kHalf, params); }});
   // Rows that do not end where an access does, as GPT-2's own 50,257 classes.
   CrossEntropyParams uneven = params;
   uneven.classes = uneven.stride = o.vocabulary - 47;
-  subjects.push_back(
-      {"softmax, cross-entropy, uneven rows", 4.0 * uneven.rows * uneven.classes, 0,
-       [=, &kernels](Stream& s) { return kernels.cross_entropy.gradient(s, DType::kBF16, uneven); }});
+  subjects.push_back({"softmax, cross-entropy, uneven rows", 4.0 * uneven.rows * uneven.classes, 0,
+                      [=, &kernels](Stream& s) { return kernels.cross_entropy.gradient(s, kHalf, uneven); }});
   return absl::OkStatus();
 }
 
@@ -188,9 +185,8 @@ absl::Status add_embedding(Bench& bench, const Libraries& kernels, const Options
                                 .width = o.width,
                                 .vocabulary = o.vocabulary};
   const auto bytes = static_cast<double>(n * 2);
-  subjects.push_back({"embedding and positions", 2 * bytes, 0, [=, &kernels](Stream& s) {
-                        return kernels.embedding.forward(s, DType::kBF16, forward);
-                      }});
+  subjects.push_back({"embedding and positions", 2 * bytes, 0,
+                      [=, &kernels](Stream& s) { return kernels.embedding.forward(s, kHalf, forward); }});
   const EmbeddingPiecesParams backward{.counts = static_cast<const EmbeddingCounts*>(counted),
                                        .pieces = static_cast<const EmbeddingPiece*>(pieces),
                                        .order = static_cast<const std::uint32_t*>(order),
@@ -200,10 +196,9 @@ absl::Status add_embedding(Bench& bench, const Libraries& kernels, const Options
                                        .width = o.width};
   // Each token's gradient is fp32, read and written.
   const double gradients = 8.0 * static_cast<double>(counts.pieces) * o.width;
-  subjects.push_back(
-      {"embedding backward", bytes + gradients, 0, [=, &kernels](Stream& s) {
-         return kernels.embedding.backward(s, DType::kBF16, backward, nullptr, {counts.pieces, 0});
-       }});
+  subjects.push_back({"embedding backward", bytes + gradients, 0, [=, &kernels](Stream& s) {
+                        return kernels.embedding.backward(s, kHalf, backward, nullptr, {counts.pieces, 0});
+                      }});
   return absl::OkStatus();
 }
 
@@ -222,9 +217,8 @@ absl::Status add_attention(Bench& bench, const Libraries& kernels, const Options
   // Of the causal half: two products forward, five backward.
   const double one = 2.0 * o.samples * heads * o.time * (o.time + 1) / 2.0 * shape.head_size;
   const AttentionParams forward{.qkv = qkv, .y = y, .statistics = sums, .shape = shape, .scale = 0.125F};
-  subjects.push_back({name, 0, 2 * one, [=, &kernels](Stream& s) {
-                        return kernels.attention.forward(s, DType::kBF16, forward);
-                      }});
+  subjects.push_back(
+      {name, 0, 2 * one, [=, &kernels](Stream& s) { return kernels.attention.forward(s, kHalf, forward); }});
   const AttentionBackwardParams backward{.qkv = qkv,
                                          .y = y,
                                          .dy = dy,
@@ -233,9 +227,8 @@ absl::Status add_attention(Bench& bench, const Libraries& kernels, const Options
                                          .dqkv = dqkv,
                                          .shape = shape,
                                          .scale = 0.125F};
-  subjects.push_back({str_cat(name, ", backward"), 0, 5 * one, [=, &kernels](Stream& s) {
-                        return kernels.attention.backward(s, DType::kBF16, backward);
-                      }});
+  subjects.push_back({str_cat(name, ", backward"), 0, 5 * one,
+                      [=, &kernels](Stream& s) { return kernels.attention.backward(s, kHalf, backward); }});
   return absl::OkStatus();
 }
 
@@ -275,7 +268,7 @@ absl::Status add_optimizer(Bench& bench, const Libraries& kernels, const Options
   subjects.push_back({"AdamW with bf16 copy", 30 * bytes, 0,
                       [=, &kernels](Stream& s) { return kernels.optimizer.adam(s, params, count); }});
   subjects.push_back({"weights to bf16", 6 * bytes, 0, [=, &kernels](Stream& s) {
-                        return kernels.conversion.convert(s, DType::kF32, weights, DType::kBF16, copy, n);
+                        return kernels.conversion.convert(s, DType::kF32, weights, kHalf, copy, n);
                       }});
   return absl::OkStatus();
 }
@@ -290,54 +283,32 @@ absl::Status add_products(Bench& bench, Libraries& kernels, const Options& o,
     const char* name;
     Product product;
   };
-  const DType half = DType::kBF16;
+  // y = x w^T + b, in bf16.
+  const auto layer = [&](std::int64_t outputs, std::int64_t inputs,
+                         Product::Gelu gelu = Product::Gelu::kNone) {
+    return Product{.m = rows,
+                   .n = outputs,
+                   .k = inputs,
+                   .b_transposed = true,
+                   .inputs = kHalf,
+                   .output = kHalf,
+                   .bias = true,
+                   .gelu = gelu};
+  };
+  const Product back{.m = rows, .n = 4 * width, .k = width, .inputs = kHalf, .output = kHalf};
+  Product back_gelu = back;
+  back_gelu.gelu = Product::Gelu::kBackward;
   const Named products[] = {
-      {"product: qkv",
-       {.m = rows,
-        .n = 3 * width,
-        .k = width,
-        .b_transposed = true,
-        .inputs = half,
-        .output = half,
-        .bias = true}},
-      {"product: up",
-       {.m = rows,
-        .n = 4 * width,
-        .k = width,
-        .b_transposed = true,
-        .inputs = half,
-        .output = half,
-        .bias = true}},
-      {"product: down",
-       {.m = rows,
-        .n = width,
-        .k = 4 * width,
-        .b_transposed = true,
-        .inputs = half,
-        .output = half,
-        .bias = true}},
-      {"product: down, data backward",
-       {.m = rows, .n = 4 * width, .k = width, .inputs = half, .output = half}},
-      {"product: up, gelu",
-       {.m = rows,
-        .n = 4 * width,
-        .k = width,
-        .b_transposed = true,
-        .inputs = half,
-        .output = half,
-        .bias = true,
-        .gelu = Product::Gelu::kForwardKeeping}},
-      {"product: down, data backward, gelu",
-       {.m = rows,
-        .n = 4 * width,
-        .k = width,
-        .inputs = half,
-        .output = half,
-        .gelu = Product::Gelu::kBackward}},
+      {"product: qkv", layer(3 * width, width)},
+      {"product: up", layer(4 * width, width)},
+      {"product: down", layer(width, 4 * width)},
+      {"product: down, data backward", back},
+      {"product: up, gelu", layer(4 * width, width, Product::Gelu::kForwardKeeping)},
+      {"product: down, data backward, gelu", back_gelu},
       {"product: down, weights backward",
-       {.m = width, .n = 4 * width, .k = rows, .a_transposed = true, .inputs = half, .output = DType::kF32}},
+       {.m = width, .n = 4 * width, .k = rows, .a_transposed = true, .inputs = kHalf, .output = DType::kF32}},
       {"product: head",
-       {.m = rows, .n = o.vocabulary, .k = width, .b_transposed = true, .inputs = half, .output = half}},
+       {.m = rows, .n = o.vocabulary, .k = width, .b_transposed = true, .inputs = kHalf, .output = kHalf}},
   };
   kernels.products.reserve(std::size(products));
   for (const Named& named : products) {
@@ -350,8 +321,8 @@ absl::Status add_products(Bench& bench, Libraries& kernels, const Options& o,
     const auto bytes = [](std::int64_t elements, DType type) {
       return static_cast<std::size_t>(elements) * dtype_bytes(type);
     };
-    PL_ASSIGN_OR_RETURN(void* const a, bench.values(bytes(p.m * p.k, half)));
-    PL_ASSIGN_OR_RETURN(void* const b, bench.values(bytes(p.n * p.k, half)));
+    PL_ASSIGN_OR_RETURN(void* const a, bench.values(bytes(p.m * p.k, kHalf)));
+    PL_ASSIGN_OR_RETURN(void* const b, bench.values(bytes(p.n * p.k, kHalf)));
     PL_ASSIGN_OR_RETURN(void* const c, bench.zeros(bytes(p.m * p.n, p.output)));
     PL_ASSIGN_OR_RETURN(void* const bias, bench.zeros(bytes(p.n, p.output)));
     const bool has_aux = p.gelu != Product::Gelu::kNone;

@@ -6,15 +6,18 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "processes.h"
 #include "proto/paceline/v1/training.pb.h"
 #include "runtime/collective/fabric.h"
 #include "runtime/pserver/client.h"
+#include "runtime/pserver/server.h"
 
 namespace bench {
 
@@ -38,12 +41,22 @@ using Work = std::function<void(paceline::pserver::Client& client, const pacelin
 // hold, so that the first turns are given together.
 void member(const GroupOptions& options, int index, Meeting& meeting, const Work& work);
 
-// All processes of the meeting, by index: the first thing that they say there.
-paceline::collective::Group meet(const paceline::collective::Fabric& fabric, const std::string& transport,
-                                 int index, Meeting& meeting);
+// The server has `mode` and is connected to all.
+std::unique_ptr<paceline::pserver::Server> connect_server(paceline::collective::Fabric& fabric,
+                                                          const paceline::collective::Group& group,
+                                                          const paceline::pserver::ClientOptions& cut,
+                                                          paceline::v1::ParameterServerSpec mode,
+                                                          const paceline::Clock& clock);
+// The model is one dense tensor.
+paceline::tensor::ParameterLayout layout_of(std::size_t elements);
 
 [[noreturn]] void die(const absl::Status& status);
 void check(const absl::Status& status);
+template <typename T>
+T value_of(absl::StatusOr<T> value) {
+  check(value.status());
+  return *std::move(value);
+}
 // Two minutes: nothing that is measured takes so long.
 paceline::Deadline soon(const paceline::Clock& clock);
 

@@ -30,17 +30,17 @@ using bench::check;
 using bench::die;
 using bench::Shape;
 using bench::soon;
+using bench::value_of;
 
 void work(pserver::Client& client, const Clock& clock, bool first, const Shape& shape, int steps) {
   std::vector<long long> times;
   times.reserve(static_cast<std::size_t>(steps));
   long long last = 0;
   while (true) {
-    const auto turn = client.wait_turn(soon(clock));
-    if (!turn.ok()) die(turn.status());
+    const pserver::TurnResult turn = value_of(client.wait_turn(soon(clock)));
     const long long now = bench::now_ns();
     if (last != 0) times.push_back(now - last);
-    if (turn->finished) break;
+    if (turn.finished) break;
     last = now;
     check(client.push(0, shape.elements()));
     check(client.commit({}));
@@ -100,24 +100,20 @@ void move_all(std::vector<UniqueFd>& sockets, std::vector<std::vector<char>>& me
 
 void loopback(const Shape& shape, int steps, int index, bench::Meeting& meeting) {
   SystemClock clock;
-  auto listener = transport::listen_tcp("127.0.0.1");
-  if (!listener.ok()) die(listener.status());
-  const auto ports = meeting.exchange(std::to_string(listener->port));
+  const auto listener = value_of(transport::listen_tcp("127.0.0.1"));
+  const auto ports = meeting.exchange(std::to_string(listener.port));
   const bool worker = index < shape.workers;
   std::vector<UniqueFd> sockets;
   if (worker) {
     for (int s = 0; s < shape.servers; ++s) {
       const std::string port = ports[static_cast<std::size_t>(shape.workers + s)].c_str();
-      auto socket = transport::connect_tcp("127.0.0.1:" + port, clock, soon(clock));
-      if (!socket.ok()) die(socket.status());
-      sockets.push_back(*std::move(socket));
+      sockets.push_back(value_of(transport::connect_tcp("127.0.0.1:" + port, clock, soon(clock))));
     }
   }
   while (!worker && sockets.size() < static_cast<std::size_t>(shape.workers)) {
-    check(transport::wait_for(listener->fd.get(), POLLIN, clock, soon(clock)));
-    auto socket = transport::accept_one(listener->fd.get());
-    if (!socket.ok()) die(socket.status());
-    if (socket->valid()) sockets.push_back(*std::move(socket));
+    check(transport::wait_for(listener.fd.get(), POLLIN, clock, soon(clock)));
+    UniqueFd socket = value_of(transport::accept_one(listener.fd.get()));
+    if (socket.valid()) sockets.push_back(std::move(socket));
   }
   for (const UniqueFd& socket : sockets) transport::tune_tcp(socket.get());
   const std::size_t part = shape.bytes / static_cast<std::size_t>(shape.servers);

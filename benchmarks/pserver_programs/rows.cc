@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/text.h"
+#include "benchmarks/pserver_programs/meet.h"
 #include "group.h"
 #include "processes.h"
 #include "processor_time.h"
 #include "runtime/pserver/client.h"
-#include "runtime/pserver/server.h"
 #include "runtime/pserver/sparse/row_hash.h"
 #include "zipf.h"
 
@@ -28,8 +28,8 @@ namespace {
 
 using namespace paceline;
 using bench::check;
-using bench::die;
 using bench::soon;
+using bench::value_of;
 using pserver::sparse::RowId;
 
 constexpr std::size_t kBatches = 64;  // different ones of a worker, again and again
@@ -80,22 +80,13 @@ class AllRows final : public pserver::sparse::RowSource {
 void serve(collective::Fabric& fabric, const collective::Group& group, const pserver::ClientOptions& cut,
            const Shape& shape, bench::Meeting& meeting) {
   SystemClock clock;
-  pserver::ServerOptions options;
-  options.shape = cut;
-  options.optimizer.set_learning_rate(0.125);
-  options.units_per_step = shape.workers;
-  options.policy = [&](const pserver::PolicyStart& start) {
-    v1::ParameterServerSpec mode;
-    mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
-    mode.set_workers(shape.workers);
-    mode.set_servers(shape.servers);
-    mode.set_gradients_per_step(shape.workers);
-    mode.set_units_per_step(shape.workers);
-    return pserver::make_policy(mode, start);
-  };
-  auto server = pserver::Server::connect(fabric, group, options, clock, soon(clock));
-  if (!server.ok()) die(server.status());
-  std::jthread runs([&] { check((*server)->run(soon(clock))); });
+  v1::ParameterServerSpec mode;
+  mode.set_synchronization(v1::ParameterServerSpec::ASYNCHRONOUS);
+  mode.set_workers(shape.workers);
+  mode.set_gradients_per_step(shape.workers);
+  mode.set_units_per_step(shape.workers);
+  const auto server = bench::connect_server(fabric, group, cut, mode, clock);
+  std::jthread runs([&] { check(server->run(soon(clock))); });
   meeting.barrier();
   const long long before = bench::used_ns();
   meeting.barrier();
@@ -127,8 +118,7 @@ void work(pserver::Client& client, std::span<float> gradient, std::span<float> r
   const auto batches = batches_of(shape, index);
   std::vector<float> rows(row_gradient.size());
   std::vector<long long> times;
-  auto turn = client.wait_turn(soon(clock));
-  if (!turn.ok()) die(turn.status());
+  check(client.wait_turn(soon(clock)).status());
   for (int step = 0; step < shape.warm_up() + shape.steps; ++step) {
     if (step == shape.warm_up()) meeting.barrier();
     const auto& ids = batches[static_cast<std::size_t>(step) % kBatches];
@@ -139,8 +129,7 @@ void work(pserver::Client& client, std::span<float> gradient, std::span<float> r
     check(client.push(0, gradient.size()));
     check(client.push_rows(pushes));
     check(client.commit({}));
-    turn = client.wait_turn(soon(clock));
-    if (!turn.ok()) die(turn.status());
+    check(client.wait_turn(soon(clock)).status());
     if (step >= shape.warm_up()) times.push_back(bench::now_ns() - begin);
   }
   meeting.barrier();
@@ -151,25 +140,19 @@ void work(pserver::Client& client, std::span<float> gradient, std::span<float> r
 
 void member(const std::string& transport, const Shape& shape, int index, bench::Meeting& meeting) {
   SystemClock clock;
-  auto fabric = collective::Fabric::create({}, clock);
-  if (!fabric.ok()) die(fabric.status());
-  const collective::Group group = bench::meet(**fabric, transport, index, meeting);
+  const auto fabric = value_of(collective::Fabric::create({}, clock));
+  const collective::Group group = bench::meet(*fabric, transport, index, meeting);
   const pserver::ClientOptions cut{shape.workers, shape.servers, 0, {table_of(shape)}};
-  if (index >= shape.workers) return serve(**fabric, group, cut, shape, meeting);
+  if (index >= shape.workers) return serve(*fabric, group, cut, shape, meeting);
   constexpr std::size_t kDense = 16;  // elements: what is measured is rows
-  auto memory = (*fabric)->arena().allocate((kDense + shape.batch * shape.dim) * sizeof(float));
-  if (!memory.ok()) die(memory.status());
-  const std::span<float> gradient(reinterpret_cast<float*>(memory->data()), kDense);
+  const auto memory = value_of(fabric->arena().allocate((kDense + shape.batch * shape.dim) * sizeof(float)));
+  const std::span<float> gradient(reinterpret_cast<float*>(memory.data()), kDense);
   const std::span<float> row_gradient(gradient.data() + kDense, shape.batch * shape.dim);
   std::fill(row_gradient.begin(), row_gradient.end(), 1e-3F);
   std::vector<float> weights(kDense, 1.0F);
-  const tensor::ParameterLayout layout{
-      .parameters = {{.name = "w", .dims = {}, .offset = 0, .count = kDense, .decay = true}},
-      .elements = kDense,
-      .trained_elements = kDense};
-  auto client = pserver::Client::connect(**fabric, group, cut, layout, weights, gradient, clock, soon(clock));
-  if (!client.ok()) die(client.status());
-  work(**client, gradient, row_gradient, index, shape, meeting);
+  const auto client = value_of(pserver::Client::connect(*fabric, group, cut, bench::layout_of(kDense),
+                                                        weights, gradient, clock, soon(clock)));
+  work(*client, gradient, row_gradient, index, shape, meeting);
 }
 
 }  // namespace

@@ -75,11 +75,10 @@ void work(pserver::Client& client, const Clock& clock, int worker, const Setting
   simulation::Delays delays(setting.study.delays, setting.shape.workers, setting.study.seed);
   bench::WorkerTally tally;
   while (true) {
-    const auto turn = client.wait_turn(bench::soon(clock));
-    if (!turn.ok()) bench::die(turn.status());
+    const pserver::TurnResult turn = bench::value_of(client.wait_turn(bench::soon(clock)));
     const TimePoint now = clock.now();
-    tally.turn(*turn, now);
-    if (turn->finished) break;
+    tally.turn(turn, now);
+    if (turn.finished) break;
     const std::chrono::duration<double, std::milli> delay(samples * delays.next_ms(worker));
     std::this_thread::sleep_until(now + std::chrono::duration_cast<Duration>(delay));
     tally.computed(clock.now());
@@ -102,12 +101,11 @@ ModeResult measure(const Mode& mode, const Setting& setting) {
   if (bench::run(setting.shape.workers + setting.shape.servers, one) != 0) {
     bench::die(absl::UnavailableError(str_cat(mode.name, ": a process failed")));
   }
-  const auto report = bench::together(records.all());
-  if (!report.ok()) bench::die(report.status());
-  if (report->steps != setting.study.steps) {
-    bench::die(absl::InternalError(str_cat(mode.name, " ended after ", report->steps, " steps")));
+  const simulation::ClusterReport report = bench::value_of(bench::together(records.all()));
+  if (report.steps != setting.study.steps) {
+    bench::die(absl::InternalError(str_cat(mode.name, " ended after ", report.steps, " steps")));
   }
-  return simulation::rated(mode, *report);
+  return simulation::rated(mode, report);
 }
 
 nlohmann::ordered_json json_of(const ModeResult& result) {
@@ -120,13 +118,12 @@ nlohmann::ordered_json json_of(const ModeResult& result) {
 }
 
 void compare(const Mode& mode, const Setting& setting) {
-  const auto simulated = simulation::simulate_mode(mode, setting.study);
-  if (!simulated.ok()) bench::die(simulated.status());
+  const ModeResult simulated = bench::value_of(simulation::simulate_mode(mode, setting.study));
   const nlohmann::ordered_json line = {{"mode", mode.name},
                                        {"slowWorkers", setting.study.delays.slow_workers},
                                        {"batch", mode.batch()},
                                        {"measured", json_of(measure(mode, setting))},
-                                       {"simulated", json_of(*simulated)}};
+                                       {"simulated", json_of(simulated)}};
   std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);  // or the next processes have it, too
 }

@@ -47,7 +47,7 @@ absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
     PL_ASSIGN_OR_RETURN(const JobSource::Listed all, call.jobs.list_jobs(call.all_namespaces ? "" : call.ns));
     for (const Json& object : all.objects) {
       const JobView job = read_job(object);
-      if (job.status.phase != api::Phase::kSucceeded && job.status.phase != api::Phase::kFailed) continue;
+      if (!has_ended(job)) continue;
       if (job.status.reason == kStopped) {
         stopped += str_cat(stopped.empty() ? "" : ", ", job.name);
       } else {
@@ -63,7 +63,7 @@ absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
     if (!status.ok() && !first.ok()) call.err << call.program << ": " << status.message() << "\n";
     first.Update(status);
   };
-  const auto say = [&](const Going& job) {
+  const auto print_deleted = [&](const Going& job) {
     call.out << call.jobs.reference(job.name)
              << (call.all_namespaces ? str_cat(" in namespace ", job.ns) : "") << " deleted\n";
   };
@@ -72,7 +72,7 @@ absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
     note(removed.status());
     if (!removed.ok()) continue;
     going.push_back({ns, name, kube::text_at(*removed, {"metadata", "uid"})});
-    if (!options.wait) say(going.back());
+    if (!options.wait) print_deleted(going.back());
   }
   // Their users were told that they may go on.
   if (!stopped.empty()) {
@@ -84,7 +84,7 @@ absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
   for (const Going& job : going) {
     const absl::Status gone = wait_until_gone(call, job, deadline);
     note(gone);
-    if (gone.ok()) say(job);
+    if (gone.ok()) print_deleted(job);
   }
   return first;
 }

@@ -186,7 +186,8 @@ Rows fault_rows(const api::Fault& fault) {
 
 std::vector<std::string> fault_lines(const JobView& job) {
   if (!job.status.fault) return {};
-  std::vector<std::string> lines = {"Fault:"};
+  std::vector<std::string> lines = {job.status.phase == api::Phase::kFailed ? "Fault:"
+                                                                            : "Fault of the newest restart:"};
   for (const std::string& line : align_table(fault_rows(*job.status.fault), {}))
     lines.push_back(str_cat("  ", line));
   return lines;
@@ -196,7 +197,7 @@ std::vector<std::string> hints_for(const Described& d) {
   std::vector<std::string> hints;
   const JobView& job = d.job;
   const std::string name = str_cat(job.name, " -n ", job.ns);
-  const bool ended = job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
+  const bool ended = has_ended(job);
   if (job.deleting)
     hints.push_back(
         "it is being deleted, and waits for its pods and for the finalizers in metadata.finalizers");
@@ -225,14 +226,14 @@ std::vector<std::string> hints_for(const Described& d) {
     hints.push_back(str_cat("pod ", pod.name(), ", ", pod.reason, ": ", advice));
   }
   if (job.status.phase == api::Phase::kFailed) {
-    const auto tell_log = [&](Role role, int index) {
+    const auto add_log_hint = [&](Role role, int index) {
       hints.push_back(
           str_cat("its log: ", d.program, " logs ", job.name, " ", role_name(role), "/", index, d.where));
     };
     if (!d.pods.empty())
-      tell_log(failed_pod(d).role, failed_pod(d).index);
+      add_log_hint(failed_pod(d).role, failed_pod(d).index);
     else if (job.run && job.status.fault)
-      tell_log(job.status.fault->role, job.status.fault->index);
+      add_log_hint(job.status.fault->role, job.status.fault->index);
   }
   return hints;
 }

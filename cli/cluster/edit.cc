@@ -24,8 +24,7 @@ absl::Status if_it_goes_on(const JobView& job, const char* what) {
   if (job.deleting)
     return absl::FailedPreconditionError(
         str_cat("job ", job_text(job.ns, job.name), " is being deleted: there is nothing to ", what));
-  if (job.status.phase != api::Phase::kSucceeded && job.status.phase != api::Phase::kFailed)
-    return absl::OkStatus();
+  if (!has_ended(job)) return absl::OkStatus();
   return absl::FailedPreconditionError(str_cat("job ", job_text(job.ns, job.name), " has ended (",
                                                api::name(job.status.phase), "): there is nothing to ", what));
 }

@@ -25,30 +25,20 @@ using kube::Json;
 plan::JobReport report_from(const api::Status& status, WallTime now) {
   plan::JobReport report;
   report.attempt = status.restarts.attempt;
-  report.phase =
-      status.phase == api::Phase::kRunning ? plan::ReportPhase::kRunning : plan::ReportPhase::kForming;
+  report.state = status.phase == api::Phase::kRunning ? plan::JobState::kRunning : plan::JobState::kForming;
   report.generation = status.view.generation;
   report.progress = status.progress;
   report.model_path = status.model;
   report.checkpoint_path = status.last_checkpoint;
   for (const api::Condition& condition : status.conditions) {
     if (condition.status && condition.type == api::name(status.phase))
-      report.in_phase = now - condition.last_transition;
+      report.in_state = now - condition.last_transition;
   }
   for (const api::MemberStatus& each : status.members) {
-    plan::ReportedMember member;
-    member.id = {each.pod};
-    member.role = each.role;
-    member.index = static_cast<int>(each.index);
-    member.rank = each.rank;
-    member.pod = each.pod;
-    member.host = each.host;
-    member.phase = each.phase;
-    member.step = each.step;
-    member.telemetry = each.telemetry;
     if (each.phase == plan::kLostPhase && plan::attempt_in(each.pod) == report.attempt)
-      report.lost.push_back({each.role, member.index, each.pod, str_cat(each.pod, " was lost")});
-    report.members.push_back(std::move(member));
+      report.lost.push_back(
+          {each.role, static_cast<int>(each.index), each.pod, str_cat(each.pod, " was lost")});
+    report.members.push_back({each, false});
   }
   return report;
 }

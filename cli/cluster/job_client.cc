@@ -81,9 +81,7 @@ absl::StatusOr<Json> JobClient::choose(const std::string& ns, const std::string&
         str_cat("namespace ", ns, " has no jobs; -n chooses another namespace, -A with get lists all"));
   const auto rank = [](const Json& object) {
     const JobView view = read_job(object);
-    const bool goes_on =
-        view.status.phase != api::Phase::kSucceeded && view.status.phase != api::Phase::kFailed;
-    return std::tuple(goes_on, view.created.value_or(WallTime()), view.name);
+    return std::tuple(!has_ended(view), view.created.value_or(WallTime()), view.name);
   };
   return *std::ranges::max_element(listed.objects, {}, rank);
 }

@@ -52,11 +52,12 @@ bool is_reached(const api::Target& target, const api::Progress& progress) {
   return target.loss && progress.test_loss && *progress.test_loss <= *target.loss;
 }
 
-MemberState member_of(const JobView& job, const SlimPod& pod) {
-  MemberState member;
+api::MemberStatus member_of(const JobView& job, const SlimPod& pod) {
+  api::MemberStatus member;
   member.pod = pod.name();
-  member.name = member_name(pod.role, pod.index);
-  member.node = pod.node.empty() ? "-" : pod.node;
+  member.role = pod.role;
+  member.index = pod.index;
+  member.host = pod.node.empty() ? "-" : pod.node;
   member.phase = pod_phase(pod);
   const auto known = std::ranges::find_if(
       job.status.members, [&](const api::MemberStatus& each) { return each.pod == member.pod; });
@@ -69,15 +70,12 @@ MemberState member_of(const JobView& job, const SlimPod& pod) {
 }
 
 // One whose pod is gone is known from the status alone; its last word holds only if that was its end.
-MemberState gone_member(const api::MemberStatus& known) {
-  MemberState member;
-  member.pod = known.pod;
-  member.name = member_name(known.role, static_cast<int>(known.index));
-  member.node = known.host.empty() ? "-" : known.host;
+api::MemberStatus gone_member(const api::MemberStatus& known) {
+  api::MemberStatus member = known;
+  if (member.host.empty()) member.host = "-";
   const bool ended = plan::says_finished(known) || known.phase == plan::kLostPhase ||
                      known.phase == cluster::pod_phase_name(cluster::PodPhase::kFailed);
   member.phase = str_cat(ended ? str_cat(known.phase, ", ") : "", "pod gone");
-  member.step = known.step;
   member.telemetry = counts_of(known.telemetry);
   return member;
 }
@@ -89,8 +87,8 @@ bool is_later(const api::MemberStatus& known, const SlimPod& pod) {
 }
 
 // By role and index: those that have a pod, and those of which only the status still tells.
-std::vector<MemberState> members_of(const JobView& job, const std::vector<SlimPod>& pods) {
-  std::map<std::pair<Role, int>, MemberState> places;
+std::vector<api::MemberStatus> members_of(const JobView& job, const std::vector<SlimPod>& pods) {
+  std::map<std::pair<Role, int>, api::MemberStatus> places;
   std::map<std::pair<Role, int>, SlimPod> present;
   for (SlimPod& pod : present_pods(pods)) {
     places[{pod.role, pod.index}] = member_of(job, pod);
@@ -101,7 +99,7 @@ std::vector<MemberState> members_of(const JobView& job, const std::vector<SlimPo
     const auto pod = present.find(place);
     if (pod == present.end() || is_later(known, pod->second)) places[place] = gone_member(known);
   }
-  std::vector<MemberState> members;
+  std::vector<api::MemberStatus> members;
   for (auto& [place, member] : places) members.push_back(std::move(member));
   return members;
 }

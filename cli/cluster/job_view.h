@@ -29,6 +29,10 @@ struct JobView {
 };
 JobView read_job(const kube::Json& object);
 
+inline bool has_ended(const JobView& job) {
+  return job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
+}
+
 // "worker-2, node-1, Running": the newest attempt's pod of each place, by role and index; `attempt` chooses
 // an earlier one.
 std::vector<kube::SlimPod> present_pods(const std::vector<kube::SlimPod>& pods);

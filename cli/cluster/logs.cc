@@ -21,10 +21,6 @@ namespace {
 using kube::Json;
 using kube::SlimPod;
 
-bool has_ended(const JobView& job) {
-  return job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
-}
-
 // The pods that are asked for: of the present attempt, or of the one before. INVALID_ARGUMENT: no such
 // member.
 absl::StatusOr<std::vector<SlimPod>> chosen(const std::vector<SlimPod>& all, const LogsOptions& options) {

@@ -35,10 +35,6 @@ std::string resource_name(std::string_view job) {
   return str_cat("trainingjob.paceline.dev/", job);
 }
 
-std::string member_name(Role role, int index) {
-  return str_cat(role_name(role), "-", index);
-}
-
 absl::StatusOr<MemberPattern> member_pattern(std::string_view text) {
   if (text.empty()) return MemberPattern{};
   const std::size_t end = text.find_first_of("/-");

@@ -18,9 +18,6 @@ absl::StatusOr<std::string> job_name_of(std::string_view text);
 // As -o name prints it: "trainingjob.paceline.dev/digits".
 std::string resource_name(std::string_view job);
 
-// "worker-3", as in logs and tables.
-std::string member_name(Role role, int index);
-
 // One member ("worker/3", "worker-3"), or all of one role ("worker").
 struct MemberPattern {
   std::optional<Role> role;  // absent: all members

@@ -36,10 +36,8 @@ void add_apply(CLI::App& app, Session& session) {
   };
   auto* command = app.add_subcommand("apply", "Create or change TrainingJobs on a cluster, from files");
   auto options = std::make_shared<Options>();
-  command
-      ->add_option("-f,--filename,FILE", options->files,
-                   "TrainingJob files, YAML or JSON; - is standard input")
-      ->type_name("FILE")
+  add_value(*command, "-f,--filename,FILE", options->files, "FILE",
+            "TrainingJob files, YAML or JSON; - is standard input")
       ->required();
   command
       ->add_option("--dry-run", options->dry_run, "server: the API server checks it all, and keeps nothing")

@@ -74,17 +74,14 @@ std::shared_ptr<ClusterFlags> add_cluster_flags(CLI::App& command, const Session
                   where == Where::kBoth ? "The cluster of the kubeconfig's current context, not this machine"
                                         : "The cluster of the kubeconfig's current context (the default)")
         ->group(kClusterGroup);
-  command.add_option("--context", flags->context, "This context of the kubeconfig")
-      ->type_name("NAME")
+  add_value(command, "--context", flags->context, "NAME", "This context of the kubeconfig")
       ->group(kClusterGroup);
-  command.add_option("-n,--namespace", flags->ns, "This namespace (default: the context's)")
-      ->type_name("NAME")
+  add_value(command, "-n,--namespace", flags->ns, "NAME", "This namespace (default: the context's)")
       ->group(kClusterGroup);
   if (with_all)
     command.add_flag("-A,--all-namespaces", flags->all_namespaces, "All namespaces")->group(kClusterGroup);
-  command
-      .add_option("--kubeconfig", flags->kubeconfig, "This file (default: $KUBECONFIG, else ~/.kube/config)")
-      ->type_name("FILE")
+  add_value(command, "--kubeconfig", flags->kubeconfig, "FILE",
+            "This file (default: $KUBECONFIG, else ~/.kube/config)")
       ->group(kClusterGroup);
   return flags;
 }

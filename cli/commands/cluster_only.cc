@@ -16,7 +16,7 @@ void add_events(CLI::App& app, Session& session) {
   auto* command =
       app.add_subcommand("events", "What happened to a job and its pods on a cluster, the newest last");
   auto options = std::make_shared<Options>();
-  command->add_option("NAME", options->name, "Name of a job (default: all)")->type_name("");
+  add_value(*command, "NAME", options->name, "", "Name of a job (default: all)");
   command->add_flag("-w,--watch", options->watch, "Then print those that come, until ctrl-C");
   auto flags = add_cluster_flags(*command, session, Where::kClusterOnly, true);
   command->footer(session.examples({{true, "events digits"}, {true, "events -n team-a -w"}}));
@@ -38,10 +38,8 @@ void add_scale(CLI::App& app, Session& session) {
   auto* command = app.add_subcommand(
       "scale", "Change how many members a job on a cluster has, between minReplicas and maxReplicas");
   auto options = std::make_shared<Options>();
-  command->add_option("NAME", options->name, "Name of a job")->type_name("")->required();
-  command->add_option("REPLICAS", options->scalings, "How many of a role: worker=4")
-      ->type_name("ROLE=N")
-      ->required();
+  add_value(*command, "NAME", options->name, "", "Name of a job")->required();
+  add_value(*command, "REPLICAS", options->scalings, "ROLE=N", "How many of a role: worker=4")->required();
   auto flags = add_cluster_flags(*command, session, Where::kClusterOnly);
   command->footer(session.examples({{true, "scale digits worker=4 -n team-a"}}));
   command->callback([&session, options, flags] {

@@ -102,24 +102,18 @@ constexpr char kBashHelpers[] =
     R"sh(_paceline_runs() { timeout 5 paceline "${state[@]}" get "${place[@]}" -o name 2>/dev/null | sed 's#.*/##'; }
 _paceline_jobs() { ((${#place[@]})) || place=(--cluster); _paceline_runs; }
 _paceline_members() {
-  paceline "${state[@]}" get "$1" -o json 2>/dev/null | sed -n '/"run": {/,$s/^ \{20\}"name": "\(.*\)",*$/\1/p'
+  paceline "${state[@]}" get "$1" -o json 2>/dev/null | sed -n '/"run": {/,${
+    /^ \{20\}"index": /h
+    /^ \{20\}"role": /{G;s/.*"role": "\(.*\)",*\n.*"index": \([0-9]*\),*$/\1-\2/p;}
+  }'
 }
 )sh";
 
 std::string bash_answer(Kind kind, const std::vector<std::string>& values) {
-  switch (kind) {
-    case Kind::kWords:
-      return "-W '" + joined(values, " ") + "'";
-    case Kind::kRuns:
-      return "-W \"$(_paceline_runs)\"";
-    case Kind::kFiles:
-      return "-f";
-    case Kind::kFolders:
-      return "-d";
-    case Kind::kNothing:
-      break;
-  }
-  return "-W ''";
+  if (kind == Kind::kWords) return "-W '" + joined(values, " ") + "'";
+  if (kind == Kind::kRuns) return "-W \"$(_paceline_runs)\"";
+  if (kind == Kind::kFiles) return "-f";
+  return kind == Kind::kFolders ? "-d" : "-W ''";
 }
 
 // One line of the table of options with values: `run:--output) COMPREPLY=(...)`.
@@ -223,7 +217,10 @@ function __paceline_given
 end
 function __paceline_members
   set -l given (__paceline_given)
-  paceline get $given[2] -o json 2>/dev/null | sed -n '/"run": {/,$s/^ \{20\}"name": "\(.*\)",*$/\1/p'
+  paceline get $given[2] -o json 2>/dev/null | sed -n '/"run": {/,${
+    /^ \{20\}"index": /h
+    /^ \{20\}"role": /{G;s/.*"role": "\(.*\)",*\n.*"index": \([0-9]*\),*$/\1-\2/p;}
+  }'
 end
 )sh";
 
@@ -234,22 +231,12 @@ void fish_option(std::ostream& out, const std::string& seen, const CLI::Option& 
   for (const std::string& name : option.get_snames()) out << " -s " << name;
   for (const std::string& name : option.get_lnames()) out << " -l " << name;
   out << " -d " << quoted(option.get_description());
-  switch (kind_of(option)) {
-    case Kind::kWords:
-      out << " -x -a " << quoted(joined(values_of(option), " "));
-      break;
-    case Kind::kRuns:
-      out << " -x -a '(__paceline_runs)'";
-      break;
-    case Kind::kFiles:
-      out << " -r -F";
-      break;
-    case Kind::kFolders:
-      out << " -x -a '(__fish_complete_directories)'";
-      break;
-    case Kind::kNothing:
-      if (takes_value(option)) out << " -x";
-  }
+  const Kind kind = kind_of(option);
+  if (kind == Kind::kWords) out << " -x -a " << quoted(joined(values_of(option), " "));
+  if (kind == Kind::kRuns) out << " -x -a '(__paceline_runs)'";
+  if (kind == Kind::kFiles) out << " -r -F";
+  if (kind == Kind::kFolders) out << " -x -a '(__fish_complete_directories)'";
+  if (kind == Kind::kNothing && takes_value(option)) out << " -x";
   out << "\n";
 }
 
@@ -288,8 +275,7 @@ std::string fish(const CLI::App& app) {
 void add_completion(CLI::App& app, Session& /*session*/) {
   auto* command = app.add_subcommand("completion", "Print a shell's completion script");
   auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "Of which shell")
-      ->type_name("SHELL")
+  add_value(*command, "SHELL", *shell, "SHELL", "Of which shell")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command->footer(

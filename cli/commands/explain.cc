@@ -115,14 +115,12 @@ void add_explain(CLI::App& app, Session& session) {
                                  : "Say what `run` would do with a file, or how a run or a job is, and why");
   auto what = std::make_shared<std::string>();
   auto with_job = std::make_shared<bool>(false);
-  command
-      ->add_option(
-          session.kubectl ? "NAME" : "FILE", *what,
-          session.kubectl
-              ? "Name of a job"
-              : "TrainingJob file, YAML or JSON, - is standard input; or the name of a run, or of a job on a "
-                "cluster")
-      ->type_name("")
+  add_value(
+      *command, session.kubectl ? "NAME" : "FILE", *what, "",
+      session.kubectl
+          ? "Name of a job"
+          : "TrainingJob file, YAML or JSON, - is standard input; or the name of a run, or of a job on a "
+            "cluster")
       ->required();
   if (!session.kubectl)
     command->add_flag("--job", *with_job, "Print the job of the file with all defaults filled in, too");

@@ -20,23 +20,17 @@ void add_logs(CLI::App& app, Session& session) {
   auto* command = app.add_subcommand(
       "logs", session.kubectl ? "What a job's members wrote" : "What a run's or a job's members wrote");
   auto options = std::make_shared<Options>();
-  command->add_option("NAME", options->name, kNameHelp)->type_name("");
-  command
-      ->add_option(
-          "MEMBER", options->logs.member,
-          "One member, e.g. worker-1 or worker/1, or a role (default: all, each line with its member)")
-      ->type_name("");
+  add_value(*command, "NAME", options->name, "", kNameHelp);
+  add_value(*command, "MEMBER", options->logs.member, "",
+            "One member, e.g. worker-1 or worker/1, or a role (default: all, each line with its member)");
   command->add_flag("-f,--follow", options->logs.log.follow, "Go on as lines come, until it ends");
-  command->add_option("--tail", options->tail, "Begin with the last N lines of each member")
-      ->type_name("N")
+  add_value(*command, "--tail", options->tail, "N", "Begin with the last N lines of each member")
       ->check(whole_number_between(0, 1'000'000));
-  command->add_option("--since", options->since, "Only the lines of the last 30s, 5m, 2h")->type_name("TIME");
+  add_value(*command, "--since", options->since, "TIME", "Only the lines of the last 30s, 5m, 2h");
   command->add_flag("-p,--previous", options->logs.previous, "The attempt before the present one");
   auto flags = add_cluster_flags(*command, session, Where::kBoth);
-  command
-      ->add_option("-c,--container", options->logs.log.container,
-                   "Another container of the pods (default: the trainer, or an init container that failed)")
-      ->type_name("NAME")
+  add_value(*command, "-c,--container", options->logs.log.container, "NAME",
+            "Another container of the pods (default: the trainer, or an init container that failed)")
       ->group(kClusterGroup);
   command->footer(session.examples({{false, "logs --tail 20"},
                                     {false, "logs digits-allreduce"},

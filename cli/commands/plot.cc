@@ -41,10 +41,9 @@ void plot(Session& session, const std::string& name, const std::string& output) 
 void add_plot(CLI::App& app, Session& session) {
   auto* command = app.add_subcommand("plot", "Draw a run's loss, accuracy and step times by member as SVG");
   auto name = std::make_shared<std::string>(), output = std::make_shared<std::string>();
-  command->add_option("RUN", *name, "Name of a run (default: the newest that goes on, else the newest)")
-      ->type_name("");
-  command->add_option("-o,--output", *output, "File to write (default: RUN.svg here); - is standard output")
-      ->type_name("FILE");
+  add_value(*command, "RUN", *name, "", "Name of a run (default: the newest that goes on, else the newest)");
+  add_value(*command, "-o,--output", *output, "FILE",
+            "File to write (default: RUN.svg here); - is standard output");
   command->footer("Example:\n  paceline plot fashion-allreduce -o loss.svg");
   command->callback([&session, name, output] { plot(session, *name, *output); });
 }

@@ -17,10 +17,8 @@ void add_get(CLI::App& app, Session& session) {
     bool watch = false;
   };
   auto options = std::make_shared<Options>();
-  command->add_option("NAME", options->name, "Name of a run, or of a job on a cluster (default: all)")
-      ->type_name("");
-  command->add_option("-o,--output", options->output, "How to print (default: table)")
-      ->type_name("FORMAT")
+  add_value(*command, "NAME", options->name, "", "Name of a run, or of a job on a cluster (default: all)");
+  add_value(*command, "-o,--output", options->output, "FORMAT", "How to print (default: table)")
       ->check(CLI::IsMember({"table", "wide", "json", "yaml", "name"}));
   auto flags = add_cluster_flags(*command, session, Where::kBoth, true);
   command->add_flag("-w,--watch", options->watch, "Then print those that change, until ctrl-C")
@@ -47,7 +45,7 @@ void add_describe(CLI::App& app, Session& session) {
                       ? "Everything about one job: spec, conditions, pods, events, what to do"
                       : "Everything about one run or job: result, members, events, where its files are");
   auto name = std::make_shared<std::string>();
-  command->add_option("NAME", *name, kNameHelp)->type_name("");
+  add_value(*command, "NAME", *name, "", kNameHelp);
   auto flags = add_cluster_flags(*command, session, Where::kBoth);
   command->footer(session.examples(
       {{false, "describe"}, {false, "describe fashion-allreduce"}, {true, "describe digits -n team-a"}}));
@@ -69,15 +67,13 @@ void add_delete(CLI::App& app, Session& session) {
                                 : "Stop runs that go on, and remove them with their logs, checkpoints and "
                                   "models; or jobs of a cluster with their pods");
   auto options = std::make_shared<Options>();
-  command->add_option("NAME", options->cluster.names, "Names of runs, or of jobs on a cluster")
-      ->type_name("");
+  add_value(*command, "NAME", options->cluster.names, "", "Names of runs, or of jobs on a cluster");
   command->add_flag("--finished", options->cluster.finished,
                     "All that are finished; runs that their user stopped stay");
   auto flags = add_cluster_flags(*command, session, Where::kBoth, true);
   command->add_flag("--wait", options->cluster.wait, "Until they are gone (the default); --wait=false: not")
       ->group(kClusterGroup);
-  command->add_option("--timeout", options->timeout, "Wait at most so long: 30s, 5m (default: 10m)")
-      ->type_name("TIME")
+  add_value(*command, "--timeout", options->timeout, "TIME", "Wait at most so long: 30s, 5m (default: 10m)")
       ->group(kClusterGroup);
   command
       ->add_option(

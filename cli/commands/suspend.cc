@@ -15,7 +15,7 @@ void add_suspension(CLI::App& app, Session& session, const char* name, bool susp
       name, suspend ? "Stop the members of a run or job; it can go on later, from its newest checkpoint"
                     : "Let a suspended run or job go on, from its newest checkpoint");
   auto names = std::make_shared<std::vector<std::string>>();
-  command->add_option("NAME", *names, "Names of runs, or of jobs on a cluster")->type_name("")->required();
+  add_value(*command, "NAME", *names, "", "Names of runs, or of jobs on a cluster")->required();
   auto flags = add_cluster_flags(*command, session, Where::kBoth);
   command->footer(
       session.examples({{false, suspend ? "suspend digits" : "resume digits"},

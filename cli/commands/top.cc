@@ -17,11 +17,9 @@ void add_top(CLI::App& app, Session& session) {
   auto* command =
       app.add_subcommand("top", "Watch a run live: speed, loss, and where each member's time goes");
   auto options = std::make_shared<Options>();
-  command->add_option("NAME", options->run, kNameHelp)->type_name("");
-  command
-      ->add_option("--interval", options->interval_seconds,
-                   "Seconds between two looks (default: 0.5; on a cluster 2)")
-      ->type_name("SECONDS")
+  add_value(*command, "NAME", options->run, "", kNameHelp);
+  add_value(*command, "--interval", options->interval_seconds, "SECONDS",
+            "Seconds between two looks (default: 0.5; on a cluster 2)")
       ->check(number_between(0.1, 3600));
   command->add_flag("--once", options->once, "Print once and end");
   auto flags = add_cluster_flags(*command, session, Where::kBoth);

@@ -18,9 +18,7 @@ void add_validate(CLI::App& app, Session& session) {
   auto* command = app.add_subcommand(
       "validate", "Check TrainingJob files and print every error with file, line and column");
   auto files = std::make_shared<std::vector<std::string>>();
-  command->add_option("FILE", *files, "TrainingJob files, YAML or JSON; - is standard input")
-      ->type_name("")
-      ->required();
+  add_value(*command, "FILE", *files, "", "TrainingJob files, YAML or JSON; - is standard input")->required();
   command->footer(
       "Exit code 0: all are valid. 2: at least one has errors. 3: else, at least one does not exist. 4: "
       "else, one "

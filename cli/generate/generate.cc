@@ -120,7 +120,7 @@ class Generation {
     device_ = chosen.gpu.empty()
                   ? str_cat("on processors with ", threads, threads == 1 ? " thread" : " threads")
                   : chosen.words;
-    tell(chosen.warning);
+    warn(chosen.warning);
     PL_ASSIGN_OR_RETURN(
         const auto scorer,
         generate::Scorer::create(gpt,
@@ -135,7 +135,7 @@ class Generation {
     return stop_.stop_requested() ? absl::CancelledError("asked to end") : absl::OkStatus();
   }
 
-  void tell(const std::string& warning) const {
+  void warn(const std::string& warning) const {
     for (const std::string& refused : source_.weights.refused)
       std::cerr << session_.program << ": a damaged checkpoint is passed over: " << refused << "\n";
     if (!warning.empty()) std::cerr << session_.program << ": " << warning << "\n";
@@ -213,35 +213,22 @@ class Generation {
 };
 
 void add_source_options(CLI::App& command, SourceOptions& source) {
-  command
-      .add_option("RUN", source.run,
-                  "Name of a run (default: of those of a gpt the newest that goes on, else the newest)")
-      ->type_name("");
-  command
-      .add_option("--checkpoint", source.checkpoint,
-                  "Not a run's newest weights: this checkpoint, or the newest in this folder, or a run's")
-      ->type_name("FOLDER");
-  command
-      .add_option(
-          "--model", source.model,
-          "Not a run's newest weights: the model.safetensors in this folder, or a run's, or this file")
-      ->type_name("FOLDER");
-  command
-      .add_option(
-          "--job", source.job,
-          "The TrainingJob of --checkpoint or --model (default: the job.yaml of the run that they are in)")
-      ->type_name("FILE");
+  add_value(command, "RUN", source.run, "",
+            "Name of a run (default: of those of a gpt the newest that goes on, else the newest)");
+  add_value(command, "--checkpoint", source.checkpoint, "FOLDER",
+            "Not a run's newest weights: this checkpoint, or the newest in this folder, or a run's");
+  add_value(command, "--model", source.model, "FOLDER",
+            "Not a run's newest weights: the model.safetensors in this folder, or a run's, or this file");
+  add_value(command, "--job", source.job, "FILE",
+            "The TrainingJob of --checkpoint or --model (default: the job.yaml of the run that they are in)");
 }
 
 void add_prompt_options(CLI::App& command, GenerateOptions& options) {
-  command.add_option("--prompt", options.prompt, "Text to go on from (default: a newline, not printed)")
-      ->type_name("TEXT");
-  command
-      .add_option("--prompt-file", options.prompt_file,
-                  "A file's text to go on from, or its token numbers; - is standard input")
-      ->type_name("FILE");
-  command.add_option("--prompt-tokens", options.prompt_tokens, "Token numbers to go on from")
-      ->type_name("N,N,...");
+  add_value(command, "--prompt", options.prompt, "TEXT",
+            "Text to go on from (default: a newline, not printed)");
+  add_value(command, "--prompt-file", options.prompt_file, "FILE",
+            "A file's text to go on from, or its token numbers; - is standard input");
+  add_value(command, "--prompt-tokens", options.prompt_tokens, "N,N,...", "Token numbers to go on from");
 }
 
 }  // namespace
@@ -252,33 +239,24 @@ void add_generate(CLI::App& app, Session& session) {
   auto options = std::make_shared<GenerateOptions>();
   add_source_options(*command, options->source);
   add_prompt_options(*command, *options);
-  command->add_option("--tokens", options->tokens, "How many to make (default: 200)")
-      ->type_name("N")
+  add_value(*command, "--tokens", options->tokens, "N", "How many to make (default: 200)")
       ->check(whole_number_between<std::int64_t>(1, kMaxTokens));
-  command
-      ->add_option("--temperature", options->sampling.temperature,
-                   "Below 1 likelier tokens are favoured, above 1 less likely ones; 0: always the likeliest "
-                   "(default: 1)")
-      ->type_name("NUMBER")
+  add_value(*command, "--temperature", options->sampling.temperature, "NUMBER",
+            "Below 1 likelier tokens are favoured, above 1 less likely ones; 0: always the likeliest "
+            "(default: 1)")
       ->check(number_between(0, 1e6));
-  command->add_option("--top-k", options->sampling.top_k, "Only of the K likeliest (default: 0: of all)")
-      ->type_name("K")
+  add_value(*command, "--top-k", options->sampling.top_k, "K", "Only of the K likeliest (default: 0: of all)")
       ->check(whole_number_between(0, 1 << 24));
-  command
-      ->add_option("--top-p", options->sampling.top_p,
-                   "Only of the likeliest that together have this probability (default: 1: of all)")
-      ->type_name("NUMBER")
+  add_value(*command, "--top-p", options->sampling.top_p, "NUMBER",
+            "Only of the likeliest that together have this probability (default: 1: of all)")
       ->check(number_above(0, 1));
-  command->add_option("--seed", options->seed, "Of the choices (default: 1): the same one makes the same")
-      ->type_name("N")
+  add_value(*command, "--seed", options->seed, "N",
+            "Of the choices (default: 1): the same one makes the same")
       ->check(whole_number());
-  command
-      ->add_option("--threads", options->threads,
-                   "Of processors (default: 1 for a small model, for others all processors)")
-      ->type_name("N")
+  add_value(*command, "--threads", options->threads, "N",
+            "Of processors (default: 1 for a small model, for others all processors)")
       ->check(whole_number_between(1, kMaxThreads));
-  command->add_option("--samples", options->samples, "So many, one after the other (default: 1)")
-      ->type_name("N")
+  add_value(*command, "--samples", options->samples, "N", "So many, one after the other (default: 1)")
       ->check(whole_number_between<std::int64_t>(1, kMaxSamples));
   command->add_flag("--json", options->json, "Print JSON, once all is made");
   command->footer(session.examples(

@@ -233,27 +233,13 @@ std::string tick_label(double value, double spacing) {
 }
 
 std::string escape_xml(std::string_view text) {
+  constexpr std::string_view kSpecial = "&<>\"'";
+  constexpr const char* kEntities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
   std::string escaped;
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
-    }
+    const std::size_t special = kSpecial.find(c);
+    const bool control = static_cast<unsigned char>(c) < ' ' || c == 127;
+    escaped += special < kSpecial.size() ? kEntities[special] : std::string(1, control ? '?' : c);
   }
   return escaped;
 }

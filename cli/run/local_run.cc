@@ -94,7 +94,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
                                       {.root = options_.run_folder,
                                        .pod_program = pod_program,
                                        .env = {{"PACELINE_VERSION", PACELINE_VERSION}},
-                                       .on_event = [this](const cluster::Event& event) { hear(event); }},
+                                       .on_event = [this](const cluster::Event& event) { on_event(event); }},
                                       clock_));
     return absl::OkStatus();
   }
@@ -201,7 +201,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
 
   // From whichever thread acts for the job. All else that is recorded is known by the coordinator's word or
   // by the status.
-  void hear(const cluster::Event& event) {
+  void on_event(const cluster::Event& event) {
     if (event.reason == plan::kEvaluatorReplaced || event.reason == plan::kEvaluatorLost) note(event.message);
   }
   void note(const std::string& message) {

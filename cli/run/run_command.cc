@@ -142,8 +142,8 @@ class RunCommand {
       const bool ended = local_->ended();  // before the events, so that none of them is missed
       refresh();  // before them, too: progress must not be ahead of what is told of the steps before it
       take_events();
-      tell_failure();
-      tell_device(ended);
+      print_failure();
+      print_device(ended);
       const TimePoint now = session_.clock.now();
       if (now >= next_frame || ended) {
         stdout_.write_some();
@@ -198,16 +198,16 @@ class RunCommand {
         checkpoints_.add(*checkpoint, session_.clock.now());
       if (const auto* evaluation = std::get_if<coordinator::EvaluationRecord>(&event)) {
         const bool observed = !evaluation->observer.empty();
-        tell_checkpoints(observed ? evaluation->step : evaluation->step - 1);
+        publish_checkpoints(observed ? evaluation->step : evaluation->step - 1);
         setup_.metrics->evaluation(*evaluation);
         output_->evaluation(state_, *evaluation);
       }
     }
-    tell_checkpoints(last_step_.step);
+    publish_checkpoints(last_step_.step);
   }
 
   // Those of steps up to this one.
-  void tell_checkpoints(Step told) {
+  void publish_checkpoints(Step told) {
     for (const auto& checkpoint : checkpoints_.take(told, session_.clock.now()))
       output_->checkpoint(checkpoint);
   }
@@ -238,7 +238,7 @@ class RunCommand {
   }
 
   // Once, when all members are at work. Of a program without CUDA it is said before.
-  void tell_device(bool ended) {
+  void print_device(bool ended) {
     if (device_told_ || !first_step_ || state_.device.empty()) return;
     const std::string kinds = training_kinds(state_.members);
     if (kinds.empty() && !ended) return;
@@ -252,7 +252,7 @@ class RunCommand {
 
   // At once: the other members may take a while to end. Once: where the live view and stderr are one
   // terminal, above the view; else on stderr.
-  void tell_failure() {
+  void print_failure() {
     if (failure_told_ || interrupts_ > 0 || state_.phase != "Failed") return;
     failure_told_ = true;
     const std::string text = str_cat("run \"", state_.name, "\" failed: ", state_.message);
@@ -275,7 +275,7 @@ class RunCommand {
       state_.reason = "Lost";
       state_.message = "the controller ended without a result";
     }
-    tell_failure();
+    print_failure();
     // Now the mean over the whole run, where the live view shows the last seconds.
     const auto rate = first_step_ ? mean_rate(*first_step_, last_step_, samples_per_step(setup_.job.job)) : 0;
     if (rate) state_.progress.samples_per_second = *rate;
@@ -287,7 +287,7 @@ class RunCommand {
     trained_ = first_step_ || !state_.checkpoint.empty();
     if (setup_.earlier && !first_step_) keep_earlier(setup_.earlier->state, state_);
     const absl::Status written = write_last_state(setup_, trained_);
-    tell_checkpoints(std::numeric_limits<Step>::max());
+    publish_checkpoints(std::numeric_limits<Step>::max());
     if (const std::string note = evaluator_note(setup_.job.job.spec, local_->report(), state_); !note.empty())
       output_->note(note);
     output_->finished(state_);

@@ -14,10 +14,13 @@ double seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
-MemberState member_state(const coordinator::MemberReport& m) {
-  MemberState out;
+api::MemberStatus member_state(const coordinator::MemberReport& m) {
+  api::MemberStatus out;
+  out.role = m.role;
+  out.index = m.index;
+  out.rank = m.rank;
   out.pod = m.pod;
-  out.name = str_cat(role_name(m.role), "-", m.index);
+  out.host = m.host;
   out.pid = m.pid;
   out.phase = m.lost                               ? "lost"
               : m.left                             ? "left"

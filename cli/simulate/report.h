@@ -12,6 +12,9 @@
 
 namespace paceline::cli {
 
+// The lines of a table whose first column alone is flush left.
+std::string table_text(const std::vector<std::vector<std::string>>& rows);
+
 // ---- stragglers ----
 std::string stragglers_text(const simulation::StragglerCase& result);
 std::string stragglers_json(const std::vector<simulation::StragglerCase>& results,

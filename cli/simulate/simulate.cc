@@ -246,50 +246,38 @@ void add_simulate(CLI::App& app, Session& session) {
   auto* command = app.add_subcommand(
       "simulate", "Compare the modes of parameter servers in virtual time: stragglers, or a job's training");
   auto options = std::make_shared<SimulateOptions>();
-  command
-      ->add_option("WHAT", options->what,
-                   "stragglers: step times and rates; training: how long a job takes to its target")
-      ->type_name("WHAT")
+  add_value(*command, "WHAT", options->what, "WHAT",
+            "stragglers: step times and rates; training: how long a job takes to its target")
       ->required()
       ->check(CLI::IsMember({"stragglers", "training"}));
-  command->add_option("FILE", options->file, "training: TrainingJob file, YAML or JSON; - is standard input")
-      ->type_name("");
+  add_value(*command, "FILE", options->file, "",
+            "training: TrainingJob file, YAML or JSON; - is standard input");
   const auto list = [&](const char* name, std::string& value, const char* help) {
-    command->add_option(name, value, help)->type_name("N,N,...");
+    add_value(*command, name, value, "N,N,...", help);
   };
   list("--workers", options->workers, "How many workers (default: 10,100,1000; training: the job's)");
   list("--sigma", options->sigma, "Spread of the delays (default: 0.1,0.3,0.6; training: 0.3)");
   list("--staleness", options->staleness, "Of bounded staleness (default: 1,4; training: 4)");
-  command->add_option("--mu", options->mu, "Logarithm of the median delay in ms (default: 3)")
-      ->type_name("NUMBER")
+  add_value(*command, "--mu", options->mu, "NUMBER", "Logarithm of the median delay in ms (default: 3)")
       ->check(number_between(-10, 20));
-  command->add_option("--slow", options->slow, "So many workers are always 10 times slower (default: 0)")
-      ->type_name("N")
+  add_value(*command, "--slow", options->slow, "N", "So many workers are always 10 times slower (default: 0)")
       ->check(whole_number_between(0, 10'000));
-  command->add_option("--steps", options->steps, "stragglers: steps of each simulation (default: 200)")
-      ->type_name("N")
+  add_value(*command, "--steps", options->steps, "N", "stragglers: steps of each simulation (default: 200)")
       ->check(whole_number_between<Step>(1, 1'000'000));
   command->add_flag("--stop-late", options->stop_late,
                     "stragglers: workers whose gradient has become too late stop at once");
-  command
-      ->add_option("--repeats", options->repeats,
-                   "training: trainings of each mode, each with seeds of its own (default: 5)")
-      ->type_name("N")
+  add_value(*command, "--repeats", options->repeats, "N",
+            "training: trainings of each mode, each with seeds of its own (default: 5)")
       ->check(whole_number_between(1, 100));
-  command->add_option("--backups", options->backups, "training: backup workers (default: the best on paper)")
-      ->type_name("N")
+  add_value(*command, "--backups", options->backups, "N",
+            "training: backup workers (default: the best on paper)")
       ->check(whole_number_between(0, 10'000));
-  command
-      ->add_option("--lambda", options->lambda,
-                   "training: delay compensation (default: 0.5; 0 leaves it out)")
-      ->type_name("NUMBER")
+  add_value(*command, "--lambda", options->lambda, "NUMBER",
+            "training: delay compensation (default: 0.5; 0 leaves it out)")
       ->check(number_between(0, 1e6));
-  command->add_option("--seed", options->seed, "Of the delays (default: 1)")
-      ->type_name("N")
-      ->check(whole_number());
+  add_value(*command, "--seed", options->seed, "N", "Of the delays (default: 1)")->check(whole_number());
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_option("-o,--output", options->output, "Draw charts, too, as SVG into this file")
-      ->type_name("FILE");
+  add_value(*command, "-o,--output", options->output, "FILE", "Draw charts, too, as SVG into this file");
   command->footer(
       "Examples:\n  paceline simulate stragglers -o stragglers.svg\n"
       "  paceline simulate stragglers --workers 100 --sigma 0.1 --json\n"

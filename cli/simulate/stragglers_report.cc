@@ -32,6 +32,14 @@ std::vector<std::string> cells(const ModeResult& mode, const ModeResult& synchro
 
 }  // namespace
 
+std::string table_text(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<bool> right(rows.front().size(), true);
+  right[0] = false;
+  std::string text;
+  for (const std::string& line : align_table(rows, right)) text += line + "\n";
+  return text;
+}
+
 std::string stragglers_text(const StragglerCase& result) {
   std::string text = str_cat(pluralize(result.workers, "worker", "workers"), ", sigma ",
                              fixed(result.log_deviation, 2), ": the slowest of ", result.workers, " takes ",
@@ -43,10 +51,7 @@ std::string stragglers_text(const StragglerCase& result) {
   std::vector<std::vector<std::string>> rows = {
       {"  MODE", "STEP MS", "GRADIENTS/MS", "OF SYNC", "DROPPED", "WAITING", "STALENESS", "MAX", "BATCH"}};
   for (const ModeResult& mode : result.modes) rows.push_back(cells(mode, result.modes.front()));
-  std::vector<bool> right(rows.front().size(), true);
-  right[0] = false;
-  for (const std::string& line : align_table(rows, right)) text += line + "\n";
-  return text;
+  return text + table_text(rows);
 }
 
 std::string stragglers_json(const std::vector<StragglerCase>& results,

@@ -73,10 +73,7 @@ std::string training_text(const TrainingCase& result) {
                     str_cat(has_target ? s.reached : s.runs - s.diverged, " of ", s.runs,
                             s.diverged > 0 ? str_cat(", ", s.diverged, " diverged") : "")});
   }
-  std::vector<bool> right(rows.front().size(), true);
-  right[0] = false;
-  for (const std::string& line : align_table(rows, right)) text += line + "\n";
-  return text;
+  return text + table_text(rows);
 }
 
 std::string training_json(const std::vector<TrainingCase>& results, std::uint64_t seed) {

@@ -30,27 +30,6 @@ struct StepGradients {
   }
 };
 
-// One member of the job.
-struct MemberState {
-  std::string pod;   // "fashion-allreduce-worker-0-0"
-  std::string name;  // "worker-0"
-  std::int64_t pid = 0;
-  std::optional<std::string> node;  // on a cluster
-  std::string phase;                // "Starting", "Training", "Evaluating", ..., or how it ended
-  std::int64_t step = 0;
-  MemberTelemetry telemetry;
-
-  static void fields(auto&& visit, auto& x) {
-    visit(NamedField{"pod"}, x.pod);
-    visit(NamedField{"name"}, x.name);
-    visit(NamedField{.name = "pid", .always = true}, x.pid);
-    visit(NamedField{"node"}, x.node);
-    visit(NamedField{"phase"}, x.phase);
-    visit(NamedField{.name = "step", .always = true}, x.step);
-    MemberTelemetry::fields(visit, x.telemetry);
-  }
-};
-
 struct RunState {
   std::string name;  // of the run: its folder's name
   std::string job;   // of the TrainingJob
@@ -74,11 +53,11 @@ struct RunState {
   std::uint64_t bytes_exchanged = 0;      // sent, all members
   std::int64_t weights_checked_step = 0;  // the newest whose weights were seen equal on all ranks; 0: none
 
-  std::string checkpoint, model;  // paths, empty: none
-  std::string folder;             // the run's
-  std::string created, finished;  // RFC 3339
-  std::vector<MemberState> members;
-  api::Status status;  // the job's, as a cluster's API server has it
+  std::string checkpoint, model;           // paths, empty: none
+  std::string folder;                      // the run's
+  std::string created, finished;           // RFC 3339
+  std::vector<api::MemberStatus> members;  // their phases: their own words, or pending, lost, left, gone
+  api::Status status;                      // the job's, as a cluster's API server has it
 
   // But for `status`.
   static void fields(auto&& visit, auto& x) {

@@ -31,7 +31,7 @@ std::vector<std::string> title_line(const RunState& state, const Terminal& termi
   std::string view;
   if (state.generation > 0) {
     const auto members = std::ranges::count_if(
-        state.members, [](const MemberState& m) { return !m.name.starts_with("evaluator-"); });
+        state.members, [](const api::MemberStatus& m) { return m.role != Role::kEvaluator; });
     view = str_cat("view ", state.generation, ", ", members, members == 1 ? " member" : " members");
   }
   const std::string phase = sanitize_line(state.phase);
@@ -89,22 +89,23 @@ constexpr Column kColumns[] = {
 std::vector<std::string> members_table(const RunState& state, const Terminal& terminal, int columns,
                                        int most) {
   if (state.members.empty()) return {};
+  const bool on_nodes = state.owner_pid == 0;  // on a cluster, which tells no process ids
   std::vector<Row> rows;
   const auto limit = static_cast<std::size_t>(most);
-  for (const MemberState& m : state.members) {
+  for (const api::MemberStatus& m : state.members) {
     if (rows.size() == limit) break;
     const std::string step =
         m.telemetry.server ? "-" : with_commas(m.step);  // servers count updates: their own table
     const MemberTelemetry& t = m.telemetry;
-    rows.push_back({m.name,
-                    m.node      ? *m.node
+    rows.push_back({member_name(m.role, m.index),
+                    on_nodes    ? m.host
                     : m.pid > 0 ? str_cat(m.pid)
                                 : "-",
                     m.phase, step, ms(t.input_ms), ms(t.compute_ms), ms(t.wait_ms), ms(t.transfer_ms),
                     ms(t.update_ms), ms(t.step_ms)});
   }
   std::vector<Column> shown(std::begin(kColumns), std::end(kColumns));
-  if (state.members[0].node) shown[1].name = "NODE";
+  if (on_nodes) shown[1].name = "NODE";
   auto table = fit_table(shown, std::move(rows), columns);
   table[0] = styled(terminal, Style::kDim, table[0]);
   if (state.members.size() > limit) {

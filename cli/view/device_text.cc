@@ -13,8 +13,8 @@ namespace {
 
 using Kind = DeviceChoice::Kind;
 
-bool trains(const MemberState& member) {
-  return member.name.starts_with("chief-") || member.name.starts_with("worker-");
+bool trains(const api::MemberStatus& member) {
+  return member.role == Role::kChief || member.role == Role::kWorker;
 }
 
 std::string how_chosen(const DeviceVariables& variables, bool with_cuda) {
@@ -97,9 +97,9 @@ std::string computing_note(const api::TrainingJob& job, const DeviceVariables& a
   return moved.empty() ? "" : str_cat("computes on ", device, moved);
 }
 
-std::string training_kinds(const std::vector<MemberState>& members) {
+std::string training_kinds(const std::vector<api::MemberStatus>& members) {
   std::set<std::string> kinds;
-  for (const MemberState& member : members) {
+  for (const api::MemberStatus& member : members) {
     if (!trains(member)) continue;
     if (!member.telemetry.gpu && member.step == 0) return "";
     kinds.insert(member.telemetry.gpu ? member.telemetry.gpu->name : "processors");
@@ -109,9 +109,9 @@ std::string training_kinds(const std::vector<MemberState>& members) {
   return text;
 }
 
-std::string device_text(const std::vector<MemberState>& members) {
+std::string device_text(const std::vector<api::MemberStatus>& members) {
   std::vector<std::pair<std::string, int>> places;  // in the order of the members
-  for (const MemberState& member : members) {
+  for (const api::MemberStatus& member : members) {
     if (!member.telemetry.gpu && !(trains(member) && member.step > 0)) continue;
     const std::string name = member.telemetry.gpu ? member.telemetry.gpu->name : "processors";
     const auto known = std::ranges::find(places, name, &std::pair<std::string, int>::first);

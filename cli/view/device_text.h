@@ -33,11 +33,11 @@ std::string computing_note(const api::TrainingJob& job, const DeviceVariables& a
 
 // The kinds of device that the members compute on which train, in alphabetical order: "NVIDIA H200,
 // processors". Empty until each has told.
-std::string training_kinds(const std::vector<MemberState>& members);
+std::string training_kinds(const std::vector<api::MemberStatus>& members);
 
 // Of the members that have told of a GPU, an evaluator, too, and of those that train and have taken a step:
 // "NVIDIA H200", "processors", or with how many are where, "NVIDIA H200 (3 members), processors (1 member)".
 // Empty where there is none.
-std::string device_text(const std::vector<MemberState>& members);
+std::string device_text(const std::vector<api::MemberStatus>& members);
 
 }  // namespace paceline::cli

@@ -51,9 +51,9 @@ std::string slowed_by(const GpuTelemetry& gpu) {
   return text.empty() ? "-" : text;
 }
 
-Row gpu_row(const MemberState& member) {
+Row gpu_row(const api::MemberStatus& member) {
   const GpuTelemetry& gpu = *member.telemetry.gpu;
-  return {member.name,
+  return {member_name(member.role, member.index),
           gpu.index ? str_cat(*gpu.index) : "-",
           gpu.name,
           gpu.uuid.empty() ? "-" : gpu.uuid,
@@ -75,7 +75,7 @@ Row gpu_row(const MemberState& member) {
 std::vector<std::string> render_gpus(const RunState& state, const Terminal& terminal, int width, int most) {
   constexpr int kHead = 2;
   std::vector<Row> rows;
-  for (const MemberState& member : state.members) {
+  for (const api::MemberStatus& member : state.members) {
     if (member.telemetry.gpu && static_cast<int>(rows.size()) + kHead < most) rows.push_back(gpu_row(member));
   }
   if (rows.empty()) return {};

@@ -31,7 +31,7 @@ struct Sums {
 
 Sums sums_of(const RunState& state) {
   Sums sums;
-  for (const MemberState& member : state.members) {
+  for (const api::MemberStatus& member : state.members) {
     if (!member.telemetry.staleness) continue;
     const StalenessTelemetry& s = *member.telemetry.staleness;
     sums.told = true;

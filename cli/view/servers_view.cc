@@ -82,12 +82,13 @@ void append(std::span<const Column> columns, std::vector<Row> rows, const Termin
 std::vector<std::string> render_servers(const RunState& state, const Terminal& terminal, int width,
                                         int most) {
   std::vector<Row> servers, workers;
-  const bool tables = std::ranges::any_of(state.members, [](const MemberState& m) {
+  const bool tables = std::ranges::any_of(state.members, [](const api::MemberStatus& m) {
     return m.telemetry.server && has_tables(*m.telemetry.server);
   });
-  for (const MemberState& member : state.members) {
-    if (member.telemetry.server) servers.push_back(row_of(member.name, *member.telemetry.server, tables));
-    if (member.telemetry.staleness) workers.push_back(row_of(member.name, *member.telemetry.staleness));
+  for (const api::MemberStatus& member : state.members) {
+    const std::string name = member_name(member.role, member.index);
+    if (member.telemetry.server) servers.push_back(row_of(name, *member.telemetry.server, tables));
+    if (member.telemetry.staleness) workers.push_back(row_of(name, *member.telemetry.staleness));
   }
   std::vector<std::string> lines;
   append(tables ? std::span<const Column>(kTableColumns) : std::span<const Column>(kServerColumns),

@@ -30,24 +30,12 @@ bool utf8_locale() {
   return false;
 }
 
-const char* escape_of(Style style) {
-  switch (style) {
-    case Style::kNone:
-      return "";
-    case Style::kBold:
-      return "\x1b[1m";
-    case Style::kDim:
-      return "\x1b[2m";
-    case Style::kRed:
-      return "\x1b[31m";
-    case Style::kGreen:
-      return "\x1b[32m";
-    case Style::kYellow:
-      return "\x1b[33m";
-    case Style::kCyan:
-      return "\x1b[36m";
-  }
-  return "";
+// In the order of Style.
+constexpr std::string_view kEscapes[] = {"",         "\x1b[1m",  "\x1b[2m", "\x1b[31m",
+                                         "\x1b[32m", "\x1b[33m", "\x1b[36m"};
+
+std::string_view escape_of(Style style) {
+  return kEscapes[static_cast<std::size_t>(style)];
 }
 
 // Length in bytes of the escape sequence at the front of `text`; 0 where there is none.

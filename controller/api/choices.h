@@ -3,8 +3,6 @@
 // The names that stand in YAML for each enumeration, in the order of its values; those kept for later
 // versions come last.
 
-#include <span>
-
 #include "controller/api/types.h"
 
 namespace paceline::api {
@@ -16,45 +14,30 @@ struct Choice {
 
 // The position of a name is the enumeration's value.
 template <typename Enum>
-std::span<const Choice> choices_of();
-
-inline constexpr Choice kStrategyTypes[] = {{"AllReduce"}, {"ParameterServer"}};
-inline constexpr Choice kSynchronizations[] = {
-    {"Synchronous"}, {"Asynchronous"}, {"BoundedStaleness"}, {"LocalSteps", true}, {"Delayed", true}};
-inline constexpr Choice kTransports[] = {{"Auto"}, {"SharedMemory"}, {"TCP"}};
-inline constexpr Choice kAlgorithms[] = {
-    {"Auto"}, {"Ring"}, {"RecursiveDoubling"}, {"HalvingDoubling"}, {"Direct"}};
-inline constexpr Choice kRestartPolicies[] = {{"Never"}, {"Always"}, {"OnFailure"}, {"ExitCode"}};
-inline constexpr Choice kCleanPodPolicies[] = {{"Running"}, {"All"}, {"None"}};
-inline constexpr Choice kModelTypes[] = {{"mlp"}, {"cnn"}, {"gpt"}, {"custom"}, {"wide-and-deep"}};
-inline constexpr Choice kRowOptimizerTypes[] = {{"SGD"}, {"Adagrad"}, {"Adam"}, {"FTRL"}};
-inline constexpr Choice kEvictions[] = {{"LeastRecent"}, {"LeastFrequent"}};
-inline constexpr Choice kActivations[] = {{"ReLU"}, {"GELU"}, {"Tanh"}};
-inline constexpr Choice kDataFormats[] = {{"idx"}, {"cifar10"}, {"tokens"}, {"text"},
-                                          {"npy"}, {"csv"},     {"custom"}, {"clicks"}};
-inline constexpr Choice kTokenTypes[] = {{"uint16"}, {"uint32"}};
-inline constexpr Choice kSeparators[] = {{"comma"}, {"semicolon"}, {"tab"}};
-inline constexpr Choice kOptimizerTypes[] = {{"SGD"}, {"Adam"}, {"AdamW"}, {"Adagrad"}};
-inline constexpr Choice kScheduleTypes[] = {{"Constant"}, {"Step"}, {"Cosine"}};
-inline constexpr Choice kPrecisions[] = {{"FP32"}, {"BF16"}};
+extern const Choice kChoices[];
 
 // clang-format off
-template <> inline std::span<const Choice> choices_of<StrategyType>() { return kStrategyTypes; }
-template <> inline std::span<const Choice> choices_of<Synchronization>() { return kSynchronizations; }
-template <> inline std::span<const Choice> choices_of<Transport>() { return kTransports; }
-template <> inline std::span<const Choice> choices_of<Algorithm>() { return kAlgorithms; }
-template <> inline std::span<const Choice> choices_of<RestartPolicy>() { return kRestartPolicies; }
-template <> inline std::span<const Choice> choices_of<CleanPodPolicy>() { return kCleanPodPolicies; }
-template <> inline std::span<const Choice> choices_of<ModelType>() { return kModelTypes; }
-template <> inline std::span<const Choice> choices_of<RowOptimizerType>() { return kRowOptimizerTypes; }
-template <> inline std::span<const Choice> choices_of<Eviction>() { return kEvictions; }
-template <> inline std::span<const Choice> choices_of<Activation>() { return kActivations; }
-template <> inline std::span<const Choice> choices_of<DataFormat>() { return kDataFormats; }
-template <> inline std::span<const Choice> choices_of<TokenType>() { return kTokenTypes; }
-template <> inline std::span<const Choice> choices_of<Separator>() { return kSeparators; }
-template <> inline std::span<const Choice> choices_of<OptimizerType>() { return kOptimizerTypes; }
-template <> inline std::span<const Choice> choices_of<ScheduleType>() { return kScheduleTypes; }
-template <> inline std::span<const Choice> choices_of<Precision>() { return kPrecisions; }
+template <> inline constexpr Choice kChoices<StrategyType>[] = {{"AllReduce"}, {"ParameterServer"}};
+template <> inline constexpr Choice kChoices<Synchronization>[] = {
+    {"Synchronous"}, {"Asynchronous"}, {"BoundedStaleness"}, {"LocalSteps", true}, {"Delayed", true}};
+template <> inline constexpr Choice kChoices<Transport>[] = {{"Auto"}, {"SharedMemory"}, {"TCP"}};
+template <> inline constexpr Choice kChoices<Algorithm>[] = {
+    {"Auto"}, {"Ring"}, {"RecursiveDoubling"}, {"HalvingDoubling"}, {"Direct"}};
+template <> inline constexpr Choice kChoices<RestartPolicy>[] =
+    {{"Never"}, {"Always"}, {"OnFailure"}, {"ExitCode"}};
+template <> inline constexpr Choice kChoices<CleanPodPolicy>[] = {{"Running"}, {"All"}, {"None"}};
+template <> inline constexpr Choice kChoices<ModelType>[] =
+    {{"mlp"}, {"cnn"}, {"gpt"}, {"custom"}, {"wide-and-deep"}};
+template <> inline constexpr Choice kChoices<RowOptimizerType>[] = {{"SGD"}, {"Adagrad"}, {"Adam"}, {"FTRL"}};
+template <> inline constexpr Choice kChoices<Eviction>[] = {{"LeastRecent"}, {"LeastFrequent"}};
+template <> inline constexpr Choice kChoices<Activation>[] = {{"ReLU"}, {"GELU"}, {"Tanh"}};
+template <> inline constexpr Choice kChoices<DataFormat>[] =
+    {{"idx"}, {"cifar10"}, {"tokens"}, {"text"}, {"npy"}, {"csv"}, {"custom"}, {"clicks"}};
+template <> inline constexpr Choice kChoices<TokenType>[] = {{"uint16"}, {"uint32"}};
+template <> inline constexpr Choice kChoices<Separator>[] = {{"comma"}, {"semicolon"}, {"tab"}};
+template <> inline constexpr Choice kChoices<OptimizerType>[] = {{"SGD"}, {"Adam"}, {"AdamW"}, {"Adagrad"}};
+template <> inline constexpr Choice kChoices<ScheduleType>[] = {{"Constant"}, {"Step"}, {"Cosine"}};
+template <> inline constexpr Choice kChoices<Precision>[] = {{"FP32"}, {"BF16"}};
 // clang-format on
 
 }  // namespace paceline::api

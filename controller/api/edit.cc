@@ -21,7 +21,7 @@ class Flattener final : public ValueVisitor {
   Values take() { return std::move(values_); }
 
   bool begin(const Field& field, bool present) override {
-    if (!present || !field.applies) return false;
+    if (!present || !field.when.applies) return false;
     note(field, "a map");
     parents_.push_back(path_of(field.name));
     return true;
@@ -76,7 +76,7 @@ class Flattener final : public ValueVisitor {
     return parents_.empty() ? std::string(name) : str_cat(parents_.back(), ".", name);
   }
   void note(const Field& field, std::string value) {
-    if (field.applies) values_.insert_or_assign(path_of(field.name), std::move(value));
+    if (field.when.applies) values_.insert_or_assign(path_of(field.name), std::move(value));
   }
 
   Values values_;

@@ -36,20 +36,17 @@ void visit(FieldVisitor& v, ParameterServer& p, Synchronization mode) {
        .meaning =
            "An update is made of the first so many gradients, and the others are dropped, without spare "
            "workers: fewer samples per step; absent: everybody's, but for backupWorkers",
-       .applies = mode == Synchronization::kSynchronous,
-       .only_with = "synchronization: Synchronous"},
+       .when = {mode == Synchronization::kSynchronous, "synchronization: Synchronous"}},
       {.min = 1, .max = kMaxGroupMembers - 1}, p.gradients_per_step);
   v.integer(
       {.name = "staleness",
        .meaning = "By how many units of work a worker may lead the slowest; 0: as Synchronous, to the bit",
-       .applies = mode == Synchronization::kBoundedStaleness,
-       .only_with = "synchronization: BoundedStaleness"},
+       .when = {mode == Synchronization::kBoundedStaleness, "synchronization: BoundedStaleness"}},
       {.min = 0, .max = 1'000'000}, p.staleness);
   v.number({.name = "delayCompensation",
             .meaning =
                 "Lambda of DC-ASGD: late gradients are corrected by what has changed since; 0: they are not",
-            .applies = mode == Synchronization::kAsynchronous,
-            .only_with = "synchronization: Asynchronous"},
+            .when = {mode == Synchronization::kAsynchronous, "synchronization: Asynchronous"}},
            {.min = 0, .max = 1e6}, p.delay_compensation);
   v.choice({.name = "transport", .meaning = kTransportMeaning}, p.transport);
   v.flag({.name = "overlap",
@@ -79,19 +76,17 @@ void visit(FieldVisitor& v, Strategy& s) {
        .meaning =
            "So many of those who train are spare: the first gradients of a step count, as many as there "
            "are others, and no step waits for the slowest",
-       .applies = servers && s.synchronization == Synchronization::kSynchronous,
-       .only_with = "type: ParameterServer and synchronization: Synchronous"},
+       .when = {servers && s.synchronization == Synchronization::kSynchronous,
+                "type: ParameterServer and synchronization: Synchronous"}},
       {.min = 0, .max = kMaxGroupMembers - 2}, s.backup_workers);
   v.object({.name = "parameterServer",
             .meaning = "What makes an update, and how bytes move to servers and back",
-            .applies = servers,
-            .only_with = "type: ParameterServer"},
+            .when = {servers, "type: ParameterServer"}},
            [&] { visit(v, s.parameter_server, s.synchronization); });
   v.object(
       {.name = "allReduce",
        .meaning = "How the all-reduce moves bytes",
-       .applies = !servers,
-       .only_with = "type: AllReduce"},
+       .when = {!servers, "type: AllReduce"}},
       [&] {
         AllReduce& a = s.all_reduce;
         v.choice({.name = "transport", .meaning = kTransportMeaning}, a.transport);
@@ -214,13 +209,11 @@ void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic)
   v.integer({.name = "replicas", .meaning = "How many members of this role"}, replicas, r.replicas);
   v.integer({.name = "minReplicas",
              .meaning = "The smallest number that replicas may be edited to; absent: replicas",
-             .applies = elastic,
-             .only_with = "the role worker"},
+             .when = {elastic, "the role worker"}},
             replicas, r.min_replicas);
   v.integer({.name = "maxReplicas",
              .meaning = "The largest number that replicas may be edited to; absent: replicas",
-             .applies = elastic,
-             .only_with = "the role worker"},
+             .when = {elastic, "the role worker"}},
             replicas, r.max_replicas);
   v.reserved("standby", "leave it out");
   v.choice(

@@ -23,12 +23,18 @@
 
 namespace paceline::api {
 
+// Whether a field applies with the values read before it, and in words with which. One that does not apply
+// is refused.
+struct When {
+  bool applies = true;
+  const char* only_with = "";  // "type: cnn"; empty: always
+};
+
 struct Field {
   const char* name;
   const char* meaning = "";  // one sentence without its full stop
   bool required = false;
-  bool applies = true;          // false: with the values read before, this field is refused
-  const char* only_with = "";   // when it applies, for people: "type: cnn"
+  When when = {};
   bool any_case = false;        // the name's letters may be of any case
   const char* if_missing = "";  // of a required map: what is allowed, said where it is missing
   const char* same_as = "";     // an object documented under this name
@@ -92,9 +98,9 @@ class FieldVisitor {
                       std::map<std::string, std::string>& value) = 0;
   virtual void parameters(const Field& field, std::map<std::string, std::string>& value) = 0;
   // Named in the design, not in this version: refused with `advice`.
-  virtual void reserved(const char* name, const char* advice) = 0;
+  virtual void reserved(const char* /*name*/, const char* /*advice*/) {}
   // Written by a cluster: accepted, and not read.
-  virtual void ignored(const char* name) = 0;
+  virtual void ignored(const char* /*name*/) {}
 
   void integer(const Field& field, IntegerRange range, std::int64_t& value) {
     value = *on_integer(field, range, value);
@@ -125,7 +131,7 @@ class FieldVisitor {
 
   template <typename Enum>
   void choice(const Field& field, Enum& value) {
-    value = static_cast<Enum>(on_choice(field, choices_of<Enum>(), static_cast<std::size_t>(value)));
+    value = static_cast<Enum>(on_choice(field, kChoices<Enum>, static_cast<std::size_t>(value)));
   }
 
  protected:

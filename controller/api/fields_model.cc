@@ -8,49 +8,35 @@ namespace {
 
 void visit(FieldVisitor& v, RowOptimizer& o) {
   v.choice({.name = "type", .meaning = "The update rule of rows", .required = true}, o.type);
-  const bool adagrad = o.type == RowOptimizerType::kAdagrad, adam = o.type == RowOptimizerType::kAdam,
-             ftrl = o.type == RowOptimizerType::kFtrl;
+  const bool adagrad = o.type == RowOptimizerType::kAdagrad;
+  const When adam{o.type == RowOptimizerType::kAdam, "type: Adam"},
+      ftrl{o.type == RowOptimizerType::kFtrl, "type: FTRL"};
   v.number(
       {.name = "learningRate",
        .meaning = "FTRL: alpha; the others': times what optimizer.schedule makes of the job's, as a fraction",
        .required = true},
       kAboveZero, o.learning_rate);
-  v.number({.name = "momentum",
-            .meaning = "0: none",
-            .applies = o.type == RowOptimizerType::kSgd,
-            .only_with = "type: SGD"},
-           kBeta, o.momentum);
-  v.number({.name = "beta1",
-            .meaning = "Decay of the gradients' mean",
-            .applies = adam,
-            .only_with = "type: Adam"},
-           kBeta, o.beta1);
-  v.number({.name = "beta2",
-            .meaning = "Decay of the squared gradients' mean",
-            .applies = adam,
-            .only_with = "type: Adam"},
-           kBeta, o.beta2);
+  v.number(
+      {.name = "momentum", .meaning = "0: none", .when = {o.type == RowOptimizerType::kSgd, "type: SGD"}},
+      kBeta, o.momentum);
+  v.number({.name = "beta1", .meaning = "Decay of the gradients' mean", .when = adam}, kBeta, o.beta1);
+  v.number({.name = "beta2", .meaning = "Decay of the squared gradients' mean", .when = adam}, kBeta,
+           o.beta2);
   v.number({.name = "epsilon",
             .meaning = "Added to the denominator; absent, of Adagrad: 1e-10",
-            .applies = adam || adagrad,
-            .only_with = "type: Adam, Adagrad"},
+            .when = {adam.applies || adagrad, "type: Adam, Adagrad"}},
            kAboveZero, adagrad ? o.adagrad_epsilon : o.epsilon);
   v.number(
       {.name = "beta",
        .meaning = "How large a row's gradients have to be, as the root of their squares' sum, to slow it "
                   "down",
-       .applies = ftrl,
-       .only_with = "type: FTRL"},
+       .when = ftrl},
       kAboveZero, o.beta);
   v.number({.name = "l1",
             .meaning = "Weights that the data does not ask for stay 0; as large as a sum of gradients",
-            .applies = ftrl,
-            .only_with = "type: FTRL"},
+            .when = ftrl},
            kNotNegative, o.l1);
-  v.number({.name = "l2",
-            .meaning = "Added to a weight's curvature, which pulls it towards 0",
-            .applies = ftrl,
-            .only_with = "type: FTRL"},
+  v.number({.name = "l2", .meaning = "Added to a weight's curvature, which pulls it towards 0", .when = ftrl},
            kNotNegative, o.l2);
 }
 
@@ -78,89 +64,60 @@ void visit(FieldVisitor& v, Model& m) {
            "which lie on parameter servers",
        .required = true},
       m.type);
-  const bool cnn = m.type == ModelType::kCnn, gpt = m.type == ModelType::kGpt,
-             custom = m.type == ModelType::kCustom;
-  const bool classifier = cnn || m.type == ModelType::kMlp, wide = m.type == ModelType::kWideAndDeep;
+  const When cnn{m.type == ModelType::kCnn, "type: cnn"}, gpt{m.type == ModelType::kGpt, "type: gpt"},
+      custom{m.type == ModelType::kCustom, "type: custom"},
+      wide{m.type == ModelType::kWideAndDeep, "type: wide-and-deep"},
+      classifier{cnn.applies || m.type == ModelType::kMlp, "type: mlp, cnn"},
+      layered{classifier.applies || wide.applies, "type: mlp, cnn, wide-and-deep"};
   v.integers(
       {.name = "channels",
        .meaning =
            "Output channels of each convolution; each is followed by the activation and 2x2 max pooling",
        .required = true,
-       .applies = cnn,
-       .only_with = "type: cnn"},
+       .when = cnn},
       kWidth, {.min = 1, .max = 16}, m.channels);
-  v.integer({.name = "kernelSize",
-             .meaning = "Height and width of the convolutions' kernels",
-             .applies = cnn,
-             .only_with = "type: cnn"},
+  v.integer({.name = "kernelSize", .meaning = "Height and width of the convolutions' kernels", .when = cnn},
             {.min = 1, .max = 15, .odd = true}, m.kernel_size);
   v.integer({.name = "embedding",
              .meaning = "Floats of the embedding of a field's value",
              .required = true,
-             .applies = wide,
-             .only_with = "type: wide-and-deep"},
+             .when = wide},
             {.min = 1, .max = 4096}, m.embedding);
-  v.integers({.name = "hidden",
-              .meaning = "Widths of the hidden fully connected layers",
-              .applies = classifier || wide,
-              .only_with = "type: mlp, cnn, wide-and-deep"},
+  v.integers({.name = "hidden", .meaning = "Widths of the hidden fully connected layers", .when = layered},
              kWidth, {.min = 0, .max = 64}, m.hidden);
-  v.choice({.name = "activation",
-            .meaning = "What follows each layer but the last",
-            .applies = classifier || wide,
-            .only_with = "type: mlp, cnn, wide-and-deep"},
+  v.choice({.name = "activation", .meaning = "What follows each layer but the last", .when = layered},
            m.activation);
   v.integer({.name = "classes",
              .meaning = "Number of classes, the width of the output",
              .required = true,
-             .applies = classifier,
-             .only_with = "type: mlp, cnn"},
+             .when = classifier},
             {.min = 2, .max = 1 << 20}, m.classes);
-  v.integer({.name = "layers",
-             .meaning = "Number of blocks",
-             .required = true,
-             .applies = gpt,
-             .only_with = "type: gpt"},
+  v.integer({.name = "layers", .meaning = "Number of blocks", .required = true, .when = gpt},
             {.min = 1, .max = 1024}, m.layers);
   v.integer({.name = "heads",
              .meaning = "Attention heads of a block; they divide the width",
              .required = true,
-             .applies = gpt,
-             .only_with = "type: gpt"},
+             .when = gpt},
             {.min = 1, .max = 1024}, m.heads);
-  v.integer({.name = "width",
-             .meaning = "Length of a token's vector",
-             .required = true,
-             .applies = gpt,
-             .only_with = "type: gpt"},
-            kWidth, m.width);
-  v.integer({.name = "blockSize",
-             .meaning = "Tokens of one sample",
-             .required = true,
-             .applies = gpt,
-             .only_with = "type: gpt"},
+  v.integer({.name = "width", .meaning = "Length of a token's vector", .required = true, .when = gpt}, kWidth,
+            m.width);
+  v.integer({.name = "blockSize", .meaning = "Tokens of one sample", .required = true, .when = gpt},
             {.min = 1, .max = 1 << 20}, m.block_size);
-  v.integer({.name = "vocabularySize",
-             .meaning = "Number of different tokens; text has 256",
-             .applies = gpt,
-             .only_with = "type: gpt"},
+  v.integer({.name = "vocabularySize", .meaning = "Number of different tokens; text has 256", .when = gpt},
             {.min = 2, .max = 1 << 24}, m.vocabulary_size);
   v.text({.name = "name",
           .meaning = "The name under which the command registers its model",
           .required = true,
-          .applies = custom,
-          .only_with = "type: custom"},
+          .when = custom},
          TextKind::kCustomName, m.name);
   v.parameters({.name = "parameters",
                 .meaning = "Any scalars, handed to the model as they are written",
-                .applies = custom,
-                .only_with = "type: custom"},
+                .when = custom},
                m.parameters);
   const std::size_t crosses = v.begin_list(
       {.name = "crosses",
        .meaning = "Fields whose values together have a weight of their own, for each combination of values",
-       .applies = wide,
-       .only_with = "type: wide-and-deep"},
+       .when = wide},
       m.crosses.size(), {.max = 1024});
   m.crosses.resize(crosses);
   for (std::size_t i = 0; i < crosses; ++i) {
@@ -174,8 +131,7 @@ void visit(FieldVisitor& v, Model& m) {
   v.end();
   v.object({.name = "tables",
             .meaning = "How the model's rows on the servers are trained, and how many there may be",
-            .applies = wide,
-            .only_with = "type: wide-and-deep"},
+            .when = wide},
            [&] {
              v.object({.name = "wide",
                        .meaning = "Weights of values and of crosses; absent: trained by FTRL with "

@@ -18,8 +18,7 @@ void visit(FieldVisitor& v, DataFiles& files, DataFormat format) {
   v.texts({.name = "labels",
            .meaning = "Files with the labels, one for each file of inputs",
            .required = true,
-           .applies = labelled,
-           .only_with = "format: idx, npy"},
+           .when = {labelled, "format: idx, npy"}},
           TextKind::kPath, kFiles, files.labels);
 }
 
@@ -51,21 +50,18 @@ void visit(FieldVisitor& v, Data& d) {
            "click logs",
        .required = true},
       d.format);
-  const bool custom = d.format == DataFormat::kCustom, csv = d.format == DataFormat::kCsv,
-             clicks = d.format == DataFormat::kClicks;
-  const bool files = !custom && !clicks;
-  const bool numbers = d.format != DataFormat::kTokens && d.format != DataFormat::kText && !clicks;
-  const bool shaped = numbers && !custom && d.format != DataFormat::kCifar10;
-  v.object({.name = "train",
-            .meaning = "The training set",
-            .required = true,
-            .applies = files,
-            .only_with = "a format other than custom and clicks"},
+  const When custom{d.format == DataFormat::kCustom, "format: custom"},
+      csv{d.format == DataFormat::kCsv, "format: csv"},
+      clicks{d.format == DataFormat::kClicks, "format: clicks"},
+      files{!custom.applies && !clicks.applies, "a format other than custom and clicks"},
+      numbers{d.format != DataFormat::kTokens && d.format != DataFormat::kText && !clicks.applies,
+              "a format other than tokens, text and clicks"};
+  const bool shaped = numbers.applies && !custom.applies && d.format != DataFormat::kCifar10;
+  v.object({.name = "train", .meaning = "The training set", .required = true, .when = files},
            [&] { visit(v, d.train, d.format); });
   v.optional_object({.name = "test",
                      .meaning = "The held-out set; else see testFraction",
-                     .applies = files,
-                     .only_with = "a format other than custom and clicks",
+                     .when = files,
                      .same_as = "train"},
                     d.test, [&](DataFiles& held_out) { visit(v, held_out, d.format); });
   v.number({.name = "testFraction",
@@ -73,46 +69,30 @@ void visit(FieldVisitor& v, Data& d) {
            {.min = 0, .max = 1, .below_max = true}, d.test_fraction);
   v.choice({.name = "tokenType",
             .meaning = "The type of a token in the files, little-endian",
-            .applies = d.format == DataFormat::kTokens,
-            .only_with = "format: tokens"},
+            .when = {d.format == DataFormat::kTokens, "format: tokens"}},
            d.token_type);
   v.integer({.name = "labelColumn",
              .meaning = "The column that holds the class, from 0; -1 is the last",
-             .applies = csv,
-             .only_with = "format: csv"},
+             .when = csv},
             {.min = -1, .max = 1 << 20}, d.label_column);
-  v.flag({.name = "header",
-          .meaning = "The first line holds the columns' names",
-          .applies = csv,
-          .only_with = "format: csv"},
-         d.header);
-  v.choice({.name = "separator",
-            .meaning = "What stands between the columns",
-            .applies = csv,
-            .only_with = "format: csv"},
-           d.separator);
+  v.flag({.name = "header", .meaning = "The first line holds the columns' names", .when = csv}, d.header);
+  v.choice({.name = "separator", .meaning = "What stands between the columns", .when = csv}, d.separator);
   v.integers(
       {.name = "shape",
        .meaning = "Shape of one sample, e.g. [1, 8, 8] (channels, height, width); empty: as the files say",
-       .applies = shaped,
-       .only_with = "format: idx, npy, csv"},
+       .when = {shaped, "format: idx, npy, csv"}},
       kWidth, {.min = 0, .max = 8}, d.shape);
-  if (v.begin({.name = "normalize",
-               .meaning = "Inputs become (x * scale - mean) / deviation",
-               .applies = numbers,
-               .only_with = "a format other than tokens, text and clicks"},
-              numbers)) {
+  if (v.begin(
+          {.name = "normalize", .meaning = "Inputs become (x * scale - mean) / deviation", .when = numbers},
+          numbers.applies)) {
     v.number({.name = "scale", .meaning = "E.g. 0.00392156862745098 (1/255) for bytes"}, kAboveZero,
              d.normalize.scale);
     v.number({.name = "mean", .meaning = "After scaling"}, {.min = -1e12, .max = 1e12}, d.normalize.mean);
     v.number({.name = "deviation", .meaning = "After scaling"}, kAboveZero, d.normalize.deviation);
     v.end();
   }
-  if (v.begin({.name = "augment",
-               .meaning = "Random changes of training images",
-               .applies = numbers,
-               .only_with = "a format other than tokens, text and clicks"},
-              numbers)) {
+  if (v.begin({.name = "augment", .meaning = "Random changes of training images", .when = numbers},
+              numbers.applies)) {
     v.flag({.name = "flip", .meaning = "Flip half of the images left to right"}, d.augment.flip);
     v.integer(
         {.name = "crop", .meaning = "Pad by so many pixels of zeros and cut the image's size out at random"},
@@ -121,12 +101,8 @@ void visit(FieldVisitor& v, Data& d) {
   }
   v.integer({.name = "prefetch", .meaning = "Batches prepared ahead by another thread; 0: none"},
             {.min = 0, .max = 64}, d.prefetch);
-  if (v.begin({.name = "custom",
-               .meaning = "The command's own data set",
-               .required = true,
-               .applies = custom,
-               .only_with = "format: custom"},
-              custom)) {
+  if (v.begin({.name = "custom", .meaning = "The command's own data set", .required = true, .when = custom},
+              custom.applies)) {
     v.text({.name = "name",
             .meaning = "The name under which the command registers its data set",
             .required = true},
@@ -139,9 +115,8 @@ void visit(FieldVisitor& v, Data& d) {
                .meaning =
                    "Synthetic click logs, made as they are read; docs/parameter-servers.md has the formula",
                .required = true,
-               .applies = clicks,
-               .only_with = "format: clicks"},
-              clicks)) {
+               .when = clicks},
+              clicks.applies)) {
     visit(v, d.clicks);
     v.end();
   }
@@ -151,19 +126,17 @@ void visit(FieldVisitor& v, Schedule& s) {
   v.choice({.name = "type", .meaning = "How the rate changes after the warm-up"}, s.type);
   v.integer({.name = "warmupSteps", .meaning = "The rate rises linearly from 0 for so many steps"},
             {.min = 0, .max = kPositive.max}, s.warmup_steps);
-  const bool steps = s.type == ScheduleType::kStep;
+  const When steps{s.type == ScheduleType::kStep, "type: Step"};
   v.integer({.name = "stepEvery",
              .meaning = "Every so many steps the rate is multiplied by stepFactor",
              .required = true,
-             .applies = steps,
-             .only_with = "type: Step"},
+             .when = steps},
             kPositive, s.step_every);
-  v.number({.name = "stepFactor", .meaning = "See stepEvery", .applies = steps, .only_with = "type: Step"},
+  v.number({.name = "stepFactor", .meaning = "See stepEvery", .when = steps},
            {.min = 0, .max = 1, .above_min = true}, s.step_factor);
   v.number({.name = "finalFraction",
             .meaning = "The rate's last value, as a fraction of the first",
-            .applies = s.type == ScheduleType::kCosine,
-            .only_with = "type: Cosine"},
+            .when = {s.type == ScheduleType::kCosine, "type: Cosine"}},
            {.min = 0, .max = 1}, s.final_fraction);
   v.flag({.name = "scaleByWorkers",
           .meaning = "Linear scaling (Goyal 2017): the rate times the number of members"},
@@ -172,27 +145,19 @@ void visit(FieldVisitor& v, Schedule& s) {
 
 void visit(FieldVisitor& v, Optimizer& o) {
   v.choice({.name = "type", .meaning = "The update rule"}, o.type);
-  const bool sgd = o.type == OptimizerType::kSgd, adagrad = o.type == OptimizerType::kAdagrad;
+  const bool adagrad = o.type == OptimizerType::kAdagrad;
+  const When sgd{o.type == OptimizerType::kSgd, "type: SGD"},
+      adam{!sgd.applies && !adagrad, "type: Adam, AdamW"};
   v.number({.name = "learningRate", .meaning = "The rate after the warm-up", .required = true}, kAboveZero,
            o.learning_rate);
-  v.number({.name = "momentum", .meaning = "0: none", .applies = sgd, .only_with = "type: SGD"}, kBeta,
-           o.momentum);
-  v.flag({.name = "nesterov", .meaning = "Nesterov's momentum", .applies = sgd, .only_with = "type: SGD"},
-         o.nesterov);
-  v.number({.name = "beta1",
-            .meaning = "Decay of the gradients' mean",
-            .applies = !sgd && !adagrad,
-            .only_with = "type: Adam, AdamW"},
-           kBeta, o.beta1);
-  v.number({.name = "beta2",
-            .meaning = "Decay of the squared gradients' mean",
-            .applies = !sgd && !adagrad,
-            .only_with = "type: Adam, AdamW"},
-           kBeta, o.beta2);
+  v.number({.name = "momentum", .meaning = "0: none", .when = sgd}, kBeta, o.momentum);
+  v.flag({.name = "nesterov", .meaning = "Nesterov's momentum", .when = sgd}, o.nesterov);
+  v.number({.name = "beta1", .meaning = "Decay of the gradients' mean", .when = adam}, kBeta, o.beta1);
+  v.number({.name = "beta2", .meaning = "Decay of the squared gradients' mean", .when = adam}, kBeta,
+           o.beta2);
   v.number({.name = "epsilon",
             .meaning = "Added to the denominator; absent, of Adagrad: 1e-10",
-            .applies = !sgd,
-            .only_with = "type: Adam, AdamW, Adagrad"},
+            .when = {!sgd.applies, "type: Adam, AdamW, Adagrad"}},
            kAboveZero, adagrad ? o.adagrad_epsilon : o.epsilon);
   v.number({.name = "weightDecay", .meaning = "SGD, Adam, Adagrad: added to the gradient; AdamW: decoupled"},
            kNotNegative, o.weight_decay);

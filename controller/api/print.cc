@@ -37,7 +37,7 @@ class Printer final : public ValueVisitor {
     return !value.empty();
   }
   bool begin(const Field& field, bool present) override {
-    if (!present || !field.applies) return false;
+    if (!present || !field.when.applies) return false;
     open_.push_back({.header = str_cat(field.name, ":"), .indent = inner_indent()});
     return true;
   }
@@ -78,7 +78,7 @@ class Printer final : public ValueVisitor {
   };
 
   void line(const Field& field, std::string_view value) {
-    if (!field.applies) return;
+    if (!field.when.applies) return;
     bool after_dash = false;
     for (Open& open : open_) {
       if (open.written) continue;
@@ -96,7 +96,7 @@ class Printer final : public ValueVisitor {
              const char* brackets) {
     std::string text;
     for (const std::string& item : items) text += str_cat(text.empty() ? "" : ", ", item);
-    if (items.empty() || !field.applies) return;
+    if (items.empty() || !field.when.applies) return;
     if (text.size() <= kMaxLineOfItems) {
       line(field, str_cat(std::string(1, brackets[0]), text, std::string(1, brackets[1])));
       return;

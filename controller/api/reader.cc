@@ -83,9 +83,9 @@ std::optional<Reader::Found> Reader::find(const Field& field, NodeKind kind, std
   const Frame& frame = frames_.back();
   const Node* value = pair ? &node(frame.node->children[2 * *pair + 1]) : nullptr;
   const bool absent = value == nullptr || (kind == NodeKind::kMap && value->kind == NodeKind::kNull);
-  const bool judged = *field.only_with == '\0' || !frame.uncertain;
+  const bool judged = *field.when.only_with == '\0' || !frame.uncertain;
   if (absent) {
-    if (field.required && field.applies && judged) {
+    if (field.required && field.when.applies && judged) {
       Diagnostic& d = findings_.add(value ? node(frame.node->children[2 * *pair]).at : frame.at, path,
                                     std::string(kRequired));
       d.found = value ? show(*value) : "";
@@ -96,8 +96,9 @@ std::optional<Reader::Found> Reader::find(const Field& field, NodeKind kind, std
   Found found{value, node(frame.node->children[2 * *pair]).at, path};
   findings_.place(path,
                   value->kind == NodeKind::kMap || value->kind == NodeKind::kList ? found.key : value->at);
-  if (!field.applies && judged) {
-    findings_.add(found.key, path, "does not apply here").allowed = str_cat("only with ", field.only_with);
+  if (!field.when.applies && judged) {
+    findings_.add(found.key, path, "does not apply here").allowed =
+        str_cat("only with ", field.when.only_with);
     return std::nullopt;
   }
   if (value->kind != kind) {

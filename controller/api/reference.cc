@@ -69,8 +69,6 @@ class Documenter final : public FieldVisitor {
   void parameters(const Field& field, std::map<std::string, std::string>&) override {
     row(field, "map of scalars", "");
   }
-  void reserved(const char*, const char*) override {}
-  void ignored(const char*) override {}
 
  protected:
   std::optional<std::int64_t> on_integer(const Field& field, IntegerRange range,
@@ -99,7 +97,7 @@ class Documenter final : public FieldVisitor {
   }
   void row(const Field& field, std::string type, std::string standard) {
     std::string meaning = field.meaning;
-    if (*field.only_with != '\0') meaning += str_cat(" (only with ", field.only_with, ")");
+    if (*field.when.only_with != '\0') meaning += str_cat(" (only with ", field.when.only_with, ")");
     if (field.required) standard = "required";
     sections_[open_.back()].rows.push_back(
         {path_of(field.name), field.name, std::move(type), std::move(standard), std::move(meaning)});

@@ -26,11 +26,6 @@ bool is_alphanumeric(char c) {
   return is_letter(c) || is_digit(c);
 }
 
-bool is_dns_label(std::string_view text, std::size_t max_bytes) {
-  if (text.empty() || text.size() > max_bytes || text.front() == '-' || text.back() == '-') return false;
-  return std::all_of(text.begin(), text.end(), [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
-}
-
 bool is_dns_subdomain(std::string_view text) {
   const auto good = [](char c) { return is_lower(c) || is_digit(c) || c == '-' || c == '.'; };
   return !text.empty() && text.size() <= 253 && is_alphanumeric(text.front()) &&
@@ -73,6 +68,11 @@ bool has_number_form(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_dns_label(std::string_view text, std::size_t max_bytes) {
+  if (text.empty() || text.size() > max_bytes || text.front() == '-' || text.back() == '-') return false;
+  return std::all_of(text.begin(), text.end(), [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
+}
 
 ScalarError parse_integer(std::string_view text, std::int64_t& value) {
   std::string_view digits = text;

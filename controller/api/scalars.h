@@ -59,6 +59,9 @@ std::string as_dns_label(std::string_view text, std::size_t max_bytes);
 // For people: texts in quotes and escaped, cut to 64 bytes.
 std::string quote(std::string_view text);
 
+// RFC 1123: lower-case letters, digits, '-', not at the ends, at most 63 of them.
+bool is_dns_label(std::string_view text, std::size_t max_bytes = 63);
+
 inline bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }

@@ -19,8 +19,8 @@ struct ChoiceSeen {
   bool required = false;
 };
 struct FieldSeen {
-  bool applies = false, required = false;
-  const char* only_with = "";
+  When when;
+  bool required = false;
 };
 
 // Walks the whole table, whatever applies, with one choice at one value.
@@ -53,8 +53,6 @@ class Prober final : public FieldVisitor {
   void texts(const Field& field, TextKind, CountRange, std::vector<std::string>&) override { note(field); }
   void labels(const Field& field, bool, std::map<std::string, std::string>&) override { note(field); }
   void parameters(const Field& field, std::map<std::string, std::string>&) override { note(field); }
-  void reserved(const char*, const char*) override {}
-  void ignored(const char*) override {}
 
  protected:
   std::optional<std::int64_t> on_integer(const Field& field, IntegerRange,
@@ -78,8 +76,7 @@ class Prober final : public FieldVisitor {
     return parents_.empty() ? std::string(name) : str_cat(parents_.back(), ".", name);
   }
   void note(const Field& field) {
-    if (*field.only_with != '\0')
-      fields[path_of(field.name)] = {field.applies, field.required, field.only_with};
+    if (*field.when.only_with != '\0') fields[path_of(field.name)] = {field.when, field.required};
   }
 
   const std::string choice_;
@@ -120,14 +117,15 @@ std::string joined(const std::vector<std::string>& parts) {
 void add_rules(Schema& parent, std::string_view path, std::string_view chosen, const FieldSeen& field) {
   std::vector<std::string> parts = presence(parent, path);
   parent.rules.push_back({str_cat(chosen, " || !(", joined(parts), ")"),
-                          str_cat("does not apply here; allowed: only with ", field.only_with),
+                          str_cat("does not apply here; allowed: only with ", field.when.only_with),
                           std::string(path)});
   if (!field.required) return;
   const std::string last = parts.back();
   parts.pop_back();
   const std::string around = parts.empty() ? "" : str_cat(" || !(", joined(parts), ")");
   parent.rules.push_back({str_cat("!(", chosen, ")", around, " || ", last),
-                          str_cat(path, " is required with ", field.only_with), "", "FieldValueRequired"});
+                          str_cat(path, " is required with ", field.when.only_with), "",
+                          "FieldValueRequired"});
 }
 
 }  // namespace
@@ -144,7 +142,7 @@ void add_conditions(Schema& job) {
       std::string values;
       std::size_t count = 0;
       for (std::size_t i = 0; i < probes.size(); ++i) {
-        if (!probes[i].fields.at(field_path).applies) continue;
+        if (!probes[i].fields.at(field_path).when.applies) continue;
         values += str_cat(count++ == 0 ? "" : ", ", "\"", choice.choices[i].name, "\"");
       }
       if (count == 0 || count == probes.size()) continue;

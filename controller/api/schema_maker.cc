@@ -88,7 +88,7 @@ class Maker final : public FieldVisitor {
   void end() override {
     const auto [ended, key] = open_.back();
     open_.pop_back();
-    if (*key != '\0') tell_apart(*ended, key);
+    if (*key != '\0') add_map_key(*ended, key);
   }
   std::size_t begin_list(const Field& field, std::size_t, CountRange count) override {
     Schema& list = add(field, "array");
@@ -162,8 +162,6 @@ class Maker final : public FieldVisitor {
     refuse_lists(scalar);
     refuse_maps(scalar);
   }
-  void reserved(const char*, const char*) override {}
-  void ignored(const char*) override {}
 
  protected:
   std::optional<std::int64_t> on_integer(const Field& field, IntegerRange range,
@@ -209,7 +207,7 @@ class Maker final : public FieldVisitor {
   };
 
   // The API server knows keys that every item has; for others it takes a rule.
-  static void tell_apart(Schema& list, std::string_view key) {
+  static void add_map_key(Schema& list, std::string_view key) {
     if (!list.items[0].required.empty()) {
       list.limit("x-kubernetes-list-type", "map");
       list.limit("x-kubernetes-list-map-keys", str_cat("[", key, "]"));
@@ -222,12 +220,12 @@ class Maker final : public FieldVisitor {
 
   Schema& add(const Field& field, const char* type, std::string_view standard = "") {
     Schema& parent = *open_.back().schema;
-    if (field.required && *field.only_with == '\0') parent.required.emplace_back(field.name);
+    if (field.required && *field.when.only_with == '\0') parent.required.emplace_back(field.name);
     Schema& made = parent.properties.emplace_back();
     made.name = field.name;
     made.type = type;
     made.description = field.meaning;
-    if (*field.only_with != '\0') made.description += str_cat(" (only with ", field.only_with, ")");
+    if (*field.when.only_with != '\0') made.description += str_cat(" (only with ", field.when.only_with, ")");
     made.description += ".";
     if (!field.required && !standard.empty()) made.description += str_cat(" Default: ", standard, ".");
     return made;

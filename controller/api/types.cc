@@ -61,67 +61,32 @@ std::string job_key(const TrainingJob& job) {
   return str_cat(job.metadata.ns, "/", job.metadata.name);
 }
 
-namespace {
-
-constexpr const char* kPhaseNames[] = {"Pending", "Starting",   "Running",  "Succeeded",
-                                       "Failed",  "Restarting", "Suspended"};
-template <typename Enum>
-const char* find(Enum value) {
-  return choices_of<Enum>()[static_cast<std::size_t>(value)].name;
-}
-
-}  // namespace
-
 const char* name(Phase value) {
+  constexpr const char* kPhaseNames[] = {"Pending", "Starting",   "Running",  "Succeeded",
+                                         "Failed",  "Restarting", "Suspended"};
   return kPhaseNames[static_cast<std::size_t>(value)];
 }
-const char* name(StrategyType value) {
-  return find(value);
+
+template <typename Enum>
+requires std::is_enum_v<Enum>
+const char* name(Enum value) {
+  return kChoices<Enum>[static_cast<std::size_t>(value)].name;
 }
-const char* name(Synchronization value) {
-  return find(value);
-}
-const char* name(Transport value) {
-  return find(value);
-}
-const char* name(Algorithm value) {
-  return find(value);
-}
-const char* name(RestartPolicy value) {
-  return find(value);
-}
-const char* name(CleanPodPolicy value) {
-  return find(value);
-}
-const char* name(ModelType value) {
-  return find(value);
-}
-const char* name(RowOptimizerType value) {
-  return find(value);
-}
-const char* name(Eviction value) {
-  return find(value);
-}
-const char* name(Activation value) {
-  return find(value);
-}
-const char* name(DataFormat value) {
-  return find(value);
-}
-const char* name(TokenType value) {
-  return find(value);
-}
-const char* name(Separator value) {
-  return find(value);
-}
-const char* name(OptimizerType value) {
-  return find(value);
-}
-const char* name(ScheduleType value) {
-  return find(value);
-}
-const char* name(Precision value) {
-  return find(value);
-}
+template const char* name(StrategyType);
+template const char* name(Synchronization);
+template const char* name(Transport);
+template const char* name(Algorithm);
+template const char* name(RestartPolicy);
+template const char* name(CleanPodPolicy);
+template const char* name(ModelType);
+template const char* name(RowOptimizerType);
+template const char* name(Eviction);
+template const char* name(Activation);
+template const char* name(DataFormat);
+template const char* name(TokenType);
+template const char* name(Separator);
+template const char* name(OptimizerType);
+template const char* name(ScheduleType);
+template const char* name(Precision);
 
 }  // namespace paceline::api

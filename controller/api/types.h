@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/clock.h"
@@ -313,21 +314,8 @@ const std::optional<ReplicaSpec>& replica_spec(const TrainingJob& job, Role role
 std::string job_key(const TrainingJob& job);
 
 // The names as they stand in YAML: "Running", "AllReduce", "mlp", ...
-const char* name(StrategyType value);
-const char* name(Synchronization value);
-const char* name(Transport value);
-const char* name(Algorithm value);
-const char* name(RestartPolicy value);
-const char* name(CleanPodPolicy value);
-const char* name(ModelType value);
-const char* name(RowOptimizerType value);
-const char* name(Eviction value);
-const char* name(Activation value);
-const char* name(DataFormat value);
-const char* name(TokenType value);
-const char* name(Separator value);
-const char* name(OptimizerType value);
-const char* name(ScheduleType value);
-const char* name(Precision value);
+template <typename Enum>
+requires std::is_enum_v<Enum>
+const char* name(Enum value);
 
 }  // namespace paceline::api

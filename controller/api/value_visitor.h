@@ -38,8 +38,6 @@ class ValueVisitor : public FieldVisitor {
   void parameters(const Field& field, std::map<std::string, std::string>& value) override {
     pairs(field, value);
   }
-  void reserved(const char*, const char*) override {}
-  void ignored(const char*) override {}
 
  protected:
   virtual void take(const Field& field, const std::string& value) = 0;

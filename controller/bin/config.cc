@@ -7,16 +7,10 @@
 
 namespace paceline::api {
 
-inline constexpr Choice kLogFormats[] = {{"text"}, {"json"}};
-inline constexpr Choice kLogLevels[] = {{"debug"}, {"info"}, {"warning"}, {"error"}};
 template <>
-inline std::span<const Choice> choices_of<LogFormat>() {
-  return kLogFormats;
-}
+inline constexpr Choice kChoices<LogFormat>[] = {{"text"}, {"json"}};
 template <>
-inline std::span<const Choice> choices_of<LogLevel>() {
-  return kLogLevels;
-}
+inline constexpr Choice kChoices<LogLevel>[] = {{"debug"}, {"info"}, {"warning"}, {"error"}};
 
 }  // namespace paceline::api
 
@@ -57,7 +51,7 @@ void visit(api::FieldVisitor& v, Config& c) {
 }  // namespace
 
 const char* log_level_name(LogLevel level) {
-  return api::kLogLevels[static_cast<std::size_t>(level)].name;
+  return api::kChoices<LogLevel>[static_cast<std::size_t>(level)].name;
 }
 
 lease::ElectionConfig election_config(const LeaderElection& election, std::string identity,

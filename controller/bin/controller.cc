@@ -55,7 +55,7 @@ class ControllerImpl final : public Controller {
                   .image = options_.config.trainer_image,
                   .instance = options_.identity,
                   .seed = options_.seed + 1}),
-        jobs_(api_, clock, log_, [this](const std::string& key) { changed_jobs_.tell(key); },
+        jobs_(api_, clock, log_, [this](const std::string& key) { changed_jobs_.publish(key); },
               {.ns = options_.config.ns, .seed = options_.seed + 2}),
         lease_(
             lease_api_,
@@ -130,7 +130,7 @@ class ControllerImpl final : public Controller {
     settings.log_level = log_level_name(options_.config.member_log_level);
     auto started =
         reconcile::Coordinators::start(std::move(settings), cluster_, clock_, log_,
-                                       [this](const std::string& key) { changed_jobs_.tell(key); });
+                                       [this](const std::string& key) { changed_jobs_.publish(key); });
     PL_RETURN_IF_ERROR(with_context(started.status(), "coordinator.listen"));
     coordinators_ = *std::move(started);
     return absl::OkStatus();
@@ -150,7 +150,7 @@ class ControllerImpl final : public Controller {
     if (coordinators_ && who != options_.identity) coordinators_->redirect(address);
   }
 
-  void say_trouble(const std::string& why) {
+  void log_trouble(const std::string& why) {
     log_.warning(str_cat("the lease can't be read or written: ", why, "; it is tried again"),
                  {{"reason", "Lease"}});
   }
@@ -177,7 +177,7 @@ class ControllerImpl final : public Controller {
             .on_leading = [this] { list_and_begin(); },
             .on_lost = [this](const std::string& reason) { lose(reason); },
             .on_holder = [this](const std::string& who, const std::string& address) { follow(who, address); },
-            .on_trouble = [this](const std::string& why) { say_trouble(why); }});
+            .on_trouble = [this](const std::string& why) { log_trouble(why); }});
     elector_->start();
   }
 

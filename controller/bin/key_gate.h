@@ -17,7 +17,7 @@ class KeyGate {
   explicit KeyGate(Add add) : add_(std::move(add)) {}
 
   // The change must be in what open() lists already: then it is added by one of the two.
-  void tell(const std::string& key) const {
+  void publish(const std::string& key) const {
     if (open_.load()) add_(key);
   }
   // From now on keys pass; those that were kept back are among all.

@@ -3,17 +3,8 @@
 namespace paceline::cluster {
 
 const char* pod_phase_name(PodPhase phase) {
-  switch (phase) {
-    case PodPhase::kPending:
-      return "Pending";
-    case PodPhase::kRunning:
-      return "Running";
-    case PodPhase::kSucceeded:
-      return "Succeeded";
-    case PodPhase::kFailed:
-      return "Failed";
-  }
-  return "Unknown";
+  constexpr const char* kNames[] = {"Pending", "Running", "Succeeded", "Failed"};
+  return kNames[static_cast<std::size_t>(phase)];
 }
 
 }  // namespace paceline::cluster

@@ -27,7 +27,7 @@ bool may_follow_from_another(const PodFact& end) {
 }
 
 // In whole microseconds.
-void tell_means(const StepTimes& sum, std::int64_t steps, MemberTelemetry& telemetry) {
+void set_means(const StepTimes& sum, std::int64_t steps, MemberTelemetry& telemetry) {
   const auto mean = [steps](Duration d) {
     constexpr double kMicrosecondsPerMs = 1000;
     return static_cast<double>(std::chrono::round<std::chrono::microseconds>(d / steps).count()) /
@@ -110,7 +110,7 @@ void CoordinatorCore::Impl::on(const Attached& in) {
 
 // It comes again, until the controller has seen that attempt in the job's status.
 void CoordinatorCore::Impl::put_off(const Attached& in) {
-  say(str_cat("stream ", in.stream.value, " is put off: pod ", cut(in.hello.pod(), kMaxNameBytes),
+  log(str_cat("stream ", in.stream.value, " is put off: pod ", cut(in.hello.pod(), kMaxNameBytes),
               " is of a later attempt than this one, whose pods' names end in ", config_.pod_suffix));
   effects_.close.push_back(in.stream);
 }
@@ -147,7 +147,7 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   welcome.set_reattach_limit_ms(static_cast<std::uint32_t>(std::clamp<std::int64_t>(
       config_.reattach_limit / std::chrono::milliseconds(1), 0, std::numeric_limits<std::uint32_t>::max())));
   effects_.send.push_back({slot.stream, std::move(message)});
-  say(str_cat(slot.name(), again ? " attached again as " : " attached as ", in.hello.member_id()));
+  log(str_cat(slot.name(), again ? " attached again as " : " attached as ", in.hello.member_id()));
   if (slot.rank >= 0) send_view(slot);
   if (slot.rank >= 0 && state_ == JobState::kDraining) send_drain(slot, drain_reason_);
 }
@@ -222,7 +222,7 @@ bool CoordinatorCore::Impl::take(Slot& slot, const v1::Heartbeat& heartbeat) {
 }
 
 void CoordinatorCore::Impl::count_steps(Slot& slot, const v1::Heartbeat& heartbeat) {
-  if (heartbeat.steps() > 0) tell_means(from_wire(heartbeat.times()), heartbeat.steps(), slot.telemetry);
+  if (heartbeat.steps() > 0) set_means(from_wire(heartbeat.times()), heartbeat.steps(), slot.telemetry);
   if (slot.rank == 0) progress_.records_of_rank_zero(heartbeat, now_, effects_);
   if (heartbeat.step_times_size() == 0) return;
   MemberSteps steps{slot.role, slot.index, slot.rank, {}, {}};
@@ -257,7 +257,7 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   slot.stream = {};
   slot.left = slot.drained = true;
   const bool finished = leaving.outcome() == v1::Leaving::FINISHED;
-  say(str_cat(slot.name(), " leaves: ", finished ? "finished" : why));
+  log(str_cat(slot.name(), " leaves: ", finished ? "finished" : why));
   if (slot.observes()) return;
   const bool in_view = slot.rank >= 0 || earlier;
   slot.finished = finished && in_view && !stopping_ && !is_final(state_);
@@ -287,14 +287,14 @@ void CoordinatorCore::Impl::note_finished(Slot& slot) {
   slot.left = slot.drained = slot.finished = slot.finished_before = true;
   slot.phase = Phase::kFinished;
   slot.evidence.reset();
-  say(str_cat(slot.name(), " has finished in a view of an earlier coordinator"));
+  log(str_cat(slot.name(), " has finished in a view of an earlier coordinator"));
 }
 
 void CoordinatorCore::Impl::on(const StreamEnded& in) {
   Slot* slot = slot_of(in.stream);
   if (slot == nullptr) return;
   slot->stream = {};
-  say(str_cat(slot->name(), "'s stream ended without a goodbye", in.reason.empty() ? "" : ": ",
+  log(str_cat(slot->name(), "'s stream ended without a goodbye", in.reason.empty() ? "" : ": ",
               cut(in.reason)));
   if (judges() && !slot->observes()) {
     const bool first = !slot->evidence;
@@ -305,14 +305,14 @@ void CoordinatorCore::Impl::on(const StreamEnded& in) {
 
 void CoordinatorCore::Impl::on(const PodFact& in) {
   Slot* slot = slot_of(static_cast<int>(in.role), in.index);
-  if (slot == nullptr) return say(str_cat("pod ", in.pod, " is nobody's"));
+  if (slot == nullptr) return log(str_cat("pod ", in.pod, " is nobody's"));
   const bool earlier =
       slot->hello ? slot->hello->pod() != in.pod : !in.pod.empty() && slot->last_pod == in.pod;
-  if (earlier) return say(str_cat("pod ", in.pod, " is of an earlier member"));
+  if (earlier) return log(str_cat("pod ", in.pod, " is of an earlier member"));
   const std::string exit = exit_text(in.exit_code, in.signal);
   slot->exit_code = in.exit_code;
   slot->signal = in.signal;
-  say(str_cat(slot->name(), "'s pod ", in.pod, " ended", exit.empty() ? "" : ": ", exit));
+  log(str_cat(slot->name(), "'s pod ", in.pod, " ended", exit.empty() ? "" : ": ", exit));
   if (verdict_ && verdict_->role == in.role && verdict_->index == in.index && !verdict_->exit_code &&
       !verdict_->signal && verdict_->pod == in.pod && is_final(state_) &&
       verdict_->kind == api::FaultKind::kDead) {
@@ -334,7 +334,7 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
   lose(*slot, {seen, cut(in.words)}, now_, unheard && may_follow_from_another(in));
 }
 
-void CoordinatorCore::Impl::on(const Absence& in) {
+void CoordinatorCore::Impl::on(const AbsentMember& in) {
   Slot* slot = slot_of(static_cast<int>(in.role), in.index);
   const bool awaited = slot != nullptr && !slot->observes() && !slot->attached() && !slot->left &&
                        !slot->gone() && gathers_earlier_view();
@@ -346,7 +346,7 @@ void CoordinatorCore::Impl::on(const Refused& in) {
                     std::ranges::find(refused_, in.pod_uid) == refused_.end();
   effects_.report_changed = news;
   if (!news) return;
-  say(str_cat("the pod with uid ", in.pod_uid, " has another token than this job"));
+  log(str_cat("the pod with uid ", in.pod_uid, " has another token than this job"));
   if (refused_.size() >= kMaxRefused) refused_.erase(refused_.begin());
   refused_.push_back(in.pod_uid);
 }
@@ -359,7 +359,7 @@ void CoordinatorCore::Impl::on(const Stop& in) {
   stop_since_ = now_;
   state_ = JobState::kDraining;
   reason_ = str_cat("stopping: ", stop_reason_);
-  say(reason_);
+  log(reason_);
   for (const Slot& slot : slots_) {  // rank 0 saves what the servers hold: they are told once nobody trains
     const bool stays = slot.role == Role::kServer || (slot.observes() && another_follows_);
     if (slot.attached() && !stays) evict(slot.stream, stop_reason_, false, false);
@@ -393,7 +393,7 @@ void CoordinatorCore::Impl::evict(StreamId stream, const std::string& reason, bo
 
 void CoordinatorCore::Impl::break_protocol(Slot& slot, const std::string& what) {
   const std::string text = str_cat("it broke the protocol: ", what);
-  say(str_cat(slot.name(), " is evicted: ", text));
+  log(str_cat(slot.name(), " is evicted: ", text));
   evict(slot.stream, text, false, true);
   slot.stream = {};
   if (judges() && !slot.observes()) lose(slot, {Seen::kBrokeProtocol, what}, now_);

@@ -43,6 +43,7 @@
 #include "base/ids.h"
 #include "controller/api/fault.h"
 #include "controller/coordinator/report.h"
+#include "controller/plan/plan.h"
 #include "proto/paceline/v1/coordinator.pb.h"
 
 namespace paceline::coordinator {
@@ -138,11 +139,7 @@ struct PodFact {
 
 // A member of an earlier coordinator's view has not attached, and nobody waits for it any longer, though its
 // pod runs as far as the cluster knows: its node may be dead.
-struct Absence {
-  Role role = Role::kWorker;
-  int index = 0;
-  api::Observation seen;
-};
+using plan::AbsentMember;
 
 struct Attached {
   StreamId stream;
@@ -167,7 +164,7 @@ struct Stop {
   std::string reason;
   bool another_follows = false;
 };
-using Input = std::variant<Attached, Received, StreamEnded, PodFact, Absence, Refused, Tick, Stop>;
+using Input = std::variant<Attached, Received, StreamEnded, PodFact, AbsentMember, Refused, Tick, Stop>;
 
 struct Send {
   StreamId stream;

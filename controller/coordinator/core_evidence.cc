@@ -30,7 +30,7 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
     return s.hello && s.hello->member_id() == fault.peer_member_id();
   });
   const auto ignored = [&](const char* why) {
-    say(str_cat("a fault report of ", slot.name(), " is ignored: ", why));
+    log(str_cat("a fault report of ", slot.name(), " is ignored: ", why));
   };
   if (state_ != JobState::kRunning) return ignored("no view is running");
   if (fault.generation() != generation_.value) return ignored("it is about another generation");
@@ -48,7 +48,7 @@ void CoordinatorCore::Impl::on_peer_fault(Slot& slot, const v1::PeerFault& fault
   if (!serves && std::any_of(reports_.begin(), reports_.end(), of_it))
     return ignored("it has reported one already");
   reports_.push_back({number(slot), number(*peer), cut(fault.reason(), kMaxNameBytes)});
-  say(str_cat(slot.name(), " lost its link to ", peer->name(), " at step ", fault.step(), ": ",
+  log(str_cat(slot.name(), " lost its link to ", peer->name(), " at step ", fault.step(), ": ",
               reports_.back().reason));
 }
 
@@ -70,13 +70,13 @@ void CoordinatorCore::Impl::forgive_own_absence() {
       if (slot.evidence && slot.evidence->lapsed)
         slot.evidence->since = now_;  // it may have come back unheard
     }
-    say(str_cat("the coordinator was away for ", format_duration(now_ - last_now_)));
+    log(str_cat("the coordinator was away for ", format_duration(now_ - last_now_)));
   }
   last_now_ = now_;
 }
 
 Duration CoordinatorCore::Impl::patience_with(const Slot& slot) const {
-  if (state_ == JobState::kForming || !slot.gaps.tells()) return config_.most_silence;
+  if (state_ == JobState::kForming || !slot.gaps.is_known()) return config_.most_silence;
   std::vector<Duration> largest;
   for (const Slot& other : members()) {
     if (other.attached() && &other != &slot)
@@ -256,8 +256,8 @@ void CoordinatorCore::Impl::carry_out(api::Fault verdict) {
   LossDecision decision = config_.on_member_lost(in_view, trainers_left() - (missed.trains() ? 1 : 0));
   if (decision.action == LossAction::kGoOn) {
     if (state_ == JobState::kRunning || earlier) {
-      say(diagnosis::message_of(verdict));
-      say(decision.reason);
+      log(diagnosis::message_of(verdict));
+      log(decision.reason);
       return go_on_without(missed, std::move(verdict));
     }
     decision = {LossAction::kFailJob, "no view is running that could go on"};
@@ -267,8 +267,8 @@ void CoordinatorCore::Impl::carry_out(api::Fault verdict) {
   verdict_at_ = now_;
   effects_.report_changed = true;
   const std::string message = diagnosis::message_of(*verdict_);
-  say(message);
-  say(decision.reason);
+  log(message);
+  log(decision.reason);
   if (decision.action == LossAction::kFailJob) return end(JobState::kFailed, message, false);
   for (Slot& slot : members()) {
     if (&slot != &missed && !slot.evidence) continue;

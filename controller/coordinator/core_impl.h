@@ -58,7 +58,7 @@ struct Slot {
   bool gone() const { return lost || finished_before; }  // nobody waits for it
   bool observes() const { return role == Role::kEvaluator; }
   bool trains() const { return role == Role::kChief || role == Role::kWorker; }
-  std::string name() const { return str_cat(role_name(role), "-", index); }
+  std::string name() const { return member_name(role, index); }
   void vacate() {
     Slot empty{.role = role, .index = index, .last_pod = hello ? hello->pod() : last_pod};
     *this = std::move(empty);
@@ -80,7 +80,7 @@ class CoordinatorCore::Impl {
   void on(const Received& in);
   void on(const StreamEnded& in);
   void on(const PodFact& in);
-  void on(const Absence& in);
+  void on(const AbsentMember& in);
   void on(const Refused& in);
   void on(const Tick&) {}
   void on(const Stop& in);
@@ -139,10 +139,10 @@ class CoordinatorCore::Impl {
   Slot* slot_of(StreamId stream);
   Slot* slot_of(int role, std::int64_t index);
   int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
-  void say(std::string reason) { effects_.reasons.push_back(std::move(reason)); }
+  void log(std::string reason) { effects_.reasons.push_back(std::move(reason)); }
   void evict(StreamId stream, const std::string& reason, bool finished, bool close);
   void refuse(StreamId stream, const std::string& reason, bool finished = false) {
-    say(str_cat("stream ", stream.value, " is refused: ", reason));
+    log(str_cat("stream ", stream.value, " is refused: ", reason));
     evict(stream, reason, finished, true);
   }
   void send_view(const Slot& to);

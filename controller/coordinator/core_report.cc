@@ -12,7 +12,6 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
   report.reason = reason_;
   report.in_state = std::max(now - state_since_, Duration::zero());
   report.generation = generation_;
-  report.world_size = view_.members_size();
   for (const Slot& slot : slots_) {
     MemberReport member;
     member.role = slot.role;

@@ -21,8 +21,8 @@ inline constexpr int kGapFactor = 4;
 class Gaps {
  public:
   void add(Duration gap) { gaps_[next_++ % gaps_.size()] = gap; }
-  Duration largest() const;                  // zero while there is none
-  bool tells() const { return next_ >= 2; }  // enough to know the member's pace
+  Duration largest() const;                     // zero while there is none
+  bool is_known() const { return next_ >= 2; }  // enough to know the member's pace
 
  private:
   std::array<Duration, 8> gaps_{};

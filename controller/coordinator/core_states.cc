@@ -19,7 +19,7 @@ void CoordinatorCore::Impl::settle() {
     form_since_ = now_;
     for (Slot& slot : slots_) slot.rank = -1;
     reason_ = "waiting for members of the next view";
-    say(reason_);
+    log(reason_);
   }
   form_if_complete();
 }
@@ -114,7 +114,7 @@ void CoordinatorCore::Impl::form_if_complete() {
   progress_.new_view();
   state_ = JobState::kRunning;
   reason_ = str_cat("view ", generation_.value, " of ", pluralize(members_, "member", "members"));
-  say(str_cat(reason_,
+  log(str_cat(reason_,
               adopts ? " goes on: all are attached again, and train in it" : " is formed: all are attached"));
   effects_.report_changed = true;
 }
@@ -166,7 +166,7 @@ void CoordinatorCore::Impl::drain_for_next_view(const std::string& why) {
   if (state_ == JobState::kRunning) drain_since_ = now_;
   state_ = JobState::kDraining;
   reason_ = drain_reason_ = str_cat("view ", generation_.value, " ends: ", why);
-  say(reason_);
+  log(reason_);
   for (const Slot& slot : slots_) {
     if (slot.attached() && slot.rank >= 0) send_drain(slot, drain_reason_);
   }
@@ -176,7 +176,7 @@ void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finishe
   state_ = state;
   reason_ = std::move(reason);
   effects_.report_changed = true;
-  say(str_cat("the job is ", job_state_name(state_), ": ", reason_));
+  log(str_cat("the job is ", job_state_name(state_), ": ", reason_));
   progress_.end(now_);
   for (Slot& slot : slots_) {
     // For the next attempt.

@@ -115,21 +115,21 @@ void Job::send_waiting() {
   }
 }
 
-void Job::tell_waiting() {
+void Job::publish_waiting() {
   std::unique_lock lock(mutex_);
   while (!telling_ && !untold_.empty()) {
     telling_ = true;
     const Effects next = std::move(untold_.front());
     untold_.pop_front();
     lock.unlock();
-    tell(next);
+    publish(next);
     lock.lock();
     telling_ = false;
     quiet_.notify_all();
   }
 }
 
-void Job::tell(const Effects& effects) {
+void Job::publish(const Effects& effects) {
   for (const std::string& reason : effects.reasons) observer_->on_reason(reason);
   if (effects.view) observer_->on_view(*effects.view);
   if (!effects.steps.empty()) observer_->on_steps(effects.steps);

@@ -75,12 +75,12 @@ class Job {
   void take(Effects effects);        // likewise
   void keep(Effects effects);        // likewise: for the observer
   void send_waiting();
-  void tell_waiting();
+  void publish_waiting();
   void deliver() {
     send_waiting();
-    tell_waiting();
+    publish_waiting();
   }
-  void tell(const Effects& effects);
+  void publish(const Effects& effects);
 
   const std::string name_, token_;
   RunObserver* const observer_;

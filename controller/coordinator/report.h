@@ -15,14 +15,12 @@
 #include "base/ids.h"
 #include "base/telemetry.h"
 #include "controller/api/fault.h"
+#include "controller/plan/observed.h"
 
 namespace paceline::coordinator {
 
-enum class JobState : std::uint8_t { kForming, kRunning, kDraining, kFinished, kFailed, kStopped };
-const char* job_state_name(JobState state);
-constexpr bool is_final(JobState state) {
-  return state >= JobState::kFinished;
-}
+using plan::JobState;
+using plan::LostMember;
 
 enum class Phase : std::uint8_t { kStarting, kWaiting, kTraining, kEvaluating, kCheckpointing, kFinished };
 const char* phase_name(Phase phase);
@@ -46,13 +44,6 @@ struct MemberReport {
   Step step = 0;
   Duration silent{};  // since it was last heard
   MemberTelemetry telemetry;
-};
-
-// The others go on without it.
-struct LostMember {
-  Role role = Role::kWorker;
-  int index = 0;
-  std::string pod, message;
 };
 
 struct StepRecord {
@@ -100,7 +91,6 @@ struct Report {
   std::string reason;   // why it is in this state, in words
   Duration in_state{};  // since it came into it
   Generation generation;
-  int world_size = 0;                 // of the current view; 0: none yet
   std::vector<MemberReport> members;  // all expected: chief, workers, servers; then evaluators
 
   Step step = 0, total_steps = 0;  // total 0: not known yet

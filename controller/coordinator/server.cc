@@ -199,8 +199,9 @@ grpc::ServerBidiReactor<v1::MemberMessage, v1::CoordinatorMessage>* ServerImpl::
   }
   if (session == nullptr) {
     if (named) named->feed(Refused{metadata_of(*context, kPodUidMetadata)});
+    // A controller that has just begun does not know all jobs yet: their members try again.
     return new Refusal(grpc::Status(
-        options_.refuse_strangers ? grpc::StatusCode::UNAUTHENTICATED : grpc::StatusCode::UNAVAILABLE,
+        grpc::StatusCode::UNAVAILABLE,
         named ? str_cat("job ", named->name(), " has another token") : "no job here has this token"));
   }
   session->begin(session);

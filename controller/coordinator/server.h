@@ -7,9 +7,9 @@
 // thread ticks the jobs for which time has an effect (Job::due()); each job's core runs under that job's
 // mutex, and sends and observer calls happen outside of it, in order. Finding a stream's job costs the same
 // however many there are. Bounds: kMaxSessions streams, kMaxQueuedMessages per stream, 4 MiB per message, a
-// stream has `hello_timeout` to say Hello. Errors on a stream: UNAUTHENTICATED (no job has this token; the
-// job that it names is told: Report::refused), UNAVAILABLE (this replica does not lead: where it knows who
-// does, its address is the trailing metadata `paceline-leader`), RESOURCE_EXHAUSTED (too many streams),
+// stream has `hello_timeout` to say Hello. Errors on a stream: UNAVAILABLE (no job has this token, and the
+// job that it names is told: Report::refused; or this replica does not lead: where it knows who does, its
+// address is the trailing metadata `paceline-leader`), RESOURCE_EXHAUSTED (too many streams),
 // DEADLINE_EXCEEDED (no Hello), INVALID_ARGUMENT (the first message isn't a Hello); everything later is an
 // Evict with its reason.
 
@@ -33,8 +33,6 @@ struct ServerOptions {
       "127.0.0.1:0";  // host:port (0: the system's choice), unix:/path, or unix-abstract:name
   Duration tick = std::chrono::milliseconds(50);
   Duration hello_timeout = std::chrono::seconds(5);
-  // A token of no job: UNAUTHENTICATED, or, where jobs may become known later, UNAVAILABLE: try again.
-  bool refuse_strangers = true;
   bool serves = true;  // false: as after redirect("")
 };
 

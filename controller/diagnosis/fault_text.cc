@@ -120,10 +120,6 @@ api::FaultKind kind_of(ObservationKind seen) {
   return words_for(seen).kind;
 }
 
-std::string member_name(Role role, int index) {
-  return str_cat(role_name(role), "-", index);
-}
-
 std::string reason_of(const api::Fault& fault) {
   return str_cat("Member", api::name(fault.kind));
 }

@@ -12,9 +12,6 @@ namespace paceline::diagnosis {
 // The kind of fault that an observation shows where nothing else is known.
 api::FaultKind kind_of(api::ObservationKind seen);
 
-// "worker-2"
-std::string member_name(Role role, int index);
-
 // "MemberKilled", "MemberFrozen", ...: the reason that a status gives.
 std::string reason_of(const api::Fault& fault);
 

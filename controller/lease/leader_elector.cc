@@ -23,6 +23,10 @@ LeaderElector::LeaderElector(ElectionConfig config, LeaseStore& store, const Clo
       shared_(std::move(config)) {}
 
 LeaderElector::~LeaderElector() {
+  end();
+}
+
+void LeaderElector::end() {
   runner_.request_stop();
   watcher_.request_stop();
   if (runner_.joinable()) runner_.join();
@@ -70,7 +74,7 @@ void LeaderElector::run(const std::stop_token& stop) {
 }
 
 void LeaderElector::after(absl::Status status) {
-  if (status.ok()) return tell();
+  if (status.ok()) return publish();
   std::string why(status.message());
   {
     auto shared = shared_.lock();
@@ -81,7 +85,7 @@ void LeaderElector::after(absl::Status status) {
   if (callbacks_.on_trouble) callbacks_.on_trouble(why);
 }
 
-void LeaderElector::tell() {
+void LeaderElector::publish() {
   bool begins = false;
   std::optional<std::pair<std::string, std::string>> holder;
   {
@@ -116,27 +120,14 @@ void LeaderElector::watch(const std::stop_token& stop) {
 }
 
 void LeaderElector::lose(const std::string& reason) {
-  {
-    auto shared = shared_.lock();
-    if (std::exchange(shared->over, true)) return;
-  }
+  if (std::exchange(shared_.lock()->over, true)) return;
   if (callbacks_.on_lost) callbacks_.on_lost(reason);
 }
 
 absl::Status LeaderElector::release() {
-  std::optional<ElectionCore::Write> write;
-  {
-    auto shared = shared_.lock();
-    shared->over = true;
-  }
-  runner_.request_stop();
-  watcher_.request_stop();
-  if (runner_.joinable()) runner_.join();
-  if (watcher_.joinable()) watcher_.join();
-  {
-    auto shared = shared_.lock();
-    write = shared->core.release(clock_.now(), clock_.wall_now());
-  }
+  shared_.lock()->over = true;
+  end();
+  const auto write = shared_.lock()->core.release(clock_.now(), clock_.wall_now());
   if (!write) return absl::OkStatus();
   const absl::Status written = store_.write(*write).status();
   if (absl::IsNotFound(written)) return absl::OkStatus();  // what somebody has deleted is nobody's

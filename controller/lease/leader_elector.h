@@ -57,10 +57,11 @@ class LeaderElector {
     std::string told_holder, told_trouble;
     explicit Shared(ElectionConfig config) : core(std::move(config)) {}
   };
+  void end();
   void run(const std::stop_token& stop);
   void watch(const std::stop_token& stop);
   void after(absl::Status status);
-  void tell();
+  void publish();
   void lose(const std::string& reason);
 
   LeaseStore& store_;

@@ -25,7 +25,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 std::string coordinator_of(const Observed& world) {
   if (!world.report) return "no coordinator";
-  return str_cat("coordinator ", report_phase_name(world.report->phase));
+  return str_cat("coordinator ", job_state_name(world.report->state));
 }
 
 std::string text_of(const Action& action) {
@@ -81,7 +81,7 @@ std::string explain_job(const Observed& initial) {
                       pluralize(world.pods.size(), "pod", "pods"), ", ", coordinator_of(world), "\n",
                       explain(next));
     }
-    const bool settled = !news && (!world.report || world.report->phase == ReportPhase::kRunning);
+    const bool settled = !news && (!world.report || world.report->state == JobState::kRunning);
     if (settled || next.done) break;
     apply(next, world);
     advance(world);

@@ -16,7 +16,7 @@ std::optional<Step> last_step(const Observed& observed, Role role, int index) {
   if (role == Role::kEvaluator) return std::nullopt;
   if (observed.report) {
     for (const ReportedMember& member : observed.report->members) {
-      if (member.role == role && member.index == index && !member.id.value.empty()) return member.step;
+      if (member.role == role && member.index == index) return member.step;
     }
   }
   const api::MemberStatus* last = last_status(observed, role, index);

@@ -17,21 +17,16 @@ namespace paceline::plan {
 
 // ---- what the job's coordinator says
 
-enum class ReportPhase : std::uint8_t { kForming, kRunning, kDraining, kFinished, kFailed, kStopped };
-const char* report_phase_name(ReportPhase phase);
+enum class JobState : std::uint8_t { kForming, kRunning, kDraining, kFinished, kFailed, kStopped };
+const char* job_state_name(JobState state);
+constexpr bool is_final(JobState state) {
+  return state >= JobState::kFinished;
+}
 
-struct ReportedMember {
-  MemberId id;
-  Role role = Role::kWorker;
-  int index = 0;
-  std::int64_t rank = -1;  // in the present view; -1: not in it
-  std::string pod, host;
-  std::int64_t pid = 0;
-  std::string phase;      // its own word: training, waiting, ...; "leaving": at its end, but not finished
+// One that has attached. Its phase is its own word: training, waiting, ...; "leaving": at its end, but not
+// finished.
+struct ReportedMember : api::MemberStatus {
   bool finished = false;  // it has said that its work is done, and left
-  Step step = 0;          // steps applied so far
-  Duration last_heard{};
-  MemberTelemetry telemetry;
 };
 
 // It is gone, and the others go on without it: no reason to end or to restart anything.
@@ -49,8 +44,8 @@ struct LastSave {
 
 struct JobReport {
   std::int64_t attempt = 0;  // status.restarts.attempt when this coordinator began
-  ReportPhase phase = ReportPhase::kForming;
-  Duration in_phase{};    // since the phase began
+  JobState state = JobState::kForming;
+  Duration in_state{};    // since it came into it
   Generation generation;  // of the present or last view
   std::vector<ReportedMember> members;
   std::vector<LostMember> lost;      // of the present view

@@ -10,22 +10,22 @@ bool is_terminal(api::Phase phase) {
   return phase == api::Phase::kSucceeded || phase == api::Phase::kFailed;
 }
 
-const char* report_phase_name(ReportPhase phase) {
-  switch (phase) {
-    case ReportPhase::kForming:
+const char* job_state_name(JobState state) {
+  switch (state) {
+    case JobState::kForming:
       return "Forming";
-    case ReportPhase::kRunning:
+    case JobState::kRunning:
       return "Running";
-    case ReportPhase::kDraining:
+    case JobState::kDraining:
       return "Draining";
-    case ReportPhase::kFinished:
+    case JobState::kFinished:
       return "Finished";
-    case ReportPhase::kFailed:
+    case JobState::kFailed:
       return "Failed";
-    case ReportPhase::kStopped:
+    case JobState::kStopped:
       return "Stopped";
   }
-  return "Unknown";
+  return "?";
 }
 
 Plan plan(const Observed& whole) {
@@ -46,7 +46,7 @@ Plan plan(const Observed& whole) {
   const Observed& observed = narrowed ? *narrowed : whole;
   if (plan.status.conditions.empty())
     set_condition(observed, api::kCreated, true, "Accepted", "the job is accepted", plan.status);
-  say_what_is_unknown(observed, plan.status);
+  note_unknown(observed, plan.status);
   settle(whole, plan);
   const bool ended = rule_stop(observed, plan) || rule_finished(observed, plan) ||
                      rule_suspend(observed, plan) || rule_deadline(observed, plan) ||
@@ -62,7 +62,7 @@ Plan plan(const Observed& whole) {
   if (finding != Finding::kDecided) {
     rule_auxiliary(observed, plan);
   } else if (!ended && !is_terminal(plan.status.phase)) {
-    tell_of_lost_auxiliary(observed, plan);  // with the ring: the status will say so, and it is no news then
+    report_lost_auxiliary(observed, plan);  // with the ring: the status will say so, and it is no news then
   }
   if (finding == Finding::kNone) rule_success(observed, plan);
   rule_stale_pods(whole, plan);

@@ -6,7 +6,7 @@
 namespace paceline::plan {
 
 void note_pod_observations(Observed& observed) {
-  const bool forming = observed.report && observed.report->phase == ReportPhase::kForming;
+  const bool forming = observed.report && observed.report->state == JobState::kForming;
   PodObservations seen;
   for (const cluster::Pod& pod : observed.pods) {
     const bool matters = pod.ended() || (forming && pod.phase == cluster::PodPhase::kRunning);

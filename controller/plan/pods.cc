@@ -95,10 +95,6 @@ std::optional<std::int64_t> attempt_in(std::string_view pod_name) {
   return attempt;
 }
 
-std::string slot_name(Role role, int index) {
-  return str_cat(role_name(role), "-", index);
-}
-
 cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
   const api::TrainingJob& job = observed.job;
   const api::Container* container = slot.replica->container ? &*slot.replica->container : nullptr;

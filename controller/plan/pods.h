@@ -29,9 +29,6 @@ std::string pod_name(const api::TrainingJob& job, Role role, int index, std::int
 // What follows the last "-" of such a name, or of a suffix of such names; nothing where that is no number.
 std::optional<std::int64_t> attempt_in(std::string_view pod_name);
 
-// "worker-3", as in logs and member lists
-std::string slot_name(Role role, int index);
-
 // Command, environment and threads. The template's own command, args and env pass through; PACELINE_* are
 // ours. Cores are shared out evenly among the job's pods, at least one thread each, unless the template
 // limits its processor time.

@@ -56,12 +56,12 @@ bool is_news(const Observed& observed, const cluster::Pod& pod) {
          last->phase != cluster::pod_phase_name(cluster::PodPhase::kFailed);
 }
 
-void tell(const Observed& observed, const cluster::Pod& pod, const api::Fault& fault, bool replaced,
-          Plan& plan) {
+void report_end(const Observed& observed, const cluster::Pod& pod, const api::Fault& fault, bool replaced,
+                Plan& plan) {
   const bool evaluator = fault.role == Role::kEvaluator;
   const char* const reason = replaced ? (evaluator ? kEvaluatorReplaced : kServerReplaced)
                                       : (evaluator ? kEvaluatorLost : kServerLost);
-  const std::string slot = slot_name(fault.role, fault.index);
+  const std::string slot = member_name(fault.role, fault.index);
   const bool failed = pod.phase == cluster::PodPhase::kFailed;
   record_event(observed, failed, reason,
                str_cat(diagnosis::message_of(fault),
@@ -71,27 +71,27 @@ void tell(const Observed& observed, const cluster::Pod& pod, const api::Fault& f
 
 }  // namespace
 
-void tell_of_lost_auxiliary(const Observed& observed, Plan& plan) {
+void report_lost_auxiliary(const Observed& observed, Plan& plan) {
   for (const cluster::Pod& pod : observed.pods) {
     const cluster::PodSpec& spec = pod.spec;
     if (!is_ended_auxiliary(observed, pod) || pod.phase != cluster::PodPhase::kFailed) continue;
     if (!is_news(observed, pod) || has_finished(observed, spec.role, spec.index)) continue;
     const api::Fault fault = fault_of(observed, pod);
     if (!is_replaced(observed, pod, fault.cause, replaced_before(observed, pod)))
-      tell(observed, pod, fault, false, plan);
+      report_end(observed, pod, fault, false, plan);
   }
 }
 
 void rule_auxiliary(const Observed& observed, Plan& plan) {
   if (training_finished(observed)) return;
-  tell_of_lost_auxiliary(observed, plan);
+  report_lost_auxiliary(observed, plan);
   for (const cluster::Pod& pod : observed.pods) {
     if (!is_ended_auxiliary(observed, pod)) continue;
     const api::Fault fault = fault_of(observed, pod);
     if (!is_replaced(observed, pod, fault.cause, replaced_before(observed, pod))) continue;
     ++replacements_of(plan.status.restarts, pod.spec);
     count_restart(plan.status.restarts, pod.spec.role, fault.cause);
-    tell(observed, pod, fault, true, plan);
+    report_end(observed, pod, fault, true, plan);
     requeue(Duration::zero(), plan);
   }
 }

@@ -47,7 +47,7 @@ void create_missing(const Observed& observed, const std::vector<Slot>& missing, 
     const Slot& slot = missing[i];
     plan.actions.push_back(CreatePod{
         pod_spec(observed, slot),
-        str_cat(slot_name(slot.role, slot.index), " of ", pluralize(all, "pod", "pods"), " is missing")});
+        str_cat(member_name(slot.role, slot.index), " of ", pluralize(all, "pod", "pods"), " is missing")});
   }
   if (missing.size() > batch) requeue(Duration::zero(), plan);
 }

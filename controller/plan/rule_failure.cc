@@ -76,7 +76,7 @@ Finding by_pods(const Observed& observed, Plan& plan) {
   // says so.
   const bool follows = left_as_told(observed, *fault) && view_runs(observed);
   const Duration patience = follows ? observed.limits.save_grace : observed.limits.verdict_grace;
-  if (may_explain && observed.report->phase != ReportPhase::kFailed && since < patience) {
+  if (may_explain && observed.report->state != JobState::kFailed && since < patience) {
     requeue(patience - since, plan);
     return Finding::kAwaited;
   }
@@ -87,9 +87,9 @@ Finding by_pods(const Observed& observed, Plan& plan) {
 bool by_report(const Observed& observed, Plan& plan) {
   if (!observed.report) return false;
   const JobReport& report = *observed.report;
-  if (report.phase != ReportPhase::kFailed && report.phase != ReportPhase::kStopped) return false;
+  if (report.state != JobState::kFailed && report.state != JobState::kStopped) return false;
   const std::string said = report.reason.empty() ? "it gave no reason" : report.reason;
-  fail(observed, report.phase == ReportPhase::kFailed ? "TrainingFailed" : "Stopped",
+  fail(observed, report.state == JobState::kFailed ? "TrainingFailed" : "Stopped",
        str_cat("the coordinator ended the job at step ", report.progress.step, ": ", said), plan);
   return true;
 }
@@ -120,7 +120,7 @@ std::string why_absent(const Observed& observed) {
 // earlier coordinator need not. Of one that may be spare, whose view may go on, only its coordinator is told;
 // also where its pod is being deleted, which never ends on a node that is dead.
 bool by_absence(const Observed& observed, Plan& plan) {
-  if (!observed.report || observed.report->phase != ReportPhase::kForming ||
+  if (!observed.report || observed.report->state != JobState::kForming ||
       observed.report->generation.value > 0)
     return false;
   for (const cluster::Pod& pod : observed.pods) {
@@ -128,11 +128,11 @@ bool by_absence(const Observed& observed, Plan& plan) {
     const bool spare = may_be_spare(observed, {pod.spec.role, pod.spec.index}) && view_goes_on(observed);
     if (pod.deleting && !spare) continue;
     const bool joined = std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
-      return member.role == pod.spec.role && member.index == pod.spec.index && !member.id.value.empty();
+      return member.role == pod.spec.role && member.index == pod.spec.index;
     });
     if (joined || has_finished(observed, pod.spec.role, pod.spec.index)) continue;
     // A coordinator that has just begun gives those of an earlier one their time, too.
-    const Duration waited = std::min(seen_for(observed, pod), observed.report->in_phase);
+    const Duration waited = std::min(seen_for(observed, pod), observed.report->in_state);
     const Duration left = observed.limits.attach_timeout - waited;
     const bool refused =
         std::ranges::find(observed.report->refused, pod.uid) != observed.report->refused.end();

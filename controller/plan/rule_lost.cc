@@ -35,7 +35,7 @@ void rule_lost(const Observed& observed, Plan& plan) {
     plan.status.message = str_cat(lost.message, "; the others go on without it");
     plan.status_reason = plan.status.message;
     record_event(observed, true, "MemberLost", plan.status.message,
-                 str_cat(slot_name(lost.role, lost.index), " is lost, and not needed"), plan);
+                 str_cat(member_name(lost.role, lost.index), " is lost, and not needed"), plan);
   }
 }
 

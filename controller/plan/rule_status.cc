@@ -150,7 +150,7 @@ void note_mended(const Observed& observed, api::Status& status) {
 
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
-    if (observed.report->phase != ReportPhase::kRunning) return;
+    if (observed.report->state != JobState::kRunning) return;
     enter_phase(observed, api::Phase::kRunning, "MembersTrain",
                 str_cat("view ", observed.report->generation.value, " with ", plan.status.view.size,
                         " members trains"),

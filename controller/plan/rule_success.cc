@@ -21,11 +21,11 @@ namespace {
 // members; of one that is gone, by when that coordinator began. While the report says that the leader has
 // finished and others leave, it is not over: their coordinator counts their time.
 Duration since_finish(const Observed& observed) {
-  if (observed.report && observed.report->phase == ReportPhase::kFinished) return observed.report->in_phase;
+  if (observed.report && observed.report->state == JobState::kFinished) return observed.report->in_state;
   const Slot leader = leader_slot(observed.job);
   const cluster::Pod* pod = find_pod(observed, leader.role, leader.index);
   if (pod == nullptr && reported_finished(observed)) return Duration::zero();
-  if (pod == nullptr && observed.report) return observed.report->in_phase;
+  if (pod == nullptr && observed.report) return observed.report->in_state;
   if (pod == nullptr) return observed.limits.finish_grace;  // nobody knows any more
   return seen_for(observed, *pod);
 }
@@ -41,7 +41,7 @@ std::string success_message(const Observed& observed) {
   for (const cluster::Pod& pod : observed.pods) {
     if (has_failed(observed, pod)) {
       message +=
-          str_cat("; afterwards ", slot_name(pod.spec.role, pod.spec.index), " ", diagnosis::end_of(pod));
+          str_cat("; afterwards ", member_name(pod.spec.role, pod.spec.index), " ", diagnosis::end_of(pod));
     }
   }
   return message;
@@ -50,10 +50,7 @@ std::string success_message(const Observed& observed) {
 // Those who trained have ended, and an evaluator may have their last checkpoint yet to evaluate: the
 // coordinator tells it that this is the last, and says Finished once it has, is gone, or takes too long.
 bool evaluates_the_last(const Observed& observed) {
-  using enum ReportPhase;
-  if (!observed.job.spec.training || !observed.report) return false;
-  const ReportPhase phase = observed.report->phase;
-  if (phase == kFinished || phase == kFailed || phase == kStopped) return false;
+  if (!observed.job.spec.training || !observed.report || is_final(observed.report->state)) return false;
   return std::ranges::any_of(observed.pods, [](const cluster::Pod& pod) {
     return pod.spec.role == Role::kEvaluator && pod.phase == cluster::PodPhase::kRunning && !pod.deleting;
   });

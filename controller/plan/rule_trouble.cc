@@ -28,7 +28,7 @@ std::optional<Trouble> trouble_of(const Observed& observed) {
     if (std::ranges::find(kOnTheWay, pod.reason) != std::end(kOnTheWay)) continue;
     return Trouble{
         pod.reason,
-        str_cat(slot_name(pod.spec.role, pod.spec.index), " (pod ", pod.spec.name, ") ",
+        str_cat(member_name(pod.spec.role, pod.spec.index), " (pod ", pod.spec.name, ") ",
                 pod.message.empty() ? "does not start" : str_cat("does not start: ", pod.message))};
   }
   return std::nullopt;

@@ -93,7 +93,7 @@ void set_condition(const Observed& observed, const std::string& type, bool value
 
 bool reported_finished(const Observed& observed) {
   const Slot leader = leader_slot(observed.job);
-  return observed.report && (observed.report->phase == ReportPhase::kFinished ||
+  return observed.report && (observed.report->state == JobState::kFinished ||
                              reported_finished(observed, leader.role, leader.index));
 }
 
@@ -147,13 +147,13 @@ bool has_failed_auxiliary(const Observed& observed, const cluster::Pod& pod) {
 }
 
 bool view_runs(const Observed& observed) {
-  return observed.report && observed.report->phase == ReportPhase::kRunning;
+  return observed.report && observed.report->state == JobState::kRunning;
 }
 
 bool view_goes_on(const Observed& observed) {
   return view_runs(observed) ||
          (observed.report && observed.job.status.phase == api::Phase::kRunning &&
-          observed.report->phase == ReportPhase::kForming && observed.report->generation.value == 0);
+          observed.report->state == JobState::kForming && observed.report->generation.value == 0);
 }
 
 bool is_lost(const Observed& observed, Role role, int index) {
@@ -205,7 +205,7 @@ void clean_pods(const Observed& observed, Duration grace, const std::string& rea
   }
 }
 
-void say_what_is_unknown(const Observed& observed, api::Status& status) {
+void note_unknown(const Observed& observed, api::Status& status) {
   for (const api::Condition& each : status.conditions) {
     if (!each.unknown) continue;
     const bool value = each.type == api::kCreated || each.type == api::name(status.phase);

@@ -29,7 +29,7 @@ void rule_lost(const Observed& observed, Plan& plan);
 void rule_create_pods(const Observed& observed, const Observed& whole, Plan& plan);
 void create_auxiliary(const Observed& observed, const Observed& whole, Plan& plan);  // no members
 // Tells of auxiliary pods that have failed and are not started again; rule_auxiliary() does it, too.
-void tell_of_lost_auxiliary(const Observed& observed, Plan& plan);
+void report_lost_auxiliary(const Observed& observed, Plan& plan);
 void rule_auxiliary(const Observed& observed, Plan& plan);
 void rule_success(const Observed& observed, Plan& plan);
 // These run always, last.
@@ -102,7 +102,7 @@ void set_condition(const Observed& observed, const std::string& type, bool value
 
 // Somebody else has written Unknown into conditions that only we know: by the phase they are so or not so.
 // What no phase tells (CheckpointFailed, InvalidSpec) is not so until it is found again.
-void say_what_is_unknown(const Observed& observed, api::Status& status);
+void note_unknown(const Observed& observed, api::Status& status);
 
 // Moves the phase on, with its condition and an event: from Pending over Starting to Running, between these
 // and Restarting or Suspended, and from each of them to an end, which is for good. Of Running, Restarting,

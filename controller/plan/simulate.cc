@@ -36,7 +36,6 @@ void join(const cluster::Pod& pod, JobReport& report) {
   });
   if (joined) return;
   ReportedMember member;
-  member.id = MemberId{pod.uid + "-1"};
   member.role = pod.spec.role;
   member.index = pod.spec.index;
   member.pod = pod.spec.name;
@@ -45,7 +44,7 @@ void join(const cluster::Pod& pod, JobReport& report) {
 }
 
 void form_view(const Observed& world, JobReport& report) {
-  if (report.phase != ReportPhase::kForming) return;
+  if (report.state != JobState::kForming) return;
   if (static_cast<std::int64_t>(report.members.size()) < api::member_count(world.job)) return;
   std::ranges::sort(report.members, {}, [](const ReportedMember& m) { return std::tuple(m.role, m.index); });
   for (std::size_t i = 0; i < report.members.size(); ++i) {
@@ -53,7 +52,7 @@ void form_view(const Observed& world, JobReport& report) {
     report.members[i].phase = "Training";
   }
   report.generation.value = 1;
-  report.phase = ReportPhase::kRunning;
+  report.state = JobState::kRunning;
 }
 
 }  // namespace

@@ -17,11 +17,31 @@ namespace paceline::queue {
 class DelayHeap {
  public:
   // A key that waits already keeps the earlier time.
-  void add(const std::string& key, TimePoint due);
-  void remove(const std::string& key);
+  void add(const std::string& key, TimePoint due) {
+    const auto [entry, fresh] = due_.try_emplace(key, due);
+    if (!fresh) {
+      if (entry->second <= due) return;
+      order_.erase({entry->second, key});
+      entry->second = due;
+    }
+    order_.emplace(due, key);
+  }
+  void remove(const std::string& key) {
+    const auto found = due_.find(key);
+    if (found == due_.end()) return;
+    order_.erase({found->second, key});
+    due_.erase(found);
+  }
   // A key that is due, the earliest first.
-  std::optional<std::string> take(TimePoint now);
-  std::optional<TimePoint> next() const;
+  std::optional<std::string> take(TimePoint now) {
+    if (order_.empty() || order_.begin()->first > now) return std::nullopt;
+    std::string key = order_.begin()->second;
+    remove(key);
+    return key;
+  }
+  std::optional<TimePoint> next() const {
+    return order_.empty() ? std::nullopt : std::optional(order_.begin()->first);
+  }
   std::size_t size() const { return due_.size(); }
 
  private:

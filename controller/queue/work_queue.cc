@@ -14,12 +14,8 @@ constexpr Duration kLongestWait =
 WorkQueue::WorkQueue(const Clock& clock, RateLimits limits, QueueObserver* observer)
     : clock_(clock), observer_(observer), core_(limits, clock.now()) {}
 
-void WorkQueue::tell_adds(std::uint64_t before, std::uint64_t after) {
+void WorkQueue::publish_adds(std::uint64_t before, std::uint64_t after) {
   if (observer_ != nullptr && after > before) observer_->on_adds(after - before);
-}
-
-void WorkQueue::add(const std::string& key) {
-  add_after(key, Duration::zero());
 }
 
 void WorkQueue::add_after(const std::string& key, Duration delay) {
@@ -31,7 +27,7 @@ void WorkQueue::add_after(const std::string& key, Duration delay) {
   core_.add_at(key, now + delay, now);
   const std::uint64_t after = core_.adds();
   lock.unlock();
-  tell_adds(before, after);
+  publish_adds(before, after);
 }
 
 void WorkQueue::add_rate_limited(const std::string& key, Duration at_least) {
@@ -70,7 +66,7 @@ std::optional<std::string> WorkQueue::get(Duration timeout) {
       const std::uint64_t after = core_.adds();
       const Duration waited = core_.waited(*key);
       lock.unlock();
-      tell_adds(before, after);
+      publish_adds(before, after);
       if (observer_ != nullptr) observer_->on_taken(waited);
       return key;
     }

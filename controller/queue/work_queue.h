@@ -36,7 +36,7 @@ class WorkQueue {
   explicit WorkQueue(const Clock& clock, RateLimits limits = {}, QueueObserver* observer = nullptr);
 
   // A queue that is shut down takes no keys.
-  void add(const std::string& key);
+  void add(const std::string& key) { add_after(key, Duration::zero()); }
   void add_after(const std::string& key, Duration delay);
   // After the key's own back-off (doubled by every call until forget()) and the shared bucket's, and not
   // before `at_least`, to which the bucket's wait is added: who are told the same time don't come at once.
@@ -58,7 +58,7 @@ class WorkQueue {
   bool is_shut_down() const;
 
  private:
-  void tell_adds(std::uint64_t before, std::uint64_t after);
+  void publish_adds(std::uint64_t before, std::uint64_t after);
 
   const Clock& clock_;
   QueueObserver* const observer_;

@@ -186,8 +186,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
   void members_absent(const std::vector<plan::AbsentMember>& absent) {
     for (const plan::AbsentMember& each : absent) {
-      if (told_absent_.lock()->insert(each.pod).second)
-        coordinator_->feed(coordinator::Absence{each.role, each.index, each.seen});
+      if (told_absent_.lock()->insert(each.pod).second) coordinator_->feed(each);
     }
   }
   void leader_finished() {
@@ -236,7 +235,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
 
  private:
-  bool has_ended() const { return coordinator::is_final(coordinator_->report().state); }
+  bool has_ended() const { return plan::is_final(coordinator_->report().state); }
   void warn(const api::Fault& verdict, std::string_view then) {
     log_.warning(str_cat(diagnosis::message_of(verdict), then),
                  {{"job", key_}, {"reason", diagnosis::reason_of(verdict)}, {"host", verdict.host}});
@@ -268,8 +267,6 @@ absl::StatusOr<std::unique_ptr<Coordinators>> Coordinators::start(CoordinatorsOp
                                                                   cluster::Cluster& cluster,
                                                                   const Clock& clock, Logger log,
                                                                   Notify notify) {
-  // A controller that has just begun does not know all jobs yet, and their members must not despair.
-  options.server.refuse_strangers = false;
   std::unique_ptr<Coordinators> self(
       new Coordinators(std::move(options), cluster, std::move(log), std::move(notify)));
   PL_ASSIGN_OR_RETURN(self->server_, coordinator::Server::start(self->options_.server, clock));
@@ -282,10 +279,6 @@ Coordinators::~Coordinators() {
   // The streams break without a word: members wait for the next controller.
   if (server_) server_->shutdown();
   entries.clear();
-}
-
-std::size_t Coordinators::size() {
-  return entries_.lock()->size();
 }
 
 std::shared_ptr<Coordinators::Entry> Coordinators::find(const std::string& key) {

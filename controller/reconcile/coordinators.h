@@ -74,7 +74,7 @@ class Coordinators final : public ReportSource {
   // (empty: it is not known).
   void serve() { server_->serve(); }
   void redirect(std::string leader) { server_->redirect(std::move(leader)); }
-  std::size_t size();
+  std::size_t size() { return entries_.lock()->size(); }
 
   absl::Status job_seen(const std::string& key, const StoredJob& job) override;
   void job_over(const std::string& key) override;

@@ -24,14 +24,6 @@ absl::Status MemoryJobStore::add(StoredJob job) {
   return absl::OkStatus();
 }
 
-absl::Status MemoryJobStore::mark_deleted(const std::string& key) {
-  auto jobs = jobs_.lock();
-  const auto found = jobs->find(key);
-  if (found == jobs->end()) return absl::NotFoundError(str_cat("job ", key, " does not exist"));
-  found->second.deleted = true;
-  return absl::OkStatus();
-}
-
 absl::Status MemoryJobStore::remove(const std::string& key, const std::string& uid) {
   auto jobs = jobs_.lock();
   const auto found = jobs->find(key);

@@ -47,8 +47,6 @@ class MemoryJobStore final : public JobStore {
  public:
   // ALREADY_EXISTS for a second one of the same key.
   absl::Status add(StoredJob job);
-  // Marks it as deleted; NOT_FOUND where there is none.
-  absl::Status mark_deleted(const std::string& key);
   absl::StatusOr<StoredJob> get(const std::string& key) override;
   absl::Status write_status(const std::string& key, const api::Status& status,
                             const std::string& version = {}) override;

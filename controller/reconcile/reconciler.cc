@@ -49,9 +49,7 @@ bool awaits_coordinator(const plan::Observed& observed) {
 // Members that were told to leave have said all that they will say.
 bool brings_last_words(const plan::Observed& observed) {
   if (!observed.report) return false;
-  using enum plan::ReportPhase;
-  const plan::ReportPhase phase = observed.report->phase;
-  return (phase == kFinished || phase == kFailed || phase == kStopped) &&
+  return plan::is_final(observed.report->state) &&
          (awaits_coordinator(observed) || observed.job.status.phase == api::Phase::kSuspended);
 }
 
@@ -113,10 +111,6 @@ void Reconciler::forget(const std::string& key) {
   reports_.job_over(key);
 }
 
-void Reconciler::notify(const std::string& key) {
-  queue_.add(key);
-}
-
 void Reconciler::stop(const std::string& key) {
   bool first;
   {
@@ -165,7 +159,7 @@ void Reconciler::work() {
       forget(*key);
       queue_.forget(*key);
     } else if (left_alone) {
-      say_left_alone(*key, std::string(plan.status().message()));
+      log_left_alone(*key, std::string(plan.status().message()));
       queue_.forget(*key);
     } else if (hopeless) {
       // The job goes with its namespace, and the store will tell.
@@ -189,7 +183,7 @@ void Reconciler::work() {
   }
 }
 
-void Reconciler::say_left_alone(const std::string& key, const std::string& why) {
+void Reconciler::log_left_alone(const std::string& key, const std::string& why) {
   {
     auto shared = shared_.lock();
     std::string& said = shared->jobs[key].left_alone;
@@ -219,7 +213,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   if (!not_ready.ok() || awaits_coordinator(observed)) std::erase_if(plan.actions, is_creation);
   if (!plan::is_terminal(plan.status.phase) && !observed.deleted && !observed.pods.empty())
     executor_.ensure(key, observed);
-  if (plan.failed_pod) tell_last_lines(key, plan);
+  if (plan.failed_pod) add_last_lines(key, plan);
   if (!plan.absent.empty()) reports_.members_absent(key, plan.absent);
   if (!plan.gone.empty()) reports_.pods_gone(key, plan.gone);
   if (plan.leader_finished) reports_.leader_finished(key);
@@ -246,7 +240,7 @@ absl::StatusOr<plan::Plan> Reconciler::pass(const std::string& key, StoredJob st
   return plan;
 }
 
-void Reconciler::tell_last_lines(const std::string& key, plan::Plan& plan) {
+void Reconciler::add_last_lines(const std::string& key, plan::Plan& plan) {
   const cluster::Pod& pod = *plan.failed_pod;
   const api::Fault* const fault = plan.status.fault ? &*plan.status.fault : nullptr;
   if (!may_have_log(fault, pod)) return;

@@ -68,7 +68,7 @@ class Reconciler {
   // Of the jobs that were worked on and are not gone: how many are in each phase.
   std::map<api::Phase, std::int64_t> phases();
   // Something about this job changed: look at it.
-  void notify(const std::string& key);
+  void notify(const std::string& key) { queue_.add(key); }
   // The first call asks the job's pods to end in order; the second kills them. Returns at once.
   void stop(const std::string& key);
   // Waits until the job has ended and none of its pods runs any more, and returns its last status.
@@ -108,7 +108,7 @@ class Reconciler {
 
   void work();
   // Once for each reason.
-  void say_left_alone(const std::string& key, const std::string& why);
+  void log_left_alone(const std::string& key, const std::string& why);
   absl::StatusOr<plan::Plan> pass(const std::string& key, StoredJob stored);
   // `not_ready`: why what comes before the first pod can't be had.
   absl::StatusOr<plan::Observed> observe(const std::string& key, StoredJob stored, absl::Status& not_ready);
@@ -118,7 +118,7 @@ class Reconciler {
   // stopping it, and nothing of it is remembered.
   absl::Status end_earlier(const std::string& key, const StoredJob& stored);
   // Adds the last lines of the failed pod's log to the message.
-  void tell_last_lines(const std::string& key, plan::Plan& plan);
+  void add_last_lines(const std::string& key, plan::Plan& plan);
   // Since when its pods have been seen as they are.
   void note_pod_observations(const std::string& key, plan::Observed& observed);
   // `refused`: why a pod could not be created.

@@ -4,24 +4,6 @@ namespace paceline::reconcile {
 
 namespace {
 
-plan::ReportPhase phase_of(coordinator::JobState state) {
-  switch (state) {
-    case coordinator::JobState::kForming:
-      return plan::ReportPhase::kForming;
-    case coordinator::JobState::kRunning:
-      return plan::ReportPhase::kRunning;
-    case coordinator::JobState::kDraining:
-      return plan::ReportPhase::kDraining;
-    case coordinator::JobState::kStopped:
-      return plan::ReportPhase::kStopped;
-    case coordinator::JobState::kFinished:
-      return plan::ReportPhase::kFinished;
-    case coordinator::JobState::kFailed:
-      return plan::ReportPhase::kFailed;
-  }
-  return plan::ReportPhase::kForming;
-}
-
 // Members say that they are at their end however they end: only of one whose work was done is "finished" the
 // word.
 const char* word_of(const coordinator::MemberReport& m) {
@@ -31,7 +13,6 @@ const char* word_of(const coordinator::MemberReport& m) {
 
 plan::ReportedMember member_of(const coordinator::MemberReport& m) {
   plan::ReportedMember out;
-  out.id = MemberId{m.member_id};
   out.role = m.role;
   out.index = m.index;
   out.rank = m.rank;
@@ -41,7 +22,6 @@ plan::ReportedMember member_of(const coordinator::MemberReport& m) {
   out.phase = word_of(m);
   out.finished = m.finished;
   out.step = m.step;
-  out.last_heard = m.silent;
   out.telemetry = m.telemetry;
   return out;
 }
@@ -67,8 +47,8 @@ void apply_progress(const coordinator::Report& report, api::Progress& progress) 
 
 plan::JobReport to_plan(const coordinator::Report& report) {
   plan::JobReport out;
-  out.phase = phase_of(report.state);
-  out.in_phase = report.in_state;
+  out.state = report.state;
+  out.in_state = report.in_state;
   out.generation = report.generation;
   out.reason = report.reason;
   for (const auto& member : report.members) {
@@ -76,8 +56,7 @@ plan::JobReport to_plan(const coordinator::Report& report) {
   }
   out.fault = report.verdict;
   out.fault_age = report.verdict_age;
-  for (const coordinator::LostMember& each : report.lost)
-    out.lost.push_back({each.role, each.index, each.pod, each.message});
+  out.lost = report.lost;
   out.refused = report.refused;
   apply_progress(report, out.progress);
   out.model_path = report.model_path;

@@ -62,15 +62,6 @@ void Metrics::declare(std::string_view name, Kind kind, std::string_view help, s
   entry->second.help = help;
   entry->second.bounds = std::move(bounds);
 }
-void Metrics::counter(std::string_view name, std::string_view help) {
-  declare(name, Kind::kCounter, help, {});
-}
-void Metrics::gauge(std::string_view name, std::string_view help) {
-  declare(name, Kind::kGauge, help, {});
-}
-void Metrics::histogram(std::string_view name, std::string_view help, std::vector<double> bounds) {
-  declare(name, Kind::kHistogram, help, std::move(bounds));
-}
 
 Metrics::Series& Metrics::series(Families& families, std::string_view name, Kind kind, Labels labels) {
   const auto family = families.find(name);

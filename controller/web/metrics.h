@@ -25,9 +25,11 @@ using Labels = std::initializer_list<std::pair<std::string_view, std::string_vie
 class Metrics {
  public:
   // Families are declared before they are used, each once, by their whole names: paceline_jobs.
-  void counter(std::string_view name, std::string_view help);
-  void gauge(std::string_view name, std::string_view help);
-  void histogram(std::string_view name, std::string_view help, std::vector<double> bounds);  // ascending
+  void counter(std::string_view name, std::string_view help) { declare(name, Kind::kCounter, help, {}); }
+  void gauge(std::string_view name, std::string_view help) { declare(name, Kind::kGauge, help, {}); }
+  void histogram(std::string_view name, std::string_view help, std::vector<double> bounds) {  // ascending
+    declare(name, Kind::kHistogram, help, std::move(bounds));
+  }
 
   // REQUIRES: the family is declared, of this kind.
   void add(std::string_view name, Labels labels, double value = 1);  // counters

@@ -41,8 +41,8 @@ void DeviceEvidence::watch(const OpenedDevice& device) {
     heartbeat.mutable_gpu()->set_uuid(uuid);
   };
   progress_.set_device_extra([gpu = gpu_, steps, which](v1::Heartbeat& heartbeat) {
-    if (gpu != nullptr) gpu->tell(heartbeat);
-    steps->tell(heartbeat);
+    if (gpu != nullptr) gpu->add_to(heartbeat);
+    steps->add_to(heartbeat);
     which(heartbeat);
   });
 }

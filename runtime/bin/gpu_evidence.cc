@@ -33,7 +33,7 @@ void GpuEvidence::look() {
   state_.lock()->newest = std::move(reading.gpu);
 }
 
-void GpuEvidence::tell(v1::Heartbeat& heartbeat) {
+void GpuEvidence::add_to(v1::Heartbeat& heartbeat) {
   to_wire(state_.lock()->newest, *heartbeat.mutable_gpu());
 }
 

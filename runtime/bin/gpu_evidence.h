@@ -27,7 +27,7 @@ class GpuEvidence {
   ~GpuEvidence();
 
   // Puts the newest reading into a heartbeat. Any thread.
-  void tell(v1::Heartbeat& heartbeat);
+  void add_to(v1::Heartbeat& heartbeat);
 
  private:
   struct State {

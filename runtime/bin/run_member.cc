@@ -92,12 +92,10 @@ int exit_code(const trainer::Outcome& outcome) {
   return kExitFailed;
 }
 
-// No coordinator, or a wrong token: nobody can be told.
+// No coordinator that welcomes it: nobody can be told.
 int give_up(const Logger& logger, const absl::Status& status) {
   logger.error(std::string(status.message()));
-  const bool wrong = status.code() == absl::StatusCode::kInvalidArgument ||
-                     status.code() == absl::StatusCode::kUnauthenticated;
-  return wrong ? kExitConfiguration : kExitEnded;
+  return absl::IsInvalidArgument(status) ? kExitConfiguration : kExitEnded;
 }
 
 // What a member of each role does once it is attached.

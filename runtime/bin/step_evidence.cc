@@ -10,7 +10,7 @@ double mean_ms(Duration sum, std::int64_t steps) {
 
 }  // namespace
 
-void StepEvidence::tell(v1::Heartbeat& heartbeat) {
+void StepEvidence::add_to(v1::Heartbeat& heartbeat) {
   const tensor::DeviceTimeSums now = *sums_->lock();
   const std::int64_t steps = now.steps - told_.steps;
   if (steps > 0) {

@@ -18,7 +18,7 @@ class StepEvidence {
 
   // Adds to a heartbeat's `gpu` its name, and the mean over the steps since it last told of others; before
   // the first step the name alone.
-  void tell(v1::Heartbeat& heartbeat);
+  void add_to(v1::Heartbeat& heartbeat);
 
  private:
   const std::string name_;

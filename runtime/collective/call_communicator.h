@@ -10,7 +10,7 @@ namespace paceline::collective {
 class CallCommunicator : public Communicator {
  public:
   absl::Status all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op, Deadline deadline,
-                          Algorithm algorithm) final {
+                          Algorithm algorithm = Algorithm::kAuto) final {
     return run({Kind::kAllReduce, static_cast<std::byte*>(data), count, dtype, op, algorithm}, deadline);
   }
   absl::Status reduce_scatter(void* data, std::size_t count, DType dtype, ReduceOp op,

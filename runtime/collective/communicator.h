@@ -46,7 +46,6 @@ enum class Algorithm : std::uint8_t {
 // whether by a socket or by a peer reading this rank's registered memory; headers are apart.
 struct Counters {
   std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
   std::uint64_t header_bytes_sent = 0;
   std::uint64_t operations = 0;
   std::int64_t wait_ns = 0;      // blocked because a peer had not come yet

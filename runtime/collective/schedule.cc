@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "base/check.h"
 
@@ -179,19 +180,10 @@ void halving_doubling(Schedule& schedule, int rank, int world, std::size_t count
 }  // namespace
 
 const char* method_name(Method method) {
-  switch (method) {
-    case Method::kRing:
-      return "ring";
-    case Method::kRecursiveDoubling:
-      return "recursive doubling";
-    case Method::kHalvingDoubling:
-      return "halving-doubling";
-    case Method::kDirectBlocks:
-      return "direct";
-    case Method::kDirectWhole:
-      return "direct, whole";
-  }
-  return "?";
+  static constexpr const char* kNames[] = {"ring", "recursive doubling", "halving-doubling", "direct",
+                                           "direct, whole"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Method::kDirectWhole) + 1);
+  return method <= Method::kDirectWhole ? kNames[static_cast<std::size_t>(method)] : "?";
 }
 
 Schedule all_reduce_schedule(Method method, int rank, int world, std::size_t count, std::size_t piece) {

@@ -268,7 +268,6 @@ bool ScheduleRunner::finish_receive_frame(const Step& step) {
   }
   if (step.action == Action::kStage)
     staged_[static_cast<std::size_t>(step.receive_from)] += receive_.frame_elements;
-  traffic_.bytes_received += receive_.frame_elements * element_;
   ++receive_.frames[static_cast<std::size_t>(step.receive_from)];
   receive_.in_frame = false;
   receive_.done += receive_.frame_elements;

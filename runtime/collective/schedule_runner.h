@@ -25,7 +25,6 @@ static_assert(kFrameBytes <= transport::kMaxFrameBytes);
 
 struct Traffic {
   std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
   std::uint64_t header_bytes_sent = 0;
   Duration waited{};
 };

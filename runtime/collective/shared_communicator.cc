@@ -219,7 +219,6 @@ void SharedCommunicator::peer_lost(int rank, const std::string& how) {
 Counters SharedCommunicator::counters() const {
   Counters counters;
   counters.bytes_sent = bytes_sent_.load(std::memory_order_relaxed);
-  counters.bytes_received = bytes_received_.load(std::memory_order_relaxed);
   counters.operations = operations_.load(std::memory_order_relaxed);
   counters.wait_ns = wait_ns_.load(std::memory_order_relaxed);
   counters.transfer_ns = transfer_ns_.load(std::memory_order_relaxed);

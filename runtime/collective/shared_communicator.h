@@ -73,7 +73,6 @@ class SharedCommunicator final : public CallCommunicator {
   absl::Status staged_reduce_scatter(Operation& operation);
   absl::Status staged_all_gather(Operation& operation);
   absl::Status staged_broadcast(Operation& operation);
-  void count_traffic(std::uint64_t sent, std::uint64_t received);
 
   void publish(Operation& operation, int parity);
   absl::Status check_publications(const Operation& operation, int parity) const;
@@ -90,7 +89,7 @@ class SharedCommunicator final : public CallCommunicator {
   std::vector<const std::byte*> inputs_;  // what is reduced next
   std::vector<const std::byte*> data_;    // registered memory, of an operation that uses it
 
-  std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0}, operations_{0};
+  std::atomic<std::uint64_t> bytes_sent_{0}, operations_{0};
   std::atomic<std::int64_t> wait_ns_{0}, transfer_ns_{0};
   std::unique_ptr<transport::PeerWatch> watch_;  // the last member: its thread uses the others
 };

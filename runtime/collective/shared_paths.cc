@@ -31,7 +31,7 @@ absl::Status SharedCommunicator::one_shot(Operation& operation) {
     inputs_[static_cast<std::size_t>(r)] = wiring_.group.staging(r, parity);
   reduce({{&call.data, 1}, inputs_, call.count, call.dtype, call.op, operation.divisor});
   const auto others = static_cast<std::uint64_t>(world_size() - 1);
-  count_traffic(others * call.bytes(), others * call.bytes());
+  bytes_sent_ += others * call.bytes();
   return absl::OkStatus();
 }
 
@@ -50,7 +50,7 @@ absl::Status SharedCommunicator::direct(Operation& operation) {
             call.op,
             operation.divisor,
             own_bytes >= kStreamBytes});
-    count_traffic(other_bytes, own_bytes * (world - 1));
+    bytes_sent_ += other_bytes;
     PL_RETURN_IF_ERROR(phase(operation));
   }
   if (call.kind == Kind::kAllReduce || call.kind == Kind::kAllGather) {
@@ -63,16 +63,13 @@ absl::Status SharedCommunicator::direct(Operation& operation) {
       else if (bytes > 0)
         std::memcpy(call.data + at, data_[static_cast<std::size_t>(r)] + at, bytes);
     }
-    count_traffic(own_bytes * (world - 1), other_bytes);
+    bytes_sent_ += own_bytes * (world - 1);
     PL_RETURN_IF_ERROR(phase(operation));
   }
   if (call.kind == Kind::kBroadcast) {
     if (rank() != call.root)
       copy_streaming(call.data, data_[static_cast<std::size_t>(call.root)], call.bytes());
-    if (rank() == call.root)
-      count_traffic(call.bytes() * (world - 1), 0);
-    else
-      count_traffic(0, call.bytes());
+    if (rank() == call.root) bytes_sent_ += call.bytes() * (world - 1);
     PL_RETURN_IF_ERROR(phase(operation));
   }
   return absl::OkStatus();
@@ -105,7 +102,7 @@ absl::Status SharedCommunicator::staged_all_reduce(Operation& operation) {
     const std::uint64_t own_bytes = mine.size() * operation.element,
                         other_bytes = count * operation.element - own_bytes;
     const auto others = static_cast<std::uint64_t>(world_size() - 1);
-    count_traffic(other_bytes + others * own_bytes, other_bytes + others * own_bytes);
+    bytes_sent_ += other_bytes + others * own_bytes;
   }
   return absl::OkStatus();
 }
@@ -129,17 +126,14 @@ absl::Status SharedCommunicator::staged_reduce_scatter(Operation& operation) {
       if (b != rank()) sent += bytes;
     }
     PL_RETURN_IF_ERROR(first_phase(operation, parity));
-    if (done >= mine.size()) {
-      count_traffic(sent, 0);
-      continue;
-    }
+    bytes_sent_ += sent;
+    if (done >= mine.size()) continue;
     const std::size_t at = static_cast<std::size_t>(rank()) * piece * operation.element;
     for (int r = 0; r < world_size(); ++r)
       inputs_[static_cast<std::size_t>(r)] = wiring_.group.staging(r, parity) + at;
     std::byte* const output = call.data + (mine.begin + done) * operation.element;
     const std::size_t count = std::min(piece, mine.size() - done);
     reduce({{&output, 1}, inputs_, count, call.dtype, call.op, operation.divisor});
-    count_traffic(sent, count * operation.element * (inputs_.size() - 1));
   }
   return absl::OkStatus();
 }
@@ -151,12 +145,11 @@ absl::Status SharedCommunicator::staged_all_gather(Operation& operation) {
   const Range mine = block_of(call.count, world_size(), rank());
   for (std::size_t done = 0; done < longest || done == 0; done += piece) {
     const int parity = wiring_.group.next_parity();
-    std::uint64_t sent = 0, received = 0;
     if (done < mine.size()) {
       const std::size_t bytes = std::min(piece, mine.size() - done) * operation.element;
       std::memcpy(wiring_.group.staging(rank(), parity), call.data + (mine.begin + done) * operation.element,
                   bytes);
-      sent = bytes * (inputs_.size() - 1);
+      bytes_sent_ += bytes * (inputs_.size() - 1);
     }
     PL_RETURN_IF_ERROR(first_phase(operation, parity));
     for (int r = 0; r < world_size(); ++r) {
@@ -165,9 +158,7 @@ absl::Status SharedCommunicator::staged_all_gather(Operation& operation) {
       const std::size_t bytes = std::min(piece, theirs.size() - done) * operation.element;
       std::memcpy(call.data + (theirs.begin + done) * operation.element, wiring_.group.staging(r, parity),
                   bytes);
-      received += bytes;
     }
-    count_traffic(sent, received);
   }
   return absl::OkStatus();
 }
@@ -182,18 +173,12 @@ absl::Status SharedCommunicator::staged_broadcast(Operation& operation) {
     if (rank() == call.root && bytes > 0) std::memcpy(wiring_.group.staging(rank(), parity), data, bytes);
     PL_RETURN_IF_ERROR(first_phase(operation, parity));
     if (rank() == call.root) {
-      count_traffic(bytes * (inputs_.size() - 1), 0);
-    } else {
-      if (bytes > 0) std::memcpy(data, wiring_.group.staging(call.root, parity), bytes);
-      count_traffic(0, bytes);
+      bytes_sent_ += bytes * (inputs_.size() - 1);
+    } else if (bytes > 0) {
+      std::memcpy(data, wiring_.group.staging(call.root, parity), bytes);
     }
   }
   return absl::OkStatus();
-}
-
-void SharedCommunicator::count_traffic(std::uint64_t sent, std::uint64_t received) {
-  bytes_sent_.fetch_add(sent, std::memory_order_relaxed);
-  bytes_received_.fetch_add(received, std::memory_order_relaxed);
 }
 
 }  // namespace paceline::collective

@@ -53,7 +53,6 @@ absl::Status StreamCommunicator::run(const Call& call, Deadline deadline) {
   }
   const Traffic after = runner_.traffic();
   bytes_sent_.fetch_add(after.bytes_sent - before.bytes_sent, std::memory_order_relaxed);
-  bytes_received_.fetch_add(after.bytes_received - before.bytes_received, std::memory_order_relaxed);
   header_bytes_sent_.fetch_add(after.header_bytes_sent - before.header_bytes_sent, std::memory_order_relaxed);
   const Duration waited = after.waited - before.waited;
   wait_ns_.fetch_add(waited.count(), std::memory_order_relaxed);
@@ -158,7 +157,6 @@ void StreamCommunicator::close_blaming(absl::Status reason, int blamed) {
 Counters StreamCommunicator::counters() const {
   Counters counters;
   counters.bytes_sent = bytes_sent_.load(std::memory_order_relaxed);
-  counters.bytes_received = bytes_received_.load(std::memory_order_relaxed);
   counters.header_bytes_sent = header_bytes_sent_.load(std::memory_order_relaxed);
   counters.operations = operations_.load(std::memory_order_relaxed);
   counters.wait_ns = wait_ns_.load(std::memory_order_relaxed);

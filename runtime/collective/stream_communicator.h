@@ -64,7 +64,7 @@ class StreamCommunicator final : public CallCommunicator {
   ScheduleRunner runner_;
   std::list<CachedPlan> plans_;  // the calling thread's
 
-  std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0}, header_bytes_sent_{0}, operations_{0};
+  std::atomic<std::uint64_t> bytes_sent_{0}, header_bytes_sent_{0}, operations_{0};
   std::atomic<std::int64_t> wait_ns_{0}, transfer_ns_{0};
   std::unique_ptr<transport::PeerWatch> watch_;  // the last member: its thread uses the others
 };

@@ -18,7 +18,7 @@ namespace paceline::cuda {
 #define PACELINE_CUBLASLT_CALLS(X)                                                                             \
   X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtGetStatusName)                          \
   X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescDestroy) X(cublasLtMatmulDescSetAttribute)                   \
-  X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy) X(cublasLtMatrixLayoutSetAttribute)             \
+  X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy)                                              \
   X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulPreferenceSetAttribute) \
   X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
 // clang-format on

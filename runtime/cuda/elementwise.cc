@@ -47,8 +47,6 @@ absl::StatusOr<Elementwise> Elementwise::load(std::shared_ptr<const Context> con
   PL_LOAD_PAIR(auto add_row_any, module, PeriodicParams, add_row_any);
   PL_LOAD_PAIR(auto bias_gelu, module, PeriodicParams, bias_gelu);
   PL_LOAD_PAIR(auto bias_gelu_any, module, PeriodicParams, bias_gelu_any);
-  PL_LOAD_PAIR(auto bias_gelu_backward, module, PeriodicBackwardParams, bias_gelu_backward);
-  PL_LOAD_PAIR(auto bias_gelu_backward_any, module, PeriodicBackwardParams, bias_gelu_backward_any);
   const Kernels kernels{.forward = {relu, gelu, tanh, sigmoid},
                         .backward = {relu_backward, gelu_backward, tanh_backward, sigmoid_backward},
                         .scale = scale,
@@ -57,9 +55,7 @@ absl::StatusOr<Elementwise> Elementwise::load(std::shared_ptr<const Context> con
                         .add_row = add_row,
                         .add_row_any = add_row_any,
                         .bias_gelu = bias_gelu,
-                        .bias_gelu_any = bias_gelu_any,
-                        .bias_gelu_backward = bias_gelu_backward,
-                        .bias_gelu_backward_any = bias_gelu_backward_any};
+                        .bias_gelu_any = bias_gelu_any};
   return Elementwise(std::move(module), kernels);
 }
 
@@ -120,21 +116,6 @@ absl::Status Elementwise::add_row(Stream& stream, DType type, const void* x, con
 absl::Status Elementwise::bias_gelu(Stream& stream, DType type, const void* x, const void* row, void* z,
                                     std::size_t n, std::size_t period) const {
   return periodic(stream, type, kernels_.bias_gelu, kernels_.bias_gelu_any, x, row, z, n, period);
-}
-
-absl::Status Elementwise::bias_gelu_backward(Stream& stream, DType type, const void* x, const void* row,
-                                             const void* dy, void* dx, std::size_t n,
-                                             std::size_t period) const {
-  check_periods(n, period);
-  if (n == 0) return absl::OkStatus();
-  return (whole_vectors(type, period) ? kernels_.bias_gelu_backward : kernels_.bias_gelu_backward_any)
-      .launch(stream, type, periodic_shape(stream, type, n, period),
-              {.x = x,
-               .row = row,
-               .dy = dy,
-               .dx = dx,
-               .n = static_cast<std::uint32_t>(n),
-               .period = static_cast<std::uint32_t>(period)});
 }
 
 }  // namespace paceline::cuda

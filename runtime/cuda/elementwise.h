@@ -44,10 +44,6 @@ class Elementwise {
                        std::size_t period) const;
   absl::Status bias_gelu(Stream& stream, DType type, const void* x, const void* row, void* z, std::size_t n,
                          std::size_t period) const;
-  // dx from dy, and from what bias_gelu was given; dx may be x or dy. The row's gradient is the sum of dx
-  // over the periods (columns.h).
-  absl::Status bias_gelu_backward(Stream& stream, DType type, const void* x, const void* row, const void* dy,
-                                  void* dx, std::size_t n, std::size_t period) const;
 
  private:
   struct Kernels {
@@ -56,7 +52,6 @@ class Elementwise {
     KernelPair<UnaryParams> scale;
     KernelPair<BinaryParams> add, multiply;
     KernelPair<PeriodicParams> add_row, add_row_any, bias_gelu, bias_gelu_any;
-    KernelPair<PeriodicBackwardParams> bias_gelu_backward, bias_gelu_backward_any;
   };
 
   Elementwise(Module module, const Kernels& kernels) : module_(std::move(module)), kernels_(kernels) {}

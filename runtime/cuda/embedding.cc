@@ -35,11 +35,8 @@ absl::StatusOr<Embedding> Embedding::load(std::shared_ptr<const Context> context
   PL_LOAD_PAIR(const auto forward_any, module, EmbeddingParams, embed_any);
   PL_LOAD_PAIR(const auto pieces, module, EmbeddingPiecesParams, embed_pieces);
   PL_LOAD_PAIR(const auto pieces_any, module, EmbeddingPiecesParams, embed_pieces_any);
-  PL_LOAD_PAIR(const auto positions, module, PositionGradientParams, embed_positions);
-  PL_LOAD_PAIR(const auto positions_any, module, PositionGradientParams, embed_positions_any);
   PL_ASSIGN_OR_RETURN(const auto join, module.kernel<EmbeddingJoinParams>("embed_join"));
-  return Embedding(std::move(module),
-                   {forward, forward_any, pieces, pieces_any, positions, positions_any, join});
+  return Embedding(std::move(module), {forward, forward_any, pieces, pieces_any, join});
 }
 
 absl::Status Embedding::forward(Stream& stream, DType type, const EmbeddingParams& params) const {
@@ -63,14 +60,6 @@ absl::Status Embedding::backward(Stream& stream, DType type, const EmbeddingPiec
                                .partials = params.partials,
                                .gradient = params.gradient,
                                .width = params.width});
-}
-
-absl::Status Embedding::position_gradient(Stream& stream, DType type,
-                                          const PositionGradientParams& params) const {
-  const LaunchShape shape = strided_shape(params.time * accesses(type, params.width), kEmbeddingThreads,
-                                          stream.context().device().multiprocessors);
-  return (whole_vectors(type, params.width) ? kernels_.positions : kernels_.positions_any)
-      .launch(stream, type, shape, params);
 }
 
 }  // namespace paceline::cuda

@@ -27,13 +27,11 @@ class Embedding {
   // of both, and not on the plan.
   absl::Status backward(Stream& stream, DType type, const EmbeddingPiecesParams& params,
                         const EmbeddingJoin* joins, const EmbeddingCounts& most) const;
-  absl::Status position_gradient(Stream& stream, DType type, const PositionGradientParams& params) const;
 
  private:
   struct Kernels {
     KernelPair<EmbeddingParams> forward, forward_any;
     KernelPair<EmbeddingPiecesParams> pieces, pieces_any;
-    KernelPair<PositionGradientParams> positions, positions_any;
     Kernel<EmbeddingJoinParams> join;
   };
   Embedding(Module module, const Kernels& kernels) : module_(std::move(module)), kernels_(kernels) {}

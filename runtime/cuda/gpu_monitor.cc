@@ -116,7 +116,7 @@ class Monitor final : public GpuMonitor {
 
   // Whether the GPU has told a value. Some are not every GPU's, or not every user's to see, or fail now and
   // then; only a GPU or a driver that is gone is more than that.
-  bool told(nvmlReturn_t result, const char* call) {
+  bool answered(nvmlReturn_t result, const char* call) {
     if (result == NVML_ERROR_GPU_IS_LOST || result == NVML_ERROR_UNINITIALIZED ||
         result == NVML_ERROR_DRIVER_NOT_LOADED)
       trouble_.Update(check(result, call));
@@ -125,18 +125,18 @@ class Monitor final : public GpuMonitor {
 
   void read_load(GpuTelemetry& gpu) {
     nvmlUtilization_t load{};
-    if (told(calls_.nvmlDeviceGetUtilizationRates(gpu_, &load), "nvmlDeviceGetUtilizationRates")) {
+    if (answered(calls_.nvmlDeviceGetUtilizationRates(gpu_, &load), "nvmlDeviceGetUtilizationRates")) {
       gpu.utilization = load.gpu / 100.0;
       gpu.memory_utilization = load.memory / 100.0;
     }
     nvmlMemory_v2_t memory{.version = nvmlMemory_v2, .total = 0, .reserved = 0, .free = 0, .used = 0};
-    if (told(calls_.nvmlDeviceGetMemoryInfo_v2(device_, &memory), "nvmlDeviceGetMemoryInfo")) {
+    if (answered(calls_.nvmlDeviceGetMemoryInfo_v2(device_, &memory), "nvmlDeviceGetMemoryInfo")) {
       gpu.memory_used_mib = static_cast<std::int64_t>(memory.used >> 20);
       gpu.memory_total_mib = static_cast<std::int64_t>(memory.total >> 20);
     }
     nvmlTemperature_t heat{
         .version = nvmlTemperature_v1, .sensorType = NVML_TEMPERATURE_GPU, .temperature = 0};
-    if (told(calls_.nvmlDeviceGetTemperatureV(gpu_, &heat), "nvmlDeviceGetTemperature"))
+    if (answered(calls_.nvmlDeviceGetTemperatureV(gpu_, &heat), "nvmlDeviceGetTemperature"))
       gpu.temperature_celsius = static_cast<std::int64_t>(heat.temperature);
   }
 
@@ -148,22 +148,23 @@ class Monitor final : public GpuMonitor {
     for (const Clock& clock : {Clock{NVML_CLOCK_SM, &gpu.sm_clock_mhz, &gpu.most_sm_clock_mhz},
                                Clock{NVML_CLOCK_MEM, &gpu.memory_clock_mhz, &gpu.most_memory_clock_mhz}}) {
       unsigned mhz = 0;
-      if (told(calls_.nvmlDeviceGetClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetClockInfo"))
+      if (answered(calls_.nvmlDeviceGetClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetClockInfo"))
         *clock.now = mhz;
-      if (told(calls_.nvmlDeviceGetMaxClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetMaxClockInfo"))
+      if (answered(calls_.nvmlDeviceGetMaxClockInfo(gpu_, clock.type, &mhz), "nvmlDeviceGetMaxClockInfo"))
         *clock.most = mhz;
     }
     unsigned long long reasons = 0;
-    if (told(calls_.nvmlDeviceGetCurrentClocksEventReasons(gpu_, &reasons),
-             "nvmlDeviceGetCurrentClocksEventReasons"))
+    if (answered(calls_.nvmlDeviceGetCurrentClocksEventReasons(gpu_, &reasons),
+                 "nvmlDeviceGetCurrentClocksEventReasons"))
       gpu.slowdowns = slowdowns(reasons);
   }
 
   void read_power(GpuTelemetry& gpu) {
     unsigned milliwatts = 0;
-    if (told(calls_.nvmlDeviceGetPowerUsage(gpu_, &milliwatts), "nvmlDeviceGetPowerUsage"))
+    if (answered(calls_.nvmlDeviceGetPowerUsage(gpu_, &milliwatts), "nvmlDeviceGetPowerUsage"))
       gpu.power_watts = milliwatts / 1000.0;
-    if (told(calls_.nvmlDeviceGetEnforcedPowerLimit(gpu_, &milliwatts), "nvmlDeviceGetEnforcedPowerLimit"))
+    if (answered(calls_.nvmlDeviceGetEnforcedPowerLimit(gpu_, &milliwatts),
+                 "nvmlDeviceGetEnforcedPowerLimit"))
       gpu.power_limit_watts = milliwatts / 1000.0;
   }
 
@@ -175,12 +176,12 @@ class Monitor final : public GpuMonitor {
     for (const Ecc& ecc : {Ecc{NVML_MEMORY_ERROR_TYPE_CORRECTED, &gpu.corrected_ecc_errors},
                            Ecc{NVML_MEMORY_ERROR_TYPE_UNCORRECTED, &gpu.uncorrected_ecc_errors}}) {
       unsigned long long count = 0;
-      if (told(calls_.nvmlDeviceGetTotalEccErrors(gpu_, ecc.type, NVML_VOLATILE_ECC, &count),
-               "nvmlDeviceGetTotalEccErrors"))
+      if (answered(calls_.nvmlDeviceGetTotalEccErrors(gpu_, ecc.type, NVML_VOLATILE_ECC, &count),
+                   "nvmlDeviceGetTotalEccErrors"))
         *ecc.count = static_cast<std::int64_t>(count);
     }
     unsigned replays = 0;
-    if (told(calls_.nvmlDeviceGetPcieReplayCounter(gpu_, &replays), "nvmlDeviceGetPcieReplayCounter"))
+    if (answered(calls_.nvmlDeviceGetPcieReplayCounter(gpu_, &replays), "nvmlDeviceGetPcieReplayCounter"))
       gpu.pcie_replays = replays;
     count_xids();
     gpu.xids = xids_;

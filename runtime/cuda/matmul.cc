@@ -41,10 +41,8 @@ absl::Status check(const Product& p) {
                                               dtype_name(p.output),
                                               "; allowed: fp32, bf16, and bf16 to fp32"));
   }
-  if (p.m <= 0 || p.n <= 0 || p.k <= 0 || p.batch <= 0)
+  if (p.m <= 0 || p.n <= 0 || p.k <= 0)
     return absl::InvalidArgumentError("the sizes of a product are above 0");
-  if (p.gelu != Product::Gelu::kNone && p.batch != 1)
-    return absl::InvalidArgumentError("no batch of products has GELU in it");
   if (p.gelu == Product::Gelu::kBackward && p.bias)
     return absl::InvalidArgumentError("a product in GELU's backward pass has no bias");
   return absl::OkStatus();
@@ -54,8 +52,7 @@ absl::Status check(const Product& p) {
 constexpr std::uint32_t kAlignment = 16;
 
 std::string in_words(const Product& p) {
-  return str_cat("product ", p.m, " x ", p.k, " x ", p.n, p.batch > 1 ? str_cat(", ", p.batch, " times") : "",
-                 " of ", dtype_name(p.inputs),
+  return str_cat("product ", p.m, " x ", p.k, " x ", p.n, " of ", dtype_name(p.inputs),
                  p.gelu == Product::Gelu::kNone       ? ""
                  : p.gelu == Product::Gelu::kBackward ? " with GELU backward"
                                                       : " with GELU");
@@ -93,7 +90,7 @@ struct MatMul::Parts {
   absl::Status make_description();
   // A row-major matrix of `rows` x `columns`, in cuBLASLt's words one of `columns` x `rows`.
   absl::Status make_layout(cublasLtMatrixLayout_t& layout, DType type, std::int64_t rows,
-                           std::int64_t columns, std::int64_t stride);
+                           std::int64_t columns);
   absl::Status choose();
 
   const std::shared_ptr<const CublasLt> library;
@@ -128,20 +125,11 @@ absl::Status MatMul::Parts::make_description() {
 }
 
 absl::Status MatMul::Parts::make_layout(cublasLtMatrixLayout_t& layout, DType type, std::int64_t rows,
-                                        std::int64_t columns, std::int64_t stride) {
-  const CublasLt::Calls& calls = library->calls();
-  PL_RETURN_IF_ERROR(library->check(
-      calls.cublasLtMatrixLayoutCreate(&layout, data_type(type), static_cast<std::uint64_t>(columns),
-                                       static_cast<std::uint64_t>(rows), columns),
-      "cublasLtMatrixLayoutCreate"));
-  if (product.batch == 1) return absl::OkStatus();
-  const auto count = static_cast<std::int32_t>(product.batch);
-  PL_RETURN_IF_ERROR(library->check(calls.cublasLtMatrixLayoutSetAttribute(
-                                        layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
-                                    "cublasLtMatrixLayoutSetAttribute"));
-  return library->check(calls.cublasLtMatrixLayoutSetAttribute(
-                            layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
-                        "cublasLtMatrixLayoutSetAttribute");
+                                        std::int64_t columns) {
+  return library->check(library->calls().cublasLtMatrixLayoutCreate(
+                            &layout, data_type(type), static_cast<std::uint64_t>(columns),
+                            static_cast<std::uint64_t>(rows), columns),
+                        "cublasLtMatrixLayoutCreate");
 }
 
 absl::Status MatMul::Parts::choose() {
@@ -182,14 +170,14 @@ absl::StatusOr<MatMul> MatMul::plan(std::shared_ptr<const CublasLt> library, con
   const Product& p = product;
   absl::Status status = parts->make_description();
   if (status.ok()) {
-    status = p.a_transposed ? parts->make_layout(parts->a, p.inputs, p.k, p.m, p.a_stride)
-                            : parts->make_layout(parts->a, p.inputs, p.m, p.k, p.a_stride);
+    status = p.a_transposed ? parts->make_layout(parts->a, p.inputs, p.k, p.m)
+                            : parts->make_layout(parts->a, p.inputs, p.m, p.k);
   }
   if (status.ok()) {
-    status = p.b_transposed ? parts->make_layout(parts->b, p.inputs, p.n, p.k, p.b_stride)
-                            : parts->make_layout(parts->b, p.inputs, p.k, p.n, p.b_stride);
+    status = p.b_transposed ? parts->make_layout(parts->b, p.inputs, p.n, p.k)
+                            : parts->make_layout(parts->b, p.inputs, p.k, p.n);
   }
-  if (status.ok()) status = parts->make_layout(parts->c, p.output, p.m, p.n, p.c_stride);
+  if (status.ok()) status = parts->make_layout(parts->c, p.output, p.m, p.n);
   if (status.ok()) status = parts->choose();
   if (!status.ok()) return named(status);
   return MatMul(std::move(parts));

@@ -30,7 +30,7 @@ struct Product {
   DType inputs = DType::kF32;  // of a and b: kF32 or kBF16; sums are fp32, without TF32
   DType output = DType::kF32;  // of c: the inputs', or kF32
   bool bias = false;           // of c's type
-  // With a batch of 1, and without accumulating. `aux` is [m, n], of c's type.
+  // Without accumulating. `aux` is [m, n], of c's type.
   enum class Gelu : std::uint8_t {
     kNone,
     kForward,         // c = gelu(a b (+ bias))
@@ -38,10 +38,6 @@ struct Product {
     kBackward,        // c = a b times the derivative of gelu at aux; no bias
   };
   Gelu gelu = Gelu::kNone;
-  // So many products of the same shape: those of `batch` matrices behind each other. A stride of 0 elements
-  // is one matrix for all of them.
-  std::int64_t batch = 1;
-  std::int64_t a_stride = 0, b_stride = 0, c_stride = 0;
 };
 
 // What an algorithm may take at most; on Hopper cuBLAS's own choice.

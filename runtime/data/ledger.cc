@@ -64,7 +64,6 @@ std::int64_t Ledger::sample_at(std::int64_t position) const {
   PL_CHECK(position >= 0, "positions count from 0");
   const std::int64_t epoch = position / config_.samples;
   const std::int64_t index = position % config_.samples;
-  if (!config_.shuffle) return index;
   const std::uint64_t key = mix64(mix64(config_.seed ^ kEpochStream) + static_cast<std::uint64_t>(epoch));
   return walk(key, half_bits_, config_.samples, index);
 }

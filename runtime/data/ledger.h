@@ -17,7 +17,6 @@ struct LedgerConfig {
   std::uint64_t seed = 0;
   std::int64_t samples = 0;            // > 0
   std::int64_t global_batch_size = 0;  // > 0
-  bool shuffle = true;                 // false: every epoch in the order of the data
 };
 
 class Ledger {
@@ -26,7 +25,6 @@ class Ledger {
 
   // Sample at `position` (>= 0) of the concatenated epochs.
   std::int64_t sample_at(std::int64_t position) const;
-  std::int64_t epoch_of(std::int64_t position) const { return position / config_.samples; }
   // The first position of step `step`. REQUIRES: (step + 1) * global_batch_size < 2^63.
   std::int64_t position_of(std::int64_t step) const;
 

@@ -15,11 +15,9 @@ constexpr Duration kLong = std::chrono::hours(24);
 
 }  // namespace
 
-Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, Plan plan, const Clock& clock,
-                       const PrefetcherOptions& options)
+Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, Plan plan, const PrefetcherOptions& options)
     : dataset_(std::move(dataset)),
       plan_(std::move(plan)),
-      clock_(clock),
       options_(options),
       inline_(options.depth == 0 ||
               batch_bytes(dataset_->shape(), options.max_rows) < options.inline_below_bytes),
@@ -74,7 +72,6 @@ absl::StatusOr<Batch> Prefetcher::next(Duration timeout) {
   if (next_step_ >= options_.end_step) {
     return absl::OutOfRangeError(str_cat("the input ends before step ", options_.end_step));
   }
-  const TimePoint begin = clock_.now();
   if (inline_) {
     if (progress_.lock()->stopped) return absl::CancelledError("the input was stopped");
     prepare(next_step_);
@@ -83,7 +80,6 @@ absl::StatusOr<Batch> Prefetcher::next(Duration timeout) {
     progress_.lock()->released = next_step_;
     PL_RETURN_IF_ERROR(wait_for(next_step_, timeout));
   }
-  last_wait_ = clock_.now() - begin;
 
   const BatchSlot& slot = slot_of(next_step_);
   if (!slot.status().ok()) return with_context(slot.status(), str_cat("input of step ", next_step_));

@@ -37,8 +37,7 @@ class Prefetcher {
   // Called in the order of the steps, by one thread at a time.
   using Plan = BatchPlan;
 
-  Prefetcher(std::shared_ptr<const Dataset> dataset, Plan plan, const Clock& clock,
-             const PrefetcherOptions& options);
+  Prefetcher(std::shared_ptr<const Dataset> dataset, Plan plan, const PrefetcherOptions& options);
   ~Prefetcher();  // stops and joins
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
@@ -51,9 +50,6 @@ class Prefetcher {
   // Wakes a waiting next(); the thread ends after the batch that it is at.
   void stop();
 
-  // How long the last next() waited for input: the wait for the queue, or the preparation itself where it is
-  // done inline.
-  Duration last_wait() const { return last_wait_; }
   bool prepares_inline() const { return inline_; }
 
  private:
@@ -72,13 +68,11 @@ class Prefetcher {
 
   const std::shared_ptr<const Dataset> dataset_;
   const Plan plan_;
-  const Clock& clock_;
   const PrefetcherOptions options_;
   const bool inline_;
   std::vector<BatchSlot> slots_;
   // The consumer's.
   std::int64_t next_step_;
-  Duration last_wait_{};
 
   Guarded<Progress> progress_;
   std::jthread thread_;  // last: it uses the others

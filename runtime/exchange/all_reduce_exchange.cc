@@ -70,7 +70,7 @@ class AllReduceExchange final : public GradientExchange {
     return status;
   }
 
-  void tell_summed(OnSummed on_summed) override { on_summed_ = std::move(on_summed); }
+  void set_on_summed(OnSummed on_summed) override { on_summed_ = std::move(on_summed); }
   ExchangeTimes last_times() const override { return times_; }
 
   void close(absl::Status reason) override { communicator_.close(std::move(reason)); }
@@ -124,7 +124,7 @@ class AllReduceExchange final : public GradientExchange {
     }
   }
 
-  void tell(std::size_t buckets_summed) const {
+  void publish_summed(std::size_t buckets_summed) const {
     if (on_summed_ != nullptr && buckets_summed > 0) on_summed_(buckets_[buckets_summed - 1].begin);
   }
 
@@ -142,7 +142,7 @@ class AllReduceExchange final : public GradientExchange {
       turns->finishing = true;
       summed = turns->started - (turns->busy ? 1 : 0);
     }
-    tell(summed);
+    publish_summed(summed);
     absl::Status status;
     bool done = false;
     while (status.ok() && !done) status = take_turn(deadline, &done);
@@ -170,7 +170,7 @@ class AllReduceExchange final : public GradientExchange {
         ++turns->started;
       }
     }
-    tell(bucket);
+    publish_summed(bucket);
     if (*done) return absl::OkStatus();
     const absl::Status status = reduce(bucket, Deadline(std::min(deadline.at(), bucket_deadline().at())));
     give_back(status);
@@ -187,7 +187,6 @@ class AllReduceExchange final : public GradientExchange {
     times_.wait = Duration(static_cast<std::int64_t>(static_cast<double>(blocked.count()) * share));
     times_.transfer = blocked - times_.wait;
     times_.bytes_sent = after.bytes_sent - at_begin_.bytes_sent;
-    times_.bytes_received = after.bytes_received - at_begin_.bytes_received;
   }
 
   static constexpr Duration kIdle =

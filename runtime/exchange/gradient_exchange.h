@@ -28,7 +28,6 @@ struct ExchangeTimes {
   Duration wait{};               // the training thread was blocked and a peer was not ready
   Duration transfer{};           // the training thread was blocked while bytes moved
   std::uint64_t bytes_sent = 0;  // of this step
-  std::uint64_t bytes_received = 0;
 };
 
 class GradientExchange {
@@ -46,7 +45,7 @@ class GradientExchange {
   // and in this step the exchange does not touch that any more. Not every exchange tells. To be set before
   // the first step; it may not call the exchange.
   using OnSummed = std::function<void(std::size_t from)>;
-  virtual void tell_summed(OnSummed /*on_summed*/) {}
+  virtual void set_on_summed(OnSummed /*on_summed*/) {}
   // Of the last finished step.
   virtual ExchangeTimes last_times() const = 0;
   virtual void close(absl::Status reason) = 0;

@@ -33,7 +33,7 @@ class StagedExchange final : public GradientExchange {
         elements_(elements),
         staging_(staging),
         side_(std::move(side)) {
-    if (side_ != nullptr) host_->tell_summed([this](std::size_t from) { upload(from); });
+    if (side_ != nullptr) host_->set_on_summed([this](std::size_t from) { upload(from); });
   }
 
   absl::Status begin_step(Step step, Duration late) override {

@@ -6,8 +6,8 @@
 // serve: several of one GPU. A member that is alone copies nothing.
 //
 // Copies go by a queue of their own, beside the work that computes the gradient: each follows what it waits
-// for, and nothing else. What of the sum is there (GradientExchange::tell_summed) is on its way to the device
-// while the next bucket is reduced.
+// for, and nothing else. What of the sum is there (GradientExchange::set_on_summed) is on its way to the
+// device while the next bucket is reduced.
 //
 // The host's vector is the gradient and, behind it, what travels with it, which is the caller's as without a
 // device. Nothing is allocated after the first step. Threads, errors: gradient_exchange.h, and the device's

@@ -79,16 +79,16 @@ absl::Status MembershipImpl::leave(const v1::Leaving& leaving, Deadline deadline
                       : ended;
   }
   send_reports();
-  const auto say = [this](const v1::Heartbeat& heartbeat) {
+  const auto send = [this](const v1::Heartbeat& heartbeat) {
     v1::MemberMessage message;
     *message.mutable_heartbeat() = heartbeat;
     (void)stream_->send(std::move(message));
   };
   const std::uint64_t counted = state_.lock()->taken;
   const bool repeats = heartbeats_.number() > counted;
-  say(heartbeats_.next(counted));
-  if (repeats) say(heartbeats_.newest());
-  while (progress_.evaluations_wait()) say(heartbeats_.newest());
+  send(heartbeats_.next(counted));
+  if (repeats) send(heartbeats_.newest());
+  while (progress_.evaluations_wait()) send(heartbeats_.newest());
   v1::MemberMessage goodbye;
   *goodbye.mutable_leaving() = leaving;
   (void)stream_->send(std::move(goodbye));

@@ -13,7 +13,6 @@
 //   holds
 //                      must not be saved
 //   CANCELLED          evicted because the job is finished: exit code 0
-//   UNAUTHENTICATED    the token was refused
 //   UNAVAILABLE        the coordinator is gone for longer than the limit
 // wait_view() and leave() return it too.
 

@@ -85,7 +85,7 @@ class MembershipImpl final : public Membership {
   void wait_for_work(const std::stop_token& stop);
   void reconnect(TimePoint now);
   void open_stream();
-  void tell(const std::string& trouble, TimePoint now);
+  void log_trouble(const std::string& trouble, TimePoint now);
   void on_message(std::uint64_t stream, const v1::CoordinatorMessage& message);
   void on_ended(std::uint64_t stream, const absl::Status& status);
   void on_elsewhere(std::uint64_t stream, const std::string& leader);

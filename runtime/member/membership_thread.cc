@@ -17,7 +17,6 @@ constexpr std::uint32_t kProtocolVersion = 1;
 // An answer that another try would only get again.
 bool is_final(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kUnimplemented:
@@ -67,7 +66,7 @@ void MembershipImpl::run(const std::stop_token& stop) {
       over = !state->status.ok();
     }
     if (!up && !over) {
-      tell(trouble, now);
+      log_trouble(trouble, now);
       reconnect(now);
     }
     if (up) {
@@ -84,7 +83,7 @@ void MembershipImpl::run(const std::stop_token& stop) {
   }
 }
 
-void MembershipImpl::tell(const std::string& trouble, TimePoint now) {
+void MembershipImpl::log_trouble(const std::string& trouble, TimePoint now) {
   if (trouble.empty() || !trouble_.is_due(trouble, now)) return;
   options_.logger.warning(str_cat("no stream to the coordinator at ", environment_.coordinator, ": ", trouble,
                                   "; it is tried again"));

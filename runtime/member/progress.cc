@@ -97,7 +97,6 @@ void Progress::step_applied(const AppliedStep& step) {
     v[kStep] = word(step.step);
     v[kSamples] = word(step.samples);
     v[kSent] = step.bytes_sent;
-    v[kReceived] = step.bytes_received;
     v[kSteps] += 1;
     v[kInput] += word(step.times.input);
     v[kCompute] += word(step.times.compute);
@@ -169,7 +168,6 @@ void Progress::set_values(const Values& now, v1::Heartbeat* out) {
   out->set_weights_hash(now[kHash]);
   out->set_weights_hash_step(number(now[kHashStep]));
   out->set_bytes_sent(now[kSent]);
-  out->set_bytes_received(now[kReceived]);
   told_hash_step_.store(now[kHashStep], std::memory_order_relaxed);
 }
 

@@ -32,8 +32,7 @@ struct AppliedStep {
   std::int64_t samples = 0;  // applied so far, over all members
   StepTimes times;
   std::uint64_t bytes_sent = 0;  // by this member's exchange so far
-  std::uint64_t bytes_received = 0;
-  bool has_loss = false;  // rank 0: a StepRecord is made of the rest
+  bool has_loss = false;         // rank 0: a StepRecord is made of the rest
   double loss = 0, learning_rate = 0;
   std::int64_t since_start_ns = 0;
 };
@@ -103,7 +102,6 @@ class Progress {
     kHash,
     kHashStep,
     kSent,
-    kReceived,
     kSteps,
     kInput,
     kCompute,

@@ -4,14 +4,12 @@
 #include <utility>
 
 #include "base/status.h"
-#include "runtime/collective/arguments.h"
 #include "runtime/nccl/service.h"
 
 namespace paceline::nccl {
 
 namespace {
 
-using collective::Algorithm;
 using collective::Call;
 using collective::Kind;
 using collective::ReduceOp;
@@ -27,24 +25,6 @@ class Served final : public NcclCommunicator {
   int rank() const override { return service_->rank(); }
   int world_size() const override { return service_->world_size(); }
   Generation generation() const override { return service_->generation(); }
-
-  absl::Status all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op, Deadline deadline,
-                          Algorithm) override {
-    return run({Kind::kAllReduce, static_cast<std::byte*>(data), count, dtype, op}, deadline);
-  }
-  absl::Status reduce_scatter(void* data, std::size_t count, DType dtype, ReduceOp op,
-                              Deadline deadline) override {
-    return run({Kind::kReduceScatter, static_cast<std::byte*>(data), count, dtype, op}, deadline);
-  }
-  absl::Status all_gather(void* data, std::size_t count, DType dtype, Deadline deadline) override {
-    return run({Kind::kAllGather, static_cast<std::byte*>(data), count, dtype}, deadline);
-  }
-  absl::Status broadcast(void* data, std::size_t count, DType dtype, int root, Deadline deadline) override {
-    Call call{Kind::kBroadcast, static_cast<std::byte*>(data), count, dtype};
-    call.root = root;
-    return run(call, deadline);
-  }
-  absl::Status barrier(Deadline deadline) override { return run({Kind::kBarrier}, deadline); }
 
   absl::StatusOr<std::uint64_t> enqueue_all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op,
                                                    cuda::Stream& after, Deadline deadline) override {
@@ -78,7 +58,9 @@ class Served final : public NcclCommunicator {
   ncclComm_t hand_over() override { return service_->hand_over(); }
 
  private:
-  absl::Status run(const Call& call, Deadline deadline) {
+  absl::Status run(const Call& asked, Deadline deadline) override {
+    Call call = asked;
+    call.algorithm = collective::Algorithm::kAuto;  // NCCL chooses it
     PL_ASSIGN_OR_RETURN(const std::uint64_t number, service_->post(call, nullptr, deadline));
     return service_->wait_for_end(number, deadline);
   }

@@ -50,7 +50,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "runtime/collective/communicator.h"
+#include "runtime/collective/call_communicator.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/stream.h"
 #include "runtime/nccl/agreement.h"
@@ -89,7 +89,7 @@ struct Setup {
   std::function<void()> on_stuck = nullptr;
 };
 
-class NcclCommunicator : public collective::Communicator {
+class NcclCommunicator : public collective::CallCommunicator {
  public:
   // All ranks of the view call it. Until `deadline`. FAILED_PRECONDITION: two ranks have one GPU, or
   // different versions of NCCL (the message names them; all ranks say so); else as any call, and an error of

@@ -156,7 +156,6 @@ class NcclExchange final : public exchange::GradientExchange {
     times_.wait = Duration(static_cast<std::int64_t>(static_cast<double>(blocked.count()) * share));
     times_.transfer = blocked - times_.wait;
     times_.bytes_sent = now.bytes_sent - at_begin_.bytes_sent;
-    times_.bytes_received = now.bytes_received - at_begin_.bytes_received;
   }
 
   const exchange::DeviceExchangeParts parts_;

@@ -170,9 +170,7 @@ absl::Status Service::join(cuda::Stream& stream, Deadline deadline) {
 }
 
 collective::Counters Service::counters() const {
-  const std::uint64_t bytes = bytes_;
-  return {.bytes_sent = bytes,
-          .bytes_received = bytes,
+  return {.bytes_sent = bytes_,
           .header_bytes_sent = 0,
           .operations = finished_,
           .wait_ns = wait_ns_,

@@ -1,5 +1,6 @@
 #include "runtime/nccl/states.h"
 
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -63,75 +64,24 @@ Decision let_go(State state, Keeping keeping) {
 }  // namespace
 
 const char* state_name(State state) {
-  switch (state) {
-    case State::kShrinking:
-      return "shrinking";
-    case State::kInit:
-      return "init";
-    case State::kReady:
-      return "ready";
-    case State::kRevoking:
-      return "revoking";
-    case State::kKept:
-      return "kept";
-    case State::kLeaving:
-      return "leaving";
-    case State::kAborting:
-      return "aborting";
-    case State::kGone:
-      return "gone";
-  }
-  return "?";
+  static constexpr const char* kNames[] = {"shrinking", "init",    "ready",    "revoking",
+                                           "kept",      "leaving", "aborting", "gone"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(State::kGone) + 1);
+  return state <= State::kGone ? kNames[static_cast<std::size_t>(state)] : "?";
 }
 
 const char* happening_name(Event event) {
-  switch (event) {
-    case Event::kAnswer:
-      return "answer";
-    case Event::kAllShrunk:
-      return "all shrunk";
-    case Event::kNotShrunk:
-      return "not shrunk";
-    case Event::kExpired:
-      return "expired";
-    case Event::kClosed:
-      return "closed";
-    case Event::kParted:
-      return "parted";
-    case Event::kLetGo:
-      return "let go";
-    case Event::kHandedOver:
-      return "handed over";
-    case Event::kReleased:
-      return "released";
-    case Event::kStuck:
-      return "stuck";
-  }
-  return "?";
+  static constexpr const char* kNames[] = {"answer", "all shrunk", "not shrunk",  "expired",  "closed",
+                                           "parted", "let go",     "handed over", "released", "stuck"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Event::kStuck) + 1);
+  return event <= Event::kStuck ? kNames[static_cast<std::size_t>(event)] : "?";
 }
 
 const char* action_name(Action action) {
-  switch (action) {
-    case Action::kNone:
-      return "nothing";
-    case Action::kGoOn:
-      return "go on";
-    case Action::kAsk:
-      return "ask";
-    case Action::kUndo:
-      return "undo";
-    case Action::kRevoke:
-      return "revoke";
-    case Action::kFinalize:
-      return "finalize";
-    case Action::kDestroy:
-      return "destroy";
-    case Action::kAbort:
-      return "abort";
-    case Action::kGiveUp:
-      return "give up";
-  }
-  return "?";
+  static constexpr const char* kNames[] = {"nothing",  "go on",   "ask",   "undo",   "revoke",
+                                           "finalize", "destroy", "abort", "give up"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Action::kGiveUp) + 1);
+  return action <= Action::kGiveUp ? kNames[static_cast<std::size_t>(action)] : "?";
 }
 
 Decision decide(State state, Event event, ncclResult_t result, Keeping keeping) {

@@ -129,7 +129,7 @@ absl::Status ClientImpl::join() {
 
 // ---- the beginning ----
 
-void ClientImpl::say_state(std::size_t vector, std::span<const float> values) {
+void ClientImpl::send_state(std::size_t vector, std::span<const float> values) {
   map_.each_piece(0, values.size(), [&](int to, std::size_t begin, std::size_t slab, std::size_t count) {
     server(to).link.send_floats({.kind = FrameKind::kState,
                                  .rank = rank_,
@@ -139,7 +139,7 @@ void ClientImpl::say_state(std::size_t vector, std::span<const float> values) {
   });
 }
 
-absl::Status ClientImpl::tell_loading() {
+absl::Status ClientImpl::report_loading() {
   if (close_.is_closed()) return close_.reason();
   PL_CHECK(rank_ == 0, "worker 0 says what the servers begin with");
   for (Server& each : servers_) {
@@ -164,11 +164,11 @@ absl::Status ClientImpl::initialize(const InitialState& state, Deadline deadline
   }
   encode(begin, buffer_);
   for (Server& each : servers_) send(each.link, FrameKind::kBegin, 0, buffer_);
-  say_state(0, state.weights);
-  for (std::size_t k = 0; k < state.optimizer.size(); ++k) say_state(k + 1, state.optimizer[k].values);
+  send_state(0, state.weights);
+  for (std::size_t k = 0; k < state.optimizer.size(); ++k) send_state(k + 1, state.optimizer[k].values);
   ProgressDeadline progress(clock_, deadline);
   PL_RETURN_IF_ERROR(drain("the weights", progress));
-  return options_.tables.empty() ? absl::OkStatus() : say_rows(state.rows, progress);
+  return options_.tables.empty() ? absl::OkStatus() : send_rows(state.rows, progress);
 }
 
 // ---- a unit ----

@@ -140,11 +140,8 @@ struct ClientTimes {
 
 struct ClientCounters {
   std::uint64_t bytes_sent = 0;  // gradient bytes that left for the servers, by socket or by their reading
-  std::uint64_t bytes_received = 0;  // weights
+  std::uint64_t bytes_received = 0;  // weights; in both, ids (8 bytes each) and floats of sparse tables, too
   std::uint64_t floats_ahead = 0;    // weights that were read while they were made
-  // Of sparse tables: their ids (8 bytes each) and floats are in the bytes, too.
-  std::uint64_t rows_pulled = 0;
-  std::uint64_t rows_pushed = 0;
   // Up to the last turn, of the connections for requests: to and from all servers, and how often each of them
   // was heard after something had been sent to it.
   std::uint64_t frames_sent = 0;
@@ -166,7 +163,7 @@ class Client {
 
   // Worker 0, before initialize(), as often as it likes while it reads what it will say there: so others know
   // that it is about it. Never waits.
-  virtual absl::Status tell_loading() = 0;
+  virtual absl::Status report_loading() = 0;
   // Worker 0, once, before its first wait_turn(): what the servers hold from now on. Returns when all of it
   // is on its way; rows go as the source gives them, a few MiB at a time. Others' first turn waits for it.
   // The source's error, or INVALID_ARGUMENT where it gives rows that no table has, closes the client. The

@@ -46,7 +46,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   // Says to all servers who this is.
   absl::Status join();
 
-  absl::Status tell_loading() override;
+  absl::Status report_loading() override;
   absl::Status initialize(const InitialState& state, Deadline deadline) override;
   absl::StatusOr<TurnResult> wait_turn(Deadline deadline) override;
   absl::Status pull_rows(std::span<const sparse::RowsPull> pulls, Deadline deadline) override;
@@ -63,8 +63,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   absl::Status leave() override;
   ClientTimes times() const override { return times_; }
   ClientCounters counters() const override {
-    return {bytes_sent_,  bytes_received_, floats_ahead_,    rows_pulled_,
-            rows_pushed_, frames_sent_,    frames_received_, round_trips_};
+    return {bytes_sent_, bytes_received_, floats_ahead_, frames_sent_, frames_received_, round_trips_};
   }
   v1::StalenessStats staleness() const override;
   void interrupt() override { (void)interrupt_.close(absl::CancelledError("no more turns are taken")); }
@@ -116,8 +115,8 @@ class ClientImpl final : public Client, private FrameReceiver {
   bool read_ahead();
 
   // ---- rows (client_rows.cc) ----
-  absl::Status say_rows(sparse::RowSource* source, ProgressDeadline& progress);
-  absl::Status say_batch(int table, const sparse::SavedRows& rows, ProgressDeadline& progress);
+  absl::Status send_rows(sparse::RowSource* source, ProgressDeadline& progress);
+  absl::Status send_batch(int table, const sparse::SavedRows& rows, ProgressDeadline& progress);
   void ask_for_rows();
   absl::Status wait_for_rows(Deadline deadline);
   void send_rows(int index, std::span<const sparse::RowsPush> pushes);
@@ -128,7 +127,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   // ---- snapshots ----
   absl::Status take_all_rows(class RowTaker& taker, Deadline deadline);
   absl::StatusOr<int> ask_for_saved_rows(class RowTaker& taker, std::vector<pollfd>& polled);
-  absl::Status say_taken();
+  absl::Status send_taken();
 
   // Ends the client with an error; returns what stays.
   absl::Status fail(const absl::Status& error) {
@@ -154,7 +153,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   void count_turn(const TurnResult& turn, Duration waited);
   void count_frames();
   bool turn_is_here() const;
-  void say_state(std::size_t vector, std::span<const float> values);
+  void send_state(std::size_t vector, std::span<const float> values);
   Server& server(int index) { return servers_[static_cast<std::size_t>(index)]; }
   int index_of(const Link& link) const { return link.rank() - options_.workers; }
   void send(Link& link, FrameKind kind, std::int64_t number, Bytes message = {});
@@ -196,8 +195,7 @@ class ClientImpl final : public Client, private FrameReceiver {
 
   std::atomic<bool> snapshot_begun_{false};  // and not taken
   Version snapshot_version_ = -1;            // taken, but for its rows
-  std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0}, floats_ahead_{0}, rows_pulled_{0},
-      rows_pushed_{0};
+  std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0}, floats_ahead_{0};
   std::atomic<std::uint64_t> frames_sent_{0}, frames_received_{0}, round_trips_{0};
   mutable Guarded<Staleness> staleness_;
 };

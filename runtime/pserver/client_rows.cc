@@ -35,7 +35,6 @@ absl::Status ClientImpl::pull_rows(std::span<const sparse::RowsPull> pulls, Dead
   bytes_came_ = false;
   times_.transfer += clock_.now() - from;
   PL_RETURN_IF_ERROR(status);
-  rows_pulled_ += pull_.rows();
   bytes_sent_ += pull_.rows() * sizeof(sparse::RowId);
   bytes_received_ += pull_.floats() * sizeof(float);
   return absl::OkStatus();
@@ -152,7 +151,6 @@ absl::Status ClientImpl::push_rows(std::span<const sparse::RowsPush> pushes) {
   }
   const absl::Status flushed = flush_all();
   times_.transfer += clock_.now() - from;
-  rows_pushed_ += push_.rows();
   bytes_sent_ += push_.rows() * sizeof(sparse::RowId) + push_.floats() * sizeof(float);
   return flushed;
 }
@@ -201,7 +199,7 @@ void ClientImpl::send_rows(int index, std::span<const sparse::RowsPush> pushes) 
 
 // ---- what the tables begin with ----
 
-absl::Status ClientImpl::say_rows(sparse::RowSource* source, ProgressDeadline& progress) {
+absl::Status ClientImpl::send_rows(sparse::RowSource* source, ProgressDeadline& progress) {
   batches_.resize(servers_.size());
   sparse::SavedRows rows;
   while (source != nullptr) {
@@ -212,14 +210,14 @@ absl::Status ClientImpl::say_rows(sparse::RowSource* source, ProgressDeadline& p
     if (close_.is_closed()) return close_.reason();  // where servers are fast, drain() never asks
     if (interrupted()) return interrupt_.reason();
     progress.moved();  // however long the source took
-    PL_RETURN_IF_ERROR(say_batch(*table, rows, progress));
+    PL_RETURN_IF_ERROR(send_batch(*table, rows, progress));
   }
   batches_ = {};
   for (Server& each : servers_) send(each.link, FrameKind::kRowsRestored, 0);
   return drain("the rows", progress);
 }
 
-absl::Status ClientImpl::say_batch(int table, const sparse::SavedRows& rows, ProgressDeadline& progress) {
+absl::Status ClientImpl::send_batch(int table, const sparse::SavedRows& rows, ProgressDeadline& progress) {
   if (table < 0 || static_cast<std::size_t>(table) >= options_.tables.size()) {
     return fail(absl::InvalidArgumentError(
         str_cat("rows for table ", table, " of ", options_.tables.size(), ": there is no such table")));
@@ -233,7 +231,7 @@ absl::Status ClientImpl::say_batch(int table, const sparse::SavedRows& rows, Pro
                                            " floats; weights and state are ", floats, " a row")));
   }
   const std::size_t most = rows_of_batch(floats);
-  const auto say = [&](int s) {
+  const auto queue_batch = [&](int s) {
     sparse::SavedRows& batch = batches_[static_cast<std::size_t>(s)];
     encode(batch, buffer_);
     server(s).link.send({.kind = FrameKind::kSavedRows, .rank = table}, buffer_);
@@ -250,11 +248,11 @@ absl::Status ClientImpl::say_batch(int table, const sparse::SavedRows& rows, Pro
     sparse::SavedRows& batch = batches_[static_cast<std::size_t>(s)];
     batch.append(rows, k, floats);
     if (batch.size() < most) continue;
-    say(s);
+    queue_batch(s);
     PL_RETURN_IF_ERROR(make_room());
   }
   for (int s = 0; s < options_.servers; ++s) {
-    if (batches_[static_cast<std::size_t>(s)].size() > 0) say(s);
+    if (batches_[static_cast<std::size_t>(s)].size() > 0) queue_batch(s);
   }
   return make_room();
 }

@@ -206,11 +206,11 @@ absl::StatusOr<SnapshotInfo> ClientImpl::take_snapshot(std::span<float> weights,
   }
   if (const absl::Status same = collector.check_versions(); !same.ok()) return fail(same);
   snapshot_version_ = collector.info().version;
-  if (options_.tables.empty()) PL_RETURN_IF_ERROR(say_taken());
+  if (options_.tables.empty()) PL_RETURN_IF_ERROR(send_taken());
   return collector.info();
 }
 
-absl::Status ClientImpl::say_taken() {
+absl::Status ClientImpl::send_taken() {
   for (Server& each : servers_) {
     each.copies.send({.kind = FrameKind::kTaken, .rank = rank_, .number = snapshot_version_});
     if (const absl::Status sent = each.copies.flush(); !sent.ok()) return fail(sent);

@@ -116,7 +116,7 @@ absl::Status ClientImpl::take_rows(sparse::RowSink& sink, Deadline deadline) {
     for (int s = 0; s < options_.servers; ++s) taker.begin(t, s, server(s).marks[t]);
   }
   PL_RETURN_IF_ERROR(take_all_rows(taker, deadline));
-  PL_RETURN_IF_ERROR(say_taken());
+  PL_RETURN_IF_ERROR(send_taken());
   return taker.failed();
 }
 

@@ -104,7 +104,7 @@ void Sequencer::commit_when_whole(int worker) {
   from.held.assign(from.held.size(), false);
   const CommitMessage commit = *from.commit;
   from.commit.reset();
-  hear(worker, commit.wishes);
+  on_wishes(worker, commit.wishes);
   if (finished_) {  // its gradient comes too late for the training
     from.next.dropped = true;
   } else {
@@ -204,7 +204,7 @@ void Sequencer::finish() {
 
 // ---- the rest ----
 
-void Sequencer::hear(int worker, const Wishes& wishes) {
+void Sequencer::on_wishes(int worker, const Wishes& wishes) {
   agreed_.stop = agreed_.stop || wishes.stop;
   agreed_.drain = agreed_.drain || wishes.drain;
   agreed_.target_reached = agreed_.target_reached || wishes.target_reached;
@@ -214,7 +214,7 @@ void Sequencer::hear(int worker, const Wishes& wishes) {
 
 absl::Status Sequencer::wished(int worker, const Wishes& wishes) {
   const bool save = agreed_.save || (worker == 0 && wishes.save);
-  hear(worker, wishes);
+  on_wishes(worker, wishes);
   agreed_.save = save;
   finish();
   return absl::OkStatus();

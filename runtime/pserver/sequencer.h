@@ -86,7 +86,7 @@ class Sequencer {
   const Worker& at(int worker) const { return workers_[static_cast<std::size_t>(worker)]; }
   void start_when_ready();
   void commit_when_whole(int worker);
-  void hear(int worker, const Wishes& wishes);
+  void on_wishes(int worker, const Wishes& wishes);
   void carry_out(const Effects& effects);
   void update(const Update& update);
   void give_turn(int worker, Unit unit, Unit next);

@@ -91,9 +91,9 @@ ServerImpl::ServerImpl(Wiring wiring, const ServerOptions& options, transport::A
 
 absl::Status ServerImpl::run(Deadline start) {
   absl::Status ended = explained(loop(start));
-  tell_rows();
+  publish_rows();
   if (!ended.ok()) ended = close_.close(ended);
-  say_goodbye(ended);
+  send_goodbye(ended);
   (void)close_.close(absl::AbortedError("the server is done"));
   return ended;
 }
@@ -116,7 +116,7 @@ absl::Status ServerImpl::loop(Deadline first) {
 }
 
 absl::Status ServerImpl::poll_once(ProgressDeadline& start) {
-  if (stats_asked_.exchange(false)) tell_rows();
+  if (stats_asked_.exchange(false)) publish_rows();
   see_what_copies_moved();
   polled_.clear();
   polled_links_.clear();
@@ -256,12 +256,12 @@ absl::Status ServerImpl::ending() const {
 }
 
 // As far as the sockets take it: nobody waits for a peer here.
-void ServerImpl::say_goodbye(const absl::Status& why) {
+void ServerImpl::send_goodbye(const absl::Status& why) {
   if (!why.ok()) {
     const int blamed = collective::faulty_rank(why).value_or(-1);
     encode(AbortMessage{static_cast<std::int32_t>(why.code()), blamed, std::string(why.message())}, buffer_);
   }
-  const auto say = [&](Link& link) {
+  const auto send_end = [&](Link& link) {
     if (!link.valid()) return;
     if (why.ok()) {
       send(link, FrameKind::kLeave, 0);
@@ -270,11 +270,11 @@ void ServerImpl::say_goodbye(const absl::Status& why) {
     }
     (void)link.flush();
   };
-  for (Link& link : servers_) say(link);
+  for (Link& link : servers_) send_end(link);
   if (why.ok()) return;
   for (Worker& each : workers_) {
-    say(each.link);
-    say(each.copies);
+    send_end(each.link);
+    send_end(each.copies);
   }
 }
 

@@ -81,11 +81,10 @@ class ServerImpl final : public Server, private FrameReceiver {
   absl::Status ending() const;
   // An error, once what the other servers still say was heard: one that ends first says why.
   absl::Status explained(absl::Status error);
-  void say_goodbye(const absl::Status& why);
+  void send_goodbye(const absl::Status& why);
   bool sequences() const { return index_ == 0; }
   Worker& worker(int rank) { return workers_[static_cast<std::size_t>(rank)]; }
   bool is_worker(int rank) const { return rank < options_.shape.workers; }
-  int rank_of_server(int index) const { return options_.shape.workers + index; }
 
   // ---- frames (server_frames.cc) ----
   absl::StatusOr<std::span<std::byte>> place(Link& link, const FrameHeader& header,
@@ -140,7 +139,7 @@ class ServerImpl final : public Server, private FrameReceiver {
   void drop_row_snapshots();
   bool too_much_is_kept() const;
   bool held_up_by_snapshot();
-  void tell_rows();
+  void publish_rows();
 
   const ServerOptions options_;
   const Generation generation_;

@@ -187,7 +187,7 @@ bool ServerImpl::held_up_by_snapshot() {
 
 // ---- statistics ----
 
-void ServerImpl::tell_rows() {
+void ServerImpl::publish_rows() {
   if (tables_.empty()) return;
   sparse::TableStats all;
   std::vector<v1::HotRow> hottest;

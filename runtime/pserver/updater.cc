@@ -12,7 +12,7 @@ namespace paceline::pserver {
 namespace {
 
 // Slices lie one behind the other in the slab: all before `end` is made.
-void tell(MadeCount* made, std::size_t end) {
+void publish(MadeCount* made, std::size_t end) {
   if (made != nullptr) made->store(end, std::memory_order_release);
 }
 
@@ -79,7 +79,7 @@ void Updater::update(std::span<const GradientSource> sources, std::span<const fl
     const std::span<float> weights = to.subspan(slab, count);
     if (from.data() != to.data()) std::memcpy(weights.data(), from.data() + slab, count * sizeof(float));
     optimizer.step_part(slab, weights, {gradient, count}, factor);
-    tell(made, slab + count);
+    publish(made, slab + count);
   });
 }
 
@@ -103,7 +103,7 @@ void Updater::step(std::span<const float> from, std::span<float> to, float facto
     const std::span<float> weights = to.subspan(slab, count);
     if (from.data() != to.data()) std::memcpy(weights.data(), from.data() + slab, count * sizeof(float));
     optimizer.step_part(slab, weights, {whole_.data() + slab, count}, factor);
-    tell(made, slab + count);
+    publish(made, slab + count);
   });
 }
 

@@ -91,7 +91,8 @@ absl::Status CompiledProgram::check_room(std::int64_t rows, std::size_t bytes) c
   const std::size_t free = most - std::min(most, spare + leave_.bytes);
   if (bytes <= free) return absl::OkStatus();
   // Activations grow with the samples, nearly in proportion.
-  const auto fit = static_cast<std::int64_t>(static_cast<double>(rows) * static_cast<double>(free) / static_cast<double>(bytes));
+  const auto fit = static_cast<std::int64_t>(static_cast<double>(rows) * static_cast<double>(free) /
+                                             static_cast<double>(bytes));
   return absl::ResourceExhaustedError(
       str_cat(rows, rows == 1 ? " sample needs " : " samples at once need ", mebibytes(bytes),
               " MiB of the device's memory for activations, and ", free_mebibytes(free), " of its ",
@@ -258,7 +259,8 @@ absl::Status CompiledProgram::add_backward_parts(const RunContext& context, cons
     done = ranges[i].operation + 1;
     PL_RETURN_IF_ERROR(
         add(*last_, context, part++, [&] { return last_->run(begin, done, context, observer_); }));
-    for (; i < ranges.size() && ranges[i].operation + 1 == done; ++i) PL_RETURN_IF_ERROR(tell(i, on_ready));
+    for (; i < ranges.size() && ranges[i].operation + 1 == done; ++i)
+      PL_RETURN_IF_ERROR(publish_range(i, on_ready));
   }
   if (done == last_->operation_count() && !leaves_gradients()) return absl::OkStatus();
   return add(*last_, context, part, [&]() -> absl::Status {
@@ -267,7 +269,7 @@ absl::Status CompiledProgram::add_backward_parts(const RunContext& context, cons
   });
 }
 
-absl::Status CompiledProgram::tell(std::size_t number, const OnReady& on_ready) {
+absl::Status CompiledProgram::publish_range(std::size_t number, const OnReady& on_ready) {
   const ReadyRange& range = last_->ranges()[number];
   if (copies_ == nullptr || on_device()) {
     if (on_ready) on_ready(range.begin, range.end);
@@ -278,7 +280,7 @@ absl::Status CompiledProgram::tell(std::size_t number, const OnReady& on_ready) 
   return queue_->set_mark(kFirstRangeMark + number);
 }
 
-absl::Status CompiledProgram::tell_ranges(const OnReady& on_ready) {
+absl::Status CompiledProgram::publish_ranges(const OnReady& on_ready) {
   if (copies_ == nullptr) return absl::OkStatus();
   if (on_device()) return leaves_gradients() ? queue_->wait_for_mark(kEndMark) : absl::OkStatus();
   const std::span<const ReadyRange> ranges = last_->ranges();
@@ -299,7 +301,7 @@ absl::Status CompiledProgram::backward(float scale, bool accumulate, const OnRea
   PL_CHECK(last_ != nullptr, "one backward follows each forward");
   PL_RETURN_IF_ERROR(device_.enter());
   PL_RETURN_IF_ERROR(run_backward(context(scale, accumulate, false), on_ready));
-  PL_RETURN_IF_ERROR(tell_ranges(on_ready));
+  PL_RETURN_IF_ERROR(publish_ranges(on_ready));
   last_ = nullptr;
   return absl::OkStatus();
 }
@@ -314,7 +316,7 @@ absl::Status CompiledProgram::pass(std::int64_t rows, float scale, bool accumula
   PL_ASSIGN_OR_RETURN(const ForwardResult forward_result, result());
   const absl::Status heard = on_result(forward_result);
   const OnReady nobody;
-  PL_RETURN_IF_ERROR(tell_ranges(heard.ok() ? on_ready : nobody));
+  PL_RETURN_IF_ERROR(publish_ranges(heard.ok() ? on_ready : nobody));
   last_ = nullptr;
   return heard;
 }

@@ -68,7 +68,7 @@ class CompiledProgram final : public Program {
                    absl::FunctionRef<absl::Status()> work);
   absl::Status add_backward_parts(const RunContext& context, const OnReady& on_ready);
   // Of gradients whose last operation has run, or was added to the queue.
-  absl::Status tell(std::size_t range, const OnReady& on_ready);
+  absl::Status publish_range(std::size_t range, const OnReady& on_ready);
   RunContext context(float scale, bool accumulate, bool whole_pass) const {
     return {weights_version(), scale, accumulate, batch_.tokens, whole_pass};
   }
@@ -79,7 +79,7 @@ class CompiledProgram final : public Program {
   }
   // Of a queue: waits, and tells what is there.
   absl::StatusOr<ForwardResult> result();
-  absl::Status tell_ranges(const OnReady& on_ready);
+  absl::Status publish_ranges(const OnReady& on_ready);
 
   const GraphBuilder graph_;
   const ParameterLayout layout_;

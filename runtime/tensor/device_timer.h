@@ -56,7 +56,7 @@ class DeviceTimer {
   const DeviceTimes& last() const { return last_; }
   // Where its sums go, too. Before the first begin.
   using Sums = Guarded<DeviceTimeSums>;
-  void tell(std::shared_ptr<Sums> sums) { sums_ = std::move(sums); }
+  void collect_into(std::shared_ptr<Sums> sums) { sums_ = std::move(sums); }
 
  private:
   enum class Part : std::uint8_t { kPass, kUpdate };

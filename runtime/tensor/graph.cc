@@ -3,6 +3,7 @@
 #include "runtime/tensor/graph.h"
 
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -111,6 +112,34 @@ Value GraphBuilder::parameter(const std::string& name, const Dims& dims, Init in
     nodes_.back().decay = decay;
   }
   return value;
+}
+
+const char* op_name(OpKind kind) {
+  static constexpr const char* kNames[] = {"input",
+                                           "tokens",
+                                           "offset",
+                                           "parameter",
+                                           "linear",
+                                           "conv2d",
+                                           "max_pool2d",
+                                           "relu",
+                                           "gelu",
+                                           "tanh",
+                                           "sigmoid",
+                                           "add",
+                                           "multiply",
+                                           "scale",
+                                           "reshape",
+                                           "embedding",
+                                           "layer_norm",
+                                           "causal_self_attention",
+                                           "at_position",
+                                           "softmax_cross_entropy",
+                                           "sigmoid_cross_entropy",
+                                           "mean_squared_error",
+                                           "scores"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(OpKind::kScores) + 1);
+  return kind <= OpKind::kScores ? kNames[static_cast<std::size_t>(kind)] : "unknown";
 }
 
 }  // namespace paceline::tensor

@@ -6,7 +6,7 @@ namespace paceline::tensor {
 
 namespace {
 
-void tell_together(std::vector<ReadyRange>& group, std::vector<ReadyRange>& told) {
+void publish_together(std::vector<ReadyRange>& group, std::vector<ReadyRange>& told) {
   const std::size_t operation = group.back().operation;
   std::ranges::sort(group, std::ranges::greater{}, &ReadyRange::begin);
   const std::size_t first = told.size();
@@ -31,7 +31,7 @@ std::vector<ReadyRange> gather_ranges(std::span<const ReadyRange> ready, std::si
     const bool last = i + 1 == ready.size();
     // What one operation makes is not told in parts.
     if (!last && (elements < least_elements || ready[i + 1].operation == ready[i].operation)) continue;
-    tell_together(group, told);
+    publish_together(group, told);
     elements = 0;
   }
   return told;

@@ -1,6 +1,7 @@
 #include "runtime/tensor/schedule.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -147,6 +148,50 @@ Schedule make_schedule(const GraphBuilder& graph, const ParameterLayout& layout,
   PL_CHECK(graph.status().ok() && graph.loss().valid() && rows >= 1,
            "make_schedule needs a whole graph and rows");
   return ScheduleMaker(graph, layout, rows, training).run();
+}
+
+const char* operation_name(OperationKind kind) {
+  static constexpr const char* kNames[] = {"linear",
+                                           "linear backward data",
+                                           "linear backward weights",
+                                           "conv2d",
+                                           "conv2d backward data",
+                                           "conv2d backward weights",
+                                           "max_pool2d",
+                                           "max_pool2d backward",
+                                           "relu",
+                                           "gelu",
+                                           "tanh",
+                                           "sigmoid",
+                                           "relu backward",
+                                           "tanh backward",
+                                           "sigmoid backward",
+                                           "gelu backward",
+                                           "add",
+                                           "sum rows",
+                                           "multiply",
+                                           "scale",
+                                           "reshape",
+                                           "embedding",
+                                           "embedding backward",
+                                           "layer_norm",
+                                           "layer_norm backward",
+                                           "causal_self_attention",
+                                           "causal_self_attention backward",
+                                           "at_position",
+                                           "softmax_cross_entropy",
+                                           "softmax_cross_entropy backward",
+                                           "sigmoid cross entropy",
+                                           "sigmoid cross entropy backward",
+                                           "mean_squared_error",
+                                           "mean_squared_error backward",
+                                           "scores",
+                                           "embedding, add",
+                                           "add, layer_norm",
+                                           "linear, gelu",
+                                           "linear backward data, gelu backward"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(OperationKind::kLinearGeluBackwardData) + 1);
+  return kind <= OperationKind::kLinearGeluBackwardData ? kNames[static_cast<std::size_t>(kind)] : "unknown";
 }
 
 }  // namespace paceline::tensor

@@ -82,7 +82,7 @@ void AllReduceSession::start_input() {
     ledger_.samples_of(step, rank, shares_, indices);
     return augmentation_seed(parts_.spec, step);
   };
-  input_ = std::make_unique<data::Prefetcher>(train_, plan, parts_.clock, options);
+  input_ = std::make_unique<data::Prefetcher>(train_, plan, options);
 }
 
 absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, member::StepClock& clock) {
@@ -113,7 +113,6 @@ absl::StatusOr<StepResult> AllReduceSession::step(const Agreement& wishes, membe
     PL_RETURN_IF_ERROR(exchange_->finish(Deadline::after(parts_.clock.now(), timeout_ + late)));
     const exchange::ExchangeTimes times = exchange_->last_times();
     result.bytes_sent = times.bytes_sent;
-    result.bytes_received = times.bytes_received;
     clock.move(StepPart::kWait, StepPart::kTransfer, times.transfer);
   }
   auto part = clock.part(StepPart::kUpdate);

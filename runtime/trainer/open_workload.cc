@@ -123,7 +123,7 @@ OpenWorkload make_open_workload(Registry registry, Compute compute, int threads)
     source->device = compute.device;
     PL_RETURN_IF_ERROR(source->device->enter());
     PL_ASSIGN_OR_RETURN(source->queue, source->device->open_queue());
-    if (source->queue != nullptr) source->queue->timer().tell(compute.times);
+    if (source->queue != nullptr) source->queue->timer().collect_into(compute.times);
     if (spec.precision() == v1::PRECISION_BF16) source->precision = tensor::Precision::kBF16;
     source->recompute_activations = spec.recompute_activations();
     workload.compile = [source](Purpose purpose, std::int64_t max_rows, const tensor::LeftRoom& leave) {

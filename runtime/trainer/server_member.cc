@@ -180,7 +180,7 @@ absl::Status ServerMember::watch(pserver::Server& server) {
     }
     if (expired) {
       close_within(kStoppedServiceLimit);
-      if (parts_.membership.status().ok()) say_goodbye(v1::Leaving::STOPPED, kStopped);
+      if (parts_.membership.status().ok()) send_goodbye(v1::Leaving::STOPPED, kStopped);
     }
   }
 }
@@ -209,12 +209,12 @@ Outcome ServerMember::leave(v1::Leaving::Outcome how, const std::string& reason)
   if (failed)
     parts_.logger.error(
         str_cat("fails: ", reason));  // before anybody is told, who may look into the log then
-  say_goodbye(how, reason);
+  send_goodbye(how, reason);
   if (!failed) parts_.logger.info(str_cat("ends: ", reason));
   return outcome;
 }
 
-void ServerMember::say_goodbye(v1::Leaving::Outcome how, const std::string& reason) {
+void ServerMember::send_goodbye(v1::Leaving::Outcome how, const std::string& reason) {
   if (std::exchange(said_goodbye_, true)) return;
   v1::Leaving leaving;
   leaving.set_outcome(how);

@@ -63,7 +63,7 @@ class ServerMember {
   absl::Status watch(pserver::Server& server);
   Outcome end(absl::Status error);
   Outcome leave(v1::Leaving::Outcome how, const std::string& reason);
-  void say_goodbye(v1::Leaving::Outcome how, const std::string& reason);
+  void send_goodbye(v1::Leaving::Outcome how, const std::string& reason);
   TimePoint now() const { return parts_.clock.now(); }
 
   const ServerParts parts_;

@@ -168,7 +168,6 @@ StepResult ServerSession::result_of(const Agreement& wishes, Step before) {
   }
   result.learning_rate = turn_.learning_rate;
   result.bytes_sent = now.bytes_sent - counted_.bytes_sent;
-  result.bytes_received = now.bytes_received - counted_.bytes_received;
   counted_ = now;
   return result;
 }
@@ -183,7 +182,7 @@ absl::StatusOr<EvaluationResult> ServerSession::evaluate(Evaluator& evaluator) {
   return evaluator.run_alone(go_on, pull_);
 }
 
-absl::Status ServerSession::tell_target_reached() {
+absl::Status ServerSession::report_target_reached() {
   return parts_.client.wish({.target_reached = true});
 }
 

@@ -56,7 +56,7 @@ class ServerSession final : public Session {
   // A gradient that the servers drop is no error: the next turn has newer weights.
   absl::StatusOr<StepResult> step(const Agreement& wishes, member::StepClock& clock) override;
   absl::StatusOr<EvaluationResult> evaluate(Evaluator& evaluator) override;
-  absl::Status tell_target_reached() override;
+  absl::Status report_target_reached() override;
   void leave() override;
 
  private:

@@ -21,7 +21,6 @@ struct StepResult {
   double loss = 0;  // mean over the samples that were applied
   double learning_rate = 0;
   std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
 };
 
 class Session {
@@ -36,7 +35,7 @@ class Session {
   // errors, but OUT_OF_RANGE.
   virtual absl::StatusOr<EvaluationResult> evaluate(Evaluator& evaluator) = 0;
   // The target is reached. With all-reduce all members have seen it.
-  virtual absl::Status tell_target_reached() { return absl::OkStatus(); }
+  virtual absl::Status report_target_reached() { return absl::OkStatus(); }
   // This member takes no more steps in this view, and is not lost.
   virtual void leave() {}
 };

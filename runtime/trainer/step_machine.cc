@@ -1,5 +1,7 @@
 #include "runtime/trainer/step_machine.h"
 
+#include <iterator>
+
 #include "base/check.h"
 
 namespace paceline::trainer {
@@ -9,29 +11,10 @@ constexpr std::string_view kFailed = "this member failed";
 }  // namespace
 
 const char* todo_name(Todo todo) {
-  switch (todo) {
-    case Todo::kPrepare:
-      return "Prepare";
-    case Todo::kWaitForView:
-      return "WaitForView";
-    case Todo::kAlign:
-      return "Align";
-    case Todo::kStep:
-      return "Step";
-    case Todo::kEvaluate:
-      return "Evaluate";
-    case Todo::kCheckpoint:
-      return "Checkpoint";
-    case Todo::kWriteModel:
-      return "WriteModel";
-    case Todo::kReportFault:
-      return "ReportFault";
-    case Todo::kLeave:
-      return "Leave";
-    case Todo::kExit:
-      return "Exit";
-  }
-  return "?";
+  static constexpr const char* kNames[] = {"Prepare",    "WaitForView", "Align",       "Step",  "Evaluate",
+                                           "Checkpoint", "WriteModel",  "ReportFault", "Leave", "Exit"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Todo::kExit) + 1);
+  return todo <= Todo::kExit ? kNames[static_cast<std::size_t>(todo)] : "?";
 }
 
 Decision StepMachine::decide(Todo todo, std::string_view reason) {

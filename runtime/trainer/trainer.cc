@@ -131,9 +131,9 @@ Decision Trainer::step() {
                              (device_saver_ == nullptr || !device_saver_->busy())};
   step_clock_.begin();
   const auto result = session_->step(wishes, step_clock_);
-  if (saver_ != nullptr) tell_saved(saver_->poll());
+  if (saver_ != nullptr) report_saved(saver_->poll());
   if (device_saver_ != nullptr) {
-    tell_saved(device_saver_->poll());
+    report_saved(device_saver_->poll());
     saving_ns_ += device_saver_->take_stall().count();
   }
   if (!result.ok()) return on_error(result.status());
@@ -144,7 +144,6 @@ Decision Trainer::step() {
 
 void Trainer::report_step(const StepResult& result) {
   bytes_sent_ += result.bytes_sent;
-  bytes_received_ += result.bytes_received;
   const Step step = result.step;
   if (step % options_.hash_every == 0) report_hash(HashTelling::kIfRounder);
   if (!stepped_) {
@@ -155,7 +154,6 @@ void Trainer::report_step(const StepResult& result) {
   applied.step = step;
   applied.samples = samples_of_steps(spec_, step);
   applied.bytes_sent = bytes_sent_;
-  applied.bytes_received = bytes_received_;
   applied.has_loss = result.has_loss && group_.rank == 0;
   applied.loss = result.loss;
   applied.learning_rate = result.learning_rate;
@@ -195,7 +193,7 @@ Decision Trainer::evaluate() {
   const Decision decision = machine_.evaluated(result->loss, result->accuracy, result->auc);
   progress.set_phase(v1::TRAINING);
   if (machine_.target_reached()) {  // who can't be told has gone already
-    session_->tell_target_reached().IgnoreError();
+    session_->report_target_reached().IgnoreError();
   }
   if (group_.rank != 0) return decision;
   progress.evaluated({machine_.step(), result->loss, result->accuracy, result->samples,
@@ -282,7 +280,7 @@ Decision Trainer::report_fault() {
 }
 
 Decision Trainer::leave() {
-  if (saver_ != nullptr) tell_saved(saver_->wait());
+  if (saver_ != nullptr) report_saved(saver_->wait());
   settle_save();
   const bool lost =
       machine_.ending() == Ending::kFailed || (machine_.ending() == Ending::kEnded && !servers_);

@@ -104,7 +104,7 @@ class Trainer {
   absl::Status connect();
   absl::Status resume();
   // Rank 0, while it reads what the members begin with, and when it has.
-  absl::Status tell_loading(bool still);
+  absl::Status report_loading(bool still);
   absl::Status wait_for_load();  // the others, with all-reduce: until it has
   absl::Status share_state();    // ... and then all have the same
   checkpoint::CheckpointStore checkpoints();
@@ -145,7 +145,7 @@ class Trainer {
   absl::Status open_server_session();
   Decision save_from_servers();
   absl::Status take_state_from_servers();
-  void tell_saved(const std::optional<SaveOutcome>& saved);
+  void report_saved(const std::optional<SaveOutcome>& saved);
   enum class Turns : std::uint8_t { kTaken, kOver };
   void adopt_servers(Turns turns);
   // Whether this worker, when it is asked to stop, leaves without asking the others to.
@@ -196,7 +196,7 @@ class Trainer {
 
   member::StepClock step_clock_;
   std::int64_t saving_ns_ = 0;  // checkpoint time that the next step reports
-  std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
+  std::uint64_t bytes_sent_ = 0;
   Step hashed_step_ = -1;
   Step collected_step_ = 0;                       // of the servers' state that a view's end saved
   std::optional<StatePosition> position_;         // of the state in rank 0's replica, until servers hold it

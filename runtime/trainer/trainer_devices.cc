@@ -213,7 +213,7 @@ bool Trainer::saves_beside_training() const {
 
 void Trainer::settle_save() {
   if (device_saver_ == nullptr) return;
-  tell_saved(device_saver_->wait());
+  report_saved(device_saver_->wait());
   saving_ns_ += device_saver_->take_stall().count();
 }
 

@@ -111,7 +111,7 @@ Decision Trainer::save_from_servers() {
   member::Progress& progress = parts_.membership.progress();
   progress.set_phase(v1::CHECKPOINTING);
   adopt_servers(Turns::kOver);
-  tell_saved(saver_->wait());
+  report_saved(saver_->wait());
   const absl::Status collected = saver_->collect(*client_, last_save_limit(machine_.ending()));
   SaveOutcome saved{collected, machine_.step(), 0, {}, {}};
   if (collected.ok()) {
@@ -119,12 +119,12 @@ Decision Trainer::save_from_servers() {
     saved = saver_->write();
   }
   saving_ns_ += saved.stall.count();
-  tell_saved(saved);
+  report_saved(saved);
   progress.set_phase(v1::TRAINING);
   return machine_.checkpointed(now());
 }
 
-void Trainer::tell_saved(const std::optional<SaveOutcome>& saved) {
+void Trainer::report_saved(const std::optional<SaveOutcome>& saved) {
   if (!saved.has_value()) return;
   const std::string& folder = spec_.checkpoint().directory();
   v1::CheckpointResult result;
@@ -149,7 +149,7 @@ absl::Status Trainer::take_state_from_servers() {
   const StopRequest::Saving saving(parts_.stop);
   parts_.membership.progress().set_phase(v1::CHECKPOINTING);
   adopt_servers(Turns::kOver);
-  tell_saved(saver_->wait());
+  report_saved(saver_->wait());
   if (!tables_.empty() && spec_.checkpoint().directory().empty()) {
     return absl::FailedPreconditionError(
         "another view begins with the rows of the model's tables, which have no place to wait: give "
@@ -157,7 +157,7 @@ absl::Status Trainer::take_state_from_servers() {
   }
   const absl::Status collected = saver_->collect(*client_, kSaveLimit);
   if (!collected.ok()) {
-    if (!tables_.empty()) tell_saved(SaveOutcome{collected, machine_.step(), 0, {}, {}});
+    if (!tables_.empty()) report_saved(SaveOutcome{collected, machine_.step(), 0, {}, {}});
     return collected;
   }
   PL_RETURN_IF_ERROR(keep_rows());

@@ -162,8 +162,8 @@ checkpoint::CheckpointStore Trainer::checkpoints() {
 
 // With servers they are told, and their workers ask them. A word that a broken link loses is no error of the
 // load: what comes after it meets the same.
-absl::Status Trainer::tell_loading(bool still) {
-  if (servers_) return still ? client_->tell_loading() : absl::OkStatus();  // initialize() says it again
+absl::Status Trainer::report_loading(bool still) {
+  if (servers_) return still ? client_->report_loading() : absl::OkStatus();  // initialize() says it again
   if (communicator_->world_size() == 1) return absl::OkStatus();
   std::int64_t word = still ? 1 : 0;
   return communicator_->broadcast(&word, 1, DType::kI64, 0, Deadline::after(now(), kLoadLimit));
@@ -212,7 +212,7 @@ absl::Status Trainer::resume() {
   const auto loaded = store.load_latest([&] {  // all of it is read once before anything goes to anybody
     if (now() - told >= kTellLoading) {
       told = now();
-      tell_loading(true).IgnoreError();
+      report_loading(true).IgnoreError();
     }
     return go_on();
   });
@@ -322,7 +322,7 @@ absl::Status Trainer::open_session() {
 }
 
 absl::Status Trainer::share_state() {
-  PL_RETURN_IF_ERROR(group_.rank == 0 ? tell_loading(false) : wait_for_load());
+  PL_RETURN_IF_ERROR(group_.rank == 0 ? report_loading(false) : wait_for_load());
   return replica_->align(*communicator_, parts_.clock, kLoadLimit);
 }
 

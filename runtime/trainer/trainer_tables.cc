@@ -27,7 +27,7 @@ absl::Status Trainer::keep_rows() {
   if (tables_.empty()) return absl::OkStatus();
   const SaveOutcome saved = saver_->write();
   saving_ns_ += saved.stall.count();
-  tell_saved(saved);
+  report_saved(saved);
   auto rows = saved.status.ok() ? saver_->written_rows() : saved.status;
   if (!rows.ok()) {  // storage's fault, whatever the code: no peer is to blame
     return absl::InternalError(str_cat("the rows of the model's tables couldn't be kept for the next view: ",
@@ -42,7 +42,7 @@ absl::StatusOr<std::string> Trainer::write_model_files() {
   const std::string& folder = spec_.checkpoint().model_directory();
   if (tables_.empty()) return replica_->write_model(files_, folder);
   adopt_servers(Turns::kOver);
-  tell_saved(saver_->wait());
+  report_saved(saver_->wait());
   return saver_->write_model(*client_, folder, kSaveLimit);
 }
 

@@ -137,7 +137,7 @@ absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const
   hello.target = static_cast<std::uint32_t>(peer.rank);
   fill_random(std::as_writable_bytes(std::span(hello.nonce)));
 
-  const auto hear = [&](MessageType type, std::vector<UniqueFd>* descriptors) -> absl::StatusOr<Message> {
+  const auto receive = [&](MessageType type, std::vector<UniqueFd>* descriptors) -> absl::StatusOr<Message> {
     MessageReader reader(kMessageBytes);
     while (true) {
       PL_RETURN_IF_ERROR(wait_for(fd->get(), POLLIN, clock_, deadline, cancelled_.get()));
@@ -158,7 +158,7 @@ absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const
   };
 
   if (!send_short(fd->get(), encode(hello)).ok()) return absl::AbortedError("it hung up");
-  PL_ASSIGN_OR_RETURN(const Message challenge, hear(MessageType::kChallenge, nullptr));
+  PL_ASSIGN_OR_RETURN(const Message challenge, receive(MessageType::kChallenge, nullptr));
   if (!equal(challenge.proof, prove(plan.key, Side::kServer, hello, challenge.nonce))) {
     return absl::PermissionDeniedError("the keys differ: it is not a member of this view");
   }
@@ -168,7 +168,7 @@ absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const
   const std::vector<int> descriptors = channel == 0 ? descriptors_for(plan, peer.rank) : std::vector<int>();
   if (!send_short(fd->get(), encode(proof), descriptors).ok()) return absl::AbortedError("it hung up");
   std::vector<UniqueFd> received;
-  PL_RETURN_IF_ERROR(hear(MessageType::kVerdict, &received).status());
+  PL_RETURN_IF_ERROR(receive(MessageType::kVerdict, &received).status());
   if (channel == 0) met.descriptors = std::move(received);
   return fd;
 }
@@ -185,7 +185,7 @@ absl::Status Rendezvous::receive(const RendezvousPlan& plan, std::vector<MetPeer
     HalfOpen stranger{std::move(early.fd), clock_.now() + kHearing};
     if (early.hello.generation > plan.generation) {
       still_early.push_back({std::move(stranger.fd), early.hello});
-    } else if (hear_hello(plan, stranger, early.hello)) {
+    } else if (on_hello(plan, stranger, early.hello)) {
       open.push_back(std::move(stranger));
     }
   }
@@ -249,10 +249,10 @@ bool Rendezvous::advance(const RendezvousPlan& plan, HalfOpen& stranger, std::ve
     return false;
   }
   stranger.reader.restart();
-  return stranger.heard ? hear_proof(plan, stranger, *message, met) : hear_hello(plan, stranger, *message);
+  return stranger.heard ? on_proof(plan, stranger, *message, met) : on_hello(plan, stranger, *message);
 }
 
-bool Rendezvous::hear_hello(const RendezvousPlan& plan, HalfOpen& stranger, const Message& hello) {
+bool Rendezvous::on_hello(const RendezvousPlan& plan, HalfOpen& stranger, const Message& hello) {
   if (hello.type != MessageType::kHello) {
     note("a connection that does not begin with a hello");
     return false;
@@ -290,8 +290,8 @@ bool Rendezvous::hear_hello(const RendezvousPlan& plan, HalfOpen& stranger, cons
   return send_short(stranger.fd.get(), encode(challenge)).ok();
 }
 
-bool Rendezvous::hear_proof(const RendezvousPlan& plan, HalfOpen& stranger, const Message& proof,
-                            std::vector<MetPeer>& met) {
+bool Rendezvous::on_proof(const RendezvousPlan& plan, HalfOpen& stranger, const Message& proof,
+                          std::vector<MetPeer>& met) {
   const Message& hello = stranger.hello;
   if (proof.type != MessageType::kProof ||
       !equal(proof.proof, prove(plan.key, Side::kClient, hello, stranger.nonce))) {

@@ -86,9 +86,9 @@ class Rendezvous {
   absl::Status late(const RendezvousPlan& plan, int missing) const;
   // False when the connection is over (accepted, refused, kept for later).
   bool advance(const RendezvousPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met);
-  bool hear_hello(const RendezvousPlan& plan, HalfOpen& stranger, const Message& hello);
-  bool hear_proof(const RendezvousPlan& plan, HalfOpen& stranger, const Message& proof,
-                  std::vector<MetPeer>& met);
+  bool on_hello(const RendezvousPlan& plan, HalfOpen& stranger, const Message& hello);
+  bool on_proof(const RendezvousPlan& plan, HalfOpen& stranger, const Message& proof,
+                std::vector<MetPeer>& met);
   void refuse(const RendezvousPlan& plan, HalfOpen& stranger, Refusal refusal);
   void note(std::string text);
 

@@ -16,7 +16,7 @@ class FakeServers::FakeClient final : public pserver::Client {
       : servers_(servers), arena_(arena), rank_(rank), weights_(weights), gradient_(gradient) {}
   ~FakeClient() override { close(absl::OkStatus()); }
 
-  absl::Status tell_loading() override { return servers_.tell_loading(*this); }
+  absl::Status report_loading() override { return servers_.report_loading(*this); }
   absl::Status initialize(const pserver::InitialState& state, Deadline) override {
     return servers_.initialize(state);
   }
@@ -139,7 +139,7 @@ void FakeServers::fail(absl::Status why) {
   changed_.notify_all();
 }
 
-absl::Status FakeServers::tell_loading(const FakeClient& client) {
+absl::Status FakeServers::report_loading(const FakeClient& client) {
   const std::lock_guard lock(mutex_);
   ++told_loading_;
   return state_locked(client);

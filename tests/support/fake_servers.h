@@ -83,7 +83,7 @@ class FakeServers {
 
   class FakeClient;
 
-  absl::Status tell_loading(const FakeClient& client);
+  absl::Status report_loading(const FakeClient& client);
   absl::Status state(const FakeClient& client) const;
   absl::Status state_locked(const FakeClient& client) const;
   absl::Status initialize(const pserver::InitialState& state);

@@ -233,7 +233,7 @@ inline trainer::OpenWorkload late_workload(std::int64_t train, std::int64_t test
   return [=](const v1::TrainingSpec&) -> absl::StatusOr<trainer::Workload> {
     trainer::Workload workload = workload_of<StepDataset, StepProgram>(train, test);
     const auto queue = std::make_shared<LateQueue>();
-    queue->timer().tell(times.sums);
+    queue->timer().collect_into(times.sums);
     queue->piece = times.piece;
     workload.compile = [queue](trainer::Purpose, std::int64_t rows,
                                const tensor::LeftRoom&) -> absl::StatusOr<std::unique_ptr<tensor::Program>> {

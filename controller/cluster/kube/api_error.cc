@@ -1,6 +1,7 @@
 #include "controller/cluster/kube/api_error.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/cord.h"
 #include "base/retry_after.h"
@@ -13,30 +14,16 @@ namespace {
 constexpr char kStatusObject[] = "paceline.dev/status";
 
 absl::StatusCode code_of(int status, std::string_view reason) {
-  switch (status) {
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-      return absl::StatusCode::kNotFound;
-    case 409:
-      return reason == "AlreadyExists" ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kAborted;
-    case 410:
-      return absl::StatusCode::kOutOfRange;
-    case 400:
-    case 413:
-    case 422:
-      return absl::StatusCode::kInvalidArgument;
-    case 405:
-    case 406:
-    case 415:
-      return absl::StatusCode::kUnimplemented;
-    case 429:
-      return absl::StatusCode::kUnavailable;
-    default:
-      return status >= 500 && status < 600 ? absl::StatusCode::kUnavailable : absl::StatusCode::kUnknown;
+  using enum absl::StatusCode;
+  static constexpr std::pair<int, absl::StatusCode> kCodes[] = {
+      {400, kInvalidArgument}, {401, kUnauthenticated}, {403, kPermissionDenied}, {404, kNotFound},
+      {405, kUnimplemented},   {406, kUnimplemented},   {410, kOutOfRange},       {413, kInvalidArgument},
+      {415, kUnimplemented},   {422, kInvalidArgument}};
+  if (status == 409) return reason == "AlreadyExists" ? kAlreadyExists : kAborted;
+  for (const auto& [known, code] : kCodes) {
+    if (known == status) return code;
   }
+  return status == 429 || (status >= 500 && status < 600) ? kUnavailable : kUnknown;
 }
 
 absl::Status make(int status, std::string_view reason, std::string_view words, std::optional<Duration> retry,
@@ -103,19 +90,8 @@ bool is_over_quota(const absl::Status& status) {
 }
 
 const char* method_name(Method method) {
-  switch (method) {
-    case Method::kGet:
-      return "GET";
-    case Method::kPost:
-      return "POST";
-    case Method::kPut:
-      return "PUT";
-    case Method::kPatch:
-      return "PATCH";
-    case Method::kDelete:
-      return "DELETE";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
+  return kNames[static_cast<std::size_t>(method)];
 }
 
 std::string describe(const Request& request) {

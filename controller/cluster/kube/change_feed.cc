@@ -4,11 +4,7 @@
 
 namespace paceline::kube {
 
-ChangeFeed::ChangeFeed() : thread_([this](std::stop_token stop) { run(std::move(stop)); }) {}
-
-ChangeFeed::~ChangeFeed() = default;
-
-void ChangeFeed::tell(const std::string& key) {
+void ChangeFeed::publish(const std::string& key) {
   const std::lock_guard lock(mutex_);
   if (!receiver_) return;
   keys_.insert(key);

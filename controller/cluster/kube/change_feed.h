@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "controller/cluster/cluster.h"
 
@@ -15,11 +16,10 @@ namespace paceline::kube {
 
 class ChangeFeed {
  public:
-  ChangeFeed();
-  // Ends the thread after the call under way.
-  ~ChangeFeed();
+  // Its destruction ends the thread after the call under way.
+  ChangeFeed() : thread_([this](std::stop_token stop) { run(std::move(stop)); }) {}
 
-  void tell(const std::string& key);
+  void publish(const std::string& key);
   // As Cluster::watch(): when it returns, the old receiver runs no more. What is told while there is none is
   // forgotten: whoever begins to receive looks at all anyway.
   void set_receiver(cluster::Cluster::OnChange receiver);

@@ -19,18 +19,13 @@
 
 namespace paceline::kube {
 
-struct CurlEasyDeleter {
-  void operator()(CURL* easy) const { ::curl_easy_cleanup(easy); }
+template <auto kFree>
+struct CurlDeleter {
+  void operator()(auto* handle) const { kFree(handle); }
 };
-struct CurlMultiDeleter {
-  void operator()(CURLM* multi) const { ::curl_multi_cleanup(multi); }
-};
-struct CurlListDeleter {
-  void operator()(curl_slist* list) const { ::curl_slist_free_all(list); }
-};
-using CurlEasy = std::unique_ptr<CURL, CurlEasyDeleter>;
-using CurlMulti = std::unique_ptr<CURLM, CurlMultiDeleter>;
-using CurlList = std::unique_ptr<curl_slist, CurlListDeleter>;
+using CurlEasy = std::unique_ptr<CURL, CurlDeleter<&::curl_easy_cleanup>>;
+using CurlMulti = std::unique_ptr<CURLM, CurlDeleter<&::curl_multi_cleanup>>;
+using CurlList = std::unique_ptr<curl_slist, CurlDeleter<&::curl_slist_free_all>>;
 
 // What curl is told about an endpoint, worked out once.
 struct CurlTarget {

@@ -19,8 +19,6 @@ Informer::Informer(ApiClient& api, Scope scope, ObjectSink& sink, const Clock& c
       pause_(std::move(pause)),
       core_(limits, seed) {}
 
-Informer::~Informer() = default;  // the thread is told to stop, and joined, before all else
-
 void Informer::start() {
   thread_ = std::jthread([this](std::stop_token stop) { run(std::move(stop)); });
 }
@@ -30,10 +28,6 @@ void Informer::list_again() {
   core_.list_again();
   shared_.lock()->synced = false;
   start();
-}
-
-bool Informer::synced() const {
-  return shared_.lock()->synced;
 }
 
 absl::Status Informer::wait_synced(Duration timeout) {
@@ -78,7 +72,7 @@ void Informer::list(const ReflectorCore::List& action, std::stop_token stop) {
     shared->synced = true;
     shared->trouble.clear();
   }
-  tell(changed);
+  publish(changed);
 }
 
 void Informer::watch(const ReflectorCore::Watch& action, std::stop_token stop) {
@@ -111,11 +105,11 @@ bool Informer::take(const WatchEvent& event) {
   } else if (event.type != WatchEventType::kBookmark) {
     sink_.put(event.object, round_, changed);
   }
-  tell(changed);
+  publish(changed);
   return true;
 }
 
-void Informer::tell(const ObjectSink::Keys& changed) {
+void Informer::publish(const ObjectSink::Keys& changed) {
   for (std::size_t i = 0; i < changed.size(); ++i) {
     // The pods of a list come in order, so most repetitions are neighbours.
     if (i == 0 || changed[i] != changed[i - 1]) on_change_(changed[i]);

@@ -27,7 +27,7 @@ class Informer {
   // change.
   Informer(ApiClient& api, Scope scope, ObjectSink& sink, const Clock& clock, Logger log, std::uint64_t seed,
            OnChange on_change, ReflectorLimits limits = {}, Pause pause = real_pause);
-  ~Informer();
+  ~Informer() = default;  // the thread is told to stop, and joined, before all else
   Informer(const Informer&) = delete;
   Informer& operator=(const Informer&) = delete;
 
@@ -37,7 +37,7 @@ class Informer {
   // sink has when it is synced again. Not from `on_change`.
   void list_again();
   // The list is complete: what the sink has is what the server had.
-  bool synced() const;
+  bool synced() const { return shared_.lock()->synced; }
   // DEADLINE_EXCEEDED says what is wrong, if anything is.
   absl::Status wait_synced(Duration timeout);
 
@@ -50,7 +50,7 @@ class Informer {
   void list(const ReflectorCore::List& action, std::stop_token stop);
   void watch(const ReflectorCore::Watch& action, std::stop_token stop);
   bool take(const WatchEvent& event);
-  void tell(const ObjectSink::Keys& changed);
+  void publish(const ObjectSink::Keys& changed);
 
   ApiClient& api_;
   const Scope scope_;

@@ -54,16 +54,12 @@ KubeCluster::KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClu
       service_store_(child_of),
       pods_(
           api, {kPods, options_.ns, kJobNameLabel}, pod_store_, clock, log, options_.seed,
-          [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause),
+          [this](const std::string& key) { feed_.publish(key); }, {}, options_.pause),
       services_(
           api, {kServices, options_.ns, kJobNameLabel}, service_store_, clock, log, options_.seed + 1,
-          [this](const std::string& key) { feed_.tell(key); }, options_.limits, options_.pause) {
+          [this](const std::string& key) { feed_.publish(key); }, {}, options_.pause) {
   pods_.start();
   services_.start();
-}
-
-KubeCluster::~KubeCluster() {
-  feed_.set_receiver({});
 }
 
 void KubeCluster::list_again() {
@@ -94,7 +90,7 @@ absl::StatusOr<cluster::Pod> KubeCluster::create_pod(const cluster::PodSpec& spe
                                        ": the API server answered with something else"));
   }
   pod_store_.offer(*created);
-  feed_.tell(slim->job_key);
+  feed_.publish(slim->job_key);
   cluster::Pod pod = to_cluster_pod(*slim);
   pod.spec = spec;
   return pod;
@@ -133,7 +129,7 @@ void KubeCluster::ask_why_pending(const PendingNotes::Pods& pods) {
                     str_cat("involvedObject.uid=", pod->uid, ",type=Warning")};
   const absl::StatusOr<Page> events = api_.list(scope, kMaxPodEvents, "", {}, kQuestionLimit);
   if (events.ok()) {
-    notes_.lock()->told(*pod, events->items);
+    notes_.lock()->on_events(*pod, events->items);
   } else {
     notes_.lock()->no_answer(clock_.now());  // the pod's status has to do
   }
@@ -304,7 +300,7 @@ void KubeCluster::watch(OnChange on_change) {
   const bool receives = static_cast<bool>(on_change);
   feed_.set_receiver(std::move(on_change));
   if (!receives) return;
-  for (const std::string& key : pod_store_.job_keys()) feed_.tell(key);
+  for (const std::string& key : pod_store_.job_keys()) feed_.publish(key);
 }
 
 absl::StatusOr<std::string> KubeCluster::tail_log(const cluster::Pod& pod, int lines) {

@@ -56,7 +56,6 @@ struct KubeClusterOptions {
   std::string image;     // of trainer containers that name none
   std::string instance;  // of the controller, in its events: its pod's name
   std::uint64_t seed = 1;
-  ReflectorLimits limits;
   Pause pause = real_pause;
 };
 
@@ -64,7 +63,7 @@ class KubeCluster final : public cluster::Cluster {
  public:
   // The references must outlive it. The informers start at once.
   KubeCluster(ApiClient& api, const Clock& clock, Logger log, KubeClusterOptions options);
-  ~KubeCluster() override;
+  ~KubeCluster() override { feed_.set_receiver({}); }
 
   // Lists pods and services again (Informer::list_again()).
   void list_again();

@@ -50,7 +50,7 @@ KubeJobStore::KubeJobStore(ApiClient& api, const Clock& clock, Logger log, Infor
       clock_(clock),
       store_([this](const Json& object) { return decode(object); }),
       informer_(api, {kTrainingJobs, options.ns, ""}, store_, clock, std::move(log), options.seed,
-                std::move(on_change), options.limits, options.pause) {
+                std::move(on_change)) {
   informer_.start();
 }
 

@@ -34,8 +34,6 @@ namespace paceline::kube {
 struct KubeJobStoreOptions {
   std::string ns;  // empty: all namespaces
   std::uint64_t seed = 11;
-  ReflectorLimits limits;
-  Pause pause = real_pause;
 };
 
 class KubeJobStore final : public reconcile::JobStore {

@@ -51,7 +51,7 @@ void PendingNotes::no_answer(TimePoint now) {
   asking_ = false;
 }
 
-void PendingNotes::told(const SlimPod& pod, const Json::array_t& events) {
+void PendingNotes::on_events(const SlimPod& pod, const Json::array_t& events) {
   asking_ = false;
   const auto note = notes_.find(pod.uid);
   if (note == notes_.end()) return;

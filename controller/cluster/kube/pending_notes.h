@@ -32,10 +32,10 @@ class PendingNotes {
   using Pods = std::vector<std::shared_ptr<const SlimPod>>;
 
   // Of a job's pods the one to ask about now; null: none. Those that are not held up any more are forgotten.
-  // Each question ends with told() or with no_answer().
+  // Each question ends with on_events() or with no_answer().
   std::shared_ptr<const SlimPod> next(const Pods& pods, TimePoint now);
   // The answer: core/v1 Events, in any order, of any object. The newest of this pod's that says why counts.
-  void told(const SlimPod& pod, const Json::array_t& events);
+  void on_events(const SlimPod& pod, const Json::array_t& events);
   void no_answer(TimePoint now);
   // Adds what is known of a pod that does not say why itself.
   void add_to(cluster::Pod& pod) const;

@@ -51,7 +51,7 @@ bool is_ordinary(std::string_view reason) {
          reason == "Completed";
 }
 
-void say(SlimPod& pod, const std::string& reason, const std::string& message) {
+void set_reason(SlimPod& pod, const std::string& reason, const std::string& message) {
   pod.reason = sanitize_line(reason, 64);
   pod.message = sanitize_line(message, kMaxPodMessageBytes);
 }
@@ -77,53 +77,53 @@ void read_end(const Json& terminated, SlimPod& pod) {
 }
 
 // The first container that waits for something that may never come.
-bool say_waiting(const Json::array_t& statuses, SlimPod& pod) {
+bool set_waiting_reason(const Json::array_t& statuses, SlimPod& pod) {
   for (const Json& status : statuses) {
     const std::string& reason = text_at(status, {"state", "waiting", "reason"});
     if (is_ordinary(reason)) continue;
-    say(pod, reason,
-        str_cat("container ", text_at(status, {"name"}), ": ",
-                text_at(status, {"state", "waiting", "message"})));
+    set_reason(pod, reason,
+               str_cat("container ", text_at(status, {"name"}), ": ",
+                       text_at(status, {"state", "waiting", "message"})));
     return true;
   }
   return false;
 }
 
-void say_why_pending(const Json& status, SlimPod& pod) {
+void set_pending_reason(const Json& status, SlimPod& pod) {
   const Json& unscheduled = condition(status, "PodScheduled", "False");
   if (!unscheduled.is_null()) {
-    return say(pod, text_at(unscheduled, {"reason"}), text_at(unscheduled, {"message"}));
+    return set_reason(pod, text_at(unscheduled, {"reason"}), text_at(unscheduled, {"message"}));
   }
-  if (say_waiting(list_at(status, {"initContainerStatuses"}), pod)) return;
-  say_waiting(list_at(status, {"containerStatuses"}), pod);
+  if (set_waiting_reason(list_at(status, {"initContainerStatuses"}), pod)) return;
+  set_waiting_reason(list_at(status, {"containerStatuses"}), pod);
 }
 
-void say_why_ended(const Json& status, const Json& terminated, SlimPod& pod) {
+void set_end_reason(const Json& status, const Json& terminated, SlimPod& pod) {
   const Json& disruption = condition(status, "DisruptionTarget", "True");
   const bool failed = pod.phase == PodPhase::kFailed;
   if (failed && !text_at(status, {"reason"}).empty()) {
-    return say(pod, text_at(status, {"reason"}), text_at(status, {"message"}));
+    return set_reason(pod, text_at(status, {"reason"}), text_at(status, {"message"}));
   }
   if (failed && !disruption.is_null()) {
-    return say(pod, text_at(disruption, {"reason"}), text_at(disruption, {"message"}));
+    return set_reason(pod, text_at(disruption, {"reason"}), text_at(disruption, {"message"}));
   }
   if (!terminated.is_null()) {
     const std::string& reason = text_at(terminated, {"reason"});
     const bool no_start = reason == "ContainerCannotRun";
     // A process that is killed for its memory leaves no words: what stands there is the end of its log.
-    if (reason == "OOMKilled") return say(pod, reason, "");
-    return say(pod, no_start ? "StartError" : reason, text_at(terminated, {"message"}));
+    if (reason == "OOMKilled") return set_reason(pod, reason, "");
+    return set_reason(pod, no_start ? "StartError" : reason, text_at(terminated, {"message"}));
   }
   for (const Json& each : list_at(status, {"initContainerStatuses"})) {
     const Json& ended = at(each, {"state", "terminated"});
     if (ended.is_null() || integer_at(ended, {"exitCode"}) == 0) continue;
     const std::string& words = text_at(ended, {"message"});
     pod.failed_init = text_at(each, {"name"});
-    return say(pod, text_at(ended, {"reason"}),
-               str_cat("init container ", pod.failed_init, " exited with code ",
-                       integer_at(ended, {"exitCode"}), words.empty() ? "" : ": ", words));
+    return set_reason(pod, text_at(ended, {"reason"}),
+                      str_cat("init container ", pod.failed_init, " exited with code ",
+                              integer_at(ended, {"exitCode"}), words.empty() ? "" : ": ", words));
   }
-  say(pod, "", text_at(status, {"message"}));
+  set_reason(pod, "", text_at(status, {"message"}));
 }
 
 // The trainer's end is the pod's, whatever its sidecars do, or have made of the pod since. One that ends well
@@ -224,14 +224,14 @@ std::optional<SlimPod> slim_pod(const Json& object) {
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
   pod.node_not_ready = !ended && is_given_up(status);
   if (ended) {
-    say_why_ended(status, terminated, pod);
+    set_end_reason(status, terminated, pod);
     if (!pod.finished) pod.finished = end_of(status);
     pod.ended_first = ended_before_deletion(metadata, pod);
   } else if (pod.deletion && !pod.disruption.empty()) {
     const Json& disruption = condition(status, "DisruptionTarget", "True");
-    say(pod, pod.disruption, text_at(disruption, {"message"}));
+    set_reason(pod, pod.disruption, text_at(disruption, {"message"}));
   } else {
-    say_why_pending(status, pod);
+    set_pending_reason(status, pod);
   }
   return pod;
 }

@@ -58,10 +58,4 @@ std::string path_of(const Resource& resource, std::string_view ns, std::string_v
   return path;
 }
 
-bool is_dns_label(std::string_view name, std::size_t max_bytes) {
-  const auto may = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
-  return !name.empty() && name.size() <= max_bytes && std::ranges::all_of(name, may) && name.front() != '-' &&
-         name.back() != '-';
-}
-
 }  // namespace paceline::kube

@@ -2,7 +2,6 @@
 
 // The kinds of objects that we use, and where the API server has them. Pure.
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "controller/api/scalars.h"
 
 namespace paceline::kube {
 
@@ -41,7 +41,6 @@ using Query = std::vector<std::pair<std::string_view, std::string>>;  // in this
 std::string path_of(const Resource& resource, std::string_view ns, std::string_view name = {},
                     std::string_view subresource = {}, const Query& query = {});
 
-// RFC 1123: lower-case letters, digits, '-', not at the ends, at most 63 of them.
-bool is_dns_label(std::string_view name, std::size_t max_bytes = 63);
+using api::is_dns_label;
 
 }  // namespace paceline::kube

@@ -125,11 +125,11 @@ class LocalClusterImpl final : public LocalCluster {
   absl::StatusOr<Supervisor> start(const Pod& pod);
   absl::Status adopt(std::uint64_t tag, Supervisor supervisor);
   void monitor();
-  // With mutex_ held: look, read_notices, bury, all_gone, changed; without it: tell_watcher.
+  // With mutex_ held: look, read_notices, bury, all_gone, changed; without it: notify_watcher.
   void look(std::uint64_t tag);
   bool read_notices(Entry& entry);
   void bury(std::uint64_t tag, Entry& entry);
-  void tell_watcher(const std::set<std::string>& keys);
+  void notify_watcher(const std::set<std::string>& keys);
   void kill_all();
   bool all_gone() const;
   void changed(const Pod& pod) { changed_.insert(pod.spec.ns + "/" + pod.spec.job); }
@@ -280,7 +280,7 @@ void LocalClusterImpl::monitor() {
       keys.swap(changed_);
       if (ending_) return;
     }
-    tell_watcher(keys);
+    notify_watcher(keys);
   }
 }
 
@@ -336,7 +336,7 @@ void LocalClusterImpl::bury(std::uint64_t tag, Entry& entry) {
   }
 }
 
-void LocalClusterImpl::tell_watcher(const std::set<std::string>& keys) {
+void LocalClusterImpl::notify_watcher(const std::set<std::string>& keys) {
   OnChange on_change;
   {
     const std::lock_guard lock(mutex_);

@@ -44,7 +44,7 @@ std::int64_t now_ns() {
   return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
 }
 
-void tell(NoticeKind kind, int value, bool by_signal = false) {
+void send_notice(NoticeKind kind, int value, bool by_signal = false) {
   const Notice notice{kind, value, by_signal};
   // Nobody there: the loop sees the socket's end.
   (void)!::send(kSupervisorSocket, &notice, sizeof notice, MSG_NOSIGNAL);
@@ -61,7 +61,7 @@ int start(char** command) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != self) ::_exit(127);
-    tell(NoticeKind::kGroup, ::getpid());
+    send_notice(NoticeKind::kGroup, ::getpid());
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -149,7 +149,7 @@ class Loop {
     info.si_pid = 0;
     while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
       if (info.si_pid == child_) {
-        tell(NoticeKind::kEnded, info.si_status, info.si_code != CLD_EXITED);
+        send_notice(NoticeKind::kEnded, info.si_status, info.si_code != CLD_EXITED);
         return true;
       }
       ::waitpid(info.si_pid, nullptr, WNOHANG);
@@ -190,7 +190,7 @@ int main(int argc, char** argv) {
   const char* const version = std::getenv("PACELINE_VERSION");
   if (version != nullptr && std::strcmp(version, PACELINE_VERSION) != 0) {
     std::fprintf(stderr, "%s is version " PACELINE_VERSION ", paceline is version %s\n", argv[0], version);
-    tell(NoticeKind::kOtherVersion, 0);
+    send_notice(NoticeKind::kOtherVersion, 0);
     return 0;
   }
   ::close_range(kSupervisorSocket + 1, ~0U, 0);
@@ -204,10 +204,10 @@ int main(int argc, char** argv) {
 
   const int child = signals < 0 ? -errno : start(argv + 1);
   if (child < 0) {
-    tell(NoticeKind::kStartError, -child);
+    send_notice(NoticeKind::kStartError, -child);
     ::_exit(0);
   }
-  tell(NoticeKind::kStarted, child);
+  send_notice(NoticeKind::kStarted, child);
   Loop(child, signals).run();
   sweep(child);
   ::_exit(0);

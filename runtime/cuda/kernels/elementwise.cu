@@ -104,21 +104,6 @@ PL_DEVICE void periodic(const PeriodicParams& p, F f) {
   }
 }
 
-template <typename T, int kWidth>
-PL_DEVICE void bias_gelu_backward_of(const PeriodicBackwardParams& p) {
-  const std::uint32_t whole = p.n / kWidth, period = p.period / kWidth;
-  for (std::uint32_t v = thread_of_grid(); v < whole; v += threads_of_grid()) {
-    const std::size_t at = static_cast<std::size_t>(v) * kWidth;
-    float x[kWidth], row[kWidth], dy[kWidth];
-    load<kWidth>(static_cast<const T*>(p.x) + at, x);
-    load<kWidth>(static_cast<const T*>(p.row) + v % period * kWidth, row);
-    load<kWidth>(static_cast<const T*>(p.dy) + at, dy);
-#pragma unroll
-    for (int k = 0; k < kWidth; ++k) x[k] = Gelu::backward(x[k] + row[k], dy[k]);
-    store<kWidth>(static_cast<T*>(p.dx) + at, x);
-  }
-}
-
 struct Scale {
   float factor;
   PL_DEVICE float operator()(float x) const { return factor * x; }
@@ -168,7 +153,5 @@ PL_BOTH_TYPES(add_row, PeriodicParams, (periodic<T, kWide<T>>(p, Add{})))
 PL_BOTH_TYPES(add_row_any, PeriodicParams, (periodic<T, 1>(p, Add{})))
 PL_BOTH_TYPES(bias_gelu, PeriodicParams, (periodic<T, kWide<T>>(p, BiasGelu{})))
 PL_BOTH_TYPES(bias_gelu_any, PeriodicParams, (periodic<T, 1>(p, BiasGelu{})))
-PL_BOTH_TYPES(bias_gelu_backward, PeriodicBackwardParams, (bias_gelu_backward_of<T, kWide<T>>(p)))
-PL_BOTH_TYPES(bias_gelu_backward_any, PeriodicBackwardParams, (bias_gelu_backward_of<T, 1>(p)))
 
 }  // namespace paceline::cuda

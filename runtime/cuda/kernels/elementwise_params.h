@@ -38,14 +38,4 @@ struct PeriodicParams {
   std::uint32_t period;
 };
 
-// dx = dy times the derivative of gelu at x + row; dx may be x or dy. bias_gelu_backward.
-struct PeriodicBackwardParams {
-  const void* x;
-  const void* row;
-  const void* dy;
-  void* dx;
-  std::uint32_t n;
-  std::uint32_t period;
-};
-
 }  // namespace paceline::cuda

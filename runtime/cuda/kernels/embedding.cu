@@ -82,23 +82,6 @@ PL_DEVICE void sum_pieces(const EmbeddingPiecesParams& p) {
   }
 }
 
-template <typename T, int kWidth>
-PL_DEVICE void sum_positions(const PositionGradientParams& p) {
-  const std::uint32_t vectors = p.width / kWidth;
-  const std::size_t all = static_cast<std::size_t>(p.time) * vectors;
-  for (std::size_t i = thread_of_grid(); i < all; i += threads_of_grid()) {
-    const auto t = static_cast<std::uint32_t>(i / vectors),
-               column = static_cast<std::uint32_t>(i % vectors) * kWidth;
-    float total[kWidth] = {};
-    const std::size_t step = static_cast<std::size_t>(p.time) * p.width;
-    const T* dy = static_cast<const T*>(p.dy) + static_cast<std::size_t>(t) * p.width + column;
-    const std::uint32_t rows = t < p.rows ? (p.rows - t - 1) / p.time + 1 : 0;
-    for (std::uint32_t r = 0; r < rows; r += kAtOnce, dy += kAtOnce * step)
-      add_vectors<kAtOnce>(total, rows - r, [&](std::uint32_t i) { return dy + i * step; });
-    add_to<kWidth>(p.gradient + static_cast<std::size_t>(t) * p.width + column, total);
-  }
-}
-
 }  // namespace
 
 #define PL_ALL_ROWS(name, Params, function)                  \
@@ -117,7 +100,6 @@ PL_DEVICE void sum_positions(const PositionGradientParams& p) {
 
 PL_ALL_ROWS(embed, EmbeddingParams, embed)
 PL_ALL_ROWS(embed_pieces, EmbeddingPiecesParams, sum_pieces)
-PL_ALL_ROWS(embed_positions, PositionGradientParams, sum_positions)
 
 PL_KERNEL(kEmbeddingThreads, embed_join, EmbeddingJoinParams, p) {
   const std::uint32_t count = p.counts->joins;

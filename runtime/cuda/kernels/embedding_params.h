@@ -67,13 +67,4 @@ struct EmbeddingJoinParams {
   std::uint32_t width;
 };
 
-// gradient[t] += the sum of dy over the rows of position t, in their order.
-struct PositionGradientParams {
-  const void* dy;
-  float* gradient;  // [time, width]
-  std::uint32_t rows;
-  std::uint32_t time;
-  std::uint32_t width;
-};
-
 }  // namespace paceline::cuda

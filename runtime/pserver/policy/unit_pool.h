@@ -25,7 +25,6 @@ class UnitPool {
   void give_back(Unit unit);
   void apply(Unit unit);
 
-  bool is_out(Unit unit) const { return out_.contains(unit); }
   // The lowest unit that is not applied; the limit where all are.
   Unit lowest() const;
   std::int64_t applied_count() const;

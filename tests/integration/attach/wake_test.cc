@@ -65,7 +65,7 @@ TEST(WakeTest, AMemberThatHasFinishedIsAReasonToLook) {
   leaving.set_outcome(v1::Leaving::FINISHED);
   ASSERT_TRUE(members[1]->leave(leaving, soon).ok());
   EXPECT_TRUE(wait_for_looks(4));
-  EXPECT_EQ((*coordinators)->report(kKey)->phase, plan::ReportPhase::kRunning) << "the other trains";
+  EXPECT_EQ((*coordinators)->report(kKey)->state, plan::JobState::kRunning) << "the other trains";
 }
 
 }  // namespace

@@ -24,11 +24,11 @@ def limited(kind, value):
     return lambda: resource.setrlimit(kind, (value, value))
 
 
-def read_terminal(descriptor, done, seconds):
-    """What came from a terminal until `done(text)`, or until its other end closed."""
+def read_terminal(descriptor, seconds):
+    """All that comes from a terminal until its other end closes."""
     text = b""
     deadline = time.monotonic() + seconds
-    while not done(text) and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
         if not select.select([descriptor], [], [], 0.1)[0]:
             continue
         try:
@@ -47,19 +47,28 @@ def sleeps(pid):
 
 
 class HardEdges(CliCase):
-    def open_terminal(self, columns=80, rows=24):
+    def on_terminal(self, *command, columns=80, rows=24, seconds=20, environment=None):
+        """All that a command, which goes well, writes to a terminal of this size."""
         ours, theirs = pty.openpty()
         self.addCleanup(os.close, ours)
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        return ours, theirs
+        process = self.start(*command, stdout=theirs, environment=environment)
+        os.close(theirs)
+        text = read_terminal(ours, seconds)
+        self.assertEqual(process.wait(10), 0)
+        return text
+
+    def in_shell(self, redirections, *command):
+        """The result of a command whose standard files a shell redirects."""
+        return subprocess.run(["sh", "-c", f'exec "$@" {redirections}', "sh", PACELINE, "--state-dir", self.state, *command],
+                              capture_output=True, text=True, timeout=120)
 
     def test_closed_standard_files_are_nobodys(self):
         file = self.write(job(steps=20))
         for number, closed in enumerate(("<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-")):
             with self.subTest(closed):
                 name = f"closed-{number}"
-                result = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", PACELINE, "--state-dir", self.state, "run", file, "--name", name],
-                                        capture_output=True, text=True, timeout=120)
+                result = self.in_shell(closed, "run", file, "--name", name)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(self.status(name)["phase"], "Succeeded")
                 lock = self.state / "runs" / name / "lock"
@@ -74,20 +83,17 @@ class HardEdges(CliCase):
                              (">/dev/full", "is its disk full")):
             for command in commands:
                 with self.subTest(command=command[0], where=where):
-                    result = subprocess.run(["sh", "-c", f'exec "$@" {where}', "sh", PACELINE, "--state-dir", self.state, *command],
-                                            capture_output=True, text=True, timeout=120)
+                    result = self.in_shell(where, *command)
                     self.assertEqual(result.returncode, 4, result)
                     self.assertRegex(result.stderr, f"^paceline: the output could not be written.*{words}")
         # A run trains on all the same.
-        result = subprocess.run(["sh", "-c", 'exec "$@" >/dev/full', "sh", PACELINE, "--state-dir", self.state, "run", self.write(job(steps=20))],
-                                capture_output=True, text=True, timeout=120)
+        result = self.in_shell(">/dev/full", "run", self.write(job(steps=20)))
         self.assertEqual(result.returncode, 4, result)
         self.assertRegex(result.stderr, "^paceline: the output could not be written")
         self.assertEqual(self.status("digits")["phase"], "Succeeded")
         # Who has nothing to print loses nothing.
         self.write_log(b"")
-        result = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PACELINE, "--state-dir", self.state, "logs", "old", "worker-0"],
-                                capture_output=True, text=True, timeout=120)
+        result = self.in_shell(">&-", "logs", "old", "worker-0")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def running_pids(self):
@@ -110,8 +116,7 @@ class HardEdges(CliCase):
     @unittest.skipIf(SANITIZED, "sanitizers need the address space")
     def test_too_little_address_space_is_an_error_not_an_abort(self):
         for megabytes in (100, 200, 300):
-            result = self.paceline("run", self.write(job()), preexec_fn=limited(resource.RLIMIT_AS, megabytes << 20))
-            self.assertEqual(result.returncode, 4, result)
+            result = self.ends(4, "run", self.write(job()), preexec_fn=limited(resource.RLIMIT_AS, megabytes << 20))
             self.assertIn("ulimit -v", result.stderr)
             self.assertFalse((self.state / "runs").exists(), "nothing was begun")
 
@@ -119,19 +124,16 @@ class HardEdges(CliCase):
     def test_a_job_takes_the_address_space_that_it_needs(self):
         servers = job(steps=20).replace("{allReduce: {transport: Auto}}", "{type: ParameterServer}").replace("worker:", "ps: {replicas: 2}\n    worker:")
         for text in (job(steps=20), servers):
-            result = self.paceline("run", self.write(text), preexec_fn=limited(resource.RLIMIT_AS, 4 << 30))
-            self.assertEqual(result.returncode, 0, result.stderr)
+            self.ends(0, "run", self.write(text), preexec_fn=limited(resource.RLIMIT_AS, 4 << 30))
 
     def test_too_few_descriptors_are_named(self):
-        result = self.paceline("run", self.write(job()), preexec_fn=limited(resource.RLIMIT_NOFILE, 20))
-        self.assertEqual(result.returncode, 4, result)
+        result = self.ends(4, "run", self.write(job()), preexec_fn=limited(resource.RLIMIT_NOFILE, 20))
         self.assertRegex(result.stderr, r"file descriptors.*ulimit -n")
         self.assertFalse((self.state / "runs").exists(), "nothing was begun")
 
     def test_an_interval_is_no_octal_number(self):
         self.write_log(b"")
-        result = self.paceline("top", "--once", "--interval", "010")
-        self.assertEqual(result.returncode, 2)
+        result = self.ends(2, "top", "--once", "--interval", "010")
         self.assertIn('--interval: "010" is no number from 0.1 to 3600: it begins with a zero', result.stderr)
         self.assertEqual(self.paceline("top", "--once", "--interval", "0.5").returncode, 0)
 
@@ -228,22 +230,18 @@ class HardEdges(CliCase):
             closed.chmod(mode)
 
     def test_few_descriptors_are_enough_for_few_members(self):
-        result = self.paceline("run", self.write(job(members=3, steps=20)), preexec_fn=limited(resource.RLIMIT_NOFILE, 32))
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.ends(0, "run", self.write(job(members=3, steps=20)), preexec_fn=limited(resource.RLIMIT_NOFILE, 32))
 
     def test_a_low_soft_limit_of_descriptors_is_raised(self):
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        result = self.paceline("run", self.write(job(steps=20)),
-                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, hard)))
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.ends(0, "run", self.write(job(steps=20)),
+                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, hard)))
 
     def test_a_limit_of_file_sizes_is_an_error_not_a_signal(self):
-        result = self.paceline("run", self.write(job()), preexec_fn=limited(resource.RLIMIT_FSIZE, 1000))
-        self.assertEqual(result.returncode, 4, result)
+        result = self.ends(4, "run", self.write(job()), preexec_fn=limited(resource.RLIMIT_FSIZE, 1000))
         self.assertRegex(result.stderr, "File too large")
         # Enough for the run's own files, but not for the memory that members share, which counts as a file.
-        result = self.paceline("run", self.write(job()), preexec_fn=limited(resource.RLIMIT_FSIZE, 1 << 20))
-        self.assertEqual(result.returncode, 1, result)
+        result = self.ends(1, "run", self.write(job()), preexec_fn=limited(resource.RLIMIT_FSIZE, 1 << 20))
         self.assertRegex(result.stderr, r"File too large; .*ulimit -f")
         self.nothing_left()
 
@@ -257,8 +255,7 @@ class HardEdges(CliCase):
                                 capture_output=True, text=True, timeout=30 * SLOW)
         self.assertEqual(result.returncode, 0, result.stderr)
         for name in ("-", "/dev/stdin"):
-            result = self.paceline("run", name, "--name", "by" + name.replace("/", "-"), stdin=job(steps=20), timeout=30 * SLOW)
-            self.assertEqual(result.returncode, 0, result.stderr)
+            result = self.ends(0, "run", name, "--name", "by" + name.replace("/", "-"), stdin=job(steps=20), timeout=30 * SLOW)
 
     def test_a_run_that_waits_for_its_job_can_be_interrupted(self):
         pipe = self.folder / "job.pipe"
@@ -277,41 +274,29 @@ class HardEdges(CliCase):
         self.addCleanup(os.close, read)
         fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
         self.assertEqual(os.write(write, b"x" * 4096), 4096)     # it is full
-        process = self.start("run", self.write(job(steps=ENDLESS)), "--output", "json", stdout=write, stderr=write)
+        process, status = self.start_endless("--output", "json", stdout=write, stderr=write)
         os.close(write)
-        step = self.training("digits", 2)["step"]
+        step = status["step"]
         until(lambda: self.status("digits")["step"] > step + 100, 20 * SLOW, "the training and its status go on")
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(10 * SLOW), 130)
+        self.stop(process, seconds=10)
         self.assertEqual(self.status("digits")["phase"], "Stopped")
         self.nothing_left()
 
     def test_sigterm_stops_in_order_and_a_second_one_at_once(self):
-        process = self.start("run", self.write(job(steps=ENDLESS)))
-        members = self.training("digits", 2)["members"]
-        with self.standing_still(process):   # else it may find them frozen before it is interrupted
-            for member in members:
-                os.kill(member["pid"], signal.SIGSTOP)
-            process.send_signal(signal.SIGTERM)
-        for line in process.stdout:
-            if "stopping" in line:
-                break
-        process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(10 * SLOW), 130)
+        process = self.stopping_with_frozen_members(signal.SIGTERM)
+        self.stop(process, signal.SIGTERM, seconds=10)
         self.assertEqual(self.status("digits")["phase"], "Stopped")
         self.nothing_left()
 
     def test_ctrl_z_and_fg_blame_nobody(self):
-        process = self.start("run", self.write(job(steps=ENDLESS)))
-        self.training("digits", 2)
+        process, _ = self.start_endless()
         with self.standing_still(process):   # ctrl-Z, where the terminal's shell would be its parent
             enough = time.monotonic() + 2    # longer than a member may be silent, which is 1.5 s
             until(lambda: time.monotonic() > enough, 10, "that time has passed")
             before = self.status("digits")["step"]
         until(lambda: self.status("digits")["step"] > before + 100, 20 * SLOW, "the run goes on")
         self.assertEqual(self.status("digits")["phase"], "Running")
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(20 * SLOW), 130)
+        self.stop(process)
 
     # ---- members in trouble before they train
 
@@ -323,8 +308,7 @@ class HardEdges(CliCase):
         self.assertIn("worker: {replicas: 2}", text)
         process = self.start("run", self.write(text.replace("{replicas: 2}", f"{{replicas: 2, {template}}}")))
         until(lambda: any(map(is_stopped, processes_with(str(self.folder)))), 20 * SLOW, "worker-1 is started, and stopped")
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(30 * SLOW), 130)   # not the 60 s that it has to attach
+        self.stop(process, seconds=30)   # not the 60 s that it has to attach
         self.nothing_left()
 
     def test_a_death_at_start_up_is_named_within_two_seconds(self):
@@ -345,38 +329,29 @@ class HardEdges(CliCase):
     # ---- two at once, and strangers
 
     def test_of_two_resumes_at_once_one_wins(self):
-        path = self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n"))
-        first = self.start("run", path)
-        self.training("digits", 2)
-        first.send_signal(signal.SIGINT)
-        self.assertEqual(first.wait(20 * SLOW), 130)
-        both = [self.start("run", path, "--resume", "digits") for _ in range(2)]
+        first, _ = self.start_endless(extra="  checkpoint: {everySteps: 50}\n")
+        self.stop(first)
+        both = [self.start("run", self.folder / "job.yaml", "--resume", "digits") for _ in range(2)]
         loser = until(lambda: next((p for p in both if p.poll() is not None), None), 20 * SLOW, "one gives up")
         winner = both[1 - both.index(loser)]
         _, error = loser.communicate()
         self.assertEqual(loser.returncode, 4)
         self.assertRegex(error, r"another `paceline run` owns .*digits")
         self.training("digits", 2)
-        winner.send_signal(signal.SIGINT)
-        self.assertEqual(winner.wait(20 * SLOW), 130)
+        self.stop(winner)
         self.nothing_left()
 
     def test_two_runs_do_not_save_in_one_place(self):
-        path = self.write(job(steps=ENDLESS, extra=f"  checkpoint: {{everySteps: 50, location: {self.folder}/saved}}\n"))
-        first = self.start("run", path)
-        self.training("digits", 2)
-        second = self.start("run", path, "--name", "second")
-        out, error = second.communicate(timeout=20 * SLOW)
-        self.assertEqual(second.returncode, 4, out + error)
+        first, _ = self.start_endless(extra=f"  checkpoint: {{everySteps: 50, location: {self.folder}/saved}}\n")
+        second = self.start("run", self.folder / "job.yaml", "--name", "second")
+        _, error = self.outcome(4, second, 20 * SLOW)
         self.assertRegex(error, r"another `paceline run` saves its checkpoints in .*saved right now; .*another checkpoint.location")
-        first.send_signal(signal.SIGINT)
-        self.assertEqual(first.wait(20 * SLOW), 130)
+        self.stop(first)
         self.nothing_left()
 
     def test_strangers_at_the_coordinators_port_do_no_harm(self):
-        process = self.start("run", self.write(job(steps=ENDLESS)))
-        member = self.training("digits", 2)["members"][0]
-        environment = pathlib.Path(f"/proc/{member['pid']}/environ").read_bytes().split(b"\0")
+        process, status = self.start_endless()
+        environment = pathlib.Path(f"/proc/{status['members'][0]['pid']}/environ").read_bytes().split(b"\0")
         address = next(e for e in environment if e.startswith(b"PACELINE_COORDINATOR=")).split(b"=", 1)[1].decode()
         host, port = address.rsplit(":", 1)
         strangers = [socket.create_connection((host, int(port)), timeout=5) for _ in range(100)]
@@ -397,8 +372,7 @@ class HardEdges(CliCase):
             now = self.status("digits")["step"]
             until(lambda: self.status("digits")["step"] > now, 20 * SLOW, "the training goes on")
         self.assertGreater(self.status("digits")["step"], before)
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(20 * SLOW), 130)
+        self.stop(process)
         self.nothing_left()
 
     # ---- terminals
@@ -406,12 +380,8 @@ class HardEdges(CliCase):
     def test_a_tiny_terminal(self):
         for columns, rows in ((10, 3), (1, 1)):
             with self.subTest(columns=columns):
-                ours, theirs = self.open_terminal(columns, rows)
-                process = self.start("run", self.write(job(steps=300)), "--name", f"tiny{columns}", stdout=theirs,
-                                     environment={"TERM": "xterm"})
-                os.close(theirs)
-                text = read_terminal(ours, lambda _: False, 60 * SLOW)
-                self.assertEqual(process.wait(10), 0)
+                text = self.on_terminal("run", self.write(job(steps=300)), "--name", f"tiny{columns}", columns=columns, rows=rows,
+                                        seconds=60 * SLOW, environment={"TERM": "xterm"})
                 self.assertIn(b"Succeeded", text)
                 self.assertTrue(text.rstrip().endswith(b"\x1b[?25h"), "the cursor is back")
 
@@ -426,12 +396,7 @@ class HardEdges(CliCase):
     def test_logs_are_harmless_on_a_terminal_and_whole_in_a_pipe(self):
         content = b"\x1b[2Jred \x07\xff\xc2\x9b1m \xc3\xa9\r\n" + b"y" * 100000 + b"\nend"
         self.write_log(content)
-        ours, theirs = self.open_terminal()
-        process = self.start("logs", "old", "worker-0", stdout=theirs)
-        os.close(theirs)
-        text = read_terminal(ours, lambda _: False, 20)
-        self.assertEqual(process.wait(10), 0)
-        lines = text.replace(b"\r\n", b"\n").split(b"\n")
+        lines = self.on_terminal("logs", "old", "worker-0").replace(b"\r\n", b"\n").split(b"\n")
         self.assertEqual(lines[0], b"\\x1b[2Jred \\x07\\xff\\xc2\\x9b1m \xc3\xa9\\x0d")
         self.assertEqual(lines[1], b"y" * 4096 + b"...")
         self.assertEqual(lines[2:], [b"end", b""])
@@ -448,11 +413,7 @@ class HardEdges(CliCase):
                                                                       "message": f"f{bad}"}) + "\n")
         for command, said in ((("describe",), "abcdef"), (("top", "old"), "c")):
             with self.subTest(command=command[0]):
-                ours, theirs = self.open_terminal(columns=160)
-                process = self.start(*command, stdout=theirs, environment={"TERM": "xterm"})
-                os.close(theirs)
-                text = read_terminal(ours, lambda _: False, 20).decode()
-                self.assertEqual(process.wait(10), 0)
+                text = self.on_terminal(*command, columns=160, environment={"TERM": "xterm"}).decode()
                 self.assertNotIn("\x1b]", text)
                 self.assertNotIn("\x07", text)
                 self.assertNotIn("\x1b[33m", text)

@@ -9,27 +9,23 @@ import signal
 import subprocess
 import tempfile
 import time
-import unittest
 
 import unittest_report
-from cli_support import DIGITS, ENDLESS, PACELINE, ROOT, SLOW, CliCase, job, until
+from cli_support import DIGITS, PACELINE, ROOT, SLOW, CliCase, job, member_of, until
 
 
 class CliTest(CliCase):
     # ---- runs that go well
 
     def test_a_run_trains_and_says_where_everything_is(self):
-        result = self.paceline("run", self.write(job(steps=300)))
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(0, "run", self.write(job(steps=300)))
         for word in ("digits  Succeeded", "test accuracy", "bytes exchanged", "model.safetensors", "/logs"):
             self.assertIn(word, result.stdout)
         self.assertNotIn("\x1b", result.stdout, "no escape sequences in a pipe")
         self.nothing_left()
 
     def test_json_output_is_one_event_per_line(self):
-        result = self.paceline("run", self.write(job(steps=300)), "--output", "json")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        events = [json.loads(line) for line in result.stdout.splitlines()]
+        events = self.events(self.write(job(steps=300)))
         types = [event["type"] for event in events]
         self.assertEqual(types[0], "started")
         self.assertEqual(types[-1], "finished")
@@ -46,15 +42,13 @@ class CliTest(CliCase):
     def test_same_seed_same_model(self):
         models = []
         for name in ("a", "b"):
-            result = self.paceline("run", self.write(job(steps=150)), "--name", name, "--output", "json")
-            self.assertEqual(result.returncode, 0, result.stderr)
-            models.append(pathlib.Path(json.loads(result.stdout.splitlines()[-1])["model"]).read_bytes())
+            last = self.events(self.write(job(steps=150)), "--name", name)[-1]
+            models.append(pathlib.Path(last["model"]).read_bytes())
         self.assertEqual(models[0], models[1])
 
     def test_target_ends_the_job(self):
         text = job(steps=100000).replace("everySteps: 100", "everySteps: 50") + "    target: {accuracy: 0.8}\n"
-        result = self.paceline("run", self.write(text), "--output", "json")
-        last = json.loads(result.stdout.splitlines()[-1])
+        last = self.events(self.write(text))[-1]
         self.assertTrue(last["targetReached"], last)
         self.assertLess(last["step"], 100000)
 
@@ -65,20 +59,16 @@ class CliTest(CliCase):
         self.assertEqual([row["step"] for row in rows if row["type"] == "evaluation"], list(range(1, 3001)))
 
     def test_resume_goes_on_where_the_run_stopped(self):
-        path = self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n"))
-        process = self.start("run", path)
-        self.training("digits", 2)
+        process, _ = self.start_endless(extra="  checkpoint: {everySteps: 50}\n")
         until(lambda: self.status("digits")["step"] > 100, 60, "some checkpoints")
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(20 * SLOW), 130)
+        self.stop(process)
         stopped = self.status("digits")
         self.assertEqual(stopped["reason"], "Stopped")
         self.assertIn(f"--resume digits --state-dir {self.state}`", process.stderr.read())
         saved = max(int(path.name.split("-")[1]) for path in (self.state / "runs/digits/checkpoints").glob("step-*"))
         self.assertEqual(saved, stopped["step"])  # what the chief said as it left
-        self.write(job(steps=saved + 500, extra="  checkpoint: {everySteps: 50}\n"))
-        result = self.paceline("run", path, "--resume", "--output", "json")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        path = self.write(job(steps=saved + 500, extra="  checkpoint: {everySteps: 50}\n"))
+        result = self.ends(0, "run", path, "--resume", "--output", "json")
         views = [json.loads(line) for line in result.stdout.splitlines() if '"view"' in line]
         self.assertEqual(json.loads(result.stdout.splitlines()[-1])["step"], saved + 500)
         self.assertTrue(views)
@@ -105,8 +95,7 @@ class CliTest(CliCase):
         (model / "model.safetensors").unlink()
         (model / "model.safetensors").mkdir()     # in the way of the next one
         self.write(job(steps=8, extra="  checkpoint: {everySteps: 100}\n"))
-        result = self.paceline("run", path, "--resume", "--output", "json")
-        self.assertEqual(result.returncode, 1, result.stderr)
+        result = self.ends(1, "run", path, "--resume", "--output", "json")
         self.assertIn("the final model couldn't be written", result.stderr)
         self.assertIn("--resume digits", result.stderr)
         saved = str(self.state / "runs/digits/checkpoints/step-000000008")
@@ -121,8 +110,7 @@ class CliTest(CliCase):
         text = job(steps=20, extra="  checkpoint: {everySteps: 5}\n")
         process = self.start("run", self.write(text.replace("chief: {}", f"chief: {{{idle}}}").replace("{replicas", f"{{{idle}, replicas")))
         until(lambda: self.status("digits") and len(self.status("digits")["members"]) == 2, 20 * SLOW, "the run has begun")
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(40 * SLOW), 130)
+        self.stop(process, seconds=40)
         self.assertRegex(process.stderr.read(), r"it has no checkpoint to go on from: it had taken no step yet\n")
 
     def test_resume_trains_over_nothing(self):
@@ -130,25 +118,20 @@ class CliTest(CliCase):
         self.assertEqual(self.paceline("run", path).returncode, 0)
         folder = self.state / "runs/digits"
         before = {file.name: file.read_bytes() for file in (folder / "job.yaml", folder / "status.json", folder / "metrics.jsonl")}
-        again = self.paceline("run", path, "--resume")
-        self.assertEqual(again.returncode, 4, again.stderr)
+        again = self.ends(4, "run", path, "--resume")
         self.assertRegex(again.stderr, "succeeded and has no checkpoint")
-        other = self.paceline("run", self.write(job(steps=20, name="other"), "other.yaml"), "--resume", "digits")
-        self.assertEqual(other.returncode, 4, other.stderr)
+        other = self.ends(4, "run", self.write(job(steps=20, name="other"), "other.yaml"), "--resume", "digits")
         self.assertRegex(other.stderr, r'is of job "digits".*: resume it with its own, as in \S+/runs/digits/job\.yaml')
         self.assertEqual(before, {name: (folder / name).read_bytes() for name in before})
 
     def test_a_resume_keeps_a_job_file_that_it_can_not_read(self):
-        process = self.start("run", self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n")))
-        self.training("digits", 2)
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(20 * SLOW), 130)
+        process, _ = self.start_endless(extra="  checkpoint: {everySteps: 50}\n")
+        self.stop(process)
         kept = self.state / "runs/digits/job.yaml"
         kept.unlink()
         kept.symlink_to("job.yaml")
         before = self.content("digits")
-        result = self.paceline("run", self.folder / "job.yaml", "--resume", "digits")
-        self.assertEqual(result.returncode, 4, result.stderr)
+        result = self.ends(4, "run", self.folder / "job.yaml", "--resume", "digits")
         self.assertRegex(result.stderr, r"/digits/job\.yaml: Too many levels of symbolic links\n$")
         self.assertTrue(kept.is_symlink())
         self.assertEqual(self.content("digits"), before)
@@ -171,8 +154,7 @@ class CliTest(CliCase):
                 (job(steps=200, extra=checkpoints).replace("testFraction: 0.2", "testFraction: 0.5"),
                  r"another spec\.training\.data\.testFraction;"),
                 (job(steps=60, extra=checkpoints), r"spec\.training\.steps 60 is less than the 100 steps that run \"digits\" has taken")]:
-            result = self.paceline("run", self.write(text), "--resume")
-            self.assertEqual(result.returncode, 4, result.stderr)
+            result = self.ends(4, "run", self.write(text), "--resume")
             self.assertRegex(result.stderr, expected)
             self.assertEqual(self.content("digits"), before)
         result = self.paceline("run", self.write(job(steps=120, extra=checkpoints)), "--resume", "--output", "json")
@@ -182,8 +164,7 @@ class CliTest(CliCase):
         epochs = job(steps=1, extra="  checkpoint: {everySteps: 50}\n").replace("    steps: 1\n", "    epochs: 4\n")
         self.assertEqual(self.paceline("run", self.write(epochs)).returncode, 0)
         before = self.content("digits")
-        result = self.paceline("run", self.write(epochs.replace("epochs: 4", "epochs: 1")), "--resume")
-        self.assertEqual(result.returncode, 1, result.stderr)
+        result = self.ends(1, "run", self.write(epochs.replace("epochs: 4", "epochs: 1")), "--resume")
         self.assertRegex(result.stderr, r"has 90 steps already, more than the 23 of this job")
         self.assertNotIn("go on from", result.stderr, "that is what has just failed")
         after = self.content("digits")
@@ -196,17 +177,14 @@ class CliTest(CliCase):
         self.assertEqual(self.paceline("run", self.write(job(steps=100, extra=checkpoints))).returncode, 0)
         state = self.state / "runs/digits/checkpoints/step-000000100/state.safetensors"
         state.write_bytes(state.read_bytes()[:-1])
-        result = self.paceline("run", self.write(job(steps=150, extra=checkpoints)), "--resume")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(0, "run", self.write(job(steps=150, extra=checkpoints)), "--resume")
         said = 'step-000000100 was passed over, and training went on from an earlier one: `paceline logs digits` says why'
         self.assertIn(said, result.stdout)
         self.assertIn("passed over step-000000100: state.safetensors: ", self.paceline("logs", "digits").stdout)
-        again = self.paceline("run", self.write(job(steps=200, extra=checkpoints)), "--resume")
-        self.assertEqual(again.returncode, 0, again.stderr)
+        again = self.ends(0, "run", self.write(job(steps=200, extra=checkpoints)), "--resume")
         self.assertNotIn("passed over", again.stdout)
         (self.state / "runs/digits/checkpoints/step-000000200/manifest.json").write_text("x")
-        torn = self.paceline("run", self.write(job(steps=250, extra=checkpoints)), "--resume")
-        self.assertEqual(torn.returncode, 0, torn.stderr)
+        torn = self.ends(0, "run", self.write(job(steps=250, extra=checkpoints)), "--resume")
         self.assertRegex(torn.stdout, r"goes on from its newest checkpoint, \S*/step-000000150\n"
                                       r".*a newer checkpoint is passed over: step-000000200: manifest: not a JSON")
 
@@ -237,8 +215,7 @@ class CliTest(CliCase):
                 (in_its_place(lambda: kept.symlink_to("checkpoints")), "Too many levels of symbolic links")]:
             damage()
             before = self.content("digits")
-            result = self.paceline("run", more, "--resume")
-            self.assertEqual(result.returncode, 4, result.stdout + result.stderr)
+            result = self.ends(4, "run", more, "--resume")
             self.assertRegex(result.stderr, r'^paceline: run "digits" can\'t go on: .*' + expected)
             self.assertEqual(self.content("digits"), before)
             if kept.is_symlink() or kept.is_file():
@@ -248,8 +225,7 @@ class CliTest(CliCase):
             shutil.copytree(whole, kept)
         (kept / "step-000000100").rename(kept / ".replaced")
         (kept / ".replaced/manifest.json").write_text("torn")
-        result = self.paceline("run", more, "--resume")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(0, "run", more, "--resume")
         self.assertRegex(result.stdout, r"/step-000000050\n.*a newer checkpoint is passed over: \.replaced \(.*: manifest: not a JSON")
         self.assertRegex(self.paceline("logs", "digits").stdout, r"passed over \.replaced \(.*: manifest: not a JSON")
         self.assertTrue((kept / ".replaced/state.safetensors").exists())
@@ -260,44 +236,37 @@ class CliTest(CliCase):
     def test_a_run_that_never_began_is_not_to_go_on_from_the_checkpoints_of_another(self):
         location = f"  checkpoint: {{everySteps: 50, location: {self.folder}/shared}}\n"
         self.assertEqual(self.paceline("run", self.write(job(steps=50, extra=location))).returncode, 0)
-        result = self.paceline("run", self.write(job(steps=50, extra=location, name="other")))
-        self.assertEqual(result.returncode, 1, result.stderr)
+        result = self.ends(1, "run", self.write(job(steps=50, extra=location, name="other")))
         self.assertRegex(result.stderr, "holds checkpoints of an earlier training, step-000000050 the newest")
         self.assertNotIn("--resume other", result.stderr)
 
     def test_a_global_batch_of_more_samples_than_there_are_is_refused(self):
-        result = self.paceline("run", self.write(job().replace("globalBatchSize: 64", "globalBatchSize: 2000")))
-        self.assertEqual(result.returncode, 1, result.stderr)
+        result = self.ends(1, "run", self.write(job().replace("globalBatchSize: 64", "globalBatchSize: 2000")))
         self.assertRegex(result.stderr, r"globalBatchSize 2000 is more than the training set's \d+ samples: .*; allowed: at most \d+")
         self.assertEqual((result.stdout + result.stderr).count("globalBatchSize 2000"), 1, "told once, not by its log again")
 
     def test_a_chosen_name_is_taken_as_it_is_or_refused(self):
         path = self.write(job(steps=20))
         self.assertEqual(self.paceline("run", path, "--name", "mine").returncode, 0)
-        taken = self.paceline("run", path, "--name", "mine")
-        self.assertEqual(taken.returncode, 2)
+        taken = self.ends(2, "run", path, "--name", "mine")
         self.assertRegex(taken.stderr, r'there is a run named "mine" in .*; choose another name')
         for name in ("my run", "../mine", "-mine"):
-            refused = self.paceline("run", path, f"--name={name}")
-            self.assertEqual(refused.returncode, 2, name)
+            refused = self.ends(2, "run", path, f"--name={name}")
             self.assertIn("allowed: 1 to 63 letters, digits", refused.stderr)
         self.assertEqual(os.listdir(self.state / "runs"), ["mine"])
 
     def test_every_transport_trains(self):
         for transport in ("SharedMemory", "TCP"):
             with self.subTest(transport):
-                result = self.paceline("run", self.write(job(members=3, transport=transport)), "--output", "json")
-                self.assertEqual(result.returncode, 0, result.stderr)
+                self.ends(0, "run", self.write(job(members=3, transport=transport)), "--output", "json")
         self.nothing_left()
 
     def test_one_member_alone(self):
-        result = self.paceline("run", self.write(job(members=1, chief=False)), "--output", "json")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.ends(0, "run", self.write(job(members=1, chief=False)), "--output", "json")
 
     def test_sixteen_members_make_progress(self):
-        result = self.paceline("run", self.write(job(members=16, steps=30)), "--output", "json", timeout=300)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(len(json.loads(result.stdout.splitlines()[-1])["members"]), 16)
+        last = self.events(self.write(job(members=16, steps=30)), timeout=300)[-1]
+        self.assertEqual(len(last["members"]), 16)
         self.nothing_left()
 
     def test_two_runs_at_once(self):
@@ -333,56 +302,46 @@ class CliTest(CliCase):
         self.assertEqual(self.paceline("logs", "digits", "worker-0", "--since", "1h").stdout, alone)
         self.assertEqual(len(self.paceline("logs", "digits", "worker-0", "--tail", "2").stdout.splitlines()), 2)
         self.assertIn("digits", self.paceline("top", "--once").stdout)
-        plot = self.paceline("plot", "digits", "--output", self.folder / "plot.svg")
-        self.assertEqual(plot.returncode, 0, plot.stderr)
+        self.ends(0, "plot", "digits", "--output", self.folder / "plot.svg")
         self.assertIn("<svg", (self.folder / "plot.svg").read_text())
         self.assertEqual(self.paceline("delete", "--finished").stdout, "digits deleted\n")
         self.assertFalse((self.state / "runs/digits").exists())
 
     def test_commands_on_a_running_run(self):
-        process = self.start("run", self.write(job(steps=ENDLESS)))
-        self.training("digits", 2)
+        process, _ = self.start_endless()
         self.assertIn("Running", self.paceline("top", "--once").stdout)
         self.assertRegex(self.paceline("get").stdout, r"(?m)^digits +Running")
         follower = self.start("logs", "digits", "-f")
-        process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(20 * SLOW), 130)
+        self.stop(process, signal.SIGTERM)
         self.assertEqual(follower.wait(20), 0, "logs -f ends with the run")
         kept = "kept, since they were stopped and may be resumed: digits; `paceline delete NAME` deletes them\n"
         self.assertEqual(self.paceline("delete", "--finished").stdout, kept)
         self.assertEqual(self.paceline("delete", "digits").returncode, 0)
 
     def test_delete_stops_a_run_that_goes_on(self):
-        process = self.start("run", self.write(job(members=2, steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n")))
-        self.training("digits", 2)
+        process, _ = self.start_endless(extra="  checkpoint: {everySteps: 50}\n")
         self.assertEqual(self.paceline("logs", "digits", "worker-0", "--tail", "0").stdout, "")
-        octal = self.paceline("logs", "digits", "worker-0", "--tail", "010")
-        self.assertEqual(octal.returncode, 2)
+        octal = self.ends(2, "logs", "digits", "worker-0", "--tail", "010")
         self.assertIn('--tail: "010" is no whole number from 0 to 1000000: it begins with a zero', octal.stderr)
-        deleted = self.paceline("delete", "digits")
-        self.assertEqual(deleted.returncode, 0, deleted.stderr)
-        _, error = process.communicate(timeout=20 * SLOW)
-        self.assertEqual(process.returncode, 130)
+        self.ends(0, "delete", "digits")
+        _, error = self.outcome(130, process, 20 * SLOW)
         self.assertRegex(error, r"was stopped by its user at step \d+, and is deleted\n$")
         self.assertFalse((self.state / "runs" / "digits").exists())
         self.nothing_left()
 
     def test_unknown_names_say_what_there_is(self):
         for command in (["get", "x"], ["describe", "x"], ["logs", "x"], ["top", "x"], ["delete", "x"], ["plot", "x"]):
-            result = self.paceline(*command)
-            self.assertEqual(result.returncode, 3, command)
+            result = self.ends(3, *command)
             self.assertIn("no run named", result.stderr)
         self.paceline("run", self.write(job(steps=20)))
-        result = self.paceline("logs", "digits", "worker-7")
-        self.assertEqual(result.returncode, 3)
+        result = self.ends(3, "logs", "digits", "worker-7")
         self.assertIn("worker-0", result.stderr)
 
     # ---- bad input
 
     def test_validate_prints_positions_and_exits_with_2(self):
         bad = self.write(job().replace("learningRate", "learningRat"))
-        result = self.paceline("validate", bad)
-        self.assertEqual(result.returncode, 2)
+        result = self.ends(2, "validate", bad)
         self.assertRegex(result.stderr, rf"{re.escape(str(bad))}:\d+:\d+: error: spec.training.optimizer.learningRat: .*learningRate")
         for example in (ROOT / "examples").glob("*.yaml"):
             self.assertEqual(self.paceline("validate", example).returncode, 0, example)
@@ -412,8 +371,7 @@ class CliTest(CliCase):
     def test_a_file_that_is_not_there_is_the_same_to_every_command(self):
         good, bad, none = self.write(job(), "good.yaml"), self.write("kind: Pod", "bad.yaml"), self.folder / "none.yaml"
         for command in ("run", "validate", "explain"):
-            result = self.paceline(command, none)
-            self.assertEqual(result.returncode, 3, command)
+            result = self.ends(3, command, none)
             self.assertIn("none.yaml", result.stderr)
         self.assertEqual(self.paceline("validate", good, none).returncode, 3)
         for order in ([none, bad, good], [bad, good, none]):
@@ -438,8 +396,7 @@ class CliTest(CliCase):
                                  (["--state-dri=/x", "get"], "no option --state-dri; did you mean --state-dir?"),
                                  (["run", "--resum"], "did you mean --resume?"),
                                  (["run", "job.yaml", "--otput=json"], "no option --otput; did you mean --output?")]:
-            result = self.paceline(*arguments)
-            self.assertEqual(result.returncode, 2, arguments)
+            result = self.ends(2, *arguments)
             self.assertIn(meant, result.stderr)
         for arguments in (["get", "--zebra"], ["zebra"]):
             self.assertNotIn("did you mean", self.paceline(*arguments).stderr, "nothing is near")
@@ -457,12 +414,10 @@ class CliTest(CliCase):
                 self.assertIn(f"{option}: it is empty", result.stderr)
 
     def test_missing_data_is_named(self):
-        result = self.paceline("run", self.write(job().replace(str(DIGITS), "/nowhere/digits.csv")))
-        self.assertEqual(result.returncode, 3)
+        result = self.ends(3, "run", self.write(job().replace(str(DIGITS), "/nowhere/digits.csv")))
         self.assertIn("/nowhere/digits.csv", result.stderr)
         self.assertFalse((self.state / "runs").exists(), "nothing was begun")
-        checked = self.paceline("validate", self.folder / "job.yaml")
-        self.assertEqual(checked.returncode, 0)
+        checked = self.ends(0, "validate", self.folder / "job.yaml")
         self.assertIn("warning", checked.stderr)
 
     def test_a_state_folder_that_cannot_be_written(self):
@@ -475,9 +430,8 @@ class CliTest(CliCase):
     # ---- members that die or freeze, and the end of the command itself
 
     def kill_worker(self, number):
-        process = self.start("run", self.write(job(members=3, steps=ENDLESS)))
-        status = self.training("digits", 3)
-        victim = next(m for m in status["members"] if m["name"] == "worker-1")
+        process, status = self.start_endless(members=3)
+        victim = member_of(status, "worker-1")
         begin = time.monotonic()
         os.kill(victim["pid"], number)
         _, error = process.communicate(timeout=30 * SLOW)
@@ -506,19 +460,15 @@ class CliTest(CliCase):
         self.within(2.5, freeze)   # the verdict within 2 s, then the others' orderly end
 
     def test_a_failure_is_told_once_with_lines_of_its_own_session(self):
-        path = self.write(job(steps=ENDLESS, extra="  checkpoint: {everySteps: 50}\n"))
-        first = self.start("run", path)
-        self.training("digits", 2)
-        first.send_signal(signal.SIGINT)
-        self.assertEqual(first.wait(20 * SLOW), 130)
+        first, _ = self.start_endless(extra="  checkpoint: {everySteps: 50}\n")
+        self.stop(first)
         stopped = self.status("digits")
         logs = {path: path.stat().st_size for path in (self.state / "runs/digits/logs").iterdir()}
-        second = self.start("run", path, "--resume")
+        second = self.start("run", self.folder / "job.yaml", "--resume")
         status = until(lambda: (lambda s: s if s and s["phase"] == "Running" and s["step"] > stopped["step"] else None)(self.status("digits")),
                        20 * SLOW, "it goes on")
-        os.kill(next(m["pid"] for m in status["members"] if m["name"] == "worker-0"), signal.SIGKILL)
-        out, error = second.communicate(timeout=30 * SLOW)
-        self.assertEqual(second.returncode, 1)
+        os.kill(member_of(status, "worker-0")["pid"], signal.SIGKILL)
+        out, error = self.outcome(1, second, 30 * SLOW)
         self.assertEqual((out + error).count("was killed by signal 9"), 1, out + error)
         self.assertEqual((out + error).count("last lines of"), 1, error)
         log = re.search(r"last lines of (.*):\n", error)
@@ -529,11 +479,9 @@ class CliTest(CliCase):
         self.assertIn("go on from its newest checkpoint", error)
 
     def test_ctrl_c_stops_in_order(self):
-        process = self.start("run", self.write(job(members=3, steps=ENDLESS)))
-        self.training("digits", 3)
+        process, _ = self.start_endless(members=3)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=20 * SLOW)
-        self.assertEqual(process.returncode, 130)
+        out, _ = self.outcome(130, process, 20 * SLOW)
         self.assertIn("stopping", out)
         self.assertRegex(out, r"(?m)^digits  Stopped$")
         status = self.status("digits")
@@ -542,26 +490,16 @@ class CliTest(CliCase):
         self.nothing_left()
 
     def test_a_second_ctrl_c_stops_frozen_members_at_once(self):
-        process = self.start("run", self.write(job(members=2, steps=ENDLESS)))
-        status = self.training("digits", 2)
-        with self.standing_still(process):   # else it may find them frozen before it is interrupted
-            for member in status["members"]:
-                os.kill(member["pid"], signal.SIGSTOP)
-            process.send_signal(signal.SIGINT)
-        for line in process.stdout:
-            if "stopping" in line:
-                break
+        process = self.stopping_with_frozen_members(signal.SIGINT)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10 * SLOW)
-        self.assertEqual(process.returncode, 130)
+        self.outcome(130, process, 10 * SLOW)
         self.nothing_left()
 
     def test_kill_9_of_the_command_leaves_nothing(self):
         before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
         temporary = self.folder / "tmp"   # the run's own: other tests use the system's at the same time
         temporary.mkdir()
-        process = self.start("run", self.write(job(members=3, steps=ENDLESS)), environment={"TMPDIR": str(temporary)})
-        self.training("digits", 3)
+        process, _ = self.start_endless(members=3, environment={"TMPDIR": str(temporary)})
         process.kill()
         process.communicate()
         self.nothing_left()
@@ -586,8 +524,7 @@ class CliTest(CliCase):
         self.assertEqual(top.returncode, 0)
         for command in ("run", "validate", "explain", "apply", "get", "describe", "logs", "top", "events", "suspend", "resume", "scale", "delete",
                         "plot", "generate", "simulate", "completion"):
-            result = self.paceline(command, "--help")
-            self.assertEqual(result.returncode, 0)
+            result = self.ends(0, command, "--help")
             self.assertIn("paceline " + command, result.stdout)
             for option in re.findall(r"(?m)^ .*?(--[a-z-]+)", result.stdout.split("Options:")[1].split("Example")[0]):
                 if option in ("--cluster", "--context", "--namespace", "--all-namespaces", "--kubeconfig"):   # the same for all
@@ -659,8 +596,7 @@ class CliTest(CliCase):
                 self.assertEqual((process.returncode, output), (2, ""), command)
         reference = self.write(own.read_text().replace("value: tpu", 'value: "$(WHERE)"'), "reference.yaml")   # there is no cluster to look it up
         self.assertEqual(self.paceline("validate", reference).returncode, 0)
-        refused = self.paceline("run", reference)
-        self.assertEqual(refused.returncode, 2)
+        refused = self.ends(2, "run", reference)
         self.assertIn('reference.yaml: env: PACELINE_DEVICE is "$(WHERE)"; it must be', refused.stderr)
         self.assertEqual(self.paceline("get", "-o", "name").stdout, "")
 
@@ -737,8 +673,7 @@ class CliTest(CliCase):
         self.assertIn("MASTER_ADDR=", result.stdout)
 
     def test_explain_does_nothing(self):
-        result = self.paceline("explain", ROOT / "examples/digits-allreduce.yaml")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(0, "explain", ROOT / "examples/digits-allreduce.yaml")
         self.assertIn("worker-2", result.stdout)
         self.assertIn("64 samples, 16 for each member", result.stdout)
         self.assertRegex(result.stdout, r"\n  computes on (a GPU where there is one that can be used, .*|processors.*) \(PACELINE_DEVICE is not set\)\n")

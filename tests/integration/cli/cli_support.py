@@ -22,24 +22,26 @@ SLOW = 10 if SANITIZED else 1
 ENDLESS = 100_000_000
 
 
-def job(members=2, steps=200, extra="", name="digits", transport="Auto", chief=True):
+def job(members=2, steps=200, extra="", name="digits", transport="Auto", chief=True, strategy="", roles="", momentum=0.9, batch=64, every=100):
+    """A job on the digits, by all-reduce where no `strategy` is given; `roles`: those beside the chief and the workers."""
     workers = members - 1 if chief else members
     return f"""
 apiVersion: paceline.dev/v1alpha1
 kind: TrainingJob
 metadata: {{name: {name}}}
 spec:
-  strategy: {{allReduce: {{transport: {transport}}}}}
+  strategy: {strategy or f"{{allReduce: {{transport: {transport}}}}}"}
   replicaSpecs:
     {"chief: {}" if chief else ""}
     worker: {{replicas: {workers}}}
+    {roles}
   training:
     model: {{type: mlp, hidden: [32], classes: 10}}
     data: {{format: csv, train: {{inputs: {DIGITS}}}, testFraction: 0.2, normalize: {{scale: 0.0625}}}}
-    optimizer: {{type: SGD, learningRate: 0.1, momentum: 0.9}}
-    globalBatchSize: 64
+    optimizer: {{type: SGD, learningRate: 0.1, momentum: {momentum}}}
+    globalBatchSize: {batch}
     steps: {steps}
-    evaluation: {{everySteps: 100}}
+    evaluation: {{everySteps: {every}}}
 {extra}
 """
 
@@ -76,6 +78,11 @@ def until(condition, seconds, what):
     raise AssertionError(f"not within {seconds} s: {what}")
 
 
+def member_of(status, name):
+    """The member "worker-1" of a run's status."""
+    return next(m for m in status["members"] if f"{m['role']}-{m['index']}" == name)
+
+
 class CliCase(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="paceline-cli-")
@@ -86,6 +93,17 @@ class CliCase(unittest.TestCase):
     def paceline(self, *arguments, timeout=120, stdin=None, preexec_fn=None, program=PACELINE):
         return subprocess.run([program, "--state-dir", self.state, *map(str, arguments)], capture_output=True, text=True,
                               timeout=timeout, input=stdin, preexec_fn=preexec_fn)
+
+    def ends(self, code, *arguments, **options):
+        """The result of a command, which ends with `code`."""
+        result = self.paceline(*arguments, **options)
+        self.assertEqual(result.returncode, code, result)
+        return result
+
+    def events(self, *arguments, timeout=600):
+        """The events of a run that goes well."""
+        result = self.ends(0, "run", *arguments, "--output", "json", timeout=timeout)
+        return [json.loads(line) for line in result.stdout.splitlines()]
 
     def start(self, *arguments, environment=None, **options):
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True, **options}
@@ -99,6 +117,22 @@ class CliCase(unittest.TestCase):
         self.addCleanup(end)
         return process
 
+    def outcome(self, code, process, seconds):
+        """The output and the errors of a process that ends with `code` within so many seconds."""
+        output, errors = process.communicate(timeout=seconds)
+        self.assertEqual(process.returncode, code, errors)
+        return output, errors
+
+    def start_endless(self, *options, members=2, extra="", **how):
+        """A run of "digits" that trains until it is stopped, and its status once it trains."""
+        process = self.start("run", self.write(job(members=members, steps=ENDLESS, extra=extra)), *options, **how)
+        return process, self.training("digits", members)
+
+    def stop(self, process, number=signal.SIGINT, seconds=20):
+        """Stops a run by a signal, in order."""
+        process.send_signal(number)
+        self.assertEqual(process.wait(seconds * SLOW), 130)
+
     @contextlib.contextmanager
     def standing_still(self, process):
         """While a command stands still it finds no member silent, however long the test takes meanwhile. Signals that it is sent it takes afterwards."""
@@ -108,6 +142,18 @@ class CliCase(unittest.TestCase):
             yield
         finally:
             os.kill(process.pid, signal.SIGCONT)
+
+    def stopping_with_frozen_members(self, number):
+        """A run of frozen members that says, after this signal, that it is stopping."""
+        process, status = self.start_endless()
+        with self.standing_still(process):   # else it may find them frozen before it is interrupted
+            for member in status["members"]:
+                os.kill(member["pid"], signal.SIGSTOP)
+            process.send_signal(number)
+        for line in process.stdout:
+            if "stopping" in line:
+                break
+        return process
 
     def within(self, limit, experiment):
         """Runs `experiment`, which returns how many seconds something took, at most three times, each in a state folder of its own, until that is below
@@ -134,7 +180,7 @@ class CliCase(unittest.TestCase):
         """The run's status once it has taken steps."""
         def look():
             status = self.status(run)
-            ready = status and status["step"] > 0 and len([m for m in status["members"] if m["pid"] > 0]) == members
+            ready = status and status["step"] > 0 and len([m for m in status["members"] if m.get("pid")]) == members
             return status if ready else None
         return until(look, 20 * SLOW, f"run {run} trains")
 

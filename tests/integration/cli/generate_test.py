@@ -37,20 +37,17 @@ class GenerateTest(CliCase):
         text = self.write(LINE * 200, "letters.txt")
         path = self.write(GPT.format(name=name, vocabulary=256, data=f"{{format: text, train: {{inputs: {text}}}}}", precision=precision, steps=steps,
                                      seed=seed), f"{name}.yaml")
-        result = self.paceline("run", path, "--output", "plain", timeout=120 * SLOW)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.ends(0, "run", path, "--output", "plain", timeout=120 * SLOW)
         return self.state / "runs" / name
 
     def train_on_numbers(self):
         (self.folder / "numbers.bin").write_bytes(array.array("H", list(range(300, 325)) * 200).tobytes())
         data = f"{{format: tokens, train: {{inputs: {self.folder}/numbers.bin}}}}"
         path = self.write(GPT.format(name="numbers", vocabulary=512, data=data, precision="FP32", steps=100, seed=1), "numbers.yaml")
-        result = self.paceline("run", path, "--output", "plain", timeout=120 * SLOW)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.ends(0, "run", path, "--output", "plain", timeout=120 * SLOW)
 
     def generate(self, *arguments, stdin=None):
-        result = self.paceline("generate", *arguments, stdin=stdin, timeout=60 * SLOW)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(0, "generate", *arguments, stdin=stdin, timeout=60 * SLOW)
         self.errors = result.stderr
         return result.stdout
 
@@ -81,8 +78,7 @@ class GenerateTest(CliCase):
         os.close(end)
         self.assertIn("reads the prompt from the terminal, until ctrl-D", process.stderr.readline())
         os.write(terminal, b"abc\n\x04")
-        self.assertTrue(process.communicate(timeout=60 * SLOW)[0].startswith("abc\n"))
-        self.assertEqual(process.returncode, 0)
+        self.assertTrue(self.outcome(0, process, 60 * SLOW)[0].startswith("abc\n"))
 
     def test_a_seed_makes_the_same_and_samples_differ(self):
         self.train()
@@ -186,8 +182,7 @@ class GenerateTest(CliCase):
         model = (run / "model/model.safetensors").read_bytes()
         path = self.folder / "letters.yaml"
         path.write_text(path.read_text().replace("steps: 50", "steps: 100"))
-        result = self.paceline("run", path, "--resume", "letters", "--output", "plain", timeout=120 * SLOW)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.ends(0, "run", path, "--resume", "letters", "--output", "plain", timeout=120 * SLOW)
         newest = (run / "model/model.safetensors").read_bytes()
         (run / "model/model.safetensors").write_bytes(model)
         self.generate("letters", "--tokens", "1")
@@ -290,16 +285,14 @@ class GenerateTest(CliCase):
         self.refused(3, 'no run in .* is of a gpt, nor is the newest, "digits"; only what a gpt')
         for name, value, words in (("DEVICE", "gpu", "auto, cpu, cuda, or cuda:N"), ("CUDA_GRAPHS", "no", "on or off")):
             process = self.start("generate", "letters", environment={f"PACELINE_{name}": value})
-            self.assertRegex(process.communicate(timeout=60 * SLOW)[1], f'PACELINE_{name} is "{value}"; it must be {words}')
-            self.assertEqual(process.returncode, 2)
+            self.assertRegex(self.outcome(2, process, 60 * SLOW)[1], f'PACELINE_{name} is "{value}"; it must be {words}')
 
     def test_it_ends_when_it_is_told_to_and_when_nobody_reads(self):
         self.train(steps=50)
         process = self.start("generate", "--tokens", "100000000")
         self.assertNotEqual(process.stdout.read(5), "", "it comes as it is made")
         process.send_signal(signal.SIGINT)
-        self.assertTrue(process.communicate(timeout=20 * SLOW)[0].endswith("\n"))
-        self.assertEqual(process.returncode, 130)
+        self.assertTrue(self.outcome(130, process, 20 * SLOW)[0].endswith("\n"))
         process = self.start("generate", "--tokens", "100000000")
         self.assertNotEqual(process.stdout.read(5), "")
         process.stdout.close()

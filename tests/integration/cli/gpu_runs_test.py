@@ -42,16 +42,18 @@ class GpuRunsTest(CliCase):
         for name, path in LIBRARIES.items():
             (self.libraries / name).symlink_to(path)
 
-    def run_on(self, device, path, *arguments, **variables):
-        """A run's last event. `device`: PACELINE_DEVICE."""
-        environment = {"PACELINE_DEVICE": device} | variables
-        if not REAL:
-            environment["LD_LIBRARY_PATH"] = str(self.libraries)
-        process = self.start("run", path, "--output", "json", *arguments, environment=environment)
-        out, errors = process.communicate(timeout=600)
-        self.out, self.errors = out, errors
+    def start_on(self, device, *arguments, **variables):
+        """A command whose PACELINE_DEVICE is `device`."""
+        environment = {"PACELINE_DEVICE": device} | variables | ({} if REAL else {"LD_LIBRARY_PATH": str(self.libraries)})
+        return self.start(*arguments, environment=environment)
+
+    def run_on(self, device, path, *arguments, code=None, **variables):
+        """A run's last event. `code`: of its end; None: any."""
+        process = self.start_on(device, "run", path, "--output", "json", *arguments, **variables)
+        self.out, self.errors = process.communicate(timeout=600)
         self.code = process.returncode
-        return json.loads(out.splitlines()[-1]) if out else None
+        self.assertIn(code, (None, self.code), self.errors)
+        return json.loads(self.out.splitlines()[-1]) if self.out else None
 
     def logs(self, run="digits"):
         return "".join(path.read_text() for path in sorted((self.state / "runs" / run / "logs").iterdir()))
@@ -80,8 +82,7 @@ class GpuRunsTest(CliCase):
     @emulated_only
     def test_each_of_several_gpus_has_a_member(self):
         (self.libraries / "libnccl.so.2").unlink()
-        self.run_on("cuda", self.write(job(members=4, steps=4)), FAKE_CUDA_DEVICES="4")
-        self.assertEqual(self.code, 0, self.errors)
+        self.run_on("cuda", self.write(job(members=4, steps=4)), FAKE_CUDA_DEVICES="4", code=0)
         logs = {path.name.split(".")[0]: path.read_text() for path in (self.state / "runs/digits/logs").iterdir()}
         taken = sorted(re.search(r"on GPU (\d) of 4", text).group(1) for text in logs.values())
         self.assertEqual(taken, list("0123"), logs)
@@ -150,16 +151,14 @@ class GpuRunsTest(CliCase):
                          ("globalBatchSize: 64", "globalBatchSize: 4\n    precision: BF16")):
             self.assertIn(was, text)
             text = text.replace(was, now)
-        self.run_on("cuda", self.write(text), FAKE_CUDA_MEMORY_MIB="60")
-        self.assertEqual(self.code, 0, self.errors)
+        self.run_on("cuda", self.write(text), FAKE_CUDA_MEMORY_MIB="60", code=0)
         self.assertRegex(self.logs(), r"11 MiB for weights as bf16")
 
     @emulated_only
     def test_a_state_that_finds_no_room_is_told_by_name_with_what_helps(self):
         wide = job(members=1, steps=20).replace("everySteps: 100", "everySteps: 100, batchSize: 1").replace("type: SGD, learningRate: 0.1, momentum: 0.9",
                                                                                                             "type: AdamW, learningRate: 0.1")
-        self.run_on("cuda", self.write(wide.replace("[32]", "[1000000]")))
-        self.assertEqual(self.code, 1, self.errors)
+        self.run_on("cuda", self.write(wide.replace("[32]", "[1000000]")), code=1)
         self.assertRegex(self.errors, r"weights, gradient and optimizer state find no room in the device's memory \(out of memory\): they need 1145 MiB "
                          r"\(287 MiB for weights, 287 MiB for the gradient, 573 MiB for AdamW's state\), and \d+ of its 1024 MiB are free for them, "
                          r"beside 32 for the driver; 1024 MiB were free when this member began; take a GPU with more memory, "
@@ -203,8 +202,7 @@ class GpuRunsTest(CliCase):
         self.run_on("cuda", self.write(job(members=1, steps=20)), "--name", "alone")
         self.assertNotIn("gradients go", self.logs("alone"))
         on_processors = "{replicas: 1, template: {spec: {containers: [{name: trainer, env: [{name: PACELINE_DEVICE, value: cpu}]}]}}}"
-        self.run_on("cuda", self.write(job(members=2, steps=20).replace("{replicas: 1}", on_processors)), "--name", "mixed")
-        self.assertEqual(self.code, 0, self.errors)
+        self.run_on("cuda", self.write(job(members=2, steps=20).replace("{replicas: 1}", on_processors)), "--name", "mixed", code=0)
         self.assertEqual(self.logs("mixed").count("gradients go by way of the hosts' memory, and the optimizer's steps are the hosts': "
                                                   "rank 1 computes on processors\n"), 1)
 
@@ -224,13 +222,14 @@ class GpuRunsTest(CliCase):
         # On processors those who train: then the GPU in the status is the evaluator's.
         on_processors = "chief: {template: {spec: {containers: [{name: trainer, env: [{name: PACELINE_DEVICE, value: cpu}]}]}}}\n    evaluator: {}"
         text = job(members=1, steps=ENDLESS, extra="  checkpoint: {everySteps: 100000}\n").replace("chief: {}", on_processors)
-        process = self.start("run", self.write(text), environment={"PACELINE_DEVICE": "cuda"} | ({} if REAL else {"LD_LIBRARY_PATH": str(self.libraries)}))
+        process = self.start_on("cuda", "run", self.write(text))
         self.training("digits", 2)
-        gpus = until(lambda: {m["name"]: m["gpu"] for m in self.status("digits")["members"] if m.get("gpu")}, 60 * SLOW, "the evaluator's GPU")
-        name = gpus["evaluator-0"]["name"]
-        self.assertEqual(list(gpus), ["evaluator-0"])
-        self.assertGreater(gpus["evaluator-0"]["smClockMhz"], 0)
-        self.assertNotIn("computeMs", gpus["evaluator-0"])  # it takes no steps
+        members = until(lambda: [m for m in self.status("digits")["members"] if m.get("gpu")], 60 * SLOW, "the evaluator's GPU")
+        self.assertEqual([m["role"] for m in members], ["evaluator"])
+        gpu = members[0]["gpu"]
+        name = gpu["name"]
+        self.assertGreater(gpu["smClockMhz"], 0)
+        self.assertNotIn("computeMs", gpu)  # it takes no steps
         until(lambda: self.status("digits").get("device") == f"processors (1 member), {name} (1 member)", 20 * SLOW, "where they compute")
         for words in (("top", "digits", "--once"), ("describe", "digits")):
             self.assertRegex(self.paceline(*words).stdout, rf"\n *GPU OF +INDEX +GPU .*\n *evaluator-0 +0 +{name} ")
@@ -239,8 +238,7 @@ class GpuRunsTest(CliCase):
 
     @emulated_only
     def test_gpu_evidence_is_shown(self):
-        process = self.start("run", self.write(job(members=2, steps=100_000_000)),
-                             environment={"PACELINE_DEVICE": "cuda", "LD_LIBRARY_PATH": str(self.libraries)})
+        process = self.start_on("cuda", "run", self.write(job(members=2, steps=ENDLESS)))
         self.training("digits", 2)
         until(lambda: all({"computeMs", "updateMs"} <= set(m.get("gpu", {})) for m in self.status("digits")["members"]), 20 * SLOW,
               "both tell their times")
@@ -302,27 +300,24 @@ class GpuRunsTest(CliCase):
             path = self.write(GPT.format(text=text, precision=precision).replace("steps: 20\n", "steps: 400\n"))
             self.assertEqual(self.run_on("cpu", path, "--name", name)["phase"], "Succeeded", self.errors)
             for device, words in (("cpu", r"on processors with \d+ thread"), ("cuda", r"on GPU 0 of 1: "), ("auto", r"on GPU 0 of 1: ")):
-                process = self.start("generate", name, "--prompt", "def", "--tokens", "36", "--temperature", "0",
-                                     environment={"PACELINE_DEVICE": device} | ({} if REAL else {"LD_LIBRARY_PATH": str(self.libraries)}))
-                out, errors = process.communicate(timeout=600)
-                self.assertEqual((process.returncode, out), (0, line[3:] + line[:17] + "\n"), errors)
+                process = self.start_on(device, "generate", name, "--prompt", "def", "--tokens", "36", "--temperature", "0")
+                out, errors = self.outcome(0, process, 600)
+                self.assertEqual(out, line[3:] + line[:17] + "\n", errors)
                 self.assertRegex(errors, "computes " + words)
 
     @emulated_only
     def test_generate_refuses_a_gpu_that_is_not_there(self):
         text = self.write("To be, or not to be. " * 40, "text.txt")
         self.run_on("cpu", self.write(GPT.format(text=text, precision="FP32")))
-        process = self.start("generate", environment={"PACELINE_DEVICE": "cuda:7", "LD_LIBRARY_PATH": str(self.libraries)})
-        self.assertRegex(process.communicate(timeout=600)[1], "PACELINE_DEVICE asks for a GPU: GPU 7 is asked for, and this process sees 1 GPU")
-        self.assertEqual(process.returncode, 2)
+        _, errors = self.outcome(2, self.start_on("cuda:7", "generate"), 600)
+        self.assertRegex(errors, "PACELINE_DEVICE asks for a GPU: GPU 7 is asked for, and this process sees 1 GPU")
 
     @emulated_only
     def test_generate_says_what_helps_where_a_gpu_has_no_room(self):
         text = self.write("To be, or not to be. " * 40, "text.txt")
         self.run_on("cpu", self.write(GPT.format(text=text, precision="FP32").replace("width: 16", "width: 512")))
-        process = self.start("generate", environment={"PACELINE_DEVICE": "cuda", "LD_LIBRARY_PATH": str(self.libraries), "FAKE_CUDA_MEMORY_MIB": "10"})
-        out, errors = process.communicate(timeout=600)
-        self.assertEqual((process.returncode, out), (4, ""))
+        out, errors = self.outcome(4, self.start_on("cuda", "generate", FAKE_CUDA_MEMORY_MIB="10"), 600)
+        self.assertEqual(out, "")
         self.assertRegex(errors, r"out of memory: the weights need 1\d MiB, and GPU 0 .* are free; PACELINE_DEVICE=cpu computes on the processors")
 
     @unittest.skipUnless(os.path.isdir("/usr/share/common-licenses"), "Debian's licence texts are not here")
@@ -347,14 +342,12 @@ class GpuRunsTest(CliCase):
     @emulated_only
     def test_a_gpu_that_is_asked_for_must_be_there(self):
         path = self.write(job(steps=20))
-        self.run_on("cuda:7", path)
-        self.assertEqual(self.code, 1, self.errors)
+        self.run_on("cuda:7", path, code=1)
         self.assertRegex(self.errors, "PACELINE_DEVICE asks for a GPU: GPU 7 is asked for, and this process sees 1 GPU, numbered from 0; "
                                       "mend that, or set PACELINE_DEVICE=cpu")
         (self.libraries / "libcuda.so.1").unlink()
         (self.libraries / "libcuda.so.1").write_text("no library")
-        self.run_on("cuda", path, "--name", "broken")
-        self.assertEqual(self.code, 1, self.errors)
+        self.run_on("cuda", path, "--name", "broken", code=1)
         self.assertRegex(self.errors, "PACELINE_DEVICE asks for a GPU: no NVIDIA driver can be used: .*; install driver 580 or newer; mend that")
 
     @emulated_only

@@ -12,8 +12,9 @@ import signal
 import struct
 import time
 
+import cli_support
 import unittest_report
-from cli_support import DIGITS, ENDLESS, ROOT, SANITIZED, SLOW, CliCase, until
+from cli_support import ENDLESS, ROOT, SANITIZED, SLOW, CliCase, member_of, until
 
 MODES = {
     "sync": "synchronization: Synchronous",
@@ -30,26 +31,10 @@ def job(strategy, steps=400, workers=2, servers=2, evaluator="", extra="", trans
     kind = "ParameterServer" if servers else "AllReduce"
     if "parameterServer" not in strategy and servers:
         strategy += f", parameterServer: {{transport: {transport}}}"
-    return f"""
-apiVersion: paceline.dev/v1alpha1
-kind: TrainingJob
-metadata: {{name: digits}}
-spec:
-  strategy: {{type: {kind}, {strategy}}}
-  replicaSpecs:
-    chief: {{}}
-    worker: {{replicas: {workers}}}
-    {f"ps: {{replicas: {servers}}}" if servers else ""}
-    {f"evaluator: {evaluator}" if evaluator else ""}
-  training:
-    model: {{type: mlp, hidden: [32], classes: 10}}
-    data: {{format: csv, train: {{inputs: {DIGITS}}}, testFraction: 0.2, normalize: {{scale: 0.0625}}}}
-    optimizer: {{type: SGD, learningRate: 0.1, momentum: 0.5}}
-    globalBatchSize: 60
-    steps: {steps}
-    evaluation: {{everySteps: {every}}}
-{extra}
-"""
+    roles = [f"ps: {{replicas: {servers}}}"] if servers else []
+    roles += [f"evaluator: {evaluator}"] if evaluator else []
+    return cli_support.job(members=workers + 1, steps=steps, extra=extra, strategy=f"{{type: {kind}, {strategy}}}", roles="\n    ".join(roles),
+                           momentum=0.5, batch=60, every=every)
 
 
 def weights_of(path):
@@ -67,12 +52,10 @@ def weights_of(path):
 
 class ParameterServersTest(CliCase):
     def run_to_the_end(self, text, name="digits", *options):
-        result = self.paceline("run", self.write(text), "--name", name, "--output", "json", *options, timeout=300)
-        self.assertEqual(result.returncode, 0, result.stderr + result.stdout[-3000:])
-        return [json.loads(line) for line in result.stdout.splitlines()]
+        return self.events(self.write(text), "--name", name, *options)
 
     def pid_of(self, status, role, index=0):
-        return next(m["pid"] for m in status["members"] if m["name"] == f"{role}-{index}")
+        return member_of(status, f"{role}-{index}")["pid"]
 
     def difference(self, a, b):
         a, b = weights_of(a), weights_of(b)
@@ -88,9 +71,7 @@ class ParameterServersTest(CliCase):
     def test_the_examples_reach_their_target(self):
         for path in sorted((ROOT / "examples").glob("digits-ps-*.yaml")):
             with self.subTest(example=path.stem):
-                result = self.paceline("run", path, "--output", "json", timeout=300)
-                self.assertEqual(result.returncode, 0, result.stderr)
-                last = json.loads(result.stdout.splitlines()[-1])
+                last = self.events(path)[-1]
                 self.assertTrue(last["targetReached"], last)
         self.nothing_left()
 
@@ -107,8 +88,7 @@ class ParameterServersTest(CliCase):
         steps = 400
         for mode, samples, words in (("drop", 40, "40 of 60 samples (67 %)"), ("backup", 60, "all 60 samples")):
             with self.subTest(mode=mode):
-                result = self.paceline("run", self.write(job(MODES[mode], steps=steps)), "--name", mode, timeout=300)
-                self.assertEqual(result.returncode, 0, result.stderr)
+                result = self.ends(0, "run", self.write(job(MODES[mode], steps=steps)), "--name", mode, timeout=300)
                 step = f"each step counts the first 2 of 3 gradients: {words}"
                 self.assertEqual(result.stdout.splitlines()[1], step, "ahead of everything")
                 status = self.status(mode)
@@ -124,14 +104,12 @@ class ParameterServersTest(CliCase):
                 self.assertIn(expected, result.stdout)
                 self.assertIn(expected, self.paceline("describe", mode).stdout)
                 self.assertNotIn("staleness   ", result.stdout, "synchronous: none")
-        everybody = self.paceline("run", self.write(job(MODES["sync"])), "--name", "everybody", timeout=300)
-        self.assertEqual(everybody.returncode, 0, everybody.stderr)
+        everybody = self.ends(0, "run", self.write(job(MODES["sync"])), "--name", "everybody", timeout=300)
         self.assertNotIn("gradients", everybody.stdout)
 
     def test_the_staleness_of_every_gradient_is_shown(self):
         path = self.write(job(MODES["async"], steps=400))
-        result = self.paceline("run", path, timeout=300)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(0, "run", path, timeout=300)
         told = [m["staleness"] for m in self.status("digits")["members"] if "staleness" in m]
         total = sum(worker["applied"] for worker in told)
         self.assertEqual(total, 3 * 400, "every unit once")
@@ -227,8 +205,7 @@ class ParameterServersTest(CliCase):
     def interrupt(self, process, run):
         """Ctrl-C; the status, and the tensors of the checkpoint that it left."""
         process.send_signal(signal.SIGINT)
-        errors = process.communicate(timeout=30 * SLOW)[1]
-        self.assertEqual(process.returncode, 130, errors)
+        self.outcome(130, process, 30 * SLOW)
         stopped = self.status(run)
         newest = max((self.state / "runs" / run / "checkpoints").glob("step-*"))
         self.assertEqual(int(newest.name.split("-")[1]), stopped["step"], "what the chief said as it left")
@@ -242,7 +219,7 @@ class ParameterServersTest(CliCase):
                     process = self.start("run", self.write(job(MODES[mode], steps=ENDLESS)), "--name", run)
                     lost = self.training(run, 5)
                     os.kill(self.pid_of(lost, "worker", 1), kill)
-                    is_lost = lambda: any(m["name"] == "worker-1" and m["phase"] == "lost" for m in self.status(run)["members"])
+                    is_lost = lambda: member_of(self.status(run), "worker-1")["phase"] == "lost"
                     until(is_lost, 20 * SLOW, "the others go on without it")
                     before = self.status(run)["step"]
                     until(lambda: self.status(run)["step"] > before + 100, 60 * SLOW, "steps without it")
@@ -259,9 +236,8 @@ class ParameterServersTest(CliCase):
         process = self.start("run", self.write(text), "--name", name, "--output", "json")
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid_of(self.training(name, 5), "worker", 1), signal.SIGKILL)
-        output, errors = process.communicate(timeout=120 * SLOW)
-        self.assertEqual(process.returncode, 0, errors)
-        phase = next(m["phase"] for m in self.status(name)["members"] if m["name"] == "worker-1")
+        output, errors = self.outcome(0, process, 120 * SLOW)
+        phase = member_of(self.status(name), "worker-1")["phase"]
         if phase in ("left", "gone"):
             return None
         self.assertEqual(phase, "lost", errors)
@@ -316,8 +292,7 @@ class ParameterServersTest(CliCase):
         stopped, _ = self.interrupt(process, "digits")
         steps = stopped["step"] + 500
         self.write(job(MODES["sync"], steps=steps, servers=3, extra=checkpoint))
-        result = self.paceline("run", path, "--resume", "--output", "json", timeout=300)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(0, "run", path, "--resume", "--output", "json", timeout=300)
         last = json.loads(result.stdout.splitlines()[-1])
         self.assertEqual(last["step"], steps)
         self.assertRegex(result.stdout, r'"message":"run digits goes on from its newest checkpoint, [^"]*/step-')
@@ -330,19 +305,16 @@ class ParameterServersTest(CliCase):
         path = self.write(job(MODES["sync"], steps=200, extra=checkpoint))
         self.assertEqual(self.paceline("run", path).returncode, 0)
         self.write(job(MODES["sync"], steps=400, servers=0, extra=checkpoint))
-        result = self.paceline("run", path, "--resume", "--output", "json", timeout=300)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        last = self.events(path, "--resume")[-1]
         whole = self.run_to_the_end(job(MODES["sync"], steps=400, servers=0), "whole")[-1]
-        self.assertLess(self.difference(json.loads(result.stdout.splitlines()[-1])["model"], whole["model"]), 1e-4)
+        self.assertLess(self.difference(last["model"], whole["model"]), 1e-4)
 
     def test_an_all_reduce_checkpoint_goes_on_with_servers(self):
         checkpoint = "  checkpoint: {everySteps: 100}\n"
         path = self.write(job("synchronization: Synchronous", steps=200, servers=0, extra=checkpoint))
         self.assertEqual(self.paceline("run", path).returncode, 0)
         self.write(job(MODES["async"], steps=600, servers=2, extra=checkpoint))
-        result = self.paceline("run", path, "--resume", "--output", "json", timeout=300)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        last = json.loads(result.stdout.splitlines()[-1])
+        last = self.events(path, "--resume")[-1]
         self.assertEqual(last["step"], 600)
         self.assertGreater(last["testAccuracy"], 0.9)
 
@@ -357,8 +329,7 @@ class ParameterServersTest(CliCase):
         step = self.status("digits")["step"]
         until(lambda: self.status("digits")["step"] > step + 500 // SLOW, 60 * SLOW, "the training goes on")
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=30 * SLOW)
-        self.assertEqual(process.returncode, 130, errors)
+        output, _ = self.outcome(130, process, 30 * SLOW)
         events = [json.loads(line) for line in output.splitlines()]
         self.assertIn("evaluator-0", {event.get("evaluator") for event in events if event["type"] == "evaluation"})
         notes = [event["message"] for event in events if event["type"] == "note" and event["message"].startswith("evaluator-0")]
@@ -379,8 +350,7 @@ class ParameterServersTest(CliCase):
     def test_an_evaluator_that_evaluated_nothing_is_told_of(self):
         idle = '{restartPolicy: Never, template: {spec: {containers: [{command: ["true"]}]}}}'
         text = job(MODES["sync"], steps=50, workers=1, servers=1, evaluator=idle, extra="  checkpoint: {everySteps: 200}\n")
-        result = self.paceline("run", self.write(text))
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(0, "run", self.write(text))
         self.assertIn("the evaluator has evaluated no checkpoint: `paceline logs digits evaluator-0` says", result.stdout)
 
 

@@ -13,8 +13,7 @@ SLOWEST = {10: 23.47, 100: 25.86, 1000: 27.75}
 
 class SimulateTest(CliCase):
     def simulate(self, *arguments):
-        result = self.paceline("simulate", *arguments, timeout=60 * SLOW)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(0, "simulate", *arguments, timeout=60 * SLOW)
         return result.stdout
 
     def texts_of(self, picture):

@@ -87,11 +87,6 @@ def rows_of(model, table):
 
 
 class SparseTablesTest(CliCase):
-    def events(self, *arguments):
-        result = self.paceline("run", *arguments, "--output", "json", timeout=600)
-        self.assertEqual(result.returncode, 0, result.stderr + result.stdout[-3000:])
-        return [json.loads(line) for line in result.stdout.splitlines()]
-
     def servers(self, status):
         return [member["server"] for member in status["members"] if "server" in member]
 
@@ -178,8 +173,7 @@ class SparseTablesTest(CliCase):
         evicted = lambda: [server.get("rowsEvicted", 0) for server in self.servers(self.status("clicks") or status)]
         until(lambda: len(evicted()) == 2 and min(evicted()) > 100, 20 * SLOW, "evictions")
         process.send_signal(signal.SIGINT)
-        errors = process.communicate(timeout=60 * SLOW)[1]
-        self.assertEqual(process.returncode, 130, errors)
+        self.outcome(130, process, 60 * SLOW)
         self.nothing_left()
 
     @unittest.skipIf(SANITIZED, "the sanitizers' own memory is counted, too")
@@ -203,8 +197,7 @@ class SparseTablesTest(CliCase):
         self.training("clicks", 5)
         until(lambda: self.status("clicks").get("testAuc", 0) > 0.6, 60 * SLOW, "the AUC of a checkpoint")
         process.send_signal(signal.SIGINT)
-        errors = process.communicate(timeout=60 * SLOW)[1]
-        self.assertEqual(process.returncode, 130, errors)
+        self.outcome(130, process, 60 * SLOW)
         self.nothing_left()
 
 

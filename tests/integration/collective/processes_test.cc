@@ -1,16 +1,13 @@
 // Ranks as real processes: they exchange, are killed, are frozen, and are many.
 
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
 #include <csignal>
 #include <cstring>
 #include <string>
 
-#include "runtime/collective/fabric.h"
-#include "tests/support/address_bytes.h"
+#include "base/status.h"
+#include "tests/integration/collective/rank_processes.h"
 
 namespace paceline::collective {
 namespace {
@@ -26,51 +23,14 @@ struct Report {
   char text[kReportBytes - 40] = {};
 };
 
-bool send_all(int fd, const void* data, std::size_t bytes) {
-  return ::send(fd, data, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
-}
-bool receive_all(int fd, void* data, std::size_t bytes) {
-  return ::recv(fd, data, bytes, MSG_WAITALL) == static_cast<ssize_t>(bytes);
-}
-
 using Body = absl::Status (*)(Communicator&, const Clock&, int socket);
 
-class Processes {
+class Processes : public RankProcesses {
  public:
-  Processes(TransportKind transport, int ranks, Body body) {
-    for (int r = 0; r < ranks; ++r) {
-      int pair[2];
-      EXPECT_EQ(0, ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
-      const pid_t pid = ::fork();
-      if (pid == 0) {
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        member(transport, r, ranks, pair[1], body);
-        ::_exit(0);
-      }
-      ::close(pair[1]);
-      pids_.push_back(pid);
-      sockets_.emplace_back(pair[0]);
-    }
-    std::vector<std::byte> all;
-    for (const UniqueFd& socket : sockets_) {
-      std::byte bytes[kAddressBytes];
-      EXPECT_TRUE(receive_all(socket.get(), bytes, sizeof(bytes)));
-      all.insert(all.end(), bytes, bytes + sizeof(bytes));
-    }
-    for (const UniqueFd& socket : sockets_) EXPECT_TRUE(send_all(socket.get(), all.data(), all.size()));
-  }
-  ~Processes() {
-    for (pid_t pid : pids_) ::kill(pid, SIGKILL);
-    for (pid_t pid : pids_) ::waitpid(pid, nullptr, 0);
-  }
+  Processes(TransportKind transport, int ranks, Body body)
+      : RankProcesses(ranks, [&](int rank, int socket) { member(transport, rank, ranks, socket, body); }) {}
 
-  pid_t pid(int r) const { return pids_[static_cast<std::size_t>(r)]; }
-  Report report(int r) {
-    Report report;
-    EXPECT_TRUE(receive_all(sockets_[static_cast<std::size_t>(r)].get(), &report, sizeof(report)))
-        << "rank " << r;
-    return report;
-  }
+  Report report(int r) const { return RankProcesses::report<Report>(r); }
 
  private:
   static void member(TransportKind transport, int rank, int ranks, int socket, Body body) {
@@ -79,65 +39,38 @@ class Processes {
     const absl::Status status = [&]() -> absl::Status {
       FabricOptions options;
       options.arena_bytes = std::size_t{64} << 20;
-      auto fabric = Fabric::create(options, clock);
-      if (!fabric.ok()) return fabric.status();
-      const std::vector<std::byte> mine = pack((*fabric)->address());
-      if (!send_all(socket, mine.data(), mine.size())) return absl::InternalError("the test is gone");
-      Group group;
-      group.generation = Generation{1};
-      group.rank = rank;
-      group.transport = transport;
-      for (int r = 0; r < ranks; ++r) {
-        std::byte bytes[kAddressBytes];
-        if (!receive_all(socket, bytes, sizeof(bytes))) return absl::InternalError("the test is gone");
-        group.members.push_back({"worker-" + std::to_string(r), unpack(bytes)});
-      }
-      auto communicator = (*fabric)->connect(group, Deadline::after(clock.now(), std::chrono::seconds(60)));
-      if (!communicator.ok()) return communicator.status();
-      const absl::Status result = body(**communicator, clock, socket);
+      PL_ASSIGN_OR_RETURN(auto fabric, Fabric::create(options, clock));
+      std::vector<std::string> names;
+      for (int r = 0; r < ranks; ++r) names.push_back("worker-" + std::to_string(r));
+      PL_ASSIGN_OR_RETURN(const Group group, meet(*fabric, transport, rank, names, socket));
+      PL_ASSIGN_OR_RETURN(auto communicator,
+                          fabric->connect(group, Deadline::after(clock.now(), std::chrono::seconds(60))));
+      const absl::Status result = body(*communicator, clock, socket);
       report.at_ns = clock.now().time_since_epoch().count();
-      report.bytes_sent = (*communicator)->counters().bytes_sent;
-      report.operations = (*communicator)->counters().operations;
+      report.bytes_sent = communicator->counters().bytes_sent;
+      report.operations = communicator->counters().operations;
       return result;
     }();
     report.code = static_cast<std::int32_t>(status.code());
     std::strncpy(report.text, std::string(status.message()).c_str(), sizeof(report.text) - 1);
     (void)send_all(socket, &report, sizeof(report));
   }
-
-  std::vector<pid_t> pids_;
-  std::vector<UniqueFd> sockets_;
 };
 
 // Sums until something goes wrong; says once that it is under way.
+template <int kDeadlineMs>
 absl::Status sum_for_ever(Communicator& communicator, const Clock& clock, int socket) {
   std::vector<float> data(5'000);
   for (int step = 0;; ++step) {
     std::fill(data.begin(), data.end(), 1.0f);
-    const absl::Status status =
+    PL_RETURN_IF_ERROR(
         communicator.all_reduce(data.data(), data.size(), DType::kF32, ReduceOp::kSum,
-                                Deadline::after(clock.now(), std::chrono::seconds(30)));
-    if (!status.ok()) return status;
+                                Deadline::after(clock.now(), std::chrono::milliseconds(kDeadlineMs))));
     if (data[0] != static_cast<float>(communicator.world_size())) return absl::InternalError("a wrong sum");
     if (step == 20) {
       Report report;
       report.under_way = 1;
-      if (!send_all(socket, &report, sizeof(report))) return absl::InternalError("the test is gone");
-    }
-  }
-}
-
-absl::Status sum_with_short_deadline(Communicator& communicator, const Clock& clock, int socket) {
-  std::vector<float> data(5'000);
-  for (int step = 0;; ++step) {
-    const absl::Status status =
-        communicator.all_reduce(data.data(), data.size(), DType::kF32, ReduceOp::kSum,
-                                Deadline::after(clock.now(), std::chrono::milliseconds(1500)));
-    if (!status.ok()) return status;
-    if (step == 20) {
-      Report report;
-      report.under_way = 1;
-      if (!send_all(socket, &report, sizeof(report))) return absl::InternalError("the test is gone");
+      if (!send_all(socket, &report, sizeof(report))) return test_is_gone();
     }
   }
 }
@@ -146,10 +79,8 @@ absl::Status a_hundred_sums(Communicator& communicator, const Clock& clock, int)
   std::vector<double> data(777);
   for (int step = 0; step < 100; ++step) {
     std::fill(data.begin(), data.end(), communicator.rank() + 1.0);
-    const absl::Status status =
-        communicator.all_reduce(data.data(), data.size(), DType::kF64, ReduceOp::kSum,
-                                Deadline::after(clock.now(), std::chrono::seconds(60)));
-    if (!status.ok()) return status;
+    PL_RETURN_IF_ERROR(communicator.all_reduce(data.data(), data.size(), DType::kF64, ReduceOp::kSum,
+                                               Deadline::after(clock.now(), std::chrono::seconds(60))));
     const double n = communicator.world_size();
     if (data[776] != n * (n + 1) / 2) return absl::InternalError("a wrong sum");
   }
@@ -184,11 +115,11 @@ TEST_P(CollectiveProcesses, RingSendsTheOptimum) {
 }
 
 TEST_P(CollectiveProcesses, TheKilledRankIsNamedAtOnce) {
-  Processes processes(GetParam(), 4, sum_for_ever);
+  Processes processes(GetParam(), 4, sum_for_ever<30'000>);
   for (int r = 0; r < 4; ++r) ASSERT_EQ(processes.report(r).under_way, 1u);
   SystemClock clock;
   const std::int64_t killed_at = clock.now().time_since_epoch().count();
-  ASSERT_EQ(0, ::kill(processes.pid(2), SIGKILL));
+  processes.signal(2, SIGKILL);
   std::int64_t slowest = 0;
   for (int r : {0, 1, 3}) {
     const Report report = processes.report(r);
@@ -201,9 +132,9 @@ TEST_P(CollectiveProcesses, TheKilledRankIsNamedAtOnce) {
 }
 
 TEST_P(CollectiveProcesses, TheFrozenRankIsNamedAtTheDeadline) {
-  Processes processes(GetParam(), 3, sum_with_short_deadline);
+  Processes processes(GetParam(), 3, sum_for_ever<1'500>);
   for (int r = 0; r < 3; ++r) ASSERT_EQ(processes.report(r).under_way, 1u);
-  ASSERT_EQ(0, ::kill(processes.pid(1), SIGSTOP));
+  processes.signal(1, SIGSTOP);
   for (int r : {0, 2}) {
     const Report report = processes.report(r);
     EXPECT_EQ(report.code, static_cast<int>(absl::StatusCode::kDeadlineExceeded)) << report.text;

@@ -113,7 +113,7 @@ TEST_F(ControllerStatusTest, ProgressAloneIsWrittenOnceInTenSeconds) {
   Step step = 0;
   for (const Deadline end = Deadline::after(clock_.now(), 3500ms); !end.expired(clock_.now());) {
     ++step;
-    member->progress().step_applied({step, step * 8, {}, 0, 0, true, 0.5, 0.1, step});
+    member->progress().step_applied({step, step * 8, {}, 0, true, 0.5, 0.1, step});
     member->beat_now();
     server_.change("pods", "default", "first-worker-0-0",
                    [step](kube::Json& pod) { pod["metadata"]["annotations"]["seen"] = str_cat(step); });

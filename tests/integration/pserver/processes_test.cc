@@ -1,10 +1,6 @@
 // Workers and servers as real processes, some of which are killed.
 
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -13,18 +9,19 @@
 #include <vector>
 
 #include "base/status.h"
-#include "base/unique_fd.h"
 #include "runtime/collective/fault.h"
 #include "runtime/pserver/client.h"
 #include "runtime/pserver/server.h"
-#include "tests/support/address_bytes.h"
+#include "tests/integration/collective/rank_processes.h"
 
 namespace paceline::pserver {
 namespace {
 
+using collective::receive_all;
+using collective::send_all;
 using collective::TransportKind;
 
-constexpr int kWorkers = 2, kServers = 2;
+constexpr int kWorkers = 2, kServers = 2;  // ranks 0 and 1, and 2 and 3
 constexpr std::size_t kElements = 100'000;
 
 // What a process tells the test: that it is under way, then how it ended.
@@ -35,13 +32,6 @@ struct Report {
   float value = 0;  // worker 0: of all its weights, -1 where they differ
   char text[480] = {};
 };
-
-bool send_all(int fd, const void* data, std::size_t bytes) {
-  return ::send(fd, data, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
-}
-bool receive_all(int fd, void* data, std::size_t bytes) {
-  return ::recv(fd, data, bytes, MSG_WAITALL) == static_cast<ssize_t>(bytes);
-}
 
 v1::ParameterServerSpec mode_of(v1::ParameterServerSpec::Synchronization synchronization) {
   v1::ParameterServerSpec mode;
@@ -60,40 +50,14 @@ struct Job {
   bool held = false;  // a worker that is under way goes on when it is told
 };
 
-class Processes {
+class Processes : public collective::RankProcesses {
  public:
-  explicit Processes(const Job& job) {
-    for (int r = 0; r < kWorkers + kServers; ++r) {
-      int pair[2];
-      EXPECT_EQ(0, ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
-      const pid_t pid = ::fork();
-      if (pid == 0) {
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        member(job, r, pair[1]);
-        ::_exit(0);
-      }
-      ::close(pair[1]);
-      pids_.push_back(pid);
-      sockets_.emplace_back(pair[0]);
-    }
-    std::vector<std::byte> all(sockets_.size() * kAddressBytes);
-    for (std::size_t r = 0; r < sockets_.size(); ++r) {
-      EXPECT_TRUE(receive_all(sockets_[r].get(), all.data() + r * kAddressBytes, kAddressBytes));
-    }
-    for (const UniqueFd& socket : sockets_) EXPECT_TRUE(send_all(socket.get(), all.data(), all.size()));
-  }
-  ~Processes() {
-    for (const pid_t pid : pids_) ::kill(pid, SIGKILL);
-    for (const pid_t pid : pids_) ::waitpid(pid, nullptr, 0);
-  }
-  void kill(int r) { ::kill(pids_[static_cast<std::size_t>(r)], SIGKILL); }
-  void go_on(int r) { EXPECT_TRUE(send_all(sockets_[static_cast<std::size_t>(r)].get(), "", 1)); }
-  Report report(int r) {
-    Report report;
-    EXPECT_TRUE(receive_all(sockets_[static_cast<std::size_t>(r)].get(), &report, sizeof(report)))
-        << "rank " << r;
-    return report;
-  }
+  explicit Processes(const Job& job)
+      : RankProcesses(kWorkers + kServers, [&](int rank, int socket) { member(job, rank, socket); }) {}
+
+  void kill(int r) const { signal(r, SIGKILL); }
+  void go_on(int r) const { EXPECT_TRUE(send_all(socket(r), "", 1)); }
+  Report report(int r) const { return RankProcesses::report<Report>(r); }
 
  private:
   static void member(const Job& job, int rank, int socket) {
@@ -104,19 +68,9 @@ class Processes {
       collective::FabricOptions options;
       options.arena_bytes = std::size_t{64} << 20;
       PL_ASSIGN_OR_RETURN(auto fabric, collective::Fabric::create(options, clock));
-      const auto mine = pack(fabric->address());
-      if (!send_all(socket, mine.data(), mine.size())) return absl::InternalError("the test is gone");
-      collective::Group group;
-      group.generation = Generation{1};
-      group.rank = rank;
-      group.transport = job.transport;
-      for (int r = 0; r < kWorkers + kServers; ++r) {
-        std::byte bytes[kAddressBytes];
-        if (!receive_all(socket, bytes, sizeof(bytes))) return absl::InternalError("the test is gone");
-        const std::string name =
-            r < kWorkers ? "worker-" + std::to_string(r) : "ps-" + std::to_string(r - kWorkers);
-        group.members.push_back({name, unpack(bytes)});
-      }
+      PL_ASSIGN_OR_RETURN(
+          const collective::Group group,
+          collective::meet(*fabric, job.transport, rank, {"worker-0", "worker-1", "ps-0", "ps-1"}, socket));
       const ClientOptions shape{kWorkers, kServers, 64 << 10};
       if (rank >= kWorkers) {
         ServerOptions server_options;
@@ -150,10 +104,9 @@ class Processes {
         if (k == 20) {
           Report under_way;
           under_way.under_way = 1;
-          if (!send_all(socket, &under_way, sizeof(under_way)))
-            return absl::InternalError("the test is gone");
+          if (!send_all(socket, &under_way, sizeof(under_way))) return collective::test_is_gone();
           char go = 0;
-          if (job.held && !receive_all(socket, &go, 1)) return absl::InternalError("the test is gone");
+          if (job.held && !receive_all(socket, &go, 1)) return collective::test_is_gone();
         }
         std::fill(gradient.begin(), gradient.end(), -1.0F);
         PL_RETURN_IF_ERROR(client->push(kElements / 2, kElements));
@@ -170,9 +123,6 @@ class Processes {
     std::strncpy(report.text, std::string(status.message()).c_str(), sizeof(report.text) - 1);
     (void)send_all(socket, &report, sizeof(report));
   }
-
-  std::vector<pid_t> pids_;
-  std::vector<UniqueFd> sockets_;
 };
 
 class PsProcesses : public ::testing::TestWithParam<TransportKind> {};
@@ -184,26 +134,20 @@ INSTANTIATE_TEST_SUITE_P(Media, PsProcesses,
 
 constexpr Step kForEver = 1'000'000'000;
 
+// The first of them is the sequencer.
 TEST_P(PsProcesses, AKilledServerIsNamedByAll) {
-  Processes all({GetParam(), v1::ParameterServerSpec::SYNCHRONOUS, kForEver});
-  for (int w = 0; w < kWorkers; ++w) EXPECT_EQ(all.report(w).under_way, 1);
-  all.kill(3);
-  for (const int rank : {0, 1, 2}) {
-    const Report report = all.report(rank);
-    EXPECT_EQ(report.code, static_cast<int>(absl::StatusCode::kUnavailable)) << report.text;
-    EXPECT_EQ(report.blamed, 3) << report.text;
-    EXPECT_NE(std::string(report.text).find("ps-1"), std::string::npos) << report.text;
-  }
-}
-
-TEST_P(PsProcesses, AKilledSequencerIsNamedByAll) {
-  Processes all({GetParam(), v1::ParameterServerSpec::SYNCHRONOUS, kForEver});
-  for (int w = 0; w < kWorkers; ++w) EXPECT_EQ(all.report(w).under_way, 1);
-  all.kill(2);
-  for (const int rank : {0, 1, 3}) {
-    const Report report = all.report(rank);
-    EXPECT_EQ(report.code, static_cast<int>(absl::StatusCode::kUnavailable)) << report.text;
-    EXPECT_EQ(report.blamed, 2) << report.text;
+  for (const int killed : {2, 3}) {
+    Processes all({GetParam(), v1::ParameterServerSpec::SYNCHRONOUS, kForEver});
+    for (int w = 0; w < kWorkers; ++w) EXPECT_EQ(all.report(w).under_way, 1);
+    all.kill(killed);
+    for (const int rank : {0, 1, 5 - killed}) {
+      const Report report = all.report(rank);
+      EXPECT_EQ(report.code, static_cast<int>(absl::StatusCode::kUnavailable)) << report.text;
+      EXPECT_EQ(report.blamed, killed) << report.text;
+      if (killed == 3) {
+        EXPECT_NE(std::string(report.text).find("ps-1"), std::string::npos) << report.text;
+      }
+    }
   }
 }
 

@@ -76,7 +76,7 @@ class Coordinator {
   coordinator::Report wait_for_end(Duration limit = std::chrono::seconds(30)) {
     const Deadline deadline = Deadline::after(clock_.now(), limit);
     coordinator::Report report = job_->report();
-    while (!coordinator::is_final(report.state) && !deadline.expired(clock_.now())) {
+    while (!plan::is_final(report.state) && !deadline.expired(clock_.now())) {
       std::this_thread::yield();
       report = job_->report();
     }

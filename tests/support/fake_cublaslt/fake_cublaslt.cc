@@ -105,8 +105,7 @@ cublasStatus_t refuse(cublasStatus_t status, const std::string& why) {
 
 cublasStatus_t check(const Description& d, const Layout& a, const Layout& b, const Layout& c) {
   for (const Layout* l : {&a, &b, &c}) {
-    if (l->rows == 0 || l->columns == 0 || l->leading < static_cast<std::int64_t>(l->rows) ||
-        l->batch != c.batch)
+    if (l->rows == 0 || l->columns == 0 || l->leading < static_cast<std::int64_t>(l->rows))
       return refuse(CUBLAS_STATUS_INVALID_VALUE, "a layout is no matrix");
   }
   if (sizes_of(d, a, b, c).k == 0) return refuse(CUBLAS_STATUS_INVALID_VALUE, "the matrices do not fit");
@@ -117,7 +116,6 @@ cublasStatus_t check(const Description& d, const Layout& a, const Layout& b, con
   if (!d.has_aux()) return CUBLAS_STATUS_SUCCESS;
   if (d.aux_leading % 8 != 0 || d.aux_leading < static_cast<std::int64_t>(c.rows))
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "the leading dimension of what GELU keeps is none");
-  if (c.batch != 1) return refuse(CUBLAS_STATUS_INVALID_VALUE, "what GELU keeps has no stride of a batch");
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -217,15 +215,6 @@ EXPORTED cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layou
 }
 EXPORTED cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   return destroy<Layout>(layout);
-}
-EXPORTED cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t handle,
-                                                         cublasLtMatrixLayoutAttribute_t attribute,
-                                                         const void* value, size_t bytes) {
-  BEGIN_CALL();
-  auto& layout = at<Layout>(handle);
-  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) return set(layout.batch, value, bytes);
-  if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) return set(layout.stride, value, bytes);
-  return refuse(CUBLAS_STATUS_INVALID_VALUE, "an attribute of a layout that the tests do not know");
 }
 
 EXPORTED cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {

@@ -33,12 +33,12 @@ void store(void* data, cudaDataType_t type, std::uint64_t at, float value) {
 }
 
 // lines[r][k] of an operand whose element (row, column) is op(...)'s (r, k), or (k, r).
-void gather(const void* from, const Layout& l, std::uint64_t offset, bool r_is_row, std::uint64_t lines,
-            std::uint64_t k_count, std::vector<float>& to) {
+void gather(const void* from, const Layout& l, bool r_is_row, std::uint64_t lines, std::uint64_t k_count,
+            std::vector<float>& to) {
   const auto leading = static_cast<std::uint64_t>(l.leading);
   for (std::uint64_t r = 0; r < lines; ++r) {
     for (std::uint64_t k = 0; k < k_count; ++k)
-      to[r * k_count + k] = load(from, l.type, offset + (r_is_row ? k * leading + r : r * leading + k));
+      to[r * k_count + k] = load(from, l.type, r_is_row ? k * leading + r : r * leading + k);
   }
 }
 
@@ -54,21 +54,13 @@ Sizes sizes_of(const Description& d, const Layout& a, const Layout& b, const Lay
 void Product::operator()() const {
   const Sizes sizes = sizes_of(d, a, b, c);
   std::vector<float> x(sizes.m * sizes.k), y(sizes.k * sizes.n);  // row-major op(a), column-major op(b)
-  for (std::int32_t i = 0; i < c.batch; ++i) {
-    const auto offset = [i](const Layout& l) { return static_cast<std::uint64_t>(i * l.stride); };
-    gather(from_a, a, offset(a), d.first == CUBLAS_OP_N, sizes.m, sizes.k, x);
-    gather(from_b, b, offset(b), d.second == CUBLAS_OP_T, sizes.n, sizes.k, y);
-    multiply(sizes, x, y, offset(c));
-  }
-}
-
-void Product::multiply(const Sizes& sizes, const std::vector<float>& x, const std::vector<float>& y,
-                       std::uint64_t offset) const {
+  gather(from_a, a, d.first == CUBLAS_OP_N, sizes.m, sizes.k, x);
+  gather(from_b, b, d.second == CUBLAS_OP_T, sizes.n, sizes.k, y);
   for (std::uint64_t n = 0; n < sizes.n; ++n) {
     for (std::uint64_t m = 0; m < sizes.m; ++m) {
       float sum = 0;
       for (std::uint64_t k = 0; k < sizes.k; ++k) sum += x[m * sizes.k + k] * y[n * sizes.k + k];
-      const std::uint64_t at = offset + n * static_cast<std::uint64_t>(c.leading) + m;
+      const std::uint64_t at = n * static_cast<std::uint64_t>(c.leading) + m;
       float value = alpha * sum;
       if (beta != 0) value += beta * load(to, c.type, at);
       if (d.biased()) value += load(d.bias, d.bias_type, m);

@@ -15,14 +15,11 @@ struct Layout {
   cudaDataType_t type;
   std::uint64_t rows, columns;  // column-major
   std::int64_t leading;
-  std::int32_t batch = 1;
-  std::int64_t stride = 0;
 
   std::size_t element() const { return type == CUDA_R_16BF ? 2 : 4; }
   // From the first element to behind the last.
   std::size_t bytes() const {
-    const std::uint64_t one = static_cast<std::uint64_t>(leading) * (columns - 1) + rows;
-    return (static_cast<std::uint64_t>(stride) * static_cast<std::uint64_t>(batch - 1) + one) * element();
+    return (static_cast<std::uint64_t>(leading) * (columns - 1) + rows) * element();
   }
 };
 struct Description {
@@ -62,10 +59,6 @@ struct Product {
   float alpha, beta;
 
   void operator()() const;
-
- private:
-  void multiply(const Sizes& sizes, const std::vector<float>& x, const std::vector<float>& y,
-                std::uint64_t offset) const;
 };
 
 }  // namespace paceline::fake_cublaslt

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -134,6 +135,18 @@ class GpuTest : public ::testing::Test {
   SystemClock clock_;
   std::shared_ptr<const Context> context_;
   std::unique_ptr<Stream> stream_;
+};
+
+// A GpuTest of the kernels that `Kernels` loads.
+template <typename Kernels>
+class KernelsTest : public GpuTest {
+ protected:
+  void TearDown() override {
+    kernels_.reset();
+    GpuTest::TearDown();
+  }
+
+  std::optional<Kernels> kernels_ = must(Kernels::load(context_));
 };
 
 }  // namespace paceline::cuda

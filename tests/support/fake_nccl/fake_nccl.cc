@@ -174,10 +174,7 @@ EXPORTED ncclResult_t ncclCommInitRankScalable(ncclComm_t* communicator, int wor
 #endif
 
 EXPORTED ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* told) {
-  const Visit visit(communicator, __func__);
-  const std::shared_ptr<ncclComm>& c = visit.known();
-  if (c == nullptr) return ncclInvalidArgument;
-  if (const ncclResult_t wanted = asked(__func__); wanted != ncclSuccess) return wanted;
+  BEGIN_CALL(communicator, c);
   std::unique_lock held(lock());
   const Phase phase = c->phase;
   const int rank = c->rank;
@@ -210,10 +207,7 @@ EXPORTED ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_
 }
 
 EXPORTED ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
-  const Visit visit(communicator, __func__);
-  const std::shared_ptr<ncclComm>& c = visit.known();
-  if (c == nullptr) return ncclInvalidArgument;
-  if (const ncclResult_t wanted = asked(__func__); wanted != ncclSuccess) return wanted;
+  BEGIN_CALL(communicator, c);
   const std::lock_guard held(lock());
   if (const ncclResult_t busy = must_be_idle(*c, __func__); busy != ncclSuccess) return busy;
   if (c->revoked || c->shrunk)
@@ -223,10 +217,7 @@ EXPORTED ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
   return ncclInProgress;
 }
 EXPORTED ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
-  const Visit visit(communicator, __func__);
-  const std::shared_ptr<ncclComm>& c = visit.known();
-  if (c == nullptr) return ncclInvalidArgument;
-  if (const ncclResult_t wanted = asked(__func__); wanted != ncclSuccess) return wanted;
+  BEGIN_CALL(communicator, c);
   const std::lock_guard held(lock());
   if (c->phase != Phase::kFinalized) return problem(ncclInvalidUsage, "destroyed, and not finalized");
   c->gone = true;
@@ -235,10 +226,7 @@ EXPORTED ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   return ncclSuccess;
 }
 EXPORTED ncclResult_t ncclCommAbort(ncclComm_t communicator) {
-  const Visit visit(communicator, __func__);
-  const std::shared_ptr<ncclComm>& c = visit.known();
-  if (c == nullptr) return ncclInvalidArgument;
-  if (const ncclResult_t wanted = asked(__func__); wanted != ncclSuccess) return wanted;
+  BEGIN_CALL(communicator, c);
   const std::lock_guard held(lock());
   c->stopped = c->gone = true;
   c->launch = nullptr;

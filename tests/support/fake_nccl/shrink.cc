@@ -36,10 +36,7 @@ ncclResult_t check_excluded(const ncclComm& parent, const std::vector<int>& excl
 // It gives ncclSuccess, as NCCL does, while it is in progress.
 EXPORTED ncclResult_t ncclCommShrink(ncclComm_t communicator, int* excluded_ranks, int count,
                                      ncclComm_t* made, ncclConfig_t* config, int flags) {
-  const Visit visit(communicator, __func__);
-  const std::shared_ptr<ncclComm>& parent = visit.known();
-  if (parent == nullptr) return ncclInvalidArgument;
-  if (const ncclResult_t wanted = asked(__func__); wanted != ncclSuccess) return wanted;
+  BEGIN_CALL(communicator, parent);
   const std::lock_guard held(lock());
   if (const ncclResult_t busy = must_be_idle(*parent, __func__); busy != ncclSuccess) return busy;
   if (const ncclResult_t wrong = must_be_non_blocking(config); wrong != ncclSuccess) return wrong;
@@ -77,10 +74,7 @@ EXPORTED ncclResult_t ncclCommShrink(ncclComm_t communicator, int* excluded_rank
 #if defined(PACELINE_FAKE_NCCL_REVOKE)
 // NCCL 2.28.9 takes it while another call is in progress, and then uses what it has freed.
 EXPORTED ncclResult_t ncclCommRevoke(ncclComm_t communicator, int flags) {
-  const Visit visit(communicator, __func__);
-  const std::shared_ptr<ncclComm>& c = visit.known();
-  if (c == nullptr) return ncclInvalidArgument;
-  if (const ncclResult_t wanted = asked(__func__); wanted != ncclSuccess) return wanted;
+  BEGIN_CALL(communicator, c);
   const std::lock_guard held(lock());
   if (const ncclResult_t busy = must_be_idle(*c, __func__); busy != ncclSuccess) return busy;
   if (flags != NCCL_REVOKE_DEFAULT || c->revoked) return problem(ncclInvalidArgument, "not to be revoked");

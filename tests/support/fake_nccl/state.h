@@ -74,6 +74,13 @@ class Visit {
   std::shared_ptr<ncclComm> known_;
 };
 
+// The beginning of a call on `communicator`, which is `name` from here on.
+#define BEGIN_CALL(communicator, name)                   \
+  const Visit visit(communicator, __func__);             \
+  const std::shared_ptr<ncclComm>& name = visit.known(); \
+  if (name == nullptr) return ncclInvalidArgument;       \
+  if (const ncclResult_t wanted = asked(__func__); wanted != ncclSuccess) return wanted
+
 // What a shrink is told when its parent is asked for the last time, or aborted.
 void tell_child(ncclComm& parent);
 

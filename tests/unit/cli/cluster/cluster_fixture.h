@@ -42,21 +42,47 @@ class ClusterTest : public ::testing::Test {
   JobClient client_{api_, "https://10.0.0.1:6443 (context dev of /home/me/.kube/config)", stop_.get_token()};
   Terminal terminal_;
   std::ostringstream out_, err_;
-  Call call_{.jobs = client_,
-             .client = &client_,
-             .stop = stop_.get_token(),
-             .ns = "team-a",
-             .program = "paceline",
-             .clock = clock_,
-             .terminal = terminal_,
-             .out = out_,
-             .err = err_,
-             .pause = pause_};
+  Call call_ = call_by(client_, pause_);
+
+  Call call_by(JobClient& client, const kube::Pause& pause) {
+    return {.jobs = client,
+            .client = &client,
+            .stop = stop_.get_token(),
+            .ns = "team-a",
+            .program = "paceline",
+            .clock = clock_,
+            .terminal = terminal_,
+            .out = out_,
+            .err = err_,
+            .pause = pause};
+  }
+
+  // The text that a command prints, which succeeds.
+  std::string printed(const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status << err_.str();
+    std::string text = out_.str();
+    out_.str("");
+    return text;
+  }
+  std::string described(const std::string& name) { return printed(describe_job(call_, name)); }
+  std::string explained(const std::string& name) { return printed(explain_job(call_, name)); }
+  std::string top_of(const std::string& name) {
+    return printed(top_job(call_, {.name = name, .once = true}));
+  }
 
   void add_job(const kube::Json& job, const std::string& ns = "team-a") {
     server_.create("trainingjobs", ns, job);
   }
-  void add_pod(const kube::Json& pod, const std::string& ns = "team-a") { server_.create("pods", ns, pod); }
+  void add_pod(const kube::Json& pod) { server_.create("pods", "team-a", pod); }
+  void add_event(const std::string& name, const std::string& kind, const std::string& object,
+                 const std::string& reason, const std::string& time) {
+    server_.create("events", "team-a", event_object(name, kind, object, reason, "2026-01-31T" + time + "Z"));
+  }
+  kube::Json stored() const { return *server_.find("trainingjobs", "team-a", "digits"); }
+  void set_phase(const std::string& phase) {
+    server_.change("trainingjobs", "team-a", "digits",
+                   [&](kube::Json& job) { job["status"]["phase"] = phase; });
+  }
 
   // Every request that `matches` is answered so.
   void answer(const std::string& matches, int status, const kube::Json& body) {

@@ -7,21 +7,21 @@ namespace paceline::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST_F(ClusterTest, SuspendAndResume) {
   add_job(job_object("digits", "Running"));
   ASSERT_TRUE(suspend_jobs(call_, {"digits"}, true).ok());
-  EXPECT_EQ(server_.find("trainingjobs", "team-a", "digits")->at("spec").at("runPolicy").at("suspend"), true);
+  EXPECT_EQ(stored().at("spec").at("runPolicy").at("suspend"), true);
   EXPECT_EQ(
       server_.requests(
           "PATCH /apis/paceline.dev/v1alpha1/namespaces/team-a/trainingjobs/digits?fieldManager=paceline"),
       1);
   ASSERT_TRUE(suspend_jobs(call_, {"digits"}, true).ok());
   ASSERT_TRUE(suspend_jobs(call_, {"digits"}, false).ok());
-  EXPECT_EQ(server_.find("trainingjobs", "team-a", "digits")->at("spec").at("runPolicy").at("suspend"),
-            false);
+  EXPECT_EQ(stored().at("spec").at("runPolicy").at("suspend"), false);
   ASSERT_TRUE(suspend_jobs(call_, {"digits"}, false).ok());
   EXPECT_EQ(server_.requests("PATCH"), 2);
   EXPECT_EQ(out_.str(),
@@ -52,25 +52,18 @@ TEST_F(ClusterTest, AJobThatIsBeingDeletedIsNotEdited) {
 
 TEST_F(ClusterTest, ScaleKeepsToMinAndMax) {
   add_job(job_object("digits", "Running"));
-  ASSERT_TRUE(scale_job(call_, "digits", {{Role::kWorker, 5}}).ok());
-  EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/digits scaled: worker from 3 to 5\n");
-  EXPECT_EQ(server_.find("trainingjobs", "team-a", "digits")
-                ->at("spec")
-                .at("replicaSpecs")
-                .at("worker")
-                .at("replicas"),
-            5);
+  EXPECT_EQ(printed(scale_job(call_, "digits", {{Role::kWorker, 5}})),
+            "trainingjob.paceline.dev/digits scaled: worker from 3 to 5\n");
+  EXPECT_EQ(stored().at("spec").at("replicaSpecs").at("worker").at("replicas"), 5);
   absl::Status status = scale_job(call_, "digits", {{Role::kWorker, 6}});
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("replicas"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("maxReplicas"));
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("replicas"), HasSubstr("maxReplicas")));
   status = scale_job(call_, "digits", {{Role::kWorker, 1}});
   EXPECT_THAT(std::string(status.message()), HasSubstr("minReplicas"));
   status = scale_job(call_, "digits", {{Role::kEvaluator, 1}});
   EXPECT_EQ(status.message(), "job team-a/digits has no role evaluator");
   EXPECT_EQ(server_.requests("PATCH"), 1);
-  ASSERT_TRUE(scale_job(call_, "digits", {{Role::kWorker, 5}}).ok());
-  EXPECT_THAT(out_.str(), HasSubstr("has that many already"));
+  EXPECT_THAT(printed(scale_job(call_, "digits", {{Role::kWorker, 5}})), HasSubstr("has that many already"));
 }
 
 TEST_F(ClusterTest, ScaleLooksAgainWhenSomebodyElseWasFaster) {
@@ -84,7 +77,7 @@ TEST_F(ClusterTest, ScaleLooksAgainWhenSomebodyElseWasFaster) {
   });
   ASSERT_TRUE(scale_job(call_, "digits", {{Role::kWorker, 4}}).ok());
   EXPECT_EQ(server_.requests("PATCH"), 2);
-  EXPECT_EQ(server_.find("trainingjobs", "team-a", "digits")->at("metadata").at("labels").at("x"), "y");
+  EXPECT_EQ(stored().at("metadata").at("labels").at("x"), "y");
 }
 
 TEST(ScalingTest, RoleAndNumber) {
@@ -104,15 +97,11 @@ TEST(ScalingTest, RoleAndNumber) {
 
 TEST_F(ClusterTest, EventsOfAJobAndItsPodsTheNewestLast) {
   add_job(job_object());
-  server_.create("events", "team-a",
-                 event_object("b", "Pod", "digits-worker-1-0", "Started", "2026-01-31T12:04:00Z"));
-  server_.create("events", "team-a",
-                 event_object("a", "TrainingJob", "digits", "Created", "2026-01-31T12:00:00Z"));
-  server_.create("events", "team-a", event_object("c", "Pod", "nginx", "Foreign", "2026-01-31T12:04:00Z"));
-  server_.create("events", "team-a",
-                 event_object("d", "Pod", "digits-worker-0-0", "OfAnEarlierJob", "2026-01-31T11:59:00Z"));
-  ASSERT_TRUE(list_events(call_, {.name = "digits"}).ok());
-  EXPECT_EQ(out_.str(),
+  add_event("b", "Pod", "digits-worker-1-0", "Started", "12:04:00");
+  add_event("a", "TrainingJob", "digits", "Created", "12:00:00");
+  add_event("c", "Pod", "nginx", "Foreign", "12:04:00");
+  add_event("d", "Pod", "digits-worker-0-0", "OfAnEarlierJob", "11:59:00");
+  EXPECT_EQ(printed(list_events(call_, {.name = "digits"})),
             "AGE  TYPE    REASON   OBJECT                 MESSAGE\n"
             "5m   Normal  Created  tj/digits              Created of digits\n"
             "60s  Normal  Started  pod/digits-worker-1-0  Started of digits-worker-1-0\n");
@@ -159,35 +148,18 @@ class WatchTest : public ClusterTest {
   WatchScript script_{server_, stop_};
   kube::ApiClient watching_{script_, clock_, 1, stop_.get_token(), pause_};
   JobClient watching_client_{watching_, "https://10.0.0.1:6443", stop_.get_token()};
-  Call watching_call_{.jobs = watching_client_,
-                      .client = &watching_client_,
-                      .stop = stop_.get_token(),
-                      .ns = "team-a",
-                      .program = "paceline",
-                      .clock = clock_,
-                      .terminal = terminal_,
-                      .out = out_,
-                      .err = err_,
-                      .pause = pause_};
+  Call watching_call_ = call_by(watching_client_, pause_);
 
   static std::string line(const char* type, const kube::Json& object) {
     return kube::Json{{"type", type}, {"object", object}}.dump() + "\n";
-  }
-  kube::Json changed(const std::string& phase) {
-    server_.change("trainingjobs", "team-a", "digits",
-                   [&](kube::Json& job) { job["status"]["phase"] = phase; });
-    return *server_.find("trainingjobs", "team-a", "digits");
   }
 };
 
 TEST_F(WatchTest, PrintsWhatChangesOnce) {
   add_job(job_object("digits", "Starting"));
-  const kube::Json running = [&] {
-    kube::Json job = *server_.find("trainingjobs", "team-a", "digits");
-    job["metadata"]["resourceVersion"] = "2001";
-    job["status"]["phase"] = "Running";
-    return job;
-  }();
+  kube::Json running = stored();
+  running["metadata"]["resourceVersion"] = "2001";
+  running["status"]["phase"] = "Running";
   const kube::Json bookmark = {{"metadata", {{"resourceVersion", "2005"}}}};
   script_.streams = {{line("MODIFIED", running) + line("MODIFIED", running) + line("BOOKMARK", bookmark)},
                      {"", absl::UnavailableError("reset")},
@@ -207,7 +179,7 @@ TEST_F(WatchTest, AVersionThatIsForgottenIsListedAnew) {
   add_job(job_object("digits", "Starting"));
   script_.streams = {{line("ERROR", refusal(410, "Expired", "too old"))}};
   script_.before = [&](std::size_t stream) {
-    if (stream == 0) (void)changed("Running");
+    if (stream == 0) set_phase("Running");
   };
   EXPECT_TRUE(absl::IsCancelled(get_jobs(watching_call_, {.watch = true})));
   EXPECT_THAT(out_.str(), HasSubstr("digits  Running "));
@@ -253,12 +225,10 @@ TEST_F(ClusterTest, TopShowsAJobUntilItEnds) {
       job["status"]["message"] = "all is done";
     });
   };
-  ASSERT_TRUE(top_job(call_, {.name = "digits"}).ok());
-  EXPECT_THAT(out_.str(), HasSubstr("digits  Running  view 2, 1 member"));
-  EXPECT_THAT(out_.str(), HasSubstr("step 120/200"));
-  EXPECT_THAT(out_.str(), ::testing::ContainsRegex("MEMBER +NODE +PHASE"));
-  EXPECT_THAT(out_.str(), HasSubstr("digits  Succeeded"));
-  EXPECT_THAT(out_.str(), HasSubstr("\nall is done\n"));
+  EXPECT_THAT(printed(top_job(call_, {.name = "digits"})),
+              AllOf(HasSubstr("digits  Running  view 2, 1 member"), HasSubstr("step 120/200"),
+                    ::testing::ContainsRegex("MEMBER +NODE +PHASE"), HasSubstr("digits  Succeeded"),
+                    HasSubstr("\nall is done\n")));
   EXPECT_EQ(clock_.now(), TimePoint(2s));
 }
 
@@ -275,16 +245,13 @@ TEST_F(ClusterTest, TopGoesOnHoweverLongTheSilenceAndSaysSinceWhen) {
   TimePoint before = clock_.now();
   on_pause_ = [&] {
     waits.push_back(clock_.now() - std::exchange(before, clock_.now()));
-    if (++looks == 2 + kMissed)
-      server_.change("trainingjobs", "team-a", "digits",
-                     [](kube::Json& job) { job["status"]["phase"] = "Succeeded"; });
+    if (++looks == 2 + kMissed) set_phase("Succeeded");
   };
-  EXPECT_TRUE(top_job(call_, {.name = "digits"}).ok());
+  const std::string text = printed(top_job(call_, {.name = "digits"}));
   EXPECT_THAT(std::vector(waits.begin(), waits.begin() + 8),
               ::testing::ElementsAre(2s, 2s, 2s, 4s, 8s, 16s, 30s, 30s))
       << "more and more seldom";
   ASSERT_EQ(waits.size(), 2u + kMissed);
-  const std::string text = out_.str();
   EXPECT_THAT(text, HasSubstr("no answer since 2026-01-31T12:05:02Z: can't get job team-a/digits"));
   const std::size_t ended = text.find("digits  Succeeded");
   ASSERT_NE(ended, std::string::npos);
@@ -298,16 +265,14 @@ TEST_F(ClusterTest, ExplainGoesByTheControllersLimits) {
   job["spec"]["runPolicy"]["suspend"] = true;
   add_job(job);
   add_pod(pod_object("digits", "worker", 0, 1));
-  ASSERT_TRUE(explain_job(call_, "digits").ok());
-  EXPECT_THAT(out_.str(), HasSubstr("SIGKILL after 30.0 s"));
+  EXPECT_THAT(explained("digits"), HasSubstr("SIGKILL after 30.0 s"));
 }
 
 TEST_F(ClusterTest, ExplainSaysWhatThePlannerWouldDo) {
   add_job(job_object("new"));
-  ASSERT_TRUE(explain_job(call_, "new").ok());
-  EXPECT_THAT(out_.str(), HasSubstr("TrainingJob team-a/new: not seen by a controller yet, 0 pods\n"));
-  EXPECT_THAT(out_.str(), HasSubstr("create pod new-chief-0-0"));
-  EXPECT_THAT(out_.str(), HasSubstr("no controller has looked at it yet"));
+  EXPECT_THAT(explained("new"),
+              AllOf(HasSubstr("TrainingJob team-a/new: not seen by a controller yet, 0 pods\n"),
+                    HasSubstr("create pod new-chief-0-0"), HasSubstr("no controller has looked at it yet")));
   EXPECT_EQ(server_.requests("POST") + server_.requests("PATCH"), 0);
 }
 
@@ -319,9 +284,9 @@ TEST_F(ClusterTest, ExplainOfARunningJobHasNothingToDo) {
   add_job(job);
   add_pod(pod_object("digits", "chief", 0, 0));
   for (int i = 0; i < 3; ++i) add_pod(pod_object("digits", "worker", i, 0));
-  ASSERT_TRUE(explain_job(call_, "digits").ok());
-  EXPECT_THAT(out_.str(), HasSubstr("Running (MembersTrain), 4 pods\n  why: view 2 with 4 members trains\n"));
-  EXPECT_THAT(out_.str(), HasSubstr("  nothing to do\n"));
+  EXPECT_THAT(explained("digits"),
+              AllOf(HasSubstr("Running (MembersTrain), 4 pods\n  why: view 2 with 4 members trains\n"),
+                    HasSubstr("  nothing to do\n")));
 }
 
 TEST_F(ClusterTest, ExplainKnowsWhoWasLost) {
@@ -336,9 +301,8 @@ TEST_F(ClusterTest, ExplainKnowsWhoWasLost) {
   add_pod(pod_object("digits", "chief", 0, 0));
   add_pod(pod_object("digits", "ps", 0, 0));
   add_pod(pod_object("digits", "worker", 0, 0, "Failed"));
-  ASSERT_TRUE(explain_job(call_, "digits").ok());
-  EXPECT_THAT(out_.str(), Not(HasSubstr("restart"))) << "the others go on without it";
-  EXPECT_THAT(out_.str(), HasSubstr("  nothing to do\n"));
+  EXPECT_THAT(explained("digits"), AllOf(Not(HasSubstr("restart")), HasSubstr("  nothing to do\n")))
+      << "the others go on without it";
 }
 
 TEST_F(ClusterTest, ExplainOfASuspendedJobDeletesItsPods) {
@@ -347,9 +311,8 @@ TEST_F(ClusterTest, ExplainOfASuspendedJobDeletesItsPods) {
   job["status"]["restarts"] = {{"size", 4}};
   add_job(job);
   add_pod(pod_object("digits", "worker", 0, 0));
-  ASSERT_TRUE(explain_job(call_, "digits").ok());
-  EXPECT_THAT(out_.str(), HasSubstr("delete pod digits-worker-0-0"));
-  EXPECT_THAT(out_.str(), HasSubstr("status: Suspended"));
+  EXPECT_THAT(explained("digits"),
+              AllOf(HasSubstr("delete pod digits-worker-0-0"), HasSubstr("status: Suspended")));
 }
 
 }  // namespace

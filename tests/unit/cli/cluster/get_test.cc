@@ -4,6 +4,8 @@
 namespace paceline::cli {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -11,8 +13,7 @@ TEST_F(ClusterTest, ListsTheJobsOfANamespace) {
   add_job(job_object("digits", "Running"));
   add_job(job_object("new"));
   add_job(job_object("elsewhere"), "team-b");
-  ASSERT_TRUE(get_jobs(call_, {}).ok());
-  EXPECT_EQ(out_.str(),
+  EXPECT_EQ(printed(get_jobs(call_, {})),
             "NAME    PHASE    READY     STEP    LOSS  ACCURACY  SAMPLES/S  RESTARTS  AGE\n"
             "digits  Running    3/4  120/200  0.2500   87.50 %      6,400         1   5m\n"
             "new     Pending    0/4        -       -         -          -         0   5m\n");
@@ -25,45 +26,35 @@ TEST_F(ClusterTest, ListsAllNamespacesAndMoreColumns) {
   add_job(job);
   add_job(job_object("elsewhere"), "team-b");
   call_.all_namespaces = true;
-  ASSERT_TRUE(get_jobs(call_, {.output = "wide"}).ok());
-  EXPECT_THAT(out_.str(), HasSubstr("NAMESPACE  NAME       PHASE"));
-  EXPECT_THAT(out_.str(), HasSubstr("AGE  REASON        QUEUE  CHECKPOINT\n"));
-  EXPECT_THAT(out_.str(), ::testing::ContainsRegex("MembersTrain  night  +1,200\n"));
-  EXPECT_THAT(out_.str(), HasSubstr("team-b     elsewhere"));
+  EXPECT_THAT(
+      printed(get_jobs(call_, {.output = "wide"})),
+      AllOf(HasSubstr("NAMESPACE  NAME       PHASE"), HasSubstr("AGE  REASON        QUEUE  CHECKPOINT\n"),
+            ContainsRegex("MembersTrain  night  +1,200\n"), HasSubstr("team-b     elsewhere")));
 }
 
 TEST_F(ClusterTest, ManyJobsComeInPages) {
   for (int i = 0; i < 1100; ++i) add_job(job_object(str_cat("job-", i)));
-  ASSERT_TRUE(get_jobs(call_, {.output = "name"}).ok());
-  EXPECT_EQ(std::ranges::count(out_.str(), '\n'), 1100);
+  EXPECT_EQ(std::ranges::count(printed(get_jobs(call_, {.output = "name"})), '\n'), 1100);
   EXPECT_EQ(server_.requests("GET /apis/paceline.dev"), 3);
 }
 
 TEST_F(ClusterTest, PrintsObjectsForPrograms) {
   add_job(job_object());
-  ASSERT_TRUE(get_jobs(call_, {.name = "digits", .output = "json"}).ok());
-  const auto one = kube::Json::parse(out_.str());
+  const auto one = kube::Json::parse(printed(get_jobs(call_, {.name = "digits", .output = "json"})));
   EXPECT_EQ(one["kind"], "TrainingJob");
   EXPECT_EQ(one["spec"]["replicaSpecs"]["worker"]["replicas"], 3);
   EXPECT_FALSE(one["metadata"].contains("managedFields"));
-  out_.str("");
-  ASSERT_TRUE(get_jobs(call_, {.output = "json"}).ok());
-  EXPECT_EQ(kube::Json::parse(out_.str())["items"][0]["kind"], "TrainingJob");
-  out_.str("");
-  ASSERT_TRUE(get_jobs(call_, {.name = "digits", .output = "yaml"}).ok());
-  EXPECT_THAT(out_.str(), HasSubstr("kind: TrainingJob\n"));
-  EXPECT_THAT(out_.str(), HasSubstr("    worker:\n      maxReplicas: 5\n"));
-  out_.str("");
-  ASSERT_TRUE(get_jobs(call_, {.output = "name"}).ok());
-  EXPECT_EQ(out_.str(), "trainingjob.paceline.dev/digits\n");
+  const auto all = kube::Json::parse(printed(get_jobs(call_, {.output = "json"})));
+  EXPECT_EQ(all["items"][0]["kind"], "TrainingJob");
+  EXPECT_THAT(printed(get_jobs(call_, {.name = "digits", .output = "yaml"})),
+              AllOf(HasSubstr("kind: TrainingJob\n"), HasSubstr("    worker:\n      maxReplicas: 5\n")));
+  EXPECT_EQ(printed(get_jobs(call_, {.output = "name"})), "trainingjob.paceline.dev/digits\n");
 }
 
 TEST_F(ClusterTest, AnEmptyNamespaceIsNoError) {
-  EXPECT_TRUE(get_jobs(call_, {}).ok());
-  EXPECT_EQ(out_.str(), "");
+  EXPECT_EQ(printed(get_jobs(call_, {})), "");
   EXPECT_EQ(err_.str(), "No jobs in namespace team-a. Start one with `paceline apply -f job.yaml`.\n");
-  ASSERT_TRUE(get_jobs(call_, {.output = "json"}).ok());
-  EXPECT_TRUE(kube::Json::parse(out_.str())["items"].empty());
+  EXPECT_TRUE(kube::Json::parse(printed(get_jobs(call_, {.output = "json"})))["items"].empty());
 }
 
 TEST_F(ClusterTest, AJobThatIsNotThereNamesTheOthers) {
@@ -77,29 +68,27 @@ TEST_F(ClusterTest, AJobThatIsNotThereNamesTheOthers) {
 }
 
 TEST_F(ClusterTest, RefusalsSayWhatToDo) {
+  const auto message = [&] { return std::string(get_jobs(call_, {}).message()); };
   answer_text("/trainingjobs", 404, "404 page not found\n");
-  absl::Status status = get_jobs(call_, {});
-  EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("Paceline is not installed there"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("context dev"));
+  EXPECT_TRUE(absl::IsNotFound(get_jobs(call_, {})));
+  EXPECT_THAT(message(), AllOf(HasSubstr("Paceline is not installed there"), HasSubstr("context dev")));
 
   answer("/trainingjobs", 403,
          refusal(403, "Forbidden", "trainingjobs.paceline.dev is forbidden: User \"eve\" cannot list"));
-  status = get_jobs(call_, {});
-  EXPECT_TRUE(absl::IsPermissionDenied(status));
+  EXPECT_TRUE(absl::IsPermissionDenied(get_jobs(call_, {})));
   EXPECT_THAT(
-      std::string(status.message()),
-      HasSubstr("you may not list the jobs of namespace team-a: trainingjobs.paceline.dev is forbidden"));
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("kubectl auth can-i list trainingjobs.paceline.dev -n team-a"));
+      message(),
+      AllOf(
+          HasSubstr("you may not list the jobs of namespace team-a: trainingjobs.paceline.dev is forbidden"),
+          HasSubstr("kubectl auth can-i list trainingjobs.paceline.dev -n team-a")));
 
   answer("/trainingjobs", 401, refusal(401, "Unauthorized", "Unauthorized"));
-  EXPECT_THAT(std::string(get_jobs(call_, {}).message()), HasSubstr("log in again"));
+  EXPECT_THAT(message(), HasSubstr("log in again"));
 
   server_.set_faults([](const kube::Request&) {
     return FakeApiServer::Fault{.broken = absl::UnavailableError("connection refused")};
   });
-  EXPECT_THAT(std::string(get_jobs(call_, {}).message()), HasSubstr("no answer from https://10.0.0.1:6443"));
+  EXPECT_THAT(message(), HasSubstr("no answer from https://10.0.0.1:6443"));
 }
 
 TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
@@ -131,32 +120,26 @@ TEST_F(ClusterTest, DescribesEverythingAboutAJob) {
   pending["spec"].erase("nodeName");
   add_pod(pending);
   add_pod(pod_object("digits-2", "worker", 0, 0));
-  server_.create("events", "team-a",
-                 event_object("b", "Pod", "digits-worker-1-1", "Started", "2026-01-31T12:04:00Z"));
-  server_.create("events", "team-a",
-                 event_object("a", "TrainingJob", "digits", "Running", "2026-01-31T12:03:00Z"));
-  server_.create("events", "team-a",
-                 event_object("c", "Pod", "digits-2-worker-0-0", "Foreign", "2026-01-31T12:04:00Z"));
-  server_.create("events", "team-a",
-                 event_object("d", "Pod", "digits-worker-0-0", "Foreign", "2026-01-31T11:59:00Z"));
+  add_event("b", "Pod", "digits-worker-1-1", "Started", "12:04:00");
+  add_event("a", "TrainingJob", "digits", "Running", "12:03:00");
+  add_event("c", "Pod", "digits-2-worker-0-0", "Foreign", "12:04:00");
+  add_event("d", "Pod", "digits-worker-0-0", "Foreign", "11:59:00");
 
-  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
-  const std::string text = out_.str();
+  const std::string text = described("digits");
   EXPECT_THAT(text, HasSubstr("digits  Running\n"));
   EXPECT_THAT(text, HasSubstr("test accuracy  87.50 %"));
   EXPECT_THAT(
       text, HasSubstr("replicas  chief=1, restartPolicy Never, worker=3 (2 to 5), restartPolicy OnFailure"));
-  EXPECT_THAT(
-      text, ::testing::ContainsRegex("restarts +1 \\(backoffLimit [0-9]+\\)\n +1 because of worker: Killed\n"
-                                     " +resized +2 times\n"));
+  EXPECT_THAT(text, ContainsRegex("restarts +1 \\(backoffLimit [0-9]+\\)\n +1 because of worker: Killed\n"
+                                  " +resized +2 times\n"));
   EXPECT_THAT(text, HasSubstr("Running  True    4m     MembersTrain  all train"));
   EXPECT_THAT(text, HasSubstr("worker-1  digits-worker-1-0  node-1  Failed"));
   EXPECT_THAT(text, HasSubstr("exit code 1"));
   EXPECT_THAT(text, HasSubstr("Unschedulable: 0/2 nodes are available"));
   EXPECT_THAT(text, HasSubstr("pod digits-worker-2-1, Unschedulable: no node has room for it"));
-  EXPECT_THAT(text, ::testing::ContainsRegex(
-                        "MEMBER +NODE +PHASE +STEP +INPUT +COMPUTE +WAIT +TRANSFER +UPDATE +TOTAL ms\n"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("worker-1 +node-1 +Training +120 +- +1.50 +0.50 +- +- +2.00\n"));
+  EXPECT_THAT(text,
+              ContainsRegex("MEMBER +NODE +PHASE +STEP +INPUT +COMPUTE +WAIT +TRANSFER +UPDATE +TOTAL ms\n"));
+  EXPECT_THAT(text, ContainsRegex("worker-1 +node-1 +Training +120 +- +1.50 +0.50 +- +- +2.00\n"));
   EXPECT_LT(text.find("Running of digits"), text.find("Started of digits-worker-1-1"));
   EXPECT_THAT(text, Not(HasSubstr("Foreign")));
   EXPECT_THAT(text, Not(HasSubstr("/logs")));
@@ -187,32 +170,25 @@ TEST_F(ClusterTest, DescribesWhatBecomesOfGradients) {
   add_job(job_that_drops("Running"));
   add_pod(pod_object("digits", "worker", 0, 1));
   add_pod(pod_object("digits", "worker", 1, 1));
-  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
-  const std::string text = out_.str();
+  const std::string text = described("digits");
   EXPECT_THAT(
       text, HasSubstr("gradients      each step counts the first 3 of 4 gradients: 48 of 64 samples (75 %); "
                       "40 of 240 gradients (17 %) came too late and were dropped\n"));
   EXPECT_THAT(text,
               HasSubstr("staleness      0: 55 %, 1: 40 %, 2: 5 % of 200 gradients; mean 0.50, most 2\n"));
   EXPECT_THAT(text, HasSubstr("steps          120 of 200 (5,760 samples, ")) << "those that count";
-  EXPECT_THAT(text, ::testing::ContainsRegex("length +200 steps, 48 of 64 samples \\(75 %\\) each step\n"));
+  EXPECT_THAT(text, ContainsRegex("length +200 steps, 48 of 64 samples \\(75 %\\) each step\n"));
   EXPECT_THAT(text, HasSubstr("worker-1          100       20       0.50    2"));
-
-  out_.str("");
-  ASSERT_TRUE(top_job(call_, {.name = "digits", .once = true}).ok()) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("\nstaleness of 200 gradients:  0: 55 %  1: 40 %  2: 5 %\n"));
+  EXPECT_THAT(top_of("digits"), HasSubstr("\nstaleness of 200 gradients:  0: 55 %  1: 40 %  2: 5 %\n"));
 }
 
 TEST_F(ClusterTest, WhatBecameOfGradientsIsKnownWhenThePodsAreGone) {
   add_job(job_that_drops("Succeeded"));
-  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("40 of 240 gradients (17 %) came too late"));
-  EXPECT_THAT(out_.str(), HasSubstr("0: 55 %, 1: 40 %, 2: 5 % of 200 gradients"));
-  out_.str("");
+  EXPECT_THAT(described("digits"), AllOf(HasSubstr("40 of 240 gradients (17 %) came too late"),
+                                         HasSubstr("0: 55 %, 1: 40 %, 2: 5 % of 200 gradients")));
   add_pod(pod_object("digits", "worker", 0, 1, "Succeeded"));
   add_pod(pod_object("digits", "worker", 1, 2, "Succeeded"));
-  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("0: 60 %, 1: 30 %, 2: 10 % of 100 gradients"))
+  EXPECT_THAT(described("digits"), HasSubstr("0: 60 %, 1: 30 %, 2: 10 % of 100 gradients"))
       << "of another pod nobody told";
 }
 
@@ -237,26 +213,21 @@ TEST_F(ClusterTest, HowTheMembersGpusAreIsShown) {
                                  {"pcieReplays", 3},
                                  {"xids", 2},
                                  {"lastXid", 79}}}}};
-  const auto now = ::testing::ContainsRegex(
+  const auto now = ContainsRegex(
       "worker-0 +- +NVIDIA H200 +- +41.25 +1.50 +93 % +41 % +- +- +3,201 +- +612 "
       "of 700 +power cap +2 Xids \\(79\\), "
       "1 uncorrected ECC, 3 PCIe replays\n");
   add_job(job);
   add_pod(pod_object("digits", "worker", 0, 1));
-  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
-  EXPECT_THAT(out_.str(), now);
-  out_.str("");
-  ASSERT_TRUE(top_job(call_, {.name = "digits", .once = true}).ok()) << err_.str();
-  EXPECT_THAT(out_.str(), now);
+  EXPECT_THAT(described("digits"), now);
+  EXPECT_THAT(top_of("digits"), now);
 
   job["metadata"]["name"] = "failed";
   job["status"]["phase"] = "Failed";
   add_job(job);
-  out_.str("");
-  ASSERT_TRUE(describe_job(call_, "failed").ok()) << err_.str();
   EXPECT_THAT(
-      out_.str(),
-      ::testing::ContainsRegex(
+      described("failed"),
+      ContainsRegex(
           "\nGPUs:\n  GPU OF .*\n  worker-0 +- +NVIDIA H200 +- +- +- +- +- +- +- +- +- +- +- +2 Xids "))
       << "its pod is gone: what was of that moment is not shown";
 }
@@ -276,17 +247,13 @@ TEST_F(ClusterTest, MembersWhosePodsAreGoneAreStillListed) {
   add_pod(pod_object("digits", "chief", 0, 1));
   add_pod(pod_object("digits", "worker", 3, 0, "Failed"));  // of the attempt before
   add_pod(pod_object("digits", "worker", 4, 1));            // of which the status does not tell yet
-  ASSERT_TRUE(describe_job(call_, "digits").ok()) << err_.str();
-  const std::string described = out_.str();
-  out_.str("");
-  ASSERT_TRUE(top_job(call_, {.name = "digits", .once = true}).ok()) << err_.str();
-  for (const std::string& text : {described, out_.str()}) {
-    EXPECT_THAT(text, ::testing::ContainsRegex("chief-0 +node-1 +training +120"));
-    EXPECT_THAT(text, ::testing::ContainsRegex("worker-0 +node-2 +Finished, pod gone +120"));
-    EXPECT_THAT(text, ::testing::ContainsRegex("worker-1 +node-2 +Lost, pod gone +120"));
-    EXPECT_THAT(text, ::testing::ContainsRegex("worker-2 +node-2 +pod gone +120")) << "it trains no more";
-    EXPECT_THAT(text, ::testing::ContainsRegex("worker-3 +node-2 +Succeeded, pod gone +120"));
-    EXPECT_THAT(text, ::testing::ContainsRegex("worker-4 +node-1 +Running +0"));
+  for (const std::string& text : {described("digits"), top_of("digits")}) {
+    EXPECT_THAT(text, ContainsRegex("chief-0 +node-1 +training +120"));
+    EXPECT_THAT(text, ContainsRegex("worker-0 +node-2 +Finished, pod gone +120"));
+    EXPECT_THAT(text, ContainsRegex("worker-1 +node-2 +Lost, pod gone +120"));
+    EXPECT_THAT(text, ContainsRegex("worker-2 +node-2 +pod gone +120")) << "it trains no more";
+    EXPECT_THAT(text, ContainsRegex("worker-3 +node-2 +Succeeded, pod gone +120"));
+    EXPECT_THAT(text, ContainsRegex("worker-4 +node-1 +Running +0"));
   }
 }
 
@@ -298,42 +265,34 @@ TEST_F(ClusterTest, WhatServersHaveCountedIsShownWhenTheyHaveEnded) {
        {"phase", "Succeeded"},
        {"server", {{"load", 0.5}, {"queue", 3}, {"updates", 400}, {"rows", 12345}, {"rowBytes", 1 << 20}}}});
   add_job(job);
-  ASSERT_TRUE(top_job(call_, {.name = "digits", .once = true}).ok()) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("ps-0     0 %      0   0.0      400  12,345  1.0 MiB"))
-      << "its pod is gone";
-  out_.str("");
+  const auto counted = HasSubstr("ps-0     0 %      0   0.0      400  12,345  1.0 MiB");
+  EXPECT_THAT(top_of("digits"), counted) << "its pod is gone";
   add_pod(pod_object("digits", "ps", 0, 1, "Succeeded"));
-  ASSERT_TRUE(top_job(call_, {.name = "digits", .once = true}).ok()) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("ps-0     0 %      0   0.0      400  12,345  1.0 MiB")) << "no rates";
-  EXPECT_THAT(out_.str(), Not(HasSubstr("\n\n\n"))) << "one empty line above the result";
+  const std::string text = top_of("digits");
+  EXPECT_THAT(text, counted) << "no rates";
+  EXPECT_THAT(text, Not(HasSubstr("\n\n\n"))) << "one empty line above the result";
 }
 
 TEST_F(ClusterTest, DescribeWithoutANameTakesTheNewestThatGoesOn) {
   add_job(job_object("a-old", "Succeeded"));
   add_job(job_object("b-running", "Running"));
   add_job(job_object("c-done", "Failed"));
-  ASSERT_TRUE(describe_job(call_, "").ok());
-  EXPECT_THAT(out_.str(), HasSubstr("b-running  Running\n"));
+  EXPECT_THAT(described(""), HasSubstr("b-running  Running\n"));
 }
 
 TEST_F(ClusterTest, DescribeHintsAtWhatIsWrong) {
   add_job(job_object("unseen"));
-  ASSERT_TRUE(describe_job(call_, "unseen").ok());
-  EXPECT_THAT(out_.str(), HasSubstr("no controller has looked at it yet"));
-  out_.str("");
+  EXPECT_THAT(described("unseen"), HasSubstr("no controller has looked at it yet"));
   kube::Json broken = job_object("broken", "Failed");
   broken["spec"]["training"]["steps"] = 0;
   broken["spec"]["runPolicy"]["suspend"] = true;
   add_job(broken);
-  ASSERT_TRUE(describe_job(call_, "broken").ok());
-  EXPECT_THAT(out_.str(), HasSubstr("spec.training.steps: "));
-  EXPECT_THAT(out_.str(), HasSubstr("mend it by kubectl edit tj/broken -n team-a"));
-  out_.str("");
+  EXPECT_THAT(described("broken"), AllOf(HasSubstr("spec.training.steps: "),
+                                         HasSubstr("mend it by kubectl edit tj/broken -n team-a")));
   kube::Json suspended = job_object("asleep", "Suspended");
   suspended["spec"]["runPolicy"]["suspend"] = true;
   add_job(suspended);
-  ASSERT_TRUE(describe_job(call_, "asleep").ok());
-  EXPECT_THAT(out_.str(), HasSubstr("paceline resume asleep -n team-a"));
+  EXPECT_THAT(described("asleep"), HasSubstr("paceline resume asleep -n team-a"));
 }
 
 TEST_F(ClusterTest, DescribeShowsTheFaultAndPointsToItsLog) {
@@ -356,7 +315,6 @@ TEST_F(ClusterTest, DescribeShowsTheFaultAndPointsToItsLog) {
   failed["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = lines;
   failed["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] = "Error";
   add_pod(failed);
-  ASSERT_TRUE(describe_job(call_, "digits").ok());
   const std::string fault =
       "\nFault:\n"
       "  member    worker-1, pod digits-worker-1-1 on node-2\n"
@@ -365,26 +323,24 @@ TEST_F(ClusterTest, DescribeShowsTheFaultAndPointsToItsLog) {
       "  exit      exited with code 1\n"
       "  evidence  no such file\n"
       "  victim    chief-0 lost its link to worker-1\n";
-  EXPECT_THAT(out_.str(), HasSubstr(fault));
-  EXPECT_THAT(out_.str(), HasSubstr("its log: paceline logs digits worker/1 -n team-a"));
-  EXPECT_THAT(out_.str(), HasSubstr("Error: it " + std::string(60, 'x') + " ..., exit code 1"));
-  EXPECT_THAT(out_.str(), Not(HasSubstr("and more")));
+  EXPECT_THAT(described("digits"),
+              AllOf(HasSubstr(fault), HasSubstr("its log: paceline logs digits worker/1 -n team-a"),
+                    HasSubstr("Error: it " + std::string(60, 'x') + " ..., exit code 1"),
+                    Not(HasSubstr("and more"))));
 }
 
 TEST_F(ClusterTest, DescribeHintsAtTemplatesThatAreRefused) {
   kube::Json job = job_object("digits", "Starting");
   job["status"]["reason"] = "PodNotCreated";
   add_job(job);
-  ASSERT_TRUE(describe_job(call_, "digits").ok());
-  EXPECT_THAT(out_.str(),
+  EXPECT_THAT(described("digits"),
               HasSubstr("mend what the message names in the role's template (kubectl edit tj/digits"));
 }
 
 TEST_F(ClusterTest, DescribeGoesOnWithoutEvents) {
   add_job(job_object("digits", "Running"));
   answer("/events", 403, refusal(403, "Forbidden", "events is forbidden"));
-  ASSERT_TRUE(describe_job(call_, "digits").ok());
-  EXPECT_THAT(out_.str(), HasSubstr("you may not list the events"));
+  EXPECT_THAT(described("digits"), HasSubstr("you may not list the events"));
 }
 
 }  // namespace

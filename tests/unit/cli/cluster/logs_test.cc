@@ -63,27 +63,21 @@ class LogsTest : public ClusterTest {
   };
   kube::ApiClient reading_{script_, clock_, 1, stop_.get_token(), short_pause_};
   JobClient reading_client_{reading_, "https://10.0.0.1:6443", stop_.get_token(), short_pause_};
-  Call reading_call_{.jobs = reading_client_,
-                     .client = &reading_client_,
-                     .stop = stop_.get_token(),
-                     .ns = "team-a",
-                     .program = "paceline",
-                     .clock = clock_,
-                     .terminal = terminal_,
-                     .out = out_,
-                     .err = err_,
-                     .pause = short_pause_};
+  Call reading_call_ = call_by(reading_client_, short_pause_);
+
+  // An empty `member` means all of them.
+  absl::Status logs(const std::string& member = "", LogRequest request = {}) {
+    return job_logs(reading_call_, {.name = "digits", .member = member, .log = std::move(request)});
+  }
+  absl::Status follow(const std::string& member = "") { return logs(member, {.follow = true}); }
+  // Adds a job that runs, and of it the first attempt of worker 0.
+  void add_worker(const std::string& phase = "Running") {
+    add_job(job_object("digits", "Running"));
+    add_pod(pod_object("digits", "worker", 0, 0, phase));
+  }
 
   void end_pod(const std::string& pod) {
     server_.change("pods", "team-a", pod, [](kube::Json& json) { json["status"]["phase"] = "Succeeded"; });
-  }
-  void end_job(const std::string& phase = "Succeeded") {
-    server_.change("trainingjobs", "team-a", "digits",
-                   [&](kube::Json& json) { json["status"]["phase"] = phase; });
-  }
-  static kube::Json ended(kube::Json pod) {
-    pod["status"]["phase"] = "Succeeded";
-    return pod;
   }
 };
 
@@ -93,8 +87,7 @@ TEST_F(LogsTest, AllMembersWithTheirNamesInFront) {
   add_pod(pod_object("digits", "chief", 0, 0));
   add_pod(pod_object("digits", "chief", 0, 1));
   script_.pods = {{"digits-worker-0-0", {{"a\nb\n"}}}, {"digits-chief-0-1", {{"c\n"}}}};
-  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits"}).ok()) << err_.str();
-  EXPECT_EQ(out_.str(), "chief-0 | c\nworker-0 | a\nworker-0 | b\n");
+  EXPECT_EQ(printed(logs()), "chief-0 | c\nworker-0 | a\nworker-0 | b\n");
   EXPECT_THAT(script_.asked("digits-worker-0-0").at(0), HasSubstr("container=trainer"));
   EXPECT_THAT(script_.asked("digits-worker-0-0").at(0), Not(HasSubstr("follow")));
 }
@@ -111,28 +104,23 @@ TEST_F(LogsTest, TheLogOfAFailedInitContainerIsShown) {
   add_job(job_object("digits", "Failed"));
   add_pod(without_start(pod_object("digits", "worker", 0, 0)));
   script_.pods = {{"digits-worker-0-0", {{"no route\n"}}}};
-  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker/0"}).ok()) << err_.str();
-  EXPECT_EQ(out_.str(), "no route\n");
+  EXPECT_EQ(printed(logs("worker/0")), "no route\n");
   EXPECT_THAT(script_.asked("digits-worker-0-0").at(0), HasSubstr("container=fetch"));
-  ASSERT_TRUE(
-      job_logs(reading_call_, {.name = "digits", .member = "worker/0", .log = {.container = "trainer"}})
-          .ok());
+  ASSERT_TRUE(logs("worker/0", {.container = "trainer"}).ok());
   EXPECT_THAT(script_.asked("digits-worker-0-0").at(1), HasSubstr("container=trainer"));
 }
 
 TEST_F(LogsTest, FollowingTellsOfAnInitContainerThatFails) {
-  add_job(job_object("digits", "Running"));
-  add_pod(pod_object("digits", "worker", 0, 0, "Pending"));
+  add_worker("Pending");
   const auto fails = [this] {
     server_.change("pods", "team-a", "digits-worker-0-0",
                    [](kube::Json& json) { json = without_start(json); });
   };
-  script_.pods = {{"digits-worker-0-0",
-                   {{.bytes = "container trainer is waiting to start", .status = 400, .then = fails},
-                    {.bytes = "2026-01-31T12:00:00.5Z no route\n", .then = [this] { end_job("Failed"); }}}}};
-  ASSERT_TRUE(
-      job_logs(reading_call_, {.name = "digits", .member = "worker/0", .log = {.follow = true}}).ok());
-  EXPECT_EQ(out_.str(), "no route\n");
+  script_.pods = {
+      {"digits-worker-0-0",
+       {{.bytes = "container trainer is waiting to start", .status = 400, .then = fails},
+        {.bytes = "2026-01-31T12:00:00.5Z no route\n", .then = [this] { set_phase("Failed"); }}}}};
+  EXPECT_EQ(printed(follow("worker/0")), "no route\n");
   EXPECT_THAT(script_.asked("digits-worker-0-0").at(1), HasSubstr("container=fetch"));
 }
 
@@ -141,30 +129,23 @@ TEST_F(LogsTest, OneMemberWithoutAndWithOptions) {
   add_pod(pod_object("digits", "worker", 1, 0));
   add_pod(pod_object("digits", "worker", 1, 1));
   script_.pods = {{"digits-worker-1-1", {{"a\n"}}}, {"digits-worker-1-0", {{"old\n"}}}};
-  LogsOptions options{.name = "digits",
-                      .member = "worker/1",
-                      .log = {.container = "metrics", .tail = 5, .since = std::chrono::seconds(90)}};
-  ASSERT_TRUE(job_logs(reading_call_, options).ok());
-  EXPECT_EQ(out_.str(), "a\n");
+  const LogRequest request{.container = "metrics", .tail = 5, .since = std::chrono::seconds(90)};
+  EXPECT_EQ(printed(logs("worker/1", request)), "a\n");
   for (const char* part : {"container=metrics", "tailLines=5", "sinceSeconds=90"}) {
     EXPECT_THAT(script_.asked("digits-worker-1-1").at(0), HasSubstr(part));
   }
-  out_.str("");
-  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "worker-1", .previous = true}).ok());
-  EXPECT_EQ(out_.str(), "old\n");
-  out_.str("");
-  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .member = "digits-worker-1-0"}).ok());
-  EXPECT_EQ(out_.str(), "old\n");
+  const LogsOptions previous{.name = "digits", .member = "worker-1", .previous = true};
+  EXPECT_EQ(printed(job_logs(reading_call_, previous)), "old\n");
+  EXPECT_EQ(printed(logs("digits-worker-1-0")), "old\n");
 }
 
 TEST_F(LogsTest, UnknownMembersAndAttemptsAreErrors) {
   add_job(job_object("digits", "Running"));
-  EXPECT_EQ(job_logs(reading_call_, {.name = "digits"}).message(), "\"digits\" has no logs");
+  EXPECT_EQ(logs().message(), "\"digits\" has no logs");
   add_pod(pod_object("digits", "worker", 0, 0));
-  EXPECT_EQ(job_logs(reading_call_, {.name = "digits", .member = "worker/7"}).message(),
-            "\"digits\" has no member \"worker/7\"; it has: worker-0");
+  EXPECT_EQ(logs("worker/7").message(), "\"digits\" has no member \"worker/7\"; it has: worker-0");
   EXPECT_TRUE(absl::IsNotFound(job_logs(reading_call_, {.name = "digits", .previous = true})));
-  EXPECT_TRUE(absl::IsInvalidArgument(job_logs(reading_call_, {.name = "digits", .member = "boss"})));
+  EXPECT_TRUE(absl::IsInvalidArgument(logs("boss")));
 }
 
 TEST_F(LogsTest, AMemberWhosePodIsGoneIsNoStranger) {
@@ -172,15 +153,14 @@ TEST_F(LogsTest, AMemberWhosePodIsGoneIsNoStranger) {
   job["status"]["members"] = {{{"role", "worker"}, {"index", 0}, {"phase", "Succeeded"}},
                               {{"role", "evaluator"}, {"index", 0}, {"phase", "Succeeded"}}};
   add_job(job);
-  EXPECT_EQ(job_logs(reading_call_, {.name = "digits"}).message(),
+  EXPECT_EQ(logs().message(),
             "\"digits\" has no log any more of worker-0, evaluator-0: a log goes with its pod");
   add_pod(pod_object("digits", "worker", 0, 0));
   for (const char* member : {"evaluator", "evaluator-0"}) {
-    EXPECT_EQ(job_logs(reading_call_, {.name = "digits", .member = member}).message(),
+    EXPECT_EQ(logs(member).message(),
               "\"digits\" has no log any more of evaluator-0: a log goes with its pod; it has: worker-0");
   }
-  EXPECT_EQ(job_logs(reading_call_, {.name = "digits", .member = "ps-0"}).message(),
-            "\"digits\" has no member \"ps-0\"; it has: worker-0");
+  EXPECT_EQ(logs("ps-0").message(), "\"digits\" has no member \"ps-0\"; it has: worker-0");
 }
 
 TEST_F(LogsTest, AContainerThatHasNotBegunIsAnErrorOfItsOwn) {
@@ -191,14 +171,13 @@ TEST_F(LogsTest, AContainerThatHasNotBegunIsAnErrorOfItsOwn) {
       refusal(400, "BadRequest", "container \"trainer\" is waiting to start: ContainerCreating").dump();
   script_.pods = {{"digits-worker-0-0", {{"a\n"}}},
                   {"digits-chief-0-0", {{.bytes = waiting, .status = 400}}}};
-  EXPECT_FALSE(job_logs(reading_call_, {.name = "digits"}).ok());
+  EXPECT_FALSE(logs().ok());
   EXPECT_EQ(out_.str(), "worker-0 | a\n");
   EXPECT_THAT(err_.str(), HasSubstr("is waiting to start: ContainerCreating"));
 }
 
 TEST_F(LogsTest, FollowingReadsOnAfterABreak) {
-  add_job(job_object("digits", "Running"));
-  add_pod(pod_object("digits", "worker", 0, 0));
+  add_worker();
   script_.pods["digits-worker-0-0"] = {
       {.bytes = refusal(400, "BadRequest", "ContainerCreating").dump(), .status = 400},
       {.bytes = "2026-01-31T12:00:00.1Z a\n2026-01-31T12:00:00.2Z b\n2026-01-31T12:00:00.3Z c",
@@ -207,11 +186,10 @@ TEST_F(LogsTest, FollowingReadsOnAfterABreak) {
                 "cut\n2026-01-31T12:00:01Z end\n",
        .then = [this] {
          end_pod("digits-worker-0-0");
-         end_job();
+         set_phase("Succeeded");
        }}};
-  ASSERT_TRUE(job_logs(reading_call_, {.name = "digits", .log = {.tail = 10, .follow = true}}).ok())
-      << err_.str();
-  EXPECT_EQ(out_.str(), "worker-0 | a\nworker-0 | b\nworker-0 | cut\nworker-0 | end\n");
+  EXPECT_EQ(printed(logs("", {.tail = 10, .follow = true})),
+            "worker-0 | a\nworker-0 | b\nworker-0 | cut\nworker-0 | end\n");
   const auto asked = script_.asked("digits-worker-0-0");
   EXPECT_THAT(asked.at(1), HasSubstr("tailLines=10"));
   EXPECT_THAT(asked.at(1), HasSubstr("follow=true"));
@@ -221,39 +199,34 @@ TEST_F(LogsTest, FollowingReadsOnAfterABreak) {
 }
 
 TEST_F(LogsTest, FollowingGoesOnWithTheNextAttempt) {
-  add_job(job_object("digits", "Running"));
-  add_pod(pod_object("digits", "worker", 0, 0));
+  add_worker();
   script_.pods["digits-worker-0-0"] = {{.bytes = "2026-01-31T12:00:00Z first\n", .then = [this] {
                                           server_.erase("pods", "team-a", "digits-worker-0-0");
                                           add_pod(pod_object("digits", "worker", 0, 1));
                                         }}};
   script_.pods["digits-worker-0-1"] = {{.bytes = "2026-01-31T12:01:00Z second\n", .then = [this] {
                                           end_pod("digits-worker-0-1");
-                                          end_job("Failed");
+                                          set_phase("Failed");
                                         }}};
-  ASSERT_TRUE(
-      job_logs(reading_call_, {.name = "digits", .member = "worker/0", .log = {.follow = true}}).ok());
-  EXPECT_EQ(out_.str(), "first\nsecond\n");
+  EXPECT_EQ(printed(follow("worker/0")), "first\nsecond\n");
 }
 
 TEST_F(LogsTest, FollowingEndsWhenAsked) {
-  add_job(job_object("digits", "Running"));
-  add_pod(pod_object("digits", "worker", 0, 0));
+  add_worker();
   script_.pods["digits-worker-0-0"] = {{.bytes = "2026-01-31T12:00:00Z a\n",
                                         .end = absl::CancelledError("stopped"),
                                         .then = [this] { stop_.request_stop(); }}};
-  EXPECT_TRUE(absl::IsCancelled(job_logs(reading_call_, {.name = "digits", .log = {.follow = true}})));
+  EXPECT_TRUE(absl::IsCancelled(follow()));
   EXPECT_EQ(out_.str(), "worker-0 | a\n");
   EXPECT_EQ(err_.str(), "");
 }
 
 TEST_F(LogsTest, FollowingWithoutTheRightSaysSo) {
-  add_job(job_object("digits", "Running"));
-  add_pod(pod_object("digits", "worker", 0, 0));
+  add_worker();
   script_.pods["digits-worker-0-0"] = {{.bytes = refusal(403, "Forbidden", "no logs for you").dump(),
                                         .status = 403,
-                                        .then = [this] { end_job(); }}};
-  EXPECT_TRUE(absl::IsPermissionDenied(job_logs(reading_call_, {.name = "digits", .log = {.follow = true}})));
+                                        .then = [this] { set_phase("Succeeded"); }}};
+  EXPECT_TRUE(absl::IsPermissionDenied(follow()));
   EXPECT_THAT(err_.str(),
               HasSubstr("you may not read the log of pod team-a/digits-worker-0-0: no logs for you"));
   EXPECT_THAT(err_.str(), HasSubstr("can-i get pods/log -n team-a"));
@@ -262,8 +235,7 @@ TEST_F(LogsTest, FollowingWithoutTheRightSaysSo) {
 TEST_F(LogsTest, TooManyToFollow) {
   add_job(job_object("digits", "Running"));
   for (int i = 0; i <= static_cast<int>(kMaxFollowed); ++i) add_pod(pod_object("digits", "worker", i, 0));
-  EXPECT_TRUE(
-      absl::IsResourceExhausted(job_logs(reading_call_, {.name = "digits", .log = {.follow = true}})));
+  EXPECT_TRUE(absl::IsResourceExhausted(follow()));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST(ApplyReport, MembersThatNeverCameArePending) {
   EXPECT_EQ(state.members[0].phase, "pending");
   EXPECT_EQ(state.members[1].phase, "training");
   EXPECT_EQ(state.members[2].phase, "gone");
-  EXPECT_EQ(state.members[1].name, "worker-1");
+  EXPECT_EQ(member_name(state.members[1].role, state.members[1].index), "worker-1");
 }
 
 TEST(ApplyReport, ServersAndTheirWorkersTell) {
@@ -42,7 +42,7 @@ TEST(ApplyReport, ServersAndTheirWorkersTell) {
   RunState state;
   apply_report(report, state);
   EXPECT_EQ(state.members[0].phase, "lost");
-  EXPECT_EQ(state.members[1].name, "ps-0");
+  EXPECT_EQ(state.members[1].role, Role::kServer);
   for (const std::size_t i : {0, 1}) EXPECT_EQ(state.members[i].telemetry, report.members[i].telemetry);
   EXPECT_EQ(state.progress.test_auc, 0.7125);
 }

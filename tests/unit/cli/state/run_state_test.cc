@@ -18,8 +18,8 @@ RunState example() {
   state.bytes_exchanged = 1ull << 40;
   state.gradients = StepGradients{.counted = 2, .workers = 3, .samples = 42.5, .batch = 64};
   state.members.push_back(
-      {.pod = "digits-chief-0-0", .name = "chief-0", .pid = 42, .phase = "Training", .step = 12});
-  state.members.push_back({.name = "ps-0", .node = "node-1"});
+      {.role = Role::kChief, .pod = "digits-chief-0-0", .pid = 42, .phase = "Training", .step = 12});
+  state.members.push_back({.role = Role::kServer, .host = "node-1"});
   state.members[0].telemetry.wait_ms = 0.5;
   state.members[0].telemetry.gpu = GpuTelemetry{.name = "H200", .index = 3, .power_watts = 5.5};
   state.members[1].telemetry.server =

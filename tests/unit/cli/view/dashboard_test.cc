@@ -30,8 +30,9 @@ RunState running() {
   state.progress.samples_per_second = 12345;
   state.progress.eta_seconds = 3;
   state.elapsed_seconds = 2;
-  for (const char* name : {"chief-0", "worker-0"}) {
-    state.members.push_back({.name = name,
+  state.owner_pid = 1;
+  for (const Role role : {Role::kChief, Role::kWorker}) {
+    state.members.push_back({.role = role,
                              .pid = 7,
                              .phase = "Training",
                              .step = 50,
@@ -55,7 +56,7 @@ RunState with_servers() {
   RunState state = running();
   state.members[1].telemetry.staleness = StalenessTelemetry{
       .applied = 1200, .dropped = 3, .max = 5, .mean = 1.25, .wait_seconds = 2.5, .histogram = {}};
-  state.members.push_back({.name = "ps-0", .pid = 9, .phase = "training", .step = 50});
+  state.members.push_back({.role = Role::kServer, .pid = 9, .phase = "training", .step = 50});
   state.members.back().telemetry.server = ServerTelemetry{
       .load = 0.375,
       .bytes_per_second = 812.25e6,
@@ -65,7 +66,7 @@ RunState with_servers() {
       .row_bytes = 3 << 20,
       .rows_evicted = 1'200,
       .hottest = {{"deep", category_id({2, 17}), 1203}, {"wide", 1, 99}, {"wide", category_id({0, 0}), 1}}};
-  state.members.push_back({.name = "evaluator-0", .phase = "evaluating"});
+  state.members.push_back({.role = Role::kEvaluator, .phase = "evaluating"});
   return state;
 }
 
@@ -150,8 +151,8 @@ TEST(DashboardTest, TheViewIsNeverHigherThanTheTerminal) {
 
 TEST(DashboardTest, ANarrowTerminalLeavesOutColumnsAndKeepsWhatTellsAStraggler) {
   RunState state = running();
-  for (MemberState& m : state.members) {
-    m.name += "0";
+  for (api::MemberStatus& m : state.members) {
+    m.index = 10;
     m.pid = 123456;
     m.phase = "evaluating";
     m.step = 1234567;
@@ -265,7 +266,7 @@ TEST(DashboardTest, WhatStrangersSaidIsVisibleBeforeItIsFitted) {
   const std::string bad = "a\x1b[31m\x1b[2J\n" + std::string(12, '\x07');
   RunState state{.name = bad, .phase = "Running", .progress = {.step = 1, .total_steps = 2}, .target = bad};
   state.progress.loss = 1;
-  state.members.push_back({.name = bad, .phase = "b\x1b[31m\n"});
+  state.members.push_back({.phase = "b\x1b[31m\n"});
   const auto lines = render_dashboard(state, terminal);
   bool seen = false;
   for (const std::string& line : lines) {

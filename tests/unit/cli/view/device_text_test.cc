@@ -92,35 +92,36 @@ TEST(ComputingNote, NamesAGpuAndWarnsOfOneThatNobodyTakes) {
             "before it was resumed, on NVIDIA H200");
 }
 
-MemberState member_of(const char* name, std::int64_t step, const char* gpu = nullptr) {
-  MemberState member{.name = name, .step = step};
+api::MemberStatus member_of(Role role, std::int64_t step, const char* gpu = nullptr) {
+  api::MemberStatus member{.role = role, .step = step};
   if (gpu != nullptr) member.telemetry.gpu = GpuTelemetry{.name = gpu};
   return member;
 }
 
 TEST(TrainingKinds, OfThoseThatTrainOnceEachHasTold) {
-  const MemberState server = member_of("ps-0", 7), evaluator = member_of("evaluator-0", 7, "NVIDIA H100");
+  const api::MemberStatus server = member_of(Role::kServer, 7),
+                          evaluator = member_of(Role::kEvaluator, 7, "NVIDIA H100");
   EXPECT_EQ(training_kinds({}), "");
-  EXPECT_EQ(training_kinds({member_of("chief-0", 3), member_of("worker-0", 0), server}), "");
-  EXPECT_EQ(training_kinds({member_of("chief-0", 3), member_of("worker-0", 1), server, evaluator}),
+  EXPECT_EQ(training_kinds({member_of(Role::kChief, 3), member_of(Role::kWorker, 0), server}), "");
+  EXPECT_EQ(training_kinds({member_of(Role::kChief, 3), member_of(Role::kWorker, 1), server, evaluator}),
             "processors");
-  EXPECT_EQ(training_kinds({member_of("chief-0", 3), member_of("worker-0", 0, "NVIDIA H200"),
-                            member_of("worker-1", 2, "NVIDIA H200")}),
+  EXPECT_EQ(training_kinds({member_of(Role::kChief, 3), member_of(Role::kWorker, 0, "NVIDIA H200"),
+                            member_of(Role::kWorker, 2, "NVIDIA H200")}),
             "NVIDIA H200, processors");
 }
 
 TEST(DeviceText, WhereMembersComputed) {
-  const MemberState server = member_of("ps-0", 7), evaluator = member_of("evaluator-0", 7);
+  const api::MemberStatus server = member_of(Role::kServer, 7), evaluator = member_of(Role::kEvaluator, 7);
   EXPECT_EQ(device_text({}), "");
-  EXPECT_EQ(device_text({member_of("worker-0", 0), server, evaluator}), "") << "nobody knows it yet";
-  EXPECT_EQ(device_text({member_of("chief-0", 3), member_of("worker-0", 0), server}), "processors");
-  EXPECT_EQ(device_text({member_of("worker-0", 3, "NVIDIA H200"), member_of("worker-1", 0, "NVIDIA H200"),
-                         evaluator}),
+  EXPECT_EQ(device_text({member_of(Role::kWorker, 0), server, evaluator}), "") << "nobody knows it yet";
+  EXPECT_EQ(device_text({member_of(Role::kChief, 3), member_of(Role::kWorker, 0), server}), "processors");
+  EXPECT_EQ(device_text({member_of(Role::kWorker, 3, "NVIDIA H200"),
+                         member_of(Role::kWorker, 0, "NVIDIA H200"), evaluator}),
             "NVIDIA H200");
-  EXPECT_EQ(device_text({member_of("chief-0", 3, "NVIDIA H200"), member_of("worker-0", 3),
-                         member_of("worker-1", 3, "NVIDIA H200")}),
+  EXPECT_EQ(device_text({member_of(Role::kChief, 3, "NVIDIA H200"), member_of(Role::kWorker, 3),
+                         member_of(Role::kWorker, 3, "NVIDIA H200")}),
             "NVIDIA H200 (2 members), processors (1 member)");
-  EXPECT_EQ(device_text({member_of("chief-0", 3), member_of("evaluator-0", 0, "NVIDIA H200")}),
+  EXPECT_EQ(device_text({member_of(Role::kChief, 3), member_of(Role::kEvaluator, 0, "NVIDIA H200")}),
             "processors (1 member), NVIDIA H200 (1 member)");
 }
 

@@ -42,7 +42,7 @@ RunState state_of(std::vector<std::optional<GpuTelemetry>> gpus) {
   RunState state;
   for (std::size_t i = 0; i < gpus.size(); ++i)
     state.members.push_back(
-        {.name = "worker-" + std::to_string(i), .telemetry = {.gpu = std::move(gpus[i])}});
+        {.index = static_cast<std::int64_t>(i), .telemetry = {.gpu = std::move(gpus[i])}});
   return state;
 }
 

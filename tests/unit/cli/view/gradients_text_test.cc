@@ -16,8 +16,8 @@ using ::testing::IsEmpty;
 RunState with(std::vector<StalenessTelemetry> workers) {
   RunState state;
   for (StalenessTelemetry& each : workers)
-    state.members.push_back({.name = "worker", .telemetry = {.staleness = std::move(each)}});
-  state.members.push_back({.name = "ps-0"});
+    state.members.push_back({.telemetry = {.staleness = std::move(each)}});
+  state.members.push_back({.role = Role::kServer});
   return state;
 }
 
@@ -28,8 +28,7 @@ StalenessTelemetry counts(std::vector<std::int64_t> histogram, double mean = 0, 
 }
 
 TEST(StalenessText, SumsAllWorkersAndJoinsWhatIsAlike) {
-  const RunState state =
-      with({counts({60, 20, 5, 5}, 0.5, 3), counts({0, 1, 2, 3, 4, 0, 0, 0, 0}, 3, 4)});
+  const RunState state = with({counts({60, 20, 5, 5}, 0.5, 3), counts({0, 1, 2, 3, 4, 0, 0, 0, 0}, 3, 4)});
   EXPECT_EQ(staleness_text(state), "0: 60 %, 1: 21 %, 2: 7 %, 3-4: 12 % of 100 gradients; mean 0.75, most 4");
   EXPECT_THAT(staleness_lines(state, kAnyWidth),
               ElementsAre("staleness of 100 gradients:  0: 60 %  1: 21 %  2: 7 %  3-4: 12 %"));
@@ -52,8 +51,7 @@ TEST(StalenessText, EveryCountIsInOneBucket) {
 }
 
 TEST(StalenessText, WhereNothingIsStaleThereIsNothingToSay) {
-  for (const RunState& state :
-       {RunState(), with({}), with({counts({})}), with({counts({500, 0, 0})})}) {
+  for (const RunState& state : {RunState(), with({}), with({counts({})}), with({counts({500, 0, 0})})}) {
     EXPECT_EQ(staleness_text(state), "");
     EXPECT_THAT(staleness_lines(state, kAnyWidth), IsEmpty());
   }

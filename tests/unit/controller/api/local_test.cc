@@ -14,6 +14,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+std::vector<std::string> unused_of(TrainingJob& job) {
+  std::vector<std::string> paths;
+  for (const Unused& unused : make_local(job)) paths.push_back(unused.path);
+  return paths;
+}
+
 TEST(Local, AJobOfWhatIsActedOnStaysAsItIs) {
   TrainingJob job =
       parse_good(str_cat(with(kGoodJob, "{replicas: 3}", "{replicas: 3, restartPolicy: ExitCode}"),
@@ -30,14 +36,12 @@ TEST(Local, IgnoredFieldsAreListedAndReset) {
       str_cat(with(kGoodJob, "{replicas: 3}", "{replicas: 3, minReplicas: 1, maxReplicas: 8}"),
               "  runPolicy: {ttlSecondsAfterFinished: 9, cleanPodPolicy: None,\n"
               "    managedBy: a/b, schedulingPolicy: {queue: q, priorityClass: p, minAvailable: 4}}\n"));
-  const auto path = [](const char* text) { return ::testing::Field(&Unused::path, text); };
-  EXPECT_THAT(
-      make_local(job),
-      ElementsAre(path("spec.replicaSpecs.worker.minReplicas"), path("spec.replicaSpecs.worker.maxReplicas"),
-                  path("spec.runPolicy.ttlSecondsAfterFinished"), path("spec.runPolicy.cleanPodPolicy"),
-                  path("spec.runPolicy.managedBy"), path("spec.runPolicy.schedulingPolicy.queue"),
-                  path("spec.runPolicy.schedulingPolicy.priorityClass"),
-                  path("spec.runPolicy.schedulingPolicy.minAvailable")));
+  EXPECT_THAT(unused_of(job),
+              ElementsAre("spec.replicaSpecs.worker.minReplicas", "spec.replicaSpecs.worker.maxReplicas",
+                          "spec.runPolicy.ttlSecondsAfterFinished", "spec.runPolicy.cleanPodPolicy",
+                          "spec.runPolicy.managedBy", "spec.runPolicy.schedulingPolicy.queue",
+                          "spec.runPolicy.schedulingPolicy.priorityClass",
+                          "spec.runPolicy.schedulingPolicy.minAvailable"));
   EXPECT_THAT(make_local(job), IsEmpty());
   EXPECT_THAT(edit_errors(parse_good(kGoodJob), job), IsEmpty()) << "the rest is the same job";
 }
@@ -45,15 +49,14 @@ TEST(Local, IgnoredFieldsAreListedAndReset) {
 TEST(Local, PodFieldsWithoutAProcessesCounterpartAreListed) {
   TrainingJob job =
       parse_good(read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/template.yaml"));
-  std::vector<std::string> paths;
-  for (const Unused& unused : make_local(job)) paths.push_back(unused.path);
   const std::string pod = "spec.replicaSpecs.worker.template";
-  EXPECT_THAT(paths, ElementsAre(pod + ".metadata", pod + ".spec.priorityClassName",
-                                 pod + ".spec.terminationGracePeriodSeconds", pod + ".spec.nodeSelector",
-                                 pod + ".spec.tolerations", pod + ".spec.affinity",
-                                 pod + ".spec.securityContext", pod + ".spec.volumes",
-                                 pod + ".spec.initContainers", pod + ".spec.containers[0].image",
-                                 pod + ".spec.containers[0].env[1].valueFrom", pod + ".spec.containers[1]"));
+  EXPECT_THAT(
+      unused_of(job),
+      ElementsAre(pod + ".metadata", pod + ".spec.priorityClassName",
+                  pod + ".spec.terminationGracePeriodSeconds", pod + ".spec.nodeSelector",
+                  pod + ".spec.tolerations", pod + ".spec.affinity", pod + ".spec.securityContext",
+                  pod + ".spec.volumes", pod + ".spec.initContainers", pod + ".spec.containers[0].image",
+                  pod + ".spec.containers[0].env[1].valueFrom", pod + ".spec.containers[1]"));
   EXPECT_EQ(job.spec.replica_specs.worker->pod_template, "");
   EXPECT_EQ(job.spec.replica_specs.worker->container->name, "logs");
 }
@@ -65,9 +68,7 @@ TEST(Local, OfResourcesProcessorTimeIsLimited) {
                       "command: [x], stdin: true, resources: "
                       "{limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 2}}}]}}}"));
   const std::string pod = "spec.replicaSpecs.worker.template.spec", container = pod + ".containers[0]";
-  std::vector<std::string> paths;
-  for (const Unused& unused : make_local(job)) paths.push_back(unused.path);
-  EXPECT_THAT(paths,
+  EXPECT_THAT(unused_of(job),
               ElementsAre(pod + ".terminationGracePeriodSeconds", container + ".image", container + ".stdin",
                           container + ".resources.requests", container + ".resources.limits.memory"));
   EXPECT_EQ(job.spec.replica_specs.worker->container->cpu_limit, 1);

@@ -12,96 +12,82 @@ namespace {
 constexpr ScalarError kGood = ScalarError::kNone, kForm = ScalarError::kWrongForm,
                       kLarge = ScalarError::kTooLarge;
 
-TEST(Scalars, Integers) {
-  const struct {
-    const char* text;
-    ScalarError error;
-    std::int64_t value;
-  } kCases[] = {{"0", kGood, 0},
-                {"42", kGood, 42},
-                {"-7", kGood, -7},
-                {"+7", kGood, 7},
-                {"9223372036854775807", kGood, std::numeric_limits<std::int64_t>::max()},
-                {"-9223372036854775808", kGood, std::numeric_limits<std::int64_t>::min()},
-                {"9223372036854775808", kLarge, 0},
-                {"99999999999999999999999", kLarge, 0},
-                {"", kForm, 0},
-                {"-", kForm, 0},
-                {"+-1", kForm, 0},
-                {"007", kForm, 0},
-                {"0x10", kForm, 0},
-                {"1.0", kForm, 0},
-                {"1e3", kForm, 0},
-                {"1_000", kForm, 0},
-                {" 1", kForm, 0},
-                {"1 ", kForm, 0}};
-  for (const auto& c : kCases) {
-    std::int64_t value = 0;
-    EXPECT_EQ(parse_integer(c.text, value), c.error) << c.text;
+template <typename Value>
+struct ScalarCase {
+  const char* text;
+  ScalarError error;
+  Value value;
+};
+
+template <typename Value, std::size_t kCount>
+void expect_parsed(ScalarError (*parse)(std::string_view, Value&), const ScalarCase<Value> (&cases)[kCount]) {
+  for (const auto& c : cases) {
+    Value value = 0;
+    EXPECT_EQ(parse(c.text, value), c.error) << c.text;
     if (c.error == kGood) {
       EXPECT_EQ(value, c.value) << c.text;
     }
   }
+}
+
+TEST(Scalars, Integers) {
+  const ScalarCase<std::int64_t> kCases[] = {
+      {"0", kGood, 0},
+      {"42", kGood, 42},
+      {"-7", kGood, -7},
+      {"+7", kGood, 7},
+      {"9223372036854775807", kGood, std::numeric_limits<std::int64_t>::max()},
+      {"-9223372036854775808", kGood, std::numeric_limits<std::int64_t>::min()},
+      {"9223372036854775808", kLarge, 0},
+      {"99999999999999999999999", kLarge, 0},
+      {"", kForm, 0},
+      {"-", kForm, 0},
+      {"+-1", kForm, 0},
+      {"007", kForm, 0},
+      {"0x10", kForm, 0},
+      {"1.0", kForm, 0},
+      {"1e3", kForm, 0},
+      {"1_000", kForm, 0},
+      {" 1", kForm, 0},
+      {"1 ", kForm, 0}};
+  expect_parsed(parse_integer, kCases);
 }
 
 TEST(Scalars, Numbers) {
-  const struct {
-    const char* text;
-    ScalarError error;
-    double value;
-  } kCases[] = {{"0", kGood, 0},       {"0.1", kGood, 0.1},   {"-2.5", kGood, -2.5}, {"+1", kGood, 1},
-                {"1e-3", kGood, 1e-3}, {".5", kGood, 0.5},    {"5.", kGood, 5},      {"1E6", kGood, 1e6},
-                {"1e400", kLarge, 0},  {"1e-400", kLarge, 0}, {"nan", kForm, 0},     {".nan", kForm, 0},
-                {"inf", kForm, 0},     {".inf", kForm, 0},    {"-.inf", kForm, 0},   {"infinity", kForm, 0},
-                {"0x1p3", kForm, 0},   {"", kForm, 0},        {".", kForm, 0},       {"1e", kForm, 0},
-                {"1,5", kForm, 0},     {"1.2.3", kForm, 0},   {"e5", kForm, 0},      {"1 000", kForm, 0}};
-  for (const auto& c : kCases) {
-    double value = 0;
-    EXPECT_EQ(parse_number(c.text, value), c.error) << c.text;
-    if (c.error == kGood) {
-      EXPECT_EQ(value, c.value) << c.text;
-    }
-  }
+  const ScalarCase<double> kCases[] = {
+      {"0", kGood, 0},       {"0.1", kGood, 0.1},   {"-2.5", kGood, -2.5}, {"+1", kGood, 1},
+      {"1e-3", kGood, 1e-3}, {".5", kGood, 0.5},    {"5.", kGood, 5},      {"1E6", kGood, 1e6},
+      {"1e400", kLarge, 0},  {"1e-400", kLarge, 0}, {"nan", kForm, 0},     {".nan", kForm, 0},
+      {"inf", kForm, 0},     {".inf", kForm, 0},    {"-.inf", kForm, 0},   {"infinity", kForm, 0},
+      {"0x1p3", kForm, 0},   {"", kForm, 0},        {".", kForm, 0},       {"1e", kForm, 0},
+      {"1,5", kForm, 0},     {"1.2.3", kForm, 0},   {"e5", kForm, 0},      {"1 000", kForm, 0}};
+  expect_parsed(parse_number, kCases);
 }
 
 TEST(Scalars, Bytes) {
-  const struct {
-    const char* text;
-    ScalarError error;
-    std::int64_t value;
-  } kCases[] = {{"1048576", kGood, 1 << 20},
-                {"1Mi", kGood, 1 << 20},
-                {"512Ki", kGood, 512 << 10},
-                {"2Gi", kGood, 2LL << 30},
-                {"1k", kGood, 1000},
-                {"3M", kGood, 3'000'000},
-                {"1G", kGood, 1'000'000'000},
-                {"-1Ki", kGood, -1024},
-                {"1MB", kForm, 0},
-                {"1 Mi", kForm, 0},
-                {"Mi", kForm, 0},
-                {"1.5Mi", kForm, 0},
-                {"1K", kForm, 0},
-                {"1m", kForm, 0},
-                {"8589934592Gi", kLarge, 0},
-                {"99999999999999999999", kLarge, 0}};
-  for (const auto& c : kCases) {
-    std::int64_t value = 0;
-    EXPECT_EQ(parse_bytes(c.text, value), c.error) << c.text;
-    if (c.error == kGood) {
-      EXPECT_EQ(value, c.value) << c.text;
-    }
-  }
+  const ScalarCase<std::int64_t> kCases[] = {{"1048576", kGood, 1 << 20},
+                                             {"1Mi", kGood, 1 << 20},
+                                             {"512Ki", kGood, 512 << 10},
+                                             {"2Gi", kGood, 2LL << 30},
+                                             {"1k", kGood, 1000},
+                                             {"3M", kGood, 3'000'000},
+                                             {"1G", kGood, 1'000'000'000},
+                                             {"-1Ki", kGood, -1024},
+                                             {"1MB", kForm, 0},
+                                             {"1 Mi", kForm, 0},
+                                             {"Mi", kForm, 0},
+                                             {"1.5Mi", kForm, 0},
+                                             {"1K", kForm, 0},
+                                             {"1m", kForm, 0},
+                                             {"8589934592Gi", kLarge, 0},
+                                             {"99999999999999999999", kLarge, 0}};
+  expect_parsed(parse_bytes, kCases);
 }
 
 TEST(Scalars, Cores) {
-  double value = 0;
-  EXPECT_EQ(parse_cores("500m", value), kGood);
-  EXPECT_EQ(value, 0.5);
-  EXPECT_EQ(parse_cores("1.5", value), kGood);
-  EXPECT_EQ(value, 1.5);
-  EXPECT_EQ(parse_cores("two", value), kForm);
-  EXPECT_EQ(parse_cores("m", value), kForm);
+  const ScalarCase<double> kCases[] = {
+      {"500m", kGood, 0.5}, {"1.5", kGood, 1.5}, {"two", kForm, 0}, {"m", kForm, 0}};
+  expect_parsed(parse_cores, kCases);
 }
 
 TEST(Scalars, ShortestNumbersReadBack) {

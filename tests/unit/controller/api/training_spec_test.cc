@@ -179,47 +179,33 @@ TEST(TrainingSpec, AdagradHasAnEpsilonOfItsOwn) {
   EXPECT_EQ(spec_of(with(kGoodJob, "type: SGD", "type: Adam")).optimizer().epsilon(), 1e-8);
 }
 
-// Each enumeration's names are the message's names, so that the casts between them are right.
-TEST(TrainingSpec, EnumerationsAreInTheSameOrder) {
-  const auto same = [](const char* ours, const std::string& theirs) {
-    std::string ours_plain, theirs_plain;
-    for (const char* c = ours; *c != '\0'; ++c) ours_plain += static_cast<char>(std::toupper(*c));
-    for (const char c : theirs) {
-      if (c != '_') theirs_plain += c;
+// The names of `count` values are the message's, whose first is `first`.
+template <typename Ours, typename Theirs>
+void expect_same_names(int count, int first = 0) {
+  for (int i = 0; i < count; ++i) {
+    std::string ours, theirs;
+    for (const char* c = name(static_cast<Ours>(i)); *c != '\0'; ++c)
+      ours += static_cast<char>(std::toupper(*c));
+    for (const char c : google::protobuf::GetEnumDescriptor<Theirs>()->FindValueByNumber(first + i)->name()) {
+      if (c != '_') theirs += c;
     }
-    EXPECT_TRUE(theirs_plain.ends_with(ours_plain)) << ours << " " << theirs;
-  };
-  for (int i = 0; i < 8; ++i) {
-    same(name(static_cast<DataFormat>(i)),
-         v1::DataSpec::Format_Name(static_cast<v1::DataSpec::Format>(i + 1)));
+    EXPECT_TRUE(theirs.ends_with(ours)) << ours << " " << theirs;
   }
-  for (int i = 0; i < 4; ++i)
-    same(name(static_cast<OptimizerType>(i)),
-         v1::OptimizerSpec::Type_Name(static_cast<v1::OptimizerSpec::Type>(i)));
-  for (int i = 0; i < 4; ++i)
-    same(name(static_cast<RowOptimizerType>(i)),
-         v1::RowOptimizerSpec::Type_Name(static_cast<v1::RowOptimizerSpec::Type>(i)));
-  for (int i = 0; i < 2; ++i)
-    same(name(static_cast<Eviction>(i)),
-         v1::TableSpec::Eviction_Name(static_cast<v1::TableSpec::Eviction>(i)));
-  for (int i = 0; i < 3; ++i) {
-    same(name(static_cast<Activation>(i)), v1::Activation_Name(static_cast<v1::Activation>(i)));
-    same(name(static_cast<ScheduleType>(i)),
-         v1::ScheduleSpec::Type_Name(static_cast<v1::ScheduleSpec::Type>(i)));
-    same(name(static_cast<Separator>(i)),
-         v1::DataSpec::Separator_Name(static_cast<v1::DataSpec::Separator>(i)));
-    same(name(static_cast<Transport>(i)),
-         v1::ExchangeSpec::Transport_Name(static_cast<v1::ExchangeSpec::Transport>(i)));
-  }
-  for (int i = 0; i < 5; ++i) {
-    same(name(static_cast<Algorithm>(i)),
-         v1::ExchangeSpec::Algorithm_Name(static_cast<v1::ExchangeSpec::Algorithm>(i)));
-  }
-  for (int i = 0; i < 2; ++i) {
-    same(name(static_cast<TokenType>(i)),
-         v1::DataSpec::TokenType_Name(static_cast<v1::DataSpec::TokenType>(i)));
-    same(name(static_cast<Precision>(i)), v1::Precision_Name(static_cast<v1::Precision>(i)));
-  }
+}
+
+// The casts between them rely on it.
+TEST(TrainingSpec, EnumerationsAreInTheSameOrder) {
+  expect_same_names<DataFormat, v1::DataSpec::Format>(8, 1);
+  expect_same_names<OptimizerType, v1::OptimizerSpec::Type>(4);
+  expect_same_names<RowOptimizerType, v1::RowOptimizerSpec::Type>(4);
+  expect_same_names<Eviction, v1::TableSpec::Eviction>(2);
+  expect_same_names<Activation, v1::Activation>(3);
+  expect_same_names<ScheduleType, v1::ScheduleSpec::Type>(3);
+  expect_same_names<Separator, v1::DataSpec::Separator>(3);
+  expect_same_names<Transport, v1::ExchangeSpec::Transport>(3);
+  expect_same_names<Algorithm, v1::ExchangeSpec::Algorithm>(5);
+  expect_same_names<TokenType, v1::DataSpec::TokenType>(2);
+  expect_same_names<Precision, v1::Precision>(2);
 }
 
 TEST(TrainingSpec, CheckpointLocation) {

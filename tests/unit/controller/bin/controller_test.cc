@@ -230,11 +230,8 @@ TEST_F(ControllerTest, AReplicaThatWaitsKeepsNoKeys) {
 }
 
 TEST_F(ControllerTest, ItsPortTellsHowItIsAndOneThatWaitsIsWarm) {
-  server_.set_faults([](const kube::Request&) {
-    FakeApiServer::Fault fault;
-    fault.broken = absl::UnavailableError("down");
-    return fault;
-  });
+  server_.set_faults(
+      [](const kube::Request&) { return FakeApiServer::Fault{.broken = absl::UnavailableError("down")}; });
   const std::unique_ptr<Controller> leader = start("a");
   EXPECT_EQ(ask(*leader, "/healthz").status, 200) << "the process lives";
   EXPECT_EQ(ask(*leader, "/readyz").status, 503);
@@ -341,8 +338,7 @@ TEST_F(ControllerTest, APortThatIsTakenIsSaidAtOnce) {
       Controller::start({.config = config, .identity = "b", .on_lost = {}}, server_, clock_, Logger::none());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()),
-              ::testing::AllOf(::testing::HasSubstr("coordinator.listen"),
-                               ::testing::HasSubstr(config.coordinator_listen)));
+              AllOf(HasSubstr("coordinator.listen"), HasSubstr(config.coordinator_listen)));
 }
 
 }  // namespace

@@ -17,10 +17,10 @@ using ::testing::ElementsAre;
 TEST(KeyGateTest, KeepsBackWhatComesBeforeItIsOpened) {
   std::vector<std::string> added;
   KeyGate gate([&](const std::string& key) { added.push_back(key); });
-  gate.tell("n/deleted");
+  gate.publish("n/deleted");
   EXPECT_THAT(added, ElementsAre());
   gate.open([] { return std::vector<std::string>{"n/there"}; });
-  gate.tell("n/new");
+  gate.publish("n/new");
   EXPECT_THAT(added, ElementsAre("n/there", "n/new"));
 }
 
@@ -29,7 +29,7 @@ TEST(KeyGateTest, AChangeThatComesAsAllAreListedIsAdded) {
   KeyGate gate([&](const std::string& key) { added.push_back(key); });
   gate.open([&] {
     std::vector<std::string> all = {"n/there"};
-    gate.tell("n/later");  // than what was listed
+    gate.publish("n/later");  // than what was listed
     return all;
   });
   EXPECT_THAT(added, ElementsAre("n/later", "n/there"));
@@ -45,7 +45,7 @@ TEST(KeyGateTest, NoKeyIsLostAsItIsOpened) {
       for (int i = 0; i < kKeys; ++i) {
         const std::string key = std::to_string(i);
         store.lock()->insert(key);
-        gate.tell(key);
+        gate.publish(key);
         ++told;
       }
     });

@@ -116,9 +116,10 @@ class Player {
     const std::string& command = line.words[0];
     if (command == "stop") return Stop{line.words[1], line.words.size() > 2 && line.words[2] == "another"};
     if (command == "absent")
-      return Absence{role_of(line.words[1]),
-                     std::atoi(line.words[2].c_str()),
-                     {api::ObservationKind::kNotJoined, line.text("within")}};
+      return AbsentMember{role_of(line.words[1]),
+                          std::atoi(line.words[2].c_str()),
+                          "",
+                          {api::ObservationKind::kNotJoined, line.text("within")}};
     if (command == "refused") return Refused{line.words[1]};
     if (command == "pod") {
       PodFact fact{role_of(line.words[1]),

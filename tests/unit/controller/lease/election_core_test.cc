@@ -27,6 +27,19 @@ class ElectionCoreTest : public ::testing::Test {
   static Seen held_by(std::string holder, std::string version, int duration = 15) {
     return {{.holder = std::move(holder), .duration_seconds = duration}, std::move(version)};
   }
+  // The core asks to read, and is handed this.
+  void sees(const std::optional<Seen>& seen, double now) {
+    EXPECT_TRUE(reads(now));
+    core_.on_read(seen, at(now));
+  }
+  Duration wait_after(const std::optional<Seen>& seen, double now) {
+    sees(seen, now);
+    return wait(now);
+  }
+  ElectionCore::Write write_after(const std::optional<Seen>& seen, double now) {
+    sees(seen, now);
+    return write(now);
+  }
   // Acquires where there is none.
   void acquire(double now) {
     ASSERT_TRUE(reads(now));
@@ -35,12 +48,14 @@ class ElectionCoreTest : public ::testing::Test {
     core_.on_written({first.record, "1"}, at(now));
     ASSERT_TRUE(core_.leads(at(now)));
   }
+  void acquire_and_wait() {
+    acquire(0);
+    (void)wait(0);
+  }
 };
 
 TEST_F(ElectionCoreTest, CreatesALeaseThatIsNotThere) {
-  EXPECT_TRUE(reads(0));
-  core_.on_read(std::nullopt, at(0));
-  const ElectionCore::Write create = write(0);
+  const ElectionCore::Write create = write_after(std::nullopt, 0);
   EXPECT_EQ(create.version, "");
   EXPECT_EQ(create.record.holder, "me");
   EXPECT_EQ(create.record.duration_seconds, 15);
@@ -63,65 +78,42 @@ TEST_F(ElectionCoreTest, RenewsWithoutReading) {
 }
 
 TEST_F(ElectionCoreTest, WaitsUntilALeaseHasNotChangedForItsDuration) {
-  ASSERT_TRUE(reads(0));
-  core_.on_read(held_by("other", "5"), at(0));
-  EXPECT_EQ(wait(0), milliseconds(3200)) << "2 s and half of 1.2 times 2 s";
-  ASSERT_TRUE(reads(14));
-  core_.on_read(held_by("other", "5"), at(14));
-  EXPECT_EQ(wait(14), milliseconds(3200)) << "seen for 14 s only";
-  ASSERT_TRUE(reads(17));
-  core_.on_read(held_by("other", "5"), at(17));
-  const ElectionCore::Write takeover = write(17);
+  EXPECT_EQ(wait_after(held_by("other", "5"), 0), milliseconds(3200)) << "2 s and half of 1.2 times 2 s";
+  EXPECT_EQ(wait_after(held_by("other", "5"), 14), milliseconds(3200)) << "seen for 14 s only";
+  const ElectionCore::Write takeover = write_after(held_by("other", "5"), 17);
   EXPECT_EQ(takeover.version, "5");
   EXPECT_EQ(takeover.record.transitions, 1);
 }
 
 TEST_F(ElectionCoreTest, AnyChangeOfTheRecordBeginsTheWaitAnew) {
-  ASSERT_TRUE(reads(0));
-  core_.on_read(held_by("other", "5"), at(0));
-  (void)wait(0);
+  (void)wait_after(held_by("other", "5"), 0);
   Seen renewed = held_by("other", "6");
   renewed.record.renewed = WallTime(seconds(-5000));  // its clock is hours behind: no matter
-  ASSERT_TRUE(reads(14));
-  core_.on_read(renewed, at(14));
-  (void)wait(14);
-  ASSERT_TRUE(reads(28));
-  core_.on_read(renewed, at(28));
-  (void)wait(28);
-  ASSERT_TRUE(reads(29));
-  core_.on_read(renewed, at(29));
-  EXPECT_EQ(write(29).version, "6");
+  (void)wait_after(renewed, 14);
+  (void)wait_after(renewed, 28);
+  EXPECT_EQ(write_after(renewed, 29).version, "6");
 }
 
 TEST_F(ElectionCoreTest, AReleasedLeaseIsTakenAtOnce) {
-  ASSERT_TRUE(reads(0));
-  core_.on_read(held_by("", "5", 1), at(0));
-  EXPECT_EQ(write(0).version, "5");
+  EXPECT_EQ(write_after(held_by("", "5", 1), 0).version, "5");
 }
 
 TEST_F(ElectionCoreTest, ARefusedWriteIsNoLead) {
-  ASSERT_TRUE(reads(0));
-  core_.on_read(std::nullopt, at(0));
-  (void)write(0);
+  (void)write_after(std::nullopt, 0);
   core_.on_conflict();
   EXPECT_FALSE(core_.leads(at(0)));
   EXPECT_GT(wait(0), seconds(2));
-  ASSERT_TRUE(reads(3));
-  core_.on_read(held_by("other", "5"), at(3));
+  sees(held_by("other", "5"), 3);
   EXPECT_EQ(core_.holder(), "other");
   EXPECT_GT(wait(3), seconds(2));
 }
 
 TEST_F(ElectionCoreTest, AWriteWhoseAnswerWasLostIsFoundAgain) {
-  ASSERT_TRUE(reads(0));
-  core_.on_read(std::nullopt, at(0));
-  const ElectionCore::Write create = write(0);
+  const ElectionCore::Write create = write_after(std::nullopt, 0);
   core_.on_error("connection reset");
   EXPECT_FALSE(core_.leads(at(0)));
   (void)wait(0);
-  ASSERT_TRUE(reads(3));
-  core_.on_read(Seen{create.record, "1"}, at(3));
-  const ElectionCore::Write again = write(3);
+  const ElectionCore::Write again = write_after(Seen{create.record, "1"}, 3);
   EXPECT_EQ(again.version, "1");
   EXPECT_EQ(again.record.transitions, 0);
   core_.on_written({again.record, "2"}, at(3));
@@ -129,8 +121,7 @@ TEST_F(ElectionCoreTest, AWriteWhoseAnswerWasLostIsFoundAgain) {
 }
 
 TEST_F(ElectionCoreTest, ALeaderThatCannotRenewGivesUpBeforeOthersMayTakeIt) {
-  acquire(0);
-  (void)wait(0);
+  acquire_and_wait();
   for (double now = 2; now < 9; now += 2) {
     if (now == 2) {
       (void)write(now);
@@ -147,16 +138,14 @@ TEST_F(ElectionCoreTest, ALeaderThatCannotRenewGivesUpBeforeOthersMayTakeIt) {
 }
 
 TEST_F(ElectionCoreTest, ALeaderDoesNotWaitPastItsEnd) {
-  acquire(0);
-  (void)wait(0);
+  acquire_and_wait();
   (void)write(9.5);
   core_.on_error("x");
   EXPECT_EQ(wait(9.5), milliseconds(500));
 }
 
 TEST_F(ElectionCoreTest, ALeaderThatSeesAnotherHolderHasLost) {
-  acquire(0);
-  (void)wait(0);
+  acquire_and_wait();
   (void)write(2);
   core_.on_conflict();
   ASSERT_TRUE(reads(2)) << "at once";
@@ -166,72 +155,44 @@ TEST_F(ElectionCoreTest, ALeaderThatSeesAnotherHolderHasLost) {
 }
 
 TEST_F(ElectionCoreTest, ALeaderWhoseLeaseSomebodyEditsGoesOnAtItsPace) {
-  acquire(0);
-  (void)wait(0);
+  acquire_and_wait();
   (void)write(2);
   core_.on_conflict();
-  ASSERT_TRUE(reads(2));
-  core_.on_read(held_by("me", "9"), at(2));
-  EXPECT_EQ(wait(2), seconds(2)) << "or two who are never content would ask without end";
+  EXPECT_EQ(wait_after(held_by("me", "9"), 2), seconds(2))
+      << "or two who are never content would ask without end";
   EXPECT_EQ(write(4).version, "9");
 }
 
 TEST_F(ElectionCoreTest, ALeaseThatWasHeldAndIsGoneIsNotFreeAtOnce) {
-  ASSERT_TRUE(reads(0));
-  core_.on_read(held_by("other", "5", 20), at(0));
-  (void)wait(0);
-  ASSERT_TRUE(reads(3));
-  core_.on_read(std::nullopt, at(3));
-  EXPECT_GT(wait(3), seconds(2)) << "its holder may not know yet";
-  ASSERT_TRUE(reads(22.9));
-  core_.on_read(std::nullopt, at(22.9));
-  (void)wait(22.9);
-  ASSERT_TRUE(reads(23));
-  core_.on_read(std::nullopt, at(23));
-  EXPECT_EQ(write(23).version, "") << "it had renewed it at 3 s at the latest";
+  (void)wait_after(held_by("other", "5", 20), 0);
+  EXPECT_GT(wait_after(std::nullopt, 3), seconds(2)) << "its holder may not know yet";
+  (void)wait_after(std::nullopt, 22.9);
+  EXPECT_EQ(write_after(std::nullopt, 23).version, "") << "it had renewed it at 3 s at the latest";
 }
 
 TEST_F(ElectionCoreTest, ALeaseWhoseHolderWasTakenOutIsNotFreeAtOnce) {
-  ASSERT_TRUE(reads(0));
-  core_.on_read(held_by("other", "5"), at(0));
-  (void)wait(0);
-  ASSERT_TRUE(reads(3));
-  core_.on_read(held_by("", "6"), at(3));
-  (void)wait(3);
-  ASSERT_TRUE(reads(17.9));
-  core_.on_read(held_by("", "6"), at(17.9));
-  (void)wait(17.9);
-  ASSERT_TRUE(reads(18));
-  core_.on_read(held_by("", "6"), at(18));
-  EXPECT_EQ(write(18).version, "6");
+  (void)wait_after(held_by("other", "5"), 0);
+  (void)wait_after(held_by("", "6"), 3);
+  (void)wait_after(held_by("", "6"), 17.9);
+  EXPECT_EQ(write_after(held_by("", "6"), 18).version, "6");
 }
 
 TEST_F(ElectionCoreTest, ALeaseThatIsGoneMayHaveHadAHolderWhomThisReplicaNeverSaw) {
-  ASSERT_TRUE(reads(0));
-  core_.on_read(held_by("", "5", 1), at(0));  // given back
+  sees(held_by("", "5", 1), 0);  // given back
   (void)write(0);
   core_.on_conflict();  // another one has it
   (void)wait(0);
-  ASSERT_TRUE(reads(3));
-  core_.on_read(std::nullopt, at(3));
-  (void)wait(3);
-  ASSERT_TRUE(reads(18));
-  core_.on_read(std::nullopt, at(18));
-  EXPECT_EQ(write(18).version, "");
+  (void)wait_after(std::nullopt, 3);
+  EXPECT_EQ(write_after(std::nullopt, 18).version, "");
 }
 
 TEST_F(ElectionCoreTest, ALeaseThatWasGivenBackAfterItWasHeldIsTakenAtOnce) {
-  ASSERT_TRUE(reads(0));
-  core_.on_read(held_by("other", "5"), at(0));
-  (void)wait(0);
-  ASSERT_TRUE(reads(3));
-  core_.on_read(held_by("", "6", 1), at(3));
-  EXPECT_EQ(write(3).version, "6");
+  (void)wait_after(held_by("other", "5"), 0);
+  EXPECT_EQ(write_after(held_by("", "6", 1), 3).version, "6");
 }
 
 TEST_F(ElectionCoreTest, ALeaderMakesALeaseThatWasDeletedAgain) {
-  acquire(0);
-  (void)wait(0);
+  acquire_and_wait();
   (void)write(2);
   core_.on_read(std::nullopt, at(2));  // the renewal found none
   EXPECT_TRUE(core_.leads(at(2)));
@@ -246,8 +207,7 @@ TEST_F(ElectionCoreTest, ALeaderMakesALeaseThatWasDeletedAgain) {
   core_.on_read(std::nullopt, at(4));
   (void)write(4);
   core_.on_conflict();
-  ASSERT_TRUE(reads(4));
-  core_.on_read(held_by("other", "9"), at(4));
+  sees(held_by("other", "9"), 4);
   EXPECT_THAT(lost(4), HasSubstr("other"));
 }
 
@@ -263,17 +223,11 @@ TEST_F(ElectionCoreTest, ReleaseNamesNobodyForASecond) {
 }
 
 TEST_F(ElectionCoreTest, ANegativeOrEndlessDurationDoesNoHarm) {
-  ASSERT_TRUE(reads(0));
-  core_.on_read(held_by("other", "5", -7), at(0));
-  EXPECT_EQ(write(0).version, "5");
+  EXPECT_EQ(write_after(held_by("other", "5", -7), 0).version, "5");
   core_.on_conflict();
   (void)wait(0);
-  ASSERT_TRUE(reads(1));
-  core_.on_read(held_by("other", "6", 2'000'000'000), at(1));
-  (void)wait(1);
-  ASSERT_TRUE(reads(90'000));
-  core_.on_read(held_by("other", "6", 2'000'000'000), at(90'000));
-  EXPECT_EQ(write(90'000).version, "6");
+  (void)wait_after(held_by("other", "6", 2'000'000'000), 1);
+  EXPECT_EQ(write_after(held_by("other", "6", 2'000'000'000), 90'000).version, "6");
 }
 
 TEST(ElectionConfigTest, Errors) {

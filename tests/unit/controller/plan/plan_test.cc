@@ -92,7 +92,7 @@ TEST(PlanTest, CountsOfAGpuStayWhenNobodyTellsOfItAnyMore) {
 
 TEST(PlanTest, ConditionsTellTheStory) {
   Observed world = make_running_world(0, 1);
-  world.report->phase = ReportPhase::kFinished;
+  world.report->state = JobState::kFinished;
   finish(world, world.pods[0], 0);
   const api::Status status = plan(world).status;
   ASSERT_THAT(status.conditions, SizeIs(3));
@@ -169,7 +169,7 @@ const api::MemberStatus& member_of(const Plan& plan, Role role, int index) {
   for (const api::MemberStatus& each : plan.status.members) {
     if (each.role == role && each.index == index) return each;
   }
-  ADD_FAILURE() << "no member " << slot_name(role, index);
+  ADD_FAILURE() << "no member " << member_name(role, index);
   return plan.status.members.at(0);
 }
 
@@ -178,14 +178,15 @@ TEST(ServersTest, TheStatusKeepsTheLastWordsOfServersAndWorkers) {
   world.report->members.at(1).telemetry.staleness = StalenessTelemetry{
       .applied = 7, .dropped = 1, .max = 3, .mean = 0.5, .wait_seconds = 2, .histogram = {5, 1, 0, 1}};
   world.report->members.at(2).telemetry.server = ServerTelemetry{.load = 0.5,
-                                                         .bytes_per_second = 1e6,
-                                                         .queue = 2,
-                                                         .updates = 9,
-                                                         .rows = 40,
-                                                         .row_bytes = 800,
-                                                         .hottest = {{"deep", 5, 3}}};
+                                                                 .bytes_per_second = 1e6,
+                                                                 .queue = 2,
+                                                                 .updates = 9,
+                                                                 .rows = 40,
+                                                                 .row_bytes = 800,
+                                                                 .hottest = {{"deep", 5, 3}}};
   const Plan now = plan(world);
-  EXPECT_EQ(member_of(now, Role::kWorker, 0).telemetry.staleness, world.report->members.at(1).telemetry.staleness);
+  EXPECT_EQ(member_of(now, Role::kWorker, 0).telemetry.staleness,
+            world.report->members.at(1).telemetry.staleness);
   EXPECT_EQ(member_of(now, Role::kServer, 0).telemetry.server, world.report->members.at(2).telemetry.server);
 
   const auto told = member_of(now, Role::kWorker, 0).telemetry.staleness;
@@ -193,12 +194,14 @@ TEST(ServersTest, TheStatusKeepsTheLastWordsOfServersAndWorkers) {
   world.report.reset();  // the job's end, or another controller that nobody has talked to yet
   EXPECT_EQ(member_of(plan(world), Role::kWorker, 0).telemetry.staleness, told) << "its last word";
   const ServerTelemetry counts{.updates = 9, .rows = 40, .row_bytes = 800, .hottest = {{"deep", 5, 3}}};
-  EXPECT_EQ(member_of(plan(world), Role::kServer, 0).telemetry.server, counts) << "its last word; rates are of now";
+  EXPECT_EQ(member_of(plan(world), Role::kServer, 0).telemetry.server, counts)
+      << "its last word; rates are of now";
   EXPECT_EQ(member_of(plan(world), Role::kWorker, 0).step, 120) << "its last word";
   pod_of(world, Role::kWorker, 0).spec.name = "fashion-worker-0-1";
   pod_of(world, Role::kServer, 0).spec.name = "fashion-ps-0-1";
   EXPECT_FALSE(member_of(plan(world), Role::kServer, 0).telemetry.server) << "another pod's rows are its own";
-  EXPECT_FALSE(member_of(plan(world), Role::kWorker, 0).telemetry.staleness) << "another pod's gradients are its own";
+  EXPECT_FALSE(member_of(plan(world), Role::kWorker, 0).telemetry.staleness)
+      << "another pod's gradients are its own";
   EXPECT_EQ(member_of(plan(world), Role::kWorker, 0).step, 0) << "another pod's steps are its own";
 }
 

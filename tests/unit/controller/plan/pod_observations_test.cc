@@ -68,9 +68,9 @@ TEST_P(ClocksTest, AMemberThatDoesNotJoinIsMissedInTime) {
   }
   std::erase_if(world.report->members, [](const ReportedMember& member) { return member.index == 1; });
   *pod_of(world, Role::kWorker, 1).started += GetParam();
-  world.report->phase = ReportPhase::kForming;
+  world.report->state = JobState::kForming;
   world.report->generation.value = 0;
-  world.report->in_phase = 1h;
+  world.report->in_state = 1h;
   note_pod_observations(world);
   EXPECT_EQ(plan(world).status.phase, Phase::kStarting) << explain(plan(world));
   world.now += world.limits.attach_timeout;

@@ -56,12 +56,12 @@ Observed random_world(Rng& rng) {
     return world;
   }
   JobReport& report = *world.report;
-  report.phase = static_cast<ReportPhase>(rng.below(6));
-  report.in_phase = Duration(1s) * rng.below(30);
+  report.state = static_cast<JobState>(rng.below(6));
+  report.in_state = Duration(1s) * rng.below(30);
   report.generation.value = rng.below(3);
   report.progress.step = static_cast<Step>(rng.below(1000));
   for (const cluster::Pod& pod : world.pods) {
-    if (rng.below(2) == 0) report.members.push_back({MemberId{pod.uid}, pod.spec.role, pod.spec.index});
+    if (rng.below(2) == 0) report.members.push_back({{.role = pod.spec.role, .index = pod.spec.index}});
   }
   if (rng.below(4) == 0) {
     report.fault.emplace();
@@ -105,7 +105,7 @@ TEST(PlanPropertiesTest, NothingIsCreatedForAJobThatIsNotToRun) {
   for_random_worlds([](Rng&, const Observed& world) {
     const Plan made = plan(world);
     const bool over = world.stop != Stop::kNo || world.deleted || is_terminal(world.job.status.phase) ||
-                      (world.report && world.report->phase == ReportPhase::kFinished) ||
+                      (world.report && world.report->state == JobState::kFinished) ||
                       is_terminal(made.status.phase);
     EXPECT_TRUE(!over || actions_of<CreatePod>(made).empty());
   });
@@ -157,7 +157,7 @@ TEST(PlanPropertiesTest, PlansConverge) {
       apply(last, world);
       advance(world);
       world.now += 10s;
-      if (world.report) world.report->in_phase += 10s;
+      if (world.report) world.report->in_state += 10s;
       if (world.report && world.report->fault) world.report->fault_age += 10s;
     }
     const Plan rest = plan(world);

@@ -277,7 +277,7 @@ class World {
   void wait(const Line& line) {
     const Duration time = time_of(line.words[1], world_.limits);
     world_.now += time;
-    if (line.says("report")) world_.report->in_phase += time;
+    if (line.says("report")) world_.report->in_state += time;
   }
   void go_on(const Line& line) {
     if (!line.has("but")) return advance(world_);
@@ -311,7 +311,7 @@ class World {
   void join(const Line& line) {
     for (std::size_t i = 1; i < line.words.size(); ++i) {
       const Place place = place_of(line.words[i]);
-      world_.report->members.push_back({MemberId{"m"}, place.role, place.index});
+      world_.report->members.push_back({{.role = place.role, .index = place.index}});
     }
     note_pod_observations(world_);
   }
@@ -319,11 +319,11 @@ class World {
     if (!world_.report) return;
     JobReport& report = *world_.report;
     for (int i = 0; i < 6; ++i) {
-      if (line.text("phase") == report_phase_name(static_cast<ReportPhase>(i)))
-        report.phase = static_cast<ReportPhase>(i);
+      if (line.text("phase") == job_state_name(static_cast<JobState>(i)))
+        report.state = static_cast<JobState>(i);
     }
     if (line.has("attempt")) report.attempt = line.number("attempt");
-    if (line.has("in_phase")) report.in_phase = time_of(line.text("in_phase"), world_.limits);
+    if (line.has("in_phase")) report.in_state = time_of(line.text("in_phase"), world_.limits);
     if (line.has("view")) report.generation.value = static_cast<std::uint64_t>(line.number("view"));
     if (line.has("step"))
       report.progress = {.step = line.number("step"), .total_steps = line.number("total")};

@@ -56,7 +56,7 @@ TEST(ConditionsTest, CarryTheGenerationTheyAreAbout) {
   world.generation = SpecGeneration{9};
   world.job.spec.run_policy.suspend = false;
   settle(world);
-  world.report->phase = ReportPhase::kFinished;
+  world.report->state = JobState::kFinished;
   finish(world, world.pods[0], 0);
   step(world);
   for (const char* type : {"Succeeded", "Suspended", "Running"})

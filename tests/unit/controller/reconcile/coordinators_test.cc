@@ -20,6 +20,21 @@ StoredJob stored(std::string uid) {
   return {.job = small_job("fashion"), .uid = std::move(uid)};
 }
 
+void make_asynchronous(api::Spec& spec) {
+  spec.strategy.type = api::StrategyType::kParameterServer;
+  spec.strategy.synchronization = api::Synchronization::kAsynchronous;
+  spec.replica_specs.ps = api::ReplicaSpec{};
+}
+
+cluster::Pod pod_of(Role role, int index, cluster::PodPhase phase) {
+  cluster::Pod pod;
+  pod.spec.role = role;
+  pod.spec.index = index;
+  pod.spec.name = pod.uid = str_cat("fashion-", role_name(role), "-", index, "-0");
+  pod.phase = phase;
+  return pod;
+}
+
 class CoordinatorsTest : public ::testing::Test {
  protected:
   CoordinatorsTest() { begin(); }
@@ -47,7 +62,7 @@ TEST_F(CoordinatorsTest, AJobThatIsSeenHasOneCoordinator) {
   EXPECT_EQ(coordinators_->size(), 1u);
   const auto report = coordinators_->report("default/fashion");
   ASSERT_TRUE(report);
-  EXPECT_EQ(report->phase, plan::ReportPhase::kForming);
+  EXPECT_EQ(report->state, plan::JobState::kForming);
   EXPECT_EQ(coordinators_->pod_environment("default/fashion")["PACELINE_COORDINATOR"], "paceline:7070");
   EXPECT_EQ(token(), cluster_.ensured().at(0).token);
   EXPECT_THAT(token(), SizeIs(64));
@@ -97,9 +112,7 @@ TEST_F(CoordinatorsTest, TheNextAttemptHasAnotherOne) {
 
 TEST_F(CoordinatorsTest, MembersThatWereToldToStopHaveTheirCoordinatorUntilTheyHaveLeft) {
   StoredJob job = stored("u1");
-  cluster::Pod pod;
-  pod.uid = "p1";
-  pod.spec.name = "fashion-worker-0-0";
+  cluster::Pod pod = pod_of(Role::kWorker, 0, cluster::PodPhase::kPending);
   const auto attempt = [&] { return coordinators_->report("default/fashion")->attempt; };
   const auto begin_next = [&] {
     ++job.job.status.restarts.attempt;
@@ -110,7 +123,7 @@ TEST_F(CoordinatorsTest, MembersThatWereToldToStopHaveTheirCoordinatorUntilTheyH
   coordinators_->stop("default/fashion", {"the job is resized", true});
   begin_next();
   EXPECT_EQ(attempt(), 0) << "its last words have not been heard";
-  ASSERT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kStopped);
+  ASSERT_EQ(coordinators_->report("default/fashion")->state, plan::JobState::kStopped);
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   EXPECT_EQ(attempt(), 0) << "they have, but nobody has written them down";
   pod.phase = cluster::PodPhase::kFailed;
@@ -148,7 +161,7 @@ TEST_F(CoordinatorsTest, ASuspendedJobHasNoneWhenItsMembersHaveLeft) {
   EXPECT_EQ(coordinators_->size(), 1u) << "its members may be saving what they have done";
   coordinators_->stop("default/fashion", {"the job is suspended"});
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
-  EXPECT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kStopped)
+  EXPECT_EQ(coordinators_->report("default/fashion")->state, plan::JobState::kStopped)
       << "what they saved as they left is its last word";
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   EXPECT_EQ(coordinators_->size(), 1u) << "it stands in no status yet";
@@ -165,18 +178,16 @@ TEST_F(CoordinatorsTest, WhoWasStoppedBeforeItHadMembersBeginsAnew) {
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   coordinators_->stop("default/fashion", {"the job is suspended"});
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
-  EXPECT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kForming);
+  EXPECT_EQ(coordinators_->report("default/fashion")->state, plan::JobState::kForming);
 }
 
 TEST_F(CoordinatorsTest, APodThatWaitsLongIsNotMissing) {
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
   clock_.advance(std::chrono::hours(48));
-  cluster::Pod nobodys;
-  nobodys.spec.index = 9;
-  nobodys.phase = cluster::PodPhase::kFailed;
-  coordinators_->pods_seen("default/fashion", {nobodys});  // whatever is told makes it look at the time
+  // A pod of nobody makes it look at the time.
+  coordinators_->pods_seen("default/fashion", {pod_of(Role::kWorker, 9, cluster::PodPhase::kFailed)});
   const auto report = coordinators_->report("default/fashion");
-  EXPECT_EQ(report->phase, plan::ReportPhase::kForming);
+  EXPECT_EQ(report->state, plan::JobState::kForming);
   EXPECT_FALSE(report->fault);
 }
 
@@ -214,12 +225,8 @@ TEST_F(CoordinatorsTest, WhoWasLostInThisAttemptIsKnownFromTheStatus) {
 // for what comes later.
 TEST_F(CoordinatorsTest, WhoseProcessHasEndedWellInAJobThatTrainedHasFinished) {
   const auto see_end = [&](Role role, int index, int code) {
-    cluster::Pod pod;
-    pod.spec.role = role;
-    pod.spec.index = index;
-    pod.spec.name = str_cat("fashion-", role_name(role), "-", index, "-0");
-    pod.uid = pod.spec.name;
-    pod.phase = code == 0 ? cluster::PodPhase::kSucceeded : cluster::PodPhase::kFailed;
+    using enum cluster::PodPhase;
+    cluster::Pod pod = pod_of(role, index, code == 0 ? kSucceeded : kFailed);
     pod.exit_code = code;
     coordinators_->pods_seen("default/fashion", {pod});
     clock_.advance(std::chrono::seconds(1));
@@ -246,18 +253,13 @@ TEST_F(CoordinatorsTest, WhereRankZeroHasEndedWellTheJobHasFinished) {
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
   plan::Observed world;
   world.job = job.job;
-  for (const int index : {0, 1}) {
-    cluster::Pod pod;
-    pod.uid = pod.spec.name = str_cat("fashion-worker-", index, "-0");
-    pod.spec.index = index;
-    pod.phase = index == 0 ? cluster::PodPhase::kSucceeded : cluster::PodPhase::kRunning;
-    if (index == 0) pod.exit_code = 0;
-    world.pods.push_back(pod);
-  }
+  world.pods = {pod_of(Role::kWorker, 0, cluster::PodPhase::kSucceeded),
+                pod_of(Role::kWorker, 1, cluster::PodPhase::kRunning)};
+  world.pods[0].exit_code = 0;
   coordinators_->pods_seen("default/fashion", world.pods);
   world.report = coordinators_->report("default/fashion");
   ASSERT_TRUE(world.report);
-  EXPECT_EQ(world.report->phase, plan::ReportPhase::kFinished);
+  EXPECT_EQ(world.report->state, plan::JobState::kFinished);
   EXPECT_FALSE(world.report->fault);
   EXPECT_EQ(plan::plan(world).requeue_after, world.limits.refresh) << "the others have time to hear of it";
   EXPECT_TRUE(plan::plan(world).actions.empty());
@@ -296,20 +298,14 @@ TEST_F(CoordinatorsTest, AWorkerWhosePodIsGoneIsLostBeforeTheOthersAreGathered) 
     StoredJob job = stored("u1");
     job.job.status.phase = api::Phase::kRunning;
     job.job.status.restarts.attempt = 1;
-    if (asynchronous) {
-      job.job.spec.strategy.type = api::StrategyType::kParameterServer;
-      job.job.spec.strategy.synchronization = api::Synchronization::kAsynchronous;
-      job.job.spec.replica_specs.ps = api::ReplicaSpec{};
-    }
+    if (asynchronous) make_asynchronous(job.job.spec);
     ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
     const auto tell = [&](const std::vector<std::string>& names) {
       for (int i = 0; i < 2; ++i) {  // the second time it only looks at the time
         coordinators_->pods_gone("default/fashion", names);
-        cluster::Pod nobodys;
+        cluster::Pod nobodys = pod_of(Role::kWorker, 9, cluster::PodPhase::kFailed);
         nobodys.uid = str_cat(asynchronous, names[0], i);
         nobodys.spec.attempt = 1;
-        nobodys.spec.index = 9;
-        nobodys.phase = cluster::PodPhase::kFailed;
         coordinators_->pods_seen("default/fashion", {nobodys});
         clock_.advance(1s);
       }
@@ -321,7 +317,7 @@ TEST_F(CoordinatorsTest, AWorkerWhosePodIsGoneIsLostBeforeTheOthersAreGathered) 
     const plan::JobReport report = tell({"fashion-worker-1-1"});
     EXPECT_THAT(report.lost, SizeIs(asynchronous ? 1 : 0));
     EXPECT_EQ(report.fault.has_value(), !asynchronous);
-    EXPECT_EQ(report.phase, asynchronous ? plan::ReportPhase::kForming : plan::ReportPhase::kFailed);
+    EXPECT_EQ(report.state, asynchronous ? plan::JobState::kForming : plan::JobState::kFailed);
   }
 }
 
@@ -331,9 +327,7 @@ TEST_F(CoordinatorsTest, AWorkerThatDoesNotComeIsLostOnceThePlannerHasWaited) {
     begin();
     StoredJob job = stored("u1");
     job.job.status.phase = api::Phase::kRunning;
-    job.job.spec.strategy.type = api::StrategyType::kParameterServer;
-    job.job.spec.strategy.synchronization = api::Synchronization::kAsynchronous;
-    job.job.spec.replica_specs.ps = api::ReplicaSpec{};
+    make_asynchronous(job.job.spec);
     ASSERT_TRUE(coordinators_->job_seen("default/fashion", job).ok());
     const auto tell = [&] {
       coordinators_->members_absent("default/fashion", {{Role::kWorker,
@@ -345,7 +339,7 @@ TEST_F(CoordinatorsTest, AWorkerThatDoesNotComeIsLostOnceThePlannerHasWaited) {
     const plan::JobReport report = tell();
     ASSERT_THAT(report.lost, SizeIs(index == 1 ? 1 : 0));
     EXPECT_EQ(report.fault.has_value(), index == 0) << "rank 0 can't be spared";
-    EXPECT_EQ(report.phase, index == 1 ? plan::ReportPhase::kForming : plan::ReportPhase::kFailed);
+    EXPECT_EQ(report.state, index == 1 ? plan::JobState::kForming : plan::JobState::kFailed);
     if (index == 1) {
       EXPECT_THAT(report.lost[0].message,
                   ::testing::HasSubstr("worker-1 never joined: it did not join within 60 s"));
@@ -373,15 +367,11 @@ TEST_F(CoordinatorsTest, ASecretThatCanNotBeHadIsAnError) {
 
 TEST_F(CoordinatorsTest, APodsEndIsToldOnce) {
   ASSERT_TRUE(coordinators_->job_seen("default/fashion", stored("u1")).ok());
-  cluster::Pod pod;
-  pod.spec.name = "fashion-worker-1-0";
-  pod.spec.index = 1;
-  pod.uid = "p1";
-  pod.phase = cluster::PodPhase::kFailed;
+  cluster::Pod pod = pod_of(Role::kWorker, 1, cluster::PodPhase::kFailed);
   pod.exit_code = 7;
   coordinators_->pods_seen("default/fashion", {pod});
   coordinators_->pods_seen("default/fashion", {pod});
-  EXPECT_EQ(coordinators_->report("default/fashion")->phase, plan::ReportPhase::kForming)
+  EXPECT_EQ(coordinators_->report("default/fashion")->state, plan::JobState::kForming)
       << "the verdict takes its time";
 }
 

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "controller/plan/rules.h"
 #include "controller/reconcile/reconciler.h"
 #include "tests/unit/controller/reconcile/reconciler_fixture.h"
 
@@ -28,35 +27,18 @@ TEST_F(ReconcilerTest, AnExistingPodIsNoError) {
 }
 
 // A cluster in which the second pod is not made before somebody asks for the third.
-class PatientCluster final : public cluster::Cluster {
+class PatientCluster final : public OtherCluster {
  public:
-  explicit PatientCluster(FakeCluster& cluster) : cluster_(cluster) {}
+  using OtherCluster::OtherCluster;
   absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override {
     const int number = ++*asked_.lock();
     bool met = true;
     if (number == 2) asked_.lock_when([](int asked) { return asked >= 3; }, kPatience, &met);
     if (!met) return absl::DeadlineExceededError("nobody asks for a pod while another one is made");
-    return cluster_.create_pod(spec);
-  }
-  absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
-                          Duration grace) override {
-    return cluster_.delete_pod(ns, name, uid, grace);
-  }
-  absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns,
-                                                      const std::string& job) override {
-    return cluster_.list_pods(ns, job);
-  }
-  absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override {
-    return cluster_.ensure_job(job);
-  }
-  absl::Status record_event(const cluster::Event& event) override { return cluster_.record_event(event); }
-  void watch(OnChange on_change) override { cluster_.watch(std::move(on_change)); }
-  absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int lines) override {
-    return cluster_.tail_log(pod, lines);
+    return OtherCluster::create_pod(spec);
   }
 
  private:
-  FakeCluster& cluster_;
   Guarded<int> asked_{0};
 };
 
@@ -100,7 +82,7 @@ TEST_F(ReconcilerTest, WhatMustComeBeforeThePodsShowsInTheStatus) {
   EXPECT_EQ(status().message, "pod fashion-* could not be created: exceeded quota: secrets");
   EXPECT_THAT(pods(), SizeIs(0));
   *reports_.job_seen_.lock() = absl::OkStatus();
-  set_report(plan::ReportPhase::kForming);
+  set_report(plan::JobState::kForming);
   pass();
   EXPECT_THAT(pods(), SizeIs(2));
   pass();

@@ -16,41 +16,27 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 // Pods' logs are on their nodes, and it counts who is asked for.
-class Nodes final : public cluster::Cluster {
+class Nodes final : public OtherCluster {
  public:
-  explicit Nodes(FakeCluster& cluster) : cluster_(cluster) {}
-  absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override {
-    return cluster_.create_pod(spec);
-  }
-  absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
-                          Duration grace) override {
-    return cluster_.delete_pod(ns, name, uid, grace);
-  }
+  using OtherCluster::OtherCluster;
   absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns,
                                                       const std::string& job) override {
-    PL_ASSIGN_OR_RETURN(std::vector<cluster::Pod> pods, cluster_.list_pods(ns, job));
+    PL_ASSIGN_OR_RETURN(std::vector<cluster::Pod> pods, OtherCluster::list_pods(ns, job));
     for (cluster::Pod& pod : pods) pod.log_path.clear();
     return pods;
   }
-  absl::Status record_event(const cluster::Event& event) override { return cluster_.record_event(event); }
-  void watch(OnChange on_change) override { cluster_.watch(std::move(on_change)); }
   absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int) override {
     asked_.lock()->push_back(pod.spec.name);
     return *answer_.lock();
   }
   Guarded<std::vector<std::string>> asked_;
   Guarded<absl::StatusOr<std::string>> answer_{std::string("last words\n")};
-
- private:
-  FakeCluster& cluster_;
 };
 
 class FailedLogTest : public ReconcilerTest {
  protected:
   FailedLogTest() {
-    jobs_.edit([](api::TrainingJob& job) {
-      job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
-    });
+    replace_workers();
     reconciler_.emplace(nodes_, jobs_, reports_, clock_, own_queue_, limits_, Logger::none());
     bring_up();
   }

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "controller/plan/rules.h"
 #include "controller/reconcile/reconciler.h"
 #include "tests/unit/controller/reconcile/reconciler_fixture.h"
 
@@ -32,9 +31,7 @@ TEST_F(ReconcilerTest, AFailureCarriesTheLastLinesOfTheLog) {
 
 // The nodes' clocks are not the controller's.
 TEST_F(ReconcilerTest, AVerdictsTimeIsCountedByTheControllersClock) {
-  jobs_.edit([](api::TrainingJob& job) {
-    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
-  });
+  replace_workers();
   bring_up();
   clock_.advance(10min);
   cluster_.kill("fashion-worker-0-0", SIGKILL);
@@ -47,6 +44,13 @@ TEST_F(ReconcilerTest, AVerdictsTimeIsCountedByTheControllersClock) {
   EXPECT_EQ(status().phase, api::Phase::kRestarting);
 }
 
+void expect_that_the_log_is_told_once(const std::string& message) {
+  const std::size_t told = message.find("last words of");
+  ASSERT_NE(told, std::string::npos);
+  EXPECT_EQ(message.find("last words of", told + 1), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr(":\n?[31mxxx")) << "its other lines are there";
+}
+
 TEST_F(ReconcilerTest, WhatAMemberToldItselfItsLogDoesNotTellAgain) {
   bring_up();
   (*reports_.report_.lock())->fault =
@@ -57,12 +61,8 @@ TEST_F(ReconcilerTest, WhatAMemberToldItselfItsLogDoesNotTellAgain) {
   cluster_.finish("fashion-worker-0-0", 1);
   pass();
   ASSERT_EQ(status().phase, api::Phase::kFailed);
-  const std::string message = status().message;
-  const std::size_t told = message.find("last words of");
-  ASSERT_NE(told, std::string::npos);
-  EXPECT_EQ(message.find("last words of", told + 1), std::string::npos) << message;
-  EXPECT_THAT(message, HasSubstr(":\n?[31mxxx")) << "its other lines are there";
-  EXPECT_FALSE(message.ends_with('\n'));
+  expect_that_the_log_is_told_once(status().message);
+  EXPECT_FALSE(status().message.ends_with('\n'));
 }
 
 TEST_F(ReconcilerTest, WhatTheClusterTellsOfAnEndItsLogDoesNotTellAgain) {
@@ -72,11 +72,7 @@ TEST_F(ReconcilerTest, WhatTheClusterTellsOfAnEndItsLogDoesNotTellAgain) {
   clock_.advance(limits_.verdict_grace);
   pass();
   ASSERT_EQ(status().phase, api::Phase::kFailed);
-  const std::string message = status().message;
-  const std::size_t told = message.find("last words of");
-  ASSERT_NE(told, std::string::npos);
-  EXPECT_EQ(message.find("last words of", told + 1), std::string::npos) << message;
-  EXPECT_THAT(message, HasSubstr(":\n?[31mxxx")) << "its other lines are there";
+  expect_that_the_log_is_told_once(status().message);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "controller/plan/rules.h"
 #include "controller/reconcile/reconciler.h"
 #include "tests/unit/controller/reconcile/reconciler_fixture.h"
 
@@ -30,9 +29,7 @@ TEST_F(ReconcilerTest, PodsOfAnEarlierJobOfThisNameAreNotCounted) {
 }
 
 TEST_F(ReconcilerTest, DeletedPodIsToldAndRestartsTheRing) {
-  jobs_.edit([](api::TrainingJob& job) {
-    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
-  });
+  replace_workers();
   bring_up();
   pass();
   EXPECT_THAT(*reports_.gone_.lock(), SizeIs(0));
@@ -44,10 +41,7 @@ TEST_F(ReconcilerTest, DeletedPodIsToldAndRestartsTheRing) {
 }
 
 TEST_F(ReconcilerTest, AMemberIsDeletedThoughItsCoordinatorMissesItFirst) {
-  jobs_.edit([](api::TrainingJob& job) {
-    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
-    job.spec.run_policy.backoff_limit = 0;
-  });
+  replace_workers(0);
   bring_up();
   ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", 0s).ok());
   (*reports_.report_.lock())->fault = api::Fault{.role = Role::kWorker, .index = 0};
@@ -58,9 +52,7 @@ TEST_F(ReconcilerTest, AMemberIsDeletedThoughItsCoordinatorMissesItFirst) {
 }
 
 TEST_F(ReconcilerTest, LaterAttemptWaitsForTheEndOfTheEarlier) {
-  jobs_.edit([](api::TrainingJob& job) {
-    job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
-  });
+  replace_workers();
   bring_up();
   cluster_.end_deleted_at_once(false);
   ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", 1s).ok());

@@ -3,10 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/text.h"
-#include "controller/reconcile/reconciler.h"
-#include "tests/support/fake_clock.h"
-#include "tests/support/fake_cluster.h"
+#include "tests/unit/controller/reconcile/reconciler_fixture.h"
 
 namespace paceline::reconcile {
 namespace {
@@ -16,50 +13,25 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kKey[] = "default/fashion";
-
-class NoReports final : public ReportSource {
- public:
-  std::optional<plan::JobReport> report(const std::string&) override { return plan::JobReport{}; }
-  void pods_seen(const std::string&, const std::vector<cluster::Pod>&) override {}
-  void stop(const std::string&, const plan::StopMembers&) override {}
-  std::map<std::string, std::string> pod_environment(const std::string&) override { return {}; }
-};
-
-class RefusingStore final : public JobStore {
+class RefusingStore final : public CountingStore {
  public:
   absl::StatusOr<StoredJob> get(const std::string& key) override {
     const std::string why = *refusal.lock();
-    if (why.empty()) return truth.get(key);
+    if (why.empty()) return CountingStore::get(key);
     ++*refused.lock();
     return absl::FailedPreconditionError(why);
   }
-  absl::Status write_status(const std::string& key, const api::Status& status, const std::string&) override {
-    ++*writes.lock();
-    return truth.write_status(key, status);
-  }
-  absl::Status remove(const std::string& key, const std::string& uid) override {
-    return truth.remove(key, uid);
-  }
-  MemoryJobStore truth;
   Guarded<std::string> refusal;
-  Guarded<int> writes{0}, refused{0};
+  Guarded<int> refused{0};
 };
 
 class LeftAloneTest : public ::testing::Test {
  protected:
   LeftAloneTest() {
-    StoredJob stored{.uid = "job-uid"};
-    stored.job.metadata.name = "fashion";
-    stored.job.spec.training.emplace();
-    stored.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
-    EXPECT_TRUE(jobs_.truth.add(stored).ok());
-    plan::Limits limits;
-    limits.worker_program = {"worker"};
-    limits.cores = 2;
+    EXPECT_TRUE(jobs_.store_.add(stored_job()).ok());
     ReconcilerOptions options;
     options.on_pass = [this](std::string_view result, Duration) { passes_.lock()->emplace_back(result); };
-    reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits,
+    reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, small_limits(),
                         Logger::to_stderr("test", LogLevel::kInfo), options);
   }
   // Waits until the loop has made one more pass.
@@ -74,7 +46,7 @@ class LeftAloneTest : public ::testing::Test {
   FakeClock clock_;
   FakeCluster cluster_{clock_};
   RefusingStore jobs_;
-  NoReports reports_;
+  FakeReports reports_;
   queue::WorkQueue queue_{clock_};
   Guarded<std::vector<std::string>> passes_;
   std::optional<Reconciler> reconciler_;
@@ -93,13 +65,13 @@ TEST_F(LeftAloneTest, ItIsLookedAtWhenItChangesAndOnlyThen) {
   for (int i = 0; i < 3; ++i) look();
   EXPECT_TRUE(reconciler_->phases().empty()) << "nobody knows its phase";
   EXPECT_EQ(queue_.failures(kKey), 0) << "nothing waits to be tried again";
-  EXPECT_EQ(*jobs_.writes.lock(), 0);
+  EXPECT_EQ(*jobs_.writes_.lock(), 0);
   *jobs_.refusal.lock() = "it is left as it is: steps: -1";
   look();
   jobs_.refusal.lock()->clear();
   look();
   EXPECT_EQ(reconciler_->phases().size(), 1u);
-  EXPECT_EQ(jobs_.truth.get(kKey)->job.status.phase, api::Phase::kStarting) << "it goes on";
+  EXPECT_EQ(jobs_.get(kKey)->job.status.phase, api::Phase::kStarting) << "it goes on";
   const int refused = *jobs_.refused.lock();
   EXPECT_EQ(refused, 4);
   *jobs_.refusal.lock() = "it is left as it is: steps: -1";

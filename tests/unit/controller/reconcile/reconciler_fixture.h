@@ -20,6 +20,52 @@
 namespace paceline::reconcile {
 
 inline constexpr char kKey[] = "default/fashion";
+
+// A job of a chief and so many workers.
+inline StoredJob stored_job(const std::string& name = "fashion", std::int64_t workers = 0) {
+  StoredJob stored{.uid = "job-uid"};
+  stored.job.metadata.name = name;
+  stored.job.spec.training.emplace();
+  stored.job.spec.replica_specs.chief.emplace();
+  if (workers > 0) stored.job.spec.replica_specs.worker = api::ReplicaSpec{.replicas = workers};
+  return stored;
+}
+
+inline plan::Limits small_limits() {
+  plan::Limits limits;
+  limits.worker_program = {"worker"};
+  limits.cores = 2;
+  return limits;
+}
+
+// Another cluster, for tests that change what it answers.
+class OtherCluster : public cluster::Cluster {
+ public:
+  explicit OtherCluster(cluster::Cluster& cluster) : cluster_(cluster) {}
+  absl::StatusOr<cluster::Pod> create_pod(const cluster::PodSpec& spec) override {
+    return cluster_.create_pod(spec);
+  }
+  absl::Status delete_pod(const std::string& ns, const std::string& name, const std::string& uid,
+                          Duration grace) override {
+    return cluster_.delete_pod(ns, name, uid, grace);
+  }
+  absl::StatusOr<std::vector<cluster::Pod>> list_pods(const std::string& ns,
+                                                      const std::string& job) override {
+    return cluster_.list_pods(ns, job);
+  }
+  absl::StatusOr<std::string> ensure_job(const cluster::JobObjects& job) override {
+    return cluster_.ensure_job(job);
+  }
+  absl::Status record_event(const cluster::Event& event) override { return cluster_.record_event(event); }
+  void watch(OnChange on_change) override { cluster_.watch(std::move(on_change)); }
+  absl::StatusOr<std::string> tail_log(const cluster::Pod& pod, int lines) override {
+    return cluster_.tail_log(pod, lines);
+  }
+
+ private:
+  cluster::Cluster& cluster_;
+};
+
 class FakeReports final : public ReportSource {
  public:
   std::optional<plan::JobReport> report(const std::string&) override { return *report_.lock(); }
@@ -54,7 +100,7 @@ class FakeReports final : public ReportSource {
 };
 
 // Counts what is written, and can fail.
-class CountingStore final : public JobStore {
+class CountingStore : public JobStore {
  public:
   absl::StatusOr<StoredJob> get(const std::string& key) override {
     PL_ASSIGN_OR_RETURN(StoredJob stored, store_.get(key));
@@ -82,15 +128,7 @@ class CountingStore final : public JobStore {
 class ReconcilerTest : public ::testing::Test {
  protected:
   ReconcilerTest() {
-    StoredJob stored;
-    stored.uid = "job-uid";
-    stored.job.metadata.name = "fashion";
-    stored.job.spec.training.emplace();
-    stored.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
-    stored.job.spec.replica_specs.worker = api::ReplicaSpec{1, {}, {}};
-    PL_CHECK(jobs_.store_.add(stored).ok(), "the store is empty");
-    limits_.worker_program = {"worker"};
-    limits_.cores = 2;
+    PL_CHECK(jobs_.store_.add(stored_job("fashion", 1)).ok(), "the store is empty");
     reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits_, Logger::none());
   }
   plan::Plan pass() {
@@ -105,10 +143,17 @@ class ReconcilerTest : public ::testing::Test {
     return names;
   }
   api::Status status() { return jobs_.get(kKey)->job.status; }
-  void set_report(plan::ReportPhase phase, Step step = 0) {
+  // A worker that fails is replaced, at most so often.
+  void replace_workers(std::int64_t backoff_limit = api::RunPolicy().backoff_limit) {
+    jobs_.edit([backoff_limit](api::TrainingJob& job) {
+      job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
+      job.spec.run_policy.backoff_limit = backoff_limit;
+    });
+  }
+  void set_report(plan::JobState phase, Step step = 0) {
     auto report = reports_.report_.lock();
     const std::int64_t attempt = report->has_value() ? (*report)->attempt : 0;
-    report->emplace().phase = phase;
+    report->emplace().state = phase;
     (*report)->attempt = attempt;
     (*report)->generation.value = 1;
     (*report)->progress.step = step;
@@ -117,7 +162,7 @@ class ReconcilerTest : public ::testing::Test {
   void bring_up() {
     pass();
     for (const std::string& name : pods()) cluster_.run(name);
-    set_report(plan::ReportPhase::kRunning);
+    set_report(plan::JobState::kRunning);
     pass();
   }
 
@@ -126,7 +171,7 @@ class ReconcilerTest : public ::testing::Test {
   CountingStore jobs_;
   FakeReports reports_;
   queue::WorkQueue queue_{clock_};
-  plan::Limits limits_;
+  plan::Limits limits_ = small_limits();
   std::optional<Reconciler> reconciler_;
 };
 

@@ -5,7 +5,6 @@
 
 #include <sstream>
 
-#include "controller/plan/rules.h"
 #include "tests/unit/controller/reconcile/reconciler_fixture.h"
 
 namespace paceline::reconcile {
@@ -45,12 +44,7 @@ TEST_F(ReconcilerTest, WhatAJobHasOnceComesBeforeItsPodsAndIsLookedAfter) {
 }
 
 TEST_F(ReconcilerTest, PodsGetTheirRolesTemplate) {
-  StoredJob stored;
-  stored.uid = "job-uid";
-  stored.job.metadata.name = "templated";
-  stored.job.spec.training.emplace();
-  stored.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
-  stored.job.spec.replica_specs.worker = api::ReplicaSpec{1, {}, {}};
+  StoredJob stored = stored_job("templated", 1);
   stored.pod_templates[Role::kWorker] = R"({"spec": {}})";
   ASSERT_TRUE(jobs_.store_.add(stored).ok());
   ASSERT_TRUE(reconciler_->reconcile_once("default/templated").ok());
@@ -77,7 +71,7 @@ TEST_F(ReconcilerTest, PodsOfEarlierAttemptsHideNotWhyTheNextDoesNotBegin) {
   bring_up();
   cluster_.finish("fashion-worker-0-0", 0);
   cluster_.finish("fashion-chief-0-0", 1);
-  set_report(plan::ReportPhase::kFailed);
+  set_report(plan::JobState::kFailed);
   pass();
   ASSERT_EQ(status().restarts.attempt, 1);
   *reports_.job_seen_.lock() = absl::FailedPreconditionError("secret default/fashion-token is somebody's");
@@ -121,7 +115,7 @@ TEST_F(ReconcilerTest, AResizedJobsMembersAreToldAndWhatTheySaveIsKept) {
 TEST_F(ReconcilerTest, AJobThatHasLainLongEnoughIsDeleted) {
   jobs_.edit([](api::TrainingJob& job) { job.spec.run_policy.ttl_seconds_after_finished = 5; });
   bring_up();
-  set_report(plan::ReportPhase::kFinished);
+  set_report(plan::JobState::kFinished);
   for (const std::string& name : pods()) cluster_.finish(name, 0);
   pass();
   EXPECT_FALSE(jobs_.get(kKey)->deleted);
@@ -196,7 +190,7 @@ TEST_F(ReconcilerTest, EveryLineAboutAJobNamesItAndTheReason) {
     job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kAll;
   });
   bring_up();
-  set_report(plan::ReportPhase::kFinished);
+  set_report(plan::JobState::kFinished);
   for (const std::string& name : pods()) cluster_.finish(name, 0);
   pass();
   clock_.advance(5s);
@@ -224,13 +218,13 @@ TEST(MemoryJobStoreTest, KeepsJobs) {
   EXPECT_EQ(store.add(job).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(store.get("default/b").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store.write_status("default/b", {}).code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(store.mark_deleted("default/b").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store.remove("default/b", "").code(), absl::StatusCode::kNotFound);
   api::Status status;
   status.reason = "Because";
   ASSERT_TRUE(store.write_status("default/a", status).ok());
   EXPECT_EQ(store.remove("default/a", "another uid").code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(store.get("default/a")->deleted);
-  ASSERT_TRUE(store.mark_deleted("default/a").ok());
+  ASSERT_TRUE(store.remove("default/a", "").ok());
   EXPECT_EQ(store.get("default/a")->job.status.reason, "Because");
   EXPECT_TRUE(store.get("default/a")->deleted);
 }

@@ -24,11 +24,6 @@ absl::Status busy(Duration time) {
 // Keeps in order whose turn it was; every job is the same one.
 class BusyStore final : public JobStore {
  public:
-  BusyStore() {
-    job.job.metadata.name = "fashion";
-    job.job.spec.training.emplace();
-    job.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
-  }
   absl::StatusOr<StoredJob> get(const std::string& key) override {
     asked.lock()->push_back(key);
     if (key != kKey) return absl::NotFoundError("no such job");
@@ -39,25 +34,18 @@ class BusyStore final : public JobStore {
   }
   absl::Status remove(const std::string&, const std::string&) override { return absl::OkStatus(); }
 
-  StoredJob job{.uid = "job-uid"};
+  StoredJob job = stored_job();
   absl::Status refusal;
   Guarded<std::vector<std::string>> asked;
 };
 
 class RetryAfterTest : public ::testing::Test {
  protected:
-  RetryAfterTest() {
-    plan::Limits limits;
-    limits.worker_program = {"worker"};
-    limits.cores = 2;
-    ReconcilerOptions options;
-    reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits, Logger::none(), options);
-  }
   // Two turns: a key that is due has had its own before the second.
   void give_others_a_turn() {
     for (const char* other : {"default/a", "default/b"}) {
       const auto before = std::ranges::count(*jobs_.asked.lock(), other);
-      reconciler_->notify(other);
+      reconciler_.notify(other);
       wait_for(
           [&](const std::vector<std::string>& asked) { return std::ranges::count(asked, other) > before; });
     }
@@ -68,8 +56,8 @@ class RetryAfterTest : public ::testing::Test {
     ASSERT_TRUE(held) << ::testing::PrintToString(*jobs_.asked.lock());
   }
   void expect_that_it_waits(Duration time) {
-    reconciler_->start();
-    reconciler_->notify(kKey);
+    reconciler_.start();
+    reconciler_.notify(kKey);
     give_others_a_turn();
     clock_.advance(time - 1ms);
     give_others_a_turn();
@@ -84,7 +72,7 @@ class RetryAfterTest : public ::testing::Test {
   BusyStore jobs_;
   FakeReports reports_;
   queue::WorkQueue queue_{clock_};
-  std::optional<Reconciler> reconciler_;
+  Reconciler reconciler_{cluster_, jobs_, reports_, clock_, queue_, small_limits(), Logger::none()};
 };
 
 TEST_F(RetryAfterTest, APassThatWasRefusedWaits) {
@@ -101,15 +89,15 @@ TEST_F(RetryAfterTest, SoDoesTheCreationOfPods) {
 // Its other pods come up, say, and are looked at.
 TEST_F(RetryAfterTest, APassThatComesBeforeThenCreatesNothing) {
   cluster_.refuse_creations(busy(45s));
-  EXPECT_EQ(retry_after(reconciler_->reconcile_once(kKey).status()), Duration(45s));
+  EXPECT_EQ(retry_after(reconciler_.reconcile_once(kKey).status()), Duration(45s));
   cluster_.refuse_creations(absl::OkStatus());
   clock_.advance(45s - 1ms);
-  const absl::Status early = reconciler_->reconcile_once(kKey).status();
+  const absl::Status early = reconciler_.reconcile_once(kKey).status();
   EXPECT_EQ(early.message(), "429 TooManyRequests: busy");
   EXPECT_EQ(retry_after(early), Duration(1ms));
   EXPECT_EQ(cluster_.creations(), 0);
   clock_.advance(1ms);
-  const absl::Status then = reconciler_->reconcile_once(kKey).status();
+  const absl::Status then = reconciler_.reconcile_once(kKey).status();
   EXPECT_TRUE(then.ok()) << then;
   EXPECT_EQ(cluster_.creations(), 1);
 }

@@ -28,8 +28,6 @@ class SameNameTest : public ::testing::Test {
  protected:
   SameNameTest() {
     jobs_.truth = job_of("first");
-    limits_.worker_program = {"worker"};
-    limits_.cores = 2;
     lead();
   }
   // A controller that knows nothing yet.
@@ -38,10 +36,8 @@ class SameNameTest : public ::testing::Test {
     reconciler_.emplace(cluster_, jobs_, reports_, clock_, queue_, limits_, Logger::none());
   }
   static StoredJob job_of(const std::string& uid) {
-    StoredJob stored{.uid = uid};
-    stored.job.metadata.name = "fashion";
-    stored.job.spec.training.emplace();
-    stored.job.spec.replica_specs.chief = api::ReplicaSpec{1, {}, {}};
+    StoredJob stored = stored_job();
+    stored.uid = uid;
     return stored;
   }
   absl::Status try_pass() { return reconciler_->reconcile_once(kKey).status(); }
@@ -52,7 +48,7 @@ class SameNameTest : public ::testing::Test {
   void bring_up() {
     pass();
     cluster_.run("fashion-chief-0-0");
-    reports_.report_.lock()->emplace().phase = plan::ReportPhase::kRunning;
+    reports_.report_.lock()->emplace().state = plan::JobState::kRunning;
     pass();
     ASSERT_EQ(jobs_.truth.job.status.phase, api::Phase::kRunning);
   }
@@ -74,7 +70,7 @@ class SameNameTest : public ::testing::Test {
   OneNameStore jobs_;
   FakeReports reports_;
   queue::WorkQueue queue_{clock_};
-  plan::Limits limits_;
+  plan::Limits limits_ = small_limits();
   std::optional<Reconciler> reconciler_;
 };
 

@@ -15,12 +15,7 @@ using ::testing::SizeIs;
 
 class SilenceTest : public ReconcilerTest {
  protected:
-  SilenceTest() {
-    jobs_.edit([](api::TrainingJob& job) {
-      job.spec.replica_specs.worker->restart_policy = api::RestartPolicy::kOnFailure;
-      job.spec.run_policy.backoff_limit = 0;
-    });
-  }
+  SilenceTest() { replace_workers(0); }
   // Pods stay that are deleted; the one worker's heartbeats have stopped.
   void fall_silent() {
     bring_up();

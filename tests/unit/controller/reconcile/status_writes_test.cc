@@ -29,10 +29,10 @@ TEST_F(ReconcilerTest, ProgressIsWrittenOncePerInterval) {
   bring_up();
   clock_.advance(kProgressInterval);
   int writes = *jobs_.writes_.lock();
-  set_report(plan::ReportPhase::kRunning, 10);
+  set_report(plan::JobState::kRunning, 10);
   pass();
   EXPECT_EQ(*jobs_.writes_.lock(), ++writes);
-  set_report(plan::ReportPhase::kRunning, 20);
+  set_report(plan::JobState::kRunning, 20);
   const plan::Plan held = pass();
   EXPECT_EQ(*jobs_.writes_.lock(), writes);
   EXPECT_EQ(held.requeue_after, kProgressInterval);
@@ -40,7 +40,7 @@ TEST_F(ReconcilerTest, ProgressIsWrittenOncePerInterval) {
   {
     auto report = reports_.report_.lock();  // what comes with heartbeats, and with checkpoints
     (*report)->checkpoint_path = "/checkpoints/20";
-    (*report)->members.push_back({.id = MemberId{"m"}, .role = Role::kChief, .phase = "Evaluating"});
+    (*report)->members.push_back({{.role = Role::kChief, .phase = "Evaluating"}});
   }
   pass();
   EXPECT_EQ(*jobs_.writes_.lock(), writes);
@@ -61,7 +61,7 @@ TEST_F(ReconcilerTest, AStartIsTwoWritesOfItsStatus) {
   }
   EXPECT_EQ(*jobs_.writes_.lock(), 1);
   EXPECT_THAT(status().members, SizeIs(0));
-  set_report(plan::ReportPhase::kRunning);
+  set_report(plan::JobState::kRunning);
   pass();
   EXPECT_EQ(*jobs_.writes_.lock(), 2) << "Running";
   EXPECT_THAT(status().members, SizeIs(2));
@@ -84,14 +84,12 @@ TEST_F(ReconcilerTest, MembersOfASlowStartAreToldOncePerInterval) {
 TEST_F(ReconcilerTest, WhoHasFinishedIsWrittenAtOnce) {
   bring_up();
   clock_.advance(kProgressInterval);
-  set_report(plan::ReportPhase::kRunning, 10);
+  set_report(plan::JobState::kRunning, 10);
   pass();
   int writes = *jobs_.writes_.lock();
   const auto say = [&](const char* phase, bool finished) {
-    set_report(plan::ReportPhase::kRunning, 20);
-    (*reports_.report_.lock())
-        ->members.push_back(
-            {.id = MemberId{"m"}, .role = Role::kWorker, .phase = phase, .finished = finished});
+    set_report(plan::JobState::kRunning, 20);
+    (*reports_.report_.lock())->members.push_back({{.role = Role::kWorker, .phase = phase}, finished});
   };
   say("leaving", false);
   pass();
@@ -141,7 +139,7 @@ TEST_F(ReconcilerTest, WhatMembersSayAsTheyLeaveIsKeptWhenItIsWritten) {
   EXPECT_EQ(*reports_.kept_.lock(), -1) << "they are still at it";
   cluster_.end_deleted();
   pass();
-  set_report(plan::ReportPhase::kStopped, 7);  // no more than a step: it is not held back
+  set_report(plan::JobState::kStopped, 7);  // no more than a step: it is not held back
   *jobs_.failure_.lock() = absl::UnavailableError("away");
   EXPECT_FALSE(reconciler_->reconcile_once(kKey).ok());
   EXPECT_EQ(*reports_.kept_.lock(), -1);

@@ -44,13 +44,45 @@ class TakeoverTest : public ::testing::Test {
     const auto made = reconciler_->reconcile_once(kKey);
     EXPECT_TRUE(made.ok()) << made.status();
   }
-  // Whatever a coordinator is told makes it look at the time.
+  // A coordinator that is told of it looks at the time.
   static cluster::Pod nobodys_pod(const std::string& uid) {
     cluster::Pod pod;
     pod.uid = uid;
     pod.spec.index = 9;
     pod.phase = cluster::PodPhase::kFailed;
     return pod;
+  }
+  // The job runs, and its status says so: each member trains, but for those whose phase is given.
+  void bring_up(const std::map<std::string, std::string>& phases = {}, Step step = 0) {
+    lead();
+    ASSERT_TRUE(jobs_.write_status(kKey, {}).ok());
+    pass();
+    pass();
+    const std::vector<cluster::Pod> pods = *cluster_.list_pods("default", "fashion");
+    ASSERT_EQ(pods.size(), 4u);
+    api::Status status = stored().job.status;
+    ASSERT_EQ(status.phase, api::Phase::kStarting);
+    status.phase = api::Phase::kRunning;
+    status.restarts.size = 4;
+    status.members.clear();
+    for (const cluster::Pod& pod : pods) {
+      cluster_.run(pod.spec.name);
+      const auto given = phases.find(pod.spec.name);
+      status.members.push_back({.role = pod.spec.role,
+                                .index = pod.spec.index,
+                                .pod = pod.spec.name,
+                                .phase = given == phases.end() ? "training" : given->second,
+                                .step = step});
+    }
+    ASSERT_TRUE(jobs_.write_status(kKey, status).ok());
+  }
+  // Ten seconds go by, with a pass in each.
+  void pass_for_a_while() {
+    for (int i = 0; i < 10; ++i) {
+      pass();
+      clock_.advance(std::chrono::seconds(1));
+      coordinators_->pods_seen(kKey, {nobodys_pod(str_cat(i))});
+    }
   }
   StoredJob stored() { return jobs_.get(kKey).value(); }
 
@@ -68,35 +100,11 @@ TEST_F(TakeoverTest, WhoWasLostOrHadFinishedBeforeIsMissedByNobody) {
   add(job());
   for (const std::string& phase : {std::string(plan::kLostPhase), std::string(plan::kFinishedPhase)}) {
     SCOPED_TRACE(phase);
-    lead();
-    ASSERT_TRUE(jobs_.write_status(kKey, {}).ok());
-    pass();
-    pass();
-    const StoredJob old = stored();
-    ASSERT_EQ(old.job.status.phase, api::Phase::kStarting);
-    const std::vector<cluster::Pod> pods = *cluster_.list_pods("default", "fashion");
-    ASSERT_EQ(pods.size(), 4u);
-    for (const cluster::Pod& pod : pods) cluster_.run(pod.spec.name);
-    api::Status status = old.job.status;
-    status.phase = api::Phase::kRunning;
-    status.restarts.size = 4;
-    for (const cluster::Pod& pod : pods) {
-      const bool gone = pod.spec.role == Role::kWorker && pod.spec.index == 2;
-      std::erase_if(status.members, [&](const auto& each) { return each.pod == pod.spec.name; });
-      status.members.push_back({.role = pod.spec.role,
-                                .index = pod.spec.index,
-                                .pod = pod.spec.name,
-                                .phase = gone ? phase : "training"});
-    }
-    ASSERT_TRUE(jobs_.write_status(kKey, status).ok());
+    bring_up({{"fashion-worker-2-0", phase}});
     ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-2-0", "", {}).ok());
 
     lead();
-    for (int i = 0; i < 10; ++i) {
-      pass();
-      clock_.advance(std::chrono::seconds(1));
-      coordinators_->pods_seen(kKey, {nobodys_pod(str_cat(i))});
-    }
+    pass_for_a_while();
     ASSERT_EQ(stored().job.status.phase, api::Phase::kRunning) << stored().job.status.message;
     EXPECT_EQ(stored().job.status.restarts.attempt, 0) << stored().job.status.message;
     EXPECT_FALSE(coordinators_->report(kKey)->fault);
@@ -108,24 +116,7 @@ TEST_F(TakeoverTest, WhoWasLostOrHadFinishedBeforeIsMissedByNobody) {
 // tells servers that training is over, which end by themselves then.
 TEST_F(TakeoverTest, WhereRankZeroHadFinishedAndItsPodIsGoneTheServersAreTold) {
   add(job());
-  lead();
-  pass();
-  pass();
-  const std::vector<cluster::Pod> pods = *cluster_.list_pods("default", "fashion");
-  ASSERT_EQ(pods.size(), 4u);
-  api::Status status = stored().job.status;
-  status.phase = api::Phase::kRunning;
-  status.restarts.size = 4;
-  status.members.clear();
-  for (const cluster::Pod& pod : pods) {
-    cluster_.run(pod.spec.name);
-    const bool leads = pod.spec.role == Role::kWorker && pod.spec.index == 0;
-    status.members.push_back({.role = pod.spec.role,
-                              .index = pod.spec.index,
-                              .pod = pod.spec.name,
-                              .phase = leads ? plan::kFinishedPhase : "training"});
-  }
-  ASSERT_TRUE(jobs_.write_status(kKey, status).ok());
+  bring_up({{"fashion-worker-0-0", plan::kFinishedPhase}});
   ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", {}).ok());
   lead();
   pass();
@@ -136,7 +127,7 @@ TEST_F(TakeoverTest, WhereRankZeroHadFinishedAndItsPodIsGoneTheServersAreTold) {
   clock_.advance(std::chrono::seconds(1));
   coordinators_->pods_seen(kKey, {nobodys_pod("look")});
   ASSERT_TRUE(coordinators_->report(kKey));
-  EXPECT_EQ(coordinators_->report(kKey)->phase, plan::ReportPhase::kFinished);
+  EXPECT_EQ(coordinators_->report(kKey)->state, plan::JobState::kFinished);
   EXPECT_FALSE(coordinators_->report(kKey)->fault);
   for (const char* name : {"fashion-ps-0-0", "fashion-worker-1-0", "fashion-worker-2-0"})
     cluster_.finish(name, 0);
@@ -148,32 +139,11 @@ TEST_F(TakeoverTest, WhereRankZeroHadFinishedAndItsPodIsGoneTheServersAreTold) {
 // ends first.
 TEST_F(TakeoverTest, AServerThatWasDeletedIsTheReasonWhyTheOthersHaveEnded) {
   add(job());
-  lead();
-  pass();
-  pass();
-  api::Status status = stored().job.status;
-  status.phase = api::Phase::kRunning;
-  status.restarts.size = 4;
-  status.members.clear();
-  const std::vector<cluster::Pod> pods = *cluster_.list_pods("default", "fashion");
-  for (const cluster::Pod& pod : pods) {
-    cluster_.run(pod.spec.name);
-    if (pod.spec.role == Role::kWorker) cluster_.finish(pod.spec.name, 1);
-    status.members.push_back({.role = pod.spec.role,
-                              .index = pod.spec.index,
-                              .pod = pod.spec.name,
-                              .phase = "training",
-                              .step = 2707});
-  }
-  ASSERT_EQ(status.members.size(), 4u);
-  ASSERT_TRUE(jobs_.write_status(kKey, status).ok());
+  bring_up({}, 2707);
+  for (const int index : {0, 1, 2}) cluster_.finish(str_cat("fashion-worker-", index, "-0"), 1);
   ASSERT_TRUE(cluster_.delete_pod("default", "fashion-ps-0-0", "", {}).ok());
   lead();
-  for (int i = 0; i < 10; ++i) {
-    pass();
-    clock_.advance(std::chrono::seconds(1));
-    coordinators_->pods_seen(kKey, {nobodys_pod(str_cat(i))});
-  }
+  pass_for_a_while();
   const api::Status now = stored().job.status;
   EXPECT_EQ(now.restarts.by_cause,
             (std::vector<api::RestartCount>{{Role::kServer, api::RestartCause::kDeleted, 1}}))

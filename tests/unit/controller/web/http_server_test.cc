@@ -22,16 +22,9 @@ using ::testing::StartsWith;
 class HttpServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto server = HttpServer::start("127.0.0.1:0",
-                                    {{"/healthz",
-                                      [] {
-                                        return HttpAnswer{200, "ok\n"};
-                                      }},
-                                     {"/readyz",
-                                      [] {
-                                        return HttpAnswer{503, "not yet\n"};
-                                      }}},
-                                    clock_);
+    const auto always = [](int status, const char* body) { return [=] { return HttpAnswer{status, body}; }; };
+    auto server = HttpServer::start(
+        "127.0.0.1:0", {{"/healthz", always(200, "ok\n")}, {"/readyz", always(503, "not yet\n")}}, clock_);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }

@@ -55,7 +55,7 @@ TEST(GpuEvidence, ReadsAgainAndAgain) {
                        std::chrono::nanoseconds(1));
   ASSERT_TRUE(script.wait_for(4));  // the third is there when the fourth is asked for
   v1::Heartbeat heartbeat;
-  evidence.tell(heartbeat);
+  evidence.add_to(heartbeat);
   EXPECT_EQ(heartbeat.gpu().name(), "H200");
   EXPECT_EQ(heartbeat.gpu().utilization(), 0.5);
 }
@@ -65,7 +65,7 @@ TEST(GpuEvidence, TheFirstReadingIsThereAtOnceAndTheEndIsNotWaitedFor) {
   script.readings = {reading(0.25)};
   GpuEvidence evidence("H200", std::make_unique<FakeMonitor>(script), Logger::none(), std::chrono::hours(1));
   v1::Heartbeat heartbeat;
-  evidence.tell(heartbeat);
+  evidence.add_to(heartbeat);
   EXPECT_EQ(heartbeat.gpu().utilization(), 0.25);
 }
 
@@ -82,7 +82,7 @@ TEST(GpuEvidence, AGpuThatIsLostIsAskedAgainAndItsXidsAreTold) {
     GpuEvidence evidence("H200", std::make_unique<FakeMonitor>(script),
                          Logger::to_stderr("worker-0", LogLevel::kWarning), std::chrono::nanoseconds(1));
     EXPECT_TRUE(script.wait_for(8));
-    evidence.tell(heartbeat);
+    evidence.add_to(heartbeat);
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(heartbeat.gpu().ShortDebugString(), "name: \"H200\" xids: 1 last_xid: 79");

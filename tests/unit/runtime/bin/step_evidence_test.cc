@@ -11,7 +11,7 @@ class StepEvidenceTest : public ::testing::Test {
  protected:
   std::string told() {
     v1::Heartbeat heartbeat;
-    evidence_.tell(heartbeat);
+    evidence_.add_to(heartbeat);
     return heartbeat.ShortDebugString();
   }
   void have(std::int64_t steps, int passes_ms, int update_ms) {
@@ -40,7 +40,7 @@ TEST_F(StepEvidenceTest, OtherGpuFieldsStay) {
   have(1, 7, 1);
   v1::Heartbeat heartbeat;
   heartbeat.mutable_gpu()->set_utilization(0.5);
-  evidence_.tell(heartbeat);
+  evidence_.add_to(heartbeat);
   EXPECT_EQ(heartbeat.gpu().utilization(), 0.5);
   EXPECT_EQ(heartbeat.gpu().compute_ms(), 7);
 }

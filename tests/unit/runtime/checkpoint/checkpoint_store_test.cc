@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "runtime/checkpoint/safetensors_file.h"
+#include "tests/support/assert_ok.h"
 #include "tests/unit/runtime/checkpoint/saved_state.h"
 
 namespace paceline::checkpoint {
@@ -28,9 +29,7 @@ using ::testing::HasSubstr;
 // Training that went on from an older checkpoint, because the newer ones were damaged, must not lose what it
 // saves.
 TEST(CheckpointStoreTest, ANewOneIsNeverTakenForTheOldest) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 1);
-  ASSERT_TRUE(store.save(State(300).snapshot).ok());
+  auto [files, store] = Stored(1, {300});
   ASSERT_TRUE(files.remove(str_cat(kFolder, "/step-000000300/manifest.json")).ok());
   ASSERT_TRUE(store.save(State(100).snapshot).ok());
   ASSERT_TRUE(store.save(State(150).snapshot).ok());
@@ -40,8 +39,7 @@ TEST(CheckpointStoreTest, ANewOneIsNeverTakenForTheOldest) {
 }
 
 TEST(CheckpointStoreTest, PeekingFindsTheNewestWithAWholeManifest) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 3);
+  auto [files, store] = Stored(3);
   EXPECT_EQ(store.peek_latest().status().code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(store.save(State(100).snapshot).ok());
   ASSERT_TRUE(store.save(State(200).snapshot).ok());
@@ -60,10 +58,7 @@ TEST(CheckpointStoreTest, UnreadableCheckpointIsAnErrorAndNoOlderOneIsTaken) {
   for (const absl::Status& why :
        {absl::PermissionDeniedError("not yours"), absl::ResourceExhaustedError("no memory")}) {
     for (const char* const file : {"manifest.json", "state.safetensors"}) {
-      MemoryFileStore files;
-      CheckpointStore store(files, kFolder, 3);
-      ASSERT_TRUE(store.save(State(100).snapshot).ok());
-      ASSERT_TRUE(store.save(State(200).snapshot).ok());
+      auto [files, store] = Stored(3, {100, 200});
       files.deny(str_cat(kFolder, "/step-000000200/", file), why);
       const absl::Status refused = store.load_latest().status();
       EXPECT_EQ(refused.code(), why.code()) << refused;
@@ -83,10 +78,7 @@ TEST(CheckpointStoreTest, UnreadableCheckpointIsAnErrorAndNoOlderOneIsTaken) {
 TEST(CheckpointStoreTest, UnreadableReplacedCheckpointIsAnErrorAndStays) {
   for (const absl::Status& why :
        {absl::PermissionDeniedError("not yours"), absl::ResourceExhaustedError("no memory")}) {
-    MemoryFileStore files;
-    CheckpointStore store(files, kFolder, 3);
-    ASSERT_TRUE(store.save(State(100).snapshot).ok());
-    ASSERT_TRUE(store.save(State(200).snapshot).ok());
+    auto [files, store] = Stored(3, {100, 200});
     const std::string replaced = str_cat(kFolder, "/.replaced");
     ASSERT_TRUE(files.rename(str_cat(kFolder, "/step-000000200"), replaced).ok());
     files.deny(replaced + "/manifest.json", why);
@@ -108,9 +100,7 @@ TEST(CheckpointStoreTest, UnreadableReplacedCheckpointIsAnErrorAndStays) {
 TEST(CheckpointStoreTest, AFolderThatCanNotBeLookedIntoIsNotOneWithoutAManifest) {
   for (const absl::Status& why :
        {absl::PermissionDeniedError("not yours"), absl::ResourceExhaustedError("no file descriptor")}) {
-    MemoryFileStore files;
-    CheckpointStore store(files, kFolder, 3);
-    ASSERT_TRUE(store.save(State(100).snapshot).ok());
+    auto [files, store] = Stored(3, {100});
     files.files()[str_cat(kFolder, "/step-000000100/state.safetensors")].back() ^= 1;
     EXPECT_EQ(store.load_latest().status().code(), absl::StatusCode::kDataLoss);
     for (const char* const folder : {"", "/step-000000100"}) {
@@ -122,13 +112,9 @@ TEST(CheckpointStoreTest, AFolderThatCanNotBeLookedIntoIsNotOneWithoutAManifest)
 
 // A manifest beyond its limit is the checkpoint's own fault, not a lack of memory.
 TEST(CheckpointStoreTest, AManifestThatIsTooLongIsPassedOver) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 3);
-  ASSERT_TRUE(store.save(State(100).snapshot).ok());
-  ASSERT_TRUE(store.save(State(200).snapshot).ok());
+  auto [files, store] = Stored(3, {100, 200});
   files.files()[str_cat(kFolder, "/step-000000200/manifest.json")].append(kMaxManifestBytes, ' ');
-  const auto loaded = store.load_latest();
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  PL_ASSERT_OK(loaded, store.load_latest());
   EXPECT_EQ(loaded->progress.step, 100);
   EXPECT_THAT(loaded->refused, ElementsAre(HasSubstr("step-000000200: ")));
 }
@@ -139,8 +125,7 @@ TEST(CheckpointStoreTest, EmptyFolderHasNoCheckpoint) {
 }
 
 TEST(CheckpointStoreTest, SavesLoadsAndKeepsTheNewest) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 2);
+  auto [files, store] = Stored(2);
   for (const std::int64_t step : {0, 5, 10, 15, 1234567890}) {
     ASSERT_TRUE(store.save(State(step).snapshot).ok());
     EXPECT_EQ(loaded_step(files), step);
@@ -149,9 +134,7 @@ TEST(CheckpointStoreTest, SavesLoadsAndKeepsTheNewest) {
 }
 
 TEST(CheckpointStoreTest, SavingAStepAgainReplacesIt) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 1);
-  ASSERT_TRUE(store.save(State(7).snapshot).ok());
+  auto [files, store] = Stored(1, {7});
   State changed(7);
   changed.snapshot.progress.spec_hash = "other";
   ASSERT_TRUE(store.save(changed.snapshot).ok());
@@ -175,9 +158,7 @@ TEST(CheckpointStoreTest, CrashAnywhereSavingAStepAgainBesideAnOlderOne) {
   crash_everywhere(3, {3, 4}, 4);
 }
 TEST(CheckpointStoreTest, AFullDiskKeepsThePreviousOneAndGivesBackItsRoom) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 2);
-  ASSERT_TRUE(store.save(State(1).snapshot).ok());
+  auto [files, store] = Stored(2, {1});
   std::uint64_t used = 0;
   for (const auto& [path, content] : files.files()) used += content.size();
   for (const std::uint64_t room : {0, 10, 500, 700}) {
@@ -222,12 +203,9 @@ TEST(CheckpointStoreTest, AlteredOnesAreRefusedWithTheReason) {
       {[&](auto& f) { f[state] += 'x'; }, "state.safetensors"},
   };
   for (const auto& [alter, reason] : cases) {
-    MemoryFileStore files;
-    CheckpointStore store(files, kFolder, 5);
-    for (const std::int64_t step : {1, 2}) ASSERT_TRUE(store.save(State(step).snapshot).ok());
+    auto [files, store] = Stored(5, {1, 2});
     alter(files.files());
-    const auto loaded = store.load_latest();
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    PL_ASSERT_OK(loaded, store.load_latest());
     EXPECT_EQ(loaded->progress.step, 1);
     ASSERT_EQ(loaded->refused.size(), 1u) << reason;
     EXPECT_THAT(loaded->refused[0], HasSubstr("step-000000002: "));
@@ -236,9 +214,7 @@ TEST(CheckpointStoreTest, AlteredOnesAreRefusedWithTheReason) {
 }
 
 TEST(CheckpointStoreTest, AnyAlteredByteIsFound) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 5);
-  ASSERT_TRUE(store.save(State(3).snapshot).ok());
+  auto [files, store] = Stored(5, {3});
   std::string& state = files.files()[str_cat(kFolder, "/step-000000003/state.safetensors")];
   for (char& byte : state) {
     byte ^= 0x10;
@@ -258,9 +234,7 @@ TEST(CheckpointStoreTest, AnyAlteredByteIsFound) {
 }
 
 TEST(CheckpointStoreTest, ACheckpointOfAnotherModelIsExplained) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 1);
-  ASSERT_TRUE(store.save(State(3).snapshot).ok());
+  auto [files, store] = Stored(1, {3});
   const auto loaded = store.load_latest();
   std::vector<float> larger(51);
   const auto bytes = std::as_writable_bytes(std::span(larger));
@@ -274,8 +248,7 @@ TEST(CheckpointStoreTest, ACheckpointOfAnotherModelIsExplained) {
 
 TEST(ManifestTest, RoundTrip) {
   const Manifest manifest{State(9).snapshot.progress, {{"state.safetensors", 1ull << 40, 0x01ab}}};
-  const auto parsed = parse_manifest(encode_manifest(manifest));
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  PL_ASSERT_OK(parsed, parse_manifest(encode_manifest(manifest)));
   EXPECT_EQ(encode_manifest(*parsed), encode_manifest(manifest));
   EXPECT_EQ(parsed->files[0].crc32c, 0x01abu);
   EXPECT_EQ(parsed->files[0].bytes, 1ull << 40);
@@ -303,8 +276,7 @@ TEST_F(DirectoryTest, OnThisMachinesFiles) {
   CheckpointStore store(folder_ + "/a/b", 2);
   EXPECT_EQ(store.load_latest().status().code(), absl::StatusCode::kNotFound);
   for (const std::int64_t step : {1, 2, 3, 3}) ASSERT_TRUE(store.save(State(step).snapshot).ok());
-  const auto loaded = store.load_latest();
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  PL_ASSERT_OK(loaded, store.load_latest());
   EXPECT_EQ(loaded->name, "step-000000003");
   EXPECT_THAT(make_directory_store()->list(folder_ + "/a/b").value(),
               ElementsAre("step-000000002", "step-000000003"));
@@ -329,8 +301,7 @@ TEST_F(DirectoryTest, APipeInTheFilesPlaceIsPassedOverAndHoldsNobodyUp) {
     const bool came = loading.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
     EXPECT_TRUE(came) << name << ": it waits for a writer";
     if (!came) UniqueFd(::open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
-    const auto loaded = loading.get();
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    PL_ASSERT_OK(loaded, loading.get());
     EXPECT_EQ(loaded->name, "step-000000001");
     ASSERT_EQ(loaded->refused.size(), 1u);
     EXPECT_THAT(loaded->refused[0], HasSubstr(str_cat(pipe, " is a pipe, not a regular file")));
@@ -350,8 +321,7 @@ TEST_F(DirectoryTest, ALargeFileGoesToTheDiskWhileItIsWritten) {
   for (std::size_t k = 0; k < content.size(); ++k) content[k] = static_cast<std::byte>(k);
   const std::span<const std::byte> all = content;
   const std::string path = folder_ + "/state";
-  const auto file = store->create_file(path);
-  ASSERT_TRUE(file.ok()) << file.status();
+  PL_ASSERT_OK(file, store->create_file(path));
   ASSERT_TRUE((*file)->append(all.first(99)).ok());
   EXPECT_THAT(calls, ElementsAre()) << "a small one is only synced";
   ASSERT_TRUE((*file)->append(all.subspan(99, 2)).ok());
@@ -396,8 +366,7 @@ TEST_F(DirectoryTest, ModelsAreReadByOurselvesAndByPython) {
   ASSERT_TRUE(write_model(path, tensors, {{"format", "pt"}}).ok());
   ASSERT_TRUE(write_model(path, tensors, {{"format", "pt"}}).ok()) << "over the old one";
   EXPECT_THAT(make_directory_store()->list(folder_).value(), ElementsAre("model.safetensors"));
-  const auto loaded = read_model(path);
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  PL_ASSERT_OK(loaded, read_model(path));
   EXPECT_EQ(loaded->metadata.at("format"), "pt");
   ASSERT_EQ(loaded->tensors.size(), 2u);
   EXPECT_EQ(loaded->tensors[0].dims, (std::vector<std::int64_t>{2, 3}));

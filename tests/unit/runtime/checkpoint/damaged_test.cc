@@ -38,9 +38,7 @@ absl::Status verdict(MemoryFileStore& files) {
 }
 
 TEST(DamagedCheckpoints, CheckpointsWithoutAnyManifestAreAnError) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 3);
-  save_all(store, {100, 200});
+  auto [files, store] = Stored(3, {100, 200});
   files.files().erase(in("step-000000100"));
   EXPECT_TRUE(store.load_latest()->refused.empty()) << "half a removal beside a newer one";
   files.files().erase(in("step-000000200"));
@@ -52,9 +50,7 @@ TEST(DamagedCheckpoints, CheckpointsWithoutAnyManifestAreAnError) {
 }
 
 TEST(DamagedCheckpoints, EachDamagedCheckpointSaysHow) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 3);
-  save_all(store, {100, 200});
+  auto [files, store] = Stored(3, {100, 200});
   ASSERT_TRUE(files.remove(checkpoint_path(kFolder, 200)).ok());
   ASSERT_TRUE(files.rename(checkpoint_path(kFolder, 100), checkpoint_path(kFolder, 300)).ok());
   const absl::Status moved = verdict(files);
@@ -68,8 +64,7 @@ TEST(DamagedCheckpoints, EachDamagedCheckpointSaysHow) {
 }
 
 TEST(DamagedCheckpoints, ALongListOfReasonsIsCutOff) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 20);
+  auto [files, store] = Stored(20);
   for (std::int64_t step = 1; step <= 12; ++step) save_all(store, {step});
   for (std::int64_t step = 1; step <= 12; ++step) files.files()[in(checkpoint_name(step))] = "{}";
   EXPECT_THAT(

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "tests/support/assert_ok.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/checkpoint/saved_state.h"
 
@@ -23,21 +24,15 @@ TEST(PartsTest, CrashAnywhereSavingAStepAgain) {
 }
 
 TEST(PartsTest, TheyAreReadInPiecesAndAnEmptyOneIsThere) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 2);
-  ASSERT_TRUE(save(store, State(1).snapshot, kTwoParts).ok());
+  auto [files, store] = Stored(2, {1}, kTwoParts);
   EXPECT_EQ(loaded_step(files, kTwoParts), 1);
   {
-    const auto writer = store.begin();
-    ASSERT_TRUE(writer.ok());
-    const auto part = (*writer)->begin_part("nothing");
-    ASSERT_TRUE(part.ok());
-    const auto entry = (*part)->finish();
-    ASSERT_TRUE(entry.ok());
+    PL_ASSERT_OK(writer, store.begin());
+    PL_ASSERT_OK(part, (*writer)->begin_part("nothing"));
+    PL_ASSERT_OK(entry, (*part)->finish());
     ASSERT_TRUE((*writer)->finish(State(2).snapshot, std::span(&*entry, 1)).ok());
   }
-  const auto loaded = store.load_latest();
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  PL_ASSERT_OK(loaded, store.load_latest());
   EXPECT_EQ(loaded->name, "step-000000002");
   EXPECT_EQ(read_part(store, *loaded, "nothing").value_or("?"), "");
   const absl::Status missing = store.open_part(*loaded, "table-wide").status();
@@ -46,12 +41,9 @@ TEST(PartsTest, TheyAreReadInPiecesAndAnEmptyOneIsThere) {
 }
 
 TEST(PartsTest, ACheckpointThatIsNeverFinishedLeavesNothing) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 2);
-  ASSERT_TRUE(store.save(State(1).snapshot).ok());
+  auto [files, store] = Stored(2, {1});
   {
-    const auto writer = store.begin();
-    ASSERT_TRUE(writer.ok());
+    PL_ASSERT_OK(writer, store.begin());
     const auto part = (*writer)->begin_part("table-wide");
     ASSERT_TRUE(part.ok() && (*part)->append(bytes("abc")).ok());
     EXPECT_THAT(names(files), ElementsAre(".saving", "step-000000001"));
@@ -71,9 +63,7 @@ TEST(PartsTest, WithADamagedPartTheOneBeforeIsTaken) {
       {[&](auto& f) { f[part].clear(); }, "table-wide: 0 bytes, the manifest says "},
   };
   for (const auto& [alter, reason] : cases) {
-    MemoryFileStore files;
-    CheckpointStore store(files, kFolder, 5);
-    for (const std::int64_t step : {1, 2}) ASSERT_TRUE(save(store, State(step).snapshot, kTwoParts).ok());
+    auto [files, store] = Stored(5, {1, 2}, kTwoParts);
     alter(files.files());
     EXPECT_EQ(loaded_step(files, kTwoParts), 1);
     const auto loaded = store.load_latest();
@@ -85,11 +75,8 @@ TEST(PartsTest, WithADamagedPartTheOneBeforeIsTaken) {
 
 // Damaged after it was looked at: reading tells with the last byte at the latest.
 TEST(PartsTest, AnyByteOfAPartThatIsAlteredIsFoundWhileItIsRead) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 5);
-  ASSERT_TRUE(save(store, State(3).snapshot, kTwoParts).ok());
-  const auto loaded = store.load_latest();
-  ASSERT_TRUE(loaded.ok());
+  auto [files, store] = Stored(5, {3}, kTwoParts);
+  PL_ASSERT_OK(loaded, store.load_latest());
   std::string& content = files.files()[str_cat(kFolder, "/step-000000003/table-deep")];
   for (char& byte : content) {
     byte ^= 0x10;
@@ -113,8 +100,7 @@ GoOn until(int last, int& asked) {
 // However many GiB there are to verify: who loads is asked once per MiB, and an older checkpoint is no way
 // out.
 TEST(PartsTest, VerifyingEndsWhenItShall) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 5);
+  auto [files, store] = Stored(5);
   for (const std::int64_t step : {1, 2}) {
     const auto writer = store.begin();
     const auto part = (*writer)->begin_part("table-deep");
@@ -132,8 +118,7 @@ TEST(PartsTest, VerifyingEndsWhenItShall) {
 
 // The state may be as long, and has no parts where the model has no tables.
 TEST(PartsTest, ReadingAStateEndsWhenItShall) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 5);
+  auto [files, store] = Stored(5);
   const std::vector<float> weights((std::size_t{5} << 20) / sizeof(float) - 100, 0.5F);
   for (const std::int64_t step : {1, 2}) {
     Snapshot snapshot = State(step).snapshot;
@@ -151,9 +136,7 @@ TEST(PartsTest, ReadingAStateEndsWhenItShall) {
 }
 
 TEST(PartsTest, AFullDiskGetsItsRoomBack) {
-  MemoryFileStore files;
-  CheckpointStore store(files, kFolder, 2);
-  ASSERT_TRUE(store.save(State(1).snapshot).ok());
+  auto [files, store] = Stored(2, {1});
   std::uint64_t used = 0;
   for (const auto& [path, content] : files.files()) used += content.size();
   for (const std::uint64_t room : {0, 30, 100, 200}) {
@@ -182,12 +165,10 @@ TEST(PartsTest, OnThisMachinesFiles) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path() + "/a", 1);
   for (const std::int64_t step : {1, 2}) ASSERT_TRUE(save(store, State(step).snapshot, kTwoParts).ok());
-  const auto loaded = store.load_latest();
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  PL_ASSERT_OK(loaded, store.load_latest());
   EXPECT_THAT(make_directory_store()->list(folder.path() + "/a/step-000000002").value(),
               ElementsAre("manifest.json", "state.safetensors", "table-deep", "table-wide"));
-  const auto part = store.open_part(*loaded, "table-wide");
-  ASSERT_TRUE(part.ok()) << part.status();
+  PL_ASSERT_OK(part, store.open_part(*loaded, "table-wide"));
   ASSERT_TRUE(save(store, State(3).snapshot, kTwoParts).ok());
   EXPECT_EQ(store.open_part(*loaded, "table-wide").status().code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(check_part(**part).ok()) << "an open one stays readable when its checkpoint goes";

@@ -73,6 +73,17 @@ inline absl::Status save(CheckpointStore& store, const Snapshot& snapshot,
   return writer->finish(snapshot, entries);
 }
 
+// A store that keeps some checkpoints, with those of these steps, and its files.
+struct Stored {
+  explicit Stored(std::int64_t keep, std::initializer_list<std::int64_t> steps = {},
+                  const std::vector<std::string>& parts = kNoParts)
+      : store(files, kFolder, keep) {
+    for (const std::int64_t step : steps) EXPECT_TRUE(save(store, State(step).snapshot, parts).ok());
+  }
+  MemoryFileStore files;
+  CheckpointStore store;
+};
+
 // Read in pieces of 7 bytes.
 inline absl::StatusOr<std::string> read_part(const CheckpointStore& store, const LoadedCheckpoint& loaded,
                                              std::string_view name) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "tests/support/fake_cuda/gpu_test.h"
@@ -116,14 +115,8 @@ struct Oracle {
 };
 
 template <typename T>
-class AttentionTest : public GpuTest {
+class AttentionTest : public KernelsTest<Attention> {
  protected:
-  AttentionTest() : kernels_(must(Attention::load(context_))) {}
-  void TearDown() override {
-    kernels_.reset();
-    GpuTest::TearDown();
-  }
-
   struct Result {
     std::vector<T> y, dqkv;
     std::vector<float> statistics;
@@ -185,7 +178,6 @@ class AttentionTest : public GpuTest {
     }
   }
 
-  std::optional<Attention> kernels_;
   Rng rng_{24, 0};
 };
 

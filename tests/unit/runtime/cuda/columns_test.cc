@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <optional>
-
 #include "tests/support/fake_cuda/gpu_test.h"
 #include "tests/unit/runtime/cuda/values.h"
 
@@ -16,14 +14,8 @@ struct Shape {
 };
 
 template <typename T>
-class ColumnsTest : public GpuTest {
+class ColumnsTest : public KernelsTest<Columns> {
  protected:
-  ColumnsTest() : kernels_(must(Columns::load(context_))) {}
-  void TearDown() override {
-    kernels_.reset();
-    GpuTest::TearDown();
-  }
-
   std::vector<float> sums(const std::vector<T>& x, const std::vector<float>& before, bool accumulate,
                           Shape shape) {
     const auto in = upload(x);
@@ -35,7 +27,6 @@ class ColumnsTest : public GpuTest {
     return download(out);
   }
 
-  std::optional<Columns> kernels_;
   Rng rng_{21, 0};
 };
 

@@ -13,15 +13,8 @@ namespace {
 
 constexpr std::size_t kConversionSizes[] = {0, 1, 7, 8, 9, 2048, 2053, 20'001};
 
-class ConversionTest : public GpuTest {
+class ConversionTest : public KernelsTest<Conversion> {
  protected:
-  ConversionTest() : conversion_(must(Conversion::load(context_))) {}
-  void TearDown() override {
-    conversion_.reset();
-    GpuTest::TearDown();
-  }
-
-  std::optional<Conversion> conversion_;
   Rng rng_{21, 0};
 };
 
@@ -36,8 +29,8 @@ TEST_F(ConversionTest, IsThatOfTheHost) {
       }
       const auto from = upload(x), back = array<float>(n);
       const auto to = array<BFloat16>(n);
-      ASSERT_TRUE(conversion_->convert(*stream_, DType::kF32, from.data(), DType::kBF16, to.data(), n).ok());
-      ASSERT_TRUE(conversion_->convert(*stream_, DType::kBF16, to.data(), DType::kF32, back.data(), n).ok());
+      ASSERT_TRUE(kernels_->convert(*stream_, DType::kF32, from.data(), DType::kBF16, to.data(), n).ok());
+      ASSERT_TRUE(kernels_->convert(*stream_, DType::kBF16, to.data(), DType::kF32, back.data(), n).ok());
       const auto half = download(to);
       const auto whole = download(back);
       for (std::size_t i = 0; i < n; ++i) {
@@ -56,10 +49,10 @@ TEST_F(ConversionTest, IsThatOfTheHost) {
 TEST_F(ConversionTest, OfEqualTypesIsACopyAndOfOthersRefused) {
   const auto x = random_values<float>(rng_, 5, 3);
   const auto from = upload(x), to = array<float>(5);
-  ASSERT_TRUE(conversion_->convert(*stream_, DType::kF32, from.data(), DType::kF32, to.data(), 5).ok());
+  ASSERT_TRUE(kernels_->convert(*stream_, DType::kF32, from.data(), DType::kF32, to.data(), 5).ok());
   EXPECT_EQ(download(to), x);
   EXPECT_TRUE(absl::IsInvalidArgument(
-      conversion_->convert(*stream_, DType::kF32, from.data(), DType::kI64, to.data(), 5)));
+      kernels_->convert(*stream_, DType::kF32, from.data(), DType::kI64, to.data(), 5)));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <optional>
 
 #include "tests/support/fake_cuda/gpu_test.h"
 #include "tests/unit/runtime/cuda/values.h"
@@ -13,14 +12,8 @@ namespace paceline::cuda {
 namespace {
 
 template <typename T>
-class CrossEntropyTest : public GpuTest {
+class CrossEntropyTest : public KernelsTest<CrossEntropy> {
  protected:
-  CrossEntropyTest() : kernels_(must(CrossEntropy::load(context_))) {}
-  void TearDown() override {
-    kernels_.reset();
-    GpuTest::TearDown();
-  }
-
   struct Result {
     std::vector<T> logits;  // afterwards
     std::vector<float> losses;
@@ -75,7 +68,6 @@ class CrossEntropyTest : public GpuTest {
     return download(x);
   }
 
-  std::optional<CrossEntropy> kernels_;
   Rng rng_{23, 0};
 };
 

@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-
-#include "runtime/cuda/shared_object.h"
-#include "tests/support/fake_cuda/fake_cuda.h"
+#include "tests/support/assert_ok.h"
+#include "tests/support/fake_cuda/gpu_test.h"
 
 namespace paceline::cuda {
 namespace {
@@ -22,26 +20,15 @@ class DriverTest : public ::testing::Test {
   DriverTest() { fake().reset(); }
   ~DriverTest() override { fake().reset(); }
 
-  static fake_cuda::FakeCuda& fake() {
-    static const auto get = [] {
-      const std::array names{std::string(PACELINE_FAKE_CUDA)};
-      const auto library = SharedObject::open(names);
-      EXPECT_TRUE(library.ok()) << library.status();
-      return reinterpret_cast<fake_cuda::Get>(*library->find(fake_cuda::kGet));
-    }();
-    return *get();
-  }
   static fake_cuda::Control& control() { return fake().control(); }
   static absl::StatusOr<std::shared_ptr<const Driver>> open() { return Driver::open(PACELINE_FAKE_CUDA); }
 };
 
 TEST_F(DriverTest, DevicesAreListedWithTheirFacts) {
   control().devices = 2;
-  const auto driver = open();
-  ASSERT_TRUE(driver.ok()) << driver.status();
+  PL_ASSERT_OK(driver, open());
   EXPECT_EQ((*driver)->cuda_version(), 13000);
-  const auto devices = list_devices(**driver);
-  ASSERT_TRUE(devices.ok()) << devices.status();
+  PL_ASSERT_OK(devices, list_devices(**driver));
   ASSERT_THAT(*devices, SizeIs(2));
   const DeviceFacts& second = (*devices)[1];
   EXPECT_EQ(second.ordinal, 1);
@@ -95,8 +82,7 @@ TEST_F(DriverTest, OneWithoutAGpuIsToldApartFromOneThatDoesNotStart) {
 }
 
 TEST_F(DriverTest, ErrorsHaveTheirKindsAndCudasWords) {
-  const auto driver = open();
-  ASSERT_TRUE(driver.ok());
+  PL_ASSERT_OK(driver, open());
   EXPECT_TRUE((*driver)->check(CUDA_SUCCESS, "cuMemAlloc").ok());
   const absl::Status memory = (*driver)->check(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAlloc");
   EXPECT_TRUE(absl::IsResourceExhausted(memory));
@@ -110,8 +96,7 @@ TEST_F(DriverTest, ErrorsHaveTheirKindsAndCudasWords) {
 }
 
 TEST_F(DriverTest, AFailingCallIsNamed) {
-  const auto driver = open();
-  ASSERT_TRUE(driver.ok());
+  PL_ASSERT_OK(driver, open());
   for (const char* call : {"cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetPCIBusId",
                            "cuDeviceGetUuid", "cuDeviceTotalMem", "cuDeviceGetAttribute"}) {
     control().fail = [call](const std::string& made) {

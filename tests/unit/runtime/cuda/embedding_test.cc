@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <optional>
-
 #include "tests/support/fake_cuda/gpu_test.h"
 #include "tests/unit/runtime/cuda/values.h"
 
@@ -21,15 +19,8 @@ EmbeddingPlan plan_of(const std::vector<std::int32_t>& tokens, std::uint32_t voc
 }
 
 template <typename T>
-class EmbeddingTest : public GpuTest {
+class EmbeddingTest : public KernelsTest<Embedding> {
  protected:
-  EmbeddingTest() : kernels_(must(Embedding::load(context_))) {}
-  void TearDown() override {
-    kernels_.reset();
-    GpuTest::TearDown();
-  }
-
-  std::optional<Embedding> kernels_;
   Rng rng_{25, 0};
 };
 
@@ -55,13 +46,12 @@ TYPED_TEST(EmbeddingTest, RowsAndTheirGradients) {
     std::vector<std::int32_t> tokens(rows);
     for (auto& token : tokens)
       token = static_cast<std::int32_t>(std::min<std::uint64_t>(this->rng_.below(9), 6));
-    Doubles y(rows * width), table_gradient = doubles(before), position_gradient(time * width, 1);
+    Doubles y(rows * width), table_gradient = doubles(before);
     for (std::size_t i = 0; i < rows * width; ++i) {
       const std::size_t r = i / width, c = i % width, from = static_cast<std::size_t>(tokens[r]) * width + c;
       y[i] = static_cast<double>(static_cast<float>(table[from])) +
              static_cast<float>(positions[r % time * width + c]);
       table_gradient[from] += static_cast<float>(dy[i]);
-      position_gradient[r % time * width + c] += static_cast<float>(dy[i]);
     }
     const EmbeddingPlan plan = plan_of(tokens, kVocabulary);
     EXPECT_LE(plan.slots, most_slots(static_cast<std::uint32_t>(rows)));
@@ -105,17 +95,6 @@ TYPED_TEST(EmbeddingTest, RowsAndTheirGradients) {
       expect_near(got, table_gradient, 2e-6, 10);
       EXPECT_TRUE(first.empty() || same_bits(first, got));
       first = got;
-
-      const auto more = this->upload(std::vector<float>(time * width, 1));
-      ASSERT_TRUE(this->kernels_
-                      ->position_gradient(*this->stream_, kTypeOf<T>,
-                                          {.dy = d.data(),
-                                           .gradient = more.data(),
-                                           .rows = static_cast<std::uint32_t>(rows),
-                                           .time = static_cast<std::uint32_t>(time),
-                                           .width = static_cast<std::uint32_t>(width)})
-                      .ok());
-      expect_near(this->download(more), position_gradient, 2e-6);
     });
   }
 }

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "runtime/cuda/shared_object.h"
+#include "tests/support/assert_ok.h"
 #include "tests/support/fake_nvml/fake_nvml.h"
 
 namespace paceline::cuda {
@@ -41,8 +42,7 @@ class GpuMonitorTest : public ::testing::Test {
 
 TEST_F(GpuMonitorTest, EverythingIsRead) {
   control().throttle_reasons = nvmlClocksEventReasonSwPowerCap;
-  const auto monitor = open();
-  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  PL_ASSERT_OK(monitor, open());
   const GpuReading reading = (*monitor)->read();
   EXPECT_TRUE(reading.trouble.ok()) << reading.trouble;
   EXPECT_EQ(reading.gpu.utilization, 0.93);
@@ -64,8 +64,7 @@ TEST_F(GpuMonitorTest, EverythingIsRead) {
 }
 
 TEST_F(GpuMonitorTest, XidsAreCounted) {
-  const auto monitor = open();
-  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  PL_ASSERT_OK(monitor, open());
   control().xids = {31, 79};
   EXPECT_EQ((*monitor)->read().gpu.xids, 2);
   control().xids = {48};
@@ -78,8 +77,7 @@ TEST_F(GpuMonitorTest, XidsAreCounted) {
 TEST_F(GpuMonitorTest, AMigInstanceHasItsMemoryAndTheRestIsOfTheWholeGpu) {
   control().mig_uuid = "MIG-5c7b2a9e-1111-2222-3333-444455556666";
   control().results["nvmlDeviceGetUtilizationRates"] = NVML_ERROR_NOT_SUPPORTED;
-  const auto monitor = GpuMonitor::open("GPU-5c7b2a9e-1111-2222-3333-444455556666", PACELINE_FAKE_NVML);
-  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  PL_ASSERT_OK(monitor, GpuMonitor::open("GPU-5c7b2a9e-1111-2222-3333-444455556666", PACELINE_FAKE_NVML));
   for (const unsigned instance : {3U, 4U, 0xffffffffU}) {  // its own, another's, and the whole GPU's
     control().xids = {31};
     control().xid_instance = instance;
@@ -108,16 +106,14 @@ TEST_F(GpuMonitorTest, UntoldReadingIsEmpty) {
     control().results[call] = NVML_ERROR_NOT_SUPPORTED;
   control().results["nvmlDeviceRegisterEvents"] = NVML_ERROR_NO_PERMISSION;
   control().xids = {31};
-  const auto monitor = open();
-  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  PL_ASSERT_OK(monitor, open());
   const GpuReading reading = (*monitor)->read();
   EXPECT_TRUE(reading.trouble.ok()) << reading.trouble;
   EXPECT_EQ(reading.gpu, GpuTelemetry());
 }
 
 TEST_F(GpuMonitorTest, OfALostGpuThereIsWhatItToldAndItsXids) {
-  const auto monitor = open();
-  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  PL_ASSERT_OK(monitor, open());
   control().results["nvmlDeviceGetPowerUsage"] = NVML_ERROR_GPU_IS_LOST;
   control().xids = {79};
   const GpuReading reading = (*monitor)->read();
@@ -128,8 +124,7 @@ TEST_F(GpuMonitorTest, OfALostGpuThereIsWhatItToldAndItsXids) {
 }
 
 TEST_F(GpuMonitorTest, AValueThatFailsIsLeftOutAlone) {
-  const auto monitor = open();
-  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  PL_ASSERT_OK(monitor, open());
   for (const nvmlReturn_t failure :
        {NVML_ERROR_UNKNOWN, NVML_ERROR_FUNCTION_NOT_FOUND, NVML_ERROR_ARGUMENT_VERSION_MISMATCH}) {
     control().results["nvmlDeviceGetTemperatureV"] = failure;

@@ -26,32 +26,26 @@ class MatMulTest : public MatMulTestBase {
     product.inputs = kTypeOf<In>;
     product.output = kTypeOf<Out>;
     const auto m = static_cast<std::size_t>(product.m), n = static_cast<std::size_t>(product.n),
-               k = static_cast<std::size_t>(product.k), batch = static_cast<std::size_t>(product.batch);
+               k = static_cast<std::size_t>(product.k);
     SCOPED_TRACE(::testing::Message()
-                 << "seed " << kSeed << ": " << batch << " times " << m << " x " << k << " x " << n
+                 << "seed " << kSeed << ": " << m << " x " << k << " x " << n
                  << (product.a_transposed ? ", a transposed" : "")
                  << (product.b_transposed ? ", b transposed" : "") << (product.bias ? ", bias" : "")
                  << (accumulate ? ", accumulated" : ""));
-    const auto stride = [&](std::int64_t s, std::size_t one) { return s == 0 ? one : one * batch; };
-    const auto a = random_values<In>(rng_, stride(product.a_stride, m * k));
-    const auto b = random_values<In>(rng_, stride(product.b_stride, n * k));
-    const auto before = random_values<Out>(rng_, m * n * batch);
+    const auto a = random_values<In>(rng_, m * k);
+    const auto b = random_values<In>(rng_, n * k);
+    const auto before = random_values<Out>(rng_, m * n);
     const auto bias = random_values<Out>(rng_, n);
     Doubles expected;
-    for (std::size_t i = 0; i < batch; ++i) {
-      const std::size_t at_a = i * static_cast<std::size_t>(product.a_stride),
-                        at_b = i * static_cast<std::size_t>(product.b_stride);
-      for (std::size_t r = 0; r < m; ++r) {
-        for (std::size_t c = 0; c < n; ++c) {
-          double sum = product.bias ? static_cast<float>(bias[c]) : 0;
-          if (accumulate) sum += static_cast<float>(before[i * m * n + r * n + c]);
-          for (std::size_t j = 0; j < k; ++j) {
-            sum += static_cast<double>(
-                       static_cast<float>(a[at_a + (product.a_transposed ? j * m + r : r * k + j)])) *
-                   static_cast<float>(b[at_b + (product.b_transposed ? c * k + j : j * n + c)]);
-          }
-          expected.push_back(sum);
+    for (std::size_t r = 0; r < m; ++r) {
+      for (std::size_t c = 0; c < n; ++c) {
+        double sum = product.bias ? static_cast<float>(bias[c]) : 0;
+        if (accumulate) sum += static_cast<float>(before[r * n + c]);
+        for (std::size_t j = 0; j < k; ++j) {
+          sum += static_cast<double>(static_cast<float>(a[product.a_transposed ? j * m + r : r * k + j])) *
+                 static_cast<float>(b[product.b_transposed ? c * k + j : j * n + c]);
         }
+        expected.push_back(sum);
       }
     }
     const auto da = upload(a), db = upload(b);
@@ -177,18 +171,6 @@ TEST_F(MatMulTest, ProductsInBf16) {
 }
 TEST_F(MatMulTest, ProductsOfBf16InFp32) {
   check_all<BFloat16, float>();
-}
-
-// One matrix for all, or one for each.
-TEST_F(MatMulTest, Batches) {
-  Product product{.m = 3, .n = 8, .k = 5, .batch = 4};
-  product.c_stride = 24;
-  for (const bool one_a : {false, true}) {
-    product.a_stride = one_a ? 0 : 15;
-    product.b_stride = 40;
-    check<float, float>(product, false);
-    check<BFloat16, BFloat16>(product, true);
-  }
 }
 
 TEST_F(MatMulTest, GeluIsPartOfProducts) {
@@ -320,7 +302,6 @@ TEST_F(MatMulTest, InvalidProductIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(plan({.m = 1, .n = 1, .k = 1, .output = DType::kBF16})));
   EXPECT_TRUE(absl::IsInvalidArgument(plan({.m = 1, .n = 1, .k = 1, .inputs = DType::kI32})));
   using Gelu = Product::Gelu;
-  EXPECT_TRUE(absl::IsInvalidArgument(plan({.m = 1, .n = 8, .k = 1, .gelu = Gelu::kForward, .batch = 2})));
   EXPECT_TRUE(absl::IsInvalidArgument(plan({.m = 1, .n = 8, .k = 1, .bias = true, .gelu = Gelu::kBackward})));
 }
 
@@ -361,11 +342,10 @@ TEST_F(MatMulTest, ProductsWithGeluMayHaveNoAlgorithm) {
 // Each call that can fail, once; nothing is left behind.
 TEST_F(MatMulTest, ErrorsNameTheCallAndTheProduct) {
   PL_EMULATED_ONLY();
-  const Product product{.m = 4, .n = 5, .k = 6, .bias = true, .batch = 2};
-  for (const char* const call :
-       {"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
-        "cublasLtMatrixLayoutSetAttribute", "cublasLtMatmulPreferenceCreate",
-        "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic"}) {
+  const Product product{.m = 4, .n = 5, .k = 6, .bias = true};
+  for (const char* const call : {"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute",
+                                 "cublasLtMatrixLayoutCreate", "cublasLtMatmulPreferenceCreate",
+                                 "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic"}) {
     fake_library().control().fail = [call](const std::string& name) {
       return name == call ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_SUCCESS;
     };
@@ -373,7 +353,7 @@ TEST_F(MatMulTest, ErrorsNameTheCallAndTheProduct) {
     const absl::Status status = MatMul::plan(library_, product).status();
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
     EXPECT_THAT(std::string(status.message()),
-                AllOf(StartsWith("product 4 x 6 x 5, 2 times of F32: "), HasSubstr(call),
+                AllOf(StartsWith("product 4 x 6 x 5 of F32: "), HasSubstr(call),
                       HasSubstr("CUBLAS_STATUS_ALLOC_FAILED")));
     EXPECT_EQ(fake_library().objects(), objects) << call;
   }

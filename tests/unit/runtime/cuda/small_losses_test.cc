@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <optional>
 
 #include "tests/support/fake_cuda/gpu_test.h"
 #include "tests/unit/runtime/cuda/values.h"
@@ -15,14 +14,8 @@ namespace {
 using ::testing::ElementsAre;
 
 template <typename T>
-class SmallLossesTest : public GpuTest {
+class SmallLossesTest : public KernelsTest<SmallLosses> {
  protected:
-  SmallLossesTest() : kernels_(must(SmallLosses::load(context_))) {}
-  void TearDown() override {
-    kernels_.reset();
-    GpuTest::TearDown();
-  }
-
   // The result, with the scores and the gradient.
   struct Sigmoid {
     std::vector<double> result;
@@ -47,7 +40,6 @@ class SmallLossesTest : public GpuTest {
     return {download(result), download(scores), download(gradient)};
   }
 
-  std::optional<SmallLosses> kernels_;
   Rng rng_{23, 0};
 };
 

@@ -92,8 +92,6 @@ TEST_F(TrafficTest, Elementwise) {
   expect("add row", periodic, [&] { return kernels.add_row(*stream_, kHalf, x, row, y, kN, kColumns); });
   expect("bias and gelu", periodic,
          [&] { return kernels.bias_gelu(*stream_, kHalf, x, row, y, kN, kColumns); });
-  expect("bias and gelu backward", {4 * kN, 2 * kN, 2 * kN},
-         [&] { return kernels.bias_gelu_backward(*stream_, kHalf, x, row, y, y, kN, kColumns); });
 }
 
 TEST_F(TrafficTest, Conversion) {
@@ -251,11 +249,6 @@ TEST_F(TrafficTest, Embedding) {
          [&] {
            return kernels.backward(*stream_, kHalf, pieces, nullptr, {plan.counts().pieces, 0});
          });
-  expect("positions backward", {2 * kN + 4 * kTime * kColumns, 0, 4 * kTime * kColumns}, [&] {
-    return kernels.position_gradient(
-        *stream_, kHalf,
-        {.dy = dy, .gradient = zeros(kTime * kColumns), .rows = kRows, .time = kTime, .width = kColumns});
-  });
 }
 
 // On tensor cores each block loads the keys and values of its past once, or the queries and gradients of its

@@ -56,15 +56,8 @@ void for_windows(const WindowShape& s, Each each) {
 }
 
 template <typename T>
-class WindowsTest : public GpuTest {
+class WindowsTest : public KernelsTest<Windows> {
  protected:
-  WindowsTest() : kernels_(must(Windows::load(context_))) {}
-  void TearDown() override {
-    kernels_.reset();
-    GpuTest::TearDown();
-  }
-
-  std::optional<Windows> kernels_;
   Rng rng_{22, 0};
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "base/text.h"
+#include "tests/support/assert_ok.h"
 #include "tests/unit/runtime/data/files.h"
 
 namespace paceline::data {
@@ -47,8 +48,7 @@ void expect_refused(const std::vector<BadFile>& cases) {
 
 TEST(IdxTest, Reads) {
   const std::string file = idx({2, 1, 3}, "abcdef");
-  const auto array = parse_idx(as_bytes(file));
-  ASSERT_TRUE(array.ok()) << array.status();
+  PL_ASSERT_OK(array, parse_idx(as_bytes(file)));
   EXPECT_THAT(array->dims, ElementsAre(2, 1, 3));
   EXPECT_EQ(std::memcmp(array->data.data(), "abcdef", 6), 0);
 }
@@ -88,8 +88,7 @@ TEST(NpyTest, ReadsEveryTypeAndVersion) {
   for (const auto& [name, type] : types) {
     const std::string file =
         npy(name, "(2, 3)", std::string(static_cast<std::size_t>(6 * element_bytes(type)), 'x'));
-    const auto array = parse_npy(as_bytes(file));
-    ASSERT_TRUE(array.ok()) << name << array.status();
+    PL_ASSERT_OK(array, parse_npy(as_bytes(file)));
     EXPECT_EQ(array->type, type);
     EXPECT_THAT(array->dims, ElementsAre(2, 3));
   }
@@ -97,8 +96,7 @@ TEST(NpyTest, ReadsEveryTypeAndVersion) {
     std::string file = npy("|u1", "(4,)", "abcd");
     file[6] = version;
     file.insert(10, 2, '\0');  // the length has four bytes
-    const auto array = parse_npy(as_bytes(file));
-    ASSERT_TRUE(array.ok()) << array.status();
+    PL_ASSERT_OK(array, parse_npy(as_bytes(file)));
     EXPECT_THAT(array->dims, ElementsAre(4));
   }
 }
@@ -136,17 +134,14 @@ TEST(NpyTest, RefusesBadFiles) {
 }
 
 TEST(CsvTest, Reads) {
-  const auto table = parse_csv(
-      "\xef\xbb\xbf"
-      "1, 2.5,7\r\n\n -3e1 ,+4,\t0\n",
-      {});
-  ASSERT_TRUE(table.ok()) << table.status();
+  PL_ASSERT_OK(table, parse_csv("\xef\xbb\xbf"
+                                "1, 2.5,7\r\n\n -3e1 ,+4,\t0\n",
+                                {}));
   EXPECT_EQ(table->features, 2);
   EXPECT_THAT(table->values, ElementsAre(1.0f, 2.5f, -30.0f, 4.0f));
   EXPECT_THAT(table->labels, ElementsAre(7, 0));
 
-  const auto first = parse_csv("class,x,y\n3.0,1,2\n4,5,6", {.label_column = 0, .header = true});
-  ASSERT_TRUE(first.ok()) << first.status();
+  PL_ASSERT_OK(first, parse_csv("class,x,y\n3.0,1,2\n4,5,6", {.label_column = 0, .header = true}));
   EXPECT_THAT(first->labels, ElementsAre(3, 4));
   EXPECT_THAT(first->values, ElementsAre(1.0f, 2.0f, 5.0f, 6.0f));
 }

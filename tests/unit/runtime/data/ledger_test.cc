@@ -127,11 +127,6 @@ TEST(LedgerTest, HugePositions) {
   EXPECT_DEATH(ledger.position_of(std::int64_t{1} << 60), "fits 63 bits");
 }
 
-TEST(LedgerTest, WithoutShufflingTheOrderIsTheDatas) {
-  const Ledger ledger({.seed = 1, .samples = 5, .global_batch_size = 3, .shuffle = false});
-  EXPECT_EQ(global_batch(ledger, 1, {1.0}), (std::vector<std::int64_t>{3, 4, 0}));
-}
-
 TEST(LedgerTest, SeedsAndEpochsGiveOtherOrders) {
   const auto order = [](std::uint64_t seed, std::int64_t epoch) {
     const Ledger ledger({.seed = seed, .samples = 1000, .global_batch_size = 1});

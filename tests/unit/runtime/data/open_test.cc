@@ -12,6 +12,7 @@
 #include "runtime/data/clicks.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/input_file.h"
+#include "tests/support/assert_ok.h"
 #include "tests/support/paths.h"
 #include "tests/unit/runtime/data/files.h"
 #include "tests/unit/runtime/data/opened.h"
@@ -46,8 +47,7 @@ TEST(OpenTest, IdxPlainGzippedAndConcatenated) {
       spec.mutable_normalization()->set_scale(0.5);
       spec.mutable_normalization()->set_mean(1);
       spec.mutable_normalization()->set_deviation(2);
-      const auto sets = open_datasets(spec, {.threads = threads});
-      ASSERT_TRUE(sets.ok()) << sets.status();
+      PL_ASSERT_OK(sets, open_datasets(spec, {.threads = threads}));
       EXPECT_EQ(sets->test, nullptr);
       EXPECT_EQ(sets->train->size(), 4);
       EXPECT_THAT(sets->train->shape().dims, ElementsAre(1, 2, 3));
@@ -85,8 +85,7 @@ TEST(OpenTest, NpyTypes) {
   for (const auto& [type, data] : inputs) {
     const DataSpec spec = spec_of(DataSpec::NPY, {folder.write("x.npy", npy(type, "(2, 2)", data))},
                                   {folder.write("y.npy", npy(">i8", "(2,)", big({5, 0}, 8)))});
-    const auto sets = open_datasets(spec, {});
-    ASSERT_TRUE(sets.ok()) << sets.status();
+    PL_ASSERT_OK(sets, open_datasets(spec, {}));
     const Rows rows = fetch_all(*sets->train);
     EXPECT_THAT(rows.inputs, ElementsAre(1, 2, 3, 4)) << type;
     EXPECT_THAT(rows.labels, ElementsAre(5, 0));
@@ -114,10 +113,9 @@ TEST(OpenTest, NpyValuesAndOrder) {
        {-65504, 0x1p-24f, 1023 * 0x1p-24f, 0.0999755859375f}},
   };
   for (const Case& c : cases) {
-    const auto sets = open_datasets(spec_of(DataSpec::NPY, {folder.write("x.npy", c.file)},
-                                            {folder.write("y.npy", npy("|u1", "(2,)", "\1\2"))}),
-                                    {});
-    ASSERT_TRUE(sets.ok()) << sets.status();
+    PL_ASSERT_OK(sets, open_datasets(spec_of(DataSpec::NPY, {folder.write("x.npy", c.file)},
+                                             {folder.write("y.npy", npy("|u1", "(2,)", "\1\2"))}),
+                                     {}));
     EXPECT_THAT(fetch_all(*sets->train).inputs, ElementsAreArray(c.values));
   }
 }
@@ -132,8 +130,7 @@ TEST(OpenTest, Cifar10) {
   const auto first = static_cast<std::size_t>(kCifarRecordBytes);
   const DataSpec spec = spec_of(DataSpec::CIFAR10, {folder.write("1.bin", records.substr(0, first)),
                                                     folder.write("2.bin.gz", gzip(records.substr(first)))});
-  const auto sets = open_datasets(spec, {});
-  ASSERT_TRUE(sets.ok()) << sets.status();
+  PL_ASSERT_OK(sets, open_datasets(spec, {}));
   EXPECT_THAT(sets->train->shape().dims, ElementsAre(3, 32, 32));
   const Rows rows = fetch_all(*sets->train);
   EXPECT_THAT(rows.labels, ElementsAre(9, 8, 7));
@@ -146,8 +143,7 @@ TEST(OpenTest, TheDigitsOfTheExample) {
   DataSpec spec = spec_of(DataSpec::CSV, {PACELINE_SOURCE_DIR "/examples/data/digits.csv.gz"});
   for (const std::int64_t d : {1, 8, 8}) spec.add_shape(d);
   spec.set_test_fraction(0.2);
-  const auto sets = open_datasets(spec, {.seed = 1});
-  ASSERT_TRUE(sets.ok()) << sets.status();
+  PL_ASSERT_OK(sets, open_datasets(spec, {.seed = 1}));
   EXPECT_EQ(sets->train->size(), 1438);
   EXPECT_EQ(sets->test->size(), 359);
   EXPECT_EQ(sets->train->shape().classes, 10);
@@ -164,8 +160,7 @@ TEST(OpenTest, FashionMnist) {
                           {folder + "train-labels-idx1-ubyte.gz"});
   spec.mutable_test()->add_inputs(folder + "t10k-images-idx3-ubyte.gz");
   spec.mutable_test()->add_labels(folder + "t10k-labels-idx1-ubyte.gz");
-  const auto sets = open_datasets(spec, {.threads = 2});
-  ASSERT_TRUE(sets.ok()) << sets.status();
+  PL_ASSERT_OK(sets, open_datasets(spec, {.threads = 2}));
   EXPECT_EQ(sets->train->size(), 60000);
   EXPECT_EQ(sets->test->size(), 10000);
   const Rows rows = fetch_all(*sets->test);
@@ -179,8 +174,7 @@ TEST(OpenTest, TokensAcrossFiles) {
   const DataSpec spec = spec_of(
       DataSpec::TOKENS, {folder.write("a", raw<std::uint16_t>({0, 1, 2, 3, 4})), folder.write("b", ""),
                          folder.write("c", raw<std::uint16_t>({5, 6, 7, 8, 65535, 10}))});
-  const auto sets = open_datasets(spec, {.block_size = 3});
-  ASSERT_TRUE(sets.ok()) << sets.status();
+  PL_ASSERT_OK(sets, open_datasets(spec, {.block_size = 3}));
   ASSERT_EQ(sets->train->size(), 3) << "11 tokens: the tenth is the last label";
   const Rows rows = fetch_all(*sets->train);
   EXPECT_THAT(rows.tokens, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
@@ -192,14 +186,12 @@ TEST(OpenTest, WideTokensAndText) {
   DataSpec wide = spec_of(DataSpec::TOKENS, {folder.write("a", raw<std::uint32_t>({7, 70000, 4000000000u}))});
   wide.set_token_type(DataSpec::UINT32);
   EXPECT_THAT(error_of(wide, {.block_size = 1}), HasSubstr("byte 8: token 4000000000"));
-  const auto sets = open_datasets(wide, {.block_size = 1, .inspected_at_once = 0});
-  ASSERT_TRUE(sets.ok()) << sets.status();
+  PL_ASSERT_OK(sets, open_datasets(wide, {.block_size = 1, .inspected_at_once = 0}));
   EXPECT_EQ(sets->train->place_of(1), wide.train().inputs(0) + ": byte 4");
 
-  const auto text =
-      open_datasets(spec_of(DataSpec::TEXT, {folder.write("t", "To be,"), folder.write("u", " or not\xff")}),
-                    {.block_size = 4});
-  ASSERT_TRUE(text.ok()) << text.status();
+  PL_ASSERT_OK(text, open_datasets(spec_of(DataSpec::TEXT,
+                                           {folder.write("t", "To be,"), folder.write("u", " or not\xff")}),
+                                   {.block_size = 4}));
   EXPECT_EQ(text->train->shape().classes, 256);
   EXPECT_EQ(text->train->size(), 3);
   EXPECT_THAT(fetch(*text->train, {1}).tokens, ElementsAreArray({'e', ',', ' ', 'o'}));
@@ -214,8 +206,7 @@ TEST(OpenTest, SplitIsDisjointCompleteAndSeeded) {
   spec.set_test_fraction(0.3);
   std::vector<std::vector<float>> held_out;
   for (const std::uint64_t seed : {1, 1, 2}) {
-    const auto sets = open_datasets(spec, {.seed = seed});
-    ASSERT_TRUE(sets.ok()) << sets.status();
+    PL_ASSERT_OK(sets, open_datasets(spec, {.seed = seed}));
     const Rows train = fetch_all(*sets->train), test = fetch_all(*sets->test);
     ASSERT_EQ(test.inputs.size(), 150u);
     std::set<float> all(train.inputs.begin(), train.inputs.end());
@@ -241,8 +232,7 @@ TEST(OpenTest, ClicksSayHowManyValuesTheirFieldsHaveAndTheBestAuc) {
   clicks.set_signal(1.5);
   for (const double fraction : {0.0, 0.25}) {
     spec.set_test_fraction(fraction);
-    const auto sets = open_datasets(spec, {.seed = 3});
-    ASSERT_TRUE(sets.ok()) << sets.status();
+    PL_ASSERT_OK(sets, open_datasets(spec, {.seed = 3}));
     EXPECT_THAT(sets->train->shape().vocabularies, ElementsAre(10, 20, 3000));
     ASSERT_NE(sets->best_auc, nullptr);
     const ExpectedAuc best = sets->best_auc(), exact = (*ClickLog::make(clicks))->bayes_auc(1 << 18);
@@ -264,8 +254,7 @@ TEST(OpenTest, AugmentationIsAShiftAndAMirror) {
                           {folder.write("y", idx({300}, std::string(300, '\0')))});
   spec.mutable_augmentation()->set_flip(true);
   spec.mutable_augmentation()->set_crop(2);
-  const auto sets = open_datasets(spec, {});
-  ASSERT_TRUE(sets.ok()) << sets.status();
+  PL_ASSERT_OK(sets, open_datasets(spec, {}));
 
   std::set<std::vector<float>> allowed, seen;
   for (std::int64_t down = -2; down <= 2; ++down) {
@@ -300,15 +289,13 @@ TEST(OpenTest, AugmentationIsAShiftAndAMirror) {
 
 TEST(OpenTest, TheShapeTellsTheSmallestAndLargestLabel) {
   TemporaryFolder folder;
-  const auto csv = open_datasets(spec_of(DataSpec::CSV, {folder.write("a.csv", "1,3\n2,1\n2,10\n")}), {});
-  ASSERT_TRUE(csv.ok()) << csv.status();
+  PL_ASSERT_OK(csv, open_datasets(spec_of(DataSpec::CSV, {folder.write("a.csv", "1,3\n2,1\n2,10\n")}), {}));
   EXPECT_EQ(csv->train->shape().smallest_label, 1);
   EXPECT_EQ(csv->train->shape().classes, 11);
-  const auto arrays =
-      open_datasets(spec_of(DataSpec::NPY, {folder.write("x.npy", npy("<f4", "(2, 1)", "abcdefgh"))},
-                            {folder.write("y.npy", npy("|u1", "(2,)", "\x02\x04"))}),
-                    {});
-  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  PL_ASSERT_OK(arrays,
+               open_datasets(spec_of(DataSpec::NPY, {folder.write("x.npy", npy("<f4", "(2, 1)", "abcdefgh"))},
+                                     {folder.write("y.npy", npy("|u1", "(2,)", "\x02\x04"))}),
+                             {}));
   EXPECT_EQ(arrays->train->shape().smallest_label, 2);
   EXPECT_EQ(arrays->train->shape().classes, 5);
 }
@@ -402,8 +389,7 @@ TEST(OpenTest, ErrorsNameTheFileAndWhatIsAllowed) {
 TEST(InputFileTest, GzipMembersAndLimits) {
   TemporaryFolder folder;
   const std::string two = folder.write("two.gz", gzip("first ") + gzip("second") + std::string(500, '\0'));
-  const auto file = InputFile::open(two);
-  ASSERT_TRUE(file.ok()) << file.status();
+  PL_ASSERT_OK(file, InputFile::open(two));
   EXPECT_EQ(std::string(reinterpret_cast<const char*>((*file)->bytes().data()), (*file)->bytes().size()),
             "first second");
   EXPECT_EQ(InputFile::open(two, 11).status().code(), absl::StatusCode::kResourceExhausted);

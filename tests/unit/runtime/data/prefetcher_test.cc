@@ -7,7 +7,6 @@
 #include <latch>
 
 #include "base/text.h"
-#include "tests/support/fake_clock.h"
 
 namespace paceline::data {
 namespace {
@@ -49,10 +48,9 @@ std::uint64_t plan(std::int64_t step, std::vector<std::int64_t>& indices) {
 }
 
 TEST(PrefetcherTest, BatchesAreTheSameAtEveryDepth) {
-  FakeClock clock;
   for (const int depth : {0, 1, 2, 7}) {
     for (const std::int64_t inline_below : {std::int64_t{0}, kInlineBatchBytes}) {
-      Prefetcher input(std::make_shared<CountingDataset>(), plan, clock,
+      Prefetcher input(std::make_shared<CountingDataset>(), plan,
                        {.first_step = 5,
                         .end_step = 60,
                         .max_rows = 4,
@@ -78,10 +76,8 @@ TEST(PrefetcherTest, BatchesAreTheSameAtEveryDepth) {
 }
 
 TEST(PrefetcherTest, PreparesAtMostDepthAhead) {
-  FakeClock clock;
   auto dataset = std::make_shared<CountingDataset>();
-  Prefetcher input(dataset, plan, clock,
-                   {.end_step = 100, .max_rows = 4, .depth = 2, .inline_below_bytes = 0});
+  Prefetcher input(dataset, plan, {.end_step = 100, .max_rows = 4, .depth = 2, .inline_below_bytes = 0});
   for (int step = 0; step < 50; ++step) {
     ASSERT_TRUE(input.next(kSoon).ok());
     EXPECT_LE(dataset->fetches, step + 3);
@@ -89,12 +85,10 @@ TEST(PrefetcherTest, PreparesAtMostDepthAhead) {
 }
 
 TEST(PrefetcherTest, StopWakesAWaitingConsumer) {
-  FakeClock clock;
   std::latch block(1);
   auto dataset = std::make_shared<CountingDataset>();
   dataset->block = &block;
-  Prefetcher input(dataset, plan, clock,
-                   {.end_step = 100, .max_rows = 4, .depth = 2, .inline_below_bytes = 0});
+  Prefetcher input(dataset, plan, {.end_step = 100, .max_rows = 4, .depth = 2, .inline_below_bytes = 0});
   EXPECT_EQ(input.next(std::chrono::milliseconds(1)).status().code(), absl::StatusCode::kDeadlineExceeded);
   std::jthread stopper([&] { input.stop(); });
   EXPECT_EQ(input.next(kSoon).status().code(), absl::StatusCode::kCancelled);
@@ -102,11 +96,10 @@ TEST(PrefetcherTest, StopWakesAWaitingConsumer) {
 }
 
 TEST(PrefetcherTest, ErrorsComeAtTheirStepAndNameIt) {
-  FakeClock clock;
   for (const int depth : {0, 3}) {
     auto dataset = std::make_shared<CountingDataset>();
     dataset->fail_at = 20;
-    Prefetcher input(dataset, plan, clock,
+    Prefetcher input(dataset, plan,
                      {.end_step = 100, .max_rows = 4, .depth = depth, .inline_below_bytes = 0});
     EXPECT_TRUE(input.next(kSoon).ok());
     EXPECT_TRUE(input.next(kSoon).ok());
@@ -119,9 +112,8 @@ TEST(PrefetcherTest, ErrorsComeAtTheirStepAndNameIt) {
 }
 
 TEST(PrefetcherTest, DestructionDoesNotWaitForTheConsumer) {
-  FakeClock clock;
   for (int i = 0; i < 50; ++i) {
-    Prefetcher input(std::make_shared<CountingDataset>(), plan, clock,
+    Prefetcher input(std::make_shared<CountingDataset>(), plan,
                      {.end_step = 1000, .max_rows = 4, .depth = 4, .inline_below_bytes = 0});
     if (i % 2 == 0) {
       EXPECT_TRUE(input.next(kSoon).ok());

@@ -160,7 +160,7 @@ TEST(AllReduceExchange, TellsWhatIsSummedBucketByBucketOnTheCallersThread) {
     ASSERT_TRUE(exchange.ok());
     std::vector<std::size_t> told;
     const auto caller = std::this_thread::get_id();
-    (*exchange)->tell_summed([&](std::size_t from) {
+    (*exchange)->set_on_summed([&](std::size_t from) {
       EXPECT_EQ(std::this_thread::get_id(), caller);
       for (std::size_t i = from; i < gradient.size(); ++i) ASSERT_EQ(gradient[i], 2.0F) << i;
       if (told.empty() || told.back() != from) told.push_back(from);

@@ -132,7 +132,7 @@ class InParts final : public GradientExchange {
       : gradient_(gradient), between_(std::move(between)) {}
   absl::Status begin_step(Step, Duration) override { return absl::OkStatus(); }
   absl::Status range_ready(std::size_t, std::size_t) override { return absl::OkStatus(); }
-  void tell_summed(OnSummed on_summed) override { on_summed_ = std::move(on_summed); }
+  void set_on_summed(OnSummed on_summed) override { on_summed_ = std::move(on_summed); }
   absl::Status finish(Deadline) override {
     for (float& g : gradient_.last(gradient_.size() - kFirst)) g *= 2;
     on_summed_(kElements + 1);

@@ -36,12 +36,12 @@ v1::OptimizerSpec spec_of(v1::OptimizerSpec::Type type) {
 
 TEST(Optimizer, AgreesWithTorch) {
   for (const TorchCase& c : kTorchCases) {
-    v1::OptimizerSpec spec = spec_of(c.type);
-    spec.set_learning_rate(c.rate);
-    spec.set_momentum(c.momentum);
-    spec.set_nesterov(c.nesterov);
-    spec.set_weight_decay(c.decay);
-    spec.set_clip_norm(c.clip);
+    v1::OptimizerSpec spec = spec_of(c.of.type);
+    spec.set_learning_rate(c.of.rate);
+    spec.set_momentum(c.of.momentum);
+    spec.set_nesterov(c.of.nesterov);
+    spec.set_weight_decay(c.of.decay);
+    spec.set_clip_norm(c.of.clip);
     const std::size_t n = std::size(c.weights);
     auto optimizer = Optimizer::create(spec, one_parameter(n));
     ASSERT_TRUE(optimizer.ok()) << optimizer.status();
@@ -51,7 +51,7 @@ TEST(Optimizer, AgreesWithTorch) {
       for (std::size_t i = 0; i < n; ++i) {
         gradient[i] = (static_cast<float>((7 * i + 3 * static_cast<std::size_t>(t)) % 11) - 5) / 8;
       }
-      ASSERT_TRUE(optimizer->step(weights, gradient, c.rate).ok());
+      ASSERT_TRUE(optimizer->step(weights, gradient, c.of.rate).ok());
     }
     for (std::size_t i = 0; i < n; ++i) {
       EXPECT_NEAR(weights[i], c.weights[i], 2e-6) << "case " << (&c - kTorchCases) << " element " << i;

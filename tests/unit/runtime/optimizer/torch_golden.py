@@ -26,12 +26,13 @@ def run(make, clip):
 print("#pragma once\n")
 print(f"// Made by torch_golden.py with PyTorch {torch.__version__.split('+')[0]}, in double precision.\n")
 print('#include "proto/paceline/v1/training.pb.h"\n')
-print(f"struct TorchCase {{\n  paceline::v1::OptimizerSpec::Type type;\n  double rate, momentum;\n  bool nesterov;\n"
-      f"  double decay, clip;\n  double weights[{SIZE}];\n}};\n")
+print("using TorchType = paceline::v1::OptimizerSpec;\n")
+print("struct TorchCase {\n  struct {\n    TorchType::Type type;\n    double rate, momentum;\n    bool nesterov;\n    double decay, clip;\n  } of;\n"
+      f"  double weights[{SIZE}];\n}};\n")
 print(f"inline constexpr int kTorchSteps = {STEPS};")
 print("inline constexpr TorchCase kTorchCases[] = {")
 for text, make in CASES.items():
     for clip in (0, 0.75):
         values = ", ".join(f"{v:.12g}" for v in run(make, clip))
-        print(f"    {{paceline::v1::OptimizerSpec::{text}, {clip}, {{{values}}}}},")
+        print(f"    {{{{TorchType::{text}, {clip}}}, {{{values}}}}},")
 print("};")

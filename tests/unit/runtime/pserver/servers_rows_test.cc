@@ -86,9 +86,6 @@ TEST_P(ServersRows, SynchronousRowsAreThoseOfOneTableBitForBitOnAnyNumberOfServe
                 .ok());
         ASSERT_TRUE(world.push_and_commit(w).ok());
       }
-      const ClientCounters counted = world.client(w).counters();
-      EXPECT_EQ(counted.rows_pulled, static_cast<std::uint64_t>(spec.total_steps + 1) * 4 * all.size());
-      EXPECT_GT(counted.rows_pushed, 0u);
     });
     world.end_well();
     std::int64_t rows = 0, expected_rows = 0;

@@ -12,6 +12,7 @@
 #include "runtime/optimizer/optimizer.h"
 #include "servers_world.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/assert_ok.h"
 
 namespace paceline::pserver {
 namespace {
@@ -37,8 +38,7 @@ struct AllReduced {
     Floats sum(weights.size());
     auto* const out = reinterpret_cast<std::byte*>(sum.data());
     collective::reduce({.outputs = {&out, 1}, .inputs = inputs, .count = sum.size()});
-    const auto report = optimizer.step(weights, sum, rate);
-    ASSERT_TRUE(report.ok()) << report.status();
+    PL_ASSERT_OK(report, optimizer.step(weights, sum, rate));
   }
 };
 
@@ -228,8 +228,7 @@ TEST_P(Servers, SnapshotsAreOneVersionWhileTrainingGoesOn) {
   const std::vector<std::span<float>> states = {state};
   int taken = 0;
   const auto take = [&](const TurnResult& turn) {
-    const auto info = world.client(0).take_snapshot(weights, states, world.deadline());
-    ASSERT_TRUE(info.ok()) << info.status();
+    PL_ASSERT_OK(info, world.client(0).take_snapshot(weights, states, world.deadline()));
     EXPECT_GE(info->version, turn.version);
     EXPECT_EQ(info->optimizer_steps, info->version);
     EXPECT_EQ(info->units.count(), info->version);
@@ -294,8 +293,7 @@ TEST_P(Servers, ASnapshotGoesOnWithAnotherNumberOfServersBitForBit) {
     ASSERT_TRUE(world.client(0).begin_snapshot().ok());
     EXPECT_EQ(world.client(0).begin_snapshot().code(), absl::StatusCode::kFailedPrecondition);
     const std::vector<std::span<float>> states = {mean, square};
-    const auto taken = world.client(0).take_snapshot(weights, states, world.deadline());
-    ASSERT_TRUE(taken.ok()) << taken.status();
+    PL_ASSERT_OK(taken, world.client(0).take_snapshot(weights, states, world.deadline()));
     info = *taken;
     EXPECT_EQ(info.step, 3);
   }

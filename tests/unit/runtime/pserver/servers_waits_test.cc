@@ -99,7 +99,7 @@ class PatientWorker {
   PatientWorker(
       ServersWorld& world, EarlyClock& clock,
       const Wait& wait = [](Client& client, Deadline deadline) { return client.wait_turn(deadline); })
-      : clock_(clock), from_(clock.now()), thread_([this, &world, wait] {
+      : world_(world), clock_(clock), from_(clock.now()), thread_([this, &world, wait] {
           clock_.watch_this_thread();
           ends_.set_value(wait(world.client(1), Deadline::after(from_, kPatience)));
           clock_.thread_is_done();
@@ -117,8 +117,24 @@ class PatientWorker {
   }
   bool ends_within(Duration limit) { return end_.wait_for(limit) == std::future_status::ready; }
   absl::StatusOr<TurnResult> turn() { return end_.get(); }
+  // The wait ends without another step of the clock.
+  absl::StatusOr<TurnResult> end() {
+    const bool ended = ends_within(std::chrono::seconds(20));
+    EXPECT_TRUE(ended) << "it waits on";
+    if (!ended) world_.client(1).close(absl::AbortedError("the test is over"));
+    return turn();
+  }
+  // It ends well; with `stops`, in one of the next `steps` of the clock, as the fault of the server.
+  void expect_end(bool stops, Duration step, const std::string& fault) {
+    for (int i = 0; stops && i < 20 && !ends_within(std::chrono::milliseconds(200)); ++i)
+      clock_.go_on_by(step);
+    const auto turn = end();
+    EXPECT_EQ(turn.ok(), !stops) << turn.status();
+    if (stops) expect_fault(turn.status(), absl::StatusCode::kDeadlineExceeded, 2, fault);
+  }
 
  private:
+  ServersWorld& world_;
   EarlyClock& clock_;
   const TimePoint from_;
   Duration passed_{};
@@ -196,10 +212,10 @@ TEST_P(ServersWaits, WaitForALoadBlamesNobody) {
   spec.stall_limit = std::chrono::seconds(30);
   ServersWorld world(spec);
   PatientWorker waits(world, clock);
-  EXPECT_TRUE(world.client(0).tell_loading().ok());
+  EXPECT_TRUE(world.client(0).report_loading().ok());
   waits.use_up_patience();
   EXPECT_TRUE(waits.asks_again());
-  EXPECT_TRUE(world.client(0).tell_loading().ok());
+  EXPECT_TRUE(world.client(0).report_loading().ok());
   EXPECT_TRUE(world.begin(Floats(spec.elements, 0)).ok());
   const auto turn = waits.turn();
   EXPECT_TRUE(turn.ok()) << turn.status();
@@ -226,11 +242,20 @@ TEST_P(ServersWaits, AServerThatAnswersNothingIsNamedWhileAnotherOneIsHeldUp) {
   const WaitingMessage loads{.rank = 0, .hold = WaitingMessage::Hold::kLoading, .idle = Duration::zero()};
   Stranger::answer(world, 2, 1, loads);
   clock.go_on_by(kPatience);
-  const bool ended = waits.ends_within(std::chrono::seconds(20));
-  EXPECT_TRUE(ended) << "it waits on";
-  if (!ended) world.client(1).close(absl::AbortedError("the test is over"));
-  const absl::Status late = waits.turn().status();
+  const absl::Status late = waits.end().status();
   expect_fault(late, absl::StatusCode::kDeadlineExceeded, 3, "ps-1): it does not answer");
+}
+
+// A world has two workers and one server here.
+WorldSpec tcp_world_spec(std::size_t elements, int stranger) {
+  WorldSpec spec;
+  spec.medium = Medium::kTcp;
+  spec.workers = 2;
+  spec.servers = 1;
+  spec.elements = elements;
+  spec.optimizer = sgd(0.1);
+  spec.strangers = {stranger};
+  return spec;
 }
 
 // A server of a world, spoken for by the test: sends a turn at once, and as much of its weights as it is
@@ -268,13 +293,7 @@ TEST(ServersWaitsOverTcp, WeightsThatAreLongOnTheirWayAreNobodysFaultUntilTheySt
   for (const bool stops : {false, true}) {
     const FakeClock stands;
     EarlyClock clock(stands);
-    WorldSpec spec;
-    spec.medium = Medium::kTcp;
-    spec.workers = 2;
-    spec.servers = 1;
-    spec.elements = kFloats;
-    spec.optimizer = sgd(0.1);
-    spec.strangers = {2};
+    WorldSpec spec = tcp_world_spec(kFloats, 2);
     spec.clock = &clock;
     ServersWorld world(spec);
     PatientWorker waits(world, clock);
@@ -285,15 +304,7 @@ TEST(ServersWaitsOverTcp, WeightsThatAreLongOnTheirWayAreNobodysFaultUntilTheySt
     for (const int seconds : {20, 3, 3, 3})
       EXPECT_TRUE(waits.waits_for_another(std::chrono::seconds(seconds)));
     if (!stops) server.send(kFloats - 1000);
-    for (int i = 0; stops && i < 20 && !waits.ends_within(std::chrono::milliseconds(200)); ++i)
-      clock.go_on_by(std::chrono::seconds(3));
-    const bool ended = waits.ends_within(std::chrono::seconds(20));
-    EXPECT_TRUE(ended) << "it waits on";
-    if (!ended) world.client(1).close(absl::AbortedError("the test is over"));
-    const auto turn = waits.turn();
-    EXPECT_EQ(turn.ok(), !stops) << turn.status();
-    if (!stops) continue;
-    expect_fault(turn.status(), absl::StatusCode::kDeadlineExceeded, 2, "it has not sent its weights");
+    waits.expect_end(stops, std::chrono::seconds(3), "it has not sent its weights");
   }
 }
 
@@ -302,15 +313,9 @@ TEST(ServersWaitsOverTcp, RowsThatAreLongOnTheirWayAreWaitedForUntilTheyStop) {
   for (const bool stops : {false, true}) {
     const FakeClock stands;
     EarlyClock clock(stands);
-    WorldSpec spec;
-    spec.medium = Medium::kTcp;
-    spec.workers = 2;
-    spec.servers = 1;
-    spec.elements = 10;
-    spec.optimizer = sgd(0.1);
+    WorldSpec spec = tcp_world_spec(10, 2);
     spec.tables = {table_of("a", kDim)};
     spec.row_floats = kIds * kDim;
-    spec.strangers = {2};
     spec.clock = &clock;
     ServersWorld world(spec);
     SlowServer server(world, 2, 1, spec.elements);
@@ -331,15 +336,7 @@ TEST(ServersWaitsOverTcp, RowsThatAreLongOnTheirWayAreWaitedForUntilTheyStop) {
     server.send(1000);
     EXPECT_TRUE(waits.waits_for_another(kPatience + std::chrono::seconds(1))) << "some came again";
     if (!stops) server.send(1000);
-    for (int i = 0; stops && i < 20 && !waits.ends_within(std::chrono::milliseconds(200)); ++i)
-      clock.go_on_by(std::chrono::seconds(10));
-    const bool ended = waits.ends_within(std::chrono::seconds(20));
-    EXPECT_TRUE(ended) << "it waits on";
-    if (!ended) world.client(1).close(absl::AbortedError("the test is over"));
-    const auto turn = waits.turn();
-    EXPECT_EQ(turn.ok(), !stops) << turn.status();
-    if (!stops) continue;
-    expect_fault(turn.status(), absl::StatusCode::kDeadlineExceeded, 2, "has not sent its rows");
+    waits.expect_end(stops, std::chrono::seconds(10), "has not sent its rows");
   }
 }
 
@@ -347,13 +344,7 @@ TEST(ServersWaitsOverTcp, RowsThatAreLongOnTheirWayAreWaitedForUntilTheyStop) {
 TEST(ServersWaitsOverTcp, AServerSaysWhenSomeOfAGradientCameLast) {
   const FakeClock stands;
   EarlyClock clock(stands);
-  WorldSpec spec;
-  spec.medium = Medium::kTcp;
-  spec.workers = 2;
-  spec.servers = 1;
-  spec.elements = 3000;
-  spec.optimizer = sgd(0.1);
-  spec.strangers = {1};
+  WorldSpec spec = tcp_world_spec(3000, 1);
   spec.server_clock = &clock;
   ServersWorld world(spec);
   Stranger slow(world, spec);

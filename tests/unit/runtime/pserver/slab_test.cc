@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "tests/support/assert_ok.h"
 
 namespace paceline::pserver {
 namespace {
@@ -24,8 +25,7 @@ TEST(Slab, LentBufferIsNotWritten) {
       const auto w = static_cast<std::size_t>(rng.below(static_cast<std::uint64_t>(workers)));
       switch (rng.below(4)) {
         case 0: {
-          const auto next = slab.next();
-          ASSERT_TRUE(next.ok()) << next.status();
+          PL_ASSERT_OK(next, slab.next());
           std::fill(next->begin(), next->end(), ++version);
           slab.next_is_made();
           break;
@@ -36,8 +36,7 @@ TEST(Slab, LentBufferIsNotWritten) {
           values[w] = version;
           break;
         case 2: {
-          const auto next = slab.next();
-          ASSERT_TRUE(next.ok()) << next.status();
+          PL_ASSERT_OK(next, slab.next());
           slab.lend_next(static_cast<int>(w));  // and reads it once it is made
           EXPECT_EQ(slab.next_offset(), slab.offset_of(*next));
           std::fill(next->begin(), next->end(), ++version);
@@ -70,8 +69,7 @@ TEST(Slab, WritesInPlaceWhereNobodyReads) {
   for (int k = 0; k < 20; ++k) {
     for (int w = 0; w < 3; ++w) slab.lend(w);
     for (int w = 0; w < 3; ++w) slab.give_back(w);
-    const auto next = slab.next();
-    ASSERT_TRUE(next.ok());
+    PL_ASSERT_OK(next, slab.next());
     EXPECT_EQ(next->data(), slab.weights().data());
     slab.next_is_made();
   }

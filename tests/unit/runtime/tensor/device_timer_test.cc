@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 
 class DeviceTimerTest : public ::testing::Test {
  protected:
-  DeviceTimerTest() { timer().tell(sums_); }
+  DeviceTimerTest() { timer().collect_into(sums_); }
   DeviceTimer& timer() { return queue_.timer(); }
   DeviceTimeSums sums() { return *sums_->lock(); }
 
@@ -160,7 +160,7 @@ class NoClock final : public Queue {
 TEST(DeviceTimer, WithoutAClockNothingIsMeasured) {
   NoClock queue;
   const auto sums = std::make_shared<DeviceTimer::Sums>();
-  queue.timer().tell(sums);
+  queue.timer().collect_into(sums);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(queue.timer().begin_pass(true).ok());
     ASSERT_TRUE(queue.timer().end().ok());

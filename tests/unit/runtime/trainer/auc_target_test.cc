@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tests/support/assert_ok.h"
 #include "tests/support/click_model.h"
 
 namespace paceline::trainer {
@@ -50,8 +51,7 @@ struct Trial {
 
 TEST(AucTarget, NothingIsSaidOfATargetWithinReach) {
   Trial trial(20);
-  const auto checked = check_auc_target(0.99, *trial.evaluator, trial.data, yes);
-  ASSERT_TRUE(checked.ok()) << checked.status();
+  PL_ASSERT_OK(checked, check_auc_target(0.99, *trial.evaluator, trial.data, yes));
   EXPECT_EQ(*checked, "") << "nobody knows the best";
   EXPECT_EQ(trial.late->read(), 32) << "no more labels than tell";
   trial.data.best_auc = [] { return data::ExpectedAuc{0.8, 0.001, 0.5}; };
@@ -61,8 +61,7 @@ TEST(AucTarget, NothingIsSaidOfATargetWithinReach) {
 TEST(AucTarget, AboveTheBestIsRefusedOrWhereChanceMayHelpWarnedOf) {
   Trial trial(20);
   trial.data.best_auc = [] { return data::ExpectedAuc{0.8, 0.001, 0.5}; };
-  const auto near = check_auc_target(0.82, *trial.evaluator, trial.data, yes);
-  ASSERT_TRUE(near.ok()) << near.status();
+  PL_ASSERT_OK(near, check_auc_target(0.82, *trial.evaluator, trial.data, yes));
   EXPECT_THAT(*near, HasSubstr("0.82 is above 0.8000"));
   const auto far = check_auc_target(0.95, *trial.evaluator, trial.data, yes);
   EXPECT_EQ(far.status().code(), absl::StatusCode::kInvalidArgument);
@@ -85,8 +84,7 @@ TEST(AucTarget, HeldOutSamplesOfOneLabelHaveNoAuc) {
 TEST(AucTarget, AModelWithoutScoresHasNoAuc) {
   data::Datasets data;
   data.test = std::make_shared<StepDataset>(10);
-  const auto evaluator = Evaluator::create(data.test, std::make_unique<StepProgram>(4));
-  ASSERT_TRUE(evaluator.ok());
+  PL_ASSERT_OK(evaluator, Evaluator::create(data.test, std::make_unique<StepProgram>(4)));
   const auto checked = check_auc_target(0.6, **evaluator, data, yes);
   EXPECT_EQ(checked.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(checked.status().message()), HasSubstr("no single score"));

@@ -11,6 +11,7 @@
 
 #include "runtime/tensor/memory_plan.h"
 #include "runtime/trainer/trainer.h"
+#include "tests/support/assert_ok.h"
 #include "tests/support/late_device.h"
 #include "tests/support/slow_files.h"
 #include "tests/support/temporary_folder.h"
@@ -599,14 +600,10 @@ TEST_F(DeviceExchangeTest, LossDuringOpeningIsALoss) {
 TEST(DeviceTraining, LateDeviceErrorIsReportedBeforeTheStateIsUsed) {
   v1::TrainingSpec spec = step_spec(8, 32);
   spec.mutable_optimizer()->set_clip_norm(1);
-  const auto workload = kOnDevice(spec);
-  ASSERT_TRUE(workload.ok()) << workload.status();
-  const auto program = workload->compile(Purpose::kTraining, 4, {});
-  ASSERT_TRUE(program.ok()) << program.status();
-  const auto arena = transport::Arena::create(std::size_t{1} << 20);
-  ASSERT_TRUE(arena.ok()) << arena.status();
-  const auto replica = Replica::create(spec, **program, **arena);
-  ASSERT_TRUE(replica.ok()) << replica.status();
+  PL_ASSERT_OK(workload, kOnDevice(spec));
+  PL_ASSERT_OK(program, workload->compile(Purpose::kTraining, 4, {}));
+  PL_ASSERT_OK(arena, transport::Arena::create(std::size_t{1} << 20));
+  PL_ASSERT_OK(replica, Replica::create(spec, **program, **arena));
   ASSERT_TRUE((*replica)->to_device(workload->make_state).ok());
   (*replica)->on_device()->vectors().gradients[3] = std::numeric_limits<float>::infinity();
   ASSERT_TRUE((*replica)->update(0.5).ok());

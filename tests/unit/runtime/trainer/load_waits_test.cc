@@ -10,47 +10,18 @@
 #include <mutex>
 #include <thread>
 
-#include "runtime/collective/call_communicator.h"
 #include "runtime/trainer/limits.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/slow_files.h"
 #include "tests/support/step_model.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_job.h"
+#include "tests/unit/runtime/trainer/call_teller.h"
 
 namespace paceline::trainer {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Tells of each call before it waits.
-class CallTeller final : public collective::CallCommunicator {
- public:
-  using Tell = std::function<void(collective::Kind kind, TimePoint end)>;
-  CallTeller(std::unique_ptr<collective::Communicator> links, Tell tell)
-      : links_(std::move(links)), tell_(std::move(tell)) {}
-  int rank() const override { return links_->rank(); }
-  int world_size() const override { return links_->world_size(); }
-  Generation generation() const override { return links_->generation(); }
-  void close(absl::Status reason) override { links_->close(std::move(reason)); }
-  absl::Status closed() const override { return links_->closed(); }
-  collective::Counters counters() const override { return links_->counters(); }
-
- private:
-  absl::Status run(const collective::Call& call, Deadline deadline) override {
-    tell_(call.kind, deadline.at());
-    if (call.kind == collective::Kind::kBroadcast) {
-      return links_->broadcast(call.data, call.count, call.dtype, call.root, deadline);
-    }
-    if (call.kind == collective::Kind::kAllGather)
-      return links_->all_gather(call.data, call.count, call.dtype, deadline);
-    PL_CHECK(call.kind == collective::Kind::kAllReduce, "what a trainer calls");
-    return links_->all_reduce(call.data, call.count, call.dtype, call.op, deadline, call.algorithm);
-  }
-
-  const std::unique_ptr<collective::Communicator> links_;
-  const Tell tell_;
-};
 
 // Two members go on from checkpoints of steps 2, 4, 6 and 8, the last three of which turn out to be damaged
 // when all of them was read.
@@ -74,10 +45,10 @@ class LoadWaits : public ::testing::Test {
     job_ = std::make_unique<ThreadJob>(2, spec_, step_workload(kStepTrain, kStepTest), &clock_);
     job_->member(0).files = &files_;
     job_->member(1).fabric->wrap = [this](std::unique_ptr<collective::Communicator> links) {
-      return std::make_unique<CallTeller>(std::move(links), [this](collective::Kind kind, TimePoint end) {
+      return std::make_unique<CallTeller>(std::move(links), [this](collective::Kind kind, Deadline deadline) {
         const std::lock_guard lock(mutex_);
         loaded_ |= kind != collective::Kind::kBroadcast;
-        if (!loaded_) ends_.push_back(end);
+        if (!loaded_) ends_.push_back(deadline.at());
       });
     };
     job_->send_view(job_->view(1, {0, 1}));

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "base/status.h"
+#include "tests/support/assert_ok.h"
 #include "tests/unit/runtime/checkpoint/memory_file_store.h"
 
 namespace paceline::trainer {
@@ -103,8 +104,7 @@ TEST(ModelFiles, WrittenModelIsReadBack) {
   ASSERT_TRUE(given.write(files).ok()) << "over the old ones";
   EXPECT_THAT(*files.list(kFolder), ElementsAre("model.safetensors", "table-deep.safetensors",
                                                 "table-none.safetensors", "table-wide.safetensors"));
-  const auto reader = ModelReader::open(files, kFolder);
-  ASSERT_TRUE(reader.ok()) << reader.status();
+  PL_ASSERT_OK(reader, ModelReader::open(files, kFolder));
   EXPECT_EQ((*reader)->stamp(), given.stamp);
   ASSERT_EQ((*reader)->dense().tensors.size(), 1u);
   EXPECT_EQ((*reader)->dense().tensors[0].name, "w");
@@ -112,8 +112,7 @@ TEST(ModelFiles, WrittenModelIsReadBack) {
   EXPECT_EQ((*reader)->tables()[1].name, "deep");
   EXPECT_EQ((*reader)->tables()[1].dim, 4096u);
   EXPECT_EQ((*reader)->tables()[1].rows, 300u);
-  const auto rows = rows_of(**reader);
-  ASSERT_TRUE(rows.ok()) << rows.status();
+  PL_ASSERT_OK(rows, rows_of(**reader));
   EXPECT_EQ(*rows, given.model());
 }
 
@@ -121,8 +120,7 @@ TEST(ModelFiles, EachFileSaysOfWhichMomentItIs) {
   MemoryFileStore files;
   ASSERT_TRUE(Given(7).write(files).ok());
   for (const char* name : {"model", "table-wide", "table-deep", "table-none"}) {
-    const auto file = read_safetensors(files, str_cat(kFolder, "/", name, ".safetensors"));
-    ASSERT_TRUE(file.ok()) << file.status();
+    PL_ASSERT_OK(file, read_safetensors(files, str_cat(kFolder, "/", name, ".safetensors")));
     EXPECT_EQ(file->metadata.at("step"), "7");
     EXPECT_EQ(file->metadata.at("weightsHash"), "00000007f6e5d4bf");
   }
@@ -132,12 +130,10 @@ TEST(ModelFiles, AModelWithoutTablesIsOneFile) {
   MemoryFileStore files;
   const std::vector<float> weights(10, 2.5F);
   const auto dense = checkpoint::tensor_view<float>("w", DType::kF32, {10}, weights);
-  const auto path = write_model_files(files, kFolder, {3, 4}, std::span(&dense, 1), {}, nullptr);
-  ASSERT_TRUE(path.ok()) << path.status();
+  PL_ASSERT_OK(path, write_model_files(files, kFolder, {3, 4}, std::span(&dense, 1), {}, nullptr));
   EXPECT_EQ(*path, str_cat(kFolder, "/model.safetensors"));
   EXPECT_THAT(*files.list(kFolder), ElementsAre("model.safetensors"));
-  const auto reader = ModelReader::open(files, kFolder);
-  ASSERT_TRUE(reader.ok()) << reader.status();
+  PL_ASSERT_OK(reader, ModelReader::open(files, kFolder));
   EXPECT_TRUE((*reader)->tables().empty());
   ModelReader::Rows rows;
   ASSERT_TRUE((*reader)->next(rows).ok());
@@ -161,8 +157,7 @@ TEST(ModelFiles, ACrashAtAnyOperationLeavesNoMixtureThatPassesForAModel) {
     }
     const Given& expected = (*reader)->stamp() == before.stamp ? before : after;
     EXPECT_EQ((*reader)->stamp(), expected.stamp);
-    const auto rows = rows_of(**reader);
-    ASSERT_TRUE(rows.ok()) << rows.status();
+    PL_ASSERT_OK(rows, rows_of(**reader));
     EXPECT_TRUE(*rows == expected.model());
     ++whole;
   };
@@ -248,10 +243,8 @@ TEST(ModelFiles, AnEmptyChunkIsNotTheEnd) {
     MemoryFileStore files;
     ASSERT_TRUE(Given(7, 10, 3).write(files).ok());
     replace_wide(files, chunks, 6);
-    const auto reader = ModelReader::open(files, kFolder);
-    ASSERT_TRUE(reader.ok()) << reader.status();
-    const auto rows = rows_of(**reader);
-    ASSERT_TRUE(rows.ok()) << rows.status();
+    PL_ASSERT_OK(reader, ModelReader::open(files, kFolder));
+    PL_ASSERT_OK(rows, rows_of(**reader));
     EXPECT_EQ((*rows)[0].size(), 6u);
     EXPECT_EQ((*rows)[1].size(), 3u) << "the table behind it is read as well";
   }

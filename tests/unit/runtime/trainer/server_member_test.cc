@@ -155,10 +155,17 @@ class ServerProcess {
   std::jthread thread_;
 };
 
+// One that serves view 1.
+class ServingProcess : public ServerProcess {
+ public:
+  ServingProcess() {
+    send_view(1);
+    wait_until_it_serves(1);
+  }
+};
+
 TEST(ServerMember, ItServesUntilTheWorkersLeaveAndTheJobIsFinished) {
-  ServerProcess server;
-  server.send_view(1);
-  server.wait_until_it_serves(1);
+  ServingProcess server;
   EXPECT_EQ(server.options().shape.workers, 2);
   EXPECT_EQ(server.options().shape.servers, 1);
   EXPECT_EQ(server.options().shape.slice_bytes, 4096u);
@@ -189,9 +196,7 @@ TEST(ServerMember, AViewMayTakeAnyTimeToForm) {
 }
 
 TEST(ServerMember, AFinishedJobsServerDoesNotWaitForItsWorkers) {
-  ServerProcess server;
-  server.send_view(1);
-  server.wait_until_it_serves(1);
+  ServingProcess server;
   server.membership().end(absl::CancelledError("the job is finished"));
   EXPECT_EQ(server.wait().ending, Ending::kFinished);
   EXPECT_EQ(server.closed(), 1);
@@ -199,9 +204,7 @@ TEST(ServerMember, AFinishedJobsServerDoesNotWaitForItsWorkers) {
 
 // Worker 0 may be saving what it holds.
 TEST(ServerMember, AnEvictedServerServesOnUntilTheWorkersHaveGone) {
-  ServerProcess server;
-  server.send_view(1);
-  server.wait_until_it_serves(1);
+  ServingProcess server;
   server.membership().end(absl::AbortedError("worker-1 died"));
   EXPECT_TRUE(server.stop().saving());
   EXPECT_EQ(server.closed(), 0);
@@ -214,9 +217,7 @@ TEST(ServerMember, AnEvictedServerServesOnUntilTheWorkersHaveGone) {
 }
 
 TEST(ServerMember, AnEvictedServerServesOnAsLongAsItIsSaved) {
-  ServerProcess server;
-  server.send_view(1);
-  server.wait_until_it_serves(1);
+  ServingProcess server;
   server.membership().end(absl::AbortedError("worker-1 died"));
   for (std::uint64_t bytes = 1; bytes <= 5; ++bytes) {
     server.has_saved(bytes, kLastServiceLimit / 3);
@@ -228,9 +229,7 @@ TEST(ServerMember, AnEvictedServerServesOnAsLongAsItIsSaved) {
 }
 
 TEST(ServerMember, AskedToStopItLeavesWhenTheWorkersHave) {
-  ServerProcess server;
-  server.send_view(1);
-  server.wait_until_it_serves(1);
+  ServingProcess server;
   server.stop().request();
   server.workers_leave();
   EXPECT_EQ(server.wait().ending, Ending::kStopped);
@@ -239,9 +238,7 @@ TEST(ServerMember, AskedToStopItLeavesWhenTheWorkersHave) {
 
 // Nobody else was asked: its goodbye tells the coordinator, and worker 0 saves what it holds.
 TEST(ServerMember, AskedToStopAloneItSaysSoAndServesOn) {
-  ServerProcess server;
-  server.send_view(1);
-  server.wait_until_it_serves(1);
+  ServingProcess server;
   server.stop().expire();
   ASSERT_TRUE(server.membership().wait_until_left());
   EXPECT_EQ(server.membership().leaving()->outcome(), v1::Leaving::STOPPED);
@@ -253,9 +250,7 @@ TEST(ServerMember, AskedToStopAloneItSaysSoAndServesOn) {
 }
 
 TEST(ServerMember, ANewViewIsServedAnew) {
-  ServerProcess server;
-  server.send_view(1);
-  server.wait_until_it_serves(1);
+  ServingProcess server;
   server.membership().drain(Generation{1});
   server.workers_leave();
   server.send_view(2);
@@ -313,9 +308,7 @@ TEST(ServerMember, AWorkerThatIsLostIsReportedWhileTheOthersAreServed) {
 }
 
 TEST(ServerMember, OwnShortageIsItsOwnFailure) {
-  ServerProcess server;
-  server.send_view(1);
-  server.wait_until_it_serves(1);
+  ServingProcess server;
   server.workers_leave(absl::ResourceExhaustedError("no memory for rows of table wide"));
   const Outcome outcome = server.wait();
   EXPECT_EQ(outcome.ending, Ending::kFailed);

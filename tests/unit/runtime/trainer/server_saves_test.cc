@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/trainer/limits.h"
 #include "runtime/trainer/trainer.h"
+#include "tests/support/assert_ok.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/server_job.h"
 #include "tests/support/slow_files.h"
@@ -32,8 +33,7 @@ TEST(ServerSaves, AStopOfOneIsAStopOfAllAndRank0SavesWhatTheServersHold) {
     EXPECT_EQ(server_job.job.member(rank).outcome.ending, Ending::kStopped);
     EXPECT_EQ(server_job.job.member(rank).outcome.step, 21);
   }
-  const auto saved = checkpoint::CheckpointStore(folder.path(), 1).peek_latest();
-  ASSERT_TRUE(saved.ok()) << saved.status();
+  PL_ASSERT_OK(saved, checkpoint::CheckpointStore(folder.path(), 1).peek_latest());
   EXPECT_EQ(saved->progress.step, 21);
   EXPECT_THAT(server_job.servers.left(), UnorderedElementsAre(0, 1));
 }
@@ -61,8 +61,7 @@ TEST(ServerSaves, AnEvictedRank0SavesWhatTheServersHold) {
       const Outcome& outcome = server_job.job.member(rank).outcome;
       EXPECT_EQ(outcome.ending, patience_ends ? Ending::kStopped : Ending::kEnded) << outcome.error;
     }
-    const auto saved = checkpoint::CheckpointStore(folder.path(), 1).peek_latest();
-    ASSERT_TRUE(saved.ok()) << saved.status();
+    PL_ASSERT_OK(saved, checkpoint::CheckpointStore(folder.path(), 1).peek_latest());
     EXPECT_GE(saved->progress.step, 20);
     EXPECT_LE(saved->progress.step, 21);
     EXPECT_THAT(server_job.servers.left(), UnorderedElementsAre(0, 1)) << "with a goodbye";
@@ -81,8 +80,7 @@ TEST(ServerSaves, AnEvaluationThatFailsIsSavedFirst) {
   });
   server_job.job.run();
   EXPECT_EQ(server_job.job.member(0).outcome.ending, Ending::kFailed);
-  const auto saved = checkpoint::CheckpointStore(folder.path(), 1).peek_latest();
-  ASSERT_TRUE(saved.ok()) << saved.status();
+  PL_ASSERT_OK(saved, checkpoint::CheckpointStore(folder.path(), 1).peek_latest());
   EXPECT_EQ(saved->progress.step, 6);
 }
 
@@ -104,8 +102,7 @@ TEST(ServerSaves, CheckpointsAreWrittenWhileTrainingGoesOn) {
   EXPECT_EQ(told[0].step(), 4);
   EXPECT_EQ(told[0].error(), "");
   EXPECT_EQ(told.back().step(), 12);
-  const auto state = checkpoint::CheckpointStore(folder.path(), 1).load_latest();
-  ASSERT_TRUE(state.ok()) << state.status();
+  PL_ASSERT_OK(state, checkpoint::CheckpointStore(folder.path(), 1).load_latest());
   // What comes from the servers; the state's header and tensors, and its sync; the manifest and its sync.
   EXPECT_EQ(first.stop.moves(), told.size() * (1 + (1 + state->tensors.size() + 1) + (1 + 1)))
       << "a save that goes on";
@@ -257,12 +254,10 @@ TEST(ServerSaves, AnAsynchronousJobContinuesWithTheUnitsThatAreMissing) {
     job.job.run();
     EXPECT_EQ(job.job.member(0).outcome.ending, Ending::kStopped);
     // What was committed after worker 0's snapshot is lost with the servers.
-    const auto loaded = checkpoint::CheckpointStore(folder.path(), 1).load_latest();
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    PL_ASSERT_OK(loaded, checkpoint::CheckpointStore(folder.path(), 1).load_latest());
     const StateFormat format(spec);
     std::vector<float> weights(48);
-    const auto position = format.restore(*loaded, {weights, {}});
-    ASSERT_TRUE(position.ok()) << position.status();
+    PL_ASSERT_OK(position, format.restore(*loaded, {weights, {}}));
     const auto& applied = position->units;
     for (pserver::Unit unit = 0; unit < applied.below; ++unit) {
       if (std::ranges::find(applied.missing, unit) == applied.missing.end()) units.insert(unit);

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/assert_ok.h"
 #include "tests/support/click_model.h"
 
 namespace paceline::trainer {
@@ -21,8 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(SparseRows, PulledRowsAreLookedUpAndTheirGradientsLieInTheArena) {
-  const auto rows = SparseRows::create(click_shape(), 4, Purpose::kTraining);
-  ASSERT_TRUE(rows.ok());
+  PL_ASSERT_OK(rows, SparseRows::create(click_shape(), 4, Purpose::kTraining));
   const auto arena = transport::Arena::create(std::size_t{1} << 20);
   ASSERT_TRUE(arena.ok() && (*rows)->place_gradients(**arena).ok());
   const std::vector<std::int32_t> tokens = {0, 1, 2, 0, 1, 3};  // two samples
@@ -114,8 +114,7 @@ TEST(SparseRows, OfOneSampleThatNeedsTooMuchNoBatchIsSmallEnough) {
 TEST(SparseRows, FieldsOfFewValuesNeedFewRowsHoweverManySamplesThereAre) {
   const model::WideAndDeepShape shape{2, 4, {}, {3, 1000}};
   constexpr std::int64_t kSamples = 1 << 18;  // twice as many lookups as there may be rows
-  const auto rows = SparseRows::create(shape, kSamples, Purpose::kTraining);
-  ASSERT_TRUE(rows.ok()) << rows.status();
+  PL_ASSERT_OK(rows, SparseRows::create(shape, kSamples, Purpose::kTraining));
   EXPECT_EQ((*rows)->batch().max_floats(model::kWideTable), 1003u);
   EXPECT_EQ((*rows)->batch().max_floats(model::kDeepTable), 4012u);
   std::vector<std::int32_t> tokens(2 * kSamples);
@@ -127,8 +126,7 @@ TEST(SparseRows, FieldsOfFewValuesNeedFewRowsHoweverManySamplesThereAre) {
 TEST(SparseRows, AnEvaluationHasNoGradientsAndTakesNoMemoryForThem) {
   const model::WideAndDeepShape shape{4, 1024, {}};
   const std::int64_t before = bytes_of_this_thread();
-  const auto rows = SparseRows::create(shape, 1000, Purpose::kEvaluation);
-  ASSERT_TRUE(rows.ok());
+  PL_ASSERT_OK(rows, SparseRows::create(shape, 1000, Purpose::kEvaluation));
   const std::int64_t taken = bytes_of_this_thread() - before;
   EXPECT_GE(taken, 4 * 1000 * 1025 * 4) << "rows";
   EXPECT_LT(taken, 6 * 1000 * 1025 * 4) << "and not as much again";

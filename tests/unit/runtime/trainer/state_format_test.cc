@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "tests/support/assert_ok.h"
 #include "tests/support/step_model.h"
 #include "tests/support/temporary_folder.h"
 
@@ -43,8 +44,7 @@ absl::StatusOr<StatePosition> round_trip(const StatePosition& position, Vectors&
 TEST(StateFormat, WholeStepsNeedNoMoreThanAllReduceWrites) {
   Vectors out;
   std::size_t tensors = 0;
-  const auto position = round_trip(StatePosition::after(7), out, &tensors);
-  ASSERT_TRUE(position.ok()) << position.status();
+  PL_ASSERT_OK(position, round_trip(StatePosition::after(7), out, &tensors));
   EXPECT_EQ(*position, StatePosition::after(7));
   EXPECT_EQ(tensors, 2u);
   EXPECT_EQ(out.weights, (std::vector<float>{1, 2, 3, 4, 5}));
@@ -58,8 +58,7 @@ TEST(StateFormat, UnitsThatTheStepsDoNotTellAreKept) {
   for (const StatePosition& position : std::vector<StatePosition>{
            {7, 23, {3, 25, {20, 22}}}, {7, 7, {3, 28, {}}}, {7, 21, {3, 21, {}}}, {0, 1, {2, 2, {0}}}}) {
     Vectors out;
-    const auto read = round_trip(position, out);
-    ASSERT_TRUE(read.ok()) << read.status();
+    PL_ASSERT_OK(read, round_trip(position, out));
     EXPECT_EQ(*read, position);
   }
 }
@@ -98,8 +97,7 @@ TEST(StateFormat, CountsOfTheManifestThatContradictOneAnotherAreRefusedByName) {
   in.weights = {1, 2, 3, 4, 5};
   checkpoint::CheckpointStore store(folder.path(), 1);
   ASSERT_TRUE(store.save(format.name(in.views(), StatePosition::after(7)).snapshot).ok());
-  const auto good = store.load_latest();
-  ASSERT_TRUE(good.ok()) << good.status();
+  PL_ASSERT_OK(good, store.load_latest());
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const auto altered = [&](const std::function<void(checkpoint::Progress&)>& alter) {
     checkpoint::LoadedCheckpoint loaded = *good;

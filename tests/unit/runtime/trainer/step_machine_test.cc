@@ -17,8 +17,7 @@ TimePoint at(int seconds) {
   return TimePoint(std::chrono::seconds(seconds));
 }
 
-StepPlan plan_of(Step steps) {
-  StepPlan plan;
+StepPlan plan_of(Step steps, StepPlan plan = {}) {
   plan.total_steps = steps;
   return plan;
 }
@@ -81,20 +80,14 @@ TEST(StepMachine, Rank0OfAPlainRun) {
 }
 
 TEST(StepMachine, OtherRanksWriteNothing) {
-  StepPlan plan = plan_of(2);
-  plan.saves = true;
-  plan.checkpoint_every = 1;
+  StepPlan plan = plan_of(2, {.saves = true, .checkpoint_every = 1});
   StepMachine machine;
   EXPECT_THAT(transcript(machine, plan, 1),
               ElementsAre("Prepare 0", "WaitForView 0", "Align 0", "Step 0", "Step 1", "Leave 2", "Exit 2"));
 }
 
 TEST(StepMachine, EvaluatesWhenDueAndAtTheEndAndSavesAfterwards) {
-  StepPlan plan = plan_of(5);
-  plan.evaluates = true;
-  plan.evaluate_every = 2;
-  plan.saves = true;
-  plan.checkpoint_every = 4;
+  StepPlan plan = plan_of(5, {.evaluates = true, .evaluate_every = 2, .saves = true, .checkpoint_every = 4});
   StepMachine machine;
   EXPECT_THAT(transcript(machine, plan, 0),
               ElementsAre("Prepare 0", "WaitForView 0", "Align 0", "Step 0", "Step 1", "Evaluate 2", "Step 2",
@@ -103,9 +96,8 @@ TEST(StepMachine, EvaluatesWhenDueAndAtTheEndAndSavesAfterwards) {
 }
 
 TEST(StepMachine, SavesByTime) {
-  StepPlan plan = plan_of(6);
-  plan.saves = true;
-  plan.checkpoint_time = std::chrono::seconds(3);  // a step takes one
+  // A step takes one second.
+  StepPlan plan = plan_of(6, {.saves = true, .checkpoint_time = std::chrono::seconds(3)});
   StepMachine machine;
   EXPECT_THAT(
       transcript(machine, plan, 0),
@@ -114,10 +106,8 @@ TEST(StepMachine, SavesByTime) {
 }
 
 TEST(StepMachine, ASaveIsAnnouncedBeforeItsStepByRank0Alone) {
-  StepPlan plan = plan_of(10);
-  plan.saves = true;
-  plan.checkpoint_every = 4;
-  plan.checkpoint_time = std::chrono::seconds(30);
+  StepPlan plan =
+      plan_of(10, {.saves = true, .checkpoint_every = 4, .checkpoint_time = std::chrono::seconds(30)});
   EXPECT_FALSE(training(plan, 0, 2).wants_save(at(29)));
   EXPECT_TRUE(training(plan, 0, 2).wants_save(at(30))) << "everySeconds";
   EXPECT_TRUE(training(plan, 0, 3).wants_save(at(1))) << "everySteps";
@@ -144,10 +134,7 @@ TEST(StepMachine, ATargetEndsTheJob) {
                                          {{TargetMetric::kAuc, 0.7}, 0, 1, false, 0.69},
                                          {{TargetMetric::kAuc, 0.7}, 0, 1, false, nan},
                                          {{TargetMetric::kAuc, 0.7}, 0, 1, false}}) {
-    StepPlan plan = plan_of(10);
-    plan.evaluates = true;
-    plan.evaluate_every = 1;
-    plan.target = c.target;
+    StepPlan plan = plan_of(10, {.evaluates = true, .evaluate_every = 1, .target = c.target});
     StepMachine machine;
     machine.prepared(plan);
     machine.viewed(0);
@@ -159,10 +146,8 @@ TEST(StepMachine, ATargetEndsTheJob) {
 }
 
 TEST(StepMachine, AllStopAfterTheStepInWhichOneWishes) {
-  StepPlan plan = plan_of(10);
-  plan.evaluates = true;
-  plan.evaluate_every = 1;
-  plan.saves = true;  // though nothing regular: a stopped job can be continued
+  // It saves nothing regularly, but a stopped job can be continued.
+  StepPlan plan = plan_of(10, {.evaluates = true, .evaluate_every = 1, .saves = true});
   StepMachine chief = training(plan, 0, 3), other = training(plan, 1, 3);
   EXPECT_EQ(chief.applied(4, {.stop = true}).todo, Todo::kCheckpoint);
   EXPECT_EQ(chief.checkpointed(at(1)).todo, Todo::kLeave);
@@ -205,8 +190,7 @@ TEST(StepMachine, Rank0SavesWhatIsNotSavedBeforeItLeaves) {
     Ending ending;
     bool saves;
   };
-  StepPlan plan = plan_of(10);
-  plan.saves = true;
+  StepPlan plan = plan_of(10, {.saves = true});
   for (const Case& c : std::vector<Case>{
            {"evicted", [](StepMachine& m) { return m.ended(false); }, Ending::kEnded, true},
            {"failed", [](StepMachine& m) { return m.failed(); }, Ending::kFailed, true},
@@ -236,8 +220,7 @@ TEST(StepMachine, Rank0SavesWhatIsNotSavedBeforeItLeaves) {
 
 // A model that can't be written, or a last evaluation that fails, leaves a checkpoint.
 TEST(StepMachine, AFailureAfterTheLastStepSavesIt) {
-  StepPlan plan = plan_of(4);
-  plan.saves = true;
+  StepPlan plan = plan_of(4, {.saves = true});
   StepMachine machine = training(plan, 0, 3);
   EXPECT_EQ(machine.applied(4, {}).todo, Todo::kWriteModel);
   EXPECT_EQ(machine.failed().todo, Todo::kCheckpoint);
@@ -246,8 +229,7 @@ TEST(StepMachine, AFailureAfterTheLastStepSavesIt) {
 }
 
 TEST(StepMachine, ARank0ThatIsStoppedAfterAnAbandonedStepSavesWhatIsNotSaved) {
-  StepPlan plan = plan_of(10);
-  plan.saves = true;
+  StepPlan plan = plan_of(10, {.saves = true});
   StepMachine machine = training(plan, 0, 3);
   machine.applied(machine.step() + 1, {});
   EXPECT_EQ(machine.peer_failed().todo, Todo::kReportFault);
@@ -268,8 +250,7 @@ TEST(StepMachine, OwnFailuresAreSaidBeforeLeaving) {
 }
 
 TEST(StepMachine, ResumingAfterTheLastStepOnlyEvaluates) {
-  StepPlan plan = plan_of(10);
-  plan.evaluates = true;
+  StepPlan plan = plan_of(10, {.evaluates = true});
   StepMachine machine;
   machine.prepared(plan);
   machine.viewed(0);
@@ -279,12 +260,8 @@ TEST(StepMachine, ResumingAfterTheLastStepOnlyEvaluates) {
 
 // Turns that bring the job no step forward, or several: nothing is done twice, nothing is left out.
 TEST(StepMachine, WithServersStepsAreWhatTheTurnsSay) {
-  StepPlan plan = plan_of(10);
-  plan.servers = true;
-  plan.evaluates = true;
-  plan.evaluate_every = 3;
-  plan.saves = true;
-  plan.checkpoint_every = 4;
+  StepPlan plan = plan_of(
+      10, {.evaluates = true, .evaluate_every = 3, .saves = true, .checkpoint_every = 4, .servers = true});
   StepMachine machine = training(plan, 0, 0);
   EXPECT_EQ(machine.applied(0, {}).todo, Todo::kStep) << "another unit of the same step";
   EXPECT_EQ(machine.applied(2, {}).todo, Todo::kStep);
@@ -304,11 +281,10 @@ TEST(StepMachine, WithServersStepsAreWhatTheTurnsSay) {
 }
 
 TEST(StepMachine, WithServersOtherWorkersEvaluateNothingAndEndWhenTheyHearOfIt) {
-  StepPlan plan = plan_of(10);
-  plan.servers = true;
-  plan.evaluates = true;
-  plan.evaluate_every = 1;
-  plan.target = Target{TargetMetric::kAccuracy, 0.5};
+  StepPlan plan = plan_of(10, {.evaluates = true,
+                               .evaluate_every = 1,
+                               .target = Target{TargetMetric::kAccuracy, 0.5},
+                               .servers = true});
   StepMachine machine = training(plan, 1, 0);
   EXPECT_EQ(machine.applied(1, {}).todo, Todo::kStep);
   EXPECT_EQ(machine.applied(4, {.finish = true}).todo, Todo::kLeave) << "rank 0 has reached the target";
@@ -318,9 +294,7 @@ TEST(StepMachine, WithServersOtherWorkersEvaluateNothingAndEndWhenTheyHearOfIt) 
 
 // What the servers held went with the view.
 TEST(StepMachine, WithServersNothingIsSavedWithoutThem) {
-  StepPlan plan = plan_of(10);
-  plan.servers = true;
-  plan.saves = true;
+  StepPlan plan = plan_of(10, {.saves = true, .servers = true});
   StepMachine machine = training(plan, 0, 3);
   machine.applied(4, {});
   EXPECT_EQ(machine.peer_failed().todo, Todo::kReportFault);

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "base/status.h"
+#include "tests/support/assert_ok.h"
 #include "tests/unit/runtime/checkpoint/memory_file_store.h"
 
 namespace paceline::trainer {
@@ -116,17 +117,14 @@ TEST(TableParts, WrittenRowsAreReadInChunks) {
   CheckpointStore store(files, kFolder, 1);
   const Given given;
   ASSERT_TRUE(save(store, kTables, given).ok());
-  const auto loaded = store.load_latest();
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  PL_ASSERT_OK(loaded, store.load_latest());
   ASSERT_EQ(loaded->parts.size(), 3u);
   EXPECT_EQ(loaded->parts[1].name, "table-deep.safetensors");
-  const auto reader = TablePartsReader::open(store, *loaded, kTables);
-  ASSERT_TRUE(reader.ok()) << reader.status();
+  PL_ASSERT_OK(reader, TablePartsReader::open(store, *loaded, kTables));
   Rows read;
   SavedRows rows;
   while (true) {
-    const auto number = (*reader)->next(rows);
-    ASSERT_TRUE(number.ok()) << number.status();
+    PL_ASSERT_OK(number, (*reader)->next(rows));
     if (rows.size() == 0) break;
     EXPECT_LE(rows.floats.size(), std::size_t{1} << 18);
     note(*number, rows, read);
@@ -141,9 +139,8 @@ TEST(TableParts, TheFilesAreSafetensorsWithAlignedChunks) {
   CheckpointStore store(files, kFolder, 1);
   ASSERT_TRUE(save(store, kTables, Given()).ok());
   for (const char* name : {"wide", "deep", "none"}) {
-    const auto file =
-        read_safetensors(files, str_cat(kFolder, "/step-000000003/table-", name, ".safetensors"));
-    ASSERT_TRUE(file.ok()) << file.status();
+    PL_ASSERT_OK(file,
+                 read_safetensors(files, str_cat(kFolder, "/step-000000003/table-", name, ".safetensors")));
     EXPECT_EQ(file->metadata.at("table"), name);
     for (const auto& tensor : file->tensors) {
       const auto offset = static_cast<std::size_t>(tensor.data.data() - file->bytes.data());
@@ -162,8 +159,7 @@ TEST(TableParts, TheFilesAreSafetensorsWithAlignedChunks) {
 TEST(TableParts, AnnouncedRowsMustCome) {
   MemoryFileStore files;
   CheckpointStore store(files, kFolder, 1);
-  const auto writer = store.begin();
-  ASSERT_TRUE(writer.ok());
+  PL_ASSERT_OK(writer, store.begin());
   const auto open = [&](const std::string& name) { return (*writer)->begin_part(name); };
   {
     TablePartsWriter rows(kTables, TableContents::kAll, open);
@@ -191,12 +187,10 @@ TEST(TableParts, AFilesHeaderMustSayWhatItIsTakenFor) {
   const std::vector<TableSpec> tables = {table("left", 3, RowOptimizer::Kind::kSgd),
                                          table("right", 3, RowOptimizer::Kind::kSgd)};
   const auto save_as = [&](const std::function<void(checkpoint::PartWriter&, int)>& write) {
-    const auto writer = store.begin();
-    ASSERT_TRUE(writer.ok());
+    PL_ASSERT_OK(writer, store.begin());
     std::vector<FileEntry> parts;
     for (int k = 0; k < 2; ++k) {
-      const auto part = (*writer)->begin_part(table_file(tables[static_cast<std::size_t>(k)].name));
-      ASSERT_TRUE(part.ok());
+      PL_ASSERT_OK(part, (*writer)->begin_part(table_file(tables[static_cast<std::size_t>(k)].name)));
       write(**part, k);
       parts.push_back((*part)->finish().value());
     }
@@ -238,17 +232,14 @@ TEST(TableParts, AnotherTablesFileIsToldBeforeItsSizesAre) {
   const std::vector<TableSpec> tables = {table("narrow", 1, RowOptimizer::Kind::kSgd),
                                          table("broad", 8, RowOptimizer::Kind::kAdam)};
   for (const bool exchanged : {false, true}) {
-    const auto writer = store.begin();
-    ASSERT_TRUE(writer.ok()) << writer.status();
+    PL_ASSERT_OK(writer, store.begin());
     TablePartsWriter rows(tables, TableContents::kAll, [&](const std::string& name) {
       const std::string other = table_file(name == table_file("narrow") ? "broad" : "narrow");
       return (*writer)->begin_part(exchanged ? other : name);
     });
-    const auto parts = rows.finish();
-    ASSERT_TRUE(parts.ok()) << parts.status();
+    PL_ASSERT_OK(parts, rows.finish());
     ASSERT_TRUE((*writer)->finish({{.step = 3}, {}}, *parts).ok());
-    const auto loaded = store.load_latest();
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    PL_ASSERT_OK(loaded, store.load_latest());
     const absl::Status opened = TablePartsReader::open(store, *loaded, tables).status();
     EXPECT_EQ(opened.code(), exchanged ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk) << opened;
     if (!exchanged) continue;
@@ -312,8 +303,7 @@ TEST(TableParts, DamageIsFoundWhileRowsAreRead) {
   ASSERT_TRUE(save(store, kTables, Given()).ok());
   const auto loaded = store.load_latest();
   files.files()[str_cat(kFolder, "/step-000000003/table-wide.safetensors")].back() ^= 1;
-  const auto reader = TablePartsReader::open(store, *loaded, kTables);
-  ASSERT_TRUE(reader.ok());
+  PL_ASSERT_OK(reader, TablePartsReader::open(store, *loaded, kTables));
   SavedRows rows;
   absl::Status status;
   for (int batch = 0; batch < 1000 && status.ok(); ++batch) status = (*reader)->next(rows).status();

@@ -10,7 +10,6 @@
 #include <set>
 #include <thread>
 
-#include "runtime/collective/call_communicator.h"
 #include "runtime/collective/fault.h"
 #include "runtime/trainer/limits.h"
 #include "tests/support/allocation_counter.h"
@@ -20,6 +19,7 @@
 #include "tests/support/step_model.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_job.h"
+#include "tests/unit/runtime/trainer/call_teller.h"
 
 namespace paceline::trainer {
 namespace {
@@ -184,36 +184,6 @@ TEST(Trainer, AViewMayTakeAnyTimeToForm) {
   EXPECT_EQ(job.member(0).outcome.ending, Ending::kFinished) << job.member(0).outcome.error;
 }
 
-// Passes all calls on, and tells how long each of them may take.
-class LimitsTeller final : public collective::CallCommunicator {
- public:
-  using Tell = std::function<void(Duration limit)>;
-  LimitsTeller(std::unique_ptr<collective::Communicator> links, const Clock& clock, Tell tell)
-      : links_(std::move(links)), clock_(clock), tell_(std::move(tell)) {}
-  int rank() const override { return links_->rank(); }
-  int world_size() const override { return links_->world_size(); }
-  Generation generation() const override { return links_->generation(); }
-  void close(absl::Status reason) override { links_->close(std::move(reason)); }
-  absl::Status closed() const override { return links_->closed(); }
-  collective::Counters counters() const override { return links_->counters(); }
-
- private:
-  absl::Status run(const collective::Call& call, Deadline deadline) override {
-    tell_(deadline.remaining(clock_.now()));
-    if (call.kind == collective::Kind::kBroadcast) {
-      return links_->broadcast(call.data, call.count, call.dtype, call.root, deadline);
-    }
-    if (call.kind == collective::Kind::kAllGather)
-      return links_->all_gather(call.data, call.count, call.dtype, deadline);
-    PL_CHECK(call.kind == collective::Kind::kAllReduce, "what a trainer calls");
-    return links_->all_reduce(call.data, call.count, call.dtype, call.op, deadline, call.algorithm);
-  }
-
-  const std::unique_ptr<collective::Communicator> links_;
-  const Clock& clock_;
-  const Tell tell_;
-};
-
 // The clock stands still: how long member 1 would wait in an exchange is what it was given for it.
 TEST(Trainer, ASaveMayTakeLongerThanAnExchange) {
   constexpr Duration kTimeout = std::chrono::milliseconds(400);
@@ -228,9 +198,9 @@ TEST(Trainer, ASaveMayTakeLongerThanAnExchange) {
   std::map<Step, std::set<Duration>> limits;  // of the exchanges after so many steps
   job.member(1).options.on_hash = [&](Step step, std::uint64_t) { applied = step; };
   job.member(1).fabric->wrap = [&](std::unique_ptr<collective::Communicator> links) {
-    return std::make_unique<LimitsTeller>(std::move(links), clock, [&](Duration limit) {
+    return std::make_unique<CallTeller>(std::move(links), [&](collective::Kind, Deadline deadline) {
       const std::lock_guard lock(mutex);
-      limits[applied].insert(limit);
+      limits[applied].insert(deadline.remaining(clock.now()));
     });
   };
   job.run_view({0, 1});

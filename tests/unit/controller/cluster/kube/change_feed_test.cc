@@ -24,14 +24,14 @@ TEST(ChangeFeedTest, KeepsNothingForNobody) {
                           &held);
     return held;
   };
-  feed.tell("n/a");  // a key that was kept would come before the next one, as keys come sorted
+  feed.publish("n/a");  // a key that was kept would come before the next one, as keys come sorted
   hear();
-  feed.tell("n/b");
+  feed.publish("n/b");
   ASSERT_TRUE(hears("n/b"));
   feed.set_receiver({});
-  feed.tell("n/c");
+  feed.publish("n/c");
   hear();
-  feed.tell("n/d");
+  feed.publish("n/d");
   ASSERT_TRUE(hears("n/d"));
   EXPECT_THAT(*heard.lock(), ElementsAre("n/b", "n/d"));
 }

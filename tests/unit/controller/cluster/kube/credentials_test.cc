@@ -31,7 +31,18 @@ class CredentialsTest : public ::testing::Test {
   absl::StatusOr<IdentityPtr> get(Credentials& credentials) {
     return credentials.get(Deadline::after(clock_.now(), 1min), {});
   }
+  // A plug-in that prints another token each time, good for as long as `lasts` says.
+  std::unique_ptr<Credentials> plugin(std::optional<Duration> lasts = std::nullopt) {
+    return exec_credentials(
+        [this, lasts](std::stop_token) -> absl::StatusOr<ExecCredential> {
+          ExecCredential printed{.token = "t" + std::to_string(++runs_)};
+          if (lasts) printed.expires = clock_.wall_now() + *lasts;
+          return printed;
+        },
+        {}, clock_);
+  }
   FakeClock clock_;
+  std::atomic<int> runs_{0};
 };
 
 TEST_F(CredentialsTest, FixedOnesStay) {
@@ -84,38 +95,23 @@ TEST_F(CredentialsTest, ATokenFileThatHoldsNoTokenIsRefused) {
 }
 
 TEST_F(CredentialsTest, APluginRunsAgainShortlyBeforeItsCredentialExpires) {
-  std::atomic<int> runs{0};
-  const auto credentials = exec_credentials(
-      [&](std::stop_token) -> absl::StatusOr<ExecCredential> {
-        return ExecCredential{.token = "t" + std::to_string(++runs), .expires = clock_.wall_now() + 10min};
-      },
-      {}, clock_);
+  const auto credentials = plugin(10min);
   EXPECT_EQ(authorization(get(*credentials)), "Bearer t1");
   clock_.advance(9min);
   EXPECT_EQ(authorization(get(*credentials)), "Bearer t1");
   clock_.advance(40s);
   EXPECT_EQ(authorization(get(*credentials)), "Bearer t2");
-  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(runs_, 2);
 }
 
 TEST_F(CredentialsTest, APluginThatPrintsExpiredCredentialsIsNotRunAllTheTime) {
-  std::atomic<int> runs{0};
-  const auto credentials = exec_credentials(
-      [&](std::stop_token) -> absl::StatusOr<ExecCredential> {
-        return ExecCredential{.token = "t" + std::to_string(++runs), .expires = WallTime()};
-      },
-      {}, clock_);
+  const auto credentials = plugin(-clock_.wall_now().time_since_epoch());
   for (int i = 0; i < 5; ++i) EXPECT_EQ(authorization(get(*credentials)), "Bearer t1");
-  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(runs_, 1);
 }
 
 TEST_F(CredentialsTest, ARefusedCredentialIsFetchedAnewButNotInAStorm) {
-  std::atomic<int> runs{0};
-  const auto credentials = exec_credentials(
-      [&](std::stop_token) -> absl::StatusOr<ExecCredential> {
-        return ExecCredential{.token = "t" + std::to_string(++runs)};
-      },
-      {}, clock_);
+  const auto credentials = plugin();
   const auto one = get(*credentials);
   credentials->refused(**one);
   EXPECT_EQ(authorization(get(*credentials)), "Bearer t1") << "it was fetched this very moment";

@@ -18,6 +18,13 @@ using namespace std::chrono_literals;
 const std::string kHead =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
 
+void answer_without_end(ScriptedAnswer& answer) {
+  answer.send("HTTP/1.1 200 OK\r\n\r\n");
+  while (answer.send(std::string(1u << 16, 'x'))) {
+  }
+  answer.close();
+}
+
 TEST(CurlStreamTest, PiecesComeAsTheyAreSent) {
   std::latch first_seen(1);
   ScriptedHttpServer server([&](const ScriptedRequest&, ScriptedAnswer& answer) {
@@ -26,18 +33,14 @@ TEST(CurlStreamTest, PiecesComeAsTheyAreSent) {
     answer.send("3\r\ntwo\r\n0\r\n\r\n");
   });
   std::string all;
-  const auto response = open_transport({.server = server.url()})
-                            ->stream(get("/watch"),
-                                     [&](std::string_view bytes) {
-                                       if (all.empty()) first_seen.count_down();
-                                       all += bytes;
-                                       return true;
-                                     },
-                                     {});
-  ASSERT_TRUE(response.ok()) << response.status();
-  EXPECT_EQ(response->status, 200);
-  EXPECT_EQ(response->body, "");
-  EXPECT_EQ(response->content_type, "application/json");
+  const Response response = answered(stream_from(server, get("/watch"), [&](std::string_view bytes) {
+    if (all.empty()) first_seen.count_down();
+    all += bytes;
+    return true;
+  }));
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body, "");
+  EXPECT_EQ(response.content_type, "application/json");
   EXPECT_EQ(all, "onetwo");
 }
 
@@ -45,17 +48,13 @@ TEST(CurlStreamTest, OtherStatusesComeBackWhole) {
   ScriptedHttpServer server([](const ScriptedRequest&, ScriptedAnswer& answer) {
     answer.reply(410, "too old", "Retry-After: 2\r\n");
   });
-  const auto response = open_transport({.server = server.url()})
-                            ->stream(get("/watch"),
-                                     [](std::string_view) {
-                                       ADD_FAILURE() << "not for the reader";
-                                       return true;
-                                     },
-                                     {});
-  ASSERT_TRUE(response.ok()) << response.status();
-  EXPECT_EQ(response->status, 410);
-  EXPECT_EQ(response->body, "too old");
-  EXPECT_EQ(response->retry_after, std::optional<Duration>(2s));
+  const Response response = answered(stream_from(server, get("/watch"), [](std::string_view) {
+    ADD_FAILURE() << "not for the reader";
+    return true;
+  }));
+  EXPECT_EQ(response.status, 410);
+  EXPECT_EQ(response.body, "too old");
+  EXPECT_EQ(response.retry_after, std::optional<Duration>(2s));
 }
 
 TEST(CurlStreamTest, AnErrorsBodyIsBounded) {
@@ -63,28 +62,18 @@ TEST(CurlStreamTest, AnErrorsBodyIsBounded) {
       [](const ScriptedRequest&, ScriptedAnswer& answer) { answer.reply(500, std::string(5000, 'x')); });
   Request request = get("/watch");
   request.max_response_bytes = 4999;
-  const auto response =
-      open_transport({.server = server.url()})->stream(request, [](std::string_view) { return true; }, {});
-  EXPECT_EQ(code_of(response), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(code_of(stream_from(server, request)), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(CurlStreamTest, TheReaderEndsAnEndlessOne) {
-  ScriptedHttpServer server([](const ScriptedRequest&, ScriptedAnswer& answer) {
-    answer.send("HTTP/1.1 200 OK\r\n\r\n");
-    while (answer.send(std::string(1u << 16, 'x'))) {
-    }
-    answer.close();
-  });
+  ScriptedHttpServer server(
+      [](const ScriptedRequest&, ScriptedAnswer& answer) { answer_without_end(answer); });
   std::size_t seen = 0;
-  const auto response = open_transport({.server = server.url()})
-                            ->stream(get("/watch"),
-                                     [&](std::string_view bytes) {
-                                       seen += bytes.size();
-                                       return seen < (100u << 20);
-                                     },
-                                     {});
-  ASSERT_TRUE(response.ok()) << response.status();
-  EXPECT_EQ(response->status, 200);
+  const Response response = answered(stream_from(server, get("/watch"), [&](std::string_view bytes) {
+    seen += bytes.size();
+    return seen < (100u << 20);
+  }));
+  EXPECT_EQ(response.status, 200);
   EXPECT_GE(seen, 100u << 20) << "a line of 100 MB passes; its reader decides";
 }
 
@@ -95,8 +84,7 @@ TEST(CurlStreamTest, HalfAnAnswerIsUnavailable) {
   });
   std::string all;
   const auto response =
-      open_transport({.server = server.url()})
-          ->stream(get("/watch"), [&](std::string_view bytes) { return all += bytes, true; }, {});
+      stream_from(server, get("/watch"), [&](std::string_view bytes) { return all += bytes, true; });
   EXPECT_EQ(code_of(response), absl::StatusCode::kUnavailable) << response.status();
   EXPECT_EQ(all, "half");
 }
@@ -113,13 +101,10 @@ TEST(CurlStreamTest, SilenceEndsItAndATrickleDoesNot) {
     answer.hold();
   });
   int seen = 0;
-  const auto response = open_transport({.server = server.url()})
-                            ->stream(get("/watch", 600ms),
-                                     [&](std::string_view bytes) {
-                                       seen += static_cast<int>(bytes.size());
-                                       return true;
-                                     },
-                                     {});
+  const auto response = stream_from(server, get("/watch", 600ms), [&](std::string_view bytes) {
+    seen += static_cast<int>(bytes.size());
+    return true;
+  });
   EXPECT_EQ(code_of(response), absl::StatusCode::kDeadlineExceeded) << response.status();
   EXPECT_THAT(std::string(response.status().message()), HasSubstr("nothing came for 600 ms"));
   EXPECT_EQ(seen, 20);
@@ -139,8 +124,7 @@ TEST(CurlStreamTest, ATrickleEndsByTheTotal) {
   });
   Request request = get("/list");
   request.total = 300ms;
-  const auto response =
-      open_transport({.server = server.url()})->stream(request, [](std::string_view) { return true; }, {});
+  const auto response = stream_from(server, request);
   EXPECT_EQ(code_of(response), absl::StatusCode::kDeadlineExceeded) << response.status();
   EXPECT_THAT(std::string(response.status().message()), HasSubstr("no whole answer within 300 ms"));
 }
@@ -150,8 +134,7 @@ TEST(CurlStreamTest, ARefusalThatTricklesEndsByTheTimeout) {
     answer.send("HTTP/1.1 500 Error\r\nTransfer-Encoding: chunked\r\n\r\n");
     trickle(answer);
   });
-  const auto response = open_transport({.server = server.url()})
-                            ->stream(get("/watch", 500ms), [](std::string_view) { return true; }, {});
+  const auto response = stream_from(server, get("/watch", 500ms));
   EXPECT_EQ(code_of(response), absl::StatusCode::kDeadlineExceeded) << response.status();
 }
 
@@ -163,18 +146,11 @@ TEST(CurlStreamTest, AStreamThatEndedLeavesItsConnectionToTheNext) {
       answer.send(kHead + "10\r\nhalf");
       return answer.close();
     }
-    if (request.target == "/endless") {
-      answer.send("HTTP/1.1 200 OK\r\n\r\n");
-      while (answer.send(std::string(1u << 16, 'x'))) {
-      }
-      return answer.close();
-    }
+    if (request.target == "/endless") return answer_without_end(answer);
     answer.reply(request.target == "/gone" ? 410 : 200, "page");
   });
   const auto transport = open_transport({.server = server.url()});
-  const auto read = [&](const std::string& path) {
-    return transport->stream(get(path), [](std::string_view) { return true; }, {}).ok();
-  };
+  const auto read = [&](const std::string& path) { return transport->stream(get(path), pass_over, {}).ok(); };
   for (int page = 0; page < 5; ++page) EXPECT_TRUE(read("/page"));
   EXPECT_TRUE(read("/gone"));
   EXPECT_TRUE(read("/page"));
@@ -201,11 +177,10 @@ TEST(CurlStreamTest, StopEndsItAtAnyMoment) {
     answer.hold();
   });
   const auto transport = open_transport({.server = server.url()});
-  const auto any = [](std::string_view) { return true; };
 
   std::stop_source before;
   before.request_stop();
-  EXPECT_EQ(code_of(transport->stream(get("/before"), any, before.get_token())),
+  EXPECT_EQ(code_of(transport->stream(get("/before"), pass_over, before.get_token())),
             absl::StatusCode::kCancelled);
 
   std::stop_source in_body;
@@ -220,29 +195,25 @@ TEST(CurlStreamTest, StopEndsItAtAnyMoment) {
     holding.arrive_and_wait();
     silent.request_stop();
   });
-  EXPECT_EQ(code_of(transport->stream(get("/silent", 10min), any, silent.get_token())),
+  EXPECT_EQ(code_of(transport->stream(get("/silent", 10min), pass_over, silent.get_token())),
             absl::StatusCode::kCancelled);
 }
 
 TEST(CurlStreamTest, AReaderThatIsSlowHoldsBackNobodyElse) {
   ScriptedHttpServer server([](const ScriptedRequest& request, ScriptedAnswer& answer) {
     if (request.target == "/call") return static_cast<void>(answer.reply(200, "well"));
-    answer.send("HTTP/1.1 200 OK\r\n\r\n");
-    while (answer.send(std::string(1u << 16, 'x'))) {
-    }
-    answer.close();
+    answer_without_end(answer);
   });
   const auto transport = open_transport({.server = server.url()});
   int calls = 0;
-  const auto response = transport->stream(
-      get("/watch"),
-      [&](std::string_view) {
-        // A call and a stream from within a reader.
-        EXPECT_EQ(transport->call(get("/call"))->body, "well");
-        EXPECT_TRUE(transport->stream(get("/call"), [](std::string_view) { return true; }, {}).ok());
-        return ++calls < 50;
-      },
-      {});
+  const auto response = transport->stream(get("/watch"),
+                                          [&](std::string_view) {
+                                            // A call and a stream from within a reader.
+                                            EXPECT_EQ(transport->call(get("/call"))->body, "well");
+                                            EXPECT_TRUE(transport->stream(get("/call"), pass_over, {}).ok());
+                                            return ++calls < 50;
+                                          },
+                                          {});
   EXPECT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(calls, 50);
 }

@@ -35,6 +35,10 @@ Json thing(const std::string& name, const std::string& job) {
 // key -> "uid version"
 using Contents = std::map<std::string, std::string>;
 
+void add(Contents& contents, const Thing& value) {
+  contents[value.key] = value.uid + " " + value.resource_version;
+}
+
 class InformerTest : public ::testing::Test {
  protected:
   FakeApiServer server_;
@@ -58,11 +62,7 @@ class InformerTest : public ::testing::Test {
     informer_ = std::make_unique<Informer>(
         *api_, Scope{kPods, "", kJobNameLabel}, store_, clock_, log_, seed,
         [this](const std::string& key) {
-          Contents contents;
-          for (const auto& value : store_.of_job(key)) {
-            contents[value->key] = value->uid + " " + value->resource_version;
-          }
-          (*told_.lock())[key] = std::move(contents);
+          (*told_.lock())[key] = of_store(key);
           ++*calls_.lock();
         },
         limits, at_once);
@@ -71,19 +71,18 @@ class InformerTest : public ::testing::Test {
   std::map<std::string, Contents> of_server() {
     std::map<std::string, Contents> jobs;
     for (const Json& object : server_.all("pods")) {
-      if (const auto value = decode(object)) {
-        jobs[value->job_key][value->key] = value->uid + " " + value->resource_version;
-      }
+      if (const auto value = decode(object)) add(jobs[value->job_key], *value);
     }
     return jobs;
   }
+  Contents of_store(const std::string& job) {
+    Contents contents;
+    for (const auto& value : store_.of_job(job)) add(contents, *value);
+    return contents;
+  }
   std::map<std::string, Contents> of_store() {
     std::map<std::string, Contents> jobs;
-    for (const std::string& key : store_.job_keys()) {
-      for (const auto& value : store_.of_job(key)) {
-        jobs[key][value->key] = value->uid + " " + value->resource_version;
-      }
-    }
+    for (const std::string& key : store_.job_keys()) jobs[key] = of_store(key);
     return jobs;
   }
   // Waits, woken by what the informer tells, until the store is as the server.
@@ -148,10 +147,9 @@ TEST_F(InformerTest, AnotherListTellsOnlyOfWhatChanged) {
 
 TEST_F(InformerTest, MissedSyncNamesItsReason) {
   server_.set_faults([](const Request&) {
-    FakeApiServer::Fault fault;
-    fault.answer =
-        Response{403, R"({"kind":"Status","reason":"Forbidden","message":"pods is forbidden"})", {}, ""};
-    return fault;
+    return FakeApiServer::Fault{
+        .answer =
+            Response{403, R"({"kind":"Status","reason":"Forbidden","message":"pods is forbidden"})", {}, ""}};
   });
   start();
   waits_.lock_when([](const auto& waits) { return waits.size() > 3; }, 20s);
@@ -204,11 +202,8 @@ TEST_F(InformerTest, ItStopsWhateverItDoes) {
   ASSERT_TRUE(informer_->wait_synced(20s).ok());
   informer_.reset();  // in a silent watch
   api_ = std::make_unique<ApiClient>(server_, clock_, 1);
-  server_.set_faults([](const Request&) {
-    FakeApiServer::Fault fault;
-    fault.broken = absl::UnavailableError("down");
-    return fault;
-  });
+  server_.set_faults(
+      [](const Request&) { return FakeApiServer::Fault{.broken = absl::UnavailableError("down")}; });
   Informer waiting(
       *api_, Scope{kPods, "", ""}, store_, clock_, Logger::none(), 1, [](const std::string&) {},
       ReflectorLimits{.first_wait = 1h, .longest_wait = 1h});
@@ -279,33 +274,18 @@ struct Chaos {
 FakeApiServer::Fault random_fault(Rng& rng) {
   FakeApiServer::Fault fault;
   fault.expired_by_event = rng.below(2) == 0;
-  switch (rng.below(12)) {
-    case 0:
-      fault.broken = absl::UnavailableError("no connection");
-      break;
-    case 1:
-      fault.answer = Response{500, "oops", std::nullopt, ""};
-      break;
-    case 2:
-      fault.answer = Response{429, "", 1s, ""};
-      break;
-    case 3:
-      fault.answer = Response{410, "", std::nullopt, ""};
-      break;
-    case 4:
-      fault.answer = Response{200, "<html>", std::nullopt, ""};
-      break;
-    case 5:
-    case 6:
-    case 7:
-      fault.cut_after = rng.below(4000);
-      break;
-    case 8:
-      fault.cut_after = rng.below(4000);
-      fault.garbage_after = std::string("\n{\"type\":\x01garbage\n", 19);
-      break;
-    default:
-      break;
+  const Response kAnswers[] = {{500, "oops", std::nullopt, ""},
+                               {429, "", 1s, ""},
+                               {410, "", std::nullopt, ""},
+                               {200, "<html>", std::nullopt, ""}};
+  const std::uint64_t kind = rng.below(12);
+  if (kind == 0) {
+    fault.broken = absl::UnavailableError("no connection");
+  } else if (kind <= std::size(kAnswers)) {
+    fault.answer = kAnswers[kind - 1];
+  } else if (kind <= 8) {
+    fault.cut_after = rng.below(4000);
+    if (kind == 8) fault.garbage_after = std::string("\n{\"type\":\x01garbage\n", 19);
   }
   return fault;
 }
@@ -339,10 +319,7 @@ TEST_P(InformerPropertyTest, TheStoreBecomesWhatTheServerHas) {
   informer_.reset();
   const auto told = *told_.lock();
   for (const auto& [key, contents] : told) {
-    Contents last;
-    for (const auto& value : store_.of_job(key))
-      last[value->key] = value->uid + " " + value->resource_version;
-    EXPECT_EQ(contents, last) << "of " << key << " something changed after it was told of";
+    EXPECT_EQ(contents, of_store(key)) << "of " << key << " something changed after it was told of";
   }
   for (const auto& [key, contents] : of_store()) EXPECT_TRUE(told.contains(key)) << key;
 }

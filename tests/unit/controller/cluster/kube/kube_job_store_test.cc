@@ -275,10 +275,7 @@ TEST_F(KubeJobStoreTest, ARefusedJobThatIsMendedIsThereAgain) {
   job["spec"]["training"]["steps"] = 0;
   start_with(job);
   EXPECT_TRUE(absl::IsNotFound(store_->get(kKey).status()));
-  server_.change("trainingjobs", "team", "digits", [](Json& changed) {
-    changed["spec"]["training"]["steps"] = 5;
-    changed["metadata"]["generation"] = 2;
-  });
+  set_steps(5, 2);
   EXPECT_TRUE(comes([&] { return store_->get(kKey).ok(); }));
   EXPECT_EQ(get().job.spec.training->steps, 5);
   EXPECT_EQ(get().job.status, api::Status{.observed_generation = {1}}) << "it begins after all";
@@ -419,11 +416,8 @@ TEST_F(KubeJobStoreTest, ObjectsOfAnyShapeAreSurvived) {
 }
 
 TEST_F(KubeJobStoreTest, BeforeTheListHasComeNothingIsKnown) {
-  server_.set_faults([](const Request&) {
-    FakeApiServer::Fault fault;
-    fault.broken = absl::UnavailableError("down");
-    return fault;
-  });
+  server_.set_faults(
+      [](const Request&) { return FakeApiServer::Fault{.broken = absl::UnavailableError("down")}; });
   KubeJobStore late(api_, clock_, Logger::none(), [](const std::string&) {});
   EXPECT_EQ(late.get(kKey).status().code(), absl::StatusCode::kUnavailable);
 }

@@ -18,8 +18,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-cluster::PodSpec spec() {
+cluster::PodSpec spec(std::string pod_template = "") {
   cluster::PodSpec result;
+  result.pod_template = std::move(pod_template);
   result.ns = "team";
   result.job = "digits";
   result.job_uid = "job-uid";
@@ -95,9 +96,7 @@ TEST(ManifestTest, TheTokenStandsInTheSecretOnly) {
 }
 
 TEST(ManifestTest, ATemplateGoesThroughUntouched) {
-  cluster::PodSpec with = spec();
-  with.pod_template = kTemplate;
-  const Json pod = manifest(with), given = Json::parse(kTemplate);
+  const Json pod = manifest(spec(kTemplate)), given = Json::parse(kTemplate);
   for (const auto& [field, value] : given["spec"].items()) {
     if (field == "containers" || field == "restartPolicy" || field == "volumes") continue;
     EXPECT_EQ(pod["spec"][field], value) << field;
@@ -123,11 +122,9 @@ TEST(ManifestTest, ATemplateGoesThroughUntouched) {
 }
 
 TEST(ManifestTest, TheEnvironment) {
-  cluster::PodSpec with = spec();
-  with.pod_template = kTemplate;
   std::vector<std::string> names;
   std::map<std::string, Json> env;
-  const Json pod = manifest(with);
+  const Json pod = manifest(spec(kTemplate));
   for (const Json& each : pod["spec"]["containers"][1]["env"]) {
     names.push_back(each["name"]);
     env[each["name"]] = each;
@@ -167,11 +164,10 @@ TEST(ManifestTest, TheDeviceIsTheGpuThatAPodWasGiven) {
 }
 
 TEST(ManifestTest, AValueFromElsewhereStaysOfTheVariablesThatAreAJobsOwn) {
-  cluster::PodSpec with = spec();
-  with.env["PACELINE_CUDA_GRAPHS"] = "";  // as it is read of the template
-  with.pod_template = R"({"spec": {"containers": [{"name": "trainer", "env": [
+  cluster::PodSpec with = spec(R"({"spec": {"containers": [{"name": "trainer", "env": [
       {"name": "PACELINE_CUDA_GRAPHS", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
-      {"name": "PACELINE_INDEX", "value": "a lie"}]}]}})";
+      {"name": "PACELINE_INDEX", "value": "a lie"}]}]}})");
+  with.env["PACELINE_CUDA_GRAPHS"] = "";  // as it is read of the template
   std::string found;
   const Json pod = manifest(with);
   for (const Json& each : pod["spec"]["containers"][0]["env"]) {
@@ -207,9 +203,7 @@ constexpr WorkFolder kWorkFolders[] = {
 
 TEST(ManifestTest, MembersHaveAFolderToWriteTo) {
   for (const WorkFolder& folder : kWorkFolders) {
-    cluster::PodSpec with = spec();
-    with.pod_template = folder.pod_template;
-    const Json pod = manifest(with);
+    const Json pod = manifest(spec(folder.pod_template));
     EXPECT_EQ(pod["spec"]["containers"][0]["volumeMounts"], Json::parse(folder.mounts)) << folder.what;
     EXPECT_EQ(pod["spec"]["volumes"], Json::parse(folder.volumes)) << folder.what;
   }
@@ -271,9 +265,8 @@ TEST(ManifestTest, TheGuideSaysWhatIsAdded) {
 }
 
 TEST(ManifestTest, WithoutACommandTheTemplatesOwnRuns) {
-  cluster::PodSpec with = spec();
+  cluster::PodSpec with = spec(kTemplate);
   with.command.clear();
-  with.pod_template = kTemplate;
   const Json pod = manifest(with);
   const Json& trainer = pod["spec"]["containers"][1];
   EXPECT_EQ(trainer["command"], (Json{"python"}));
@@ -281,11 +274,8 @@ TEST(ManifestTest, WithoutACommandTheTemplatesOwnRuns) {
 }
 
 TEST(ManifestTest, WithoutATrainerItIsTheFirstContainer) {
-  cluster::PodSpec with = spec();
-  with.pod_template =
-      R"({"spec": {"containers": [{"name": "a", "image": "i", "terminationMessagePolicy": "File"},
-                                                  {"name": "b", "image": "i"}]}})";
-  const Json pod = manifest(with);
+  const Json pod = manifest(spec(R"({"spec": {"containers": [
+      {"name": "a", "image": "i", "terminationMessagePolicy": "File"}, {"name": "b", "image": "i"}]}})"));
   EXPECT_EQ(pod["spec"]["containers"][0]["command"].size(), 2u);
   EXPECT_EQ(pod["spec"]["containers"][0]["terminationMessagePolicy"], "File");
   EXPECT_EQ(pod["spec"]["containers"][1], (Json{{"name", "b"}, {"image", "i"}}));
@@ -296,9 +286,7 @@ TEST(ManifestTest, InvalidTemplateOrNameIsRefused) {
        {"{", "[]", "7", R"({"spec": []})", R"({"metadata": 1})", R"({"spec": {"containers": {}}})",
         R"({"spec": {"containers": [1]}})", R"({"spec": {"containers": [{"name": "a", "env": {}}]}})",
         R"({"spec": {"volumes": {}}})", R"({"spec": {"containers": [{"volumeMounts": "/d"}]}})"}) {
-    cluster::PodSpec with = spec();
-    with.pod_template = bad;
-    const absl::Status status = pod_manifest(with, "i").status();
+    const absl::Status status = pod_manifest(spec(bad), "i").status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
     EXPECT_THAT(std::string(status.message()), HasSubstr("digits-worker-2-1"));
   }

@@ -40,7 +40,7 @@ TEST(PendingNotesTest, PodIsAskedAboutOnlyWhenItIsLate) {
   EXPECT_EQ(notes.next(pods, kStart), nullptr);
   EXPECT_EQ(notes.next(pods, kStart + kOrdinaryStart - 1ms), nullptr);
   EXPECT_EQ(notes.next(pods, kStart + kOrdinaryStart), pods[0]);
-  notes.told(*pods[0], {});
+  notes.on_events(*pods[0], {});
   EXPECT_EQ(notes.next(pods, kStart + kOrdinaryStart + 1s), nullptr) << "it was asked about";
   EXPECT_EQ(notes.next(pods, kStart + kOrdinaryStart + kBetweenQuestionsOfOne), pods[0]);
 }
@@ -52,7 +52,7 @@ TEST(PendingNotesTest, WhileOneIsAnsweredNobodyElseIsAskedAbout) {
   const TimePoint late = kStart + 1min;
   EXPECT_EQ(notes.next(pods, late), pods[0]);
   EXPECT_EQ(notes.next(pods, late + 1s), nullptr);
-  notes.told(*pods[0], {});
+  notes.on_events(*pods[0], {});
   EXPECT_EQ(notes.next(pods, late + 1s), pods[1]);
   notes.no_answer(late + 2h);
   EXPECT_EQ(notes.next(pods, late + 2h + kAfterNoAnswer - 1ms), nullptr);
@@ -69,7 +69,7 @@ TEST(PendingNotesTest, OneQuestionAtATimeForAll) {
     const auto asked = notes.next(pods, kStart + 1min + time);
     if (asked == nullptr) continue;
     ++questions;
-    notes.told(*asked, {});
+    notes.on_events(*asked, {});
   }
   EXPECT_EQ(questions, 2s / kBetweenQuestions);
 }
@@ -91,14 +91,14 @@ TEST(PendingNotesTest, TheNewestWarningOfThePodCounts) {
   const PendingNotes::Pods pods{waiting(1)};
   notes.next(pods, kStart);
   EXPECT_EQ(shown(notes, *pods[0]), "");
-  notes.told(*pods[0], {event("uid-1", "FailedMount", "2026-01-31T12:00:07Z"),
+  notes.on_events(*pods[0], {event("uid-1", "FailedMount", "2026-01-31T12:00:07Z"),
                         event("uid-1", "FailedAttachVolume", "2026-01-31T12:00:05Z"),
                         event("uid-1", "FailedScheduling", "2026-01-31T12:00:09Z"),
                         event("uid-1", "Pulled", "2026-01-31T12:00:09Z", "Normal"),
                         event("uid-2", "FailedCreatePodSandBox", "2026-01-31T12:00:09Z"), Json(7), nullptr});
   EXPECT_EQ(shown(notes, *pods[0]), "FailedMount: FailedMount at 2026-01-31T12:00:07Z");
   const auto other = waiting(2);
-  notes.told(*other, {event("uid-2", "FailedMount", "2026-01-31T12:00:09Z")});
+  notes.on_events(*other, {event("uid-2", "FailedMount", "2026-01-31T12:00:09Z")});
   EXPECT_EQ(shown(notes, *other), "") << "nobody has asked";
 }
 
@@ -106,7 +106,7 @@ TEST(PendingNotesTest, APodThatRunsIsForgotten) {
   PendingNotes notes;
   const auto pod = waiting(1);
   notes.next({pod}, kStart);
-  notes.told(*pod, {event("uid-1", "FailedMount", "2026-01-31T12:00:07Z")});
+  notes.on_events(*pod, {event("uid-1", "FailedMount", "2026-01-31T12:00:07Z")});
   pod->phase = cluster::PodPhase::kRunning;
   EXPECT_EQ(shown(notes, *pod), "");
   notes.next({pod}, kStart + 1s);

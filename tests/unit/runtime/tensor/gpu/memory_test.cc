@@ -9,11 +9,11 @@
 #include "base/status.h"
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/gpu/gpu_device.h"
+#include "tests/support/assert_ok.h"
 #include "tests/support/fake_cuda/gpu_test.h"
 
 namespace paceline::tensor {
 namespace {
-
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
@@ -49,8 +49,7 @@ class GpuMemoryTest : public ::testing::Test {
     Value h = graph.input({16});
     for (int i = 0; i < 10; ++i) h = graph.relu(graph.dense(str_cat("fc", i), h, 1024));
     graph.softmax_cross_entropy(graph.dense("output", h, 8));
-    return compile(graph, *device_,
-                   {.max_rows = rows, .recompute_activations = recompute});
+    return compile(graph, *device_, {.max_rows = rows, .recompute_activations = recompute});
   }
 
   std::unique_ptr<Device> device_;
@@ -73,9 +72,9 @@ TEST_F(GpuMemoryTest, ATooLargeBatchIsRefusedWithAboutHowManyMayFit) {
 TEST_F(GpuMemoryTest, RoomThatIsWantedLaterIsLeft) {
   const LeftRoom leave{8 * kMebibyte, "weights and gradient"};
   ASSERT_TRUE(compile_for(200).ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(compile_for(200, Precision::kF32, {28 * kMebibyte, "state"}).status()));
-  const auto made = compile_for(200, Precision::kF32, leave);
-  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(compile_for(200, Precision::kF32, {28 * kMebibyte, "state"}).status()));
+  PL_ASSERT_OK(made, compile_for(200, Precision::kF32, leave));
   EXPECT_GE((*made)->memory()->free, leave.bytes + kMebibyte);
 }
 
@@ -95,11 +94,9 @@ TEST_F(GpuMemoryTest, OneSampleThatIsTooLargeIsRefused) {
 
 // A larger count than before is refused without harm to what was there.
 TEST_F(GpuMemoryTest, RefusedSizeLeavesTheProgramUsable) {
-  const auto made = compile_for(200);
-  ASSERT_TRUE(made.ok()) << made.status();
+  PL_ASSERT_OK(made, compile_for(200));
   Program& program = **made;
-  const auto use = program.memory();
-  ASSERT_TRUE(use.ok()) << use.status();
+  PL_ASSERT_OK(use, program.memory());
   EXPECT_GT(use->activations, 200U * 4096 * sizeof(float));
   EXPECT_GE(use->batch, 200U * 64 * sizeof(float));
   EXPECT_EQ(use->vectors, 0U);
@@ -111,14 +108,12 @@ TEST_F(GpuMemoryTest, RefusedSizeLeavesTheProgramUsable) {
   program.bind(weights, gradients);
   program.initialize(1, weights);
   program.weights_changed();
-  const auto loss = program.forward(200);
-  ASSERT_TRUE(loss.ok()) << loss.status();
+  PL_ASSERT_OK(loss, program.forward(200));
   EXPECT_EQ(program.memory()->vectors, 2 * weights.size() * sizeof(float));
 }
 
 TEST_F(GpuMemoryTest, CopiesOfTheHostsVectorsAreGivenBack) {
-  const auto made = compile_for(200);
-  ASSERT_TRUE(made.ok()) << made.status();
+  PL_ASSERT_OK(made, compile_for(200));
   Program& program = **made;
   ASSERT_TRUE(program.unbind().ok()) << "there are none";
   std::vector<float> weights(program.parameters().elements), gradients(weights.size());
@@ -127,8 +122,7 @@ TEST_F(GpuMemoryTest, CopiesOfTheHostsVectorsAreGivenBack) {
   double losses[2] = {};
   for (double& loss : losses) {
     program.bind(weights, gradients);
-    const auto found = program.forward(200);
-    ASSERT_TRUE(found.ok()) << found.status();
+    PL_ASSERT_OK(found, program.forward(200));
     loss = found->loss_sum;
     EXPECT_LT(program.memory()->free, before);
     ASSERT_TRUE(program.unbind().ok());
@@ -139,8 +133,7 @@ TEST_F(GpuMemoryTest, CopiesOfTheHostsVectorsAreGivenBack) {
 }
 
 TEST_F(GpuMemoryTest, Bf16CopiesOfWeightsCount) {
-  const auto made = compile_for(10, Precision::kBF16);
-  ASSERT_TRUE(made.ok()) << made.status();
+  PL_ASSERT_OK(made, compile_for(10, Precision::kBF16));
   EXPECT_GE((*made)->memory()->half_weights, (64U + 8) * 4096 * 2);
 }
 

@@ -114,7 +114,7 @@ TEST_P(GpuPassesTest, HowLongTheyTakeIsTheirOwnWork) {
   if (cuda::on_real_gpu()) GTEST_SKIP() << "a test of the emulated GPU";
   constexpr int kSteps = 6;  // that the last one that is read is of these
   const auto sums = std::make_shared<DeviceTimer::Sums>();
-  queue_->timer().tell(sums);
+  queue_->timer().collect_into(sums);
   bind_on_device();
   const std::size_t events = cuda::fake().counts().events;
   const auto step = [&](int between, const Program::OnReady& on_ready = nullptr) {
