@@ -27,7 +27,8 @@ struct Described {
 
 std::vector<std::string> describe_lines(const Described& described, const Terminal& terminal);
 
-// The member that made the job fail, or start again the last time, below the line "Fault:"; empty: none did.
+// The member that made the job fail, or start again the last time, below a line that says which of the two;
+// empty: none did.
 std::vector<std::string> fault_lines(const JobView& job);
 
 // What to do about what is wrong, a line each; the same words whoever asks.

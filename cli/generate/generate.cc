@@ -120,7 +120,7 @@ class Generation {
     device_ = chosen.gpu.empty()
                   ? str_cat("on processors with ", threads, threads == 1 ? " thread" : " threads")
                   : chosen.words;
-    warn(chosen.warning);
+    print_source(chosen.warning);
     PL_ASSIGN_OR_RETURN(
         const auto scorer,
         generate::Scorer::create(gpt,
@@ -135,7 +135,7 @@ class Generation {
     return stop_.stop_requested() ? absl::CancelledError("asked to end") : absl::OkStatus();
   }
 
-  void warn(const std::string& warning) const {
+  void print_source(const std::string& warning) const {
     for (const std::string& refused : source_.weights.refused)
       std::cerr << session_.program << ": a damaged checkpoint is passed over: " << refused << "\n";
     if (!warning.empty()) std::cerr << session_.program << ": " << warning << "\n";

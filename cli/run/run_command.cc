@@ -198,16 +198,16 @@ class RunCommand {
         checkpoints_.add(*checkpoint, session_.clock.now());
       if (const auto* evaluation = std::get_if<coordinator::EvaluationRecord>(&event)) {
         const bool observed = !evaluation->observer.empty();
-        publish_checkpoints(observed ? evaluation->step : evaluation->step - 1);
+        print_checkpoints(observed ? evaluation->step : evaluation->step - 1);
         setup_.metrics->evaluation(*evaluation);
         output_->evaluation(state_, *evaluation);
       }
     }
-    publish_checkpoints(last_step_.step);
+    print_checkpoints(last_step_.step);
   }
 
   // Those of steps up to this one.
-  void publish_checkpoints(Step told) {
+  void print_checkpoints(Step told) {
     for (const auto& checkpoint : checkpoints_.take(told, session_.clock.now()))
       output_->checkpoint(checkpoint);
   }
@@ -287,7 +287,7 @@ class RunCommand {
     trained_ = first_step_ || !state_.checkpoint.empty();
     if (setup_.earlier && !first_step_) keep_earlier(setup_.earlier->state, state_);
     const absl::Status written = write_last_state(setup_, trained_);
-    publish_checkpoints(std::numeric_limits<Step>::max());
+    print_checkpoints(std::numeric_limits<Step>::max());
     if (const std::string note = evaluator_note(setup_.job.job.spec, local_->report(), state_); !note.empty())
       output_->note(note);
     output_->finished(state_);

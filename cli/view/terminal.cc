@@ -33,6 +33,7 @@ bool utf8_locale() {
 // In the order of Style.
 constexpr std::string_view kEscapes[] = {"",         "\x1b[1m",  "\x1b[2m", "\x1b[31m",
                                          "\x1b[32m", "\x1b[33m", "\x1b[36m"};
+static_assert(std::size(kEscapes) == static_cast<std::size_t>(Style::kCyan) + 1);
 
 std::string_view escape_of(Style style) {
   return kEscapes[static_cast<std::size_t>(style)];

@@ -97,7 +97,7 @@ class FieldVisitor {
   virtual void labels(const Field& field, bool values_are_labels,
                       std::map<std::string, std::string>& value) = 0;
   virtual void parameters(const Field& field, std::map<std::string, std::string>& value) = 0;
-  // Named in the design, not in this version: refused with `advice`.
+  // Named in the design, not in this version: a visitor that reads refuses it with `advice`.
   virtual void reserved(const char* /*name*/, const char* /*advice*/) {}
   // Written by a cluster: accepted, and not read.
   virtual void ignored(const char* /*name*/) {}

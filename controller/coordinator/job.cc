@@ -77,12 +77,12 @@ void Job::take(Effects effects) {
 }
 
 void Job::keep(Effects effects) {
-  if (untold_.size() >= kMaxOutbox) {
+  if (unpublished_.size() >= kMaxOutbox) {
     dropped_ += effects.steps.size();
     for (const MemberSteps& steps : effects.member_steps) dropped_ += steps.steps.size();
     effects.steps.clear();
     effects.member_steps.clear();
-    Effects& last = untold_.back();
+    Effects& last = unpublished_.back();
     // Views, verdicts and losses are few, and keep their place among the rest.
     if (!effects.view && !effects.verdict && !effects.lost && !last.view && !last.verdict && !last.lost) {
       dropped_ += join(last.reasons, effects.reasons) + join(last.evaluations, effects.evaluations) +
@@ -93,7 +93,7 @@ void Job::keep(Effects effects) {
   }
   effects.send.clear();
   effects.close.clear();
-  untold_.push_back(std::move(effects));
+  unpublished_.push_back(std::move(effects));
 }
 
 void Job::send_waiting() {
@@ -117,14 +117,14 @@ void Job::send_waiting() {
 
 void Job::publish_waiting() {
   std::unique_lock lock(mutex_);
-  while (!telling_ && !untold_.empty()) {
-    telling_ = true;
-    const Effects next = std::move(untold_.front());
-    untold_.pop_front();
+  while (!publishing_ && !unpublished_.empty()) {
+    publishing_ = true;
+    const Effects next = std::move(unpublished_.front());
+    unpublished_.pop_front();
     lock.unlock();
     publish(next);
     lock.lock();
-    telling_ = false;
+    publishing_ = false;
     quiet_.notify_all();
   }
 }
@@ -154,7 +154,7 @@ void Job::close() {
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
-    untold_.clear();
+    unpublished_.clear();
     for (const auto& [stream, outlet] : outlets_) {
       if (core_.is_observer(stream)) {  // it outlives attempts: its next try finds the next one's coordinator
         outgoing_.push_back({outlet, std::nullopt, absl::UnavailableError("this attempt is over")});
@@ -169,7 +169,7 @@ void Job::close() {
   }
   send_waiting();
   std::unique_lock lock(mutex_);
-  quiet_.wait(lock, [this] { return !sending_ && !telling_ && outgoing_.empty(); });
+  quiet_.wait(lock, [this] { return !sending_ && !publishing_ && outgoing_.empty(); });
 }
 
 }  // namespace paceline::coordinator

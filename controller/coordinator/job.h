@@ -92,8 +92,8 @@ class Job {
   CoordinatorCore core_;
   std::map<StreamId, std::shared_ptr<Outlet>> outlets_;
   std::deque<Outgoing> outgoing_;  // empty within moments: an outlet takes what it is given at once
-  std::deque<Effects> untold_;
-  bool sending_ = false, telling_ = false;
+  std::deque<Effects> unpublished_;
+  bool sending_ = false, publishing_ = false;
   std::condition_variable quiet_;  // neither, and nothing is outgoing
   bool closed_ = false;
   std::uint64_t dropped_ = 0;

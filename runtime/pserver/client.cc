@@ -168,7 +168,7 @@ absl::Status ClientImpl::initialize(const InitialState& state, Deadline deadline
   for (std::size_t k = 0; k < state.optimizer.size(); ++k) send_state(k + 1, state.optimizer[k].values);
   ProgressDeadline progress(clock_, deadline);
   PL_RETURN_IF_ERROR(drain("the weights", progress));
-  return options_.tables.empty() ? absl::OkStatus() : send_rows(state.rows, progress);
+  return options_.tables.empty() ? absl::OkStatus() : send_initial_rows(state.rows, progress);
 }
 
 // ---- a unit ----

@@ -115,7 +115,7 @@ class ClientImpl final : public Client, private FrameReceiver {
   bool read_ahead();
 
   // ---- rows (client_rows.cc) ----
-  absl::Status send_rows(sparse::RowSource* source, ProgressDeadline& progress);
+  absl::Status send_initial_rows(sparse::RowSource* source, ProgressDeadline& progress);
   absl::Status send_batch(int table, const sparse::SavedRows& rows, ProgressDeadline& progress);
   void ask_for_rows();
   absl::Status wait_for_rows(Deadline deadline);

@@ -199,7 +199,7 @@ void ClientImpl::send_rows(int index, std::span<const sparse::RowsPush> pushes) 
 
 // ---- what the tables begin with ----
 
-absl::Status ClientImpl::send_rows(sparse::RowSource* source, ProgressDeadline& progress) {
+absl::Status ClientImpl::send_initial_rows(sparse::RowSource* source, ProgressDeadline& progress) {
   batches_.resize(servers_.size());
   sparse::SavedRows rows;
   while (source != nullptr) {

@@ -137,7 +137,8 @@ absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const
   hello.target = static_cast<std::uint32_t>(peer.rank);
   fill_random(std::as_writable_bytes(std::span(hello.nonce)));
 
-  const auto receive = [&](MessageType type, std::vector<UniqueFd>* descriptors) -> absl::StatusOr<Message> {
+  const auto next_message = [&](MessageType type,
+                                std::vector<UniqueFd>* descriptors) -> absl::StatusOr<Message> {
     MessageReader reader(kMessageBytes);
     while (true) {
       PL_RETURN_IF_ERROR(wait_for(fd->get(), POLLIN, clock_, deadline, cancelled_.get()));
@@ -158,7 +159,7 @@ absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const
   };
 
   if (!send_short(fd->get(), encode(hello)).ok()) return absl::AbortedError("it hung up");
-  PL_ASSIGN_OR_RETURN(const Message challenge, receive(MessageType::kChallenge, nullptr));
+  PL_ASSIGN_OR_RETURN(const Message challenge, next_message(MessageType::kChallenge, nullptr));
   if (!equal(challenge.proof, prove(plan.key, Side::kServer, hello, challenge.nonce))) {
     return absl::PermissionDeniedError("the keys differ: it is not a member of this view");
   }
@@ -168,7 +169,7 @@ absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const
   const std::vector<int> descriptors = channel == 0 ? descriptors_for(plan, peer.rank) : std::vector<int>();
   if (!send_short(fd->get(), encode(proof), descriptors).ok()) return absl::AbortedError("it hung up");
   std::vector<UniqueFd> received;
-  PL_RETURN_IF_ERROR(receive(MessageType::kVerdict, &received).status());
+  PL_RETURN_IF_ERROR(next_message(MessageType::kVerdict, &received).status());
   if (channel == 0) met.descriptors = std::move(received);
   return fd;
 }

@@ -91,6 +91,7 @@ bool is_over_quota(const absl::Status& status) {
 
 const char* method_name(Method method) {
   constexpr const char* kNames[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Method::kDelete) + 1);
   return kNames[static_cast<std::size_t>(method)];
 }
 

@@ -420,6 +420,16 @@ class CliTest(CliCase):
         checked = self.ends(0, "validate", self.folder / "job.yaml")
         self.assertIn("warning", checked.stderr)
 
+    def test_files_with_another_separator_train_and_held_out_files_are_told(self):
+        data = self.folder / "data.csv"
+        data.write_text("".join(f"{i % 7};{i % 5};{i % 4}\n" for i in range(200)))
+        text = job(steps=20).replace(f"inputs: {DIGITS}", f"inputs: [{data}, {data}]").replace("classes: 10", "classes: 4")
+        wrong = self.ends(1, "run", self.write(text))
+        self.assertIn("separator", wrong.stderr)
+        told = self.ends(0, "run", self.write(text.replace("format: csv", "format: csv, separator: semicolon")), "--name", "right")
+        self.assertIn("warning", told.stderr)
+        self.assertIn(str(data), told.stderr)
+
     def test_a_state_folder_that_cannot_be_written(self):
         blocked = self.folder / "blocked"
         blocked.write_text("a file, not a folder")

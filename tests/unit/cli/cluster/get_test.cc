@@ -327,6 +327,8 @@ TEST_F(ClusterTest, DescribeShowsTheFaultAndPointsToItsLog) {
               AllOf(HasSubstr(fault), HasSubstr("its log: paceline logs digits worker/1 -n team-a"),
                     HasSubstr("Error: it " + std::string(60, 'x') + " ..., exit code 1"),
                     Not(HasSubstr("and more"))));
+  set_phase("Running");
+  EXPECT_THAT(described("digits"), HasSubstr("newest restart"));
 }
 
 TEST_F(ClusterTest, DescribeHintsAtTemplatesThatAreRefused) {

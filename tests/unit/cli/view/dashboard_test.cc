@@ -266,7 +266,7 @@ TEST(DashboardTest, WhatStrangersSaidIsVisibleBeforeItIsFitted) {
   const std::string bad = "a\x1b[31m\x1b[2J\n" + std::string(12, '\x07');
   RunState state{.name = bad, .phase = "Running", .progress = {.step = 1, .total_steps = 2}, .target = bad};
   state.progress.loss = 1;
-  state.members.push_back({.phase = "b\x1b[31m\n"});
+  state.members.push_back({.host = bad, .phase = "b\x1b[31m\n"});
   const auto lines = render_dashboard(state, terminal);
   bool seen = false;
   for (const std::string& line : lines) {
