@@ -90,7 +90,10 @@ function(paceline_program name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
 endfunction()
 
-configure_file(${CMAKE_SOURCE_DIR}/tests/support/paths.h.in ${CMAKE_BINARY_DIR}/generated/tests/support/paths.h)
+configure_file(${CMAKE_SOURCE_DIR}/tests/support/paths.cc.in ${CMAKE_BINARY_DIR}/generated/tests/support/paths.cc)
+add_library(paceline_paths STATIC EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/generated/tests/support/paths.cc)
+target_include_directories(paceline_paths PRIVATE ${CMAKE_SOURCE_DIR})
+set_target_properties(paceline_paths PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
 # Every test has one home: the build whose PACELINE_TESTS names its kind (CMakePresets.json). The kind of a test is its label.
 #   unit         one part of the code, and the rules of the house: address + undefined
@@ -131,9 +134,9 @@ function(paceline_test name)
   if(ARG_OWN_NEW AND PACELINE_OWN_NEW_LINKER)
     set_target_properties(${name} PROPERTIES LINKER_LANGUAGE ${PACELINE_OWN_NEW_LINKER})
   endif()
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} ${PACELINE_TEST_OPTIONS})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} paceline_paths GTest::gmock GTest::gtest GTest::gtest_main)
   paceline_use_precompiled(paceline_test_headers ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # A program can be built by its name in every build; the tests of this one run it only where it is at home.

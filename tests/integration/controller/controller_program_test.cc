@@ -51,7 +51,7 @@ class Program {
  public:
   // `error`: its standard error, else ours.
   explicit Program(const std::vector<std::string>& arguments, int error = 2) {
-    const std::string path = PACELINE_BINARY_DIR "/bin/paceline-controller";
+    const std::string path = binary_path("bin/paceline-controller");
     std::vector<char*> argv = {const_cast<char*>(path.c_str())};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);

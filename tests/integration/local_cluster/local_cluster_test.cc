@@ -38,7 +38,7 @@ class LocalClusterTest : public ::testing::Test {
 
   void make() {
     auto made = LocalCluster::make(
-        {folder_.path() + "/run", PACELINE_BINARY_DIR "/bin/paceline-pod", {{kMarkName, mark_}}}, clock_);
+        {folder_.path() + "/run", binary_path("bin/paceline-pod"), {{kMarkName, mark_}}}, clock_);
     PL_CHECK(made.ok(), "the local cluster is made");
     cluster_ = *std::move(made);
     cluster_->watch([this](const std::string&) { ++*changes_.lock(); });
@@ -199,7 +199,7 @@ TEST_F(LocalClusterTest, DestructionLeavesNothing) {
 
 // Starts an owner of four pods that run `script`, waits until they are ready, and kills it.
 void kill_an_owner(const std::string& script, const std::string& mark, const std::string& root) {
-  std::string program = PACELINE_BINARY_DIR "/tests/local_cluster_owner";
+  std::string program = binary_path("tests/local_cluster_owner");
   std::vector<std::string> words = {program, root, mark, "4", "sh", "-c", script};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   if (argc < 5) return 2;
   const paceline::SystemClock clock;
   auto cluster = paceline::cluster::LocalCluster::make(
-      {argv[1], PACELINE_BINARY_DIR "/bin/paceline-pod", {{paceline::kMarkName, argv[2]}}}, clock);
+      {argv[1], paceline::binary_path("bin/paceline-pod"), {{paceline::kMarkName, argv[2]}}}, clock);
   if (!cluster.ok()) return 1;
   for (int i = 0; i < std::atoi(argv[3]); ++i) {
     paceline::cluster::PodSpec spec;

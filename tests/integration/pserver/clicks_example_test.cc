@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kDraws = std::int64_t{1} << 19;
 
 std::string read(const std::string& path) {
-  const auto text = read_file(PACELINE_SOURCE_DIR + path, 1 << 20);
+  const auto text = read_file(source_path(path), 1 << 20);
   EXPECT_TRUE(text.ok()) << text.status();
   return text.value_or("");
 }
@@ -30,7 +30,7 @@ double number_after(const std::string& text, const std::string& words) {
 }
 
 TEST(ClicksExample, TheBestAucIsTheOneThatIsSaid) {
-  const std::string text = read("/examples/clicks-ps.yaml");
+  const std::string text = read("examples/clicks-ps.yaml");
   const auto parsed = api::parse_training_job(text, "clicks-ps.yaml");
   ASSERT_TRUE(parsed.job.has_value());
   const auto spec = api::make_training_spec(*parsed.job, {});
@@ -39,7 +39,7 @@ TEST(ClicksExample, TheBestAucIsTheOneThatIsSaid) {
   ASSERT_TRUE(clicks.ok()) << clicks.status();
   const data::ExpectedAuc best = (*clicks)->bayes_auc(kDraws);
   EXPECT_NEAR(number_after(text, "with an AUC of "), best.value, 0.001);
-  EXPECT_NEAR(number_after(read("/docs/parameter-servers.md"), "Bayes-optimal AUC is "), best.value, 0.001);
+  EXPECT_NEAR(number_after(read("docs/parameter-servers.md"), "Bayes-optimal AUC is "), best.value, 0.001);
   const double target = spec->target().value();
   EXPECT_LT(target, best.value);
   EXPECT_GT(target, best.value - 0.025) << "near it";

@@ -43,7 +43,7 @@ constexpr Duration kLong = std::chrono::seconds(90);
 
 // The steps of examples/NAME, for ever.
 v1::TrainingSpec endless(const std::string& name) {
-  const std::string folder = std::string(PACELINE_SOURCE_DIR) + "/examples";
+  const std::string folder = source_path("examples");
   const auto text = read_file(str_cat(folder, "/", name), 1 << 20);
   PL_CHECK(text.ok(), "the example is there");
   const auto parsed = api::parse_training_job(*text, name);
@@ -202,7 +202,7 @@ class CutOffTest : public ::testing::Test {
     const bool far = role == "worker" && index == kWorkers - 1;
     members_.push_back(std::make_unique<Process>(
         far ? network_.there() : network_.here(),
-        std::vector<std::string>{std::string(PACELINE_BINARY_DIR) + "/bin/paceline-worker"},
+        std::vector<std::string>{binary_path("bin/paceline-worker")},
         std::vector<std::string>{
             str_cat("PACELINE_COORDINATOR=", server_->address()), "PACELINE_JOB=default/digits",
             str_cat("PACELINE_ROLE=", role), str_cat("PACELINE_INDEX=", index),

@@ -31,7 +31,7 @@ inline constexpr char kJobToken[] = "0123456789abcdef0123456789abcdef";
 
 // The spec of examples/digits-allreduce.yaml, without a target, for `steps` steps.
 inline v1::TrainingSpec digits_spec(std::int64_t steps) {
-  const std::string folder = std::string(PACELINE_SOURCE_DIR) + "/examples";
+  const std::string folder = source_path("examples");
   const auto text = read_file(folder + "/digits-allreduce.yaml", 1 << 20);
   PL_CHECK(text.ok(), "the example is there");
   const auto parsed = api::parse_training_job(*text, "digits-allreduce.yaml");

@@ -43,7 +43,7 @@ class Worker {
     std::vector<char*> environment;
     for (std::string& text : texts) environment.push_back(text.data());
     environment.push_back(nullptr);
-    std::string program = std::string(PACELINE_BINARY_DIR) + "/bin/paceline-worker";
+    std::string program = binary_path("bin/paceline-worker");
     char* arguments[] = {program.data(), nullptr};
     const int refused =
         ::posix_spawn(&pid_, program.c_str(), nullptr, nullptr, arguments, environment.data());

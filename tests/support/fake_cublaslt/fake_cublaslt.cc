@@ -9,6 +9,7 @@
 
 #include "tests/support/fake_cublaslt/product.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
+#include "tests/support/paths.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -37,7 +38,7 @@ State& state() {
 
 fake_cuda::FakeCuda& gpu() {
   static fake_cuda::FakeCuda* const library = [] {
-    void* const handle = dlopen(PACELINE_FAKE_CUDA, RTLD_NOW);
+    void* const handle = dlopen(binary_path(PACELINE_FAKE_CUDA).c_str(), RTLD_NOW);
     return reinterpret_cast<fake_cuda::Get>(dlsym(handle, fake_cuda::kGet))();
   }();
   return *library;

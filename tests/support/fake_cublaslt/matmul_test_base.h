@@ -12,12 +12,13 @@
 #include "runtime/cuda/cublaslt.h"
 #include "tests/support/fake_cublaslt/fake_cublaslt.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 
 namespace paceline::cuda {
 
 inline fake_cublaslt::FakeCublasLt& fake_library() {
   static const auto get = [] {
-    const std::array names{std::string(PACELINE_FAKE_CUBLASLT)};
+    const std::array names{binary_path(PACELINE_FAKE_CUBLASLT)};
     return reinterpret_cast<fake_cublaslt::Get>(
         must(must(SharedObject::open(names)).find(fake_cublaslt::kGet)));
   }();
@@ -28,7 +29,7 @@ class MatMulTestBase : public GpuTest {
  protected:
   MatMulTestBase() {
     if (!on_real_gpu()) fake_library().reset();
-    library_ = must(CublasLt::open(context_, on_real_gpu() ? "" : PACELINE_FAKE_CUBLASLT));
+    library_ = must(CublasLt::open(context_, on_real_gpu() ? "" : binary_path(PACELINE_FAKE_CUBLASLT)));
   }
   ~MatMulTestBase() override {
     if (!on_real_gpu()) fake_library().reset();

@@ -25,6 +25,7 @@
 #include "runtime/cuda/shared_object.h"
 #include "runtime/cuda/stream.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
+#include "tests/support/paths.h"
 
 namespace paceline::cuda {
 
@@ -47,12 +48,12 @@ inline bool on_real_gpu() {
 
 // Of the library under test; empty: the system's.
 inline std::string test_driver() {
-  return on_real_gpu() ? "" : PACELINE_FAKE_CUDA;
+  return on_real_gpu() ? "" : binary_path(PACELINE_FAKE_CUDA);
 }
 
 inline fake_cuda::FakeCuda& fake() {
   static const auto get = [] {
-    const std::array names{std::string(PACELINE_FAKE_CUDA)};
+    const std::array names{binary_path(PACELINE_FAKE_CUDA)};
     return reinterpret_cast<fake_cuda::Get>(must(must(SharedObject::open(names)).find(fake_cuda::kGet)));
   }();
   return *get();

@@ -1,4 +1,5 @@
 #include "tests/support/fake_nccl/state.h"
+#include "tests/support/paths.h"
 
 #include <dlfcn.h>
 
@@ -21,7 +22,7 @@ State& state() {
 
 fake_cuda::FakeCuda& gpu() {
   static fake_cuda::FakeCuda* const library = [] {
-    void* const handle = dlopen(PACELINE_FAKE_CUDA, RTLD_NOW);
+    void* const handle = dlopen(binary_path(PACELINE_FAKE_CUDA).c_str(), RTLD_NOW);
     return reinterpret_cast<fake_cuda::Get>(dlsym(handle, fake_cuda::kGet))();
   }();
   return *library;

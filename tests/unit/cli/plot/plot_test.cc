@@ -83,7 +83,7 @@ TEST(MetricsTest, MutatedLinesNeverCrash) {
 
 // The picture of a small run, committed. PACELINE_UPDATE_GOLDEN=1 writes it anew.
 TEST(PlotTest, GoldenPicture) {
-  const std::string path = PACELINE_SOURCE_DIR "/tests/unit/cli/plot/golden.svg";
+  const std::string path = source_path("tests/unit/cli/plot/golden.svg");
   const std::string svg = plot_svg(parse_metrics(kLines), "fashion-allreduce");
   if (std::getenv("PACELINE_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << svg;
   std::stringstream golden;

@@ -18,7 +18,7 @@
 namespace paceline::api {
 namespace {
 
-const std::string kBadFolder = PACELINE_SOURCE_DIR "/tests/unit/controller/api/bad";
+const std::string kBadFolder = source_path("tests/unit/controller/api/bad");
 constexpr std::string_view kMark = "# expect ";
 
 std::vector<std::string> bad_files() {

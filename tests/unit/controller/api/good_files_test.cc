@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-const std::string kGoodFolder = PACELINE_SOURCE_DIR "/tests/unit/controller/api/good";
+const std::string kGoodFolder = source_path("tests/unit/controller/api/good");
 
 std::vector<std::string> good_files() {
   std::vector<std::string> names;
@@ -106,7 +106,7 @@ TEST(GoodFiles, WithoutHeldOutDataNothingIsEvaluated) {
 
 TEST(GoodFiles, ExamplesParse) {
   const auto example = [](const char* name) {
-    return parse_good(read_whole(str_cat(PACELINE_SOURCE_DIR "/examples/", name, ".yaml")));
+    return parse_good(read_whole(str_cat(source_path("examples/"), name, ".yaml")));
   };
   const TrainingJob fashion = example("fashion-allreduce");
   EXPECT_EQ(member_count(fashion), 2);

@@ -47,8 +47,7 @@ TEST(Local, IgnoredFieldsAreListedAndReset) {
 }
 
 TEST(Local, PodFieldsWithoutAProcessesCounterpartAreListed) {
-  TrainingJob job =
-      parse_good(read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/template.yaml"));
+  TrainingJob job = parse_good(read_whole(source_path("tests/unit/controller/api/good/template.yaml")));
   const std::string pod = "spec.replicaSpecs.worker.template";
   EXPECT_THAT(
       unused_of(job),

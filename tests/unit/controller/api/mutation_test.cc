@@ -21,7 +21,7 @@ constexpr int kRounds = 600;  // per seed
 std::vector<std::string> seeds_of_mutation() {
   std::vector<std::string> texts{std::string(kGoodJob)};
   for (const char* name : {"fashion-allreduce", "digits-allreduce", "gpt-char"}) {
-    texts.push_back(read_whole(str_cat(PACELINE_SOURCE_DIR "/examples/", name, ".yaml")));
+    texts.push_back(read_whole(str_cat(source_path("examples/"), name, ".yaml")));
   }
   return texts;
 }

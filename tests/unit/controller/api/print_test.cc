@@ -29,7 +29,7 @@ TEST(Print, IsNormalised) {
 
 TEST(Print, ExamplesReadBack) {
   for (const char* name : {"fashion-allreduce", "digits-allreduce", "gpt-char", "gpt2-gpu"}) {
-    expect_round_trip(parse_good(read_whole(str_cat(PACELINE_SOURCE_DIR "/examples/", name, ".yaml"))));
+    expect_round_trip(parse_good(read_whole(str_cat(source_path("examples/"), name, ".yaml"))));
   }
 }
 
@@ -63,8 +63,7 @@ TEST(Print, LongListsTakeALineForEachItem) {
 }
 
 TEST(Print, APodTemplateIsPrintedWhole) {
-  const TrainingJob job =
-      parse_good(read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/template.yaml"));
+  const TrainingJob job = parse_good(read_whole(source_path("tests/unit/controller/api/good/template.yaml")));
   const std::string printed = print_yaml(job);
   EXPECT_NE(printed.find("initContainers: [{name: fetch, image: busybox, command: [sh, -c, \"true\"], "
                          "restartPolicy: Always}]"),

@@ -15,7 +15,7 @@ namespace paceline::api {
 namespace {
 
 constexpr std::string_view kBegin = "<!-- fields: begin -->\n", kEnd = "<!-- fields: end -->\n";
-const std::string kPage = PACELINE_SOURCE_DIR "/docs/trainingjob.md";
+const std::string kPage = source_path("docs/trainingjob.md");
 
 TEST(Reference, PageHoldsTheFieldsAsTheyAre) {
   std::string page = read_whole(kPage);

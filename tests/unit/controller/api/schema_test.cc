@@ -16,7 +16,7 @@
 namespace paceline::api {
 namespace {
 
-const std::string kFile = PACELINE_SOURCE_DIR "/crds/trainingjobs.yaml";
+const std::string kFile = source_path("crds/trainingjobs.yaml");
 
 TEST(CustomResource, FileHoldsTheFieldsAsTheyAre) {
   if (std::getenv("PACELINE_UPDATE_DOCS") != nullptr) {

@@ -23,7 +23,7 @@ v1::TrainingSpec spec_of(std::string_view text, const RunPaths& paths = kPaths) 
 }
 
 TEST(TrainingSpec, OfTheFashionExample) {
-  const auto spec = spec_of(read_whole(PACELINE_SOURCE_DIR "/examples/fashion-allreduce.yaml"));
+  const auto spec = spec_of(read_whole(source_path("examples/fashion-allreduce.yaml")));
   ASSERT_TRUE(spec.model().has_cnn());
   EXPECT_THAT(spec.model().cnn().channels(), ElementsAre(16, 32));
   EXPECT_THAT(spec.model().cnn().hidden(), ElementsAre(128));
@@ -51,15 +51,15 @@ TEST(TrainingSpec, OfTheFashionExample) {
 }
 
 TEST(TrainingSpec, OfTheOtherExamples) {
-  const auto digits = spec_of(read_whole(PACELINE_SOURCE_DIR "/examples/digits-allreduce.yaml"),
-                              {.base_folder = "/repo/examples"});
+  const auto digits =
+      spec_of(read_whole(source_path("examples/digits-allreduce.yaml")), {.base_folder = "/repo/examples"});
   ASSERT_TRUE(digits.model().has_mlp());
   EXPECT_EQ(digits.data().format(), v1::DataSpec::CSV);
   EXPECT_EQ(digits.data().train().inputs(0), "/repo/examples/data/digits.csv.gz");
   EXPECT_EQ(digits.data().test_fraction(), 0.2);
   EXPECT_FALSE(digits.data().has_test());
   EXPECT_EQ(digits.data().label_column(), -1);
-  const auto gpt = spec_of(read_whole(PACELINE_SOURCE_DIR "/examples/gpt-char.yaml"));
+  const auto gpt = spec_of(read_whole(source_path("examples/gpt-char.yaml")));
   ASSERT_TRUE(gpt.model().has_gpt());
   EXPECT_EQ(gpt.model().gpt().vocabulary_size(), 256);
   EXPECT_EQ(gpt.data().format(), v1::DataSpec::TEXT);
@@ -71,8 +71,7 @@ TEST(TrainingSpec, OfTheOtherExamples) {
 TEST(TrainingSpec, OfMemory) {
   EXPECT_FALSE(spec_of(kGoodJob).recompute_activations());
   EXPECT_EQ(spec_of(kGoodJob).micro_batch_size(), 0);
-  const auto spec =
-      spec_of(read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/everything.yaml"));
+  const auto spec = spec_of(read_whole(source_path("tests/unit/controller/api/good/everything.yaml")));
   EXPECT_TRUE(spec.recompute_activations());
   EXPECT_EQ(spec.micro_batch_size(), 16);
 }
@@ -112,7 +111,7 @@ TEST(TrainingSpec, OfParameterServers) {
   EXPECT_EQ(of().delay_compensation(), 0.04);
 }
 
-const std::string kWideAndDeep = PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/wide_and_deep.yaml";
+const std::string kWideAndDeep = source_path("tests/unit/controller/api/good/wide_and_deep.yaml");
 
 TEST(TrainingSpec, OfWideAndDeep) {
   const auto spec = spec_of(read_whole(kWideAndDeep));
@@ -155,8 +154,8 @@ TEST(TrainingSpec, OfWideAndDeep) {
 }
 
 TEST(TrainingSpec, TablesAreTrainedAsInThePaperWhereNothingIsSaid) {
-  const auto spec = spec_of(
-      read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/wide_and_deep_custom_data.yaml"));
+  const auto spec =
+      spec_of(read_whole(source_path("tests/unit/controller/api/good/wide_and_deep_custom_data.yaml")));
   ASSERT_EQ(spec.parameter_server().tables_size(), 2);
   const v1::TableSpec &wide = spec.parameter_server().tables(0), &deep = spec.parameter_server().tables(1);
   EXPECT_EQ(wide.optimizer().type(), v1::RowOptimizerSpec::FTRL);
@@ -166,7 +165,7 @@ TEST(TrainingSpec, TablesAreTrainedAsInThePaperWhereNothingIsSaid) {
   EXPECT_GT(deep.optimizer().learning_rate(), 0);
   EXPECT_EQ(deep.optimizer().epsilon(), 1e-10);
   EXPECT_EQ(wide.max_rows(), 0);
-  EXPECT_FALSE(spec_of(read_whole(PACELINE_SOURCE_DIR "/tests/unit/controller/api/good/servers.yaml"))
+  EXPECT_FALSE(spec_of(read_whole(source_path("tests/unit/controller/api/good/servers.yaml")))
                    .parameter_server()
                    .tables_size() > 0);
 }

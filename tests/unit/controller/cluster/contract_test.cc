@@ -40,8 +40,7 @@ class Harness {
 class LocalHarness final : public Harness {
  public:
   LocalHarness() {
-    auto made =
-        LocalCluster::make({folder_.path() + "/run", PACELINE_BINARY_DIR "/bin/paceline-pod", {}}, clock_);
+    auto made = LocalCluster::make({folder_.path() + "/run", binary_path("bin/paceline-pod"), {}}, clock_);
     PL_CHECK(made.ok(), "the local cluster is made");
     cluster_ = *std::move(made);
   }

@@ -15,7 +15,7 @@ namespace paceline::coordinator {
 namespace {
 
 const std::filesystem::path kFolder =
-    std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/unit/controller/coordinator/testdata";
+    std::filesystem::path(source_path("tests/unit/controller/coordinator/testdata"));
 
 class TranscriptTest : public ::testing::TestWithParam<std::string> {};
 

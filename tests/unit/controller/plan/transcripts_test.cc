@@ -587,7 +587,7 @@ std::string run_transcript(const std::string& transcript) {
 }
 
 const std::filesystem::path kFolder =
-    std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/unit/controller/plan/testdata";
+    std::filesystem::path(source_path("tests/unit/controller/plan/testdata"));
 
 class TranscriptTest : public ::testing::TestWithParam<std::string> {};
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/fake_cublaslt/matmul_test_base.h"
+#include "tests/support/paths.h"
 
 namespace paceline::cuda {
 namespace {
@@ -22,23 +23,23 @@ TEST_F(CublasLtTest, WithoutItTheMessageSaysHowToGetIt) {
 
 TEST_F(CublasLtTest, AnotherMajorVersionIsRefused) {
   fake_library().control().version = 120801;
-  const absl::Status status = CublasLt::open(context_, PACELINE_FAKE_CUBLASLT).status();
+  const absl::Status status = CublasLt::open(context_, binary_path(PACELINE_FAKE_CUBLASLT)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("is cuBLASLt 12.8, and 13 is needed"), HasSubstr("nvidia-cublas")));
   fake_library().control().version = 139900;
-  EXPECT_TRUE(CublasLt::open(context_, PACELINE_FAKE_CUBLASLT).ok());
+  EXPECT_TRUE(CublasLt::open(context_, binary_path(PACELINE_FAKE_CUBLASLT)).ok());
 }
 
 TEST_F(CublasLtTest, AnotherLibraryIsRefused) {
-  const absl::Status status = CublasLt::open(context_, PACELINE_FAKE_CUDA).status();
+  const absl::Status status = CublasLt::open(context_, binary_path(PACELINE_FAKE_CUDA)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("has no cublasLt"), HasSubstr("nvidia-cublas")));
 }
 
 TEST_F(CublasLtTest, ItMayNotStart) {
   fake_library().control().fail = [](const std::string&) { return CUBLAS_STATUS_ALLOC_FAILED; };
-  const absl::Status status = CublasLt::open(context_, PACELINE_FAKE_CUBLASLT).status();
+  const absl::Status status = CublasLt::open(context_, binary_path(PACELINE_FAKE_CUBLASLT)).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   fake_library().control().fail = nullptr;
 }

@@ -5,6 +5,7 @@
 
 #include "tests/support/assert_ok.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 
 namespace paceline::cuda {
 namespace {
@@ -21,7 +22,9 @@ class DriverTest : public ::testing::Test {
   ~DriverTest() override { fake().reset(); }
 
   static fake_cuda::Control& control() { return fake().control(); }
-  static absl::StatusOr<std::shared_ptr<const Driver>> open() { return Driver::open(PACELINE_FAKE_CUDA); }
+  static absl::StatusOr<std::shared_ptr<const Driver>> open() {
+    return Driver::open(binary_path(PACELINE_FAKE_CUDA));
+  }
 };
 
 TEST_F(DriverTest, DevicesAreListedWithTheirFacts) {
@@ -49,9 +52,10 @@ TEST_F(DriverTest, WithoutOneThereIsNoGpu) {
 }
 
 TEST_F(DriverTest, ALibraryThatIsNoneIsNoMissingOne) {
-  const auto driver = Driver::open(PACELINE_NO_LIBRARY);
+  const auto driver = Driver::open(source_path("tests/unit/runtime/cuda/driver_test.cc"));
   EXPECT_TRUE(absl::IsFailedPrecondition(driver.status())) << driver.status();
-  EXPECT_THAT(std::string(driver.status().message()), HasSubstr(PACELINE_NO_LIBRARY));
+  EXPECT_THAT(std::string(driver.status().message()),
+              HasSubstr(source_path("tests/unit/runtime/cuda/driver_test.cc")));
 }
 
 TEST_F(DriverTest, ALibraryWithoutItsCallsIsRefusedWithWhatIsNeeded) {

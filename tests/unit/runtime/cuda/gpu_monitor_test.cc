@@ -8,6 +8,7 @@
 #include "runtime/cuda/shared_object.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/fake_nvml/fake_nvml.h"
+#include "tests/support/paths.h"
 
 namespace paceline::cuda {
 namespace {
@@ -27,7 +28,7 @@ class GpuMonitorTest : public ::testing::Test {
 
   static fake_nvml::FakeNvml& library() {
     static const auto get = [] {
-      const std::array names{std::string(PACELINE_FAKE_NVML)};
+      const std::array names{binary_path(PACELINE_FAKE_NVML)};
       const auto library = SharedObject::open(names);
       EXPECT_TRUE(library.ok()) << library.status();
       return reinterpret_cast<fake_nvml::Get>(*library->find(fake_nvml::kGet));
@@ -36,7 +37,7 @@ class GpuMonitorTest : public ::testing::Test {
   }
   static fake_nvml::Control& control() { return library().control(); }
   static absl::StatusOr<std::unique_ptr<GpuMonitor>> open() {
-    return GpuMonitor::open(control().uuid, PACELINE_FAKE_NVML);
+    return GpuMonitor::open(control().uuid, binary_path(PACELINE_FAKE_NVML));
   }
 };
 
@@ -77,7 +78,8 @@ TEST_F(GpuMonitorTest, XidsAreCounted) {
 TEST_F(GpuMonitorTest, AMigInstanceHasItsMemoryAndTheRestIsOfTheWholeGpu) {
   control().mig_uuid = "MIG-5c7b2a9e-1111-2222-3333-444455556666";
   control().results["nvmlDeviceGetUtilizationRates"] = NVML_ERROR_NOT_SUPPORTED;
-  PL_ASSERT_OK(monitor, GpuMonitor::open("GPU-5c7b2a9e-1111-2222-3333-444455556666", PACELINE_FAKE_NVML));
+  PL_ASSERT_OK(monitor,
+               GpuMonitor::open("GPU-5c7b2a9e-1111-2222-3333-444455556666", binary_path(PACELINE_FAKE_NVML)));
   for (const unsigned instance : {3U, 4U, 0xffffffffU}) {  // its own, another's, and the whole GPU's
     control().xids = {31};
     control().xid_instance = instance;
@@ -94,7 +96,7 @@ TEST_F(GpuMonitorTest, AMigInstanceHasItsMemoryAndTheRestIsOfTheWholeGpu) {
   EXPECT_EQ(reading.gpu.pcie_replays, 2);
   EXPECT_EQ(reading.gpu.xids, 2);
   // No instance, nor a GPU, of that number.
-  EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", PACELINE_FAKE_NVML).status()));
+  EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", binary_path(PACELINE_FAKE_NVML)).status()));
 }
 
 TEST_F(GpuMonitorTest, UntoldReadingIsEmpty) {
@@ -139,9 +141,11 @@ TEST_F(GpuMonitorTest, AValueThatFailsIsLeftOutAlone) {
 
 TEST_F(GpuMonitorTest, WithoutLibraryDriverOrGpuThereIsNone) {
   EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", "/nowhere/libnvidia-ml.so.1").status()));
-  EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", PACELINE_FAKE_NVML).status()));
-  EXPECT_THAT(std::string(GpuMonitor::open("GPU-1", PACELINE_NO_LIBRARY).status().message()),
-              HasSubstr(PACELINE_NO_LIBRARY));
+  EXPECT_TRUE(absl::IsNotFound(GpuMonitor::open("GPU-1", binary_path(PACELINE_FAKE_NVML)).status()));
+  EXPECT_THAT(std::string(GpuMonitor::open("GPU-1", source_path("tests/unit/runtime/cuda/driver_test.cc"))
+                              .status()
+                              .message()),
+              HasSubstr(source_path("tests/unit/runtime/cuda/driver_test.cc")));
   control().results["nvmlInit_v2"] = NVML_ERROR_DRIVER_NOT_LOADED;
   EXPECT_TRUE(absl::IsUnavailable(open().status()));
 }

@@ -6,6 +6,7 @@
 #include "runtime/cuda/kernels/elementwise_params.h"
 #include "runtime/cuda/kernels/images.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 
 namespace paceline::cuda {
 namespace {
@@ -73,9 +74,10 @@ TEST_F(ModuleTest, MemoryThatIsNotThereIsToldWithWhatIs) {
 }
 
 TEST_F(ModuleTest, AGpuThatIsNotThereIsRefused) {
-  EXPECT_EQ(Context::open(must(Driver::open(PACELINE_FAKE_CUDA)), 1).status().message(),
+  EXPECT_EQ(Context::open(must(Driver::open(binary_path(PACELINE_FAKE_CUDA))), 1).status().message(),
             "there is no GPU 1: this process may use 1");
-  EXPECT_TRUE(absl::IsInvalidArgument(Context::open(must(Driver::open(PACELINE_FAKE_CUDA)), -1).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      Context::open(must(Driver::open(binary_path(PACELINE_FAKE_CUDA))), -1).status()));
 }
 
 TEST_F(ModuleTest, ShapesGiveEachThreadAPieceOrFillTheGpu) {

@@ -140,7 +140,7 @@ TEST(OpenTest, Cifar10) {
 }
 
 TEST(OpenTest, TheDigitsOfTheExample) {
-  DataSpec spec = spec_of(DataSpec::CSV, {PACELINE_SOURCE_DIR "/examples/data/digits.csv.gz"});
+  DataSpec spec = spec_of(DataSpec::CSV, {source_path("examples/data/digits.csv.gz")});
   for (const std::int64_t d : {1, 8, 8}) spec.add_shape(d);
   spec.set_test_fraction(0.2);
   PL_ASSERT_OK(sets, open_datasets(spec, {.seed = 1}));

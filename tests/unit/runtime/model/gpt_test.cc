@@ -52,7 +52,7 @@ void fill_weights(const tensor::ParameterLayout& layout, std::span<float> weight
 
 std::map<std::string, std::vector<double>> golden() {
   std::map<std::string, std::vector<double>> values;
-  std::ifstream file(std::string(PACELINE_SOURCE_DIR) + "/tests/unit/runtime/model/gpt_golden.txt");
+  std::ifstream file(source_path("tests/unit/runtime/model/gpt_golden.txt"));
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string name;

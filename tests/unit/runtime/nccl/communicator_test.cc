@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "runtime/collective/arguments.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/nccl/nccl_world.h"
 
 namespace paceline::nccl {
@@ -61,7 +62,7 @@ TEST_F(CommunicatorTest, CollectivesGoBeforeTheKernelsOfTheirGpus) {
 }
 
 TEST_F(CommunicatorTest, AnOlderLibraryHasOnePlace) {
-  library_ = PACELINE_FAKE_NCCL_SMALL;
+  library_ = binary_path(PACELINE_FAKE_NCCL_SMALL);
   limits_.ranks_per_id = 2;
   // Another library, and other counts: what it does wrong shows in its results.
   connect(3);

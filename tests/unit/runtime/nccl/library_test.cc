@@ -1,5 +1,6 @@
 #include "runtime/nccl/library.h"
 
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/nccl/nccl_world.h"
 
 namespace paceline::nccl {
@@ -21,7 +22,7 @@ TEST_F(LibraryTest, VersionsThatHangOrLackCallsAreRefused) {
   for (const auto& c : cases) {
     SCOPED_TRACE(c.version);
     fake_library().control().version = c.version;
-    const auto library = Library::open(PACELINE_FAKE_NCCL);
+    const auto library = Library::open(binary_path(PACELINE_FAKE_NCCL));
     EXPECT_EQ(library.ok(), c.fine) << library.status();
     if (c.fine) {
       EXPECT_EQ((*library)->version(), c.version);
@@ -38,28 +39,28 @@ TEST_F(LibraryTest, ItsAbsenceIsTold) {
   EXPECT_TRUE(absl::IsNotFound(absent)) << absent;
   EXPECT_THAT(std::string(absent.message()),
               AllOf(HasSubstr("NCCL can't be used"), HasSubstr("nvidia-nccl-cu13")));
-  const absl::Status other = Library::open(PACELINE_FAKE_CUDA).status();
+  const absl::Status other = Library::open(binary_path(PACELINE_FAKE_CUDA)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(other)) << other;
   EXPECT_THAT(std::string(other.message()),
               AllOf(HasSubstr("has no ncclGetVersion"), HasSubstr("nvidia-nccl-cu13")));
 }
 
 TEST_F(LibraryTest, NewerFunctionsMayBeMissing) {
-  const auto all = must(Library::open(PACELINE_FAKE_NCCL))->calls();
+  const auto all = must(Library::open(binary_path(PACELINE_FAKE_NCCL)))->calls();
   EXPECT_NE(all.ncclCommInitRankScalable, nullptr);
   EXPECT_NE(all.ncclCommShrink, nullptr);
   EXPECT_NE(all.ncclCommRevoke, nullptr);
-  const auto before_revoke = must(Library::open(PACELINE_FAKE_NCCL_NO_REVOKE))->calls();
+  const auto before_revoke = must(Library::open(binary_path(PACELINE_FAKE_NCCL_NO_REVOKE)))->calls();
   EXPECT_NE(before_revoke.ncclCommShrink, nullptr);
   EXPECT_EQ(before_revoke.ncclCommRevoke, nullptr);
-  const auto none = must(Library::open(PACELINE_FAKE_NCCL_SMALL))->calls();
+  const auto none = must(Library::open(binary_path(PACELINE_FAKE_NCCL_SMALL)))->calls();
   EXPECT_EQ(none.ncclCommInitRankScalable, nullptr);
   EXPECT_EQ(none.ncclCommShrink, nullptr);
   EXPECT_EQ(none.ncclCommRevoke, nullptr);
 }
 
 TEST_F(LibraryTest, ResultsAreToldApart) {
-  const auto library = must(Library::open(PACELINE_FAKE_NCCL));
+  const auto library = must(Library::open(binary_path(PACELINE_FAKE_NCCL)));
   EXPECT_TRUE(library->check(ncclSuccess, "f").ok());
   EXPECT_TRUE(library->check(ncclInProgress, "f").ok());
   EXPECT_TRUE(absl::IsInternal(library->check(ncclUnhandledCudaError, "f")));

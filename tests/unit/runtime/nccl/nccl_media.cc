@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "runtime/collective/call_communicator.h"
 #include "runtime/collective/fabric.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/nccl/nccl_world.h"
 
 namespace paceline::collective {
@@ -97,7 +98,7 @@ class Gpus final : public Wiring {
 
   // One for each of `parents`, which may be null.
   Made make(Made parents, std::size_t first_gpu, Generation generation, const Clock& clock) {
-    const auto library = nccl::must(nccl::Library::open(PACELINE_FAKE_NCCL));
+    const auto library = nccl::must(nccl::Library::open(binary_path(PACELINE_FAKE_NCCL)));
     const auto size = static_cast<int>(parents.size());
     auto hosts = make_in_process_group(size, generation, clock);
     Made made(parents.size());

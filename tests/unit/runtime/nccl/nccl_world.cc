@@ -3,6 +3,7 @@
 #include <array>
 
 #include "runtime/collective/fabric.h"
+#include "tests/support/paths.h"
 
 namespace paceline::nccl {
 
@@ -15,7 +16,7 @@ fake_nccl::FakeNccl& fake_library(const std::string& path) {
 }
 
 Gpu::Gpu(int ordinal)
-    : context(must(cuda::Context::open(must(cuda::Driver::open(PACELINE_FAKE_CUDA)), ordinal))),
+    : context(must(cuda::Context::open(must(cuda::Driver::open(binary_path(PACELINE_FAKE_CUDA))), ordinal))),
       stream(std::make_unique<cuda::Stream>(must(cuda::Stream::create(context)))) {}
 
 NcclTest::NcclTest() {

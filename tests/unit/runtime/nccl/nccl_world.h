@@ -15,6 +15,7 @@
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_cuda/gpu_test.h"
 #include "tests/support/fake_nccl/fake_nccl.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/collective/conformance_world.h"
 
 namespace paceline::nccl {
@@ -24,7 +25,7 @@ using collective::run_ranks;
 using cuda::must;
 
 // The library of that path, as tests control it.
-fake_nccl::FakeNccl& fake_library(const std::string& path = PACELINE_FAKE_NCCL);
+fake_nccl::FakeNccl& fake_library(const std::string& path = binary_path(PACELINE_FAKE_NCCL));
 
 // One rank's: destroyed after its communicator.
 struct Gpu {
@@ -65,7 +66,7 @@ class NcclTest : public ::testing::Test {
 
   SystemClock clock_;
   FakeClock still_;  // a clock that moves when a test says so
-  std::string library_ = PACELINE_FAKE_NCCL;
+  std::string library_ = binary_path(PACELINE_FAKE_NCCL);
   Limits limits_;
   bool keeps_ = false;
   std::atomic<int> stuck_{0};  // communicators that were given up

@@ -7,6 +7,7 @@
 #include "runtime/collective/fabric.h"
 #include "runtime/nccl/communicator.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/nccl/nccl_world.h"
 
 namespace paceline::nccl {
@@ -17,7 +18,7 @@ class NcclOneRank : public cuda::GpuTest {
   NcclOneRank() {
     if (!cuda::on_real_gpu()) fake_library().reset();
     nccl::Setup setup;
-    setup.library = must(Library::open(cuda::on_real_gpu() ? "" : PACELINE_FAKE_NCCL));
+    setup.library = must(Library::open(cuda::on_real_gpu() ? "" : binary_path(PACELINE_FAKE_NCCL)));
     setup.context = context_;
     setup.host = std::move(collective::make_in_process_group(1, Generation{1}, clock_).front());
     setup.limits.leaving = setup.limits.abort = std::chrono::seconds(60);

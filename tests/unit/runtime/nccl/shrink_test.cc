@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "runtime/collective/fault.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/nccl/shrink_world.h"
 
 namespace paceline::nccl {
@@ -61,7 +62,7 @@ TEST_F(ShrinkTest, IdleCommunicatorIsKeptAsItIs) {
 }
 
 TEST_F(ShrinkTest, WithoutRevokeWhatIsAtWorkIsAborted) {
-  library_ = PACELINE_FAKE_NCCL_NO_REVOKE;
+  library_ = binary_path(PACELINE_FAKE_NCCL_NO_REVOKE);
   begin_again();
   lose_rank_1_at_work();
   for (auto& communicator : ranks_) EXPECT_EQ(communicator->state(), State::kGone);
@@ -78,7 +79,7 @@ TEST_F(ShrinkTest, WithoutRevokeWhatIsAtWorkIsAborted) {
 }
 
 TEST_F(ShrinkTest, WithoutShrinkNothingIsKept) {
-  library_ = PACELINE_FAKE_NCCL_SMALL;
+  library_ = binary_path(PACELINE_FAKE_NCCL_SMALL);
   begin_again();
   connect(2);
   for (auto& communicator : ranks_) {

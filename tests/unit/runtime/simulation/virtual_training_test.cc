@@ -19,7 +19,7 @@ v1::TrainingSpec digits(Step steps) {
   spec.mutable_model()->mutable_mlp()->set_classes(10);
   v1::DataSpec& data = *spec.mutable_data();
   data.set_format(v1::DataSpec::CSV);
-  data.mutable_train()->add_inputs(PACELINE_SOURCE_DIR "/examples/data/digits.csv.gz");
+  data.mutable_train()->add_inputs(source_path("examples/data/digits.csv.gz"));
   data.set_test_fraction(0.2);
   data.set_label_column(-1);
   data.mutable_normalization()->set_scale(0.0625);

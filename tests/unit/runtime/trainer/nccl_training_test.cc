@@ -11,6 +11,7 @@
 #include "tests/support/fake_cuda/gpu_test.h"
 #include "tests/support/fake_nccl/fake_nccl.h"
 #include "tests/support/late_device.h"
+#include "tests/support/paths.h"
 #include "tests/support/thread_job.h"
 
 namespace paceline::trainer {
@@ -92,7 +93,8 @@ class NcclTraining : public ::testing::Test {
     job_ = std::make_unique<ThreadJob>(size, spec_, step_workload(kStepTrain, kStepTest));
     for (int m = 0; m < size; ++m) {
       auto member = std::make_unique<Member>();
-      member->context = must(cuda::Context::open(must(cuda::Driver::open(PACELINE_FAKE_CUDA)), m));
+      member->context =
+          must(cuda::Context::open(must(cuda::Driver::open(binary_path(PACELINE_FAKE_CUDA))), m));
       member->stream = std::make_unique<cuda::Stream>(must(cuda::Stream::create(member->context)));
       member->gradient.emplace(must(cuda::DeviceBuffer::create(member->context, kElements * sizeof(float))));
       job_->member(m).workload = workload_of(*member);
@@ -157,7 +159,7 @@ class NcclTraining : public ::testing::Test {
     return members_[static_cast<std::size_t>(m)]->opened;
   }
 
-  std::string library_ = PACELINE_FAKE_NCCL;
+  std::string library_ = binary_path(PACELINE_FAKE_NCCL);
   v1::TrainingSpec spec_ = step_spec(40, 32);
   nccl::Limits limits_;
   std::map<Step, std::uint64_t> unbroken_;
@@ -185,7 +187,7 @@ TEST_F(NcclTraining, SurvivorsShrinkTheCommunicator) {
 
 // Without ncclCommRevoke what nothing is under way of is kept all the same.
 TEST_F(NcclTraining, AnOlderLibrarysIsShrunkWhereNothingIsUnderWay) {
-  library_ = PACELINE_FAKE_NCCL_NO_REVOKE;
+  library_ = binary_path(PACELINE_FAKE_NCCL_NO_REVOKE);
   nccl().reset();
   ThreadJob& job = start(3);
   job.send_view(job.view(1, {0, 1, 2}));

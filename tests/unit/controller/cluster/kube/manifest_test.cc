@@ -228,7 +228,7 @@ TEST(ManifestTest, PriorityAndTimeToSaveWhereTheTemplateSaysNothing) {
 // Of its table of what is added to pods.
 std::vector<std::string> rows_of_the_guide() {
   std::stringstream guide;
-  guide << std::ifstream(PACELINE_SOURCE_DIR "/docs/kubernetes.md").rdbuf();
+  guide << std::ifstream(source_path("docs/kubernetes.md")).rdbuf();
   std::vector<std::string> rows;
   bool in_section = false;
   for (std::string line; std::getline(guide, line);) {

@@ -29,7 +29,7 @@ namespace {
 using std::chrono::milliseconds;
 namespace fs = std::filesystem;
 
-const fs::path kFolder = fs::path(PACELINE_SOURCE_DIR) / "tests/unit/controller/cluster/kube/testdata";
+const fs::path kFolder = fs::path(source_path("tests/unit/controller/cluster/kube/testdata"));
 
 absl::Status error(int code, int after_ms = 0) {
   if (code == 0) return absl::UnavailableError("no connection");

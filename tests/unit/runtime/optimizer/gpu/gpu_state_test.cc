@@ -16,6 +16,7 @@
 #include "runtime/tensor/cpu/kernels/kernels.h"
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 
 namespace paceline::optimizer {
 namespace {
@@ -65,8 +66,9 @@ class GpuStateTest : public ::testing::Test {
       cuda::fake().reset();
       cuda::fake().control().multiprocessors = 1;
     }
-    auto device = tensor::open_gpu_device(
-        {.ordinal = 0, .driver = cuda::test_driver(), .cublaslt = real ? "" : PACELINE_FAKE_CUBLASLT});
+    auto device = tensor::open_gpu_device({.ordinal = 0,
+                                           .driver = cuda::test_driver(),
+                                           .cublaslt = real ? "" : binary_path(PACELINE_FAKE_CUBLASLT)});
     EXPECT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
     queue_ = *device_->open_queue();

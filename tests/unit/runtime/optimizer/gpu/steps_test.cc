@@ -15,6 +15,7 @@
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 
 namespace paceline::optimizer {
 namespace {
@@ -56,11 +57,11 @@ void language_model(tensor::GraphBuilder& g) {
 class Training {
  public:
   Training(tensor::Precision precision, bool graphs, double clip_norm)
-      : device_(cuda::must(
-            tensor::open_gpu_device({.driver = cuda::test_driver(),
-                                     .cublaslt = cuda::on_real_gpu() ? "" : PACELINE_FAKE_CUBLASLT,
-                                     .graphs = graphs,
-                                     .no_graphs = [](const absl::Status& why) { ADD_FAILURE() << why; }}))),
+      : device_(cuda::must(tensor::open_gpu_device(
+            {.driver = cuda::test_driver(),
+             .cublaslt = cuda::on_real_gpu() ? "" : binary_path(PACELINE_FAKE_CUBLASLT),
+             .graphs = graphs,
+             .no_graphs = [](const absl::Status& why) { ADD_FAILURE() << why; }}))),
         queue_(cuda::must(device_->open_queue())),
         program_(compiled(precision, tensor::Mode::kTraining)),
         evaluation_(compiled(precision, tensor::Mode::kInference)),

@@ -11,7 +11,7 @@
 namespace paceline::pserver {
 namespace {
 
-const std::string kFolder = PACELINE_SOURCE_DIR "/tests/unit/runtime/pserver/policy/testdata";
+const std::string kFolder = source_path("tests/unit/runtime/pserver/policy/testdata");
 
 class PolicyTranscriptTest : public ::testing::TestWithParam<std::string> {};
 

@@ -2,6 +2,7 @@
 
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/tensor/trial.h"
 
 namespace paceline::tensor {
@@ -10,8 +11,9 @@ namespace paceline::tensor {
 std::unique_ptr<Device> make_test_device() {
   const bool real = cuda::on_real_gpu();
   if (!real) cuda::fake().control().multiprocessors = 1;
-  auto device = open_gpu_device(
-      {.ordinal = 0, .driver = cuda::test_driver(), .cublaslt = real ? "" : PACELINE_FAKE_CUBLASLT});
+  auto device = open_gpu_device({.ordinal = 0,
+                                 .driver = cuda::test_driver(),
+                                 .cublaslt = real ? "" : binary_path(PACELINE_FAKE_CUBLASLT)});
   if (!device.ok()) {
     ADD_FAILURE() << device.status();
     std::abort();

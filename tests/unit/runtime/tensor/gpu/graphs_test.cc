@@ -14,6 +14,7 @@
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 
 namespace paceline::tensor {
 namespace {
@@ -51,7 +52,7 @@ class GpuGraphsTest : public ::testing::Test {
     close();
     device_ = cuda::must(open_gpu_device(
         {.driver = cuda::test_driver(),
-         .cublaslt = PACELINE_FAKE_CUBLASLT,
+         .cublaslt = binary_path(PACELINE_FAKE_CUBLASLT),
          .graphs = graphs,
          .no_graphs = [this](const absl::Status& why) { told_.emplace_back(why.message()); }}));
     queue_ = cuda::must(device_->open_queue());

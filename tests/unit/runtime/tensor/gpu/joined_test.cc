@@ -14,6 +14,7 @@
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/fake_cublaslt/matmul_test_base.h"
+#include "tests/support/paths.h"
 #include "tests/unit/runtime/tensor/deep_graphs.h"
 
 namespace paceline::tensor {
@@ -81,8 +82,8 @@ class GpuJoinedTest : public ::testing::TestWithParam<Precision> {
       cuda::fake().control().multiprocessors = 1;
       cuda::fake_library().reset();
     }
-    gpu_ = cuda::must(
-        open_gpu_device({.driver = cuda::test_driver(), .cublaslt = real ? "" : PACELINE_FAKE_CUBLASLT}));
+    gpu_ = cuda::must(open_gpu_device(
+        {.driver = cuda::test_driver(), .cublaslt = real ? "" : binary_path(PACELINE_FAKE_CUBLASLT)}));
   }
   void TearDown() override {
     gpu_.reset();

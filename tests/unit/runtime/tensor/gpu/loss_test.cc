@@ -10,6 +10,7 @@
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 
 namespace paceline::tensor {
 namespace {
@@ -22,8 +23,8 @@ class GpuLossTest : public ::testing::TestWithParam<Precision> {
   GpuLossTest() {
     const bool real = cuda::on_real_gpu();
     if (!real) cuda::fake().reset();
-    auto device =
-        open_gpu_device({.driver = cuda::test_driver(), .cublaslt = real ? "" : PACELINE_FAKE_CUBLASLT});
+    auto device = open_gpu_device(
+        {.driver = cuda::test_driver(), .cublaslt = real ? "" : binary_path(PACELINE_FAKE_CUBLASLT)});
     EXPECT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
     GraphBuilder graph;

@@ -11,6 +11,7 @@
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 
 namespace paceline::tensor {
 namespace {
@@ -23,7 +24,8 @@ class GpuMemoryTest : public ::testing::Test {
     if (cuda::on_real_gpu()) GTEST_SKIP() << "a real GPU has more memory than these tests take";
     cuda::fake().reset();
     cuda::fake().control().memory_bytes = 32 * kMebibyte;
-    auto device = open_gpu_device({.driver = cuda::test_driver(), .cublaslt = PACELINE_FAKE_CUBLASLT});
+    auto device =
+        open_gpu_device({.driver = cuda::test_driver(), .cublaslt = binary_path(PACELINE_FAKE_CUBLASLT)});
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
   }

@@ -11,6 +11,7 @@
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 
 namespace paceline::tensor {
 namespace {
@@ -34,8 +35,8 @@ class GpuPassesTest : public ::testing::TestWithParam<Precision> {
       cuda::fake().reset();
       cuda::fake().control().multiprocessors = 1;
     }
-    device_ = cuda::must(
-        open_gpu_device({.driver = cuda::test_driver(), .cublaslt = real ? "" : PACELINE_FAKE_CUBLASLT}));
+    device_ = cuda::must(open_gpu_device(
+        {.driver = cuda::test_driver(), .cublaslt = real ? "" : binary_path(PACELINE_FAKE_CUBLASLT)}));
     queue_ = cuda::must(device_->open_queue());
     program_ = compiled(queue_);
     elements_ = program_->parameters().elements;

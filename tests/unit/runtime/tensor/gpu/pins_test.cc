@@ -7,6 +7,7 @@
 
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/fake_cuda/gpu_test.h"
+#include "tests/support/paths.h"
 
 namespace paceline::tensor {
 namespace {
@@ -23,7 +24,7 @@ class GpuPinsTest : public ::testing::Test {
     cuda::fake().reset();
     device_ = cuda::must(open_gpu_device(
         {.driver = cuda::test_driver(),
-         .cublaslt = PACELINE_FAKE_CUBLASLT,
+         .cublaslt = binary_path(PACELINE_FAKE_CUBLASLT),
          .not_pinned = [this](const absl::Status& why) { told_.emplace_back(why.message()); }}));
   }
   void TearDown() override {
