@@ -227,21 +227,23 @@ void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic)
 
 void visit(FieldVisitor& v, ReplicaSpecs& r) {
   constexpr IntegerRange kOne{.min = 0, .max = 1}, kMany{.min = 0, .max = kMaxGroupMembers};
+  static_assert(kMaxGroupMembers == 256, "two meanings below say it");
   v.optional_object({.name = "chief",
                      .meaning = "Rank 0: trains like a worker, and writes what one member must write",
                      .any_case = true},
                     r.chief, [&](ReplicaSpec& spec) { visit(v, spec, kOne, false); });
   v.optional_object({.name = "worker",
-                     .meaning = "Those who train; without a chief, worker 0 is rank 0",
+                     .meaning = "Those who train, up to 256 of them; without a chief, worker 0 is rank 0",
                      .any_case = true,
                      .same_as = "chief"},
                     r.worker, [&](ReplicaSpec& spec) { visit(v, spec, kMany, true); });
-  v.optional_object({.name = "ps",
-                     .meaning = "Parameter servers: with training those of strategy.type: ParameterServer, "
-                                "without it the template's own program",
-                     .any_case = true,
-                     .same_as = "chief"},
-                    r.ps, [&](ReplicaSpec& spec) { visit(v, spec, kMany, false); });
+  v.optional_object(
+      {.name = "ps",
+       .meaning = "Parameter servers, up to 256: with training those of strategy.type: ParameterServer, "
+                  "without it the template's own program",
+       .any_case = true,
+       .same_as = "chief"},
+      r.ps, [&](ReplicaSpec& spec) { visit(v, spec, kMany, false); });
   v.optional_object(
       {.name = "evaluator",
        .meaning = "Evaluates each new checkpoint beside the training, which its end or death does "
