@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 namespace paceline {
@@ -17,6 +18,7 @@ struct Generation {
   std::uint64_t value = 0;
   auto operator<=>(const Generation&) const = default;
 };
+inline constexpr Generation kLastGeneration{std::numeric_limits<std::uint64_t>::max()};
 
 // metadata.generation of a TrainingJob.
 struct SpecGeneration {

@@ -35,9 +35,9 @@ plan::JobReport report_from(const api::Status& status, WallTime now) {
       report.in_state = now - condition.last_transition;
   }
   for (const api::MemberStatus& each : status.members) {
-    if (each.phase == plan::kLostPhase && plan::attempt_in(each.pod) == report.attempt)
+    if (each.phase == plan::kLostPhase)
       report.lost.push_back(
-          {each.role, static_cast<int>(each.index), each.pod, str_cat(each.pod, " was lost")});
+          {.fault = {.role = each.role, .index = static_cast<int>(each.index), .pod = each.pod}});
     report.members.push_back({each, false});
   }
   return report;

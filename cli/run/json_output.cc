@@ -35,10 +35,7 @@ class JsonOutput final : public RunOutput {
     line(event);
   }
   void view(const coordinator::ViewRecord& v) override {
-    line({{"type", "view"},
-          {"generation", v.generation.value},
-          {"members", v.members},
-          {"firstStep", v.first_step}});
+    line({{"type", "view"}, {"generation", v.generation.value}, {"members", v.members}});
   }
   void evaluation(const RunState& s, const coordinator::EvaluationRecord& e) override {
     Json event = {{"type", "evaluation"},

@@ -25,6 +25,8 @@ namespace paceline::cli {
 
 namespace {
 
+constexpr Duration kHeartbeatTimeout = std::chrono::seconds(3);  // a pause of two is no loss
+
 absl::StatusOr<std::string> find_program(const std::string& folder, const std::string& name) {
   for (const std::string& candidate : {folder + "/" + name, folder + "/../libexec/paceline/" + name}) {
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
@@ -109,8 +111,7 @@ class LocalRunImpl final : public LocalRun, public coordinator::RunObserver, pub
     options.base_folder = options_.base_folder;
     options.same_machine = true;
     options.resumes_from = options_.resumes_from;
-    options.reattach_limit = here.reattach_limit;
-    options.heartbeat_timeout = here.heartbeat_timeout;
+    options.heartbeat_timeout = kHeartbeatTimeout;
     options.rejoin_grace = here.rejoin_grace;
     options.most_silence = here.most_silence;
     options.form_timeout = here.form_timeout;

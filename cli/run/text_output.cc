@@ -20,8 +20,7 @@ std::string view_text(const coordinator::ViewRecord& view) {
     names += (names.empty() ? "" : ", ") + member;
   }
   return str_cat("view ", view.generation.value, ": ", view.members.size(),
-                 view.members.size() == 1 ? " member (" : " members (", names, ")",
-                 view.first_step > 0 ? str_cat(", from step ", view.first_step) : "");
+                 view.members.size() == 1 ? " member (" : " members (", names, ")");
 }
 
 std::string evaluation_text(const coordinator::EvaluationRecord& e, const RunState& state) {

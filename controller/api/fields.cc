@@ -208,7 +208,8 @@ void visit_template(FieldVisitor& v, ReplicaSpec& r) {
 void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic) {
   v.integer({.name = "replicas", .meaning = "How many members of this role"}, replicas, r.replicas);
   v.integer({.name = "minReplicas",
-             .meaning = "The smallest number that replicas may be edited to; absent: replicas",
+             .meaning = "The smallest number that replicas may be edited to (absent: replicas), and how few "
+                        "of those who train an all-reduce goes on with when members are lost (absent: 1)",
              .when = {elastic, "the role worker"}},
             replicas, r.min_replicas);
   v.integer({.name = "maxReplicas",
@@ -218,9 +219,9 @@ void visit(FieldVisitor& v, ReplicaSpec& r, IntegerRange replicas, bool elastic)
   v.reserved("standby", "leave it out");
   v.choice(
       {.name = "restartPolicy",
-       .meaning = "What follows when a member of this role is lost. Never: the job has failed; OnFailure, "
-                  "Always: all members start again from the newest checkpoint; ExitCode: likewise, but "
-                  "exit codes 1 to 127 end the job"},
+       .meaning = "What follows when a member of this role is lost. Never: the job fails; OnFailure, Always: "
+                  "another one takes its place (all-reduce), or all start again from the newest "
+                  "checkpoint; ExitCode: likewise, but exit codes 1 to 127 end it"},
       r.restart_policy);
   visit_template(v, r);
 }

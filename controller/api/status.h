@@ -85,23 +85,30 @@ struct RestartCount {
   }
 };
 
-// How often a server or an evaluator was replaced.
+// How often the pod in a place was replaced: of a member since the attempt began, of a server or an evaluator
+// outside the ring since all pods began together.
 struct Replacement {
   Role role = Role::kServer;
   std::int64_t index = 0, count = 0;
+  std::int64_t in_a_row = 0;                 // of a member: since it last lived for long
+  std::optional<WallTime> last, not_before;  // of a member: when it was replaced; its next pod's back-off
   bool operator==(const Replacement&) const = default;
   static void fields(auto&& visit, auto& x) {
     visit(NamedField{"role"}, x.role);
     visit(NamedField{.name = "index", .always = true}, x.index);
     visit(NamedField{"count"}, x.count);
+    visit(NamedField{"inARow", "Of a member, since it last lived for long."}, x.in_a_row);
+    visit(NamedField{"last", "When a member was replaced last."}, x.last);
+    visit(NamedField{"notBefore", "Its pod is made at this time or later."}, x.not_before);
   }
 };
 
 // Restarts survive the controller: counters only grow (but that one kSilent may become another cause), and
 // numbers of attempts are never used twice.
 struct Restarts {
-  std::int64_t attempt = 0;  // of the members: the number at the end of their pods' names
-  std::int64_t size = 0;     // members of this attempt; 0: it has not begun
+  // The number at the end of the members' pods' names, to which `replacements` add.
+  std::int64_t attempt = 0;
+  std::int64_t size = 0;  // members of this attempt; 0: it has not begun
   std::int64_t full_attempt =
       0;                      // the attempt in which all pods began together: 0, or since the last resumption
   std::int64_t in_a_row = 0;  // restarts since members last trained for long
@@ -111,13 +118,14 @@ struct Restarts {
   std::optional<WallTime> not_before;     // the attempt begins at this time or later (back-off)
   bool operator==(const Restarts&) const = default;
   static void fields(auto&& visit, auto& x) {
-    visit(NamedField{"attempt", "The number at the end of the members' pods' names."}, x.attempt);
+    visit(NamedField{"attempt", "The number at the end of the members' pods' names, without replacements."},
+          x.attempt);
     visit(NamedField{"size", "Members of this attempt."}, x.size);
     visit(NamedField{"fullAttempt", "In which all pods began together."}, x.full_attempt);
     visit(NamedField{"inARow", "Since members last trained for long."}, x.in_a_row);
     visit(NamedField{"total", "In all, without changes of size."}, x.total);
     visit(NamedField{"byCause", "How often, by the role and the cause."}, x.by_cause);
-    visit(NamedField{"replacements", "Of servers and evaluators."}, x.replacements);
+    visit(NamedField{"replacements", "Pods that took another one's place."}, x.replacements);
     visit(NamedField{"notBefore", "The attempt begins at this time or later."}, x.not_before);
   }
 };

@@ -9,6 +9,7 @@
 #include "base/process_end.h"
 #include "controller/coordinator/core_impl.h"
 #include "controller/diagnosis/diagnosis.h"
+#include "controller/plan/pods.h"
 #include "proto/telemetry.h"
 
 namespace paceline::coordinator {
@@ -44,22 +45,32 @@ void set_means(const StepTimes& sum, std::int64_t steps, MemberTelemetry& teleme
 }  // namespace
 
 CoordinatorCore::Impl::Impl(CoreConfig config, TimePoint now)
-    : config_(std::move(config)), progress_(now), last_now_(now), form_since_(now), state_since_(now) {
+    : config_(std::move(config)),
+      ring_(!config_.training.has_parameter_server()),
+      progress_(now),
+      last_now_(now),
+      form_since_(now),
+      state_since_(now) {
   for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator}) {
     for (const ExpectedRole& expected : config_.roles) {
       for (int i = 0; expected.role == role && i < expected.count; ++i) {
         slots_.emplace_back();
         slots_.back().role = role;
         slots_.back().index = i;
+        slots_.back().incarnation = role == Role::kEvaluator ? 0 : config_.attempt;
       }
     }
     if (role != Role::kEvaluator) members_ = slots_.size();
   }
-  for (const LostMember& each : config_.lost) {
+  for (const Incarnation& each : config_.incarnations) {
     Slot* slot = slot_of(static_cast<int>(each.role), each.index);
+    if (slot != nullptr && !slot->observes()) slot->incarnation = std::max(slot->incarnation, each.number);
+  }
+  for (const LostMember& each : config_.lost) {
+    Slot* slot = slot_of(static_cast<int>(each.fault.role), each.fault.index);
     if (slot == nullptr || slot->observes()) continue;
     slot->lost = slot->drained = true;
-    lost_.push_back(each);
+    lost_.push_back({each.fault, now});
   }
   for (const FinishedMember& each : config_.finished) {
     Slot* slot = slot_of(static_cast<int>(each.role), each.index);
@@ -87,7 +98,9 @@ Effects CoordinatorCore::Impl::step(const Input& input, TimePoint now) {
 void CoordinatorCore::Impl::on(const Attached& in) {
   if (slot_of(in.stream) != nullptr) return;
   const std::string error = hello_error(in.hello, config_);
-  if (!error.empty() && is_of_later_attempt(in.hello, config_)) return put_off(in);
+  if (!error.empty() && is_of_later_attempt(in.hello, config_))
+    return put_off(
+        in, str_cat("it is of attempt ", in.hello.attempt(), ", and this is attempt ", config_.attempt));
   if (!error.empty()) return refuse(in.stream, error);
   Slot& slot = *slot_of(in.hello.role(), in.hello.index());
   if (slot.observes()) return attach_observer(slot, in);
@@ -96,23 +109,35 @@ void CoordinatorCore::Impl::on(const Attached& in) {
   }
   const bool same = slot.hello && slot.hello->member_id() == in.hello.member_id();
   if (slot.left) return refuse(in.stream, str_cat(slot.name(), " has left already"));
-  if (slot.lost) return refuse(in.stream, str_cat(slot.name(), " was lost, and the others go on without it"));
+  const bool replaces = is_replaced_by(slot, in.hello);
+  if (slot.lost && !replaces)
+    return refuse(in.stream, str_cat(slot.name(), " was lost, and the others go on without it"));
+  if (in.hello.incarnation() < slot.incarnation)
+    return refuse(in.stream,
+                  str_cat("pod ", in.hello.pod(), " was ", slot.name(), ", and another one is now"));
+  if (replaces && slot.attached()) return put_off(in, "its place is not free yet");
   if (same && slot.attached()) {
     evict(slot.stream, str_cat(slot.name(), " has attached again by another stream"), false, true);
   } else if (!same && slot.attached()) {
     return refuse(in.stream, str_cat(slot.name(), " is attached already, as ", slot.hello->member_id()));
-  } else if (!same && slot.hello && state_ != JobState::kForming) {
+  } else if (!same && slot.hello && slot.rank >= 0 && state_ != JobState::kForming) {
     return refuse(in.stream, str_cat(slot.name(), " is a member of view ", generation_.value, " as ",
                                      slot.hello->member_id()));
   }
   bind(slot, in);
 }
 
-// It comes again, until the controller has seen that attempt in the job's status.
-void CoordinatorCore::Impl::put_off(const Attached& in) {
-  log(str_cat("stream ", in.stream.value, " is put off: pod ", cut(in.hello.pod(), kMaxNameBytes),
-              " is of a later attempt than this one, whose pods' names end in ", config_.pod_suffix));
+// It comes again: of a later attempt until the controller has seen that in the job's status.
+void CoordinatorCore::Impl::put_off(const Attached& in, const std::string& why) {
+  log(str_cat("stream ", in.stream.value, " is put off: pod ", cut(in.hello.pod(), kMaxNameBytes), ": ",
+              why));
   effects_.close.push_back(in.stream);
+}
+
+// A ring may have lost the member in this place: the next one's incarnation is higher.
+bool CoordinatorCore::Impl::is_replaced_by(const Slot& slot, const v1::Hello& hello) const {
+  if (!ring_ || hello.incarnation() < slot.incarnation) return false;
+  return slot.lost || (slot.hello && hello.incarnation() > slot.hello->incarnation());
 }
 
 // The newest one counts: of two, the other is what a lost node or a broken connection has left. It stays
@@ -130,6 +155,11 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   const bool again = slot.hello && slot.hello->member_id() == in.hello.member_id();
   if (!again) slot.vacate();
   slot.hello = in.hello;
+  slot.incarnation = std::max<std::int64_t>(slot.incarnation, in.hello.incarnation());
+  slot.viewed |= in.hello.held_generation() > 0;
+  std::erase_if(lost_, [&](const Lost& each) {
+    return !slot.lost && each.fault.role == slot.role && each.fault.index == slot.index;
+  });
   if (!config_.same_machine) slot.hello->clear_pid();  // 1 in every container
   slot.stream = in.stream;
   slot.last_heard = now_;
@@ -141,6 +171,10 @@ void CoordinatorCore::Impl::bind(Slot& slot, const Attached& in) {
   v1::Welcome& welcome = *message.mutable_welcome();
   welcome.set_job(config_.job);
   *welcome.mutable_training() = config_.training;
+  welcome.set_elastic(config_.elastic);
+  // The next members go on from the newest checkpoint where all of a view are lost.
+  if (generation_.value > 0 || config_.trained_before)
+    welcome.mutable_training()->mutable_checkpoint()->set_resume(true);
   welcome.set_heartbeat_interval_ms(static_cast<std::uint32_t>(
       std::max<std::int64_t>(1, config_.heartbeat_interval / std::chrono::milliseconds(1))));
   welcome.set_link_key(config_.link_key);
@@ -250,7 +284,8 @@ void CoordinatorCore::Impl::on_leaving(Slot& slot, const v1::Leaving& leaving) {
   slot.step = std::max(slot.step, sane_step(leaving.step()));
   const bool earlier =
       slot.trains() && slot.rank < 0 && gathers_earlier_view() && slot.hello->held_generation() > 0;
-  const bool leads = slot.rank == 0 || (earlier && number(slot) == 0);
+  const bool leads =
+      slot.rank == 0 || (earlier && (ring_ ? slot.hello->held_rank() == 0 : number(slot) == 0));
   if (leads) progress_.reached(slot.step);
   if (leads && !leaving.checkpoint_path().empty()) checkpoint_path_ = cut(leaving.checkpoint_path());
   effects_.close.push_back(slot.stream);
@@ -309,6 +344,9 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
   const bool earlier =
       slot->hello ? slot->hello->pod() != in.pod : !in.pod.empty() && slot->last_pod == in.pod;
   if (earlier) return log(str_cat("pod ", in.pod, " is of an earlier member"));
+  const bool replaces = ring_ && slot->lost && in.incarnation >= slot->incarnation;
+  if (replaces) slot->lost = false;  // this one was to take the place
+  if (!slot->hello) slot->last_pod = in.pod;
   const std::string exit = exit_text(in.exit_code, in.signal);
   slot->exit_code = in.exit_code;
   slot->signal = in.signal;
@@ -336,9 +374,13 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
 
 void CoordinatorCore::Impl::on(const AbsentMember& in) {
   Slot* slot = slot_of(static_cast<int>(in.role), in.index);
-  const bool awaited = slot != nullptr && !slot->observes() && !slot->attached() && !slot->left &&
-                       !slot->gone() && gathers_earlier_view();
-  if (awaited && judges()) lose(*slot, in.seen, now_);
+  if (slot == nullptr || slot->observes() || slot->attached() || slot->left || !judges()) return;
+  // It was to take the place of one that is lost.
+  const bool replaces = ring_ && slot->lost && plan::attempt_in(in.pod).value_or(-1) >= slot->incarnation;
+  if (!replaces && (slot->gone() || !gathers_earlier_view())) return;
+  slot->lost = false;
+  if (replaces) slot->last_pod = in.pod;
+  lose(*slot, in.seen, now_);
 }
 
 void CoordinatorCore::Impl::on(const Refused& in) {
@@ -360,6 +402,7 @@ void CoordinatorCore::Impl::on(const Stop& in) {
   state_ = JobState::kDraining;
   reason_ = str_cat("stopping: ", stop_reason_);
   log(reason_);
+  choose_saver();
   for (const Slot& slot : slots_) {  // rank 0 saves what the servers hold: they are told once nobody trains
     const bool stays = slot.role == Role::kServer || (slot.observes() && another_follows_);
     if (slot.attached() && !stays) evict(slot.stream, stop_reason_, false, false);
@@ -383,6 +426,7 @@ void CoordinatorCore::Impl::evict(StreamId stream, const std::string& reason, bo
   v1::CoordinatorMessage message;
   message.mutable_evict()->set_reason(reason);
   message.mutable_evict()->set_job_finished(finished);
+  message.mutable_evict()->set_save(stream.value != 0 && stream == saver_);
   // With a server went a part of the weights: nobody shall wait for a snapshot of the rest.
   message.mutable_evict()->set_discard(
       verdict_ && (verdict_->kind == api::FaultKind::kDiverged ||
@@ -397,6 +441,11 @@ void CoordinatorCore::Impl::break_protocol(Slot& slot, const std::string& what) 
   evict(slot.stream, text, false, true);
   slot.stream = {};
   if (judges() && !slot.observes()) lose(slot, {Seen::kBrokeProtocol, what}, now_);
+}
+
+Slot* CoordinatorCore::Impl::leader() {
+  const auto it = std::ranges::find(slots_, 0, &Slot::rank);
+  return it == slots_.end() ? nullptr : &*it;
 }
 
 bool CoordinatorCore::Impl::is_observer(StreamId stream) const {

@@ -3,17 +3,24 @@
 // Membership of one job as a pure state machine: step(input, now) -> effects (after etcd's raft and torchft's
 // lighthouse).
 //
-//   Forming -> Running(g) -> Draining(g) -> Forming(g+1)          a member was lost and the policy says: go
-//   on
-//                         -> Finished | Failed                     rank 0 left FINISHED | a verdict and the
-//                         policy says: fail
-//   any -> Draining -> Stopped                                     Stop
-//   Forming -> Running(g)                                          all members train in the same view g of an
-//                                                                  earlier coordinator: they go on in it
-//   Running(g) -> Running(g)                                       a member was lost and the policy says: go
-//   on
-//                                                                  without it, in the same view (also in an
-//                                                                  earlier one whose members are gathered)
+//   Forming -> Running(g) -> Forming -> Running(g+1)     a member of a ring was lost, and the policy says: go
+//                                                        on in the next view
+//                         -> Draining(g) -> Forming      a member has come to a ring: all finish their step
+//                         -> Finished | Failed           rank 0 left FINISHED | a verdict, and the policy
+//                                                        says: fail
+//   any -> Draining -> Stopped                           Stop
+//   Forming -> Running(g)                                all members train in the same view g of an earlier
+//                                                        coordinator: they go on in it
+//   Running(g) -> Running(g)                             a member was lost, and the policy says: go on
+//                                                        without it in the same view (servers), also in an
+//                                                        earlier one whose members are gathered
+//
+// A place is a role and an index. Its member may be lost, and another one take the place: incarnations rise,
+// and a lower one than the newest is refused, whenever it comes back. In a ring ranks are compact: a view has
+// those that are there, chief before workers, each by index, and rank 0 is the first of them. A view is
+// formed of all places at first, or after start_timeout of `min_trainers` at least; of those that are left
+// when one is lost, down to that number; and anew when a member that is ready has come. With servers ranks
+// are places.
 //
 // Members are those who train (chief, workers) and the servers. An evaluator is an observer: it is welcomed,
 // what it evaluates counts, it is told when the job finishes; it is in no view, and nobody waits for it or
@@ -42,6 +49,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "controller/api/fault.h"
+#include "controller/api/types.h"
 #include "controller/coordinator/report.h"
 #include "controller/plan/plan.h"
 #include "proto/paceline/v1/coordinator.pb.h"
@@ -68,7 +76,7 @@ struct ExpectedRole {
   int count = 0;
 };
 
-// What to do when a member is lost after a view was formed.
+// What to do when a member is lost.
 enum class LossAction : std::uint8_t { kFailJob, kFormNextView, kGoOn };  // kGoOn: of a running view only
 struct LossDecision {
   LossAction action = LossAction::kFailJob;
@@ -78,9 +86,16 @@ struct LossDecision {
 using LossPolicy = std::function<LossDecision(const api::Fault&, int trainers_left)>;  // pure
 // restartPolicy Never: "member X is lost and the job does not replace members".
 LossDecision fail_on_loss(const api::Fault& verdict, int trainers_left);
-// What the job's strategy allows: with servers, a worker that nobody has to wait for is no loss
-// (docs/protocol.md).
-LossPolicy loss_policy(const v1::TrainingSpec& training);
+// How a ring goes on without a member.
+struct RingRules {
+  api::RestartPolicy chief = api::RestartPolicy::kNever, worker = api::RestartPolicy::kNever;
+  // How many must be left where lost members are not replaced; nothing: all, so that the first loss is the
+  // job's end.
+  std::optional<int> least;
+};
+// What the job's strategy allows (docs/protocol.md). A ring forms the next view without a member that is
+// replaced, or need not be. With servers a worker that nobody has to wait for is no loss.
+LossPolicy loss_policy(const v1::TrainingSpec& training, const RingRules& ring);
 
 // Its work is done: nobody waits for it.
 struct FinishedMember {
@@ -88,13 +103,22 @@ struct FinishedMember {
   int index = 0;
 };
 
+struct Incarnation {
+  Role role = Role::kWorker;
+  int index = 0;
+  std::int64_t number = 0;
+};
+
 struct CoreConfig {
   std::string job;  // namespace/name
   v1::TrainingSpec training;
   std::string link_key;  // 32 bytes
   std::vector<ExpectedRole> roles;
-  std::string
-      pod_suffix;  // of the names of its pods: who comes from another is of an earlier attempt; empty: any
+  std::int64_t attempt = 0;  // of the job: members of an earlier one are refused, of a later one put off
+  std::vector<Incarnation> incarnations;  // the lowest that may attach, where it is not `attempt`
+  // Fewer that train form no view of a ring. Elastic: a ring goes on without a member that leaves.
+  int min_trainers = 1;
+  bool elastic = false;
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   Duration heartbeat_timeout = std::chrono::milliseconds(1500);  // more where all are late: core_silence.h
   Duration most_silence = std::chrono::seconds(6);  // where all are late, and while a view is formed
@@ -107,6 +131,7 @@ struct CoreConfig {
   // is no sign of death yet. No less than `grace`.
   Duration rejoin_grace{};
   Duration form_timeout = std::chrono::seconds(60);
+  Duration start_timeout = std::chrono::seconds(60);  // a first view of all where fewer will do
   Duration stop_timeout =
       std::chrono::seconds(5);  // also: how long others may take to leave after rank 0 finished
   // Rank 0 that was told to stop may save for so long, whatever moves meanwhile: so long its process lives,
@@ -135,6 +160,7 @@ struct PodFact {
   std::optional<int> exit_code, signal;
   std::string words = {};  // the cluster's own, where they say more: "OOMKilled"
   bool deleted = false;    // somebody deleted it, and that is all that is known
+  std::int64_t incarnation = 0;
 };
 
 // A member of an earlier coordinator's view has not attached, and nobody waits for it any longer, though its
@@ -182,7 +208,7 @@ struct Effects {
   std::vector<EvaluationRecord> evaluations;
   std::vector<CheckpointRecord> checkpoints;
   std::optional<api::Fault> verdict;
-  std::optional<api::Fault> lost;    // the job goes on without that member
+  std::vector<api::Fault> lost;      // the job goes on without these members
   std::vector<std::string> reasons;  // every decision in one line
   bool report_changed = false;
 };

@@ -56,6 +56,11 @@ bool CoordinatorCore::Impl::someone_attached() const {
   return std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.attached(); });
 }
 
+int CoordinatorCore::Impl::attached_trainers() const {
+  return static_cast<int>(
+      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && s.attached(); }));
+}
+
 int CoordinatorCore::Impl::trainers_left() const {
   return static_cast<int>(
       std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && !s.lost; }));
@@ -93,9 +98,9 @@ void CoordinatorCore::Impl::find_frozen() {
     if (now_ - slot.last_heard <= patience) continue;
     lose(slot, {Seen::kSilent, format_duration(patience)}, slot.last_heard);
   }
-  if (state_ != JobState::kDraining || now_ - drain_since_ <= config_.stop_timeout) return;
+  if (state_ != JobState::kDraining) return;
   for (Slot& slot : members()) {
-    if (slot.attached() && slot.rank >= 0 && !slot.drained)
+    if (slot.attached() && slot.rank >= 0 && !slot.drained && now_ - drain_since_ > drain_limit(slot))
       lose(slot, {Seen::kKeepsView, std::to_string(generation_.value)}, now_);
   }
 }
@@ -111,14 +116,34 @@ TimePoint CoordinatorCore::Impl::due() const {
     if (slot.attached()) due = std::min(due, slot.last_heard + config_.heartbeat_timeout);
     if (slot.evidence) return last_now_;
   }
-  if (state_ == JobState::kForming) due = std::min(due, form_since_ + config_.form_timeout);
-  if (state_ == JobState::kDraining) due = std::min(due, drain_since_ + config_.stop_timeout);
+  const auto at = [&](TimePoint then) {
+    if (then > last_now_) due = std::min(due, then);
+  };
+  if (state_ == JobState::kForming) {
+    at(form_since_ + config_.form_timeout);
+    at(form_since_ + config_.start_timeout);
+  }
+  for (const Slot& slot : members()) {
+    if (state_ == JobState::kDraining) at(drain_since_ + drain_limit(slot));
+  }
   if (stopping_ || finish_by_) due = std::min(due, end_due());
   return due;
 }
 
+// A step under way is finished first, and what rank 0 saves.
+Duration CoordinatorCore::Impl::drain_limit(const Slot& slot) const {
+  const bool saves = leader() != nullptr && leader()->phase == Phase::kCheckpointing;
+  constexpr double kSteps = 4, kNsPerMs = 1e6, kLongest = 1e9;
+  const Duration steps(
+      static_cast<std::int64_t>(kSteps * kNsPerMs * std::min(slot.telemetry.step_ms, kLongest)));
+  return config_.stop_timeout + (saves ? config_.save_timeout : Duration::zero()) + steps;
+}
+
+// A ring whose view has trained misses nobody: the planner replaces members, and they come in time.
 void CoordinatorCore::Impl::find_missing() {
   if (state_ != JobState::kForming || now_ - form_since_ < config_.form_timeout) return;
+  if (ring_ && (generation_.value > 0 || (config_.elastic && attached_trainers() >= config_.min_trainers)))
+    return;
   std::string names;
   for (const Slot& slot : members()) {
     if (!slot.attached() && !slot.gone()) names += str_cat(names.empty() ? "" : ", ", slot.name());
@@ -169,8 +194,11 @@ void CoordinatorCore::Impl::decide() {
   if (!diagnosis::has_hard(evidence) && waited < config_.grace) return;  // reports come many at once
   const RootCause root = *find_root_cause(evidence, reports_, surroundings());
   const api::FaultKind kind = diagnosis::kind_of(root.seen.kind);
-  // A member that is frozen or missing was so for long: no better evidence can be under way.
-  const bool ripe = kind == api::FaultKind::kFrozen || kind == api::FaultKind::kMissing;
+  // A member that is frozen or missing was so for long: no better evidence can be under way. Where the next
+  // view is formed without all that are gone, it is of no weight which of them went first.
+  const bool next_view =
+      diagnosis::has_hard(evidence) && decide_on(make_verdict(root)).action == LossAction::kFormNextView;
+  const bool ripe = kind == api::FaultKind::kFrozen || kind == api::FaultKind::kMissing || next_view;
   if (!ripe && waited < config_.grace) return;
   if (waited < config_.save_timeout && expects_the_asked(evidence)) return;
   if (may_come_back(slots_[static_cast<std::size_t>(root.slot)])) return;
@@ -211,13 +239,14 @@ api::Fault CoordinatorCore::Impl::make_verdict(const RootCause& root) const {
                      .exit_code = slot.exit_code,
                      .signal = slot.signal,
                      .evidence = {root.seen}};
+  verdict.pod = slot.last_pod;
   if (slot.hello) {
     verdict.pod = slot.hello->pod();
     verdict.host = slot.hello->host();
     verdict.pid = slot.hello->pid();
   }
   // Servers count no steps: rank 0's.
-  if (slot.rank >= 0) verdict.step = slot.trains() ? slot.step : slots_.front().step;
+  if (slot.rank >= 0) verdict.step = slot.trains() || leader() == nullptr ? slot.step : leader()->step;
   for (const int each : root.victims) {
     if (verdict.victims.size() == api::kMostVictims) {
       ++verdict.more_victims;
@@ -246,21 +275,30 @@ api::Victim CoordinatorCore::Impl::victim_of(const RootCause& root, const Slot& 
   return victim;
 }
 
-void CoordinatorCore::Impl::carry_out(api::Fault verdict) {
-  Slot& missed = *slot_of(static_cast<int>(verdict.role), verdict.index);
-  // They train on in the view of an earlier coordinator, where ranks are slots; unless they wait for another.
+// With servers ranks are places, also in the view of an earlier coordinator, in which they train on unless
+// they wait for another.
+LossDecision CoordinatorCore::Impl::decide_on(const api::Fault& verdict) {
+  const Slot& missed = *slot_of(static_cast<int>(verdict.role), verdict.index);
   const bool earlier =
       gathers_earlier_view() && config_.trained_before && verdict.kind != api::FaultKind::kUnreachable;
   api::Fault in_view = verdict;
   if (earlier) in_view.rank = number(missed);
   LossDecision decision = config_.on_member_lost(in_view, trainers_left() - (missed.trains() ? 1 : 0));
-  if (decision.action == LossAction::kGoOn) {
-    if (state_ == JobState::kRunning || earlier) {
-      log(diagnosis::message_of(verdict));
-      log(decision.reason);
-      return go_on_without(missed, std::move(verdict));
-    }
-    decision = {LossAction::kFailJob, "no view is running that could go on"};
+  if (decision.action == LossAction::kGoOn && state_ != JobState::kRunning && !earlier)
+    return {LossAction::kFailJob, "no view is running that could go on"};
+  if (decision.action == LossAction::kFormNextView && !ring_)
+    return {LossAction::kFailJob, "what the servers held is lost with the view"};
+  return decision;
+}
+
+void CoordinatorCore::Impl::carry_out(api::Fault verdict) {
+  Slot& missed = *slot_of(static_cast<int>(verdict.role), verdict.index);
+  const LossDecision decision = decide_on(verdict);
+  if (decision.action != LossAction::kFailJob) {
+    log(diagnosis::message_of(verdict));
+    log(decision.reason);
+    return decision.action == LossAction::kGoOn ? go_on_without(missed, std::move(verdict))
+                                                : leave_behind(missed, std::move(verdict));
   }
   verdict_ = std::move(verdict);
   effects_.verdict = verdict_;
@@ -269,14 +307,39 @@ void CoordinatorCore::Impl::carry_out(api::Fault verdict) {
   const std::string message = diagnosis::message_of(*verdict_);
   log(message);
   log(decision.reason);
-  if (decision.action == LossAction::kFailJob) return end(JobState::kFailed, message, false);
-  for (Slot& slot : members()) {
-    if (&slot != &missed && !slot.evidence) continue;
-    if (slot.attached())
-      evict(slot.stream, &slot == &missed ? message : diagnosis::text_of(slot.evidence->seen), false, true);
-    slot.vacate();
+  end(JobState::kFailed, message, false);
+}
+
+// The next view is formed of those that are left, in the midst of whatever they do: it ends what they wait
+// for.
+void CoordinatorCore::Impl::leave_behind(Slot& slot, api::Fault verdict) {
+  verdict.victims.clear();
+  verdict.more_victims = 0;
+  if (slot.attached()) evict(slot.stream, diagnosis::message_of(verdict), false, true);
+  const bool in_view = slot.rank >= 0;
+  slot.incarnation = std::max(slot.incarnation, slot.hello ? slot.hello->incarnation() : 0) + 1;
+  slot.vacate();
+  slot.lost = true;
+  reports_.clear();
+  diverged_.clear();
+  suspicious_since_.reset();
+  for (const Evidence& e : all_evidence())
+    suspicious_since_ = std::min(suspicious_since_.value_or(e.since), e.since);
+  if (in_view && state_ != JobState::kForming) {
+    state_ = JobState::kForming;
+    form_since_ = now_;
+    reason_ = str_cat(slot.name(), " is lost; the next view is formed without it");
   }
-  drain_for_next_view(message);
+  note_lost(slot, std::move(verdict));
+}
+
+void CoordinatorCore::Impl::note_lost(Slot& slot, api::Fault verdict) {
+  std::erase_if(lost_, [&](const Lost& each) {
+    return each.fault.role == slot.role && each.fault.index == slot.index;
+  });
+  lost_.push_back({verdict, now_});
+  effects_.lost.push_back(std::move(verdict));
+  effects_.report_changed = true;
 }
 
 // All else that was seen is judged by itself: there may be more that are lost. What their peers have
@@ -284,8 +347,7 @@ void CoordinatorCore::Impl::carry_out(api::Fault verdict) {
 // workers that fail at the same time the last one would be judged after four windows, when the cluster's word
 // of its end, without a reason, had long been taken.
 void CoordinatorCore::Impl::go_on_without(Slot& slot, api::Fault verdict) {
-  const std::string message = diagnosis::message_of(verdict);
-  if (slot.attached()) evict(slot.stream, message, false, true);
+  if (slot.attached()) evict(slot.stream, diagnosis::message_of(verdict), false, true);
   slot.stream = {};
   slot.lost = slot.drained = true;
   slot.evidence.reset();
@@ -297,11 +359,9 @@ void CoordinatorCore::Impl::go_on_without(Slot& slot, api::Fault verdict) {
     for (const Evidence& e : all_evidence())
       suspicious_since_ = std::min(suspicious_since_.value_or(e.since), e.since);
   }
-  lost_.push_back({verdict.role, verdict.index, verdict.pod, message});
   reason_ = generation_.value > 0 ? str_cat("view ", generation_.value, " goes on without ", slot.name())
                                   : str_cat("gathering an earlier view's members without ", slot.name());
-  effects_.lost = std::move(verdict);
-  effects_.report_changed = true;
+  note_lost(slot, std::move(verdict));
 }
 
 }  // namespace paceline::coordinator

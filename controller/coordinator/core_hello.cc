@@ -4,7 +4,6 @@
 
 #include "base/sanitize.h"
 #include "base/text.h"
-#include "controller/plan/pods.h"
 
 namespace paceline::coordinator {
 
@@ -61,18 +60,16 @@ std::string hello_error(const v1::Hello& hello, const CoreConfig& config) {
     if (std::string error = name_error(field, *value, required); !error.empty()) return error;
   }
   // Evaluators have attempts of their own.
-  if (hello.role() != v1::ROLE_EVALUATOR && !hello.pod().ends_with(config.pod_suffix)) {
-    return str_cat("pod ", hello.pod(), " is of another attempt: the names of this one's pods end in ",
-                   config.pod_suffix);
+  if (hello.role() != v1::ROLE_EVALUATOR && hello.attempt() != config.attempt) {
+    return str_cat("pod ", hello.pod(), " is of attempt ", hello.attempt(), ", and this is attempt ",
+                   config.attempt);
   }
   if (std::string error = address_error(hello.address()); !error.empty()) return error;
   return slot_error(hello, config);
 }
 
 bool is_of_later_attempt(const v1::Hello& hello, const CoreConfig& config) {
-  if (hello.role() == v1::ROLE_EVALUATOR) return false;  // it has attempts of its own
-  const auto theirs = plan::attempt_in(hello.pod()), ours = plan::attempt_in(config.pod_suffix);
-  return theirs && ours && *theirs > *ours;
+  return hello.role() != v1::ROLE_EVALUATOR && hello.attempt() > config.attempt;  // those have their own
 }
 
 std::string heartbeat_error(const v1::Heartbeat& heartbeat, Generation generation) {
@@ -122,6 +119,7 @@ absl::Status validate(const CoreConfig& config) {
                            config.stop_timeout, config.save_timeout}) {
     if (d <= Duration::zero()) return wrong("a duration of ", format_duration(d));
   }
+  if (config.min_trainers < 1) return wrong("a ring of ", config.min_trainers, " that train");
   if (config.grace < Duration::zero()) return wrong("a grace of ", format_duration(config.grace));
   if (config.report_window < config.grace) {
     return wrong("a report window of ", format_duration(config.report_window), " is less than the grace, ",

@@ -3,9 +3,9 @@
 // The inside of CoordinatorCore, for its own files only: core.cc (inputs and their order), core_evidence.cc
 // (diagnosis), core_states.cc (views and endings), core_report.cc.
 //
-// A slot is the place of one expected member or observer (role and index); it is empty, held by an attached
-// one, or by one that has left or was lost. Every input first changes slots, then settle() draws the
-// conclusions that the moment allows: verdict, next state, next view.
+// A slot is one place (core.h), or an observer's: empty, held by an attached member, or by one that has left.
+// Every input first changes slots, then settle() draws the conclusions that the moment allows: verdict, next
+// state, next view.
 
 #include <cstdint>
 #include <optional>
@@ -31,6 +31,8 @@ struct Slot {
   int index = 0;
   std::optional<v1::Hello> hello;  // of the member that holds it
   std::string last_pod;            // of the member that held it before, whose end may still be told
+  std::int64_t incarnation = 0;    // the lowest that may attach
+  bool viewed = false;             // it was given a view, by this coordinator or an earlier one
   StreamId stream;                 // 0: none
   TimePoint last_heard{};
   Gaps gaps;
@@ -38,7 +40,7 @@ struct Slot {
   bool finished = false;         // its work was done when it left
   bool lost = false;             // the others go on without it
   bool finished_before = false;  // in an earlier coordinator's view, of which it has left
-  int rank = -1;                 // in the current view
+  int rank = -1;                 // in the current view, or the last one while the next is formed
   bool drained = false;          // waits for the next view
   // In Forming, of a member that holds an earlier coordinator's view: what its first heartbeat tells.
   enum class Held : std::uint8_t { kUntold, kTrains, kWaits } held = Held::kUntold;
@@ -60,7 +62,10 @@ struct Slot {
   bool trains() const { return role == Role::kChief || role == Role::kWorker; }
   std::string name() const { return member_name(role, index); }
   void vacate() {
-    Slot empty{.role = role, .index = index, .last_pod = hello ? hello->pod() : last_pod};
+    Slot empty{.role = role,
+               .index = index,
+               .last_pod = hello ? hello->pod() : last_pod,
+               .incarnation = incarnation};
     *this = std::move(empty);
   }
 };
@@ -96,7 +101,7 @@ class CoordinatorCore::Impl {
   void note_finished(Slot& slot);
   void wait_for_the_others(const Slot& leader);
   void attach_observer(Slot& slot, const Attached& in);
-  void put_off(const Attached& in);
+  void put_off(const Attached& in, const std::string& why);
 
   // --- evidence and verdict ---
   void lose(Slot& slot, api::Observation seen, TimePoint since, bool soft = false);
@@ -104,6 +109,8 @@ class CoordinatorCore::Impl {
   Duration longest_absence() const { return config_.heartbeat_timeout / 2; }
   bool someone_attached() const;
   int trainers_left() const;
+  int attached_trainers() const;
+  LossDecision decide_on(const api::Fault& verdict);
   bool may_come_back(const Slot& slot) const;
   Duration patience_with(const Slot& slot) const;
   void find_frozen();
@@ -116,18 +123,30 @@ class CoordinatorCore::Impl {
   api::Victim victim_of(const diagnosis::RootCause& root, const Slot& slot) const;
   void carry_out(api::Fault verdict);
   void go_on_without(Slot& slot, api::Fault verdict);
+  void leave_behind(Slot& slot, api::Fault verdict);
+  void note_lost(Slot& slot, api::Fault verdict);
+  bool is_replaced_by(const Slot& slot, const v1::Hello& hello) const;
 
   // --- states ---
   void settle();
   void settle_end();
   bool observers_look();
   void form_if_complete();
+  void form_ring();
+  void form(std::uint64_t generation, const std::vector<Slot*>& chosen, bool adopts);
+  // Whether those of an earlier view that are here are all that may come.
+  enum class Gathering : std::uint8_t { kWaits, kAdopts, kOver };
+  Gathering gathered_ring() const;
+  bool is_ready(const Slot& slot) const;
+  void take_in_joiners();
   bool misses_gone();
   // Whether all members hold the same view of an earlier coordinator; its generation, else 0.
   std::uint64_t common_view() const;
-  void make_view(std::int64_t first_step);
+  void make_view(const std::vector<Slot*>& chosen, bool keeps_ranks);
   void drain_for_next_view(const std::string& why);
+  Duration drain_limit(const Slot& slot) const;
   void end(JobState state, std::string reason, bool finished);
+  void choose_saver();
 
   // --- helpers ---
   TimePoint stop_by() const;  // REQUIRES: stopping_
@@ -136,6 +155,8 @@ class CoordinatorCore::Impl {
   // Those that a view is made of; the rest of the slots are observers'.
   std::span<Slot> members() { return {slots_.data(), members_}; }
   std::span<const Slot> members() const { return {slots_.data(), members_}; }
+  Slot* leader();  // rank 0; null: there is none
+  const Slot* leader() const { return const_cast<Impl*>(this)->leader(); }
   Slot* slot_of(StreamId stream);
   Slot* slot_of(int role, std::int64_t index);
   int number(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
@@ -150,6 +171,7 @@ class CoordinatorCore::Impl {
   void break_protocol(Slot& slot, const std::string& what);
 
   CoreConfig config_;
+  bool ring_ = false;        // no servers
   std::vector<Slot> slots_;  // never resized: chief, workers, servers; then evaluators; each by index
   std::size_t members_ = 0;
   JobState state_ = JobState::kForming;
@@ -166,6 +188,8 @@ class CoordinatorCore::Impl {
   std::optional<TimePoint> finish_by_;
   std::optional<TimePoint> nobody_since_;  // nobody trains any more, and the job ends
   std::string model_path_, checkpoint_path_;
+  StreamId
+      saver_;  // of those that are evicted the one that saves what it holds; 0: as they know by themselves
 
   std::optional<TimePoint> suspicious_since_;   // the first evidence of the window was seen
   std::vector<diagnosis::PeerReport> reports_;  // one of a pair, at most: on_peer_fault()
@@ -173,7 +197,11 @@ class CoordinatorCore::Impl {
   TimePoint diverged_since_{};
   std::string diverged_from_;
   std::optional<api::Fault> verdict_;
-  std::vector<LostMember> lost_;
+  struct Lost {
+    api::Fault fault;
+    TimePoint at;
+  };
+  std::vector<Lost> lost_;            // whose places nobody has taken
   std::vector<std::string> refused_;  // uids of pods; of more than kMaxRefused the last
   std::string drain_reason_;
   TimePoint verdict_at_{}, state_since_{};

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "controller/coordinator/core.h"
+#include "controller/plan/restart.h"
 
 namespace paceline::coordinator {
 
@@ -26,10 +27,28 @@ LossDecision decide(const ParameterServerSpec& spec, const api::Fault& verdict, 
                   least == 1 ? " is" : " are", " enough")};
 }
 
+LossDecision decide_ring(const RingRules& rules, const api::Fault& verdict, int trainers_left) {
+  using enum LossAction;
+  const std::string who = member_name(verdict.role, verdict.index);
+  const api::RestartPolicy policy = verdict.role == Role::kChief ? rules.chief : rules.worker;
+  if (verdict.kind == api::FaultKind::kDiverged) return fail_on_loss(verdict, trainers_left);
+  if (policy == api::RestartPolicy::kNever) {
+    if (!rules.least || trainers_left < *rules.least) return fail_on_loss(verdict, trainers_left);
+    return {kFormNextView, str_cat(who, " is lost, and ", trainers_left, " go on without it")};
+  }
+  if (!plan::may_restart(policy, verdict.cause))
+    return {kFailJob, str_cat(who, " is lost for good (restartPolicy: ", api::name(policy), ")")};
+  return {kFormNextView, str_cat(who, " is lost; ", trainers_left, " go on until another one is there")};
+}
+
 }  // namespace
 
-LossPolicy loss_policy(const v1::TrainingSpec& training) {
-  if (!training.has_parameter_server()) return fail_on_loss;
+LossPolicy loss_policy(const v1::TrainingSpec& training, const RingRules& ring) {
+  if (!training.has_parameter_server()) {
+    return [ring](const api::Fault& verdict, int trainers_left) {
+      return decide_ring(ring, verdict, trainers_left);
+    };
+  }
   return [spec = training.parameter_server()](const api::Fault& verdict, int trainers_left) {
     return decide(spec, verdict, trainers_left);
   };

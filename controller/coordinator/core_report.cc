@@ -39,7 +39,8 @@ Report CoordinatorCore::Impl::report(TimePoint now) const {
   report.model_path = model_path_;
   report.checkpoint_path = checkpoint_path_;
   report.verdict = verdict_;
-  report.lost = lost_;
+  for (const Lost& each : lost_)
+    report.lost.push_back({each.fault, std::max(now - each.at, Duration::zero())});
   report.refused = refused_;
   if (verdict_) report.verdict_age = std::max(now - verdict_at_, Duration::zero());
   return report;

@@ -17,16 +17,20 @@ void CoordinatorCore::Impl::settle() {
       std::all_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.rank < 0 || s.drained; })) {
     state_ = JobState::kForming;
     form_since_ = now_;
-    for (Slot& slot : slots_) slot.rank = -1;
+    if (!ring_) {
+      for (Slot& slot : slots_) slot.rank = -1;
+    }
     reason_ = "waiting for members of the next view";
     log(reason_);
   }
   form_if_complete();
+  take_in_joiners();
 }
 
 TimePoint CoordinatorCore::Impl::stop_by() const {
-  const bool may_save =
-      std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.rank == 0 && s.attached(); });
+  const bool may_save = std::any_of(slots_.begin(), slots_.end(), [this](const Slot& s) {
+    return s.attached() && (s.rank == 0 || s.stream == saver_);
+  });
   return stop_since_ +
          (may_save ? std::max(config_.save_timeout, config_.stop_timeout) : config_.stop_timeout);
 }
@@ -79,14 +83,15 @@ TimePoint CoordinatorCore::Impl::end_due() const {
 }
 
 std::uint64_t CoordinatorCore::Impl::common_view() const {
-  const std::uint64_t held = slots_.front().hello->held_generation();
+  const std::uint64_t held = members().front().hello->held_generation();
   const bool all = std::all_of(members().begin(), members().end(),
                                [&](const Slot& s) { return s.gone() || s.hello->held_generation() == held; });
   return all && generation_.value == 0 && held <= kMostCount ? held : 0;
 }
 
 void CoordinatorCore::Impl::form_if_complete() {
-  if (state_ != JobState::kForming || suspicious_since_) return;
+  if (state_ != JobState::kForming || suspicious_since_ || !judges()) return;
+  if (ring_) return form_ring();
   const auto all = [&](auto condition) {
     return std::all_of(members().begin(), members().end(),
                        [&](const Slot& s) { return s.gone() || condition(s); });
@@ -99,24 +104,96 @@ void CoordinatorCore::Impl::form_if_complete() {
   // Do they still train in it? Their heartbeats will tell.
   if (common > 0 && !adopts && !one_says(Slot::Held::kWaits)) return;
   if (!adopts && misses_gone()) return;
+  std::vector<Slot*> chosen;
+  for (Slot& slot : members()) chosen.push_back(&slot);
+  form(common, chosen, adopts);
+}
+
+// `generation`: of the view that is adopted. Members may know generations of a coordinator before this one.
+void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slot*>& chosen, bool adopts) {
   std::uint64_t newest = generation_.value;
-  std::int64_t first_step = 0;
-  for (const Slot& slot : members()) {  // they may know generations of a coordinator before this one
-    if (!slot.hello) continue;
-    newest = std::max(newest, std::min<std::uint64_t>(slot.hello->held_generation(), kMostCount));
-    first_step = std::max({first_step, sane_step(slot.hello->held_step()), slot.step});
+  for (const Slot& slot : members()) {
+    if (slot.hello)
+      newest = std::max(newest, std::min<std::uint64_t>(slot.hello->held_generation(), kMostCount));
   }
-  generation_.value = adopts ? common : newest + 1;
-  make_view(first_step);
+  generation_.value = adopts ? generation : newest + 1;
+  make_view(chosen, adopts && ring_);
   if (!adopts) {
-    for (const Slot& slot : members()) send_view(slot);
+    for (const Slot* slot : chosen) send_view(*slot);
   }
   progress_.new_view();
   state_ = JobState::kRunning;
-  reason_ = str_cat("view ", generation_.value, " of ", pluralize(members_, "member", "members"));
-  log(str_cat(reason_,
-              adopts ? " goes on: all are attached again, and train in it" : " is formed: all are attached"));
+  const bool all = chosen.size() == members_;
+  reason_ = str_cat("view ", generation_.value, " of ", pluralize(chosen.size(), "member", "members"));
+  log(str_cat(reason_, adopts ? " goes on: all are attached again, and train in it"
+                       : all  ? " is formed: all are attached"
+                              : str_cat(" is formed, of ", members_, " places")));
   effects_.report_changed = true;
+}
+
+// A joiner that is still at its data would be waited for by those who could train.
+bool CoordinatorCore::Impl::is_ready(const Slot& slot) const {
+  return slot.attached() && slot.rank < 0 && !slot.viewed && slot.phase == Phase::kWaiting;
+}
+
+void CoordinatorCore::Impl::take_in_joiners() {
+  if (!ring_ || state_ != JobState::kRunning || suspicious_since_ || !judges()) return;
+  const auto joiner = std::ranges::find_if(members(), [&](const Slot& slot) { return is_ready(slot); });
+  if (joiner != members().end()) drain_for_next_view(str_cat(joiner->name(), " joins"));
+}
+
+CoordinatorCore::Impl::Gathering CoordinatorCore::Impl::gathered_ring() const {
+  std::uint64_t held = 0;
+  std::size_t size = 0, here = 0, finished = 0;
+  for (const Slot& slot : members()) {
+    if (slot.finished_before) ++finished;
+    if (!slot.attached() || slot.hello->held_generation() < held) continue;
+    if (slot.hello->held_generation() > held) here = 0;
+    held = slot.hello->held_generation();
+    size = slot.hello->held_size();
+    ++here;
+  }
+  if (held == 0) return Gathering::kOver;
+  const auto holds = [&](const Slot& slot) {
+    return slot.attached() && slot.hello->held_generation() == held;
+  };
+  const auto one_says = [&](Slot::Held what) {
+    return std::ranges::any_of(members(), [&](const Slot& s) { return holds(s) && s.held == what; });
+  };
+  const bool complete = here + finished == size;
+  const bool others_may_come =
+      std::ranges::any_of(members(), [](const Slot& s) { return !s.attached() && !s.gone(); });
+  if (!complete) return others_may_come ? Gathering::kWaits : Gathering::kOver;
+  if (one_says(Slot::Held::kWaits) || held > kMostCount) return Gathering::kOver;
+  return one_says(Slot::Held::kUntold) ? Gathering::kWaits : Gathering::kAdopts;
+}
+
+void CoordinatorCore::Impl::form_ring() {
+  const Gathering gathering = generation_.value == 0 ? gathered_ring() : Gathering::kOver;
+  if (gathering == Gathering::kWaits) return;
+  const bool begun = std::ranges::any_of(members(), [](const Slot& s) { return s.attached() && s.viewed; });
+  const bool all = std::ranges::all_of(members(), [](const Slot& s) { return s.attached() || s.gone(); });
+  const bool overdue = config_.elastic && now_ - form_since_ >= config_.start_timeout;
+  if (!begun && !all && !overdue) return;
+  std::vector<Slot*> chosen;
+  int trainers = 0;
+  for (Slot& slot : members()) {
+    if (!slot.attached() || (begun && !slot.viewed && !is_ready(slot))) continue;
+    if (gathering == Gathering::kAdopts && slot.hello->held_generation() == 0) continue;
+    trainers += slot.trains() ? 1 : 0;
+    chosen.push_back(&slot);
+  }
+  if (trainers < config_.min_trainers || chosen.empty()) {
+    reason_ =
+        str_cat("waiting for ", pluralize(std::max(config_.min_trainers - trainers, 1), "member", "members"),
+                " to attach");
+    return;
+  }
+  std::uint64_t held = 0;
+  for (const Slot* slot : chosen) held = std::max<std::uint64_t>(held, slot->hello->held_generation());
+  const bool adopts = gathering == Gathering::kAdopts && begun;
+  if (adopts) std::ranges::sort(chosen, {}, [](const Slot* slot) { return slot->hello->held_rank(); });
+  form(held, chosen, adopts);
 }
 
 // Who had finished is not there for another view, which is no failure of its process; nor is who was lost.
@@ -133,14 +210,21 @@ bool CoordinatorCore::Impl::misses_gone() {
   return any;
 }
 
-void CoordinatorCore::Impl::make_view(std::int64_t first_step) {
+// `keeps_ranks`: those of a view that is adopted, in which some may have finished.
+void CoordinatorCore::Impl::make_view(const std::vector<Slot*>& chosen, bool keeps_ranks) {
   view_ = {};
   view_.set_generation(generation_.value);
-  view_.set_first_step(first_step);
-  ViewRecord record{generation_, {}, first_step};
-  const auto trainers = std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains(); });
-  for (Slot& slot : members()) {
-    slot.rank = number(slot);
+  view_.set_trainers(static_cast<std::uint32_t>(
+      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains(); })));
+  ViewRecord record{generation_, {}};
+  const auto trainers = std::ranges::count_if(chosen, [](const Slot* s) { return s->trains(); });
+  for (Slot& slot : members()) slot.rank = -1;
+  int next = 0;
+  for (Slot* const each : chosen) {
+    Slot& slot = *each;
+    slot.rank = keeps_ranks ? static_cast<int>(slot.hello->held_rank()) : next;
+    ++next;
+    slot.viewed = true;
     slot.drained = slot.gone();
     slot.served = false;
     v1::ViewMember& member = *view_.add_members();
@@ -178,6 +262,7 @@ void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finishe
   effects_.report_changed = true;
   log(str_cat("the job is ", job_state_name(state_), ": ", reason_));
   progress_.end(now_);
+  choose_saver();
   for (Slot& slot : slots_) {
     // For the next attempt.
     const bool stays = slot.observes() && (state_ == JobState::kFailed || another_follows_);
@@ -186,6 +271,16 @@ void CoordinatorCore::Impl::end(JobState state, std::string reason, bool finishe
     slot.stream = {};
     slot.left |= finished;  // servers and observers say no goodbye: this is theirs
   }
+}
+
+// In a ring all hold the same: where rank 0 is lost, the next one saves. Rank 0 does by itself.
+void CoordinatorCore::Impl::choose_saver() {
+  const Slot* saver = nullptr;
+  for (const Slot& slot : members()) {
+    if (ring_ && slot.attached() && slot.rank >= 0 && (saver == nullptr || slot.rank < saver->rank))
+      saver = &slot;
+  }
+  saver_ = saver == nullptr || saver->rank == 0 ? StreamId() : saver->stream;
 }
 
 void CoordinatorCore::Impl::send_view(const Slot& to) {

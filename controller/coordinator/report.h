@@ -82,7 +82,6 @@ struct MemberSteps {
 struct ViewRecord {
   Generation generation;
   std::vector<std::string> members;  // "chief-0", "worker-0", ... in rank order
-  Step first_step = 0;
 };
 
 struct Report {

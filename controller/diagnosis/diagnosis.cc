@@ -72,6 +72,8 @@ RestartCause cause_of(const Fault& fault, const Place& place) {
   }
   if (pod != nullptr && (pod->ended() || pod->deleting || disruption_of(*pod))) return cause_by_pod(place);
   if (fault.signal) return RestartCause::kKilled;
+  if (!fault.evidence.empty() && fault.evidence.front().kind == ObservationKind::kStopped)
+    return RestartCause::kDeleted;  // somebody ended it, and it left in order
   const bool by_itself = fault.kind == FaultKind::kFailed || fault.kind == FaultKind::kRefused;
   return fault.exit_code || by_itself ? RestartCause::kExited : silence;
 }

@@ -1,6 +1,7 @@
 #include "controller/plan/attempts.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "controller/diagnosis/diagnosis.h"
 
@@ -21,19 +22,35 @@ bool is_earlier(const api::TrainingJob& job, const cluster::Pod& pod) {
 
 }  // namespace
 
+api::Replacement& replacement_of(api::Restarts& restarts, Role role, std::int64_t index) {
+  const auto order = [](const api::Replacement& each) { return std::tuple(each.role, each.index); };
+  const auto place = std::ranges::lower_bound(restarts.replacements, std::tuple(role, index), {}, order);
+  if (place != restarts.replacements.end() && place->role == role && place->index == index) return *place;
+  return *restarts.replacements.insert(place, {.role = role, .index = index});
+}
+
+std::int64_t next_attempt(const api::TrainingJob& job) {
+  const api::Restarts& restarts = job.status.restarts;
+  std::int64_t most = 0;
+  for (const api::Replacement& each : restarts.replacements) {
+    if (api::is_member(job, each.role)) most = std::max(most, each.count);
+  }
+  return restarts.attempt + most + 1;
+}
+
 std::int64_t wanted_attempt(const api::TrainingJob& job, Role role, int index) {
   const api::Restarts& restarts = job.status.restarts;
-  if (api::is_member(job, role)) return restarts.attempt;
-  return restarts.full_attempt + replacements(restarts, role, index);
+  const std::int64_t first = api::is_member(job, role) ? restarts.attempt : restarts.full_attempt;
+  return first + replacements(restarts, role, index);
 }
 
 std::optional<std::int64_t> attempt_from_the_future(const Observed& observed) {
-  std::int64_t latest = observed.job.status.restarts.attempt;
+  std::optional<std::int64_t> latest;
   for (const cluster::Pod& pod : observed.pods) {
-    if (api::is_member(observed.job, pod.spec.role))
-      latest = std::max<std::int64_t>(latest, pod.spec.attempt);
+    if (!api::is_member(observed.job, pod.spec.role)) continue;
+    if (pod.spec.attempt > wanted_attempt(observed.job, pod.spec.role, pod.spec.index))
+      latest = std::max<std::int64_t>(latest.value_or(0), pod.spec.attempt);
   }
-  if (latest == observed.job.status.restarts.attempt) return std::nullopt;
   return latest;
 }
 
@@ -59,7 +76,10 @@ bool earlier_lives(const Observed& observed, Role role) {
   return std::ranges::any_of(observed.pods, [&](const cluster::Pod& pod) {
     const bool concerned = api::is_member(observed.job, role) ? api::is_member(observed.job, pod.spec.role)
                                                               : pod.spec.role == role;
-    return concerned && lives(pod) && is_earlier(observed.job, pod);
+    // One that was replaced in this attempt is fenced off (elastic.h): nobody waits for its end.
+    const bool replaced = api::is_member(observed.job, pod.spec.role) &&
+                          pod.spec.attempt >= observed.job.status.restarts.attempt;
+    return concerned && !replaced && lives(pod) && is_earlier(observed.job, pod);
   });
 }
 

@@ -11,6 +11,12 @@ namespace paceline::plan {
 // The number at the end of the name of the pod that a slot shall have now.
 std::int64_t wanted_attempt(const api::TrainingJob& job, Role role, int index);
 
+// The number of an attempt that follows this one.
+std::int64_t next_attempt(const api::TrainingJob& job);
+
+// The entry of a place, made where there is none.
+api::Replacement& replacement_of(api::Restarts& restarts, Role role, std::int64_t index);
+
 // Higher numbers than the status knows: the job is an old copy. Nothing: there are none.
 std::optional<std::int64_t> attempt_from_the_future(const Observed& observed);
 

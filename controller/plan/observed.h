@@ -31,9 +31,8 @@ struct ReportedMember : api::MemberStatus {
 
 // It is gone, and the others go on without it: no reason to end or to restart anything.
 struct LostMember {
-  Role role = Role::kWorker;
-  int index = 0;
-  std::string pod, message;  // message: what happened, in a sentence
+  api::Fault fault;
+  Duration age{};  // since the coordinator said so
 };
 
 // The newest attempt to write a checkpoint.
@@ -48,7 +47,7 @@ struct JobReport {
   Duration in_state{};    // since it came into it
   Generation generation;  // of the present or last view
   std::vector<ReportedMember> members;
-  std::vector<LostMember> lost;      // of the present view
+  std::vector<LostMember> lost;      // whose places nobody has taken
   std::vector<std::string> refused;  // uids of pods whose token is not the job's: they never join
   std::optional<api::Fault> fault;   // its verdict: the root cause
   Duration fault_age{};              // since the verdict

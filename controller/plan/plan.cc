@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/rules.h"
 
 namespace paceline::plan {
@@ -37,7 +38,7 @@ Plan plan(const Observed& whole) {
     return plan;
   }
   if (const auto later = attempt_from_the_future(whole)) {
-    plan.status.restarts.attempt = *later;
+    if (!is_elastic(whole.job)) plan.status.restarts.attempt = *later;  // else one of them was replaced
     plan.status_reason = "the job is an old copy: its pods are of a later attempt";
     requeue(whole.limits.refresh, plan);
     return plan;
@@ -55,7 +56,11 @@ Plan plan(const Observed& whole) {
   if (finding == Finding::kNone) finding = rule_failure(observed, plan);
   if (finding == Finding::kNone) {
     rule_lost(observed, plan);
-    rule_create_pods(observed, whole, plan);
+    if (is_terminal(plan.status.phase)) {
+      finding = Finding::kDecided;
+    } else {
+      rule_create_pods(observed, whole, plan);
+    }
   } else if (finding == Finding::kAwaited) {
     create_auxiliary(observed, whole, plan);
   }

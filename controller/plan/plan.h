@@ -87,7 +87,8 @@ struct Plan {
   // Their pods run, but they have not joined a coordinator that gathers the members of an earlier one's view,
   // and the others may go on without them: whether they do is for it to say.
   std::vector<AbsentMember> absent;
-  // Pods of members that somebody deleted: their coordinator may not have heard of it.
+  // Pods of members that somebody deleted, or that a lost node runs: their coordinator may not have heard of
+  // it.
   std::vector<std::string> gone;
   // Rank 0's work was done under an earlier coordinator, and its pod is gone: the present one, which has
   // heard nothing of that, tells those who come back to it that training is over.

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/launch_env.h"
 
 namespace paceline::plan {
@@ -111,7 +112,8 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
   spec.priority_class = job.spec.run_policy.scheduling_policy.priority_class;
   const Slot leader = leader_slot(job);
   const bool leads = slot.role == leader.role && slot.index == leader.index;
-  const bool saves = leads || slot.role == Role::kServer;  // what servers hold, the leader saves
+  // The leader saves, also what servers hold; in a ring it may be anybody who is left.
+  const bool saves = leads || slot.role == Role::kServer || is_elastic(job, slot.role);
   if (saves && job.spec.training) spec.save_grace = observed.limits.save_grace;
   spec.env = observed.coordinator_env;
   spec.env["PACELINE_JOB"] = api::job_key(job);
@@ -119,6 +121,8 @@ cluster::PodSpec pod_spec(const Observed& observed, const Slot& slot) {
   spec.env["PACELINE_INDEX"] = std::to_string(slot.index);
   if (const auto number = computing_number(job, slot)) spec.env["PACELINE_SLOT"] = std::to_string(*number);
   spec.env["PACELINE_POD"] = spec.name;
+  spec.env["PACELINE_ATTEMPT"] = std::to_string(job.status.restarts.attempt);
+  spec.env["PACELINE_INCARNATION"] = std::to_string(spec.attempt);
   if (spec.threads > 0) spec.env["PACELINE_THREADS"] = std::to_string(spec.threads);
   if (!job.spec.training) spec.env.merge(launch_env(job, slot));
   if (container != nullptr) {

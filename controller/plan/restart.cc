@@ -7,6 +7,7 @@
 #include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/diagnosis/fault_text.h"
+#include "controller/plan/attempts.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 
@@ -45,13 +46,24 @@ std::string in_time(Duration wait) {
   return wait > Duration::zero() ? str_cat(" in ", format_duration(wait)) : "";
 }
 
+void take_next_attempt(const api::TrainingJob& job, api::Restarts& restarts) {
+  restarts.attempt = next_attempt(job);
+  std::erase_if(restarts.replacements,
+                [&](const api::Replacement& each) { return api::is_member(job, each.role); });
+}
+
+// Whether policy and budgets allow another start; `failure` says why not.
+enum class Budget : std::uint8_t { kLeft, kUsedUp, kNever, kUsedUpProvisionally };
+
+Budget budget_of(const Observed& observed, Failure& failure, const Plan& plan);
+
 void begin(const Observed& observed, Role role, api::RestartCause cause, const std::string& reason,
            const std::string& message, bool only_if_lost, Duration grace, Plan& plan) {
   api::Restarts& restarts = plan.status.restarts;
   const bool resized = cause == api::RestartCause::kResized;
   restarts.in_a_row = resized || trained_for_long(observed) ? (resized ? 0 : 1) : restarts.in_a_row + 1;
   count_restart(restarts, role, cause);
-  ++restarts.attempt;
+  take_next_attempt(observed.job, restarts);
   restarts.size = 0;
   restarts.not_before.reset();
   const Duration wait = back_off(observed.limits, restarts.in_a_row);
@@ -109,8 +121,8 @@ std::string used_up(std::int64_t restarts) {
                  " already (spec.runPolicy.backoffLimit)");
 }
 
-void skip_to_next_attempt(api::Restarts& restarts) {
-  ++restarts.attempt;
+void skip_to_next_attempt(const api::TrainingJob& job, api::Restarts& restarts) {
+  take_next_attempt(job, restarts);
   restarts.full_attempt = restarts.attempt;
   restarts.size = 0;
   restarts.in_a_row = 0;
@@ -133,35 +145,79 @@ bool may_restart(api::RestartPolicy policy, api::RestartCause cause) {
 }
 
 bool restart_by_policy(const Observed& observed, Failure& failure, Plan& plan) {
+  const Budget budget = budget_of(observed, failure, plan);
+  if (budget == Budget::kNever || budget == Budget::kUsedUp) return false;
+  const api::Fault& fault = failure.fault;
+  const cluster::Pod* const pod = find_pod(observed, fault.role, fault.index);
+  begin(observed, fault.role, fault.cause, api::name(fault.cause), failure.message,
+        budget == Budget::kUsedUpProvisionally, observed.limits.failure_grace, plan);
+  plan.status.fault = fault;
+  if (is_provisional(fault, pod)) plan.status.fault->provisional_since = observed.now;
+  if (pod != nullptr) plan.failed_pod = *pod;
+  return true;
+}
+
+Replacing replace_by_policy(const Observed& observed, Failure& failure, Duration age, Plan& plan) {
+  const Budget budget = budget_of(observed, failure, plan);
+  const Duration left = observed.limits.settle_time - age;
+  if (budget == Budget::kUsedUpProvisionally && left > Duration::zero()) {
+    requeue(left, plan);
+    return Replacing::kAwaited;
+  }
+  if (budget == Budget::kUsedUpProvisionally) failure.reason = "BackoffLimitExceeded";
+  if (budget != Budget::kLeft) return Replacing::kRefused;
+  const api::Fault& fault = failure.fault;
+  count_restart(plan.status.restarts, fault.role, fault.cause);
+  api::Replacement& place = replacement_of(plan.status.restarts, fault.role, fault.index);
+  const bool lived = !place.last || observed.now - *place.last >= observed.limits.healthy_after;
+  place.in_a_row = lived ? 1 : place.in_a_row + 1;
+  place.last = observed.now;
+  ++place.count;
+  place.not_before.reset();
+  const Duration wait = back_off(observed.limits, place.in_a_row);
+  if (wait > Duration::zero()) place.not_before = observed.now + wait;
+  if (is_provisional(fault, find_pod(observed, fault.role, fault.index)))
+    failure.fault.provisional_since = observed.now;
+  return Replacing::kReplaced;
+}
+
+void end_by(const Observed& observed, Failure failure, Plan& plan) {
+  end_job(observed, api::Phase::kFailed, failure.reason,
+          str_cat(failure.message, diagnosis::victims_of(failure.fault)), plan);
+  const cluster::Pod* const pod = find_pod(observed, failure.fault.role, failure.fault.index);
+  if (pod != nullptr) plan.failed_pod = *pod;
+  plan.status.fault = std::move(failure.fault);
+  clean_pods(observed, observed.limits.failure_grace, str_cat("the job has failed: ", failure.message), plan);
+}
+
+namespace {
+
+Budget budget_of(const Observed& observed, Failure& failure, const Plan& plan) {
   const api::Fault& fault = failure.fault;
   const auto& replica = api::replica_spec(observed.job, fault.role);
-  if (!replica || replica->restart_policy == api::RestartPolicy::kNever) return false;
+  if (!replica || replica->restart_policy == api::RestartPolicy::kNever) return Budget::kNever;
   if (!may_restart(replica->restart_policy, fault.cause)) {
     failure.message += str_cat("; ", what_is_permanent(fault.cause), " (restartPolicy: ExitCode)");
-    return false;
+    return Budget::kNever;
   }
   const bool charged = api::is_charged(fault.cause);
-  const cluster::Pod* const pod = find_pod(observed, fault.role, fault.index);
-  const bool provisional = is_provisional(fault, pod);
   const std::int64_t count = restarts_of_ring(observed.job, plan.status.restarts, charged);
-  const bool too_many = charged && count >= observed.job.spec.run_policy.backoff_limit;
-  if (too_many) failure.message += used_up(count);
-  if (too_many && !provisional) {
+  if (charged && count >= observed.job.spec.run_policy.backoff_limit) {
+    failure.message += used_up(count);
+    if (is_provisional(fault, find_pod(observed, fault.role, fault.index)))
+      return Budget::kUsedUpProvisionally;
     failure.reason = "BackoffLimitExceeded";
-    return false;
+    return Budget::kUsedUp;
   }
   if (!charged && count >= observed.limits.disruptions) {
     failure.reason = "DisruptionLimitExceeded";
     failure.message += str_cat("; the members were started again ", pluralize(count, "time", "times"),
                                " for reasons that are not the job's fault, which is this cluster's limit");
-    return false;
+    return Budget::kUsedUp;
   }
-  begin(observed, fault.role, fault.cause, api::name(fault.cause), failure.message, too_many,
-        observed.limits.failure_grace, plan);
-  plan.status.fault = fault;
-  if (provisional) plan.status.fault->provisional_since = observed.now;
-  if (pod != nullptr) plan.failed_pod = *pod;
-  return true;
+  return Budget::kLeft;
 }
+
+}  // namespace
 
 }  // namespace paceline::plan

@@ -25,13 +25,22 @@ bool may_restart(api::RestartPolicy policy, api::RestartCause cause);
 // Never.
 bool restart_by_policy(const Observed& observed, Failure& failure, Plan& plan);
 
+// The same for one member while the others go on. kReplaced: its place has the next number in the status.
+// kAwaited: whether it may be replaced shows later. kRefused: the job is to fail, and `failure` says why.
+// `age`: since its loss was known.
+enum class Replacing : std::uint8_t { kReplaced, kAwaited, kRefused };
+Replacing replace_by_policy(const Observed& observed, Failure& failure, Duration age, Plan& plan);
+
+// The job is lost by this member.
+void end_by(const Observed& observed, Failure failure, Plan& plan);
+
 // The members leave, with this grace, and the next attempt's come when they have. `role` and `cause` are
 // counted.
 void begin_attempt(const Observed& observed, Role role, api::RestartCause cause, const std::string& reason,
                    const std::string& message, Duration grace, Plan& plan);
 
 // Numbers that were used are never used again: what follows a suspension, for all pods.
-void skip_to_next_attempt(api::Restarts& restarts);
+void skip_to_next_attempt(const api::TrainingJob& job, api::Restarts& restarts);
 
 // By role and cause, and in all; a change of size is none of the restarts in all.
 void count_restart(api::Restarts& restarts, Role role, api::RestartCause cause);

@@ -4,7 +4,6 @@
 // not of a pod that was deleted while it ran: who deleted it knows.
 
 #include <algorithm>
-#include <tuple>
 
 #include "base/text.h"
 #include "controller/diagnosis/fault_text.h"
@@ -17,15 +16,6 @@
 namespace paceline::plan {
 
 namespace {
-
-std::int64_t& replacements_of(api::Restarts& restarts, const cluster::PodSpec& spec) {
-  const auto order = [](const api::Replacement& each) { return std::tuple(each.role, each.index); };
-  const auto place = std::ranges::lower_bound(restarts.replacements,
-                                              std::tuple(spec.role, std::int64_t{spec.index}), {}, order);
-  if (place != restarts.replacements.end() && place->role == spec.role && place->index == spec.index)
-    return place->count;
-  return restarts.replacements.insert(place, {spec.role, spec.index, 0})->count;
-}
 
 bool is_replaced(const Observed& observed, const cluster::Pod& pod, api::RestartCause cause,
                  std::int64_t before) {
@@ -89,7 +79,7 @@ void rule_auxiliary(const Observed& observed, Plan& plan) {
     if (!is_ended_auxiliary(observed, pod)) continue;
     const api::Fault fault = fault_of(observed, pod);
     if (!is_replaced(observed, pod, fault.cause, replaced_before(observed, pod))) continue;
-    ++replacements_of(plan.status.restarts, pod.spec);
+    ++replacement_of(plan.status.restarts, pod.spec.role, pod.spec.index).count;
     count_restart(plan.status.restarts, pod.spec.role, fault.cause);
     report_end(observed, pod, fault, true, plan);
     requeue(Duration::zero(), plan);

@@ -2,14 +2,15 @@
 // first Limits::first_batch, then as many as there are. Names are deterministic, so what a stale list hides
 // is refused by the cluster. A member's place stays empty while one of an earlier attempt still lives, and
 // until a restart's back-off has passed; so does that of a member which
-// the others may go on without, once they train: nobody joins a view that runs. Whose work is done has no
-// other after it, whoever deletes its pod.
+// the others may go on without, until the coordinator has said that they do (rule_lost). Whose work is done
+// has no other after it, whoever deletes its pod.
 
 #include <algorithm>
 
 #include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 
@@ -25,15 +26,37 @@ bool ended_auxiliary(const Observed& observed, const Slot& slot) {
          last->phase == cluster::pod_phase_name(cluster::PodPhase::kFailed);
 }
 
+// The place of a ring's member whose pod was never made, or is gone before the coordinator of its view has
+// seen it: a replacement, or one more.
+bool is_new(const Observed& observed, const Slot& slot) {
+  if (!is_elastic(observed.job, slot.role)) return false;
+  if (last_status(observed, slot.role, slot.index) == nullptr) return true;
+  if (observed.report->generation.value == 0) return false;
+  const std::string name =
+      pod_name(observed.job, slot.role, slot.index, wanted_attempt(observed.job, slot.role, slot.index));
+  return std::ranges::none_of(observed.report->members,
+                              [&](const ReportedMember& member) { return member.pod == name; });
+}
+
+bool backs_off(const Observed& observed, const Slot& slot, Plan& plan) {
+  for (const api::Replacement& each : observed.job.status.restarts.replacements) {
+    if (each.role != slot.role || each.index != slot.index || !each.not_before) continue;
+    if (*each.not_before <= observed.now) continue;
+    requeue(*each.not_before - observed.now, plan);
+    return true;
+  }
+  return false;
+}
+
 std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
-                                const std::vector<Slot>& slots) {
+                                const std::vector<Slot>& slots, Plan& plan) {
   std::vector<Slot> missing;
   for (const Slot& slot : slots) {
     if (find_pod(observed, slot.role, slot.index) != nullptr || is_lost(observed, slot.role, slot.index))
       continue;
     if (has_finished(observed, slot.role, slot.index) || ended_auxiliary(observed, slot)) continue;
-    if (view_goes_on(observed) && may_be_spare(observed, slot)) continue;
-    if (!earlier_lives(whole, slot.role)) missing.push_back(slot);
+    if (view_goes_on(observed) && may_be_spare(observed, slot) && !is_new(observed, slot)) continue;
+    if (!earlier_lives(whole, slot.role) && !backs_off(observed, slot, plan)) missing.push_back(slot);
   }
   return missing;
 }
@@ -56,7 +79,7 @@ void create_missing(const Observed& observed, const std::vector<Slot>& missing, 
 
 void create_auxiliary(const Observed& observed, const Observed& whole, Plan& plan) {
   const std::vector<Slot> slots = desired_slots(observed.job);
-  std::vector<Slot> missing = missing_slots(observed, whole, slots);
+  std::vector<Slot> missing = missing_slots(observed, whole, slots, plan);
   std::erase_if(missing, [&](const Slot& slot) { return api::is_member(observed.job, slot.role); });
   create_missing(observed, missing, slots.size(), plan);
 }
@@ -66,7 +89,7 @@ void rule_create_pods(const Observed& observed, const Observed& whole, Plan& pla
   const auto& not_before = observed.job.status.restarts.not_before;
   if (not_before && *not_before > observed.now) return requeue(*not_before - observed.now, plan);
   const std::vector<Slot> slots = desired_slots(observed.job);
-  const std::vector<Slot> missing = missing_slots(observed, whole, slots);
+  const std::vector<Slot> missing = missing_slots(observed, whole, slots, plan);
   plan.status.restarts.size = api::member_count(observed.job);
   if (missing.empty()) return;
   create_missing(observed, missing, slots.size(), plan);

@@ -13,6 +13,7 @@
 #include "base/process_end.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/faults.h"
 #include "controller/plan/pod_observations.h"
 #include "controller/plan/pods.h"
@@ -22,16 +23,6 @@
 namespace paceline::plan {
 
 namespace {
-
-// The job is lost by this member.
-void end_by(const Observed& observed, Failure failure, Plan& plan) {
-  end_job(observed, api::Phase::kFailed, failure.reason,
-          str_cat(failure.message, diagnosis::victims_of(failure.fault)), plan);
-  const cluster::Pod* const pod = find_pod(observed, failure.fault.role, failure.fault.index);
-  if (pod != nullptr) plan.failed_pod = *pod;
-  plan.status.fault = std::move(failure.fault);
-  clean_pods(observed, observed.limits.failure_grace, str_cat("the job has failed: ", failure.message), plan);
-}
 
 // A lost member: another attempt, or the end.
 void fail_by(const Observed& observed, Failure failure, Plan& plan) {
@@ -120,19 +111,22 @@ std::string why_absent(const Observed& observed) {
 // earlier coordinator need not. Of one that may be spare, whose view may go on, only its coordinator is told;
 // also where its pod is being deleted, which never ends on a node that is dead.
 bool by_absence(const Observed& observed, Plan& plan) {
-  if (!observed.report || observed.report->state != JobState::kForming ||
-      observed.report->generation.value > 0)
-    return false;
+  if (!observed.report) return false;
+  const bool gathers = observed.report->state == JobState::kForming && observed.report->generation.value == 0;
+  if (!gathers && (!is_elastic(observed.job) || is_final(observed.report->state))) return false;
   for (const cluster::Pod& pod : observed.pods) {
     if (pod.phase != cluster::PodPhase::kRunning || !is_needed(observed, pod)) continue;
-    const bool spare = may_be_spare(observed, {pod.spec.role, pod.spec.index}) && view_goes_on(observed);
+    const bool spare = may_be_spare(observed, {pod.spec.role, pod.spec.index}) &&
+                       (view_goes_on(observed) || observed.report->generation.value > 0);
     if (pod.deleting && !spare) continue;
     const bool joined = std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
-      return member.role == pod.spec.role && member.index == pod.spec.index;
+      return member.role == pod.spec.role && member.index == pod.spec.index &&
+             (member.pod.empty() || member.pod == pod.spec.name);
     });
     if (joined || has_finished(observed, pod.spec.role, pod.spec.index)) continue;
     // A coordinator that has just begun gives those of an earlier one their time, too.
-    const Duration waited = std::min(seen_for(observed, pod), observed.report->in_state);
+    const Duration waited =
+        gathers ? std::min(seen_for(observed, pod), observed.report->in_state) : seen_for(observed, pod);
     const Duration left = observed.limits.attach_timeout - waited;
     const bool refused =
         std::ranges::find(observed.report->refused, pod.uid) != observed.report->refused.end();
@@ -160,15 +154,20 @@ bool by_absence(const Observed& observed, Plan& plan) {
   return false;
 }
 
-std::vector<std::string> missing_members(const Observed& observed) {
-  std::vector<std::string> names;
+// Its pod, which takes a lost one's place, was never made.
+bool is_to_come(const Observed& observed, const Slot& slot) {
+  return is_elastic(observed.job, slot.role) && last_status(observed, slot.role, slot.index) == nullptr;
+}
+
+void note_missing(const Observed& observed, Plan& plan) {
   for (const Slot& slot : desired_slots(observed.job)) {
     const bool missing = find_pod(observed, slot.role, slot.index) == nullptr &&
-                         !has_finished(observed, slot.role, slot.index);
-    if (missing && api::is_member(observed.job, slot.role))
-      names.push_back(pod_name(observed.job, slot.role, slot.index, observed.job.status.restarts.attempt));
+                         !has_finished(observed, slot.role, slot.index) && !is_to_come(observed, slot);
+    const std::string name =
+        pod_name(observed.job, slot.role, slot.index, wanted_attempt(observed.job, slot.role, slot.index));
+    const bool known = std::ranges::find(plan.gone, name) != plan.gone.end();
+    if (missing && !known && api::is_member(observed.job, slot.role)) plan.gone.push_back(name);
   }
-  return names;
 }
 
 // Somebody deletes a member's pod, or has deleted it, while the ring trains: nobody needs to wait for its end
@@ -181,13 +180,17 @@ bool by_deletion(const Observed& observed, Plan& plan) {
   for (const Slot& slot : desired_slots(observed.job)) {
     const auto& replica = api::replica_spec(observed.job, slot.role);
     if (!api::is_member(observed.job, slot.role) || is_lost(observed, slot.role, slot.index)) continue;
-    if (has_finished(observed, slot.role, slot.index)) continue;
+    if (has_finished(observed, slot.role, slot.index) || is_to_come(observed, slot)) continue;
     const bool never = replica->restart_policy == api::RestartPolicy::kNever;
     const cluster::Pod* found = find_pod(observed, slot.role, slot.index);
     if (found != nullptr && (never || !found->deleting || found->ended())) continue;
-    if (may_be_spare(observed, slot) && (found != nullptr || view_runs(observed))) continue;
-    if (found == nullptr) plan.gone = missing_members(observed);
-    if (may_be_spare(observed, slot) && view_goes_on(observed)) continue;
+    const bool spare = may_be_spare(observed, slot);
+    // A pod that a lost node runs is ended by nobody: its member may go on for hours.
+    if (spare && found != nullptr && diagnosis::disruption_of(*found) == api::RestartCause::kNodeLost)
+      plan.gone.push_back(found->spec.name);
+    if (spare && (found != nullptr || (view_runs(observed) && !is_elastic(observed.job)))) continue;
+    if (found == nullptr) note_missing(observed, plan);
+    if (spare && (view_goes_on(observed) || is_elastic(observed.job))) continue;
     fail_by(observed, Failure(diagnosis::diagnose(place_of(observed, slot.role, slot.index))), plan);
     plan.failed_pod.reset();  // its log goes with it
     return true;

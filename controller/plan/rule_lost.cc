@@ -1,9 +1,14 @@
-// Members that are gone and that the others go on without: said once, and what is left of their pods goes.
-// (One that is frozen still holds its connections.) The status says so of one whose pod is gone, too: another
-// controller's coordinator would wait for it.
+// Members that are gone and that the others go on without: in a ring another one takes the place (elastic.h);
+// else it is said once, and what is left of their pods goes. (One that is frozen still holds its
+// connections.) The status says so of one whose pod is gone, too: another controller's coordinator would wait
+// for it.
 
 #include "base/text.h"
+#include "controller/diagnosis/diagnosis.h"
+#include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
+#include "controller/plan/faults.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 
@@ -18,24 +23,38 @@ void note_lost(const Observed& observed, Role role, int index, api::Status& stat
   }
 }
 
+// Whether another one takes its place.
+bool has_successor(const Observed& observed, Role role) {
+  const auto& replica = api::replica_spec(observed.job, role);
+  return is_elastic(observed.job, role) && replica && replica->restart_policy != api::RestartPolicy::kNever;
+}
+
 }  // namespace
 
 void rule_lost(const Observed& observed, Plan& plan) {
-  if (!observed.report) return;
+  if (!observed.report || training_finished(observed)) return;
   for (const LostMember& lost : observed.report->lost) {
-    const cluster::Pod* pod = find_pod(observed, lost.role, lost.index);
+    const api::Fault& fault = lost.fault;
+    if (is_terminal(plan.status.phase)) return;
+    if (has_successor(observed, fault.role)) {
+      replace_lost(observed, lost, plan);
+      continue;
+    }
+    const std::string message =
+        diagnosis::message_of(diagnosis::diagnose(place_of(observed, fault.role, fault.index), fault));
+    const cluster::Pod* pod = find_pod(observed, fault.role, fault.index);
     if (pod != nullptr && !pod->ended() && !pod->deleting)
       plan.actions.push_back(
-          DeletePod{pod->spec.ns, pod->spec.name, pod->uid, observed.limits.failure_grace, lost.message});
-    const api::MemberStatus* last = last_status(observed, lost.role, lost.index);
+          DeletePod{pod->spec.ns, pod->spec.name, pod->uid, observed.limits.failure_grace, message});
+    const api::MemberStatus* last = last_status(observed, fault.role, fault.index);
     const bool known = last != nullptr && last->phase == kLostPhase;
-    note_lost(observed, lost.role, lost.index, plan.status);
-    if (known || is_terminal(plan.status.phase)) continue;
+    note_lost(observed, fault.role, fault.index, plan.status);
+    if (known) continue;
     plan.status.reason = "MemberLost";
-    plan.status.message = str_cat(lost.message, "; the others go on without it");
+    plan.status.message = str_cat(message, "; the others go on without it");
     plan.status_reason = plan.status.message;
     record_event(observed, true, "MemberLost", plan.status.message,
-                 str_cat(member_name(lost.role, lost.index), " is lost, and not needed"), plan);
+                 str_cat(member_name(fault.role, fault.index), " is lost, and not needed"), plan);
   }
 }
 

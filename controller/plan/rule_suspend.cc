@@ -20,7 +20,8 @@ bool rule_suspend(const Observed& observed, Plan& plan) {
   }
   if (training_finished(observed)) return false;
   if (status.phase != api::Phase::kSuspended) {
-    if (status.restarts.size > 0 || !observed.pods.empty()) skip_to_next_attempt(status.restarts);
+    if (status.restarts.size > 0 || !observed.pods.empty())
+      skip_to_next_attempt(observed.job, status.restarts);
     status.start_time.reset();
     enter_phase(observed, api::Phase::kSuspended, "Suspended",
                 str_cat("spec.runPolicy.suspend is true", what_is_lost(observed)), plan);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 
@@ -34,10 +35,24 @@ std::optional<Trouble> trouble_of(const Observed& observed) {
   return std::nullopt;
 }
 
+// The others train meanwhile: condition Running stays true, with the reason.
+void note_of_running(const Observed& observed, Plan& plan) {
+  const auto running = std::ranges::find(plan.status.conditions, "Running", &api::Condition::type);
+  if (running == plan.status.conditions.end() || !running->status) return;
+  const auto trouble = trouble_of(observed);
+  constexpr const char* kTrains = "MembersTrain";
+  if (trouble ? running->reason == trouble->reason : running->reason == kTrains) return;
+  const std::string message = trouble ? trouble->message : "all members have pods that run";
+  set_condition(observed, "Running", true, trouble ? trouble->reason : kTrains, message, plan.status);
+  if (trouble) record_event(observed, true, trouble->reason, message, "a pod does not start", plan);
+}
+
 }  // namespace
 
 void rule_trouble(const Observed& observed, Plan& plan) {
   api::Status& status = plan.status;
+  if (status.phase == api::Phase::kRunning && is_elastic(observed.job))
+    return note_of_running(observed, plan);
   if (status.phase != api::Phase::kStarting && status.phase != api::Phase::kRestarting) return;
   if (const auto trouble = trouble_of(observed)) {
     const bool news = status.reason != trouble->reason;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "controller/diagnosis/diagnosis.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
 
 namespace paceline::plan {
@@ -62,8 +63,21 @@ bool is_gone(const Observed& observed, Role role, int index) {
   return fault && fault->role == role && fault->index == index && fault->kind != api::FaultKind::kUnreachable;
 }
 
+// The first of a ring that is left, which saves what is not saved yet.
+bool may_save_of_ring(const Observed& observed, const cluster::Pod& pod) {
+  const ReportedMember* first = nullptr;
+  if (!observed.report) return false;
+  for (const ReportedMember& member : observed.report->members) {
+    if (member.rank < 0 || is_gone(observed, member.role, static_cast<int>(member.index))) continue;
+    if (first == nullptr || member.rank < first->rank) first = &member;
+  }
+  return first != nullptr && first->role == pod.spec.role && first->index == pod.spec.index;
+}
+
 // It is rank 0 of a training, and not gone: it saves what is not saved yet. Or a server, which holds that.
 bool may_save(const Observed& observed, const cluster::Pod& pod) {
+  if (observed.job.spec.training && observed.job.spec.strategy.type == api::StrategyType::kAllReduce)
+    return may_save_of_ring(observed, pod);
   const Slot leader = leader_slot(observed.job);
   const bool leads = pod.spec.role == leader.role && pod.spec.index == leader.index;
   const bool serves = pod.spec.role == Role::kServer && api::is_member(observed.job, Role::kServer);
@@ -157,12 +171,15 @@ bool view_goes_on(const Observed& observed) {
 }
 
 bool is_lost(const Observed& observed, Role role, int index) {
+  const std::int64_t wanted = wanted_attempt(observed.job, role, index);
   return observed.report && std::ranges::any_of(observed.report->lost, [&](const LostMember& each) {
-           return each.role == role && each.index == index;
+           return each.fault.role == role && each.fault.index == index &&
+                  attempt_in(each.fault.pod).value_or(wanted) >= wanted;
          });
 }
 
 bool may_be_spare(const Observed& observed, const Slot& slot) {
+  if (observed.report && is_elastic(observed.job, slot.role)) return true;
   const Slot leader = leader_slot(observed.job);
   const api::Strategy& strategy = observed.job.spec.strategy;
   const bool waits_for_all = strategy.synchronization == api::Synchronization::kSynchronous &&

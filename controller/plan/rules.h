@@ -73,9 +73,8 @@ bool view_runs(const Observed& observed);
 bool view_goes_on(const Observed& observed);
 // Whether the member in this place is gone, and the others go on without it.
 bool is_lost(const Observed& observed, Role role, int index);
-// Whether the others may go on without the member in this place (a job with servers where not every update
-// needs everybody): its coordinator says whether they do, JobReport::lost, and the planner does not replace
-// it.
+// Whether the others may go on without the member in this place (a ring, elastic.h; or a job with servers
+// where not every update needs everybody): its coordinator says whether they do, JobReport::lost.
 bool may_be_spare(const Observed& observed, const Slot& slot);
 // A member whose end means something: not one that is lost, and no auxiliary one.
 bool is_needed(const Observed& observed, const cluster::Pod& pod);

@@ -17,6 +17,7 @@
 #include "controller/diagnosis/diagnosis.h"
 #include "controller/diagnosis/fault_text.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
@@ -46,12 +47,21 @@ std::string link_key_of(const std::string& token, const std::string& uid) {
 // finished.
 void keep_who_is_gone(const api::TrainingJob& job, coordinator::CoreConfig& core) {
   for (const api::MemberStatus& each : job.status.members) {
-    if (!each.pod.ends_with(core.pod_suffix)) continue;
     const auto index = static_cast<int>(each.index);
+    if (each.pod != plan::pod_name(job, each.role, index, plan::wanted_attempt(job, each.role, index)))
+      continue;
     if (each.phase == plan::kLostPhase)
-      core.lost.push_back({each.role, index, each.pod, str_cat(each.pod, " was lost")});
+      core.lost.push_back({.fault = {.role = each.role, .index = index, .pod = each.pod}});
     if (core.trained_before && plan::says_finished(each)) core.finished.push_back({each.role, index});
   }
+}
+
+coordinator::RingRules ring_rules(const api::TrainingJob& job) {
+  const auto policy = [&](Role role) {
+    const auto& replica = api::replica_spec(job, role);
+    return replica ? replica->restart_policy : api::RestartPolicy::kNever;
+  };
+  return {policy(Role::kChief), policy(Role::kWorker), plan::least_trainers(job)};
 }
 
 // The pods of the present attempt's members, rank 0's first, and what is to be told of one that is gone.
@@ -59,10 +69,12 @@ std::vector<coordinator::PodFact> places_of(const api::TrainingJob& job) {
   std::vector<coordinator::PodFact> places;
   for (const plan::Slot& slot : plan::desired_slots(job)) {
     if (!api::is_member(job, slot.role)) continue;
+    const std::int64_t number = plan::wanted_attempt(job, slot.role, slot.index);
     places.push_back({.role = slot.role,
                       .index = slot.index,
-                      .pod = plan::pod_name(job, slot.role, slot.index, job.status.restarts.attempt),
-                      .deleted = true});
+                      .pod = plan::pod_name(job, slot.role, slot.index, number),
+                      .deleted = true,
+                      .incarnation = number});
   }
   return places;
 }
@@ -91,7 +103,8 @@ coordinator::PodFact pod_fact(const cluster::Pod& pod) {
           .pod = pod.spec.name,
           .exit_code = pod.exit_code,
           .signal = pod.signal,
-          .words = diagnosis::words_of(pod)};
+          .words = diagnosis::words_of(pod),
+          .incarnation = pod.spec.attempt};
 }
 
 absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, const StoredJob& job,
@@ -106,8 +119,15 @@ absl::StatusOr<coordinator::CoreConfig> core_config(const std::string& key, cons
   core.job = key;
   core.link_key = link_key_of(token, job.uid);
   core.roles = expected_roles(job.job);
-  core.pod_suffix = str_cat("-", job.job.status.restarts.attempt);
-  core.on_member_lost = coordinator::loss_policy(core.training);
+  core.attempt = job.job.status.restarts.attempt;
+  for (const api::Replacement& each : job.job.status.restarts.replacements) {
+    const auto index = static_cast<int>(each.index);
+    if (api::is_member(job.job, each.role))
+      core.incarnations.push_back({each.role, index, plan::wanted_attempt(job.job, each.role, index)});
+  }
+  core.elastic = plan::is_elastic(job.job);
+  core.min_trainers = plan::min_trainers(job.job);
+  core.on_member_lost = coordinator::loss_policy(core.training, ring_rules(job.job));
   core.trained_before = job.job.status.phase == api::Phase::kRunning;
   keep_who_is_gone(job.job, core);
   core.reattach_limit = options.reattach_limit;
@@ -170,16 +190,19 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   }
   void pods_seen(const std::vector<cluster::Pod>& pods) {
     pods_live_.store(std::ranges::any_of(pods, [&](const cluster::Pod& pod) {
-      return pod.spec.attempt == attempt_ && pod.spec.role != Role::kEvaluator && plan::lives(pod);
+      return pod.spec.attempt >= attempt_ && pod.spec.role != Role::kEvaluator && plan::lives(pod);
     }));
     for (const cluster::Pod& pod : pods) {
-      const bool mine = pod.spec.attempt == attempt_ || pod.spec.role == Role::kEvaluator;
+      const bool mine = pod.spec.attempt >= attempt_ || pod.spec.role == Role::kEvaluator;
       if (!mine || !pod.ended() || !told_pods_.lock()->insert(pod.uid).second) continue;
       coordinator_->feed(pod_fact(pod));
     }
   }
+  // Pods that took others' places have other names.
+  void note_places(const api::TrainingJob& job) { *places_.lock() = places_of(job); }
   void pods_gone(const std::vector<std::string>& names) {
-    for (const coordinator::PodFact& place : places_) {
+    const std::vector<coordinator::PodFact> places = *places_.lock();
+    for (const coordinator::PodFact& place : places) {
       const bool gone = std::ranges::find(names, place.pod) != names.end();
       if (gone && told_gone_.lock()->insert(place.pod).second) coordinator_->feed(place);
     }
@@ -190,7 +213,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
     }
   }
   void leader_finished() {
-    coordinator::PodFact end = places_.front();
+    coordinator::PodFact end = places_.lock()->front();
     end.exit_code = 0;
     end.deleted = false;
     if (told_gone_.lock()->insert(end.pod).second) coordinator_->feed(end);
@@ -247,7 +270,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
 
   const std::string key_, uid_, token_;
   const std::int64_t attempt_;
-  const std::vector<coordinator::PodFact> places_;
+  Guarded<std::vector<coordinator::PodFact>> places_;
   coordinator::RunObserver* const observer_;
   const Logger& log_;
   const Notify& notify_;
@@ -289,7 +312,10 @@ std::shared_ptr<Coordinators::Entry> Coordinators::find(const std::string& key) 
 
 absl::Status Coordinators::job_seen(const std::string& key, const StoredJob& job) {
   std::shared_ptr<Entry> known = find(key);
-  if (known && known->is_of(job)) return absl::OkStatus();
+  if (known && known->is_of(job)) {
+    known->note_places(job.job);
+    return absl::OkStatus();
+  }
   if (is_suspended(job)) {
     // Those who leave for it still save what they have done.
     if (known && (!known->is_of_uid(job.uid) || known->words_are_kept())) job_over(key);

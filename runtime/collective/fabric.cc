@@ -120,7 +120,7 @@ class FabricOfSockets final : public Fabric {
   absl::StatusOr<bool> shares_memory(const Group& group) const override { return sharing(group); }
   absl::StatusOr<std::vector<PeerLink>> meet(const Group& group, std::span<const int> peers, int channels,
                                              Deadline deadline) override;
-  void cancel_connects() override { meeting_->cancel(); }
+  void cancel_connects(Generation through) override { meeting_->cancel(through); }
 
  private:
   absl::StatusOr<std::unique_ptr<Communicator>> connect_shared(const Group& group, Deadline deadline);

@@ -84,9 +84,9 @@ class Fabric {
   // as many channels. Links in the order of `peers`; errors as connect()'s.
   virtual absl::StatusOr<std::vector<PeerLink>> meet(const Group& group, std::span<const int> peers,
                                                      int channels, Deadline deadline) = 0;
-  // For good: connect() or meet() under way and every later one ends with
-  // CANCELLED, at once. Communicators and links stay.
-  virtual void cancel_connects() = 0;
+  // For good, from any thread: connect() and meet() of groups of this generation and of earlier ones, under
+  // way or to come, end with CANCELLED, at once. Communicators and links stay.
+  virtual void cancel_connects(Generation through) = 0;
 };
 
 // An identifier that is equal for processes of this machine that can share memory: boot id and namespaces.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -18,6 +19,7 @@ namespace {
 constexpr int kMaxIndex = 1023;
 constexpr int kMaxSlot = 3 * (kMaxIndex + 1) - 1;  // of three roles
 constexpr int kMaxThreads = 4096;
+constexpr int kMostAttempts = std::numeric_limits<int>::max();
 constexpr int kMaxStarts = 1'000'000;
 constexpr std::size_t kMaxValueBytes = 256;
 
@@ -129,6 +131,8 @@ absl::StatusOr<Environment> parse_environment(const std::map<std::string, std::s
   result.pod = parser.text("PACELINE_POD", "the pod's name");
   result.pod_uid = parser.text("PACELINE_POD_UID", "the pod's uid");
   result.start = parser.integer("PACELINE_START", 1, kMaxStarts, 1);
+  result.attempt = parser.integer("PACELINE_ATTEMPT", 0, kMostAttempts, 0);
+  result.incarnation = parser.integer("PACELINE_INCARNATION", 0, kMostAttempts, 0);
   result.token = parser.text("PACELINE_TOKEN", "the job's token");
   result.address = parser.address("PACELINE_ADDRESS", result.address);
   result.threads = parser.integer("PACELINE_THREADS", 0, kMaxThreads, 0);

@@ -21,6 +21,8 @@ struct Environment {
   std::string pod;      // PACELINE_POD
   std::string pod_uid;  // PACELINE_POD_UID
   int start = 1;        // PACELINE_START: how often this pod's process was started; 1 when not set
+  int attempt = 0;      // PACELINE_ATTEMPT: of the job, when this pod was made; 0 when not set
+  int incarnation = 0;  // PACELINE_INCARNATION: rises with every pod in this place; 0 when not set
   std::string token;    // PACELINE_TOKEN; never logged
   int threads = 0;      // PACELINE_THREADS; 0 when not set: all processors
   DeviceChoice device;  // PACELINE_DEVICE: auto (when not set), cpu, cuda (by the slot), cuda:0 ... cuda:63

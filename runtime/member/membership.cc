@@ -60,6 +60,12 @@ void MembershipImpl::on_cancel(CancelHook hook) {
   if (!status.ok() && hook != nullptr) hook(status);
 }
 
+void MembershipImpl::on_view(ViewHook hook) {
+  auto state = state_.lock_when([](const State& s) { return !s.hook_running; }, std::chrono::hours(1));
+  state->view_hook = std::move(hook);
+  state->view_due = false;
+}
+
 absl::Status MembershipImpl::leave(const v1::Leaving& leaving, Deadline deadline) {
   absl::Status ended;
   bool up = false;
@@ -67,7 +73,8 @@ absl::Status MembershipImpl::leave(const v1::Leaving& leaving, Deadline deadline
     auto state = state_.lock_when([](const State& s) { return s.line == Line::kUp || !s.status.ok(); },
                                   deadline.remaining(clock_.now()));
     state->leaving = true;
-    state->hook_due = false;
+    state->hook_due = state->view_due = false;
+    state->view_hook = nullptr;
     ended = state->status;
     up = state->line == Line::kUp && !state->stream_ended;
   }

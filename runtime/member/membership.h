@@ -4,7 +4,7 @@
 // own, faults, leaving.
 //
 // Threads: the training thread owns it and calls wait_view() and leave(); report_peer_fault(), status(),
-// draining() may be called from any thread. The cancel hook runs on the membership's thread, without locks
+// draining() may be called from any thread. The hooks run on the membership's thread, without locks
 // held. When the coordinator goes away, training goes on: the membership re-attaches with back-off and jitter
 // for `reattach_limit`, and only then ends. What it meets meanwhile, and before it is welcomed, it logs
 // (trouble.h). Ends, as status() tells; whichever is first stays:
@@ -38,8 +38,6 @@ struct Presence {
   std::string host_id;  // collective::Address
   std::string local_socket;
   std::vector<std::string> tcp;
-  Generation held_generation;  // of the state that it holds; 0: none
-  Step held_step = 0;
 };
 
 struct MembershipOptions {
@@ -54,6 +52,7 @@ struct MembershipOptions {
 class Membership {
  public:
   using CancelHook = std::function<void(const absl::Status&)>;
+  using ViewHook = std::function<void(Generation)>;
 
   // Connects, says Hello, and waits for Welcome; retries until `deadline` while nobody listens. `clock`
   // outlives it and paces the heartbeats. The codes above, or DEADLINE_EXCEEDED with the last reason.
@@ -68,6 +67,8 @@ class Membership {
 
   // The first view newer than `after`. DEADLINE_EXCEEDED, or why the membership ended.
   virtual absl::StatusOr<v1::View> wait_view(Generation after, Deadline deadline) = 0;
+  // The newest view's, of those that have come. 0: none.
+  virtual Generation newest_view() const = 0;
   // The newest generation that is to be drained: finish the step under way, then wait_view(). 0: none. For an
   // observer, which is in no view: the training is over, unless 0. One atomic read.
   virtual Generation draining() const = 0;
@@ -84,10 +85,15 @@ class Membership {
 
   // OK while the membership lasts.
   virtual absl::Status status() const = 0;
+  // The membership has ended, and this member is to save what it holds, whichever rank it was.
+  virtual bool is_to_save() const = 0;
   // Called once, when the membership ends by itself (not by leave()): close the communicator there. At once,
   // from this thread, if it has ended. A later hook replaces an earlier one; after this returns the earlier
   // one isn't running.
   virtual void on_cancel(CancelHook hook) = 0;
+  // Called at every view that comes from now on, with its generation: what belongs to an earlier one is over.
+  // Else as on_cancel().
+  virtual void on_view(ViewHook hook) = 0;
 
   // Waits for the coordinator until `deadline`, sends what the board still holds and the goodbye, and waits
   // until the coordinator has taken both: up to 20 s at least, since who stands still for a while (a machine

@@ -46,16 +46,19 @@ class MembershipImpl final : public Membership {
     return welcome_;
   }  // written before wait_welcome() returns, never again
   const std::string& member_id() const override { return member_id_; }
+  Generation newest_view() const override { return {state_.lock()->view.generation()}; }
   Generation draining() const override { return {draining_.load(std::memory_order_acquire)}; }
   Progress& progress() override { return progress_; }
   void beat_now() override { state_.lock()->beat_due = true; }
   absl::Status status() const override { return state_.lock()->status; }
+  bool is_to_save() const override { return state_.lock()->to_save; }
 
   absl::StatusOr<v1::View> wait_view(Generation after, Deadline deadline) override;
   void report_peer_fault(Generation generation, Step step, std::string_view peer,
                          std::string_view reason) override;
   void report_checkpoint(v1::CheckpointResult result) override;
   void on_cancel(CancelHook hook) override;
+  void on_view(ViewHook hook) override;
   absl::Status leave(const v1::Leaving& leaving, Deadline deadline) override;
 
  private:
@@ -71,13 +74,15 @@ class MembershipImpl final : public Membership {
     Duration reattach_limit{};  // the coordinator's; zero: ours
     v1::View view;
     absl::Status status;  // why the membership ended
+    bool to_save = false;
     std::string last_trouble;
     std::string leader;  // the next try goes there
     Reports reports;
     std::uint64_t taken = 0;  // the coordinator has that heartbeat and those before it
     bool beat_due = false;    // a heartbeat, before its time
     CancelHook hook;
-    bool hook_due = false, hook_running = false;
+    ViewHook view_hook;
+    bool hook_due = false, view_due = false, hook_running = false;
     bool leaving = false;
   };
 
@@ -91,7 +96,7 @@ class MembershipImpl final : public Membership {
   void on_elsewhere(std::uint64_t stream, const std::string& leader);
   void send_reports();
   void send_heartbeat(TimePoint now);
-  void run_hook();
+  void run_hooks();
   void finish(State& state, absl::Status status);
   void stop_thread() {
     thread_.request_stop();

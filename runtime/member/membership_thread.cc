@@ -43,7 +43,7 @@ std::string host_name() {
 void MembershipImpl::run(const std::stop_token& stop) {
   next_beat_ = clock_.now();
   while (!stop.stop_requested()) {
-    run_hook();
+    run_hooks();
     const TimePoint now = clock_.now();
     bool up = false, over = false;
     std::string trouble;
@@ -103,7 +103,7 @@ void MembershipImpl::wait_for_work(const std::stop_token& stop) {
   if (wait <= Duration::zero()) return;
   (void)state_.lock_when(
       [&](const State& s) {
-        return stop.stop_requested() || s.stream_ended || s.hook_due || s.line != line ||
+        return stop.stop_requested() || s.stream_ended || s.hook_due || s.view_due || s.line != line ||
                ((s.reports.next() != nullptr || s.beat_due) && s.line == Line::kUp);
       },
       wait);
@@ -168,9 +168,15 @@ v1::MemberMessage MembershipImpl::hello() {
   hello.mutable_address()->set_local_socket(presence_.local_socket);
   for (const std::string& tcp : presence_.tcp) hello.mutable_address()->add_tcp(tcp);
   hello.set_threads(static_cast<std::uint32_t>(std::max(0, environment_.threads)));
-  const std::uint64_t viewed = state_.lock()->view.generation();
-  hello.set_held_generation(std::max(viewed, presence_.held_generation.value));
-  hello.set_held_step(presence_.held_step);
+  hello.set_attempt(environment_.attempt);
+  hello.set_incarnation(environment_.incarnation);
+  auto state = state_.lock();
+  hello.set_held_generation(state->view.generation());
+  hello.set_held_size(static_cast<std::uint32_t>(state->view.members_size()));
+  for (int rank = 0; rank < state->view.members_size(); ++rank) {
+    if (state->view.members(rank).member_id() == member_id_)
+      hello.set_held_rank(static_cast<std::uint32_t>(rank));
+  }
   return message;
 }
 
@@ -186,7 +192,9 @@ void MembershipImpl::on_message(std::uint64_t stream, const v1::CoordinatorMessa
       if (!std::exchange(state->welcomed, true)) welcome_ = message.welcome();
       break;
     case v1::CoordinatorMessage::kView:
-      if (message.view().generation() > state->view.generation()) state->view = message.view();
+      if (message.view().generation() <= state->view.generation()) break;
+      state->view = message.view();
+      state->view_due = state->view_hook != nullptr;
       break;
     case v1::CoordinatorMessage::kDrain: {
       const std::uint64_t known = draining_.load(std::memory_order_relaxed);
@@ -198,6 +206,7 @@ void MembershipImpl::on_message(std::uint64_t stream, const v1::CoordinatorMessa
       state->reports.taken(message.taken().heartbeat());
       break;
     case v1::CoordinatorMessage::kEvict:
+      state->to_save |= message.evict().save() && state->status.ok();
       finish(*state, evicted(message.evict()));
       break;
     case v1::CoordinatorMessage::KIND_NOT_SET:
@@ -263,18 +272,22 @@ void MembershipImpl::send_heartbeat(TimePoint now) {
   (void)stream_->send(std::move(message));
 }
 
-void MembershipImpl::run_hook() {
-  CancelHook hook;
+void MembershipImpl::run_hooks() {
+  CancelHook cancel;
+  ViewHook view;
   absl::Status status;
+  Generation newest;
   {
     auto state = state_.lock();
-    if (!std::exchange(state->hook_due, false)) return;
-    hook = std::exchange(state->hook, nullptr);
-    if (hook == nullptr) return;
+    if (std::exchange(state->hook_due, false)) cancel = std::exchange(state->hook, nullptr);
+    if (std::exchange(state->view_due, false)) view = state->view_hook;
+    if (cancel == nullptr && view == nullptr) return;
     state->hook_running = true;
     status = state->status;
+    newest = {state->view.generation()};
   }
-  hook(status);
+  if (view != nullptr) view(newest);
+  if (cancel != nullptr) cancel(status);
   state_.lock()->hook_running = false;
 }
 

@@ -60,7 +60,7 @@ AllReduceSession::AllReduceSession(const SessionParts& parts, std::shared_ptr<co
       rows_(data::cut_batch(parts.spec.global_batch_size(),
                             shares_)[static_cast<std::size_t>(parts.communicator.rank())]),
       timeout_(std::chrono::milliseconds(parts.spec.exchange().timeout_ms())),
-      passes_(parts.spec, train_->shape(), parts.program) {
+      passes_(parts.spec, train_->shape(), parts.program, nullptr, parts.trainers) {
   before_last_ = [this](double loss_sum) { return declare_controls(loss_sum, wishes_); };
   // Alone on a device there is nobody to hear of parts, and the pass is added as a whole.
   if (parts_.communicator.world_size() == 1 && parts_.replica.on_device() != nullptr) return;
@@ -166,7 +166,7 @@ absl::Status AllReduceSession::update(StepResult& result, const data::Batch& bat
     return not_finite(str_cat("step ", step, ": the loss"), result.loss, step > 0, *train_, batch);
   }
   result.learning_rate =
-      optimizer::learning_rate(parts_.spec.optimizer(), step, total_steps_, parts_.communicator.world_size());
+      optimizer::learning_rate(parts_.spec.optimizer(), step, total_steps_, parts_.trainers);
   const absl::Status updated = parts_.replica.update(result.learning_rate);
   if (absl::IsInvalidArgument(updated)) {
     return absl::OutOfRangeError(str_cat("step ", step, ": ", updated.message()));

@@ -32,6 +32,7 @@ struct SessionParts {
   Replica& replica;
   tensor::Program& program;  // bound to the replica, wherever its state is
   collective::Communicator& communicator;
+  std::int64_t trainers = 1;  // v1::View::trainers
   // Of the devices of all members; null: the hosts exchange.
   std::shared_ptr<exchange::GradientExchange> device_exchange = nullptr;
 };

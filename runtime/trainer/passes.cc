@@ -26,7 +26,7 @@ std::uint64_t augmentation_seed(const v1::TrainingSpec& spec, std::int64_t step)
 absl::Status Passes::run(const data::Batch& batch, const BeforeLast& before_last,
                          const tensor::Program::OnReady& on_ready) {
   const float scale = 1.0F / static_cast<float>(spec_.global_batch_size());
-  const std::int64_t all = batch.rows(), most = pass_rows(spec_, all);
+  const std::int64_t all = batch.rows(), most = pass_rows(spec_, all, trainers_);
   data::Batch inputs = batch;
   if (rows_ != nullptr) inputs.tokens = {};  // looked up already
   double loss_sum = 0;

@@ -18,10 +18,10 @@ namespace paceline::trainer {
 class Passes {
  public:
   // `spec` and `program` (bound to weights and gradient) outlive it, and `rows`, which are those of the
-  // batches of a model with tables; null: it has none.
+  // batches of a model with tables; null: it has none. `trainers`: as pass_rows() has it.
   Passes(const v1::TrainingSpec& spec, const data::SampleShape& shape, tensor::Program& program,
-         model::WideAndDeepBatch* rows = nullptr)
-      : spec_(spec), shape_(shape), program_(program), rows_(rows) {}
+         model::WideAndDeepBatch* rows = nullptr, std::int64_t trainers = 0)
+      : spec_(spec), shape_(shape), program_(program), rows_(rows), trainers_(trainers) {}
 
   // Of the samples, scaled by 1/globalBatchSize, written over the bound gradient. Before the last pass is
   // backward's end `before_last` hears the loss, summed over all samples; its error ends the passes and is
@@ -36,6 +36,7 @@ class Passes {
   const data::SampleShape shape_;
   tensor::Program& program_;
   model::WideAndDeepBatch* const rows_;
+  const std::int64_t trainers_;
   const tensor::Program::OnReady not_yet_;  // null: more passes follow
 };
 

@@ -73,8 +73,10 @@ absl::StatusOr<StepPlan> make_plan(const v1::TrainingSpec& spec, std::int64_t tr
   return plan;
 }
 
-std::int64_t pass_rows(const v1::TrainingSpec& spec, std::int64_t rows) {
-  return spec.micro_batch_size() > 0 ? std::min(spec.micro_batch_size(), rows) : rows;
+std::int64_t pass_rows(const v1::TrainingSpec& spec, std::int64_t rows, std::int64_t trainers) {
+  if (spec.micro_batch_size() > 0) return std::min(spec.micro_batch_size(), rows);
+  if (trainers <= 0) return rows;
+  return std::min(rows, (spec.global_batch_size() + trainers - 1) / trainers);
 }
 
 std::int64_t samples_of_steps(const v1::TrainingSpec& spec, Step steps) {

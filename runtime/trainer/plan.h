@@ -16,8 +16,10 @@ namespace paceline::trainer {
 absl::StatusOr<StepPlan> make_plan(const v1::TrainingSpec& spec, std::int64_t train_samples,
                                    std::int64_t test_samples);
 
-// Samples of one pass in a member that takes `rows` samples of a step: micro_batch_size, or all of them.
-std::int64_t pass_rows(const v1::TrainingSpec& spec, std::int64_t rows);
+// Samples of one pass in a member that takes `rows` samples of a step: micro_batch_size; where there is none,
+// all of them, but no more than an equal share of `trainers` members: a view that has lost some takes more
+// passes, and no more memory. `trainers` 0: nobody is missing.
+std::int64_t pass_rows(const v1::TrainingSpec& spec, std::int64_t rows, std::int64_t trainers = 0);
 
 // Samples that count in so many steps: whole global batches, but where servers leave gradients out
 // (gradients_per_step below units_per_step); then as a mean, since parts of a batch may differ by one.

@@ -130,7 +130,8 @@ absl::StatusOr<std::uint64_t> Replica::hash() {
 
 // Members are equal exactly when the least of each value and the least of its complement belong together. The
 // optimizer's state follows from the steps that are in it.
-absl::Status Replica::align(collective::Communicator& communicator, const Clock& clock, Duration limit) {
+absl::Status Replica::align(collective::Communicator& communicator, int source, const Clock& clock,
+                            Duration limit) {
   if (communicator.world_size() == 1) return absl::OkStatus();
   const auto deadline = [&] { return Deadline::after(clock.now(), limit); };
   const absl::StatusOr<std::uint64_t> own_hash = hash();
@@ -156,13 +157,13 @@ absl::Status Replica::align(collective::Communicator& communicator, const Clock&
   if (!left.ok()) return own_fault(left);
 
   std::array<std::int64_t, 2> counts = {step_, optimizer_->steps()};
-  PL_RETURN_IF_ERROR(communicator.broadcast(counts.data(), counts.size(), DType::kI64, 0, deadline()));
+  PL_RETURN_IF_ERROR(communicator.broadcast(counts.data(), counts.size(), DType::kI64, source, deadline()));
   std::vector<std::span<float>> vectors = {weights_};
   for (const optimizer::StateVector& state : optimizer_->state()) vectors.push_back(state.values);
   for (std::span<float> rest : vectors) {
     for (; !rest.empty(); rest = rest.subspan(std::min(rest.size(), kPieceFloats))) {
       const std::size_t piece = std::min(rest.size(), kPieceFloats);
-      PL_RETURN_IF_ERROR(communicator.broadcast(rest.data(), piece, DType::kF32, 0, deadline()));
+      PL_RETURN_IF_ERROR(communicator.broadcast(rest.data(), piece, DType::kF32, source, deadline()));
     }
   }
   step_ = counts[0];

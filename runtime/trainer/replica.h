@@ -73,11 +73,11 @@ class Replica {
   absl::Status update(double learning_rate);
   absl::StatusOr<std::uint64_t> hash();  // of the weights, wherever they are
 
-  // Makes all members hold rank 0's state, where they differ; cheap where they don't. It goes in pieces of at
-  // most kPieceFloats, each of which may take `limit`. A state that differs leaves the device. The
-  // communicator's errors, the device's as INTERNAL; FAILED_PRECONDITION: the models have different numbers
-  // of parameters.
-  absl::Status align(collective::Communicator& communicator, const Clock& clock, Duration limit);
+  // Makes all members hold the state of rank `source`, where they differ; cheap where they don't. It goes in
+  // pieces of at most kPieceFloats, each of which may take `limit`. A state that differs leaves the device.
+  // The communicator's errors, the device's as INTERNAL; FAILED_PRECONDITION: the models have different
+  // numbers of parameters.
+  absl::Status align(collective::Communicator& communicator, int source, const Clock& clock, Duration limit);
   static constexpr std::size_t kPieceFloats = std::size_t{4} << 20;
 
   const StateFormat& format() const { return format_; }

@@ -50,11 +50,11 @@ absl::StatusOr<pserver::ServerOptions> server_options(const v1::TrainingSpec& sp
 ServerMember::ServerMember(ServerParts parts)
     : parts_(std::move(parts)), spec_(parts_.membership.welcome().training()) {
   parts_.membership.on_cancel([this](const absl::Status&) {
-    parts_.fabric.cancel_connects();
+    parts_.fabric.cancel_connects(kLastGeneration);
     events_.lock()->ended = true;
   });
   parts_.stop.on_expire([this] {
-    parts_.fabric.cancel_connects();
+    parts_.fabric.cancel_connects(kLastGeneration);
     events_.lock()->expired = true;
   });
 }

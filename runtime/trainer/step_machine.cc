@@ -34,10 +34,11 @@ Decision StepMachine::viewed(int rank) {
   return decide(Todo::kAlign, "a new view");
 }
 
-Decision StepMachine::aligned(Step step, TimePoint now) {
+Decision StepMachine::aligned(Step step, Step saved_step, bool evaluates, TimePoint now) {
   step_ = step_before_ = step;
-  saved_step_ = step;  // what it came from: the seed, a checkpoint, or a peer
+  saved_step_ = saved_step;
   saved_at_ = now;
+  if (evaluates) return begin_evaluation("its evaluation was abandoned");
   if (!last_step()) return decide(Todo::kStep, "all members hold the same state");
   return after_step();
 }
@@ -47,6 +48,7 @@ Decision StepMachine::applied(Step step, const Agreement& agreed) {
   step_before_ = step_;
   step_ = step;
   agreed_ = agreed;
+  if (agreed.save && rank_ != 0) saved_step_ = step;  // rank 0 does it now
   return after_step();
 }
 
@@ -55,11 +57,15 @@ Decision StepMachine::after_step() {
     ending_ = Ending::kStopped;
     return after_evaluation();
   }
-  if (evaluates() && last_step()) return decide(Todo::kEvaluate, "the last step is applied");
-  if (evaluates() && passes(plan_.evaluate_every, step_before_, step_)) {
-    return decide(Todo::kEvaluate, "an evaluation is due");
-  }
+  if (evaluates() && last_step()) return begin_evaluation("the last step is applied");
+  if (evaluates() && passes(plan_.evaluate_every, step_before_, step_))
+    return begin_evaluation("an evaluation is due");
   return after_evaluation();
+}
+
+Decision StepMachine::begin_evaluation(std::string_view reason) {
+  evaluation_due_ = true;
+  return decide(Todo::kEvaluate, reason);
 }
 
 bool reaches(const Target& target, double loss, double accuracy, std::optional<double> auc) {
@@ -75,6 +81,7 @@ bool reaches(const Target& target, double loss, double accuracy, std::optional<d
 }
 
 Decision StepMachine::evaluated(double loss, double accuracy, std::optional<double> auc) {
+  evaluation_due_ = false;
   if (plan_.target.has_value()) target_reached_ = reaches(*plan_.target, loss, accuracy, auc);
   return after_evaluation();
 }
@@ -93,7 +100,7 @@ std::optional<std::string_view> StepMachine::checkpoint_reason() const {
   const bool regular = plan_.checkpoint_every > 0 || plan_.checkpoint_time > Duration::zero();
   if (ending_ == Ending::kStopped) return "the job stops";
   if (ending_ == Ending::kFinished && regular) return "training is finished";
-  if (agreed_.drain) return "the view is drained";
+  if (agreed_.drain && plan_.servers) return "the view is drained";
   if (!agreed_.save) return std::nullopt;
   return passes_checkpoint(step_) ? "everySteps" : "everySeconds";
 }
@@ -136,9 +143,9 @@ Decision StepMachine::peer_failed() {
   return decide(Todo::kReportFault, "the step is abandoned: a peer failed");
 }
 
-Decision StepMachine::end(Ending ending, std::string_view reason) {
+Decision StepMachine::end(Ending ending, std::string_view reason, bool saves) {
   ending_ = ending;
-  return decide(has_unsaved_steps() ? Todo::kCheckpoint : Todo::kLeave, reason);
+  return decide((saves || rank_ == 0) && has_unsaved_steps() ? Todo::kCheckpoint : Todo::kLeave, reason);
 }
 
 Decision StepMachine::failed() {
@@ -150,8 +157,8 @@ Decision StepMachine::diverged() {
   return decide(Todo::kLeave, kFailed);
 }
 
-Decision StepMachine::ended(bool finished) {
-  if (!finished) return end(Ending::kEnded, "the membership ended");
+Decision StepMachine::ended(bool finished, bool saves) {
+  if (!finished) return end(Ending::kEnded, "the membership ended", saves && !plan_.servers);
   ending_ = Ending::kFinished;
   return decide(Todo::kExit, "the job is finished");
 }

@@ -88,7 +88,9 @@ class StepMachine {
   StepMachine() = default;
 
   Decision decision() const { return decision_; }
-  Step step() const { return step_; }  // applied so far
+  Step step() const { return step_; }              // applied so far
+  Step saved_step() const { return saved_step_; }  // of the newest checkpoint, as far as this member knows
+  bool evaluation_due() const { return evaluation_due_; }  // after this step, and not over
   Ending ending() const { return ending_; }
   bool target_reached() const { return target_reached_; }
   // Whether a checkpoint is due after the step that begins now. Rank 0's wish; it comes back in applied().
@@ -97,8 +99,9 @@ class StepMachine {
 
   Decision prepared(const StepPlan& plan);
   Decision viewed(int rank);
-  // All members hold the state after `step` steps.
-  Decision aligned(Step step, TimePoint now);
+  // All members hold the state after `step` steps, of which a checkpoint of `saved_step` is the newest.
+  // `evaluates`: the evaluation that is due after it is to be taken, perhaps again, by all.
+  Decision aligned(Step step, Step saved_step, bool evaluates, TimePoint now);
   // `step` steps are applied now, by all members together. REQUIRES: not fewer than before.
   Decision applied(Step step, const Agreement& agreed);
   Decision evaluated(double loss, double accuracy, std::optional<double> auc = std::nullopt);
@@ -113,10 +116,10 @@ class StepMachine {
   // Likewise, for its loss or its gradient is not finite. Nothing is saved: weights that have diverged would
   // take the place of good ones.
   Decision diverged();
-  // The membership is over. `finished`: because the job is; else rank 0 first saves what was trained since
-  // the last checkpoint, and the goodbye tells the coordinator, where it still listens, how far this member
-  // came.
-  Decision ended(bool finished);
+  // The membership is over. `finished`: because the job is; else rank 0, or who `saves`, first saves what was
+  // trained since the last checkpoint, and the goodbye tells the coordinator, where it still listens, how far
+  // this member came.
+  Decision ended(bool finished, bool saves = false);
   // The membership is over, and the weights are not to be trusted, or lost: nothing is saved.
   Decision ended_in_vain();
   // Asked to stop while no view is being trained (in one, Agreement says it) or its last step was abandoned,
@@ -126,8 +129,9 @@ class StepMachine {
  private:
   Decision decide(Todo todo, std::string_view reason);
   // No step follows. What is not saved yet is saved before anything else.
-  Decision end(Ending ending, std::string_view reason);
+  Decision end(Ending ending, std::string_view reason, bool saves = false);
   Decision after_step();
+  Decision begin_evaluation(std::string_view reason);
   Decision after_evaluation();
   Decision after_checkpoint();
   std::optional<std::string_view> checkpoint_reason() const;
@@ -135,9 +139,7 @@ class StepMachine {
   static bool passes(Step every, Step from, Step to) { return every > 0 && to / every > from / every; }
   bool passes_checkpoint(Step step) const { return passes(plan_.checkpoint_every, saved_step_, step); }
   bool evaluates() const { return plan_.evaluates && (rank_ == 0 || !plan_.servers); }
-  bool has_unsaved_steps() const {
-    return rank_ == 0 && plan_.saves && saved_step_ >= 0 && step_ > saved_step_;
-  }
+  bool has_unsaved_steps() const { return plan_.saves && saved_step_ >= 0 && step_ > saved_step_; }
   bool last_step() const { return step_ >= plan_.total_steps; }
 
   Decision decision_{Todo::kPrepare, "the member starts"};
@@ -145,6 +147,7 @@ class StepMachine {
   int rank_ = -1;
   Step step_ = 0, step_before_ = 0;  // now; before the last applied()
   Agreement agreed_;
+  bool evaluation_due_ = false;
   bool target_reached_ = false;
   Ending ending_ = Ending::kNone;
   Step saved_step_ = -1;  // -1: no state yet

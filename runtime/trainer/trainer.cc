@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/collective/fault.h"
+#include "runtime/trainer/limits.h"
 #include "runtime/trainer/plan.h"
 #include "runtime/trainer/table_specs.h"
 
@@ -12,7 +13,6 @@ namespace paceline::trainer {
 
 namespace {
 
-constexpr Duration kWordLimit = std::chrono::seconds(10);  // for the coordinator's word after a fault
 constexpr Duration kGoodbyeLimit = std::chrono::seconds(2);
 
 constexpr char kStopped[] = "this member was stopped";
@@ -38,11 +38,13 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
       step_clock_(parts_.clock),
       started_(parts_.clock.now()) {
   parts_.membership.on_cancel([this](const absl::Status& why) { close_links(why); });
+  if (!servers_) parts_.membership.on_view([this](Generation newest) { close_earlier(newest); });
   parts_.stop.on_expire([this] { close_links(absl::CancelledError(kStopped)); });
 }
 
 Trainer::~Trainer() {
   parts_.membership.on_cancel(nullptr);
+  parts_.membership.on_view(nullptr);
   parts_.stop.on_expire(nullptr);
   parts_.membership.progress().set_extra(nullptr);
 }
@@ -91,9 +93,9 @@ Decision Trainer::carry_out(Todo todo) {
 Decision Trainer::on_error(const absl::Status& status) {
   const absl::Status membership = parts_.membership.status();
   if (absl::IsDataLoss(membership)) return machine_.ended_in_vain();
-  if (!membership.ok()) return machine_.ended(absl::IsCancelled(membership));
+  if (!membership.ok()) return machine_.ended(absl::IsCancelled(membership), parts_.membership.is_to_save());
   if (parts_.stop.expired()) return machine_.stopped();
-  if (is_peers_fault(status, group_.rank)) {
+  if (is_peers_fault(status, group_.rank) || (absl::IsCancelled(status) && is_superseded())) {
     fault_ = status;
     return machine_.peer_failed();
   }
@@ -109,24 +111,38 @@ Decision Trainer::fail(const absl::Status& error) {
 
 // This member trains no more. ABORTED, whatever the reason: to the peers, it is one that went away.
 void Trainer::close_links(const absl::Status& reason) {
-  parts_.fabric.cancel_connects();
-  const CloseLinks close = *close_.lock();  // a copy: nothing is called under the lock
+  parts_.fabric.cancel_connects(kLastGeneration);
+  const CloseLinks close = links_.lock()->close;  // a copy: nothing is called under the lock
   if (close != nullptr) close(absl::AbortedError(std::string(reason.message())));
+}
+
+void Trainer::close_earlier(Generation newest) {
+  parts_.fabric.cancel_connects(Generation{newest.value - 1});
+  const Links links = *links_.lock();
+  if (links.close != nullptr && links.generation < newest)
+    links.close(absl::AbortedError(str_cat("view ", newest.value, " has taken this one's place")));
+}
+
+bool Trainer::is_superseded() const {
+  return !servers_ && parts_.membership.newest_view() > group_.generation;
 }
 
 // The hooks may have come before the links: they are asked again once they can see them.
 void Trainer::adopt(CloseLinks close) {
-  *close_.lock() = std::move(close);
+  *links_.lock() = {group_.generation, std::move(close)};
   const absl::Status membership = parts_.membership.status();
   if (!membership.ok()) close_links(membership);
   if (parts_.stop.expired()) close_links(absl::CancelledError(kStopped));
+  if (is_superseded()) close_earlier(parts_.membership.newest_view());
 }
 
 // ---- training ----
 
 Decision Trainer::step() {
   if (parts_.stop.requested() && may_leave_alone()) return machine_.stopped();
-  const Agreement wishes{parts_.stop.requested(), parts_.membership.draining() >= group_.generation,
+  const bool leaves = parts_.stop.requested();
+  const bool drains = parts_.membership.draining() >= group_.generation || (leaves && others_go_on());
+  const Agreement wishes{leaves && !others_go_on(), drains,
                          machine_.wants_save(now()) && (saver_ == nullptr || !saver_->busy()) &&
                              (device_saver_ == nullptr || !device_saver_->busy())};
   step_clock_.begin();
@@ -139,7 +155,9 @@ Decision Trainer::step() {
   if (!result.ok()) return on_error(result.status());
   agreed_ = result->agreed;
   report_step(*result);
-  return machine_.applied(result->step, result->agreed);
+  const Decision next = machine_.applied(result->step, result->agreed);
+  const bool over = machine_.ending() != Ending::kNone;
+  return agreed_.drain && leaves && !over && others_go_on() ? machine_.stopped() : next;
 }
 
 void Trainer::report_step(const StepResult& result) {
@@ -271,12 +289,14 @@ Decision Trainer::report_fault() {
   if (rank.has_value() && *rank >= 0 && *rank < view_.members_size() && *rank != group_.rank) {
     peer = view_.members(*rank).member_id();
   }
-  parts_.logger.warning(str_cat("step ", machine_.step(), " is abandoned: ", fault_.message()));
-  parts_.membership.report_peer_fault(group_.generation, machine_.step(), peer,
-                                      std::string(fault_.message()));
-
-  return enter(next_view(kWordLimit), str_cat("the coordinator had no word for ", format_duration(kWordLimit),
-                                              " after: ", fault_.message()));
+  parts_.logger.warning(
+      str_cat("step ", machine_.step(), " is abandoned, and waits for the next view: ", fault_.message()));
+  if (!is_superseded())
+    parts_.membership.report_peer_fault(group_.generation, machine_.step(), peer,
+                                        std::string(fault_.message()));
+  return enter(next_view(kFormingLimit),
+               str_cat("the coordinator had no word for ", format_duration(kFormingLimit),
+                       " after: ", fault_.message()));
 }
 
 Decision Trainer::leave() {

@@ -36,6 +36,7 @@
 #include "runtime/trainer/server_saver.h"
 #include "runtime/trainer/session.h"
 #include "runtime/trainer/sparse_rows.h"
+#include "runtime/trainer/state_source.h"
 #include "runtime/trainer/step_machine.h"
 #include "runtime/trainer/stop_request.h"
 #include "runtime/trainer/table_parts.h"
@@ -102,6 +103,7 @@ class Trainer {
   absl::Status go_on() const;
   Decision gave_up(const absl::Status& found, bool configuration);
   absl::Status connect();
+  absl::Status find_source();
   absl::Status resume();
   // Rank 0, while it reads what the members begin with, and when it has.
   absl::Status report_loading(bool still);
@@ -159,9 +161,20 @@ class Trainer {
   absl::StatusOr<v1::View> next_view(Duration limit);
   void adopt(CloseLinks close);
   void close_links(const absl::Status& reason);
+  // A newer view has come: of earlier ones nothing is waited for any more.
+  void close_earlier(Generation newest);
+  bool is_superseded() const;  // likewise, as far as the present view goes
   void report_step(const StepResult& result);
   enum class HashTelling : std::uint8_t { kAlways, kIfRounder };  // Progress: set, or offer
   void report_hash(HashTelling telling = HashTelling::kAlways);
+  // How many train in all-reduce when nobody is missing; 0: servers.
+  std::int64_t trainers() const {
+    return servers_ ? 0 : std::max<std::int64_t>(view_.trainers(), view_.members_size());
+  }
+  // Whether a ring forms its next view without a member that leaves.
+  bool others_go_on() const {
+    return !servers_ && group_.members.size() > 1 && parts_.membership.welcome().elastic();
+  }
   // Steps that the job has applied, as far as this member knows.
   Step reached() const { return std::max(machine_.step(), collected_step_); }
   TimePoint now() const { return parts_.clock.now(); }
@@ -187,7 +200,12 @@ class Trainer {
   v1::View view_;
   collective::Group group_;
   std::shared_ptr<collective::Communicator> communicator_;
-  Guarded<CloseLinks> close_;                  // the hooks'; null: there are no links
+  struct Links {
+    Generation generation;
+    CloseLinks close;  // null: there are none
+  };
+  Guarded<Links> links_;                       // the hooks'
+  std::optional<Source> source_;               // of the state that a view begins with
   std::shared_ptr<pserver::Client> client_;    // with parameter servers, in place of the communicator
   std::unique_ptr<ServerSaver> saver_;         // of their state, in rank 0; goes before what it uses
   std::unique_ptr<DeviceSaver> device_saver_;  // of a state on the device, in rank 0

@@ -156,6 +156,21 @@ absl::Status Trainer::connect() {
   return absl::OkStatus();
 }
 
+// All members say what they hold.
+absl::Status Trainer::find_source() {
+  std::vector<Held> ranks(static_cast<std::size_t>(communicator_->world_size()));
+  if (aligned_) {
+    ranks[static_cast<std::size_t>(group_.rank)] = {replica_->step(), machine_.saved_step(),
+                                                    machine_.evaluation_due() ? 1 : 0};
+  }
+  if (ranks.size() > 1) {
+    PL_RETURN_IF_ERROR(communicator_->all_gather(ranks.data(), ranks.size() * kHeldWords, DType::kI64,
+                                                 Deadline::after(now(), kLoadLimit)));
+  }
+  source_ = trainer::find_source(ranks);
+  return absl::OkStatus();
+}
+
 checkpoint::CheckpointStore Trainer::checkpoints() {
   return {files_, spec_.checkpoint().directory(), std::max<std::int64_t>(1, spec_.checkpoint().keep())};
 }
@@ -189,10 +204,10 @@ absl::Status Trainer::wait_for_load() {
   return absl::OkStatus();
 }
 
-// Rank 0 reads, before the members hold a state, while the others wait in align(): they get it from rank 0.
+// Rank 0 reads, where no member holds a state, while the others wait in align(): they get it from rank 0.
 absl::Status Trainer::resume() {
   const std::string& folder = spec_.checkpoint().directory();
-  if (aligned_ || group_.rank != 0) return absl::OkStatus();
+  if (source_.has_value() || (servers_ && aligned_) || group_.rank != 0) return absl::OkStatus();
   position_ = StatePosition::after(0);
   if (folder.empty()) return absl::OkStatus();
   checkpoint::CheckpointStore store = checkpoints();
@@ -246,7 +261,7 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
                                    : Holding::kCopies;
   if (copies) PL_RETURN_IF_ERROR(check_lasting(held));
   std::int64_t most = 1;
-  for (const std::int64_t count : rows) most = std::max(most, pass_rows(spec_, count));
+  for (const std::int64_t count : rows) most = std::max(most, pass_rows(spec_, count, trainers()));
   const absl::Status compiled = compile_passes(rows, most, held);
   if (absl::IsResourceExhausted(compiled)) {
     PL_ASSIGN_OR_RETURN(const DeviceUse use, device_use(held));
@@ -298,7 +313,7 @@ absl::Status Trainer::compile_passes(std::span<const std::int64_t> rows, std::in
     PL_ASSIGN_OR_RETURN(program_, workload_.compile(Purpose::kTraining, most, leave));
   }
   for (const std::int64_t count : rows) {
-    const std::int64_t pass = std::max<std::int64_t>(1, pass_rows(spec_, count));
+    const std::int64_t pass = std::max<std::int64_t>(1, pass_rows(spec_, count, trainers()));
     for (const std::int64_t size : {std::min(pass, count), count % pass}) {
       if (size > 0) PL_RETURN_IF_ERROR(program_->reserve(size));
     }
@@ -314,21 +329,22 @@ absl::Status Trainer::open_session() {
   const std::int64_t rows =
       data::cut_batch(spec_.global_batch_size(), shares)[static_cast<std::size_t>(group_.rank)];
   PL_RETURN_IF_ERROR(compile_for(std::span(&rows, 1)));
-  const SessionParts parts{spec_,     parts_.clock,   *replica_,
-                           *program_, *communicator_, std::move(device_exchange)};
+  const SessionParts parts{
+      spec_, parts_.clock, *replica_, *program_, *communicator_, trainers(), std::move(device_exchange)};
   PL_ASSIGN_OR_RETURN(
       session_, AllReduceSession::open(parts, workload_.data.train, shares, machine_.plan().total_steps));
   return absl::OkStatus();
 }
 
 absl::Status Trainer::share_state() {
-  PL_RETURN_IF_ERROR(group_.rank == 0 ? report_loading(false) : wait_for_load());
-  return replica_->align(*communicator_, parts_.clock, kLoadLimit);
+  if (!source_.has_value()) PL_RETURN_IF_ERROR(group_.rank == 0 ? report_loading(false) : wait_for_load());
+  return replica_->align(*communicator_, source_.has_value() ? source_->rank : 0, parts_.clock, kLoadLimit);
 }
 
 Decision Trainer::align() {
   settle_save();  // before the state may have to come to the host
   absl::Status status = connect();
+  if (status.ok() && !servers_) status = find_source();
   if (!status.ok()) return on_error(status);
   status = resume();
   if (!status.ok()) return gave_up(status, absl::IsInvalidArgument(status));
@@ -347,7 +363,9 @@ Decision Trainer::align() {
   parts_.logger.info(str_cat("view ", group_.generation.value, ": rank ", group_.rank, " of ",
                              group_.members.size(), ", from step ", replica_->step(), ", ",
                              format_duration(now() - started_), " after the start"));
-  const Decision decision = machine_.aligned(replica_->step(), now());
+  const Step saved = source_.has_value() ? source_->saved_step : replica_->step();
+  const bool evaluates = source_.has_value() && source_->evaluates;
+  const Decision decision = machine_.aligned(replica_->step(), saved, evaluates, now());
   report_hash();
   return decision;
 }

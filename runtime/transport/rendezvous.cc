@@ -71,11 +71,28 @@ Rendezvous::Rendezvous(UniqueFd tcp_listener, UniqueFd local_listener, UniqueFd 
       cancelled_(std::move(cancelled)),
       clock_(clock) {}
 
-void Rendezvous::cancel() {
-  PL_CHECK(::eventfd_write(cancelled_.get(), 1) == 0, "an eventfd takes a one");
+void Rendezvous::cancel(Generation through) {
+  auto state = cancelling_.lock();
+  state->through = std::max(state->through, through);
+  if (state->meeting.value > 0 && state->meeting <= through)
+    PL_CHECK(::eventfd_write(cancelled_.get(), 1) == 0, "an eventfd takes a one");
 }
 
 absl::StatusOr<std::vector<MetPeer>> Rendezvous::meet(const RendezvousPlan& plan, Deadline deadline) {
+  {
+    auto state = cancelling_.lock();
+    if (plan.generation <= state->through) return absl::CancelledError("the meeting was cancelled");
+    state->meeting = plan.generation;
+  }
+  auto met = meet_peers(plan, deadline);
+  auto state = cancelling_.lock();
+  state->meeting = {};
+  eventfd_t writes = 0;
+  (void)::eventfd_read(cancelled_.get(), &writes);  // the next meeting's is another matter
+  return met;
+}
+
+absl::StatusOr<std::vector<MetPeer>> Rendezvous::meet_peers(const RendezvousPlan& plan, Deadline deadline) {
   std::vector<MetPeer> met;
   for (const RendezvousPeer& peer : plan.peers) {
     met.push_back({peer.rank, std::vector<UniqueFd>(static_cast<std::size_t>(plan.channels)), {}});
@@ -151,8 +168,9 @@ absl::StatusOr<UniqueFd> Rendezvous::call_once(const RendezvousPlan& plan, const
     PL_ASSIGN_OR_RETURN(Message message, decode(reader.bytes().first<kMessageBytes>()));
     if (message.type == MessageType::kVerdict && message.refusal != Refusal::kAccepted) {
       const std::string why = str_cat("refuses the connection: ", refusal_text(message.refusal));
-      return message.refusal == Refusal::kWrongKey ? absl::PermissionDeniedError(why)
-                                                   : absl::FailedPreconditionError(why);
+      if (message.refusal == Refusal::kWrongKey) return absl::PermissionDeniedError(why);
+      if (message.refusal == Refusal::kStaleGeneration) return absl::UnavailableError(why);
+      return absl::FailedPreconditionError(why);
     }
     if (message.type != type) return absl::InvalidArgumentError("a handshake message out of turn");
     return message;

@@ -17,6 +17,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/guarded.h"
+#include "base/ids.h"
 #include "base/unique_fd.h"
 #include "runtime/transport/handshake.h"
 #include "runtime/transport/socket.h"
@@ -53,13 +55,14 @@ class Rendezvous {
   static absl::StatusOr<std::unique_ptr<Rendezvous>> make(UniqueFd tcp_listener, UniqueFd local_listener,
                                                           const Clock& clock);
 
-  // UNAVAILABLE (a member does not listen), DEADLINE_EXCEEDED (names who did not come), PERMISSION_DENIED (a
-  // member with another key), FAILED_PRECONDITION (a member is in a later generation, or knows another
-  // world), RESOURCE_EXHAUSTED (this process gets no descriptors or memory for connections), CANCELLED.
+  // UNAVAILABLE (a member does not listen, or is in a later generation), DEADLINE_EXCEEDED (names who did not
+  // come), PERMISSION_DENIED (a member with another key), FAILED_PRECONDITION (a member knows another world),
+  // RESOURCE_EXHAUSTED (this process gets no descriptors or memory for connections), CANCELLED.
   absl::StatusOr<std::vector<MetPeer>> meet(const RendezvousPlan& plan, Deadline deadline);
 
-  // From any thread, for good: the meeting under way and all later ones end with CANCELLED.
-  void cancel();
+  // From any thread, for good: meetings of this generation and of earlier ones, under way or to come, end
+  // with CANCELLED.
+  void cancel(Generation through);
 
   // Connections that were turned away, and why: the last kMaxRefusals.
   const std::vector<std::string>& refused() const { return refused_; }
@@ -84,6 +87,7 @@ class Rendezvous {
   // As many as there are and have room. RESOURCE_EXHAUSTED: short of descriptors or memory.
   absl::Status accept_new(int listener, std::vector<HalfOpen>& open);
   absl::Status late(const RendezvousPlan& plan, int missing) const;
+  absl::StatusOr<std::vector<MetPeer>> meet_peers(const RendezvousPlan& plan, Deadline deadline);
   // False when the connection is over (accepted, refused, kept for later).
   bool advance(const RendezvousPlan& plan, HalfOpen& stranger, std::vector<MetPeer>& met);
   bool on_hello(const RendezvousPlan& plan, HalfOpen& stranger, const Message& hello);
@@ -93,11 +97,16 @@ class Rendezvous {
   void note(std::string text);
 
   UniqueFd tcp_listener_, local_listener_;
-  const UniqueFd cancelled_;  // an eventfd: readable once cancel() was called
+  const UniqueFd cancelled_;  // an eventfd: readable once the meeting under way is cancelled
   const Clock& clock_;
   std::vector<Early> early_;
   std::vector<std::string> refused_;
   bool wrong_key_seen_ = false;
+  struct Cancelling {
+    Generation meeting;  // under way; 0: none
+    Generation through;
+  };
+  Guarded<Cancelling> cancelling_;
 };
 
 }  // namespace paceline::transport

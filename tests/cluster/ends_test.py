@@ -63,8 +63,8 @@ class ExitCodeTest(JobCase):
             self.assertIn(words, status["message"])
         self.wait_for("shot", "Running")
         self.kill_trainer("shot-worker-0-0", signal.SIGKILL)
-        self.wait_until("the next attempt", lambda: {"shot-chief-0-1", "shot-worker-0-1"} <= set(self.pods("shot")))
-        self.wait_for("shot", "Running")
+        self.wait_until("the next worker", lambda: {"shot-chief-0-0", "shot-worker-0-1"} <= set(self.pods("shot")))
+        self.wait_until("it to join", lambda: self.status("shot")["view"]["size"] == 2)
         self.assertEqual(self.status("shot")["restarts"]["byCause"], [{"role": "worker", "cause": "Killed", "count": 1}])
 
 

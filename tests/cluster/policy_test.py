@@ -166,9 +166,11 @@ class PolicyTest(JobCase):
         self.wait_until("the service again", lambda: "service/whole" in self.children())
         self.wait_until("the secret again", lambda: self.secret("whole") in self.children())
         self.assertEqual({pod["metadata"]["uid"] for pod in self.pods("whole").values()}, before)
+        chief = self.pods("whole")["whole-chief-0-0"]["metadata"]["uid"]
         self.kubectl("delete", "pod/whole-worker-0-0", "--grace-period=1")
-        self.wait_until("the next attempt", lambda: sorted(self.pods("whole")) == ["whole-chief-0-1", "whole-worker-0-1"])
-        self.wait_for("whole", "Running")
+        self.wait_until("the next worker", lambda: sorted(self.pods("whole")) == ["whole-chief-0-0", "whole-worker-0-1"])
+        self.wait_until("it to join", lambda: self.status("whole")["view"]["size"] == 2)
+        self.assertEqual(self.pods("whole")["whole-chief-0-0"]["metadata"]["uid"], chief)
         self.assertEqual(self.status("whole")["restarts"]["byCause"], [{"role": "worker", "cause": "Deleted", "count": 1}])
 
     def test_a_pod_that_is_removed_by_force_is_not_made_again_where_nobody_is_replaced(self):
@@ -229,8 +231,8 @@ class PolicyTest(JobCase):
         self.wait_for("moved", "Running")
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "moved-chief-0-0", "namespace": self.namespace}}
         self.kubectl("create", "--raw", f"/api/v1/namespaces/{self.namespace}/pods/moved-chief-0-0/eviction", "-f", "-", text=json.dumps(eviction))
-        self.wait_until("the next attempt", lambda: sorted(self.pods("moved")) == ["moved-chief-0-1", "moved-worker-0-1"])
-        self.wait_for("moved", "Running")
+        self.wait_until("the next chief", lambda: sorted(self.pods("moved")) == ["moved-chief-0-1", "moved-worker-0-0"])
+        self.wait_until("it to join", lambda: self.status("moved")["view"]["size"] == 2)
         self.assertEqual(self.status("moved")["restarts"]["byCause"], [{"role": "chief", "cause": "Evicted", "count": 1}])
 
     def test_a_preempted_member_is_not_charged(self):
@@ -251,8 +253,9 @@ class PolicyTest(JobCase):
         self.wait_until("the reason", lambda: self.condition("patient", "Running")["reason"] == "Unschedulable")
         restarts = self.status("patient")["restarts"]["byCause"]
         self.assertEqual([(each["cause"], each["count"]) for each in restarts], [("Preempted", 1)])
+        self.assertEqual(self.status("patient")["view"]["size"], 1, "the other one goes on")
         self.kubectl("delete", "tj/hasty", "--wait=false")
-        self.wait_for("patient", "Running")
+        self.wait_until("the member to be back", lambda: self.status("patient")["view"]["size"] == 2)
 
     def set_capacity(self, node, name, value):
         self.kubectl("patch", "node", node, "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"capacity": {name: value}}}))
@@ -332,10 +335,11 @@ class NodeTest(JobCase):
         cluster.stop(self.layout, f"kubelet@{lost}")   # its containers go on, and nobody can end them
         self.addCleanup(self.kubectl, "wait", f"node/{lost}", "--for=condition=Ready", "--timeout=60s")
         self.addCleanup(cluster.start, self.layout, f"kubelet@{lost}")
-        self.wait_until("the next attempt", lambda: {"apart-chief-0-1", "apart-worker-0-1"} <= set(self.pods("apart")))
-        self.wait_for("apart", "Running")
+        moved = self.wait_until("the next one", lambda: {"apart-chief-0-1", "apart-worker-0-1"} & set(self.pods("apart")))
+        self.wait_until("it to join", lambda: self.status("apart")["view"]["size"] == 2)
         pods = self.pods("apart")
-        self.assertEqual({pods[name]["spec"]["nodeName"] for name in ("apart-chief-0-1", "apart-worker-0-1")}, {leader})
+        self.assertEqual({pods[name]["spec"]["nodeName"] for name in moved}, {leader})
+        self.assertEqual(self.status("apart")["restarts"]["attempt"] if "attempt" in self.status("apart")["restarts"] else 0, 0)
         restarts = self.status("apart")["restarts"]["byCause"]
         self.assertEqual([(each["cause"], each["count"]) for each in restarts], [("NodeLost", 1)])
 

@@ -40,9 +40,10 @@ class ReapplyTest(JobCase):
         self.scale_controllers(0)
         self.kubectl("delete", self.secret("locked"))
         self.scale_controllers(2)
-        self.wait_until("the next attempt", lambda: self.status("locked").get("restarts", {}).get("total") == 1, TRAINS_SECONDS)
+        self.wait_until("both to be replaced", lambda: sorted(self.pods("locked")) == ["locked-chief-0-1", "locked-worker-0-1"], TRAINS_SECONDS)
         self.assertIn("its token is not the job's", self.kubectl("get", "events", "--field-selector=involvedObject.name=locked"))
-        self.wait_for("locked", "Running")
+        self.wait_until("both to train", lambda: self.status("locked")["view"]["size"] == 2 and self.status("locked")["phase"] == "Running")
+        self.assertEqual(self.status("locked")["restarts"]["total"], 2)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ class ThreadFabric final : public collective::Fabric {
                                                          Deadline) override {
     return absl::UnimplementedError("threads of one process have no links");
   }
-  void cancel_connects() override {}  // nobody ever waits
+  void cancel_connects(Generation) override {}  // nobody ever waits
   bool connected() const { return connected_; }
   // What the member gets in place of its communicator; may be null.
   std::function<std::unique_ptr<collective::Communicator>(std::unique_ptr<collective::Communicator>)> wrap;
@@ -97,8 +97,23 @@ class ScriptedMembership final : public member::Membership {
 
   // ---- what the test does ----
   void send_view(const v1::View& view) {
+    ViewHook hook;
+    {
+      const std::lock_guard lock(mutex_);
+      view_ = view;
+      hook = view_hook_;
+      ++hooks_running_;
+      changed_.notify_all();
+    }
+    if (hook != nullptr) hook(Generation{view.generation()});
     const std::lock_guard lock(mutex_);
-    view_ = view;
+    --hooks_running_;
+    changed_.notify_all();
+  }
+  // The next view once the member waits for it.
+  void offer_view(const v1::View& view) {
+    const std::lock_guard lock(mutex_);
+    offered_ = view;
     changed_.notify_all();
   }
   void end(const absl::Status& why) {
@@ -115,6 +130,7 @@ class ScriptedMembership final : public member::Membership {
     --hooks_running_;
     changed_.notify_all();
   }
+  void set_elastic() { welcome_.set_elastic(true); }
   void drain(Generation generation) { draining_.store(generation.value); }
   // Runs in the training thread when it reports a fault; without locks.
   std::function<void(const v1::PeerFault&)> on_fault;
@@ -146,11 +162,17 @@ class ScriptedMembership final : public member::Membership {
     std::unique_lock lock(mutex_);
     ++waits_;
     changed_.notify_all();
-    const bool there = changed_.wait_for(lock, std::chrono::milliseconds(100),
-                                         [&] { return !status_.ok() || view_.generation() > after.value; });
+    const bool there = changed_.wait_for(lock, std::chrono::milliseconds(100), [&] {
+      if (offered_.generation() > view_.generation()) view_ = offered_;
+      return !status_.ok() || view_.generation() > after.value;
+    });
     if (!status_.ok()) return unshared(status_);
     if (!there) return absl::DeadlineExceededError("no view");
     return view_;
+  }
+  Generation newest_view() const override {
+    const std::lock_guard lock(mutex_);
+    return {view_.generation()};
   }
   Generation draining() const override { return {draining_.load()}; }
   member::Progress& progress() override { return progress_; }
@@ -191,6 +213,13 @@ class ScriptedMembership final : public member::Membership {
     }
     if (hook != nullptr) hook(status());
   }
+  bool is_to_save() const override { return to_save; }
+  std::atomic<bool> to_save{false};
+  void on_view(ViewHook hook) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return hooks_running_ == 0; });
+    view_hook_ = std::move(hook);
+  }
   absl::Status leave(const v1::Leaving& leaving, Deadline) override {
     const std::lock_guard lock(mutex_);
     leaving_ = leaving;
@@ -212,10 +241,11 @@ class ScriptedMembership final : public member::Membership {
   std::atomic<std::uint64_t> draining_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  v1::View view_;
+  v1::View view_, offered_;
   int waits_ = 0;
   absl::Status status_;
   CancelHook hook_;
+  ViewHook view_hook_;
   int hooks_running_ = 0;
   std::vector<v1::PeerFault> faults_;
   std::vector<v1::CheckpointResult> checkpoints_;
@@ -299,7 +329,7 @@ class ThreadJob {
   void drain_at(int rank, Step step, const v1::View& next) {
     member(rank).at_step(step, [this, rank, next] {
       member(rank).membership->drain(Generation{1});
-      send_view(next);
+      for (auto& each : members_) each->membership->offer_view(next);
     });
   }
 

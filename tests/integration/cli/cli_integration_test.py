@@ -461,13 +461,13 @@ class CliTest(CliCase):
             return seconds
         self.within(2.0, kill)
 
-    def test_a_frozen_worker_is_named_within_two_seconds(self):
+    def test_a_frozen_worker_is_named_within_four_seconds(self):
         def freeze():
             seconds, error = self.kill_worker(signal.SIGSTOP)
             self.assertRegex(error, r"(?i)frozen|silent|heartbeat")
             self.assertRegex(error, r"no heartbeat for .*; over the last minute \d+\.\d threads ran or waited for .*, and .* \d+ processor")
             return seconds
-        self.within(2.5, freeze)   # the verdict within 2 s, then the others' orderly end
+        self.within(4, freeze)   # the verdict after 3 s: a pause of two is no loss; then the others' orderly end
 
     def test_a_failure_is_told_once_with_lines_of_its_own_session(self):
         first, _ = self.start_endless(extra="  checkpoint: {everySteps: 50}\n")

@@ -3,47 +3,118 @@
 import json
 import os
 import signal
+import time
 
 import unittest_report
 from cli_support import ENDLESS, SLOW, CliCase, job, member_of, processes_with, until
 
 
 class RestartsTest(CliCase):
-    def restarting(self, steps, limit):
-        return self.write(job(members=3, steps=steps, extra=f"  checkpoint: {{everySteps: 50}}\n  runPolicy: {{backoffLimit: {limit}}}\n")
-                          .replace("worker: {replicas: 2}", "worker: {replicas: 2, restartPolicy: OnFailure}"))
+    def restarting(self, steps, limit=6, **roles):
+        """A ring of a chief and two workers whose members are replaced."""
+        text = job(members=3, steps=steps, extra=f"  checkpoint: {{everySteps: 50}}\n  runPolicy: {{backoffLimit: {limit}}}\n", **roles)
+        return self.write(text.replace("chief: {}", "chief: {restartPolicy: OnFailure}").replace("replicas: 2}", "replicas: 2, restartPolicy: OnFailure}"))
 
-    def in_attempt(self, number, after=0):
-        """The run's status once the members of this attempt have taken steps beyond `after`."""
+    def members_train(self, after=0, number=0, **pods):
+        """The run's status once its members have taken steps beyond `after`, in pods that end in `number`; `pods`: in others."""
         def look():
             status = self.status("digits")
             ready = status and status["phase"] == "Running" and status["step"] > after
-            return status if ready and all(m["pod"].endswith(f"-{number}") and m.get("pid") for m in status["members"]) else None
-        return until(look, 40 * SLOW, f"attempt {number} trains")
+            numbers = {f"{m['role']}_{m['index']}": int(m["pod"].rsplit("-", 1)[1]) for m in status["members"]} if ready else {}
+            wanted = {**dict.fromkeys(numbers, number), **pods}
+            return status if ready and numbers == wanted and all(m.get("pid") and m["rank"] >= 0 for m in status["members"]) else None
+        return until(look, 40 * SLOW, f"{pods or 'all'} train")
+
+    def in_attempt(self, number, after=0):
+        return self.members_train(after, number)
+
+    def events_of(self, code, process):
+        output, _ = self.outcome(code, process, 120 * SLOW)
+        return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+    def check_it_went_on(self, lost):
+        """The others keep their processes, and every step counts once."""
+        steps = 60000
+        process = self.start("run", self.restarting(steps), "--output", "json")
+        before = self.members_train(after=200)
+        os.kill(member_of(before, lost)["pid"], signal.SIGKILL)
+        after = self.members_train(after=before["step"], **{lost.replace("-", "_"): 1})
+        pids = {name: member_of(before, name)["pid"] for name in ("chief-0", "worker-0", "worker-1")}
+        for name, pid in pids.items():
+            (self.assertNotEqual if name == lost else self.assertEqual)(member_of(after, name)["pid"], pid, name)
+        events = self.events_of(0, process)
+        self.assertEqual((events[-1]["phase"], events[-1]["step"]), ("Succeeded", steps))
+        views = [event["members"] for event in events if event["type"] == "view"]
+        everybody = ["chief-0", "worker-0", "worker-1"]
+        self.assertEqual(views, [everybody, [name for name in everybody if name != lost], everybody])
+        self.assertEqual(len([e for e in events if e["type"] == "note" and lost in e["message"]]), 1)
+        lines = [json.loads(line) for line in (self.state / "runs/digits/metrics.jsonl").read_text().splitlines()]
+        told = [line["step"] for line in lines if line.get("type") == "step"]
+        self.assertEqual(told, sorted(set(told)), "no step is told twice, and none after a later one")
+        self.nothing_left()
+
+    def test_a_lost_worker_is_replaced_while_the_others_go_on(self):
+        self.check_it_went_on("worker-1")
+
+    def test_a_lost_chief_is_replaced_while_the_others_go_on(self):
+        self.check_it_went_on("chief-0")
+
+    def test_a_member_that_is_asked_to_end_leaves_and_is_replaced(self):
+        process = self.start("run", self.restarting(ENDLESS))
+        before = self.members_train(after=200)
+        os.kill(member_of(before, "worker-0")["pid"], signal.SIGTERM)
+        self.members_train(after=before["step"], worker_0=1)
+        self.stop(process)
+        self.nothing_left()
+
+    def test_a_pause_of_two_seconds_is_no_loss(self):
+        process = self.start("run", self.restarting(ENDLESS))
+        before = self.members_train(after=200)
+        frozen = member_of(before, "worker-0")["pid"]
+        os.kill(frozen, signal.SIGSTOP)
+        begin = time.monotonic()
+        until(lambda: time.monotonic() - begin > 2, 10 * SLOW, "two seconds pass")
+        os.kill(frozen, signal.SIGCONT)
+        after = self.members_train(after=before["step"])
+        self.assertEqual(member_of(after, "worker-0")["pid"], frozen)
+        self.assertEqual(after["restarts"]["total"] if "restarts" in after else 0, 0)
+        self.stop(process)
+        self.nothing_left()
+
+    def test_all_members_lost_at_once_go_on_from_the_newest_checkpoint(self):
+        process = self.start("run", self.restarting(ENDLESS))
+        before = self.members_train(after=500)
+        for member in before["members"]:
+            os.kill(member["pid"], signal.SIGKILL)
+        self.members_train(chief_0=1, worker_0=1, worker_1=1)
+        logs = "".join(path.read_text() for path in (self.state / "runs/digits/logs").glob("*-1.log"))
+        self.assertRegex(logs, r"resumes from step-0*[1-9]")
+        self.stop(process)
+        self.nothing_left()
+
+    def test_servers_start_again_from_the_newest_checkpoint(self):
+        steps = 6000
+        text = job(members=3, steps=steps, strategy="{type: ParameterServer}", roles="ps: {replicas: 1, restartPolicy: OnFailure}",
+                   extra="  checkpoint: {everySteps: 50}\n")
+        process = self.start("run", self.write(text.replace("replicas: 2}", "replicas: 2, restartPolicy: OnFailure}")), "--output", "json")
+        self.kill_member(until(lambda: (lambda s: s if s and s["phase"] == "Running" and s["step"] > 200 else None)(self.status("digits")),
+                               40 * SLOW, "it trains"))
+        events = self.events_of(0, process)
+        self.assertEqual((events[-1]["phase"], events[-1]["step"]), ("Succeeded", steps))
+        self.assertEqual(len([e for e in events if e["type"] == "note" and "attempt 1" in e["message"]]), 1)
+        self.assertEqual({m["pod"] for m in events[-1]["members"]},
+                         {"digits-chief-0-1", "digits-worker-0-1", "digits-worker-1-1", "digits-ps-0-1"})
+        self.assertRegex((self.state / "runs/digits/logs/digits-chief-0-1.log").read_text(), r"resumes from step-0*[1-9]")
+        self.nothing_left()
 
     def kill_member(self, status):
         os.kill(member_of(status, "worker-1")["pid"], signal.SIGKILL)
 
-    def test_a_lost_member_is_started_again_from_the_newest_checkpoint(self):
-        steps = 30000
-        process = self.start("run", self.restarting(steps, 6), "--output", "json")
-        self.kill_member(self.in_attempt(0, after=200))
-        output, _ = self.outcome(0, process, 120 * SLOW)
-        events = [json.loads(line) for line in output.splitlines()]
-        self.assertEqual((events[-1]["phase"], events[-1]["step"]), ("Succeeded", steps))
-        self.assertEqual(len([e for e in events if e["type"] == "note" and "attempt 1" in e["message"]]), 1)
-        self.assertEqual({m["pod"] for m in events[-1]["members"]}, {"digits-chief-0-1", "digits-worker-0-1", "digits-worker-1-1"})
-        self.assertRegex((self.state / "runs/digits/logs/digits-chief-0-1.log").read_text(), r"resumes from step-0*[1-9]")
-        times = [json.loads(line)["timeSeconds"] for line in (self.state / "runs/digits/metrics.jsonl").read_text().splitlines()
-                 if '"step"' in line.split(",")[0]]
-        self.assertEqual(times, sorted(times), "time goes on from attempt to attempt")
-        self.nothing_left()
-
     def test_a_run_fails_when_its_restarts_are_used_up(self):
-        process = self.start("run", self.restarting(ENDLESS, 1))
-        for attempt in (0, 1):
-            before = self.in_attempt(attempt, after=before["step"] if attempt else 100)
-            self.kill_member(before)
+        process = self.start("run", self.restarting(ENDLESS, limit=1))
+        self.kill_member(self.members_train(after=100))
+        before = self.members_train(after=200, worker_1=1)
+        self.kill_member(before)
         self.assertEqual(process.wait(60 * SLOW), 1)
         status = self.status("digits")
         self.assertEqual((status["phase"], status["reason"]), ("Failed", "BackoffLimitExceeded"))

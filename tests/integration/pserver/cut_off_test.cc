@@ -186,7 +186,7 @@ class CutOffTest : public ::testing::Test {
     config.core.roles = {{Role::kChief, 1}, {Role::kWorker, kWorkers}, {Role::kServer, 2}};
     config.core.heartbeat_timeout = std::chrono::seconds(5);
     config.core.most_silence = std::chrono::seconds(30);
-    config.core.on_member_lost = coordinator::loss_policy(spec);
+    config.core.on_member_lost = coordinator::loss_policy(spec, {});
     config.token = kToken;
     config.observer = &witness_;
     auto job = server_->add_job(std::move(config));

@@ -26,30 +26,26 @@ TEST(HelloTest, MembersOfAnotherAttemptAreRefused) {
   hello.set_role(v1::ROLE_WORKER);
   hello.set_member_id("uid-1");
   hello.set_pod("digits-worker-0-11");
+  hello.set_attempt(11);
+  config.attempt = 11;
   EXPECT_EQ(hello_error(hello, config), "");
-  config.pod_suffix = "-11";
-  EXPECT_EQ(hello_error(hello, config), "");
-  config.pod_suffix = "-1";
-  EXPECT_EQ(hello_error(hello, config),
-            "pod digits-worker-0-11 is of another attempt: the names of this one's pods end in -1");
+  config.attempt = 12;
+  EXPECT_EQ(hello_error(hello, config), "pod digits-worker-0-11 is of attempt 11, and this is attempt 12");
 }
 
-TEST(HelloTest, ALaterAttemptIsToldByTheNumberAtThePodsEnd) {
-  const auto is_later = [](const char* pod, const char* suffix, v1::RoleKind role = v1::ROLE_WORKER) {
+TEST(HelloTest, AMemberOfALaterAttemptIsTold) {
+  const auto is_later = [](std::int64_t theirs, std::int64_t ours, v1::RoleKind role = v1::ROLE_WORKER) {
     CoreConfig config;
-    config.pod_suffix = suffix;
+    config.attempt = ours;
     v1::Hello hello;
     hello.set_role(role);
-    hello.set_pod(pod);
+    hello.set_attempt(theirs);
     return is_of_later_attempt(hello, config);
   };
-  EXPECT_TRUE(is_later("digits-worker-0-10", "-9"));
-  EXPECT_FALSE(is_later("digits-worker-0-9", "-9"));
-  EXPECT_FALSE(is_later("digits-worker-0-9", "-10"));
-  EXPECT_FALSE(is_later("digits-worker-0-10", "")) << "where attempts have no names";
-  EXPECT_FALSE(is_later("digits-evaluator-0-10", "-9", v1::ROLE_EVALUATOR)) << "it has attempts of its own";
-  for (const char* other : {"", "-", "digits", "digits-", "digits-1x", "digits-99999999999999999999"})
-    EXPECT_FALSE(is_later(other, "-0")) << other;
+  EXPECT_TRUE(is_later(10, 9));
+  EXPECT_FALSE(is_later(9, 9));
+  EXPECT_FALSE(is_later(9, 10));
+  EXPECT_FALSE(is_later(10, 9, v1::ROLE_EVALUATOR)) << "it has attempts of its own";
 }
 
 }  // namespace

@@ -129,7 +129,6 @@ TEST(CoreTest, AbsurdFiguresAreBroughtIntoRange) {
   hello.set_job("default/digits");
   hello.set_role(v1::ROLE_WORKER);
   hello.set_member_id("a");
-  hello.set_held_step(INT64_MIN);
   hello.set_held_generation(UINT64_MAX);
   (void)core.step(Attached{{1}, hello}, TimePoint{});
   TimePoint now{};

@@ -71,17 +71,22 @@ class Player {
     for (const Role role : {Role::kChief, Role::kWorker, Role::kServer, Role::kEvaluator})
       config.roles.push_back({role, static_cast<int>(line.number(role_name(role)))});
     if (line.has("ps")) use_servers(line, config);
-    config.form_timeout = milliseconds(line.number("form", 10000));
+    config.form_timeout = config.start_timeout = milliseconds(line.number("form", 10000));
     config.same_machine = line.number("elsewhere") == 0;
     config.rejoin_grace = milliseconds(line.number("rejoin", 0));
     config.trained_before = line.number("trained") != 0;
-    if (line.has("attempt")) config.pod_suffix = str_cat("-", line.number("attempt"));
+    config.attempt = line.number("attempt");
+    config.min_trainers = static_cast<int>(line.number("min", 1));
+    config.elastic = line.has("policy") || line.has("min");
     if (line.text("policy") == "next") config.on_member_lost = next_view;
-    if (line.has("lost"))
-      config.lost.push_back({Role::kWorker, static_cast<int>(line.number("lost")), "", "it was lost"});
+    if (line.has("lost")) config.lost.push_back({.fault = {.index = static_cast<int>(line.number("lost"))}});
     if (line.has("finished"))
       config.finished.push_back({Role::kWorker, static_cast<int>(line.number("finished"))});
     PL_CHECK(validate(config).ok(), "the script's job");
+    attempt_ = config.attempt;
+    chiefs_ = static_cast<int>(line.number("chief"));
+    workers_ = static_cast<int>(line.number("worker"));
+    members_ = chiefs_ + workers_ + static_cast<int>(line.number("ps"));
     core_ = std::make_unique<CoordinatorCore>(config, now_);
   }
 
@@ -92,7 +97,7 @@ class Player {
     if (mode == "ssp") spec.set_synchronization(v1::ParameterServerSpec::BOUNDED_STALENESS);
     spec.set_workers(line.number("chief") + line.number("worker"));
     spec.set_gradients_per_step(line.number("gradients", spec.workers()));
-    config.on_member_lost = loss_policy(config.training);
+    config.on_member_lost = loss_policy(config.training, {});
   }
 
   void pass(Duration time, bool listening) {
@@ -118,7 +123,7 @@ class Player {
     if (command == "absent")
       return AbsentMember{role_of(line.words[1]),
                           std::atoi(line.words[2].c_str()),
-                          "",
+                          line.text("pod"),
                           {api::ObservationKind::kNotJoined, line.text("within")}};
     if (command == "refused") return Refused{line.words[1]};
     if (command == "pod") {
@@ -131,6 +136,7 @@ class Player {
       if (line.has("exit")) fact.exit_code = static_cast<int>(line.number("exit"));
       if (line.has("signal")) fact.signal = static_cast<int>(line.number("signal"));
       fact.deleted = line.has("deleted");
+      fact.incarnation = line.number("incarnation", attempt_);
       return fact;
     }
     const StreamId stream = stream_of(line.words[1]);
@@ -174,7 +180,12 @@ class Player {
     hello.set_host("host-a");
     hello.set_pid(100 + std::atoi(index.c_str()));
     hello.set_held_generation(static_cast<std::uint64_t>(line.number("held")));
-    hello.set_held_step(line.number("held_step"));
+    hello.set_attempt(line.number("attempt", attempt_));
+    hello.set_incarnation(line.number("incarnation", attempt_));
+    const int place =
+        std::atoi(index.c_str()) + (role == "chief" ? 0 : chiefs_) + (role == "ps" ? workers_ : 0);
+    hello.set_held_rank(static_cast<std::uint32_t>(line.number("rank", place)));
+    hello.set_held_size(static_cast<std::uint32_t>(line.number("size", members_)));
     return hello;
   }
 
@@ -240,7 +251,7 @@ class Player {
       beats_.clear();
       at() << "VIEW " << generation_ << ":";
       for (const std::string& member : effects.view->members) out_ << " " << member;
-      out_ << ", first step " << effects.view->first_step << "\n";
+      out_ << "\n";
     }
     for (const StepRecord& record : effects.steps) at() << "record of step " << record.step << "\n";
     for (const MemberSteps& steps : effects.member_steps)
@@ -249,7 +260,7 @@ class Player {
     for (const CheckpointRecord& c : effects.checkpoints)
       at() << "checkpoint of step " << c.step << " in " << c.path << "\n";
     if (effects.verdict) print("VERDICT ", *effects.verdict);
-    if (effects.lost) print("LOST ", *effects.lost);
+    for (const api::Fault& lost : effects.lost) print("LOST ", lost);
   }
 
   void print(const char* what, const api::Fault& fault) {
@@ -269,6 +280,7 @@ class Player {
         return str_cat("Taken ", message.taken().heartbeat());
       case v1::CoordinatorMessage::kEvict:
         if (message.evict().discard()) return "Evict (discard)";
+        if (message.evict().save()) return "Evict (save)";
         return message.evict().job_finished() ? "Evict (job finished)" : "Evict";
       case v1::CoordinatorMessage::KIND_NOT_SET:
         break;
@@ -300,13 +312,15 @@ class Player {
     if (!report.checkpoint_path.empty()) at() << "  checkpoint " << report.checkpoint_path << "\n";
     if (report.last_evaluation) at() << "  evaluated at step " << report.last_evaluation->step << "\n";
     for (const LostMember& lost : report.lost)
-      at() << "  lost " << role_name(lost.role) << "-" << lost.index << ": " << lost.message << "\n";
+      at() << "  lost " << member_name(lost.fault.role, lost.fault.index) << ": "
+           << diagnosis::message_of(lost.fault) << "\n";
     if (!report.model_path.empty()) at() << "  model " << report.model_path << "\n";
   }
 
   std::unique_ptr<CoordinatorCore> core_;
   TimePoint now_{};
-  std::int64_t generation_ = 0;
+  std::int64_t generation_ = 0, attempt_ = 0;
+  int chiefs_ = 0, workers_ = 0, members_ = 0;
   std::vector<std::string> alive_;
   std::map<std::string, Line> beats_;
   std::ostringstream out_;

@@ -2,11 +2,12 @@
 
 // Scripts for the coordinator's core: text in, everything that it does as text out.
 //
-//   job chief=1 worker=3 [policy=next] [form=MS] [rejoin=MS] [trained=1 [finished=N]]   always first; time
-//   begins at 0
+//   job chief=1 worker=3 [attempt=N] [policy=next] [min=N] [form=MS] [rejoin=MS] [trained=1 [finished=N]]
+//   always first; time begins at 0
 //       [ps=N [mode=async|ssp] [gradients=N] [lost=N]] [evaluator=1]      lost, finished: the worker of
 //       that index, before
-//   hello STREAM ROLE INDEX [id=X] [pod=X] [job=X] [version=N] [held=G] [held_step=N]
+//   hello STREAM ROLE INDEX [id=X] [pod=X] [job=X] [version=N] [attempt=N] [incarnation=N]
+//       [held=G [rank=N] [size=N]]
 //   alive STREAM...                                  those that send heartbeats by themselves, every 200 ms
 //   wait MS                                          time passes, with a tick every 50 ms
 //   away MS                                          time passes, and the coordinator sees nothing of it
@@ -14,7 +15,7 @@
 //   [records=N] [step_ms=N] [times=N] [evaluation=STEP] [busy_ms=N [in=N] [out=N] [queue=N]] [dropped=N
 //   [stale=N]] [gpu=NAME] fault STREAM ID [gen=N] [reason=X] leave STREAM finished|failed|stopped [reason=X]
 //   [model=X] checkpoint STREAM step=N path=X end STREAM [reason=X] pod ROLE INDEX [pod=X] [exit=N]
-//   [signal=N] [reason=X] absent ROLE INDEX [reason=X] empty STREAM | again STREAM                      a
+//   [signal=N] [reason=X] absent ROLE INDEX [pod=X] [within=X] empty STREAM | again STREAM                      a
 //   message without content; a second Hello stop REASON report
 // In values, "_" stands for a blank.
 

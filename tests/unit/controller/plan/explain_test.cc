@@ -19,7 +19,9 @@ TEST(ExplainTest, TheWholeStoryFromNothingToRunning) {
   create pod fashion-chief-0-0  (chief-0 of 2 pods is missing)
       command: /opt/paceline-worker
       threads: 4
+      PACELINE_ATTEMPT=0
       PACELINE_COORDINATOR=127.0.0.1:1234
+      PACELINE_INCARNATION=0
       PACELINE_INDEX=0
       PACELINE_JOB=default/fashion
       PACELINE_POD=fashion-chief-0-0
@@ -30,7 +32,9 @@ TEST(ExplainTest, TheWholeStoryFromNothingToRunning) {
   create pod fashion-worker-0-0  (worker-0 of 2 pods is missing)
       command: /opt/paceline-worker
       threads: 4
+      PACELINE_ATTEMPT=0
       PACELINE_COORDINATOR=127.0.0.1:1234
+      PACELINE_INCARNATION=0
       PACELINE_INDEX=0
       PACELINE_JOB=default/fashion
       PACELINE_POD=fashion-worker-0-0

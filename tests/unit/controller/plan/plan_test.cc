@@ -148,7 +148,7 @@ TEST(RestartTest, AnOldCopyOfTheJobDoesNoHarm) {
   old.pods = world.pods;
   const Plan made = plan(old);
   EXPECT_THAT(made.actions, IsEmpty());
-  EXPECT_EQ(made.status.restarts.attempt, 1);
+  EXPECT_EQ(made.status.restarts.attempt, 0) << "one of a ring may have been replaced: the copy tells later";
   EXPECT_TRUE(made.requeue_after.has_value());
 }
 

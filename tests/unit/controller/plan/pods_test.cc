@@ -32,7 +32,8 @@ TEST(PodsTest, TheBuiltInWorkersPod) {
   EXPECT_EQ(spec.threads, 2) << "8 cores for 4 pods";
   EXPECT_THAT(spec.command, ElementsAre("/opt/paceline-worker"));
   EXPECT_THAT(spec.env,
-              ElementsAre(Pair("PACELINE_COORDINATOR", "127.0.0.1:1234"), Pair("PACELINE_INDEX", "1"),
+              ElementsAre(Pair("PACELINE_ATTEMPT", "0"), Pair("PACELINE_COORDINATOR", "127.0.0.1:1234"),
+                          Pair("PACELINE_INCARNATION", "0"), Pair("PACELINE_INDEX", "1"),
                           Pair("PACELINE_JOB", "default/fashion"), Pair("PACELINE_POD", "fashion-worker-1-0"),
                           Pair("PACELINE_ROLE", "worker"), Pair("PACELINE_SLOT", "2"),
                           Pair("PACELINE_THREADS", "2"), Pair("PACELINE_TOKEN", "secret token")));

@@ -22,6 +22,8 @@
 #include <variant>
 
 #include "base/text.h"
+#include "controller/plan/attempts.h"
+#include "controller/plan/pods.h"
 #include "controller/plan/restart.h"
 #include "controller/plan/rules.h"
 #include "tests/support/paths.h"
@@ -158,6 +160,7 @@ class World {
     job.spec.strategy.backup_workers = line.number("backup");
     if (own) job.spec.training.reset();
     set_policies(line, job);
+    if (line.has("min")) roles.worker->min_replicas = line.number("min");
     if (line.words[0] == "fresh" || own) {
       world_ = make_world(std::move(job));
       if (own && !line.says("coordinated")) world_.report.reset();
@@ -364,8 +367,10 @@ class World {
   }
   void lose(const Line& line) {
     const Place place = place_of(line.words[1]);
-    const std::string name = str_cat("fashion-", line.words[1], "-", world_.job.status.restarts.attempt);
-    world_.report->lost.push_back({place.role, place.index, name, str_cat(line.words[1], " died")});
+    const std::string name =
+        pod_name(world_.job, place.role, place.index, wanted_attempt(world_.job, place.role, place.index));
+    world_.report->lost.push_back({.fault = {.role = place.role, .index = place.index, .pod = name},
+                                   .age = time_of(line.text("age"), world_.limits)});
   }
   void saved(const Line& line) {
     world_.report->last_save = LastSave{line.number("step"), line.text("error")};

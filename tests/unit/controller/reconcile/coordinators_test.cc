@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "controller/diagnosis/fault_text.h"
 #include "controller/plan/rules.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_cluster.h"
@@ -218,7 +219,7 @@ TEST_F(CoordinatorsTest, WhoWasLostInThisAttemptIsKnownFromTheStatus) {
   const auto report = coordinators_->report("default/fashion");
   ASSERT_TRUE(report);
   ASSERT_EQ(report->lost.size(), 1u);
-  EXPECT_EQ(report->lost[0].index, 1);
+  EXPECT_EQ(report->lost[0].fault.index, 1);
 }
 
 // Rank 0 may be finishing alone when a controller takes over: one that has finished before is not at fault
@@ -341,7 +342,7 @@ TEST_F(CoordinatorsTest, AWorkerThatDoesNotComeIsLostOnceThePlannerHasWaited) {
     EXPECT_EQ(report.fault.has_value(), index == 0) << "rank 0 can't be spared";
     EXPECT_EQ(report.state, index == 1 ? plan::JobState::kForming : plan::JobState::kFailed);
     if (index == 1) {
-      EXPECT_THAT(report.lost[0].message,
+      EXPECT_THAT(diagnosis::message_of(report.lost[0].fault),
                   ::testing::HasSubstr("worker-1 never joined: it did not join within 60 s"));
     }
     notified_.lock()->clear();

@@ -28,16 +28,26 @@ TEST_F(ReconcilerTest, PodsOfAnEarlierJobOfThisNameAreNotCounted) {
   EXPECT_EQ(status().replica_statuses[1].active, 0);
 }
 
-TEST_F(ReconcilerTest, DeletedPodIsToldAndRestartsTheRing) {
+TEST_F(ReconcilerTest, DeletedPodIsToldAndReplacedOnceItsMemberIsMissed) {
   replace_workers();
   bring_up();
   pass();
   EXPECT_THAT(*reports_.gone_.lock(), SizeIs(0));
+  plan::ReportedMember member;
+  member.role = Role::kWorker;
+  member.pod = "fashion-worker-0-0";
+  (*reports_.report_.lock())->members.push_back(member);
   ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", 1s).ok());
   pass();
   EXPECT_THAT(*reports_.gone_.lock(), ElementsAre("fashion-worker-0-0"));
-  EXPECT_EQ(status().phase, api::Phase::kRestarting);
+  EXPECT_EQ(status().phase, api::Phase::kRunning);
+  (*reports_.report_.lock())
+      ->lost.push_back({.fault = {.role = Role::kWorker, .index = 0, .pod = "fashion-worker-0-0"}});
+  pass();
+  EXPECT_EQ(status().phase, api::Phase::kRunning);
   EXPECT_EQ(status().restarts.total, 1);
+  pass();
+  EXPECT_THAT(pods(), ElementsAre("fashion-chief-0-0", "fashion-worker-0-1"));
 }
 
 TEST_F(ReconcilerTest, AMemberIsDeletedThoughItsCoordinatorMissesItFirst) {
@@ -55,7 +65,8 @@ TEST_F(ReconcilerTest, LaterAttemptWaitsForTheEndOfTheEarlier) {
   replace_workers();
   bring_up();
   cluster_.end_deleted_at_once(false);
-  ASSERT_TRUE(cluster_.delete_pod("default", "fashion-worker-0-0", "", 1s).ok());
+  (*reports_.report_.lock())->fault =
+      api::Fault{.kind = api::FaultKind::kKilled, .role = Role::kWorker, .index = 0, .signal = 9};
   pass();
   ASSERT_EQ(status().restarts.attempt, 1);
   pass();

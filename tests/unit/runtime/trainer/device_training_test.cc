@@ -259,12 +259,12 @@ TEST(DeviceTraining, LostAndNewMembersChangeNothing) {
   job.member(0).at_step(20, [&] {
     const v1::View last = job.view(3, {0, 2, 3});
     job.member(0).membership->drain(Generation{2});
-    for (const int rank : {0, 2, 3}) job.member(rank).membership->send_view(last);
+    for (const int rank : {0, 2, 3}) job.member(rank).membership->offer_view(last);
   });
   job.member(0).at_step(30, [&] {
     const v1::View without = job.view(4, {0, 2});
     job.member(0).membership->drain(Generation{3});
-    for (const int rank : {0, 2}) job.member(rank).membership->send_view(without);
+    for (const int rank : {0, 2}) job.member(rank).membership->offer_view(without);
   });
   job.member(0).at_step(36, [&] { job.member(3).membership->end(absl::AbortedError("nobody needs it")); });
   job.run();

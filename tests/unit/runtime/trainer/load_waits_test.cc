@@ -47,8 +47,9 @@ class LoadWaits : public ::testing::Test {
     job_->member(1).fabric->wrap = [this](std::unique_ptr<collective::Communicator> links) {
       return std::make_unique<CallTeller>(std::move(links), [this](collective::Kind kind, Deadline deadline) {
         const std::lock_guard lock(mutex_);
-        loaded_ |= kind != collective::Kind::kBroadcast;
-        if (!loaded_) ends_.push_back(deadline.at());
+        const bool waits = kind == collective::Kind::kBroadcast;  // before that, all say what they hold
+        loaded_ |= !waits && !ends_.empty();
+        if (waits && !loaded_) ends_.push_back(deadline.at());
       });
     };
     job_->send_view(job_->view(1, {0, 1}));

@@ -204,7 +204,7 @@ TEST_F(NcclTraining, ADrainToASmallerViewShrinksIt) {
   job.member(0).at_step(12, [&job] {
     const v1::View next = job.view(2, {0, 2});
     job.member(0).membership->drain(Generation{1});
-    for (const int rank : {0, 2}) job.member(rank).membership->send_view(next);
+    for (const int rank : {0, 2}) job.member(rank).membership->offer_view(next);
   });
   job.member(0).at_step(30, [&job] { job.member(1).membership->end(absl::AbortedError("nobody needs it")); });
   run();

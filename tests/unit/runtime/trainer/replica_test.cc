@@ -77,7 +77,7 @@ TEST(Replica, AStateThatMovesIsWaitedForHoweverLargeItIs) {
   FakeClock clock;
   const TimePoint start = clock.now();
   SlowLinks links(clock);
-  const absl::Status aligned = (*replica)->align(links, clock, kLimit);
+  const absl::Status aligned = (*replica)->align(links, 0, clock, kLimit);
   ASSERT_TRUE(aligned.ok()) << aligned;
   EXPECT_EQ(links.pieces(), 6u) << "three of the weights, and of the momentum";
   EXPECT_EQ(clock.now() - start, 8 * kCall);

@@ -37,7 +37,7 @@ std::vector<std::string> transcript(StepMachine& machine, const StepPlan& plan, 
         machine.viewed(rank);
         break;
       case Todo::kAlign:
-        machine.aligned(0, at(seconds));
+        machine.aligned(0, 0, false, at(seconds));
         break;
       case Todo::kStep:
         machine.applied(machine.step() + 1, {.save = machine.wants_save(at(seconds++))});
@@ -67,7 +67,7 @@ StepMachine training(const StepPlan& plan, int rank, Step step) {
   StepMachine machine;
   machine.prepared(plan);
   machine.viewed(rank);
-  machine.aligned(step, at(0));
+  machine.aligned(step, step, false, at(0));
   return machine;
 }
 
@@ -138,7 +138,7 @@ TEST(StepMachine, ATargetEndsTheJob) {
     StepMachine machine;
     machine.prepared(plan);
     machine.viewed(0);
-    machine.aligned(0, at(0));
+    machine.aligned(0, 0, false, at(0));
     ASSERT_EQ(machine.applied(machine.step() + 1, {}).todo, Todo::kEvaluate);
     EXPECT_EQ(machine.evaluated(c.loss, c.accuracy, c.auc).todo, c.reached ? Todo::kWriteModel : Todo::kStep);
     EXPECT_EQ(machine.target_reached(), c.reached);
@@ -161,7 +161,7 @@ TEST(StepMachine, ADrainedViewIsLeftAtTheSameStepAndTheNextOneContinues) {
   StepMachine machine = training(plan_of(10), 1, 3);
   EXPECT_EQ(machine.applied(4, {.drain = true}).todo, Todo::kWaitForView);
   EXPECT_EQ(machine.viewed(0).todo, Todo::kAlign);
-  EXPECT_EQ(machine.aligned(4, at(2)).todo, Todo::kStep);
+  EXPECT_EQ(machine.aligned(4, 4, false, at(2)).todo, Todo::kStep);
   EXPECT_EQ(machine.applied(machine.step() + 1, {}).todo, Todo::kStep) << "the old view's drain is forgotten";
 }
 
@@ -170,7 +170,41 @@ TEST(StepMachine, AFailedPeerAbandonsTheStepAndTheNextViewRepeatsIt) {
   EXPECT_EQ(machine.peer_failed().todo, Todo::kReportFault);
   EXPECT_EQ(machine.step(), 3);
   EXPECT_EQ(machine.viewed(0).todo, Todo::kAlign);
-  EXPECT_EQ(machine.aligned(3, at(1)).todo, Todo::kStep);
+  EXPECT_EQ(machine.aligned(3, 3, false, at(1)).todo, Todo::kStep);
+}
+
+TEST(StepMachine, AnEvaluationThatIsDueIsTakenAgainAfterTheNextView) {
+  StepMachine machine = training(plan_of(10, {.evaluates = true, .evaluate_every = 4}), 1, 3);
+  EXPECT_EQ(machine.applied(4, {}).todo, Todo::kEvaluate);
+  EXPECT_TRUE(machine.evaluation_due());
+  machine.peer_failed();
+  machine.viewed(0);
+  EXPECT_EQ(machine.aligned(4, 0, true, at(1)).todo, Todo::kEvaluate);
+  EXPECT_EQ(machine.evaluated(1, 0).todo, Todo::kStep);
+  EXPECT_FALSE(machine.evaluation_due());
+}
+
+TEST(StepMachine, CheckpointsOfRank0AreKnownToItsSuccessor) {
+  const StepPlan plan = plan_of(20, {.saves = true, .checkpoint_every = 4});
+  StepMachine machine = training(plan, 1, 3);
+  machine.applied(4, {.save = true});
+  machine.applied(5, {});
+  EXPECT_EQ(machine.saved_step(), 4);
+  machine.peer_failed();
+  machine.viewed(0);
+  machine.aligned(5, 4, false, at(1));
+  EXPECT_FALSE(machine.wants_save(at(2)));
+  machine.applied(6, {});
+  machine.applied(7, {});
+  EXPECT_TRUE(machine.wants_save(at(2)));
+}
+
+TEST(StepMachine, AMemberThatIsToSaveDoesSoWhenTheMembershipEnds) {
+  const StepPlan plan = plan_of(20, {.saves = true});
+  EXPECT_EQ(training(plan, 1, 3).ended(false).todo, Todo::kLeave);
+  StepMachine machine = training(plan, 1, 3);
+  machine.applied(4, {});
+  EXPECT_EQ(machine.ended(false, true).todo, Todo::kCheckpoint);
 }
 
 TEST(StepMachine, TheEndOfTheJobNeedsNoGoodbye) {
@@ -254,7 +288,7 @@ TEST(StepMachine, ResumingAfterTheLastStepOnlyEvaluates) {
   StepMachine machine;
   machine.prepared(plan);
   machine.viewed(0);
-  EXPECT_EQ(machine.aligned(10, at(0)).todo, Todo::kEvaluate);
+  EXPECT_EQ(machine.aligned(10, 10, false, at(0)).todo, Todo::kEvaluate);
   EXPECT_EQ(machine.evaluated(1, 0).todo, Todo::kWriteModel);
 }
 

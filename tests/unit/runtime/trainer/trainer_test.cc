@@ -408,6 +408,133 @@ TEST(Trainer, ALostPeerIsReportedAndTheNextViewGoesOn) {
   }
 }
 
+// A newcomer holds nothing, whichever rank it gets: it has the state from those that do.
+TEST(Trainer, ANewcomerJoinsAtTheEndOfAStepWithTheStateOfTheOthers) {
+  v1::TrainingSpec spec = step_spec(40, 32);
+  spec.mutable_optimizer()->set_momentum(0.5);
+  const Hashes unbroken = train(1, spec);
+  ThreadJob job(3, spec, step_workload(kStepTrain, kStepTest));
+  const v1::View first = job.view(1, {0, 1});
+  for (const int rank : {0, 1}) job.member(rank).membership->send_view(first);
+  job.drain_at(1, 10, job.view(2, {2, 0, 1}));
+  job.run();
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto& member = job.member(rank);
+    EXPECT_EQ(member.outcome.ending, Ending::kFinished) << member.outcome.error;
+    EXPECT_TRUE(member.membership->faults().empty());
+    for (const auto& [step, hash] : member.hashes) EXPECT_EQ(hash, unbroken.at(step)) << "step " << step;
+  }
+  EXPECT_GE(job.member(2).hashes.begin()->first, 10) << "it takes no step that was taken";
+  EXPECT_EQ(job.member(0).hashes.size(), unbroken.size());
+}
+
+// Rank 0 is lost, and the first of those that are left has its duties.
+TEST(Trainer, ALostRank0LeavesItsDutiesToTheNext) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(20, 32);
+  spec.mutable_evaluation()->set_every_steps(4);
+  save_in(spec, folder.path() + "/checkpoints", 8);
+  spec.mutable_checkpoint()->set_model_directory(folder.path() + "/model");
+  ThreadJob job(3, spec, step_workload(kStepTrain, kStepTest));
+  auto& lost = job.member(0);
+  lost.at_step(10, [&] { lost.membership->end(absl::AbortedError("evicted by the test")); });
+  job.go_on_in(job.view(2, {1, 2}), {1, 2});
+  job.run_view({0, 1, 2});
+  auto& next = *job.member(1).membership;
+  EXPECT_EQ(job.member(1).outcome.ending, Ending::kFinished) << job.member(1).outcome.error;
+  v1::Heartbeat beat;
+  next.progress().collect(&beat);
+  std::vector<Step> evaluated;
+  for (const auto& evaluation : beat.evaluations()) evaluated.push_back(evaluation.step());
+  EXPECT_THAT(evaluated, ElementsAre(12, 16, 20));
+  std::vector<Step> saved;
+  for (const auto& checkpoint : next.checkpoints()) saved.push_back(checkpoint.step());
+  EXPECT_THAT(saved, ElementsAre(16, 20)) << "8 was rank 0's";
+  EXPECT_EQ(next.leaving()->model_path(), folder.path() + "/model/model.safetensors");
+}
+
+TEST(Trainer, AnAbandonedEvaluationIsTakenAgainInTheNextView) {
+  v1::TrainingSpec spec = step_spec(8, 32);
+  spec.mutable_evaluation()->set_every_steps(4);
+  ThreadJob job(3, spec, step_workload(kStepTrain, kStepTest));
+  auto& lost = job.member(1);
+  lost.at_step(4, [&] { lost.membership->end(absl::AbortedError("evicted by the test")); });
+  job.go_on_in(job.view(2, {0, 2}), {0, 2});
+  job.run_view({0, 1, 2});
+  v1::Heartbeat beat;
+  job.member(0).membership->progress().collect(&beat);
+  ASSERT_EQ(beat.evaluations_size(), 2);
+  EXPECT_EQ(beat.evaluations(0).step(), 4);
+  EXPECT_EQ(beat.evaluations(1).step(), 8);
+}
+
+// The view that follows says that this one is over: no peer needs to be missed.
+TEST(Trainer, ANewerViewEndsTheWaitInTheEarlierOne) {
+  const v1::TrainingSpec spec = step_spec(30, 32);
+  const Hashes unbroken = train(1, spec);
+  ThreadJob job(3, spec, step_workload(kStepTrain, kStepTest));
+  job.send_view(job.view(1, {0, 1, 2}));
+  auto& frozen = job.member(1);
+  frozen.at_step(10, [&] {
+    for (const int rank : {0, 2}) job.member(rank).membership->send_view(job.view(2, {0, 2}));
+    EXPECT_TRUE(job.member(0).membership->wait_until_left());
+    frozen.membership->end(absl::AbortedError("it comes back, and is refused"));
+  });
+  job.run();
+  for (const int rank : {0, 2}) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+    EXPECT_EQ(job.member(rank).hashes, unbroken);
+    EXPECT_TRUE(job.member(rank).membership->faults().empty());
+  }
+  EXPECT_EQ(frozen.outcome.ending, Ending::kEnded);
+}
+
+TEST(Trainer, AMemberThatIsAskedToStopLeavesTheOthersAtTheEndOfAStep) {
+  const v1::TrainingSpec spec = step_spec(40, 32);
+  const Hashes unbroken = train(1, spec);
+  ThreadJob job(3, spec, step_workload(kStepTrain, kStepTest));
+  for (int rank = 0; rank < 3; ++rank) job.member(rank).membership->set_elastic();
+  job.send_view(job.view(1, {0, 1, 2}));
+  auto& leaves = job.member(1);
+  leaves.at_step(10, [&] { leaves.stop.request(); });
+  {
+    std::jthread coordinator([&] {
+      EXPECT_TRUE(leaves.membership->wait_until_left());
+      for (const int rank : {0, 2}) job.member(rank).membership->send_view(job.view(2, {0, 2}));
+    });
+    job.run();
+  }
+  EXPECT_EQ(leaves.outcome.ending, Ending::kStopped);
+  EXPECT_EQ(leaves.outcome.step, 11);
+  for (const int rank : {0, 2}) {
+    EXPECT_EQ(job.member(rank).outcome.ending, Ending::kFinished) << job.member(rank).outcome.error;
+    EXPECT_EQ(job.member(rank).hashes, unbroken);
+  }
+}
+
+// Its rank 0 is lost, and no view follows: what all hold is saved by whom the coordinator asks to.
+TEST(Trainer, TheChosenMemberSavesWhenTheJobEndsWithoutItsRank0) {
+  const TemporaryFolder folder;
+  v1::TrainingSpec spec = step_spec(1'000'000, 32);
+  spec.mutable_checkpoint()->set_directory(folder.path());
+  ThreadJob job(3, spec, step_workload(kStepTrain, 0));
+  for (const int rank : {1, 2}) {
+    auto* membership = job.member(rank).membership.get();
+    membership->to_save = rank == 1;
+    membership->on_fault = [membership](const v1::PeerFault&) {
+      membership->end(absl::AbortedError("rank 0 is lost"));
+    };
+  }
+  auto& lost = job.member(0);
+  lost.at_step(10, [&] { lost.membership->end(absl::DataLossError("it saves nothing")); });
+  job.run_view({0, 1, 2});
+  const auto saved = checkpoint::CheckpointStore(folder.path(), 1).peek_latest();
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->progress.step, 10);
+  EXPECT_NE(job.member(1).outcome.checkpoint_path, "");
+  EXPECT_EQ(job.member(2).outcome.checkpoint_path, "");
+}
+
 TEST(Trainer, AnEvictedMemberDoesNotBlameItsPeers) {
   ThreadJob job(2, step_spec(1'000'000, 32), step_workload(kStepTrain, 0));
   job.send_view(job.view(1, {0, 1}));
