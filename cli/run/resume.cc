@@ -57,6 +57,23 @@ absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& 
                          std::move(note->refused), note->bytes};
 }
 
+RunToResume run_to_resume(const std::vector<RunState>& runs, const JobFile& job) {
+  std::vector<std::string> passed;
+  for (const RunState& run : runs) {
+    const auto newest = newest_checkpoint(job, run.folder);
+    if (is_finished(run) && newest.ok() && !*newest) {
+      passed.push_back(run.name);
+      continue;
+    }
+    if (passed.empty()) return {run.name, ""};
+    const bool one = passed.size() == 1;
+    return {run.name,
+            str_cat(one ? "run " : "runs ", absl::StrJoin(passed, ", "),
+                    one ? " has no checkpoint and is" : " have no checkpoint and are", " passed over")};
+  }
+  return {runs.front().name, ""};
+}
+
 absl::Status check_resume(const RunState& earlier, const JobFile& job,
                           const std::optional<FoundCheckpoint>& newest) {
   const api::TrainingJob& wanted = job.job;

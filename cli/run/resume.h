@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,16 @@ std::string checkpoint_folder(const JobFile& job, const std::string& run_folder)
 // in the folder's place is none.
 absl::StatusOr<std::optional<FoundCheckpoint>> newest_checkpoint(const JobFile& job,
                                                                  const std::string& run_folder);
+
+struct RunToResume {
+  std::string name;
+  std::string passed_over;  // says which newer runs have no checkpoint; empty: there are none
+};
+
+// Which of `runs` the job goes on with, where its user names none: `runs` are its own, at least one, the
+// newest first. It is the newest that has a checkpoint. A run that somebody owns, or whose checkpoints can't
+// be read, is not passed over. Where none has a checkpoint it is the newest.
+RunToResume run_to_resume(const std::vector<RunState>& runs, const JobFile& job);
 
 // FAILED_PRECONDITION, with what to do: the run is of another job, has nothing to go on from, or its newest
 // checkpoint can't be continued by this job (another model, more steps than the job has, ...).

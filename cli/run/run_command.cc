@@ -99,6 +99,7 @@ class RunCommand {
     auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
     if (newest.ok() && *newest) began_ = (*newest)->progress.step;
     const bool none_before = newest.ok() && !*newest;
+    if (!setup_.passed_over.empty()) output_->note(setup_.passed_over);
     if (options_.resume) note_checkpoint(std::move(newest));
     suspension_.emplace(setup_.run->folder());
     end_within(kStartLimit, kExitSystem);  // gRPC may wait for good for threads that somebody else took
@@ -389,9 +390,10 @@ void add_run(CLI::App& app, Session& session) {
                    "Name of the run (default: the job's; -2, -3, ... where it is taken)")
       ->type_name("NAME");
   command
-      ->add_option(
-          "--resume", options->resume,
-          "Continue a run from its newest checkpoint, in its folder (default: the newest run of this job)")
+      ->add_option("--resume", options->resume,
+                   "Continue a run from its newest checkpoint, in its folder (default: the newest run of "
+                   "this job that "
+                   "has a checkpoint)")
       ->type_name("[RUN]")
       ->expected(0, 1);
   command

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
@@ -73,11 +75,13 @@ absl::Status check_machine(const JobFile& job, const RunStore& store) {
   return reserve_descriptors(kOwnDescriptors + kDescriptorsPerMember * members);
 }
 
-// Takes over the run `name`; empty: the newest of this job.
+// Takes over the run `name`; empty: run_to_resume().
 absl::Status reopen(const RunStore& store, std::string name, RunSetup& setup) {
   if (name.empty()) {
-    PL_ASSIGN_OR_RETURN(const RunState latest, store.latest_of(setup.job.job.metadata.name));
-    name = latest.name;
+    PL_ASSIGN_OR_RETURN(const std::vector<RunState> runs, store.runs_of(setup.job.job.metadata.name));
+    RunToResume chosen = run_to_resume(runs, setup.job);
+    name = std::move(chosen.name);
+    setup.passed_over = std::move(chosen.passed_over);
   }
   PL_ASSIGN_OR_RETURN(const RunState earlier, store.get(name));
   PL_ASSIGN_OR_RETURN(setup.run, store.reopen(name));

@@ -20,7 +20,7 @@ namespace paceline::cli {
 
 struct RunOptions {
   std::string file, output = "auto", log_level = "info";
-  std::optional<std::string> name, resume;  // resume: empty is the newest run of the job
+  std::optional<std::string> name, resume;  // resume: empty is run_to_resume()
 };
 
 // What a resumed run was before.
@@ -36,6 +36,7 @@ struct RunSetup {
   std::unique_ptr<OwnedRun> run;  // null: there is nothing yet that would have to be given back
   std::unique_ptr<MetricsFile> metrics;
   std::optional<EarlierRun> earlier;  // of a resumed run
+  std::string passed_over;            // of a resumed run: RunToResume
   std::string warning;                // of a GPU that lies idle (cli/view/device_text.h); empty: none
 };
 

@@ -80,7 +80,8 @@ absl::StatusOr<UniqueFd> open_lock(const std::string& folder) {
 // Asks without taking: two who ask at once don't see each other.
 absl::StatusOr<bool> is_owned(const std::string& folder) {
   const auto file = open_regular_file(folder + "/lock");
-  if (absl::IsResourceExhausted(file.status()) || absl::IsPermissionDenied(file.status())) return file.status();
+  if (absl::IsResourceExhausted(file.status()) || absl::IsPermissionDenied(file.status()))
+    return file.status();
   if (!file.ok()) return false;
   struct flock lock = lock_of(F_RDLCK);
   return ::fcntl(file->fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
@@ -334,12 +335,11 @@ absl::StatusOr<RunState> RunStore::choose(const std::string& name) const {
   return absl::NotFoundError(str_cat("no runs in ", folder_, "; start one with `paceline run job.yaml`"));
 }
 
-absl::StatusOr<RunState> RunStore::latest_of(const std::string& job) const {
+absl::StatusOr<std::vector<RunState>> RunStore::runs_of(const std::string& job) const {
   std::vector<absl::Status> left_out;
-  PL_ASSIGN_OR_RETURN(const std::vector<RunState> all, list(&left_out));
-  for (const RunState& state : all) {
-    if (state.job == job) return state;
-  }
+  PL_ASSIGN_OR_RETURN(std::vector<RunState> runs, list(&left_out));
+  std::erase_if(runs, [&](const RunState& state) { return state.job != job; });
+  if (!runs.empty()) return runs;
   const std::string none = str_cat("job \"", job, "\" has no run in ", folder_, " to resume");
   if (left_out.empty()) return absl::NotFoundError(none);
   return with_context(left_out.front(), str_cat(none, " that can be read"));

@@ -76,8 +76,8 @@ class RunStore {
   // The run of that name; where it is empty, the newest that goes on, else the newest, of those that can be
   // read. NOT_FOUND: there is none, read or not.
   absl::StatusOr<RunState> choose(const std::string& name) const;
-  // The newest run of the job `job`, of those that can be read. NOT_FOUND.
-  absl::StatusOr<RunState> latest_of(const std::string& job) const;
+  // The runs of the job `job`, of those that can be read: at least one, the newest first. NOT_FOUND.
+  absl::StatusOr<std::vector<RunState>> runs_of(const std::string& job) const;
   // Removes a finished run's folder. FAILED_PRECONDITION while it is owned. An error names what is left; it
   // stays a run then, so that it can be removed again.
   absl::Status remove(const std::string& name) const;

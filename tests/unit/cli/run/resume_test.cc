@@ -13,6 +13,20 @@
 namespace paceline::cli {
 namespace {
 
+void save_checkpoint(const std::string& folder, std::int64_t step) {
+  checkpoint::CheckpointStore store(folder, 1);
+  EXPECT_TRUE(store.save({.progress = {.step = step}}).ok());
+}
+
+RunState run_of(const std::string& name, const std::string& phase, const std::string& root) {
+  RunState state;
+  state.name = name;
+  state.phase = phase;
+  state.folder = root + "/" + name;
+  std::filesystem::create_directories(state.folder);
+  return state;
+}
+
 // A checkpoint that can't be looked at is not none: a run that goes on would begin anew.
 TEST(NewestCheckpoint, WhatCanNotBeReadIsNotTakenForNone) {
   const TemporaryFolder folder;
@@ -53,6 +67,44 @@ TEST(NewestCheckpoint, WhatIsInTheFoldersPlaceIsNotTakenForNone) {
     EXPECT_TRUE(absl::IsFailedPrecondition(found)) << target << " " << found;
     EXPECT_NE(found.message().find("remove what is in its place to begin anew"), std::string::npos) << found;
   }
+}
+
+class RunToResumeTest : public ::testing::Test {
+ protected:
+  const TemporaryFolder folder_;
+  const JobFile job_{
+      .job = small_job("digits", "  replicaSpecs: {chief: {}}\n  checkpoint: {everySteps: 5}\n"),
+      .base_folder = folder_.path(),
+      .path = folder_.path() + "/job.yaml"};
+  std::vector<RunState> runs_ = {run_of("c", "Failed", folder_.path()), run_of("b", "Failed", folder_.path()),
+                                 run_of("a", "Stopped", folder_.path())};
+};
+
+TEST_F(RunToResumeTest, NewestRunWithACheckpointIsTaken) {
+  save_checkpoint(checkpoint_folder(job_, runs_[2].folder), 5);
+  RunToResume chosen = run_to_resume(runs_, job_);
+  EXPECT_EQ(chosen.name, "a");
+  EXPECT_EQ(chosen.passed_over, "runs c, b have no checkpoint and are passed over");
+
+  save_checkpoint(checkpoint_folder(job_, runs_[1].folder), 5);
+  chosen = run_to_resume(runs_, job_);
+  EXPECT_EQ(chosen.name, "b");
+  EXPECT_EQ(chosen.passed_over, "run c has no checkpoint and is passed over");
+}
+
+TEST_F(RunToResumeTest, NewestRunIsTakenWhereNoneHasACheckpoint) {
+  const RunToResume chosen = run_to_resume(runs_, job_);
+  EXPECT_EQ(chosen.name, "c");
+  EXPECT_EQ(chosen.passed_over, "");
+}
+
+TEST_F(RunToResumeTest, RunThatGoesOnOrIsDamagedIsNotPassedOver) {
+  save_checkpoint(checkpoint_folder(job_, runs_[2].folder), 5);
+  runs_[0].phase = "Running";
+  EXPECT_EQ(run_to_resume(runs_, job_).name, "c");
+  runs_[0].phase = "Failed";
+  std::filesystem::create_directories(checkpoint_folder(job_, runs_[0].folder) + "/step-000000007");
+  EXPECT_EQ(run_to_resume(runs_, job_).name, "c");
 }
 
 }  // namespace

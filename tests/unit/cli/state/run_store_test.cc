@@ -56,7 +56,8 @@ TEST_F(RunStoreTest, ListsNewestFirst) {
   ASSERT_EQ(all->size(), 2u);
   EXPECT_EQ((*all)[0].name, "b");
   EXPECT_EQ((*all)[1].phase, "Running") << "its owner, this process, lives";
-  EXPECT_EQ(store_.latest_of("a")->name, "a");
+  ASSERT_EQ(store_.runs_of("a")->size(), 1u);
+  EXPECT_EQ(store_.runs_of("a")->front().name, "a");
 }
 
 TEST_F(RunStoreTest, WithoutANameTheNewestThatGoesOnIsChosen) {
@@ -115,7 +116,7 @@ TEST_F(RunStoreTest, ARunWhoseStatusAPowerCutEmptiedIsResumedListedAndRemoved) {
     EXPECT_EQ(state->message.find("pid"), std::string::npos) << state->message;
     EXPECT_GT(state->created, "2026");
     EXPECT_EQ(store_.list()->size(), 1u);
-    EXPECT_EQ(store_.latest_of("digits")->name, "a");
+    EXPECT_EQ(store_.runs_of("digits")->front().name, "a");
     EXPECT_TRUE(store_.reopen("a").ok());
     EXPECT_TRUE(store_.remove("a").ok());
     EXPECT_TRUE(store_.list()->empty());
@@ -135,7 +136,7 @@ TEST_F(RunStoreTest, ARunWithoutAStatusIsResumedListedAndRemoved) {
   ASSERT_TRUE(state.ok()) << state.status();
   EXPECT_EQ(state->phase, "Failed");
   EXPECT_EQ(state->reason, "OwnerLost");
-  EXPECT_EQ(store_.latest_of("digits")->name, "a");
+  EXPECT_EQ(store_.runs_of("digits")->front().name, "a");
   EXPECT_TRUE(store_.reopen("a").ok());
   EXPECT_TRUE(store_.remove("a").ok());
   EXPECT_TRUE(store_.list()->empty());
@@ -280,7 +281,7 @@ TEST_F(RunStoreTest, WhatIsLeftOutOfTheListIsSaid) {
   EXPECT_NE(left_out[0].message().find("run \"a\" can't be read: open "), std::string::npos) << left_out[0];
   for (const absl::Status& why : {store_.choose("").status(), store_.get("a").status()})
     EXPECT_EQ(why.code(), absl::StatusCode::kUnavailable) << why;
-  const absl::Status none = store_.latest_of("digits").status();
+  const absl::Status none = store_.runs_of("digits").status();
   EXPECT_EQ(none.code(), absl::StatusCode::kUnavailable) << none;
   EXPECT_NE(none.message().find("job \"digits\" has no run"), std::string::npos) << none;
   EXPECT_EQ(store_.get("b").status().message().find("there are no runs"), std::string::npos);
