@@ -65,6 +65,8 @@ std::vector<std::string> essential_differences(const v1::TrainingSpec& a, const 
   note(a.optimizer().type() != b.optimizer().type(), "spec.training.optimizer.type");
   note(a.optimizer().type() == b.optimizer().type() && has_momentum(a) != has_momentum(b),
        "spec.training.optimizer.momentum");
+  note(serialized(a.data().normalization()) != serialized(b.data().normalization()),
+       "spec.training.data.normalize");
   note(a.data().clicks().vocabularies_size() != b.data().clicks().vocabularies_size(),
        "spec.training.data.clicks.vocabularies");
   // Files that are a test set by themselves may be others.

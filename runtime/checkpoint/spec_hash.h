@@ -6,8 +6,9 @@
 // The hash, which is in every checkpoint's manifest and must not change, lacks two of them that decide which
 // tensors there are: whether there is momentum, and how many categorical fields. It also lacks what decides,
 // beside the seed, which samples are held out of the training set: a job with other ones would train on
-// samples that it is evaluated on. Where both specs are known essential_differences() names those, too; where
-// only the hash is, the tensors tell of the first two.
+// samples that it is evaluated on. And it lacks how inputs are normalized: a model that was trained on other
+// numbers would have to learn anew. Where both specs are known essential_differences() names those, too;
+// where only the hash is, the tensors tell of the first two.
 
 #include <string>
 #include <vector>

@@ -83,6 +83,20 @@ TEST(SpecHash, FieldThatDecidesTheTensorsIsNamed) {
   EXPECT_THAT(essential_differences(spec, other), ElementsAre("spec.training.data.clicks.vocabularies"));
 }
 
+// Else a model would read other numbers than it was trained on.
+TEST(SpecHash, NormalizationOfTheInputsIsNamed) {
+  v1::TrainingSpec spec = some_spec();
+  spec.mutable_data()->mutable_normalization()->set_scale(1);
+  for (const auto& change : std::initializer_list<std::function<void(v1::Normalization&)>>{
+           [](auto& n) { n.set_scale(0.5); }, [](auto& n) { n.set_mean(3); },
+           [](auto& n) { n.set_deviation(2); }}) {
+    v1::TrainingSpec other = spec;
+    change(*other.mutable_data()->mutable_normalization());
+    EXPECT_EQ(spec_hash(spec), spec_hash(other));
+    EXPECT_THAT(essential_differences(spec, other), ElementsAre("spec.training.data.normalize"));
+  }
+}
+
 // Else a resumed training would train on what it is evaluated on.
 TEST(SpecHash, FieldThatDecidesTheHeldOutSamplesIsNamed) {
   v1::TrainingSpec spec = some_spec();
