@@ -1,7 +1,11 @@
 // delete: asks for it, and waits until the object is gone.
 
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
@@ -37,19 +41,37 @@ absl::Status wait_until_gone(Call& call, const Going& job, const Deadline& deadl
   }
 }
 
+// Why --finished leaves it, in words behind "since they"; empty: it does not.
+std::string why_kept(const JobSource& jobs, const JobView& job) {
+  if (job.status.reason == kStopped) return "were stopped and may be resumed";
+  const bool failed = job.run && job.run->phase == "Failed";
+  return failed && jobs.has_checkpoint(*job.run) ? "failed and may go on from their checkpoints" : "";
+}
+
+// The names that are kept, by why: their users were told that they may go on.
+using Kept = std::map<std::string, std::vector<std::string>>;
+
+void print_kept(const Call& call, const Kept& kept) {
+  for (const auto& [why, names] : kept) {
+    call.out << "kept, since they " << why << ": " << absl::StrJoin(names, ", ") << "; `" << call.program
+             << " delete NAME` deletes them\n";
+  }
+}
+
 }  // namespace
 
 absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
   std::vector<std::pair<std::string, std::string>> wanted;  // namespace, name
-  std::string stopped;
+  Kept kept;
   for (const std::string& name : options.names) wanted.emplace_back(call.ns, name);
   if (options.finished) {
     PL_ASSIGN_OR_RETURN(const JobSource::Listed all, call.jobs.list_jobs(call.all_namespaces ? "" : call.ns));
     for (const Json& object : all.objects) {
       const JobView job = read_job(object);
       if (!has_ended(job)) continue;
-      if (job.status.reason == kStopped) {
-        stopped += str_cat(stopped.empty() ? "" : ", ", job.name);
+      const std::string why = why_kept(call.jobs, job);
+      if (!why.empty()) {
+        kept[why].push_back(job.name);
       } else {
         wanted.emplace_back(job.ns, job.name);
       }
@@ -74,11 +96,7 @@ absl::Status delete_jobs(Call& call, const DeleteOptions& options) {
     going.push_back({ns, name, kube::text_at(*removed, {"metadata", "uid"})});
     if (!options.wait) print_deleted(going.back());
   }
-  // Their users were told that they may go on.
-  if (!stopped.empty()) {
-    call.out << "kept, since they were stopped and may be resumed: " << stopped << "; `" << call.program
-             << " delete NAME` deletes them\n";
-  }
+  print_kept(call, kept);
   if (!options.wait) return first;
   const Deadline deadline = Deadline::after(call.clock.now(), options.timeout);
   for (const Going& job : going) {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "cli/cluster/event_rows.h"
+#include "cli/state/run_state.h"
 #include "controller/cluster/kube/json.h"
 #include "controller/cluster/kube/pod.h"
 
@@ -73,6 +74,9 @@ class JobSource {
   // Whether the object of this uid is still there.
   virtual absl::StatusOr<bool> exists(const std::string& ns, const std::string& name,
                                       const std::string& uid) = 0;
+
+  // Whether there is a checkpoint that this run could go on from. Jobs of a cluster are no runs.
+  virtual bool has_checkpoint(const RunState&) const { return false; }
 
   // How results name a job: "trainingjob.paceline.dev/digits"; a run: "digits".
   virtual std::string reference(const std::string& name) const = 0;

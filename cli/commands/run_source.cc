@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/regular_file.h"
@@ -21,6 +23,7 @@
 #include "controller/api/json_text.h"
 #include "controller/api/parse.h"
 #include "controller/cluster/kube/times.h"
+#include "runtime/checkpoint/checkpoint_store.h"
 
 namespace paceline::cli {
 
@@ -146,6 +149,14 @@ absl::StatusOr<Json> RunSource::remove(const std::string&, const std::string& na
   }
   PL_RETURN_IF_ERROR(store_.remove(name));
   return object_of(run);
+}
+
+// The status may not know of the newest one, and where the job has a place for them, only it does.
+bool RunSource::has_checkpoint(const RunState& run) const {
+  std::error_code error;
+  if (!run.checkpoint.empty() && std::filesystem::is_directory(run.checkpoint, error)) return true;
+  const auto newest = checkpoint::CheckpointStore(run.folder + "/checkpoints", 1).peek_latest();
+  return newest.ok() || checkpoint::is_no_fault_of_it(newest.status());
 }
 
 std::string RunSource::none(const std::string&, const std::string& program) const {

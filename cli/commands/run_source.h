@@ -41,6 +41,7 @@ class RunSource final : public JobSource {
   absl::StatusOr<bool> exists(const std::string&, const std::string&, const std::string&) override {
     return false;  // remove() returns when it is gone
   }
+  bool has_checkpoint(const RunState& run) const override;
   std::string reference(const std::string& name) const override { return name; }
   std::string where(const std::string&) const override { return ""; }
   std::string none(const std::string& ns, const std::string& program) const override;

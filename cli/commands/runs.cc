@@ -69,7 +69,7 @@ void add_delete(CLI::App& app, Session& session) {
   auto options = std::make_shared<Options>();
   add_value(*command, "NAME", options->cluster.names, "", "Names of runs, or of jobs on a cluster");
   command->add_flag("--finished", options->cluster.finished,
-                    "All that are finished; runs that their user stopped stay");
+                    "All that are finished; runs that were stopped, or failed with a checkpoint, stay");
   auto flags = add_cluster_flags(*command, session, Where::kBoth, true);
   command->add_flag("--wait", options->cluster.wait, "Until they are gone (the default); --wait=false: not")
       ->group(kClusterGroup);

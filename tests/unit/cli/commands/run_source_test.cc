@@ -11,6 +11,7 @@
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
 #include "cli/state/suspension.h"
+#include "runtime/checkpoint/checkpoint_store.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/temporary_folder.h"
 
@@ -62,6 +63,20 @@ class RunSourceTest : public ::testing::Test {
   void log(const std::string& pod, const std::string& text) {
     std::filesystem::create_directories(run_->path("logs"));
     ASSERT_TRUE(write_file_atomically(run_->path("logs/" + pod + ".log"), text).ok());
+  }
+  // Returns what `delete --finished` says.
+  std::string delete_finished() {
+    std::ostringstream out, err;
+    const Terminal terminal;
+    Call call{.jobs = source_,
+              .program = "paceline",
+              .clock = clock_,
+              .terminal = terminal,
+              .out = out,
+              .err = err,
+              .pause = pause_};
+    EXPECT_TRUE(delete_jobs(call, {.finished = true}).ok()) << err.str();
+    return out.str();
   }
   // Prints nothing where it fails.
   std::string logs(const LogsOptions& options, absl::StatusCode code = absl::StatusCode::kOk) {
@@ -158,6 +173,35 @@ TEST_F(RunSourceTest, FollowingGoesOnWithTheNextAttemptAndEndsWithTheRun) {
     if (looks == 2) write("Failed", "MemberKilled");
   };
   EXPECT_EQ(logs({.name = "mine", .member = "worker/0", .log = {.follow = true}}), "first\nsecond\n");
+}
+
+TEST_F(RunSourceTest, FailedRunIsKeptForItsCheckpoint) {
+  checkpoint::CheckpointStore checkpoints(run_->path("checkpoints"), 1);
+  ASSERT_TRUE(checkpoints.save({.progress = {.step = 7}}).ok());
+  write("Failed", "MemberFailed");
+  run_.reset();
+  EXPECT_NE(delete_finished().find("checkpoints: mine; `paceline delete NAME`"), std::string::npos);
+  ASSERT_TRUE(store_.get("mine").ok());
+
+  std::filesystem::remove_all(store_.get("mine")->folder + "/checkpoints");
+  EXPECT_EQ(delete_finished(), "mine deleted\n");
+  EXPECT_TRUE(absl::IsNotFound(store_.get("mine").status()));
+}
+
+TEST_F(RunSourceTest, RunThatHasSucceededIsNotKeptForItsCheckpoint) {
+  checkpoint::CheckpointStore checkpoints(run_->path("checkpoints"), 1);
+  ASSERT_TRUE(checkpoints.save({.progress = {.step = 7}}).ok());
+  write("Succeeded", "");
+  run_.reset();
+  EXPECT_EQ(delete_finished(), "mine deleted\n");
+}
+
+TEST_F(RunSourceTest, CheckpointInAPlaceOfItsOwnCounts) {
+  RunState run = store_.get("mine").value();
+  run.checkpoint = folder_.path() + "/elsewhere/step-000000007";
+  EXPECT_FALSE(source_.has_checkpoint(run));
+  std::filesystem::create_directories(run.checkpoint);
+  EXPECT_TRUE(source_.has_checkpoint(run));
 }
 
 TEST_F(RunSourceTest, UnknownRunsAreNotFound) {
