@@ -93,6 +93,7 @@ class RunCommand {
       return session_.fail(status);
     live_ = options_.output == "auto" && session_.out_terminal.interactive;
     output_ = make_output(options_.output, live_, stdout_.stream());
+    began_from_ = state_.checkpoint;
     output_->started(state_);
     if (!setup_.warning.empty()) output_->note(setup_.warning);
     if (state_.gradients) output_->note(step_text(*state_.gradients));
@@ -285,7 +286,7 @@ class RunCommand {
     setup_.metrics->flush();
     const auto newest = newest_checkpoint(setup_.job, setup_.run->folder());
     if (newest.ok()) note_last_checkpoint(*newest);
-    trained_ = first_step_ || !state_.checkpoint.empty();
+    trained_ = first_step_ || state_.checkpoint != began_from_;
     if (setup_.earlier && !first_step_) keep_earlier(setup_.earlier->state, state_);
     const absl::Status written = write_last_state(setup_, trained_);
     print_checkpoints(std::numeric_limits<Step>::max());
@@ -363,6 +364,7 @@ class RunCommand {
   std::unique_ptr<RunOutput> output_;
   std::optional<coordinator::StepRecord> first_step_;  // the first that was heard of
   std::optional<FoundCheckpoint> noted_;               // what a resumed run is to go on from
+  std::string began_from_;                             // the checkpoint that the state began with
   Step began_ = -1;                                    // of the newest checkpoint before; -1: there was none
   coordinator::StepRecord last_step_;
   HeldCheckpoints checkpoints_;

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import unittest_report
-from cli_support import DIGITS, PACELINE, ROOT, SLOW, CliCase, job, member_of, until
+from cli_support import DIGITS, ENDLESS, PACELINE, ROOT, SLOW, CliCase, job, member_of, until
 
 
 class CliTest(CliCase):
@@ -87,6 +87,15 @@ class CliTest(CliCase):
         kept = ("created", "step", "loss", "samplesPerSecond", "checkpoint", "model", "device")
         self.assertEqual([done[key] for key in kept], [resumed[key] for key in kept])
         self.assertGreater(done["elapsedSeconds"], resumed["elapsedSeconds"])
+
+    def test_the_checkpoint_that_a_run_goes_on_from_is_known(self):
+        self.ends(0, "run", self.write(job(steps=50, extra="  checkpoint: {everySteps: 50}\n")))
+        saved = self.status("digits")["checkpoint"]
+        self.assertRegex(saved, "/step-000000050$")
+        process = self.start("run", self.write(job(steps=ENDLESS)), "--resume")   # which saves none before its end
+        until(lambda: self.status("digits")["step"] > 50, 20 * SLOW, "it goes on")
+        self.assertEqual(self.status("digits")["checkpoint"], saved)
+        self.stop(process)
 
     def test_state_of_a_failed_run_is_saved_and_told(self):
         path = self.write(job(steps=5, extra="  checkpoint: {everySteps: 5}\n"))
