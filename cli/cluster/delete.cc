@@ -44,6 +44,7 @@ absl::Status wait_until_gone(Call& call, const Going& job, const Deadline& deadl
 // Why --finished leaves it, in words behind "since they"; empty: it does not.
 std::string why_kept(const JobSource& jobs, const JobView& job) {
   if (job.status.reason == kStopped) return "were stopped and may be resumed";
+  if (job.run && job.run->phase == kUnknownPhase) return "have a damaged status.json and may have succeeded";
   const bool failed = job.run && job.run->phase == "Failed";
   return failed && jobs.has_checkpoint(*job.run) ? "failed and may go on from their checkpoints" : "";
 }

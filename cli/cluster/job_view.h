@@ -30,6 +30,7 @@ struct JobView {
 JobView read_job(const kube::Json& object);
 
 inline bool has_ended(const JobView& job) {
+  if (job.run) return is_finished(*job.run);
   return job.status.phase == api::Phase::kSucceeded || job.status.phase == api::Phase::kFailed;
 }
 

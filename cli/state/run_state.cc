@@ -7,7 +7,8 @@
 namespace paceline::cli {
 
 bool is_finished(const RunState& state) {
-  return state.phase == "Succeeded" || state.phase == "Failed" || state.phase == "Stopped";
+  return state.phase == "Succeeded" || state.phase == "Failed" || state.phase == "Stopped" ||
+         state.phase == kUnknownPhase;
 }
 
 std::string to_json(const RunState& state, int indent) {

@@ -35,7 +35,7 @@ struct RunState {
   std::string job;   // of the TrainingJob
   std::string ns = "default";
   std::string job_file;           // as given on the command line, absolute
-  std::string phase = "Pending";  // Pending, Starting, Running, Succeeded, Failed, Stopped
+  std::string phase = "Pending";  // Pending, Starting, Running, Succeeded, Failed, Stopped, Unknown
   std::string reason;             // CamelCase
   std::string message;            // the whole error where it failed
   std::int64_t owner_pid = 0;     // of the `paceline run` that owns it
@@ -91,6 +91,10 @@ struct RunState {
   }
 };
 
+// The phase of a run that nobody owns and whose status.json is damaged: how it ended is not known.
+inline constexpr char kUnknownPhase[] = "Unknown";
+
+// A run that is finished has no owner that trains it.
 bool is_finished(const RunState& state);
 
 // JSON, keys in camelCase as in docs/cli.md.

@@ -213,9 +213,10 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   const std::string folder = runs() + "/" + name;
   const auto look = [&]() -> absl::StatusOr<RunState> {
     PL_ASSIGN_OR_RETURN(const std::string text, read_regular_file(folder + "/status.json", kMaxStatusBytes));
-    PL_ASSIGN_OR_RETURN(RunState state, parse_run_state(text));
-    state.name = name;
-    state.folder = folder;
+    absl::StatusOr<RunState> state = parse_run_state(text);
+    if (!state.ok()) return with_context(state.status(), folder + "/status.json");
+    state->name = name;
+    state->folder = folder;
     return state;
   };
   const auto is_settled = [](const absl::StatusOr<RunState>& state) {
@@ -232,27 +233,39 @@ absl::StatusOr<RunState> RunStore::read(const std::string& name) const {
   // The owner may have ended between our two looks: only what it wrote before it let the lock go counts.
   state = look();
   if (is_settled(state)) return state;
-  std::string owner, unread;
-  if (absl::IsInvalidArgument(state.status()) && !open_regular_file(folder + "/status.json").ok())
-    unread = str_cat("; ", state.status().message());
-  if (state.ok()) {
-    owner = str_cat(" (pid ", state->owner_pid, ")");
-  } else {
-    if (!std::filesystem::exists(folder + "/lock", error)) return state;  // nobody's run
-    // Its owner may not have begun: between the folder's making and its lock nobody seems to own it.
-    if (absl::IsNotFound(state.status()) && !begun) return state;
-    state = state_without_status(name, folder);
-  }
-  state->phase = "Failed";
-  state->reason = "OwnerLost";
-  state->progress.eta_seconds.reset();
-  state->message =
-      str_cat("the `paceline run` that owned this run", owner,
-              " ended without a word; it goes on, from its newest "
-              "checkpoint if it has one, with `",
-              resume_command(option_, state->job_file.empty() ? folder + "/job.yaml" : state->job_file, name),
-              "`", unread);
+  if (state.ok()) return without_owner(*std::move(state));
+  if (!std::filesystem::exists(folder + "/lock", error)) return state;  // nobody's run
+  // Its owner may not have begun: between the folder's making and its lock nobody seems to own it.
+  if (absl::IsNotFound(state.status()) && !begun) return state;
+  return without_status(state_without_status(name, folder), state.status());
+}
+
+// `state` is what its owner wrote last.
+RunState RunStore::without_owner(RunState state) const {
+  const std::string owner = state.owner_pid == 0 ? "" : str_cat(" (pid ", state.owner_pid, ")");
+  state.phase = "Failed";
+  state.reason = "OwnerLost";
+  state.progress.eta_seconds.reset();
+  state.message = str_cat("the `paceline run` that owned this run", owner, " ended without a word; ",
+                          how_it_goes_on(state));
   return state;
+}
+
+// `why`: NOT_FOUND where it is missing, else it is damaged.
+RunState RunStore::without_status(RunState state, const absl::Status& why) const {
+  if (absl::IsNotFound(why)) return without_owner(std::move(state));
+  state.phase = kUnknownPhase;
+  state.reason = "StatusDamaged";
+  state.message =
+      str_cat("how this run ended is not known, since its status.json is damaged: ", why.message(), "; ",
+              how_it_goes_on(state));
+  return state;
+}
+
+std::string RunStore::how_it_goes_on(const RunState& state) const {
+  const std::string file = state.job_file.empty() ? state.folder + "/job.yaml" : state.job_file;
+  return str_cat("it goes on, from its newest checkpoint if it has one, with `",
+                 resume_command(option_, file, state.name), "`");
 }
 
 absl::Status RunStore::no_name(const std::string& name) const {

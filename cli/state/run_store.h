@@ -10,9 +10,10 @@
 //                      events.jsonl    what happened, one object a line
 //                      logs/ pods/ checkpoints/ model/
 //
-// A run whose lock is free while its status says that it goes on, can't be read, or is not there, has lost
-// its owner (kill -9, power); list() and get() report it as Failed with the reason OwnerLost. Any number of
-// processes may use one state folder at once. Errors are absl::Status with the path.
+// A run whose lock is free while its status says that it goes on, or is not there, has lost its owner (kill
+// -9, power); list() and get() report it as Failed with the reason OwnerLost. Where its status is damaged
+// they report it with the phase Unknown and the reason StatusDamaged. Any number of processes may use one
+// state folder at once. Errors are absl::Status with the path.
 
 #include <memory>
 #include <string>
@@ -91,6 +92,9 @@ class RunStore {
   absl::StatusOr<std::unique_ptr<OwnedRun>> make(const std::string& name) const;
   std::string runs() const { return folder_ + "/runs"; }
   absl::StatusOr<RunState> read(const std::string& name) const;
+  RunState without_owner(RunState state) const;
+  RunState without_status(RunState state, const absl::Status& why) const;
+  std::string how_it_goes_on(const RunState& state) const;
   absl::Status no_name(const std::string& name) const;
   std::string folder_, option_;
 };

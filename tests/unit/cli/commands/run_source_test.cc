@@ -188,6 +188,14 @@ TEST_F(RunSourceTest, FailedRunIsKeptForItsCheckpoint) {
   EXPECT_TRUE(absl::IsNotFound(store_.get("mine").status()));
 }
 
+TEST_F(RunSourceTest, RunWithADamagedStatusIsKept) {
+  ASSERT_TRUE(write_file_atomically(run_->path("status.json"), "{torn").ok());
+  run_.reset();
+  EXPECT_TRUE(has_ended(view()));
+  EXPECT_NE(delete_finished().find("damaged status.json"), std::string::npos);
+  EXPECT_TRUE(store_.get("mine").ok());
+}
+
 TEST_F(RunSourceTest, RunThatHasSucceededIsNotKeptForItsCheckpoint) {
   checkpoint::CheckpointStore checkpoints(run_->path("checkpoints"), 1);
   ASSERT_TRUE(checkpoints.save({.progress = {.step = 7}}).ok());

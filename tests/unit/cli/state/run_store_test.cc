@@ -101,8 +101,8 @@ TEST_F(RunStoreTest, HowToGoOnNamesTheStateFolderThatItsUserNamed) {
       << named.get("a")->message;
 }
 
-TEST_F(RunStoreTest, ARunWhoseStatusAPowerCutEmptiedIsResumedListedAndRemoved) {
-  for (const char* text : {"", "{torn"}) {
+TEST_F(RunStoreTest, RunWithADamagedStatusIsResumedListedAndRemoved) {
+  for (const char* text : {"", "{torn", "[]"}) {
     {
       const auto run = store_.create("a");
       ASSERT_TRUE((*run)->write_state(running("digits", "2026-01-01T00:00:00Z"), true).ok());
@@ -112,8 +112,9 @@ TEST_F(RunStoreTest, ARunWhoseStatusAPowerCutEmptiedIsResumedListedAndRemoved) {
     }
     const auto state = store_.get("a");
     ASSERT_TRUE(state.ok()) << state.status();
-    EXPECT_EQ(state->reason, "OwnerLost");
-    EXPECT_EQ(state->message.find("pid"), std::string::npos) << state->message;
+    EXPECT_EQ(state->phase, kUnknownPhase);
+    EXPECT_EQ(state->reason, "StatusDamaged");
+    EXPECT_NE(state->message.find("/runs/a/status.json: "), std::string::npos) << state->message;
     EXPECT_GT(state->created, "2026");
     EXPECT_EQ(store_.list()->size(), 1u);
     EXPECT_EQ(store_.runs_of("digits")->front().name, "a");
@@ -121,6 +122,15 @@ TEST_F(RunStoreTest, ARunWhoseStatusAPowerCutEmptiedIsResumedListedAndRemoved) {
     EXPECT_TRUE(store_.remove("a").ok());
     EXPECT_TRUE(store_.list()->empty());
   }
+}
+
+TEST_F(RunStoreTest, FolderInThePlaceOfAStatusDamagesIt) {
+  (void)store_.create("a");
+  std::filesystem::create_directories(store_.state_folder() + "/runs/a/status.json");
+  const auto state = store_.get("a");
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(state->phase, kUnknownPhase);
+  EXPECT_NE(state->message.find("/runs/a/status.json is a folder"), std::string::npos) << state->message;
 }
 
 TEST_F(RunStoreTest, ARunWithoutAStatusIsResumedListedAndRemoved) {
