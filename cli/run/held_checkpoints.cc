@@ -6,7 +6,15 @@ namespace paceline::cli {
 
 void HeldCheckpoints::add(const coordinator::CheckpointRecord& record, TimePoint now) {
   held_.push_back({record, now + kMost});
-  if (record.error.empty()) newest_ = std::max(newest_.value_or(record.step), record.step);
+  if (record.error.empty()) {
+    newest_ = std::max(newest_.value_or(record.step), record.step);
+  } else {
+    failed_ = FailedSave{record.step, record.error};
+  }
+}
+
+std::optional<FailedSave> HeldCheckpoints::failed_save() const {
+  return failed_ && failed_->step > newest_.value_or(-1) ? failed_ : std::nullopt;
 }
 
 std::vector<coordinator::CheckpointRecord> HeldCheckpoints::take(Step told, TimePoint now) {

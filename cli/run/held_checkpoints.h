@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/run/failed_save.h"
 #include "controller/coordinator/report.h"
 
 namespace paceline::cli {
@@ -21,6 +22,8 @@ class HeldCheckpoints {
   void add(const coordinator::CheckpointRecord& record, TimePoint now);
   // The newest step of those that were added and had been written; empty: there was none.
   std::optional<Step> newest() const { return newest_; }
+  // The newest save, where it failed.
+  std::optional<FailedSave> failed_save() const;
   // Those of steps up to `told`, of which all is told, and those that have waited for long enough; in order.
   std::vector<coordinator::CheckpointRecord> take(Step told, TimePoint now);
 
@@ -30,6 +33,7 @@ class HeldCheckpoints {
     TimePoint until;
   };
   std::optional<Step> newest_;
+  std::optional<FailedSave> failed_;
   std::deque<Held> held_;  // as they came; bounded by how many are written in kMost
 };
 

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/cluster/interrupt.h"
+#include "cli/run/failed_save.h"
 #include "cli/run/held_checkpoints.h"
 #include "cli/run/local_run.h"
 #include "cli/run/non_blocking_output.h"
@@ -297,18 +298,35 @@ class RunCommand {
     stdout_.drain(interrupted.get(), interrupts_ > 0 ? kStoppedReaderMs : -1);
     if (!written.ok()) session_.fail(written);
     if (!stdout_.status().ok()) session_.fail(stdout_.status());
+    tell_end(how_to_resume(newest));
+  }
+
+  // `again`: how_to_resume().
+  void tell_end(const std::string& again) {
     if (state_.phase == "Failed") {
-      if (const std::string again = how_to_resume(newest); !again.empty()) session_.fail(kExitFailed, again);
+      const std::string words = joined(failed_save(), again);
+      if (!words.empty()) session_.fail(kExitFailed, words);
       session_.exit_code = kExitFailed;
     } else if (state_.phase == kStopped) {
-      const std::string again = how_to_resume(newest);
-      session_.fail(kExitInterrupted,
-                    str_cat("run \"", state_.name, "\" was ", state_.message,
-                            deleted_        ? ", and is deleted"
-                            : again.empty() ? str_cat("; it has no checkpoint to go on from: ", why_none())
-                                            : "; ",
-                            again));
+      const std::string end = deleted_        ? ", and is deleted"
+                              : again.empty() ? str_cat("; it has no checkpoint to go on from: ", why_none())
+                                              : str_cat("; ", joined(failed_save(), again));
+      session_.fail(kExitInterrupted, str_cat("run \"", state_.name, "\" was ", state_.message, end));
     }
+  }
+
+  // The newest save counts, where it failed. Of one that was made as the members left only a log tells, which
+  // may be an earlier session's.
+  std::string failed_save() const {
+    std::optional<FailedSave> failed = checkpoints_.failed_save();
+    auto logged = logged_failed_save(setup_.run->path("logs"));
+    const Step known = failed ? failed->step : std::max(checkpoints_.newest().value_or(-1), began_);
+    if (logged && logged->step > known && logged->step <= state_.progress.step) failed = std::move(logged);
+    return failed ? failed_save_text(*failed) : "";
+  }
+
+  static std::string joined(const std::string& first, const std::string& second) {
+    return str_cat(first, first.empty() || second.empty() ? "" : "; ", second);
   }
 
   // What rank 0 saved when the job had failed already was told to nobody; nor was any step, perhaps.
@@ -336,6 +354,7 @@ class RunCommand {
   std::string why_none() const {
     if (!first_step_) return "it had taken no step yet";
     if (interrupts_ > 1) return "a second ctrl-C stopped it before one was saved";
+    if (const std::string why = failed_save(); !why.empty()) return why;
     return str_cat("none was saved; `paceline logs ", state_.name, "` may say why");
   }
 

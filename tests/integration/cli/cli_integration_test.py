@@ -122,6 +122,14 @@ class CliTest(CliCase):
         self.stop(process, seconds=40)
         self.assertRegex(process.stderr.read(), r"it has no checkpoint to go on from: it had taken no step yet\n")
 
+    def test_why_the_last_save_failed_is_said(self):
+        process, _ = self.start_endless()
+        checkpoints = self.state / "runs/digits/checkpoints"
+        checkpoints.rmdir()
+        checkpoints.symlink_to("/proc")   # where nobody makes a file
+        self.stop(process)
+        self.assertRegex(process.stderr.read(), r"it has no checkpoint to go on from: step \d+ could not be saved: .*/checkpoints/")
+
     def test_resume_trains_over_nothing(self):
         path = self.write(job(steps=20))
         self.assertEqual(self.paceline("run", path).returncode, 0)

@@ -43,5 +43,17 @@ TEST(HeldCheckpoints, KnowTheNewestThatWasWritten) {
   EXPECT_EQ(held.newest(), 200) << "told or not";
 }
 
+TEST(HeldCheckpoints, NewestFailureIsTold) {
+  HeldCheckpoints held;
+  EXPECT_FALSE(held.failed_save());
+  held.add({.step = 200}, {});
+  held.add({.step = 300, .error = "no space"}, {});
+  ASSERT_TRUE(held.failed_save());
+  EXPECT_EQ(held.failed_save()->step, 300);
+  EXPECT_EQ(held.failed_save()->error, "no space");
+  held.add({.step = 400}, {});
+  EXPECT_FALSE(held.failed_save());
+}
+
 }  // namespace
 }  // namespace paceline::cli
