@@ -116,10 +116,7 @@ class Generation {
                                std::cerr << session_.program << ": no CUDA graphs: " << why.message() << "\n";
                              }};
     PL_ASSIGN_OR_RETURN(device::ChosenDevice chosen, device::choose_device(settings.choice, 0, threads, use));
-    // Why there is no GPU is of no concern to who has none; that one can't be used is the warning.
-    device_ = chosen.gpu.empty()
-                  ? str_cat("on processors with ", threads, threads == 1 ? " thread" : " threads")
-                  : chosen.words;
+    device_ = chosen.words;
     print_source(chosen.warning);
     PL_ASSIGN_OR_RETURN(
         const auto scorer,

@@ -70,6 +70,8 @@ absl::StatusOr<OpenedDevice> open_device(const member::Environment& environment,
   const bool plain = !chosen.gpu.empty() && !environment.cuda_graphs;
   logger.info(str_cat("computes for ", environment.job, " ", chosen.words,
                       plain ? "; kernels are launched one by one (PACELINE_CUDA_GRAPHS=off)" : ""));
+  // Most machines have none: at a higher level it would read like a fault of whatever fails next.
+  if (!chosen.no_gpu.empty()) logger.debug(str_cat("there is no GPU: ", chosen.no_gpu));
   OpenedDevice opened{
       {std::move(chosen.device)}, std::move(chosen.gpu), std::move(chosen.gpu_uuid), chosen.gpu_index};
 #if defined(PACELINE_WITH_CUDA)

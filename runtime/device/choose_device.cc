@@ -15,11 +15,10 @@ namespace paceline::device {
 
 namespace {
 
-ChosenDevice processors(int threads, const std::string& why) {
+ChosenDevice processors(int threads) {
   ChosenDevice chosen;
   chosen.device = tensor::make_cpu_device({threads});
-  chosen.words = str_cat("on processors with ", threads, threads == 1 ? " thread" : " threads",
-                         why.empty() ? "" : ": ", why);
+  chosen.words = str_cat("on processors with ", threads, threads == 1 ? " thread" : " threads");
   return chosen;
 }
 
@@ -62,7 +61,7 @@ absl::StatusOr<ChosenDevice> open_gpu(const DeviceChoice&, int, const GpuUse&) {
 
 absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int slot, int threads,
                                            const GpuUse& use) {
-  if (choice.kind == DeviceChoice::Kind::kCpu) return processors(threads, "");
+  if (choice.kind == DeviceChoice::Kind::kCpu) return processors(threads);
   auto gpu = open_gpu(choice, slot, use);
   if (gpu.ok()) return gpu;
   const std::string why(gpu.status().message());
@@ -70,9 +69,12 @@ absl::StatusOr<ChosenDevice> choose_device(const DeviceChoice& choice, int slot,
     return absl::InvalidArgumentError(
         str_cat("PACELINE_DEVICE asks for a GPU: ", why, "; mend that, or set PACELINE_DEVICE=cpu"));
   }
-  if (absl::IsNotFound(gpu.status())) return processors(threads, str_cat("no GPU: ", why));
-  ChosenDevice chosen = processors(threads, "");
-  chosen.warning = str_cat("there is a GPU that can't be used: ", why);
+  ChosenDevice chosen = processors(threads);
+  if (absl::IsNotFound(gpu.status())) {
+    chosen.no_gpu = why;
+  } else {
+    chosen.warning = str_cat("there is a GPU that can't be used: ", why);
+  }
   return chosen;
 }
 

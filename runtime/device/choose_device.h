@@ -16,9 +16,10 @@ namespace paceline::device {
 
 struct ChosenDevice {
   std::shared_ptr<tensor::Device> device;
-  std::string words;  // "on GPU 1 of 8: NVIDIA H200, ...", "with 2 threads: no GPU: ..."
+  std::string words;  // "on GPU 1 of 8: NVIDIA H200, ...", "on processors with 2 threads"
   std::string
       warning;  // of a GPU that can't be used (old driver, no cuBLASLt, no CUDA in this build); else empty
+  std::string no_gpu;         // why this process has none, where nobody asked for one; else empty
   std::string gpu, gpu_uuid;  // its name and uuid (runtime/cuda/driver.h); empty: the processors
   int gpu_index = 0;          // of those that this process sees
 };

@@ -23,6 +23,15 @@ TEST(ChooseDevice, TheProcessorsWhereTheyAreAskedFor) {
   }
 }
 
+// Else a failed member's last words would speak of GPUs.
+TEST(ChooseDevice, MissingGpuIsNoPartOfTheWords) {
+  const auto chosen = choose_device({}, 0, 1);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  if (!chosen->gpu.empty()) GTEST_SKIP() << "this machine has one";
+  EXPECT_EQ(chosen->words, "on processors with 1 thread");
+  EXPECT_NE(chosen->no_gpu + chosen->warning, "");
+}
+
 TEST(ChooseDevice, AGpuThatIsAskedForMustBeThere) {
   const auto chosen = choose_device({DeviceChoice::Kind::kCuda, 63}, 0, 1);  // no machine has so many
   EXPECT_EQ(chosen.status().code(), absl::StatusCode::kInvalidArgument);
