@@ -57,12 +57,14 @@ void visit(FieldVisitor& v, Data& d) {
       numbers{d.format != DataFormat::kTokens && d.format != DataFormat::kText && !clicks.applies,
               "a format other than tokens, text and clicks"};
   const bool shaped = numbers.applies && !custom.applies && d.format != DataFormat::kCifar10;
-  v.object({.name = "train", .meaning = "The training set", .required = true, .when = files},
-           [&] { visit(v, d.train, d.format); });
+  v.object(
+      {.name = "train", .meaning = "The training set", .required = true, .when = files, .lone = "inputs"},
+      [&] { visit(v, d.train, d.format); });
   v.optional_object({.name = "test",
                      .meaning = "The held-out set; else see testFraction",
                      .when = files,
-                     .same_as = "train"},
+                     .same_as = "train",
+                     .lone = "inputs"},
                     d.test, [&](DataFiles& held_out) { visit(v, held_out, d.format); });
   v.number({.name = "testFraction",
             .meaning = "The share of the training set that is held out instead of a test set; 0: none"},

@@ -118,8 +118,19 @@ void Reader::wrong_kind(const Found& found, std::string_view wanted) {
   report(found, found.node->kind == NodeKind::kNull ? "has no value" : "wrong type", wanted);
 }
 
+std::string Reader::wanted_map(const Field& field) const {
+  const std::vector<std::size_t>& children = frames_.back().node->children;
+  for (std::size_t i = 0; *field.lone != '\0' && i < children.size(); i += 2) {
+    const Node& value = node(children[i + 1]);
+    if (node(children[i]).text != field.name) continue;
+    if (value.kind == NodeKind::kList) return str_cat("a map, as in {", field.lone, ": [...]}");
+    if (value.kind == NodeKind::kScalar) return str_cat("a map, as in {", field.lone, ": ", show(value), "}");
+  }
+  return "a map";
+}
+
 bool Reader::begin(const Field& field, bool) {
-  const std::optional<Found> found = find(field, NodeKind::kMap, "a map");
+  const std::optional<Found> found = find(field, NodeKind::kMap, wanted_map(field));
   if (!found) return false;
   frames_.push_back(frame(found->node, found->key, found->path));
   frames_.back().open = field.open;
@@ -149,6 +160,18 @@ void Reader::end() {
   }
 }
 
+// The known names that this map lacks come first: one that it has is not meant again.
+std::vector<std::string> Reader::absent_names(const Frame& frame) const {
+  std::vector<std::string> names = frame.known;
+  std::stable_partition(names.begin(), names.end(), [&](const std::string& name) {
+    for (std::size_t i = 0; i < frame.node->children.size(); i += 2) {
+      if (node(frame.node->children[i]).text == name) return false;
+    }
+    return true;
+  });
+  return names;
+}
+
 void Reader::unknown_field(const Frame& frame, const Node& key) {
   const std::string shown =
       text_rule_broken(TextKind::kCustomName, key.text).empty() ? key.text : quote(key.text);
@@ -159,7 +182,7 @@ void Reader::unknown_field(const Frame& frame, const Node& key) {
     d.allowed = "an alias for a whole value, or the fields themselves";
     return;
   }
-  d.suggestion = nearest_name(key.text, frame.known);
+  d.suggestion = meant_name(key.text, absent_names(frame));
   if (d.suggestion.empty()) d.suggestion = path_of_field(key.text);
   for (const std::string& name : frame.known) d.allowed += str_cat(d.allowed.empty() ? "" : ", ", name);
   // A required field that was only misspelt is one error, not two.

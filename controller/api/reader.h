@@ -76,6 +76,8 @@ class Reader final : public FieldVisitor {
   std::optional<Found> find(const Field& field, NodeKind kind, std::string_view wanted);
   std::optional<std::size_t> take(const Field& field);
   void report(const Found& found, std::string problem, std::string_view allowed);
+  std::string wanted_map(const Field& field) const;  // what is allowed where a map is
+  std::vector<std::string> absent_names(const Frame& frame) const;
   void unknown_field(const Frame& frame, const Node& key);
   void report_same_keys(const Frame& list);
   void wrong_kind(const Found& found, std::string_view wanted);

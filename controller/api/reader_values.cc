@@ -149,7 +149,7 @@ std::size_t Reader::on_choice(const Field& field, std::span<const Choice> choice
     if (!choices[i].reserved) names.push_back(choices[i].name);
   }
   report(*found, "unknown value", describe(choices));
-  findings_.last().suggestion = nearest_name(found->node->text, names);
+  findings_.last().suggestion = meant_name(found->node->text, names);
   frames_.back().uncertain = true;
   return value;
 }

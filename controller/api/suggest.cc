@@ -2,15 +2,26 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 namespace paceline::api {
 
 namespace {
 
 constexpr std::size_t kMaxCompared = 64;
+constexpr std::size_t kLeastAbbreviation = 2, kLeastEnding = 4;  // shorter ones may be anything
 
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// "lR" of learningRate.
+std::string initials(std::string_view name) {
+  std::string letters;
+  for (const char c : name) {
+    if (letters.empty() || (c >= 'A' && c <= 'Z')) letters += c;
+  }
+  return letters;
 }
 
 }  // namespace
@@ -52,6 +63,25 @@ std::string nearest_name(std::string_view wrong, std::span<const std::string> na
     nearest = name;
   }
   return nearest;
+}
+
+std::string meant_name(std::string_view wrong, std::span<const std::string> names) {
+  if (wrong.size() < kLeastAbbreviation) return nearest_name(wrong, names);
+  const auto begins = [&](const std::string& name) {
+    return equal_ignoring_case(std::string_view(name).substr(0, wrong.size()), wrong);
+  };
+  if (std::ranges::count_if(names, begins) == 1) return *std::ranges::find_if(names, begins);
+  if (std::string nearest = nearest_name(wrong, names); !nearest.empty()) return nearest;
+  const auto has_initials = [&](const std::string& name) {
+    return equal_ignoring_case(initials(name), wrong);
+  };
+  const auto ends = [&](const std::string& name) {
+    return name.size() >= wrong.size() &&
+           equal_ignoring_case(std::string_view(name).substr(name.size() - wrong.size()), wrong);
+  };
+  auto meant = std::ranges::find_if(names, has_initials);
+  if (meant == names.end() && wrong.size() >= kLeastEnding) meant = std::ranges::find_if(names, ends);
+  return meant == names.end() ? "" : *meant;
 }
 
 }  // namespace paceline::api

@@ -16,6 +16,11 @@ int edit_distance(std::string_view a, std::string_view b);
 // edit.
 std::string nearest_name(std::string_view wrong, std::span<const std::string> names);
 
+// The one of `names` that is meant by a wrong one: the only one that begins with it ("async": Asynchronous),
+// the nearest, else the first whose words it is the initials of ("lr": learningRate), else the first that
+// ends with it ("batchSize": globalBatchSize); letters' case ignored. "": none is.
+std::string meant_name(std::string_view wrong, std::span<const std::string> names);
+
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 
 }  // namespace paceline::api

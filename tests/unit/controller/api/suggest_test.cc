@@ -59,5 +59,17 @@ TEST(Suggest, NearestNameIsNearEnoughOrNone) {
   EXPECT_EQ(nearest_name(std::string(100'000, 'x'), names), "");
 }
 
+TEST(Suggest, MeantNameIsFoundByItsBeginningInitialsOrEnd) {
+  const std::vector<std::string> fields{"globalBatchSize", "microBatchSize", "learningRate", "steps"};
+  EXPECT_EQ(meant_name("lr", fields), "learningRate");
+  EXPECT_EQ(meant_name("batchSize", fields), "globalBatchSize");
+  EXPECT_EQ(meant_name("Micro", fields), "microBatchSize");
+  EXPECT_EQ(meant_name("stpes", fields), "steps");
+  const std::vector<std::string> modes{"Synchronous", "Asynchronous", "BoundedStaleness", "BackupWorkers"};
+  EXPECT_EQ(meant_name("async", modes), "Asynchronous");
+  EXPECT_EQ(meant_name("sync", modes), "Synchronous");
+  for (const char* none : {"", "B", "zz", "ize", "dropout"}) EXPECT_EQ(meant_name(none, modes), "") << none;
+}
+
 }  // namespace
 }  // namespace paceline::api
