@@ -1,5 +1,7 @@
 // The values of fields: scalars, and lists and maps of scalars.
 
+#include <utility>
+
 #include "base/text.h"
 #include "controller/api/reader.h"
 #include "controller/api/suggest.h"
@@ -40,8 +42,15 @@ void Reader::text(const Field& field, TextKind kind, std::string& value) {
   const bool label =
       kind == TextKind::kJobName || kind == TextKind::kNamespace || kind == TextKind::kContainerName;
   if (!label) return;
+  const std::string& text = found->node->text;
   Diagnostic& d = findings_.last();
-  d.suggestion = as_dns_label(found->node->text, kind == TextKind::kJobName ? 50 : 63);
+  std::string nearest = as_dns_label(text, kind == TextKind::kJobName ? 50 : 63);
+  // A suggestion would look like what was found: the rule tells the limit.
+  if (as_dns_label(text, text.size()) == text && nearest != text) {
+    d.found += str_cat(" (", text.size(), " characters)");
+  } else {
+    d.suggestion = std::move(nearest);
+  }
 }
 
 void Reader::flag(const Field& field, bool& value) {
