@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/data_path.h"
 #include "base/file.h"
 #include "base/same_files.h"
 #include "base/status.h"
@@ -57,8 +58,10 @@ DataFiles look_for_data_files(const JobFile& file) {
   const auto look_at = [&](const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
       const std::string absolute = api::resolve_path(file.base_folder, path);
-      if (::access(absolute.c_str(), R_OK) == 0) continue;
-      const absl::Status why = errno_status(errno, str_cat("read ", absolute));
+      absl::Status why = check_no_folder(absolute);
+      if (why.ok() && ::access(absolute.c_str(), R_OK) != 0)
+        why = errno_status(errno, str_cat("read ", absolute));
+      if (why.ok()) continue;
       if (!absl::IsNotFound(why)) {
         found.unread.Update(why);
       } else if (found.missing.size() < kMaxMissingFiles) {

@@ -31,7 +31,7 @@ inline constexpr std::size_t kMaxMissingFiles = 5;
 
 struct DataFiles {
   std::vector<std::string> missing;  // absolute, at most kMaxMissingFiles
-  absl::Status unread;  // why the first of those can't be read that may be there: no right to, ...
+  absl::Status unread;  // why the first of those can't be read that may be there: no right to, a folder, ...
   std::string warning;  // of files that are trained on and held out; empty: there is nothing to warn of
 };
 

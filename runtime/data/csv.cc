@@ -40,6 +40,18 @@ std::optional<float> parse_number(std::string_view field) {
   return value;
 }
 
+// Says what is wrong with a field that parse_number() does not take.
+std::string_view no_number(std::string_view field) {
+  if (!field.empty() && field.front() == '+') field.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  const bool read = error == std::errc();
+  if (field.empty() || end != field.data() + field.size() || (read && !std::isfinite(value)))
+    return " is not a finite number";
+  const bool small = read ? std::abs(value) < 1 : field.find_first_of("eE") + 1 == field.find('-', 1);
+  return small ? " is too small for a number of 32 bits" : " is too large for a number of 32 bits";
+}
+
 bool looks_like_a_name(std::string_view field) {
   const char c = field.empty() ? '\0' : field.front();
   if (c == '_') return true;
@@ -49,6 +61,11 @@ bool looks_like_a_name(std::string_view field) {
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   const bool is_nan_or_inf = error == std::errc() && end == field.data() + field.size();
   return letter && !is_nan_or_inf;
+}
+
+// Files of old Macs do: the whole file would be one line.
+bool ends_lines_with_cr(std::string_view text) {
+  return text.find('\n') == std::string_view::npos && trim(text).find('\r') != std::string_view::npos;
 }
 
 struct Separator {
@@ -160,6 +177,8 @@ class CsvParser {
   CsvTable take() { return std::move(table_); }
 
  private:
+  static constexpr const char* kOtherLabels =
+      "; number the classes, or say by spec.training.data.labelColumn which column has them";
   static constexpr const char* kTrailing = "; the line ends with a separator: remove it";
 
   absl::Status begin(const std::vector<std::string_view>& fields, std::int64_t line) {
@@ -180,6 +199,11 @@ class CsvParser {
     return absl::OkStatus();
   }
 
+  static std::string no_class(std::string_view field) {
+    return str_cat("the label ", shown(field), " is not a class; allowed: whole numbers from 0 to ",
+                   kMaxLabel);
+  }
+
   // Advice on what helps, as far as the field shows it; else empty.
   std::string cure_of(std::string_view field, std::size_t column) const {
     if (column == 0 && field.starts_with('#')) {
@@ -198,17 +222,16 @@ class CsvParser {
   absl::Status add_field(std::string_view field, std::int64_t line, std::size_t column) {
     const auto value = parse_number(field);
     if (!value) {
-      return field_error(line, column,
-                         str_cat(shown(field), " is not a finite number", cure_of(field, column)));
+      if (column == label_at_ && looks_like_a_name(field))
+        return field_error(line, column, str_cat(no_class(field), kOtherLabels, cure_of(field, column)));
+      return field_error(line, column, str_cat(shown(field), no_number(field), cure_of(field, column)));
     }
     if (column != label_at_) {
       table_.values.push_back(*value);
       return absl::OkStatus();
     }
     if (*value < 0 || *value > kMaxLabel || *value != std::floor(*value)) {
-      return field_error(line, column,
-                         str_cat("the label ", shown(field),
-                                 " is not a class; allowed: whole numbers from 0 to ", kMaxLabel));
+      return field_error(line, column, no_class(field));
     }
     table_.labels.push_back(static_cast<std::int32_t>(*value));
     return absl::OkStatus();
@@ -229,6 +252,10 @@ absl::StatusOr<CsvTable> parse_csv(std::string_view text, const CsvOptions& opti
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff") ||
       text.substr(0, 2).find('\0') != std::string_view::npos) {
     return absl::InvalidArgumentError("the text is UTF-16; allowed: UTF-8. Save it as that (iconv -t UTF-8)");
+  }
+  if (ends_lines_with_cr(text)) {
+    return absl::InvalidArgumentError(
+        "its lines end with CR alone; allowed: LF, or CR LF. Mend it, as with tr '\\r' '\\n'");
   }
   CsvParser parser(options);
   CsvRecords records(text, options.separator);

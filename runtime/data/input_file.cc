@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/data_path.h"
 #include "base/file.h"
 #include "base/regular_file.h"
 #include "base/status.h"
@@ -115,6 +116,7 @@ class Inflater {
 
 absl::StatusOr<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path,
                                                                  std::uint64_t inflated_limit) {
+  PL_RETURN_IF_ERROR(check_no_folder(path));
   PL_ASSIGN_OR_RETURN(const RegularFile opened, open_regular_file(path));
   std::shared_ptr<InputFile> file(new InputFile(path));
   const auto size = static_cast<std::size_t>(opened.size);

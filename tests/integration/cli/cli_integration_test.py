@@ -346,6 +346,11 @@ class CliTest(CliCase):
         self.assertFalse((self.state / "runs" / "digits").exists())
         self.nothing_left()
 
+    def test_folder_in_the_place_of_a_data_file_is_named(self):
+        path = self.write(job().replace(str(DIGITS), str(self.folder)))
+        for code, command in ((0, "validate"), (2, "run")):
+            self.assertIn(f"spec.training.data: {self.folder} is a folder; inputs and labels take files", self.ends(code, command, path).stderr)
+
     def test_unknown_names_say_what_there_is(self):
         for command in (["get", "x"], ["describe", "x"], ["logs", "x"], ["top", "x"], ["delete", "x"], ["plot", "x"]):
             result = self.ends(3, *command)
