@@ -18,6 +18,7 @@
 #include "base/unique_fd.h"
 #include "cli/commands/run_log.h"
 #include "cli/session.h"
+#include "cli/state/owner_process.h"
 #include "cli/state/stopped.h"
 #include "cli/state/suspension.h"
 #include "controller/api/json_text.h"
@@ -62,11 +63,22 @@ absl::StatusOr<Json> object_of(const absl::StatusOr<RunState>& state) {
   return object_of(*state);
 }
 
+absl::Status does_not_end(std::int64_t pid) {
+  const std::string owner = str_cat("process ", pid, ", which owns it, ");
+  if (!stands_still(pid))
+    return absl::DeadlineExceededError(str_cat(owner, "does not end; kill it by kill -9"));
+  return absl::DeadlineExceededError(str_cat(owner,
+                                             "is stopped (ctrl-Z, SIGSTOP); let it go on by `kill -CONT ",
+                                             pid, "`, and delete the run then"));
+}
+
 absl::Status stop_run(const RunStore& store, const RunState& run) {
   const UniqueFd owner(static_cast<int>(::syscall(SYS_pidfd_open, run.owner_pid, 0)));
   const auto now = store.get(run.name);  // still owned: then it is the owner that the descriptor is about
   if (!now.ok() || is_finished(*now)) return now.status();
   if (!owner.valid()) return errno_status(errno, str_cat("process ", run.owner_pid, ", which owns it"));
+  // It would take the signals when it goes on, and nobody would then delete the run.
+  if (stands_still(run.owner_pid)) return does_not_end(run.owner_pid);
   siginfo_t notice{};
   notice.si_signo = SIGTERM;
   notice.si_code = SI_QUEUE;
@@ -79,8 +91,7 @@ absl::Status stop_run(const RunStore& store, const RunState& run) {
     pollfd ended{owner.get(), POLLIN, 0};
     if (::poll(&ended, 1, limit_ms) > 0) return absl::OkStatus();
   }
-  return absl::DeadlineExceededError(
-      str_cat("process ", run.owner_pid, ", which owns it, does not end; kill it by kill -9"));
+  return does_not_end(run.owner_pid);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "cli/run/run_setup.h"
 #include "cli/run/run_state_builder.h"
 #include "cli/session.h"
+#include "cli/state/owner_process.h"
 #include "cli/state/resume_command.h"
 #include "cli/state/stopped.h"
 #include "cli/state/suspension.h"
@@ -184,7 +185,7 @@ class RunCommand {
     signalfd_siginfo info;
     while (::read(interrupted.get(), &info, sizeof(info)) == sizeof(info)) {
       ++interrupts_;
-      deleted_ |= info.ssi_code == SI_QUEUE && info.ssi_int == kDeletionNotice;
+      if (info.ssi_code == SI_QUEUE && info.ssi_int == kDeletionNotice) deleter_ = info.ssi_pid;
       if (interrupts_ <= 2) local_->stop();
       if (interrupts_ == 1) output_->note("stopping in order; ctrl-C again stops at once");
     }
@@ -298,6 +299,7 @@ class RunCommand {
     stdout_.drain(interrupted.get(), interrupts_ > 0 ? kStoppedReaderMs : -1);
     if (!written.ok()) session_.fail(written);
     if (!stdout_.status().ok()) session_.fail(stdout_.status());
+    deleted_ = deleter_ && is_alive(*deleter_);  // else it has given up, and the run stays
     tell_end(how_to_resume(newest));
   }
 
@@ -388,13 +390,14 @@ class RunCommand {
   coordinator::StepRecord last_step_;
   HeldCheckpoints checkpoints_;
   std::optional<SuspensionEdits> suspension_;
-  std::optional<std::string> load_;  // of the machine when a member had stopped answering
+  std::optional<std::string> load_;      // of the machine when a member had stopped answering
+  std::optional<std::int64_t> deleter_;  // the `paceline delete` that stops the run
   int interrupts_ = 0;
   bool fault_noted_ = false;
   bool failure_told_ = false;
   bool device_told_ = false;
   bool trained_ = false;  // or saved, in this session
-  bool deleted_ = false;  // `paceline delete` stops the run
+  bool deleted_ = false;  // `paceline delete` has stopped the run, and removes it
   bool live_ = false;
 };
 

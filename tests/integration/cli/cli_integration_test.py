@@ -346,6 +346,14 @@ class CliTest(CliCase):
         self.assertFalse((self.state / "runs" / "digits").exists())
         self.nothing_left()
 
+    def test_delete_of_a_run_whose_owner_stands_still_is_refused(self):
+        process, _ = self.start_endless()
+        with self.standing_still(process):
+            self.assertIn(f"kill -CONT {process.pid}", self.ends(4, "delete", "digits").stderr)
+        self.stop(process)
+        self.assertNotIn("is deleted", process.stderr.read())
+        self.assertTrue((self.state / "runs/digits").exists())
+
     def test_folder_in_the_place_of_a_data_file_is_named(self):
         path = self.write(job().replace(str(DIGITS), str(self.folder)))
         for code, command in ((0, "validate"), (2, "run")):

@@ -8,11 +8,14 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/cluster/call.h"
 #include "cli/cluster/job_view.h"
+#include "cli/state/owner_process.h"
 #include "cli/state/suspension.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/stopped_child.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline::cli {
@@ -210,6 +213,18 @@ TEST_F(RunSourceTest, CheckpointInAPlaceOfItsOwnCounts) {
   EXPECT_FALSE(source_.has_checkpoint(run));
   std::filesystem::create_directories(run.checkpoint);
   EXPECT_TRUE(source_.has_checkpoint(run));
+}
+
+TEST_F(RunSourceTest, RunOfAStoppedOwnerIsKeptAndItsOwnerNotTold) {
+  const StoppedChild owner;
+  RunState state = store_.get("mine").value();
+  state.owner_pid = owner.pid();
+  ASSERT_TRUE(run_->write_state(state, false).ok());
+  const absl::Status removed = source_.remove("", "mine", "").status();
+  EXPECT_EQ(removed.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_NE(removed.message().find(str_cat("`kill -CONT ", owner.pid(), "`")), std::string::npos) << removed;
+  EXPECT_TRUE(is_alive(owner.pid()));
+  EXPECT_TRUE(store_.get("mine").ok());
 }
 
 TEST_F(RunSourceTest, UnknownRunsAreNotFound) {
