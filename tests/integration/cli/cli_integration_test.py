@@ -518,6 +518,19 @@ class CliTest(CliCase):
         self.assertEqual(shown, own[-len(shown):], "nothing of the session before")
         self.assertIn("go on from its newest checkpoint", error)
 
+    def test_whoever_is_killed_the_others_save_what_was_learnt(self):
+        for name in ("chief-0", "worker-0"):
+            with self.subTest(name):
+                process, _ = self.start_endless()
+                status = until(lambda: (lambda s: s if s and s["phase"] == "Running" and s["step"] > 100 else None)(self.status("digits")),
+                               20 * SLOW, "it trains")
+                os.kill(member_of(status, name)["pid"], signal.SIGKILL)
+                _, error = self.outcome(1, process, 30 * SLOW)
+                self.assertIn("go on from its newest checkpoint", error)
+                saved = [int(path.name.split("-")[1]) for path in (self.state / "runs/digits/checkpoints").iterdir()]
+                self.assertGreaterEqual(max(saved), status["step"])
+                self.assertEqual(self.paceline("delete", "digits").returncode, 0)
+
     def test_ctrl_c_stops_in_order(self):
         process, _ = self.start_endless(members=3)
         process.send_signal(signal.SIGINT)
