@@ -379,7 +379,7 @@ void CoordinatorCore::Impl::on(const AbsentMember& in) {
   const bool replaces = ring_ && slot->lost && plan::attempt_in(in.pod).value_or(-1) >= slot->incarnation;
   if (!replaces && (slot->gone() || !gathers_earlier_view())) return;
   slot->lost = false;
-  if (replaces) slot->last_pod = in.pod;
+  if (!slot->hello) slot->last_pod = in.pod;
   lose(*slot, in.seen, now_);
 }
 
@@ -391,6 +391,43 @@ void CoordinatorCore::Impl::on(const Refused& in) {
   log(str_cat("the pod with uid ", in.pod_uid, " has another token than this job"));
   if (refused_.size() >= kMaxRefused) refused_.erase(refused_.begin());
   refused_.push_back(in.pod_uid);
+}
+
+void CoordinatorCore::Impl::on(const Resize& in) {
+  if (!ring_ || !judges()) return;
+  const auto wanted = std::ranges::find(in.roles, Role::kWorker, &ExpectedRole::role);
+  const int workers = wanted == in.roles.end() ? 0 : std::min(wanted->count, kMaxMembers);
+  int there = 0;
+  for (Slot& slot : members()) {
+    if (slot.role != Role::kWorker) continue;
+    slot.surplus = slot.index >= workers;
+    there = std::max(there, slot.index + 1);
+  }
+  for (int index = there; index < workers; ++index) {
+    Slot more{.role = Role::kWorker, .index = index, .incarnation = config_.attempt};
+    slots_.insert(slots_.begin() + static_cast<std::ptrdiff_t>(members_), std::move(more));
+    ++members_;
+  }
+  std::erase_if(config_.roles, [](const ExpectedRole& each) { return each.role == Role::kWorker; });
+  config_.roles.push_back({Role::kWorker, workers});
+  if (there != workers)
+    log(str_cat("the job is to have ", pluralize(workers, "worker", "workers"), ", not ", there));
+  drop_surplus();
+}
+
+// The places that are in no view go: whoever is there still is told that the job is finished for it.
+void CoordinatorCore::Impl::drop_surplus() {
+  for (std::size_t i = members_; i-- > 0;) {
+    Slot& slot = slots_[i];
+    if (!slot.surplus || (slot.rank >= 0 && state_ != JobState::kForming && slot.attached())) continue;
+    if (slot.attached()) evict(slot.stream, "the job is smaller now", true, true);
+    std::erase_if(lost_, [&](const Lost& each) {
+      return each.fault.role == slot.role && each.fault.index == slot.index;
+    });
+    log(str_cat(slot.name(), " has no place any more"));
+    slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(i));
+    --members_;
+  }
 }
 
 void CoordinatorCore::Impl::on(const Stop& in) {

@@ -74,6 +74,7 @@ struct StreamId {
 struct ExpectedRole {
   Role role = Role::kWorker;  // of kChief at most one
   int count = 0;
+  bool operator==(const ExpectedRole&) const = default;
 };
 
 // What to do when a member is lost.
@@ -184,13 +185,20 @@ struct StreamEnded {
 struct Refused {
   std::string pod_uid;
 };
+// The job is to have another size (the first is CoreConfig::roles). Only the workers of a ring may be others:
+// those that come join at the end of a step, and those of the highest indices leave at the end of one, and
+// are told that the job is finished for them.
+struct Resize {
+  std::vector<ExpectedRole> roles;
+};
 struct Tick {};
 // Members leave in order. Where another attempt follows, observers stay attached until they find it.
 struct Stop {
   std::string reason;
   bool another_follows = false;
 };
-using Input = std::variant<Attached, Received, StreamEnded, PodFact, AbsentMember, Refused, Tick, Stop>;
+using Input =
+    std::variant<Attached, Received, StreamEnded, PodFact, AbsentMember, Refused, Resize, Tick, Stop>;
 
 struct Send {
   StreamId stream;

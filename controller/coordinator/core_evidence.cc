@@ -316,10 +316,11 @@ void CoordinatorCore::Impl::leave_behind(Slot& slot, api::Fault verdict) {
   verdict.victims.clear();
   verdict.more_victims = 0;
   if (slot.attached()) evict(slot.stream, diagnosis::message_of(verdict), false, true);
-  const bool in_view = slot.rank >= 0;
+  const bool in_view = slot.rank >= 0, surplus = slot.surplus;
   slot.incarnation = std::max(slot.incarnation, slot.hello ? slot.hello->incarnation() : 0) + 1;
   slot.vacate();
   slot.lost = true;
+  slot.surplus = surplus;
   reports_.clear();
   diverged_.clear();
   suspicious_since_.reset();
@@ -330,6 +331,7 @@ void CoordinatorCore::Impl::leave_behind(Slot& slot, api::Fault verdict) {
     form_since_ = now_;
     reason_ = str_cat(slot.name(), " is lost; the next view is formed without it");
   }
+  if (surplus) return;  // it was to go
   note_lost(slot, std::move(verdict));
 }
 

@@ -39,6 +39,7 @@ struct Slot {
   bool left = false;             // said goodbye
   bool finished = false;         // its work was done when it left
   bool lost = false;             // the others go on without it
+  bool surplus = false;          // the job is to have no such place
   bool finished_before = false;  // in an earlier coordinator's view, of which it has left
   int rank = -1;                 // in the current view, or the last one while the next is formed
   bool drained = false;          // waits for the next view
@@ -57,7 +58,7 @@ struct Slot {
   std::optional<int> exit_code, signal;
 
   bool attached() const { return stream.value != 0; }
-  bool gone() const { return lost || finished_before; }  // nobody waits for it
+  bool gone() const { return lost || surplus || finished_before; }  // nobody waits for it
   bool observes() const { return role == Role::kEvaluator; }
   bool trains() const { return role == Role::kChief || role == Role::kWorker; }
   std::string name() const { return member_name(role, index); }
@@ -87,6 +88,8 @@ class CoordinatorCore::Impl {
   void on(const PodFact& in);
   void on(const AbsentMember& in);
   void on(const Refused& in);
+  void on(const Resize& in);
+  void drop_surplus();
   void on(const Tick&) {}
   void on(const Stop& in);
   void on_heartbeat(Slot& slot, const v1::Heartbeat& heartbeat);
@@ -171,8 +174,10 @@ class CoordinatorCore::Impl {
   void break_protocol(Slot& slot, const std::string& what);
 
   CoreConfig config_;
-  bool ring_ = false;        // no servers
-  std::vector<Slot> slots_;  // never resized: chief, workers, servers; then evaluators; each by index
+  bool ring_ = false;  // no servers
+  // Chief, workers, servers; then evaluators; each by index. Resize adds workers behind those that there are,
+  // and takes the last ones away, so that the numbers of the others stay.
+  std::vector<Slot> slots_;
   std::size_t members_ = 0;
   JobState state_ = JobState::kForming;
   std::string reason_;

@@ -123,6 +123,7 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
   }
   progress_.new_view();
   state_ = JobState::kRunning;
+  drop_surplus();
   const bool all = chosen.size() == members_;
   reason_ = str_cat("view ", generation_.value, " of ", pluralize(chosen.size(), "member", "members"));
   log(str_cat(reason_, adopts ? " goes on: all are attached again, and train in it"
@@ -133,13 +134,16 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
 
 // A joiner that is still at its data would be waited for by those who could train.
 bool CoordinatorCore::Impl::is_ready(const Slot& slot) const {
-  return slot.attached() && slot.rank < 0 && !slot.viewed && slot.phase == Phase::kWaiting;
+  return slot.attached() && slot.rank < 0 && !slot.viewed && !slot.surplus && slot.phase == Phase::kWaiting;
 }
 
+// Joiners come, and those whose places are to go leave.
 void CoordinatorCore::Impl::take_in_joiners() {
   if (!ring_ || state_ != JobState::kRunning || suspicious_since_ || !judges()) return;
-  const auto joiner = std::ranges::find_if(members(), [&](const Slot& slot) { return is_ready(slot); });
-  if (joiner != members().end()) drain_for_next_view(str_cat(joiner->name(), " joins"));
+  for (const Slot& slot : members()) {
+    if (is_ready(slot)) return drain_for_next_view(str_cat(slot.name(), " joins"));
+    if (slot.surplus && slot.rank >= 0) return drain_for_next_view(str_cat(slot.name(), " leaves"));
+  }
 }
 
 CoordinatorCore::Impl::Gathering CoordinatorCore::Impl::gathered_ring() const {
@@ -178,7 +182,7 @@ void CoordinatorCore::Impl::form_ring() {
   std::vector<Slot*> chosen;
   int trainers = 0;
   for (Slot& slot : members()) {
-    if (!slot.attached() || (begun && !slot.viewed && !is_ready(slot))) continue;
+    if (!slot.attached() || slot.surplus || (begun && !slot.viewed && !is_ready(slot))) continue;
     if (gathering == Gathering::kAdopts && slot.hello->held_generation() == 0) continue;
     trainers += slot.trains() ? 1 : 0;
     chosen.push_back(&slot);
@@ -215,7 +219,7 @@ void CoordinatorCore::Impl::make_view(const std::vector<Slot*>& chosen, bool kee
   view_ = {};
   view_.set_generation(generation_.value);
   view_.set_trainers(static_cast<std::uint32_t>(
-      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains(); })));
+      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.trains() && !s.surplus; })));
   ViewRecord record{generation_, {}};
   const auto trainers = std::ranges::count_if(chosen, [](const Slot* s) { return s->trains(); });
   for (Slot& slot : members()) slot.rank = -1;

@@ -49,7 +49,7 @@ RestartCause cause_by_pod(const Place& place) {
   if (pod.reason == "DeadlineExceeded") return RestartCause::kDeadlineExceeded;
   if (pod.reason == "StartError" || pod.reason == "ContainerCannotRun") return RestartCause::kNotStarted;
   if (pod.signal || pod.exit_code.value_or(0) >= kFirstRetryableCode) return RestartCause::kKilled;
-  if (was_told_to_leave(place)) return RestartCause::kControllerLost;
+  if (was_told_to_leave(place)) return pod.deleting ? RestartCause::kDeleted : RestartCause::kControllerLost;
   if (!pod.ended() && pod.deleting) return RestartCause::kDeleted;
   return RestartCause::kExited;
 }
@@ -70,10 +70,13 @@ RestartCause cause_of(const Fault& fault, const Place& place) {
     default:
       break;
   }
-  if (pod != nullptr && (pod->ended() || pod->deleting || disruption_of(*pod))) return cause_by_pod(place);
+  const bool stopped = !fault.evidence.empty() && fault.evidence.front().kind == ObservationKind::kStopped;
+  if (pod != nullptr && (pod->ended() || pod->deleting || disruption_of(*pod))) {
+    const RestartCause cause = cause_by_pod(place);
+    return stopped && cause == RestartCause::kControllerLost ? RestartCause::kDeleted : cause;
+  }
   if (fault.signal) return RestartCause::kKilled;
-  if (!fault.evidence.empty() && fault.evidence.front().kind == ObservationKind::kStopped)
-    return RestartCause::kDeleted;  // somebody ended it, and it left in order
+  if (stopped) return RestartCause::kDeleted;  // somebody ended it, and it left in order
   const bool by_itself = fault.kind == FaultKind::kFailed || fault.kind == FaultKind::kRefused;
   return fault.exit_code || by_itself ? RestartCause::kExited : silence;
 }

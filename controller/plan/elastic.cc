@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/diagnosis/diagnosis.h"
 #include "controller/plan/attempts.h"
@@ -28,6 +29,18 @@ bool awaits_end(const Observed& observed, const LostMember& lost, const cluster:
   return true;
 }
 
+// By the number of its pod; of one that never had a pod that the coordinator knows, by when it was lost.
+bool was_replaced(const Observed& observed, const LostMember& lost) {
+  const api::Fault& fault = lost.fault;
+  if (const auto number = attempt_in(fault.pod))
+    return *number < wanted_attempt(observed.job, fault.role, fault.index);
+  const auto& all = observed.job.status.restarts.replacements;
+  return std::ranges::any_of(all, [&](const api::Replacement& each) {
+    const bool here = each.role == fault.role && each.index == fault.index;
+    return here && each.last && *each.last >= observed.now - lost.age;
+  });
+}
+
 void end_pod(const Observed& observed, const cluster::Pod* pod, const std::string& why, Plan& plan) {
   if (pod == nullptr || pod->ended() || pod->deleting) return;
   plan.actions.push_back(
@@ -39,11 +52,16 @@ void end_pod(const Observed& observed, const cluster::Pod* pod, const std::strin
 bool is_elastic(const api::TrainingJob& job) {
   if (!job.spec.training || job.spec.strategy.type != api::StrategyType::kAllReduce) return false;
   const auto& roles = job.spec.replica_specs;
-  return !never(roles.worker) || !never(roles.chief) || least_trainers(job).has_value();
+  const bool resizes = roles.worker && roles.worker->max_replicas.has_value();
+  return !never(roles.worker) || !never(roles.chief) || resizes || least_trainers(job).has_value();
 }
 
 bool is_elastic(const api::TrainingJob& job, Role role) {
   return api::trains(role) && is_elastic(job);
+}
+
+bool has_successor(const api::TrainingJob& job, Role role) {
+  return is_elastic(job, role) && !never(api::replica_spec(job, role));
 }
 
 std::optional<int> least_trainers(const api::TrainingJob& job) {
@@ -56,10 +74,25 @@ int min_trainers(const api::TrainingJob& job) {
   return least_trainers(job).value_or(1);
 }
 
+void resize(const Observed& observed, Plan& plan) {
+  api::Restarts& restarts = plan.status.restarts;
+  const std::int64_t before = restarts.size, wanted = api::member_count(observed.job);
+  const auto& roles = observed.job.spec.replica_specs;
+  const std::int64_t chiefs = roles.chief ? roles.chief->replicas : 0;
+  for (std::int64_t index = wanted - chiefs; index < before - chiefs; ++index)
+    ++replacement_of(restarts, Role::kWorker, index).count;
+  restarts.size = wanted;
+  count_restart(restarts, Role::kWorker, api::RestartCause::kResized);
+  plan.status.reason = api::name(api::RestartCause::kResized);
+  plan.status.message = plan.status_reason =
+      str_cat("the job had ", pluralize(before, "member", "members"), " and shall have ", wanted,
+              before < wanted ? "; those that come join" : "; the last ones leave", " at the end of a step");
+  record_event(observed, false, plan.status.reason, plan.status.message, "replicas was edited", plan);
+}
+
 void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan) {
   const auto [role, index] = std::pair(lost.fault.role, lost.fault.index);
-  const auto number = attempt_in(lost.fault.pod);
-  if (number && *number < wanted_attempt(observed.job, role, index)) return;
+  if (was_replaced(observed, lost)) return;
   const cluster::Pod* const pod = find_pod(observed, role, index);
   if (awaits_end(observed, lost, pod, plan)) return;
   Failure failure(diagnosis::diagnose(place_of(observed, role, index), lost.fault));
@@ -70,9 +103,9 @@ void replace_lost(const Observed& observed, const LostMember& lost, Plan& plan) 
   const std::string message = str_cat(failure.message, "; the others go on, and ", next, " takes its place");
   end_pod(observed, pod, failure.message, plan);
   if (pod != nullptr) plan.failed_pod = *pod;
-  plan.status.reason = "MemberReplaced";
+  plan.status.reason = kMemberReplaced;
   plan.status.message = plan.status_reason = message;
-  record_event(observed, true, "MemberReplaced", message,
+  record_event(observed, true, kMemberReplaced, message,
                str_cat(member_name(role, index), " is lost, and is replaced"), plan);
   plan.status.fault = std::move(failure.fault);
   requeue(Duration::zero(), plan);

@@ -12,15 +12,24 @@
 
 namespace paceline::plan {
 
-// An all-reduce of the native trainer whose members may start again, or that may be smaller.
+inline constexpr char kMemberReplaced[] = "MemberReplaced";  // a reason: of the status, and of events
+
+// An all-reduce of the native trainer whose members may start again, or whose size may change.
 bool is_elastic(const api::TrainingJob& job);
 // Likewise, and `role` is one of those who train in it.
 bool is_elastic(const api::TrainingJob& job, Role role);
+
+// Whether another one takes a lost member's place.
+bool has_successor(const api::TrainingJob& job, Role role);
 
 // How many must be left where lost members are not replaced; nothing: all.
 std::optional<int> least_trainers(const api::TrainingJob& job);
 // How many a view has at least.
 int min_trainers(const api::TrainingJob& job);
+
+// Replicas were edited: nobody starts again. The places that go have the next number, so that their pods are
+// none of the job's any more; the coordinator lets their members leave in order. REQUIRES: is_elastic().
+void resize(const Observed& observed, Plan& plan);
 
 // The lost member's pod is followed by another one, or the job fails, by its role's policy and by
 // backoffLimit. Nothing, where that is done already.

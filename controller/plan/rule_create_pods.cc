@@ -48,6 +48,15 @@ bool backs_off(const Observed& observed, const Slot& slot, Plan& plan) {
   return false;
 }
 
+// A pod with another token than the job's: while one is there, its node's kubelet may give that to others,
+// too.
+bool refused_lives(const Observed& whole) {
+  return whole.report && std::ranges::any_of(whole.pods, [&](const cluster::Pod& pod) {
+           const auto& refused = whole.report->refused;
+           return lives(pod) && std::ranges::find(refused, pod.uid) != refused.end();
+         });
+}
+
 std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
                                 const std::vector<Slot>& slots, Plan& plan) {
   std::vector<Slot> missing;
@@ -56,6 +65,7 @@ std::vector<Slot> missing_slots(const Observed& observed, const Observed& whole,
       continue;
     if (has_finished(observed, slot.role, slot.index) || ended_auxiliary(observed, slot)) continue;
     if (view_goes_on(observed) && may_be_spare(observed, slot) && !is_new(observed, slot)) continue;
+    if (is_elastic(observed.job, slot.role) && refused_lives(whole)) continue;
     if (!earlier_lives(whole, slot.role) && !backs_off(observed, slot, plan)) missing.push_back(slot);
   }
   return missing;

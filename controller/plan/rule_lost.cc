@@ -23,12 +23,6 @@ void note_lost(const Observed& observed, Role role, int index, api::Status& stat
   }
 }
 
-// Whether another one takes its place.
-bool has_successor(const Observed& observed, Role role) {
-  const auto& replica = api::replica_spec(observed.job, role);
-  return is_elastic(observed.job, role) && replica && replica->restart_policy != api::RestartPolicy::kNever;
-}
-
 }  // namespace
 
 void rule_lost(const Observed& observed, Plan& plan) {
@@ -36,7 +30,9 @@ void rule_lost(const Observed& observed, Plan& plan) {
   for (const LostMember& lost : observed.report->lost) {
     const api::Fault& fault = lost.fault;
     if (is_terminal(plan.status.phase)) return;
-    if (has_successor(observed, fault.role)) {
+    const auto& replica = api::replica_spec(observed.job, fault.role);
+    if (!replica || fault.index >= replica->replicas) continue;  // its place is gone
+    if (has_successor(observed.job, fault.role)) {
       replace_lost(observed, lost, plan);
       continue;
     }

@@ -8,6 +8,7 @@
 #include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/plan/attempts.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
 
@@ -148,9 +149,21 @@ void note_mended(const Observed& observed, api::Status& status) {
   set_condition(observed, api::kInvalidSpec, false, "Mended", "the spec is valid again", status);
 }
 
+// A ring that had lost a member, or was to have another size, is whole again.
+void note_whole(const Observed& observed, api::Status& status) {
+  const bool is_news =
+      status.reason == kMemberReplaced || status.reason == api::name(api::RestartCause::kResized);
+  if (status.phase != api::Phase::kRunning || !is_elastic(observed.job) || !is_news) return;
+  if (!observed.report->lost.empty() || status.view.size != api::member_count(observed.job)) return;
+  status.reason = "MembersTrain";
+  status.message =
+      str_cat("view ", observed.report->generation.value, " with ", status.view.size, " members trains");
+}
+
 void note_running(const Observed& observed, Plan& plan) {
   if (observed.report) {
     if (observed.report->state != JobState::kRunning) return;
+    note_whole(observed, plan.status);
     enter_phase(observed, api::Phase::kRunning, "MembersTrain",
                 str_cat("view ", observed.report->generation.value, " with ", plan.status.view.size,
                         " members trains"),

@@ -8,6 +8,7 @@
 #include "base/pluralize.h"
 #include "base/text.h"
 #include "controller/diagnosis/fault_text.h"
+#include "controller/plan/elastic.h"
 #include "controller/plan/pod_observations.h"
 #include "controller/plan/pods.h"
 #include "controller/plan/rules.h"
@@ -62,7 +63,10 @@ void ended_without_finishing(const Observed& observed, Plan& plan) {
   const std::vector<Slot> slots = desired_slots(observed.job);
   Duration quiet = Duration::max();  // since the last one ended
   for (const Slot& slot : slots) {
-    if (!api::is_member(observed.job, slot.role) || is_lost(observed, slot.role, slot.index)) continue;
+    if (!api::is_member(observed.job, slot.role)) continue;
+    const bool lost = is_lost(observed, slot.role, slot.index);
+    if (lost && has_successor(observed.job, slot.role)) return;
+    if (lost) continue;
     const cluster::Pod* pod = find_pod(observed, slot.role, slot.index);
     const bool ended = pod == nullptr || pod->ended();
     if (!ended) return;

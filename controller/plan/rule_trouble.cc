@@ -19,13 +19,20 @@ struct Trouble {
   std::string reason, message;
 };
 
+// A pod's own news may be older than what its member says.
+bool is_attached(const Observed& observed, const cluster::Pod& pod) {
+  return observed.report && std::ranges::any_of(observed.report->members, [&](const ReportedMember& member) {
+           return member.pod == pod.spec.name;
+         });
+}
+
 std::optional<Trouble> trouble_of(const Observed& observed) {
   if (observed.create_failure && observed.create_failure->count > 0) {
     const CreateFailure& failure = *observed.create_failure;
     return Trouble{"PodNotCreated", str_cat("pod ", failure.pod, " could not be created: ", failure.error)};
   }
   for (const cluster::Pod& pod : observed.pods) {
-    if (pod.phase != cluster::PodPhase::kPending || pod.deleting) continue;
+    if (pod.phase != cluster::PodPhase::kPending || pod.deleting || is_attached(observed, pod)) continue;
     if (std::ranges::find(kOnTheWay, pod.reason) != std::end(kOnTheWay)) continue;
     return Trouble{
         pod.reason,

@@ -150,6 +150,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
         token_(std::move(token)),
         attempt_(job.job.status.restarts.attempt),
         places_(places_of(job.job)),
+        roles_(expected_roles(job.job)),
         observer_(observer),
         log_(log),
         notify_(notify) {}
@@ -198,8 +199,13 @@ class Coordinators::Entry final : public coordinator::RunObserver {
       coordinator_->feed(pod_fact(pod));
     }
   }
-  // Pods that took others' places have other names.
-  void note_places(const api::TrainingJob& job) { *places_.lock() = places_of(job); }
+  // Pods that took others' places have other names; and a ring's size may be edited.
+  void note_places(const api::TrainingJob& job) {
+    *places_.lock() = places_of(job);
+    std::vector<coordinator::ExpectedRole> roles = expected_roles(job);
+    if (std::exchange(*roles_.lock(), roles) != roles)
+      coordinator_->feed(coordinator::Resize{std::move(roles)});
+  }
   void pods_gone(const std::vector<std::string>& names) {
     const std::vector<coordinator::PodFact> places = *places_.lock();
     for (const coordinator::PodFact& place : places) {
@@ -271,6 +277,7 @@ class Coordinators::Entry final : public coordinator::RunObserver {
   const std::string key_, uid_, token_;
   const std::int64_t attempt_;
   Guarded<std::vector<coordinator::PodFact>> places_;
+  Guarded<std::vector<coordinator::ExpectedRole>> roles_;
   coordinator::RunObserver* const observer_;
   const Logger& log_;
   const Notify& notify_;

@@ -13,6 +13,8 @@ namespace paceline::trainer {
 
 namespace {
 
+// For the coordinator's word, where what the servers held is gone.
+constexpr Duration kWordLimit = std::chrono::seconds(10);
 constexpr Duration kGoodbyeLimit = std::chrono::seconds(2);
 
 constexpr char kStopped[] = "this member was stopped";
@@ -167,7 +169,11 @@ void Trainer::report_step(const StepResult& result) {
   if (!stepped_) {
     stepped_ = true;
     parts_.logger.info(str_cat("first step applied ", format_duration(now() - started_), " after the start"));
+  } else if (left_view_.has_value()) {
+    parts_.logger.info(str_cat("step ", step, " is the first of view ", group_.generation.value, ", ",
+                               format_duration(now() - *left_view_), " after the view before it ended"));
   }
+  left_view_.reset();
   member::AppliedStep applied;
   applied.step = step;
   applied.samples = samples_of_steps(spec_, step);
@@ -282,6 +288,7 @@ Decision Trainer::write_model() {
 }
 
 Decision Trainer::report_fault() {
+  left_view_ = now();
   session_.reset();
   parts_.membership.progress().set_phase(v1::WAITING);
   const std::optional<int> rank = collective::faulty_rank(fault_);
@@ -294,9 +301,9 @@ Decision Trainer::report_fault() {
   if (!is_superseded())
     parts_.membership.report_peer_fault(group_.generation, machine_.step(), peer,
                                         std::string(fault_.message()));
-  return enter(next_view(kFormingLimit),
-               str_cat("the coordinator had no word for ", format_duration(kFormingLimit),
-                       " after: ", fault_.message()));
+  const Duration limit = servers_ ? kWordLimit : kFormingLimit;
+  return enter(next_view(limit), str_cat("the coordinator had no word for ", format_duration(limit),
+                                         " after: ", fault_.message()));
 }
 
 Decision Trainer::leave() {

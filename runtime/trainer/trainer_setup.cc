@@ -126,6 +126,7 @@ absl::StatusOr<v1::View> Trainer::next_view(Duration limit) {
 
 Decision Trainer::wait_for_view() {
   if (session_ != nullptr) {  // the view is drained
+    left_view_ = now();
     const absl::Status taken = servers_ ? take_state_from_servers() : absl::OkStatus();
     if (!taken.ok()) return on_error(taken);
     session_->leave();

@@ -86,8 +86,8 @@ class TakeoverTest(JobCase):
 
     def fail_attempt(self, name, attempt, ends):
         """Kills the chief of an attempt; returns when the job has ended, or has been started again and counted."""
-        self.wait_for_phase(f"{name}-chief-0-{attempt}", "Running")
-        self.wait_for(name, "Running")
+        pod = f"{name}-chief-0-{attempt}"
+        self.wait_until("it to train", lambda: any(m["pod"] == pod and m.get("rank") == 0 for m in self.status(name).get("members", [])))
         self.kill_trainer(f"{name}-chief-0-{attempt}", signal.SIGKILL)
         if ends:
             self.wait_for(name, "Failed")

@@ -217,9 +217,11 @@ class KubectlTest(JobCase):
         self.apply(sized)
         self.wait_for("sized", "Running")
 
+        before = {name: pod["metadata"]["uid"] for name, pod in self.pods("sized").items()}
         self.kubectl("scale", "tj/sized", "--replicas=2")
-        self.wait_until("the next attempt", lambda: sorted(self.pods("sized")) == ["sized-chief-0-1", "sized-worker-0-1", "sized-worker-1-1"])
-        self.wait_for("sized", "Running")
+        self.wait_until("one more to join", lambda: self.status("sized")["view"]["size"] == 3)
+        self.assertEqual(sorted(self.pods("sized")), ["sized-chief-0-0", "sized-worker-0-0", "sized-worker-1-0"])
+        self.assertEqual({name: self.pods("sized")[name]["metadata"]["uid"] for name in before}, before, "nobody else starts again")
         self.assertEqual([(each["cause"], each["count"]) for each in self.status("sized")["restarts"]["byCause"]], [("Resized", 1)])
         self.assertEqual(self.status("sized")["restarts"]["total"], 0)
         refused = self.run_kubectl("scale", "tj/sized", "--replicas=3")

@@ -126,6 +126,8 @@ class Player {
                           line.text("pod"),
                           {api::ObservationKind::kNotJoined, line.text("within")}};
     if (command == "refused") return Refused{line.words[1]};
+    if (command == "resize")
+      return Resize{{{Role::kChief, chiefs_}, {Role::kWorker, static_cast<int>(line.number("worker"))}}};
     if (command == "pod") {
       PodFact fact{role_of(line.words[1]),
                    std::atoi(line.words[2].c_str()),

@@ -343,7 +343,7 @@ TEST_F(CoordinatorsTest, AWorkerThatDoesNotComeIsLostOnceThePlannerHasWaited) {
     EXPECT_EQ(report.state, index == 1 ? plan::JobState::kForming : plan::JobState::kFailed);
     if (index == 1) {
       EXPECT_THAT(diagnosis::message_of(report.lost[0].fault),
-                  ::testing::HasSubstr("worker-1 never joined: it did not join within 60 s"));
+                  ::testing::HasSubstr("worker-1 (pod fashion-worker-1-0) never joined: it did not join within 60 s"));
     }
     notified_.lock()->clear();
     EXPECT_EQ(tell().lost.size(), report.lost.size());
