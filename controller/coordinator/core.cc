@@ -343,7 +343,9 @@ void CoordinatorCore::Impl::on(const PodFact& in) {
   if (slot == nullptr) return log(str_cat("pod ", in.pod, " is nobody's"));
   const bool earlier =
       slot->hello ? slot->hello->pod() != in.pod : !in.pod.empty() && slot->last_pod == in.pod;
-  if (earlier) return log(str_cat("pod ", in.pod, " is of an earlier member"));
+  if (earlier || in.incarnation < slot->incarnation)
+    return log(str_cat("pod ", in.pod, " is of an earlier member"));
+  slot->incarnation = in.incarnation;
   const bool replaces = ring_ && slot->lost && in.incarnation >= slot->incarnation;
   if (replaces) slot->lost = false;  // this one was to take the place
   if (!slot->hello) slot->last_pod = in.pod;

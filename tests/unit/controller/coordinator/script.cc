@@ -76,6 +76,8 @@ class Player {
     config.rejoin_grace = milliseconds(line.number("rejoin", 0));
     config.trained_before = line.number("trained") != 0;
     config.attempt = line.number("attempt");
+    if (line.has("chief_incarnation"))
+      config.incarnations.push_back({Role::kChief, 0, line.number("chief_incarnation")});
     config.min_trainers = static_cast<int>(line.number("min", 1));
     config.elastic = line.has("policy") || line.has("min");
     if (line.text("policy") == "next") config.on_member_lost = next_view;
