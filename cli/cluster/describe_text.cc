@@ -8,6 +8,7 @@
 #include "base/sanitize.h"
 #include "base/text.h"
 #include "cli/cluster/names.h"
+#include "cli/state/resume_command.h"
 #include "cli/view/age.h"
 #include "cli/view/dashboard.h"
 #include "cli/view/gpus_view.h"
@@ -234,6 +235,11 @@ std::vector<std::string> hints_for(const Described& d) {
       add_log_hint(failed_pod(d).role, failed_pod(d).index);
     else if (job.run && job.status.fault)
       add_log_hint(job.status.fault->role, job.status.fault->index);
+  }
+  const bool may_go_on = job.run && (job.run->phase == "Stopped" || job.run->phase == "Failed");
+  if (may_go_on && !job.run->checkpoint.empty() && job.status.reason != "OwnerLost") {  // its message says so
+    hints.push_back(str_cat("it goes on from its newest checkpoint by: ",
+                            resume_command("", job.run->job_file, job.run->name), d.where));
   }
   return hints;
 }

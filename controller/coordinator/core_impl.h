@@ -193,6 +193,7 @@ class CoordinatorCore::Impl {
   std::optional<TimePoint> finish_by_;
   std::optional<TimePoint> nobody_since_;  // nobody trains any more, and the job ends
   std::string model_path_, checkpoint_path_;
+  std::string leader_;  // rank 0 of the newest view, by its member id
   StreamId
       saver_;  // of those that are evicted the one that saves what it holds; 0: as they know by themselves
 

@@ -1,6 +1,7 @@
 #include "controller/coordinator/core_progress.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "controller/coordinator/core_hello.h"
 
@@ -18,6 +19,15 @@ Duration sane_age(std::int64_t ns) {
 
 double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
+}
+
+std::optional<Duration> newest_age(const v1::Heartbeat& heartbeat) {
+  std::optional<Duration> newest;
+  for (const v1::StepRecord& r : heartbeat.records())
+    newest = std::max(newest.value_or(Duration::zero()), sane_age(r.since_start_ns()));
+  for (const v1::EvaluationRecord& r : heartbeat.evaluations())
+    newest = std::max(newest.value_or(Duration::zero()), sane_age(r.since_start_ns()));
+  return newest;
 }
 
 }  // namespace
@@ -57,7 +67,17 @@ void JobProgress::records_of_rank_zero(const v1::Heartbeat& heartbeat, TimePoint
         std::min<Duration>(useful_ + std::max(times.step - times.checkpoint, Duration::zero()), now - began_);
     if (!first_step_) first_step_ = first_applied(heartbeat, now);
   }
+  set_clock(heartbeat, now);
   add_records(heartbeat, effects);
+}
+
+void JobProgress::set_clock(const v1::Heartbeat& heartbeat, TimePoint now) {
+  const std::optional<Duration> newest = newest_age(heartbeat);
+  if (!newest) return;
+  if (std::exchange(other_clock_, false) && last_age_ > Duration::zero())
+    clock_offset_ = last_age_ + std::max(now - last_age_at_, Duration::zero()) - *newest;
+  last_age_ = std::max(last_age_, *newest + clock_offset_);
+  last_age_at_ = now;
 }
 
 // A heartbeat brings all steps since the one before it, in a short job all that there are: the first of them
@@ -73,7 +93,8 @@ TimePoint JobProgress::first_applied(const v1::Heartbeat& heartbeat, TimePoint n
 
 void JobProgress::add_records(const v1::Heartbeat& heartbeat, Effects& effects) {
   for (const v1::StepRecord& r : heartbeat.records()) {
-    const StepRecord record{sane_step(r.step()), r.loss(), r.learning_rate(), sane_age(r.since_start_ns())};
+    const StepRecord record{sane_step(r.step()), r.loss(), r.learning_rate(),
+                            sane_age(r.since_start_ns()) + clock_offset_};
     if (last_step_ && record.step <= last_step_->step) continue;  // a step taken again in a later view
     effects.steps.push_back(record);
     last_step_ = record;
@@ -92,6 +113,7 @@ void JobProgress::add_evaluations(const v1::Heartbeat& heartbeat, const std::str
     EvaluationRecord record{
         sane_step(r.step()),          r.loss(),          r.accuracy(), sane_step(r.samples()),
         sane_age(r.since_start_ns()), r.target_reached()};
+    if (observer.empty()) record.since_start += clock_offset_;
     if (r.has_auc()) record.auc = r.auc();
     record.observer = observer;
     if (last && record.step <= *last) continue;
@@ -145,7 +167,8 @@ std::vector<int> JobProgress::weights(int rank, int world_size, Step step, std::
   return wrong;
 }
 
-void JobProgress::new_view() {
+void JobProgress::new_view(bool other_rank_zero) {
+  other_clock_ |= other_rank_zero;
   points_.clear();
   hashes_.clear();
 }

@@ -44,8 +44,9 @@ class JobProgress {
   // minority; of a draw those that differ from the lowest rank), or empty.
   std::vector<int> weights(int rank, int world_size, Step step, std::uint64_t hash);
 
-  // A new view: the rates and the hashes begin anew.
-  void new_view();
+  // A new view: the rates and the hashes begin anew. `other_rank_zero`: it counts its own time since its
+  // start, which goes on here from that of the one before.
+  void new_view(bool other_rank_zero = false);
   void end(TimePoint now) {
     if (!ended_) ended_ = now;
   }
@@ -58,6 +59,7 @@ class JobProgress {
     std::int64_t samples = 0;
   };
   void add_records(const v1::Heartbeat& heartbeat, Effects& effects);
+  void set_clock(const v1::Heartbeat& heartbeat, TimePoint now);
   void add_evaluations(const v1::Heartbeat& heartbeat, const std::string& observer, std::optional<Step>& last,
                        Effects& effects);
   TimePoint first_applied(const v1::Heartbeat& heartbeat, TimePoint now) const;
@@ -69,6 +71,9 @@ class JobProgress {
   std::int64_t samples_ = 0, train_samples_ = 0;
   std::uint64_t parameters_ = 0;
   Duration useful_{};
+  Duration last_age_{}, clock_offset_{};  // of the newest record; of rank 0's ages to those that are told
+  TimePoint last_age_at_{};               // when it came
+  bool other_clock_ = false;              // another rank 0 has told of no record yet
   std::deque<RatePoint> points_;
   std::optional<StepRecord> last_step_;
   std::optional<EvaluationRecord> last_evaluation_;  // of the latest step

@@ -117,11 +117,13 @@ void CoordinatorCore::Impl::form(std::uint64_t generation, const std::vector<Slo
       newest = std::max(newest, std::min<std::uint64_t>(slot.hello->held_generation(), kMostCount));
   }
   generation_.value = adopts ? generation : newest + 1;
+  const std::string before = leader_;
   make_view(chosen, adopts && ring_);
   if (!adopts) {
     for (const Slot* slot : chosen) send_view(*slot);
   }
-  progress_.new_view();
+  if (leader() != nullptr && leader()->hello) leader_ = leader()->hello->member_id();
+  progress_.new_view(!before.empty() && leader_ != before);
   state_ = JobState::kRunning;
   drop_surplus();
   const bool all = chosen.size() == members_;

@@ -529,6 +529,8 @@ class CliTest(CliCase):
                 self.assertIn("go on from its newest checkpoint", error)
                 saved = [int(path.name.split("-")[1]) for path in (self.state / "runs/digits/checkpoints").iterdir()]
                 self.assertGreaterEqual(max(saved), status["step"])
+                for command in ("explain", "describe"):
+                    self.assertIn("it goes on from its newest checkpoint by: paceline run", self.paceline(command, "digits").stdout)
                 self.assertEqual(self.paceline("delete", "digits").returncode, 0)
 
     def test_ctrl_c_stops_in_order(self):

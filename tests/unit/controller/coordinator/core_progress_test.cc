@@ -47,6 +47,28 @@ TEST(JobProgressTest, RatesAreThoseOfTheLastSeconds) {
   EXPECT_NEAR(report.goodput, 0.5 / 20, 1e-3);  // 500 steps of 1 ms in 20 s
 }
 
+TEST(JobProgressTest, TimeGoesOnWithAnotherRankZero) {
+  JobProgress progress{TimePoint{}};
+  Effects effects;
+  const auto say = [&](Step step, int age_ms, int ms) {
+    v1::Heartbeat message = beat(step, step * 64, 1, 1);
+    v1::StepRecord& record = *message.add_records();
+    record.set_step(step);
+    record.set_since_start_ns(std::int64_t{age_ms} * 1'000'000);
+    progress.rank_zero(message, TimePoint{milliseconds(ms)});
+    progress.records_of_rank_zero(message, TimePoint{milliseconds(ms)}, effects);
+  };
+  say(10, 900, 1000);
+  progress.new_view();
+  say(11, 1000, 1100);
+  progress.new_view(true);
+  say(12, 50, 1400);  // it has just begun
+  say(13, 150, 1500);
+  std::vector<std::int64_t> ages;
+  for (const StepRecord& record : effects.steps) ages.push_back(record.since_start / milliseconds(1));
+  EXPECT_EQ(ages, (std::vector<std::int64_t>{900, 1000, 1300, 1400}));
+}
+
 // Rank 0 says 0 until it has read the checkpoint.
 TEST(JobProgressTest, TheStepsOfACheckpointAreNoneOfThisRuns) {
   JobProgress progress{TimePoint{}};
