@@ -77,7 +77,7 @@ struct ExpectedRole {
   bool operator==(const ExpectedRole&) const = default;
 };
 
-// What to do when a member is lost.
+// The consequence of a member's loss.
 enum class LossAction : std::uint8_t { kFailJob, kFormNextView, kGoOn };  // kGoOn: of a running view only
 struct LossDecision {
   LossAction action = LossAction::kFailJob;
@@ -94,7 +94,7 @@ struct RingRules {
   // job's end.
   std::optional<int> least;
 };
-// What the job's strategy allows (docs/protocol.md). A ring forms the next view without a member that is
+// The policy of the job's strategy (docs/protocol.md). A ring forms the next view without a member that is
 // replaced, or need not be. With servers a worker that nobody has to wait for is no loss.
 LossPolicy loss_policy(const v1::TrainingSpec& training, const RingRules& ring);
 

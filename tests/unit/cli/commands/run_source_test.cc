@@ -56,6 +56,7 @@ class RunSourceTest : public ::testing::Test {
   bool written_ = write_file_atomically(run_->path("job.yaml"), kJob).ok();
   std::ostringstream out_;
   FakeClock clock_;
+  const Terminal terminal_;
   std::function<void()> on_pause_ = [] {};  // what happens while the command waits
   kube::Pause pause_ = [this](Duration, const std::stop_token&) {
     on_pause_();
@@ -67,31 +68,26 @@ class RunSourceTest : public ::testing::Test {
     std::filesystem::create_directories(run_->path("logs"));
     ASSERT_TRUE(write_file_atomically(run_->path("logs/" + pod + ".log"), text).ok());
   }
+  Call call_to(std::ostream& out, std::ostream& err) {
+    return {.jobs = source_,
+            .program = "paceline",
+            .clock = clock_,
+            .terminal = terminal_,
+            .out = out,
+            .err = err,
+            .pause = pause_};
+  }
   // Returns what `delete --finished` says.
   std::string delete_finished() {
     std::ostringstream out, err;
-    const Terminal terminal;
-    Call call{.jobs = source_,
-              .program = "paceline",
-              .clock = clock_,
-              .terminal = terminal,
-              .out = out,
-              .err = err,
-              .pause = pause_};
+    Call call = call_to(out, err);
     EXPECT_TRUE(delete_jobs(call, {.finished = true}).ok()) << err.str();
     return out.str();
   }
   // Prints nothing where it fails.
   std::string logs(const LogsOptions& options, absl::StatusCode code = absl::StatusCode::kOk) {
     std::ostringstream out, err;
-    const Terminal terminal;
-    Call call{.jobs = source_,
-              .program = "paceline",
-              .clock = clock_,
-              .terminal = terminal,
-              .out = out,
-              .err = err,
-              .pause = pause_};
+    Call call = call_to(out, err);
     EXPECT_EQ(job_logs(call, options).code(), code) << err.str();
     return out.str();
   }

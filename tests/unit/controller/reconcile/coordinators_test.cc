@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "controller/diagnosis/fault_text.h"
 #include "controller/plan/rules.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_cluster.h"
@@ -342,8 +341,11 @@ TEST_F(CoordinatorsTest, AWorkerThatDoesNotComeIsLostOnceThePlannerHasWaited) {
     EXPECT_EQ(report.fault.has_value(), index == 0) << "rank 0 can't be spared";
     EXPECT_EQ(report.state, index == 1 ? plan::JobState::kForming : plan::JobState::kFailed);
     if (index == 1) {
-      EXPECT_THAT(diagnosis::message_of(report.lost[0].fault),
-                  ::testing::HasSubstr("worker-1 (pod fashion-worker-1-0) never joined: it did not join within 60 s"));
+      const api::Fault& lost = report.lost[0].fault;
+      EXPECT_EQ(lost.kind, api::FaultKind::kMissing);
+      EXPECT_EQ(lost.pod, "fashion-worker-1-0");
+      ASSERT_THAT(lost.evidence, SizeIs(1));
+      EXPECT_EQ(lost.evidence[0], (api::Observation{api::ObservationKind::kNotJoined, "60 s"}));
     }
     notified_.lock()->clear();
     EXPECT_EQ(tell().lost.size(), report.lost.size());
