@@ -272,7 +272,8 @@ absl::Status Trainer::compile_for(std::span<const std::int64_t> rows) {
           "set training.microBatchSize to what fits (samples of one pass: results change by rounding alone)");
     if (!spec_.recompute_activations()) advice.emplace_back("set training.recomputeActivations: true");
     if (spec_.precision() != v1::PRECISION_BF16) advice.emplace_back("set training.precision: BF16");
-    if (use.found.evaluation >= use.found.now.total_bytes / tensor::kDriversPart)  // less would not help
+    const bool helps = use.found.evaluation >= use.found.now.total_bytes / tensor::kDriversPart;
+    if (use.found.evaluation > 0 && helps)  // on processors nothing is known of it
       advice.push_back(str_cat("set training.evaluation.batchSize to fewer: passes of evaluation hold ",
                                tensor::mebibytes(use.found.evaluation), " MiB"));
     advice.push_back(str_cat("take ", more_memory(workload_.room != nullptr), " or a smaller model"));
