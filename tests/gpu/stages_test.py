@@ -1,5 +1,6 @@
 """How gpu-suite runs its stages: what takes too long is killed with all that it started, and the sanitizer gets options that it knows."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -27,7 +28,9 @@ class StagesTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.programs = pathlib.Path(folder.name)
-        self.suite = suite.Suite(types.SimpleNamespace(programs=self.programs, root=ROOT, libraries=None, emulated=True))
+        self.suite = suite.Suite(types.SimpleNamespace(
+            programs=self.programs, root=ROOT, libraries=None, emulated=True, commit="", json=self.programs / "results.json",
+            seconds=suite.LIMIT), {"name": "a GPU"})
         (self.programs / "tests").mkdir()
         for name, text in ("hangs", HANGS), ("finds", FINDS), ("reports", REPORTS):
             (self.programs / "tests" / name).write_text(text)
@@ -51,7 +54,17 @@ class StagesTest(unittest.TestCase):
     def test_the_cases_of_a_program_are_counted(self):
         self.suite.google_test("cases", "reports")
         [stage] = self.suite.stages
-        self.assertEqual((stage["passed"], stage["failed"], stage["skipped"], stage["words"]), (1, 1, 1, ["A.Fails: a.cc:1"]))
+        self.assertEqual((stage["passed"], stage["failed"], stage["skipped"], stage["words"]), (1, 1, 1, ["A.Fails: a.cc:1; Expected: b"]))
+
+    def test_results_are_kept_part_by_part(self):
+        self.suite.google_test("cases", "reports")
+        kept = json.loads(self.suite.options.json.read_text())
+        self.assertEqual([stage["name"] for stage in kept["stages"]], ["cases"])
+        self.suite.reports["kernels"] = {"gpu": "a GPU"}
+        self.suite.stage("gpu_kernels", 1, 0, 0, 2)
+        kept = json.loads(self.suite.options.json.read_text())
+        self.assertEqual(([stage["name"] for stage in kept["stages"]], kept["kernels"]), (["cases", "gpu_kernels"], {"gpu": "a GPU"}))
+        self.assertEqual([path.name for path in self.programs.glob("results*")], ["results.json"])
 
     def test_a_tool_without_time_is_skipped_and_a_test_that_hangs_has_failed(self):
         self.suite.google_test("a tool", "hangs", tool=1)
@@ -65,7 +78,7 @@ class StagesTest(unittest.TestCase):
                          [(1, 0, ["========= Invalid __global__ write of size 4 bytes"])])
 
     def test_tools_without_time_are_not_begun(self):
-        self.suite.options = types.SimpleNamespace(programs=self.programs, emulated=False, sanitizer="/nowhere")
+        self.suite.options = types.SimpleNamespace(**vars(self.suite.options) | {"emulated": False, "sanitizer": "/nowhere"})
         self.suite.begun -= suite.LIMIT - suite.LEAST
         self.suite.sanitizers()
         self.assertEqual([stage["words"] for stage in self.suite.stages], [["no time is left for it"]] * 4)

@@ -20,11 +20,13 @@ import time
 # Of runtime_cuda_test, what is about a GPU itself: the rest is about errors that a real one does not have.
 KERNELS = ":".join(f"*{name}*" for name in ("Attention", "Columns", "Conversion", "CrossEntropy", "Elementwise", "Embedding", "LayerNorm", "MatMul",
                                             "Adam", "GpuOptimizer", "SmallLosses", "TensorCore", "WeightsHash", "Windows"))
+OURS = KERNELS + "-*MatMul*"   # without what runs cuBLASLt's alone
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 NOT_OURS = "regex=.*(cublas|cutlass|gemm|nvjet|xmma|splitK).*"   # kernels of cuBLASLt's, also on Hopper
 LATE = 124   # the exit code of what was killed because its time was over
 LEAST = 10   # seconds with which a tool is begun
-LIMIT = 600   # seconds, of all
+WORDS = 12   # lines, of a failure
+LIMIT = 600   # seconds, of all, unless --seconds says so
 SANITIZERS = 100   # of these, where compute-sanitizer is installed
 PARTS = ("kernels", "operators", "nccl", "jobs", "times", "training", "sanitizers")
 
@@ -41,7 +43,8 @@ def arguments():
     parser.add_argument("--root", required=True, type=pathlib.Path, help="the folder with tests/ and examples/")
     parser.add_argument("--libraries", help="a folder in which the programs look first")
     parser.add_argument("--commit", default="", help="what the programs were built from")
-    parser.add_argument("--json", type=pathlib.Path, help="where the results go")
+    parser.add_argument("--json", type=pathlib.Path, help="where the results go, part by part")
+    parser.add_argument("--seconds", type=float, default=LIMIT, help=f"of all; what is under way then is killed (default: {LIMIT})")
     parser.add_argument("--emulated", action="store_true", help="on the GPU of the tests")
     parser.add_argument("--rounds", type=rounds, default=20, help="of each kernel's measurement")
     parser.add_argument("--only", action="append", choices=PARTS, help="of the suite; it may be given more than once (default: all)")
@@ -110,9 +113,11 @@ def sanitizer_options(tool):
 
 
 class Suite:
-    def __init__(self, options):
+    def __init__(self, options, device):
         self.options = options
+        self.device = device
         self.stages = []
+        self.reports = {"kernels": None, "training": None}
         self.begun = time.monotonic()
         self.environment = dict(os.environ, PYTHONPATH=str(options.root / "tests/support"), PYTHONDONTWRITEBYTECODE="1")
         folders = [options.libraries, os.environ.get("LD_LIBRARY_PATH"), *([] if options.emulated else library_folders(options.python))]
@@ -127,7 +132,7 @@ class Suite:
             self.environment[variable] = str(options.programs / "tests/support" / path)
 
     def left(self):
-        return LIMIT - (time.monotonic() - self.begun)
+        return self.options.seconds - (time.monotonic() - self.begun)
 
     def run(self, command, environment=None, most=LIMIT):
         """Exit code and output; what outlasts `most` seconds, or the suite's time, is killed with all that it has started: LATE."""
@@ -162,6 +167,17 @@ class Suite:
         print(f"{name:28} {passed:5} passed {failed:3} failed {skipped:3} skipped {seconds:7.1f} s", flush=True)
         for word in words:
             print(f"    {word}", flush=True)
+        self.keep()
+
+    def keep(self):
+        """Writes what is known by now: a part that hangs, or the machine's end, takes nothing of the parts before it along."""
+        if self.options.json is None:
+            return
+        result = {"gpu": self.device, "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.release()}", "commit": self.options.commit,
+                  "seconds": round(time.monotonic() - self.begun, 1), "stages": self.stages, **self.reports}
+        partial = self.options.json.with_name(self.options.json.name + ".partial")
+        partial.write_text(json.dumps(result, indent=1) + "\n")
+        partial.replace(self.options.json)
 
     def google_test(self, name, program, *more, prefix=(), tool=None):
         """`tool`: seconds for one that may have no time to end, which then counts as skipped."""
@@ -178,7 +194,7 @@ class Suite:
             return self.stage(name, 0, 0, 1, time.monotonic() - begun, ["its time was over before it came to an end: nothing is known"])
         bad = [test for test in tests if "failures" in test]
         skipped = [test for test in tests if test["result"] == "SKIPPED"]
-        words = [f"{test['classname']}.{test['name']}: {test['failures'][0]['failure'].splitlines()[0]}" for test in bad]
+        words = [f"{test['classname']}.{test['name']}: {'; '.join(test['failures'][0]['failure'].splitlines()[:WORDS])}" for test in bad]
         if code != 0 and not bad:   # crashed, or a tool found something
             words = found[:12] if code == LATE else output.strip().splitlines()[-12:]
         failed = len(bad) or (1 if code != 0 else 0)
@@ -194,7 +210,7 @@ class Suite:
             if share < LEAST:
                 self.stage(f"compute-sanitizer {name}", 0, 0, 1, 0, ["no time is left for it"])
                 continue
-            self.google_test(f"compute-sanitizer {name}", "runtime_cuda_test", f"--gtest_filter={KERNELS}", tool=share,
+            self.google_test(f"compute-sanitizer {name}", "runtime_cuda_test", f"--gtest_filter={OURS}", tool=share,
                              prefix=[tool, *sanitizer_options(name)])
 
     def runs(self):
@@ -216,7 +232,6 @@ class Suite:
             code, output = self.run([self.options.programs / "benchmarks/gpu_kernels", *(emulated if self.options.emulated else []),
                                      "--rounds", self.options.rounds, "--json", report])
             print(output, end="", flush=True)
-            self.stage("gpu_kernels", int(code == 0), int(code != 0), 0, time.monotonic() - begun)
             told = json.loads(report.read_text()) if report.exists() else None
         sys.path.insert(0, str(self.options.root / "benchmarks"))
         import gpu_training_report
@@ -224,10 +239,11 @@ class Suite:
         if limits:
             told["limits"], told["kernels"] = limits, gpu_training_report.with_limits(told["kernels"], limits)
             print("\n".join(gpu_training_report.kernel_lines(told["kernels"])), flush=True)
-        return told
+        self.reports["kernels"] = told
+        self.stage("gpu_kernels", int(code == 0), int(code != 0), 0, time.monotonic() - begun)
 
     def training(self):
-        """Whole trainings of GPT-2, beside PyTorch where it is; the report of benchmarks/gpu_training."""
+        """Whole trainings of GPT-2, beside PyTorch where it is; benchmarks/gpu_training."""
         begun = time.monotonic()
         options = self.options
         sanitizers = not options.emulated and "sanitizers" in options.only and options.sanitizer
@@ -240,8 +256,8 @@ class Suite:
                                      "--libraries", self.environment["LD_LIBRARY_PATH"], "--seconds", int(seconds), "--json", report],
                                     dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
             print(output, end="", flush=True)
+            self.reports["training"] = json.loads(report.read_text()) if report.exists() else None
             self.stage("gpu_training", int(code == 0), int(code != 0), 0, time.monotonic() - begun)
-            return json.loads(report.read_text()) if report.exists() else None
 
 
 def main():
@@ -253,7 +269,7 @@ def main():
         sys.exit("gpu-suite: nvidia-smi names no GPU on this machine; --emulated runs the suite on the GPU of the tests, "
                  "--bundle packs it for a machine that has one")
     options.only = options.only or PARTS
-    suite = Suite(options)
+    suite = Suite(options, device)
     missing = {} if options.emulated else suite.unloadable(["libcuda.so.1", "libcublasLt.so.13", "libnccl.so.2"])
     for library, where in (("libcuda.so.1", "NVIDIA's driver, 580 or newer"),
                            ("libcublasLt.so.13", "the CUDA 13 toolkit, or the wheel nvidia-cublas, or name a Python that has it: --python PATH")):
@@ -272,17 +288,13 @@ def main():
             suite.google_test("nccl", "runtime_nccl_test", "--gtest_filter=NcclOneRank.*")
     if "jobs" in options.only:
         suite.runs()
-    kernels = suite.kernels() if "times" in options.only else None
-    training = suite.training() if "training" in options.only else None
+    if "times" in options.only:
+        suite.kernels()
+    if "training" in options.only:
+        suite.training()
     if "sanitizers" in options.only:
         suite.sanitizers()   # last: they take what time is left
     failed = sum(stage["failed"] for stage in suite.stages)
-    result = {"gpu": device, "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.release()}", "commit": options.commit,
-              "seconds": round(time.monotonic() - suite.begun, 1), "stages": suite.stages, "kernels": kernels, "training": training}
-    if options.json:
-        partial = options.json.with_name(options.json.name + ".partial")
-        partial.write_text(json.dumps(result, indent=1) + "\n")
-        partial.replace(options.json)
     print(f"{sum(stage['passed'] for stage in suite.stages)} passed, {failed} failed, {sum(stage['skipped'] for stage in suite.stages)} skipped")
     sys.exit(1 if failed else 0)
 
