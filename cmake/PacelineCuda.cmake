@@ -36,9 +36,9 @@ add_library(paceline_cuda INTERFACE)
 target_include_directories(paceline_cuda SYSTEM INTERFACE $<BUILD_INTERFACE:${PACELINE_CUDA_TOOLKIT}/include>)
 target_link_libraries(paceline_cuda INTERFACE ${CMAKE_DL_LIBS})
 
-# A100 (sm_80) and H100, H200 (sm_90) as machine code; newer ones compile the PTX when they load it. The sanitizers' builds run kernels on
+# A100 (sm_80) and H100, H200 (sm_90a) as machine code; newer ones compile the PTX when they load it. The sanitizers' builds run kernels on
 # the CPU alone (tests/support/fake_cuda): one target is enough there.
-set(PACELINE_CUDA_TARGETS -gencode arch=compute_90,code=sm_90)
+set(PACELINE_CUDA_TARGETS -gencode arch=compute_90a,code=sm_90a)
 if(NOT PACELINE_SANITIZE)
   list(APPEND PACELINE_CUDA_TARGETS -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=compute_90)
 endif()

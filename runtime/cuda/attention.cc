@@ -24,6 +24,11 @@ LaunchShape flash_shape(const FlashSizes& sizes, const AttentionShape& shape) {
           .threads = kAttentionWarps * 32};
 }
 
+// Whether groups of four warps make products (kernels/warp_group.h).
+bool multiplies_by_groups(const DeviceFacts& device) {
+  return device.major == 9 && device.minor == 0;
+}
+
 }  // namespace
 
 absl::StatusOr<Attention::Flash> Attention::Flash::load(const Module& module, const FlashKernels& sizes,
@@ -49,10 +54,13 @@ absl::StatusOr<Attention> Attention::load(std::shared_ptr<const Context> context
   PL_LOAD_PAIR(const auto forward_any, module, AttentionParams, attention_any);
   PL_LOAD_PAIR(const auto queries_any, module, AttentionBackwardParams, attention_queries_any);
   PL_LOAD_PAIR(const auto keys_any, module, AttentionBackwardParams, attention_keys_any);
+  const bool by_groups = multiplies_by_groups(context->device());
   PL_ASSIGN_OR_RETURN(Module flash, Module::load(std::move(context), flash_attention_image()));
   PL_ASSIGN_OR_RETURN(const Flash flash_64,
-                      Flash::load(flash, kFlash64, "flash_attention_64", "flash_attention_queries_64",
-                                  "flash_attention_keys_64"));
+                      by_groups ? Flash::load(flash, kHopper64, "hopper_attention_64",
+                                              "hopper_attention_queries_64", "hopper_attention_keys_64")
+                                : Flash::load(flash, kFlash64, "flash_attention_64",
+                                              "flash_attention_queries_64", "flash_attention_keys_64"));
   PL_ASSIGN_OR_RETURN(const Flash flash_128,
                       Flash::load(flash, kFlash128, "flash_attention_128", "flash_attention_queries_128",
                                   "flash_attention_keys_128"));

@@ -4,11 +4,11 @@
 // seeing positions <= t; sums and softmax in fp32 (kernels/attention_params.h). The scores are never in
 // memory: the backward pass makes them again from the log of their sums (Dao et al. 2022, FlashAttention).
 //
-// In bf16, heads of up to 128 elements in eights are computed on tensor cores (kernels/flash_attention.cu):
-// shares and slopes are rounded to bf16 before they are summed up. Everything else, fp32, odd sizes and
-// larger heads, is plain arithmetic (kernels/attention.cu) and slow, with heads above kMostHeldHeadSize
-// slower still: every 256 elements of a head make its scores again. The results of one pass are the same kind
-// of thing in both.
+// In bf16, heads of up to 128 elements in eights are computed on tensor cores (kernels/flash_attention.cu),
+// and on compute capability 9.0 those of up to 64 by groups of warps (kernels/warp_group.h): shares and
+// slopes are rounded to bf16 before they are summed up. Everything else, fp32, odd sizes and larger heads, is
+// plain arithmetic (kernels/attention.cu) and slow, with heads above kMostHeldHeadSize slower still: every
+// 256 elements of a head make its scores again. The results of one pass are the same kind of thing in both.
 //
 // Addresses are of the GPU and 16-byte aligned; work is added to the stream and returns at once. The same
 // bits from run to run. A NaN in a row reaches what that row's later positions give, and on tensor cores some
@@ -43,7 +43,7 @@ class Attention {
     KernelPair<AttentionParams> forward;
     KernelPair<AttentionBackwardParams> queries, keys;
   };
-  // For one of kFlash64 and kFlash128.
+  // For one of kFlash64, kHopper64 and kFlash128.
   struct Flash {
     static absl::StatusOr<Flash> load(const Module& module, const FlashKernels& sizes, const char* forward,
                                       const char* queries, const char* keys);

@@ -46,6 +46,8 @@ struct FlashSizes {
   std::uint32_t head_size;  // up to this; shorter vectors are filled up with zeros
   std::uint32_t warp_rows;  // 16 or 32: of an operand that is in shared memory, 32 read half as much of it
   std::uint32_t step;
+  std::uint32_t blocks = 1;  // of a multiprocessor: a bound on registers
+  bool groups = false;       // four warps make a product together (warp_group.h), of 16 rows for each
 
   constexpr std::uint32_t own() const { return warp_rows * kAttentionWarps; }
   constexpr std::uint32_t bytes(std::uint32_t rows) const { return rows * head_size * 2; }
@@ -73,12 +75,15 @@ constexpr FlashTurn flash_turn(const AttentionShape& s, std::uint32_t own, std::
   return {first + at % heads, static_cast<std::uint32_t>(at / heads)};
 }
 
-// Such that registers hold the sums (of sm_80 and sm_90, 224 to 255 are used, and at most 32 bytes spilled),
+// Such that registers hold the sums (of sm_80 and sm_90, 224 to 255 are used, and at most 76 bytes spilled),
 // and shared memory is what every GPU has.
 struct FlashKernels {
   FlashSizes forward, queries, keys;
 };
 inline constexpr FlashKernels kFlash64{{64, 32, 64}, {64, 32, 64}, {64, 32, 32}};
 inline constexpr FlashKernels kFlash128{{128, 32, 32}, {128, 32, 32}, {128, 16, 32}};
+// Of compute capability 9.0, by groups of four warps: of the sizes that fit, those that took least on an
+// H200. The keys' kernel spills 16 bytes for a third block.
+inline constexpr FlashKernels kHopper64{{64, 16, 64, 4, true}, {64, 16, 64, 4, true}, {64, 16, 64, 3, true}};
 
 }  // namespace paceline::cuda

@@ -1,11 +1,13 @@
 // Causal self-attention on tensor cores (Dao 2023, FlashAttention-2): bf16, heads of at most 128 elements, in
 // eights. attention.h says what it computes.
 //
-// A block has some positions of one head, 16 or 32 for each warp, and goes over the positions that these see
-// (for the gradients of keys and values: that see these), step by step. What a step needs is copied into
-// shared memory while the step before it is computed. Scores are made by one product into registers, which
-// are the left operand of the next: S = Q K^T, y += e^S V; dq += dS K; dv += e^(S^T) dy, dk += dS^T q. So
-// every sum is one warp's, in one order: nothing is added by several, and the same bits come from run to run.
+// The same kernels come in two kinds: a warp multiplies by itself, or on compute capability 9.0 four warps
+// together (warp_group.h). A block has some positions of one head, 16 or 32 for each warp, and goes over the
+// positions that these see (for the gradients of keys and values: that see these), step by step. What a step
+// needs is copied into shared memory while the step before it is computed. Scores are made by one product
+// into registers, which are the left operand of the next: S = Q K^T, y += e^S V; dq += dS K; dv += e^(S^T)
+// dy, dk += dS^T q. So every sum is one warp's, in one order: nothing is added by several, and the same bits
+// come from run to run.
 //
 // Steps on the diagonal are masked. What the mask hides still meets the other operand's numbers as 0 times
 // them, and is NaN where they are: a NaN may reach earlier positions of the same block, though no other row
@@ -70,9 +72,9 @@ PL_DEVICE void forward(const AttentionParams& p) {
   const std::uint32_t mine = seat.first + warp_of_block() * kS.warp_rows;
   const std::uint32_t end = s.time - seat.first < kS.own() ? s.time : seat.first + kS.own();
 
-  begin_rows<kHead, kS.own()>(q, part_of(qkv, kQueries, s, seat), seat.first);
-  begin_rows<kHead, kS.step>(k, keys, 0);
-  begin_rows<kHead, kS.step>(v, values, 0);
+  begin_rows<kS, kS.own()>(q, part_of(qkv, kQueries, s, seat), seat.first);
+  begin_rows<kS, kS.step>(k, keys, 0);
+  begin_rows<kS, kS.step>(v, values, 0);
   copies_commit();
   const float scale = p.scale * kLog2E;
   Sums<kM, kHead / 8> y = {};
@@ -81,16 +83,17 @@ PL_DEVICE void forward(const AttentionParams& p) {
   for (int m = 0; m < kM; ++m) highest[m][0] = highest[m][1] = -INFINITY;
   for (std::uint32_t key = 0; key < end; key += kS.step) {
     const std::uint32_t turn = key / kS.step % 2, other = 1 - turn;
-    copies_wait<0>();
+    rows_wait<kS>();
     __syncthreads();  // this step's rows are there, and nobody reads the last one's any more
     if (key + kS.step < end) {
-      begin_rows<kHead, kS.step>(k + kS.bytes(other * kS.step), keys, key + kS.step);
-      begin_rows<kHead, kS.step>(v + kS.bytes(other * kS.step), values, key + kS.step);
+      begin_rows<kS, kS.step>(k + kS.bytes(other * kS.step), keys, key + kS.step);
+      begin_rows<kS, kS.step>(v + kS.bytes(other * kS.step), values, key + kS.step);
       copies_commit();
     }
-    if (mine >= s.time || key >= mine + kS.warp_rows) continue;
+    if (!kS.groups && (mine >= s.time || key >= mine + kS.warp_rows)) continue;
     Sums<kM, kN> scores;
-    multiply_rows<kHead, kM, kN>(scores, own_q, k + kS.bytes(turn * kS.step));
+    begin_multiply_rows<kS, kM, kN>(scores, own_q, k + kS.bytes(turn * kS.step));
+    products_wait<kS, 0>(scores[0]);
     if (key + kS.step > mine + 1) {
       mask<kM, kN>(scores,
                    [&](std::uint32_t row, std::uint32_t column) { return key + column > mine + row; });
@@ -122,7 +125,9 @@ PL_DEVICE void forward(const AttentionParams& p) {
         }
       }
     }
-    add_product<kHead, kM, kN>(y, scores, v + kS.bytes(turn * kS.step));
+    Left<kS, kN> left;
+    begin_add_product<kS, kM, kN>(y, scores, left, v + kS.bytes(turn * kS.step));
+    products_wait<kS, 0>(y[0], left);
   }
 
 #pragma unroll
@@ -145,7 +150,7 @@ PL_DEVICE void forward(const AttentionParams& p) {
   __syncthreads();
   put_rows<kHead, kM>(own_q, y, 1);
   __syncthreads();
-  write_rows<kHead, kS.own()>(results_of(static_cast<Bf16*>(p.y), s, seat), seat.first, q);
+  write_rows<kS, kS.own()>(results_of(static_cast<Bf16*>(p.y), s, seat), seat.first, q);
 }
 
 // ---- backward ----
@@ -157,7 +162,7 @@ using QuerySums = Packed<float, 2>;
 template <FlashSizes kS>
 PL_DEVICE void make_sums(const AttentionBackwardParams& p, const Seat& seat, Shared gradients, Shared sums) {
   const auto y = results_of(static_cast<const Bf16*>(p.y), p.shape, seat);
-  const Share<kS.head_size> own;
+  const Share<kS> own;
 #pragma unroll
   for (std::uint32_t i = 0; i < kS.own(); i += own.kAtOnce) {
     const std::uint32_t row = own.row + i, t = seat.first + row;
@@ -192,10 +197,10 @@ PL_DEVICE void backward_queries(const AttentionBackwardParams& p) {
   const std::uint32_t own = warp_of_block() * kS.warp_rows, mine = seat.first + own;
   const std::uint32_t end = s.time - seat.first < kS.own() ? s.time : seat.first + kS.own();
 
-  begin_rows<kHead, kS.own()>(q, part_of(qkv, kQueries, s, seat), seat.first);
-  begin_rows<kHead, kS.own()>(dy, results_of(static_cast<const Bf16*>(p.dy), s, seat), seat.first);
-  begin_rows<kHead, kS.step>(k, keys, 0);
-  begin_rows<kHead, kS.step>(v, values, 0);
+  begin_rows<kS, kS.own()>(q, part_of(qkv, kQueries, s, seat), seat.first);
+  begin_rows<kS, kS.own()>(dy, results_of(static_cast<const Bf16*>(p.dy), s, seat), seat.first);
+  begin_rows<kS, kS.step>(k, keys, 0);
+  begin_rows<kS, kS.step>(v, values, 0);
   copies_commit();
   copies_wait<0>();
   __syncthreads();
@@ -204,20 +209,21 @@ PL_DEVICE void backward_queries(const AttentionBackwardParams& p) {
   Sums<kM, kHead / 8> dq = {};
   for (std::uint32_t key = 0; key < end; key += kS.step) {
     const std::uint32_t turn = key / kS.step % 2, other = 1 - turn;
-    copies_wait<0>();
+    rows_wait<kS>();
     __syncthreads();  // as in forward
     if (key + kS.step < end) {
-      begin_rows<kHead, kS.step>(k + kS.bytes(other * kS.step), keys, key + kS.step);
-      begin_rows<kHead, kS.step>(v + kS.bytes(other * kS.step), values, key + kS.step);
+      begin_rows<kS, kS.step>(k + kS.bytes(other * kS.step), keys, key + kS.step);
+      begin_rows<kS, kS.step>(v + kS.bytes(other * kS.step), values, key + kS.step);
       copies_commit();
     }
-    if (mine >= s.time || key >= mine + kS.warp_rows) continue;
+    if (!kS.groups && (mine >= s.time || key >= mine + kS.warp_rows)) continue;
     Sums<kM, kN> share, slope;
-    multiply_rows<kHead, kM, kN>(share, q + kS.bytes(own), k + kS.bytes(turn * kS.step));
+    begin_multiply_rows<kS, kM, kN>(share, q + kS.bytes(own), k + kS.bytes(turn * kS.step));
+    begin_multiply_rows<kS, kM, kN>(slope, dy + kS.bytes(own), v + kS.bytes(turn * kS.step));
+    products_wait<kS, 0>(share[0], slope[0]);
     if (key + kS.step > mine + 1) {
       mask<kM, kN>(share, [&](std::uint32_t row, std::uint32_t column) { return key + column > mine + row; });
     }
-    multiply_rows<kHead, kM, kN>(slope, dy + kS.bytes(own), v + kS.bytes(turn * kS.step));
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -233,12 +239,14 @@ PL_DEVICE void backward_queries(const AttentionBackwardParams& p) {
         }
       }
     }
-    add_product<kHead, kM, kN>(dq, slope, k + kS.bytes(turn * kS.step));
+    Left<kS, kN> left;
+    begin_add_product<kS, kM, kN>(dq, slope, left, k + kS.bytes(turn * kS.step));
+    products_wait<kS, 0>(dq[0], left);
   }
   __syncthreads();
   put_rows<kHead, kM>(q + kS.bytes(own), dq, p.scale);
   __syncthreads();
-  write_rows<kHead, kS.own()>(part_of(static_cast<Bf16*>(p.dqkv), kQueries, s, seat), seat.first, q);
+  write_rows<kS, kS.own()>(part_of(static_cast<Bf16*>(p.dqkv), kQueries, s, seat), seat.first, q);
 }
 
 // Statistics and products of the queries of a step, in shared memory. Zeros beyond the end, where all else is
@@ -267,26 +275,28 @@ PL_DEVICE void backward_keys(const AttentionBackwardParams& p) {
                products = statistics + 2 * kS.step * 8;
   const std::uint32_t own = warp_of_block() * kS.warp_rows, mine = seat.first + own;
   const auto begin_step = [&](std::uint32_t query, std::uint32_t turn) {
-    begin_rows<kHead, kS.step>(q + kS.bytes(turn * kS.step), queries, query);
-    begin_rows<kHead, kS.step>(dy + kS.bytes(turn * kS.step), gradients, query);
+    begin_rows<kS, kS.step>(q + kS.bytes(turn * kS.step), queries, query);
+    begin_rows<kS, kS.step>(dy + kS.bytes(turn * kS.step), gradients, query);
     begin_sums<kS>(statistics + turn * kS.step * 8, products + turn * kS.step * 4, p, seat.row_head, query);
     copies_commit();
   };
 
-  begin_rows<kHead, kS.own()>(k, part_of(qkv, kKeys, s, seat), seat.first);
-  begin_rows<kHead, kS.own()>(v, part_of(qkv, kValues, s, seat), seat.first);
+  begin_rows<kS, kS.own()>(k, part_of(qkv, kKeys, s, seat), seat.first);
+  begin_rows<kS, kS.own()>(v, part_of(qkv, kValues, s, seat), seat.first);
   begin_step(seat.first, 0);
   const float scale = p.scale * kLog2E;
   Sums<kM, kHead / 8> dk = {}, dv = {};
   std::uint32_t turn = 0;
   for (std::uint32_t query = seat.first; query < s.time; query += kS.step, turn ^= 1U) {
-    copies_wait<0>();
+    rows_wait<kS>();
     __syncthreads();  // as in forward
     if (query + kS.step < s.time) begin_step(query + kS.step, turn ^ 1U);
-    if (mine >= s.time || query + kS.step <= mine) continue;
+    if (!kS.groups && (mine >= s.time || query + kS.step <= mine)) continue;
     const Shared step_q = q + kS.bytes(turn * kS.step), step_dy = dy + kS.bytes(turn * kS.step);
     Sums<kM, kN> share, slope;
-    multiply_rows<kHead, kM, kN>(share, k + kS.bytes(own), step_q);
+    begin_multiply_rows<kS, kM, kN>(share, k + kS.bytes(own), step_q);
+    if constexpr (kByGroups<kS>) begin_multiply_rows<kS, kM, kN>(slope, v + kS.bytes(own), step_dy);
+    products_wait<kS, 1>(share[0]);
     if (query + 1 < mine + kS.warp_rows) {
       mask<kM, kN>(share,
                    [&](std::uint32_t row, std::uint32_t column) { return mine + row > query + column; });
@@ -304,8 +314,10 @@ PL_DEVICE void backward_keys(const AttentionBackwardParams& p) {
         }
       }
     }
-    add_product<kHead, kM, kN>(dv, share, step_dy);
-    multiply_rows<kHead, kM, kN>(slope, v + kS.bytes(own), step_dy);
+    Left<kS, kN> shares, slopes;
+    begin_add_product<kS, kM, kN>(dv, share, shares, step_dy);
+    if constexpr (!kByGroups<kS>) begin_multiply_rows<kS, kM, kN>(slope, v + kS.bytes(own), step_dy);
+    products_wait<kS, 1>(slope[0]);
 #pragma unroll
     for (int n = 0; n < kN; ++n) {
 #pragma unroll
@@ -319,31 +331,37 @@ PL_DEVICE void backward_keys(const AttentionBackwardParams& p) {
         }
       }
     }
-    add_product<kHead, kM, kN>(dk, slope, step_q);
+    begin_add_product<kS, kM, kN>(dk, slope, slopes, step_q);
+    products_wait<kS, 0>(dv[0], dk[0], shares, slopes);
   }
   __syncthreads();
   put_rows<kHead, kM>(k + kS.bytes(own), dk, p.scale);
   put_rows<kHead, kM>(v + kS.bytes(own), dv, 1);
   __syncthreads();
   auto* const dqkv = static_cast<Bf16*>(p.dqkv);
-  write_rows<kHead, kS.own()>(part_of(dqkv, kKeys, s, seat), seat.first, k);
-  write_rows<kHead, kS.own()>(part_of(dqkv, kValues, s, seat), seat.first, v);
+  write_rows<kS, kS.own()>(part_of(dqkv, kKeys, s, seat), seat.first, k);
+  write_rows<kS, kS.own()>(part_of(dqkv, kValues, s, seat), seat.first, v);
 }
 
 }  // namespace
 
-#define PL_FLASH_ATTENTION(head, sizes)                                                  \
-  PL_KERNEL(kFlashThreads, flash_attention_##head, AttentionParams, p) {                 \
-    forward<sizes.forward>(p);                                                           \
-  }                                                                                      \
-  PL_KERNEL(kFlashThreads, flash_attention_queries_##head, AttentionBackwardParams, p) { \
-    backward_queries<sizes.queries>(p);                                                  \
-  }                                                                                      \
-  PL_KERNEL(kFlashThreads, flash_attention_keys_##head, AttentionBackwardParams, p) {    \
-    backward_keys<sizes.keys>(p);                                                        \
+#define PL_FLASH_ATTENTION(name, head, sizes)                                                               \
+  PL_KERNEL_SHARED(kFlashThreads, sizes.forward.blocks, name##_attention_##head, AttentionParams, p) {      \
+    forward<sizes.forward>(p);                                                                              \
+  }                                                                                                         \
+  PL_KERNEL_SHARED(kFlashThreads, sizes.queries.blocks, name##_attention_queries_##head,                    \
+                   AttentionBackwardParams, p) {                                                            \
+    backward_queries<sizes.queries>(p);                                                                     \
+  }                                                                                                         \
+  PL_KERNEL_SHARED(kFlashThreads, sizes.keys.blocks, name##_attention_keys_##head, AttentionBackwardParams, \
+                   p) {                                                                                     \
+    backward_keys<sizes.keys>(p);                                                                           \
   }
 
-PL_FLASH_ATTENTION(64, kFlash64)
-PL_FLASH_ATTENTION(128, kFlash128)
+PL_FLASH_ATTENTION(flash, 64, kFlash64)
+PL_FLASH_ATTENTION(flash, 128, kFlash128)
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+PL_FLASH_ATTENTION(hopper, 64, kHopper64)
+#endif
 
 }  // namespace paceline::cuda

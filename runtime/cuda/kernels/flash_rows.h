@@ -7,6 +7,7 @@
 #include "runtime/cuda/kernels/portable.h"
 #include "runtime/cuda/kernels/reduce.h"
 #include "runtime/cuda/kernels/tensor_core.h"
+#include "runtime/cuda/kernels/warp_group.h"
 
 namespace paceline::cuda {
 
@@ -31,35 +32,35 @@ PL_DEVICE Shared place(Shared rows, std::uint32_t row, std::uint32_t chunk) {
 }
 
 // What each thread moves of rows: one chunk of every kAtOnce-th row.
-template <int kHead>
+template <FlashSizes kS>
 struct Share {
-  static constexpr std::uint32_t kChunks = kHead / 8, kAtOnce = kFlashThreads / kChunks;
+  static constexpr std::uint32_t kChunks = kS.head_size / 8, kAtOnce = kFlashThreads / kChunks;
   std::uint32_t row = threadIdx.x / kChunks, chunk = threadIdx.x % kChunks;
 };
 
 // Zeros beyond the end of time or vector.
-template <int kHead, int kRows>
+template <FlashSizes kS, int kRows>
 PL_DEVICE void begin_rows(Shared rows, const Vectors<const Bf16>& from, std::uint32_t first) {
-  const Share<kHead> own;
+  const Share<kS> own;
+  const std::uint32_t t = first + own.row;
+  const Bf16* address = from.at(t, own.chunk * 8);
+  const std::size_t stride = std::size_t{from.stride} * own.kAtOnce;
+  const std::uint32_t time = own.chunk * 8 < from.size ? from.time : 0;
 #pragma unroll
-  for (std::uint32_t i = 0; i < kRows; i += own.kAtOnce) {
-    const std::uint32_t t = first + own.row + i;
-    const bool there = t < from.time && own.chunk * 8 < from.size;
-    copy_begin<16>(place<kHead>(rows, own.row + i, own.chunk),
-                   from.at(there ? t : 0, there ? own.chunk * 8 : 0), there);
-  }
+  for (std::uint32_t i = 0; i < kRows; i += own.kAtOnce, address += stride)
+    copy_begin<16>(place<kS.head_size>(rows, own.row + i, own.chunk), address, t + i < time);
 }
 
-template <int kHead, int kRows>
+template <FlashSizes kS, int kRows>
 PL_DEVICE void write_rows(const Vectors<Bf16>& to, std::uint32_t first, Shared rows) {
-  const Share<kHead> own;
+  const Share<kS> own;
 #pragma unroll
   for (std::uint32_t i = 0; i < kRows; i += own.kAtOnce) {
     const std::uint32_t t = first + own.row + i;
     if (t >= to.time || own.chunk * 8 >= to.size) continue;
     using Chunk = Packed<Bf16, 8>;
     *reinterpret_cast<Chunk*>(to.at(t, own.chunk * 8)) =
-        shared_at<const Chunk>(place<kHead>(rows, own.row + i, own.chunk));
+        shared_at<const Chunk>(place<kS.head_size>(rows, own.row + i, own.chunk));
   }
 }
 
@@ -110,6 +111,15 @@ PL_DEVICE void multiply_rows(Sums<kM, kN>& sums, Shared a, Shared b) {
   }
 }
 
+// Tiles of a left operand, of what was summed up, rounded.
+template <int kN>
+PL_DEVICE void pack(std::uint32_t (&tiles)[4], const float (&p)[kN][4], int k) {
+  tiles[0] = packed(p[k][0], p[k][1]);
+  tiles[1] = packed(p[k][2], p[k][3]);
+  tiles[2] = packed(p[k + 1][0], p[k + 1][1]);
+  tiles[3] = packed(p[k + 1][2], p[k + 1][3]);
+}
+
 // sums += P B, where P is what was summed up before, rounded, and B rows of shared memory.
 template <int kHead, int kM, int kN>
 PL_DEVICE void add_product(Sums<kM, kHead / 8>& sums, const Sums<kM, kN>& p, Shared b) {
@@ -118,12 +128,7 @@ PL_DEVICE void add_product(Sums<kM, kHead / 8>& sums, const Sums<kM, kN>& p, Sha
   for (int k = 0; k < kN; k += 2) {
     std::uint32_t left[kM][4];
 #pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      left[m][0] = packed(p[m][k][0], p[m][k][1]);
-      left[m][1] = packed(p[m][k][2], p[m][k][3]);
-      left[m][2] = packed(p[m][k + 1][0], p[m][k + 1][1]);
-      left[m][3] = packed(p[m][k + 1][2], p[m][k + 1][3]);
-    }
+    for (int m = 0; m < kM; ++m) pack(left[m], p[m], k);
 #pragma unroll
     for (int d = 0; d < kHead / 8; d += 2) {
       std::uint32_t right[4];
@@ -135,6 +140,67 @@ PL_DEVICE void add_product(Sums<kM, kHead / 8>& sums, const Sums<kM, kN>& p, Sha
       }
     }
   }
+}
+
+// ---- the same, by whoever makes products of these sizes ----
+
+// The emulated GPU has no groups: there each warp makes its own 16 rows of a group's product.
+#if defined(__CUDACC__)
+template <FlashSizes kS>
+inline constexpr bool kByGroups = kS.groups;
+#else
+template <FlashSizes kS>
+inline constexpr bool kByGroups = false;
+#endif
+
+// Products that are begun are done once products_wait() says so: until no more than so many calls' are under
+// way. What they take, registers too, stays until then. All warps of a group call each.
+template <FlashSizes kS, int kM, int kN>
+PL_DEVICE void begin_multiply_rows(Sums<kM, kN>& sums, Shared a, Shared b) {
+  if constexpr (kByGroups<kS>) {
+    const std::uint64_t left = group_operand(a - warp_of_block() * kS.bytes(16)), right = group_operand(b);
+    group_keep(sums[0]);
+    group_begin();
+#pragma unroll
+    for (int k = 0; k < static_cast<int>(kS.head_size) / 16; ++k)
+      group_multiply(sums[0], left + k * (32 / 16), right + k * (32 / 16), k > 0);
+    group_commit();
+  } else {
+    multiply_rows<kS.head_size, kM, kN>(sums, a, b);
+  }
+}
+// The left operand of a product that is under way.
+template <FlashSizes kS, int kN>
+using Left = std::uint32_t[kByGroups<kS> ? kN / 2 : 1][4];
+template <FlashSizes kS, int kM, int kN>
+PL_DEVICE void begin_add_product(Sums<kM, kS.head_size / 8>& sums, const Sums<kM, kN>& p, Left<kS, kN>& left,
+                                 Shared b) {
+  if constexpr (kByGroups<kS>) {
+#pragma unroll
+    for (int k = 0; k < kN / 2; ++k) pack(left[k], p[0], 2 * k);
+    const std::uint64_t right = group_operand(b);
+    group_keep(left);
+    group_keep(sums[0]);
+    group_begin();
+#pragma unroll
+    for (int k = 0; k < kN / 2; ++k) group_multiply(sums[0], left[k], right + k * (kS.bytes(16) / 16));
+    group_commit();
+  } else {
+    add_product<kS.head_size, kM, kN>(sums, p, b);
+  }
+}
+template <FlashSizes kS, int kCalls, typename... Registers>
+PL_DEVICE void products_wait(Registers&... done) {
+  if constexpr (kByGroups<kS>) {
+    group_wait<kCalls>();
+    (group_keep(done), ...);
+  }
+}
+// This thread's rows are there after it, and everybody's behind a barrier.
+template <FlashSizes kS>
+PL_DEVICE void rows_wait() {
+  copies_wait<0>();
+  if constexpr (kByGroups<kS>) group_sees_copies();
 }
 
 // Rounded, as rows of shared memory.

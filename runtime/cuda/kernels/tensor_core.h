@@ -17,10 +17,10 @@ namespace paceline::cuda {
 
 using Shared = std::uint32_t;
 
-// The block's shared memory, from a multiple of 128 bytes on.
+// The block's shared memory, from a multiple of 1024 bytes on.
 PL_DEVICE Shared shared_memory() {
 #if defined(__CUDACC__)
-  extern __shared__ __align__(128) std::byte paceline_shared_memory[];
+  extern __shared__ __align__(1024) std::byte paceline_shared_memory[];
   return static_cast<Shared>(__cvta_generic_to_shared(paceline_shared_memory));
 #else
   return 0;

@@ -240,8 +240,8 @@ EXPORTED CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
 }
 EXPORTED CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
   BEGIN_CALL(asked);
-  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
-           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
+  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? state().control.capability / 10
+           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? state().control.capability % 10
            : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? state().control.multiprocessors
                                                                        : 0;
   return CUDA_SUCCESS;

@@ -26,6 +26,7 @@ struct Control {
   CUresult init = CUDA_SUCCESS;
   int devices = 1;  // FAKE_CUDA_DEVICES says another
   int multiprocessors = 132;
+  int capability = 90;  // compute capability, times ten
   std::size_t memory_bytes = std::size_t{1} << 30;  // of each device; FAKE_CUDA_MEMORY_MIB says another
   std::size_t shared_bytes = 232448;                // most that a block may have, where it is asked for
   // Asked before every call but the above: what is not CUDA_SUCCESS is its result, and nothing is done. Null:

@@ -217,6 +217,39 @@ class FlashAttentionTest : public AttentionTest<BFloat16> {
  protected:
   using Bits = std::vector<BFloat16>;
   std::size_t runs(const std::string& kernel) { return fake().runs_of(kernel); }
+  // The GPU is one of that compute capability, times ten, from here on.
+  void be(int capability) {
+    kernels_.reset();
+    stream_.reset();
+    context_.reset();
+    fake().control().capability = capability;
+    context_ = must(Context::open(must(Driver::open(test_driver())), 0));
+    stream_ = std::make_unique<Stream>(must(Stream::create(context_)));
+    kernels_.emplace(must(Attention::load(context_)));
+  }
+  // The name of what a pass forward and backward runs; "": not on tensor cores.
+  std::string kernel_for(std::uint32_t head_size) {
+    const std::string kernels[] = {"flash_attention", "hopper_attention"}, sizes[] = {"_64", "_128"};
+    std::vector<std::pair<std::string, std::size_t>> before;
+    const auto count = [&](const std::string& kernel, const std::string& size) {
+      return runs(kernel + size) + runs(kernel + "_queries" + size) + runs(kernel + "_keys" + size);
+    };
+    for (const std::string& kernel : kernels) {
+      for (const std::string& size : sizes) before.emplace_back(kernel + size, count(kernel, size));
+    }
+    run({1, 2, 1, head_size}, Bits(6 * std::size_t{head_size}), Bits(2 * std::size_t{head_size}), 1);
+    std::string found;
+    std::size_t i = 0;
+    for (const std::string& kernel : kernels) {
+      for (const std::string& size : sizes) {
+        const auto& [name, was] = before[i++];
+        const std::size_t more = count(kernel, size) - was;
+        EXPECT_TRUE(more == 0 || more == 3) << name;
+        if (more == 3) found += name;
+      }
+    }
+    return found;
+  }
 };
 
 // Around the ends of tiles, steps and blocks; several rows and heads; vectors that are filled up.
@@ -224,27 +257,24 @@ TEST_F(FlashAttentionTest, UnevenTimesRowsAndHeads) {
   const AttentionShape shapes[] = {{2, 1, 2, 64},   {1, 15, 1, 64}, {1, 16, 1, 128}, {2, 17, 2, 40},
                                    {1, 63, 2, 64},  {1, 64, 1, 64}, {1, 65, 1, 128}, {1, 130, 1, 64},
                                    {1, 131, 1, 72}, {1, 130, 2, 8}};
-  in_both_orders([&] {
-    for (const AttentionShape& s : shapes) expect_definition(s);
-  });
+  for (const int capability : {80, 90}) {
+    SCOPED_TRACE(capability);
+    if (!on_real_gpu()) be(capability);
+    in_both_orders([&] {
+      for (const AttentionShape& s : shapes) expect_definition(s);
+    });
+  }
 }
 
 TEST_F(FlashAttentionTest, TakesHalvesOfAtMost128InEights) {
   PL_EMULATED_ONLY();
-  const auto on_tensor_cores = [&](std::uint32_t head_size, const std::string& kernel) {
-    const std::size_t before = runs("flash_attention_" + kernel),
-                      queries = runs("flash_attention_queries_" + kernel),
-                      keys = runs("flash_attention_keys_" + kernel);
-    run({1, 2, 1, head_size}, Bits(6 * std::size_t{head_size}), Bits(2 * std::size_t{head_size}), 1);
-    return runs("flash_attention_" + kernel) == before + 1 &&
-           runs("flash_attention_queries_" + kernel) == queries + 1 &&
-           runs("flash_attention_keys_" + kernel) == keys + 1;
-  };
-  for (const std::uint32_t size : {8U, 16U, 64U}) EXPECT_TRUE(on_tensor_cores(size, "64")) << size;
-  for (const std::uint32_t size : {72U, 128U}) EXPECT_TRUE(on_tensor_cores(size, "128")) << size;
-  for (const std::uint32_t size : {4U, 65U, 136U, 256U}) {
-    EXPECT_FALSE(on_tensor_cores(size, "64")) << size;
-    EXPECT_FALSE(on_tensor_cores(size, "128")) << size;
+  for (const int capability : {80, 90}) {
+    SCOPED_TRACE(capability);
+    be(capability);
+    const std::string small = capability == 90 ? "hopper_attention_64" : "flash_attention_64";
+    for (const std::uint32_t size : {8U, 16U, 64U}) EXPECT_EQ(kernel_for(size), small) << size;
+    for (const std::uint32_t size : {72U, 128U}) EXPECT_EQ(kernel_for(size), "flash_attention_128") << size;
+    for (const std::uint32_t size : {4U, 65U, 136U, 256U}) EXPECT_EQ(kernel_for(size), "") << size;
   }
 }
 
@@ -286,6 +316,7 @@ TEST_F(FlashAttentionTest, ANanStaysInItsRowAndHead) {
 // Their shared memory is what GPUs of compute capability 8.6 and 8.9 have, too, the least of all.
 TEST_F(FlashAttentionTest, FindsRoomOnEveryGpu) {
   PL_EMULATED_ONLY();
+  be(80);
   fake().control().shared_bytes = 101376;
   EXPECT_TRUE(Attention::load(context_).ok());
   fake().control().shared_bytes = 49152;
