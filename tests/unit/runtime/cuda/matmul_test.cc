@@ -59,8 +59,11 @@ class MatMulTest : public MatMulTestBase {
                                                       .workspace = workspace.data(),
                                                       .accumulate = accumulate});
     ASSERT_TRUE(status.ok()) << status;
-    // fp32 sums of k products of normals.
-    expect_near(download(dc), expected, 1e-6 * std::sqrt(static_cast<double>(k)), std::sqrt(k));
+    // fp32 sums of k products of normals. Of small matrices in bf16 cuBLASLt rounds the product, too, before
+    // it adds to it.
+    const bool rounds_twice = on_real_gpu() && kTypeOf<Out> == DType::kBF16 && (product.bias || accumulate);
+    expect_near(download(dc), expected, rounds_twice ? 1.0 / 256 : 1e-6 * std::sqrt(static_cast<double>(k)),
+                std::sqrt(k));
   }
 
   template <typename In, typename Out>
@@ -120,8 +123,8 @@ class MatMulTest : public MatMulTestBase {
     return (1 + t) / 2 + x / 2 * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
   }
 
-  // The sum may be rounded before GELU takes it, and tanh may be the GPU's own, of 11 bits: the emulated
-  // GPU's are neither.
+  // The product is rounded before the bias is added, and the sum before GELU takes it, where cuBLASLt does
+  // so, and tanh may be the GPU's own, of 11 bits: the emulated GPU's are none of it.
   template <typename T>
   void check_gelu(const Product& product) {
     const auto m = static_cast<std::size_t>(product.m), n = static_cast<std::size_t>(product.n),
@@ -138,7 +141,7 @@ class MatMulTest : public MatMulTestBase {
       const Given given{some(m * k), some(n * k), some(bias ? n : 0), some(m * n)};
       const std::optional<Made> made = run_gelu<T>(product, given);
       if (!made.has_value()) continue;
-      const double coarse = on_real_gpu() ? 4e-3 : 0, fine = 2e-6 * std::sqrt(static_cast<double>(k));
+      const double coarse = on_real_gpu() ? 8e-3 : 0, fine = 2e-6 * std::sqrt(static_cast<double>(k));
       const double rounding = kTypeOf<T> == DType::kBF16 ? 1.0 / 256 : 0;
       const auto near = [&](double value, double expected, double tolerance, double scale) {
         EXPECT_LE(std::abs(value - expected),
@@ -152,7 +155,7 @@ class MatMulTest : public MatMulTestBase {
                  given.b[product.b_transposed ? i % n * k + j : j * n + i % n];
         }
         near(made->c[i], backward ? sum * gelu_slope(given.aux[i]) : gelu(sum), fine + coarse, sum);
-        if (product.gelu == Product::Gelu::kForwardKeeping) near(made->aux[i], sum, fine, sum);
+        if (product.gelu == Product::Gelu::kForwardKeeping) near(made->aux[i], sum, fine + coarse, sum);
         if (backward) {
           EXPECT_EQ(made->aux[i], given.aux[i]);
         }

@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "base/status.h"
+#include "runtime/cuda/matmul.h"
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/gpu/gpu_device.h"
 #include "tests/support/fake_cublaslt/matmul_test_base.h"
@@ -204,8 +205,10 @@ TEST_P(GpuJoinedTest, RecomputedValuesAreTheSameBits) {
   }
 }
 
+// But for what a product's algorithm works in, which is cuBLASLt's choice.
 TEST_P(GpuJoinedTest, NoMoreMemoryIsTaken) {
   Fewer none(*gpu_, {});
+  const std::size_t workspace = cuda::on_real_gpu() ? cuda::kMostWorkspace : 0;
   const auto bytes = [](Device& device, bool recompute, Mode mode) {
     const GraphBuilder graph =
         gpt_graph({.layers = 12, .heads = 2, .width = 32, .time = 16, .vocabulary = 64});
@@ -213,9 +216,9 @@ TEST_P(GpuJoinedTest, NoMoreMemoryIsTaken) {
   };
   for (const bool recompute : {false, true}) {
     SCOPED_TRACE(recompute ? "recomputed" : "kept");
-    EXPECT_LE(bytes(*gpu_, recompute, Mode::kTraining), bytes(none, recompute, Mode::kTraining));
+    EXPECT_LE(bytes(*gpu_, recompute, Mode::kTraining), bytes(none, recompute, Mode::kTraining) + workspace);
   }
-  EXPECT_LE(bytes(*gpu_, false, Mode::kInference), bytes(none, false, Mode::kInference));
+  EXPECT_LE(bytes(*gpu_, false, Mode::kInference), bytes(none, false, Mode::kInference) + workspace);
 }
 
 // With bf16 a product's bias and GELU are in it, with fp32 the bias alone, going forward; its gradient takes
