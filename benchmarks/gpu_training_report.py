@@ -91,6 +91,15 @@ def parts_of(records, skip):
     return {part: sum(row[part + "Ms"] for row in rows) / len(rows) for part in ("input", "compute", "wait", "transfer", "update", "step")}
 
 
+def stalls_of(records, saved, window):
+    """The median step's milliseconds, and by how much the `window` steps behind each checkpoint's took longer than so many of them. Nothing that holds
+    the training up is left out: the copy, what waits for it on the GPU, and what the writer takes of the machine."""
+    times = {record["step"]: record["timeSeconds"] * 1e3 for record in records if record["type"] == "step"}
+    took = sorted(times[step] - times[step - 1] for step in times if step - 1 in times and step > 5)
+    median = took[len(took) // 2]
+    return median, [times[step + window] - times[step] - window * median for step in saved]
+
+
 def parity(ours, theirs):
     """Losses of two trainings, step by step, from the same weights on the same data."""
     if len(ours) != len(theirs):
@@ -164,7 +173,7 @@ def run_lines(report):
     if report.get("checkpoint"):
         stalls = spread.spread(report["checkpoint"]["stallMs"])
         lines.append(f"stall by a checkpoint of {report['checkpoint']['bytes'] / 1e6:,.0f} MB  {spread.text(stalls, 1)} ms"
-                     f"  {judged(stalls['median'], TARGETS['stallMs'], least=False)}")
+                     f" beside steps of {report['checkpoint']['stepMs']:.1f} ms  {judged(stalls['median'], TARGETS['stallMs'], least=False)}")
     for row in report.get("exchange", []):
         parts = row["partsMs"]
         lines.append(f"{row['members']} member{'s' if row['members'] > 1 else ' '} on one GPU  {row['tokensPerSecond']:,.0f} tokens/s; ms of a step: "

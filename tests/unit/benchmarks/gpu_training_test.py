@@ -102,13 +102,24 @@ class ReportTest(unittest.TestCase):
         bad = "\n".join(report.case_lines("124m", self.case([300e3, 290e3], [300e3] * 2, [500e3] * 2, ([3.1], [3.0]))))
         self.assertEqual(bad.count("MISSED"), 4)
 
+    def test_a_checkpoint_stalls_for_what_the_steps_behind_it_take_longer(self):
+        held_up = {21: 30, 22: 8}   # milliseconds
+        records, at = [], 0.0
+        for step in range(1, 41):
+            at += (10 + held_up.get(step, 0)) / 1e3
+            records.append({"type": "step", "step": step, "timeSeconds": at})
+        median, stalls = report.stalls_of(records, [10, 20], 5)
+        self.assertAlmostEqual(median, 10)
+        self.assertAlmostEqual(stalls[0], 0)
+        self.assertAlmostEqual(stalls[1], 38)
+
     def test_runs(self):
-        lines = "\n".join(report.run_lines({"startSeconds": [1.0, 4.0, 2.0], "checkpoint": {"bytes": 1.5e9, "stallMs": [60.0, 70.0]},
+        lines = "\n".join(report.run_lines({"startSeconds": [1.0, 4.0, 2.0], "checkpoint": {"bytes": 1.5e9, "stallMs": [60.0, 70.0], "stepMs": 14.6},
                                             "exchange": [{"members": 1, "tokensPerSecond": 1000.0, "partsMs": {"compute": 2.0}},
                                                          {"members": 2, "tokensPerSecond": 900.0, "partsMs": {"compute": 2.0}}],
                                             "notMeasured": ["compile: out of memory"]}))
         self.assertIn("start to first step  1.00/2.00/4.00 s  target 3: met", lines)
-        self.assertIn("1,500 MB  60.0/65.0/70.0 ms  target 50: MISSED", lines)
+        self.assertIn("1,500 MB  60.0/65.0/70.0 ms beside steps of 14.6 ms  target 50: MISSED", lines)
         self.assertIn("2 members on one GPU  900 tokens/s", lines)
         self.assertIn("not measured: compile: out of memory", lines)
 
