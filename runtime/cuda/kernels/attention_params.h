@@ -82,8 +82,8 @@ struct FlashKernels {
 };
 inline constexpr FlashKernels kFlash64{{64, 32, 64}, {64, 32, 64}, {64, 32, 32}};
 inline constexpr FlashKernels kFlash128{{128, 32, 32}, {128, 32, 32}, {128, 16, 32}};
-// Of compute capability 9.0, by groups of four warps: of the sizes that fit, those that took least on an
-// H200. The keys' kernel spills 16 bytes for a third block.
+// Hopper GPUs (compute capability 9.0) have these, by groups of four warps: of the sizes that fit, those that
+// took least time on an H200. The keys' kernel spills 16 bytes for a third block.
 inline constexpr FlashKernels kHopper64{{64, 16, 64, 4, true}, {64, 16, 64, 4, true}, {64, 16, 64, 3, true}};
 
 }  // namespace paceline::cuda

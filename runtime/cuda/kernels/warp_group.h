@@ -40,7 +40,7 @@ PL_DEVICE void group_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kBatches) : "memory");
 #endif
 }
-// What was copied into shared memory before is there for products, too.
+// Products see what was copied into shared memory before.
 PL_DEVICE void group_sees_copies() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
