@@ -16,6 +16,10 @@ using tensor::Value;
 
 constexpr float kDeviation = 0.02F;
 
+// Attention does nothing with the key/value cache, leaves its keys and values there, or reads them there,
+// too.
+enum class Cache : std::uint8_t { kNone, kKept, kRead };
+
 class Gpt : public Model {
  public:
   explicit Gpt(const v1::GptSpec& spec) : spec_(spec) {}
@@ -23,14 +27,15 @@ class Gpt : public Model {
   absl::Status build(GraphBuilder& graph, const data::SampleShape& sample) const override {
     PL_RETURN_IF_ERROR(check(sample));
     const Value table = tokens_table(graph);
-    const Value x = blocks(graph, table, spec_.block_size());
+    const Value x = blocks(graph, table, spec_.block_size(), Cache::kNone);
     graph.softmax_cross_entropy(graph.linear(norm(graph, "norm", x), table));
     return graph.status();
   }
 
-  absl::Status build_scores(GraphBuilder& graph, std::int64_t positions) const {
+  absl::Status build_scores(GraphBuilder& graph, std::int64_t positions, Cache cache) const {
     const Value table = tokens_table(graph);
-    const Value x = graph.at_position(blocks(graph, table, positions));
+    Value x = blocks(graph, table, positions, cache);
+    if (cache != Cache::kRead) x = graph.at_position(x);
     graph.scores(graph.linear(norm(graph, "norm", x), table));
     return graph.status();
   }
@@ -41,13 +46,14 @@ class Gpt : public Model {
                            Init::normal(kDeviation));
   }
 
-  // Of the first `count` positions.
-  Value blocks(GraphBuilder& graph, Value table, std::int64_t count) const {
+  // The blocks' result for the first `count` positions; in a decode step for the one that the label says.
+  Value blocks(GraphBuilder& graph, Value table, std::int64_t count, Cache cache) const {
     const Value positions =
         graph.parameter("positions.weight", {spec_.block_size(), spec_.width()}, Init::normal(kDeviation));
-    Value x = graph.add(graph.embedding(graph.tokens(count), table), positions);
+    Value x = graph.add(graph.embedding(graph.tokens(count), table),
+                        cache == Cache::kRead ? graph.embedding_of_label(positions) : positions);
     for (std::int64_t layer = 0; layer < spec_.layers(); ++layer) {
-      x = block(graph, str_cat("blocks.", layer, "."), x);
+      x = block(graph, str_cat("blocks.", layer, "."), x, cache);
     }
     return x;
   }
@@ -74,12 +80,24 @@ class Gpt : public Model {
     return graph.layer_norm(x, gain, bias);
   }
 
-  Value block(GraphBuilder& graph, const std::string& name, Value x) const {
+  Value attention(GraphBuilder& graph, Value qkv, Cache cache) const {
+    switch (cache) {
+      case Cache::kNone:
+        return graph.causal_self_attention(qkv, spec_.heads());
+      case Cache::kKept:
+        return graph.causal_self_attention(qkv, spec_.heads(), spec_.block_size());
+      case Cache::kRead:
+        return graph.cached_self_attention(qkv, spec_.heads(), spec_.block_size());
+    }
+    return {};
+  }
+
+  Value block(GraphBuilder& graph, const std::string& name, Value x, Cache cache) const {
     const std::int64_t width = spec_.width();
     const Init plain = Init::normal(kDeviation);
     const Init residual = Init::normal(kDeviation / std::sqrt(2.0F * static_cast<float>(spec_.layers())));
     const Value qkv = graph.dense(name + "qkv", norm(graph, name + "norm1", x), 3 * width, plain);
-    const Value seen = graph.causal_self_attention(qkv, spec_.heads());
+    const Value seen = attention(graph, qkv, cache);
     x = graph.add(x, graph.dense(name + "projection", seen, width, residual));
     const Value up = graph.dense(name + "up", norm(graph, name + "norm2", x), 4 * width, plain);
     return graph.add(x, graph.dense(name + "down", graph.gelu(up), width, residual));
@@ -106,6 +124,15 @@ absl::Status check_spec(const v1::GptSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status build_scores(const v1::GptSpec& spec, std::int64_t positions, Cache cache, GraphBuilder& graph) {
+  PL_RETURN_IF_ERROR(check_spec(spec));
+  if (positions < 1 || positions > spec.block_size()) {
+    return absl::InvalidArgumentError(
+        str_cat(positions, " positions; allowed: 1 to model.blockSize = ", spec.block_size()));
+  }
+  return Gpt(spec).build_scores(graph, positions, cache);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> make_gpt(const v1::GptSpec& spec) {
@@ -114,12 +141,15 @@ absl::StatusOr<std::unique_ptr<Model>> make_gpt(const v1::GptSpec& spec) {
 }
 
 absl::Status build_gpt_scores(const v1::GptSpec& spec, std::int64_t positions, GraphBuilder& graph) {
-  PL_RETURN_IF_ERROR(check_spec(spec));
-  if (positions < 1 || positions > spec.block_size()) {
-    return absl::InvalidArgumentError(
-        str_cat(positions, " positions; allowed: 1 to model.blockSize = ", spec.block_size()));
-  }
-  return Gpt(spec).build_scores(graph, positions);
+  return build_scores(spec, positions, Cache::kNone, graph);
+}
+
+absl::Status build_gpt_prefill(const v1::GptSpec& spec, std::int64_t positions, GraphBuilder& graph) {
+  return build_scores(spec, positions, Cache::kKept, graph);
+}
+
+absl::Status build_gpt_step(const v1::GptSpec& spec, GraphBuilder& graph) {
+  return build_scores(spec, 1, Cache::kRead, graph);
 }
 
 }  // namespace paceline::model

@@ -27,4 +27,11 @@ absl::StatusOr<std::unique_ptr<Model>> make_gpt(const v1::GptSpec& spec);
 // `positions` is not 1 to block_size.
 absl::Status build_gpt_scores(const v1::GptSpec& spec, std::int64_t positions, tensor::GraphBuilder& graph);
 
+// The same for generating text with a key/value cache (tensor/compiler.h) of block_size positions, of one
+// sample. A prefill's attention keeps the keys and values of its positions in the cache; a decode step has
+// one token, at the position that its label says, which sees the positions before it in the cache, and scores
+// what follows it. The step is that of any position: its graph is of no length.
+absl::Status build_gpt_prefill(const v1::GptSpec& spec, std::int64_t positions, tensor::GraphBuilder& graph);
+absl::Status build_gpt_step(const v1::GptSpec& spec, tensor::GraphBuilder& graph);
+
 }  // namespace paceline::model

@@ -35,6 +35,7 @@ struct ExternalMemory {
   float* weights = nullptr;
   float* gradients = nullptr;
   double* result = nullptr;
+  std::byte* cache = nullptr;
 };
 
 class BatchAreas {

@@ -74,6 +74,20 @@ absl::Status CompiledProgram::grow_arena(std::size_t bytes) {
   return absl::OkStatus();
 }
 
+absl::Status CompiledProgram::take_cache(std::size_t bytes) {
+  if (bytes == 0 || cache_ != nullptr) return absl::OkStatus();  // it has one row count, hence one size
+  std::shared_ptr<KeyValueCache> cache = options_.cache;
+  if (cache == nullptr) cache = std::make_shared<KeyValueCache>();
+  if (cache->memory == nullptr) {
+    PL_ASSIGN_OR_RETURN(cache->memory, device_.allocate(bytes));
+    cache->bytes = bytes;
+  }
+  PL_CHECK(cache->bytes == bytes, "the programs of a key/value cache have attentions of the same shapes");
+  cache_ = std::move(cache);
+  external_.cache = cache_->memory->data();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Executable>> CompiledProgram::make_executable(std::int64_t rows) const {
   Schedule schedule = make_schedule(graph_, layout_, rows, options_.mode == Mode::kTraining);
   schedule = join_products(std::move(schedule), device_.joins());
@@ -108,6 +122,7 @@ absl::StatusOr<MemoryUse> CompiledProgram::memory() const {
   return MemoryUse{.activations = arena_bytes_,
                    .half_weights = queue_->half_weight_bytes(),
                    .batch = copies_->batch_bytes(),
+                   .cache = cache_ == nullptr ? 0 : cache_->bytes,
                    .vectors = copies_->vector_bytes(),
                    .free = room.has_value() ? room->free_bytes : 0,
                    .total = room.has_value() ? room->total_bytes : 0};
@@ -123,6 +138,7 @@ absl::StatusOr<Executable*> CompiledProgram::executable(std::int64_t rows) {
   last_ = nullptr;
   PL_RETURN_IF_ERROR(device_.enter());
   PL_ASSIGN_OR_RETURN(auto made, make_executable(rows));
+  PL_RETURN_IF_ERROR(take_cache(made->cache_bytes()));
   PL_RETURN_IF_ERROR(check_room(rows, made->arena_bytes()));
   PL_RETURN_IF_ERROR(grow_arena(made->arena_bytes()));
   made->bind(arena_->data(), external_);

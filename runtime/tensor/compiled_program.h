@@ -53,6 +53,7 @@ class CompiledProgram final : public Program {
   absl::StatusOr<std::unique_ptr<Executable>> make_executable(std::int64_t rows) const;
   absl::Status check_room(std::int64_t rows, std::size_t bytes) const;
   absl::Status grow_arena(std::size_t bytes);
+  absl::Status take_cache(std::size_t bytes);
   void bind_entries();
   std::uint64_t weights_version() const { return on_device() ? *device_vectors_.version : weights_version_; }
   bool on_device() const { return device_vectors_.weights != nullptr; }
@@ -92,6 +93,7 @@ class CompiledProgram final : public Program {
   std::unique_ptr<DeviceMemory> batch_memory_;
   BatchMemory batch_;
   std::unique_ptr<DeviceCopies> copies_;  // null: there is no queue
+  std::shared_ptr<KeyValueCache> cache_;  // null: nothing needs it
   std::unique_ptr<DeviceMemory> arena_;
   std::size_t arena_bytes_ = 0;
   std::vector<Entry> entries_;

@@ -16,6 +16,9 @@ absl::StatusOr<std::unique_ptr<Program>> compile(const GraphBuilder& graph, Devi
   const bool scores = graph.nodes()[static_cast<std::size_t>(graph.loss().id)].kind == OpKind::kScores;
   if (scores && options.mode == Mode::kTraining)
     return absl::InvalidArgumentError("the graph ends with scores(), of which there is nothing to train");
+  if (options.max_rows > 1 && has_cache(graph))
+    return absl::InvalidArgumentError(
+        str_cat("max_rows is ", options.max_rows, ", and a key/value cache is of one sample"));
   auto program = std::make_unique<CompiledProgram>(graph, std::move(layout), device, options);
   PL_RETURN_IF_ERROR(program->prepare());
   return program;

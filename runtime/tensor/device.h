@@ -97,6 +97,12 @@ class DeviceMemory {
   virtual std::byte* data() const = 0;
 };
 
+// Contract: compiler.h.
+struct KeyValueCache {
+  std::unique_ptr<DeviceMemory> memory;  // null: nobody wanted it yet
+  std::size_t bytes = 0;
+};
+
 // Whose marks have which numbers, where several use one queue.
 inline constexpr std::size_t kMarksOfPrograms = 0;
 inline constexpr std::size_t kMarksOfState = std::size_t{1} << 20;

@@ -101,6 +101,14 @@ void Executable::plan(const Lowering& lowering) {
     if (bytes > 0) lifetimes.push_back({bytes, 0, o});
   }
 
+  for (std::size_t i = 0; i < count; ++i) {
+    const Tensor& t = schedule_.tensors[i];
+    if (t.place != Place::kCache) continue;
+    cache_element_bytes_ =
+        lowering.bytes(static_cast<TensorId>(i)) / static_cast<std::size_t>(element_count(t.dims));
+  }
+  cache_bytes_ = schedule_.cache_elements * cache_element_bytes_;
+
   const MemoryPlan plan = plan_memory(lifetimes);
   arena_bytes_ = plan.bytes;
   tensor_offsets_.assign(count, 0);
@@ -139,6 +147,8 @@ void* Executable::address(TensorId tensor, std::byte* arena, const ExternalMemor
       return memory.gradients == nullptr ? nullptr : memory.gradients + t.offset;
     case Place::kResult:
       return memory.result;
+    case Place::kCache:
+      return memory.cache == nullptr ? nullptr : memory.cache + t.offset * cache_element_bytes_;
   }
   return nullptr;
 }

@@ -22,6 +22,7 @@ class Executable {
                                                           Precision precision, Queue* queue);
 
   std::size_t arena_bytes() const { return arena_bytes_; }
+  std::size_t cache_bytes() const { return cache_bytes_; }  // of the key/value cache; 0: it has none
   // What was recorded is forgotten.
   void bind(std::byte* arena, const ExternalMemory& memory);
   // The forward pass is operations [0, forward_count()), the backward pass those behind it.
@@ -50,6 +51,7 @@ class Executable {
   std::vector<std::size_t> tensor_offsets_;                      // in the arena
   std::vector<std::size_t> scratch_offsets_, prepared_offsets_;  // by operation
   std::size_t arena_bytes_ = 0;
+  std::size_t cache_bytes_ = 0, cache_element_bytes_ = 0;
   std::vector<ReadyRange> ranges_;
   Recordings recordings_;
 };

@@ -65,7 +65,9 @@ enum class OpKind : std::uint8_t {
   kEmbedding,
   kLayerNorm,
   kCausalSelfAttention,
+  kCachedSelfAttention,
   kAtPosition,
+  kEmbeddingOfLabel,
   kSoftmaxCrossEntropy,
   kSigmoidCrossEntropy,
   kMeanSquaredError,
@@ -78,7 +80,8 @@ struct Attributes {
   std::int64_t stride = 1;   // conv2d, max_pool2d
   std::int64_t padding = 0;  // conv2d: zeros on each side
   std::int64_t window = 2;   // max_pool2d
-  std::int64_t heads = 1;    // causal_self_attention
+  std::int64_t heads = 1;    // both attentions
+  std::int64_t cached = 0;   // both attentions: positions of the key/value cache; 0: there is none
   float epsilon = 1e-5F;     // layer_norm
   float factor = 1;          // scale
   bool trained = false;      // input
@@ -137,9 +140,19 @@ class GraphBuilder {
   // {T, 3 * width}: queries, keys, values beside each other -> {T, width}; position t sees positions <= t;
   // scores times 1 / sqrt(width / heads).
   Value causal_self_attention(Value qkv, std::int64_t heads);
+  // The same with a key/value cache of `positions` >= T, as cached_self_attention() reads it: keys and values
+  // stay there as those of positions 0 to T - 1. The graph ends with scores().
+  Value causal_self_attention(Value qkv, std::int64_t heads, std::int64_t positions);
+  // {1, 3 * width} -> {1, width}: of the one position p that the sample's label says, in [0, positions). Its
+  // key and value stay in the cache, and it sees those of positions 0 to p. The n-th attention of a graph has
+  // the n-th part of the program's cache (KeyValueCache, compiler.h). The graph ends with scores().
+  Value cached_self_attention(Value qkv, std::int64_t heads, std::int64_t positions);
   // {T, width} -> {width}: of each sample the position that its one label says, in [0, T). The graph ends
   // with scores().
   Value at_position(Value x);
+  // A parameter {positions, width} -> {1, width}: the row that the sample's label says. The graph ends with
+  // scores().
+  Value embedding_of_label(Value table);
 
   // ---- the loss: exactly one. Of a sample: the mean over its label positions, or over its elements. ----
   // {classes} with one label, or {T, classes} with T labels, each in [0, classes).

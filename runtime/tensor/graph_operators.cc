@@ -189,6 +189,44 @@ Value GraphBuilder::causal_self_attention(Value qkv, std::int64_t heads) {
   return append(OpKind::kCausalSelfAttention, {qkv}, {in[0], in[1] / 3}, attributes);
 }
 
+Value GraphBuilder::causal_self_attention(Value qkv, std::int64_t heads, std::int64_t positions) {
+  if (usable("causal_self_attention", {qkv}) && dims(qkv)[0] > positions) {
+    return refuse(
+        "causal_self_attention",
+        str_cat("a cache of ", positions, " positions does not hold those of ", dims_text(dims(qkv))));
+  }
+  const Value y = causal_self_attention(qkv, heads);
+  if (y.valid()) nodes_.back().attributes.cached = positions;
+  scored_alone_ = "attention with a key/value cache";
+  return y;
+}
+
+Value GraphBuilder::cached_self_attention(Value qkv, std::int64_t heads, std::int64_t positions) {
+  if (!usable("cached_self_attention", {qkv})) return {};
+  const Dims& in = dims(qkv);
+  if (is_parameter(qkv) || in.size() != 2 || in[0] != 1 || heads < 1 || in[1] % (3 * heads) != 0 ||
+      positions < 1) {
+    return refuse("cached_self_attention",
+                  str_cat("needs {1, 3 * width} with a width that ", heads, " heads divide, not ",
+                          dims_text(in), ", and a cache of at least 1 position, not ", positions));
+  }
+  scored_alone_ = "attention with a key/value cache";
+  Attributes attributes;
+  attributes.heads = heads;
+  attributes.cached = positions;
+  return append(OpKind::kCachedSelfAttention, {qkv}, {1, in[1] / 3}, attributes);
+}
+
+Value GraphBuilder::embedding_of_label(Value table) {
+  if (!usable("embedding_of_label", {table})) return {};
+  if (!is_parameter(table) || dims(table).size() != 2) {
+    return refuse("embedding_of_label",
+                  str_cat("the table must be a parameter {positions, width}, not ", dims_text(dims(table))));
+  }
+  scored_alone_ = "embedding_of_label";
+  return append(OpKind::kEmbeddingOfLabel, {table}, {1, dims(table)[1]});
+}
+
 Value GraphBuilder::at_position(Value x) {
   if (!usable("at_position", {x})) return {};
   const Dims& in = dims(x);

@@ -73,6 +73,7 @@ struct MemoryUse {
   std::size_t activations = 0;   // the arena: of the largest number of samples so far
   std::size_t half_weights = 0;  // the bf16 copy of the weights
   std::size_t batch = 0;
+  std::size_t cache = 0;    // of keys and values, also where other programs have it, too
   std::size_t vectors = 0;  // copies of the host's weights and gradients
   std::size_t free = 0;     // that nobody has
   std::size_t total = 0;

@@ -143,10 +143,16 @@ absl::StatusOr<ParameterLayout> lay_out_parameters(const GraphBuilder& graph) {
   return layout;
 }
 
+bool has_cache(const GraphBuilder& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.attributes.cached > 0; });
+}
+
 Schedule make_schedule(const GraphBuilder& graph, const ParameterLayout& layout, std::int64_t rows,
                        bool training) {
   PL_CHECK(graph.status().ok() && graph.loss().valid() && rows >= 1,
            "make_schedule needs a whole graph and rows");
+  PL_CHECK(rows == 1 || !has_cache(graph), "a key/value cache is of one sample");
   return ScheduleMaker(graph, layout, rows, training).run();
 }
 
@@ -178,6 +184,8 @@ const char* operation_name(OperationKind kind) {
                                            "layer_norm backward",
                                            "causal_self_attention",
                                            "causal_self_attention backward",
+                                           "keep keys and values",
+                                           "cached_self_attention",
                                            "at_position",
                                            "softmax_cross_entropy",
                                            "softmax_cross_entropy backward",

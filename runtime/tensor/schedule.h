@@ -34,12 +34,13 @@ enum class Place : std::uint8_t {
   kWeights,          // the bound flat vectors, at `offset`
   kGradients,
   kResult,  // three doubles: sum of losses, correct labels, labels
+  kCache,   // of keys and values, at `offset`; in the type of the arena's numbers
 };
 
 struct Tensor {
   Dims dims;
   Place place = Place::kArena;
-  std::size_t offset = 0;  // elements; kWeights, kGradients
+  std::size_t offset = 0;  // elements; kWeights, kGradients, kCache
   int element_bytes = 4;   // 4: float or int32; 1: byte; 8: double
   bool adds = false;       // kGradients: added to what an earlier operation of this pass wrote
   TensorId like = -1;      // the tensor whose layout this one has: a gradient has its value's
@@ -77,7 +78,10 @@ enum class OperationKind : std::uint8_t {
   kLayerNormBackward,  // g, x, gain, means, inverses[, through] -> dx, dgain, dbias; `through` is added to dx
   kCausalSelfAttention,          // qkv -> y, statistics {rows, heads, T, 2}
   kCausalSelfAttentionBackward,  // g, qkv, statistics, y -> dqkv
-  kAtPosition,                   // x {rows, T, width}, labels (one a row: its position) -> y {rows, width}
+  // A cache {positions, 2 * width} of one sample holds the keys of all heads, then the values.
+  kKeepKeysValues,       // qkv {1, T, 3 * width} -> the cache's positions 0 to T - 1
+  kCachedSelfAttention,  // qkv {1, 1, 3 * width}, labels (its position) -> y, the cache's position
+  kAtPosition,           // x {rows, T, width}, labels (one a row: its position) -> y {rows, width}
   // The first one's second result is the device's own: what its backward operation takes. The CPU leaves the
   // gradient of the sum over all labels there, which is then scaled.
   kSoftmaxCrossEntropy,          // logits, labels -> result[, half done]
@@ -119,14 +123,19 @@ struct Schedule {
   std::size_t forward_count = 0;  // operations [0, forward_count) are the forward pass
   std::vector<ReadyRange> ready;  // in the order of the operations; disjoint, covering the flat vector
   bool training = false;
-  std::size_t elements = 0;  // of the flat vectors of weights and gradients
+  std::size_t elements = 0;        // of the flat vectors of weights and gradients
+  std::size_t cache_elements = 0;  // of the key/value cache
 };
 
 // Offsets of the graph's parameters in the flat vectors: in the order of their making, each at a multiple of
 // 16 elements. INVALID_ARGUMENT where the graph has no loss (nor scores()) or a parameter does not reach it.
 absl::StatusOr<ParameterLayout> lay_out_parameters(const GraphBuilder& graph);
 
-// REQUIRES: graph.status() is OK, `layout` is lay_out_parameters(graph), rows >= 1; no training of scores().
+// Whether attention of the graph has a key/value cache.
+bool has_cache(const GraphBuilder& graph);
+
+// REQUIRES: graph.status() is OK, `layout` is lay_out_parameters(graph), rows >= 1, and 1 where has_cache();
+// no training of scores().
 Schedule make_schedule(const GraphBuilder& graph, const ParameterLayout& layout, std::int64_t rows,
                        bool training);
 

@@ -183,7 +183,9 @@ void ScheduleMaker::backward(std::size_t node) {
     case OpKind::kSigmoidCrossEntropy:
     case OpKind::kMeanSquaredError:
       return backward_loss(node);
+    case OpKind::kCachedSelfAttention:
     case OpKind::kAtPosition:
+    case OpKind::kEmbeddingOfLabel:
     case OpKind::kScores:
       PL_CHECK(false, "scores() are not trained");
   }

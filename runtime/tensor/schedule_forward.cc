@@ -20,6 +20,28 @@ void ScheduleMaker::forward_with_extras(std::size_t node, OperationKind kind, st
   emit(kind, node, operands(node), std::move(outputs));
 }
 
+TensorId ScheduleMaker::cache(std::size_t node) {
+  constexpr std::size_t kAligned = 32;  // elements: 64 bytes, of bf16 too
+  const Dims dims{nodes_[node].attributes.cached, 2 * nodes_[node].dims[1]};
+  const std::size_t offset = schedule_.cache_elements;
+  schedule_.cache_elements +=
+      (static_cast<std::size_t>(element_count(dims)) + kAligned - 1) / kAligned * kAligned;
+  return add({dims, Place::kCache, offset, 4, false, -1});
+}
+
+void ScheduleMaker::forward_attention(std::size_t node) {
+  const Attributes& attributes = nodes_[node].attributes;
+  if (is(node, OpKind::kCachedSelfAttention)) {
+    tensor_[node] = arena(with_rows(nodes_[node].dims));
+    emit(OperationKind::kCachedSelfAttention, node, {operand(node, 0), label_tensor(1)},
+         {tensor_[node], cache(node)});
+    return;
+  }
+  forward_with_extras(node, OperationKind::kCausalSelfAttention,
+                      {arena({rows_, attributes.heads, nodes_[node].dims[0], 2})});
+  if (attributes.cached > 0) emit(OperationKind::kKeepKeysValues, node, {operand(node, 0)}, {cache(node)});
+}
+
 void ScheduleMaker::forward_loss(std::size_t node) {
   const Tensor result{{3}, Place::kResult, 0, 8, false, -1};
   if (is(node, OpKind::kMeanSquaredError)) {
@@ -32,7 +54,7 @@ void ScheduleMaker::forward_loss(std::size_t node) {
     return;
   }
   const Dims& logits = nodes_[source(node, 0)].dims;
-  const TensorId labels = add({{rows_, logits.size() == 1 ? 1 : logits[0]}, Place::kLabels, 0, 4, false, -1});
+  const TensorId labels = label_tensor(logits.size() == 1 ? 1 : logits[0]);
   std::vector<TensorId> outputs{add(result)};
   const bool sigmoid = is(node, OpKind::kSigmoidCrossEntropy);
   if (sigmoid) outputs.push_back(add({{rows_, 1}, Place::kScores, 0, 4, false, -1}));
@@ -104,14 +126,16 @@ void ScheduleMaker::forward(std::size_t node) {
       return forward_with_extras(node, OperationKind::kLayerNorm, {means, arena({positions})});
     }
     case OpKind::kCausalSelfAttention:
-      return forward_with_extras(node, OperationKind::kCausalSelfAttention,
-                                 {arena({rows_, nodes_[node].attributes.heads, dims[0], 2})});
-    case OpKind::kAtPosition: {
+    case OpKind::kCachedSelfAttention:
+      return forward_attention(node);
+    case OpKind::kAtPosition:
       tensor_[node] = arena(with_rows(dims));
-      const TensorId labels = add({{rows_, 1}, Place::kLabels, 0, 4, false, -1});
-      emit(OperationKind::kAtPosition, node, {operand(node, 0), labels}, {tensor_[node]});
+      emit(OperationKind::kAtPosition, node, {operand(node, 0), label_tensor(1)}, {tensor_[node]});
       return;
-    }
+    case OpKind::kEmbeddingOfLabel:
+      tensor_[node] = arena(with_rows(dims));
+      emit(OperationKind::kEmbedding, node, {label_tensor(1), operand(node, 0)}, {tensor_[node]});
+      return;
     case OpKind::kSoftmaxCrossEntropy:
     case OpKind::kSigmoidCrossEntropy:
     case OpKind::kMeanSquaredError:

@@ -70,6 +70,9 @@ class ScheduleMaker {
   TensorId arena(const Dims& dims, int element_bytes = 4) {
     return add({dims, Place::kArena, 0, element_bytes, false, -1});
   }
+  TensorId label_tensor(std::int64_t each) { return add({{rows_, each}, Place::kLabels, 0, 4, false, -1}); }
+  // The part of the key/value cache that is the next attention's.
+  TensorId cache(std::size_t node);
   TensorId gradient_like(TensorId value) {
     const Dims dims = schedule_.tensors[static_cast<std::size_t>(value)].dims;
     return add({dims, Place::kArena, 0, 4, false, value});
@@ -90,6 +93,7 @@ class ScheduleMaker {
   }
   void forward_product(std::size_t node, OperationKind kind);
   void forward_with_extras(std::size_t node, OperationKind kind, std::vector<TensorId> extras);
+  void forward_attention(std::size_t node);
   void forward_loss(std::size_t node);
 
   void backward(std::size_t node);

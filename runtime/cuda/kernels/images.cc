@@ -8,6 +8,7 @@
   }
 
 PACELINE_IMAGE(attention)
+PACELINE_IMAGE(cached_attention)
 PACELINE_IMAGE(conversion)
 PACELINE_IMAGE(cross_entropy)
 PACELINE_IMAGE(elementwise)

@@ -9,6 +9,7 @@
 namespace paceline::cuda {
 
 std::span<const std::byte> attention_image();
+std::span<const std::byte> cached_attention_image();
 std::span<const std::byte> conversion_image();
 std::span<const std::byte> cross_entropy_image();
 std::span<const std::byte> elementwise_image();

@@ -116,6 +116,8 @@ absl::StatusOr<Lowered> CpuLowering::make(const Operation& operation) {
     case OperationKind::kLayerNormBackward:
     case OperationKind::kCausalSelfAttention:
     case OperationKind::kCausalSelfAttentionBackward:
+    case OperationKind::kKeepKeysValues:
+    case OperationKind::kCachedSelfAttention:
     case OperationKind::kAtPosition:
       return make_sequence(*this, operation);
     case OperationKind::kSoftmaxCrossEntropy:

@@ -35,6 +35,7 @@ class CpuLowering final : public Lowering {
   std::size_t bytes(TensorId tensor) const override;
 
   // ---- for the operators' makers ----
+  bool training() const { return schedule_.training; }
   const DnnlContext& context() const { return context_; }
   const Tensor& tensor(TensorId id) const { return schedule_.tensors[static_cast<std::size_t>(id)]; }
   std::size_t elements(TensorId id) const { return static_cast<std::size_t>(element_count(tensor(id).dims)); }

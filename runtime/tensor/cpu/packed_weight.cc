@@ -11,8 +11,13 @@ PackedWeight::PackedWeight(const DnnlContext& context, const Layout& plain, cons
     : elements_(plain.get_size() / sizeof(float)),
       order_(std::move(order)),
       rounded_(rounded),
-      copies_(order_ != nullptr || rounded || form != plain) {
+      copies_(order_ != nullptr || rounded || form != plain),
+      only_rounds_(rounded && order_ == nullptr && form == plain) {
   if (!copies_) return;
+  if (only_rounds_) {
+    form_ = AlignedBuffer(form.get_size());
+    return;
+  }
   Scratch scratch;
   change_ = LayoutChange(context, plain, form, scratch);
   form_ = AlignedBuffer(form.get_size());
@@ -23,13 +28,14 @@ PackedWeight::PackedWeight(const DnnlContext& context, const Layout& plain, cons
 void PackedWeight::bind(const void* weight) {
   weight_ = static_cast<const float*>(weight);
   version_ = 0;
-  if (!copies_) return;
+  if (!copies_ || only_rounds_) return;
   change_.bind(staged_.data() != nullptr ? staged_.data() : weight, form_.data(), scratch_.data());
 }
 
 void PackedWeight::refresh(std::uint64_t version) {
   if (!copies_ || version == version_) return;
   version_ = version;
+  if (only_rounds_) return round_to_bf16(weight_, reinterpret_cast<float*>(form_.data()), elements_);
   const float* current = weight_;
   auto* staged = reinterpret_cast<float*>(staged_.data());
   if (order_ != nullptr) {

@@ -25,7 +25,8 @@ class PackedWeight {
   const std::size_t elements_;
   const ColumnOrder order_;
   const bool rounded_;
-  const bool copies_;  // false: the weight itself has the form
+  const bool copies_;       // false: the weight itself has the form
+  const bool only_rounds_;  // into the form, and nothing else
   const float* weight_ = nullptr;
   std::uint64_t version_ = 0;
   AlignedBuffer form_;

@@ -108,6 +108,32 @@ Lowered attention_backward(CpuLowering& lowering, const Operation& operation) {
                });
 }
 
+// qkv -> cache
+Lowered keep_keys_values(CpuLowering& lowering, const Operation& operation) {
+  const Dims dims = lowering.tensor(operation.inputs[0]).dims;
+  const std::int64_t width = dims[2] / 3;
+  return plain(lowering, operation, {}, [=](const Addresses& a, const RunContext&) {
+    for (std::int64_t t = 0; t < dims[1]; ++t)
+      std::copy_n(in(a, 0) + (3 * t + 1) * width, 2 * width, out(a, 0) + 2 * t * width);
+  });
+}
+
+// qkv, labels -> y, cache
+Lowered cached_attention(CpuLowering& lowering, const Operation& operation) {
+  const AttentionShape shape = attention_shape(lowering, operation.inputs[0], operation.attributes.heads);
+  const std::size_t width = shape.heads * shape.head_size;
+  const std::int64_t positions = operation.attributes.cached;
+  return plain(lowering, operation, {static_cast<std::size_t>(positions) * sizeof(float)},
+               [=](const Addresses& a, const RunContext&) {
+                 const std::int32_t position = *static_cast<const std::int32_t*>(a.inputs[1]);
+                 PL_CHECK(position >= 0 && position < positions, "a label is a position of the cache");
+                 const auto seen = static_cast<std::size_t>(position) + 1;
+                 std::copy_n(in(a, 0) + width, 2 * width, out(a, 1) + (seen - 1) * 2 * width);
+                 kernels().cached_attention(shape.heads, shape.head_size, seen, in(a, 0), out(a, 1),
+                                            out(a, 0), static_cast<float*>(a.scratch));
+               });
+}
+
 // x, labels -> y
 Lowered at_position(CpuLowering& lowering, const Operation& operation) {
   const Dims dims = lowering.tensor(operation.inputs[0]).dims;
@@ -136,6 +162,10 @@ absl::StatusOr<Lowered> make_sequence(CpuLowering& lowering, const Operation& op
       return attention(lowering, operation);
     case OperationKind::kCausalSelfAttentionBackward:
       return attention_backward(lowering, operation);
+    case OperationKind::kKeepKeysValues:
+      return keep_keys_values(lowering, operation);
+    case OperationKind::kCachedSelfAttention:
+      return cached_attention(lowering, operation);
     case OperationKind::kAtPosition:
       return at_position(lowering, operation);
     default:

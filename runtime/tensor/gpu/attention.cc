@@ -1,4 +1,4 @@
-// Causal self-attention.
+// Causal self-attention, also with a key/value cache.
 
 #include "runtime/cuda/attention.h"
 
@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "runtime/cuda/cached_attention.h"
 #include "runtime/tensor/gpu/operators.h"
 
 namespace paceline::tensor::gpu {
@@ -63,11 +64,57 @@ absl::StatusOr<Lowered> attention_backward(const GpuLowering& lowering, const Op
       {cuda::Attention::products(shape) * sizeof(float)}, body, {type, type, DType::kF32, type}, {type}};
 }
 
+// qkv -> cache
+Lowered keep_keys_values(const GpuLowering& lowering, const Operation& operation) {
+  const cuda::CachedAttention& kernels = lowering.kernels().cached_attention;
+  const DType type = lowering.type();
+  const Dims& qkv = lowering.tensor(operation.inputs[0]).dims;
+  const auto time = static_cast<std::uint32_t>(qkv[1]), width = static_cast<std::uint32_t>(qkv[2] / 3);
+  const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
+    return kernels.keep(stream, type,
+                        {.qkv = a.inputs[0], .cache = a.outputs[0], .time = time, .width = width});
+  };
+  return {{}, body, {type}, {type}};
+}
+
+// qkv, labels -> y, cache
+Lowered cached_attention(const GpuLowering& lowering, const Operation& operation) {
+  const cuda::CachedAttention& kernels = lowering.kernels().cached_attention;
+  const DType type = lowering.type();
+  const cuda::AttentionShape shape =
+      attention_shape(lowering.tensor(operation.inputs[0]).dims, operation.attributes.heads);
+  const auto positions = static_cast<std::uint32_t>(operation.attributes.cached);
+  const auto body = [=, &kernels](const Addresses& a, const RunContext&, Stream& stream) {
+    return kernels.attend(stream, type,
+                          {.qkv = a.inputs[0],
+                           .cache = a.outputs[1],
+                           .position = in<std::int32_t>(a, 1),
+                           .y = a.outputs[0],
+                           .scores = static_cast<float*>(a.scratch),
+                           .positions = positions,
+                           .heads = shape.heads,
+                           .head_size = shape.head_size,
+                           .scale = scale_of(shape)});
+  };
+  return {
+      {cuda::CachedAttention::scores(shape.heads, positions) * sizeof(float)}, body, {type}, {type, type}};
+}
+
 }  // namespace
 
 absl::StatusOr<Lowered> make_attention(GpuLowering& lowering, const Operation& operation) {
-  return operation.kind == OperationKind::kCausalSelfAttention ? attention_forward(lowering, operation)
-                                                               : attention_backward(lowering, operation);
+  switch (operation.kind) {
+    case OperationKind::kCausalSelfAttention:
+      return attention_forward(lowering, operation);
+    case OperationKind::kCausalSelfAttentionBackward:
+      return attention_backward(lowering, operation);
+    case OperationKind::kKeepKeysValues:
+      return keep_keys_values(lowering, operation);
+    case OperationKind::kCachedSelfAttention:
+      return cached_attention(lowering, operation);
+    default:
+      return absl::UnimplementedError("not an attention");
+  }
 }
 
 }  // namespace paceline::tensor::gpu

@@ -15,8 +15,10 @@ GpuLowering::GpuLowering(const Schedule& schedule, Precision precision,
       products_(std::move(products)),
       kernels_(kernels),
       queue_(queue) {
-  for (const Tensor& t : schedule.tensors)
-    types_.push_back(t.place == Place::kArena && t.element_bytes == 4 ? type_ : DType::kF32);
+  for (const Tensor& t : schedule.tensors) {
+    const bool own = t.place == Place::kArena || t.place == Place::kCache;
+    types_.push_back(own && t.element_bytes == 4 ? type_ : DType::kF32);
+  }
 }
 
 std::size_t GpuLowering::bytes(TensorId id) const {
@@ -89,6 +91,8 @@ absl::StatusOr<Lowered> GpuLowering::make(const Operation& operation) {
       return make_sequence(*this, operation);
     case OperationKind::kCausalSelfAttention:
     case OperationKind::kCausalSelfAttentionBackward:
+    case OperationKind::kKeepKeysValues:
+    case OperationKind::kCachedSelfAttention:
       return make_attention(*this, operation);
     case OperationKind::kSoftmaxCrossEntropy:
     case OperationKind::kSoftmaxCrossEntropyBackward:

@@ -3,8 +3,9 @@
 // Makes the GPU's operators and keeps the types of a schedule's tensors. Contract: device.h. All tensors are
 // row-major.
 //
-// Types: what is in the arena is of the program's type (fp32, or bf16), but for statistics, which are fp32;
-// all else is fp32. An operator that takes another type than its operand has gets a converted copy.
+// Types: what is in the arena and in the key/value cache is of the program's type (fp32, or bf16), but for
+// statistics, which are fp32; all else is fp32. An operator that takes another type than its operand has gets
+// a converted copy.
 
 #include <memory>
 #include <vector>

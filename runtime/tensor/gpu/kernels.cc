@@ -16,11 +16,12 @@ absl::StatusOr<std::unique_ptr<const Kernels>> Kernels::load(std::shared_ptr<con
   PL_ASSIGN_OR_RETURN(auto embedding, cuda::Embedding::load(context));
   PL_ASSIGN_OR_RETURN(auto windows, cuda::Windows::load(context));
   PL_ASSIGN_OR_RETURN(auto attention, cuda::Attention::load(context));
+  PL_ASSIGN_OR_RETURN(auto cached_attention, cuda::CachedAttention::load(context));
   PL_ASSIGN_OR_RETURN(auto small_losses, cuda::SmallLosses::load(context));
   return std::unique_ptr<const Kernels>(
       new Kernels{std::move(conversion), std::move(elementwise), std::move(columns), std::move(layer_norm),
                   std::move(cross_entropy), std::move(embedding), std::move(windows), std::move(attention),
-                  std::move(small_losses)});
+                  std::move(cached_attention), std::move(small_losses)});
 }
 
 }  // namespace paceline::tensor::gpu

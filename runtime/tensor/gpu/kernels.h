@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/cuda/attention.h"
+#include "runtime/cuda/cached_attention.h"
 #include "runtime/cuda/columns.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/conversion.h"
@@ -29,6 +30,7 @@ struct Kernels {
   cuda::Embedding embedding;
   cuda::Windows windows;
   cuda::Attention attention;
+  cuda::CachedAttention cached_attention;
   cuda::SmallLosses small_losses;
 };
 

@@ -137,6 +137,12 @@ struct Kernels {
   void (*attention_backward)(const AttentionShape& shape, const float* qkv, const float* stats,
                              const float* dout, float* dqkv, float* scratch);
 
+  // The same of one position: out is [width], qkv [3 * width], and keys and values are those of a cache
+  // [seen, 2 * width], a row holding the keys of all heads, then the values. scratch: `seen` floats.
+  // REQUIRES: seen >= 1.
+  void (*cached_attention)(std::size_t heads, std::size_t head_size, std::size_t seen, const float* qkv,
+                           const float* cache, float* out, float* scratch);
+
   // ---- optimizers (runtime/optimizer/optimizer.h has the formulas) ----
   void (*sgd)(const SgdStep& step, float* weights, float* momentum, const float* gradient,
               std::size_t n);  // momentum may be null

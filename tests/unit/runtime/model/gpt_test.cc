@@ -11,6 +11,7 @@
 
 #include "runtime/tensor/compiler.h"
 #include "runtime/tensor/cpu/cpu_device.h"
+#include "runtime/tensor/schedule.h"
 #include "tests/support/paths.h"
 #include "tests/support/run_program.h"
 
@@ -161,12 +162,29 @@ TEST_F(GptTest, ScoresOfEveryLengthGiveTheModelsLoss) {
   EXPECT_NEAR(sum / kBlock, expected, 1e-5);
 }
 
+TEST(Gpt, GraphsOfAPrefillAndOfAStepHaveTheModelsParameters) {
+  tensor::GraphBuilder scores, prefill, step;
+  ASSERT_TRUE(build_gpt_scores(tiny(), 3, scores).ok());
+  ASSERT_TRUE(build_gpt_prefill(tiny(), 3, prefill).ok());
+  ASSERT_TRUE(build_gpt_step(tiny(), step).ok());
+  const auto expected = tensor::lay_out_parameters(scores).value();
+  for (const tensor::GraphBuilder* const graph : {&prefill, &step}) {
+    const auto layout = tensor::lay_out_parameters(*graph).value();
+    ASSERT_EQ(layout.parameters.size(), expected.parameters.size());
+    for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
+      EXPECT_EQ(layout.parameters[i].name, expected.parameters[i].name);
+      EXPECT_EQ(layout.parameters[i].offset, expected.parameters[i].offset);
+    }
+  }
+}
+
 TEST(Gpt, ScoresPositionsThatItHas) {
   for (const std::int64_t positions : {std::int64_t{0}, kBlock + 1}) {
     tensor::GraphBuilder graph;
     const absl::Status status = build_gpt_scores(tiny(), positions, graph);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("blockSize"));
+    EXPECT_EQ(build_gpt_prefill(tiny(), positions, graph).code(), absl::StatusCode::kInvalidArgument);
   }
 }
 

@@ -109,6 +109,21 @@ INSTANTIATE_TEST_SUITE_P(
                   g.softmax_cross_entropy(g.at_position(g.input({4, 2})));
                 },
                 {"softmax_cross_entropy", "at_position", "scores()"}},
+        Refusal{"cached_attention_of_two_positions",
+                 [](auto& g) { g.cached_self_attention(g.input({2, 6}), 1, 8); },
+                 {"cached_self_attention", "{2, 6}"}},
+        Refusal{"cached_attention_to_nothing",
+                 [](auto& g) { g.cached_self_attention(g.input({1, 6}), 1, 0); },
+                 {"cached_self_attention", "at least 1 position"}},
+        Refusal{"a_cache_shorter_than_the_positions",
+                 [](auto& g) { g.causal_self_attention(g.input({4, 6}), 1, 3); },
+                 {"causal_self_attention", "3 positions"}},
+        Refusal{"a_cache_in_training",
+                 [](auto& g) { g.softmax_cross_entropy(g.causal_self_attention(g.input({4, 6}), 1, 4)); },
+                 {"softmax_cross_entropy", "key/value cache", "scores()"}},
+        Refusal{"embedding_of_label_by_no_parameter",
+                 [](auto& g) { g.embedding_of_label(g.input({4, 6})); },
+                 {"embedding_of_label", "{4, 6}"}},
         Refusal{"loss_behind_first_positions",
                 [](auto& g) {
                   g.softmax_cross_entropy(g.add(g.input({4, 2}), g.parameter("p", {5, 2}, kZero)));

@@ -181,6 +181,16 @@ Array Oracle::value(const Node& node, const std::vector<Array>& values, std::int
       return layer_norm(operand(0), operand(1), operand(2), static_cast<double>(node.attributes.epsilon));
     case OpKind::kCausalSelfAttention:
       return attention(operand(0), node.dims[0], node.dims[1], node.attributes.heads, rows);
+    case OpKind::kEmbeddingOfLabel: {
+      Array y;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const auto begin = operand(0).begin() + labels[static_cast<std::size_t>(r)] * shape(0)[1];
+        y.insert(y.end(), begin, begin + shape(0)[1]);
+      }
+      return y;
+    }
+    case OpKind::kCachedSelfAttention:
+      break;  // one graph alone does not say what is in the cache
     case OpKind::kAtPosition: {
       Array y;
       for (std::int64_t r = 0; r < rows; ++r) {

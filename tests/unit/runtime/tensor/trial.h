@@ -76,7 +76,8 @@ class Trial {
     const Node& loss = graph_.nodes()[static_cast<std::size_t>(graph_.loss().id)];
     std::int64_t classes = loss.kind == OpKind::kSigmoidCrossEntropy ? 2 : graph_.dims(loss.inputs[0]).back();
     for (const Node& node : graph_.nodes()) {
-      if (node.kind == OpKind::kAtPosition) classes = graph_.dims(node.inputs[0])[0];
+      if (node.kind == OpKind::kAtPosition || node.kind == OpKind::kEmbeddingOfLabel)
+        classes = graph_.dims(node.inputs[0])[0];
     }
     for (auto& l : batch.labels) l = static_cast<std::int32_t>(random_.between(0, classes - 1));
     oracle_->inputs.assign(batch.inputs.begin(), batch.inputs.end());

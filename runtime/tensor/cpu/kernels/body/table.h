@@ -7,6 +7,7 @@
 // shared between translation units could be linked in its AVX-512 form and run on a processor without it.
 
 #include "runtime/tensor/cpu/kernels/body/attention.h"
+#include "runtime/tensor/cpu/kernels/body/cached_attention.h"
 #include "runtime/tensor/cpu/kernels/body/optimizer.h"
 #include "runtime/tensor/cpu/kernels/kernels.h"
 
@@ -37,6 +38,7 @@ constexpr Kernels make_table(SimdLevel level) {
       .embed_backward = embed_backward,
       .attention = attention,
       .attention_backward = attention_backward,
+      .cached_attention = cached_attention,
       .sgd = sgd,
       .adam = adam,
       .adagrad = adagrad,

@@ -76,6 +76,42 @@ TEST(Attention, AgreesWithTheOracleForwardAndBackward) {
   }
 }
 
+// Each position is computed alone, with the keys and values of those before it in a cache.
+TEST(CachedAttention, AgreesWithTheOracle) {
+  Rng rng(1, 4);
+  for (const AttentionShape& s : kShapes) {
+    if (s.batch != 1) continue;
+    SCOPED_TRACE(::testing::Message() << s.time << ", " << s.heads << " x " << s.head_size);
+    const std::size_t width = s.heads * s.head_size;
+    const Floats qkv = random_floats(rng, s.time * 3 * width);
+    const Result expected =
+        oracle(s, std::vector<double>(qkv.begin(), qkv.end()), Floats(s.time * width, 0.0F));
+    at_every_level([&](const Kernels& k) {
+      const float poison = std::numeric_limits<float>::quiet_NaN();
+      Floats out(s.time * width, poison), cache(s.time * 2 * width, poison);
+      for (std::size_t t = 0; t < s.time; ++t) {
+        const float* const row = qkv.data() + t * 3 * width;
+        std::copy_n(row + width, 2 * width, cache.begin() + static_cast<std::ptrdiff_t>(t * 2 * width));
+        Floats scratch(t + 1, poison);
+        k.cached_attention(s.heads, s.head_size, t + 1, row, cache.data(), out.data() + t * width,
+                           scratch.data());
+      }
+      expect_near(out, expected.out, 3e-6);
+      return out;
+    });
+  }
+}
+
+TEST(CachedAttention, LargeScoresDoNotOverflow) {
+  for (const Kernels* const k : levels()) {
+    Floats out(4), scratch(2);
+    const Floats qkv = {1e4F, 1e4F, 1e4F, 1e4F, 0, 0, 0, 0, 0, 0, 0, 0};
+    const Floats cache = {1e4F, 1e4F, 1e4F, 1e4F, 1, 2, 3, 4, -1e4F, -1e4F, -1e4F, -1e4F, 5, 6, 7, 8};
+    k->cached_attention(1, 4, 2, qkv.data(), cache.data(), out.data(), scratch.data());
+    EXPECT_EQ(out, (Floats{1, 2, 3, 4}));
+  }
+}
+
 // The oracle itself: its gradient against finite differences.
 TEST(Attention, TheOraclesGradientIsTheSlope) {
   Rng rng(2, 0);
