@@ -34,18 +34,15 @@ absl::Status generate(Scorer& scorer, const Request& request,
                       absl::FunctionRef<bool(std::int32_t token)> on_token) {
   PL_RETURN_IF_ERROR(check(request.sampling));
   PL_RETURN_IF_ERROR(check_prompt(request.prompt, scorer.spec().vocabulary_size()));
-  const auto block = static_cast<std::size_t>(scorer.spec().block_size());
-  std::vector<std::int32_t> tokens = request.prompt;
   Rng rng(request.seed, kSampleStreams + request.sample);
+  std::int32_t token = 0;
   for (std::int64_t made = 0; made < request.tokens; ++made) {
-    PL_ASSIGN_OR_RETURN(std::span<const float> scores, scorer.after(tokens));
+    PL_ASSIGN_OR_RETURN(std::span<const float> scores,
+                        made == 0 ? scorer.begin(request.prompt) : scorer.next(token));
     if (request.below > 0)
       scores = scores.first(std::min(scores.size(), static_cast<std::size_t>(request.below)));
-    PL_ASSIGN_OR_RETURN(const std::int32_t token, next_token(scores, request.sampling, chance(rng)));
+    PL_ASSIGN_OR_RETURN(token, next_token(scores, request.sampling, chance(rng)));
     if (!on_token(token)) return absl::OkStatus();
-    tokens.push_back(token);
-    if (tokens.size() >= 2 * block)  // only the last block counts
-      tokens.erase(tokens.begin(), tokens.end() - static_cast<std::ptrdiff_t>(block));
   }
   return absl::OkStatus();
 }

@@ -54,38 +54,95 @@ std::int64_t Scorer::length_for(std::int64_t tokens) const {
   return std::min(length, spec_.block_size());
 }
 
+absl::StatusOr<std::unique_ptr<tensor::Program>> Scorer::compiled(const tensor::GraphBuilder& graph) {
+  PL_ASSIGN_OR_RETURN(auto program, tensor::compile(graph, *device_,
+                                                    {.max_rows = 1,
+                                                     .precision = precision_,
+                                                     .mode = tensor::Mode::kInference,
+                                                     .queue = queue_,
+                                                     .cache = cache_}));
+  if (queue_ == nullptr) {
+    program->bind(weights_, {});
+  } else {
+    PL_RETURN_IF_ERROR(
+        program->bind_on_device({reinterpret_cast<float*>(device_weights_->data()), nullptr, &version_}));
+  }
+  return program;
+}
+
 absl::Status Scorer::make_program(std::int64_t length) {
   if (length == length_) return absl::OkStatus();
   program_.reset();
   length_ = 0;
   tensor::GraphBuilder graph;
-  PL_RETURN_IF_ERROR(model::build_gpt_scores(spec_, length, graph));
-  PL_ASSIGN_OR_RETURN(
-      program_,
-      tensor::compile(
-          graph, *device_,
-          {.max_rows = 1, .precision = precision_, .mode = tensor::Mode::kInference, .queue = queue_}));
-  if (queue_ == nullptr) {
-    program_->bind(weights_, {});
-  } else {
-    PL_RETURN_IF_ERROR(
-        program_->bind_on_device({reinterpret_cast<float*>(device_weights_->data()), nullptr, &version_}));
-  }
+  PL_RETURN_IF_ERROR(model::build_gpt_prefill(spec_, length, graph));
+  PL_ASSIGN_OR_RETURN(program_, compiled(graph));
   length_ = length;
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::span<const float>> Scorer::after(std::span<const std::int32_t> tokens) {
-  PL_CHECK(!tokens.empty(), "something follows at least one token");
-  const auto count = std::min(static_cast<std::int64_t>(tokens.size()), spec_.block_size());
+absl::Status Scorer::make_step() {
+  if (step_ != nullptr) return absl::OkStatus();
+  tensor::GraphBuilder graph;
+  PL_RETURN_IF_ERROR(model::build_gpt_step(spec_, graph));
+  PL_ASSIGN_OR_RETURN(step_, compiled(graph));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::span<const float>> Scorer::pass() {
+  const auto count = static_cast<std::int64_t>(window_.size());
   PL_RETURN_IF_ERROR(make_program(length_for(count)));
   const tensor::BatchMemory batch = program_->batch();
-  const auto window = tokens.last(static_cast<std::size_t>(count));
-  // What comes behind them is not seen from their last position.
-  std::fill(std::copy(window.begin(), window.end(), batch.tokens.begin()), batch.tokens.end(), 0);
+  // What comes behind them is not seen from their last position, and the cache's positions of it are written
+  // before they are read.
+  std::fill(std::copy(window_.begin(), window_.end(), batch.tokens.begin()), batch.tokens.end(), 0);
   batch.labels[0] = static_cast<std::int32_t>(count - 1);
   PL_RETURN_IF_ERROR(program_->forward(1).status());
   return program_->batch().scores;
+}
+
+absl::StatusOr<std::span<const float>> Scorer::step(std::size_t position) {
+  PL_RETURN_IF_ERROR(make_step());
+  const tensor::BatchMemory batch = step_->batch();
+  batch.tokens[0] = window_[position];
+  batch.labels[0] = static_cast<std::int32_t>(position);
+  PL_RETURN_IF_ERROR(step_->forward(1).status());
+  return step_->batch().scores;
+}
+
+absl::StatusOr<std::span<const float>> Scorer::steps() {
+  for (std::size_t position = 0; position + 1 < window_.size(); ++position)
+    PL_RETURN_IF_ERROR(step(position).status());
+  return step(window_.size() - 1);
+}
+
+absl::StatusOr<std::span<const float>> Scorer::begin(std::span<const std::int32_t> tokens) {
+  PL_CHECK(!tokens.empty(), "something follows at least one token");
+  if (std::equal(tokens.begin(), tokens.end(), first_.begin(), first_.end())) {
+    window_ = first_;
+    return first_scores_;
+  }
+  first_.clear();
+  const auto block = static_cast<std::size_t>(spec_.block_size());
+  const auto last = tokens.last(std::min(tokens.size(), block));
+  window_.assign(last.begin(), last.end());
+  PL_ASSIGN_OR_RETURN(const std::span<const float> scores,
+                      window_.size() <= static_cast<std::size_t>(kFew) ? steps() : pass());
+  first_scores_.assign(scores.begin(), scores.end());
+  if (tokens.size() <= block) first_ = window_;
+  return first_scores_;
+}
+
+absl::StatusOr<std::span<const float>> Scorer::next(std::int32_t token) {
+  PL_CHECK(!window_.empty(), "begin() comes before next()");
+  if (window_.size() < static_cast<std::size_t>(spec_.block_size())) {
+    window_.push_back(token);
+    return step(window_.size() - 1);
+  }
+  first_.clear();  // the cache is written over
+  window_.erase(window_.begin());
+  window_.push_back(token);
+  return pass();
 }
 
 }  // namespace paceline::generate

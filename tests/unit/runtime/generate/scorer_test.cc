@@ -56,7 +56,7 @@ TEST(Scorer, ScoresAreThoseOfTheWholeBlock) {
   for (const std::size_t count : {1, 5, 32, 33, 64, 65, 80, 81, 200, 7}) {
     SCOPED_TRACE(std::to_string(count) + " tokens");
     const auto tokens = some_tokens(count, gpt.spec.vocabulary_size(), count);
-    const auto scores = scorer->after(tokens);
+    const auto scores = scorer->begin(tokens);
     ASSERT_TRUE(scores.ok()) << scores.status();
     expect_near(*scores, gpt.scores_after(tokens), 1e-5);
   }
@@ -69,9 +69,78 @@ TEST(Scorer, OfBf16AreNear) {
   const auto scorer = scorer_of(gpt, tensor::Precision::kBF16);
   for (const std::size_t count : {3, 40, 90}) {
     const auto tokens = some_tokens(count, gpt.spec.vocabulary_size(), count);
-    const auto scores = scorer->after(tokens);
+    const auto scores = scorer->begin(tokens);
     ASSERT_TRUE(scores.ok()) << scores.status();
     expect_near(*scores, gpt.scores_after(tokens), 0.05);
+  }
+}
+
+double root_mean_square(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum / static_cast<double>(a.size()));
+}
+
+// The scores of every position of a block, and of some behind it, where the window slides, are compared:
+// those that come one token after the other behind prompts of several lengths, and those of passes over all
+// before. A few positions hang on differences that nearly vanish, so rounding is judged by all positions
+// together.
+void expect_every_position(tensor::Precision precision, double apart, double off) {
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  const TinyGpt gpt(44);
+  const auto tokens = some_tokens(48, gpt.spec.vocabulary_size(), 5);
+  const auto first = [&](std::size_t count) { return std::span(tokens).first(count); };
+  const auto append = [](std::vector<double>& to, const auto& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  std::vector<double> passes, expected;
+  const auto whole = scorer_of(gpt, precision);
+  for (std::size_t count = 1; count <= tokens.size(); ++count) {
+    append(passes, whole->begin(first(count)).value());
+    append(expected, gpt.scores_after({first(count).begin(), first(count).end()}));
+  }
+  const double size = root_mean_square(expected, std::vector<double>(expected.size()));
+  for (const std::size_t prompt : {1, 8, 9, 20, 43, 44}) {
+    SCOPED_TRACE("prompt of " + std::to_string(prompt) + " tokens");
+    const auto scorer = scorer_of(gpt, precision);
+    std::vector<double> scores(passes.begin(),
+                               passes.begin() + static_cast<std::ptrdiff_t>((prompt - 1) * 13));
+    append(scores, scorer->begin(first(prompt)).value());
+    for (std::size_t i = prompt; i < tokens.size(); ++i) append(scores, scorer->next(tokens[i]).value());
+    ASSERT_EQ(scores.size(), expected.size());
+    EXPECT_LE(root_mean_square(scores, passes), apart * size);
+    EXPECT_LE(root_mean_square(scores, expected), off * size);
+  }
+}
+
+TEST(Scorer, EveryPositionsScoresAreThoseOfAPassOverAllBeforeIt) {
+  expect_every_position(tensor::Precision::kF32, 1e-6, 1e-6);
+}
+
+TEST(Scorer, EveryPositionsScoresOfBf16AreNear) {
+  expect_every_position(tensor::Precision::kBF16, 0.02, 0.05);
+}
+
+// By a prefill and by steps, after another request and after the same, and after one whose window slid.
+TEST(Scorer, TheSameTokensGiveTheSameBitsWhateverWasAskedBefore) {
+  const TinyGpt gpt(24);
+  const auto tokens = some_tokens(30, 13, 6);
+  const auto scores_of = [&](Scorer& scorer, std::size_t prompt, std::size_t count) {
+    std::span<const float> scores = scorer.begin(std::span(tokens).first(prompt)).value();
+    for (std::size_t i = prompt; i < count; ++i) scores = scorer.next(tokens[i]).value();
+    return std::vector<float>(scores.begin(), scores.end());
+  };
+  for (const std::size_t prompt : {3, 10, 24, 26}) {
+    SCOPED_TRACE("prompt of " + std::to_string(prompt) + " tokens");
+    const auto expected = scores_of(*scorer_of(gpt), prompt, prompt);
+    const auto later = scores_of(*scorer_of(gpt), prompt, prompt + 4);
+    const auto scorer = scorer_of(gpt);
+    for (const std::size_t before : {5, 11, 23, 25}) {
+      scores_of(*scorer, before, before + 3);
+      EXPECT_EQ(scores_of(*scorer, prompt, prompt), expected);
+      EXPECT_EQ(scores_of(*scorer, prompt, prompt + 4), later);
+      EXPECT_EQ(scores_of(*scorer, prompt, prompt + 4), later);
+    }
   }
 }
 
